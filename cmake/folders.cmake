@@ -1,0 +1,25 @@
+# One static library per folder of src/. Each links only the folders that its row of the table allows (docs/structure.md),
+# so an include across rooms that the table does not have fails to build.
+
+add_library(pl_options INTERFACE)
+target_compile_definitions(pl_options INTERFACE _GNU_SOURCE)
+target_compile_options(pl_options INTERFACE -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
+  -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math)
+target_include_directories(pl_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_link_libraries(pl_options INTERFACE m)
+if(PL_SANITIZE)
+  target_compile_options(pl_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
+  target_link_options(pl_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+# pl_folder(<name> SOURCES … MAY_INCLUDE <folder>… [EXTERNAL <target>…])
+function(pl_folder name)
+  cmake_parse_arguments(arg "" "" "SOURCES;MAY_INCLUDE;EXTERNAL" ${ARGN})
+  add_library(pl_${name} STATIC ${arg_SOURCES})
+  target_link_libraries(pl_${name} PUBLIC pl_options PRIVATE ${arg_EXTERNAL})
+  foreach(other IN LISTS arg_MAY_INCLUDE)
+    target_link_libraries(pl_${name} PUBLIC pl_${other})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY PL_FOLDER_TARGETS pl_${name})
+endfunction()

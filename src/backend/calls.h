@@ -1,0 +1,223 @@
+/* What an operator needs to run, as a plain value: sizes, strides, pointers. The backend turns a graph node and the
+ * addresses of its values into one of these (bind), the program keeps it in a flat array, and the exec function runs it
+ * with a team. No call allocates, locks or keeps state; each gives the same bits for any number of threads.
+ *
+ * Letters: B sequences of a micro-batch, T tokens of a sequence, D width, H heads, dh = D/H, V vocabulary, R rows = B·T.
+ * All matrices are row-major f32 unless said otherwise. `ld` is the distance between rows in elements. Pointers marked
+ * (run) are read when the call runs, not when it is bound: they point at graph inputs that change from step to step.
+ * Unless a comment says otherwise, outputs may not overlap inputs. */
+#ifndef PL_BACKEND_CALLS_H
+#define PL_BACKEND_CALLS_H
+
+#include <stdint.h>
+
+#include "kernels/team.h"
+
+typedef enum pl_activation { PL_ACT_NONE, PL_ACT_GELU, PL_ACT_SILU, PL_ACT_TANH, PL_ACT_RELU, PL_ACT_COUNT } pl_activation;
+
+/* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue, f32 ----
+ * Exactly one stride of A and one of B is 1. Sums over k run in an order that depends on (m, n, k) and the ISA alone.
+ * The epilogue runs on each element once the sum over k is complete, in this order:
+ *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
+ *   if grad_of: s *= act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(s)
+ *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more beside its derivative) */
+typedef struct pl_gemm_call {
+    int64_t m, n, k;
+    const float *a;
+    int64_t a_row, a_col; /* A[i,p] = a[i·a_row + p·a_col] */
+    const float *b;
+    int64_t b_row, b_col; /* B[p,j] = b[p·b_row + j·b_col] */
+    float *c;
+    int64_t ldc;
+    int accumulate;        /* beta = 1 */
+    const float *bias;     /* [n] or NULL */
+    const float *residual; /* [m,n] or NULL; may be C itself */
+    int64_t ld_residual;
+    pl_activation act;
+    float *act_out; /* [m,n] or NULL */
+    int64_t ld_act_out;
+    const float *grad_of; /* [m,n] pre-activation, or NULL; may be C itself */
+    int64_t ld_grad_of;
+    float *act_again; /* [m,n] or NULL */
+    int64_t ld_act_again;
+} pl_gemm_call;
+uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team); /* pointers are not looked at */
+void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace aligned to 64 */
+
+/* out[j] (+)= Σ_i x[i,j] over rows: bias gradients. Fixed blocks of rows, so the same bits for any team. */
+typedef struct pl_column_sum_call {
+    int64_t rows, columns, ld;
+    const float *x;
+    float *out;
+    int accumulate;
+} pl_column_sum_call;
+uint64_t pl_column_sum_workspace_bytes(const pl_column_sum_call *, pl_team);
+void pl_column_sum_exec(const pl_column_sum_call *, void *workspace, pl_team);
+
+/* ---- norm.c: y = (x − μ)·r·gamma + beta over the last dimension (layer norm, r = 1/√(var+eps), biased var);
+ *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL ---- */
+typedef struct pl_norm_call {
+    int64_t rows, width;
+    int rms;
+    float eps;
+    const float *x, *gamma, *beta; /* beta may be NULL in layer norm too (no bias) */
+    float *y;                      /* may be x */
+    float *mean, *rstd;            /* [rows] outputs, kept for backward; both may be NULL in evaluation */
+} pl_norm_call;
+void pl_norm_exec(const pl_norm_call *, pl_team);
+
+/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy or add. */
+typedef struct pl_norm_bwd_call {
+    int64_t rows, width;
+    int rms;
+    const float *dy, *x, *gamma, *mean, *rstd;
+    const float *add; /* [rows,width] or NULL: a gradient that has already reached x by another path */
+    float *dx, *dgamma, *dbeta; /* dbeta NULL without bias; dgamma and dbeta always accumulate */
+} pl_norm_bwd_call;
+uint64_t pl_norm_bwd_workspace_bytes(const pl_norm_bwd_call *, pl_team);
+void pl_norm_bwd_exec(const pl_norm_bwd_call *, void *workspace, pl_team);
+
+/* ---- attention.c: o = softmax(scale·q kᵀ) v per head, online softmax; T×T is never stored ----
+ * Element (b, t, h, d) of a tensor is p[b·batch + t·token + h·dh + d] with that tensor's two strides. causal: query i of
+ * tq sees keys 0 … (tk − tq) + i. */
+typedef struct pl_attention_strides {
+    int64_t batch, token;
+} pl_attention_strides;
+
+typedef struct pl_attention_call {
+    int64_t batch, tq, tk, heads, head_width;
+    int causal;
+    float scale;
+    const float *q, *k, *v;
+    pl_attention_strides sq, sk, sv, so;
+    float *o;
+    float *lse;              /* [batch, heads, tq]: log Σ exp(scale·q·k), kept for backward; NULL in evaluation */
+    const int64_t *position; /* (run) or NULL; when set, tk = *position + tq (a key-value cache filled so far) */
+} pl_attention_call;
+uint64_t pl_attention_workspace_bytes(const pl_attention_call *, pl_team);
+void pl_attention_exec(const pl_attention_call *, void *workspace, pl_team);
+
+typedef struct pl_attention_bwd_call {
+    int64_t batch, tq, tk, heads, head_width;
+    int causal;
+    float scale;
+    const float *q, *k, *v, *o, *lse, *d_o;
+    pl_attention_strides sq, sk, sv, so, sdo;
+    float *dq, *dk, *dv; /* written, not accumulated */
+    pl_attention_strides sdq, sdk, sdv;
+} pl_attention_bwd_call;
+uint64_t pl_attention_bwd_workspace_bytes(const pl_attention_bwd_call *, pl_team);
+void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_team);
+
+/* ---- embedding.c: y[r, j·D … ] = E[token[r − j]] for j in 0 … window−1, + P[r mod T] when P is given ----
+ * window 1 is the usual embedding. With a larger window, slot j holds the token j places back in the same sequence and
+ * zeros before its beginning (Bengio et al. 2003). P only with window 1. */
+typedef struct pl_embedding_call {
+    int64_t batch, tokens_per_sequence, vocab, width, window;
+    const int32_t *token; /* [B,T]; every id in [0, V) */
+    const float *table;   /* [V,D] */
+    const float *position_table; /* [≥T, D] or NULL */
+    const int64_t *position;     /* (run) or NULL: the place of the first token (key-value cache) */
+    float *y;                    /* [B,T,window·D] */
+} pl_embedding_call;
+void pl_embedding_exec(const pl_embedding_call *, pl_team);
+
+/* dE[token] += dy, dP[t] += dy, both accumulate, sums in a fixed order. */
+typedef struct pl_embedding_bwd_call {
+    int64_t batch, tokens_per_sequence, vocab, width, window;
+    const int32_t *token;
+    const float *dy;
+    float *dtable, *dposition; /* dposition may be NULL; dtable may be NULL */
+} pl_embedding_bwd_call;
+void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
+
+/* ---- loss.c: logits = h Wᵀ, cross-entropy against target, in chunks of rows so that R×V never exists ----
+ * loss[0] (f64) += Σ over rows with target ≥ 0 of (logsumexp − logit[target]);
+ * with gradients: dlogits = (softmax − onehot)·(*scale), dh = dlogits W (written), dW += dlogitsᵀ h.
+ * A row with target −1 counts nothing and its dh is 0. */
+typedef struct pl_linear_ce_call {
+    int64_t rows, width, vocab, chunk_rows; /* chunk_rows is part of the definition: it orders the sums */
+    const float *h, *weight;                /* [R,D], [V,D] */
+    const int32_t *target;                  /* [R], −1 = ignore */
+    const float *scale;                     /* (run) [1]: 1 / number of counted tokens of the whole step */
+    double *loss;                           /* [1] accumulates */
+    float *dh, *dweight;                    /* both NULL: loss only */
+} pl_linear_ce_call;
+uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
+void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);
+
+/* ---- elementwise.c ---- */
+typedef struct pl_activation_call { /* y = act(x); y may be x */
+    int64_t count;
+    pl_activation act;
+    const float *x;
+    float *y;
+} pl_activation_call;
+void pl_activation_exec(const pl_activation_call *, pl_team);
+
+typedef struct pl_activation_bwd_call { /* dx = dy·act'(x); dx may be dy or x */
+    int64_t count;
+    pl_activation act;
+    const float *x, *dy;
+    float *dx;
+} pl_activation_bwd_call;
+void pl_activation_bwd_exec(const pl_activation_bwd_call *, pl_team);
+
+typedef struct pl_add_call { /* y = a + b; y may be either */
+    int64_t count;
+    const float *a, *b;
+    float *y;
+} pl_add_call;
+void pl_add_exec(const pl_add_call *, pl_team);
+
+typedef struct pl_fill_call { /* zero bytes */
+    uint64_t bytes;
+    void *y;
+} pl_fill_call;
+void pl_fill_exec(const pl_fill_call *, pl_team);
+
+/* y = (residual +) x·mask/(1−p), mask from Philox(seed, stream; step, sample, element): the backward pass is the same
+ * call on dy without residual. y may be x or residual. Sample s of the call is global sample *first_sample + s. */
+typedef struct pl_dropout_call {
+    int64_t samples, elems_per_sample;
+    float probability;
+    uint64_t seed, stream;
+    const int64_t *step, *first_sample; /* (run) */
+    const float *x, *residual;          /* residual may be NULL */
+    float *y;
+} pl_dropout_call;
+void pl_dropout_exec(const pl_dropout_call *, pl_team);
+
+/* ---- optimizer.c ---- */
+/* AdamW (Loshchilov & Hutter 2019): m = b1 m + (1−b1) g;  v = b2 v + (1−b2) g²;
+ * w −= lr·wd·w;  w −= lr·(m/(1−b1ᵗ)) / (√(v/(1−b2ᵗ)) + eps), with g scaled by *grad_scale first when that is given. */
+typedef struct pl_adamw_call {
+    int64_t count;
+    float *w, *m, *v;
+    const float *g;
+    float beta1, beta2, eps, weight_decay;
+    const float *lr;         /* (run) [1] */
+    const int64_t *step;     /* (run) [1]: t, from 1 */
+    const float *grad_scale; /* (run) [1] or NULL */
+} pl_adamw_call;
+void pl_adamw_exec(const pl_adamw_call *, pl_team);
+
+/* sum[0] (f64) += Σ x², fixed blocks. */
+typedef struct pl_sum_squares_call {
+    int64_t count;
+    const float *x;
+    double *sum;
+} pl_sum_squares_call;
+uint64_t pl_sum_squares_workspace_bytes(const pl_sum_squares_call *, pl_team);
+void pl_sum_squares_exec(const pl_sum_squares_call *, void *workspace, pl_team);
+
+/* scale = min(1, max_norm / (√sum + 1e-6)); finite = 1 when sum is finite, else 0 (the update is then skipped). */
+typedef struct pl_clip_scale_call {
+    const double *sum;
+    float max_norm;
+    float *scale;
+    int32_t *finite;
+} pl_clip_scale_call;
+void pl_clip_scale_exec(const pl_clip_scale_call *, pl_team);
+
+#endif

@@ -1,0 +1,2 @@
+/* C = A·B with epilogue. */
+#include "backend/calls.h"

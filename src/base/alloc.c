@@ -1,0 +1,136 @@
+#include "base/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_uint_fast64_t live_blocks, requests;
+static atomic_uint_fast64_t fail_countdown;
+static atomic_int fail_forever, sealed;
+
+static int refused(void)
+{
+    atomic_fetch_add_explicit(&requests, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&sealed, memory_order_relaxed)) return 1;
+    uint_fast64_t left = atomic_load_explicit(&fail_countdown, memory_order_relaxed);
+    if (left == 0) return 0;
+    if (left > 1) {
+        atomic_store_explicit(&fail_countdown, left - 1, memory_order_relaxed);
+        return 0;
+    }
+    if (!atomic_load_explicit(&fail_forever, memory_order_relaxed)) atomic_store(&fail_countdown, 0);
+    return 1;
+}
+
+void pl_alloc_fail_at(uint64_t n, int forever)
+{
+    atomic_store(&fail_countdown, n);
+    atomic_store(&fail_forever, forever);
+}
+
+uint64_t pl_alloc_live_blocks(void) { return atomic_load(&live_blocks); }
+uint64_t pl_alloc_request_count(void) { return atomic_load(&requests); }
+void pl_alloc_seal(int on) { atomic_store(&sealed, on); }
+
+void *pl_alloc(size_t count, size_t size)
+{
+    size_t bytes;
+    if (refused() || __builtin_mul_overflow(count, size, &bytes)) return NULL;
+    void *block = calloc(1, bytes ? bytes : 1);
+    if (block) atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
+    return block;
+}
+
+void *pl_realloc(void *block, size_t count, size_t size)
+{
+    size_t bytes;
+    if (!block) return pl_alloc(count, size);
+    if (refused() || __builtin_mul_overflow(count, size, &bytes)) return NULL;
+    return realloc(block, bytes ? bytes : 1);
+}
+
+char *pl_strndup(const char *text, size_t bytes)
+{
+    char *copy = bytes == SIZE_MAX ? NULL : pl_alloc(bytes + 1, 1);
+    if (copy) memcpy(copy, text, bytes);
+    return copy;
+}
+
+char *pl_strdup(const char *text) { return pl_strndup(text, strlen(text)); }
+
+void pl_free(void *block)
+{
+    if (!block) return;
+    atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
+    free(block);
+}
+
+int pl_grow(void *array_pointer, size_t *capacity, size_t count, size_t elem_bytes)
+{
+    void **array = array_pointer;
+    if (count < *capacity) return 0;
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    void *bigger = pl_realloc(*array, wanted, elem_bytes);
+    if (!bigger) return -1;
+    memset((char *)bigger + *capacity * elem_bytes, 0, (wanted - *capacity) * elem_bytes);
+    *array = bigger;
+    *capacity = wanted;
+    return 0;
+}
+
+/* ---- pools: a list of slabs, each at least twice the one before up to 256 kB ---- */
+
+typedef struct slab {
+    struct slab *next;
+    size_t used, bytes;
+} slab;
+
+struct pl_pool {
+    slab *head;
+    size_t held;
+};
+
+enum { SLAB_MIN = 4096, SLAB_MAX = 256 * 1024, SLAB_HEADER = (sizeof(slab) + 15) & ~15 };
+
+pl_pool *pl_pool_create(void) { return pl_alloc(1, sizeof(pl_pool)); }
+
+void *pl_pool_alloc(pl_pool *pool, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 4) return NULL;
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (!pool->head || pool->head->bytes - pool->head->used < bytes) {
+        size_t room = pool->head ? pool->head->bytes * 2 : SLAB_MIN;
+        if (room > SLAB_MAX) room = SLAB_MAX;
+        if (room < bytes) room = bytes;
+        slab *fresh = pl_alloc(1, SLAB_HEADER + room);
+        if (!fresh) return NULL;
+        fresh->next = pool->head;
+        fresh->bytes = room;
+        pool->head = fresh;
+        pool->held += SLAB_HEADER + room;
+    }
+    void *block = (char *)pool->head + SLAB_HEADER + pool->head->used;
+    pool->head->used += bytes;
+    return block;
+}
+
+char *pl_pool_strndup(pl_pool *pool, const char *text, size_t bytes)
+{
+    char *copy = bytes == SIZE_MAX ? NULL : pl_pool_alloc(pool, bytes + 1, 1);
+    if (copy) memcpy(copy, text, bytes);
+    return copy;
+}
+
+char *pl_pool_strdup(pl_pool *pool, const char *text) { return pl_pool_strndup(pool, text, strlen(text)); }
+size_t pl_pool_bytes(const pl_pool *pool) { return pool->held; }
+
+void pl_pool_destroy(pl_pool *pool)
+{
+    if (!pool) return;
+    for (slab *s = pool->head, *next; s; s = next) {
+        next = s->next;
+        pl_free(s);
+    }
+    pl_free(pool);
+}

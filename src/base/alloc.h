@@ -1,0 +1,41 @@
+/* The one door to the heap. Nothing else in src/ calls malloc, calloc, realloc or strdup, so that (1) tests can make the
+ * n-th request fail and count what is not given back, and (2) "no memory after committed" can be enforced in one place.
+ *
+ * Two kinds of memory: single blocks (pl_alloc … pl_free) and pools, which only grow and are given back in one call. */
+#ifndef PL_BASE_ALLOC_H
+#define PL_BASE_ALLOC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zero-filled block of `count` × `size` bytes; NULL when refused or when the product overflows. Zero bytes give a valid
+ * unique block. */
+void *pl_alloc(size_t count, size_t size);
+
+/* Grows or shrinks to `count` × `size` bytes; NULL when refused (the old block stays valid). New bytes are not zeroed. */
+void *pl_realloc(void *block, size_t count, size_t size);
+char *pl_strdup(const char *text);
+char *pl_strndup(const char *text, size_t bytes);
+void pl_free(void *block); /* NULL is fine */
+
+/* For the tests: the n-th request from now on (1 = the next) fails; with forever, every one after it too. 0 = off. */
+void pl_alloc_fail_at(uint64_t n, int forever);
+uint64_t pl_alloc_live_blocks(void);   /* blocks handed out and not yet given back */
+uint64_t pl_alloc_request_count(void); /* requests since start */
+
+/* After seal, every request fails (and is counted): set at "committed". */
+void pl_alloc_seal(int sealed);
+
+typedef struct pl_pool pl_pool;
+pl_pool *pl_pool_create(void);                             /* NULL when refused */
+void *pl_pool_alloc(pl_pool *, size_t count, size_t size); /* zero-filled, aligned to 16; NULL when refused */
+char *pl_pool_strdup(pl_pool *, const char *text);
+char *pl_pool_strndup(pl_pool *, const char *text, size_t bytes);
+size_t pl_pool_bytes(const pl_pool *); /* bytes the pool holds from the heap */
+void pl_pool_destroy(pl_pool *);
+
+/* Growable array idiom: makes room for one more element of *array, doubling. Returns 0 on success, -1 when refused.
+ *   if (pl_grow(&items, &item_capacity, item_count, sizeof *items)) return pl_fail(err, PL_E_NOMEM, …);  */
+int pl_grow(void *array_pointer, size_t *capacity, size_t count, size_t elem_bytes);
+
+#endif

@@ -1,0 +1,258 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+static struct {
+    atomic_uint_fast64_t left;
+    atomic_int error, forever;
+} injected[PL_IO_KINDS];
+
+void pl_io_fail_at(pl_io_kind kind, uint64_t n, int errno_value, int forever)
+{
+    atomic_store(&injected[kind].error, errno_value);
+    atomic_store(&injected[kind].forever, forever);
+    atomic_store(&injected[kind].left, n);
+}
+
+/* Nonzero, with errno set, when a test asked for this call to fail. */
+static int inject(pl_io_kind kind)
+{
+    uint_fast64_t left = atomic_load_explicit(&injected[kind].left, memory_order_relaxed);
+    if (left == 0) return 0;
+    if (left > 1) {
+        atomic_store(&injected[kind].left, left - 1);
+        return 0;
+    }
+    if (!atomic_load(&injected[kind].forever)) atomic_store(&injected[kind].left, 0);
+    errno = atomic_load(&injected[kind].error);
+    return 1;
+}
+
+static const char *hint(int error)
+{
+    switch (error) {
+    case ENOSPC: return "; free space on that disk";
+    case EROFS: return "; choose a folder on a writable file system";
+    case EACCES:
+    case EPERM: return "; check the permissions or choose another folder";
+    case EDQUOT: return "; the quota is used up";
+    default: return "";
+    }
+}
+
+pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *err)
+{
+    size_t length = strlen(folder);
+    const char *slash = length && folder[length - 1] == '/' ? "" : "/";
+    int used = snprintf(path, room, "%s%s%s", folder, length ? slash : "", name);
+    if (used < 0 || (size_t)used >= room) return pl_fail(err, PL_E_USAGE, "the path %.200s…/%s is too long", folder, name);
+    return PL_OK;
+}
+
+pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
+{
+    *w = (pl_file_writer){.fd = -1};
+    if (strlen(path) >= sizeof w->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    strcpy(w->path, path);
+    snprintf(w->temporary, sizeof w->temporary, "%s.tmp", path);
+    w->fd = inject(PL_IO_OPEN) ? -1 : open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
+    if (w->fd < 0) {
+        int error = errno;
+        w->temporary[0] = 0;
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), hint(error));
+    }
+    return PL_OK;
+}
+
+static pl_status write_fully(pl_file_writer *w, uint64_t offset, const char *data, size_t bytes, pl_error *err)
+{
+    while (bytes) {
+        size_t chunk = bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20;
+        ssize_t n = inject(PL_IO_WRITE) ? -1 : pwrite(w->fd, data, chunk, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            int error = n == 0 ? ENOSPC : errno;
+            return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %llu failed: %s%s", w->path,
+                           (unsigned long long)offset, strerror(error), hint(error));
+        }
+        data += n, offset += (uint64_t)n, bytes -= (size_t)n;
+    }
+    return PL_OK;
+}
+
+/* Two windows: the last full one is being written back while the next one fills; what is on disk leaves the cache. */
+static void bound_page_cache(pl_file_writer *w)
+{
+    while (w->bytes - w->flushed >= PL_FILE_WINDOW_BYTES) {
+        off_t at = (off_t)w->flushed;
+        sync_file_range(w->fd, at, PL_FILE_WINDOW_BYTES, SYNC_FILE_RANGE_WRITE);
+        if (w->flushed >= PL_FILE_WINDOW_BYTES) {
+            off_t before = at - PL_FILE_WINDOW_BYTES;
+            sync_file_range(w->fd, before, PL_FILE_WINDOW_BYTES,
+                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+            posix_fadvise(w->fd, before, PL_FILE_WINDOW_BYTES, POSIX_FADV_DONTNEED);
+        }
+        w->flushed += PL_FILE_WINDOW_BYTES;
+    }
+}
+
+pl_status pl_file_write(pl_file_writer *w, const void *data, size_t bytes, pl_error *err)
+{
+    const char *from = data;
+    while (bytes) {
+        size_t chunk = bytes < PL_FILE_WINDOW_BYTES ? bytes : PL_FILE_WINDOW_BYTES;
+        PL_TRY(write_fully(w, w->bytes, from, chunk, err));
+        w->bytes += chunk, from += chunk, bytes -= chunk;
+        bound_page_cache(w);
+    }
+    return PL_OK;
+}
+
+pl_status pl_file_write_at(pl_file_writer *w, uint64_t offset, const void *data, size_t bytes, pl_error *err)
+{
+    return write_fully(w, offset, data, bytes, err);
+}
+
+static pl_status folder_of(const char *path, char *folder, size_t room, pl_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 1;
+    if (n + 1 > room) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    memcpy(folder, slash ? path : ".", n);
+    folder[n] = 0;
+    if (n == 0) strcpy(folder, "/");
+    return PL_OK;
+}
+
+pl_status pl_folder_sync(const char *path, pl_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
+    int rc = inject(PL_IO_FSYNC) ? -1 : fsync(fd);
+    int error = errno;
+    close(fd);
+    /* Some file systems cannot sync a folder; their renames are as durable as they get. */
+    if (rc != 0 && error != EINVAL && error != ENOTSUP)
+        return pl_fail(err, PL_E_STORAGE, "%s: syncing the folder failed: %s", path, strerror(error));
+    return PL_OK;
+}
+
+pl_status pl_file_commit(pl_file_writer *w, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    int failed = inject(PL_IO_FSYNC) || fsync(w->fd) != 0, error = errno;
+    if (!failed) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (close(w->fd) != 0 && !failed) failed = 1, error = errno;
+    w->fd = -1;
+    if (!failed && (inject(PL_IO_RENAME) || rename(w->temporary, w->path) != 0)) failed = 1, error = errno;
+    if (failed) {
+        unlink(w->temporary);
+        w->temporary[0] = 0;
+        return pl_fail(err, PL_E_STORAGE, "%s: could not be completed: %s%s", w->path, strerror(error), hint(error));
+    }
+    w->temporary[0] = 0;
+    PL_TRY(folder_of(w->path, folder, sizeof folder, err));
+    return pl_folder_sync(folder, err);
+}
+
+void pl_file_abandon(pl_file_writer *w)
+{
+    if (!w->temporary[0]) return;
+    if (w->fd >= 0) close(w->fd);
+    w->fd = -1;
+    unlink(w->temporary);
+    w->temporary[0] = 0;
+}
+
+pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data, size_t bytes, pl_error *err)
+{
+    char *to = data;
+    while (bytes) {
+        ssize_t n = inject(PL_IO_READ) ? -1 : pread(fd, to, bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return pl_fail(err, PL_E_STORAGE, "%s: reading at byte %llu failed: %s", path, (unsigned long long)offset,
+                           strerror(errno));
+        if (n == 0)
+            return pl_fail(err, PL_E_DATA, "%s: ends at byte %llu, but %zu more were expected; the file is truncated",
+                           path, (unsigned long long)offset, bytes);
+        to += n, offset += (uint64_t)n, bytes -= (size_t)n;
+    }
+    return PL_OK;
+}
+
+pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *err)
+{
+    struct stat st;
+    *fd = inject(PL_IO_OPEN) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0) return pl_fail(err, PL_E_DATA, "%s: cannot be opened: %s", path, strerror(errno));
+    if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(*fd);
+        *fd = -1;
+        return pl_fail(err, PL_E_DATA, "%s: is not a regular file", path);
+    }
+    if (bytes) *bytes = (uint64_t)st.st_size;
+    return PL_OK;
+}
+
+pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
+{
+    int fd;
+    uint64_t size;
+    PL_TRY(pl_file_open(path, &fd, &size, err));
+    pl_status status = PL_OK;
+    *text = NULL;
+    if (size > limit) {
+        status = pl_fail(err, PL_E_DATA, "%s: has %llu bytes, at most %llu were expected", path,
+                         (unsigned long long)size, (unsigned long long)limit);
+        goto done;
+    }
+    *text = pl_alloc((size_t)size + 1, 1);
+    if (!*text) {
+        status = pl_fail(err, PL_E_NOMEM, "%s: no memory for its %llu bytes", path, (unsigned long long)size);
+        goto done;
+    }
+    status = pl_file_read_at(fd, path, 0, *text, (size_t)size, err);
+    if (bytes) *bytes = (size_t)size;
+done:
+    close(fd);
+    if (status != PL_OK) pl_free(*text), *text = NULL;
+    return status;
+}
+
+pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl_error *err)
+{
+    pl_file_writer w;
+    PL_TRY(pl_file_create(&w, path, err));
+    pl_status status = pl_file_write(&w, data, bytes, err);
+    if (status == PL_OK) return pl_file_commit(&w, err);
+    pl_file_abandon(&w);
+    return status;
+}
+
+pl_status pl_folder_create(const char *path, pl_error *err)
+{
+    char part[PL_FILE_PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0) return PL_OK;
+    if (n >= sizeof part) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != 0) continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdir(part, 0755) == 0 || errno == EEXIST || (errno == EROFS && access(part, F_OK) == 0)) continue;
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(errno), hint(errno));
+    }
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return pl_fail(err, PL_E_STORAGE, "%s: is in the way: a folder was expected there", path);
+    return PL_OK;
+}

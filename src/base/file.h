@@ -1,0 +1,54 @@
+/* Files. Reading by position into the caller's memory; writing so that nothing half-written is ever read (invariant 8):
+ * a temporary name in the same folder, write, fsync, rename, fsync of the folder. An abandoned temporary file is removed.
+ *
+ * The writer allocates nothing and keeps the page cache it fills bounded: every PL_FILE_WINDOW_BYTES it starts write-back
+ * and drops what has reached the disk, so a save costs a container at most two windows of charged memory. */
+#ifndef PL_BASE_FILE_H
+#define PL_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { PL_FILE_PATH_MAX = 4096, PL_FILE_WINDOW_BYTES = 8 << 20 };
+
+/* A file being written; fields are private. Lives wherever the caller puts it. */
+typedef struct pl_file_writer {
+    int fd;
+    uint64_t bytes;    /* written so far */
+    uint64_t flushed;  /* write-back started up to here */
+    char path[PL_FILE_PATH_MAX];
+    char temporary[PL_FILE_PATH_MAX + 16];
+} pl_file_writer;
+
+/* Opens path + ".tmp" for writing (replacing a left-over). */
+pl_status pl_file_create(pl_file_writer *, const char *path, pl_error *);
+pl_status pl_file_write(pl_file_writer *, const void *data, size_t bytes, pl_error *);
+/* Rewrites bytes already written (a header whose numbers are known last). */
+pl_status pl_file_write_at(pl_file_writer *, uint64_t offset, const void *data, size_t bytes, pl_error *);
+/* fsync, rename to the final name, fsync the folder. On failure the temporary file is removed. */
+pl_status pl_file_commit(pl_file_writer *, pl_error *);
+/* Closes and removes the temporary file; harmless after commit or on a zeroed writer. */
+void pl_file_abandon(pl_file_writer *);
+
+/* Exactly `bytes` bytes at `offset`; PL_E_DATA when the file ends before, naming the offset. */
+pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data, size_t bytes, pl_error *);
+/* Opens for reading; *bytes gets the size. PL_E_DATA with the reason when it cannot, or is not a regular file. */
+pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);
+/* The whole of a small file (at most `limit` bytes), zero-terminated, in a block for pl_free. */
+pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
+/* create + write + commit. */
+pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl_error *);
+/* mkdir -p. */
+pl_status pl_folder_create(const char *path, pl_error *);
+/* Syncs a folder so that renames in it are durable. */
+pl_status pl_folder_sync(const char *path, pl_error *);
+/* path = folder "/" name into room bytes; PL_E_USAGE when too long. */
+pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *);
+
+/* For the tests: the n-th call of this kind from now on fails with this errno, once or (forever) from then on. */
+typedef enum pl_io_kind { PL_IO_OPEN, PL_IO_READ, PL_IO_WRITE, PL_IO_FSYNC, PL_IO_RENAME, PL_IO_KINDS } pl_io_kind;
+void pl_io_fail_at(pl_io_kind, uint64_t n, int errno_value, int forever);
+
+#endif

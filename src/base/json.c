@@ -1,0 +1,147 @@
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+pl_json pl_json_begin(pl_str *out, bool compact) { return (pl_json){.out = out, .compact = compact}; }
+
+static void newline(pl_json *j)
+{
+    if (j->compact) return;
+    pl_str_append(j->out, "\n");
+    pl_str_pad(j->out, ' ', (size_t)j->depth * 2);
+}
+
+static void before_value(pl_json *j)
+{
+    if (j->after_key) {
+        j->after_key = false;
+        return;
+    }
+    if (j->need_comma) pl_str_append(j->out, ",");
+    if (j->depth) newline(j);
+}
+
+static void open_group(pl_json *j, const char *bracket)
+{
+    before_value(j);
+    pl_str_append(j->out, bracket);
+    j->depth++;
+    j->need_comma = false;
+}
+
+static void close_group(pl_json *j, const char *bracket)
+{
+    j->depth--;
+    if (j->need_comma) newline(j);
+    pl_str_append(j->out, bracket);
+    j->need_comma = true;
+}
+
+void pl_json_object(pl_json *j) { open_group(j, "{"); }
+void pl_json_object_end(pl_json *j) { close_group(j, "}"); }
+void pl_json_array(pl_json *j) { open_group(j, "["); }
+void pl_json_array_end(pl_json *j) { close_group(j, "]"); }
+
+/* Length of the UTF-8 sequence at p (1 to 4), or 0 when it is none (overlong forms and surrogates included). */
+static size_t utf8_length(const unsigned char *p, size_t left)
+{
+    if (p[0] < 0x80) return 1;
+    size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    if (p[0] < 0xc2 || p[0] > 0xf4 || n > left) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f)) return 0;
+    if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f)) return 0;
+    return n;
+}
+
+static void escaped(pl_str *out, const char *text, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    pl_str_append(out, "\"");
+    for (size_t i = 0; i < bytes;) {
+        size_t n = utf8_length(p + i, bytes - i);
+        if (n == 0) {
+            pl_str_append(out, "\\ufffd");
+            n = 1;
+        } else if (p[i] == '"' || p[i] == '\\') {
+            pl_str_printf(out, "\\%c", p[i]);
+        } else if (p[i] == '\n') {
+            pl_str_append(out, "\\n");
+        } else if (p[i] == '\t') {
+            pl_str_append(out, "\\t");
+        } else if (p[i] < 0x20 || p[i] == 0x7f) {
+            pl_str_printf(out, "\\u%04x", p[i]);
+        } else {
+            pl_str_append_bytes(out, p + i, n);
+        }
+        i += n;
+    }
+    pl_str_append(out, "\"");
+}
+
+void pl_json_key(pl_json *j, const char *key)
+{
+    before_value(j);
+    escaped(j->out, key, strlen(key));
+    pl_str_append(j->out, j->compact ? ":" : ": ");
+    j->after_key = true;
+    j->need_comma = true;
+}
+
+void pl_json_string_bytes(pl_json *j, const char *text, size_t bytes)
+{
+    before_value(j);
+    escaped(j->out, text, bytes);
+    j->need_comma = true;
+}
+
+void pl_json_string(pl_json *j, const char *text)
+{
+    if (text) pl_json_string_bytes(j, text, strlen(text));
+    else pl_json_null(j);
+}
+
+void pl_json_int(pl_json *j, int64_t v)
+{
+    before_value(j);
+    pl_str_printf(j->out, "%" PRId64, v);
+    j->need_comma = true;
+}
+
+void pl_json_uint(pl_json *j, uint64_t v)
+{
+    before_value(j);
+    pl_str_printf(j->out, "%" PRIu64, v);
+    j->need_comma = true;
+}
+
+void pl_json_double(pl_json *j, double v)
+{
+    before_value(j);
+    if (isfinite(v)) pl_str_double(j->out, v);
+    else pl_str_append(j->out, "null");
+    j->need_comma = true;
+}
+
+void pl_json_bool(pl_json *j, bool v)
+{
+    before_value(j);
+    pl_str_append(j->out, v ? "true" : "false");
+    j->need_comma = true;
+}
+
+void pl_json_null(pl_json *j)
+{
+    before_value(j);
+    pl_str_append(j->out, "null");
+    j->need_comma = true;
+}
+
+void pl_json_kv_string(pl_json *j, const char *key, const char *text) { pl_json_key(j, key), pl_json_string(j, text); }
+void pl_json_kv_int(pl_json *j, const char *key, int64_t v) { pl_json_key(j, key), pl_json_int(j, v); }
+void pl_json_kv_uint(pl_json *j, const char *key, uint64_t v) { pl_json_key(j, key), pl_json_uint(j, v); }
+void pl_json_kv_double(pl_json *j, const char *key, double v) { pl_json_key(j, key), pl_json_double(j, v); }
+void pl_json_kv_bool(pl_json *j, const char *key, bool v) { pl_json_key(j, key), pl_json_bool(j, v); }

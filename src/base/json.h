@@ -1,0 +1,40 @@
+/* Writing JSON. Commas and indentation are the writer's business; numbers are written exactly (integers as such, doubles
+ * as the shortest text that reads back; nan and inf, which JSON lacks, as null). Strings are escaped; bytes that are not
+ * UTF-8 become U+FFFD. Reading JSON is jansson's job. */
+#ifndef PL_BASE_JSON_H
+#define PL_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+typedef struct pl_json {
+    pl_str *out;
+    int depth;
+    bool compact; /* one line, no spaces */
+    bool need_comma, after_key;
+} pl_json;
+
+pl_json pl_json_begin(pl_str *out, bool compact);
+void pl_json_object(pl_json *); /* { */
+void pl_json_object_end(pl_json *);
+void pl_json_array(pl_json *); /* [ */
+void pl_json_array_end(pl_json *);
+void pl_json_key(pl_json *, const char *key);
+void pl_json_string(pl_json *, const char *text); /* NULL writes null */
+void pl_json_string_bytes(pl_json *, const char *text, size_t bytes);
+void pl_json_int(pl_json *, int64_t);
+void pl_json_uint(pl_json *, uint64_t);
+void pl_json_double(pl_json *, double);
+void pl_json_bool(pl_json *, bool);
+void pl_json_null(pl_json *);
+
+/* key and value in one call */
+void pl_json_kv_string(pl_json *, const char *key, const char *text);
+void pl_json_kv_int(pl_json *, const char *key, int64_t);
+void pl_json_kv_uint(pl_json *, const char *key, uint64_t);
+void pl_json_kv_double(pl_json *, const char *key, double);
+void pl_json_kv_bool(pl_json *, const char *key, bool);
+
+#endif

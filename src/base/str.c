@@ -1,0 +1,123 @@
+#include "base/str.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+static int reserve(pl_str *s, size_t more)
+{
+    if (s->failed) return -1;
+    if (more < s->capacity - s->bytes && s->data) return 0;
+    size_t wanted = s->capacity ? s->capacity : 64;
+    while (wanted - s->bytes <= more) {
+        if (wanted > SIZE_MAX / 2) goto refused;
+        wanted *= 2;
+    }
+    char *bigger = pl_realloc(s->data, wanted, 1);
+    if (!bigger) goto refused;
+    s->data = bigger;
+    s->capacity = wanted;
+    return 0;
+refused:
+    s->failed = 1;
+    return -1;
+}
+
+void pl_str_append_bytes(pl_str *s, const void *data, size_t bytes)
+{
+    if (reserve(s, bytes)) return;
+    if (bytes) memcpy(s->data + s->bytes, data, bytes);
+    s->bytes += bytes;
+    s->data[s->bytes] = 0;
+}
+
+void pl_str_append(pl_str *s, const char *text) { pl_str_append_bytes(s, text, strlen(text)); }
+
+void pl_str_vprintf(pl_str *s, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int needed = vsnprintf(NULL, 0, fmt, args);
+    if (needed >= 0 && reserve(s, (size_t)needed) == 0) {
+        vsnprintf(s->data + s->bytes, (size_t)needed + 1, fmt, again);
+        s->bytes += (size_t)needed;
+    }
+    va_end(again);
+}
+
+void pl_str_printf(pl_str *s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    pl_str_vprintf(s, fmt, args);
+    va_end(args);
+}
+
+void pl_str_pad(pl_str *s, char c, size_t count)
+{
+    if (reserve(s, count)) return;
+    memset(s->data + s->bytes, c, count);
+    s->bytes += count;
+    s->data[s->bytes] = 0;
+}
+
+const char *pl_str_text(const pl_str *s) { return s->data ? s->data : ""; }
+
+void pl_str_clear(pl_str *s)
+{
+    s->bytes = 0;
+    if (s->data) s->data[0] = 0;
+}
+
+void pl_str_deinit(pl_str *s)
+{
+    pl_free(s->data);
+    *s = (pl_str){0};
+}
+
+void pl_str_double(pl_str *s, double value)
+{
+    char text[40];
+    if (isnan(value)) {
+        pl_str_append(s, "nan");
+        return;
+    }
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    pl_str_append(s, text);
+}
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[65], na = strlen(a), nb = strlen(b);
+    if (na > 64 || nb > 64) return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++) row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < change) change = row[j] + 1;
+            if (row[j - 1] + 1 < change) change = row[j - 1] + 1;
+            row[j] = change;
+        }
+    }
+    return row[nb];
+}
+
+const char *pl_nearest(const char *word, const char *const *candidates, size_t count)
+{
+    const char *best = NULL;
+    size_t limit = strlen(word) / 3 + 1, best_distance = limit + 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(word, candidates[i]);
+        if (distance < best_distance) best = candidates[i], best_distance = distance;
+    }
+    return best;
+}

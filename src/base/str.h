@@ -1,0 +1,34 @@
+/* A growable string. Out-of-memory is sticky: appends after a refusal do nothing and `failed` stays set, so that a
+ * printer checks once, at its end. Always terminated; data may be NULL while nothing was appended (use pl_str_text). */
+#ifndef PL_BASE_STR_H
+#define PL_BASE_STR_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plimsoll/status.h"
+
+typedef struct pl_str {
+    char *data;
+    size_t bytes, capacity;
+    int failed;
+} pl_str;
+
+void pl_str_append(pl_str *, const char *text);
+void pl_str_append_bytes(pl_str *, const void *data, size_t bytes);
+void pl_str_printf(pl_str *, const char *fmt, ...) PL_PRINTF(2, 3);
+void pl_str_vprintf(pl_str *, const char *fmt, va_list args);
+void pl_str_pad(pl_str *, char c, size_t count);
+const char *pl_str_text(const pl_str *); /* "" when empty */
+void pl_str_clear(pl_str *);             /* keeps the memory */
+void pl_str_deinit(pl_str *);
+
+/* The shortest text that reads back as exactly this double ("%.17g" at most); inf, -inf, nan as such. */
+void pl_str_double(pl_str *, double value);
+
+/* The best match for `word` among `count` candidates by edit distance, or NULL when nothing is near (distance above a
+ * third of the length): for did-you-mean. */
+const char *pl_nearest(const char *word, const char *const *candidates, size_t count);
+
+#endif

@@ -1,0 +1,68 @@
+#include "base/units.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int pl_parse_bytes(const char *text, uint64_t *bytes)
+{
+    while (isspace((unsigned char)*text)) text++;
+    if (!isdigit((unsigned char)*text) && *text != '.') return -1;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) return -1;
+    char *end;
+    double number = strtod(text, &end);
+    while (*end == ' ') end++;
+    double unit = 1;
+    const char *letters = "kmgt";
+    const char *at = *end ? strchr(letters, tolower((unsigned char)*end)) : NULL;
+    if (at) {
+        end++;
+        double base = 1000;
+        if (*end == 'i' || *end == 'I') base = 1024, end++;
+        unit = pow(base, (double)(at - letters + 1));
+    }
+    if (*end == 'b' || *end == 'B') end++;
+    while (isspace((unsigned char)*end)) end++;
+    double total = number * unit;
+    if (*end || !(total >= 0) || total >= 9.2e18) return -1;
+    *bytes = (uint64_t)(total + 0.5);
+    return 0;
+}
+
+const char *pl_format_bytes(uint64_t bytes, char *buf, size_t room)
+{
+    static const char *const names[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 999.5 && unit < 6) value /= 1000, unit++;
+    int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    if (unit >= 2 && value >= 99.95) decimals = 1;
+    snprintf(buf, room, "%.*f %s", decimals, value, names[unit]);
+    return buf;
+}
+
+const char *pl_format_count(uint64_t count, char *buf, size_t room)
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    size_t out = 0;
+    for (int i = 0; i < n && out + 2 < room; i++) {
+        if (i && (n - i) % 3 == 0) buf[out++] = ',';
+        buf[out++] = digits[i];
+    }
+    if (room) buf[out < room ? out : room - 1] = 0;
+    return buf;
+}
+
+const char *pl_format_seconds(double s, char *buf, size_t room)
+{
+    if (!(s >= 0)) snprintf(buf, room, "?");
+    else if (s < 0.9995e-3) snprintf(buf, room, "%.3g us", s * 1e6);
+    else if (s < 0.9995) snprintf(buf, room, "%.3g ms", s * 1e3);
+    else if (s < 99.5) snprintf(buf, room, "%.3g s", s);
+    else if (s < 3600) snprintf(buf, room, "%d min %02d s", (int)(s / 60), (int)s % 60);
+    else snprintf(buf, room, "%lld h %02d min", (long long)(s / 3600), (int)(fmod(s, 3600) / 60));
+    return buf;
+}

@@ -1,0 +1,25 @@
+# Every file of kernels/cpu is compiled once per level with its own flags; PL_SUFFIX names the level in the symbols.
+# kernels/ref holds the scalar reference, always built.
+file(GLOB kernel_ref_sources CONFIGURE_DEPENDS kernels/*.c kernels/ref/*.c)
+file(GLOB kernel_cpu_sources CONFIGURE_DEPENDS kernels/cpu/*.c)
+if(NOT kernel_ref_sources)
+  set(kernel_ref_sources base/empty.c)
+endif()
+pl_folder(kernels SOURCES ${kernel_ref_sources} MAY_INCLUDE base)
+
+function(pl_kernel_level name)
+  if(NOT kernel_cpu_sources)
+    return()
+  endif()
+  add_library(pl_kernels_${name} OBJECT ${kernel_cpu_sources})
+  target_link_libraries(pl_kernels_${name} PRIVATE pl_options)
+  target_compile_definitions(pl_kernels_${name} PRIVATE PL_SUFFIX=${name} PL_LEVEL_${name}=1)
+  target_compile_options(pl_kernels_${name} PRIVATE -O3 -ffp-contract=fast ${ARGN})
+  target_sources(pl_kernels PRIVATE $<TARGET_OBJECTS:pl_kernels_${name}>)
+endfunction()
+
+pl_kernel_level(baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  pl_kernel_level(avx2 -mavx2 -mfma -mf16c)
+  pl_kernel_level(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c -mprefer-vector-width=512)
+endif()
