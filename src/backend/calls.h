@@ -11,9 +11,8 @@
 
 #include <stdint.h>
 
+#include "base/activation.h"
 #include "kernels/team.h"
-
-typedef enum pl_activation { PL_ACT_NONE, PL_ACT_GELU, PL_ACT_SILU, PL_ACT_TANH, PL_ACT_RELU, PL_ACT_COUNT } pl_activation;
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue, f32 ----
  * Exactly one stride of A and one of B is 1. Sums over k run in an order that depends on (m, n, k) and the ISA alone.

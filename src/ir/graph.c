@@ -1,0 +1,166 @@
+#include "ir/graph.h"
+
+#include <string.h>
+
+#include "base/size.h"
+
+#define NAME_OP(c, name, in_min, in_max, out_max, attrs) name,
+static const char *const op_names[] = {
+#define PL_OP_ROW NAME_OP
+#include "ir/ops.def"
+#undef PL_OP_ROW
+};
+
+const char *pl_op_name(pl_op op) { return op_names[op]; }
+
+int pl_op_parse(const char *text, pl_op *op)
+{
+    for (int i = 0; i < PL_OP_COUNT; i++)
+        if (strcmp(text, op_names[i]) == 0) return *op = (pl_op)i, 0;
+    return -1;
+}
+
+pl_graph *pl_graph_create(void)
+{
+    pl_graph *g = pl_alloc(1, sizeof *g);
+    if (g) g->pool = pl_pool_create();
+    if (!g || !g->pool) {
+        pl_graph_destroy(g);
+        return NULL;
+    }
+    g->space[g->space_count++] = "ram";
+    g->queue[g->queue_count++] = "main";
+    g->queue[g->queue_count++] = "loader";
+    return g;
+}
+
+void pl_graph_destroy(pl_graph *g)
+{
+    if (!g) return;
+    pl_free(g->value);
+    pl_free(g->node);
+    pl_free(g->region);
+    pl_pool_destroy(g->pool);
+    pl_free(g);
+}
+
+/* Arrays of names repeat a lot (scopes): the copy of the last one is used again when it is the same. */
+static const char *keep(pl_graph *g, const char *text, const char *last)
+{
+    if (!text) text = "";
+    if (last && strcmp(text, last) == 0) return last;
+    return pl_pool_strdup(g->pool, text);
+}
+
+pl_id pl_graph_add_value(pl_graph *g, const pl_value *value)
+{
+    if (g->value_count >= PL_NONE - 1 || pl_grow(&g->value, &g->value_capacity, g->value_count, sizeof *g->value)) return PL_NONE;
+    pl_value *v = &g->value[g->value_count];
+    const char *last = g->value_count ? g->value[g->value_count - 1].scope : NULL;
+    *v = *value;
+    v->name = keep(g, value->name, NULL);
+    v->scope = keep(g, value->scope, last);
+    if (!v->name || !v->scope) return PL_NONE;
+    return (pl_id)g->value_count++;
+}
+
+pl_id pl_graph_add_node(pl_graph *g, const pl_node *node)
+{
+    if (g->node_count >= PL_NONE - 1 || pl_grow(&g->node, &g->node_capacity, g->node_count, sizeof *g->node)) return PL_NONE;
+    pl_node *n = &g->node[g->node_count];
+    const char *last = g->node_count ? g->node[g->node_count - 1].scope : NULL;
+    *n = *node;
+    n->scope = keep(g, node->scope, last);
+    if (!n->scope) return PL_NONE;
+    for (int i = 0; i < PL_NODE_OUT_MAX; i++)
+        if (n->out[i] != PL_NONE) g->value[n->out[i]].producer = (pl_id)g->node_count;
+    return (pl_id)g->node_count++;
+}
+
+pl_id pl_graph_add_region(pl_graph *g, const char *name, pl_id parent, uint64_t trip)
+{
+    if (pl_grow(&g->region, &g->region_capacity, g->region_count, sizeof *g->region)) return PL_NONE;
+    char *copy = pl_pool_strdup(g->pool, name);
+    if (!copy) return PL_NONE;
+    g->region[g->region_count] = (pl_region){.name = copy, .parent = parent, .trip = trip};
+    return (pl_id)g->region_count++;
+}
+
+pl_graph *pl_graph_copy(const pl_graph *from)
+{
+    pl_graph *g = pl_graph_create();
+    if (!g) return NULL;
+    for (size_t i = 0; i < from->region_count; i++) {
+        const pl_region *r = &from->region[i];
+        if (pl_graph_add_region(g, r->name, r->parent, r->trip) == PL_NONE) goto refused;
+        g->region[i].batch = r->batch;
+    }
+    for (size_t i = 0; i < from->value_count; i++)
+        if (pl_graph_add_value(g, &from->value[i]) == PL_NONE) goto refused;
+    for (size_t i = 0; i < from->node_count; i++)
+        if (pl_graph_add_node(g, &from->node[i]) == PL_NONE) goto refused;
+    for (size_t i = 0; i < from->value_count; i++) g->value[i].producer = from->value[i].producer;
+    return g;
+refused:
+    pl_graph_destroy(g);
+    return NULL;
+}
+
+pl_id pl_value_root(const pl_graph *g, pl_id id)
+{
+    for (;;) {
+        const pl_value *v = &g->value[id];
+        if (v->view_of != PL_NONE) id = v->view_of;
+        else if (v->update_of != PL_NONE) id = v->update_of;
+        else return id;
+    }
+}
+
+bool pl_value_is_persistent(const pl_graph *g, pl_id id) { return g->value[pl_value_root(g, id)].program == PL_NONE; }
+
+uint64_t pl_value_bytes(const pl_graph *g, pl_id id)
+{
+    uint64_t bytes;
+    const pl_value *v = &g->value[id];
+    if (pl_size_mul(pl_shape_elems(&v->shape), pl_dtype_bytes(v->dtype), &bytes)) return UINT64_MAX;
+    return bytes;
+}
+
+pl_id pl_region_program(const pl_graph *g, pl_id region)
+{
+    while (g->region[region].parent != PL_NONE) region = g->region[region].parent;
+    return region;
+}
+
+pl_id pl_graph_find_value(const pl_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->value_count; i++)
+        if (strcmp(g->value[i].name, name) == 0) return (pl_id)i;
+    return PL_NONE;
+}
+
+pl_id pl_graph_find_program(const pl_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->region_count; i++)
+        if (g->region[i].parent == PL_NONE && strcmp(g->region[i].name, name) == 0) return (pl_id)i;
+    return PL_NONE;
+}
+
+void pl_value_default_strides(pl_value *v)
+{
+    int64_t stride = 1;
+    for (uint32_t i = v->shape.rank; i-- > 0;) {
+        v->stride[i] = stride;
+        stride *= v->shape.dim[i];
+    }
+}
+
+bool pl_value_is_contiguous(const pl_value *v)
+{
+    int64_t stride = 1;
+    for (uint32_t i = v->shape.rank; i-- > 0;) {
+        if (v->shape.dim[i] != 1 && v->stride[i] != stride) return false;
+        stride *= v->shape.dim[i];
+    }
+    return true;
+}

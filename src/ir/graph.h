@@ -1,0 +1,111 @@
+/* The graph: values, nodes and regions in flat arrays, named by 32-bit ids, all in one pool.
+ *
+ * One graph holds all programs of a command (train, evaluate, generate …). A program is a root region; regions nest, and
+ * a region's nodes are repeated `trip` times (accumulation is a region, never unrolled). Persistent values (weights,
+ * moments, counters) belong to no program and are shared by all.
+ *
+ * Storage. A value owns its bytes unless it is
+ *   a view     (view_of, view_offset, strides): a window on another value, or
+ *   an update  (update_of): the new content of another value, in the same place (state changes in place).
+ * pl_value_root() follows both to the value that owns the bytes; placement deals with roots only.
+ *
+ * Nodes are kept in a legal order: every value is produced before it is read. Dead nodes stay in the array, marked. */
+#ifndef PL_IR_GRAPH_H
+#define PL_IR_GRAPH_H
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "ir/types.h"
+
+typedef struct pl_value {
+    const char *name;  /* unique in the graph */
+    const char *scope; /* path of the model component, "" for none */
+    pl_shape shape;
+    pl_dtype dtype;
+    pl_role role;
+    pl_id space;    /* index into graph->space */
+    pl_id program;  /* region that owns a non-persistent value; PL_NONE: persistent */
+    pl_id producer; /* node, or PL_NONE for persistent values and inputs */
+    pl_id view_of, update_of;
+    int64_t view_offset; /* elements; only with view_of */
+    int64_t stride[PL_RANK_MAX];
+} pl_value;
+
+#define PL_ENUM_OP(c, name, in_min, in_max, out_max, attrs) PL_OP_##c,
+typedef enum pl_op {
+#define PL_OP_ROW PL_ENUM_OP
+#include "ir/ops.def"
+#undef PL_OP_ROW
+    PL_OP_COUNT
+} pl_op;
+
+enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 3, PL_ATTR_MAX = 5 };
+
+typedef union pl_attr {
+    int64_t i;
+    double f;
+} pl_attr;
+
+typedef struct pl_node {
+    pl_op op;
+    pl_id in[PL_NODE_IN_MAX];   /* optional inputs may be PL_NONE */
+    pl_id out[PL_NODE_OUT_MAX]; /* likewise */
+    pl_attr attr[PL_ATTR_MAX];
+    const char *scope;
+    pl_id region;
+    pl_id predicate; /* i32 value: the node runs only when it is not zero; PL_NONE: always */
+    pl_id queue;     /* who runs it: index into graph->queue */
+    pl_id wait;      /* queue it waits for before it runs, or PL_NONE */
+    bool dead;
+} pl_node;
+
+typedef struct pl_region {
+    const char *name;
+    pl_id parent; /* PL_NONE: a program */
+    uint64_t trip;
+    int64_t batch; /* of a program: B once bound, 0 before */
+} pl_region;
+
+typedef struct pl_graph {
+    pl_pool *pool;
+    pl_value *value;
+    pl_node *node;
+    pl_region *region;
+    size_t value_count, node_count, region_count;
+    size_t value_capacity, node_capacity, region_capacity;
+    const char *space[8]; /* "ram", later "vram0", "disk" … */
+    const char *queue[8]; /* "main", "loader" … */
+    uint32_t space_count, queue_count;
+} pl_graph;
+
+pl_graph *pl_graph_create(void); /* with space "ram" and queues "main", "loader"; NULL when memory is refused */
+void pl_graph_destroy(pl_graph *);
+pl_graph *pl_graph_copy(const pl_graph *); /* NULL when memory is refused */
+
+/* Ids of what was added, PL_NONE when memory is refused. The names are copied. */
+pl_id pl_graph_add_value(pl_graph *, const pl_value *);
+pl_id pl_graph_add_node(pl_graph *, const pl_node *); /* sets the producer of its outputs */
+pl_id pl_graph_add_region(pl_graph *, const char *name, pl_id parent, uint64_t trip);
+
+pl_id pl_value_root(const pl_graph *, pl_id value);
+bool pl_value_is_persistent(const pl_graph *, pl_id value);
+uint64_t pl_value_bytes(const pl_graph *, pl_id value); /* of its own shape, B counted as 1 while unbound */
+pl_id pl_region_program(const pl_graph *, pl_id region);
+pl_id pl_graph_find_value(const pl_graph *, const char *name);   /* PL_NONE when there is none */
+pl_id pl_graph_find_program(const pl_graph *, const char *name); /* likewise */
+void pl_value_default_strides(pl_value *);                       /* row-major, from the shape */
+bool pl_value_is_contiguous(const pl_value *);
+
+const char *pl_op_name(pl_op);
+int pl_op_parse(const char *, pl_op *);
+
+/* ---- check.c: is this graph legal? The first thing that is not, in a sentence. ---- */
+typedef enum pl_graph_stage { PL_STAGE_MODEL, PL_STAGE_GRAD, PL_STAGE_BOUND } pl_graph_stage;
+pl_status pl_graph_check(const pl_graph *, pl_graph_stage, pl_error *);
+
+/* ---- print.c, parse.c: one line a value, node, region; print → parse → print is the identity ---- */
+void pl_graph_print(const pl_graph *, pl_str *out);
+pl_status pl_graph_parse(const char *name, const char *text, size_t bytes, pl_graph **, pl_error *);
+
+#endif
