@@ -1,0 +1,180 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/op.h"
+
+#define RULE(c, name, in_min, in_max, out_max, attrs) [PL_OP_##c] = &pl_rule_##c,
+static const pl_op_rule *const rules[PL_OP_COUNT] = {
+#define PL_OP_ROW RULE
+#include "ir/ops.def"
+#undef PL_OP_ROW
+};
+
+#define ROW(c, name, in_min, in_max, out_max, attrs) {in_min, in_max, out_max, attrs},
+static const struct {
+    int in_min, in_max, out_max;
+    const char *attrs;
+} rows[PL_OP_COUNT] = {
+#define PL_OP_ROW ROW
+#include "ir/ops.def"
+#undef PL_OP_ROW
+};
+
+const pl_op_rule *pl_op_rule_of(pl_op op) { return rules[op]; }
+int pl_op_in_min(pl_op op) { return rows[op].in_min; }
+int pl_op_in_max(pl_op op) { return rows[op].in_max; }
+int pl_op_out_max(pl_op op) { return rows[op].out_max; }
+
+char pl_op_attr(pl_op op, int k, char name[24])
+{
+    const char *p = rows[op].attrs;
+    for (; k > 0 && *p; p++) k -= *p == ' ';
+    const char *colon = strchr(p, ':');
+    if (k > 0 || !colon) return 0;
+    snprintf(name, 24, "%.*s", (int)(colon - p), p);
+    return colon[1];
+}
+
+pl_builder pl_builder_begin(pl_graph *g, pl_id region, pl_error *err)
+{
+    return (pl_builder){.graph = g, .region = region, .err = err};
+}
+
+void pl_builder_enter(pl_builder *b, const char *fmt, ...)
+{
+    size_t used = strlen(b->scope);
+    va_list args;
+    va_start(args, fmt);
+    if (used && used + 1 < sizeof b->scope) b->scope[used++] = '/';
+    vsnprintf(b->scope + used, sizeof b->scope - used, fmt, args);
+    va_end(args);
+}
+
+void pl_builder_leave(pl_builder *b)
+{
+    char *slash = strrchr(b->scope, '/');
+    *(slash ? slash : b->scope) = 0;
+}
+
+static pl_id refuse(pl_builder *b)
+{
+    if (b->status == PL_OK) b->status = pl_fail(b->err, PL_E_NOMEM, "no memory for the graph");
+    return PL_NONE;
+}
+
+static pl_id add_value(pl_builder *b, const pl_value *v)
+{
+    if (b->status != PL_OK) return PL_NONE;
+    pl_id id = pl_graph_add_value(b->graph, v);
+    return id == PL_NONE ? refuse(b) : id;
+}
+
+static pl_id build_value(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape shape, pl_id program, const char *fmt, va_list args)
+{
+    char name[256];
+    vsnprintf(name, sizeof name, fmt, args);
+    pl_value v = {.name = name, .scope = b->scope, .shape = shape, .dtype = dtype, .role = role, .program = program,
+                  .producer = PL_NONE, .view_of = PL_NONE, .update_of = PL_NONE};
+    pl_value_default_strides(&v);
+    return add_value(b, &v);
+}
+
+pl_id pl_build_persistent(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape shape, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    pl_id id = build_value(b, role, dtype, shape, PL_NONE, fmt, args);
+    va_end(args);
+    return id;
+}
+
+pl_id pl_build_temporary(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape shape, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    pl_id id = build_value(b, role, dtype, shape, pl_region_program(b->graph, b->region), fmt, args);
+    va_end(args);
+    return id;
+}
+
+pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, const int64_t *stride)
+{
+    if (b->status != PL_OK) return PL_NONE;
+    char name[300];
+    const pl_value *of = &b->graph->value[base];
+    snprintf(name, sizeof name, "%s@%zu", of->name, b->graph->value_count);
+    pl_value v = *of;
+    v.name = name;
+    v.scope = b->scope;
+    v.shape = shape;
+    v.producer = PL_NONE;
+    v.view_of = base;
+    v.update_of = PL_NONE;
+    v.view_offset = offset;
+    if (stride) memcpy(v.stride, stride, shape.rank * sizeof *stride);
+    else pl_value_default_strides(&v);
+    return add_value(b, &v);
+}
+
+static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *out)
+{
+    char name[280];
+    pl_alias alias = rules[n->op]->alias(n, k);
+    snprintf(name, sizeof name, "%s%s.%zu", pl_op_name(n->op), k ? (char[]){(char)('a' + k), 0} : "", b->graph->value_count);
+    pl_value v = {.name = name, .scope = b->scope, .shape = out->shape, .dtype = out->dtype, .role = PL_ROLE_TEMPORARY,
+                  .program = pl_region_program(b->graph, b->region), .producer = PL_NONE, .view_of = PL_NONE,
+                  .update_of = PL_NONE};
+    pl_value_default_strides(&v);
+    if (alias.update >= 0) {
+        const pl_value *old = &b->graph->value[n->in[alias.update]];
+        v.update_of = n->in[alias.update];
+        v.role = old->role;
+        v.program = old->program;
+    }
+    return add_value(b, &v);
+}
+
+pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out)
+{
+    if (b->status != PL_OK) return PL_NONE;
+    pl_node n = {.op = op, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
+    char name[24];
+    for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = i < ins ? in[i] : PL_NONE;
+    for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = PL_NONE;
+    for (int i = 0; i < PL_ATTR_MAX && pl_op_attr(op, i, name); i++) n.attr[i] = attr[i];
+    pl_out made[PL_NODE_OUT_MAX] = {0};
+    for (int i = 0; i < rows[op].in_min; i++)
+        if (n.in[i] == PL_NONE) {
+            b->status = pl_fail(b->err, PL_E_INTERNAL, "%s (%s): input %d is missing", pl_op_name(op), b->scope, i);
+            return PL_NONE;
+        }
+    b->status = rules[op]->shape(b->graph, &n, made, b->err);
+    for (int k = 0; k < outs && b->status == PL_OK; k++) {
+        if (out[k] == PL_NONE) out[k] = make_output(b, &n, k, &made[k]);
+        n.out[k] = out[k];
+    }
+    if (b->status == PL_OK && pl_graph_add_node(b->graph, &n) == PL_NONE) refuse(b);
+    return b->status == PL_OK ? out[0] : PL_NONE;
+}
+
+/* ---- helpers of the rules ---- */
+
+const pl_value *pl_in(const pl_graph *g, const pl_node *n, int k) { return n->in[k] == PL_NONE ? NULL : &g->value[n->in[k]]; }
+
+pl_status pl_fail_input(const pl_graph *g, const pl_node *n, int k, const char *expected, pl_error *err)
+{
+    char shape[160] = "nothing";
+    const pl_value *v = pl_in(g, n, k);
+    if (v) pl_shape_text(&v->shape, shape, sizeof shape);
+    return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %d is %s%s%s, expected %s", pl_op_name(n->op), n->scope, k,
+                   v ? pl_dtype_name(v->dtype) : "", v ? " " : "", shape, expected);
+}
+
+pl_alias pl_alias_none(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1};
+}
+
+double pl_value_elems_f(const pl_value *v) { return v ? (double)pl_shape_elems(&v->shape) : 0; }

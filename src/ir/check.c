@@ -1,0 +1,183 @@
+/* Is this graph legal? Run between all passes in tests, and on everything that was read from a file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/op.h"
+
+typedef struct checker {
+    const pl_graph *g;
+    pl_graph_stage stage;
+    bool *written;  /* [values] root has content */
+    pl_id *current; /* [values] root: the version its storage holds now; PL_NONE: the root itself */
+    pl_error *err;
+} checker;
+
+static pl_status fail_value(const checker *c, pl_id id, const char *what)
+{
+    return pl_fail(c->err, PL_E_INTERNAL, "graph: value %u (%s): %s", id, c->g->value[id].name, what);
+}
+
+static pl_status fail_node(const checker *c, pl_id id, const char *what)
+{
+    const pl_node *n = &c->g->node[id];
+    return pl_fail(c->err, PL_E_INTERNAL, "graph: node %u (%s in %s): %s", id, pl_op_name(n->op), n->scope, what);
+}
+
+static pl_status check_view(const checker *c, pl_id id)
+{
+    const pl_value *v = &c->g->value[id], *base = &c->g->value[v->view_of];
+    uint64_t last = (uint64_t)v->view_offset;
+    for (uint32_t i = 0; i < v->shape.rank; i++) {
+        uint64_t step = (uint64_t)v->shape.dim[i] - 1;
+        if (__builtin_mul_overflow(step, (uint64_t)v->stride[i], &step) || __builtin_add_overflow(last, step, &last))
+            return fail_value(c, id, "its window is absurdly large");
+    }
+    if (last >= pl_shape_elems(&base->shape)) return fail_value(c, id, "its window ends behind the value that it looks at");
+    return v->dtype == base->dtype ? PL_OK : fail_value(c, id, "a view has the dtype of its base");
+}
+
+static pl_status check_value(const checker *c, pl_id id)
+{
+    const pl_value *v = &c->g->value[id];
+    if (v->dtype >= PL_DTYPE_COUNT || v->role >= PL_ROLE_COUNT || v->space >= c->g->space_count) return fail_value(c, id, "unknown dtype, role or space");
+    if (v->shape.rank > PL_RANK_MAX || pl_shape_elems(&v->shape) >> 56) return fail_value(c, id, "its size overflows");
+    if (c->stage == PL_STAGE_BOUND && v->shape.symbolic) return fail_value(c, id, "its batch dimension is not bound");
+    if (v->program != PL_NONE && (v->program >= c->g->region_count || c->g->region[v->program].parent != PL_NONE)) return fail_value(c, id, "its program is no root region");
+    if (v->view_of != PL_NONE && v->update_of != PL_NONE) return fail_value(c, id, "both a view and an update");
+    if (v->view_of != PL_NONE) return v->view_of < id ? check_view(c, id) : fail_value(c, id, "a view of a later value");
+    if (v->update_of == PL_NONE) return PL_OK;
+    if (v->update_of >= id) return fail_value(c, id, "an update of a later value");
+    const pl_value *old = &c->g->value[v->update_of];
+    return pl_shape_equal(&old->shape, &v->shape) && old->dtype == v->dtype ? PL_OK : fail_value(c, id, "an update has the shape and dtype of what it replaces");
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static pl_status check_names(const checker *c)
+{
+    size_t n = c->g->value_count;
+    const char **name = pl_alloc(n, sizeof *name);
+    if (!name) return pl_fail(c->err, PL_E_NOMEM, "no memory to check the graph");
+    for (size_t i = 0; i < n; i++) name[i] = c->g->value[i].name;
+    qsort(name, n, sizeof *name, compare_names);
+    pl_status status = PL_OK;
+    for (size_t i = 1; i < n && status == PL_OK; i++)
+        if (strcmp(name[i - 1], name[i]) == 0) status = pl_fail(c->err, PL_E_INTERNAL, "graph: two values are named %s", name[i]);
+    pl_free(name);
+    return status;
+}
+
+static pl_status check_regions(const checker *c)
+{
+    for (size_t i = 0; i < c->g->region_count; i++) {
+        const pl_region *r = &c->g->region[i];
+        if (r->parent != PL_NONE && r->parent >= i) return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu lies in a later one", i);
+        if (r->trip < 1) return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu runs no time", i);
+    }
+    /* The live nodes of a region, those of its inner regions included, are one stretch. */
+    pl_id *last = pl_alloc(c->g->region_count + 1, sizeof *last);
+    if (!last) return pl_fail(c->err, PL_E_NOMEM, "no memory to check the graph");
+    pl_status status = PL_OK;
+    pl_id position = 0;
+    for (size_t i = 0; i < c->g->node_count && status == PL_OK; i++) {
+        if (c->g->node[i].dead) continue;
+        position++;
+        for (pl_id r = c->g->node[i].region; r != PL_NONE; r = c->g->region[r].parent) {
+            if (last[r] && last[r] != position - 1) status = fail_node(c, (pl_id)i, "its region is not one stretch of nodes");
+            last[r] = position;
+        }
+    }
+    pl_free(last);
+    return status;
+}
+
+static pl_status check_outputs(const checker *c, pl_id id)
+{
+    const pl_node *n = &c->g->node[id];
+    pl_out made[PL_NODE_OUT_MAX] = {0};
+    PL_TRY(pl_op_rule_of(n->op)->shape(c->g, n, made, c->err));
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+        if (n->out[k] == PL_NONE) continue;
+        if (k >= pl_op_out_max(n->op)) return fail_node(c, id, "too many outputs");
+        const pl_value *v = &c->g->value[n->out[k]];
+        if (n->op != PL_OP_LOAD && (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)) return fail_node(c, id, "an output has not the shape that the operator gives");
+        pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
+        if (alias.update >= 0 && v->update_of != n->in[alias.update]) return fail_node(c, id, "an output that changes its input in place is not marked so");
+        if (alias.update < 0 && v->update_of != PL_NONE) return fail_node(c, id, "an output is marked as a change in place, which this operator does not make");
+        if (v->producer != id) return fail_node(c, id, "an output has two producers");
+    }
+    return n->out[0] == PL_NONE ? fail_node(c, id, "no output") : PL_OK;
+}
+
+static bool readable(const checker *c, pl_id id, pl_id program)
+{
+    pl_id root = pl_value_root(c->g, id);
+    const pl_value *v = &c->g->value[root];
+    if (v->program == PL_NONE || v->role == PL_ROLE_INPUT) return v->program == PL_NONE || v->program == program;
+    return v->program == program && c->written[root];
+}
+
+static pl_status check_input(checker *c, pl_id id, pl_id in, pl_id program)
+{
+    pl_id root = pl_value_root(c->g, in);
+    if (!readable(c, in, program)) return fail_node(c, id, "reads a value that nothing before it has produced");
+    bool version = c->g->value[in].view_of == PL_NONE;
+    if (version && c->current[root] != PL_NONE && c->current[root] != in) return fail_node(c, id, "reads a version that was already replaced in place");
+    return PL_OK;
+}
+
+static pl_status check_node(checker *c, pl_id id)
+{
+    const pl_node *n = &c->g->node[id];
+    if (n->op >= PL_OP_COUNT || n->region >= c->g->region_count || n->queue >= c->g->queue_count) return fail_node(c, id, "unknown operator, region or queue");
+    pl_id program = pl_region_program(c->g, n->region);
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        if (n->in[k] == PL_NONE && k < pl_op_in_min(n->op)) return fail_node(c, id, "an input is missing");
+        if (n->in[k] == PL_NONE) continue;
+        if (k >= pl_op_in_max(n->op)) return fail_node(c, id, "too many inputs");
+        PL_TRY(check_input(c, id, n->in[k], program));
+    }
+    if (n->predicate != PL_NONE && (c->g->value[n->predicate].dtype != PL_DTYPE_I32 || !readable(c, n->predicate, program))) return fail_node(c, id, "its predicate is no i32 value produced before");
+    PL_TRY(check_outputs(c, id));
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+        if (n->out[k] == PL_NONE) continue;
+        pl_id root = pl_value_root(c->g, n->out[k]);
+        const pl_value *v = &c->g->value[root];
+        if (v->program != PL_NONE && v->program != program) return fail_node(c, id, "writes a value of another program");
+        c->written[root] = true;
+        if (c->g->value[n->out[k]].view_of == PL_NONE) c->current[root] = n->out[k];
+    }
+    return PL_OK;
+}
+
+static pl_status check_nodes(checker *c)
+{
+    pl_id program = PL_NONE;
+    for (size_t i = 0; i < c->g->node_count; i++) {
+        if (c->g->node[i].dead) continue;
+        if (c->g->node[i].region >= c->g->region_count) return fail_node(c, (pl_id)i, "unknown region");
+        pl_id now = pl_region_program(c->g, c->g->node[i].region);
+        if (now != program) /* each program starts from the stored versions */
+            for (size_t v = 0; v < c->g->value_count; v++) c->current[v] = PL_NONE;
+        program = now;
+        PL_TRY(check_node(c, (pl_id)i));
+    }
+    return PL_OK;
+}
+
+pl_status pl_graph_check(const pl_graph *g, pl_graph_stage stage, pl_error *err)
+{
+    checker c = {.g = g, .stage = stage, .err = err};
+    pl_status status = PL_OK;
+    c.written = pl_alloc(g->value_count, sizeof *c.written);
+    c.current = pl_alloc(g->value_count, sizeof *c.current);
+    if (!c.written || !c.current) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to check the graph"));
+    for (size_t i = 0; i < g->value_count; i++) PL_TRY_DONE(check_value(&c, (pl_id)i));
+    PL_TRY_DONE(check_names(&c));
+    PL_TRY_DONE(check_regions(&c));
+    PL_TRY_DONE(check_nodes(&c));
+done:
+    pl_free(c.written);
+    pl_free(c.current);
+    return status;
+}

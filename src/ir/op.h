@@ -1,0 +1,101 @@
+/* The rules of an operator and the tools to write them: what every family file of this folder provides, how nodes are
+ * built, and how a gradient rule speaks to the driver in grad/. */
+#ifndef PL_IR_OP_H
+#define PL_IR_OP_H
+
+#include "base/activation.h"
+#include "ir/graph.h"
+
+typedef struct pl_cost {
+    double flops; /* 2 per multiply-add of matrix products; a few per element elsewhere */
+    double bytes; /* moved to and from memory when nothing is cached */
+} pl_cost;
+
+/* Where output k of a node may or must live. */
+typedef struct pl_alias {
+    int update;   /* index of the input that it updates in place (same storage, always), or -1 */
+    uint32_t may; /* bit i: it may take the storage of input i when that dies here */
+} pl_alias;
+
+typedef struct pl_out {
+    pl_shape shape;
+    pl_dtype dtype;
+} pl_out;
+
+typedef struct pl_gradient pl_gradient;
+
+typedef struct pl_op_rule {
+    pl_status (*shape)(const pl_graph *, const pl_node *, pl_out out[PL_NODE_OUT_MAX], pl_error *);
+    pl_status (*gradient)(pl_gradient *, const pl_node *); /* NULL: no gradient passes through */
+    pl_cost (*cost)(const pl_graph *, const pl_node *);
+    pl_alias (*alias)(const pl_node *, int out);
+    bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
+} pl_op_rule;
+
+const pl_op_rule *pl_op_rule_of(pl_op);
+
+/* Attribute k of the operator's list: its name into name[24], its kind 'i', 'f' or 'a'; 0 when there is no such. */
+char pl_op_attr(pl_op, int k, char name[24]);
+int pl_op_in_min(pl_op);
+int pl_op_in_max(pl_op);
+int pl_op_out_max(pl_op);
+
+/* ---- builder.c: nodes one after the other. The first failure is kept; after it every call returns PL_NONE and does
+ * nothing, so a model reads as straight code and asks once, at its end. ---- */
+typedef struct pl_builder {
+    pl_graph *graph;
+    pl_id region; /* where nodes go */
+    char scope[256];
+    pl_status status;
+    pl_error *err;
+} pl_builder;
+
+pl_builder pl_builder_begin(pl_graph *, pl_id region, pl_error *);
+void pl_builder_enter(pl_builder *, const char *fmt, ...) PL_PRINTF(2, 3); /* scope "a" becomes "a/b" */
+void pl_builder_leave(pl_builder *);
+
+pl_id pl_build_persistent(pl_builder *, pl_role, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
+pl_id pl_build_temporary(pl_builder *, pl_role, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
+/* A window on `base`: strides NULL means row-major over `shape`. */
+pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_elems, const int64_t *stride);
+
+/* Adds a node whose outputs are made by its shape and alias rules; `outs` says how many it has, 0 < outs ≤ out_max.
+ * out[k] may hold an existing value to write into, else it must be PL_NONE on entry. Returns out[0]. */
+pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out);
+
+static inline pl_attr pl_attr_i(int64_t v) { return (pl_attr){.i = v}; }
+static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }
+
+/* ---- gradient.c: what a gradient rule may ask and say ---- */
+struct pl_gradient {
+    pl_builder *b;
+    pl_id *of;          /* [values when the driver started] gradient that has reached a value so far, or PL_NONE */
+    pl_id *accumulator; /* likewise: newest version of a weight's gradient, or PL_NONE when it is not trained */
+    size_t count;
+    bool replaced;      /* set by a rule whose backward node also does the forward node's work */
+};
+
+/* The gradient of a value, or PL_NONE when none has reached it. */
+pl_id pl_gradient_of(const pl_gradient *, pl_id value);
+/* One more contribution to a value's gradient: kept as it is when it is the first, else summed. */
+void pl_gradient_add(pl_gradient *, pl_id value, pl_id contribution);
+/* Takes what has reached the value so far, for a rule that folds it into its own node and then adds the sum. */
+pl_id pl_gradient_take(pl_gradient *, pl_id value);
+/* The accumulator of a weight's gradient and its new version after a node has added to it. */
+pl_id pl_gradient_accumulator(const pl_gradient *, pl_id weight);
+void pl_gradient_accumulated(pl_gradient *, pl_id weight, pl_id version);
+
+/* ---- what the families provide ---- */
+#define PL_DECLARE_OP(c, name, in_min, in_max, out_max, attrs) extern const pl_op_rule pl_rule_##c;
+#define PL_OP_ROW PL_DECLARE_OP
+#include "ir/ops.def"
+#undef PL_OP_ROW
+
+/* ---- helpers of the shape rules ---- */
+const pl_value *pl_in(const pl_graph *, const pl_node *, int k);     /* NULL when absent */
+/* A sentence that names operator, scope, which input, its shape and what was expected. */
+pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *expected, pl_error *);
+pl_alias pl_alias_none(const pl_node *, int out);
+double pl_value_elems_f(const pl_value *); /* as double, 0 for NULL */
+
+#endif

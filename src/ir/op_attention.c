@@ -1,0 +1,105 @@
+/* Multi-head attention that never stores the T×T matrix: the output and one log-sum-exp a row are kept; the backward pass
+ * computes the probabilities again in tiles (Dao et al. 2022, "FlashAttention"). */
+#include "ir/op.h"
+
+enum { HEADS, CAUSAL, SCALE };
+
+static double score_flops(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
+    double rows = (double)pl_shape_rows(&q->shape), tk = (double)k->shape.dim[1], d = (double)pl_shape_last(&q->shape);
+    return 2 * rows * tk * d * (n->attr[CAUSAL].i ? 0.5 : 1);
+}
+
+static pl_status check_qkv(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1), *v = pl_in(g, n, 2);
+    if (q->shape.rank != 3 || q->dtype != PL_DTYPE_F32) return pl_fail_input(g, n, 0, "f32 [B,T,width]", err);
+    if (n->attr[HEADS].i < 1 || pl_shape_last(&q->shape) % n->attr[HEADS].i) return pl_fail_input(g, n, 0, "a width that the number of heads divides", err);
+    if (k->shape.rank != 3 || pl_shape_last(&k->shape) != pl_shape_last(&q->shape)) return pl_fail_input(g, n, 1, "f32 [B,T,width] like the queries", err);
+    if (!pl_shape_equal(&k->shape, &v->shape)) return pl_fail_input(g, n, 2, "the shape of the keys", err);
+    return PL_OK;
+}
+
+/* attention: q, k, v, [position] → o, [lse [B,heads,T]] */
+static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_qkv(g, n, err));
+    pl_shape s = pl_in(g, n, 0)->shape, lse = s;
+    lse.dim[1] = n->attr[HEADS].i;
+    lse.dim[2] = s.dim[1];
+    out[0] = (pl_out){s, PL_DTYPE_F32};
+    out[1] = (pl_out){lse, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+/* Where q, k and v are windows on one value (fused QKV), their gradients are the same windows on one gradient. */
+static pl_id gradient_window(pl_gradient *g, pl_id base, pl_id view)
+{
+    const pl_value *v = &g->b->graph->value[view];
+    int64_t stride[PL_RANK_MAX];
+    for (int i = 0; i < PL_RANK_MAX; i++) stride[i] = v->stride[i];
+    return pl_build_view(g->b, base, v->shape, v->view_offset, stride);
+}
+
+static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
+{
+    pl_id d_o = pl_gradient_of(g, n->out[0]);
+    if (d_o == PL_NONE) return PL_OK;
+    const pl_graph *graph = g->b->graph;
+    pl_id base = graph->value[n->in[0]].view_of, out[3] = {PL_NONE, PL_NONE, PL_NONE}, d_base = PL_NONE;
+    bool fused = base != PL_NONE && graph->value[n->in[1]].view_of == base && graph->value[n->in[2]].view_of == base;
+    if (fused) {
+        d_base = pl_build_temporary(g->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, graph->value[base].shape, "d_%s", graph->value[base].name);
+        for (int k = 0; k < 3 && d_base != PL_NONE; k++) out[k] = gradient_window(g, d_base, n->in[k]);
+    }
+    pl_id in[6] = {n->in[0], n->in[1], n->in[2], n->out[0], n->out[1], d_o};
+    pl_build_node(g->b, PL_OP_ATTENTION_BWD, n->attr, 6, in, 3, out);
+    if (fused) pl_gradient_add(g, base, d_base);
+    else
+        for (int k = 0; k < 3; k++) pl_gradient_add(g, n->in[k], out[k]);
+    return g->b->status;
+}
+
+static pl_cost cost_attention(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0)), kv = pl_value_elems_f(pl_in(g, n, 1));
+    return (pl_cost){2 * score_flops(g, n), 4 * (2 * e + 2 * kv)};
+}
+
+const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_attention, pl_alias_none};
+
+/* attention_bwd: q, k, v, o, lse, do → dq, dk, dv */
+static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_qkv(g, n, err));
+    for (int k = 0; k < 3; k++) out[k] = (pl_out){pl_in(g, n, k)->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0)), kv = pl_value_elems_f(pl_in(g, n, 1));
+    return (pl_cost){5 * score_flops(g, n), 4 * (4 * e + 4 * kv)};
+}
+
+const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none};
+
+/* cache_write: x [B,T,width], cache [B,room,width], position → cache' (rows position … position + T − 1 replaced) */
+static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
+    if (cache->shape.rank != 3 || pl_shape_last(&cache->shape) != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [B,room,width]", err);
+    out[0] = (pl_out){cache->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_cache_write(const pl_graph *g, const pl_node *n) { return (pl_cost){0, 8 * pl_value_elems_f(pl_in(g, n, 0))}; }
+
+static pl_alias alias_cache_write(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 1};
+}
+
+const pl_op_rule pl_rule_CACHE_WRITE = {shape_cache_write, NULL, cost_cache_write, alias_cache_write};

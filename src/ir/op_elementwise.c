@@ -1,0 +1,77 @@
+/* Operators that touch each element once: activation, dropout, addition, zero. */
+#include "ir/op.h"
+
+static pl_status like_first(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    bool binary = n->op == PL_OP_ADD || n->op == PL_OP_ACTIVATION_BWD;
+    if (binary && !pl_shape_equal(&pl_in(g, n, 1)->shape, &x->shape)) return pl_fail_input(g, n, 1, "the shape of the first input", err);
+    out[0] = (pl_out){x->shape, x->dtype};
+    return PL_OK;
+}
+
+static pl_cost cost_elementwise(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0));
+    bool heavy = n->op == PL_OP_ACTIVATION || n->op == PL_OP_ACTIVATION_BWD || n->op == PL_OP_DROPOUT;
+    return (pl_cost){(heavy ? 20 : 1) * e, 4 * e * (pl_in(g, n, 1) ? 3 : 2)};
+}
+
+static pl_alias alias_any(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 3};
+}
+
+/* ---- activation: x → act(x) ---- */
+static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
+    if (dy == PL_NONE) return PL_OK;
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->in[0], dy}, 1, &out));
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_ACTIVATION = {like_first, gradient_activation, cost_elementwise, alias_any, .recompute = true};
+
+/* ---- activation_bwd: x, dy → dx ---- */
+const pl_op_rule pl_rule_ACTIVATION_BWD = {like_first, NULL, cost_elementwise, alias_any};
+
+/* ---- dropout: x, step, first sample, [residual] → (residual +) x·mask/(1−p) ----
+ * The mask is a function of (seed, stream, step, global sample, element), so the backward pass is the same node on dy. */
+static pl_status gradient_dropout(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
+    if (dy == PL_NONE) return PL_OK;
+    pl_id in[4] = {dy, n->in[1], n->in[2], PL_NONE};
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_DROPOUT, n->attr, 4, in, 1, &out));
+    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    return g->b->status;
+}
+
+static pl_alias alias_dropout(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 3};
+}
+
+const pl_op_rule pl_rule_DROPOUT = {like_first, gradient_dropout, cost_elementwise, alias_dropout, .recompute = true};
+
+/* ---- add: a, b → a + b ---- */
+static pl_status gradient_add(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]);
+    for (int k = 0; k < 2; k++) pl_gradient_add(g, n->in[k], dy);
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_ADD = {like_first, gradient_add, cost_elementwise, alias_any, .recompute = true};
+
+/* ---- zero: x → x' = 0 ---- */
+static pl_alias alias_zero(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 0};
+}
+
+const pl_op_rule pl_rule_ZERO = {like_first, NULL, cost_elementwise, alias_zero};

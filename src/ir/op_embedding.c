@@ -1,0 +1,70 @@
+/* Where tokens come from, and how they become vectors: load (the staging ring's next micro-batch), embedding with learned
+ * positions (or, with a window above 1, the concatenated embeddings of the last tokens: Bengio et al. 2003). */
+#include "ir/op.h"
+
+/* load: [shape donor i32 [B,T]] → tokens, targets. The outputs exist before the node: the model makes them. */
+static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *like = pl_in(g, n, 0);
+    if (like && like->dtype != PL_DTYPE_I32) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
+    out[0] = out[1] = (pl_out){like ? like->shape : pl_shape_of(2, PL_B(1), (int64_t)1), PL_DTYPE_I32};
+    return PL_OK;
+}
+
+static pl_cost cost_load(const pl_graph *g, const pl_node *n) { return (pl_cost){0, 16 * pl_value_elems_f(&g->value[n->out[0]])}; }
+
+const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, pl_alias_none};
+
+/* embedding: tokens [B,T], E [V,D], [P [≥T,D]], [position] → x [B,T,window·D] */
+static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 1), *places = pl_in(g, n, 2);
+    if (tokens->dtype != PL_DTYPE_I32 || tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
+    if (table->shape.rank != 2 || n->attr[0].i < 1) return pl_fail_input(g, n, 1, "f32 [vocabulary, width] and a window of at least 1", err);
+    if (places && (places->shape.dim[0] < tokens->shape.dim[1] || pl_shape_last(&places->shape) != table->shape.dim[1] || n->attr[0].i != 1))
+        return pl_fail_input(g, n, 2, "f32 [at least T, width], and a window of 1", err);
+    pl_shape s = tokens->shape;
+    s.rank = 3;
+    s.dim[2] = table->shape.dim[1] * n->attr[0].i;
+    out[0] = (pl_out){s, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_status gradient_embedding(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), places = n->in[2], out[2] = {PL_NONE, PL_NONE};
+    if (dy == PL_NONE) return PL_OK;
+    pl_id in[4] = {n->in[0], dy, pl_gradient_accumulator(g, n->in[1]), places == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, places)};
+    if (in[2] == PL_NONE) return PL_OK;
+    pl_build_node(g->b, PL_OP_EMBEDDING_BWD, n->attr, 4, in, places == PL_NONE ? 1 : 2, out);
+    pl_gradient_accumulated(g, n->in[1], out[0]);
+    if (places != PL_NONE) pl_gradient_accumulated(g, places, out[1]);
+    return g->b->status;
+}
+
+static pl_cost cost_embedding(const pl_graph *g, const pl_node *n)
+{
+    double e = n->op == PL_OP_EMBEDDING ? pl_value_elems_f(&g->value[n->out[0]]) : pl_value_elems_f(pl_in(g, n, 1));
+    return (pl_cost){e, 12 * e};
+}
+
+const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_embedding, pl_alias_none};
+
+/* embedding_bwd: tokens, dy, dE, [dP] → dE', [dP'] */
+static pl_status shape_embedding_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *tokens = pl_in(g, n, 0), *dy = pl_in(g, n, 1), *acc = pl_in(g, n, 2), *places = pl_in(g, n, 3);
+    if (pl_shape_rows(&dy->shape) != (int64_t)pl_shape_elems(&tokens->shape) || pl_shape_last(&dy->shape) != acc->shape.dim[1] * n->attr[0].i)
+        return pl_fail_input(g, n, 1, "f32 [B,T,window x width]", err);
+    out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
+    if (places) out[1] = (pl_out){places->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_alias alias_embedding_bwd(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = out == 0 ? 2 : 3};
+}
+
+const pl_op_rule pl_rule_EMBEDDING_BWD = {shape_embedding_bwd, NULL, cost_embedding, alias_embedding_bwd};

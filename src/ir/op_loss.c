@@ -1,0 +1,66 @@
+/* Linear + softmax + cross-entropy over chunks of rows: the logits of all tokens never exist at once.
+ * Loss = Σ over counted rows of (logsumexp − logit of the target), summed in f64; gradients are scaled by `scale`. */
+#include "ir/op.h"
+
+static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1), *target = pl_in(g, n, 2), *loss = pl_in(g, n, 4);
+    if (w->shape.rank != 2 || w->shape.dim[1] != pl_shape_last(&h->shape)) return pl_fail_input(g, n, 1, "f32 [vocabulary, width]", err);
+    if (target->dtype != PL_DTYPE_I32 || (int64_t)pl_shape_elems(&target->shape) != pl_shape_rows(&h->shape)) return pl_fail_input(g, n, 2, "i32, one target a row", err);
+    if (loss->dtype != PL_DTYPE_F64) return pl_fail_input(g, n, 4, "f64 [1]", err);
+    return PL_OK;
+}
+
+/* linear_ce: h [...,D], W [V,D], target, scale, loss → loss' */
+static pl_status shape_linear_ce(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check(g, n, err));
+    out[0] = (pl_out){pl_in(g, n, 4)->shape, PL_DTYPE_F64};
+    return PL_OK;
+}
+
+/* The loss is the root: its backward node computes the loss too, so the forward node is replaced by it. */
+static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
+{
+    pl_id acc = pl_gradient_accumulator(g, n->in[1]);
+    if (acc == PL_NONE) return pl_fail(g->b->err, PL_E_UNSUPPORTED, "linear_ce in %s: its weight is frozen, which has no backward kernel", n->scope);
+    pl_id in[6] = {n->in[0], n->in[1], n->in[2], n->in[3], n->in[4], acc}, out[3] = {n->out[0], PL_NONE, PL_NONE};
+    g->replaced = true;
+    pl_build_node(g->b, PL_OP_LINEAR_CE_BWD, n->attr, 6, in, 3, out);
+    pl_gradient_add(g, n->in[0], out[1]);
+    pl_gradient_accumulated(g, n->in[1], out[2]);
+    return g->b->status;
+}
+
+static pl_cost cost_linear_ce(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    double m = (double)pl_shape_rows(&h->shape), products = n->op == PL_OP_LINEAR_CE ? 1 : 3;
+    return (pl_cost){2 * m * pl_value_elems_f(w) * products, 4 * products * (pl_value_elems_f(h) + pl_value_elems_f(w))};
+}
+
+static pl_alias alias_linear_ce(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 4};
+}
+
+const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce};
+
+/* linear_ce_bwd: h, W, target, scale, loss, dW → loss', dh, dW' */
+static pl_status shape_linear_ce_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check(g, n, err));
+    out[0] = (pl_out){pl_in(g, n, 4)->shape, PL_DTYPE_F64};
+    out[1] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
+    out[2] = (pl_out){pl_in(g, n, 1)->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_alias alias_linear_ce_bwd(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = out == 0 ? 4 : out == 2 ? 5 : -1};
+}
+
+const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL, cost_linear_ce, alias_linear_ce_bwd};

@@ -1,0 +1,104 @@
+/* Layer norm and RMS norm over the last dimension (MODELS.md 0.3); the backward formulas are those of appendix A. */
+#include "ir/op.h"
+
+static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl_error *err)
+{
+    const pl_value *vx = pl_in(g, n, x), *vg = pl_in(g, n, gamma);
+    if (vx->dtype != PL_DTYPE_F32 || vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
+    if (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape)) return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
+    return PL_OK;
+}
+
+static pl_shape rows_of(pl_shape s)
+{
+    s.rank--;
+    return s;
+}
+
+/* layer_norm: x, gamma, [beta] → y, mean, rstd */
+static pl_status shape_layer_norm(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check(g, n, 0, 1, err));
+    pl_shape s = pl_in(g, n, 0)->shape;
+    out[0] = (pl_out){s, PL_DTYPE_F32};
+    out[1] = out[2] = (pl_out){rows_of(s), PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_status gradient_layer_norm(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]);
+    if (dy == PL_NONE) return PL_OK;
+    pl_id beta = n->in[2], out[3] = {PL_NONE, PL_NONE, PL_NONE};
+    pl_id in[8] = {dy, n->in[0], n->in[1], n->out[1], n->out[2], pl_gradient_accumulator(g, n->in[1]),
+                   beta == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, beta), pl_gradient_take(g, n->in[0])};
+    pl_build_node(g->b, PL_OP_LAYER_NORM_BWD, n->attr, 8, in, beta == PL_NONE ? 2 : 3, out);
+    pl_gradient_add(g, n->in[0], out[0]);
+    pl_gradient_accumulated(g, n->in[1], out[1]);
+    if (beta != PL_NONE) pl_gradient_accumulated(g, beta, out[2]);
+    return g->b->status;
+}
+
+static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0));
+    return (pl_cost){8 * e, 8 * e};
+}
+
+static pl_alias alias_forward(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = -1, .may = out == 0 ? 1 : 0};
+}
+
+const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_forward, alias_forward, .recompute = true};
+
+/* layer_norm_bwd: dy, x, gamma, mean, rstd, dgamma, [dbeta], [add] → dx, dgamma', [dbeta'] */
+static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check(g, n, 1, 2, err));
+    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *gamma = pl_in(g, n, 2);
+    if (!pl_shape_equal(&dy->shape, &x->shape)) return pl_fail_input(g, n, 0, "the shape of the norm's input", err);
+    out[0] = (pl_out){x->shape, PL_DTYPE_F32};
+    out[1] = out[2] = (pl_out){gamma->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 1));
+    return (pl_cost){14 * e, 16 * e};
+}
+
+static pl_alias alias_layer_norm_bwd(const pl_node *n, int out)
+{
+    (void)n;
+    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 7};
+    return (pl_alias){.update = out == 1 ? 5 : 6};
+}
+
+const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_layer_norm_bwd};
+
+/* rms_norm: x, gamma → y, rstd */
+static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {PL_NONE, PL_NONE};
+    if (dy == PL_NONE) return PL_OK;
+    pl_id in[6] = {dy, n->in[0], n->in[1], n->out[1], pl_gradient_accumulator(g, n->in[1]), pl_gradient_take(g, n->in[0])};
+    pl_build_node(g->b, PL_OP_RMS_NORM_BWD, n->attr, 6, in, 2, out);
+    pl_gradient_add(g, n->in[0], out[0]);
+    pl_gradient_accumulated(g, n->in[1], out[1]);
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, alias_forward, .recompute = true};
+
+/* rms_norm_bwd: dy, x, gamma, rstd, dgamma, [add] → dx, dgamma' */
+static pl_alias alias_rms_norm_bwd(const pl_node *n, int out)
+{
+    (void)n;
+    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 5};
+    return (pl_alias){.update = 4};
+}
+
+const pl_op_rule pl_rule_RMS_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_rms_norm_bwd};

@@ -1,0 +1,66 @@
+/* The update: AdamW (Loshchilov & Hutter 2019) and clipping by the global norm (MODELS.md 0.5) are nodes like all others. */
+#include "ir/op.h"
+
+/* ---- sum_squares: x, sum (f64 [1]) → sum' ---- */
+static pl_status shape_sum_squares(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *sum = pl_in(g, n, 1);
+    if (sum->dtype != PL_DTYPE_F64) return pl_fail_input(g, n, 1, "f64 [1]", err);
+    out[0] = (pl_out){sum->shape, PL_DTYPE_F64};
+    return PL_OK;
+}
+
+static pl_cost cost_sum_squares(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0));
+    return (pl_cost){2 * e, 4 * e};
+}
+
+static pl_alias alias_sum_squares(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 1};
+}
+
+const pl_op_rule pl_rule_SUM_SQUARES = {shape_sum_squares, NULL, cost_sum_squares, alias_sum_squares};
+
+/* ---- clip_scale: sum of squares → scale f32 [1], finite i32 [1] ---- */
+static pl_status shape_clip_scale(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    if (pl_in(g, n, 0)->dtype != PL_DTYPE_F64) return pl_fail_input(g, n, 0, "f64 [1]", err);
+    out[0] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_F32};
+    out[1] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_I32};
+    return PL_OK;
+}
+
+static pl_cost cost_clip_scale(const pl_graph *g, const pl_node *n)
+{
+    (void)g, (void)n;
+    return (pl_cost){2, 16};
+}
+
+const pl_op_rule pl_rule_CLIP_SCALE = {shape_clip_scale, NULL, cost_clip_scale, pl_alias_none};
+
+/* ---- adamw: w, gradient, m, v, lr, step, [gradient scale] → w', m', v' ---- */
+static pl_status shape_adamw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *w = pl_in(g, n, 0);
+    for (int k = 1; k <= 3; k++)
+        if (!pl_shape_equal(&pl_in(g, n, k)->shape, &w->shape)) return pl_fail_input(g, n, k, "the shape of the weight", err);
+    for (int k = 0; k < 3; k++) out[k] = (pl_out){w->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_adamw(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0));
+    return (pl_cost){14 * e, 28 * e};
+}
+
+static pl_alias alias_adamw(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = out == 0 ? 0 : out + 1};
+}
+
+const pl_op_rule pl_rule_ADAMW = {shape_adamw, NULL, cost_adamw, alias_adamw};

@@ -1,0 +1,241 @@
+/* Reads what print.c writes. Every id is checked against what has been read or is being read, so that a damaged text is an
+ * error with a position and never an out-of-range index; whether the graph makes sense is check.c's business. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lex.h"
+#include "ir/op.h"
+#include "ir/parse.h"
+
+enum { DIM_MAX_BITS = 40 };
+
+static pl_status no_memory(const pl_lex *l, pl_error *err) { return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", l->name); }
+
+static pl_status parse_id(const pl_lex *l, const char **at, size_t count, pl_id *id, pl_error *err)
+{
+    if (**at == '-') {
+        *id = PL_NONE;
+        (*at)++;
+        return PL_OK;
+    }
+    char *end;
+    if (**at < '0' || **at > '9') return pl_lex_fail(l, err, "\"%.40s\" is not an id", l->value);
+    unsigned long long n = strtoull(*at, &end, 10);
+    if (n >= count) return pl_lex_fail(l, err, "id %.20s does not exist; there are %zu", *at, count);
+    *at = end;
+    *id = (pl_id)n;
+    return PL_OK;
+}
+
+static pl_status parse_ids(const pl_lex *l, size_t count, pl_id *id, int room, pl_error *err)
+{
+    const char *at = l->value;
+    for (int i = 0; i < room; i++) {
+        PL_TRY(parse_id(l, &at, count, &id[i], err));
+        if (*at == 0) return PL_OK;
+        if (*at++ != ',') return pl_lex_fail(l, err, "\"%.40s\" is no list of ids", l->value);
+    }
+    return pl_lex_fail(l, err, "more than %d ids", room);
+}
+
+static pl_status parse_strides(const pl_lex *l, uint32_t rank, int64_t *stride, pl_error *err)
+{
+    const char *at = l->value;
+    for (uint32_t i = 0; i < rank; i++) {
+        char *end;
+        stride[i] = strtoll(at, &end, 10);
+        if (end == at || stride[i] < 0 || stride[i] >> DIM_MAX_BITS || *end != (i + 1 < rank ? ',' : 0))
+            return pl_lex_fail(l, err, "\"%.60s\" are not %u strides", l->value, rank);
+        at = end + 1;
+    }
+    return PL_OK;
+}
+
+static pl_status parse_shape(const pl_lex *l, pl_shape *s, pl_error *err)
+{
+    const char *at = l->value;
+    uint64_t elems = 1;
+    *s = (pl_shape){0};
+    if (*at++ != '[') return pl_lex_fail(l, err, "expected a shape such as [B,128], found \"%.60s\"", l->value);
+    while (*at != ']') {
+        if (s->rank == PL_RANK_MAX) return pl_lex_fail(l, err, "a shape has at most %d dimensions", PL_RANK_MAX);
+        char *end;
+        int64_t n = *at == 'B' ? 1 : strtoll(at, &end, 10);
+        if (*at == 'B') end = (char *)at;
+        if ((end == at && *at != 'B') || n < 1 || n >> DIM_MAX_BITS || __builtin_mul_overflow(elems, (uint64_t)n, &elems) || elems >> 56)
+            return pl_lex_fail(l, err, "\"%.60s\" is no shape with positive dimensions of a sane size", l->value);
+        if (*end == 'B') s->symbolic |= 1u << s->rank, end++;
+        s->dim[s->rank++] = n;
+        if (*end != ',' && *end != ']') return pl_lex_fail(l, err, "expected , or ] in the shape \"%.60s\"", l->value);
+        at = end + (*end == ',');
+    }
+    return at[1] ? pl_lex_fail(l, err, "text behind the shape \"%.60s\"", l->value) : PL_OK;
+}
+
+/* The id that begins each line must be the next one: a gap or a repetition is damage. */
+static pl_status parse_own_id(pl_lex *l, size_t expected, pl_error *err)
+{
+    uint64_t id;
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    PL_TRY(pl_lex_uint(l, PL_NONE - 1, &id, err));
+    return id == expected ? PL_OK : pl_lex_fail(l, err, "expected id %zu here, found %s", expected, l->value);
+}
+
+static pl_status parse_region(pl_lex *l, pl_graph *g, pl_error *err)
+{
+    char name[256];
+    pl_id parent = PL_NONE;
+    uint64_t trip = 1;
+    int64_t batch = 0;
+    int got;
+    PL_TRY(parse_own_id(l, g->region_count, err));
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (strlen(l->value) >= sizeof name) return pl_lex_fail(l, err, "this name is too long");
+    strcpy(name, l->value);
+    while ((got = pl_lex_field(l, err)) > 0) {
+        if (strcmp(l->key, "in") == 0) PL_TRY(parse_ids(l, g->region_count, &parent, 1, err));
+        else if (strcmp(l->key, "trip") == 0) PL_TRY(pl_lex_uint(l, UINT32_MAX, &trip, err));
+        else if (strcmp(l->key, "batch") == 0) PL_TRY(pl_lex_int(l, 0, (int64_t)1 << DIM_MAX_BITS, &batch, err));
+        else return pl_lex_fail(l, err, "a region has no field \"%s\"", l->key);
+    }
+    if (got < 0) return PL_E_DATA;
+    pl_id id = pl_graph_add_region(g, name, parent, trip);
+    if (id == PL_NONE) return no_memory(l, err);
+    g->region[id].batch = batch;
+    return PL_OK;
+}
+
+static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, char scope[256], pl_error *err)
+{
+    if (strcmp(l->key, "program") == 0) return parse_ids(l, g->region_count, &v->program, 1, err);
+    if (strcmp(l->key, "update") == 0) return parse_ids(l, g->value_count, &v->update_of, 1, err);
+    if (strcmp(l->key, "view") == 0) return parse_ids(l, g->value_count, &v->view_of, 1, err);
+    if (strcmp(l->key, "space") == 0) return parse_ids(l, g->space_count, &v->space, 1, err);
+    if (strcmp(l->key, "offset") == 0) return pl_lex_int(l, 0, (int64_t)1 << DIM_MAX_BITS, &v->view_offset, err);
+    if (strcmp(l->key, "strides") == 0) return parse_strides(l, v->shape.rank, v->stride, err);
+    if (strcmp(l->key, "scope") != 0) return pl_lex_fail(l, err, "a value has no field \"%s\"", l->key);
+    if (strlen(l->value) >= 256) return pl_lex_fail(l, err, "this scope is too long");
+    strcpy(scope, l->value);
+    return PL_OK;
+}
+
+static pl_status parse_value(pl_lex *l, pl_graph *g, pl_error *err)
+{
+    char name[512], scope[256] = "";
+    int got;
+    pl_value v = {.name = name, .scope = scope, .program = PL_NONE, .producer = PL_NONE, .view_of = PL_NONE, .update_of = PL_NONE};
+    PL_TRY(parse_own_id(l, g->value_count, err));
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (strlen(l->value) >= sizeof name) return pl_lex_fail(l, err, "this name is too long");
+    strcpy(name, l->value);
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (pl_dtype_parse(l->value, &v.dtype)) return pl_lex_fail(l, err, "unknown dtype \"%.40s\"", l->value);
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    PL_TRY(parse_shape(l, &v.shape, err));
+    pl_value_default_strides(&v);
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (pl_role_parse(l->value, &v.role)) return pl_lex_fail(l, err, "unknown role \"%.40s\"", l->value);
+    while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_value_field(l, g, &v, scope, err));
+    if (got < 0) return PL_E_DATA;
+    return pl_graph_add_value(g, &v) == PL_NONE ? no_memory(l, err) : PL_OK;
+}
+
+static pl_status parse_attr(pl_lex *l, pl_node *n, pl_error *err)
+{
+    char name[24], kind;
+    for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
+        if (strcmp(name, l->key) != 0) continue;
+        if (kind == 'f') return pl_lex_double(l, &n->attr[k].f, err);
+        if (kind == 'i') return pl_lex_int(l, INT64_MIN, INT64_MAX, &n->attr[k].i, err);
+        pl_activation act;
+        if (pl_activation_parse(l->value, &act)) return pl_lex_fail(l, err, "unknown activation \"%.40s\"", l->value);
+        n->attr[k].i = act;
+        return PL_OK;
+    }
+    return pl_lex_fail(l, err, "%s has no field \"%s\"", pl_op_name(n->op), l->key);
+}
+
+static pl_status parse_node_field(pl_lex *l, const pl_graph *g, pl_node *n, char scope[256], pl_error *err)
+{
+    uint64_t number;
+    if (strcmp(l->key, "in") == 0) return parse_ids(l, g->value_count, n->in, PL_NODE_IN_MAX, err);
+    if (strcmp(l->key, "out") == 0) return parse_ids(l, g->value_count, n->out, PL_NODE_OUT_MAX, err);
+    if (strcmp(l->key, "region") == 0) return parse_ids(l, g->region_count, &n->region, 1, err);
+    if (strcmp(l->key, "predicate") == 0) return parse_ids(l, g->value_count, &n->predicate, 1, err);
+    if (strcmp(l->key, "queue") == 0) return parse_ids(l, g->queue_count, &n->queue, 1, err);
+    if (strcmp(l->key, "wait") == 0) return parse_ids(l, g->queue_count, &n->wait, 1, err);
+    if (strcmp(l->key, "dead") == 0) {
+        PL_TRY(pl_lex_uint(l, 1, &number, err));
+        n->dead = number != 0;
+        return PL_OK;
+    }
+    if (strcmp(l->key, "scope") != 0) return parse_attr(l, n, err);
+    if (strlen(l->value) >= 256) return pl_lex_fail(l, err, "this scope is too long");
+    strcpy(scope, l->value);
+    return PL_OK;
+}
+
+static pl_status parse_node(pl_lex *l, pl_graph *g, pl_error *err)
+{
+    char scope[256] = "";
+    int got;
+    pl_node n = {.scope = scope, .region = PL_NONE, .predicate = PL_NONE, .wait = PL_NONE};
+    for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = PL_NONE;
+    for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = PL_NONE;
+    PL_TRY(parse_own_id(l, g->node_count, err));
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (pl_op_parse(l->value, &n.op)) return pl_lex_fail(l, err, "unknown operator \"%.40s\"", l->value);
+    while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_node_field(l, g, &n, scope, err));
+    if (got < 0) return PL_E_DATA;
+    if (n.region == PL_NONE || n.queue == PL_NONE) return pl_lex_fail(l, err, "this node has no region or no queue");
+    return pl_graph_add_node(g, &n) == PL_NONE ? no_memory(l, err) : PL_OK;
+}
+
+static pl_status parse_name_into(pl_lex *l, pl_graph *g, const char **list, uint32_t *count, pl_error *err)
+{
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (*count == 8) return pl_lex_fail(l, err, "more than 8 spaces or queues");
+    char *copy = pl_pool_strdup(g->pool, l->value);
+    if (!copy) return no_memory(l, err);
+    list[(*count)++] = copy;
+    return PL_OK;
+}
+
+static pl_status parse_line(pl_lex *l, pl_graph *g, pl_error *err)
+{
+    if (strcmp(l->value, "value") == 0) return parse_value(l, g, err);
+    if (strcmp(l->value, "node") == 0) return parse_node(l, g, err);
+    if (strcmp(l->value, "region") == 0) return parse_region(l, g, err);
+    if (strcmp(l->value, "space") == 0) return parse_name_into(l, g, g->space, &g->space_count, err);
+    if (strcmp(l->value, "queue") == 0) return parse_name_into(l, g, g->queue, &g->queue_count, err);
+    return pl_lex_fail(l, err, "expected region, value, node or end, found \"%.40s\"", l->value);
+}
+
+pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_graph *g = pl_graph_create();
+    if (!g) return no_memory(l, err);
+    PL_TRY_DONE(pl_lex_expect(l, NULL, err));
+    if (strcmp(l->value, "1") != 0) PL_TRY_DONE(pl_lex_fail(l, err, "this program reads version 1 of the graph text, found %.20s", l->value));
+    for (;;) {
+        if (!pl_lex_line(l)) PL_TRY_DONE(pl_lex_fail(l, err, "the text ends before \"end graph\"; it is truncated"));
+        PL_TRY_DONE(pl_lex_expect(l, NULL, err));
+        if (strcmp(l->value, "end") == 0) break;
+        PL_TRY_DONE(parse_line(l, g, err));
+    }
+    *graph = g;
+    g = NULL;
+done:
+    pl_graph_destroy(g);
+    return status;
+}
+
+pl_status pl_graph_parse(const char *name, const char *text, size_t bytes, pl_graph **graph, pl_error *err)
+{
+    pl_lex l = pl_lex_begin(name, text, bytes);
+    if (!pl_lex_line(&l)) return pl_lex_fail(&l, err, "the text is empty, a graph was expected");
+    PL_TRY(pl_lex_expect(&l, NULL, err));
+    if (strcmp(l.value, "graph") != 0) return pl_lex_fail(&l, err, "expected \"graph 1\", found \"%.40s\"", l.value);
+    return pl_graph_parse_lines(&l, graph, err);
+}

@@ -1,0 +1,88 @@
+/* The graph as text, one line a region, value and node. A field that has its usual value is left out. */
+#include <inttypes.h>
+
+#include "base/lex.h"
+#include "ir/op.h"
+
+static void print_ids(pl_str *out, const char *key, const pl_id *id, int count)
+{
+    while (count > 0 && id[count - 1] == PL_NONE) count--;
+    if (count == 0) return;
+    pl_str_printf(out, " %s=", key);
+    for (int i = 0; i < count; i++) {
+        if (i) pl_str_append(out, ",");
+        if (id[i] == PL_NONE) pl_str_append(out, "-");
+        else pl_str_printf(out, "%" PRIu32, id[i]);
+    }
+}
+
+static void print_quoted(pl_str *out, const char *key, const char *text)
+{
+    if (!text[0]) return;
+    pl_str_printf(out, " %s=", key);
+    pl_lex_quote(out, text);
+}
+
+static void print_value(const pl_graph *g, pl_id id, pl_str *out)
+{
+    char shape[160];
+    const pl_value *v = &g->value[id];
+    pl_str_printf(out, "value %" PRIu32 " ", id);
+    pl_lex_quote(out, v->name);
+    pl_str_printf(out, " %s %s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape), pl_role_name(v->role));
+    if (v->space) pl_str_printf(out, " space=%" PRIu32, v->space);
+    print_ids(out, "program", &v->program, 1);
+    print_ids(out, "update", &v->update_of, 1);
+    print_ids(out, "view", &v->view_of, 1);
+    if (v->view_of != PL_NONE) {
+        pl_str_printf(out, " offset=%" PRId64 " strides=", v->view_offset);
+        for (uint32_t i = 0; i < v->shape.rank; i++) pl_str_printf(out, "%s%" PRId64, i ? "," : "", v->stride[i]);
+    }
+    print_quoted(out, "scope", v->scope);
+    pl_str_append(out, "\n");
+}
+
+static void print_attrs(const pl_node *n, pl_str *out)
+{
+    char name[24], kind;
+    for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
+        pl_str_printf(out, " %s=", name);
+        if (kind == 'f') pl_str_double(out, n->attr[k].f);
+        else if (kind == 'a') pl_str_append(out, pl_activation_name((pl_activation)n->attr[k].i));
+        else pl_str_printf(out, "%" PRId64, n->attr[k].i);
+    }
+}
+
+static void print_node(const pl_graph *g, pl_id id, pl_str *out)
+{
+    const pl_node *n = &g->node[id];
+    pl_str_printf(out, "node %" PRIu32 " %s region=%" PRIu32, id, pl_op_name(n->op), n->region);
+    print_ids(out, "in", n->in, PL_NODE_IN_MAX);
+    print_ids(out, "out", n->out, PL_NODE_OUT_MAX);
+    print_attrs(n, out);
+    print_ids(out, "predicate", &n->predicate, 1);
+    if (n->queue) pl_str_printf(out, " queue=%" PRIu32, n->queue);
+    print_ids(out, "wait", &n->wait, 1);
+    if (n->dead) pl_str_append(out, " dead=1");
+    print_quoted(out, "scope", n->scope);
+    pl_str_append(out, "\n");
+}
+
+void pl_graph_print(const pl_graph *g, pl_str *out)
+{
+    pl_str_append(out, "graph 1\n");
+    for (uint32_t i = 1; i < g->space_count; i++) pl_str_printf(out, "space %s\n", g->space[i]);
+    for (uint32_t i = 2; i < g->queue_count; i++) pl_str_printf(out, "queue %s\n", g->queue[i]);
+    for (size_t i = 0; i < g->region_count; i++) {
+        const pl_region *r = &g->region[i];
+        pl_str_printf(out, "region %zu ", i);
+        pl_lex_quote(out, r->name);
+        print_ids(out, "in", &r->parent, 1);
+        if (r->trip != 1) pl_str_printf(out, " trip=%" PRIu64, r->trip);
+        if (r->batch) pl_str_printf(out, " batch=%" PRId64, r->batch);
+        pl_str_append(out, "\n");
+    }
+    for (size_t i = 0; i < g->value_count; i++) print_value(g, (pl_id)i, out);
+    for (size_t i = 0; i < g->node_count; i++) print_node(g, (pl_id)i, out);
+    pl_str_append(out, "end graph\n");
+}
