@@ -1,0 +1,132 @@
+/* schema.def read as an array, and looking rows up. Some 70 rows: a linear search is fast enough for a config. */
+#include "config/schema.h"
+
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char *const arch_names[] = {"gpt", "mlp"};
+static const char *const norm_names[] = {"layer_norm", "rms_norm"};
+static const char *const activation_names[] = {"gelu", "silu", "relu", "tanh"};
+static const char *const tokenizer_names[] = {"bpe", "bytes", "chars"};
+static const char *const schedule_names[] = {"cosine", "linear", "constant", "plateau"};
+static const char *const optimizer_names[] = {"adamw"};
+static const char *const huge_pages_names[] = {"auto", "off"};
+static const char *const isa_names[] = {"auto", "ref", "baseline", "avx2", "avx512"};
+static const char *const progress_names[] = {"auto", "bar", "plain", "json"};
+static const char *const dump_names[] = {"model", "grad", "rewrite", "plan", "program"};
+static const char *const log_names[] = {"error", "warn", "info", "debug"};
+
+enum {
+    AUTO = PL_CONFIG_FLAG_AUTO,
+    NONE = PL_CONFIG_FLAG_NONE,
+    ZERO_IS_AUTO = PL_CONFIG_FLAG_ZERO_IS_AUTO,
+    OVER_MIN = PL_CONFIG_FLAG_OVER_MIN,
+    UNDER_MAX = PL_CONFIG_FLAG_UNDER_MAX,
+    NUMERICS = PL_CONFIG_FLAG_NUMERICS,
+    MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
+};
+
+/* As initialisers: the rows name them by token. */
+#define INIT_USE_ANY {NULL, 0}
+#define INIT_USE_GPT {"model.arch", 1u << PL_ARCH_GPT}
+#define INIT_USE_MLP {"model.arch", 1u << PL_ARCH_MLP}
+#define INIT_USE_BPE {"data.tokenizer", 1u << PL_TOKENIZER_BPE}
+#define INIT_USE_PLATEAU {"train.schedule", 1u << PL_SCHEDULE_PLATEAU}
+#define INIT_USE_DECAY                                                                                                 \
+    {"train.schedule", 1u << PL_SCHEDULE_COSINE | 1u << PL_SCHEDULE_LINEAR | 1u << PL_SCHEDULE_PLATEAU}
+
+#define FIELD(s, k) ((pl_config *)0)->s.k
+#define ROW(kind, s, k, opt, fl, when, text)                                                                           \
+    .section = #s, .name = #k, .path = #s "." #k, .option = opt, .help = text, .type = PL_CONFIG_##kind, .flags = fl,  \
+    .offset = offsetof(pl_config, s.k), .bytes = sizeof FIELD(s, k), .use = INIT_##when
+
+/* The field's C type is what the row's kind reads and writes: anything else does not compile. */
+#define CHECKED(s, k, type, value) _Generic(FIELD(s, k), type: (value))
+
+#define SECTION(name, text)
+#define INT(s, k, opt, def, lo, hi, fl, when, text)                                                                    \
+    {ROW(INT, s, k, opt, fl, when, text), .default_int = CHECKED(s, k, int64_t, def), .min_int = lo, .max_int = hi},
+#define BYTES(s, k, opt, def, lo, hi, fl, when, text)                                                                  \
+    {ROW(BYTES, s, k, opt, fl, when, text), .default_int = (int64_t)CHECKED(s, k, uint64_t, def), .min_int = lo,       \
+     .max_int = hi},
+#define REAL(s, k, opt, def, lo, hi, fl, when, text)                                                                   \
+    {ROW(REAL, s, k, opt, fl, when, text), .default_real = CHECKED(s, k, double, def), .min_real = lo, .max_real = hi},
+#define BOOL(s, k, opt, def, fl, when, text)                                                                           \
+    {ROW(BOOL, s, k, opt, fl, when, text), .default_int = CHECKED(s, k, bool, def)},
+#define ENUM(s, k, opt, def, list, fl, when, text)                                                                     \
+    {ROW(ENUM, s, k, opt, fl, when, text), .default_int = def, .names = list, .name_count = COUNT(list)},
+#define SET(s, k, opt, list, fl, when, text)                                                                           \
+    {ROW(SET, s, k, opt, fl, when, text), .names = list, .name_count = CHECKED(s, k, uint32_t, COUNT(list))},
+#define TEXT(s, k, opt, fl, when, text) {ROW(TEXT, s, k, opt, fl, when, text)},
+#define PATH(s, k, opt, word, fl, when, text) {ROW(PATH, s, k, opt, fl, when, text), .empty_word = word},
+#define NAME_OR_PATH(s, k, opt, def, list, fl, when, text)                                                             \
+    {ROW(NAME_OR_PATH, s, k, opt, fl, when, text), .default_int = def, .names = list,                                  \
+     .name_count = CHECKED(s, k, pl_config_tokenizer, COUNT(list))},
+
+const pl_config_key pl_config_keys[] = {
+#include "config/schema.def"
+};
+const size_t pl_config_key_count = COUNT(pl_config_keys);
+_Static_assert(COUNT(pl_config_keys) <= PL_CONFIG_KEYS_MAX, "raise PL_CONFIG_KEYS_MAX");
+_Static_assert(sizeof(pl_config_arch) == sizeof(int), "enums are read and written as int");
+
+#undef SECTION
+#undef INT
+#undef BYTES
+#undef REAL
+#undef BOOL
+#undef ENUM
+#undef SET
+#undef TEXT
+#undef PATH
+#undef NAME_OR_PATH
+#define SECTION(section_name, text) {.name = #section_name, .help = text},
+#define INT(...)
+#define BYTES(...)
+#define REAL(...)
+#define BOOL(...)
+#define ENUM(...)
+#define SET(...)
+#define TEXT(...)
+#define PATH(...)
+#define NAME_OR_PATH(...)
+
+const pl_config_section pl_config_sections[] = {
+#include "config/schema.def"
+};
+const size_t pl_config_section_count = COUNT(pl_config_sections);
+
+const pl_config_key *pl_config_find(const char *path)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++)
+        if (strcmp(pl_config_keys[i].path, path) == 0) return &pl_config_keys[i];
+    return NULL;
+}
+
+const pl_config_key *pl_config_find_in(const char *section, const char *name)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if ((!section || strcmp(key->section, section) == 0) && strcmp(key->name, name) == 0) return key;
+    }
+    return NULL;
+}
+
+pl_config_origin *pl_config_origin_of(pl_config *cfg, const pl_config_key *key)
+{
+    return &cfg->origins[key - pl_config_keys];
+}
+
+const pl_config_origin *pl_config_origin_at(const pl_config *cfg, const pl_config_key *key)
+{
+    return &cfg->origins[key - pl_config_keys];
+}
+
+bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key)
+{
+    if (!key->use.path) return true;
+    int value; /* the enum, or the kind that a NAME_OR_PATH begins with */
+    memcpy(&value, (const char *)cfg + pl_config_find(key->use.path)->offset, sizeof value);
+    return key->use.mask >> value & 1;
+}
