@@ -1,0 +1,3 @@
+#ifndef PL_KERNELS_ATTENTION_H
+#define PL_KERNELS_ATTENTION_H
+#endif

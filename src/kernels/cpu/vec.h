@@ -1,0 +1,160 @@
+/* A small vector layer over the vector extensions of GCC and clang: one kernel source, built at 4 (baseline), 8 (avx2)
+ * and 16 (avx512) floats a register. The level comes from PL_LEVEL_* (kernels.cmake). Arithmetic is written with the
+ * plain operators; what the extensions lack (select, max, partial loads) is here, with intrinsics where the compiler
+ * would not find the one instruction and in portable form elsewhere.
+ *
+ * Invariants: a horizontal reduction always runs in the same order (pairwise halves), so results depend on the level but
+ * never on threads or alignment; nothing reads or writes past the `count` of a partial access.
+ * pl_v_fma rounds once at avx2 and avx512, twice at baseline. */
+#ifndef PL_KERNELS_CPU_VEC_H
+#define PL_KERNELS_CPU_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(PL_LEVEL_avx512)
+#define PL_VW 16
+#elif defined(PL_LEVEL_avx2)
+#define PL_VW 8
+#else
+#define PL_VW 4
+#endif
+#if defined(PL_LEVEL_avx512) || defined(PL_LEVEL_avx2)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define PL_V_BYTES (PL_VW * 4)
+#define PL_V_INLINE static inline __attribute__((always_inline))
+
+typedef float pl_vf __attribute__((vector_size(PL_V_BYTES)));
+typedef int32_t pl_vi __attribute__((vector_size(PL_V_BYTES))); /* also what a comparison gives: 0 or −1 a lane */
+typedef uint32_t pl_vu __attribute__((vector_size(PL_V_BYTES)));
+typedef float pl_vf_unaligned __attribute__((vector_size(PL_V_BYTES), aligned(4), may_alias));
+
+PL_V_INLINE pl_vf pl_v_load(const float *p) { return *(const pl_vf_unaligned *)p; }
+PL_V_INLINE void pl_v_store(float *p, pl_vf v) { *(pl_vf_unaligned *)p = v; }
+PL_V_INLINE pl_vf pl_v_zero(void) { return (pl_vf){0}; }
+PL_V_INLINE pl_vf pl_v_set(float x) { return x - (pl_vf){0}; } /* x − 0, not x + 0: that one turns −0 into 0 */
+PL_V_INLINE pl_vf pl_v_from_bits(pl_vi bits) { return (pl_vf)bits; }
+PL_V_INLINE pl_vi pl_v_bits(pl_vf v) { return (pl_vi)v; }
+PL_V_INLINE pl_vi pl_v_set_i32(int32_t x) { return x - (pl_vi){0}; }
+
+#if defined(PL_LEVEL_avx512)
+
+PL_V_INLINE __mmask16 pl_v_mask(int64_t count) { return (__mmask16)((1u << count) - 1); }
+/* Lanes at or past count (0 ≤ count ≤ PL_VW) are zero, their memory is not touched. */
+PL_V_INLINE pl_vf pl_v_load_part(const float *p, int64_t count)
+{
+    return (pl_vf)_mm512_maskz_loadu_ps(pl_v_mask(count), p);
+}
+PL_V_INLINE void pl_v_store_part(float *p, pl_vf v, int64_t count)
+{
+    _mm512_mask_storeu_ps(p, pl_v_mask(count), (__m512)v);
+}
+PL_V_INLINE pl_vf pl_v_fma(pl_vf a, pl_vf b, pl_vf c)
+{
+    return (pl_vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+/* A NaN in b comes through, a NaN in a does not: pl_v_max(limit, x). */
+PL_V_INLINE pl_vf pl_v_max(pl_vf a, pl_vf b) { return (pl_vf)_mm512_max_ps((__m512)a, (__m512)b); }
+PL_V_INLINE pl_vf pl_v_min(pl_vf a, pl_vf b) { return (pl_vf)_mm512_min_ps((__m512)a, (__m512)b); }
+/* a > b ? x : y, lane by lane; a NaN compares false. */
+PL_V_INLINE pl_vf pl_v_select_gt(pl_vf a, pl_vf b, pl_vf x, pl_vf y)
+{
+    return (pl_vf)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ), (__m512)y, (__m512)x);
+}
+PL_V_INLINE pl_vf pl_v_sqrt(pl_vf x) { return (pl_vf)_mm512_sqrt_ps((__m512)x); }
+
+#elif defined(PL_LEVEL_avx2)
+
+PL_V_INLINE __m256i pl_v_mask(int64_t count)
+{
+    static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(ones + 8 - count));
+}
+PL_V_INLINE pl_vf pl_v_load_part(const float *p, int64_t count) { return (pl_vf)_mm256_maskload_ps(p, pl_v_mask(count)); }
+PL_V_INLINE void pl_v_store_part(float *p, pl_vf v, int64_t count)
+{
+    _mm256_maskstore_ps(p, pl_v_mask(count), (__m256)v);
+}
+PL_V_INLINE pl_vf pl_v_fma(pl_vf a, pl_vf b, pl_vf c)
+{
+    return (pl_vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+PL_V_INLINE pl_vf pl_v_max(pl_vf a, pl_vf b) { return (pl_vf)_mm256_max_ps((__m256)a, (__m256)b); }
+PL_V_INLINE pl_vf pl_v_min(pl_vf a, pl_vf b) { return (pl_vf)_mm256_min_ps((__m256)a, (__m256)b); }
+PL_V_INLINE pl_vf pl_v_select_gt(pl_vf a, pl_vf b, pl_vf x, pl_vf y)
+{
+    return (pl_vf)_mm256_blendv_ps((__m256)y, (__m256)x, _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_GT_OQ));
+}
+PL_V_INLINE pl_vf pl_v_sqrt(pl_vf x) { return (pl_vf)_mm256_sqrt_ps((__m256)x); }
+
+#else
+
+PL_V_INLINE pl_vf pl_v_load_part(const float *p, int64_t count)
+{
+    pl_vf v = {0};
+    for (int64_t i = 0; i < count; i++) v[i] = p[i];
+    return v;
+}
+PL_V_INLINE void pl_v_store_part(float *p, pl_vf v, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) p[i] = v[i];
+}
+PL_V_INLINE pl_vf pl_v_fma(pl_vf a, pl_vf b, pl_vf c) { return a * b + c; }
+PL_V_INLINE pl_vf pl_v_select_gt(pl_vf a, pl_vf b, pl_vf x, pl_vf y)
+{
+    pl_vi mask = a > b;
+    return (pl_vf)((mask & (pl_vi)x) | (~mask & (pl_vi)y));
+}
+#if defined(__SSE2__)
+PL_V_INLINE pl_vf pl_v_max(pl_vf a, pl_vf b) { return (pl_vf)_mm_max_ps((__m128)a, (__m128)b); }
+PL_V_INLINE pl_vf pl_v_min(pl_vf a, pl_vf b) { return (pl_vf)_mm_min_ps((__m128)a, (__m128)b); }
+PL_V_INLINE pl_vf pl_v_sqrt(pl_vf x) { return (pl_vf)_mm_sqrt_ps((__m128)x); }
+#else
+PL_V_INLINE pl_vf pl_v_max(pl_vf a, pl_vf b) { return pl_v_select_gt(a, b, a, b); }
+PL_V_INLINE pl_vf pl_v_min(pl_vf a, pl_vf b) { return pl_v_select_gt(b, a, a, b); }
+PL_V_INLINE pl_vf pl_v_sqrt(pl_vf x)
+{
+    for (int i = 0; i < PL_VW; i++) x[i] = __builtin_sqrtf(x[i]);
+    return x;
+}
+#endif
+#endif
+
+/* mask lanes −1: a, lanes 0: b. For masks made by integer comparisons; pl_v_select_gt is quicker for floats. */
+PL_V_INLINE pl_vf pl_v_select(pl_vi mask, pl_vf a, pl_vf b) { return (pl_vf)((mask & (pl_vi)a) | (~mask & (pl_vi)b)); }
+PL_V_INLINE pl_vf pl_v_abs(pl_vf x) { return (pl_vf)((pl_vi)x & 0x7fffffff); }
+PL_V_INLINE pl_vf pl_v_copysign(pl_vf magnitude, pl_vf sign)
+{
+    return (pl_vf)(((pl_vi)magnitude & 0x7fffffff) | ((pl_vi)sign & (int32_t)0x80000000));
+}
+
+/* Lane sums and maxima by halves: ((l0+l8)+(l4+l12)) + … : always this order. */
+PL_V_INLINE float pl_v_sum(pl_vf v)
+{
+#if PL_VW >= 16
+    v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+#elif PL_VW == 8
+    v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3);
+#endif
+    return (v[0] + v[2]) + (v[1] + v[3]);
+}
+
+/* The largest lane; NaN lanes may or may not show. */
+PL_V_INLINE float pl_v_hmax(pl_vf v)
+{
+#if PL_VW >= 16
+    v = pl_v_max(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    v = pl_v_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+#elif PL_VW == 8
+    v = pl_v_max(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3));
+#endif
+    float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];
+    return a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* exp, erf, tanh, sigmoid and the activations with their derivatives on one vector (pl_vf).
+ *
+ * Errors, measured over all magnitudes by tests/unit/kernels/test_vecmath.c: exp ≤ 2 ulp; erf, tanh, sigmoid ≤ 2e-7;
+ * GELU, SiLU ≤ 2e-7·max(1, |x|); derivatives ≤ 1e-6. ±inf give the limits, NaN stays NaN.
+ *
+ * exp after Cephes: n = round(x/ln 2), r = x − n·ln 2 in two steps, 1 + r + r²·P(r), times 2ⁿ.
+ * Φ(−|x|) = exp(−x²/2)·Q(|x|) with a polynomial Q (weighted minimax on [0, 5.25], error 3e-8 after the weight): the
+ * exponential is the same one that GELU's derivative needs, there is no division and no branch. */
+#ifndef PL_KERNELS_CPU_VECMATH_H
+#define PL_KERNELS_CPU_VECMATH_H
+
+#include "base/activation.h"
+#include "kernels/cpu/vec.h"
+
+/* Splits x = n·ln 2 + r and evaluates exp(r); *n_bits holds n in its low bits (the float n + 1.5·2²³). */
+PL_V_INLINE pl_vf pl_v_exp_reduced(pl_vf x, pl_vf *n, pl_vi *n_bits)
+{
+    const pl_vf magic = pl_v_set(12582912.0f); /* 1.5·2²³: adding it rounds to an integer */
+    pl_vf shifted = pl_v_fma(x, pl_v_set(1.44269504f), magic);
+    *n_bits = pl_v_bits(shifted);
+    *n = shifted - magic;
+    pl_vf r = pl_v_fma(*n, pl_v_set(-0.693359375f), x);
+    r = pl_v_fma(*n, pl_v_set(2.12194440e-4f), r);
+    pl_vf p = pl_v_set(1.9875691500e-4f);
+    p = pl_v_fma(p, r, pl_v_set(1.3981999507e-3f));
+    p = pl_v_fma(p, r, pl_v_set(8.3334519073e-3f));
+    p = pl_v_fma(p, r, pl_v_set(4.1665795894e-2f));
+    p = pl_v_fma(p, r, pl_v_set(1.6666665459e-1f));
+    p = pl_v_fma(p, r, pl_v_set(5.0000001201e-1f));
+    return pl_v_fma(p, r * r, r) + 1.0f;
+}
+
+PL_V_INLINE pl_vf pl_v_exp(pl_vf x)
+{
+    pl_vf n;
+    pl_vi bits;
+    x = pl_v_max(pl_v_set(-104.0f), pl_v_min(pl_v_set(89.0f), x));
+    pl_vf y = pl_v_exp_reduced(x, &n, &bits);
+#if defined(PL_LEVEL_avx512)
+    return (pl_vf)_mm512_scalef_ps((__m512)y, (__m512)n);
+#else /* 2ⁿ in two factors, so that subnormal results and 2¹²⁸ come out right */
+    pl_vi whole = bits - 0x4b400000, half = whole >> 1;
+    return y * (pl_vf)((pl_vu)(half + 127) << 23) * (pl_vf)((pl_vu)(whole - half + 127) << 23);
+#endif
+}
+
+/* exp for x ≤ 88, with results below 2⁻¹²⁶ flushed to 0: a little quicker, for softmax. */
+PL_V_INLINE pl_vf pl_v_exp_flush(pl_vf x)
+{
+    pl_vf n;
+    pl_vi bits;
+    pl_vf y = pl_v_exp_reduced(pl_v_max(pl_v_set(-88.029692f), x), &n, &bits); /* −127·ln 2: then 2ⁿ below is 0 */
+    return y * (pl_vf)(((pl_vu)bits << 23) + 0x3f800000u);
+}
+
+/* e = exp(−x²/2), returns Φ(−|x|). */
+PL_V_INLINE pl_vf pl_v_normal_tail(pl_vf x, pl_vf *e)
+{
+    *e = pl_v_exp_flush(-0.5f * x * x);
+    pl_vf z = pl_v_min(pl_v_set(5.25f), pl_v_abs(x));
+    pl_vf p = pl_v_set(-2.4644967311360233e-07f);
+    p = pl_v_fma(p, z, pl_v_set(6.330921678454615e-06f));
+    p = pl_v_fma(p, z, pl_v_set(-7.312607340281829e-05f));
+    p = pl_v_fma(p, z, pl_v_set(0.000509107019752264f));
+    p = pl_v_fma(p, z, pl_v_set(-0.0024346194695681334f));
+    p = pl_v_fma(p, z, pl_v_set(0.008725137449800968f));
+    p = pl_v_fma(p, z, pl_v_set(-0.02515798807144165f));
+    p = pl_v_fma(p, z, pl_v_set(0.0617087185382843f));
+    p = pl_v_fma(p, z, pl_v_set(-0.13272176682949066f));
+    p = pl_v_fma(p, z, pl_v_set(0.2499561607837677f));
+    p = pl_v_fma(p, z, pl_v_set(-0.3989393711090088f));
+    p = pl_v_fma(p, z, pl_v_set(0.5f));
+    return p * *e;
+}
+
+PL_V_INLINE pl_vf pl_v_clamp(pl_vf x, float limit) { return pl_v_max(pl_v_set(-limit), pl_v_min(pl_v_set(limit), x)); }
+
+PL_V_INLINE pl_vf pl_v_erf(pl_vf x)
+{
+    pl_vf e, tail = pl_v_normal_tail(x * 1.41421356f, &e);
+    return pl_v_copysign(1.0f - 2.0f * tail, x);
+}
+
+PL_V_INLINE pl_vf pl_v_gelu(pl_vf x)
+{
+    pl_vf e, tail = pl_v_normal_tail(x, &e);
+    /* x > 0: x·(1 − tail); else x·tail, with −inf·0 avoided */
+    return pl_v_select_gt(x, pl_v_zero(), x * (1.0f - tail), pl_v_max(pl_v_set(-1e4f), x) * tail);
+}
+
+/* d/dx x·Φ(x) = Φ(x) + x·exp(−x²/2)/√(2π) */
+PL_V_INLINE pl_vf pl_v_gelu_grad(pl_vf x)
+{
+    pl_vf e, tail = pl_v_normal_tail(x, &e);
+    pl_vf phi = pl_v_select_gt(x, pl_v_zero(), 1.0f - tail, tail);
+    return pl_v_fma(pl_v_clamp(x, 1e4f), e * 0.39894228f, phi);
+}
+
+PL_V_INLINE pl_vf pl_v_sigmoid(pl_vf x) { return 1.0f / (1.0f + pl_v_exp_flush(-pl_v_clamp(x, 87.0f))); }
+
+PL_V_INLINE pl_vf pl_v_silu(pl_vf x) { return pl_v_max(pl_v_set(-87.0f), x) * pl_v_sigmoid(x); }
+
+/* s·(1 + x·(1 − s)), where 1 − s is e·s: no cancellation */
+PL_V_INLINE pl_vf pl_v_silu_grad(pl_vf x)
+{
+    pl_vf c = pl_v_clamp(x, 87.0f), e = pl_v_exp_flush(-c), s = 1.0f / (1.0f + e);
+    return pl_v_fma(c * s, e * s, s);
+}
+
+/* Near 0 Cephes' odd polynomial, elsewhere 1 − 2/(exp(2|x|) + 1). */
+PL_V_INLINE pl_vf pl_v_tanh(pl_vf x)
+{
+    pl_vf z = pl_v_min(pl_v_set(20.0f), pl_v_abs(x));
+    pl_vf far = 1.0f - 2.0f / (pl_v_exp_flush(2.0f * z) + 1.0f);
+    pl_vf s = z * z, p = pl_v_set(-5.70498872745e-3f);
+    p = pl_v_fma(p, s, pl_v_set(2.06390887954e-2f));
+    p = pl_v_fma(p, s, pl_v_set(-5.37397155531e-2f));
+    p = pl_v_fma(p, s, pl_v_set(1.33314422036e-1f));
+    p = pl_v_fma(p, s, pl_v_set(-3.33332819422e-1f));
+    pl_vf near = pl_v_fma(p * s, z, z);
+    return pl_v_copysign(pl_v_select_gt(z, pl_v_set(0.625f), far, near), x);
+}
+
+PL_V_INLINE pl_vf pl_v_tanh_grad(pl_vf x)
+{
+    pl_vf t = pl_v_tanh(x);
+    return 1.0f - t * t;
+}
+
+PL_V_INLINE pl_vf pl_v_relu(pl_vf x) { return pl_v_max(pl_v_zero(), x); }
+PL_V_INLINE pl_vf pl_v_relu_grad(pl_vf x) /* 0 at 0; NaN stays NaN */
+{
+    return pl_v_select_gt(x, pl_v_zero(), pl_v_set(1.0f), pl_v_max(pl_v_zero(), x));
+}
+
+/* act(x) and act'(x) for a kind known where the call stands (the switch folds away) or not (one branch a vector). */
+PL_V_INLINE pl_vf pl_v_act(pl_activation act, pl_vf x)
+{
+    switch (act) {
+    case PL_ACT_GELU: return pl_v_gelu(x);
+    case PL_ACT_SILU: return pl_v_silu(x);
+    case PL_ACT_TANH: return pl_v_tanh(x);
+    case PL_ACT_RELU: return pl_v_relu(x);
+    default: return x;
+    }
+}
+
+PL_V_INLINE pl_vf pl_v_act_grad(pl_activation act, pl_vf x)
+{
+    switch (act) {
+    case PL_ACT_GELU: return pl_v_gelu_grad(x);
+    case PL_ACT_SILU: return pl_v_silu_grad(x);
+    case PL_ACT_TANH: return pl_v_tanh_grad(x);
+    case PL_ACT_RELU: return pl_v_relu_grad(x);
+    default: return pl_v_set(1.0f);
+    }
+}
+
+#endif
