@@ -1,0 +1,18 @@
+/* The OpenMP team: created once, with planned stacks, before "committed"; from then on every parallel region opens with all of
+ * it or is run by the caller alone. libgomp ends threads when a team shrinks and clones new ones when it grows again, so the
+ * team never changes its size. */
+#ifndef PL_RUN_THREADS_H
+#define PL_RUN_THREADS_H
+
+#include "base/process.h"
+
+enum { PL_THREADS_MAX = 64 };
+
+/* Creates the team of `threads` (the caller included), touches and registers every stack. PL_E_USAGE when the number is
+ * out of range or the environment forbids it (OMP_THREAD_LIMIT), PL_E_NOMEM when the system refuses threads. */
+pl_status pl_threads_create(int threads, const pl_process_options *, pl_memory_owners *, pl_error *);
+
+/* Checks that a region still gets the whole team on the stacks recorded: after everything was executed once. */
+pl_status pl_threads_check(int threads, const pl_memory_owners *, pl_error *);
+
+#endif
