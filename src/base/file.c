@@ -22,8 +22,7 @@ void pl_io_fail_at(pl_io_kind kind, uint64_t n, int errno_value, int forever)
     atomic_store(&injected[kind].left, n);
 }
 
-/* Nonzero, with errno set, when a test asked for this call to fail. */
-static int inject(pl_io_kind kind)
+int pl_io_inject(pl_io_kind kind)
 {
     uint_fast64_t left = atomic_load_explicit(&injected[kind].left, memory_order_relaxed);
     if (left == 0) return 0;
@@ -63,7 +62,7 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     if (strlen(path) >= sizeof w->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     strcpy(w->path, path);
     snprintf(w->temporary, sizeof w->temporary, "%s.tmp", path);
-    w->fd = inject(PL_IO_OPEN) ? -1 : open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
+    w->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
     if (w->fd < 0) {
         int error = errno;
         w->temporary[0] = 0;
@@ -76,7 +75,7 @@ static pl_status write_fully(pl_file_writer *w, uint64_t offset, const char *dat
 {
     while (bytes) {
         size_t chunk = bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20;
-        ssize_t n = inject(PL_IO_WRITE) ? -1 : pwrite(w->fd, data, chunk, (off_t)offset);
+        ssize_t n = pl_io_inject(PL_IO_WRITE) ? -1 : pwrite(w->fd, data, chunk, (off_t)offset);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
             int error = n == 0 ? ENOSPC : errno;
@@ -136,7 +135,7 @@ pl_status pl_folder_sync(const char *path, pl_error *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
-    int rc = inject(PL_IO_FSYNC) ? -1 : fsync(fd);
+    int rc = pl_io_inject(PL_IO_FSYNC) ? -1 : fsync(fd);
     int error = errno;
     close(fd);
     /* Some file systems cannot sync a folder; their renames are as durable as they get. */
@@ -148,11 +147,11 @@ pl_status pl_folder_sync(const char *path, pl_error *err)
 pl_status pl_file_commit(pl_file_writer *w, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
-    int failed = inject(PL_IO_FSYNC) || fsync(w->fd) != 0, error = errno;
+    int failed = pl_io_inject(PL_IO_FSYNC) || fsync(w->fd) != 0, error = errno;
     if (!failed) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
     if (close(w->fd) != 0 && !failed) failed = 1, error = errno;
     w->fd = -1;
-    if (!failed && (inject(PL_IO_RENAME) || rename(w->temporary, w->path) != 0)) failed = 1, error = errno;
+    if (!failed && (pl_io_inject(PL_IO_RENAME) || rename(w->temporary, w->path) != 0)) failed = 1, error = errno;
     if (failed) {
         unlink(w->temporary);
         w->temporary[0] = 0;
@@ -176,7 +175,7 @@ pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data,
 {
     char *to = data;
     while (bytes) {
-        ssize_t n = inject(PL_IO_READ) ? -1 : pread(fd, to, bytes, (off_t)offset);
+        ssize_t n = pl_io_inject(PL_IO_READ) ? -1 : pread(fd, to, bytes, (off_t)offset);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             return pl_fail(err, PL_E_STORAGE, "%s: reading at byte %llu failed: %s", path, (unsigned long long)offset,
@@ -192,7 +191,7 @@ pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data,
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *err)
 {
     struct stat st;
-    *fd = inject(PL_IO_OPEN) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    *fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     if (*fd < 0) return pl_fail(err, PL_E_DATA, "%s: cannot be opened: %s", path, strerror(errno));
     if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(*fd);

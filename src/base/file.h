@@ -50,5 +50,8 @@ pl_status pl_path_join(char *path, size_t room, const char *folder, const char *
 /* For the tests: the n-th call of this kind from now on fails with this errno, once or (forever) from then on. */
 typedef enum pl_io_kind { PL_IO_OPEN, PL_IO_READ, PL_IO_WRITE, PL_IO_FSYNC, PL_IO_RENAME, PL_IO_KINDS } pl_io_kind;
 void pl_io_fail_at(pl_io_kind, uint64_t n, int errno_value, int forever);
+/* For code that makes such a call itself (appending, renaming a folder): nonzero, with errno set, when a test asked for
+ * this one to fail.   int rc = pl_io_inject(PL_IO_RENAME) ? -1 : rename(from, to);  */
+int pl_io_inject(pl_io_kind);
 
 #endif

@@ -12,6 +12,7 @@ static int reserve(pl_str *s, size_t more)
     if (s->failed) return -1;
     if (more < s->capacity - s->bytes && s->data) return 0;
     size_t wanted = s->capacity ? s->capacity : 64;
+    if (s->fixed) goto refused;
     while (wanted - s->bytes <= more) {
         if (wanted > SIZE_MAX / 2) goto refused;
         wanted *= 2;
@@ -72,9 +73,16 @@ void pl_str_clear(pl_str *s)
     if (s->data) s->data[0] = 0;
 }
 
+pl_str pl_str_fixed(char *memory, size_t bytes)
+{
+    pl_str s = {.data = memory, .capacity = bytes, .fixed = 1};
+    memory[0] = 0;
+    return s;
+}
+
 void pl_str_deinit(pl_str *s)
 {
-    pl_free(s->data);
+    if (!s->fixed) pl_free(s->data);
     *s = (pl_str){0};
 }
 

@@ -13,7 +13,11 @@ typedef struct pl_str {
     char *data;
     size_t bytes, capacity;
     int failed;
+    int fixed; /* the memory is the caller's: never grown, never freed */
 } pl_str;
+
+/* A string in `bytes` (at least 1) bytes of the caller's memory: what does not fit sets `failed`. Asks for no memory. */
+pl_str pl_str_fixed(char *memory, size_t bytes);
 
 void pl_str_append(pl_str *, const char *text);
 void pl_str_append_bytes(pl_str *, const void *data, size_t bytes);
