@@ -138,10 +138,10 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
 pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out)
 {
     if (b->status != PL_OK) return PL_NONE;
-    pl_node n = {.op = op, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
+    pl_node n = {.op = op, .phase = b->phase, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
     char name[24];
     for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = i < ins ? in[i] : PL_NONE;
-    for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = PL_NONE;
+    for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = i < outs ? out[i] : PL_NONE;
     for (int i = 0; i < PL_ATTR_MAX && pl_op_attr(op, i, name); i++) n.attr[i] = attr[i];
     pl_out made[PL_NODE_OUT_MAX] = {0};
     for (int i = 0; i < rows[op].in_min; i++)

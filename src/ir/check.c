@@ -91,6 +91,13 @@ static pl_status check_regions(const checker *c)
     return status;
 }
 
+static bool may_overwrite(const pl_node *n, pl_alias alias, pl_id value)
+{
+    for (int i = 0; i < PL_NODE_IN_MAX; i++)
+        if (n->in[i] == value && alias.may >> i & 1) return true;
+    return false;
+}
+
 static pl_status check_outputs(const checker *c, pl_id id)
 {
     const pl_node *n = &c->g->node[id];
@@ -100,11 +107,11 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (n->out[k] == PL_NONE) continue;
         if (k >= pl_op_out_max(n->op)) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
-        if (n->op != PL_OP_LOAD && (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)) return fail_node(c, id, "an output has not the shape that the operator gives");
+        if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype) return fail_node(c, id, "an output has not the shape that the operator gives");
         pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
         if (alias.update >= 0 && v->update_of != n->in[alias.update]) return fail_node(c, id, "an output that changes its input in place is not marked so");
-        if (alias.update < 0 && v->update_of != PL_NONE) return fail_node(c, id, "an output is marked as a change in place, which this operator does not make");
-        if (v->producer != id) return fail_node(c, id, "an output has two producers");
+        if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of)) return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");
+        if (v->producer != id && v->program != PL_NONE) return fail_node(c, id, "an output has two producers");
     }
     return n->out[0] == PL_NONE ? fail_node(c, id, "no output") : PL_OK;
 }
@@ -113,7 +120,8 @@ static bool readable(const checker *c, pl_id id, pl_id program)
 {
     pl_id root = pl_value_root(c->g, id);
     const pl_value *v = &c->g->value[root];
-    if (v->program == PL_NONE || v->role == PL_ROLE_INPUT) return v->program == PL_NONE || v->program == program;
+    if (v->program == PL_NONE) return true;
+    if (v->role == PL_ROLE_INPUT || v->role == PL_ROLE_STATE) return v->program == program; /* kept from run to run */
     return v->program == program && c->written[root];
 }
 

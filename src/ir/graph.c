@@ -11,6 +11,12 @@ static const char *const op_names[] = {
 #undef PL_OP_ROW
 };
 
+const char *pl_phase_name(pl_phase phase)
+{
+    static const char *const names[PL_PHASE_COUNT] = {"forward", "backward", "update"};
+    return names[phase];
+}
+
 const char *pl_op_name(pl_op op) { return op_names[op]; }
 
 int pl_op_parse(const char *text, pl_op *op)
@@ -75,6 +81,55 @@ pl_id pl_graph_add_node(pl_graph *g, const pl_node *node)
     for (int i = 0; i < PL_NODE_OUT_MAX; i++)
         if (n->out[i] != PL_NONE) g->value[n->out[i]].producer = (pl_id)g->node_count;
     return (pl_id)g->node_count++;
+}
+
+static void set_producers(pl_graph *g)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+            if (g->node[i].out[k] != PL_NONE && !g->node[i].dead) g->value[g->node[i].out[k]].producer = (pl_id)i;
+}
+
+pl_id pl_graph_insert_node(pl_graph *g, size_t position, const pl_node *node)
+{
+    if (pl_graph_add_node(g, node) == PL_NONE) return PL_NONE;
+    pl_node added = g->node[g->node_count - 1];
+    memmove(&g->node[position + 1], &g->node[position], (g->node_count - 1 - position) * sizeof *g->node);
+    g->node[position] = added;
+    set_producers(g);
+    return (pl_id)position;
+}
+
+pl_status pl_graph_reorder(pl_graph *g, const pl_id *order, pl_error *err)
+{
+    pl_node *sorted = pl_alloc(g->node_count, sizeof *sorted);
+    if (!sorted) return pl_fail(err, PL_E_NOMEM, "no memory to reorder %zu nodes", g->node_count);
+    for (size_t i = 0; i < g->node_count; i++) sorted[i] = g->node[order[i]];
+    memcpy(g->node, sorted, g->node_count * sizeof *sorted);
+    pl_free(sorted);
+    set_producers(g);
+    return PL_OK;
+}
+
+pl_status pl_graph_group_programs(pl_graph *g, pl_error *err)
+{
+    pl_id *order = pl_alloc(g->node_count, sizeof *order), at = 0;
+    if (!order) return pl_fail(err, PL_E_NOMEM, "no memory to order %zu nodes", g->node_count);
+    for (size_t r = 0; r < g->region_count; r++)
+        for (size_t i = 0; i < g->node_count && g->region[r].parent == PL_NONE; i++)
+            if (pl_region_program(g, g->node[i].region) == r) order[at++] = (pl_id)i;
+    pl_status status = pl_graph_reorder(g, order, err);
+    pl_free(order);
+    return status;
+}
+
+void pl_graph_sweep(pl_graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->node_count; i++)
+        if (!g->node[i].dead) g->node[kept++] = g->node[i];
+    g->node_count = kept;
+    set_producers(g);
 }
 
 pl_id pl_graph_add_region(pl_graph *g, const char *name, pl_id parent, uint64_t trip)

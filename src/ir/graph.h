@@ -47,8 +47,11 @@ typedef union pl_attr {
     double f;
 } pl_attr;
 
+typedef enum pl_phase { PL_PHASE_FORWARD, PL_PHASE_BACKWARD, PL_PHASE_UPDATE, PL_PHASE_COUNT } pl_phase;
+
 typedef struct pl_node {
     pl_op op;
+    pl_phase phase;
     pl_id in[PL_NODE_IN_MAX];   /* optional inputs may be PL_NONE */
     pl_id out[PL_NODE_OUT_MAX]; /* likewise */
     pl_attr attr[PL_ATTR_MAX];
@@ -88,6 +91,15 @@ pl_id pl_graph_add_value(pl_graph *, const pl_value *);
 pl_id pl_graph_add_node(pl_graph *, const pl_node *); /* sets the producer of its outputs */
 pl_id pl_graph_add_region(pl_graph *, const char *name, pl_id parent, uint64_t trip);
 
+/* Puts the node at `position`; the nodes behind it move up by one. PL_NONE when memory is refused. */
+pl_id pl_graph_insert_node(pl_graph *, size_t position, const pl_node *);
+/* order[i] = the node that comes i-th; a permutation of all nodes. PL_E_NOMEM. */
+pl_status pl_graph_reorder(pl_graph *, const pl_id *order, pl_error *);
+/* Nodes of a program become one stretch, programs in the order of their ids; within a program the order stays. */
+pl_status pl_graph_group_programs(pl_graph *, pl_error *);
+/* Removes dead nodes from the array. */
+void pl_graph_sweep(pl_graph *);
+
 pl_id pl_value_root(const pl_graph *, pl_id value);
 bool pl_value_is_persistent(const pl_graph *, pl_id value);
 uint64_t pl_value_bytes(const pl_graph *, pl_id value); /* of its own shape, B counted as 1 while unbound */
@@ -97,6 +109,7 @@ pl_id pl_graph_find_program(const pl_graph *, const char *name); /* likewise */
 void pl_value_default_strides(pl_value *);                       /* row-major, from the shape */
 bool pl_value_is_contiguous(const pl_value *);
 
+const char *pl_phase_name(pl_phase); /* "forward", "backward", "update" */
 const char *pl_op_name(pl_op);
 int pl_op_parse(const char *, pl_op *);
 

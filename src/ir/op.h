@@ -45,6 +45,7 @@ int pl_op_out_max(pl_op);
 typedef struct pl_builder {
     pl_graph *graph;
     pl_id region; /* where nodes go */
+    pl_phase phase;
     char scope[256];
     pl_status status;
     pl_error *err;

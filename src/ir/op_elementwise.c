@@ -1,4 +1,4 @@
-/* Operators that touch each element once: activation, dropout, addition, zero. */
+/* Operators that touch each element once: activation, dropout, addition. */
 #include "ir/op.h"
 
 static pl_status like_first(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -67,11 +67,3 @@ static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ADD = {like_first, gradient_add, cost_elementwise, alias_any, .recompute = true};
 
-/* ---- zero: x → x' = 0 ---- */
-static pl_alias alias_zero(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 0};
-}
-
-const pl_op_rule pl_rule_ZERO = {like_first, NULL, cost_elementwise, alias_zero};

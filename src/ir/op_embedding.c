@@ -1,19 +1,5 @@
-/* Where tokens come from, and how they become vectors: load (the staging ring's next micro-batch), embedding with learned
- * positions (or, with a window above 1, the concatenated embeddings of the last tokens: Bengio et al. 2003). */
+/* How tokens become vectors: a table and learned positions (or, with a window above 1, the concatenated embeddings of the last tokens: Bengio et al. 2003). */
 #include "ir/op.h"
-
-/* load: [shape donor i32 [B,T]] → tokens, targets. The outputs exist before the node: the model makes them. */
-static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
-{
-    const pl_value *like = pl_in(g, n, 0);
-    if (like && like->dtype != PL_DTYPE_I32) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
-    out[0] = out[1] = (pl_out){like ? like->shape : pl_shape_of(2, PL_B(1), (int64_t)1), PL_DTYPE_I32};
-    return PL_OK;
-}
-
-static pl_cost cost_load(const pl_graph *g, const pl_node *n) { return (pl_cost){0, 16 * pl_value_elems_f(&g->value[n->out[0]])}; }
-
-const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, pl_alias_none};
 
 /* embedding: tokens [B,T], E [V,D], [P [≥T,D]], [position] → x [B,T,window·D] */
 static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)

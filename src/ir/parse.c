@@ -164,6 +164,11 @@ static pl_status parse_node_field(pl_lex *l, const pl_graph *g, pl_node *n, char
     if (strcmp(l->key, "predicate") == 0) return parse_ids(l, g->value_count, &n->predicate, 1, err);
     if (strcmp(l->key, "queue") == 0) return parse_ids(l, g->queue_count, &n->queue, 1, err);
     if (strcmp(l->key, "wait") == 0) return parse_ids(l, g->queue_count, &n->wait, 1, err);
+    if (strcmp(l->key, "phase") == 0) {
+        for (int i = 0; i < PL_PHASE_COUNT; i++)
+            if (strcmp(l->value, pl_phase_name((pl_phase)i)) == 0) return n->phase = (pl_phase)i, PL_OK;
+        return pl_lex_fail(l, err, "unknown phase \"%.40s\"", l->value);
+    }
     if (strcmp(l->key, "dead") == 0) {
         PL_TRY(pl_lex_uint(l, 1, &number, err));
         n->dead = number != 0;

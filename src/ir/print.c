@@ -60,6 +60,7 @@ static void print_node(const pl_graph *g, pl_id id, pl_str *out)
     print_ids(out, "in", n->in, PL_NODE_IN_MAX);
     print_ids(out, "out", n->out, PL_NODE_OUT_MAX);
     print_attrs(n, out);
+    if (n->phase) pl_str_printf(out, " phase=%s", pl_phase_name(n->phase));
     print_ids(out, "predicate", &n->predicate, 1);
     if (n->queue) pl_str_printf(out, " queue=%" PRIu32, n->queue);
     print_ids(out, "wait", &n->wait, 1);

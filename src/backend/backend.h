@@ -1,0 +1,94 @@
+/* The only folder that knows kernels. For a graph node, a team and addresses it says: how much workspace, and which call.
+ * A bound call is a plain value; running it asks for no memory. */
+#ifndef PL_BACKEND_BACKEND_H
+#define PL_BACKEND_BACKEND_H
+
+#include "backend/calls.h"
+#include "ir/graph.h"
+
+/* Where values live: base of the arena of space 0, and the offset of every storage root (indexed by value id). */
+typedef struct pl_addresses {
+    unsigned char *base;
+    const uint64_t *offset;
+} pl_addresses;
+
+void *pl_address_of(const pl_graph *, const pl_addresses *, pl_id value); /* NULL for PL_NONE */
+
+/* ---- nodes whose calls calls.h does not know (source.c, cache.c) ---- */
+typedef struct pl_fill_value_call {
+    uint64_t count;
+    float value;
+    float *y;
+} pl_fill_value_call;
+
+typedef struct pl_normal_call {
+    uint64_t count;
+    float std;
+    uint64_t seed, stream;
+    float *y;
+} pl_normal_call;
+
+typedef struct pl_cache_write_call {
+    int64_t rows, width, ld, room;
+    const float *x;
+    float *cache;
+    const int64_t *position; /* (run) */
+} pl_cache_write_call;
+
+typedef struct pl_load_call { /* run/ copies the staging slot there */
+    int64_t count;
+    int32_t *tokens, *targets;
+} pl_load_call;
+
+typedef struct pl_call {
+    pl_op op;
+    const int32_t *predicate; /* (run) the call is skipped when it points at 0; NULL: always */
+    void *workspace;
+    bool fill_is_value; /* of the two fill calls of the union, fill_value */
+    union {
+        pl_gemm_call gemm;
+        pl_column_sum_call column_sum;
+        pl_norm_call norm;
+        pl_norm_bwd_call norm_bwd;
+        pl_attention_call attention;
+        pl_attention_bwd_call attention_bwd;
+        pl_embedding_call embedding;
+        pl_embedding_bwd_call embedding_bwd;
+        pl_linear_ce_call linear_ce;
+        pl_activation_call activation;
+        pl_activation_bwd_call activation_bwd;
+        pl_add_call add;
+        pl_fill_call fill;
+        pl_fill_value_call fill_value;
+        pl_normal_call normal;
+        pl_dropout_call dropout;
+        pl_adamw_call adamw;
+        pl_sum_squares_call sum_squares;
+        pl_clip_scale_call clip_scale;
+        pl_cache_write_call cache_write;
+        pl_load_call load;
+    } u;
+} pl_call;
+
+/* Scratch memory the node needs while it runs, in bytes; the batch must be bound. */
+pl_status pl_backend_workspace_bytes(const pl_graph *, const pl_node *, pl_team, uint64_t *bytes, pl_error *);
+/* Fills the call. PL_E_UNSUPPORTED, naming operator, dtype and layout, when no kernel can do it. */
+pl_status pl_backend_bind(const pl_graph *, const pl_node *, const pl_addresses *, void *workspace, pl_call *, pl_error *);
+void pl_backend_exec(const pl_call *, pl_team);
+
+/* ---- within this folder: one row an operator ---- */
+typedef struct pl_binding {
+    void (*bind)(const pl_graph *, const pl_node *, const pl_addresses *, pl_call *);
+    uint64_t (*workspace)(const pl_call *, pl_team); /* NULL: none */
+    void (*exec)(const pl_call *, pl_team);          /* NULL: not the backend's (load) */
+} pl_binding;
+#define PL_DECLARE_BINDING(c, name, in_min, in_max, out_max, attrs) extern const pl_binding pl_binding_##c;
+#define PL_OP_ROW PL_DECLARE_BINDING
+#include "ir/ops.def"
+#undef PL_OP_ROW
+
+void pl_fill_value_exec(const pl_fill_value_call *, pl_team);
+void pl_normal_exec(const pl_normal_call *, pl_team);
+void pl_cache_write_exec(const pl_cache_write_call *, pl_team);
+
+#endif

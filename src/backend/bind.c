@@ -1,0 +1,68 @@
+/* From nodes to calls: the table of bindings and what they share. */
+#include "backend/backend.h"
+
+#include "ir/op.h"
+
+#define ROW(c, name, in_min, in_max, out_max, attrs) [PL_OP_##c] = &pl_binding_##c,
+static const pl_binding *const bindings[PL_OP_COUNT] = {
+#define PL_OP_ROW ROW
+#include "ir/ops.def"
+#undef PL_OP_ROW
+};
+
+void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
+{
+    if (value == PL_NONE) return NULL;
+    uint64_t offset = a->offset[pl_value_root(g, value)];
+    for (pl_id v = value; g->value[v].view_of != PL_NONE || g->value[v].update_of != PL_NONE;) {
+        const pl_value *at = &g->value[v];
+        if (at->view_of != PL_NONE) offset += (uint64_t)at->view_offset * pl_dtype_bytes(at->dtype);
+        v = at->view_of != PL_NONE ? at->view_of : at->update_of;
+    }
+    return a->base + offset;
+}
+
+/* Kernels take rows of any distance where calls.h has strides, else whole tensors. */
+static bool may_be_strided(const pl_node *n, int input)
+{
+    switch (n->op) {
+    case PL_OP_ATTENTION: return input < 3;
+    case PL_OP_ATTENTION_BWD: return true;
+    case PL_OP_CACHE_WRITE: return input == 0;
+    default: return false;
+    }
+}
+
+static pl_status check_layout(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE && !pl_value_is_contiguous(&g->value[n->in[k]]) && !may_be_strided(n, k))
+            return pl_fail(err, PL_E_UNSUPPORTED, "%s in %s: no kernel reads input %d as a window on another value", pl_op_name(n->op), n->scope, k);
+    return PL_OK;
+}
+
+pl_status pl_backend_bind(const pl_graph *g, const pl_node *n, const pl_addresses *a, void *workspace, pl_call *call, pl_error *err)
+{
+    PL_TRY(check_layout(g, n, err));
+    *call = (pl_call){.op = n->op, .workspace = workspace, .predicate = pl_address_of(g, a, n->predicate)};
+    bindings[n->op]->bind(g, n, a, call);
+    return PL_OK;
+}
+
+pl_status pl_backend_workspace_bytes(const pl_graph *g, const pl_node *n, pl_team team, uint64_t *bytes, pl_error *err)
+{
+    pl_call call;
+    uint64_t *zero = pl_alloc(g->value_count, sizeof *zero);
+    if (!zero) return pl_fail(err, PL_E_NOMEM, "no memory to size workspaces");
+    pl_addresses nowhere = {(unsigned char *)64, zero}; /* sizing looks at which pointers are there, never behind them */
+    pl_status status = pl_backend_bind(g, n, &nowhere, NULL, &call, err);
+    pl_free(zero);
+    *bytes = status == PL_OK && bindings[n->op]->workspace ? bindings[n->op]->workspace(&call, team) : 0;
+    return status;
+}
+
+void pl_backend_exec(const pl_call *call, pl_team team)
+{
+    if (call->predicate && *call->predicate == 0) return;
+    if (bindings[call->op]->exec) bindings[call->op]->exec(call, team);
+}

@@ -1,0 +1,65 @@
+/* Attention, its derivative and the key-value cache. */
+#include "backend/backend.h"
+#include "ir/op.h"
+
+enum { HEADS, CAUSAL, SCALE };
+
+/* [B,T,width] as it lies in memory: distance between sequences and between tokens. */
+static pl_attention_strides strides_of(const pl_graph *g, pl_id value)
+{
+    const pl_value *v = &g->value[value];
+    return (pl_attention_strides){v->stride[0], v->stride[1]};
+}
+
+static void bind_attention(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
+    call->u.attention = (pl_attention_call){.batch = q->shape.dim[0], .tq = q->shape.dim[1], .tk = k->shape.dim[1],
+                                            .heads = n->attr[HEADS].i, .head_width = q->shape.dim[2] / n->attr[HEADS].i,
+                                            .causal = (int)n->attr[CAUSAL].i, .scale = (float)n->attr[SCALE].f,
+                                            .q = pl_address_of(g, a, n->in[0]), .k = pl_address_of(g, a, n->in[1]),
+                                            .v = pl_address_of(g, a, n->in[2]), .sq = strides_of(g, n->in[0]),
+                                            .sk = strides_of(g, n->in[1]), .sv = strides_of(g, n->in[2]),
+                                            .so = strides_of(g, n->out[0]), .o = pl_address_of(g, a, n->out[0]),
+                                            .lse = pl_address_of(g, a, n->out[1]), .position = pl_address_of(g, a, n->in[3])};
+}
+
+static uint64_t workspace_attention(const pl_call *c, pl_team team) { return pl_attention_workspace_bytes(&c->u.attention, team); }
+static void exec_attention(const pl_call *c, pl_team team) { pl_attention_exec(&c->u.attention, c->workspace, team); }
+
+const pl_binding pl_binding_ATTENTION = {bind_attention, workspace_attention, exec_attention};
+
+static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
+    pl_attention_bwd_call c = {.batch = q->shape.dim[0], .tq = q->shape.dim[1], .tk = k->shape.dim[1],
+                               .heads = n->attr[HEADS].i, .head_width = q->shape.dim[2] / n->attr[HEADS].i,
+                               .causal = (int)n->attr[CAUSAL].i, .scale = (float)n->attr[SCALE].f};
+    c.q = pl_address_of(g, a, n->in[0]), c.sq = strides_of(g, n->in[0]);
+    c.k = pl_address_of(g, a, n->in[1]), c.sk = strides_of(g, n->in[1]);
+    c.v = pl_address_of(g, a, n->in[2]), c.sv = strides_of(g, n->in[2]);
+    c.o = pl_address_of(g, a, n->in[3]), c.so = strides_of(g, n->in[3]);
+    c.lse = pl_address_of(g, a, n->in[4]);
+    c.d_o = pl_address_of(g, a, n->in[5]), c.sdo = strides_of(g, n->in[5]);
+    c.dq = pl_address_of(g, a, n->out[0]), c.sdq = strides_of(g, n->out[0]);
+    c.dk = pl_address_of(g, a, n->out[1]), c.sdk = strides_of(g, n->out[1]);
+    c.dv = pl_address_of(g, a, n->out[2]), c.sdv = strides_of(g, n->out[2]);
+    call->u.attention_bwd = c;
+}
+
+static uint64_t workspace_attention_bwd(const pl_call *c, pl_team team) { return pl_attention_bwd_workspace_bytes(&c->u.attention_bwd, team); }
+static void exec_attention_bwd(const pl_call *c, pl_team team) { pl_attention_bwd_exec(&c->u.attention_bwd, c->workspace, team); }
+
+const pl_binding pl_binding_ATTENTION_BWD = {bind_attention_bwd, workspace_attention_bwd, exec_attention_bwd};
+
+static void bind_cache_write(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
+    call->u.cache_write = (pl_cache_write_call){.rows = x->shape.dim[1], .width = x->shape.dim[2], .ld = x->stride[1], .room = cache->shape.dim[1],
+                                                .x = pl_address_of(g, a, n->in[0]), .cache = pl_address_of(g, a, n->out[0]),
+                                                .position = pl_address_of(g, a, n->in[2])};
+}
+
+static void exec_cache_write(const pl_call *c, pl_team team) { pl_cache_write_exec(&c->u.cache_write, team); }
+
+const pl_binding pl_binding_CACHE_WRITE = {bind_cache_write, NULL, exec_cache_write};

@@ -1,0 +1,103 @@
+/* The transformer language model of MODELS.md 4.3 (arch gpt), under nanoGPT's tensor names:
+ *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2;  norm. */
+#include <math.h>
+#include <stdio.h>
+
+#include "models/model.h"
+
+static pl_id bias_or_none(pl_model *m, bool wanted, int64_t n, const char *name)
+{
+    return wanted ? pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, n), "%s.bias", name) : PL_NONE;
+}
+
+/* A window of `width` columns, from column `first`, on the fused projection [B,T,3·width]. */
+static pl_id columns(pl_model *m, pl_id qkv, int64_t first)
+{
+    if (m->b.status != PL_OK) return PL_NONE;
+    pl_shape s = m->b.graph->value[qkv].shape;
+    int64_t width = s.dim[2] / 3, stride[PL_RANK_MAX] = {s.dim[1] * s.dim[2], s.dim[2], 1};
+    s.dim[2] = width;
+    return pl_build_view(&m->b, qkv, s, first * width, stride);
+}
+
+/* Generating: keys and values go into the cache of this block; the query sees all of it up to its own place. */
+static pl_id through_cache(pl_model *m, pl_id x, char which, int block)
+{
+    const pl_config_model *c = &m->config->model;
+    pl_id out = PL_NONE;
+    pl_id cache = pl_build_temporary(&m->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, c->sequence, c->width), "generate.cache_%c.%d", which, block);
+    return pl_build_node(&m->b, PL_OP_CACHE_WRITE, NULL, 3, (pl_id[]){x, cache, m->position}, 1, &out);
+}
+
+static pl_id attention(pl_model *m, pl_id x, pl_id residual, int block)
+{
+    const pl_config_model *c = &m->config->model;
+    char name[64];
+    int64_t d = c->width;
+    snprintf(name, sizeof name, "transformer.h.%d.attn.c_attn", block);
+    pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
+    pl_id qkv = pl_model_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
+    pl_id in[4] = {columns(m, qkv, 0), columns(m, qkv, 1), columns(m, qkv, 2), PL_NONE}, out[2] = {PL_NONE, PL_NONE};
+    if (m->generating) {
+        in[1] = through_cache(m, in[1], 'k', block);
+        in[2] = through_cache(m, in[2], 'v', block);
+        in[3] = m->position;
+    }
+    pl_attr attr[3] = {pl_attr_i(c->heads), pl_attr_i(1), pl_attr_f(1 / sqrt((double)d / (double)c->heads))};
+    pl_id o = pl_build_node(&m->b, PL_OP_ATTENTION, attr, 4, in, m->training ? 2 : 1, out);
+    snprintf(name, sizeof name, "transformer.h.%d.attn.c_proj", block);
+    w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, d), "%s.weight", name);
+    pl_id bias = bias_or_none(m, c->attention_bias, d, name);
+    if (!pl_model_drops(m)) return pl_model_linear(m, o, w, bias, residual);
+    return pl_model_dropout(m, pl_model_linear(m, o, w, bias, PL_NONE), residual);
+}
+
+static pl_id feed_forward(pl_model *m, pl_id x, pl_id residual, int block)
+{
+    const pl_config_model *c = &m->config->model;
+    char name[64];
+    int64_t d = c->width, f = pl_config_feed_forward(m->config);
+    snprintf(name, sizeof name, "transformer.h.%d.mlp.c_fc", block);
+    pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, f, d), "%s.weight", name);
+    pl_id h = pl_model_activation(m, pl_model_linear(m, x, w, bias_or_none(m, c->bias, f, name), PL_NONE));
+    snprintf(name, sizeof name, "transformer.h.%d.mlp.c_proj", block);
+    w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, f), "%s.weight", name);
+    pl_id bias = bias_or_none(m, c->bias, d, name);
+    if (!pl_model_drops(m)) return pl_model_linear(m, h, w, bias, residual);
+    return pl_model_dropout(m, pl_model_linear(m, h, w, bias, PL_NONE), residual);
+}
+
+static pl_id block_of(pl_model *m, pl_id x, int block)
+{
+    char name[64];
+    pl_builder_enter(&m->b, "block.%d", block);
+    pl_builder_enter(&m->b, "attention");
+    snprintf(name, sizeof name, "transformer.h.%d.ln_1", block);
+    x = attention(m, pl_model_norm(m, x, name), x, block);
+    pl_builder_leave(&m->b);
+    pl_builder_enter(&m->b, "feed_forward");
+    snprintf(name, sizeof name, "transformer.h.%d.ln_2", block);
+    x = feed_forward(m, pl_model_norm(m, x, name), x, block);
+    pl_builder_leave(&m->b);
+    pl_builder_leave(&m->b);
+    return x;
+}
+
+pl_id pl_gpt_hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
+{
+    const pl_config_model *c = &m->config->model;
+    pl_id out = PL_NONE;
+    pl_builder_enter(&m->b, "embedding");
+    pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "transformer.wte.weight");
+    pl_id places = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, c->sequence, c->width), "transformer.wpe.weight");
+    pl_id in[4] = {tokens, table, places, m->generating ? m->position : PL_NONE};
+    pl_id x = pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, in, 1, &out);
+    x = pl_model_dropout(m, x, PL_NONE);
+    pl_builder_leave(&m->b);
+    for (int i = 0; i < c->layers; i++) x = block_of(m, x, i);
+    pl_builder_enter(&m->b, "head");
+    x = pl_model_norm(m, x, "transformer.ln_f");
+    *output_weight = c->tie_embeddings ? table : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "lm_head.weight");
+    pl_builder_leave(&m->b);
+    return x;
+}
