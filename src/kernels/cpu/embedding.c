@@ -31,21 +31,22 @@ void PL_KERNEL(embedding_rows)(int64_t begin, int64_t end, int64_t tokens_per_se
     }
 }
 
-/* Columns [begin, end) of the table rows v with v mod groups = group, and of position rows likewise: this caller's own
- * elements. Each gets its terms in the order (token row, slot). */
-void PL_KERNEL(embedding_bwd_columns)(int64_t begin, int64_t end, int64_t group, int64_t groups, int64_t batch,
-                                      int64_t tokens_per_sequence, int64_t width, int64_t window, const int32_t *token,
-                                      const float *dy, float *dtable, float *dposition)
+/* Rows are dealt out in blocks, so that few of them have a neighbour that another thread writes. */
+PL_V_INLINE int is_own(int64_t row, int64_t group, int64_t groups) { return groups == 1 || row / 8 % groups == group; }
+
+/* Each own element of dE and dP gets its terms in the order (row of dy, slot). */
+void PL_KERNEL(embedding_bwd)(int64_t group, int64_t groups, int64_t batch, int64_t tokens_per_sequence, int64_t width,
+                              int64_t window, const int32_t *token, const float *dy, float *dtable, float *dposition)
 {
-    for (int64_t r = 0; r < batch * tokens_per_sequence; r++) {
-        int64_t t = r % tokens_per_sequence, slots = t + 1 < window ? t + 1 : window;
-        const float *from = dy + r * window * width + begin;
-        for (int64_t j = 0; j < slots && dtable; j++) {
-            int64_t v = token[r - j];
-            float *to = dtable + v * width + begin;
-            if (groups == 1 || v % groups == group) add_row(end - begin, to, from + j * width, to);
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t t = 0; t < tokens_per_sequence; t++) {
+            int64_t r = b * tokens_per_sequence + t, slots = t + 1 < window ? t + 1 : window;
+            const float *from = dy + r * window * width;
+            for (int64_t j = 0; j < slots && dtable; j++) {
+                float *to = dtable + token[r - j] * width;
+                if (is_own(token[r - j], group, groups)) add_row(width, to, from + j * width, to);
+            }
+            if (dposition && is_own(t, group, groups))
+                add_row(width, dposition + t * width, from, dposition + t * width);
         }
-        float *to = dposition + t * width + begin;
-        if (dposition && (groups == 1 || t % groups == group)) add_row(end - begin, to, from, to);
-    }
 }

@@ -13,16 +13,15 @@ void PL_KERNEL(embedding_rows)(int64_t begin, int64_t end, int64_t tokens_per_se
             }
 }
 
-void PL_KERNEL(embedding_bwd_columns)(int64_t begin, int64_t end, int64_t group, int64_t groups, int64_t batch,
-                                      int64_t tokens_per_sequence, int64_t width, int64_t window, const int32_t *token,
-                                      const float *dy, float *dtable, float *dposition)
+void PL_KERNEL(embedding_bwd)(int64_t group, int64_t groups, int64_t batch, int64_t tokens_per_sequence, int64_t width,
+                              int64_t window, const int32_t *token, const float *dy, float *dtable, float *dposition)
 {
     for (int64_t r = 0; r < batch * tokens_per_sequence; r++)
         for (int64_t j = 0; j < window; j++)
-            for (int64_t d = begin; d < end; d++) {
+            for (int64_t d = 0; d < width; d++) {
                 int64_t t = r % tokens_per_sequence;
                 float term = dy[(r * window + j) * width + d];
-                if (dtable && j <= t && token[r - j] % groups == group) dtable[token[r - j] * width + d] += term;
-                if (dposition && t % groups == group) dposition[t * width + d] += term;
+                if (dtable && j <= t && token[r - j] / 8 % groups == group) dtable[token[r - j] * width + d] += term;
+                if (dposition && t / 8 % groups == group) dposition[t * width + d] += term;
             }
 }

@@ -180,9 +180,6 @@ static void test_workspace_follows_chunk(void **state)
     uint64_t bytes = pl_linear_ce_workspace_bytes(&call, team);
     call.rows = 128 * 1000;
     assert_true(pl_linear_ce_workspace_bytes(&call, team) == bytes);
-    pl_gemm_call dweight = {.m = 788, .n = 256, .k = 128, .a_row = 1, .a_col = 800, .b_row = 256, .b_col = 1, .ldc = 256,
-                            .accumulate = 1};
-    (void)dweight;
     assert_true(bytes >= 128 * 788 * 4);
 }
 
