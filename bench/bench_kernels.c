@@ -1,0 +1,216 @@
+/* bench_kernels [threads [isa]]: the calls that move data rather than compute, as GB/s and as a share of what a plain copy
+ * of as many bytes reaches in the same run. Two sizes: the language model's micro-batch (it stays in the caches) and
+ * arrays far larger than any cache. Bytes are those that the call must read and write once; what a store costs beyond
+ * that (reading the line it will overwrite) is the machine's, in the copy too. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <omp.h>
+
+#include "backend/calls.h"
+#include "backend/parallel.h"
+#include "base/alloc.h"
+#include "base/size.h"
+#include "kernels/kernels.h"
+
+enum { ARRAYS = 4, SAMPLES = 9, VOCAB = 788, WIDTH = 256, TOKENS = 128 };
+
+typedef struct setting {
+    pl_team team;
+    int64_t elems, rows; /* rows of WIDTH */
+    float *array[ARRAYS];
+    void *workspace;
+    int32_t *token;
+} setting;
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- one function per line of the table; each returns the bytes it had to move ---- */
+
+static void copy_part(const void *work, int part, int parts)
+{
+    const setting *s = work;
+    pl_range r = pl_range_of_part(s->elems, 1024, part, parts);
+    memcpy(s->array[1] + r.begin, s->array[0] + r.begin, (size_t)(r.end - r.begin) * sizeof(float));
+}
+
+static double run_copy(const setting *s)
+{
+    pl_parallel(s->team, s->elems, copy_part, s);
+    return 2.0 * 4 * (double)s->elems;
+}
+
+static double run_norm(const setting *s)
+{
+    const float *gamma = s->workspace, *beta = gamma + WIDTH;
+    float *mean = (float *)s->workspace + 2 * WIDTH, *rstd = mean + s->rows;
+    pl_norm_call call = {s->rows, WIDTH, 0, 1e-5f, s->array[0], gamma, beta, s->array[1], mean, rstd};
+    pl_norm_exec(&call, s->team);
+    return 2.0 * 4 * (double)s->elems;
+}
+
+static double run_norm_bwd_with(const setting *s, const float *add)
+{
+    float *gamma = s->workspace, *mean = gamma + 4 * WIDTH, *rstd = mean + s->rows;
+    pl_norm_bwd_call call = {s->rows, WIDTH, 0, s->array[0], s->array[1], gamma, mean, rstd, add,
+                             s->array[2], gamma + WIDTH, gamma + 2 * WIDTH};
+    pl_norm_bwd_exec(&call, rstd + s->rows, s->team);
+    return (add ? 4.0 : 3.0) * 4 * (double)s->elems;
+}
+
+static double run_norm_bwd(const setting *s) { return run_norm_bwd_with(s, NULL); }
+static double run_norm_bwd_add(const setting *s) { return run_norm_bwd_with(s, s->array[3]); }
+
+static double run_embedding(const setting *s)
+{
+    pl_embedding_call call = {s->rows / TOKENS, TOKENS, VOCAB, WIDTH, 1, s->token, s->array[0],
+                              s->array[0] + VOCAB * WIDTH, NULL, s->array[1]};
+    if (s->elems < (VOCAB + TOKENS) * WIDTH) call.position_table = NULL;
+    pl_embedding_exec(&call, s->team);
+    return 2.0 * 4 * (double)s->elems;
+}
+
+static double run_embedding_bwd(const setting *s)
+{
+    pl_embedding_bwd_call call = {s->rows / TOKENS, TOKENS, VOCAB, WIDTH, 1, s->token, s->array[1], s->workspace,
+                                  (float *)s->workspace + VOCAB * WIDTH};
+    pl_embedding_bwd_exec(&call, s->team);
+    return 3.0 * 4 * (double)s->elems; /* dy once, dE there and back; dP lies in the cache */
+}
+
+static void softmax_part(const void *work, int part, int parts)
+{
+    const setting *s = work;
+    const float scale = 1e-3f;
+    int64_t rows = s->elems / VOCAB;
+    pl_range r = pl_range_of_part(rows, 1, part, parts);
+    pl_kernels_get(s->team.isa)->softmax_ce_rows(r.begin, r.end, VOCAB, VOCAB, s->array[0], s->token, &scale, s->workspace);
+}
+
+static double run_softmax(const setting *s)
+{
+    pl_parallel(s->team, s->elems, softmax_part, s);
+    return 2.0 * 4 * (double)(s->elems / VOCAB * VOCAB);
+}
+
+static double run_adamw(const setting *s)
+{
+    float lr = 1e-3f;
+    int64_t step = 10;
+    pl_adamw_call call = {s->elems, s->array[0], s->array[1], s->array[2], s->array[3], 0.9f, 0.95f, 1e-8f, 0.1f,
+                          &lr, &step, NULL};
+    pl_adamw_exec(&call, s->team);
+    return 7.0 * 4 * (double)s->elems;
+}
+
+static double run_sum_squares(const setting *s)
+{
+    double sum = 0;
+    pl_sum_squares_call call = {s->elems, s->array[0], &sum};
+    pl_sum_squares_exec(&call, s->workspace, s->team);
+    return 4.0 * (double)s->elems;
+}
+
+static const struct {
+    const char *name;
+    double (*run)(const setting *);
+} lines[] = {{"copy", run_copy},
+             {"norm", run_norm},
+             {"norm backward", run_norm_bwd},
+             {"norm backward + add", run_norm_bwd_add},
+             {"embedding", run_embedding},
+             {"embedding backward", run_embedding_bwd},
+             {"softmax, cross-entropy", run_softmax},
+             {"adamw", run_adamw},
+             {"sum of squares", run_sum_squares}};
+enum { LINES = sizeof lines / sizeof *lines };
+
+/* ---- measuring ---- */
+
+static void fill(const setting *s)
+{
+    for (int a = 0; a < ARRAYS; a++)
+        for (int64_t i = 0; i < s->elems; i++) s->array[a][i] = (float)((i * 7919 + a) % 1000) * 0.002f + 0.001f;
+}
+
+static double sample_gbytes_per_second(double (*run)(const setting *), const setting *s)
+{
+    double bytes = 0, start = now_seconds(), seconds;
+    do
+        bytes += run(s);
+    while ((seconds = now_seconds() - start) < 0.01);
+    return bytes / seconds * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+
+/* Lines take turns, so that what disturbs the machine disturbs them alike. */
+static void measure(const setting *s, const char *title)
+{
+    double rate[LINES][SAMPLES];
+    fill(s);
+    for (int i = -1; i < SAMPLES; i++)
+        for (int l = 0; l < LINES; l++) rate[l][i < 0 ? 0 : i] = sample_gbytes_per_second(lines[l].run, s);
+    printf("\n%s: %lld x %d f32, %d threads, %s\n", title, (long long)s->rows, WIDTH, s->team.threads,
+           pl_isa_name(s->team.isa));
+    for (int l = 0; l < LINES; l++) {
+        qsort(rate[l], SAMPLES, sizeof *rate[l], by_value);
+        double middle = rate[l][SAMPLES / 2], best = rate[l][SAMPLES - 1];
+        printf("  %-24s median %7.2f GB/s = %4.2f of copy, best %7.2f GB/s = %4.2f of copy\n", lines[l].name, middle,
+               middle / rate[0][SAMPLES / 2], best, best / rate[0][SAMPLES - 1]);
+    }
+}
+
+enum { LINE_BYTES = 64 };
+
+/* A plan places values on cache lines; so must this. *block is what to free. */
+static void *alloc_aligned(size_t bytes, void **block)
+{
+    *block = pl_alloc(bytes + LINE_BYTES, 1);
+    return *block ? (void *)pl_align_up((uintptr_t)*block, LINE_BYTES) : NULL;
+}
+
+static int bench_size(pl_team team, int64_t rows, const char *title)
+{
+    setting s = {.team = team, .rows = rows, .elems = rows * WIDTH};
+    void *blocks[ARRAYS + 2];
+    int failed = 0;
+    for (int a = 0; a < ARRAYS; a++)
+        failed |= !(s.array[a] = alloc_aligned((size_t)s.elems * sizeof(float), &blocks[a]));
+    /* statistics of the rows, gamma and its gradients, partial sums, the embedding's table */
+    size_t floats = (size_t)rows * 2 + (VOCAB + TOKENS + 256) * WIDTH;
+    failed |= !(s.workspace = alloc_aligned(floats * sizeof(float), &blocks[ARRAYS]));
+    failed |= !(s.token = alloc_aligned((size_t)rows * sizeof(int32_t), &blocks[ARRAYS + 1]));
+    if (!failed) {
+        for (int64_t r = 0; r < rows; r++) s.token[r] = (int32_t)(r * 7919 % VOCAB);
+        measure(&s, title);
+    }
+    for (int b = 0; b < ARRAYS + 2; b++) pl_free(blocks[b]);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    pl_team team = {argc > 1 ? atoi(argv[1]) : omp_get_num_procs(), pl_isa_of_machine()};
+    if (team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa))) {
+        fprintf(stderr, "usage: bench_kernels [threads [ref|baseline|avx2|avx512]]\n");
+        return 2;
+    }
+    if (bench_size(team, 512, "in cache (micro-batch 4)") || bench_size(team, 65536, "in memory")) {
+        fprintf(stderr, "bench_kernels: not enough memory\n");
+        return 1;
+    }
+    return 0;
+}

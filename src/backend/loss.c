@@ -1,0 +1,128 @@
+/* Linear + softmax + cross-entropy over chunks of rows: the logits of one chunk lie in the workspace, become their own
+ * gradient in place, and are used up before the next chunk. Chunks run in order and the losses of rows are added in
+ * order, so the bits depend on chunk_rows but not on the team.
+ * Workspace: [logits: chunk × ld][loss of each row: chunk × f64][workspace of the products], each aligned to 64. */
+#include <assert.h>
+#include <stddef.h>
+
+#include "backend/calls.h"
+#include "backend/parallel.h"
+#include "base/size.h"
+#include "kernels/kernels.h"
+
+enum { LINE_FLOATS = 16, LINE_BYTES = 64 };
+
+typedef struct ce_layout {
+    int64_t chunk_rows, ld; /* rows of logits start on a cache line */
+    uint64_t row_loss_offset, gemm_offset;
+} ce_layout;
+
+static ce_layout layout_of(const pl_linear_ce_call *c)
+{
+    int64_t chunk_rows = c->chunk_rows < c->rows ? c->chunk_rows : c->rows;
+    int64_t ld = (c->vocab + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    uint64_t row_loss = (uint64_t)(chunk_rows * ld) * sizeof(float);
+    return (ce_layout){chunk_rows, ld, row_loss, pl_align_up(row_loss + (uint64_t)chunk_rows * sizeof(double), LINE_BYTES)};
+}
+
+/* logits[rows,V] = h[rows,D]·Wᵀ */
+static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *h,
+                                   float *logits)
+{
+    return (pl_gemm_call){.m = rows, .n = c->vocab, .k = c->width, .a = h, .a_row = c->width, .a_col = 1,
+                          .b = c->weight, .b_row = 1, .b_col = c->width, .c = logits, .ldc = l->ld};
+}
+
+/* dh[rows,D] = dlogits[rows,V]·W */
+static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *dlogits,
+                               float *dh)
+{
+    return (pl_gemm_call){.m = rows, .n = c->width, .k = c->vocab, .a = dlogits, .a_row = l->ld, .a_col = 1,
+                          .b = c->weight, .b_row = c->width, .b_col = 1, .c = dh, .ldc = c->width};
+}
+
+/* dW[V,D] += dlogitsᵀ[V,rows]·h[rows,D] */
+static pl_gemm_call dweight_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *dlogits,
+                                    const float *h)
+{
+    return (pl_gemm_call){.m = c->vocab, .n = c->width, .k = rows, .a = dlogits, .a_row = 1, .a_col = l->ld,
+                          .b = h, .b_row = c->width, .b_col = 1, .c = c->dweight, .ldc = c->width, .accumulate = 1};
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static uint64_t products_workspace_bytes(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, pl_team team)
+{
+    pl_gemm_call logits = logits_product(c, l, rows, NULL, NULL), dh = dh_product(c, l, rows, NULL, NULL);
+    pl_gemm_call dweight = dweight_product(c, l, rows, NULL, NULL);
+    uint64_t bytes = larger(pl_gemm_workspace_bytes(&logits, team), pl_gemm_workspace_bytes(&dh, team));
+    return larger(bytes, pl_gemm_workspace_bytes(&dweight, team));
+}
+
+uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *c, pl_team team)
+{
+    if (c->rows == 0) return 0;
+    ce_layout l = layout_of(c);
+    uint64_t bytes = products_workspace_bytes(c, &l, l.chunk_rows, team);
+    int64_t last_rows = c->rows % l.chunk_rows;
+    if (last_rows) bytes = larger(bytes, products_workspace_bytes(c, &l, last_rows, team));
+    return l.gemm_offset + bytes;
+}
+
+/* ---- softmax and cross-entropy of one chunk ---- */
+
+typedef struct rows_work {
+    const pl_kernels *kernels;
+    int64_t rows, vocab, ld;
+    float *logits;
+    const int32_t *target;
+    const float *scale; /* NULL: loss only */
+    double *row_loss;
+} rows_work;
+
+static void rows_part(const void *work, int part, int parts)
+{
+    const rows_work *w = work;
+    pl_range rows = pl_range_of_part(w->rows, 1, part, parts);
+    w->kernels->softmax_ce_rows(rows.begin, rows.end, w->vocab, w->ld, w->logits, w->target, w->scale, w->row_loss);
+}
+
+static double sum_in_order(const double *x, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += x[i];
+    return sum;
+}
+
+static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t first, int64_t rows, char *workspace,
+                      pl_team team)
+{
+    float *logits = (float *)workspace;
+    double *row_loss = (double *)(workspace + l->row_loss_offset);
+    void *gemm_workspace = workspace + l->gemm_offset;
+    const float *h = c->h + first * c->width;
+    pl_gemm_call forward = logits_product(c, l, rows, h, logits);
+    pl_gemm_exec(&forward, gemm_workspace, team);
+    rows_work work = {pl_kernels_get(team.isa), rows, c->vocab, l->ld, logits, c->target + first,
+                      c->dh || c->dweight ? c->scale : NULL, row_loss};
+    pl_parallel(team, rows * c->vocab, rows_part, &work);
+    *c->loss += sum_in_order(row_loss, rows);
+    if (c->dh) {
+        pl_gemm_call dh = dh_product(c, l, rows, logits, c->dh + first * c->width);
+        pl_gemm_exec(&dh, gemm_workspace, team);
+    }
+    if (c->dweight) {
+        pl_gemm_call dweight = dweight_product(c, l, rows, logits, h);
+        pl_gemm_exec(&dweight, gemm_workspace, team);
+    }
+}
+
+void pl_linear_ce_exec(const pl_linear_ce_call *c, void *workspace, pl_team team)
+{
+    assert(c->rows >= 0 && c->vocab > 0 && (c->rows == 0 || c->chunk_rows > 0));
+    ce_layout l = layout_of(c);
+    for (int64_t first = 0; first < c->rows; first += l.chunk_rows) {
+        int64_t left = c->rows - first;
+        run_chunk(c, &l, first, left < l.chunk_rows ? left : l.chunk_rows, workspace, team);
+    }
+}

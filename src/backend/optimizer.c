@@ -1,0 +1,103 @@
+/* AdamW, the sum of squares of gradients, the factor that clips them. Elements are shared out at multiples of a grain,
+ * so that the same elements go through the vector loop and its tail whatever the team. */
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "backend/calls.h"
+#include "backend/parallel.h"
+#include "kernels/kernels.h"
+
+enum { GRAIN_ELEMS = 1024 };
+
+typedef struct adamw_work {
+    const pl_adamw_call *call;
+    const pl_kernels *kernels;
+    pl_adamw_rates rates;
+} adamw_work;
+
+/* What is the same for every element, in double: the powers lose their digits in f32 (1 − 0.999 at step 1). */
+static pl_adamw_rates rates_of(const pl_adamw_call *c)
+{
+    double step = (double)*c->step, lr = *c->lr;
+    double correction1 = 1 - pow(c->beta1, step), correction2 = 1 - pow(c->beta2, step);
+    return (pl_adamw_rates){.beta1 = c->beta1,
+                            .rest1 = (float)(1 - (double)c->beta1),
+                            .beta2 = c->beta2,
+                            .rest2 = (float)(1 - (double)c->beta2),
+                            .rate = (float)(lr / correction1),
+                            .root_scale = (float)(1 / sqrt(correction2)),
+                            .eps = c->eps,
+                            .decay = (float)(lr * c->weight_decay),
+                            .grad_scale = c->grad_scale ? *c->grad_scale : 1};
+}
+
+static void adamw_part(const void *work, int part, int parts)
+{
+    const adamw_work *w = work;
+    const pl_adamw_call *c = w->call;
+    pl_range range = pl_range_of_part(c->count, GRAIN_ELEMS, part, parts);
+    w->kernels->adamw(range.begin, range.end, &w->rates, c->w, c->m, c->v, c->g);
+}
+
+void pl_adamw_exec(const pl_adamw_call *call, pl_team team)
+{
+    assert(call->count >= 0 && *call->step >= 1);
+    adamw_work work = {call, pl_kernels_get(team.isa), rates_of(call)};
+    pl_parallel(team, call->count, adamw_part, &work);
+}
+
+/* ---- sum of squares: at most MAX_BLOCKS blocks, cut by the count alone, added in order ---- */
+
+enum { MAX_BLOCKS = 256, MIN_BLOCK_ELEMS = 4096 };
+
+typedef struct sum_work {
+    const pl_sum_squares_call *call;
+    const pl_kernels *kernels;
+    int64_t block_elems, blocks;
+    double *partial;
+} sum_work;
+
+static sum_work sum_layout(const pl_sum_squares_call *c)
+{
+    int64_t block = (c->count + MAX_BLOCKS - 1) / MAX_BLOCKS;
+    block = (block + GRAIN_ELEMS - 1) / GRAIN_ELEMS * GRAIN_ELEMS;
+    if (block < MIN_BLOCK_ELEMS) block = MIN_BLOCK_ELEMS;
+    return (sum_work){c, NULL, block, (c->count + block - 1) / block, NULL};
+}
+
+uint64_t pl_sum_squares_workspace_bytes(const pl_sum_squares_call *c, pl_team team)
+{
+    (void)team;
+    return (uint64_t)sum_layout(c).blocks * sizeof(double);
+}
+
+static void sum_part(const void *work, int part, int parts)
+{
+    const sum_work *w = work;
+    pl_range blocks = pl_range_of_part(w->blocks, 1, part, parts);
+    for (int64_t b = blocks.begin; b < blocks.end; b++) {
+        int64_t end = (b + 1) * w->block_elems;
+        w->partial[b] =
+            w->kernels->sum_squares(b * w->block_elems, end < w->call->count ? end : w->call->count, w->call->x);
+    }
+}
+
+void pl_sum_squares_exec(const pl_sum_squares_call *call, void *workspace, pl_team team)
+{
+    sum_work work = sum_layout(call);
+    work.kernels = pl_kernels_get(team.isa);
+    work.partial = workspace;
+    pl_parallel(team, call->count, sum_part, &work);
+    double sum = 0;
+    for (int64_t b = 0; b < work.blocks; b++) sum += work.partial[b];
+    *call->sum += sum;
+}
+
+void pl_clip_scale_exec(const pl_clip_scale_call *call, pl_team team)
+{
+    (void)team;
+    double norm = sqrt(*call->sum), scale = call->max_norm / (norm + 1e-6);
+    *call->finite = isfinite(*call->sum) ? 1 : 0;
+    *call->scale = !*call->finite ? 0 : scale < 1 ? (float)scale : 1; /* 0: whoever forgets `finite` changes nothing */
+}

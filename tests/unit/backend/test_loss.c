@@ -1,0 +1,192 @@
+/* Linear + softmax + cross-entropy against a double-precision oracle, whose gradient is checked by finite differences. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/calls.h"
+#include "support/guarded.h"
+
+static const int thread_counts[] = {1, 2, 8, 16, 64};
+enum { THREAD_COUNTS = 5 };
+
+typedef struct problem {
+    int64_t rows, width, vocab, chunk_rows;
+    float *h, *weight, *dweight0, scale;
+    int32_t *target;
+} problem;
+
+static problem make_problem(int64_t rows, int64_t width, int64_t vocab, int64_t chunk_rows)
+{
+    problem p = {rows, width, vocab, chunk_rows, guarded_normal(rows * width, 1), guarded_normal(vocab * width, 2),
+                 guarded_normal(vocab * width, 3), 0.125f, guarded_bytes((uint64_t)rows * sizeof(int32_t), 0)};
+    for (int64_t r = 0; r < rows; r++) p.target[r] = r % 5 == 4 ? -1 : (int32_t)(r * 7919 % vocab);
+    return p;
+}
+
+/* ---- the oracle: loss of one row, its gradient by logits ---- */
+
+static double oracle_row(const problem *p, const double *h, int32_t target, double *dlogits)
+{
+    double max = -HUGE_VAL, sum = 0;
+    for (int64_t j = 0; j < p->vocab; j++) {
+        dlogits[j] = 0;
+        for (int64_t d = 0; d < p->width; d++) dlogits[j] += h[d] * p->weight[j * p->width + d];
+        max = fmax(max, dlogits[j]);
+    }
+    for (int64_t j = 0; j < p->vocab; j++) sum += exp(dlogits[j] - max);
+    double loss = log(sum) + max - dlogits[target];
+    for (int64_t j = 0; j < p->vocab; j++) dlogits[j] = exp(dlogits[j] - max) / sum - (j == target);
+    return loss;
+}
+
+static void test_oracle_gradient(void **state)
+{
+    (void)state;
+    problem p = make_problem(1, 6, 11, 1);
+    double h[6], dlogits[11], other[11];
+    for (int d = 0; d < 6; d++) h[d] = p.h[d];
+    oracle_row(&p, h, 3, dlogits);
+    for (int d = 0; d < 6; d++) {
+        double keep = h[d], step = 1e-5 * (1 + fabs(keep)), gradient = 0;
+        for (int j = 0; j < 11; j++) gradient += dlogits[j] * p.weight[j * 6 + d];
+        h[d] = keep + step;
+        double up = oracle_row(&p, h, 3, other);
+        h[d] = keep - step;
+        double down = oracle_row(&p, h, 3, other);
+        h[d] = keep;
+        assert_true(fabs((up - down) / (2 * step) - gradient) < 1e-6 * (1 + fabs(gradient)));
+    }
+    guarded_free_all();
+}
+
+/* ---- the code ---- */
+
+typedef struct results {
+    double loss;
+    float *dh, *dweight;
+} results;
+
+static results run(const problem *p, int parts, pl_team team)
+{
+    results out = {0, guarded_f32(p->rows * p->width), guarded_copy(p->dweight0, p->vocab * p->width)};
+    double *loss = guarded_bytes(sizeof *loss, 0);
+    *loss = 10;
+    pl_linear_ce_call call = {p->rows, p->width, p->vocab, p->chunk_rows, p->h, p->weight, p->target, &p->scale, loss,
+                              parts & 1 ? out.dh : NULL, parts & 2 ? out.dweight : NULL};
+    pl_linear_ce_exec(&call, guarded_bytes(pl_linear_ce_workspace_bytes(&call, team), 0), team);
+    out.loss = *loss;
+    return out;
+}
+
+static void assert_near(const float *got, const double *expected, int64_t count, double scale)
+{
+    for (int64_t i = 0; i < count; i++) assert_true(fabs(got[i] - expected[i]) <= 1e-5 * (scale + fabs(expected[i])));
+}
+
+static void check_against_oracle(const problem *p, const results *got)
+{
+    static double dh[200000], dweight[200000];
+    static double dlogits[4096], h[4096];
+    double loss = 10;
+    memset(dh, 0, sizeof dh);
+    for (int64_t i = 0; i < p->vocab * p->width; i++) dweight[i] = p->dweight0[i];
+    for (int64_t r = 0; r < p->rows; r++) {
+        if (p->target[r] < 0) continue;
+        for (int64_t d = 0; d < p->width; d++) h[d] = p->h[r * p->width + d];
+        loss += oracle_row(p, h, p->target[r], dlogits);
+        for (int64_t j = 0; j < p->vocab; j++)
+            for (int64_t d = 0; d < p->width; d++) {
+                dh[r * p->width + d] += dlogits[j] * p->scale * p->weight[j * p->width + d];
+                dweight[j * p->width + d] += dlogits[j] * p->scale * h[d];
+            }
+    }
+    assert_true(fabs(got->loss - loss) <= 1e-6 * loss);
+    assert_near(got->dh, dh, p->rows * p->width, 1);
+    assert_near(got->dweight, dweight, p->vocab * p->width, 1);
+}
+
+static void check(const problem *p, pl_isa isa)
+{
+    results first = run(p, 3, (pl_team){1, isa});
+    check_against_oracle(p, &first);
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t d = 0; d < p->width && p->target[r] < 0; d++) assert_true(first.dh[r * p->width + d] == 0);
+    for (int t = 0; t < THREAD_COUNTS; t++)
+        for (int parts = 0; parts < 4; parts++) {
+            results got = run(p, parts, (pl_team){thread_counts[t], isa});
+            assert_memory_equal(&got.loss, &first.loss, sizeof got.loss);
+            if (parts & 1) assert_memory_equal(got.dh, first.dh, (size_t)(p->rows * p->width) * 4);
+            assert_memory_equal(got.dweight, parts & 2 ? first.dweight : p->dweight0, (size_t)(p->vocab * p->width) * 4);
+        }
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][4] = {{1, 1, 1, 1},    {7, 5, 3, 2},     {13, 16, 33, 13}, {10, 8, 17, 100},
+                                        {70, 24, 788, 32}, {30, 32, 1000, 7}, {0, 4, 4, 4}};
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            problem p = make_problem(shapes[s][0], shapes[s][1], shapes[s][2], shapes[s][3]);
+            check(&p, isa);
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
+/* Logits far beyond what exp can hold. */
+static void test_large_logits(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+        problem p = make_problem(9, 4, 50, 4);
+        for (int i = 0; i < 9 * 4; i++) p.h[i] *= 300;
+        results got = run(&p, 3, (pl_team){1, isa});
+        double h[4], dlogits[50], loss = 10;
+        for (int r = 0; r < 9; r++) {
+            for (int d = 0; d < 4; d++) h[d] = p.h[r * 4 + d];
+            if (p.target[r] >= 0) loss += oracle_row(&p, h, p.target[r], dlogits);
+        }
+        assert_true(fabs(got.loss - loss) <= 1e-6 * loss);
+        for (int i = 0; i < 9 * 4; i++) assert_true(isfinite(got.dh[i]));
+        guarded_check_all();
+        guarded_free_all();
+    }
+}
+
+/* A NaN among the logits must show in the loss, wherever it stands: it is how a run that has broken is noticed. */
+static void test_nan_shows(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int where = 0; where < 37; where++) {
+            problem p = make_problem(1, 1, 37, 1);
+            p.weight[where] = NAN;
+            assert_true(isnan(run(&p, 0, (pl_team){1, isa}).loss));
+            guarded_free_all();
+        }
+}
+
+/* The logits of one chunk are the workspace; their number of rows, not of the call, counts. */
+static void test_workspace_follows_chunk(void **state)
+{
+    (void)state;
+    pl_team team = {2, PL_ISA_BASELINE};
+    pl_linear_ce_call call = {.rows = 4096, .width = 256, .vocab = 788, .chunk_rows = 128};
+    uint64_t bytes = pl_linear_ce_workspace_bytes(&call, team);
+    call.rows = 128 * 1000;
+    assert_true(pl_linear_ce_workspace_bytes(&call, team) == bytes);
+    assert_true(bytes >= 128 * 788 * 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_oracle_gradient), cmocka_unit_test(test_all),
+                                       cmocka_unit_test(test_large_logits), cmocka_unit_test(test_nan_shows),
+                                       cmocka_unit_test(test_workspace_follows_chunk)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* AdamW against the formula in double over several steps; sum of squares and clipping against theirs. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/calls.h"
+#include "support/guarded.h"
+
+static const int thread_counts[] = {1, 2, 8, 16, 64};
+static const int64_t counts[] = {0, 1, 15, 16, 17, 1023, 1025, 8191, 8192, 20000, 300007};
+enum { THREAD_COUNTS = 5, COUNTS = sizeof counts / sizeof *counts, STEPS = 4 };
+
+typedef struct settings {
+    float beta1, beta2, eps, decay, lr;
+    const float *grad_scale;
+    int64_t first_step;
+} settings;
+
+typedef struct arrays {
+    float *w, *m, *v, *g;
+} arrays;
+
+static arrays make_arrays(int64_t count)
+{
+    arrays a = {guarded_normal(count, 1), guarded_normal(count, 2), guarded_normal(count, 3), guarded_normal(count, 4)};
+    for (int64_t i = 0; i < count; i++) a.m[i] *= 0.01f, a.v[i] *= a.v[i] * 0.01f, a.g[i] *= 0.1f;
+    return a;
+}
+
+static arrays run_steps(const settings *s, int64_t count, pl_team team)
+{
+    arrays a = make_arrays(count);
+    for (int64_t step = s->first_step; step < s->first_step + STEPS; step++) {
+        pl_adamw_call call = {count, a.w, a.m, a.v, a.g, s->beta1, s->beta2, s->eps, s->decay, &s->lr, &step, s->grad_scale};
+        pl_adamw_exec(&call, team);
+    }
+    return a;
+}
+
+/* MODELS.md 0.5, written down. */
+static double oracle_weight(const settings *s, double w, double m, double v, double g, double *m_out, double *v_out)
+{
+    double b1 = s->beta1, b2 = s->beta2, lr = s->lr;
+    g *= s->grad_scale ? *s->grad_scale : 1;
+    for (int64_t step = s->first_step; step < s->first_step + STEPS; step++) {
+        m = b1 * m + (1 - b1) * g;
+        v = b2 * v + (1 - b2) * g * g;
+        double m_hat = m / (1 - pow(b1, (double)step)), v_hat = v / (1 - pow(b2, (double)step));
+        w -= lr * s->decay * w;
+        w -= lr * m_hat / (sqrt(v_hat) + s->eps);
+    }
+    *m_out = m, *v_out = v;
+    return w;
+}
+
+static void check_adamw(const settings *s, int64_t count, pl_isa isa)
+{
+    arrays start = make_arrays(count), first = run_steps(s, count, (pl_team){1, isa});
+    for (int64_t i = 0; i < count; i++) {
+        double m, v, w = oracle_weight(s, start.w[i], start.m[i], start.v[i], start.g[i], &m, &v);
+        double moved = fabs(w - start.w[i]);
+        assert_true(fabs(first.w[i] - w) <= 4e-6 * moved + 4 * (double)FLT_EPSILON * fabs(w));
+        assert_true(fabs(first.m[i] - m) <= 1e-6 * (fabs(m) + 0.01) && fabs(first.v[i] - v) <= 1e-6 * v);
+        assert_true(first.g[i] == start.g[i]);
+    }
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        arrays a = run_steps(s, count, (pl_team){thread_counts[t], isa});
+        assert_memory_equal(a.w, first.w, (size_t)count * 4);
+        assert_memory_equal(a.m, first.m, (size_t)count * 4);
+        assert_memory_equal(a.v, first.v, (size_t)count * 4);
+    }
+}
+
+static void test_adamw(void **state)
+{
+    (void)state;
+    float scale = 0.37f;
+    const settings all[] = {{0.9f, 0.95f, 1e-8f, 0.1f, 1e-3f, NULL, 1}, {0.9f, 0.999f, 1e-8f, 0, 3e-4f, &scale, 1},
+                            {0.9f, 0.999f, 1e-5f, 0.01f, 1e-2f, NULL, 100000}, {0, 0.99f, 1e-8f, 0.1f, 1e-3f, NULL, 7}};
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (size_t s = 0; s < sizeof all / sizeof *all; s++)
+            for (int c = 0; c < COUNTS; c++) {
+                if (counts[c] > 20000 && s > 0) continue;
+                check_adamw(&all[s], counts[c], isa);
+                guarded_check_all();
+                guarded_free_all();
+            }
+}
+
+/* Gradients of zero move nothing but the decay, and nothing turns into NaN. */
+static void test_adamw_zero_gradient(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+        float w[33], m[33] = {0}, v[33] = {0}, g[33] = {0}, lr = 0.5f;
+        int64_t step = 1;
+        for (int i = 0; i < 33; i++) w[i] = (float)i;
+        pl_adamw_call call = {33, w, m, v, g, 0.9f, 0.999f, 1e-8f, 0.5f, &lr, &step, NULL};
+        pl_adamw_exec(&call, (pl_team){1, isa});
+        for (int i = 0; i < 33; i++) assert_true(w[i] == 0.75f * (float)i && m[i] == 0 && v[i] == 0);
+    }
+}
+
+/* ---- sum of squares ---- */
+
+static double run_sum(const float *x, int64_t count, double before, pl_team team)
+{
+    double *sum = guarded_bytes(sizeof *sum, 0);
+    *sum = before;
+    pl_sum_squares_call call = {count, x, sum};
+    pl_sum_squares_exec(&call, guarded_bytes(pl_sum_squares_workspace_bytes(&call, team), 0), team);
+    return *sum;
+}
+
+static void test_sum_squares(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int c = 0; c < COUNTS; c++) {
+            float *x = guarded_normal(counts[c], 1);
+            long double expected = 2.5L;
+            for (int64_t i = 0; i < counts[c]; i++) expected += (long double)x[i] * x[i];
+            double first = run_sum(x, counts[c], 2.5, (pl_team){1, isa});
+            assert_true(fabsl(first - expected) <= 1e-13L * expected);
+            for (int t = 0; t < THREAD_COUNTS; t++)
+                assert_true(run_sum(x, counts[c], 2.5, (pl_team){thread_counts[t], isa}) == first);
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
+/* Squares that f32 could not hold: a finite gradient is never called infinite, a tiny one never lost. */
+static void test_sum_squares_range(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int where = 0; where < 70; where += 23) {
+            float x[70] = {0};
+            x[where] = 1e30f;
+            assert_true(fabs(run_sum(x, 70, 0, (pl_team){1, isa}) / 1e60 - 1) < 1e-6);
+            x[where] = 1e-30f;
+            assert_true(fabs(run_sum(x, 70, 0, (pl_team){1, isa}) / 1e-60 - 1) < 1e-6);
+            x[where] = INFINITY;
+            assert_true(isinf(run_sum(x, 70, 0, (pl_team){1, isa})));
+            x[where] = NAN;
+            assert_true(isnan(run_sum(x, 70, 0, (pl_team){1, isa})));
+            guarded_free_all();
+        }
+}
+
+static void test_sum_squares_workspace(void **state)
+{
+    (void)state;
+    pl_sum_squares_call call = {.count = (int64_t)1 << 40};
+    assert_true(pl_sum_squares_workspace_bytes(&call, (pl_team){64, PL_ISA_REF}) <= 2048);
+}
+
+static void check_clip(double sum, float max_norm, float expected, int32_t expected_finite)
+{
+    float scale = -1;
+    int32_t finite = -1;
+    pl_clip_scale_call call = {&sum, max_norm, &scale, &finite};
+    pl_clip_scale_exec(&call, (pl_team){2, PL_ISA_BASELINE});
+    assert_true(fabsf(scale - expected) <= 1e-6f && finite == expected_finite);
+}
+
+static void test_clip_scale(void **state)
+{
+    (void)state;
+    check_clip(0, 1, 1, 1);
+    check_clip(0.25, 1, 1, 1);
+    check_clip(16, 1, 0.25f, 1);
+    check_clip(1e60, 1, 0, 1);
+    check_clip((double)INFINITY, 1, 0, 0);
+    check_clip((double)NAN, 1, 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adamw),       cmocka_unit_test(test_adamw_zero_gradient),
+        cmocka_unit_test(test_sum_squares), cmocka_unit_test(test_sum_squares_range),
+        cmocka_unit_test(test_sum_squares_workspace), cmocka_unit_test(test_clip_scale)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
