@@ -2,6 +2,8 @@
 #ifndef PL_CONFIG_SCHEMA_H
 #define PL_CONFIG_SCHEMA_H
 
+#include <locale.h>
+
 #include "config/config.h"
 
 typedef enum pl_config_type {
@@ -81,13 +83,18 @@ typedef struct pl_config_scalar {
     pl_config_style style;
 } pl_config_scalar;
 
+/* Between these two, numbers read and print as in the C locale. */
+locale_t pl_config_locale_enter(void);
+void pl_config_locale_leave(locale_t before);
+/* "256KiB": exact, reads back as the same number. */
+const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room);
 /* Reads the text into the key's field. Errors begin with `where`. The field is unchanged on failure. */
 pl_status pl_config_parse_value(pl_config *, const pl_config_key *, pl_config_scalar, const char *where, pl_error *);
 /* Adds the bit called `text` to a SET's bits. */
 pl_status pl_config_parse_set_item(const pl_config_key *, pl_config_scalar, uint32_t *bits, const char *where, pl_error *);
 void pl_config_assign_default(pl_config *, const pl_config_key *);
 bool pl_config_value_equal(const pl_config *, const pl_config *, const pl_config_key *);
-/* The canonical YAML text of the value; with quote_always, text and paths are always quoted. */
+/* The canonical YAML text of the value. */
 void pl_config_print_value(const pl_config *, const pl_config_key *, pl_str *);
 void pl_config_json_value(const pl_config *, const pl_config_key *, pl_json *);
 /* "an integer from 1 to 64, or auto" into buf; returns buf. */

@@ -1,0 +1,175 @@
+/* Defaults, setting one key, where a value came from, and what is read off several keys. */
+#include "config/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/schema.h"
+
+void pl_config_default(pl_config *cfg)
+{
+    memset(cfg, 0, sizeof *cfg);
+    for (size_t i = 0; i < pl_config_key_count; i++) pl_config_assign_default(cfg, &pl_config_keys[i]);
+}
+
+/* A weaker source is read all the same: its errors count. */
+static pl_status only_validate(const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    pl_config ignored;
+    return pl_config_parse_value(&ignored, key, s, where, err);
+}
+
+pl_status pl_config_assign(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const pl_config_origin *origin,
+                           const char *where, pl_error *err)
+{
+    pl_config_origin *held = pl_config_origin_of(cfg, key);
+    if (held->level > origin->level) return only_validate(key, s, where, err);
+    PL_TRY(pl_config_parse_value(cfg, key, s, where, err));
+    *held = *origin;
+    return PL_OK;
+}
+
+/* "unknown key "model.layer"; did you mean "model.layers"?" */
+static pl_status unknown_path(const char *path, const char *origin, pl_error *err)
+{
+    const char *paths[PL_CONFIG_KEYS_MAX];
+    char shown[64];
+    pl_config_shown(path, strlen(path), shown);
+    const pl_config_key *key = strchr(path, '.') ? NULL : pl_config_find_in(NULL, path);
+    for (size_t i = 0; i < pl_config_key_count; i++) paths[i] = pl_config_keys[i].path;
+    const char *near = key ? key->path : pl_nearest(path, paths, pl_config_key_count);
+    if (near) return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; did you mean \"%s\"?", origin, shown, near);
+    return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; a key is written section.key, such as train.batch_size", origin,
+                   shown);
+}
+
+pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, const char *origin, pl_error *err)
+{
+    const pl_config_key *key = pl_config_find(path);
+    if (!key) return unknown_path(path, origin, err);
+    pl_config_origin from = {.level = PL_CONFIG_FROM_COMMAND_LINE};
+    snprintf(from.by, sizeof from.by, "%s", origin);
+    return pl_config_assign(cfg, key, (pl_config_scalar){value, strlen(value), PL_CONFIG_RAW}, &from, origin, err);
+}
+
+bool pl_config_equal(const pl_config *a, const pl_config *b)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++)
+        if (!pl_config_value_equal(a, b, &pl_config_keys[i])) return false;
+    return true;
+}
+
+const char *pl_config_where(const pl_config *cfg, const char *path, char *buf, size_t room)
+{
+    const pl_config_key *key = pl_config_find(path);
+    const pl_config_origin *from = key ? pl_config_origin_at(cfg, key) : NULL;
+    if (!from || from->level == PL_CONFIG_FROM_DEFAULT) snprintf(buf, room, "the default");
+    else if (from->level == PL_CONFIG_FROM_FILE) snprintf(buf, room, "%s:%u:%u", cfg->file, from->line, from->column);
+    else snprintf(buf, room, "%s", from->by);
+    return buf;
+}
+
+bool pl_config_is_set(const pl_config *cfg, const char *path)
+{
+    const pl_config_key *key = pl_config_find(path);
+    return key && pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT;
+}
+
+pl_status pl_config_require(const pl_config *cfg, const char *path, const char *command, pl_error *err)
+{
+    const pl_config_key *key = pl_config_find(path);
+    if (!key || (key->type != PL_CONFIG_TEXT && key->type != PL_CONFIG_PATH))
+        return pl_fail(err, PL_E_INTERNAL, "pl_config_require: \"%s\" is no text or path of the schema", path);
+    if (((const char *)cfg)[key->offset]) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give --%s%s …",
+                   cfg->file, cfg->file[0] ? ": " : "", command, path, key->name, key->section,
+                   key->option ? key->option : "set ", key->option ? "" : path);
+}
+
+int64_t pl_config_feed_forward(const pl_config *cfg)
+{
+    return cfg->model.feed_forward == PL_CONFIG_AUTO ? 4 * cfg->model.width : cfg->model.feed_forward;
+}
+
+pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl_error *err)
+{
+    int needed;
+    if (cfg->run.out[0]) {
+        needed = snprintf(path, room, "%s", cfg->run.out);
+    } else {
+        const char *slash = strrchr(cfg->file, '/'), *name = slash ? slash + 1 : cfg->file;
+        const char *dot = strrchr(name, '.');
+        size_t bytes = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+        if (bytes == 0) name = "plimsoll", bytes = strlen(name);
+        needed = snprintf(path, room, "runs/%.*s", (int)bytes, name);
+    }
+    if (needed < 0 || (size_t)needed >= room)
+        return pl_fail(err, PL_E_USAGE, "the name of the run's folder is longer than %zu bytes; give a shorter --out", room - 1);
+    return PL_OK;
+}
+
+/* ---- hashes: FNV-1a over key, zero byte, value; independent of the layout of the struct and of other keys ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
+
+static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_key *key)
+{
+    const char *at = (const char *)cfg + key->offset;
+    uint32_t index;
+    memcpy(&index, at, sizeof index);
+    switch (key->type) {
+    case PL_CONFIG_TEXT:
+    case PL_CONFIG_PATH: return hash_text(hash, at);
+    case PL_CONFIG_ENUM: return hash_text(hash, key->names[index]);
+    case PL_CONFIG_NAME_OR_PATH:
+        return index < key->name_count ? hash_text(hash, key->names[index])
+                                       : hash_text(hash, at + offsetof(pl_config_tokenizer, path));
+    default: return hash_bytes(hash, at, key->bytes);
+    }
+}
+
+static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (!(key->flags & flag) || !pl_config_is_used(cfg, key)) continue;
+        hash = hash_value(hash_text(hash, key->path), cfg, key);
+    }
+    return hash;
+}
+
+uint64_t pl_config_hash_model(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_MODEL); }
+uint64_t pl_config_hash_numerics(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_NUMERICS); }
+
+static pl_status other_model(const pl_config *saved, const pl_config *now, const pl_config_key *key, pl_error *err)
+{
+    char where[PL_CONFIG_TEXT_BYTES + 32];
+    pl_str was = {0}, is = {0};
+    pl_config_print_value(saved, key, &was);
+    pl_config_print_value(now, key, &is);
+    pl_status status = pl_fail(err, PL_E_CONFIG,
+                               "%s: %s is %.200s here and %.200s in the saved run, which is another model; set it back, "
+                               "or choose another --out",
+                               pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is),
+                               pl_str_text(&was));
+    pl_str_deinit(&was);
+    pl_str_deinit(&is);
+    return status;
+}
+
+pl_status pl_config_check_same_model(const pl_config *saved, const pl_config *now, pl_error *err)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (!(key->flags & PL_CONFIG_FLAG_MODEL) || pl_config_value_equal(saved, now, key)) continue;
+        if (pl_config_is_used(saved, key) || pl_config_is_used(now, key)) return other_model(saved, now, key, err);
+    }
+    return PL_OK;
+}

@@ -1,0 +1,325 @@
+/* YAML into a config, from libyaml's events with their positions. A config has exactly two levels, sections and keys, so the
+ * reader is four plain loops and no recursion: whatever nests deeper is refused at its first event. Anchors, aliases, tags
+ * and further documents are refused too: they would let a small file mean something large or something else.
+ *
+ * Invariant: the caller's config changes only when the whole text is right. The text is checked to be UTF-8 that YAML can
+ * carry before libyaml sees it. */
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "config/schema.h"
+
+typedef struct loader {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the current one; deleted when the next is read */
+    bool has_event;
+    const char *name, *text;
+    size_t bytes;
+    pl_config *cfg;
+    uint32_t seen_key[PL_CONFIG_KEYS_MAX], seen_section[16]; /* lines, 0 = not seen */
+    char where[PL_CONFIG_TEXT_BYTES + 32];
+    pl_error *err;
+} loader;
+
+/* "name:line:col" of the mark, both from 1. */
+static const char *at(loader *l, yaml_mark_t mark)
+{
+    snprintf(l->where, sizeof l->where, "%s:%zu:%zu", l->name, mark.line + 1, mark.column + 1);
+    return l->where;
+}
+
+#define FAIL_HERE(l, ...) pl_fail((l)->err, PL_E_CONFIG, __VA_ARGS__)
+
+/* ---- what libyaml itself refuses ---- */
+
+static pl_status syntax_error(loader *l)
+{
+    const yaml_parser_t *p = &l->parser;
+    if (p->error == YAML_MEMORY_ERROR) return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
+    const char *problem = p->problem ? p->problem : "it cannot be read";
+    if (strcmp(problem, "could not find expected ':'") == 0)
+        return FAIL_HERE(l, "%s: this is no \"key: value\" line; there is a space after the colon",
+                         at(l, p->context_mark));
+    const yaml_mark_t mark = p->problem_mark;
+    if (mark.index < l->bytes && memchr(l->text, '\t', l->bytes) && strstr(problem, "cannot start any token"))
+        return FAIL_HERE(l, "%s: not YAML: %s (YAML indents with spaces, not with tabs)", at(l, mark), problem);
+    return FAIL_HERE(l, "%s: not YAML: %s%s%s%s", at(l, mark), problem, p->context ? " (" : "",
+                     p->context ? p->context : "", p->context ? ")" : "");
+}
+
+static pl_status refuse_extras(loader *l)
+{
+    const yaml_event_t *e = &l->event;
+    const yaml_char_t *anchor = NULL, *tag = NULL;
+    if (e->type == YAML_ALIAS_EVENT)
+        return FAIL_HERE(l, "%s: an alias (*%.40s) is not allowed here; write the value out", at(l, e->start_mark),
+                         (const char *)e->data.alias.anchor);
+    if (e->type == YAML_SCALAR_EVENT) anchor = e->data.scalar.anchor, tag = e->data.scalar.tag;
+    if (e->type == YAML_MAPPING_START_EVENT) anchor = e->data.mapping_start.anchor, tag = e->data.mapping_start.tag;
+    if (e->type == YAML_SEQUENCE_START_EVENT) anchor = e->data.sequence_start.anchor, tag = e->data.sequence_start.tag;
+    if (anchor)
+        return FAIL_HERE(l, "%s: an anchor (&%.40s) is not allowed here; take it away", at(l, e->start_mark),
+                         (const char *)anchor);
+    if (tag)
+        return FAIL_HERE(l, "%s: a tag (%.40s) is not allowed here; the key alone says the type", at(l, e->start_mark),
+                         (const char *)tag);
+    return PL_OK;
+}
+
+static pl_status next(loader *l)
+{
+    if (l->has_event) yaml_event_delete(&l->event);
+    l->has_event = yaml_parser_parse(&l->parser, &l->event);
+    if (!l->has_event) return syntax_error(l);
+    return refuse_extras(l);
+}
+
+/* ---- keys ---- */
+
+static pl_config_scalar scalar_of(const yaml_event_t *e)
+{
+    return (pl_config_scalar){(const char *)e->data.scalar.value, e->data.scalar.length,
+                              e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? PL_CONFIG_PLAIN : PL_CONFIG_QUOTED};
+}
+
+static bool is_null_event(const yaml_event_t *e)
+{
+    return e->type == YAML_SCALAR_EVENT && pl_config_is_null(scalar_of(e));
+}
+
+/* The current event as a word, or NULL when it is none (a list as a key, a word with a zero byte in it). */
+static const char *word_here(const loader *l)
+{
+    if (l->event.type != YAML_SCALAR_EVENT) return NULL;
+    const char *word = (const char *)l->event.data.scalar.value;
+    return strlen(word) == l->event.data.scalar.length ? word : NULL;
+}
+
+static void join(char *buf, size_t room, const char *item, bool first)
+{
+    size_t used = strlen(buf);
+    snprintf(buf + used, room - used, "%s%s", first ? "" : ", ", item);
+}
+
+static pl_status unknown_section(loader *l, const char *word)
+{
+    const char *names[16];
+    char shown[64], list[128] = "";
+    pl_config_shown(word, strlen(word), shown);
+    for (size_t i = 0; i < pl_config_section_count; i++) {
+        names[i] = pl_config_sections[i].name;
+        join(list, sizeof list, names[i], i == 0);
+    }
+    const char *near = pl_nearest(word, names, pl_config_section_count);
+    const pl_config_key *key = pl_config_find_in(NULL, word);
+    at(l, l->event.start_mark);
+    if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section);
+    if (near) return FAIL_HERE(l, "%s: unknown section \"%s\"; did you mean \"%s\"?", l->where, shown, near);
+    return FAIL_HERE(l, "%s: unknown section \"%s\"; there are %s", l->where, shown, list);
+}
+
+static pl_status unknown_key(loader *l, const char *section, const char *word)
+{
+    const char *names[PL_CONFIG_KEYS_MAX];
+    char shown[64], list[512] = "";
+    size_t count = 0;
+    pl_config_shown(word, strlen(word), shown);
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        if (strcmp(pl_config_keys[i].section, section) != 0) continue;
+        names[count++] = pl_config_keys[i].name;
+        join(list, sizeof list, pl_config_keys[i].name, count == 1);
+    }
+    const char *near = pl_nearest(word, names, count);
+    const pl_config_key *elsewhere = pl_config_find_in(NULL, word);
+    at(l, l->event.start_mark);
+    if (elsewhere)
+        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; it is a key of %s", l->where, shown, section, elsewhere->section);
+    if (near) return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; did you mean \"%s\"?", l->where, shown, section, near);
+    return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; its keys are %s", l->where, shown, section, list);
+}
+
+static pl_status not_twice(loader *l, uint32_t *seen, const char *kind, const char *name)
+{
+    const yaml_mark_t mark = l->event.start_mark;
+    if (*seen)
+        return FAIL_HERE(l, "%s: %s \"%s\" is here a second time; the first is in line %u", at(l, mark), kind, name, *seen);
+    *seen = (uint32_t)mark.line + 1;
+    return PL_OK;
+}
+
+/* ---- values ---- */
+
+static pl_status nested(loader *l, const pl_config_key *key)
+{
+    char expected[320];
+    const char *found = l->event.type == YAML_MAPPING_START_EVENT ? "a mapping" : "a list";
+    return FAIL_HERE(l, "%s: %s must be %s, not %s; a config has sections and keys and nothing deeper",
+                     at(l, l->event.start_mark), key->path, pl_config_expected(key, expected, sizeof expected), found);
+}
+
+static pl_status read_list(loader *l, const pl_config_key *key, uint32_t *bits)
+{
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_SEQUENCE_END_EVENT) return PL_OK;
+        if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
+        at(l, l->event.start_mark);
+        PL_TRY(pl_config_parse_set_item(key, scalar_of(&l->event), bits, l->where, l->err));
+    }
+}
+
+/* A list has been read into bits: back to the text that a scalar would have had, so that one function assigns. */
+static pl_status assign_list(loader *l, const pl_config_key *key, const pl_config_origin *from)
+{
+    uint32_t bits = 0;
+    char text[128] = "";
+    PL_TRY(read_list(l, key, &bits));
+    bool first = true;
+    for (size_t i = 0; i < key->name_count; i++) {
+        if (!(bits >> i & 1)) continue;
+        join(text, sizeof text, key->names[i], first);
+        first = false;
+    }
+    return pl_config_assign(l->cfg, key, (pl_config_scalar){text, strlen(text), PL_CONFIG_QUOTED}, from, l->where, l->err);
+}
+
+static pl_status read_value(loader *l, const pl_config_key *key)
+{
+    PL_TRY(next(l));
+    const yaml_mark_t mark = l->event.start_mark;
+    pl_config_origin from = {.level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
+    if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_SET) return assign_list(l, key, &from);
+    if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
+    at(l, mark);
+    return pl_config_assign(l->cfg, key, scalar_of(&l->event), &from, l->where, l->err);
+}
+
+/* ---- the levels ---- */
+
+static pl_status read_keys(loader *l, const char *section)
+{
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_MAPPING_END_EVENT) return PL_OK;
+        const char *word = word_here(l);
+        if (!word) return FAIL_HERE(l, "%s: a key of %s must be a word", at(l, l->event.start_mark), section);
+        const pl_config_key *key = pl_config_find_in(section, word);
+        if (!key) return unknown_key(l, section, word);
+        PL_TRY(not_twice(l, &l->seen_key[key - pl_config_keys], "key", key->path));
+        PL_TRY(read_value(l, key));
+    }
+}
+
+static pl_status read_section(loader *l, const char *section)
+{
+    PL_TRY(next(l));
+    if (is_null_event(&l->event)) return PL_OK; /* "train:" with nothing under it */
+    if (l->event.type == YAML_MAPPING_START_EVENT) return read_keys(l, section);
+    return FAIL_HERE(l, "%s: %s is a section: its keys stand under it, indented, one \"key: value\" a line",
+                     at(l, l->event.start_mark), section);
+}
+
+static pl_status read_sections(loader *l)
+{
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_MAPPING_END_EVENT) return PL_OK;
+        const char *word = word_here(l);
+        if (!word) return FAIL_HERE(l, "%s: the name of a section must be a word", at(l, l->event.start_mark));
+        size_t i = 0;
+        while (i < pl_config_section_count && strcmp(pl_config_sections[i].name, word) != 0) i++;
+        if (i == pl_config_section_count) return unknown_section(l, word);
+        PL_TRY(not_twice(l, &l->seen_section[i], "section", word));
+        PL_TRY(read_section(l, pl_config_sections[i].name));
+    }
+}
+
+static pl_status read_document(loader *l)
+{
+    PL_TRY(next(l));
+    if (l->event.type == YAML_MAPPING_START_EVENT) {
+        PL_TRY(read_sections(l));
+    } else if (!is_null_event(&l->event)) {
+        return FAIL_HERE(l, "%s: a config begins with a section, such as \"train:\", and keys indented under it",
+                         at(l, l->event.start_mark));
+    }
+    return next(l); /* the end of the document */
+}
+
+static pl_status read_stream(loader *l)
+{
+    PL_TRY(next(l)); /* the start of the stream */
+    PL_TRY(next(l));
+    if (l->event.type == YAML_STREAM_END_EVENT) return PL_OK; /* an empty file: all defaults */
+    PL_TRY(read_document(l));
+    PL_TRY(next(l));
+    if (l->event.type == YAML_STREAM_END_EVENT) return PL_OK;
+    return FAIL_HERE(l, "%s: a second document begins; a config is one document", at(l, l->event.start_mark));
+}
+
+static pl_status parse(loader *l)
+{
+    if (!yaml_parser_initialize(&l->parser)) return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
+    yaml_parser_set_encoding(&l->parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&l->parser, (const unsigned char *)l->text, l->bytes);
+    pl_status status = read_stream(l);
+    if (l->has_event) yaml_event_delete(&l->event);
+    yaml_parser_delete(&l->parser);
+    return status;
+}
+
+/* ---- before the parser ---- */
+
+static pl_status bad_byte(const char *name, const char *text, size_t bad, pl_error *err)
+{
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < bad; i++) {
+        if (text[i] == '\n') line++, column = 1;
+        else if (((unsigned char)text[i] & 0xc0) != 0x80) column++;
+    }
+    unsigned char c = (unsigned char)text[bad];
+    if (c < 0x80)
+        return pl_fail(err, PL_E_CONFIG, "%s:%zu:%zu: the control character 0x%02x at byte %zu; take it out", name, line,
+                       column, c, bad);
+    return pl_fail(err, PL_E_CONFIG, "%s:%zu:%zu: byte %zu (0x%02x) is not printable UTF-8; save the file as UTF-8", name, line,
+                   column, bad, c);
+}
+
+static pl_status check_input(const pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
+{
+    size_t bad;
+    if (cfg->file[0])
+        return pl_fail(err, PL_E_USAGE, "%s: a config file was read already (%s); one command takes one", name, cfg->file);
+    if (strlen(name) == 0 || strlen(name) >= PL_CONFIG_TEXT_BYTES)
+        return pl_fail(err, PL_E_USAGE, "the name of a config file has 1 to %d bytes", PL_CONFIG_TEXT_BYTES - 1);
+    if (bytes > PL_CONFIG_FILE_MAX_BYTES)
+        return pl_fail(err, PL_E_CONFIG, "%s: has %zu bytes; a config has at most %d: is this the right file?", name, bytes,
+                       PL_CONFIG_FILE_MAX_BYTES);
+    return pl_config_is_text(text, bytes, &bad) ? PL_OK : bad_byte(name, text, bad, err);
+}
+
+pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
+{
+    PL_TRY(check_input(cfg, name, text, bytes, err));
+    pl_config fresh = *cfg;
+    loader l = {.name = name, .text = text, .bytes = bytes, .cfg = &fresh, .err = err};
+    PL_TRY(parse(&l));
+    memcpy(fresh.file, name, strlen(name));
+    *cfg = fresh;
+    return PL_OK;
+}
+
+pl_status pl_config_load_file(pl_config *cfg, const char *path, pl_error *err)
+{
+    char *text;
+    size_t bytes;
+    pl_status status = pl_file_read_all(path, PL_CONFIG_FILE_MAX_BYTES, &text, &bytes, err);
+    if (status == PL_E_DATA) return pl_fail_prefix(err, PL_E_CONFIG, "config file");
+    PL_TRY(status);
+    status = pl_config_load_text(cfg, path, text, bytes, err);
+    pl_free(text);
+    return status;
+}

@@ -1,0 +1,222 @@
+/* Options and variables on top of the file. Names come from the table: a row with option "batch_size" answers to
+ * --batch_size and --batch-size; every row to --set section.key=value and PLIMSOLL_SECTION_KEY; a row with an option to
+ * PLIMSOLL_OPTION as well. A truth value is set by its bare name and unset by --no-NAME. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/schema.h"
+
+enum { NAME_BYTES = 64 };
+
+/* ---- the command line ---- */
+
+/* One word of the command line that begins with "--": its name with _ for -, and where its value begins, if it has one. */
+typedef struct option {
+    char name[NAME_BYTES];
+    char label[NAME_BYTES]; /* as it was written, for messages */
+    const char *value;      /* behind the '=', or NULL */
+} option;
+
+/* False for words that are no option or too long to be one of ours. */
+static bool read_option(const char *word, option *o)
+{
+    if (strncmp(word, "--", 2) != 0 || word[2] == 0) return false;
+    const char *equals = strchr(word, '=');
+    size_t bytes = equals ? (size_t)(equals - word) : strlen(word);
+    if (bytes >= NAME_BYTES) return false;
+    memcpy(o->label, word, bytes);
+    o->label[bytes] = 0;
+    for (size_t i = 2; i <= bytes; i++) o->name[i - 2] = o->label[i] == '-' ? '_' : o->label[i];
+    o->value = equals ? equals + 1 : NULL;
+    return true;
+}
+
+static const pl_config_key *find_option(const char *name)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++)
+        if (pl_config_keys[i].option && strcmp(pl_config_keys[i].option, name) == 0) return &pl_config_keys[i];
+    return NULL;
+}
+
+static pl_status set_by_option(pl_config *cfg, const char *name, const char *value, const char *label, pl_error *err)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++) { /* --seed belongs to two rows */
+        const pl_config_key *key = &pl_config_keys[i];
+        if (key->option && strcmp(key->option, name) == 0) PL_TRY(pl_config_set(cfg, key->path, value, label, err));
+    }
+    return PL_OK;
+}
+
+/* "section.key=value" */
+static pl_status apply_set(pl_config *cfg, const char *text, pl_error *err)
+{
+    char path[NAME_BYTES], label[NAME_BYTES + 8], shown[64];
+    const char *equals = strchr(text, '=');
+    size_t bytes = equals ? (size_t)(equals - text) : 0;
+    if (bytes == 0 || bytes >= sizeof path)
+        return pl_fail(err, PL_E_USAGE, "--set: \"%s\" is not section.key=value, such as train.batch_size=8",
+                       pl_config_shown(text, strlen(text), shown));
+    memcpy(path, text, bytes);
+    path[bytes] = 0;
+    bool known = pl_config_find(path) != NULL;
+    snprintf(label, sizeof label, known ? "--set %s" : "--set", path);
+    return pl_config_set(cfg, path, equals + 1, label, err);
+}
+
+typedef struct words {
+    char **argv;
+    int count, at;
+} words;
+
+/* The option's value: behind its '=', or the next word. */
+static pl_status take_value(words *w, const option *o, const char **value, pl_error *err)
+{
+    if (o->value) return *value = o->value, PL_OK;
+    if (w->at + 1 >= w->count) return pl_fail(err, PL_E_USAGE, "%s: needs a value: %s=…", o->label, o->label);
+    *value = w->argv[++w->at];
+    return PL_OK;
+}
+
+/* *taken: whether the word was one of the table's options. */
+static pl_status apply_word(pl_config *cfg, words *w, bool *taken, pl_error *err)
+{
+    option o;
+    const char *value;
+    *taken = read_option(w->argv[w->at], &o);
+    if (!*taken) return PL_OK;
+    if (strcmp(o.name, "set") == 0) {
+        PL_TRY(take_value(w, &o, &value, err));
+        return apply_set(cfg, value, err);
+    }
+    const pl_config_key *key = find_option(o.name);
+    if (key && key->type == PL_CONFIG_BOOL)
+        return set_by_option(cfg, o.name, o.value ? o.value : "true", o.label, err);
+    if (key) {
+        PL_TRY(take_value(w, &o, &value, err));
+        return set_by_option(cfg, o.name, value, o.label, err);
+    }
+    const pl_config_key *negated = strncmp(o.name, "no_", 3) == 0 ? find_option(o.name + 3) : NULL;
+    *taken = negated && negated->type == PL_CONFIG_BOOL;
+    if (!*taken) return PL_OK;
+    if (o.value) return pl_fail(err, PL_E_USAGE, "%s: takes no value", o.label);
+    return set_by_option(cfg, o.name + 3, "false", o.label, err);
+}
+
+pl_status pl_config_apply_args(pl_config *cfg, int *argc, char **argv, pl_error *err)
+{
+    words w = {argv, *argc, 0};
+    int kept = 0;
+    for (; w.at < w.count; w.at++) {
+        bool taken;
+        if (strcmp(argv[w.at], "--") == 0) break;
+        char *word = argv[w.at];
+        PL_TRY(apply_word(cfg, &w, &taken, err));
+        if (!taken) argv[kept++] = word;
+    }
+    for (; w.at < w.count; w.at++) argv[kept++] = argv[w.at];
+    *argc = kept;
+    return PL_OK;
+}
+
+pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *err)
+{
+    char spelled[PL_CONFIG_KEYS_MAX][NAME_BYTES], shown[64];
+    const char *names[PL_CONFIG_KEYS_MAX + 1];
+    size_t count = 0;
+    option o;
+    pl_config_shown(word, strlen(word), shown);
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        if (!pl_config_keys[i].option) continue;
+        snprintf(spelled[count], NAME_BYTES, "--%s", pl_config_keys[i].option);
+        names[count] = spelled[count];
+        count++;
+    }
+    names[count++] = "--set";
+    if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
+    const char *near = pl_nearest(o.label, own, own_count);
+    if (!near) near = pl_nearest(o.label, names, count);
+    if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
+    const pl_config_key *key = pl_config_find_in(NULL, o.name);
+    if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
+    return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
+}
+
+/* ---- the environment ---- */
+
+static void variable_of(const char *path, char *name)
+{
+    size_t n = (size_t)snprintf(name, NAME_BYTES, "PLIMSOLL_%s", path);
+    for (size_t i = 0; i < n && i < NAME_BYTES - 1; i++) name[i] = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
+}
+
+static bool is_variable_of(const pl_config_key *key, const char *name, bool *by_option)
+{
+    char full[NAME_BYTES];
+    variable_of(key->path, full);
+    *by_option = false;
+    if (strcmp(full, name) == 0) return true;
+    if (!key->option) return false;
+    variable_of(key->option, full);
+    *by_option = strcmp(full, name) == 0;
+    return *by_option;
+}
+
+static pl_status unknown_variable(const char *name, pl_error *err)
+{
+    char spelled[2 * PL_CONFIG_KEYS_MAX][NAME_BYTES], shown[64];
+    const char *names[2 * PL_CONFIG_KEYS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        variable_of(pl_config_keys[i].path, spelled[count++]);
+        if (pl_config_keys[i].option) variable_of(pl_config_keys[i].option, spelled[count++]);
+    }
+    /* Compared without the common beginning: it would make everything look alike. */
+    for (size_t i = 0; i < count; i++) names[i] = spelled[i] + strlen("PLIMSOLL_");
+    pl_config_shown(name, strlen(name), shown);
+    const char *near = pl_nearest(name + strlen("PLIMSOLL_"), names, count);
+    if (near) return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; did you mean PLIMSOLL_%s?", shown, near);
+    return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; unset it (docs/config.md lists them)", shown);
+}
+
+/* The environment has no order, so two names for one key must agree. */
+static pl_status set_by_variable(pl_config *cfg, const pl_config_key *key, const char *name, const char *value,
+                                 pl_error *err)
+{
+    pl_config_origin from = {.level = PL_CONFIG_FROM_ENVIRONMENT};
+    const pl_config_origin before = *pl_config_origin_at(cfg, key);
+    pl_config_scalar s = {value, strlen(value), PL_CONFIG_RAW};
+    snprintf(from.by, sizeof from.by, "%s", name);
+    if (before.level == PL_CONFIG_FROM_ENVIRONMENT && strcmp(before.by, name) != 0) {
+        pl_config other = *cfg;
+        PL_TRY(pl_config_parse_value(&other, key, s, name, err));
+        if (pl_config_value_equal(cfg, &other, key)) return PL_OK;
+        return pl_fail(err, PL_E_CONFIG, "%s and %s are both set and differ; unset one", before.by, name);
+    }
+    return pl_config_assign(cfg, key, s, &from, name, err);
+}
+
+static pl_status apply_variable(pl_config *cfg, const char *name, const char *value, pl_error *err)
+{
+    bool known = false, by_option;
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (!is_variable_of(key, name, &by_option)) continue;
+        known = true;
+        PL_TRY(set_by_variable(cfg, key, name, value, err));
+    }
+    return known ? PL_OK : unknown_variable(name, err);
+}
+
+pl_status pl_config_apply_env(pl_config *cfg, char *const *envp, pl_error *err)
+{
+    for (; *envp; envp++) {
+        char name[NAME_BYTES];
+        const char *equals = strchr(*envp, '=');
+        if (strncmp(*envp, "PLIMSOLL_", 9) != 0 || !equals || equals[1] == 0) continue; /* empty = not set */
+        if (strncmp(*envp, "PLIMSOLL_TEST_", 14) == 0 || strncmp(*envp, "PLIMSOLL_INTERNAL_", 18) == 0) continue;
+        snprintf(name, sizeof name, "%.*s", (int)(equals - *envp), *envp);
+        PL_TRY(apply_variable(cfg, name, equals + 1, err));
+    }
+    return PL_OK;
+}

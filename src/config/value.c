@@ -1,0 +1,470 @@
+/* One value from text. Plain YAML scalars are typed by the YAML 1.2 core schema (spec 1.2.2, section 10.3.2): an integer is
+ * [-+]?[0-9]+, 0o[0-7]+ or 0x[0-9a-fA-F]+, a real [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?; "yes" is text. Quoted
+ * scalars are text and nothing else. What comes from an option or a variable is read as whatever the key wants.
+ *
+ * Invariant: a field changes only when its whole text is right. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "config/schema.h"
+
+static void *field(pl_config *cfg, const pl_config_key *key) { return (char *)cfg + key->offset; }
+
+static bool is_word(pl_config_scalar s, const char *word)
+{
+    return s.bytes == strlen(word) && memcmp(s.text, word, s.bytes) == 0;
+}
+
+/* Numbers are written with a point whatever the host program's locale says. glibc's "C" locale is static: nothing is
+ * allocated, nothing can fail. */
+locale_t pl_config_locale_enter(void) { return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); }
+void pl_config_locale_leave(locale_t before) { uselocale(before); }
+
+/* ---- the core schema ---- */
+
+bool pl_config_is_null(pl_config_scalar s)
+{
+    if (s.style == PL_CONFIG_QUOTED) return false;
+    if (s.bytes == 0) return true;
+    if (s.style == PL_CONFIG_RAW) return false;
+    return is_word(s, "~") || is_word(s, "null") || is_word(s, "Null") || is_word(s, "NULL");
+}
+
+/* 1 and the number when the text is an integer that fits; -1 when it is one that does not fit; 0 when it is none. */
+static int parse_integer(pl_config_scalar s, int64_t *number)
+{
+    const char *at = s.text, *end = s.text + s.bytes;
+    bool negative = false;
+    unsigned base = 10;
+    if (s.bytes > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'o')) {
+        base = at[1] == 'x' ? 16 : 8;
+        at += 2;
+    } else if (at < end && (*at == '-' || *at == '+')) {
+        negative = *at++ == '-';
+    }
+    if (at == end) return 0;
+    uint64_t value = 0;
+    bool fits = true;
+    for (; at < end; at++) {
+        int c = tolower((unsigned char)*at);
+        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 99;
+        if (digit >= base) return 0;
+        if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value)) fits = false;
+    }
+    if (!fits || value > INT64_MAX) return -1;
+    *number = negative ? -(int64_t)value : (int64_t)value;
+    return 1;
+}
+
+static const char *skip_digits(const char *at, const char *end)
+{
+    while (at < end && *at >= '0' && *at <= '9') at++;
+    return at;
+}
+
+static bool has_real_form(pl_config_scalar s)
+{
+    const char *at = s.text, *end = s.text + s.bytes;
+    if (at < end && (*at == '-' || *at == '+')) at++;
+    const char *whole = at;
+    at = skip_digits(at, end);
+    size_t digits = (size_t)(at - whole);
+    if (at < end && *at == '.') {
+        const char *fraction = ++at;
+        at = skip_digits(at, end);
+        digits += (size_t)(at - fraction);
+    }
+    if (digits == 0) return false;
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        at++;
+        if (at < end && (*at == '-' || *at == '+')) at++;
+        const char *exponent = at;
+        at = skip_digits(at, end);
+        if (at == exponent) return false;
+    }
+    return at == end;
+}
+
+static bool parse_real(pl_config_scalar s, double *number)
+{
+    int64_t integer;
+    if (parse_integer(s, &integer) == 1) {
+        *number = (double)integer;
+        return true;
+    }
+    if (!has_real_form(s)) return false;
+    *number = strtod(s.text, NULL);
+    return true;
+}
+
+static bool parse_bool(pl_config_scalar s, bool *value)
+{
+    static const char *const words[] = {"false", "False", "FALSE", "true", "True", "TRUE"};
+    for (int i = 0; i < 6; i++)
+        if (is_word(s, words[i])) return *value = i >= 3, true;
+    return false;
+}
+
+/* ---- text ---- */
+
+/* Bytes of the code point at p (1 to 4) when it is one that YAML allows (spec 5.1), else 0. */
+static size_t printable_length(const unsigned char *p, size_t left)
+{
+    if (p[0] < 0x80) return p[0] == '\t' || p[0] == '\n' || p[0] == '\r' || (p[0] >= 0x20 && p[0] < 0x7f);
+    size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    if (p[0] < 0xc2 || p[0] > 0xf4 || n > left) return 0;
+    uint32_t code = p[0] & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) return 0;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    bool shortest = code >= (n == 2 ? 0x80u : n == 3 ? 0x800u : 0x10000u);
+    bool allowed = code == 0x85 || (code >= 0xa0 && code < 0xd800) || (code >= 0xe000 && code < 0xfffe) ||
+                   (code >= 0x10000 && code < 0x110000);
+    return shortest && allowed ? n : 0;
+}
+
+bool pl_config_is_text(const char *text, size_t bytes, size_t *bad)
+{
+    for (size_t i = 0; i < bytes;) {
+        size_t n = printable_length((const unsigned char *)text + i, bytes - i);
+        if (n == 0) {
+            if (bad) *bad = i;
+            return false;
+        }
+        i += n;
+    }
+    return true;
+}
+
+const char *pl_config_shown(const char *text, size_t bytes, char *buf)
+{
+    size_t in = 0, out = 0;
+    while (in < bytes && out < 40) {
+        size_t n = printable_length((const unsigned char *)text + in, bytes - in);
+        if (n == 0 || (n == 1 && (unsigned char)text[in] < 0x20)) {
+            buf[out++] = '?';
+            in++;
+            continue;
+        }
+        memcpy(buf + out, text + in, n);
+        in += n;
+        out += n;
+    }
+    strcpy(buf + out, in < bytes ? "…" : "");
+    return buf;
+}
+
+/* ---- what a key wants, in words ---- */
+
+typedef struct words {
+    char *buf;
+    size_t room, used;
+} words;
+
+PL_PRINTF(2, 3) static void say(words *w, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(w->buf + w->used, w->room - w->used, fmt, args);
+    va_end(args);
+    if (n > 0) w->used = (size_t)n < w->room - w->used ? w->used + (size_t)n : w->room - 1;
+}
+
+static void say_names(words *w, const pl_config_key *key, const char *last)
+{
+    for (size_t i = 0; i < key->name_count; i++)
+        say(w, "%s%s", i == 0 ? "" : i + 1 == key->name_count ? last : ", ", key->names[i]);
+}
+
+/* The largest binary unit that divides: the text reads back as the same number. */
+const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (unit < 4 && bytes && bytes % 1024 == 0) bytes /= 1024, unit++;
+    snprintf(buf, room, "%" PRIu64 "%s", bytes, units[unit]);
+    return buf;
+}
+
+static void say_int_range(words *w, const pl_config_key *key)
+{
+    if (key->max_int == INT64_MAX) say(w, "an integer of at least %" PRId64, key->min_int);
+    else say(w, "an integer from %" PRId64 " to %" PRId64, key->min_int, key->max_int);
+}
+
+static void say_real_range(words *w, const pl_config_key *key)
+{
+    say(w, "a number %s %g and %s %g", key->flags & PL_CONFIG_FLAG_OVER_MIN ? "above" : "of at least", key->min_real,
+        key->flags & PL_CONFIG_FLAG_UNDER_MAX ? "below" : "at most", key->max_real);
+}
+
+const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
+{
+    words w = {buf, room, 0};
+    char low[32], high[32];
+    locale_t before = pl_config_locale_enter();
+    buf[0] = 0;
+    switch (key->type) {
+    case PL_CONFIG_INT: say_int_range(&w, key); break;
+    case PL_CONFIG_REAL: say_real_range(&w, key); break;
+    case PL_CONFIG_BYTES:
+        say(&w, "a size from %s to %s, such as 500MB or 2GiB", pl_config_format_size((uint64_t)key->min_int, low, sizeof low),
+            pl_config_format_size((uint64_t)key->max_int, high, sizeof high));
+        break;
+    case PL_CONFIG_BOOL: say(&w, "true or false"); break;
+    case PL_CONFIG_ENUM: say_names(&w, key, " or "); break;
+    case PL_CONFIG_SET:
+        say(&w, "a list of ");
+        say_names(&w, key, " and ");
+        break;
+    case PL_CONFIG_TEXT: say(&w, "text"); break;
+    case PL_CONFIG_PATH: say(&w, "a path, or %s", key->empty_word); break;
+    case PL_CONFIG_NAME_OR_PATH:
+        say_names(&w, key, ", ");
+        say(&w, " or a path with a / or a dot in it");
+        break;
+    }
+    if (key->flags & PL_CONFIG_FLAG_AUTO) say(&w, ", or auto");
+    if (key->flags & PL_CONFIG_FLAG_NONE) say(&w, ", or none");
+    pl_config_locale_leave(before);
+    return buf;
+}
+
+/* ---- errors ---- */
+
+/* "<where>: <key> must be <expected>, not <found><hint>" */
+static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char *where, const char *hint, pl_error *err)
+{
+    char expected[320], shown[64];
+    double number;
+    pl_config_expected(key, expected, sizeof expected);
+    if (s.style != PL_CONFIG_QUOTED && s.bytes == 0)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s has no value; give %s", where, key->path, expected);
+    if (pl_config_is_null(s))
+        return pl_fail(err, PL_E_CONFIG, "%s: %s has no value; give %s, or take the line out for the default", where,
+                       key->path, expected);
+    const char *quote = s.style != PL_CONFIG_QUOTED && parse_real(s, &number) ? "" : "\"";
+    return pl_fail(err, PL_E_CONFIG, "%s: %s must be %s, not %s%s%s%s", where, key->path, expected, quote,
+                   pl_config_shown(s.text, s.bytes, shown), quote, hint);
+}
+
+/* For the kinds that are not text: a quoted scalar that would be right without its quotes deserves the hint. */
+static pl_status refuse_quoted(const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    return refuse(key, s, where, "; take the quotes away", err);
+}
+
+static pl_status refuse_name(const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    char hint[64] = "";
+    const char *near = s.bytes < 40 && !pl_config_is_null(s) ? pl_nearest(s.text, key->names, key->name_count) : NULL;
+    if (near) snprintf(hint, sizeof hint, "; did you mean \"%s\"?", near);
+    return refuse(key, s, where, hint, err);
+}
+
+/* ---- one function per kind ---- */
+
+static pl_status set_int(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    int64_t number;
+    bool is_number = parse_integer(s, &number) == 1;
+    if (key->flags & PL_CONFIG_FLAG_AUTO && is_word(s, "auto")) {
+        number = PL_CONFIG_AUTO;
+    } else if (is_number && s.style == PL_CONFIG_QUOTED) {
+        return refuse_quoted(key, s, where, err);
+    } else if (is_number && number == 0 && key->flags & PL_CONFIG_FLAG_ZERO_IS_AUTO) {
+        number = PL_CONFIG_AUTO;
+    } else if (!is_number || number < key->min_int || number > key->max_int) {
+        return refuse(key, s, where, "", err);
+    }
+    memcpy(field(cfg, key), &number, sizeof number);
+    return PL_OK;
+}
+
+/* A bare number is read exactly (pl_parse_bytes goes through double) and must be whole. */
+static bool parse_size(pl_config_scalar s, uint64_t *bytes)
+{
+    int64_t number;
+    if (strlen(s.text) != s.bytes || s.bytes == 0 || isspace((unsigned char)s.text[0])) return false;
+    if (parse_integer(s, &number) == 1) return number < 0 ? false : (*bytes = (uint64_t)number, true);
+    return !has_real_form(s) && pl_parse_bytes(s.text, bytes) == 0;
+}
+
+static pl_status set_bytes(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    uint64_t bytes;
+    int64_t number;
+    if (key->flags & PL_CONFIG_FLAG_AUTO && is_word(s, "auto")) bytes = PL_CONFIG_BYTES_AUTO;
+    else if (key->flags & PL_CONFIG_FLAG_NONE && is_word(s, "none")) bytes = PL_CONFIG_BYTES_NONE;
+    else if (s.style == PL_CONFIG_QUOTED && parse_integer(s, &number)) return refuse_quoted(key, s, where, err);
+    else if (!parse_size(s, &bytes) || bytes < (uint64_t)key->min_int || bytes > (uint64_t)key->max_int)
+        return refuse(key, s, where, "", err);
+    memcpy(field(cfg, key), &bytes, sizeof bytes);
+    return PL_OK;
+}
+
+static bool in_real_range(const pl_config_key *key, double x)
+{
+    bool above = key->flags & PL_CONFIG_FLAG_OVER_MIN ? x > key->min_real : x >= key->min_real;
+    bool below = key->flags & PL_CONFIG_FLAG_UNDER_MAX ? x < key->max_real : x <= key->max_real;
+    return above && below; /* false for NaN */
+}
+
+static pl_status set_real(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    double number;
+    bool is_number = parse_real(s, &number);
+    if (is_number && s.style == PL_CONFIG_QUOTED) return refuse_quoted(key, s, where, err);
+    if (!is_number || !in_real_range(key, number)) return refuse(key, s, where, "", err);
+    number += 0.0; /* no negative zero: it would print as another value */
+    memcpy(field(cfg, key), &number, sizeof number);
+    return PL_OK;
+}
+
+static pl_status set_bool(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    bool value;
+    bool is_bool = parse_bool(s, &value);
+    if (is_bool && s.style == PL_CONFIG_QUOTED) return refuse_quoted(key, s, where, err);
+    if (!is_bool) return refuse(key, s, where, "", err);
+    memcpy(field(cfg, key), &value, sizeof value);
+    return PL_OK;
+}
+
+static bool find_name(const pl_config_key *key, pl_config_scalar s, int *index)
+{
+    for (size_t i = 0; i < key->name_count; i++)
+        if (is_word(s, key->names[i])) return *index = (int)i, true;
+    return false;
+}
+
+static pl_status set_enum(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    int value;
+    if (!find_name(key, s, &value)) return refuse_name(key, s, where, err);
+    memcpy(field(cfg, key), &value, sizeof value);
+    return PL_OK;
+}
+
+pl_status pl_config_parse_set_item(const pl_config_key *key, pl_config_scalar s, uint32_t *bits, const char *where,
+                                   pl_error *err)
+{
+    int index;
+    if (!find_name(key, s, &index)) return refuse_name(key, s, where, err);
+    *bits |= UINT32_C(1) << index;
+    return PL_OK;
+}
+
+/* "model,plan" in one scalar; nothing between quotes, or "none", is the empty list. */
+static pl_status set_set(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    uint32_t bits = 0;
+    bool empty = is_word(s, "none") || (s.bytes == 0 && s.style == PL_CONFIG_QUOTED);
+    if (!empty && pl_config_is_null(s)) return refuse(key, s, where, "", err);
+    for (size_t at = 0; !empty && at <= s.bytes;) {
+        char item[24];
+        const char *comma = memchr(s.text + at, ',', s.bytes - at);
+        size_t end = comma ? (size_t)(comma - s.text) : s.bytes;
+        while (at < end && s.text[at] == ' ') at++;
+        if (end - at >= sizeof item) return refuse(key, s, where, "", err);
+        memcpy(item, s.text + at, end - at);
+        item[end - at] = 0;
+        PL_TRY(pl_config_parse_set_item(key, (pl_config_scalar){item, end - at, PL_CONFIG_QUOTED}, &bits, where, err));
+        at = end + 1;
+    }
+    memcpy(field(cfg, key), &bits, sizeof bits);
+    return PL_OK;
+}
+
+/* The rules that all text shares: what may stand in it, how long, and no number or truth value by accident. */
+static pl_status check_text(const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    double number;
+    bool truth;
+    size_t bad;
+    if (pl_config_is_null(s) && (s.style == PL_CONFIG_PLAIN || key->type != PL_CONFIG_TEXT))
+        return refuse(key, s, where, "", err);
+    if (s.style == PL_CONFIG_PLAIN && (parse_real(s, &number) || parse_bool(s, &truth)))
+        return refuse(key, s, where, "; put it in quotes", err);
+    if (s.bytes >= PL_CONFIG_TEXT_BYTES)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s has %zu bytes; at most %d fit", where, key->path, s.bytes,
+                       PL_CONFIG_TEXT_BYTES - 1);
+    if (!pl_config_is_text(s.text, s.bytes, &bad))
+        return pl_fail(err, PL_E_CONFIG, "%s: %s has at byte %zu what is no printable UTF-8 (0x%02x); write it as UTF-8",
+                       where, key->path, bad, (unsigned char)s.text[bad]);
+    return PL_OK;
+}
+
+/* The whole room is written, so that equal values have equal bytes. */
+static void store_text(char *room, const char *text, size_t bytes)
+{
+    memset(room, 0, PL_CONFIG_TEXT_BYTES);
+    memcpy(room, text, bytes);
+}
+
+static pl_status set_text(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+{
+    if (key->type == PL_CONFIG_PATH && is_word(s, key->empty_word)) s = (pl_config_scalar){"", 0, PL_CONFIG_QUOTED};
+    else PL_TRY(check_text(key, s, where, err));
+    store_text(field(cfg, key), s.text, s.bytes);
+    return PL_OK;
+}
+
+static pl_status set_name_or_path(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+                                  pl_error *err)
+{
+    int index;
+    pl_config_tokenizer *tokenizer = field(cfg, key);
+    if (find_name(key, s, &index)) {
+        tokenizer->kind = (pl_config_tokenizer_kind)index;
+        store_text(tokenizer->path, "", 0);
+        return PL_OK;
+    }
+    PL_TRY(check_text(key, s, where, err));
+    if (!memchr(s.text, '/', s.bytes) && !memchr(s.text, '.', s.bytes)) return refuse_name(key, s, where, err);
+    tokenizer->kind = (pl_config_tokenizer_kind)key->name_count;
+    store_text(tokenizer->path, s.text, s.bytes);
+    return PL_OK;
+}
+
+pl_status pl_config_parse_value(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+                                pl_error *err)
+{
+    typedef pl_status setter(pl_config *, const pl_config_key *, pl_config_scalar, const char *, pl_error *);
+    static setter *const setters[] = {
+        [PL_CONFIG_INT] = set_int,   [PL_CONFIG_BYTES] = set_bytes, [PL_CONFIG_REAL] = set_real,
+        [PL_CONFIG_BOOL] = set_bool, [PL_CONFIG_ENUM] = set_enum,   [PL_CONFIG_SET] = set_set,
+        [PL_CONFIG_TEXT] = set_text, [PL_CONFIG_PATH] = set_text,   [PL_CONFIG_NAME_OR_PATH] = set_name_or_path,
+    };
+    locale_t before = pl_config_locale_enter();
+    pl_status status = setters[key->type](cfg, key, s, where, err);
+    pl_config_locale_leave(before);
+    return status;
+}
+
+void pl_config_assign_default(pl_config *cfg, const pl_config_key *key)
+{
+    void *to = field(cfg, key);
+    int as_enum = (int)key->default_int;
+    memset(to, 0, key->bytes);
+    switch (key->type) {
+    case PL_CONFIG_INT:
+    case PL_CONFIG_BYTES: memcpy(to, &key->default_int, sizeof key->default_int); break;
+    case PL_CONFIG_REAL: memcpy(to, &key->default_real, sizeof key->default_real); break;
+    case PL_CONFIG_BOOL: *(bool *)to = key->default_int != 0; break;
+    case PL_CONFIG_ENUM:
+    case PL_CONFIG_NAME_OR_PATH: memcpy(to, &as_enum, sizeof as_enum); break;
+    case PL_CONFIG_SET:
+    case PL_CONFIG_TEXT:
+    case PL_CONFIG_PATH: break;
+    }
+}
