@@ -1,0 +1,248 @@
+/* The greedy passes. Five orders (Pisarchyk & Lee 2020 found size the best single one for neural networks), each with
+ * first and best fit, and the skyline: always place the buffer that can lie lowest, as the exact search does on its first
+ * way down. Each pass is given up as soon as it cannot beat the best one; all end when the target is met. */
+#include "part.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+typedef struct key {
+    double major, minor;
+    uint32_t item;
+} key;
+
+static int compare_keys(const void *left, const void *right) /* largest first, then by item: never equal */
+{
+    const key *a = left, *b = right;
+    if (a->major != b->major) return a->major > b->major ? -1 : 1;
+    if (a->minor != b->minor) return a->minor > b->minor ? -1 : 1;
+    return a->item < b->item ? -1 : 1;
+}
+
+typedef enum measure { SIZE, AREA, DURATION, BIRTH, CONFLICTS, MEASURES } measure;
+
+static const char *const fit_names[MEASURES][2] = {
+    [SIZE] = {"size, first fit", "size, best fit"},
+    [AREA] = {"area, first fit", "area, best fit"},
+    [DURATION] = {"duration, first fit", "duration, best fit"},
+    [BIRTH] = {"birth, first fit", "birth, best fit"},
+    [CONFLICTS] = {"conflicts, first fit", "conflicts, best fit"},
+};
+
+static double measure_item(const place_part *part, uint32_t i, measure by)
+{
+    const place_item *item = &part->items[i];
+    double duration = (double)(item->upper - item->lower), size = (double)item->size;
+    switch (by) {
+    case SIZE: return size;
+    case AREA: return size * duration;
+    case DURATION: return duration;
+    case BIRTH: return -(double)i; /* items are sorted by birth */
+    case CONFLICTS: return (double)part->degree[i];
+    case MEASURES: break;
+    }
+    return 0;
+}
+
+static void sort_items(const place_part *part, key *keys, measure by, measure then, uint32_t *order)
+{
+    for (uint32_t i = 0; i < part->count; i++)
+        keys[i] = (key){measure_item(part, i, by), measure_item(part, i, then), i};
+    qsort(keys, part->count, sizeof *keys, compare_keys);
+    for (uint32_t i = 0; i < part->count; i++) order[i] = keys[i].item;
+}
+
+static void keep_if_better(const place_part *part, place_best *best, uint64_t peak, const char *name)
+{
+    if (peak >= best->peak) return;
+    memcpy(best->offsets, best->trial, part->count * sizeof *best->offsets);
+    best->peak = peak;
+    best->heuristic = name;
+}
+
+/* --- skyline: a binary heap of (lowest possible offset, rank), updated lazily --- */
+
+typedef struct entry {
+    uint64_t at;
+    uint32_t rank;
+} entry;
+
+typedef struct heap {
+    entry *entries;
+    size_t count, capacity;
+} heap;
+
+static bool before(entry a, entry b) { return a.at != b.at ? a.at < b.at : a.rank < b.rank; }
+
+static int heap_push(heap *h, entry e)
+{
+    if (pl_grow(&h->entries, &h->capacity, h->count, sizeof *h->entries)) return -1;
+    size_t at = h->count++;
+    for (; at && before(e, h->entries[(at - 1) / 2]); at = (at - 1) / 2) h->entries[at] = h->entries[(at - 1) / 2];
+    h->entries[at] = e;
+    return 0;
+}
+
+static entry heap_pop(heap *h)
+{
+    entry top = h->entries[0], last = h->entries[--h->count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < h->count; at = child) {
+        if (child + 1 < h->count && before(h->entries[child + 1], h->entries[child])) child++;
+        if (!before(h->entries[child], last)) break;
+        h->entries[at] = h->entries[child];
+    }
+    h->entries[at] = last;
+    return top;
+}
+
+typedef struct skyline {
+    const place_part *part;
+    const uint32_t *order; /* by rank */
+    uint64_t *low;         /* lowest offset possible now, by item */
+    bool *done;
+    heap heap;
+} skyline;
+
+/* Moves an item up from at least `from`, past the fixed ones in its way. */
+static uint64_t above_fixed(const place_part *part, const uint32_t *fixed, uint32_t fixed_count, uint32_t i, uint64_t from)
+{
+    const place_item *item = &part->items[i];
+    uint64_t at = pl_align_up(from, item->alignment);
+    for (uint32_t k = 0; k < fixed_count; k++) { /* sorted by offset */
+        const place_item *f = &part->items[fixed[k]];
+        if (f->first >= item->last || item->first >= f->last) continue;
+        if (f->fixed < at + item->size && at < f->fixed + f->size) at = pl_align_up(f->fixed + f->size, item->alignment);
+    }
+    return at;
+}
+
+static uint64_t skyline_run(skyline *s, place_run *run, const uint32_t *fixed, uint32_t fixed_count, uint64_t ceiling,
+                            uint64_t *offsets, int *refused)
+{
+    const place_part *part = s->part;
+    uint64_t peak = 0, steps = part->count;
+    s->heap.count = 0;
+    for (uint32_t k = 0; k < fixed_count; k++) {
+        const place_item *f = &part->items[fixed[k]];
+        if (f->fixed + f->size > peak) peak = f->fixed + f->size;
+    }
+    for (uint32_t r = 0; r < part->count && !*refused; r++) {
+        uint32_t i = s->order[r];
+        s->done[i] = part->items[i].fixed != PL_PLACE_NONE;
+        s->low[i] = s->done[i] ? part->items[i].fixed : above_fixed(part, fixed, fixed_count, i, 0);
+        if (s->done[i]) offsets[i] = part->items[i].fixed;
+        else *refused = heap_push(&s->heap, (entry){s->low[i], r});
+    }
+    while (s->heap.count && peak < ceiling && !*refused) {
+        entry e = heap_pop(&s->heap);
+        uint32_t i = s->order[e.rank], count;
+        if (s->done[i]) continue;
+        if (s->low[i] > e.at) { /* raised since it was put in */
+            *refused = heap_push(&s->heap, (entry){s->low[i], e.rank});
+            continue;
+        }
+        s->done[i] = true;
+        offsets[i] = e.at;
+        uint64_t top = e.at + part->items[i].size;
+        if (top > peak) peak = top;
+        const uint32_t *row = place_part_conflicts(part, i, &count);
+        steps += count + 16;
+        for (uint32_t k = 0; k < count; k++)
+            if (!s->done[row[k]] && s->low[row[k]] < top)
+                s->low[row[k]] = above_fixed(part, fixed, fixed_count, row[k], top);
+    }
+    place_run_spend(run, steps);
+    return peak < ceiling ? peak : PL_PLACE_NONE;
+}
+
+static uint32_t list_fixed(const place_part *part, uint32_t *fixed)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < part->count; i++) {
+        if (part->items[i].fixed == PL_PLACE_NONE) continue;
+        uint32_t at = count++;
+        for (; at && part->items[fixed[at - 1]].fixed > part->items[i].fixed; at--) fixed[at] = fixed[at - 1];
+        fixed[at] = i;
+    }
+    return count;
+}
+
+static pl_status run_skylines(const place_part *part, place_run *run, place_best *best, key *keys, uint32_t *order,
+                              pl_error *err)
+{
+    static const struct {
+        measure by, then;
+        const char *name;
+    } kinds[] = {
+        {DURATION, AREA, "skyline by duration"}, {AREA, DURATION, "skyline by area"}, {SIZE, DURATION, "skyline by size"}};
+    int refused = 0;
+    skyline s = {.part = part, .order = order};
+    uint32_t *fixed = pl_alloc(part->count, sizeof *fixed);
+    s.low = pl_alloc(part->count, sizeof *s.low);
+    s.done = pl_alloc(part->count, sizeof *s.done);
+    refused = !fixed || !s.low || !s.done;
+    uint32_t fixed_count = refused ? 0 : list_fixed(part, fixed);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !refused; k++) {
+        if (best->peak <= best->target || place_run_spend(run, 0)) break;
+        sort_items(part, keys, kinds[k].by, kinds[k].then, order);
+        uint64_t peak = skyline_run(&s, run, fixed, fixed_count, best->peak, best->trial, &refused);
+        if (!refused) keep_if_better(part, best, peak, kinds[k].name);
+    }
+    pl_free(s.heap.entries);
+    pl_free(s.done);
+    pl_free(s.low);
+    pl_free(fixed);
+    return refused ? pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)part->count) : PL_OK;
+}
+
+static void run_fits(const place_part *part, place_run *run, place_best *best, place_fitter *fitter, key *keys,
+                     uint32_t *order)
+{
+    const pl_place_options *o = run->options;
+    const bool wanted[MEASURES] = {o->by_size, o->by_area, o->by_duration, o->by_birth, o->by_conflicts};
+    for (measure by = SIZE; by < MEASURES; by++) {
+        if (!wanted[by]) continue;
+        sort_items(part, keys, by, by == SIZE ? DURATION : SIZE, order);
+        for (int best_fit = 0; best_fit < 2; best_fit++) {
+            if (!(best_fit ? o->best_fit : o->first_fit)) continue;
+            if (best->peak != PL_PLACE_NONE && (best->peak <= best->target || place_run_spend(run, 0))) return;
+            uint64_t peak = place_fitter_run(fitter, run, order, best_fit, best->peak, best->trial);
+            keep_if_better(part, best, peak, fit_names[by][best_fit]);
+            if (peak >= best->order_peak) continue;
+            best->order_peak = peak;
+            memcpy(best->order, order, part->count * sizeof *order);
+        }
+    }
+}
+
+/* With every pass switched off there is still an answer: by birth, first fit. */
+static void run_fallback(const place_part *part, place_run *run, place_best *best, place_fitter *fitter)
+{
+    for (uint32_t i = 0; i < part->count; i++) best->order[i] = i;
+    uint64_t peak = place_fitter_run(fitter, run, best->order, false, PL_PLACE_NONE, best->trial);
+    keep_if_better(part, best, peak, fit_names[BIRTH][0]);
+    best->order_peak = peak;
+}
+
+pl_status place_greedy(const place_part *part, place_run *run, place_best *best, pl_error *err)
+{
+    pl_status status = PL_OK;
+    key *keys = pl_alloc(part->count, sizeof *keys);
+    uint32_t *order = pl_alloc(part->count, sizeof *order);
+    place_fitter *fitter = place_fitter_create(part);
+    if (!keys || !order || !fitter) {
+        status = pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)part->count);
+    } else {
+        run_fits(part, run, best, fitter, keys, order);
+        if (best->order_peak == PL_PLACE_NONE) run_fallback(part, run, best, fitter);
+        if (run->options->skyline) status = run_skylines(part, run, best, keys, order, err);
+    }
+    place_fitter_destroy(fitter);
+    pl_free(order);
+    pl_free(keys);
+    return status;
+}

@@ -1,0 +1,213 @@
+/* pl_place: the whole road on one screen. Items → parts of the time line → for each part: greedy passes, exact search
+ * from the lower bound upward, hill climbing if that did not end → offsets, peak, verdict.
+ *
+ * A part need not be better than the worst of the others: its target is the largest lower bound of all, or the largest
+ * peak so far. Work is shared out in elementary steps, not seconds, so that the same plan comes out on each machine. */
+#include "part.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/units.h"
+
+enum { EXACT_ITEMS_MAX = 4000 }; /* beyond it one descent alone costs seconds, and the recursion a deep stack */
+
+pl_place_options pl_place_options_default(void)
+{
+    return (pl_place_options){.by_size = true, .by_area = true, .by_duration = true, .by_birth = true,
+                              .by_conflicts = true, .first_fit = true, .best_fit = true, .skyline = true,
+                              .exact = true, .time_decomposition = true, .canonical = true, .section_bound = true,
+                              .dominance = true, .hatless = true, .twins = true, .memo = true,
+                              .dynamic_decomposition = true, .hill_climb = true, .work_limit = UINT64_C(1000000000)};
+}
+
+static uint64_t work_left(const place_run *run)
+{
+    return run->work < run->work_limit ? run->work_limit - run->work : 0;
+}
+
+/* What is known of a part's optimum while the exact search closes in on it. */
+typedef struct bracket {
+    uint64_t proven; /* nothing below fits */
+    uint64_t stuck;  /* at or below it the search gave up; never below proven */
+} bracket;
+
+static pl_status try_capacity(const place_part *part, place_search *search, place_run *run, uint64_t capacity,
+                              uint64_t work, place_best *best, bracket *b, pl_error *err)
+{
+    place_answer answer;
+    PL_TRY(place_search_try(search, capacity, work, best->trial, &answer, err));
+    if (answer == PLACE_NO) b->proven = capacity + part->grain;
+    if (answer != PLACE_YES && capacity + part->grain > b->stuck) b->stuck = capacity + part->grain;
+    if (answer != PLACE_YES) return PL_OK;
+    memcpy(best->offsets, best->trial, part->count * sizeof *best->offsets);
+    best->peak = 0;
+    for (uint32_t i = 0; i < part->count; i++)
+        if (best->offsets[i] + part->items[i].size > best->peak) best->peak = best->offsets[i] + part->items[i].size;
+    best->heuristic = "exact search";
+    (void)run;
+    return PL_OK;
+}
+
+/* The capacity asked for first, if there is one; then the lower bound, where most problems end; then halving. */
+static pl_status search_part(const place_part *part, place_run *run, uint64_t capacity, place_best *best, bracket *b,
+                             pl_error *err)
+{
+    place_search *search = place_search_create(part, run);
+    if (!search) return pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %u buffers", part->count);
+    pl_status status = PL_OK;
+    uint64_t floor = b->proven > best->target ? b->proven : best->target;
+    b->stuck = b->proven;
+    if (capacity < best->peak && capacity > floor)
+        PL_TRY_DONE(try_capacity(part, search, run, capacity, work_left(run) / 2, best, b, err));
+    bool first = true;
+    while (best->peak > best->target && best->peak > b->proven && !place_run_spend(run, 0)) {
+        uint64_t low = b->stuck > best->target ? b->stuck : best->target;
+        if (low >= best->peak) break;
+        uint64_t goal = first ? low : low + (best->peak - low) / 2 / part->grain * part->grain;
+        PL_TRY_DONE(try_capacity(part, search, run, goal, work_left(run) / 2, best, b, err));
+        first = false;
+    }
+done:
+    place_search_destroy(search);
+    return status;
+}
+
+static pl_status place_part_solve(const place_part *part, place_run *run, uint64_t capacity, place_best *best,
+                                  uint64_t *proven, pl_error *err)
+{
+    PL_TRY(place_greedy(part, run, best, err));
+    bracket b = {part->lower_bound, part->lower_bound};
+    if (best->peak > best->target && run->options->exact && part->row && part->count <= EXACT_ITEMS_MAX)
+        PL_TRY(search_part(part, run, capacity, best, &b, err));
+    if (best->peak > best->target && best->peak > b.proven && run->options->hill_climb)
+        PL_TRY(place_climb(part, run, best, work_left(run), err));
+    *proven = b.proven;
+    return PL_OK;
+}
+
+static pl_status best_init(place_best *best, uint32_t count, uint64_t target, pl_error *err)
+{
+    *best = (place_best){.peak = PL_PLACE_NONE, .target = target, .order_peak = PL_PLACE_NONE, .heuristic = "none"};
+    best->offsets = pl_alloc(count, sizeof *best->offsets);
+    best->trial = pl_alloc(count, sizeof *best->trial);
+    best->order = pl_alloc(count, sizeof *best->order);
+    if (best->offsets && best->trial && best->order) return PL_OK;
+    return pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)count);
+}
+
+static void best_deinit(place_best *best)
+{
+    pl_free(best->offsets);
+    pl_free(best->trial);
+    pl_free(best->order);
+}
+
+/* The parts of the time line, in a block for pl_free; each initialised. */
+static pl_status build_parts(const pl_place_options *options, place_item *items, uint32_t count, place_part **parts,
+                             size_t *part_count, pl_error *err)
+{
+    size_t capacity = 0;
+    for (uint32_t begin = 0; begin < count;) {
+        uint32_t length = options->time_decomposition ? place_items_part_length(items + begin, count - begin) : count;
+        if (pl_grow(parts, &capacity, *part_count, sizeof **parts))
+            return pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)count);
+        PL_TRY(place_part_init(&(*parts)[*part_count], items + begin, length, err));
+        (*part_count)++;
+        begin += length;
+    }
+    return PL_OK;
+}
+
+/* Takes a solved part into the solution. */
+static void merge_part(const place_part *part, const place_best *best, pl_place_solution *solution)
+{
+    for (uint32_t i = 0; i < part->count; i++) solution->offsets[part->items[i].buffer] = best->offsets[i];
+    if (best->peak <= solution->peak) return;
+    solution->peak = best->peak;
+    solution->heuristic = best->heuristic;
+    for (uint32_t i = 0; i < part->count; i++)
+        if (best->offsets[i] + part->items[i].size == best->peak) solution->peak_time = part->items[i].lower;
+}
+
+static pl_status solve_parts(const place_part *parts, size_t part_count, place_run *run, uint64_t capacity,
+                             pl_place_solution *solution, uint64_t *proven, pl_error *err)
+{
+    for (size_t k = 0; k < part_count; k++) {
+        if (parts[k].lower_bound <= solution->lower_bound) continue;
+        solution->lower_bound = parts[k].lower_bound;
+        solution->bound_time = parts[k].bound_time;
+    }
+    *proven = solution->lower_bound;
+    for (size_t k = 0; k < part_count; k++) {
+        place_best best;
+        uint64_t part_proven = 0;
+        uint64_t target = solution->peak > solution->lower_bound ? solution->peak : solution->lower_bound;
+        pl_status status = best_init(&best, parts[k].count, target, err);
+        if (status == PL_OK) status = place_part_solve(&parts[k], run, capacity, &best, &part_proven, err);
+        if (status == PL_OK) merge_part(&parts[k], &best, solution);
+        best_deinit(&best);
+        PL_TRY(status);
+        if (part_proven > *proven) *proven = part_proven;
+    }
+    return PL_OK;
+}
+
+static pl_status judge(const pl_place_problem *problem, pl_place_solution *solution, uint64_t proven, pl_error *err)
+{
+    char count[32], needed[16], room[16];
+    solution->optimal = solution->peak <= proven;
+    if (problem->capacity == PL_PLACE_NONE || solution->peak <= problem->capacity) return PL_OK;
+    pl_format_bytes(problem->capacity, room, sizeof room);
+    if (proven > problem->capacity) {
+        solution->verdict = PL_PLACE_IMPOSSIBLE;
+        return pl_fail(err, PL_E_BUDGET,
+                       "no placement fits %" PRIu64 " bytes (%s): at time %" PRIu64 " at least %" PRIu64
+                       " bytes (%s) are needed, %s bytes more; proven",
+                       problem->capacity, room, solution->bound_time, proven,
+                       pl_format_bytes(proven, needed, sizeof needed),
+                       pl_format_count(proven - problem->capacity, count, sizeof count));
+    }
+    solution->verdict = PL_PLACE_NOT_FOUND;
+    return pl_fail(err, PL_E_BUDGET,
+                   "no placement within %" PRIu64 " bytes (%s) was found within the limits: the best one needs %" PRIu64
+                   " bytes (%s), %s too many, at time %" PRIu64 "; the lower bound is %" PRIu64
+                   ", so one may exist: allow more time",
+                   problem->capacity, room, solution->peak, pl_format_bytes(solution->peak, needed, sizeof needed),
+                   pl_format_count(solution->peak - problem->capacity, count, sizeof count), solution->peak_time, proven);
+}
+
+static void place_empty(const pl_place_problem *problem, uint64_t *offsets)
+{
+    for (size_t i = 0; i < problem->buffer_count; i++) {
+        const pl_place_buffer *b = &problem->buffers[i];
+        offsets[i] = b->fixed_offset == PL_PLACE_NONE ? 0 : b->fixed_offset;
+    }
+}
+
+pl_status pl_place(const pl_place_problem *problem, const pl_place_options *options, pl_place_solution *solution,
+                   pl_error *err)
+{
+    double start = place_now();
+    place_run run = {.options = options, .work_limit = options->work_limit};
+    if (options->time_limit_s > 0) run.deadline = start + options->time_limit_s;
+    *solution = (pl_place_solution){.offsets = solution->offsets, .heuristic = "nothing to place"};
+    place_item *items = NULL;
+    place_part *parts = NULL;
+    size_t part_count = 0;
+    uint32_t count = 0;
+    uint64_t proven = 0;
+    pl_status status = place_items_build(problem, &items, &count, err);
+    if (status == PL_OK) place_empty(problem, solution->offsets);
+    if (status == PL_OK) status = build_parts(options, items, count, &parts, &part_count, err);
+    if (status == PL_OK) status = solve_parts(parts, part_count, &run, problem->capacity, solution, &proven, err);
+    if (status == PL_OK) status = judge(problem, solution, proven, err);
+    for (size_t k = 0; k < part_count; k++) place_part_deinit(&parts[k]);
+    pl_free(parts);
+    pl_free(items);
+    solution->nodes = run.nodes;
+    solution->work = run.work;
+    solution->seconds = place_now() - start;
+    return status;
+}
