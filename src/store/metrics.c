@@ -19,7 +19,7 @@ static const char LINE_START[] = "{\"step\":";
 /* One pass over the file, byte by byte, remembering of each line only its first bytes. */
 typedef struct scan {
     uint64_t last_step; /* to keep */
-    uint64_t at, line_begin, keep_bytes;
+    uint64_t at, keep_bytes;
     uint64_t line; /* from 1 */
     char head[48];
     size_t head_bytes;
@@ -51,7 +51,6 @@ static pl_status end_line(scan *s, const char *path, char before, pl_error *err)
                        " the file away or choose another folder", path, s->line);
     if (step > s->last_step) s->done = true;
     else s->keep_bytes = s->at + 1;
-    s->line_begin = s->at + 1;
     s->head_bytes = 0;
     s->line++;
     return PL_OK;
