@@ -191,7 +191,7 @@ pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data,
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *err)
 {
     struct stat st;
-    *fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    *fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang */
     if (*fd < 0) return pl_fail(err, PL_E_DATA, "%s: cannot be opened: %s", path, strerror(errno));
     if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(*fd);

@@ -44,8 +44,7 @@ void pl_json_object_end(pl_json *j) { close_group(j, "}"); }
 void pl_json_array(pl_json *j) { open_group(j, "["); }
 void pl_json_array_end(pl_json *j) { close_group(j, "]"); }
 
-/* Length of the UTF-8 sequence at p (1 to 4), or 0 when it is none (overlong forms and surrogates included). */
-static size_t utf8_length(const unsigned char *p, size_t left)
+size_t pl_json_utf8_length(const unsigned char *p, size_t left)
 {
     if (p[0] < 0x80) return 1;
     size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -62,7 +61,7 @@ static void escaped(pl_str *out, const char *text, size_t bytes)
     const unsigned char *p = (const unsigned char *)text;
     pl_str_append(out, "\"");
     for (size_t i = 0; i < bytes;) {
-        size_t n = utf8_length(p + i, bytes - i);
+        size_t n = pl_json_utf8_length(p + i, bytes - i);
         if (n == 0) {
             pl_str_append(out, "\\ufffd");
             n = 1;

@@ -30,6 +30,9 @@ void pl_json_double(pl_json *, double);
 void pl_json_bool(pl_json *, bool);
 void pl_json_null(pl_json *);
 
+/* Length of the UTF-8 sequence at p (1 to 4), or 0 when it is none (overlong forms and surrogates included). */
+size_t pl_json_utf8_length(const unsigned char *p, size_t left);
+
 /* key and value in one call */
 void pl_json_kv_string(pl_json *, const char *key, const char *text);
 void pl_json_kv_int(pl_json *, const char *key, int64_t);

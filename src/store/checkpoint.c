@@ -1,0 +1,91 @@
+/* Names and sizes of checkpoints: what the plan asks before the run. */
+#include "store/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/size.h"
+#include "store/checkpoint_scratch.h"
+#include "store/folder.h"
+
+/* Disks give space in blocks; this is the usual one, and what is added for each file and folder. */
+enum { BLOCK_BYTES = 4096 };
+
+const char *pl_step_name_print(uint64_t step, char name[PL_STEP_NAME_BYTES])
+{
+    snprintf(name, PL_STEP_NAME_BYTES, "step-%08" PRIu64, step);
+    return name;
+}
+
+int pl_step_name_parse(const char *name, uint64_t *step)
+{
+    char again[PL_STEP_NAME_BYTES];
+    *step = 0;
+    if (strncmp(name, "step-", 5) != 0 || strlen(name) > 5 + 19) return -1;
+    for (const char *c = name + 5; *c; c++) {
+        if (*c < '0' || *c > '9') return -1;
+        *step = *step * 10 + (uint64_t)(*c - '0');
+    }
+    return strcmp(pl_step_name_print(*step, again), name) == 0 ? 0 : -1;
+}
+
+pl_status pl_checkpoint_measure(const pl_checkpoint_spec *spec, pl_checkpoint_sizes *sizes, pl_error *err)
+{
+    uint64_t at_once = (uint64_t)spec->keep_last + (spec->keep_best ? 1 : 0) + 1;
+    *sizes = (pl_checkpoint_sizes){0};
+    if (spec->keep_last < 1) return pl_fail(err, PL_E_USAGE, "at least one checkpoint has to be kept");
+    PL_TRY(pl_safetensors_check(&spec->model, err));
+    PL_TRY(pl_safetensors_check(&spec->state, err));
+    sizes->model_bytes = pl_safetensors_file_bytes(&spec->model);
+    sizes->state_bytes = pl_safetensors_file_bytes(&spec->state);
+    sizes->record_bytes = pl_record_bytes(spec->record);
+    if (!sizes->record_bytes) return pl_fail(err, PL_E_NOMEM, "no memory to measure run.json");
+    if (sizes->record_bytes > PL_RECORD_BYTES_MAX)
+        return pl_fail(err, PL_E_USAGE, "the config is too long for run.json: %" PRIu64 " bytes, at most %d are allowed",
+                       sizes->record_bytes, PL_RECORD_BYTES_MAX);
+    sizes->checkpoint_bytes = sizes->model_bytes + sizes->state_bytes + sizes->record_bytes;
+    if (pl_size_mul(sizes->checkpoint_bytes, at_once, &sizes->disk_bytes) || sizes->disk_bytes > INT64_MAX)
+        return pl_fail(err, PL_E_USAGE, "keeping %u checkpoints of %" PRIu64 " bytes is more than a disk can hold",
+                       spec->keep_last, sizes->checkpoint_bytes);
+    sizes->scratch_bytes = pl_checkpoint_scratch_size(spec, sizes->record_bytes);
+    return PL_OK;
+}
+
+/* Bytes that the checkpoints there already occupy: these need not be free. */
+typedef struct usage {
+    const char *checkpoints;
+    uint64_t bytes;
+} usage;
+
+static pl_status add_usage(void *context, const char *name, pl_error *err)
+{
+    static const char *const files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
+    usage *u = context;
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    uint64_t step;
+    if (pl_step_name_parse(name, &step)) return PL_OK;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        int n = snprintf(path, sizeof path, "%s/%s/%s", u->checkpoints, name, files[i]);
+        if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0) u->bytes += (uint64_t)st.st_blocks * 512;
+    }
+    (void)err;
+    return PL_OK;
+}
+
+pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *spec, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], what[64];
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    pl_checkpoint_sizes sizes;
+    usage there = {.checkpoints = path};
+    PL_TRY(pl_checkpoint_measure(spec, &sizes, err));
+    PL_TRY(pl_path_join(path, sizeof path, spec->folder, "checkpoints", err));
+    PL_TRY(pl_folder_each(path, list, add_usage, &there, err));
+    uint64_t copies = sizes.disk_bytes / sizes.checkpoint_bytes;
+    uint64_t needed = sizes.disk_bytes + copies * 4 * BLOCK_BYTES; /* three files and their folder */
+    snprintf(what, sizeof what, "%" PRIu64 " checkpoints", copies);
+    return pl_disk_require(spec->folder, needed > there.bytes ? needed - there.bytes : 0, what, err);
+}

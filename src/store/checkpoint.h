@@ -1,0 +1,94 @@
+/* Checkpoints of a run, in OUT/checkpoints:
+ *
+ *   step-00001200/          model.safetensors   weights alone, for anyone to load
+ *                           state.safetensors   what only training needs: optimizer, running statistics, averages …
+ *                           run.json            step, place in the data, hashes, config, checksums (record.h)
+ *   latest, best            text files with the name of a folder
+ *   step-00001300.tmp/      being written, or left over from a crash: removed at the next start
+ *
+ * A folder gets its name by one rename, after everything in it is on disk; then `latest` is replaced, then `best`, then
+ * folders that are no longer kept go. A kill at any instant leaves the old latest or the new one, whole. run.json says
+ * which step is best, so a `best` that a kill left behind is put right at the next start.
+ *
+ * After create no memory is asked for: what saving needs lies in the caller's block, its size known beforehand, as are the
+ * bytes on disk. Saving is the work of one thread, while nothing writes the tensors. */
+#ifndef PL_STORE_CHECKPOINT_H
+#define PL_STORE_CHECKPOINT_H
+
+#include "store/record.h"
+#include "store/safetensors.h"
+
+/* What is saved where. The lists, their entries and the texts of the record must outlive the checkpoint. */
+typedef struct pl_checkpoint_spec {
+    const char *folder; /* OUT */
+    pl_st_list model, state;
+    uint32_t keep_last;      /* at least 1 */
+    bool keep_best;          /* one more is kept when the best is not among the last */
+    const pl_record *record; /* its texts and the keys of its counters; numbers are not looked at */
+} pl_checkpoint_spec;
+
+typedef struct pl_checkpoint_sizes {
+    uint64_t model_bytes, state_bytes, record_bytes; /* of the three files */
+    uint64_t checkpoint_bytes;                       /* their sum: one checkpoint */
+    uint64_t disk_bytes;                             /* at most at once: kept, best, and the one being written */
+    uint64_t scratch_bytes;                          /* the block for create */
+} pl_checkpoint_sizes;
+
+/* Checks the lists and tells every size; pure but for the names it checks. */
+pl_status pl_checkpoint_measure(const pl_checkpoint_spec *, pl_checkpoint_sizes *, pl_error *);
+
+/* PL_E_STORAGE when the disk has less free than the run will still take (what lies in OUT/checkpoints counts). */
+pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *, pl_error *);
+
+/* ---- checkpoint_save.c ---- */
+
+typedef struct pl_checkpoint pl_checkpoint;
+
+/* Makes the folder, removes what crashes left behind, and puts `best` right: to best_step, or away with PL_STEP_NONE.
+ * The caller holds the folder's lock (folder.h). `scratch` is aligned to 64 and stays the caller's; nothing to destroy. */
+#define PL_STEP_NONE UINT64_MAX
+pl_status pl_checkpoint_create(const pl_checkpoint_spec *, uint64_t best_step, void *scratch, uint64_t scratch_bytes,
+                               pl_checkpoint **, pl_error *);
+
+/* Saves the tensors as they are now. In record, has_best with best_step == step makes this one the best. Fills the record's
+ * two files. On failure the checkpoints before are as they were. */
+pl_status pl_checkpoint_save(pl_checkpoint *, pl_record *, pl_error *);
+
+/* ---- checkpoint_load.c ---- */
+
+typedef struct pl_saved {
+    char path[PL_FILE_PATH_MAX]; /* of the checkpoint's folder */
+    pl_record *record;
+    char warning[PL_ERROR_TEXT_BYTES]; /* empty, or what is damaged and what is used in its place */
+} pl_saved;
+
+/* The latest checkpoint of OUT whose three files match their checksums. When the latest is damaged the newest sound one
+ * before it, with a warning. PL_OK and record NULL when OUT has none; PL_E_STORAGE when all it has are damaged. */
+pl_status pl_saved_find(const char *folder, pl_saved *, pl_error *);
+
+/* The best one of OUT (`best`), or PL_E_DATA. */
+pl_status pl_saved_find_best(const char *folder, pl_saved *, pl_error *);
+
+/* This one: a checkpoint's own folder. */
+pl_status pl_saved_open(const char *checkpoint_folder, pl_saved *, pl_error *);
+
+/* Is it of this model? Otherwise PL_E_CONFIG with the first tensor, or the first line of the config, that differs. */
+pl_status pl_saved_match(const pl_saved *, uint64_t model_hash, const char *config, const pl_st_list *model, pl_error *);
+
+/* Reads every entry's data; state may be NULL (weights alone). Names, dtypes and shapes of all are checked before the first
+ * byte is read, so a mismatch leaves the memory as it was. */
+pl_status pl_saved_load(const pl_saved *, const pl_st_list *model, const pl_st_list *state, pl_error *);
+
+void pl_saved_deinit(pl_saved *); /* harmless on a zeroed one */
+
+/* ---- names, shared by both ---- */
+
+enum { PL_STEP_NAME_BYTES = 32 };
+const char *pl_step_name_print(uint64_t step, char name[PL_STEP_NAME_BYTES]); /* "step-00001200" */
+int pl_step_name_parse(const char *name, uint64_t *step);                     /* 0 on success; no suffix allowed */
+
+#define PL_MODEL_FILE  "model.safetensors"
+#define PL_STATE_FILE  "state.safetensors"
+#define PL_RECORD_FILE "run.json"
+
+#endif

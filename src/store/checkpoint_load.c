@@ -1,0 +1,217 @@
+#include "store/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "store/folder.h"
+
+enum { POINTER_FILE_MAX = 256, READ_BYTES = 1 << 20 };
+
+void pl_saved_deinit(pl_saved *s)
+{
+    pl_record_destroy(s->record);
+    s->record = NULL;
+}
+
+/* ---- one checkpoint ---- */
+
+static pl_status verify_file(const char *folder, const char *name, const pl_record_file *file, void *buffer,
+                             pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    uint64_t checksum, bytes;
+    PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
+    PL_TRY(pl_checksum_file(path, buffer, READ_BYTES, &checksum, &bytes, err));
+    if (bytes != file->bytes)
+        return pl_fail(err, PL_E_STORAGE, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged", path,
+                       bytes, file->bytes);
+    if (checksum != file->checksum)
+        return pl_fail(err, PL_E_STORAGE, "%s: does not match its checksum in run.json; it is damaged", path);
+    return PL_OK;
+}
+
+static pl_status verify(const pl_saved *s, pl_error *err)
+{
+    void *buffer = pl_alloc(1, READ_BYTES);
+    if (!buffer) return pl_fail(err, PL_E_NOMEM, "%s: no memory to check it", s->path);
+    pl_status status = verify_file(s->path, PL_MODEL_FILE, &s->record->model, buffer, err);
+    if (status == PL_OK) status = verify_file(s->path, PL_STATE_FILE, &s->record->state, buffer, err);
+    pl_free(buffer);
+    return status;
+}
+
+pl_status pl_saved_open(const char *folder, pl_saved *s, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    *s = (pl_saved){0};
+    if (strlen(folder) >= sizeof s->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", folder);
+    strcpy(s->path, folder);
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_RECORD_FILE, err));
+    PL_TRY(pl_record_read(path, &s->record, err));
+    pl_status status = verify(s, err);
+    if (status != PL_OK) pl_saved_deinit(s);
+    return status;
+}
+
+/* ---- which one ---- */
+
+/* The step that the file OUT/checkpoints/<pointer> names. */
+static pl_status read_pointer(const char *checkpoints, const char *pointer, uint64_t *step, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], *text;
+    PL_TRY(pl_path_join(path, sizeof path, checkpoints, pointer, err));
+    PL_TRY(pl_file_read_all(path, POINTER_FILE_MAX, &text, NULL, err));
+    text[strcspn(text, "\n")] = 0;
+    int rc = pl_step_name_parse(text, step);
+    pl_free(text);
+    if (rc == 0) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: does not name a checkpoint; \"step-…\" was expected", path);
+}
+
+/* The highest step below a bound among the folders there. */
+typedef struct search {
+    uint64_t below, highest;
+    bool found;
+} search;
+
+static pl_status note_highest(void *context, const char *name, pl_error *err)
+{
+    search *s = context;
+    uint64_t step;
+    (void)err;
+    if (pl_step_name_parse(name, &step) || step >= s->below || (s->found && step <= s->highest)) return PL_OK;
+    s->highest = step;
+    s->found = true;
+    return PL_OK;
+}
+
+static pl_status highest_below(const char *checkpoints, uint64_t below, search *s, pl_error *err)
+{
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    *s = (search){.below = below};
+    return pl_folder_each(checkpoints, list, note_highest, s, err);
+}
+
+static pl_status open_step(const char *checkpoints, uint64_t step, pl_saved *s, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], name[PL_STEP_NAME_BYTES];
+    PL_TRY(pl_path_join(path, sizeof path, checkpoints, pl_step_name_print(step, name), err));
+    return pl_saved_open(path, s, err);
+}
+
+/* Damage is what falling back is for; a lack of memory is not. */
+static int is_damage(pl_status status) { return status == PL_E_DATA || status == PL_E_STORAGE; }
+
+/* From the newest folder down (the one already tried is met again and fails again). */
+static pl_status fall_back(const char *checkpoints, pl_saved *s, const pl_error *first, pl_error *err)
+{
+    search next;
+    pl_error why = *first, again;
+    for (uint64_t below = UINT64_MAX;; below = next.highest) {
+        PL_TRY(highest_below(checkpoints, below, &next, err));
+        if (!next.found) break;
+        pl_status status = open_step(checkpoints, next.highest, s, &again);
+        if (status == PL_OK) {
+            snprintf(s->warning, sizeof s->warning, "%.700s; step %" PRIu64 " is used in its place", why.text, next.highest);
+            return PL_OK;
+        }
+        if (!is_damage(status)) return pl_fail(err, status, "%s", again.text);
+    }
+    return pl_fail(err, PL_E_STORAGE, "%s: no sound checkpoint is left: %s", checkpoints, why.text);
+}
+
+pl_status pl_saved_find(const char *folder, pl_saved *s, pl_error *err)
+{
+    char checkpoints[PL_FILE_PATH_MAX];
+    uint64_t step;
+    search any;
+    pl_error why;
+    *s = (pl_saved){0};
+    PL_TRY(pl_path_join(checkpoints, sizeof checkpoints, folder, "checkpoints", err));
+    PL_TRY(highest_below(checkpoints, UINT64_MAX, &any, err));
+    if (!any.found) return PL_OK;
+    pl_status status = read_pointer(checkpoints, "latest", &step, &why);
+    if (status == PL_OK) status = open_step(checkpoints, step, s, &why);
+    if (status == PL_OK) return PL_OK;
+    if (!is_damage(status)) return pl_fail(err, status, "%s", why.text);
+    return fall_back(checkpoints, s, &why, err);
+}
+
+pl_status pl_saved_find_best(const char *folder, pl_saved *s, pl_error *err)
+{
+    char checkpoints[PL_FILE_PATH_MAX];
+    uint64_t step;
+    *s = (pl_saved){0};
+    PL_TRY(pl_path_join(checkpoints, sizeof checkpoints, folder, "checkpoints", err));
+    PL_TRY(read_pointer(checkpoints, "best", &step, err));
+    return open_step(checkpoints, step, s, err);
+}
+
+/* ---- is it of this model? ---- */
+
+static pl_status open_tensors(const pl_saved *s, const char *name, pl_safetensors **file, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    *file = NULL;
+    PL_TRY(pl_path_join(path, sizeof path, s->path, name, err));
+    return pl_safetensors_open(path, file, err);
+}
+
+/* The first lines that differ, each cut to a readable length. */
+static pl_status name_config_difference(const pl_saved *s, const char *config, pl_error *err)
+{
+    const char *a = s->record->config, *b = config;
+    int line = 1;
+    while (*a || *b) {
+        int n = (int)strcspn(a, "\n"), m = (int)strcspn(b, "\n");
+        if (n != m || strncmp(a, b, (size_t)n) != 0)
+            return pl_fail(err, PL_E_CONFIG, "%s: is a checkpoint of another model: line %d of its config is \"%.*s\", here it"
+                           " is \"%.*s\"; resume with the config it was made with", s->path, line, n < 120 ? n : 120, a,
+                           m < 120 ? m : 120, b);
+        a += n + (a[n] == '\n'), b += m + (b[m] == '\n');
+        line++;
+    }
+    return pl_fail(err, PL_E_CONFIG, "%s: is a checkpoint of another model, though tensors and config are the same; another"
+                   " version of Plimsoll made it", s->path);
+}
+
+pl_status pl_saved_match(const pl_saved *s, uint64_t model_hash, const char *config, const pl_st_list *model,
+                         pl_error *err)
+{
+    pl_safetensors *file;
+    pl_error why;
+    if (s->record->model_hash == model_hash) return PL_OK;
+    PL_TRY(open_tensors(s, PL_MODEL_FILE, &file, err));
+    pl_status status = pl_safetensors_match_all(file, model, &why);
+    pl_safetensors_destroy(file);
+    if (status == PL_OK) return name_config_difference(s, config, err);
+    return pl_fail(err, PL_E_CONFIG, "%s: is a checkpoint of another model: %s", s->path, why.text);
+}
+
+/* ---- load ---- */
+
+static pl_status read_all(const pl_safetensors *file, const pl_st_list *list, pl_error *err)
+{
+    for (size_t i = 0; i < list->count; i++) PL_TRY(pl_safetensors_read(file, &list->entries[i], err));
+    return PL_OK;
+}
+
+pl_status pl_saved_load(const pl_saved *s, const pl_st_list *model, const pl_st_list *state, pl_error *err)
+{
+    pl_safetensors *model_file = NULL, *state_file = NULL;
+    pl_status status;
+    PL_TRY_DONE(open_tensors(s, PL_MODEL_FILE, &model_file, err));
+    PL_TRY_DONE(pl_safetensors_match_all(model_file, model, err));
+    if (state) {
+        PL_TRY_DONE(open_tensors(s, PL_STATE_FILE, &state_file, err));
+        PL_TRY_DONE(pl_safetensors_match_all(state_file, state, err));
+    }
+    PL_TRY_DONE(read_all(model_file, model, err));
+    if (state) PL_TRY_DONE(read_all(state_file, state, err));
+done:
+    pl_safetensors_destroy(model_file);
+    pl_safetensors_destroy(state_file);
+    return status;
+}

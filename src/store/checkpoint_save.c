@@ -1,0 +1,241 @@
+#include "store/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/checkpoint_scratch.h"
+#include "store/folder.h"
+
+static const char *const files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
+enum { FILE_COUNT = sizeof files / sizeof *files };
+
+/* OUT/checkpoints/step-…suffix */
+static pl_status step_path(const pl_checkpoint *c, uint64_t step, const char *suffix, char path[PL_FILE_PATH_MAX],
+                           pl_error *err)
+{
+    char name[PL_STEP_NAME_BYTES], both[2 * PL_STEP_NAME_BYTES];
+    snprintf(both, sizeof both, "%s%s", pl_step_name_print(step, name), suffix);
+    return pl_path_join(path, PL_FILE_PATH_MAX, c->folder, both, err);
+}
+
+static pl_status rename_folder(const char *from, const char *to, unsigned flags, pl_error *err)
+{
+    int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, from, AT_FDCWD, to, flags);
+    if (rc == 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
+}
+
+/* ---- start ---- */
+
+static int ends_with(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+    return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+/* The step of "step-…<suffix>"; 0 on success. */
+static int parse_with_suffix(const char *name, const char *suffix, uint64_t *step)
+{
+    char stem[2 * PL_STEP_NAME_BYTES];
+    size_t n = strlen(name), m = strlen(suffix);
+    if (!ends_with(name, suffix) || n - m >= sizeof stem) return -1;
+    memcpy(stem, name, n - m);
+    stem[n - m] = 0;
+    return pl_step_name_parse(stem, step);
+}
+
+/* .tmp: never finished, or on its way out. .old: put aside while a new one of the same step came (replace below): the new
+ * one is there, or the old one comes back. */
+static pl_status clean_one(void *context, const char *name, pl_error *err)
+{
+    pl_checkpoint *c = context;
+    uint64_t step;
+    int is_old = parse_with_suffix(name, ".old", &step) == 0;
+    if (!is_old && parse_with_suffix(name, ".tmp", &step)) {
+        if (strcmp(name, "latest.tmp") != 0 && strcmp(name, "best.tmp") != 0) return PL_OK;
+        PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, name, err));
+        unlink(c->path);
+        return PL_OK;
+    }
+    PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, name, err));
+    if (is_old) {
+        PL_TRY(step_path(c, step, "", c->final, err));
+        if (access(c->final, F_OK) != 0) return rename_folder(c->path, c->final, 0, err);
+    }
+    return pl_folder_remove(c->path, files, FILE_COUNT, err);
+}
+
+/* Replaces OUT/checkpoints/<pointer> by the name of the step's folder. */
+static pl_status point(pl_checkpoint *c, const char *pointer, uint64_t step, pl_error *err)
+{
+    char name[PL_STEP_NAME_BYTES + 1];
+    pl_file_writer *w = &c->writer.file;
+    pl_step_name_print(step, name);
+    strcat(name, "\n");
+    PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, pointer, err));
+    PL_TRY(pl_file_create(w, c->path, err));
+    pl_status status = pl_file_write(w, name, strlen(name), err);
+    if (status == PL_OK) return pl_file_commit(w, err);
+    pl_file_abandon(w);
+    return status;
+}
+
+/* `best` as the record says, if that checkpoint is still there. */
+static pl_status restore_best(pl_checkpoint *c, pl_error *err)
+{
+    if (c->best != PL_STEP_NONE) {
+        PL_TRY(step_path(c, c->best, "", c->final, err));
+        if (access(c->final, F_OK) == 0) return point(c, "best", c->best, err);
+    }
+    PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, "best", err));
+    unlink(c->path);
+    return PL_OK;
+}
+
+pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, uint64_t best_step, void *scratch, uint64_t scratch_bytes,
+                               pl_checkpoint **out, pl_error *err)
+{
+    pl_checkpoint_sizes sizes;
+    pl_checkpoint *c = scratch;
+    *out = NULL;
+    PL_TRY(pl_checkpoint_measure(spec, &sizes, err));
+    if (scratch_bytes < sizes.scratch_bytes)
+        return pl_fail(err, PL_E_INTERNAL, "saving needs %" PRIu64 " bytes of scratch memory, %" PRIu64 " were given",
+                       sizes.scratch_bytes, scratch_bytes);
+    memset(scratch, 0, sizes.scratch_bytes); /* touched now: no page fault in a save */
+    c->spec = spec;
+    c->best = best_step;
+    c->record_bytes = sizes.record_bytes;
+    c->kept = (uint64_t *)(c + 1);
+    c->record_text = (char *)(c->kept + spec->keep_last);
+    PL_TRY(pl_path_join(c->folder, sizeof c->folder, spec->folder, "checkpoints", err));
+    PL_TRY(pl_folder_create(c->folder, err));
+    PL_TRY(pl_folder_each(c->folder, c->list, clean_one, c, err));
+    PL_TRY(restore_best(c, err));
+    *out = c;
+    return PL_OK;
+}
+
+/* ---- save ---- */
+
+static pl_status write_record(pl_checkpoint *c, const pl_record *record, pl_error *err)
+{
+    pl_file_writer *w = &c->writer.file;
+    PL_TRY(pl_record_print(record, c->record_text, c->record_bytes, err));
+    PL_TRY(pl_path_join(c->path, sizeof c->path, c->temporary, PL_RECORD_FILE, err));
+    PL_TRY(pl_file_create(w, c->path, err));
+    pl_status status = pl_file_write(w, c->record_text, (size_t)c->record_bytes, err);
+    if (status == PL_OK) return pl_file_commit(w, err);
+    pl_file_abandon(w);
+    return status;
+}
+
+static pl_status write_tensors(pl_checkpoint *c, const char *name, const pl_st_list *list, pl_record_file *file,
+                               pl_error *err)
+{
+    PL_TRY(pl_path_join(c->path, sizeof c->path, c->temporary, name, err));
+    PL_TRY(pl_safetensors_write(&c->writer, c->path, list, &file->checksum, err));
+    file->bytes = c->writer.file.bytes;
+    return PL_OK;
+}
+
+static pl_status write_files(pl_checkpoint *c, pl_record *record, pl_error *err)
+{
+    PL_TRY(pl_folder_remove(c->temporary, files, FILE_COUNT, err));
+    PL_TRY(pl_folder_create_one(c->temporary, err));
+    PL_TRY(write_tensors(c, PL_MODEL_FILE, &c->spec->model, &record->model, err));
+    PL_TRY(write_tensors(c, PL_STATE_FILE, &c->spec->state, &record->state, err));
+    return write_record(c, record, err);
+}
+
+/* Gives the finished folder its name. When one of that step is there (a step done again after a fall-back) the two trade
+ * names in one system call; where the file system cannot, the old one steps aside first (clean_one puts that right). */
+static pl_status replace(pl_checkpoint *c, pl_error *err)
+{
+    if (access(c->final, F_OK) != 0) {
+        PL_TRY(rename_folder(c->temporary, c->final, 0, err));
+        return pl_folder_sync(c->folder, err);
+    }
+    if (rename_folder(c->temporary, c->final, RENAME_EXCHANGE, err) == PL_OK) {
+        PL_TRY(pl_folder_sync(c->folder, err));
+        return pl_folder_remove(c->temporary, files, FILE_COUNT, err);
+    }
+    PL_TRY(step_path(c, c->current, ".old", c->path, err));
+    PL_TRY(rename_folder(c->final, c->path, 0, err));
+    pl_status status = rename_folder(c->temporary, c->final, 0, err);
+    if (status != PL_OK) {
+        renameat2(AT_FDCWD, c->path, AT_FDCWD, c->final, 0);
+        return status;
+    }
+    PL_TRY(pl_folder_sync(c->folder, err));
+    return pl_folder_remove(c->path, files, FILE_COUNT, err);
+}
+
+/* ---- thinning ---- */
+
+/* Keeps the highest keep_last steps up to the current one, in descending order. */
+static pl_status note_step(void *context, const char *name, pl_error *err)
+{
+    pl_checkpoint *c = context;
+    uint64_t step;
+    (void)err;
+    if (pl_step_name_parse(name, &step) || step > c->current) return PL_OK;
+    uint32_t at = c->kept_count;
+    while (at > 0 && c->kept[at - 1] < step) at--;
+    if (at == c->spec->keep_last) return PL_OK;
+    uint32_t last = c->kept_count < c->spec->keep_last ? c->kept_count++ : c->kept_count - 1;
+    memmove(c->kept + at + 1, c->kept + at, (last - at) * sizeof *c->kept);
+    c->kept[at] = step;
+    return PL_OK;
+}
+
+/* Steps above the current one are of a future that a resume from an older checkpoint has cut off: they go too. */
+static pl_status remove_if_not_kept(void *context, const char *name, pl_error *err)
+{
+    pl_checkpoint *c = context;
+    uint64_t step;
+    if (pl_step_name_parse(name, &step) || step == c->current) return PL_OK;
+    if (c->spec->keep_best && step == c->best) return PL_OK;
+    for (uint32_t i = 0; i < c->kept_count; i++)
+        if (c->kept[i] == step) return PL_OK;
+    PL_TRY(step_path(c, step, "", c->final, err));
+    PL_TRY(step_path(c, step, ".tmp", c->temporary, err));
+    PL_TRY(rename_folder(c->final, c->temporary, 0, err)); /* never a folder of its name with files missing */
+    return pl_folder_remove(c->temporary, files, FILE_COUNT, err);
+}
+
+static pl_status thin_out(pl_checkpoint *c, pl_error *err)
+{
+    c->kept_count = 0;
+    PL_TRY(pl_folder_each(c->folder, c->list, note_step, c, err));
+    return pl_folder_each(c->folder, c->list, remove_if_not_kept, c, err);
+}
+
+pl_status pl_checkpoint_save(pl_checkpoint *c, pl_record *record, pl_error *err)
+{
+    c->current = record->step;
+    PL_TRY(step_path(c, record->step, "", c->final, err));
+    PL_TRY(step_path(c, record->step, ".tmp", c->temporary, err));
+    pl_status status = write_files(c, record, err);
+    if (status == PL_OK) status = replace(c, err);
+    if (status != PL_OK) {
+        pl_error ignored;
+        if (pl_folder_remove(c->temporary, files, FILE_COUNT, &ignored) != PL_OK) { /* the next start tries again */
+        }
+        return pl_fail_prefix(err, status, "the checkpoint of step %" PRIu64 " was not saved (those before it are as"
+                              " they were)", record->step);
+    }
+    PL_TRY(point(c, "latest", record->step, err));
+    if (record->has_best && record->best_step == record->step) {
+        c->best = record->step;
+        PL_TRY(point(c, "best", record->step, err));
+    }
+    status = thin_out(c, err);
+    if (status == PL_OK) return PL_OK;
+    return pl_fail_prefix(err, status, "the checkpoint of step %" PRIu64 " is saved, but an older one could not be"
+                          " removed", record->step);
+}

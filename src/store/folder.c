@@ -1,0 +1,136 @@
+#include "store/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+static pl_status each_in_batch(char *list, ssize_t bytes, pl_status (*use)(void *, const char *, pl_error *),
+                               void *context, pl_error *err)
+{
+    for (ssize_t at = 0; at < bytes;) {
+        const struct dirent64 *entry = (const struct dirent64 *)(list + at);
+        at += entry->d_reclen;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        PL_TRY(use(context, entry->d_name, err));
+    }
+    return PL_OK;
+}
+
+pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
+                         pl_status (*use)(void *, const char *, pl_error *), void *context, pl_error *err)
+{
+    ssize_t bytes = 0;
+    pl_status status = PL_OK;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) return PL_OK;
+    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
+    while (status == PL_OK && (bytes = getdents64(fd, list, PL_FOLDER_LIST_BYTES)) > 0)
+        status = each_in_batch(list, bytes, use, context, err);
+    if (bytes < 0) status = pl_fail(err, PL_E_STORAGE, "%s: cannot be listed: %s", path, strerror(errno));
+    close(fd);
+    return status;
+}
+
+pl_status pl_folder_remove(const char *path, const char *const *names, size_t count, pl_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char temporary[64];
+    if (fd < 0 && errno == ENOENT) return PL_OK;
+    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
+    for (size_t i = 0; i < count; i++) {
+        snprintf(temporary, sizeof temporary, "%s.tmp", names[i]);
+        unlinkat(fd, names[i], 0);
+        unlinkat(fd, temporary, 0);
+    }
+    close(fd);
+    if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
+pl_status pl_folder_create_one(const char *path, pl_error *err)
+{
+    if ((pl_io_inject(PL_IO_OPEN) ? -1 : mkdir(path, 0755)) == 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", path, strerror(errno));
+}
+
+pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *err)
+{
+    char at[PL_FILE_PATH_MAX];
+    struct statvfs fs;
+    if (strlen(path) >= sizeof at) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    strcpy(at, *path ? path : ".");
+    while (statvfs(at, &fs) != 0) {
+        char *slash = strrchr(at, '/');
+        if (errno != ENOENT || strcmp(at, ".") == 0 || strcmp(at, "/") == 0)
+            return pl_fail(err, PL_E_STORAGE, "%s: the free space of its disk cannot be read: %s", path, strerror(errno));
+        if (!slash) strcpy(at, ".");
+        else slash[slash == at] = 0;
+    }
+    *bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return PL_OK;
+}
+
+pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *err)
+{
+    uint64_t available;
+    char need[32], have[32], lack[32];
+    PL_TRY(pl_disk_free(path, &available, err));
+    if (needed <= available) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: %s need %s (%" PRIu64 " bytes) of disk, but %s are free there: %s short; free space, choose another"
+                   " folder or keep fewer checkpoints",
+                   path, what, pl_format_bytes(needed, need, sizeof need), needed,
+                   pl_format_bytes(available, have, sizeof have),
+                   pl_format_bytes(needed - available, lack, sizeof lack));
+}
+
+/* ---- lock ---- */
+
+/* Who has it, as far as the file tells: written by the holder just after it got the lock. */
+static pl_status refused(const char *folder, int fd, pl_error *err)
+{
+    char text[32] = {0};
+    long pid = 0;
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    if (n > 0 && sscanf(text, "%ld", &pid) == 1 && pid > 0)
+        return pl_fail(err, PL_E_STORAGE, "%s: another run (process %ld) is using this folder; wait for it, stop it, or"
+                       " choose another folder", folder, pid);
+    return pl_fail(err, PL_E_STORAGE, "%s: another run is using this folder; wait for it or choose another", folder);
+}
+
+pl_status pl_folder_lock(const char *folder, int *lock, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], text[32];
+    pl_status status;
+    *lock = -1;
+    PL_TRY(pl_folder_create(folder, err));
+    PL_TRY(pl_path_join(path, sizeof path, folder, "lock", err));
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        status = errno == EWOULDBLOCK ? refused(folder, fd, err)
+                                      : pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", path, strerror(errno));
+        close(fd);
+        return status;
+    }
+    int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) { /* a full disk: the lock holds all the same */
+    }
+    *lock = fd;
+    return PL_OK;
+}
+
+void pl_folder_unlock(int *lock)
+{
+    if (*lock >= 0) close(*lock);
+    *lock = -1;
+}

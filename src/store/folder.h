@@ -1,0 +1,35 @@
+/* Folders, without the heap: opendir takes 32 kB of it, and checkpoints are thinned out after "committed". */
+#ifndef PL_STORE_FOLDER_H
+#define PL_STORE_FOLDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+
+enum { PL_FOLDER_LIST_BYTES = 4096 };
+
+/* Calls `use` for each name in the folder but . and .. until it fails; a folder that is not there is empty. Names that
+ * `use` removes or adds meanwhile may or may not be seen. `list` is memory of the caller, aligned to 8. */
+pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
+                         pl_status (*use)(void *context, const char *name, pl_error *), void *context, pl_error *);
+
+/* Removes the named files (and their ".tmp") from the folder, then the folder if nothing else is in it. Files that a
+ * person put there stay, and the folder with them. What is missing already is fine. */
+pl_status pl_folder_remove(const char *path, const char *const *names, size_t count, pl_error *);
+
+/* mkdir; PL_E_STORAGE with the reason. */
+pl_status pl_folder_create_one(const char *path, pl_error *);
+
+/* Bytes that the file system of this folder (or of its nearest existing ancestor) still gives to this user. */
+pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *);
+
+/* PL_E_STORAGE with both figures when fewer than `needed` bytes are free for `what` ("3 checkpoints"). */
+pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *);
+
+/* The lock of a run's folder: held until the descriptor is closed or the process ends, however it ends. A second run is
+ * refused with the process that holds it. The file stays; it holds the number of the last process that had the lock. */
+pl_status pl_folder_lock(const char *folder, int *fd, pl_error *);
+void pl_folder_unlock(int *fd); /* sets -1; harmless on -1 */
+
+#endif

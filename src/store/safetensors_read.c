@@ -1,0 +1,327 @@
+/* jansson turns the header into values (rejecting doubled keys); everything it means is checked here. What a hostile
+ * header can cost is bounded by PL_ST_HEADER_MAX; a tensor list is kept only when it covers the data exactly. */
+#include "store/safetensors.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+struct pl_safetensors {
+    int fd; /* -1: parsed from memory */
+    char *path;
+    json_t *header; /* owns the names and the metadata */
+    pl_st_tensor *tensors; /* by offset */
+    size_t count;
+    const pl_st_tensor **by_name;
+};
+
+/* A number of the header: an integer in [0, INT64_MAX]. */
+static int number_of(const json_t *value, uint64_t *number)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return -1;
+    *number = (uint64_t)json_integer_value(value);
+    return 0;
+}
+
+static pl_status damaged(const pl_safetensors *s, const char *tensor, const char *what, pl_error *err)
+{
+    return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\": %s", s->path, tensor, what);
+}
+
+static pl_status parse_dtype(const pl_safetensors *s, const json_t *entry, pl_st_tensor *t, pl_error *err)
+{
+    const char *text = json_string_value(json_object_get(entry, "dtype"));
+    if (!text) return damaged(s, t->name, "its dtype is missing or no text; a text such as \"F32\" was expected", err);
+    if (pl_st_dtype_parse(text, &t->dtype) == 0) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\": dtype \"%.40s\" is unknown; F32, F16, BF16, I64 … were expected",
+                   s->path, t->name, text);
+}
+
+static pl_status parse_shape(const pl_safetensors *s, const json_t *entry, pl_st_tensor *t, pl_error *err)
+{
+    const json_t *shape = json_object_get(entry, "shape");
+    if (!json_is_array(shape)) return damaged(s, t->name, "its shape is missing or no list", err);
+    if (json_array_size(shape) > PL_ST_RANK_MAX) return damaged(s, t->name, "it has more than 8 dimensions", err);
+    t->rank = (uint32_t)json_array_size(shape);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (number_of(json_array_get(shape, i), &t->shape[i]))
+            return damaged(s, t->name, "its shape holds something else than whole numbers from 0", err);
+    if (pl_st_tensor_bytes(t->dtype, t->rank, t->shape, &t->bytes))
+        return damaged(s, t->name, "its shape multiplies to more bytes than a file can hold", err);
+    return PL_OK;
+}
+
+static pl_status parse_offsets(const pl_safetensors *s, const json_t *entry, uint64_t data_bytes, pl_st_tensor *t,
+                               pl_error *err)
+{
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    uint64_t begin, end;
+    if (!json_is_array(offsets) || json_array_size(offsets) != 2 || number_of(json_array_get(offsets, 0), &begin) ||
+        number_of(json_array_get(offsets, 1), &end))
+        return damaged(s, t->name, "its data_offsets are not two whole numbers from 0", err);
+    if (begin > end || end > data_bytes)
+        return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\": its data_offsets [%" PRIu64 ", %" PRIu64 "] do not lie in"
+                       " the %" PRIu64 " bytes of data; the file is damaged or truncated",
+                       s->path, t->name, begin, end, data_bytes);
+    if (end - begin != t->bytes) {
+        char shape[256];
+        return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\": %s needs %" PRIu64 " bytes, its data_offsets give %" PRIu64,
+                       s->path, t->name, pl_st_shape_print(t->dtype, t->rank, t->shape, shape, sizeof shape), t->bytes,
+                       end - begin);
+    }
+    t->offset = begin; /* within the data; the caller adds where those begin */
+    return PL_OK;
+}
+
+static pl_status parse_tensor(const pl_safetensors *s, const char *name, const json_t *entry, uint64_t data_bytes,
+                              pl_st_tensor *t, pl_error *err)
+{
+    *t = (pl_st_tensor){.name = name};
+    if (!*name) return pl_fail(err, PL_E_DATA, "%s: a tensor has an empty name", s->path);
+    for (const char *c = name; *c; c++) /* names go to terminals */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return pl_fail(err, PL_E_DATA, "%s: the name of a tensor holds a control character", s->path);
+    if (!json_is_object(entry)) return damaged(s, name, "an object with dtype, shape and data_offsets was expected", err);
+    PL_TRY(parse_dtype(s, entry, t, err));
+    PL_TRY(parse_shape(s, entry, t, err));
+    PL_TRY(parse_offsets(s, entry, data_bytes, t, err));
+    if (json_object_size(entry) != 3) return damaged(s, name, "it has more than dtype, shape and data_offsets", err);
+    return PL_OK;
+}
+
+static pl_status check_metadata(const pl_safetensors *s, pl_error *err)
+{
+    json_t *metadata = json_object_get(s->header, "__metadata__"), *value;
+    const char *key;
+    if (!metadata) return PL_OK;
+    if (!json_is_object(metadata)) return pl_fail(err, PL_E_DATA, "%s: __metadata__ is no object", s->path);
+    json_object_foreach(metadata, key, value) {
+        if (!json_is_string(value))
+            return pl_fail(err, PL_E_DATA, "%s: metadata \"%.200s\" is no text", s->path, key);
+    }
+    return PL_OK;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const pl_st_tensor *x = a, *y = b;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1; /* empty ones first, so that ends stay in order */
+    return strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const pl_st_tensor *const *)a)->name, (*(const pl_st_tensor *const *)b)->name);
+}
+
+/* Sorted by offset, each tensor begins where the one before ends, and the last ends where the data do. */
+static pl_status check_cover(const pl_safetensors *s, uint64_t data_bytes, pl_error *err)
+{
+    uint64_t at = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const pl_st_tensor *t = &s->tensors[i];
+        if (t->offset != at)
+            return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\" begins at byte %" PRIu64 " of the data, but the one before"
+                           " ends at %" PRIu64 "; tensors may neither overlap nor leave holes",
+                           s->path, t->name, t->offset, at);
+        at += t->bytes;
+    }
+    if (at == data_bytes) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: the tensors end at byte %" PRIu64 " of the data, but the file has %" PRIu64
+                   " bytes of them", s->path, at, data_bytes);
+}
+
+static pl_status parse_tensors(pl_safetensors *s, uint64_t data_begin, uint64_t data_bytes, pl_error *err)
+{
+    const char *name;
+    json_t *entry;
+    size_t room = json_object_size(s->header);
+    s->tensors = pl_alloc(room, sizeof *s->tensors);
+    s->by_name = pl_alloc(room, sizeof *s->by_name);
+    if (!s->tensors || !s->by_name) return pl_fail(err, PL_E_NOMEM, "%s: no memory for its list of tensors", s->path);
+    json_object_foreach(s->header, name, entry) {
+        if (strcmp(name, "__metadata__") == 0) continue;
+        PL_TRY(parse_tensor(s, name, entry, data_bytes, &s->tensors[s->count++], err));
+    }
+    qsort(s->tensors, s->count, sizeof *s->tensors, by_offset);
+    PL_TRY(check_cover(s, data_bytes, err));
+    for (size_t i = 0; i < s->count; i++) {
+        s->tensors[i].offset += data_begin;
+        s->by_name[i] = &s->tensors[i];
+    }
+    qsort(s->by_name, s->count, sizeof *s->by_name, by_name);
+    return PL_OK;
+}
+
+static pl_status parse_json(pl_safetensors *s, const char *json, size_t bytes, pl_error *err)
+{
+    json_error_t why;
+    if (bytes == 0 || json[0] != '{')
+        return pl_fail(err, PL_E_DATA, "%s: the header at byte 8 does not begin with '{'; is this a safetensors file?",
+                       s->path);
+    s->header = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &why);
+    if (s->header) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8, why.text);
+}
+
+/* The length field against the bounds; the first 8 bytes of the file. */
+static pl_status parse_length(const char *path, const unsigned char *field, uint64_t file_bytes, uint64_t *length,
+                              pl_error *err)
+{
+    *length = 0;
+    for (int i = 7; i >= 0; i--) *length = *length << 8 | field[i];
+    if (*length > file_bytes - 8)
+        return pl_fail(err, PL_E_DATA, "%s: says that its header has %" PRIu64 " bytes, but the file has %" PRIu64
+                       "; it is truncated or no safetensors file", path, *length, file_bytes);
+    if (*length > PL_ST_HEADER_MAX)
+        return pl_fail(err, PL_E_DATA, "%s: its header has %" PRIu64 " bytes, at most %d are read", path, *length,
+                       PL_ST_HEADER_MAX);
+    return PL_OK;
+}
+
+static pl_status too_short(const char *path, uint64_t bytes, pl_error *err)
+{
+    return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes, which is too short for a safetensors file", path, bytes);
+}
+
+static pl_status create(const char *path, int fd, pl_safetensors **out, pl_error *err)
+{
+    pl_safetensors *s = pl_alloc(1, sizeof *s);
+    char *name = pl_strdup(path);
+    if (!s || !name) {
+        pl_free(s);
+        pl_free(name);
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory to read its header", path);
+    }
+    *s = (pl_safetensors){.fd = fd, .path = name};
+    *out = s;
+    return PL_OK;
+}
+
+pl_status pl_safetensors_parse(const void *data, size_t bytes, uint64_t file_bytes, const char *name,
+                               pl_safetensors **out, pl_error *err)
+{
+    pl_safetensors *s = NULL;
+    pl_status status;
+    uint64_t length;
+    *out = NULL;
+    if (bytes < 8 || file_bytes < bytes) return too_short(name, bytes, err);
+    PL_TRY(parse_length(name, data, file_bytes, &length, err));
+    if (length > bytes - 8) return too_short(name, bytes, err);
+    PL_TRY(create(name, -1, &s, err));
+    PL_TRY_DONE(parse_json(s, (const char *)data + 8, (size_t)length, err));
+    PL_TRY_DONE(check_metadata(s, err));
+    PL_TRY_DONE(parse_tensors(s, 8 + length, file_bytes - 8 - length, err));
+    *out = s;
+    return PL_OK;
+done:
+    pl_safetensors_destroy(s);
+    return status;
+}
+
+pl_status pl_safetensors_open(const char *path, pl_safetensors **out, pl_error *err)
+{
+    int fd;
+    uint64_t file_bytes, length;
+    unsigned char field[8];
+    char *start = NULL;
+    pl_status status;
+    *out = NULL;
+    PL_TRY(pl_file_open(path, &fd, &file_bytes, err));
+    PL_TRY_DONE(file_bytes < 8 ? too_short(path, file_bytes, err) : PL_OK);
+    PL_TRY_DONE(pl_file_read_at(fd, path, 0, field, sizeof field, err));
+    PL_TRY_DONE(parse_length(path, field, file_bytes, &length, err));
+    start = pl_alloc((size_t)length + 8, 1);
+    PL_TRY_DONE(start ? PL_OK : pl_fail(err, PL_E_NOMEM, "%s: no memory for its header", path));
+    PL_TRY_DONE(pl_file_read_at(fd, path, 0, start, (size_t)length + 8, err));
+    PL_TRY_DONE(pl_safetensors_parse(start, (size_t)length + 8, file_bytes, path, out, err));
+    (*out)->fd = fd;
+    fd = -1;
+done:
+    pl_free(start);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+void pl_safetensors_destroy(pl_safetensors *s)
+{
+    if (!s) return;
+    if (s->fd >= 0) close(s->fd);
+    json_decref(s->header);
+    pl_free(s->tensors);
+    pl_free(s->by_name);
+    pl_free(s->path);
+    pl_free(s);
+}
+
+size_t pl_safetensors_count(const pl_safetensors *s) { return s->count; }
+const pl_st_tensor *pl_safetensors_at(const pl_safetensors *s, size_t index) { return &s->tensors[index]; }
+
+const pl_st_tensor *pl_safetensors_find(const pl_safetensors *s, const char *name)
+{
+    pl_st_tensor key = {.name = name};
+    const pl_st_tensor *wanted = &key;
+    const pl_st_tensor **found = bsearch(&wanted, s->by_name, s->count, sizeof *s->by_name, by_name);
+    return found ? *found : NULL;
+}
+
+const char *pl_safetensors_metadata(const pl_safetensors *s, const char *key)
+{
+    return json_string_value(json_object_get(json_object_get(s->header, "__metadata__"), key));
+}
+
+static pl_status find_matching(const pl_safetensors *s, const pl_st_entry *e, const pl_st_tensor **found, pl_error *err)
+{
+    char want[256], have[256];
+    const pl_st_tensor *t = pl_safetensors_find(s, e->name);
+    pl_st_shape_print(e->dtype, e->rank, e->shape, want, sizeof want);
+    if (!t)
+        return pl_fail(err, PL_E_DATA, "%s: has no tensor \"%.200s\"; %s was expected", s->path, e->name, want);
+    *found = t;
+    if (t->dtype == e->dtype && t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0)
+        return PL_OK;
+    pl_st_shape_print(t->dtype, t->rank, t->shape, have, sizeof have);
+    return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\" is %s there, but %s was expected", s->path, e->name, have, want);
+}
+
+pl_status pl_safetensors_match(const pl_safetensors *s, const pl_st_entry *e, pl_error *err)
+{
+    const pl_st_tensor *found;
+    return find_matching(s, e, &found, err);
+}
+
+pl_status pl_safetensors_match_all(const pl_safetensors *s, const pl_st_list *list, pl_error *err)
+{
+    for (size_t i = 0; i < list->count; i++) PL_TRY(pl_safetensors_match(s, &list->entries[i], err));
+    for (size_t i = 0; i < s->count && s->count != list->count; i++) {
+        size_t j = 0;
+        while (j < list->count && strcmp(list->entries[j].name, s->tensors[i].name) != 0) j++;
+        if (j == list->count)
+            return pl_fail(err, PL_E_DATA, "%s: holds a tensor \"%.200s\" that was not expected", s->path,
+                           s->tensors[i].name);
+    }
+    return PL_OK;
+}
+
+pl_status pl_safetensors_read(const pl_safetensors *s, const pl_st_entry *e, pl_error *err)
+{
+    const pl_st_tensor *t;
+    char *to = e->data;
+    PL_TRY(find_matching(s, e, &t, err));
+    if (s->fd < 0) return pl_fail(err, PL_E_USAGE, "%s: was parsed from memory; there is no file to read", s->path);
+    if (e->bytes != t->bytes)
+        return pl_fail(err, PL_E_USAGE, "tensor \"%.200s\" has %" PRIu64 " bytes, its place has %" PRIu64, t->name,
+                       t->bytes, e->bytes);
+    for (uint64_t at = 0; at < t->bytes; at += PL_FILE_WINDOW_BYTES) {
+        uint64_t n = t->bytes - at < PL_FILE_WINDOW_BYTES ? t->bytes - at : PL_FILE_WINDOW_BYTES;
+        PL_TRY(pl_file_read_at(s->fd, s->path, t->offset + at, to + at, (size_t)n, err));
+        posix_fadvise(s->fd, (off_t)(t->offset + at), (off_t)n, POSIX_FADV_DONTNEED);
+    }
+    return PL_OK;
+}
