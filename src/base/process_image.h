@@ -1,5 +1,5 @@
 /* What the dynamic loader and the kernel put into this process before main(): modules (program, libraries, vdso), the
- * loader's own anonymous memory, where heap and main stack lie. Internal to base: shared by plan and prepare, so that there
+ * loader's own anonymous memory, where heap and main stack lie. Shared by plan, prepare and run/arena, so that there
  * is one list of them and not two. */
 #ifndef PL_BASE_PROCESS_IMAGE_H
 #define PL_BASE_PROCESS_IMAGE_H
