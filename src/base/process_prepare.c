@@ -5,12 +5,14 @@
 #include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -24,6 +26,17 @@ enum { MAIN_STACK_GAP_BYTES = 64 << 20, MPOL_LOCAL_POLICY = 4 };
 /* Pages that move between memory nodes are unmapped first to see who uses them: faults in mid-run. A task with a policy of
  * its own is left alone, and "local" is what the default does anyway. Refusal (sandbox, one node) is no loss. */
 static void stop_page_sampling(void) { (void)syscall(SYS_set_mempolicy, MPOL_LOCAL_POLICY, NULL, 0ul); }
+
+/* The kernel's clock pages cannot be populated (they are not memory) and do not count as resident, but their first use is a
+ * fault. Reading them blindly could hit one that this machine lacks, so the clocks are asked. */
+static void touch_clocks(void)
+{
+    static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_MONOTONIC_COARSE,
+                                       CLOCK_BOOTTIME};
+    struct timespec t;
+    for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) (void)clock_gettime(clocks[i], &t);
+    (void)sched_getcpu();
+}
 
 static pl_status stop_huge_pages(pl_error *err)
 {
@@ -187,5 +200,6 @@ pl_status pl_process_prepare(const pl_process_options *options, pl_memory_owners
     if (heap) PL_TRY(pl_memory_owners_add(owners, PL_MEMORY_HEAP, "heap", (void *)heap, options->heap_bytes, err));
     PL_TRY(register_image(&image, owners, err));
     PL_TRY(populate_all(owners, err));
+    touch_clocks();
     return prepare_main_stack(image.stack_end, options->main_stack_bytes, err);
 }
