@@ -1,5 +1,5 @@
 /* The moment "committed", enforced by the kernel: a seccomp filter over all threads refuses every call that could change the
- * memory of the process (mmap, brk, munmap, mremap, madvise, mprotect with more than today's mappings, clone, clone3, fork).
+ * memory of the process (mmap, brk, munmap, mremap, madvise, mprotect, shmat, clone, clone3, fork).
  * It cannot be taken off again, so it is a mode for tests (PLIMSOLL_TEST_SECCOMP in the command), and arenas stay mapped
  * until the process ends.
  *

@@ -1,0 +1,150 @@
+#include "base/machine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/machine_cgroup.h"
+#include "base/procfile.h"
+
+enum { PATH_BYTES = 512 };
+
+static void read_cpu_name(const char *root, pl_machine *m)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
+    snprintf(m->cpu_name, sizeof m->cpu_name, "unknown");
+    pl_procfile f;
+    if (pl_procfile_open(&f, path)) return;
+    for (char *line; (line = pl_procfile_line(&f));) {
+        if (strncmp(line, "model name", 10) != 0) continue;
+        const char *colon = strchr(line, ':');
+        if (!colon) continue;
+        snprintf(m->cpu_name, sizeof m->cpu_name, "%s", colon + 1 + strspn(colon + 1, " \t"));
+        break;
+    }
+    pl_procfile_close(&f);
+}
+
+static int count_allowed_cores(void)
+{
+    cpu_set_t set; /* 1024 cores; larger machines refuse it and count as all online */
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static void count_cores(pl_machine *m)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    m->cores_online = online > 0 ? (int)online : 1;
+    m->cores_allowed = count_allowed_cores();
+    m->cores = m->cores_allowed;
+    if (m->cores_quota < m->cores) m->cores = (int)ceil(m->cores_quota);
+    if (m->cores < 1) m->cores = 1;
+}
+
+static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    if (!pl_procfile_find(path, "MemTotal", &m->ram_bytes)) {
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s has no MemTotal: mount /proc, the size of this machine is read there", path);
+    }
+    if (pl_procfile_find(path, "MemAvailable", &m->available_bytes)) return PL_OK;
+    /* Kernels before 3.14: free pages and page cache. */
+    uint64_t cached = 0;
+    pl_procfile_find(path, "MemFree", &m->available_bytes);
+    pl_procfile_find(path, "Cached", &cached);
+    m->available_bytes += cached;
+    return PL_OK;
+}
+
+static uint64_t process_limit(int resource)
+{
+    struct rlimit limit;
+    if (getrlimit((__rlimit_resource_t)resource, &limit) || limit.rlim_cur == RLIM_INFINITY) return PL_MACHINE_UNLIMITED;
+    return limit.rlim_cur;
+}
+
+/* "always [madvise] never" gives madvise. */
+static void read_huge_pages(const char *root, pl_machine *m)
+{
+    char path[PATH_BYTES], text[128];
+    snprintf(path, sizeof path, "%s/sys/kernel/mm/transparent_hugepage/enabled", root);
+    snprintf(m->transparent_huge_pages, sizeof m->transparent_huge_pages, "unknown");
+    if (pl_procfile_read_line(path, text, sizeof text)) return;
+    char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
+    if (!close) return;
+    *close = 0;
+    snprintf(m->transparent_huge_pages, sizeof m->transparent_huge_pages, "%s", open + 1);
+}
+
+pl_status pl_machine_read(const char *root, pl_machine *m, pl_error *err)
+{
+    *m = (pl_machine){0};
+    read_cpu_name(root, m);
+    m->isa = pl_isa_of_machine();
+    PL_TRY(read_memory(root, m, err));
+    pl_cgroup_read(root, m);
+    count_cores(m);
+    m->address_space_limit_bytes = process_limit(RLIMIT_AS);
+    m->data_limit_bytes = process_limit(RLIMIT_DATA);
+    m->stack_limit_bytes = process_limit(RLIMIT_STACK);
+    struct utsname name;
+    snprintf(m->kernel, sizeof m->kernel, "%s", uname(&name) ? "unknown" : name.release);
+    read_huge_pages(root, m);
+    return PL_OK;
+}
+
+/* What a process limit leaves beyond what the process has already. */
+static uint64_t limit_room(uint64_t limit, const char *key)
+{
+    if (limit == PL_MACHINE_UNLIMITED) return limit;
+    uint64_t held = 0;
+    pl_procfile_find("/proc/self/status", key, &held);
+    return limit > held ? limit - held : 0;
+}
+
+/* Everything else on the machine breathes: a sixteenth of the room, between 64 MiB and 2 GiB. */
+static uint64_t reserve_of(uint64_t room)
+{
+    uint64_t reserve = room / 16, least = (uint64_t)64 << 20, most = (uint64_t)2 << 30;
+    return reserve < least ? least : reserve > most ? most : reserve;
+}
+
+pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_error *err)
+{
+    if (m->cgroup_unreadable) {
+        return pl_fail(err, PL_E_BUDGET, "the memory limit %s cannot be read, so 'budget: auto' counts it as used up: give the "
+                                         "budget as a size", m->cgroup_path);
+    }
+    const struct {
+        const char *name;
+        uint64_t room;
+    } bounds[] = {
+        {"available memory", m->available_bytes},
+        {"cgroup limit", m->cgroup_room_bytes},
+        {"RLIMIT_AS", limit_room(m->address_space_limit_bytes, "VmSize")},
+        {"RLIMIT_DATA", limit_room(m->data_limit_bytes, "VmData")},
+    };
+    *b = (pl_machine_budget){.room_bytes = PL_MACHINE_UNLIMITED, .bound_by = ""};
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
+        if (bounds[i].room >= b->room_bytes) continue;
+        b->room_bytes = bounds[i].room;
+        b->bound_by = bounds[i].name;
+    }
+    b->reserve_bytes = reserve_of(b->room_bytes);
+    if (b->room_bytes <= b->reserve_bytes) {
+        return pl_fail(err, PL_E_BUDGET, "only %llu bytes are free (%s), less than the reserve of %llu that 'budget: auto' keeps "
+                                         "for the rest of the machine: free memory or give the budget as a size",
+                       (unsigned long long)b->room_bytes, b->bound_by, (unsigned long long)b->reserve_bytes);
+    }
+    b->bytes = b->room_bytes - b->reserve_bytes;
+    return PL_OK;
+}

@@ -1,0 +1,96 @@
+/* A fresh process of the same executable. What OpenMP reads only while it is loaded must be in the environment; what was
+ * tokenised, searched and planned before is left behind with the old memory. Huge pages are switched off before the exec
+ * because the setting survives it, so that even the loader's first mapping is covered. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/process.h"
+
+enum { ADDED_MAX = 6, ADDED_BYTES = 48 };
+
+typedef struct environment {
+    char **entries; /* NULL-terminated */
+    size_t count;
+    char added[ADDED_MAX][ADDED_BYTES];
+    size_t added_count;
+} environment;
+
+static bool has_name(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+static const char *find_entry(char *const *envp, const char *name)
+{
+    for (; *envp; envp++) {
+        if (has_name(*envp, name)) return *envp;
+    }
+    return NULL;
+}
+
+/* Replaces or adds. */
+static void set_entry(environment *e, const char *name, unsigned long long value, const char *text)
+{
+    char *entry = e->added[e->added_count++];
+    if (text) snprintf(entry, ADDED_BYTES, "%s=%s", name, text);
+    else snprintf(entry, ADDED_BYTES, "%s=%llu", name, value);
+    for (size_t i = 0; i < e->count; i++) {
+        if (!has_name(e->entries[i], name)) continue;
+        e->entries[i] = entry;
+        return;
+    }
+    e->entries[e->count++] = entry;
+    e->entries[e->count] = NULL;
+}
+
+static int copy_environment(environment *e, char *const *envp)
+{
+    size_t count = 0;
+    while (envp[count]) count++;
+    e->entries = pl_alloc(count + ADDED_MAX + 1, sizeof *e->entries);
+    if (!e->entries) return -1;
+    for (size_t i = 0; i < count; i++) {
+        /* malloc's tunables would work against the fixed heap (hugetlb rounds it to 2 MiB). */
+        bool drop = has_name(envp[i], "GLIBC_TUNABLES") && strstr(envp[i], "glibc.malloc.");
+        if (!drop) e->entries[e->count++] = envp[i];
+    }
+    return 0;
+}
+
+/* With more threads than cores a waiting thread must give its core away at once, or 64 threads on 2 cores spin each other to
+ * death: libgomp counts the cores of the affinity mask only, not a container's quota. A user's own choice stands. */
+static void add_openmp(environment *e, const pl_process_exec *exec)
+{
+    set_entry(e, "OMP_NUM_THREADS", (unsigned long long)exec->threads, NULL);
+    set_entry(e, "OMP_DYNAMIC", 0, "false");
+    char size[32];
+    snprintf(size, sizeof size, "%lluB", (unsigned long long)exec->options->thread_stack_reserved_bytes);
+    set_entry(e, "OMP_STACKSIZE", 0, size);
+    bool chosen = find_entry(exec->envp, "OMP_WAIT_POLICY") || find_entry(exec->envp, "GOMP_SPINCOUNT");
+    if (chosen || exec->threads <= exec->cores) return;
+    set_entry(e, "OMP_WAIT_POLICY", 0, "passive");
+    set_entry(e, "GOMP_SPINCOUNT", 0, NULL);
+}
+
+pl_status pl_process_exec_self(const pl_process_exec *exec, pl_error *err)
+{
+    environment e = {0};
+    if (copy_environment(&e, exec->envp)) return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the runner");
+    add_openmp(&e, exec);
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* prepare tries again and says so when it cannot */
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    if (length > 0) execve(path, exec->argv, e.entries); /* by its name first: that is what ps and top show */
+    execve("/proc/self/exe", exec->argv, e.entries);
+    pl_status status = pl_fail(err, PL_E_UNSUPPORTED, "the command cannot start itself again as runner (%s): %s",
+                               length > 0 ? path : "/proc/self/exe", strerror(errno));
+    pl_free(e.entries);
+    return status;
+}

@@ -1,0 +1,137 @@
+#include "base/process_image.h"
+
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/procfile.h"
+#include "base/size.h"
+
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Larger anonymous mappings at the start are not the loader's (a sanitizer's shadow, a preloaded library's heap). */
+enum { LOADER_MAPPING_MAX_BYTES = 4 << 20 };
+
+/* The image as it was when main() began. The process is one, so this is one. */
+static pl_image started;
+static bool start_done;
+
+static const char *file_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void name_program(char *name, size_t room)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    snprintf(name, room, "%.47s", length > 0 ? file_part(path) : "program");
+}
+
+/* dl_iterate_phdr lists the program first; the vdso is known by its address. */
+static int add_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    pl_image *image = context;
+    if (image->module_count == PL_IMAGE_MODULES_MAX) return 1;
+    pl_image_module *m = &image->module[image->module_count];
+    *m = (pl_image_module){.kind = image->module_count ? PL_MEMORY_LIBRARY : PL_MEMORY_PROGRAM, .begin = UINTPTR_MAX};
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || segment->p_memsz == 0) continue;
+        uintptr_t begin = (info->dlpi_addr + segment->p_vaddr) & ~(uintptr_t)(PL_PAGE_BYTES - 1);
+        uintptr_t end = pl_align_up(info->dlpi_addr + segment->p_vaddr + segment->p_memsz, PL_PAGE_BYTES);
+        if (begin < m->begin) m->begin = begin;
+        if (end > m->end) m->end = end;
+        m->loaded_bytes += end - begin;
+    }
+    if (m->end == 0) return 0;
+    uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+    if (vdso && vdso >= m->begin && vdso < m->end) m->kind = PL_MEMORY_VDSO;
+    if (m->kind == PL_MEMORY_PROGRAM) name_program(m->name, sizeof m->name);
+    else snprintf(m->name, sizeof m->name, "%s", m->kind == PL_MEMORY_VDSO ? "vdso" : file_part(info->dlpi_name));
+    image->module_count++;
+    return 0;
+}
+
+/* The part of an anonymous mapping that no module covers; a merged mapping can hold bss and loader memory side by side. */
+static void add_loader_memory(pl_image *image, uintptr_t begin, uintptr_t end)
+{
+    for (size_t i = 0; i < image->module_count && begin < end; i++) {
+        const pl_image_module *m = &image->module[i];
+        if (m->end <= begin || m->begin >= end) continue;
+        if (m->begin > begin) add_loader_memory(image, begin, m->begin);
+        begin = m->end;
+    }
+    if (begin >= end || image->loader_count == PL_IMAGE_LOADER_MAX) return;
+    image->loader[image->loader_count].begin = begin;
+    image->loader[image->loader_count++].end = end;
+}
+
+static void sort_mapping(pl_image *image, const pl_mapping *m)
+{
+    if (strcmp(m->name, "[stack]") == 0) image->stack_end = m->end;
+    bool anonymous = m->name[0] == 0 && m->inode == 0;
+    if (anonymous && m->protection[1] == 'w' && m->end - m->begin <= LOADER_MAPPING_MAX_BYTES) {
+        add_loader_memory(image, m->begin, m->end);
+    }
+}
+
+pl_status pl_process_start(pl_error *err)
+{
+    if (start_done) return PL_OK;
+    dl_iterate_phdr(add_module, &started);
+    pl_procfile maps;
+    if (pl_procfile_open(&maps, "/proc/self/maps")) {
+        return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/maps cannot be read (%s): mount /proc, memory is measured there",
+                       strerror(errno));
+    }
+    pl_mapping m;
+    for (char *line; (line = pl_procfile_line(&maps));) {
+        if (pl_mapping_parse(line, &m)) sort_mapping(&started, &m);
+    }
+    pl_procfile_close(&maps);
+    start_done = true;
+    return PL_OK;
+}
+
+pl_status pl_image_read(pl_image *image, pl_error *err)
+{
+    PL_TRY(pl_process_start(err));
+    *image = started;
+    image->module_count = 0;
+    if (dl_iterate_phdr(add_module, image)) {
+        return pl_fail(err, PL_E_UNSUPPORTED, "more than %d libraries are loaded: start with fewer (LD_PRELOAD?)",
+                       PL_IMAGE_MODULES_MAX);
+    }
+    return PL_OK;
+}
+
+/* Kernels before 5.14. The atomic "or 0" is a write that changes nothing, also while another thread writes the same byte. */
+static void touch(uintptr_t begin, uintptr_t end, bool writable)
+{
+    for (uintptr_t page = begin; page < end; page += PL_PAGE_BYTES) {
+        if (writable) __atomic_fetch_or((unsigned char *)page, 0, __ATOMIC_RELAXED);
+        else (void)*(volatile const unsigned char *)page;
+    }
+}
+
+int pl_image_populate(uintptr_t begin, uintptr_t end, bool writable)
+{
+    int result;
+    do result = madvise((void *)begin, end - begin, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    while (result != 0 && (errno == EAGAIN || errno == EINTR));
+    if (result == 0) return 0;
+    if (errno != EINVAL) return -1;
+    touch(begin, end, writable);
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* What the dynamic loader and the kernel put into this process before main(): modules (program, libraries, vdso), the
+ * loader's own anonymous memory, where heap and main stack lie. Shared by plan, prepare and run/arena, so that there
+ * is one list of them and not two. */
+#ifndef PL_BASE_PROCESS_IMAGE_H
+#define PL_BASE_PROCESS_IMAGE_H
+
+#include "base/process.h"
+
+enum { PL_IMAGE_MODULES_MAX = 64, PL_IMAGE_LOADER_MAX = 32 };
+
+typedef struct pl_image_module {
+    pl_memory_kind kind; /* program, library or vdso */
+    char name[PL_MEMORY_NAME_BYTES];
+    uintptr_t begin, end;
+    uint64_t loaded_bytes; /* its segments, each rounded to pages; holes between them are never resident */
+} pl_image_module;
+
+typedef struct pl_image {
+    size_t module_count;
+    pl_image_module module[PL_IMAGE_MODULES_MAX];
+    size_t loader_count;
+    struct {
+        uintptr_t begin, end;
+    } loader[PL_IMAGE_LOADER_MAX];
+    uintptr_t stack_end; /* exclusive upper end of the main thread's stack */
+} pl_image;
+
+/* The modules loaded now, and the loader memory recorded by pl_process_start. */
+pl_status pl_image_read(pl_image *, pl_error *);
+
+/* Makes [begin, end) resident, writable pages as private copies of their own, so that no later write faults. begin and end
+ * are page-aligned. 0, or -1 with errno set. */
+int pl_image_populate(uintptr_t begin, uintptr_t end, bool writable);
+
+#endif

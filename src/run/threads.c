@@ -1,0 +1,105 @@
+#include "run/threads.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <string.h>
+
+/* libgomp ends the program when it cannot create a thread; so the system is asked first, with threads that only wait for
+ * each other. Their stacks go to glibc's cache, from which the team takes them. */
+typedef struct probe {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over;
+} probe;
+
+static void *wait_for_end(void *argument)
+{
+    probe *p = argument;
+    pthread_mutex_lock(&p->lock);
+    while (!p->over) pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static pl_status probe_threads(int further, pl_error *err)
+{
+    probe p = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    pthread_t thread[PL_THREADS_MAX];
+    int count = 0, error = 0;
+    while (count < further && (error = pthread_create(&thread[count], NULL, wait_for_end, &p)) == 0) count++;
+    pthread_mutex_lock(&p.lock);
+    p.over = true;
+    pthread_cond_broadcast(&p.changed);
+    pthread_mutex_unlock(&p.lock);
+    for (int i = 0; i < count; i++) pthread_join(thread[i], NULL);
+    if (error == 0) return PL_OK;
+    return pl_fail(err, PL_E_NOMEM,
+                   "the system refuses thread %d of %d (%s): ask for fewer threads or raise the limit (ulimit -u, pids.max, "
+                   "memory)", count + 2, further + 1, strerror(error));
+}
+
+static pl_status set_openmp(int threads, pl_error *err)
+{
+    if (threads < 1 || threads > PL_THREADS_MAX) {
+        return pl_fail(err, PL_E_USAGE, "%d threads asked for: 1 to %d are possible", threads, PL_THREADS_MAX);
+    }
+    if (omp_in_parallel()) return pl_fail(err, PL_E_USAGE, "the team cannot be created inside of a parallel region");
+    if (omp_get_thread_limit() < threads) {
+        return pl_fail(err, PL_E_USAGE, "%d threads asked for, but OMP_THREAD_LIMIT allows %d: ask for fewer or unset it",
+                       threads, omp_get_thread_limit());
+    }
+    omp_set_dynamic(0);
+    omp_set_max_active_levels(1);
+    omp_set_num_threads(threads);
+    return PL_OK;
+}
+
+pl_status pl_threads_create(int threads, const pl_process_options *options, pl_memory_owners *owners, pl_error *err)
+{
+    PL_TRY(set_openmp(threads, err));
+    if (threads == 1) return PL_OK; /* the caller alone: no region is ever opened */
+    PL_TRY(probe_threads(threads - 1, err));
+    pl_status status = PL_OK;
+    int got = 0;
+#pragma omp parallel num_threads(threads)
+    {
+        if (omp_get_thread_num() == 0) {
+            got = omp_get_num_threads();
+        } else {
+            pl_error own = {0};
+            if (pl_process_adopt_thread(options, owners, &own) != PL_OK) {
+#pragma omp critical(pl_threads_error)
+                {
+                    status = own.status;
+                    if (err) *err = own;
+                }
+            }
+        }
+    }
+    if (status == PL_OK && got != threads) {
+        return pl_fail(err, PL_E_USAGE, "OpenMP gives %d threads where %d are asked for: check the OMP_ variables", got, threads);
+    }
+    return status;
+}
+
+/* 1 when the calling thread's frame lies in a registered stack. */
+static int on_registered_stack(const pl_memory_owners *owners)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    for (size_t i = 0; i < owners->count; i++) {
+        const pl_memory_range *range = &owners->range[i];
+        if (here >= range->begin && here < range->end) return range->kind == PL_MEMORY_THREAD_STACK;
+    }
+    return 0;
+}
+
+pl_status pl_threads_check(int threads, const pl_memory_owners *owners, pl_error *err)
+{
+    if (threads == 1) return PL_OK;
+    int known = 1;
+#pragma omp parallel num_threads(threads) reduction(+ : known)
+    if (omp_get_thread_num() != 0) known += on_registered_stack(owners);
+    if (known == threads) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "%d of %d threads run on stacks that were planned: the team was ended and created again",
+                   known, threads);
+}

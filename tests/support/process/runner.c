@@ -1,0 +1,153 @@
+#include "support/runner.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "run/arena.h"
+#include "run/threads.h"
+
+enum { ANSWER_FD = 77 };
+
+extern char **environ;
+
+static pl_memory_owners owners;
+static runner_request request;
+static runner_result result;
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Every thread writes its part of the arena, a different part each time. */
+static void write_arena(const pl_arena *arena, int threads, int loops)
+{
+    for (int loop = 0; loop < loops; loop++) {
+        if (threads == 1) {
+            memset(arena->base, loop, arena->bytes);
+            continue;
+        }
+#pragma omp parallel num_threads(threads)
+        {
+            uint64_t part = arena->bytes / (uint64_t)threads;
+            uint64_t mine = (uint64_t)((omp_get_thread_num() + loop) % threads);
+            memset(arena->base + mine * part, loop, part);
+        }
+    }
+}
+
+static void do_misdeed(const char *what)
+{
+    if (strcmp(what, "mmap") == 0) {
+        void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) munmap(p, 4096);
+    } else if (strcmp(what, "brk") == 0) {
+        void *p = sbrk(4096);
+        if (p == (void *)-1) return;
+    } else if (strcmp(what, "malloc") == 0) {
+        void *volatile p = malloc(100); /* a test's misdeed, to be found by the preloaded counter */
+        free(p);
+    } else if (strcmp(what, "team") == 0) {
+        int got = 0;
+#pragma omp parallel num_threads(2)
+#pragma omp atomic
+        got++;
+        write_arena(&(pl_arena){.base = (unsigned char *)&result, .bytes = 0}, request.threads, 1);
+    } else if (strcmp(what, "region1") == 0) {
+#pragma omp parallel num_threads(1)
+        __asm__ volatile("" ::: "memory");
+    }
+}
+
+static pl_status work(pl_error *err)
+{
+    static pl_arena arena;
+    PL_TRY(pl_process_start(err));
+    PL_TRY(pl_process_prepare(&request.options, &owners, err));
+    PL_TRY(pl_threads_create(request.threads, &request.options, &owners, err));
+    pl_arena_options options = {"ram", request.huge_pages != 0};
+    PL_TRY(pl_arena_map(&arena, request.arena_bytes, &options, &owners, err));
+    result.arena_huge_bytes = arena.huge_bytes;
+    write_arena(&(pl_arena){.base = arena.base, .bytes = arena.bytes / 2}, request.threads, 2);
+    result.arena_untouched_bytes = pl_arena_untouched_bytes(&arena);
+    PL_TRY(pl_threads_check(request.threads, &owners, err));
+    PL_TRY(pl_lockdown_commit(request.lockdown, err));
+    PL_TRY(pl_memory_measure(&owners, &result.committed, err));
+    pl_process_faults before = pl_process_count_faults();
+    double begin = now_seconds();
+    write_arena(&arena, request.threads, request.loops);
+    result.loop_seconds = now_seconds() - begin;
+    result.faults_in_loop = pl_process_count_faults().minor - before.minor;
+    do_misdeed(request.misdeed);
+    if (request.seconds) sleep((unsigned)request.seconds);
+    PL_TRY(pl_memory_measure(&owners, &result.end, err));
+    pl_lockdown_read(&result.lockdown);
+    result.heap = pl_process_count_heap();
+    pl_arena_unmap(&arena);
+    return PL_OK;
+}
+
+static void transfer(int fd, void *data, size_t bytes, int writing)
+{
+    for (size_t done = 0; done < bytes;) {
+        char *at = (char *)data + done;
+        ssize_t n = writing ? write(fd, at, bytes - done) : read(fd, at, bytes - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        done += (size_t)n;
+    }
+}
+
+void runner_main(int argc, char **argv, char **envp)
+{
+    (void)envp;
+    if (argc < 2 || strcmp(argv[1], "--runner") != 0) return;
+    transfer(ANSWER_FD + 1, &request, sizeof request, 0);
+    pl_status status = work(&result.error);
+    if (status != PL_OK) fprintf(stderr, "runner: %s\n", result.error.text);
+    transfer(ANSWER_FD, &result, sizeof result, 1);
+    exit(status == PL_OK ? 0 : 1);
+}
+
+runner_request runner_request_default(int threads)
+{
+    return (runner_request){.threads = threads, .arena_bytes = 8 << 20, .loops = 20, .options = pl_process_options_default()};
+}
+
+static void become_runner(const runner_request *wanted, char *const *extra, int from_parent, int to_parent)
+{
+    if (dup2(to_parent, ANSWER_FD) < 0 || dup2(from_parent, ANSWER_FD + 1) < 0) _exit(99);
+    for (; extra && *extra; extra++) putenv(*extra);
+    char *argv[] = {"runner", "--runner", NULL};
+    pl_process_exec exec = {argv, environ, wanted->threads, (int)sysconf(_SC_NPROCESSORS_ONLN), &wanted->options};
+    pl_error err = {0};
+    (void)!pl_process_exec_self(&exec, &err);
+    fprintf(stderr, "%s\n", err.text);
+    _exit(98);
+}
+
+int runner_run(const runner_request *wanted, char *const *extra, runner_result *out)
+{
+    int down[2], up[2], state = 0;
+    memset(out, 0, sizeof *out);
+    if (pipe(down) || pipe(up)) return -1;
+    pid_t child = fork();
+    if (child == 0) become_runner(wanted, extra, down[0], up[1]);
+    close(down[0]);
+    close(up[1]);
+    transfer(down[1], (void *)(uintptr_t)wanted, sizeof *wanted, 1);
+    close(down[1]);
+    transfer(up[0], out, sizeof *out, 0);
+    close(up[0]);
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
+    return state;
+}

@@ -1,0 +1,36 @@
+/* A small stand-in for the command: it plans in one process, executes itself as runner in another, and the runner hands
+ * its measurement back through a pipe. Used by the tests of base/process and run/. */
+#ifndef PL_TESTS_SUPPORT_RUNNER_H
+#define PL_TESTS_SUPPORT_RUNNER_H
+
+#include "base/process.h"
+#include "run/lockdown.h"
+
+typedef struct runner_request {
+    int threads;
+    uint64_t arena_bytes;
+    int huge_pages;
+    pl_lockdown_mode lockdown;
+    int loops;             /* parallel regions that write the arena after "committed" */
+    int seconds;           /* sleep before the second measurement */
+    char misdeed[16];      /* after "committed": "", "mmap", "brk", "malloc", "team", "region1" */
+    pl_process_options options;
+} runner_request;
+
+typedef struct runner_result {
+    pl_error error; /* status PL_OK: the rest is valid */
+    pl_memory_measured committed, end;
+    uint64_t faults_in_loop, arena_huge_bytes, arena_untouched_bytes;
+    double loop_seconds;
+    pl_lockdown_report lockdown;
+    pl_process_heap heap;
+} runner_result;
+
+/* To be called first in main(): when this process is a runner it works, answers and exits. */
+void runner_main(int argc, char **argv, char **envp);
+/* Runs the request in a fresh process (extra: further environment entries, NULL-terminated, or NULL). The exit status as
+ * waitpid gives it; result is zeroed when the runner died before it answered. */
+int runner_run(const runner_request *, char *const *extra, runner_result *);
+runner_request runner_request_default(int threads);
+
+#endif
