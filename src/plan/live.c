@@ -1,0 +1,87 @@
+/* Lives of values over the schedule. */
+#include "base/size.h"
+#include "plan/plan.h"
+
+void pl_plan_program_span(const pl_graph *g, pl_id program, uint64_t *first, uint64_t *last)
+{
+    *first = *last = 0;
+    for (size_t i = 0; i < g->node_count; i++) {
+        if (pl_region_program(g, g->node[i].region) != program) continue;
+        if (*last == 0) *first = i;
+        *last = i + 1;
+    }
+}
+
+uint64_t pl_node_trips(const pl_graph *g, const pl_node *n)
+{
+    uint64_t trips = 1;
+    for (pl_id r = n->region; r != PL_NONE; r = g->region[r].parent) trips *= g->region[r].trip;
+    return trips;
+}
+
+/* The end of the outermost region that holds `reader` but not `maker`: a value made outside and read inside a repeated
+ * stretch is needed until the stretch has run for the last time. */
+static uint64_t needed_until(const pl_graph *g, const uint64_t *region_end, pl_id maker_region, pl_id reader_region, uint64_t read_end)
+{
+    for (pl_id r = reader_region; r != PL_NONE; r = g->region[r].parent) {
+        bool holds_maker = false;
+        for (pl_id m = maker_region; m != PL_NONE; m = g->region[m].parent) holds_maker |= m == r;
+        if (holds_maker) break;
+        if (g->region[r].trip > 1 && region_end[r] > read_end) read_end = region_end[r];
+    }
+    return read_end;
+}
+
+static void touch(const pl_graph *g, const uint64_t *region_end, pl_block *block, pl_id *maker, pl_id value, size_t position)
+{
+    if (value == PL_NONE) return;
+    pl_id root = pl_value_root(g, value);
+    pl_block *b = &block[root];
+    if (b->last == 0) {
+        b->first = position;
+        maker[root] = g->node[position].region;
+    }
+    uint64_t end = needed_until(g, region_end, maker[root], g->node[position].region, position + 1);
+    if (end > b->last) b->last = end;
+}
+
+static bool lives_with_its_program(const pl_value *v) { return v->role == PL_ROLE_INPUT || v->role == PL_ROLE_OUTPUT || v->role == PL_ROLE_STATE; }
+
+pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
+{
+    uint64_t *region_end = pl_alloc(g->region_count + 1, sizeof *region_end);
+    pl_id *maker = pl_alloc(g->value_count + 1, sizeof *maker);
+    pl_status status = PL_OK;
+    if (!region_end || !maker) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to find the lives of %zu values", g->value_count));
+    for (size_t i = 0; i < g->node_count; i++)
+        for (pl_id r = g->node[i].region; r != PL_NONE; r = g->region[r].parent) region_end[r] = i + 1;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++) touch(g, region_end, block, maker, n->out[k], i);
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) touch(g, region_end, block, maker, n->in[k], i);
+        touch(g, region_end, block, maker, n->predicate, i);
+    }
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        if (pl_value_root(g, (pl_id)i) != i) continue;
+        if (v->program == PL_NONE) block[i].first = 0, block[i].last = g->node_count;
+        else if (lives_with_its_program(v)) pl_plan_program_span(g, v->program, &block[i].first, &block[i].last);
+        block[i].bytes = block[i].last ? pl_value_bytes(g, (pl_id)i) : 0;
+    }
+done:
+    pl_free(region_end);
+    pl_free(maker);
+    return status;
+}
+
+static void add_alive(const pl_block *b, uint64_t *sum)
+{
+    for (uint64_t i = b->first; i < b->last; i++) sum[i] += pl_align_up(b->bytes, PL_PLAN_ALIGNMENT);
+}
+
+void pl_plan_alive(const pl_plan *p, uint64_t *sum)
+{
+    for (size_t i = 0; i < p->graph->node_count; i++) sum[i] = 0;
+    for (size_t i = 0; i < p->graph->value_count; i++) add_alive(&p->value[i], sum);
+    for (size_t i = 0; i < p->graph->node_count; i++) add_alive(&p->workspace[i], sum);
+}

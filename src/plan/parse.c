@@ -1,0 +1,181 @@
+/* Reads what print.c writes; damage is an error with a position. What was read is then judged by check.c. */
+#include <string.h>
+
+#include "base/lex.h"
+#include "ir/parse.h"
+#include "plan/plan.h"
+
+typedef struct number_field {
+    const char *key;
+    uint64_t *to;
+} number_field;
+
+/* The rest of the line: key=number fields, each required once. */
+static pl_status parse_numbers(pl_lex *l, const number_field *fields, size_t count, pl_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        PL_TRY(pl_lex_expect(l, fields[i].key, err));
+        PL_TRY(pl_lex_uint(l, UINT64_MAX, fields[i].to, err));
+    }
+    return PL_OK;
+}
+
+static pl_status parse_text(pl_lex *l, const char *key, char *to, size_t room, pl_error *err)
+{
+    PL_TRY(pl_lex_expect(l, key, err));
+    if (strlen(l->value) >= room) return pl_lex_fail(l, err, "this text is longer than %zu bytes", room - 1);
+    strcpy(to, l->value);
+    return PL_OK;
+}
+
+static pl_status parse_team(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    int64_t threads;
+    PL_TRY(pl_lex_expect(l, "threads", err));
+    PL_TRY(pl_lex_int(l, 1, 1024, &threads, err));
+    p->team.threads = (int)threads;
+    PL_TRY(pl_lex_expect(l, "isa", err));
+    return pl_isa_parse(l->value, &p->team.isa) ? pl_lex_fail(l, err, "unknown instruction set \"%.20s\"", l->value) : PL_OK;
+}
+
+static pl_status parse_arena(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    uint64_t huge;
+    number_field fields[] = {{"bytes", &p->arena_bytes}, {"lower", &p->lower_bound_bytes}, {"peak", &p->peak_position}, {"huge", &huge}, {"hash", &p->numerics_hash}};
+    PL_TRY(parse_numbers(l, fields, 5, err));
+    p->huge_pages = huge != 0;
+    PL_TRY(pl_lex_expect(l, "by", err));
+    p->heuristic = pl_pool_strdup(p->names, l->value);
+    return p->heuristic ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+}
+
+static pl_status parse_row(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    if (p->ledger.row_count == PL_MEMORY_ROWS_MAX) return pl_lex_fail(l, err, "more than %d rows", PL_MEMORY_ROWS_MAX);
+    pl_memory_row *r = &p->ledger.row[p->ledger.row_count];
+    uint64_t kind, count;
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    PL_TRY(pl_lex_uint(l, PL_MEMORY_KIND_COUNT - 1, &kind, err));
+    PL_TRY(parse_text(l, NULL, r->name, sizeof r->name, err));
+    number_field fields[] = {{"count", &count}, {"reserved", &r->reserved_bytes}, {"resident", &r->resident_bytes}};
+    PL_TRY(parse_numbers(l, fields, 3, err));
+    r->kind = (pl_memory_kind)kind;
+    r->count = (uint32_t)count;
+    p->ledger.row_count++;
+    return PL_OK;
+}
+
+static pl_status parse_disk(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    if (p->disk_count == PL_PLAN_DISK_ROWS_MAX) return pl_lex_fail(l, err, "more than %d disk rows", PL_PLAN_DISK_ROWS_MAX);
+    pl_plan_disk_row *r = &p->disk[p->disk_count];
+    PL_TRY(parse_text(l, NULL, r->name, sizeof r->name, err));
+    PL_TRY(parse_numbers(l, (number_field[]){{"bytes", &r->bytes}}, 1, err));
+    p->disk_count++;
+    return PL_OK;
+}
+
+static pl_status parse_graph(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    if (p->graph) return pl_lex_fail(l, err, "a second graph");
+    PL_TRY(pl_graph_parse_lines(l, &p->graph, err));
+    p->value = pl_alloc(p->graph->value_count + 1, sizeof *p->value);
+    p->workspace = pl_alloc(p->graph->node_count + 1, sizeof *p->workspace);
+    p->seconds = pl_alloc(p->graph->node_count + 1, sizeof *p->seconds);
+    return p->value && p->workspace && p->seconds ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+}
+
+static pl_status parse_index(pl_lex *l, const pl_plan *p, bool node, uint64_t *id, pl_error *err)
+{
+    if (!p->graph) return pl_lex_fail(l, err, "this line comes before the graph");
+    size_t count = node ? p->graph->node_count : p->graph->value_count;
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (count == 0) return pl_lex_fail(l, err, "the graph has none of these");
+    return pl_lex_uint(l, count - 1, id, err);
+}
+
+static pl_status parse_block(pl_lex *l, pl_plan *p, bool workspace, pl_error *err)
+{
+    uint64_t id;
+    PL_TRY(parse_index(l, p, workspace, &id, err));
+    pl_block *b = workspace ? &p->workspace[id] : &p->value[id];
+    number_field fields[] = {{"offset", &b->offset}, {"bytes", &b->bytes}, {"first", &b->first}, {"last", &b->last}};
+    PL_TRY(parse_numbers(l, fields, 4, err));
+    return b->last <= p->graph->node_count ? PL_OK : pl_lex_fail(l, err, "this life ends behind the last node");
+}
+
+static pl_status parse_time(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    uint64_t id;
+    PL_TRY(parse_index(l, p, true, &id, err));
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    return pl_lex_double(l, &p->seconds[id], err);
+}
+
+static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)
+{
+    const char *word = l->value;
+    if (strcmp(word, "block") == 0) return parse_block(l, p, false, err);
+    if (strcmp(word, "workspace") == 0) return parse_block(l, p, true, err);
+    if (strcmp(word, "time") == 0) return parse_time(l, p, err);
+    if (strcmp(word, "row") == 0) return parse_row(l, p, err);
+    if (strcmp(word, "disk") == 0) return parse_disk(l, p, err);
+    if (strcmp(word, "team") == 0) return parse_team(l, p, err);
+    if (strcmp(word, "arena") == 0) return parse_arena(l, p, err);
+    if (strcmp(word, "graph") == 0) return parse_graph(l, p, err);
+    if (strcmp(word, "config") == 0 || strcmp(word, "config_part") == 0) {
+        bool whole = word[6] == 0;
+        PL_TRY(pl_lex_expect(l, NULL, err));
+        pl_str_append(config, l->value);
+        if (whole) pl_str_append(config, "\n");
+        return PL_OK;
+    }
+    if (strcmp(word, "process") == 0) {
+        number_field fields[] = {{"heap", &p->process.heap_bytes}, {"main_stack", &p->process.main_stack_bytes},
+                                 {"stack_reserved", &p->process.thread_stack_reserved_bytes}, {"stack_touched", &p->process.thread_stack_touched_bytes}};
+        return parse_numbers(l, fields, 4, err);
+    }
+    if (strcmp(word, "totals") == 0) {
+        number_field fields[] = {{"resident", &p->ledger.resident_bytes}, {"tables", &p->ledger.page_table_bytes}, {"kernel", &p->ledger.kernel_bytes},
+                                 {"charged", &p->ledger.charged_bytes}, {"cache", &p->writer_cache_bytes}};
+        return parse_numbers(l, fields, 5, err);
+    }
+    return pl_lex_fail(l, err, "unknown line \"%.40s\" in a plan", word);
+}
+
+static pl_status parse_lines(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)
+{
+    if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text is empty, a plan was expected");
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (strcmp(l->value, "plan") != 0) return pl_lex_fail(l, err, "expected \"plan 1\", found \"%.40s\"", l->value);
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (strcmp(l->value, "1") != 0) return pl_lex_fail(l, err, "this program reads version 1 of the plan text, found %.20s", l->value);
+    for (;;) {
+        if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text ends before \"end plan\"; it is truncated");
+        PL_TRY(pl_lex_expect(l, NULL, err));
+        if (strcmp(l->value, "end") == 0) return p->graph ? PL_OK : pl_lex_fail(l, err, "a plan without a graph");
+        PL_TRY(parse_line(l, p, config, err));
+    }
+}
+
+pl_status pl_plan_parse(const char *name, const char *text, size_t bytes, pl_plan **plan, pl_error *err)
+{
+    pl_lex l = pl_lex_begin(name, text, bytes);
+    pl_status status = PL_OK;
+    pl_str config = {0};
+    pl_plan *p = pl_alloc(1, sizeof *p);
+    if (!p) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
+    p->names = pl_pool_create();
+    if (!p->names) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name));
+    PL_TRY_DONE(parse_lines(&l, p, &config, err));
+    if (config.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name));
+    if (!p->heuristic) p->heuristic = "unknown";
+    p->config = pl_strdup(pl_str_text(&config));
+    if (!p->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name));
+    *plan = p;
+    p = NULL;
+done:
+    pl_str_deinit(&config);
+    pl_plan_destroy(p);
+    return status;
+}

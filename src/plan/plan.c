@@ -1,0 +1,151 @@
+/* From a bound graph to a plan: lives, workspaces, placement, and the rows of the whole process. */
+#include "plan/plan.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "backend/backend.h"
+#include "base/size.h"
+#include "plimsoll/place.h"
+
+void pl_plan_destroy(pl_plan *p)
+{
+    if (!p) return;
+    pl_graph_destroy(p->graph);
+    pl_free(p->value);
+    pl_free(p->workspace);
+    pl_free(p->seconds);
+    pl_free(p->config);
+    pl_pool_destroy(p->names);
+    pl_free(p);
+}
+
+static pl_status find_workspaces(pl_plan *p, pl_error *err)
+{
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        uint64_t bytes = 0;
+        PL_TRY(pl_backend_workspace_bytes(p->graph, &p->graph->node[i], p->team, &bytes, err));
+        if (bytes) p->workspace[i] = (pl_block){.bytes = bytes, .first = i, .last = i + 1};
+    }
+    return PL_OK;
+}
+
+/* Persistent blocks live always, so they stack at the bottom without a search; `placed` collects the others. */
+static pl_status stack_persistent(pl_plan *p, uint64_t *bottom, pl_error *err)
+{
+    *bottom = 0;
+    for (size_t i = 0; i < p->graph->value_count; i++) {
+        pl_block *b = &p->value[i];
+        if (b->bytes == 0 || p->graph->value[i].program != PL_NONE) continue;
+        b->offset = *bottom;
+        uint64_t room = pl_align_up(b->bytes, PL_PLAN_ALIGNMENT);
+        if (pl_size_add(*bottom, room, bottom) || *bottom >> 56)
+            return pl_fail(err, PL_E_CONFIG, "the weights and their optimizer state need more than 2^56 bytes; make the model smaller");
+    }
+    return PL_OK;
+}
+
+static size_t collect(pl_plan *p, pl_block **block, pl_place_buffer *buffer)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->graph->value_count + p->graph->node_count; i++) {
+        bool workspace = i >= p->graph->value_count;
+        pl_block *b = workspace ? &p->workspace[i - p->graph->value_count] : &p->value[i];
+        if (b->bytes == 0 || (!workspace && p->graph->value[i].program == PL_NONE)) continue;
+        block[count] = b;
+        buffer[count++] = (pl_place_buffer){.lower = b->first, .upper = b->last, .size = pl_align_up(b->bytes, PL_PLAN_ALIGNMENT),
+                                            .alignment = PL_PLAN_ALIGNMENT, .fixed_offset = PL_PLACE_NONE};
+    }
+    return count;
+}
+
+static pl_status place(pl_plan *p, pl_error *err)
+{
+    size_t room = p->graph->value_count + p->graph->node_count + 1, count = 0;
+    uint64_t bottom;
+    pl_status status = PL_OK;
+    pl_block **block = pl_alloc(room, sizeof *block);
+    pl_place_buffer *buffer = pl_alloc(room, sizeof *buffer);
+    uint64_t *offset = pl_alloc(room, sizeof *offset);
+    if (!block || !buffer || !offset) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to place %zu blocks", room));
+    PL_TRY_DONE(stack_persistent(p, &bottom, err));
+    count = collect(p, block, buffer);
+    pl_place_problem problem = {.buffers = buffer, .buffer_count = count, .capacity = PL_PLACE_NONE};
+    pl_place_solution solution = {.offsets = offset};
+    pl_place_options options = pl_place_options_default();
+    PL_TRY_DONE(pl_place(&problem, &options, &solution, err));
+    for (size_t i = 0; i < count; i++) block[i]->offset = bottom + offset[i];
+    p->arena_bytes = bottom + solution.peak;
+    p->lower_bound_bytes = bottom + solution.lower_bound;
+    p->peak_position = solution.bound_time;
+    p->heuristic = solution.heuristic ? solution.heuristic : "none";
+    p->place_seconds = solution.seconds;
+done:
+    pl_free(block);
+    pl_free(buffer);
+    pl_free(offset);
+    return status;
+}
+
+/* Sizes that no machine has are refused before anything is laid out. */
+static pl_status check_sizes(const pl_plan *p, pl_error *err)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < p->graph->value_count; i++)
+        if (pl_size_add(total, p->value[i].bytes, &total) || total >> 60)
+            return pl_fail(err, PL_E_CONFIG, "value %s is absurdly large; make model or micro-batch smaller", p->graph->value[i].name);
+    return PL_OK;
+}
+
+pl_status pl_plan_account(pl_plan *p, int helper_threads, pl_error *err)
+{
+    pl_process_arena arena = {"ram", pl_align_up(p->arena_bytes, p->huge_pages ? PL_HUGE_PAGE_BYTES : PL_PAGE_BYTES)};
+    return pl_process_plan(&p->process, p->team.threads, helper_threads, &arena, 1, &p->ledger, err);
+}
+
+static void predict(pl_plan *p, const pl_cost_model *cost)
+{
+    for (size_t i = 0; i < p->graph->node_count && cost->seconds; i++) {
+        double s = cost->seconds(cost->context, p->graph, &p->graph->node[i]);
+        p->seconds[i] = s > 0 ? s : 0;
+    }
+}
+
+pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **plan, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_plan *p = pl_alloc(1, sizeof *p);
+    if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+    p->team = options->team;
+    p->huge_pages = options->huge_pages;
+    p->process = options->process;
+    p->value = pl_alloc(g->value_count + 1, sizeof *p->value);
+    p->workspace = pl_alloc(g->node_count + 1, sizeof *p->workspace);
+    p->seconds = pl_alloc(g->node_count + 1, sizeof *p->seconds);
+    if (!p->value || !p->workspace || !p->seconds) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the plan"));
+    p->graph = g;
+    PL_TRY_DONE(pl_plan_find_lives(g, p->value, err));
+    PL_TRY_DONE(check_sizes(p, err));
+    PL_TRY_DONE(find_workspaces(p, err));
+    PL_TRY_DONE(place(p, err));
+    predict(p, &options->cost);
+    PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
+    *plan = p;
+    return PL_OK;
+done:
+    p->graph = NULL; /* stays the caller's */
+    pl_plan_destroy(p);
+    return status;
+}
+
+uint64_t pl_plan_resident_bytes(const pl_plan *p) { return p->ledger.resident_bytes; }
+uint64_t pl_plan_charged_bytes(const pl_plan *p) { return p->ledger.charged_bytes + p->writer_cache_bytes; }
+
+double pl_plan_program_seconds(const pl_plan *p, pl_id program)
+{
+    double total = 0;
+    for (size_t i = 0; i < p->graph->node_count; i++)
+        if (pl_region_program(p->graph, p->graph->node[i].region) == program)
+            total += p->seconds[i] * (double)pl_node_trips(p->graph, &p->graph->node[i]);
+    return total;
+}

@@ -1,0 +1,91 @@
+/* The plan: a bound graph (its node order is the schedule), where every value and workspace lies in the arena, what else
+ * the process will hold, and how long each node is predicted to take. It prints as text and reads back; a run needs nothing
+ * but that text and the weights.
+ *
+ * Time in a plan is a position: the i-th node of the graph, over all programs in their order. Lives are half-open. Values
+ * that repeat with a region (read inside, made outside) live to the region's end; persistent values live always; inputs,
+ * states and outputs of a program live as long as the program.
+ *
+ * The plan is the allocator: offsets printed here are the addresses (minus base) that run/ uses. */
+#ifndef PL_PLAN_PLAN_H
+#define PL_PLAN_PLAN_H
+
+#include "base/process.h"
+#include "ir/graph.h"
+#include "kernels/team.h"
+
+enum { PL_PLAN_ALIGNMENT = 64, PL_PLAN_DISK_ROWS_MAX = 8 };
+
+typedef struct pl_block {
+    uint64_t offset, bytes; /* in the arena */
+    uint64_t first, last;   /* positions [first, last); 0, 0: no block */
+} pl_block;
+
+/* What files the run keeps or needs for a moment. */
+typedef struct pl_plan_disk_row {
+    char name[PL_MEMORY_NAME_BYTES];
+    uint64_t bytes;
+} pl_plan_disk_row;
+
+typedef struct pl_plan {
+    pl_graph *graph;
+    pl_team team;
+    pl_block *value;     /* [values], filled for storage roots */
+    pl_block *workspace; /* [nodes] */
+    double *seconds;     /* [nodes] predicted, one execution; 0 when not known */
+    uint64_t arena_bytes, lower_bound_bytes;
+    uint64_t peak_position; /* a position at which the sum of what is alive is largest */
+    const char *heuristic;  /* of the placer; a constant, or in `names` */
+    pl_pool *names;         /* of a plan that was read; NULL otherwise */
+    double place_seconds;
+    bool huge_pages;
+    pl_process_options process;
+    pl_process_planned ledger; /* memory of the whole process, row by row */
+    uint64_t writer_cache_bytes; /* page cache of files being written: charged, not resident */
+    size_t disk_count;
+    pl_plan_disk_row disk[PL_PLAN_DISK_ROWS_MAX];
+    char *config;           /* the effective config as YAML */
+    uint64_t numerics_hash; /* of everything that decides the numbers of the run */
+} pl_plan;
+
+/* Seconds that one execution of a node takes; negative: not known. */
+typedef struct pl_cost_model {
+    double (*seconds)(void *context, const pl_graph *, const pl_node *);
+    void *context;
+} pl_cost_model;
+
+typedef struct pl_plan_options {
+    pl_team team;
+    bool huge_pages;
+    int helper_threads; /* loader */
+    pl_process_options process;
+    pl_cost_model cost; /* seconds NULL: no prediction */
+} pl_plan_options;
+
+/* ---- plan.c ---- */
+/* Takes the graph (bound, legal) on success. */
+pl_status pl_plan_create(pl_graph *, const pl_plan_options *, pl_plan **, pl_error *);
+void pl_plan_destroy(pl_plan *);
+/* The process's rows again, after its heap or threads were settled. */
+pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
+uint64_t pl_plan_resident_bytes(const pl_plan *);
+uint64_t pl_plan_charged_bytes(const pl_plan *);
+/* Predicted seconds of one run of the program, its regions' trips counted; 0 when unknown. */
+double pl_plan_program_seconds(const pl_plan *, pl_id program);
+
+/* ---- live.c: positions and lives ---- */
+pl_status pl_plan_find_lives(const pl_graph *, pl_block *value, pl_error *);
+void pl_plan_program_span(const pl_graph *, pl_id program, uint64_t *first, uint64_t *last);
+uint64_t pl_node_trips(const pl_graph *, const pl_node *); /* how often it runs in one run of its program */
+/* Sum of the bytes alive at each position (blocks and workspaces); sum has node_count elements. */
+void pl_plan_alive(const pl_plan *, uint64_t *sum);
+
+/* ---- check.c ---- */
+/* Do blocks alive together overlap, lie outside the arena, or is one missing? The separate judge of every plan. */
+pl_status pl_plan_check(const pl_plan *, pl_error *);
+
+/* ---- print.c, parse.c ---- */
+void pl_plan_print(const pl_plan *, pl_str *out);
+pl_status pl_plan_parse(const char *name, const char *text, size_t bytes, pl_plan **, pl_error *);
+
+#endif

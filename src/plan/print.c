@@ -1,0 +1,67 @@
+/* A plan as text. The graph is in the middle, placements follow as one line a block. */
+#include <inttypes.h>
+
+#include "base/lex.h"
+#include "plan/plan.h"
+
+static void print_block(pl_str *out, const char *what, size_t id, const pl_block *b)
+{
+    if (b->bytes == 0) return;
+    pl_str_printf(out, "%s %zu offset=%" PRIu64 " bytes=%" PRIu64 " first=%" PRIu64 " last=%" PRIu64 "\n", what, id, b->offset, b->bytes, b->first, b->last);
+}
+
+static void print_rows(const pl_plan *p, pl_str *out)
+{
+    for (size_t i = 0; i < p->ledger.row_count; i++) {
+        const pl_memory_row *r = &p->ledger.row[i];
+        pl_str_printf(out, "row %d ", (int)r->kind);
+        pl_lex_quote(out, r->name);
+        pl_str_printf(out, " count=%" PRIu32 " reserved=%" PRIu64 " resident=%" PRIu64 "\n", r->count, r->reserved_bytes, r->resident_bytes);
+    }
+    pl_str_printf(out, "totals resident=%" PRIu64 " tables=%" PRIu64 " kernel=%" PRIu64 " charged=%" PRIu64 " cache=%" PRIu64 "\n",
+                  p->ledger.resident_bytes, p->ledger.page_table_bytes, p->ledger.kernel_bytes, p->ledger.charged_bytes, p->writer_cache_bytes);
+    for (size_t i = 0; i < p->disk_count; i++) {
+        pl_str_append(out, "disk ");
+        pl_lex_quote(out, p->disk[i].name);
+        pl_str_printf(out, " bytes=%" PRIu64 "\n", p->disk[i].bytes);
+    }
+}
+
+/* The config a line at a time, so that no field is long. */
+static void print_config(const char *text, pl_str *out)
+{
+    char line[1024];
+    while (text && *text) {
+        size_t n = 0;
+        while (text[n] && text[n] != '\n' && n + 1 < sizeof line) line[n] = text[n], n++;
+        line[n] = 0;
+        pl_str_append(out, text[n] == '\n' || !text[n] ? "config " : "config_part ");
+        pl_lex_quote(out, line);
+        pl_str_append(out, "\n");
+        text += n + (text[n] == '\n');
+    }
+}
+
+void pl_plan_print(const pl_plan *p, pl_str *out)
+{
+    pl_str_append(out, "plan 1\n");
+    pl_str_printf(out, "team threads=%d isa=%s\n", p->team.threads, pl_isa_name(p->team.isa));
+    pl_str_printf(out, "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64 "\n", p->process.heap_bytes,
+                  p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes, p->process.thread_stack_touched_bytes);
+    pl_str_printf(out, "arena bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " huge=%d hash=%" PRIu64 " by=", p->arena_bytes, p->lower_bound_bytes,
+                  p->peak_position, p->huge_pages, p->numerics_hash);
+    pl_lex_quote(out, p->heuristic);
+    pl_str_append(out, "\n");
+    print_rows(p, out);
+    print_config(p->config, out);
+    pl_graph_print(p->graph, out);
+    for (size_t i = 0; i < p->graph->value_count; i++) print_block(out, "block", i, &p->value[i]);
+    for (size_t i = 0; i < p->graph->node_count; i++) print_block(out, "workspace", i, &p->workspace[i]);
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        if (p->seconds[i] == 0) continue;
+        pl_str_printf(out, "time %zu ", i);
+        pl_str_double(out, p->seconds[i]);
+        pl_str_append(out, "\n");
+    }
+    pl_str_append(out, "end plan\n");
+}
