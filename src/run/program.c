@@ -1,0 +1,170 @@
+#include "run/program.h"
+
+#include <time.h>
+
+typedef enum instruction_kind { RUN_CALL, BEGIN_REGION, END_REGION } instruction_kind;
+
+typedef struct instruction {
+    instruction_kind kind;
+    uint32_t index;   /* call: node; begin: where its end is; end: where its begin is */
+    uint64_t trip;    /* of the region */
+} instruction;
+
+enum { REGION_DEPTH_MAX = 8 };
+
+struct pl_program {
+    const pl_plan *plan;
+    unsigned char *base;
+    uint64_t *offset; /* [values] of storage roots */
+    pl_call *call;    /* [nodes] */
+    instruction *code;
+    size_t code_count;
+    size_t *entry; /* [regions] where a program begins in code; one past its end in `leave` */
+    size_t *leave;
+};
+
+void pl_program_destroy(pl_program *p)
+{
+    if (!p) return;
+    pl_free(p->offset);
+    pl_free(p->call);
+    pl_free(p->code);
+    pl_free(p->entry);
+    pl_free(p->leave);
+    pl_free(p);
+}
+
+static pl_status bind_calls(pl_program *p, pl_error *err)
+{
+    const pl_graph *g = p->plan->graph;
+    pl_addresses addresses = {p->base, p->offset};
+    for (size_t i = 0; i < g->value_count; i++) p->offset[i] = p->plan->value[i].offset;
+    for (size_t i = 0; i < g->node_count; i++) {
+        void *workspace = p->plan->workspace[i].bytes ? p->base + p->plan->workspace[i].offset : NULL;
+        PL_TRY(pl_backend_bind(g, &g->node[i], &addresses, workspace, &p->call[i], err));
+    }
+    return PL_OK;
+}
+
+static pl_status emit(pl_program *p, instruction_kind kind, uint32_t index, uint64_t trip)
+{
+    p->code[p->code_count++] = (instruction){kind, index, trip};
+    return PL_OK;
+}
+
+static unsigned depth_of(const pl_graph *g, pl_id region)
+{
+    unsigned depth = 0;
+    for (; g->region[region].parent != PL_NONE; region = g->region[region].parent) depth++;
+    return depth;
+}
+
+/* Opens and closes regions so that `to` is the innermost open one. */
+static void change_region(pl_program *p, pl_id *open, unsigned *depth, pl_id to)
+{
+    const pl_graph *g = p->plan->graph;
+    pl_id path[REGION_DEPTH_MAX];
+    unsigned wanted = depth_of(g, to), common = 0;
+    for (unsigned i = wanted; i > 0; i--, to = g->region[to].parent) path[i - 1] = to;
+    while (common < wanted && common < *depth && p->code[open[common]].index == path[common]) common++;
+    while (*depth > common) {
+        uint32_t begin = (uint32_t)open[--*depth];
+        emit(p, END_REGION, begin, p->code[begin].trip);
+        p->code[begin].index = (uint32_t)p->code_count - 1;
+    }
+    while (*depth < wanted) {
+        open[*depth] = (pl_id)p->code_count;
+        emit(p, BEGIN_REGION, path[*depth], g->region[path[*depth]].trip);
+        ++*depth;
+    }
+}
+
+static pl_status emit_program(pl_program *p, pl_id program, pl_error *err)
+{
+    const pl_graph *g = p->plan->graph;
+    pl_id open[REGION_DEPTH_MAX];
+    unsigned depth = 0;
+    p->entry[program] = p->code_count;
+    for (size_t i = 0; i < g->node_count; i++) {
+        if (pl_region_program(g, g->node[i].region) != program) continue;
+        if (depth_of(g, g->node[i].region) > REGION_DEPTH_MAX) return pl_fail(err, PL_E_UNSUPPORTED, "regions are nested deeper than %d", REGION_DEPTH_MAX);
+        change_region(p, open, &depth, g->node[i].region);
+        emit(p, RUN_CALL, (uint32_t)i, 1);
+    }
+    change_region(p, open, &depth, program);
+    p->leave[program] = p->code_count;
+    return PL_OK;
+}
+
+pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, pl_program **program, pl_error *err)
+{
+    const pl_graph *g = plan->graph;
+    if (bytes < plan->arena_bytes || (uintptr_t)memory % PL_PLAN_ALIGNMENT)
+        return pl_fail(err, PL_E_USAGE, "the plan needs %llu bytes aligned to %d, got %llu", (unsigned long long)plan->arena_bytes, PL_PLAN_ALIGNMENT, (unsigned long long)bytes);
+    pl_status status = PL_OK;
+    pl_program *p = pl_alloc(1, sizeof *p);
+    if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for the program");
+    p->plan = plan;
+    p->base = memory;
+    p->offset = pl_alloc(g->value_count + 1, sizeof *p->offset);
+    p->call = pl_alloc(g->node_count + 1, sizeof *p->call);
+    p->code = pl_alloc(g->node_count * 3 + 2 * REGION_DEPTH_MAX, sizeof *p->code); /* a node opens and closes one region at most */
+    p->entry = pl_alloc(g->region_count + 1, sizeof *p->entry);
+    p->leave = pl_alloc(g->region_count + 1, sizeof *p->leave);
+    if (!p->offset || !p->call || !p->code || !p->entry || !p->leave) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the program"));
+    PL_TRY_DONE(bind_calls(p, err));
+    for (size_t r = 0; r < g->region_count; r++)
+        if (g->region[r].parent == PL_NONE) PL_TRY_DONE(emit_program(p, (pl_id)r, err));
+    *program = p;
+    return PL_OK;
+done:
+    pl_program_destroy(p);
+    return status;
+}
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, const pl_program_hooks *hooks, pl_error *err)
+{
+    const pl_call *call = &p->call[node];
+    double begin = hooks->seconds ? now_seconds() : 0;
+    if (call->op != PL_OP_LOAD) pl_backend_exec(call, p->plan->team);
+    else if (hooks->load) PL_TRY(hooks->load(hooks->context, iteration, &call->u.load, err));
+    if (hooks->seconds) hooks->seconds[node] += now_seconds() - begin;
+    return PL_OK;
+}
+
+pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *hooks, pl_error *err)
+{
+    uint64_t count[REGION_DEPTH_MAX] = {0};
+    unsigned depth = 0;
+    for (size_t i = p->entry[program]; i < p->leave[program]; i++) {
+        const instruction *in = &p->code[i];
+        switch (in->kind) {
+        case RUN_CALL: PL_TRY(run_call(p, in->index, depth ? count[depth - 1] : 0, hooks, err)); break;
+        case BEGIN_REGION: count[depth++] = 0; break;
+        case END_REGION:
+            if (++count[depth - 1] < (hooks->single_trip ? 1 : in->trip)) i = in->index;
+            else depth--;
+            break;
+        }
+    }
+    return PL_OK;
+}
+
+void *pl_program_address(const pl_program *p, pl_id value)
+{
+    pl_addresses addresses = {p->base, p->offset};
+    return pl_address_of(p->plan->graph, &addresses, value);
+}
+
+void *pl_program_find(const pl_program *p, const char *name)
+{
+    pl_id id = pl_graph_find_value(p->plan->graph, name);
+    return id == PL_NONE ? NULL : pl_program_address(p, id);
+}
