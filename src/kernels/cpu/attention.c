@@ -21,6 +21,7 @@ typedef struct panel {
     int64_t first, count; /* queries */
     float *qt, *ot;       /* [dh][GROUP], [dh rounded up to ROWS][GROUP] */
     float *top, *sum;     /* [GROUP] m and l */
+    float *correction;    /* [GROUP] 2^(m − m') of the block in hand; in memory, the registers are all taken */
 } panel;
 
 typedef struct key_block {
@@ -34,7 +35,7 @@ int64_t PL_KERNEL(attention_block_queries)(void) { return PANELS * GROUP; }
 uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width)
 {
     uint64_t width = (uint64_t)head_width, padded = (uint64_t)round_up(head_width, ROWS);
-    uint64_t elems = KEYS * (width + padded + GROUP) + PANELS * GROUP * (width + padded + 2);
+    uint64_t elems = KEYS * (width + padded + GROUP) + PANELS * GROUP * (width + padded + 3);
     return pl_align_up(elems * sizeof(float), 64);
 }
 
@@ -81,12 +82,12 @@ PL_V_INLINE void exponentials(int v0, int v1, float *p, int64_t begin, int64_t e
 /* The softmax step and Oᵀ = Oᵀ·correction + Vᵀ·P. */
 PL_V_INLINE void accumulate(int vectors, const diagonal *g, const key_block *b, const panel *t, const pl_vf *high)
 {
-    pl_vf top[VECTORS], total[VECTORS], correction[VECTORS];
+    pl_vf top[VECTORS], total[VECTORS];
     PL_V_UNROLL for (int v = 0; v < vectors; v++)
     {
         pl_vf old = pl_v_load(t->top + v * PL_VW);
         top[v] = pl_v_max(old, high[v]);
-        correction[v] = pl_v_exp2_flush(old - top[v]);
+        pl_v_store(t->correction + v * PL_VW, pl_v_exp2_flush(old - top[v]));
         total[v] = pl_v_zero();
     }
     int64_t done = 0;
@@ -98,13 +99,14 @@ PL_V_INLINE void accumulate(int vectors, const diagonal *g, const key_block *b, 
     PL_V_UNROLL for (int v = 0; v < vectors; v++)
     {
         pl_v_store(t->top + v * PL_VW, top[v]);
-        pl_v_store(t->sum + v * PL_VW, pl_v_fma(pl_v_load(t->sum + v * PL_VW), correction[v], total[v]));
+        pl_vf before = pl_v_load(t->sum + v * PL_VW) * pl_v_load(t->correction + v * PL_VW);
+        pl_v_store(t->sum + v * PL_VW, before + total[v]);
     }
     for (int64_t d = 0; d < b->width; d += ROWS) {
         pl_vf acc[ROWS][VECTORS];
         load_tile(vectors, t->ot + d * GROUP, GROUP, acc);
         PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-            PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] *= correction[v];
+            PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] *= pl_v_load(t->correction + v * PL_VW);
         multiply_ragged(vectors, g->limit, b->v + d, 1, b->ldv, b->p, GROUP, acc);
         store_tile(vectors, t->ot + d * GROUP, GROUP, acc);
     }
@@ -161,7 +163,8 @@ static int64_t make_panels(const pl_attention_head *h, int64_t begin, int64_t en
         t->ot = t->qt + width * GROUP;
         t->top = t->ot + round_up(width, ROWS) * GROUP;
         t->sum = t->top + GROUP;
-        memory = t->sum + GROUP;
+        t->correction = t->sum + GROUP;
+        memory = t->correction + GROUP;
         start_panel(h, t);
     }
     return count;
