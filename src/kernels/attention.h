@@ -1,3 +1,29 @@
+/* What an attention kernel needs to know about one (batch, head): the backend has resolved batch, head and position.
+ * Element (t, d) of a matrix is p[t·ld + d]; T queries tq, keys tk, dh = head_width. causal: query i sees keys
+ * 0 … (tk − tq) + i; a query that sees none gives o = 0 and lse = −inf. */
 #ifndef PL_KERNELS_ATTENTION_H
 #define PL_KERNELS_ATTENTION_H
+
+#include <stdint.h>
+
+typedef struct pl_attention_head {
+    int64_t tq, tk, head_width;
+    int causal;
+    float scale;
+    const float *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
+    int64_t ldq, ldk, ldv, ldo;
+    float *o;   /* [tq,dh] */
+    float *lse; /* [tq] or NULL */
+} pl_attention_head;
+
+typedef struct pl_attention_bwd_head {
+    int64_t tq, tk, head_width;
+    int causal;
+    float scale;
+    const float *q, *k, *v, *o, *d_o, *lse;
+    int64_t ldq, ldk, ldv, ldo, lddo;
+    float *dq, *dk, *dv;
+    int64_t lddq, lddk, lddv;
+} pl_attention_bwd_head;
+
 #endif

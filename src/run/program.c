@@ -46,10 +46,9 @@ static pl_status bind_calls(pl_program *p, pl_error *err)
     return PL_OK;
 }
 
-static pl_status emit(pl_program *p, instruction_kind kind, uint32_t index, uint64_t trip)
+static void emit(pl_program *p, instruction_kind kind, uint32_t index, uint64_t trip)
 {
     p->code[p->code_count++] = (instruction){kind, index, trip};
-    return PL_OK;
 }
 
 static unsigned depth_of(const pl_graph *g, pl_id region)

@@ -54,6 +54,8 @@ PL_V_INLINE pl_vf apply(pl_vecmath function, pl_vf x)
 {
     switch (function) {
     case PL_VECMATH_EXP: return pl_v_exp(x);
+    case PL_VECMATH_EXP2: return pl_v_exp2_flush(x);
+    case PL_VECMATH_LOG: return pl_v_log(x);
     case PL_VECMATH_ERF: return pl_v_erf(x);
     default: return pl_v_sigmoid(x);
     }

@@ -28,6 +28,13 @@
 #define PL_V_BYTES (PL_VW * 4)
 #define PL_V_INLINE static inline __attribute__((always_inline))
 
+/* Before a loop over registers (a constant trip count): unroll it whole, so that an array of pl_vf stays in registers. */
+#if defined(__clang__)
+#define PL_V_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PL_V_UNROLL _Pragma("GCC unroll 64")
+#endif
+
 typedef float pl_vf __attribute__((vector_size(PL_V_BYTES)));
 typedef int32_t pl_vi __attribute__((vector_size(PL_V_BYTES))); /* also what a comparison gives: 0 or −1 a lane */
 typedef uint32_t pl_vu __attribute__((vector_size(PL_V_BYTES)));
@@ -124,6 +131,14 @@ PL_V_INLINE pl_vf pl_v_sqrt(pl_vf x)
 #endif
 #endif
 
+/* 0, 1, 2, … as floats. */
+PL_V_INLINE pl_vf pl_v_lane_index(void)
+{
+    pl_vf v = {0, 1, 2, 3};
+    PL_V_UNROLL for (int i = 4; i < PL_VW; i++) v[i] = (float)i;
+    return v;
+}
+
 /* mask lanes −1: a, lanes 0: b. For masks made by integer comparisons; pl_v_select_gt is quicker for floats. */
 PL_V_INLINE pl_vf pl_v_select(pl_vi mask, pl_vf a, pl_vf b) { return (pl_vf)((mask & (pl_vi)a) | (~mask & (pl_vi)b)); }
 PL_V_INLINE pl_vf pl_v_abs(pl_vf x) { return (pl_vf)((pl_vi)x & 0x7fffffff); }
@@ -155,6 +170,49 @@ PL_V_INLINE float pl_v_hmax(pl_vf v)
 #endif
     float a = v[0] > v[2] ? v[0] : v[2], b = v[1] > v[3] ? v[1] : v[3];
     return a > b ? a : b;
+}
+
+/* Transposes PL_VW rows of PL_VW floats in registers. Stage s swaps the off-diagonal s×s blocks of each 2s×2s block. */
+#if PL_VW == 16
+#define PL_V_STAGE_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define PL_V_STAGE_2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define PL_V_STAGE_4 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
+#define PL_V_STAGE_8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define PL_V_STAGE_1_ODD 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
+#define PL_V_STAGE_2_ODD 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#define PL_V_STAGE_4_ODD 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
+#define PL_V_STAGE_8_ODD 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
+#elif PL_VW == 8
+#define PL_V_STAGE_1 0, 8, 2, 10, 4, 12, 6, 14
+#define PL_V_STAGE_2 0, 1, 8, 9, 4, 5, 12, 13
+#define PL_V_STAGE_4 0, 1, 2, 3, 8, 9, 10, 11
+#define PL_V_STAGE_1_ODD 1, 9, 3, 11, 5, 13, 7, 15
+#define PL_V_STAGE_2_ODD 2, 3, 10, 11, 6, 7, 14, 15
+#define PL_V_STAGE_4_ODD 4, 5, 6, 7, 12, 13, 14, 15
+#else
+#define PL_V_STAGE_1 0, 4, 2, 6
+#define PL_V_STAGE_2 0, 1, 4, 5
+#define PL_V_STAGE_1_ODD 1, 5, 3, 7
+#define PL_V_STAGE_2_ODD 2, 3, 6, 7
+#endif
+#define PL_V_TRANSPOSE_STAGE(rows, s, even, odd)                                                                       \
+    PL_V_UNROLL for (int r = 0; r < PL_VW; r++) if (!(r & (s)))                                                        \
+    {                                                                                                                  \
+        pl_vf upper = (rows)[r], lower = (rows)[r | (s)];                                                              \
+        (rows)[r] = __builtin_shufflevector(upper, lower, even);                                                       \
+        (rows)[r | (s)] = __builtin_shufflevector(upper, lower, odd);                                                  \
+    }
+
+PL_V_INLINE void pl_v_transpose(pl_vf rows[PL_VW])
+{
+    PL_V_TRANSPOSE_STAGE(rows, 1, PL_V_STAGE_1, PL_V_STAGE_1_ODD)
+    PL_V_TRANSPOSE_STAGE(rows, 2, PL_V_STAGE_2, PL_V_STAGE_2_ODD)
+#if PL_VW >= 8
+    PL_V_TRANSPOSE_STAGE(rows, 4, PL_V_STAGE_4, PL_V_STAGE_4_ODD)
+#endif
+#if PL_VW >= 16
+    PL_V_TRANSPOSE_STAGE(rows, 8, PL_V_STAGE_8, PL_V_STAGE_8_ODD)
+#endif
 }
 
 #endif

@@ -53,6 +53,50 @@ PL_V_INLINE pl_vf pl_v_exp_flush(pl_vf x)
     return y * (pl_vf)(((pl_vu)bits << 23) + 0x3f800000u);
 }
 
+/* 2ˣ for x < 128, below 2⁻¹²⁶ flushed or rounded to 0, −inf too: softmax in base 2 needs no division by ln 2. Minimax
+ * polynomials with constant term 1 (so that 2⁰ is exactly 1), relative error 9e-8 before rounding. */
+PL_V_INLINE pl_vf pl_v_exp2_flush(pl_vf x)
+{
+#if defined(PL_LEVEL_avx512) /* the fraction above floor(x), then ·2^floor(x) */
+    pl_vf r = (pl_vf)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    pl_vf p = pl_v_set(0.0018671300495043397f);
+    p = pl_v_fma(p, r, pl_v_set(0.009017029777169228f));
+    p = pl_v_fma(p, r, pl_v_set(0.05579991266131401f));
+    p = pl_v_fma(p, r, pl_v_set(0.24016444385051727f));
+    p = pl_v_fma(p, r, pl_v_set(0.6931512951850891f));
+    p = pl_v_fma(p, r, pl_v_set(1.0f));
+    return (pl_vf)_mm512_scalef_ps((__m512)p, (__m512)x);
+#else
+    const pl_vf magic = pl_v_set(12582912.0f);
+    x = pl_v_max(pl_v_set(-127.0f), x); /* 2⁻¹²⁷ has the bits of 0 below */
+    pl_vf shifted = x + magic, r = x - (shifted - magic), p = pl_v_set(0.001326472731307149f);
+    p = pl_v_fma(p, r, pl_v_set(0.009671512991189957f));
+    p = pl_v_fma(p, r, pl_v_set(0.05550733581185341f));
+    p = pl_v_fma(p, r, pl_v_set(0.24022242426872253f));
+    p = pl_v_fma(p, r, pl_v_set(0.6931470036506653f));
+    p = pl_v_fma(p, r, pl_v_set(1.0f));
+    return p * (pl_vf)(((pl_vu)shifted << 23) + 0x3f800000u);
+#endif
+}
+
+/* log x for normal x > 0, after Cephes: x = 2ᵉ·m with m in [√½, √2), log(1 + f) = f − f²/2 + f³·P(f). */
+PL_V_INLINE pl_vf pl_v_log(pl_vf x)
+{
+    pl_vi e = ((pl_vi)x - 0x3f3504f3) >> 23;
+    pl_vf f = (pl_vf)((pl_vu)x - ((pl_vu)e << 23)) - 1.0f, n = __builtin_convertvector(e, pl_vf), s = f * f;
+    pl_vf p = pl_v_set(7.0376836292e-2f);
+    p = pl_v_fma(p, f, pl_v_set(-1.1514610310e-1f));
+    p = pl_v_fma(p, f, pl_v_set(1.1676998740e-1f));
+    p = pl_v_fma(p, f, pl_v_set(-1.2420140846e-1f));
+    p = pl_v_fma(p, f, pl_v_set(1.4249322787e-1f));
+    p = pl_v_fma(p, f, pl_v_set(-1.6668057665e-1f));
+    p = pl_v_fma(p, f, pl_v_set(2.0000714765e-1f));
+    p = pl_v_fma(p, f, pl_v_set(-2.4999993993e-1f));
+    p = pl_v_fma(p, f, pl_v_set(3.3333331174e-1f));
+    p = pl_v_fma(p * f, s, n * -2.12194440e-4f);
+    return pl_v_fma(n, pl_v_set(0.693359375f), f + pl_v_fma(s, pl_v_set(-0.5f), p));
+}
+
 /* e = exp(−x²/2), returns Φ(−|x|). */
 PL_V_INLINE pl_vf pl_v_normal_tail(pl_vf x, pl_vf *e)
 {

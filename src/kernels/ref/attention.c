@@ -1,0 +1,109 @@
+/* Attention, scalar, sums in double precision: softmax over the keys a query sees, in two passes over the scores, which
+ * are computed again instead of kept. The backward pass needs P only one element at a time:
+ *   P = exp(scale·q·k − lse),  delta_i = Σ_d do·o,  dS = P·(do·v − delta),
+ *   dq_i = scale·Σ_j dS k_j,  dk_j = scale·Σ_i dS q_i,  dv_j = Σ_i P do_i. */
+#include <math.h>
+
+#include "base/size.h"
+#include "kernels/kernels.h"
+
+static double dot(int64_t n, const float *a, const float *b)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
+    return sum;
+}
+
+/* Number of keys that query i sees. */
+static int64_t visible(int causal, int64_t tq, int64_t tk, int64_t i)
+{
+    int64_t seen = tk - tq + i + 1;
+    return !causal || seen > tk ? tk : seen < 0 ? 0 : seen;
+}
+
+int64_t PL_KERNEL(attention_block_queries)(void) { return 16; }
+
+uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width)
+{
+    return pl_align_up((uint64_t)head_width * sizeof(double), 64);
+}
+
+static void one_query(const pl_attention_head *h, int64_t i, double *sum)
+{
+    int64_t n = visible(h->causal, h->tq, h->tk, i), width = h->head_width;
+    const float *q = h->q + i * h->ldq;
+    double top = -INFINITY, total = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double s = h->scale * dot(width, q, h->k + j * h->ldk);
+        top = s > top || isnan(s) ? s : top;
+    }
+    for (int64_t d = 0; d < width; d++) sum[d] = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double p = exp(h->scale * dot(width, q, h->k + j * h->ldk) - top);
+        total += p;
+        for (int64_t d = 0; d < width; d++) sum[d] += p * h->v[j * h->ldv + d];
+    }
+    for (int64_t d = 0; d < width; d++) h->o[i * h->ldo + d] = n > 0 ? (float)(sum[d] / total) : 0;
+    if (h->lse) h->lse[i] = n > 0 ? (float)(top + log(total)) : -INFINITY;
+}
+
+void PL_KERNEL(attention)(const pl_attention_head *head, int64_t begin, int64_t end, void *workspace)
+{
+    for (int64_t i = begin; i < end; i++) one_query(head, i, workspace);
+}
+
+void PL_KERNEL(attention_few)(const pl_attention_head *head, int64_t begin, int64_t end, void *workspace)
+{
+    PL_KERNEL(attention)(head, begin, end, workspace);
+}
+
+uint64_t PL_KERNEL(attention_bwd_workspace_bytes)(int64_t head_width)
+{
+    return pl_align_up(2 * (uint64_t)head_width * sizeof(double), 64);
+}
+
+static double probability(const pl_attention_bwd_head *h, int64_t i, int64_t j)
+{
+    return exp(h->scale * dot(h->head_width, h->q + i * h->ldq, h->k + j * h->ldk) - h->lse[i]);
+}
+
+static double score_gradient(const pl_attention_bwd_head *h, int64_t i, int64_t j, double p)
+{
+    double delta = dot(h->head_width, h->d_o + i * h->lddo, h->o + i * h->ldo);
+    return p * (dot(h->head_width, h->d_o + i * h->lddo, h->v + j * h->ldv) - delta);
+}
+
+static void query_gradient(const pl_attention_bwd_head *h, int64_t i, double *sum)
+{
+    int64_t n = visible(h->causal, h->tq, h->tk, i);
+    for (int64_t d = 0; d < h->head_width; d++) sum[d] = 0;
+    for (int64_t j = 0; j < n; j++) {
+        double ds = score_gradient(h, i, j, probability(h, i, j));
+        for (int64_t d = 0; d < h->head_width; d++) sum[d] += ds * h->k[j * h->ldk + d];
+    }
+    for (int64_t d = 0; d < h->head_width; d++) h->dq[i * h->lddq + d] = (float)(h->scale * sum[d]);
+}
+
+static void key_gradients(const pl_attention_bwd_head *h, int64_t j, double *dk, double *dv)
+{
+    for (int64_t d = 0; d < h->head_width; d++) dk[d] = dv[d] = 0;
+    for (int64_t i = 0; i < h->tq; i++) {
+        if (j >= visible(h->causal, h->tq, h->tk, i)) continue;
+        double p = probability(h, i, j), ds = score_gradient(h, i, j, p);
+        for (int64_t d = 0; d < h->head_width; d++) {
+            dk[d] += ds * h->q[i * h->ldq + d];
+            dv[d] += p * h->d_o[i * h->lddo + d];
+        }
+    }
+    for (int64_t d = 0; d < h->head_width; d++) {
+        h->dk[j * h->lddk + d] = (float)(h->scale * dk[d]);
+        h->dv[j * h->lddv + d] = (float)dv[d];
+    }
+}
+
+void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *head, void *workspace)
+{
+    double *sums = workspace;
+    for (int64_t i = 0; i < head->tq; i++) query_gradient(head, i, sums);
+    for (int64_t j = 0; j < head->tk; j++) key_gradients(head, j, sums, sums + head->head_width);
+}
