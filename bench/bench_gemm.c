@@ -1,0 +1,84 @@
+/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn]: rates of the matrix products of the model in issue 3's table
+ * (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured in the same run, and
+ * with --onednn beside oneDNN's matmul on the same strides. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/calls.h"
+#include "fma_peak.h"
+#include "gemm_rate.h"
+#include "onednn_gemm.h"
+
+typedef struct options {
+    pl_team team;
+    int64_t tokens; /* 0 = all */
+    int onednn;
+} options;
+
+static const char *const product_names[BENCH_PRODUCT_COUNT] = {"forward", "dX", "dW"};
+
+static int parse(int argc, char **argv, options *o)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--onednn") == 0)
+            o->onednn = 1;
+        else if (value && strcmp(argv[i], "--threads") == 0)
+            o->team.threads = atoi(value), i++;
+        else if (value && strcmp(argv[i], "--tokens") == 0)
+            o->tokens = atoll(value), i++;
+        else if (value && strcmp(argv[i], "--isa") == 0 && pl_isa_parse(value, &o->team.isa) == 0)
+            i++;
+        else
+            return -1;
+    }
+    return o->team.threads >= 1 && o->team.isa <= pl_isa_of_machine() ? 0 : -1;
+}
+
+static void print_product(bench_product product, const bench_linear *l, int64_t tokens, const options *o, double peak)
+{
+    double flops = 2.0 * (double)(l->out * l->in * tokens);
+    double rate = flops / bench_gemm_seconds(product, l, tokens, o->team, NULL, NULL);
+    printf("%-8s out %4ld in %4ld tokens %5ld  %7.1f GFLOP/s  %5.1f %% of peak", product_names[product], (long)l->out,
+           (long)l->in, (long)tokens, rate * 1e-9, 100 * rate / peak);
+    if (o->onednn) {
+        double theirs = flops / bench_onednn_seconds(product, l, tokens, o->team);
+        printf("  oneDNN %7.1f  ratio %.3f", theirs * 1e-9, rate / theirs);
+    }
+    printf("\n");
+}
+
+static void print_thin(const options *o)
+{
+    static const bench_linear one[] = {{788, 256, 1}, {1024, 256, 1}, {256, 1024, 1}, {4096, 4096, 1}};
+    for (size_t i = 0; i < sizeof one / sizeof one[0]; i++) {
+        double seconds = bench_gemm_seconds(BENCH_FORWARD, &one[i], 1, o->team, NULL, NULL);
+        printf("one row  out %4ld in %4ld  %6.2f us  %6.1f GB/s of weights\n", (long)one[i].out, (long)one[i].in,
+               seconds * 1e6, (double)(one[i].out * one[i].in) * 4e-9 / seconds);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t all[] = {128, 256, 512, 4096};
+    const bench_model model = {.width = 256, .feed_forward = 1024, .vocab = 788, .layers = 6};
+    options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}};
+    if (parse(argc, argv, &o)) {
+        fprintf(stderr, "bench_gemm [--threads N] [--isa baseline|avx2|avx512] [--tokens M] [--onednn]\n");
+        return 2;
+    }
+    if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;
+    bench_linear linears[BENCH_LINEARS];
+    bench_model_linears(&model, linears);
+    double peak = bench_fma_peak(o.team);
+    printf("%s, %d threads, multiply-add peak %.1f GFLOP/s\n", pl_isa_name(o.team.isa), o.team.threads, peak * 1e-9);
+    for (int t = 0; t < 4; t++)
+        for (int p = 0; p < BENCH_PRODUCT_COUNT; p++)
+            for (int i = 0; i < BENCH_LINEARS; i++)
+                if (!o.tokens || o.tokens == all[t]) print_product((bench_product)p, &linears[i], all[t], &o, peak);
+    print_thin(&o);
+    double rate = bench_gemm_rate(&model, all, 4, o.team);
+    printf("rate of the model (best tokens each) %.1f GFLOP/s, %.1f %% of peak\n", rate * 1e-9, 100 * rate / peak);
+    return 0;
+}

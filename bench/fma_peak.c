@@ -1,0 +1,70 @@
+#include "fma_peak.h"
+
+#include <stdint.h>
+#include <time.h>
+
+double bench_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+#if defined(__x86_64__)
+#define PEAK_CONSTRAINT "v"
+#else
+#define PEAK_CONSTRAINT "w"
+#endif
+
+/* Twelve independent chains cover four cycles of latency on two or three units. */
+#define PEAK_LOOP(name, bytes, step, attribute)                                                                        \
+    typedef float name##_vector __attribute__((vector_size(bytes)));                                                   \
+    attribute static void name(int64_t rounds)                                                                         \
+    {                                                                                                                  \
+        name##_vector a[12], x = (name##_vector){0} + 0.999f, y = (name##_vector){0} + 1e-3f;                          \
+        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) a[i] = x;                                                                         \
+        for (int64_t r = 0; r < rounds; r++) {                                                                         \
+            step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10) step(11)          \
+        }                                                                                                              \
+        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) __asm__ volatile("" : : PEAK_CONSTRAINT(a[i]));                                               \
+        (void)y;                                                                                                       \
+    }
+
+#if defined(__x86_64__)
+#define FUSED(i)    __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
+#define SEPARATE(i) __asm__ volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(a[i]) : "x"(x), "x"(y));
+PEAK_LOOP(peak_avx512, 64, FUSED, __attribute__((target("avx512f"), noinline)))
+PEAK_LOOP(peak_avx2, 32, FUSED, __attribute__((target("avx2,fma"), noinline)))
+PEAK_LOOP(peak_baseline, 16, SEPARATE, __attribute__((noinline)))
+#else
+#define PLAIN(i)                                                                                                       \
+    a[i] = a[i] * x + y;                                                                                               \
+    __asm__ volatile("" : "+w"(a[i]));
+PEAK_LOOP(peak_baseline, 16, PLAIN, __attribute__((noinline)))
+#endif
+
+static double run(int threads, void (*loop)(int64_t), int floats)
+{
+    const int64_t rounds = 4000000;
+    double start = bench_seconds();
+#pragma omp parallel num_threads(threads)
+    loop(rounds);
+    return (double)threads * (double)rounds * 12 * 2 * floats / (bench_seconds() - start);
+}
+
+double bench_fma_peak(pl_team team)
+{
+    double best = 0;
+    for (int i = 0; i < 7; i++) {
+        double rate = 0;
+        switch (team.isa) {
+#if defined(__x86_64__)
+        case PL_ISA_AVX512: rate = run(team.threads, peak_avx512, 16); break;
+        case PL_ISA_AVX2: rate = run(team.threads, peak_avx2, 8); break;
+#endif
+        default: rate = run(team.threads, peak_baseline, 4); break;
+        }
+        if (rate > best) best = rate;
+    }
+    return best;
+}

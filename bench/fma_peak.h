@@ -1,0 +1,10 @@
+/* The ceiling of this machine: multiply-adds on registers alone, all threads at once. */
+#ifndef PL_BENCH_FMA_PEAK_H
+#define PL_BENCH_FMA_PEAK_H
+
+#include "kernels/team.h"
+
+double bench_fma_peak(pl_team team); /* FLOP/s of the level's widest vectors; best of a few short runs */
+double bench_seconds(void);          /* monotonic clock */
+
+#endif

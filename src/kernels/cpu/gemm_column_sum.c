@@ -1,0 +1,30 @@
+/* Sums down the columns: eight vectors of columns stay in registers while the rows run by. */
+#include "kernels/cpu/gemm_level.h"
+
+enum { WIDE = 8 };
+
+static void sum_wide(const float *x, int64_t ld, int64_t rows, float *out, int add)
+{
+    pl_vf acc[WIDE];
+#pragma GCC unroll 8
+    for (int v = 0; v < WIDE; v++) acc[v] = add ? pl_v_load(out + v * PL_VW) : pl_v_zero();
+    for (int64_t i = 0; i < rows; i++, x += ld)
+#pragma GCC unroll 8
+        for (int v = 0; v < WIDE; v++) acc[v] += pl_v_load(x + v * PL_VW);
+#pragma GCC unroll 8
+    for (int v = 0; v < WIDE; v++) pl_v_store(out + v * PL_VW, acc[v]);
+}
+
+static void sum_part(const float *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add)
+{
+    pl_vf acc = add ? pl_v_load_part(out, columns) : pl_v_zero();
+    for (int64_t i = 0; i < rows; i++, x += ld) acc += pl_v_load_part(x, columns);
+    pl_v_store_part(out, acc, columns);
+}
+
+void pl_gemm_column_sum(const float *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add)
+{
+    int64_t j = 0;
+    for (; j + WIDE * PL_VW <= columns; j += WIDE * PL_VW) sum_wide(x + j, ld, rows, out + j, add);
+    for (; j < columns; j += PL_VW) sum_part(x + j, ld, rows, columns - j < PL_VW ? columns - j : PL_VW, out + j, add);
+}

@@ -1,0 +1,34 @@
+/* Tile sizes and symbol names of the level that is being built. */
+#ifndef PL_KERNELS_CPU_GEMM_LEVEL_H
+#define PL_KERNELS_CPU_GEMM_LEVEL_H
+
+#include "kernels/cpu/vec.h"
+#include "kernels/gemm.h"
+
+#define PL_GEMM_PASTE_(name, suffix) name##_##suffix
+#define PL_GEMM_PASTE(name, suffix)  PL_GEMM_PASTE_(name, suffix)
+#define PL_GEMM_NAME(name)           PL_GEMM_PASTE(name, PL_SUFFIX) /* pack_b → pack_b_avx512 */
+
+#define PL_GEMM_NR (2 * PL_VW)
+#define PL_GEMM_MR (PL_VW == 16 ? 12 : PL_VW == 8 ? 6 : 4)
+
+extern const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels);
+
+#define pl_gemm_pack_a_rows       PL_GEMM_NAME(pl_gemm_pack_a_rows)
+#define pl_gemm_pack_a_columns    PL_GEMM_NAME(pl_gemm_pack_a_columns)
+#define pl_gemm_pack_b            PL_GEMM_NAME(pl_gemm_pack_b)
+#define pl_gemm_pack_b_transposed PL_GEMM_NAME(pl_gemm_pack_b_transposed)
+#define pl_gemm_finish            PL_GEMM_NAME(pl_gemm_finish)
+#define pl_gemm_thin              PL_GEMM_NAME(pl_gemm_thin)
+#define pl_gemm_column_sum        PL_GEMM_NAME(pl_gemm_column_sum)
+
+void pl_gemm_pack_a_rows(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride);
+void pl_gemm_pack_a_columns(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst);
+void pl_gemm_pack_b(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
+void pl_gemm_pack_b_transposed(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
+void pl_gemm_finish(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
+                    int64_t columns);
+void pl_gemm_thin(const pl_gemm_thin_product *, int64_t begin, int64_t end);
+void pl_gemm_column_sum(const float *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);
+
+#endif

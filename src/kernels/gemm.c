@@ -1,0 +1,19 @@
+/* Which table serves which level. */
+#include "kernels/gemm.h"
+
+extern const pl_gemm_kernels pl_gemm_kernels_ref, pl_gemm_kernels_baseline;
+#if defined(__x86_64__)
+extern const pl_gemm_kernels pl_gemm_kernels_avx2, pl_gemm_kernels_avx512;
+#endif
+
+const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa isa)
+{
+    switch (isa) {
+    case PL_ISA_REF: return &pl_gemm_kernels_ref;
+#if defined(__x86_64__)
+    case PL_ISA_AVX2: return &pl_gemm_kernels_avx2;
+    case PL_ISA_AVX512: return &pl_gemm_kernels_avx512;
+#endif
+    default: return &pl_gemm_kernels_baseline;
+    }
+}

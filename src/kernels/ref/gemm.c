@@ -1,0 +1,70 @@
+/* The scalar reference: every product is "thin" to it, one element after the other, sums in double. */
+#include "kernels/gemm.h"
+
+#include <math.h>
+
+static double activate(pl_activation act, double x)
+{
+    switch (act) {
+    case PL_ACT_GELU: return 0.5 * x * erfc(-x * M_SQRT1_2);
+    case PL_ACT_SILU: return x / (1 + exp(-x));
+    case PL_ACT_TANH: return tanh(x);
+    case PL_ACT_RELU: return x > 0 ? x : 0;
+    default: return x;
+    }
+}
+
+static double activate_grad(pl_activation act, double x)
+{
+    double s = 1 / (1 + exp(-x));
+    switch (act) {
+    case PL_ACT_GELU: return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+    case PL_ACT_SILU: return s * (1 + x * (1 - s));
+    case PL_ACT_TANH: return 1 - tanh(x) * tanh(x);
+    case PL_ACT_RELU: return x > 0;
+    default: return 1;
+    }
+}
+
+static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, double s)
+{
+    float *c = e->c + i * e->ldc + j;
+    double x = e->grad_of ? e->grad_of[i * e->ld_grad_of + j] : 0;
+    if (e->bias) s += e->bias[j];
+    if (e->residual) s += e->residual[i * e->ld_residual + j];
+    if (e->accumulate) s += *c;
+    if (e->grad_of) s *= activate_grad(e->act, x);
+    *c = (float)s;
+    if (e->act_out) e->act_out[i * e->ld_act_out + j] = (float)activate(e->act, *c);
+    if (e->act_again) e->act_again[i * e->ld_act_again + j] = (float)activate(e->act, x);
+}
+
+static void columns(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
+{
+    for (int64_t i = 0; i < t->m; i++)
+        for (int64_t j = begin; j < end; j++) {
+            double s = 0;
+            for (int64_t p = 0; p < t->k; p++)
+                s += (double)t->a[i * t->a_row + p * t->a_col] * t->b[p * t->b_row + j * t->b_col];
+            finish_element(&t->epilogue, i, j, s);
+        }
+}
+
+static void column_sum(const float *x, int64_t ld, int64_t rows, int64_t column_count, float *out, int add)
+{
+    for (int64_t j = 0; j < column_count; j++) {
+        double s = add ? out[j] : 0;
+        for (int64_t i = 0; i < rows; i++) s += x[i * ld + j];
+        out[j] = (float)s;
+    }
+}
+
+const pl_gemm_kernels pl_gemm_kernels_ref = {
+    .mr = 1,
+    .nr = 1,
+    .vector = 1,
+    .k_block = INT64_MAX,
+    .thin_rows = INT64_MAX,
+    .thin = columns,
+    .column_sum = column_sum,
+};

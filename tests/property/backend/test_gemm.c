@@ -1,0 +1,375 @@
+/* The matrix product against sums in double, over random shapes, strides and epilogues, at every level of this machine and
+ * several team sizes, whose bits must be equal. Outputs and workspace stand between guard zones.
+ *
+ * Tolerance. Products are f32 exact in double; a chain of k fused steps errs by at most k·u·Σ|a·b| (u = 2⁻²⁴), blocks and
+ * epilogue add a few roundings of the result: |error before the activation| ≤ (k + 8)·u·(Σ|a·b| + |bias| + |residual| +
+ * |C|), here doubled for baseline's separate roundings. The derivatives are within 2e-6 of act', activations within
+ * 4e-7·max(1, |x|) and have slopes below 1.2. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/calls.h"
+#include "base/alloc.h"
+
+/* ---- random numbers ---- */
+
+static uint64_t state;
+
+static uint64_t draw(void)
+{
+    state += 0x9e3779b97f4a7c15u;
+    uint64_t z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int64_t below(int64_t n) { return (int64_t)(draw() % (uint64_t)n); }
+static int chance(int percent) { return below(100) < percent; }
+
+static void fill(float *p, int64_t count, float scale)
+{
+    for (int64_t i = 0; i < count; i++) p[i] = scale * ((float)below(1 << 20) * 0x1p-19f - 1.0f);
+}
+
+/* ---- matrices between guards ---- */
+
+enum { GUARD = 64 };
+static const float guard_value = -7.25e30f;
+
+typedef struct matrix {
+    int64_t rows, columns, ld;
+    float *block, *at; /* at = block + GUARD, aligned to 64 or not */
+    int64_t elems;
+} matrix;
+
+static matrix matrix_create(int64_t rows, int64_t columns, float scale)
+{
+    matrix m = {.rows = rows, .columns = columns, .ld = columns + (chance(50) ? 0 : below(20))};
+    m.elems = rows * m.ld + 2 * GUARD;
+    m.block = aligned_alloc(64, ((size_t)m.elems * sizeof(float) + 127) / 64 * 64);
+    assert_non_null(m.block);
+    for (int64_t i = 0; i < m.elems; i++) m.block[i] = guard_value;
+    m.at = m.block + GUARD - below(3);
+    for (int64_t i = 0; i < rows; i++) fill(m.at + i * m.ld, columns, scale);
+    return m;
+}
+
+static matrix matrix_copy(const matrix *m)
+{
+    matrix copy = *m;
+    copy.block = aligned_alloc(64, ((size_t)m->elems * sizeof(float) + 127) / 64 * 64);
+    assert_non_null(copy.block);
+    memcpy(copy.block, m->block, (size_t)m->elems * sizeof(float));
+    copy.at = copy.block + (m->at - m->block);
+    return copy;
+}
+
+/* Everything outside the rows is as it was. */
+static void check_guards(const matrix *m)
+{
+    for (int64_t i = 0; i < m->elems; i++) {
+        int64_t offset = i - (m->at - m->block), row = offset < 0 ? -1 : offset / m->ld;
+        if (row >= 0 && row < m->rows && offset % m->ld < m->columns) continue;
+        assert_true(m->block[i] == guard_value);
+    }
+}
+
+/* ---- a case ---- */
+
+typedef struct problem {
+    pl_gemm_call call;
+    matrix a, b, c, bias, residual, grad_of, act_out, act_again; /* block NULL = absent */
+    int residual_is_c, grad_is_c;
+} problem;
+
+static void operands(problem *p, int64_t m, int64_t n, int64_t k)
+{
+    int a_columns = chance(40), b_columns = chance(50);
+    p->a = a_columns ? matrix_create(k, m, 1) : matrix_create(m, k, 1);
+    p->b = b_columns ? matrix_create(n, k, 1) : matrix_create(k, n, 1);
+    p->c = matrix_create(m, n, 2);
+    p->call = (pl_gemm_call){.m = m, .n = n, .k = k, .a = p->a.at, .b = p->b.at};
+    p->call.a_row = a_columns ? 1 : p->a.ld, p->call.a_col = a_columns ? p->a.ld : 1;
+    p->call.b_row = b_columns ? 1 : p->b.ld, p->call.b_col = b_columns ? p->b.ld : 1;
+    p->call.accumulate = chance(40);
+}
+
+static void epilogue(problem *p)
+{
+    int64_t m = p->call.m, n = p->call.n;
+    p->call.act = (pl_activation)below(PL_ACT_COUNT);
+    if (chance(50)) p->bias = matrix_create(1, n, 1);
+    if (chance(40)) {
+        p->residual_is_c = chance(50);
+        if (!p->residual_is_c) p->residual = matrix_create(m, n, 1);
+    }
+    if (chance(40)) {
+        p->grad_is_c = chance(50);
+        if (!p->grad_is_c) p->grad_of = matrix_create(m, n, 3);
+        if (chance(50)) p->act_again = matrix_create(m, n, 0);
+    }
+    if (chance(40)) p->act_out = matrix_create(m, n, 0);
+}
+
+static problem problem_create(int64_t m, int64_t n, int64_t k, int with_epilogue)
+{
+    problem p = {0};
+    operands(&p, m, n, k);
+    if (with_epilogue) epilogue(&p);
+    return p;
+}
+
+static void problem_destroy(problem *p)
+{
+    matrix *all[] = {&p->a, &p->b, &p->c, &p->bias, &p->residual, &p->grad_of, &p->act_out, &p->act_again};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]->block);
+}
+
+/* Outputs of one run. */
+typedef struct result {
+    matrix c, act_out, act_again;
+} result;
+
+static void result_destroy(result *r) { free(r->c.block), free(r->act_out.block), free(r->act_again.block); }
+
+static result run(const problem *p, pl_team team)
+{
+    result r = {.c = matrix_copy(&p->c)};
+    pl_gemm_call call = p->call;
+    call.c = r.c.at, call.ldc = r.c.ld;
+    if (p->bias.block) call.bias = p->bias.at;
+    if (p->residual.block) call.residual = p->residual.at, call.ld_residual = p->residual.ld;
+    if (p->residual_is_c) call.residual = r.c.at, call.ld_residual = r.c.ld;
+    if (p->grad_of.block) call.grad_of = p->grad_of.at, call.ld_grad_of = p->grad_of.ld;
+    if (p->grad_is_c) call.grad_of = r.c.at, call.ld_grad_of = r.c.ld;
+    if (p->act_out.block) r.act_out = matrix_copy(&p->act_out), call.act_out = r.act_out.at;
+    call.ld_act_out = r.act_out.ld;
+    if (p->act_again.block) r.act_again = matrix_copy(&p->act_again), call.act_again = r.act_again.at;
+    call.ld_act_again = r.act_again.ld;
+
+    size_t bytes = (size_t)pl_gemm_workspace_bytes(&call, team);
+    unsigned char *workspace = aligned_alloc(64, (bytes + 64 + 63) / 64 * 64);
+    assert_non_null(workspace);
+    memset(workspace, 0xff, bytes + 64); /* NaN: nothing may be taken for granted */
+    pl_gemm_exec(&call, workspace, team);
+    for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
+    free(workspace);
+    check_guards(&r.c);
+    if (r.act_out.block) check_guards(&r.act_out);
+    if (r.act_again.block) check_guards(&r.act_again);
+    return r;
+}
+
+static int same_bits(const matrix *a, const matrix *b)
+{
+    return !a->block || memcmp(a->block, b->block, (size_t)a->elems * sizeof(float)) == 0;
+}
+
+static int same_results(const result *a, const result *b)
+{
+    return same_bits(&a->c, &b->c) && same_bits(&a->act_out, &b->act_out) && same_bits(&a->act_again, &b->act_again);
+}
+
+/* ---- the oracle ---- */
+
+static double activate(pl_activation act, double x)
+{
+    switch (act) {
+    case PL_ACT_GELU: return x * 0.5 * (1 + erf(x / sqrt(2)));
+    case PL_ACT_SILU: return x / (1 + exp(-x));
+    case PL_ACT_TANH: return tanh(x);
+    case PL_ACT_RELU: return x > 0 ? x : 0;
+    default: return x;
+    }
+}
+
+static double slope(pl_activation act, double x)
+{
+    const double h = 1e-5;
+    if (act == PL_ACT_RELU) return x > 0;
+    return (activate(act, x + h) - activate(act, x - h)) / (2 * h);
+}
+
+static int close_to(double got, double wanted, double bound, const char *what, int64_t i, int64_t j)
+{
+    if (fabs(got - wanted) <= bound) return 1;
+    print_error("%s[%ld,%ld] = %.9g, wanted %.9g within %.3g\n", what, (long)i, (long)j, got, wanted, bound);
+    return 0;
+}
+
+static int check_element(const problem *p, const result *r, int64_t i, int64_t j)
+{
+    const pl_gemm_call *c = &p->call;
+    double s = 0, size = 0, old = p->c.at[i * p->c.ld + j];
+    for (int64_t q = 0; q < c->k; q++) {
+        double x = (double)c->a[i * c->a_row + q * c->a_col] * c->b[q * c->b_row + j * c->b_col];
+        s += x, size += fabs(x);
+    }
+    double bias = p->bias.block ? p->bias.at[j] : 0, beta = c->accumulate ? old : 0;
+    double residual = p->residual_is_c ? old : p->residual.block ? p->residual.at[i * p->residual.ld + j] : 0;
+    s += bias + residual + beta, size += fabs(bias) + fabs(residual) + fabs(beta);
+    double bound = 2 * (double)(c->k + 8) * 0x1p-24 * size;
+    double x = p->grad_is_c ? old : p->grad_of.block ? p->grad_of.at[i * p->grad_of.ld + j] : 0;
+    if (p->grad_is_c || p->grad_of.block) bound = 1.2 * bound + 2e-6 * fabs(s), s *= slope(c->act, x);
+    float got = r->c.at[i * r->c.ld + j];
+    int good = close_to(got, s, bound, "c", i, j);
+    if (r->act_out.block)
+        good &= close_to(r->act_out.at[i * r->act_out.ld + j], activate(c->act, got), 4e-7 * fmax(1, fabs(got)), "act_out",
+                         i, j);
+    if (r->act_again.block)
+        good &= close_to(r->act_again.at[i * r->act_again.ld + j], activate(c->act, x), 4e-7 * fmax(1, fabs(x)),
+                         "act_again", i, j);
+    return good;
+}
+
+/* Every element of small products; of large ones the borders and a sample. */
+static int check_values(const problem *p, const result *r)
+{
+    int64_t m = p->call.m, n = p->call.n;
+    int good = 1;
+    if (m * n * p->call.k < 300000) {
+        for (int64_t i = 0; i < m && good; i++)
+            for (int64_t j = 0; j < n && good; j++) good = check_element(p, r, i, j);
+        return good;
+    }
+    for (int64_t s = 0; s < 300 && good; s++) {
+        int64_t i = s % 3 == 0 ? m - 1 : below(m), j = s % 3 == 1 ? n - 1 : below(n);
+        good = check_element(p, r, i, j);
+    }
+    return good;
+}
+
+/* ---- tests ---- */
+
+static void check_problem(const problem *p, const int *threads, int count, uint64_t seed)
+{
+    for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
+        if (isa == PL_ISA_REF && p->call.m * p->call.n * p->call.k > 3000000) continue;
+        result first = run(p, (pl_team){.threads = 1, .isa = (pl_isa)isa});
+        int good = check_values(p, &first);
+        for (int t = 0; t < count && good; t++) {
+            result more = run(p, (pl_team){.threads = threads[t], .isa = (pl_isa)isa});
+            good = same_results(&first, &more);
+            if (!good) print_error("bits differ with %d threads\n", threads[t]);
+            result_destroy(&more);
+        }
+        if (!good)
+            print_error("level %s, m %ld n %ld k %ld, seed %lu\n", pl_isa_name((pl_isa)isa), (long)p->call.m,
+                        (long)p->call.n, (long)p->call.k, (unsigned long)seed);
+        result_destroy(&first);
+        assert_true(good);
+    }
+}
+
+static int64_t random_size(int64_t limit)
+{
+    switch (below(4)) {
+    case 0: return 1 + below(8);
+    case 1: return 1 + below(40);
+    default: return 1 + below(limit);
+    }
+}
+
+static void test_random_products(void **unused)
+{
+    (void)unused;
+    static const int threads[] = {2, 5};
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        state = seed;
+        problem p = problem_create(random_size(150), random_size(150), random_size(700), chance(70));
+        check_problem(&p, threads, 2, seed);
+        problem_destroy(&p);
+    }
+}
+
+/* Real widths, several passes of columns and k, sums that wait apart. */
+static void test_any_team_gives_the_same_bits(void **unused)
+{
+    (void)unused;
+    static const int threads[] = {2, 8, 16, 64};
+    static const int64_t sizes[][3] = {{128, 256, 2048}, {97, 300, 4096}, {600, 130, 2048}, {256, 788, 256},
+                                       {12, 3072, 768},  {3, 788, 256},   {1, 1024, 4096},  {40, 33, 16384}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int with = 0; with < 3; with++) {
+            uint64_t seed = 1000 + i * 3 + (uint64_t)with;
+            state = seed;
+            problem p = problem_create(sizes[i][0], sizes[i][1], sizes[i][2], with > 0);
+            if (with == 2) { /* C's old content is needed at the end */
+                p.grad_is_c = 1;
+                free(p.grad_of.block), p.grad_of.block = NULL;
+            }
+            check_problem(&p, threads, 4, seed);
+            problem_destroy(&p);
+        }
+}
+
+static void test_column_sums(void **unused)
+{
+    (void)unused;
+    static const int threads[] = {1, 2, 8, 64};
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        state = seed;
+        int64_t rows = 1 + below(2000), columns = chance(20) ? 1 + below(3000) : 1 + below(400);
+        int accumulate = chance(50);
+        matrix x = matrix_create(rows, columns, 1), start = matrix_create(1, columns, 1);
+        for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
+            matrix first = {0};
+            for (int t = 0; t < 4; t++) {
+                matrix out = matrix_copy(&start);
+                pl_column_sum_call call = {rows, columns, x.ld, x.at, out.at, accumulate};
+                pl_team team = {.threads = threads[t], .isa = (pl_isa)isa};
+                size_t bytes = (size_t)pl_column_sum_workspace_bytes(&call, team);
+                unsigned char *workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
+                memset(workspace, 0xff, bytes + 64);
+                pl_column_sum_exec(&call, workspace, team);
+                for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
+                free(workspace);
+                check_guards(&out);
+                if (t == 0) first = out;
+                assert_true(same_bits(&first, &out));
+                if (t > 0) free(out.block);
+            }
+            for (int64_t j = 0; j < columns; j++) {
+                double s = accumulate ? start.at[j] : 0, size = fabs(s);
+                for (int64_t i = 0; i < rows; i++) s += x.at[i * x.ld + j], size += fabs(x.at[i * x.ld + j]);
+                assert_true(close_to(first.at[j], s, (double)(rows + 2) * 0x1p-24 * size, "sum", (int64_t)seed, j));
+            }
+            free(first.block);
+        }
+        free(x.block), free(start.block);
+    }
+}
+
+static void test_workspace_is_bounded(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 20000; seed++) {
+        state = seed;
+        pl_gemm_call call = {.m = 1 + below(100000), .n = 1 + below(100000), .k = 1 + below(100000)};
+        int a = chance(50), b = chance(50), threads = 1 + (int)below(64);
+        call.a_row = a ? 1 : call.k, call.a_col = a ? call.m : 1;
+        call.b_row = b ? 1 : call.n, call.b_col = b ? call.k : 1;
+        for (int isa = PL_ISA_REF; isa < PL_ISA_COUNT; isa++) {
+            uint64_t bytes = pl_gemm_workspace_bytes(&call, (pl_team){.threads = threads, .isa = (pl_isa)isa});
+            assert_true(bytes <= 1600000 + (uint64_t)threads * 131072);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_products),
+        cmocka_unit_test(test_any_team_gives_the_same_bits),
+        cmocka_unit_test(test_column_sums),
+        cmocka_unit_test(test_workspace_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
