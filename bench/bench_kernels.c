@@ -1,5 +1,5 @@
-/* bench_kernels [threads [isa]]: the calls that move data rather than compute, as GB/s and as a share of what a plain copy
- * of as many bytes reaches in the same run. Two sizes: the language model's micro-batch (it stays in the caches) and
+/* bench_kernels [threads [isa]]: the calls that move data rather than compute, as GB/s and as a share of what a plain
+ * copy of arrays of the same size reaches in the same run. Two sizes: the language model's micro-batch (it stays in the caches) and
  * arrays far larger than any cache. Bytes are those that the call must read and write once; what a store costs beyond
  * that (reading the line it will overwrite) is the machine's, in the copy too. */
 #include <stdio.h>
@@ -91,7 +91,8 @@ static void softmax_part(const void *work, int part, int parts)
     const float scale = 1e-3f;
     int64_t rows = s->elems / VOCAB;
     pl_range r = pl_range_of_part(rows, 1, part, parts);
-    pl_kernels_get(s->team.isa)->softmax_ce_rows(r.begin, r.end, VOCAB, VOCAB, s->array[0], s->token, &scale, s->workspace);
+    const pl_kernels *kernels = pl_kernels_get(s->team.isa);
+    kernels->softmax_ce_rows(r.begin, r.end, VOCAB, VOCAB, s->array[0], s->token, &scale, s->workspace);
 }
 
 static double run_softmax(const setting *s)

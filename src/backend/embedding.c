@@ -1,7 +1,7 @@
-/* Embedding. Forward, rows are shared out. Backward, the same table row may be hit by many tokens, so the table is shared
- * out instead: blocks of table rows are dealt to the parts in turn, and each part reads all tokens and adds, in their
- * order, those that are its own. (Sharing out columns was six times slower: what the prefetcher fetches beyond the end
- * of one part's columns is what another part is writing.) */
+/* Embedding. Forward, rows are shared out. Backward, the same table row may be hit by many tokens, so the table is
+ * shared out instead: blocks of table rows are dealt to the parts in turn, and each part reads all tokens and adds, in
+ * their order, those that are its own. (Sharing out columns was six times slower: what the prefetcher fetches beyond
+ * the end of one part's columns is what another part is writing.) */
 #include <assert.h>
 #include <stddef.h>
 

@@ -22,7 +22,8 @@ static ce_layout layout_of(const pl_linear_ce_call *c)
     int64_t chunk_rows = c->chunk_rows < c->rows ? c->chunk_rows : c->rows;
     int64_t ld = (c->vocab + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     uint64_t row_loss = (uint64_t)(chunk_rows * ld) * sizeof(float);
-    return (ce_layout){chunk_rows, ld, row_loss, pl_align_up(row_loss + (uint64_t)chunk_rows * sizeof(double), LINE_BYTES)};
+    uint64_t end = row_loss + (uint64_t)chunk_rows * sizeof(double);
+    return (ce_layout){chunk_rows, ld, row_loss, pl_align_up(end, LINE_BYTES)};
 }
 
 /* logits[rows,V] = h[rows,D]·Wᵀ */

@@ -38,8 +38,8 @@ void pl_norm_exec(const pl_norm_call *call, pl_team team)
 typedef struct norm_bwd_work {
     const pl_norm_bwd_call *call;
     const pl_kernels *kernels;
-    int64_t block_rows, blocks, ld; /* partial of gamma of block b at partial + b·ld, of beta at partial + (blocks + b)·ld */
-    float *partial;
+    int64_t block_rows, blocks, ld;
+    float *partial; /* of gamma and block b at b·ld, of beta at (blocks + b)·ld */
 } norm_bwd_work;
 
 static norm_bwd_work norm_bwd_layout(const pl_norm_bwd_call *c)

@@ -1,6 +1,6 @@
 /* Softmax and cross-entropy of rows of logits, in place: logits become (softmax − onehot)·scale.
- * With m = max z, e = exp(z − m), s = Σ e:  loss = ln s + m − z[target];  softmax = e/s. A row is read three times, from
- * the cache. Sums run over four vector accumulators in fixed order; the logarithm and the loss are in double. */
+ * With m = max z, e = exp(z − m), s = Σ e:  loss = ln s + m − z[target];  softmax = e/s. A row is read three times,
+ * from the cache. Sums run over four vector accumulators in fixed order; the logarithm and the loss are in double. */
 #include <math.h>
 
 #include "kernels/cpu/vec.h"

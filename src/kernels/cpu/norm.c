@@ -1,13 +1,17 @@
 /* Layer norm and RMS norm over rows [begin, end) of x[rows, width].
  *
- * Statistics take two passes (mean, then squared deviations), so that a large common offset costs no digits; a row stays
- * in the first-level cache, so memory sees one pass. Four vector accumulators, added in fixed order.
+ * Statistics take two passes (mean, then squared deviations), so that a large common offset costs no digits; a row
+ * stays in the first-level cache, so memory sees one pass. Four vector accumulators, added in fixed order. Forward,
+ * narrow rows go through each pass in groups: while one row waits for its sum, the next is under way.
  * Backward, with x̂ = (x − μ)·r, g = dy·γ:  dx = r·(g − ⟨g⟩ − x̂·⟨g·x̂⟩), without ⟨g⟩ in RMS norm, where μ is 0. */
 #include "kernels/cpu/vec.h"
 #include "kernels/kernels.h"
 
 /* `count` lanes: PL_VW in the loops, where the choice folds away, less in the tail of a row. */
-PL_V_INLINE pl_vf load_n(const float *p, int64_t count) { return count == PL_VW ? pl_v_load(p) : pl_v_load_part(p, count); }
+PL_V_INLINE pl_vf load_n(const float *p, int64_t count)
+{
+    return count == PL_VW ? pl_v_load(p) : pl_v_load_part(p, count);
+}
 
 PL_V_INLINE void store_n(float *p, pl_vf v, int64_t count)
 {
@@ -55,93 +59,104 @@ static float row_squares(int64_t width, const float *x, float mean)
     return pl_v_sum((s0 + s1) + (s2 + s3));
 }
 
-/* y = (x − mean)·rstd·gamma + beta; y may be x */
+/* Lanes j … j + count of y = (x − mean)·rstd·gamma + beta; y may be x */
 PL_V_INLINE void normalise_lanes(float mean, float rstd, const float *x, const float *gamma, const float *beta,
-                                 float *y, int64_t count)
+                                 float *y, int64_t j, int64_t count)
 {
-    pl_vf normal = (load_n(x, count) - mean) * rstd;
-    pl_vf offset = beta ? load_n(beta, count) : pl_v_zero();
-    store_n(y, pl_v_fma(normal, load_n(gamma, count), offset), count);
+    pl_vf normal = (load_n(x + j, count) - mean) * rstd;
+    pl_vf offset = beta ? load_n(beta + j, count) : pl_v_zero();
+    store_n(y + j, pl_v_fma(normal, load_n(gamma + j, count), offset), count);
 }
 
 PL_V_INLINE void normalise_row(int64_t width, float mean, float rstd, const float *x, const float *gamma,
                                const float *beta, float *y)
 {
     int64_t j = 0;
-    for (; j + PL_VW <= width; j += PL_VW) normalise_lanes(mean, rstd, x + j, gamma + j, beta ? beta + j : 0, y + j, PL_VW);
-    if (j < width) normalise_lanes(mean, rstd, x + j, gamma + j, beta ? beta + j : 0, y + j, width - j);
+    for (; j + PL_VW <= width; j += PL_VW) normalise_lanes(mean, rstd, x, gamma, beta, y, j, PL_VW);
+    if (j < width) normalise_lanes(mean, rstd, x, gamma, beta, y, j, width - j);
+}
+
+enum { GROUP_ROWS = 4, GROUP_WIDTH_MAX = 1024 }; /* a group fits the first-level cache */
+
+static int64_t rows_of_group(int64_t width, int64_t left)
+{
+    int64_t rows = width <= GROUP_WIDTH_MAX ? GROUP_ROWS : 1;
+    return rows < left ? rows : left;
 }
 
 void PL_KERNEL(norm_rows)(int64_t begin, int64_t end, int64_t width, int rms, float eps, const float *x,
                           const float *gamma, const float *beta, float *y, float *mean, float *rstd)
 {
-    for (int64_t r = begin; r < end; r++) {
-        const float *row = x + r * width;
-        float m = rms ? 0 : row_sum(width, row) / (float)width;
-        float s = 1 / __builtin_sqrtf(row_squares(width, row, m) / (float)width + eps);
-        if (beta)
-            normalise_row(width, m, s, row, gamma, beta, y + r * width);
-        else
-            normalise_row(width, m, s, row, gamma, NULL, y + r * width);
-        if (mean) mean[r] = m;
-        if (rstd) rstd[r] = s;
+    for (int64_t r = begin, rows; r < end; r += rows) {
+        float m[GROUP_ROWS] = {0}, s[GROUP_ROWS];
+        const float *from = x + r * width;
+        float *to = y + r * width;
+        rows = rows_of_group(width, end - r);
+        for (int64_t i = 0; i < rows && !rms; i++) m[i] = row_sum(width, from + i * width) / (float)width;
+        for (int64_t i = 0; i < rows; i++) s[i] = row_squares(width, from + i * width, m[i]);
+        for (int64_t i = 0; i < rows; i++) s[i] = 1 / __builtin_sqrtf(s[i] / (float)width + eps);
+        for (int64_t i = 0; i < rows; i++) {
+            if (beta)
+                normalise_row(width, m[i], s[i], from + i * width, gamma, beta, to + i * width);
+            else
+                normalise_row(width, m[i], s[i], from + i * width, gamma, NULL, to + i * width);
+        }
+        if (mean) memcpy(mean + r, m, (size_t)rows * sizeof(float));
+        if (rstd) memcpy(rstd + r, s, (size_t)rows * sizeof(float));
     }
 }
 
 /* ---- backward ---- */
+
+typedef struct bwd_row {
+    float mean, rstd;
+    const float *dy, *x, *gamma, *add;
+    float *dx, *partial_gamma, *partial_beta;
+} bwd_row;
 
 typedef struct row_moments {
     pl_vf g, gx; /* Σ g, Σ g·x̂, lane by lane */
 } row_moments;
 
 /* Adds the lanes' share to the two sums of the row and to the partial sums of dgamma and dbeta. */
-PL_V_INLINE void gather_lanes(float mean, float rstd, const float *dy, const float *x, const float *gamma,
-                              float *partial_gamma, float *partial_beta, row_moments *sum, int64_t count)
+PL_V_INLINE void gather_lanes(const bwd_row *w, int has_beta, row_moments *sum, int64_t j, int64_t count)
 {
-    pl_vf d = load_n(dy, count), normal = (load_n(x, count) - mean) * rstd, g = d * load_n(gamma, count);
+    pl_vf d = load_n(w->dy + j, count), normal = (load_n(w->x + j, count) - w->mean) * w->rstd;
+    pl_vf g = d * load_n(w->gamma + j, count); /* 0 in pad lanes */
     sum->g += g;
-    sum->gx = pl_v_fma(g, normal, sum->gx); /* pad lanes: g is 0 */
-    store_n(partial_gamma, pl_v_fma(d, normal, load_n(partial_gamma, count)), count);
-    if (partial_beta) store_n(partial_beta, load_n(partial_beta, count) + d, count);
+    sum->gx = pl_v_fma(g, normal, sum->gx);
+    store_n(w->partial_gamma + j, pl_v_fma(d, normal, load_n(w->partial_gamma + j, count)), count);
+    if (has_beta) store_n(w->partial_beta + j, load_n(w->partial_beta + j, count) + d, count);
 }
 
-PL_V_INLINE row_moments gather_row(int64_t width, float mean, float rstd, const float *dy, const float *x,
-                                   const float *gamma, float *partial_gamma, float *partial_beta)
+PL_V_INLINE row_moments gather_row(int64_t width, const bwd_row *w, int has_beta)
 {
     row_moments even = {pl_v_zero(), pl_v_zero()}, odd = even;
     int64_t j = 0;
     for (; j + 2 * PL_VW <= width; j += 2 * PL_VW) {
-        int64_t k = j + PL_VW;
-        gather_lanes(mean, rstd, dy + j, x + j, gamma + j, partial_gamma + j, partial_beta ? partial_beta + j : 0, &even,
-                     PL_VW);
-        gather_lanes(mean, rstd, dy + k, x + k, gamma + k, partial_gamma + k, partial_beta ? partial_beta + k : 0, &odd,
-                     PL_VW);
+        gather_lanes(w, has_beta, &even, j, PL_VW);
+        gather_lanes(w, has_beta, &odd, j + PL_VW, PL_VW);
     }
-    for (; j < width; j += PL_VW) {
-        int64_t count = width - j < PL_VW ? width - j : PL_VW;
-        gather_lanes(mean, rstd, dy + j, x + j, gamma + j, partial_gamma + j, partial_beta ? partial_beta + j : 0, &even,
-                     count);
-    }
+    for (; j + PL_VW <= width; j += PL_VW) gather_lanes(w, has_beta, &even, j, PL_VW);
+    if (j < width) gather_lanes(w, has_beta, &odd, j, width - j);
     return (row_moments){even.g + odd.g, even.gx + odd.gx};
 }
 
 /* dx = (add +) rstd·(g − mean_g − x̂·mean_gx); dx may be dy or add */
-PL_V_INLINE void dx_lanes(float mean, float rstd, float mean_g, float mean_gx, const float *dy, const float *x,
-                          const float *gamma, const float *add, float *dx, int64_t count)
+PL_V_INLINE void dx_lanes(const bwd_row *w, int has_add, float mean_g, float mean_gx, int64_t j, int64_t count)
 {
-    pl_vf normal = (load_n(x, count) - mean) * rstd;
-    pl_vf centred = pl_v_fma(load_n(dy, count), load_n(gamma, count), pl_v_set(-mean_g));
+    pl_vf normal = (load_n(w->x + j, count) - w->mean) * w->rstd;
+    pl_vf centred = pl_v_fma(load_n(w->dy + j, count), load_n(w->gamma + j, count), pl_v_set(-mean_g));
     pl_vf d = pl_v_fma(normal, pl_v_set(-mean_gx), centred);
-    store_n(dx, pl_v_fma(d, pl_v_set(rstd), add ? load_n(add, count) : pl_v_zero()), count);
+    pl_vf above = has_add ? load_n(w->add + j, count) : pl_v_zero();
+    store_n(w->dx + j, pl_v_fma(d, pl_v_set(w->rstd), above), count);
 }
 
-PL_V_INLINE void dx_row(int64_t width, float mean, float rstd, float mean_g, float mean_gx, const float *dy,
-                        const float *x, const float *gamma, const float *add, float *dx)
+PL_V_INLINE void dx_row(int64_t width, const bwd_row *w, int has_add, float mean_g, float mean_gx)
 {
     int64_t j = 0;
-    for (; j + PL_VW <= width; j += PL_VW)
-        dx_lanes(mean, rstd, mean_g, mean_gx, dy + j, x + j, gamma + j, add ? add + j : 0, dx + j, PL_VW);
-    if (j < width) dx_lanes(mean, rstd, mean_g, mean_gx, dy + j, x + j, gamma + j, add ? add + j : 0, dx + j, width - j);
+    for (; j + PL_VW <= width; j += PL_VW) dx_lanes(w, has_add, mean_g, mean_gx, j, PL_VW);
+    if (j < width) dx_lanes(w, has_add, mean_g, mean_gx, j, width - j);
 }
 
 void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms, const float *dy, const float *x,
@@ -152,14 +167,14 @@ void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms
     if (partial_beta) memset(partial_beta, 0, (size_t)width * sizeof(float));
     for (int64_t r = begin; r < end; r++) {
         int64_t at = r * width;
-        float m = rms ? 0 : mean[r], s = rstd[r];
-        row_moments sum = partial_beta ? gather_row(width, m, s, dy + at, x + at, gamma, partial_gamma, partial_beta)
-                                       : gather_row(width, m, s, dy + at, x + at, gamma, partial_gamma, NULL);
+        bwd_row w = {rms ? 0 : mean[r], rstd[r], dy + at, x + at, gamma, add ? add + at : NULL,
+                     dx + at, partial_gamma, partial_beta};
+        row_moments sum = partial_beta ? gather_row(width, &w, 1) : gather_row(width, &w, 0);
         float mean_g = rms ? 0 : pl_v_sum(sum.g) / (float)width, mean_gx = pl_v_sum(sum.gx) / (float)width;
         if (add)
-            dx_row(width, m, s, mean_g, mean_gx, dy + at, x + at, gamma, add + at, dx + at);
+            dx_row(width, &w, 1, mean_g, mean_gx);
         else
-            dx_row(width, m, s, mean_g, mean_gx, dy + at, x + at, gamma, NULL, dx + at);
+            dx_row(width, &w, 0, mean_g, mean_gx);
     }
 }
 

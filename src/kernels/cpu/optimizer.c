@@ -1,5 +1,5 @@
-/* AdamW over elements [begin, end), and sums of squares. begin is a multiple of the vector width; only the last range of
- * an array ends elsewhere.
+/* AdamW over elements [begin, end), and sums of squares. begin is a multiple of the vector width; only the last range
+ * of an array ends elsewhere.
  *   m = b1·m + (1−b1)·g;  v = b2·v + (1−b2)·g²;  w −= decay·w + rate·m/(√v·root_scale + eps)
  * where decay = lr·wd, rate = lr/(1−b1ᵗ), root_scale = 1/√(1−b2ᵗ): both subtractions of AdamW in one, rounded once. */
 #include "kernels/cpu/vec.h"

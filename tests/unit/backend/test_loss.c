@@ -1,4 +1,5 @@
-/* Linear + softmax + cross-entropy against a double-precision oracle, whose gradient is checked by finite differences. */
+/* Linear + softmax + cross-entropy against a double-precision oracle, whose gradient is checked by finite
+ * differences. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,7 +121,8 @@ static void check(const problem *p, pl_isa isa)
             results got = run(p, parts, (pl_team){thread_counts[t], isa});
             assert_memory_equal(&got.loss, &first.loss, sizeof got.loss);
             if (parts & 1) assert_memory_equal(got.dh, first.dh, (size_t)(p->rows * p->width) * 4);
-            assert_memory_equal(got.dweight, parts & 2 ? first.dweight : p->dweight0, (size_t)(p->vocab * p->width) * 4);
+            const float *dweight = parts & 2 ? first.dweight : p->dweight0;
+            assert_memory_equal(got.dweight, dweight, (size_t)(p->vocab * p->width) * 4);
         }
 }
 

@@ -36,7 +36,8 @@ static arrays run_steps(const settings *s, int64_t count, pl_team team)
 {
     arrays a = make_arrays(count);
     for (int64_t step = s->first_step; step < s->first_step + STEPS; step++) {
-        pl_adamw_call call = {count, a.w, a.m, a.v, a.g, s->beta1, s->beta2, s->eps, s->decay, &s->lr, &step, s->grad_scale};
+        pl_adamw_call call = {count, a.w, a.m, a.v, a.g, s->beta1, s->beta2, s->eps, s->decay,
+                              &s->lr, &step, s->grad_scale};
         pl_adamw_exec(&call, team);
     }
     return a;
