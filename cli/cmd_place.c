@@ -1,0 +1,196 @@
+/* plimsoll place: the placer alone. Reads buffers from CSV, prints peak and lower bound, writes the offsets. */
+#include "cmd_place.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plimsoll/place.h"
+
+/* Without --time: about this many nanoseconds, counted in steps, so that the answer is the same on every machine. */
+#define WORK_LIMIT UINT64_C(20000000000)
+
+static const char help[] =
+    "usage: plimsoll place FILE.csv [options]\n"
+    "\n"
+    "Finds an offset for each buffer of FILE.csv so that buffers alive at the same time do not overlap and the arena\n"
+    "is as small as possible. Columns, in any order: id,lower,upper,size (alive from lower to before upper) and, if\n"
+    "wanted, alignment (a power of two) and offset (fixed; empty = free). Sizes take units: 500MB, 1.5MiB.\n"
+    "\n"
+    "  --capacity SIZE   fail (exit 3) when it cannot be met\n"
+    "  --out FILE        write the same rows with their offsets\n"
+    "  --svg FILE        draw the arena, time x offset\n"
+    "  --json            print the result as JSON (schema plimsoll.place/1)\n"
+    "  --time SECONDS    bound the search by the clock; the best answer so far is given\n"
+    "  --help            this text\n"
+    "\n"
+    "- as a file stands for stdin or stdout. Exit codes: 0 done, 2 wrong usage, 3 the capacity is not met (the message\n"
+    "says whether that is proven), 4 the file cannot be read as a problem, 5 writing failed.\n";
+
+typedef struct arguments {
+    const char *input, *out, *svg;
+    uint64_t capacity;
+    double time_s;
+    bool json, help;
+} arguments;
+
+static int usage(const char *what, const char *which)
+{
+    fprintf(stderr, "plimsoll place: %s%s; try plimsoll place --help\n", what, which);
+    return pl_status_exit_code(PL_E_USAGE);
+}
+
+static int take_capacity(arguments *a, const char *value)
+{
+    if (pl_place_parse_size(value, &a->capacity) || a->capacity > INT64_MAX)
+        return usage("--capacity expects a size such as 1048576 or 500MB, not ", value);
+    return 0;
+}
+
+static int take_time(arguments *a, const char *value)
+{
+    char *end;
+    a->time_s = strtod(value, &end);
+    if (end == value || *end || !(a->time_s > 0) || !isfinite(a->time_s))
+        return usage("--time expects a number of seconds above 0, not ", value);
+    return 0;
+}
+
+static int take_option(arguments *a, const char *name, const char *value)
+{
+    if (!strcmp(name, "--capacity")) return take_capacity(a, value);
+    if (!strcmp(name, "--time")) return take_time(a, value);
+    if (!strcmp(name, "--out")) a->out = value;
+    else if (!strcmp(name, "--svg")) a->svg = value;
+    return 0;
+}
+
+/* Is argv[*i] this option? Then *value is what follows it, as "--name value" or "--name=value". */
+static bool match(const char *name, int argc, char **argv, int *i, const char **value)
+{
+    size_t n = strlen(name);
+    if (strncmp(argv[*i], name, n) || (argv[*i][n] && argv[*i][n] != '=')) return false;
+    if (argv[*i][n] == '=') *value = argv[*i] + n + 1;
+    else *value = *i + 1 < argc ? argv[++*i] : NULL;
+    return true;
+}
+
+static int parse_one(arguments *a, int argc, char **argv, int *i)
+{
+    static const char *const with_value[] = {"--capacity", "--time", "--out", "--svg"};
+    const char *value = NULL, *word = argv[*i];
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) return a->help = true, 0;
+    if (!strcmp(word, "--json")) return a->json = true, 0;
+    for (size_t k = 0; k < sizeof with_value / sizeof *with_value; k++) {
+        if (!match(with_value[k], argc, argv, i, &value)) continue;
+        if (!value || !*value) return usage("a value is missing behind ", with_value[k]);
+        return take_option(a, with_value[k], value);
+    }
+    if (word[0] == '-' && word[1]) return usage("unknown option ", word);
+    if (a->input) return usage("one file only, but there is also ", word);
+    a->input = word;
+    return 0;
+}
+
+static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
+
+static int parse(arguments *a, int argc, char **argv)
+{
+    *a = (arguments){.capacity = PL_PLACE_NONE};
+    for (int i = 1; i < argc; i++) {
+        int code = parse_one(a, argc, argv, &i);
+        if (code || a->help) return code;
+    }
+    if (!a->input) return usage("a CSV file is missing", "");
+    if (a->json + is_stdout(a->out) + is_stdout(a->svg) > 1)
+        return usage("only one of --json, --out - and --svg - can go to stdout", "");
+    return 0;
+}
+
+static void report(const arguments *a, size_t count, const pl_place_solution *s)
+{
+    FILE *to = a->json || is_stdout(a->out) || is_stdout(a->svg) ? stderr : stdout;
+    double gap = s->lower_bound ? 100 * ((double)s->peak / (double)s->lower_bound - 1) : 0;
+    fprintf(to, "buffers      %zu\n", count);
+    fprintf(to, "peak         %" PRIu64 " bytes, at time %" PRIu64 "\n", s->peak, s->peak_time);
+    fprintf(to, "lower bound  %" PRIu64 " bytes, at time %" PRIu64 "\n", s->lower_bound, s->bound_time);
+    fprintf(to, "gap          %" PRIu64 " bytes (%.3f %%)%s\n", s->peak - s->lower_bound, gap,
+            s->optimal ? ", proven optimal" : "");
+    fprintf(to, "found by     %s in %.3f s, %" PRIu64 " nodes\n", s->heuristic, s->seconds, s->nodes);
+    if (a->capacity == PL_PLACE_NONE) return;
+    const char *verdict = s->verdict == PL_PLACE_FITS ? "met"
+                          : s->verdict == PL_PLACE_IMPOSSIBLE ? "cannot be met (proven)" : "not met within the limits";
+    fprintf(to, "capacity     %" PRIu64 " bytes, %s\n", a->capacity, verdict);
+}
+
+static pl_status write_stdout(const char *text, size_t bytes)
+{
+    return fwrite(text, 1, bytes, stdout) == bytes ? PL_OK : PL_E_STORAGE;
+}
+
+static pl_status emit(const pl_place_problem *problem, const pl_place_solution *s, pl_place_form form, const char *path,
+                      pl_error *err)
+{
+    char *text;
+    size_t bytes;
+    pl_status status = pl_place_print(problem, s, form, &text, &bytes, err);
+    if (status == PL_OK) status = is_stdout(path) ? write_stdout(text, bytes) : pl_place_save(path, text, bytes, err);
+    pl_place_text_free(text);
+    return status;
+}
+
+static int complain(pl_status status, const pl_error *err)
+{
+    if (err->text[0]) fprintf(stderr, "plimsoll place: %s\n", err->text);
+    return pl_status_exit_code(status);
+}
+
+/* A file with offsets that do not fit would mislead: --out is written only when the capacity is met. */
+static pl_status write_all(const arguments *a, const pl_place_problem *problem, const pl_place_solution *s, pl_error *err)
+{
+    pl_status status = PL_OK;
+    if (a->json) status = emit(problem, s, PL_PLACE_JSON, "-", err);
+    if (status == PL_OK && a->svg) status = emit(problem, s, PL_PLACE_SVG, a->svg, err);
+    if (status == PL_OK && a->out && s->verdict == PL_PLACE_FITS) status = emit(problem, s, PL_PLACE_CSV, a->out, err);
+    return status;
+}
+
+static int solve(const arguments *a, const pl_place_problem *problem)
+{
+    pl_error err = {0}, write_err = {0};
+    pl_place_options options = pl_place_options_default();
+    options.work_limit = a->time_s > 0 ? PL_PLACE_NONE : WORK_LIMIT;
+    options.time_limit_s = a->time_s;
+    pl_place_solution s = {.offsets = calloc(problem->buffer_count + 1, sizeof *s.offsets)};
+    if (!s.offsets) return fprintf(stderr, "plimsoll place: no memory for the offsets\n"), 1;
+    pl_status status = pl_place(problem, &options, &s, &err), written = PL_OK;
+    if (status == PL_OK) status = pl_place_validate(problem, s.offsets, NULL, &err);
+    if (status == PL_OK || status == PL_E_BUDGET) {
+        report(a, problem->buffer_count, &s);
+        written = write_all(a, problem, &s, &write_err);
+        if (fflush(stdout) || ferror(stdout)) written = PL_E_STORAGE;
+    }
+    free(s.offsets);
+    if (written == PL_E_STORAGE && !write_err.text[0]) snprintf(write_err.text, sizeof write_err.text, "stdout cannot be written");
+    int code = status == PL_OK ? 0 : complain(status, &err);
+    return written == PL_OK ? code : complain(written, &write_err);
+}
+
+int pl_cmd_place(int argc, char **argv)
+{
+    arguments a;
+    pl_error err = {0};
+    pl_place_table *table;
+    int code = parse(&a, argc, argv);
+    if (code) return code;
+    if (a.help) return fputs(help, stdout) < 0 || fflush(stdout) ? pl_status_exit_code(PL_E_STORAGE) : 0;
+    pl_status status = pl_place_table_read(a.input, &table, &err);
+    if (status != PL_OK) return complain(status, &err);
+    pl_place_problem problem = pl_place_table_problem(table);
+    problem.capacity = a.capacity;
+    code = solve(&a, &problem);
+    pl_place_table_destroy(table);
+    return code;
+}
