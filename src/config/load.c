@@ -35,17 +35,24 @@ static const char *at(loader *l, yaml_mark_t mark)
 
 /* ---- what libyaml itself refuses ---- */
 
+/* The byte at the mark, which counts characters. */
+static char byte_at(const loader *l, yaml_mark_t mark)
+{
+    size_t i = 0;
+    for (size_t characters = 0; i < l->bytes; i++)
+        if (((unsigned char)l->text[i] & 0xc0) != 0x80 && characters++ == mark.index) return l->text[i];
+    return 0;
+}
+
 static pl_status syntax_error(loader *l)
 {
     const yaml_parser_t *p = &l->parser;
     if (p->error == YAML_MEMORY_ERROR) return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
     const char *problem = p->problem ? p->problem : "it cannot be read";
     if (strcmp(problem, "could not find expected ':'") == 0)
-        return FAIL_HERE(l, "%s: this is no \"key: value\" line; there is a space after the colon",
-                         at(l, p->context_mark));
+        return FAIL_HERE(l, "%s: this is no \"key: value\" line", at(l, p->context_mark));
     const yaml_mark_t mark = p->problem_mark;
-    if (mark.index < l->bytes && memchr(l->text, '\t', l->bytes) && strstr(problem, "cannot start any token"))
-        return FAIL_HERE(l, "%s: not YAML: %s (YAML indents with spaces, not with tabs)", at(l, mark), problem);
+    if (byte_at(l, mark) == '\t') return FAIL_HERE(l, "%s: a tab: YAML indents with spaces", at(l, mark));
     return FAIL_HERE(l, "%s: not YAML: %s%s%s%s", at(l, mark), problem, p->context ? " (" : "",
                      p->context ? p->context : "", p->context ? ")" : "");
 }
@@ -218,7 +225,7 @@ static pl_status read_section(loader *l, const char *section)
     PL_TRY(next(l));
     if (is_null_event(&l->event)) return PL_OK; /* "train:" with nothing under it */
     if (l->event.type == YAML_MAPPING_START_EVENT) return read_keys(l, section);
-    return FAIL_HERE(l, "%s: %s is a section: its keys stand under it, indented, one \"key: value\" a line",
+    return FAIL_HERE(l, "%s: %s is a section: its keys stand under it, indented, one \"key: value\" a line, a space after the colon",
                      at(l, l->event.start_mark), section);
 }
 

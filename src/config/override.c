@@ -82,7 +82,7 @@ static pl_status take_value(words *w, const option *o, const char **value, pl_er
 static pl_status apply_word(pl_config *cfg, words *w, bool *taken, pl_error *err)
 {
     option o;
-    const char *value;
+    const char *value = NULL;
     *taken = read_option(w->argv[w->at], &o);
     if (!*taken) return PL_OK;
     if (strcmp(o.name, "set") == 0) {
@@ -134,11 +134,11 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
     }
     names[count++] = "--set";
     if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
+    const pl_config_key *key = pl_config_find_in(NULL, o.name);
+    if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
     const char *near = pl_nearest(o.label, own, own_count);
     if (!near) near = pl_nearest(o.label, names, count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
-    const pl_config_key *key = pl_config_find_in(NULL, o.name);
-    if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
     return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
 }
 
