@@ -65,10 +65,11 @@ static pl_status check_heads(const pl_config *cfg, pl_error *err)
     blame(cfg, "model.heads", "model.width", where);
     if (!above)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: model.heads %" PRId64 " is more than model.width %" PRId64 "; take at most that many heads", where,
-                       heads, width);
+                       "%s: model.heads %" PRId64 " is more than model.width %" PRId64 "; take at most that many heads",
+                       where, heads, width);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: model.heads %" PRId64 " does not divide model.width %" PRId64 "; take %" PRId64 " or %" PRId64 " heads",
+                   "%s: model.heads %" PRId64 " does not divide model.width %" PRId64 "; take %" PRId64 " or %" PRId64
+                   " heads",
                    where, heads, width, below, above);
 }
 
@@ -84,7 +85,8 @@ static pl_status check_vocabulary(const pl_config *cfg, pl_error *err)
                        blame(cfg, "model.vocab_size", "data.vocab_size", where), rows, cfg->data.vocab_size);
     if (cfg->data.tokenizer.kind == PL_TOKENIZER_BYTES && rows < 256)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: model.vocab_size %" PRId64 " has no room for the 256 tokens of the tokenizer bytes; take auto",
+                       "%s: model.vocab_size %" PRId64
+                       " has no room for the 256 tokens of the tokenizer bytes; take auto",
                        blame(cfg, "model.vocab_size", "data.tokenizer", where), rows);
     return PL_OK;
 }
@@ -102,10 +104,13 @@ static int weight_bytes(const pl_config *cfg, uint64_t *bytes)
     const pl_config_model *m = &cfg->model;
     const uint64_t d = (uint64_t)m->width;
     uint64_t inner = (uint64_t)pl_config_feed_forward(cfg), vocabulary = 256, layer = 0, count = 0;
-    if (m->vocab_size != PL_CONFIG_AUTO) vocabulary = (uint64_t)m->vocab_size;
-    else if (cfg->data.tokenizer.kind == PL_TOKENIZER_BPE) vocabulary = (uint64_t)cfg->data.vocab_size;
+    if (m->vocab_size != PL_CONFIG_AUTO)
+        vocabulary = (uint64_t)m->vocab_size;
+    else if (cfg->data.tokenizer.kind == PL_TOKENIZER_BPE)
+        vocabulary = (uint64_t)cfg->data.vocab_size;
     if (m->arch == PL_ARCH_GPT) {
-        if (add_product(&layer, 4 * d, d) || add_product(&layer, 2 * d, inner) || add_product(&count, (uint64_t)m->sequence, d))
+        if (add_product(&layer, 4 * d, d) || add_product(&layer, 2 * d, inner) ||
+            add_product(&count, (uint64_t)m->sequence, d))
             return -1;
     } else {
         if (add_product(&layer, d, d) || add_product(&count, (uint64_t)m->window * d, d)) return -1;
@@ -120,8 +125,8 @@ static pl_status check_weights(const pl_config *cfg, pl_error *err)
     uint64_t bytes;
     if (weight_bytes(cfg, &bytes) == 0) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: a model of model.width %" PRId64 ", model.layers %" PRId64
-                   " and model.feed_forward %" PRId64 " holds more than 2^63 bytes; take smaller numbers",
+                   "%s: a model of model.width %" PRId64 ", model.layers %" PRId64 " and model.feed_forward %" PRId64
+                   " holds more than 2^63 bytes; take smaller numbers",
                    blame(cfg, "model.width", "model.layers", where), cfg->model.width, cfg->model.layers,
                    pl_config_feed_forward(cfg));
 }
@@ -132,20 +137,23 @@ static pl_status check_batch(const pl_config *cfg, pl_error *err)
 {
     char where[WHERE_BYTES];
     const pl_config_train *t = &cfg->train;
-    uint64_t samples, bytes, length = (uint64_t)(cfg->model.arch == PL_ARCH_GPT ? cfg->model.sequence : cfg->model.window);
+    uint64_t samples, bytes,
+        length = (uint64_t)(cfg->model.arch == PL_ARCH_GPT ? cfg->model.sequence : cfg->model.window);
     if (t->micro_batch > t->batch_size)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: train.micro_batch %" PRId64 " is more than train.batch_size %" PRId64 "; take at most that, or auto",
+                       "%s: train.micro_batch %" PRId64 " is more than train.batch_size %" PRId64
+                       "; take at most that, or auto",
                        blame(cfg, "train.micro_batch", "train.batch_size", where), t->micro_batch, t->batch_size);
-    if (pl_size_mul((uint64_t)t->batch_size, length, &samples) || pl_size_mul(samples, (uint64_t)cfg->model.width, &bytes) ||
-        pl_size_mul(bytes, 4, &bytes) || bytes > INT64_MAX)
+    if (pl_size_mul((uint64_t)t->batch_size, length, &samples) ||
+        pl_size_mul(samples, (uint64_t)cfg->model.width, &bytes) || pl_size_mul(bytes, 4, &bytes) || bytes > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: one activation of train.batch_size %" PRId64 " times %" PRIu64 " tokens times model.width %" PRId64
-                       " is more than 2^63 bytes; take smaller numbers",
+                       "%s: one activation of train.batch_size %" PRId64 " times %" PRIu64
+                       " tokens times model.width %" PRId64 " is more than 2^63 bytes; take smaller numbers",
                        blame(cfg, "train.batch_size", "model.width", where), t->batch_size, length, cfg->model.width);
     if (t->steps != PL_CONFIG_AUTO && (pl_size_mul(samples, (uint64_t)t->steps, &samples) || samples > INT64_MAX))
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: train.steps %" PRId64 " with train.batch_size %" PRId64 " is more than 2^63 tokens; take fewer",
+                       "%s: train.steps %" PRId64 " with train.batch_size %" PRId64
+                       " is more than 2^63 tokens; take fewer",
                        blame(cfg, "train.steps", "train.batch_size", where), t->steps, t->batch_size);
     return PL_OK;
 }
@@ -159,10 +167,11 @@ static pl_status check_schedule(const pl_config *cfg, pl_error *err)
                        "%s: train.warmup_steps %" PRId64 " is more than train.steps %" PRId64 "; take fewer, or auto",
                        blame(cfg, "train.warmup_steps", "train.steps", where), t->warmup_steps, t->steps);
     if (t->schedule == PL_SCHEDULE_PLATEAU && cfg->data.validation_fraction == 0)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: the schedule plateau watches the validation loss, but data.validation_fraction is 0; raise it, or "
-                       "take another schedule",
-                       blame(cfg, "train.schedule", "data.validation_fraction", where));
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%s: the schedule plateau watches the validation loss, but data.validation_fraction is 0; raise it, or "
+            "take another schedule",
+            blame(cfg, "train.schedule", "data.validation_fraction", where));
     return PL_OK;
 }
 

@@ -10,9 +10,9 @@ enum { HELP_COLUMNS = 100, HELP_INDENT = 34 };
 static const char *placeholder(const pl_config_key *key)
 {
     static const char *const letters[] = {
-        [PL_CONFIG_INT] = "N",   [PL_CONFIG_BYTES] = "SIZE", [PL_CONFIG_REAL] = "X",
-        [PL_CONFIG_BOOL] = "",   [PL_CONFIG_ENUM] = "NAME",  [PL_CONFIG_SET] = "LIST",
-        [PL_CONFIG_TEXT] = "TEXT", [PL_CONFIG_PATH] = "PATH", [PL_CONFIG_NAME_OR_PATH] = "NAME|PATH",
+        [PL_CONFIG_INT] = "N",     [PL_CONFIG_BYTES] = "SIZE", [PL_CONFIG_REAL] = "X",
+        [PL_CONFIG_BOOL] = "",     [PL_CONFIG_ENUM] = "NAME",  [PL_CONFIG_SET] = "LIST",
+        [PL_CONFIG_TEXT] = "TEXT", [PL_CONFIG_PATH] = "PATH",  [PL_CONFIG_NAME_OR_PATH] = "NAME|PATH",
     };
     return letters[key->type];
 }
@@ -62,9 +62,12 @@ static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str
     pl_str text = {0};
     char left[96];
     const char *value = placeholder(key);
-    if (key->option && key->type == PL_CONFIG_BOOL) snprintf(left, sizeof left, "  --%s, --no-%s", key->option, key->option);
-    else if (key->option) snprintf(left, sizeof left, "  --%s %s", key->option, value);
-    else snprintf(left, sizeof left, "  --set %s=%s", key->path, *value ? value : "BOOL");
+    if (key->option && key->type == PL_CONFIG_BOOL)
+        snprintf(left, sizeof left, "  --%s, --no-%s", key->option, key->option);
+    else if (key->option)
+        snprintf(left, sizeof left, "  --%s %s", key->option, value);
+    else
+        snprintf(left, sizeof left, "  --set %s=%s", key->path, *value ? value : "BOOL");
     size_t column = strlen(left);
     pl_str_append(out, left);
     if (column + 2 > HELP_INDENT) {
@@ -156,20 +159,26 @@ static const char markdown_head[] =
     "\n"
     "<!-- Generated from src/config/schema.def; a test compares. Do not edit. -->\n"
     "\n"
-    "A config is a YAML file with the sections and keys below; an empty file means all defaults. It is read strictly: an\n"
-    "unknown key, a key given twice, a wrong type or a value out of range is an error that names line and column. So is\n"
-    "a key that nothing would read, such as `heads` in a perceptron. Types follow the YAML 1.2 core schema: `\"32\"` is text\n"
+    "A config is a YAML file with the sections and keys below; an empty file means all defaults. It is read strictly: "
+    "an\n"
+    "unknown key, a key given twice, a wrong type or a value out of range is an error that names line and column. So "
+    "is\n"
+    "a key that nothing would read, such as `heads` in a perceptron. Types follow the YAML 1.2 core schema: `\"32\"` "
+    "is text\n"
     "and no number, `yes` is no truth value. Sizes are bytes, with units if you like: `500MB` is 500·10⁶, `500MiB` is\n"
     "500·2²⁰. Anchors, aliases, tags and several documents are not allowed. Paths are relative to the current folder.\n"
     "\n"
     "Values come from, weakest first: the default, the file, the environment, the command line.\n"
     "\n"
-    "- Command line: `--batch_size 8`, `--batch-size=8` for keys with an option; `--set train.batch_size=8` for every key;\n"
+    "- Command line: `--batch_size 8`, `--batch-size=8` for keys with an option; `--set train.batch_size=8` for every "
+    "key;\n"
     "  `--resume` and `--no-resume` for truth values. The last one counts.\n"
-    "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an option. An\n"
+    "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an option. "
+    "An\n"
     "  empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n"
     "\n"
-    "The last column says what a key decides: *model*, which weights fit and what they mean (a run resumes only with the\n"
+    "The last column says what a key decides: *model*, which weights fit and what they mean (a run resumes only with "
+    "the\n"
     "same); *numbers*, the values a run computes; nothing there: only how it runs.\n";
 
 void pl_config_print_markdown(pl_str *out)
@@ -182,7 +191,8 @@ void pl_config_print_markdown(pl_str *out)
         const pl_config_key *key = &pl_config_keys[i];
         if (i == 0 || strcmp(key->section, pl_config_keys[i - 1].section) != 0) {
             pl_str_printf(out, "\n## %s\n\n%s\n\n", key->section, pl_config_sections[section++].help);
-            pl_str_append(out, "| key | what it is | values | default | option | decides |\n|---|---|---|---|---|---|\n");
+            pl_str_append(out,
+                          "| key | what it is | values | default | option | decides |\n|---|---|---|---|---|---|\n");
         }
         markdown_row(&defaults, key, out);
     }

@@ -1,5 +1,5 @@
-/* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a time
- * can tell; contradictions between keys are pl_config_check's. */
+/* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a
+ * time can tell; contradictions between keys are pl_config_check's. */
 #include <string.h>
 
 #include "config/schema.h"
@@ -98,14 +98,26 @@ static void key_schema(pl_json *json, const pl_config *defaults, const pl_config
     pl_config_json_value(defaults, key, json);
     switch (key->type) {
     case PL_CONFIG_INT:
-    case PL_CONFIG_BYTES: number_schema(json, key); break;
-    case PL_CONFIG_REAL: real_schema(json, key); break;
-    case PL_CONFIG_BOOL: pl_json_kv_string(json, "type", "boolean"); break;
-    case PL_CONFIG_ENUM: names_schema(json, key); break;
-    case PL_CONFIG_SET: set_schema(json, key); break;
+    case PL_CONFIG_BYTES:
+        number_schema(json, key);
+        break;
+    case PL_CONFIG_REAL:
+        real_schema(json, key);
+        break;
+    case PL_CONFIG_BOOL:
+        pl_json_kv_string(json, "type", "boolean");
+        break;
+    case PL_CONFIG_ENUM:
+        names_schema(json, key);
+        break;
+    case PL_CONFIG_SET:
+        set_schema(json, key);
+        break;
     case PL_CONFIG_TEXT:
     case PL_CONFIG_PATH:
-    case PL_CONFIG_NAME_OR_PATH: text_schema(json, key); break;
+    case PL_CONFIG_NAME_OR_PATH:
+        text_schema(json, key);
+        break;
     }
     pl_json_object_end(json);
 }

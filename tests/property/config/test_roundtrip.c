@@ -1,6 +1,6 @@
-/* Random configs: printed (YAML, JSON, JSON on one line) and loaded again they are equal, byte for byte, and print the same
- * again; set key by key through --set as well. Random bytes and damaged configs: a sentence or a success, never a crash.
- * PLIMSOLL_TEST_SEED=N repeats a failure. */
+/* Random configs: printed (YAML, JSON, JSON on one line) and loaded again they are equal, byte for byte, and print the
+ * same again; set key by key through --set as well. Random bytes and damaged configs: a sentence or a success, never a
+ * crash. PLIMSOLL_TEST_SEED=N repeats a failure. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,10 +29,15 @@ static uint64_t draw(uint64_t below)
 static void random_int(const pl_config_key *key, char *text)
 {
     uint64_t span = (uint64_t)key->max_int - (uint64_t)key->min_int;
-    uint64_t step = draw(3) == 0 ? span - draw(span < 9 ? span + 1 : 9) : draw(3) ? draw(span < 100 ? span + 1 : 100) : draw(span);
-    if (key->flags & PL_CONFIG_FLAG_AUTO && draw(4) == 0) strcpy(text, "auto");
-    else if (key->flags & PL_CONFIG_FLAG_NONE && draw(4) == 0) strcpy(text, "none");
-    else sprintf(text, "%lld", (long long)(key->min_int + (int64_t)step));
+    uint64_t step = draw(3) == 0 ? span - draw(span < 9 ? span + 1 : 9)
+                    : draw(3)    ? draw(span < 100 ? span + 1 : 100)
+                                 : draw(span);
+    if (key->flags & PL_CONFIG_FLAG_AUTO && draw(4) == 0)
+        strcpy(text, "auto");
+    else if (key->flags & PL_CONFIG_FLAG_NONE && draw(4) == 0)
+        strcpy(text, "none");
+    else
+        sprintf(text, "%lld", (long long)(key->min_int + (int64_t)step));
 }
 
 static void random_real(const pl_config_key *key, char *text)
@@ -47,14 +52,61 @@ static void random_real(const pl_config_key *key, char *text)
 /* Words that YAML could take for something else, every printable character and the awkward ones beyond ASCII. */
 static void random_text(char *text)
 {
-    static const char *const words[] = {"null", "~", "true", "1e3", "0x1f", "auto", "none", "-", "a: b", "# c", "'", "\"", "\\",
-                                        "\n", "\t", "\r", " ", "*a", "&a", "!t", "|", ">", "%", "@", "`", "{", "]", ",", "é",
-                                        "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf", "\xc2\xa0", "😀", "€", "/",
-                                        ".", "./x", "---", "...", "\n\n", "? ", ":", "=", "<<", "yes", ".inf", "2024-01-01"};
+    static const char *const words[] = {"null",
+                                        "~",
+                                        "true",
+                                        "1e3",
+                                        "0x1f",
+                                        "auto",
+                                        "none",
+                                        "-",
+                                        "a: b",
+                                        "# c",
+                                        "'",
+                                        "\"",
+                                        "\\",
+                                        "\n",
+                                        "\t",
+                                        "\r",
+                                        " ",
+                                        "*a",
+                                        "&a",
+                                        "!t",
+                                        "|",
+                                        ">",
+                                        "%",
+                                        "@",
+                                        "`",
+                                        "{",
+                                        "]",
+                                        ",",
+                                        "é",
+                                        "\xc2\x85",
+                                        "\xe2\x80\xa8",
+                                        "\xe2\x80\xa9",
+                                        "\xef\xbb\xbf",
+                                        "\xc2\xa0",
+                                        "😀",
+                                        "€",
+                                        "/",
+                                        ".",
+                                        "./x",
+                                        "---",
+                                        "...",
+                                        "\n\n",
+                                        "? ",
+                                        ":",
+                                        "=",
+                                        "<<",
+                                        "yes",
+                                        ".inf",
+                                        "2024-01-01"};
     size_t pieces = 1 + draw(6), used = 0;
     for (size_t i = 0; i < pieces; i++) {
-        if (draw(2)) text[used++] = (char)(0x20 + draw(0x5f));
-        else used += (size_t)sprintf(text + used, "%s", words[draw(sizeof words / sizeof *words)]);
+        if (draw(2))
+            text[used++] = (char)(0x20 + draw(0x5f));
+        else
+            used += (size_t)sprintf(text + used, "%s", words[draw(sizeof words / sizeof *words)]);
     }
     text[used] = 0;
 }
@@ -64,17 +116,27 @@ static void random_value(const pl_config_key *key, char *text)
     text[0] = 0;
     switch (key->type) {
     case PL_CONFIG_INT:
-    case PL_CONFIG_BYTES: random_int(key, text); break;
-    case PL_CONFIG_REAL: random_real(key, text); break;
-    case PL_CONFIG_BOOL: strcpy(text, draw(2) ? "true" : "false"); break;
-    case PL_CONFIG_ENUM: strcpy(text, key->names[draw(key->name_count)]); break;
+    case PL_CONFIG_BYTES:
+        random_int(key, text);
+        break;
+    case PL_CONFIG_REAL:
+        random_real(key, text);
+        break;
+    case PL_CONFIG_BOOL:
+        strcpy(text, draw(2) ? "true" : "false");
+        break;
+    case PL_CONFIG_ENUM:
+        strcpy(text, key->names[draw(key->name_count)]);
+        break;
     case PL_CONFIG_SET:
         for (size_t i = 0; i < key->name_count; i++)
             if (draw(2)) strcat(strcat(text, *text ? "," : ""), key->names[i]);
         if (!*text) strcpy(text, "none");
         break;
     case PL_CONFIG_TEXT:
-    case PL_CONFIG_PATH: random_text(text); break;
+    case PL_CONFIG_PATH:
+        random_text(text);
+        break;
     case PL_CONFIG_NAME_OR_PATH:
         if (draw(2)) {
             strcpy(text, key->names[draw(key->name_count)]);
@@ -165,13 +227,16 @@ static void damaged_text_never_crashes(void **state)
         pl_str text = {0};
         pl_error err = {0};
         random_config(&cfg);
-        if (draw(3)) pl_config_print_yaml(&cfg, &text);
+        if (draw(3))
+            pl_config_print_yaml(&cfg, &text);
         else
             for (size_t n = draw(300); n; n--) pl_str_append_bytes(&text, &alphabet[draw(sizeof alphabet - 1)], 1);
         for (size_t n = draw(5); n && text.bytes; n--) {
             char *at = text.data + draw(text.bytes);
-            if (draw(3) == 0) memmove(at, at + 1, (size_t)(text.data + --text.bytes - at));
-            else *at = draw(2) ? alphabet[draw(sizeof alphabet - 1)] : (char)draw(256);
+            if (draw(3) == 0)
+                memmove(at, at + 1, (size_t)(text.data + --text.bytes - at));
+            else
+                *at = draw(2) ? alphabet[draw(sizeof alphabet - 1)] : (char)draw(256);
         }
         pl_config_default(&before);
         cfg = before;
@@ -199,16 +264,21 @@ static void random_words_never_crash(void **state)
         for (int w = 0; w < 4; w++) {
             const pl_config_key *key = &pl_config_keys[draw(pl_config_key_count)];
             char value[256];
-            if (draw(2)) random_value(key, value);
-            else random_text(value);
+            if (draw(2))
+                random_value(key, value);
+            else
+                random_text(value);
             if (draw(8) == 0) memset(value, 'x', 255), value[255] = 0;
             static const char *const forms[] = {"--set=%s=%s", "PLIMSOLL_%s=%s", "%s%s", "--"};
-            if (draw(2) && key->option) snprintf(words[w], sizeof words[w], draw(4) ? "--%s=%s" : "--%s", key->option, value);
-            else snprintf(words[w], sizeof words[w], forms[draw(4)], key->path, value);
+            if (draw(2) && key->option)
+                snprintf(words[w], sizeof words[w], draw(4) ? "--%s=%s" : "--%s", key->option, value);
+            else
+                snprintf(words[w], sizeof words[w], forms[draw(4)], key->path, value);
         }
         int argc = 4;
         pl_config_default(&cfg);
-        pl_status status = draw(2) ? pl_config_apply_env(&cfg, argv, &err) : pl_config_apply_args(&cfg, &argc, argv, &err);
+        pl_status status =
+            draw(2) ? pl_config_apply_env(&cfg, argv, &err) : pl_config_apply_args(&cfg, &argc, argv, &err);
         assert_true(status == PL_OK || ((status == PL_E_CONFIG || status == PL_E_USAGE) && err.text[0]));
         (void)pl_config_unknown_option(words[0], NULL, 0, &err);
     }

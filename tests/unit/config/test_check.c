@@ -2,11 +2,12 @@
 #include "helpers.h"
 
 static const struct {
-    const char *text;       /* the file */
+    const char *text;         /* the file */
     const char *path, *value; /* set on the command line besides, or NULL */
     const char *error;
 } refused[] = {
-    {"model: {arch: mlp, heads: 4}", NULL, NULL, "c.yaml:1:27: model.heads is not used when model.arch is mlp; take it out"},
+    {"model: {arch: mlp, heads: 4}", NULL, NULL,
+     "c.yaml:1:27: model.heads is not used when model.arch is mlp; take it out"},
     {"model: {arch: mlp}", "model.sequence", "64",
      "--set model.sequence: model.sequence is not used when model.arch is mlp; take it out"},
     {"model: {window: 4}", NULL, NULL, "c.yaml:1:17: model.window is not used when model.arch is gpt; take it out"},
@@ -21,19 +22,24 @@ static const struct {
     {"model: {heads: 7}", NULL, NULL, "c.yaml:1:16: model.heads 7 does not divide model.width 256; take 4 or 8 heads"},
     {"model: {heads: 7}", "model.width", "100",
      "--set model.width: model.heads 7 does not divide model.width 100; take 5 or 10 heads"},
-    {"model: {width: 4}", NULL, NULL, "c.yaml:1:16: model.heads 8 is more than model.width 4; take at most that many heads"},
+    {"model: {width: 4}", NULL, NULL,
+     "c.yaml:1:16: model.heads 8 is more than model.width 4; take at most that many heads"},
     {"model: {vocab_size: 100}", NULL, NULL,
-     "c.yaml:1:21: model.vocab_size 100 has no room for the 788 tokens of data.vocab_size; take auto or at least as many"},
+     "c.yaml:1:21: model.vocab_size 100 has no room for the 788 tokens of data.vocab_size; take auto or at least as "
+     "many"},
     {"model: {vocab_size: 255}\ndata: {tokenizer: bytes}", NULL, NULL,
      "c.yaml:1:21: model.vocab_size 255 has no room for the 256 tokens of the tokenizer bytes; take auto"},
     {"model: {width: 16777216, layers: 100000}", NULL, NULL,
-     "c.yaml:1:16: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more than 2^63 "
+     "c.yaml:1:16: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more "
+     "than 2^63 "
      "bytes; take smaller numbers"},
     {"model: {arch: mlp, width: 16777216, layers: 100000}", NULL, NULL,
-     "c.yaml:1:27: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more than 2^63 "
+     "c.yaml:1:27: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more "
+     "than 2^63 "
      "bytes; take smaller numbers"},
     {"model: {sequence: 16777216, width: 1048576, layers: 1}\ntrain: {batch_size: 16777216}", NULL, NULL,
-     "c.yaml:2:21: one activation of train.batch_size 16777216 times 16777216 tokens times model.width 1048576 is more than "
+     "c.yaml:2:21: one activation of train.batch_size 16777216 times 16777216 tokens times model.width 1048576 is more "
+     "than "
      "2^63 bytes; take smaller numbers"},
     {"model: {sequence: 16777216, width: 8}\ntrain: {batch_size: 65536, steps: 1099511627776}", NULL, NULL,
      "c.yaml:2:35: train.steps 1099511627776 with train.batch_size 65536 is more than 2^63 tokens; take fewer"},
@@ -44,7 +50,8 @@ static const struct {
     {"train: {steps: 10, warmup_steps: 11}", NULL, NULL,
      "c.yaml:1:34: train.warmup_steps 11 is more than train.steps 10; take fewer, or auto"},
     {"train: {schedule: plateau}\ndata: {validation_fraction: 0}", NULL, NULL,
-     "c.yaml:1:19: the schedule plateau watches the validation loss, but data.validation_fraction is 0; raise it, or take "
+     "c.yaml:1:19: the schedule plateau watches the validation loss, but data.validation_fraction is 0; raise it, or "
+     "take "
      "another schedule"},
     {"train: {eval_every: 10}\ndata: {validation_fraction: 0}", NULL, NULL,
      "c.yaml:1:21: train.eval_every needs text held out, but data.validation_fraction is 0; raise it, or take "
@@ -69,7 +76,8 @@ static void each_contradiction_has_its_sentence(void **state)
         }
         pl_status status = pl_config_check(&cfg, &err);
         if (status == PL_E_CONFIG && strcmp(err.text, refused[i].error) == 0) continue;
-        print_error("for\n%s\ngot  %s: %s\nwant %s\n", refused[i].text, pl_status_name(status), err.text, refused[i].error);
+        print_error("for\n%s\ngot  %s: %s\nwant %s\n", refused[i].text, pl_status_name(status), err.text,
+                    refused[i].error);
         wrong++;
     }
     assert_int_equal(wrong, 0);
@@ -102,8 +110,8 @@ static void what_a_command_needs_is_asked_for(void **state)
     pl_error err = {0};
     must_load(&cfg, "");
     assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_E_CONFIG);
-    assert_string_equal(err.text,
-                        "c.yaml: train needs data.text: write \"text: …\" under data in the config file, or give --text …");
+    assert_string_equal(
+        err.text, "c.yaml: train needs data.text: write \"text: …\" under data in the config file, or give --text …");
     assert_int_equal(pl_config_require(&cfg, "train.seed", "train", &err), PL_E_INTERNAL);
     must_load(&cfg, "data: {text: x.txt}");
     assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_OK);
@@ -117,12 +125,12 @@ static void hashes_follow_the_flags(void **state)
         const char *path, *value;
         int model, numerics;
     } rows[] = {
-        {"model.width", "128", 1, 1},        {"model.norm", "rms_norm", 1, 1}, {"model.bias", "false", 1, 1},
-        {"data.tokenizer", "chars", 1, 1},   {"data.tokenizer", "a.json", 1, 1}, {"data.vocab_size", "300", 1, 1},
-        {"model.norm_eps", "1e-6", 1, 1},    {"model.dropout", "0.1", 0, 1},   {"train.batch_size", "8", 0, 1},
-        {"train.learning_rate", "1", 0, 1},  {"data.text", "x", 0, 1},         {"train.seed", "2", 0, 1},
-        {"train.micro_batch", "4", 0, 0},    {"run.threads", "2", 0, 0},       {"memory.budget", "1GB", 0, 0},
-        {"run.isa", "avx2", 0, 0},           {"generate.seed", "5", 0, 0},     {"model.window", "3", 0, 0},
+        {"model.width", "128", 1, 1},       {"model.norm", "rms_norm", 1, 1},   {"model.bias", "false", 1, 1},
+        {"data.tokenizer", "chars", 1, 1},  {"data.tokenizer", "a.json", 1, 1}, {"data.vocab_size", "300", 1, 1},
+        {"model.norm_eps", "1e-6", 1, 1},   {"model.dropout", "0.1", 0, 1},     {"train.batch_size", "8", 0, 1},
+        {"train.learning_rate", "1", 0, 1}, {"data.text", "x", 0, 1},           {"train.seed", "2", 0, 1},
+        {"train.micro_batch", "4", 0, 0},   {"run.threads", "2", 0, 0},         {"memory.budget", "1GB", 0, 0},
+        {"run.isa", "avx2", 0, 0},          {"generate.seed", "5", 0, 0},       {"model.window", "3", 0, 0},
     };
     pl_config base;
     pl_error err = {0};
@@ -145,15 +153,18 @@ static void another_model_is_named(void **state)
     must_load(&saved, "model: {width: 128}");
     must_load(&now, "train: {batch_size: 3}\nmodel: {width: 64}");
     assert_int_equal(pl_config_check_same_model(&saved, &now, &err), PL_E_CONFIG);
-    assert_string_equal(err.text, "c.yaml:2:16: model.width is 64 here and 128 in the saved run, which is another model; set it "
-                                  "back, or choose another --out");
+    assert_string_equal(err.text,
+                        "c.yaml:2:16: model.width is 64 here and 128 in the saved run, which is another model; set it "
+                        "back, or choose another --out");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_contradiction_has_its_sentence), cmocka_unit_test(sound_configs_pass),
-        cmocka_unit_test(what_a_command_needs_is_asked_for),   cmocka_unit_test(hashes_follow_the_flags),
+        cmocka_unit_test(each_contradiction_has_its_sentence),
+        cmocka_unit_test(sound_configs_pass),
+        cmocka_unit_test(what_a_command_needs_is_asked_for),
+        cmocka_unit_test(hashes_follow_the_flags),
         cmocka_unit_test(another_model_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* What is generated from the table: docs/config.md is what is committed (--write refreshes it), --help fits its columns, the
- * JSON Schema is JSON and has every key, and the examples load. */
+/* What is generated from the table: docs/config.md is what is committed (--write refreshes it), --help fits its
+ * columns, the JSON Schema is JSON and has every key, and the examples load. */
 #include "helpers.h"
 
 #include <jansson.h>
@@ -107,8 +107,8 @@ static void the_examples_load(void **state)
 static void printing_reports_refused_memory(void **state)
 {
     (void)state;
-    static void (*const printers[])(pl_str *) = {pl_config_print_help, pl_config_print_options, pl_config_print_markdown,
-                                                 pl_config_print_json_schema};
+    static void (*const printers[])(pl_str *) = {pl_config_print_help, pl_config_print_options,
+                                                 pl_config_print_markdown, pl_config_print_json_schema};
     uint64_t live = pl_alloc_live_blocks();
     for (size_t i = 0; i < COUNT(printers); i++) {
         int failures = 0;

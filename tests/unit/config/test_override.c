@@ -10,9 +10,27 @@ static void give(pl_config *cfg, int *argc, char **argv)
 static void options_are_taken_and_the_rest_stays_in_order(void **state)
 {
     (void)state;
-    char *argv[] = {"train", "c.yaml", "--batch_size", "8", "--json", "--batch-size=9", "--resume", "more", "--no-tensorboard",
-                    "--set", "model.heads=4", "--budget=500MB", "--set=train.beta1=0.5", "--prompt", "--strange prompt",
-                    "--capacity", "5", "-x", "--", "--threads", "3"};
+    char *argv[] = {"train",
+                    "c.yaml",
+                    "--batch_size",
+                    "8",
+                    "--json",
+                    "--batch-size=9",
+                    "--resume",
+                    "more",
+                    "--no-tensorboard",
+                    "--set",
+                    "model.heads=4",
+                    "--budget=500MB",
+                    "--set=train.beta1=0.5",
+                    "--prompt",
+                    "--strange prompt",
+                    "--capacity",
+                    "5",
+                    "-x",
+                    "--",
+                    "--threads",
+                    "3"};
     int argc = COUNT(argv);
     pl_config cfg;
     pl_config_default(&cfg);
@@ -54,22 +72,33 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         pl_status status;
         const char *error;
     } rows[] = {
-        {{"--batch_size", "x"}, PL_E_CONFIG, "--batch_size: train.batch_size must be an integer from 1 to 16777216, not \"x\""},
-        {{"--batch-size=0"}, PL_E_CONFIG, "--batch-size: train.batch_size must be an integer from 1 to 16777216, not 0"},
+        {{"--batch_size", "x"},
+         PL_E_CONFIG,
+         "--batch_size: train.batch_size must be an integer from 1 to 16777216, not \"x\""},
+        {{"--batch-size=0"},
+         PL_E_CONFIG,
+         "--batch-size: train.batch_size must be an integer from 1 to 16777216, not 0"},
         {{"--batch_size"}, PL_E_USAGE, "--batch_size: needs a value: --batch_size=…"},
-        {{"--batch_size="}, PL_E_CONFIG, "--batch_size: train.batch_size has no value; give an integer from 1 to 16777216"},
+        {{"--batch_size="},
+         PL_E_CONFIG,
+         "--batch_size: train.batch_size has no value; give an integer from 1 to 16777216"},
         {{"--text="}, PL_E_CONFIG, "--text: data.text has no value; give a path, or none"},
         {{"--set", "model.layer=3"}, PL_E_CONFIG, "--set: unknown key \"model.layer\"; did you mean \"model.layers\"?"},
         {{"--set", "layers=3"}, PL_E_CONFIG, "--set: unknown key \"layers\"; did you mean \"model.layers\"?"},
-        {{"--set", "q=3"}, PL_E_CONFIG, "--set: unknown key \"q\"; a key is written section.key, such as train.batch_size"},
-        {{"--set", "model.layers"}, PL_E_USAGE,
+        {{"--set", "q=3"},
+         PL_E_CONFIG,
+         "--set: unknown key \"q\"; a key is written section.key, such as train.batch_size"},
+        {{"--set", "model.layers"},
+         PL_E_USAGE,
          "--set: \"model.layers\" is not section.key=value, such as train.batch_size=8"},
-        {{"--set", "model.layers=0"}, PL_E_CONFIG,
+        {{"--set", "model.layers=0"},
+         PL_E_CONFIG,
          "--set model.layers: model.layers must be an integer from 1 to 100000, not 0"},
         {{"--set"}, PL_E_USAGE, "--set: needs a value: --set=…"},
         {{"--resume=maybe"}, PL_E_CONFIG, "--resume: run.resume must be true or false, not \"maybe\""},
         {{"--no-resume=true"}, PL_E_USAGE, "--no-resume: takes no value"},
-        {{"--prompt=a\xff"}, PL_E_CONFIG,
+        {{"--prompt=a\xff"},
+         PL_E_CONFIG,
          "--prompt: generate.prompt has at byte 1 what is no printable UTF-8 (0xff); write it as UTF-8"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -107,8 +136,16 @@ static void unknown_options_get_a_suggestion(void **state)
 static void variables_set_keys(void **state)
 {
     (void)state;
-    char *envp[] = {"HOME=/", "PLIMSOLL_TRAIN_BATCH_SIZE=8", "PLIMSOLL_ISA=avx2", "PLIMSOLL_SEED=3", "PLIMSOLL_TEST_X=1",
-                    "PLIMSOLL_INTERNAL_PLAN=y", "PLIMSOLL_WIDTH=", "PLIMSOLL_MODEL_NORM=rms_norm", "PLIMSOLL_RUN_ISA=avx2", NULL};
+    char *envp[] = {"HOME=/",
+                    "PLIMSOLL_TRAIN_BATCH_SIZE=8",
+                    "PLIMSOLL_ISA=avx2",
+                    "PLIMSOLL_SEED=3",
+                    "PLIMSOLL_TEST_X=1",
+                    "PLIMSOLL_INTERNAL_PLAN=y",
+                    "PLIMSOLL_WIDTH=",
+                    "PLIMSOLL_MODEL_NORM=rms_norm",
+                    "PLIMSOLL_RUN_ISA=avx2",
+                    NULL};
     pl_config cfg;
     pl_error err = {0};
     pl_config_default(&cfg);
@@ -134,7 +171,8 @@ static void mistakes_in_variables_have_their_sentence(void **state)
          "the variable PLIMSOLL_TRAIN_BATCHSIZE is none of Plimsoll's; did you mean PLIMSOLL_TRAIN_BATCH_SIZE?"},
         {"PLIMSOLL_QQQQQQQQQQQQ=8", NULL,
          "the variable PLIMSOLL_QQQQQQQQQQQQ is none of Plimsoll's; unset it (docs/config.md lists them)"},
-        {"PLIMSOLL_ISA=avx2", "PLIMSOLL_RUN_ISA=avx512", "PLIMSOLL_ISA and PLIMSOLL_RUN_ISA are both set and differ; unset one"},
+        {"PLIMSOLL_ISA=avx2", "PLIMSOLL_RUN_ISA=avx512",
+         "PLIMSOLL_ISA and PLIMSOLL_RUN_ISA are both set and differ; unset one"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *envp[] = {rows[i].first, rows[i].second, NULL};
@@ -153,13 +191,15 @@ static void precedence_does_not_depend_on_the_order_of_calls(void **state)
     static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     for (size_t i = 0; i < COUNT(orders); i++) {
         const char *text = "train:\n  batch_size: 1\n  keep_last: 1\n  steps: 1\n";
-        char *envp[] = {"PLIMSOLL_BATCH_SIZE=2", "PLIMSOLL_KEEP_LAST=2", NULL}, *argv[] = {"--batch-size", "3"}, where[64];
+        char *envp[] = {"PLIMSOLL_BATCH_SIZE=2", "PLIMSOLL_KEEP_LAST=2", NULL}, *argv[] = {"--batch-size", "3"},
+             where[64];
         int argc = 2;
         pl_config cfg;
         pl_error err = {0};
         pl_config_default(&cfg);
         for (int k = 0; k < 3; k++) {
-            if (orders[i][k] == 0) assert_int_equal(pl_config_load_text(&cfg, "c.yaml", text, strlen(text), &err), PL_OK);
+            if (orders[i][k] == 0)
+                assert_int_equal(pl_config_load_text(&cfg, "c.yaml", text, strlen(text), &err), PL_OK);
             if (orders[i][k] == 1) assert_int_equal(pl_config_apply_env(&cfg, envp, &err), PL_OK);
             if (orders[i][k] == 2) assert_int_equal(pl_config_apply_args(&cfg, &argc, argv, &err), PL_OK);
         }
