@@ -98,7 +98,7 @@ static int add_product(uint64_t *sum, uint64_t a, uint64_t b)
     return pl_size_mul(a, b, &product) || pl_size_add(*sum, product, sum) ? -1 : 0;
 }
 
-/* At least the weights; the exact count is the model's business. Returns -1 when it exceeds 63 bits even in this. */
+/* The matrices, within one layer of the truth (the exact count is the model's business); -1 beyond 63 bits. */
 static int weight_bytes(const pl_config *cfg, uint64_t *bytes)
 {
     const pl_config_model *m = &cfg->model;
@@ -137,20 +137,23 @@ static pl_status check_batch(const pl_config *cfg, pl_error *err)
 {
     char where[WHERE_BYTES];
     const pl_config_train *t = &cfg->train;
-    uint64_t samples, bytes,
-        length = (uint64_t)(cfg->model.arch == PL_ARCH_GPT ? cfg->model.sequence : cfg->model.window);
+    /* The perceptron's first layer reads a window for each token. */
+    const int64_t window = cfg->model.arch == PL_ARCH_MLP ? cfg->model.window : 1;
+    uint64_t tokens, bytes, seen;
     if (t->micro_batch > t->batch_size)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: train.micro_batch %" PRId64 " is more than train.batch_size %" PRId64
                        "; take at most that, or auto",
                        blame(cfg, "train.micro_batch", "train.batch_size", where), t->micro_batch, t->batch_size);
-    if (pl_size_mul((uint64_t)t->batch_size, length, &samples) ||
-        pl_size_mul(samples, (uint64_t)cfg->model.width, &bytes) || pl_size_mul(bytes, 4, &bytes) || bytes > INT64_MAX)
+    if (pl_size_mul((uint64_t)t->batch_size, (uint64_t)cfg->model.sequence, &tokens) ||
+        pl_size_mul(tokens, (uint64_t)cfg->model.width, &bytes) || pl_size_mul(bytes, 4 * (uint64_t)window, &bytes) ||
+        bytes > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: one activation of train.batch_size %" PRId64 " times %" PRIu64
-                       " tokens times model.width %" PRId64 " is more than 2^63 bytes; take smaller numbers",
-                       blame(cfg, "train.batch_size", "model.width", where), t->batch_size, length, cfg->model.width);
-    if (t->steps != PL_CONFIG_AUTO && (pl_size_mul(samples, (uint64_t)t->steps, &samples) || samples > INT64_MAX))
+                       "%s: one layer's activations, train.batch_size %" PRId64 " times model.sequence %" PRId64
+                       " times model.width %" PRId64 " numbers, exceed 2^63 bytes; take smaller numbers",
+                       blame(cfg, "train.batch_size", "model.width", where), t->batch_size, cfg->model.sequence,
+                       cfg->model.width);
+    if (t->steps != PL_CONFIG_AUTO && (pl_size_mul(tokens, (uint64_t)t->steps, &seen) || seen > INT64_MAX))
         return pl_fail(err, PL_E_CONFIG,
                        "%s: train.steps %" PRId64 " with train.batch_size %" PRId64
                        " is more than 2^63 tokens; take fewer",

@@ -83,11 +83,11 @@ typedef struct pl_config_model {
     int64_t layers;
     int64_t heads;        /* gpt */
     int64_t feed_forward; /* gpt; or PL_CONFIG_AUTO: 4·width (pl_config_feed_forward) */
-    int64_t sequence;     /* gpt: tokens per sequence */
+    int64_t sequence;     /* tokens per sequence */
     int64_t window;       /* mlp: how many tokens it sees */
     pl_config_norm norm;
     pl_config_activation activation;
-    bool bias;           /* the feed-forward's linears */
+    bool bias;           /* the feed-forward's or hidden linears */
     bool attention_bias; /* the attention's linears */
     bool tie_embeddings;
     double dropout;

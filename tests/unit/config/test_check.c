@@ -8,8 +8,8 @@ static const struct {
 } refused[] = {
     {"model: {arch: mlp, heads: 4}", NULL, NULL,
      "c.yaml:1:27: model.heads is not used when model.arch is mlp; take it out"},
-    {"model: {arch: mlp}", "model.sequence", "64",
-     "--set model.sequence: model.sequence is not used when model.arch is mlp; take it out"},
+    {"model: {arch: mlp}", "model.norm", "rms_norm",
+     "--set model.norm: model.norm is not used when model.arch is mlp; take it out"},
     {"model: {window: 4}", NULL, NULL, "c.yaml:1:17: model.window is not used when model.arch is gpt; take it out"},
     {"data: {tokenizer: bytes, vocab_size: 300}", NULL, NULL,
      "c.yaml:1:38: data.vocab_size is not used when data.tokenizer is bytes; take it out"},
@@ -38,9 +38,8 @@ static const struct {
      "than 2^63 "
      "bytes; take smaller numbers"},
     {"model: {sequence: 16777216, width: 1048576, layers: 1}\ntrain: {batch_size: 16777216}", NULL, NULL,
-     "c.yaml:2:21: one activation of train.batch_size 16777216 times 16777216 tokens times model.width 1048576 is more "
-     "than "
-     "2^63 bytes; take smaller numbers"},
+     "c.yaml:2:21: one layer's activations, train.batch_size 16777216 times model.sequence 16777216 times model.width "
+     "1048576 numbers, exceed 2^63 bytes; take smaller numbers"},
     {"model: {sequence: 16777216, width: 8}\ntrain: {batch_size: 65536, steps: 1099511627776}", NULL, NULL,
      "c.yaml:2:35: train.steps 1099511627776 with train.batch_size 65536 is more than 2^63 tokens; take fewer"},
     {"train: {micro_batch: 33}", NULL, NULL,

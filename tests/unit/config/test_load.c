@@ -89,6 +89,63 @@ static void values_of_every_kind(void **state)
     assert_true(cfg.run.resume);
 }
 
+/* The names in the table stand in the order of the enums in config.h. */
+static void words_mean_their_constants(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *word;
+        int value;
+    } rows[] = {
+        {"model.arch", "gpt", PL_ARCH_GPT},
+        {"model.arch", "mlp", PL_ARCH_MLP},
+        {"model.norm", "layer_norm", PL_NORM_LAYER_NORM},
+        {"model.norm", "rms_norm", PL_NORM_RMS_NORM},
+        {"model.activation", "gelu", PL_ACTIVATION_GELU},
+        {"model.activation", "silu", PL_ACTIVATION_SILU},
+        {"model.activation", "relu", PL_ACTIVATION_RELU},
+        {"model.activation", "tanh", PL_ACTIVATION_TANH},
+        {"data.tokenizer", "bpe", PL_TOKENIZER_BPE},
+        {"data.tokenizer", "bytes", PL_TOKENIZER_BYTES},
+        {"data.tokenizer", "chars", PL_TOKENIZER_CHARS},
+        {"data.tokenizer", "./bpe", PL_TOKENIZER_FILE},
+        {"train.schedule", "cosine", PL_SCHEDULE_COSINE},
+        {"train.schedule", "linear", PL_SCHEDULE_LINEAR},
+        {"train.schedule", "constant", PL_SCHEDULE_CONSTANT},
+        {"train.schedule", "plateau", PL_SCHEDULE_PLATEAU},
+        {"train.optimizer", "adamw", PL_OPTIMIZER_ADAMW},
+        {"memory.huge_pages", "auto", PL_HUGE_PAGES_AUTO},
+        {"memory.huge_pages", "off", PL_HUGE_PAGES_OFF},
+        {"run.isa", "auto", PL_CONFIG_ISA_AUTO},
+        {"run.isa", "ref", PL_CONFIG_ISA_REF},
+        {"run.isa", "baseline", PL_CONFIG_ISA_BASELINE},
+        {"run.isa", "avx2", PL_CONFIG_ISA_AVX2},
+        {"run.isa", "avx512", PL_CONFIG_ISA_AVX512},
+        {"run.progress", "auto", PL_PROGRESS_AUTO},
+        {"run.progress", "bar", PL_PROGRESS_BAR},
+        {"run.progress", "plain", PL_PROGRESS_PLAIN},
+        {"run.progress", "json", PL_PROGRESS_JSON},
+        {"run.dump", "model", PL_DUMP_MODEL},
+        {"run.dump", "grad", PL_DUMP_GRAD},
+        {"run.dump", "rewrite", PL_DUMP_REWRITE},
+        {"run.dump", "plan", PL_DUMP_PLAN},
+        {"run.dump", "program", PL_DUMP_PROGRAM},
+        {"run.log", "error", PL_LOG_ERROR},
+        {"run.log", "warn", PL_LOG_WARN},
+        {"run.log", "info", PL_LOG_INFO},
+        {"run.log", "debug", PL_LOG_DEBUG},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        int value;
+        pl_config_default(&cfg);
+        assert_int_equal(pl_config_set(&cfg, rows[i].path, rows[i].word, "--set", &err), PL_OK);
+        memcpy(&value, (char *)&cfg + pl_config_find(rows[i].path)->offset, sizeof value);
+        if (value != rows[i].value) fail_msg("%s: %s", rows[i].path, rows[i].word);
+    }
+}
+
 static void sizes_are_exact(void **state)
 {
     (void)state;
@@ -413,6 +470,7 @@ int main(void)
         cmocka_unit_test(defaults_are_those_of_the_benchmark),
         cmocka_unit_test(every_field_has_a_row),
         cmocka_unit_test(values_of_every_kind),
+        cmocka_unit_test(words_mean_their_constants),
         cmocka_unit_test(sizes_are_exact),
         cmocka_unit_test(nothing_means_all_defaults),
         cmocka_unit_test(each_mistake_has_its_sentence),
