@@ -56,6 +56,15 @@ size_t pl_json_utf8_length(const unsigned char *p, size_t left)
     return n;
 }
 
+/* The code points beyond ASCII that readers of YAML 1.1 take for the end of a line or drop (JSON is read as YAML in places,
+ * and JavaScript shares two of them): 0 for every other. */
+static unsigned awkward(const unsigned char *p, size_t n)
+{
+    if (n == 2 && p[0] == 0xc2 && p[1] == 0x85) return 0x85;
+    if (n == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] | 1) == 0xa9) return 0x2000u | (p[2] & 0x3f);
+    return n == 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 0xfeff : 0;
+}
+
 static void escaped(pl_str *out, const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -73,6 +82,8 @@ static void escaped(pl_str *out, const char *text, size_t bytes)
             pl_str_append(out, "\\t");
         } else if (p[i] < 0x20 || p[i] == 0x7f) {
             pl_str_printf(out, "\\u%04x", p[i]);
+        } else if (awkward(p + i, n)) {
+            pl_str_printf(out, "\\u%04x", awkward(p + i, n));
         } else {
             pl_str_append_bytes(out, p + i, n);
         }

@@ -39,8 +39,8 @@ static pl_status unknown_path(const char *path, const char *origin, pl_error *er
     for (size_t i = 0; i < pl_config_key_count; i++) paths[i] = pl_config_keys[i].path;
     const char *near = key ? key->path : pl_nearest(path, paths, pl_config_key_count);
     if (near) return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; did you mean \"%s\"?", origin, shown, near);
-    return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; a key is written section.key, such as train.batch_size", origin,
-                   shown);
+    return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; a key is written section.key, such as train.batch_size",
+                   origin, shown);
 }
 
 pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, const char *origin, pl_error *err)
@@ -63,9 +63,12 @@ const char *pl_config_where(const pl_config *cfg, const char *path, char *buf, s
 {
     const pl_config_key *key = pl_config_find(path);
     const pl_config_origin *from = key ? pl_config_origin_at(cfg, key) : NULL;
-    if (!from || from->level == PL_CONFIG_FROM_DEFAULT) snprintf(buf, room, "the default");
-    else if (from->level == PL_CONFIG_FROM_FILE) snprintf(buf, room, "%s:%u:%u", cfg->file, from->line, from->column);
-    else snprintf(buf, room, "%s", from->by);
+    if (!from || from->level == PL_CONFIG_FROM_DEFAULT)
+        snprintf(buf, room, "the default");
+    else if (from->level == PL_CONFIG_FROM_FILE)
+        snprintf(buf, room, "%s:%u:%u", cfg->file, from->line, from->column);
+    else
+        snprintf(buf, room, "%s", from->by);
     return buf;
 }
 
@@ -104,7 +107,8 @@ pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl
         needed = snprintf(path, room, "runs/%.*s", (int)bytes, name);
     }
     if (needed < 0 || (size_t)needed >= room)
-        return pl_fail(err, PL_E_USAGE, "the name of the run's folder is longer than %zu bytes; give a shorter --out", room - 1);
+        return pl_fail(err, PL_E_USAGE, "the name of the run's folder is longer than %zu bytes; give a shorter --out",
+                       room - 1);
     return PL_OK;
 }
 
@@ -116,7 +120,10 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    return hash_bytes(hash, text, strlen(text) + 1);
+}
 
 static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_key *key)
 {
@@ -125,12 +132,15 @@ static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_
     memcpy(&index, at, sizeof index);
     switch (key->type) {
     case PL_CONFIG_TEXT:
-    case PL_CONFIG_PATH: return hash_text(hash, at);
-    case PL_CONFIG_ENUM: return hash_text(hash, key->names[index]);
+    case PL_CONFIG_PATH:
+        return hash_text(hash, at);
+    case PL_CONFIG_ENUM:
+        return hash_text(hash, key->names[index]);
     case PL_CONFIG_NAME_OR_PATH:
         return index < key->name_count ? hash_text(hash, key->names[index])
                                        : hash_text(hash, at + offsetof(pl_config_tokenizer, path));
-    default: return hash_bytes(hash, at, key->bytes);
+    default:
+        return hash_bytes(hash, at, key->bytes);
     }
 }
 
@@ -145,8 +155,14 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
     return hash;
 }
 
-uint64_t pl_config_hash_model(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_MODEL); }
-uint64_t pl_config_hash_numerics(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_NUMERICS); }
+uint64_t pl_config_hash_model(const pl_config *cfg)
+{
+    return hash_flagged(cfg, PL_CONFIG_FLAG_MODEL);
+}
+uint64_t pl_config_hash_numerics(const pl_config *cfg)
+{
+    return hash_flagged(cfg, PL_CONFIG_FLAG_NUMERICS);
+}
 
 static pl_status other_model(const pl_config *saved, const pl_config *now, const pl_config_key *key, pl_error *err)
 {
@@ -154,11 +170,11 @@ static pl_status other_model(const pl_config *saved, const pl_config *now, const
     pl_str was = {0}, is = {0};
     pl_config_print_value(saved, key, &was);
     pl_config_print_value(now, key, &is);
-    pl_status status = pl_fail(err, PL_E_CONFIG,
-                               "%s: %s is %.200s here and %.200s in the saved run, which is another model; set it back, "
-                               "or choose another --out",
-                               pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is),
-                               pl_str_text(&was));
+    pl_status status =
+        pl_fail(err, PL_E_CONFIG,
+                "%s: %s is %.200s here and %.200s in the saved run, which is another model; set it back, "
+                "or choose another --out",
+                pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is), pl_str_text(&was));
     pl_str_deinit(&was);
     pl_str_deinit(&is);
     return status;

@@ -1,10 +1,11 @@
 /* The configuration of a command as plain typed values.
  *
- * One table (schema.def) has a row per key: name, type, default, range, help, long option, when it is used, what it changes.
- * The loader, the defaults, --help, docs/config.md, the JSON Schema and the canonical printing are all read off that table, so
- * they cannot disagree. Values come from, weakest first: the default, the YAML file, the environment, the command line; a
- * weaker source never replaces a stronger one, in whatever order the calls are made. Where each value came from is
- * remembered, so that an error found later still names the line or the option that caused it.
+ * One table (schema.def) has a row per key: name, type, default, range, help, long option, when it is used, what it
+ * changes. The loader, the defaults, --help, docs/config.md, the JSON Schema and the canonical printing are all read
+ * off that table, so they cannot disagree. Values come from, weakest first: the default, the YAML file, the
+ * environment, the command line; a weaker source never replaces a stronger one, in whatever order the calls are made.
+ * Where each value came from is remembered, so that an error found later still names the line or the option that caused
+ * it.
  *
  * pl_config needs no heap: it is copied with = and its values are compared with pl_config_equal. It is some 30 kB: keep
  * one, pass a pointer. Paths are relative to the current folder. */
@@ -68,11 +69,11 @@ typedef enum pl_config_progress {
 } pl_config_progress;
 typedef enum pl_config_log { PL_LOG_ERROR, PL_LOG_WARN, PL_LOG_INFO, PL_LOG_DEBUG } pl_config_log;
 typedef enum pl_config_dump { /* bits of run.dump */
-    PL_DUMP_MODEL = 1 << 0,
-    PL_DUMP_GRAD = 1 << 1,
-    PL_DUMP_REWRITE = 1 << 2,
-    PL_DUMP_PLAN = 1 << 3,
-    PL_DUMP_PROGRAM = 1 << 4,
+                              PL_DUMP_MODEL = 1 << 0,
+                              PL_DUMP_GRAD = 1 << 1,
+                              PL_DUMP_REWRITE = 1 << 2,
+                              PL_DUMP_PLAN = 1 << 3,
+                              PL_DUMP_PROGRAM = 1 << 4,
 } pl_config_dump;
 
 typedef struct pl_config_model {
@@ -82,11 +83,11 @@ typedef struct pl_config_model {
     int64_t layers;
     int64_t heads;        /* gpt */
     int64_t feed_forward; /* gpt; or PL_CONFIG_AUTO: 4·width (pl_config_feed_forward) */
-    int64_t sequence;     /* gpt: tokens per sequence */
+    int64_t sequence;     /* tokens per sequence */
     int64_t window;       /* mlp: how many tokens it sees */
     pl_config_norm norm;
     pl_config_activation activation;
-    bool bias;           /* the feed-forward's linears */
+    bool bias;           /* the feed-forward's or hidden linears */
     bool attention_bias; /* the attention's linears */
     bool tie_embeddings;
     double dropout;
@@ -142,7 +143,7 @@ typedef struct pl_config_generate {
 } pl_config_generate;
 
 typedef struct pl_config_memory {
-    uint64_t budget; /* bytes, PL_CONFIG_BYTES_AUTO or PL_CONFIG_BYTES_NONE */
+    uint64_t budget;                     /* bytes, PL_CONFIG_BYTES_AUTO or PL_CONFIG_BYTES_NONE */
     uint64_t thread_stack, loader_stack; /* bytes */
     pl_config_huge_pages huge_pages;
 } pl_config_memory;
@@ -192,7 +193,8 @@ bool pl_config_equal(const pl_config *, const pl_config *); /* the values, not w
 /* "gpt.yaml:3:15", "--batch_size", "PLIMSOLL_TRAIN_SEED" or "the default" into buf; returns buf. */
 const char *pl_config_where(const pl_config *, const char *path, char *buf, size_t room);
 bool pl_config_is_set(const pl_config *, const char *path); /* by file, environment or command line */
-/* Fails with a sentence that says how to give it when the path or string at `path` is empty: "train needs data.text …". */
+/* Fails with a sentence that says how to give it when the path or string at `path` is empty: "train needs data.text …".
+ */
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
 int64_t pl_config_feed_forward(const pl_config *); /* auto resolved */
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). */
@@ -213,14 +215,16 @@ pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 /* Takes every option of the schema (--batch_size 8, --batch-size=8, --resume, --no-resume, --set a.b=c) out of argv and
  * applies it; what remains, in order, is the caller's: argv[0 … *argc). "--" and what follows stay. */
 pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
-/* For an option that nobody knows: PL_E_USAGE with a did-you-mean among the schema's and the caller's own ("--json"). */
+/* For an option that nobody knows: PL_E_USAGE with a did-you-mean among the schema's and the caller's own ("--json").
+ */
 pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 /* PLIMSOLL_TRAIN_BATCH_SIZE=8, or PLIMSOLL_BATCH_SIZE=8 where --batch_size exists. envp ends with NULL. An unknown
  * PLIMSOLL_… variable is an error, but those that begin with PLIMSOLL_TEST_ or PLIMSOLL_INTERNAL_ are nobody's here. */
 pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
 
 /* ---- check.c: what no single key can tell ---- */
-/* Keys that the chosen architecture does not use, sums and products that overflow, values that contradict each other. */
+/* Keys that the chosen architecture does not use, sums and products that overflow, values that contradict each other.
+ */
 pl_status pl_config_check(const pl_config *, pl_error *);
 
 /* ---- print.c: appended to the string; check out->failed at the end ---- */

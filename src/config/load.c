@@ -1,9 +1,10 @@
-/* YAML into a config, from libyaml's events with their positions. A config has exactly two levels, sections and keys, so the
- * reader is four plain loops and no recursion: whatever nests deeper is refused at its first event. Anchors, aliases, tags
- * and further documents are refused too: they would let a small file mean something large or something else.
+/* YAML into a config, from libyaml's events with their positions. A config has exactly two levels, sections and keys,
+ * so the reader is four plain loops and no recursion: whatever nests deeper is refused at its first event. Anchors,
+ * aliases, tags and further documents are refused too: they would let a small file mean something large or something
+ * else.
  *
- * Invariant: the caller's config changes only when the whole text is right. The text is checked to be UTF-8 that YAML can
- * carry before libyaml sees it. */
+ * Invariant: the caller's config changes only when the whole text is right. The text is checked to be UTF-8 that YAML
+ * can carry before libyaml sees it. */
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -35,17 +36,24 @@ static const char *at(loader *l, yaml_mark_t mark)
 
 /* ---- what libyaml itself refuses ---- */
 
+/* The byte at the mark, which counts characters. */
+static char byte_at(const loader *l, yaml_mark_t mark)
+{
+    size_t i = 0;
+    for (size_t characters = 0; i < l->bytes; i++)
+        if (((unsigned char)l->text[i] & 0xc0) != 0x80 && characters++ == mark.index) return l->text[i];
+    return 0;
+}
+
 static pl_status syntax_error(loader *l)
 {
     const yaml_parser_t *p = &l->parser;
     if (p->error == YAML_MEMORY_ERROR) return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
     const char *problem = p->problem ? p->problem : "it cannot be read";
     if (strcmp(problem, "could not find expected ':'") == 0)
-        return FAIL_HERE(l, "%s: this is no \"key: value\" line; there is a space after the colon",
-                         at(l, p->context_mark));
+        return FAIL_HERE(l, "%s: this is no \"key: value\" line", at(l, p->context_mark));
     const yaml_mark_t mark = p->problem_mark;
-    if (mark.index < l->bytes && memchr(l->text, '\t', l->bytes) && strstr(problem, "cannot start any token"))
-        return FAIL_HERE(l, "%s: not YAML: %s (YAML indents with spaces, not with tabs)", at(l, mark), problem);
+    if (byte_at(l, mark) == '\t') return FAIL_HERE(l, "%s: a tab: YAML indents with spaces", at(l, mark));
     return FAIL_HERE(l, "%s: not YAML: %s%s%s%s", at(l, mark), problem, p->context ? " (" : "",
                      p->context ? p->context : "", p->context ? ")" : "");
 }
@@ -136,7 +144,8 @@ static pl_status unknown_key(loader *l, const char *section, const char *word)
     const pl_config_key *elsewhere = pl_config_find_in(NULL, word);
     at(l, l->event.start_mark);
     if (elsewhere)
-        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; it is a key of %s", l->where, shown, section, elsewhere->section);
+        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; it is a key of %s", l->where, shown, section,
+                         elsewhere->section);
     if (near) return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; did you mean \"%s\"?", l->where, shown, section, near);
     return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; its keys are %s", l->where, shown, section, list);
 }
@@ -145,7 +154,8 @@ static pl_status not_twice(loader *l, uint32_t *seen, const char *kind, const ch
 {
     const yaml_mark_t mark = l->event.start_mark;
     if (*seen)
-        return FAIL_HERE(l, "%s: %s \"%s\" is here a second time; the first is in line %u", at(l, mark), kind, name, *seen);
+        return FAIL_HERE(l, "%s: %s \"%s\" is here a second time; the first is in line %u", at(l, mark), kind, name,
+                         *seen);
     *seen = (uint32_t)mark.line + 1;
     return PL_OK;
 }
@@ -183,14 +193,16 @@ static pl_status assign_list(loader *l, const pl_config_key *key, const pl_confi
         join(text, sizeof text, key->names[i], first);
         first = false;
     }
-    return pl_config_assign(l->cfg, key, (pl_config_scalar){text, strlen(text), PL_CONFIG_QUOTED}, from, l->where, l->err);
+    return pl_config_assign(l->cfg, key, (pl_config_scalar){text, strlen(text), PL_CONFIG_QUOTED}, from, l->where,
+                            l->err);
 }
 
 static pl_status read_value(loader *l, const pl_config_key *key)
 {
     PL_TRY(next(l));
     const yaml_mark_t mark = l->event.start_mark;
-    pl_config_origin from = {.level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
+    pl_config_origin from = {
+        .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
     if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_SET) return assign_list(l, key, &from);
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
@@ -218,8 +230,9 @@ static pl_status read_section(loader *l, const char *section)
     PL_TRY(next(l));
     if (is_null_event(&l->event)) return PL_OK; /* "train:" with nothing under it */
     if (l->event.type == YAML_MAPPING_START_EVENT) return read_keys(l, section);
-    return FAIL_HERE(l, "%s: %s is a section: its keys stand under it, indented, one \"key: value\" a line",
-                     at(l, l->event.start_mark), section);
+    return FAIL_HERE(
+        l, "%s: %s is a section: its keys stand under it, indented, one \"key: value\" a line, a space after the colon",
+        at(l, l->event.start_mark), section);
 }
 
 static pl_status read_sections(loader *l)
@@ -277,27 +290,30 @@ static pl_status bad_byte(const char *name, const char *text, size_t bad, pl_err
 {
     size_t line = 1, column = 1;
     for (size_t i = 0; i < bad; i++) {
-        if (text[i] == '\n') line++, column = 1;
-        else if (((unsigned char)text[i] & 0xc0) != 0x80) column++;
+        if (text[i] == '\n')
+            line++, column = 1;
+        else if (((unsigned char)text[i] & 0xc0) != 0x80)
+            column++;
     }
     unsigned char c = (unsigned char)text[bad];
     if (c < 0x80)
-        return pl_fail(err, PL_E_CONFIG, "%s:%zu:%zu: the control character 0x%02x at byte %zu; take it out", name, line,
-                       column, c, bad);
-    return pl_fail(err, PL_E_CONFIG, "%s:%zu:%zu: byte %zu (0x%02x) is not printable UTF-8; save the file as UTF-8", name, line,
-                   column, bad, c);
+        return pl_fail(err, PL_E_CONFIG, "%s:%zu:%zu: the control character 0x%02x at byte %zu; take it out", name,
+                       line, column, c, bad);
+    return pl_fail(err, PL_E_CONFIG, "%s:%zu:%zu: byte %zu (0x%02x) is not printable UTF-8; save the file as UTF-8",
+                   name, line, column, bad, c);
 }
 
 static pl_status check_input(const pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
 {
     size_t bad;
     if (cfg->file[0])
-        return pl_fail(err, PL_E_USAGE, "%s: a config file was read already (%s); one command takes one", name, cfg->file);
+        return pl_fail(err, PL_E_USAGE, "%s: a config file was read already (%s); one command takes one", name,
+                       cfg->file);
     if (strlen(name) == 0 || strlen(name) >= PL_CONFIG_TEXT_BYTES)
         return pl_fail(err, PL_E_USAGE, "the name of a config file has 1 to %d bytes", PL_CONFIG_TEXT_BYTES - 1);
     if (bytes > PL_CONFIG_FILE_MAX_BYTES)
-        return pl_fail(err, PL_E_CONFIG, "%s: has %zu bytes; a config has at most %d: is this the right file?", name, bytes,
-                       PL_CONFIG_FILE_MAX_BYTES);
+        return pl_fail(err, PL_E_CONFIG, "%s: has %zu bytes; a config has at most %d: is this the right file?", name,
+                       bytes, PL_CONFIG_FILE_MAX_BYTES);
     return pl_config_is_text(text, bytes, &bad) ? PL_OK : bad_byte(name, text, bad, err);
 }
 

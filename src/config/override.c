@@ -11,7 +11,8 @@ enum { NAME_BYTES = 64 };
 
 /* ---- the command line ---- */
 
-/* One word of the command line that begins with "--": its name with _ for -, and where its value begins, if it has one. */
+/* One word of the command line that begins with "--": its name with _ for -, and where its value begins, if it has one.
+ */
 typedef struct option {
     char name[NAME_BYTES];
     char label[NAME_BYTES]; /* as it was written, for messages */
@@ -82,7 +83,7 @@ static pl_status take_value(words *w, const option *o, const char **value, pl_er
 static pl_status apply_word(pl_config *cfg, words *w, bool *taken, pl_error *err)
 {
     option o;
-    const char *value;
+    const char *value = NULL;
     *taken = read_option(w->argv[w->at], &o);
     if (!*taken) return PL_OK;
     if (strcmp(o.name, "set") == 0) {
@@ -90,8 +91,7 @@ static pl_status apply_word(pl_config *cfg, words *w, bool *taken, pl_error *err
         return apply_set(cfg, value, err);
     }
     const pl_config_key *key = find_option(o.name);
-    if (key && key->type == PL_CONFIG_BOOL)
-        return set_by_option(cfg, o.name, o.value ? o.value : "true", o.label, err);
+    if (key && key->type == PL_CONFIG_BOOL) return set_by_option(cfg, o.name, o.value ? o.value : "true", o.label, err);
     if (key) {
         PL_TRY(take_value(w, &o, &value, err));
         return set_by_option(cfg, o.name, value, o.label, err);
@@ -134,11 +134,11 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
     }
     names[count++] = "--set";
     if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
+    const pl_config_key *key = pl_config_find_in(NULL, o.name);
+    if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
     const char *near = pl_nearest(o.label, own, own_count);
     if (!near) near = pl_nearest(o.label, names, count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
-    const pl_config_key *key = pl_config_find_in(NULL, o.name);
-    if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
     return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
 }
 
@@ -147,7 +147,8 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
 static void variable_of(const char *path, char *name)
 {
     size_t n = (size_t)snprintf(name, NAME_BYTES, "PLIMSOLL_%s", path);
-    for (size_t i = 0; i < n && i < NAME_BYTES - 1; i++) name[i] = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
+    for (size_t i = 0; i < n && i < NAME_BYTES - 1; i++)
+        name[i] = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
 }
 
 static bool is_variable_of(const pl_config_key *key, const char *name, bool *by_option)
@@ -175,8 +176,11 @@ static pl_status unknown_variable(const char *name, pl_error *err)
     for (size_t i = 0; i < count; i++) names[i] = spelled[i] + strlen("PLIMSOLL_");
     pl_config_shown(name, strlen(name), shown);
     const char *near = pl_nearest(name + strlen("PLIMSOLL_"), names, count);
-    if (near) return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; did you mean PLIMSOLL_%s?", shown, near);
-    return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; unset it (docs/config.md lists them)", shown);
+    if (near)
+        return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; did you mean PLIMSOLL_%s?", shown,
+                       near);
+    return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; unset it (docs/config.md lists them)",
+                   shown);
 }
 
 /* The environment has no order, so two names for one key must agree. */

@@ -1,6 +1,6 @@
-/* Printing a config so that it loads back as an equal one: as YAML for people, as JSON for run.json. Keys that the program
- * does not read under the other values are left out, unless they differ from their default (then loading must see them,
- * and pl_config_check says the same about both).
+/* Printing a config so that it loads back as an equal one: as YAML for people, as JSON for run.json. Keys that the
+ * program does not read under the other values are left out, unless they differ from their default (then loading must
+ * see them, and pl_config_check says the same about both).
  *
  * Proven by tests/property/config: random configs, print, load, compare. */
 #include <inttypes.h>
@@ -8,7 +8,10 @@
 
 #include "config/schema.h"
 
-static const void *field(const pl_config *cfg, const pl_config_key *key) { return (const char *)cfg + key->offset; }
+static const void *field(const pl_config *cfg, const pl_config_key *key)
+{
+    return (const char *)cfg + key->offset;
+}
 
 static int64_t int_of(const pl_config *cfg, const pl_config_key *key)
 {
@@ -36,15 +39,20 @@ static const char *word_of(const pl_config *cfg, const pl_config_key *key)
 {
     const char *text = field(cfg, key);
     switch (key->type) {
-    case PL_CONFIG_INT: return int_of(cfg, key) == PL_CONFIG_AUTO && key->flags & PL_CONFIG_FLAG_AUTO ? "auto" : NULL;
+    case PL_CONFIG_INT:
+        return int_of(cfg, key) == PL_CONFIG_AUTO && key->flags & PL_CONFIG_FLAG_AUTO ? "auto" : NULL;
     case PL_CONFIG_BYTES:
         if ((uint64_t)int_of(cfg, key) == PL_CONFIG_BYTES_AUTO) return "auto";
         return (uint64_t)int_of(cfg, key) == PL_CONFIG_BYTES_NONE ? "none" : NULL;
-    case PL_CONFIG_BOOL: return *(const bool *)field(cfg, key) ? "true" : "false";
+    case PL_CONFIG_BOOL:
+        return *(const bool *)field(cfg, key) ? "true" : "false";
     case PL_CONFIG_ENUM:
-    case PL_CONFIG_NAME_OR_PATH: return bits_of(cfg, key) < key->name_count ? key->names[bits_of(cfg, key)] : NULL;
-    case PL_CONFIG_PATH: return text[0] ? NULL : key->empty_word;
-    default: return NULL;
+    case PL_CONFIG_NAME_OR_PATH:
+        return bits_of(cfg, key) < key->name_count ? key->names[bits_of(cfg, key)] : NULL;
+    case PL_CONFIG_PATH:
+        return text[0] ? NULL : key->empty_word;
+    default:
+        return NULL;
     }
 }
 
@@ -58,10 +66,12 @@ bool pl_config_value_equal(const pl_config *a, const pl_config *b, const pl_conf
 {
     switch (key->type) {
     case PL_CONFIG_TEXT:
-    case PL_CONFIG_PATH: return strcmp(text_of(a, key), text_of(b, key)) == 0;
+    case PL_CONFIG_PATH:
+        return strcmp(text_of(a, key), text_of(b, key)) == 0;
     case PL_CONFIG_NAME_OR_PATH:
         return bits_of(a, key) == bits_of(b, key) && strcmp(text_of(a, key), text_of(b, key)) == 0;
-    default: return memcmp(field(a, key), field(b, key), key->bytes) == 0;
+    default:
+        return memcmp(field(a, key), field(b, key), key->bytes) == 0;
     }
 }
 
@@ -102,12 +112,18 @@ static void quoted(pl_str *out, const char *text)
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
         uint32_t code;
         size_t n = break_length(p, &code);
-        if (n) pl_str_printf(out, "\\u%04x", code);
-        else if (*p == '"' || *p == '\\') pl_str_printf(out, "\\%c", *p);
-        else if (*p == '\n') pl_str_append(out, "\\n");
-        else if (*p == '\t') pl_str_append(out, "\\t");
-        else if (*p < 0x20) pl_str_printf(out, "\\x%02x", *p);
-        else pl_str_append_bytes(out, p, 1);
+        if (n)
+            pl_str_printf(out, "\\u%04x", code);
+        else if (*p == '"' || *p == '\\')
+            pl_str_printf(out, "\\%c", *p);
+        else if (*p == '\n')
+            pl_str_append(out, "\\n");
+        else if (*p == '\t')
+            pl_str_append(out, "\\t");
+        else if (*p < 0x20)
+            pl_str_printf(out, "\\x%02x", *p);
+        else
+            pl_str_append_bytes(out, p, 1);
         p += n ? n : 1;
     }
     pl_str_append(out, "\"");
@@ -130,14 +146,20 @@ void pl_config_print_value(const pl_config *cfg, const pl_config_key *key, pl_st
     char size[32];
     const char *word = word_of(cfg, key);
     locale_t before = pl_config_locale_enter();
-    if (word) pl_str_append(out, word);
-    else if (key->type == PL_CONFIG_INT) pl_str_printf(out, "%" PRId64, int_of(cfg, key));
+    if (word)
+        pl_str_append(out, word);
+    else if (key->type == PL_CONFIG_INT)
+        pl_str_printf(out, "%" PRId64, int_of(cfg, key));
     else if (key->type == PL_CONFIG_BYTES)
         pl_str_append(out, pl_config_format_size((uint64_t)int_of(cfg, key), size, sizeof size));
-    else if (key->type == PL_CONFIG_REAL) pl_str_double(out, real_of(cfg, key));
-    else if (key->type == PL_CONFIG_SET) print_set(key, bits_of(cfg, key), out);
-    else if (key->type != PL_CONFIG_TEXT && is_plain_text(text_of(cfg, key))) pl_str_append(out, text_of(cfg, key));
-    else quoted(out, text_of(cfg, key));
+    else if (key->type == PL_CONFIG_REAL)
+        pl_str_double(out, real_of(cfg, key));
+    else if (key->type == PL_CONFIG_SET)
+        print_set(key, bits_of(cfg, key), out);
+    else if (key->type != PL_CONFIG_TEXT && is_plain_text(text_of(cfg, key)))
+        pl_str_append(out, text_of(cfg, key));
+    else
+        quoted(out, text_of(cfg, key));
     pl_config_locale_leave(before);
 }
 
@@ -145,17 +167,23 @@ void pl_config_json_value(const pl_config *cfg, const pl_config_key *key, pl_jso
 {
     const char *word = word_of(cfg, key);
     locale_t before = pl_config_locale_enter();
-    if (key->type == PL_CONFIG_BOOL) pl_json_bool(json, *(const bool *)field(cfg, key));
-    else if (word) pl_json_string(json, word);
-    else if (key->type == PL_CONFIG_INT) pl_json_int(json, int_of(cfg, key));
-    else if (key->type == PL_CONFIG_BYTES) pl_json_uint(json, (uint64_t)int_of(cfg, key));
-    else if (key->type == PL_CONFIG_REAL) pl_json_double(json, real_of(cfg, key));
+    if (key->type == PL_CONFIG_BOOL)
+        pl_json_bool(json, *(const bool *)field(cfg, key));
+    else if (word)
+        pl_json_string(json, word);
+    else if (key->type == PL_CONFIG_INT)
+        pl_json_int(json, int_of(cfg, key));
+    else if (key->type == PL_CONFIG_BYTES)
+        pl_json_uint(json, (uint64_t)int_of(cfg, key));
+    else if (key->type == PL_CONFIG_REAL)
+        pl_json_double(json, real_of(cfg, key));
     else if (key->type == PL_CONFIG_SET) {
         pl_json_array(json);
         for (size_t i = 0; i < key->name_count; i++)
             if (bits_of(cfg, key) >> i & 1) pl_json_string(json, key->names[i]);
         pl_json_array_end(json);
-    } else pl_json_string(json, text_of(cfg, key));
+    } else
+        pl_json_string(json, text_of(cfg, key));
     pl_config_locale_leave(before);
 }
 

@@ -28,13 +28,30 @@ enum {
 };
 
 /* As initialisers: the rows name them by token. */
-#define INIT_USE_ANY {NULL, 0}
-#define INIT_USE_GPT {"model.arch", 1u << PL_ARCH_GPT}
-#define INIT_USE_MLP {"model.arch", 1u << PL_ARCH_MLP}
-#define INIT_USE_BPE {"data.tokenizer", 1u << PL_TOKENIZER_BPE}
-#define INIT_USE_PLATEAU {"train.schedule", 1u << PL_SCHEDULE_PLATEAU}
+#define INIT_USE_ANY                                                                                                   \
+    {                                                                                                                  \
+        NULL, 0                                                                                                        \
+    }
+#define INIT_USE_GPT                                                                                                   \
+    {                                                                                                                  \
+        "model.arch", 1u << PL_ARCH_GPT                                                                                \
+    }
+#define INIT_USE_MLP                                                                                                   \
+    {                                                                                                                  \
+        "model.arch", 1u << PL_ARCH_MLP                                                                                \
+    }
+#define INIT_USE_BPE                                                                                                   \
+    {                                                                                                                  \
+        "data.tokenizer", 1u << PL_TOKENIZER_BPE                                                                       \
+    }
+#define INIT_USE_PLATEAU                                                                                               \
+    {                                                                                                                  \
+        "train.schedule", 1u << PL_SCHEDULE_PLATEAU                                                                    \
+    }
 #define INIT_USE_DECAY                                                                                                 \
-    {"train.schedule", 1u << PL_SCHEDULE_COSINE | 1u << PL_SCHEDULE_LINEAR | 1u << PL_SCHEDULE_PLATEAU}
+    {                                                                                                                  \
+        "train.schedule", 1u << PL_SCHEDULE_COSINE | 1u << PL_SCHEDULE_LINEAR | 1u << PL_SCHEDULE_PLATEAU              \
+    }
 
 #define FIELD(s, k) ((pl_config *)0)->s.k
 #define ROW(kind, s, k, opt, fl, when, text)                                                                           \
@@ -42,7 +59,7 @@ enum {
     .offset = offsetof(pl_config, s.k), .bytes = sizeof FIELD(s, k), .use = INIT_##when
 
 /* The field's C type is what the row's kind reads and writes: anything else does not compile. */
-#define CHECKED(s, k, type, value) _Generic(FIELD(s, k), type: (value))
+#define CHECKED(s, k, type, value) _Generic(FIELD(s, k), type : (value))
 
 #define SECTION(name, text)
 #define INT(s, k, opt, def, lo, hi, fl, when, text)                                                                    \
@@ -58,7 +75,7 @@ enum {
     {ROW(ENUM, s, k, opt, fl, when, text), .default_int = def, .names = list, .name_count = COUNT(list)},
 #define SET(s, k, opt, list, fl, when, text)                                                                           \
     {ROW(SET, s, k, opt, fl, when, text), .names = list, .name_count = CHECKED(s, k, uint32_t, COUNT(list))},
-#define TEXT(s, k, opt, fl, when, text) {ROW(TEXT, s, k, opt, fl, when, text)},
+#define TEXT(s, k, opt, fl, when, text)       {ROW(TEXT, s, k, opt, fl, when, text)},
 #define PATH(s, k, opt, word, fl, when, text) {ROW(PATH, s, k, opt, fl, when, text), .empty_word = word},
 #define NAME_OR_PATH(s, k, opt, def, list, fl, when, text)                                                             \
     {ROW(NAME_OR_PATH, s, k, opt, fl, when, text), .default_int = def, .names = list,                                  \

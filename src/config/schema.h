@@ -91,7 +91,8 @@ const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room);
 /* Reads the text into the key's field. Errors begin with `where`. The field is unchanged on failure. */
 pl_status pl_config_parse_value(pl_config *, const pl_config_key *, pl_config_scalar, const char *where, pl_error *);
 /* Adds the bit called `text` to a SET's bits. */
-pl_status pl_config_parse_set_item(const pl_config_key *, pl_config_scalar, uint32_t *bits, const char *where, pl_error *);
+pl_status pl_config_parse_set_item(const pl_config_key *, pl_config_scalar, uint32_t *bits, const char *where,
+                                   pl_error *);
 void pl_config_assign_default(pl_config *, const pl_config_key *);
 bool pl_config_value_equal(const pl_config *, const pl_config *, const pl_config_key *);
 /* The canonical YAML text of the value. */
@@ -107,7 +108,7 @@ bool pl_config_is_text(const char *text, size_t bytes, size_t *bad);
 bool pl_config_is_null(pl_config_scalar);
 
 /* Sets the value and its origin unless a stronger source has set it (then it is only validated). */
-pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar, const pl_config_origin *, const char *where,
-                           pl_error *);
+pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar, const pl_config_origin *,
+                           const char *where, pl_error *);
 
 #endif

@@ -1,6 +1,7 @@
-/* One value from text. Plain YAML scalars are typed by the YAML 1.2 core schema (spec 1.2.2, section 10.3.2): an integer is
- * [-+]?[0-9]+, 0o[0-7]+ or 0x[0-9a-fA-F]+, a real [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?; "yes" is text. Quoted
- * scalars are text and nothing else. What comes from an option or a variable is read as whatever the key wants.
+/* One value from text. Plain YAML scalars are typed by the YAML 1.2 core schema (spec 1.2.2, section 10.3.2): an
+ * integer is
+ * [-+]?[0-9]+, 0o[0-7]+ or 0x[0-9a-fA-F]+, a real [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?; "yes" is text.
+ * Quoted scalars are text and nothing else. What comes from an option or a variable is read as whatever the key wants.
  *
  * Invariant: a field changes only when its whole text is right. */
 #include <ctype.h>
@@ -16,7 +17,10 @@
 #include "base/units.h"
 #include "config/schema.h"
 
-static void *field(pl_config *cfg, const pl_config_key *key) { return (char *)cfg + key->offset; }
+static void *field(pl_config *cfg, const pl_config_key *key)
+{
+    return (char *)cfg + key->offset;
+}
 
 static bool is_word(pl_config_scalar s, const char *word)
 {
@@ -25,8 +29,14 @@ static bool is_word(pl_config_scalar s, const char *word)
 
 /* Numbers are written with a point whatever the host program's locale says. glibc's "C" locale is static: nothing is
  * allocated, nothing can fail. */
-locale_t pl_config_locale_enter(void) { return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); }
-void pl_config_locale_leave(locale_t before) { uselocale(before); }
+locale_t pl_config_locale_enter(void)
+{
+    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
+void pl_config_locale_leave(locale_t before)
+{
+    uselocale(before);
+}
 
 /* ---- the core schema ---- */
 
@@ -55,7 +65,9 @@ static int parse_integer(pl_config_scalar s, int64_t *number)
     bool fits = true;
     for (; at < end; at++) {
         int c = tolower((unsigned char)*at);
-        unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 99;
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                                                : 99;
         if (digit >= base) return 0;
         if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value)) fits = false;
     }
@@ -197,8 +209,10 @@ const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room)
 
 static void say_int_range(words *w, const pl_config_key *key)
 {
-    if (key->max_int == INT64_MAX) say(w, "an integer of at least %" PRId64, key->min_int);
-    else say(w, "an integer from %" PRId64 " to %" PRId64, key->min_int, key->max_int);
+    if (key->max_int == INT64_MAX)
+        say(w, "an integer of at least %" PRId64, key->min_int);
+    else
+        say(w, "an integer from %" PRId64 " to %" PRId64, key->min_int, key->max_int);
 }
 
 static void say_real_range(words *w, const pl_config_key *key)
@@ -214,20 +228,33 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
     locale_t before = pl_config_locale_enter();
     buf[0] = 0;
     switch (key->type) {
-    case PL_CONFIG_INT: say_int_range(&w, key); break;
-    case PL_CONFIG_REAL: say_real_range(&w, key); break;
+    case PL_CONFIG_INT:
+        say_int_range(&w, key);
+        break;
+    case PL_CONFIG_REAL:
+        say_real_range(&w, key);
+        break;
     case PL_CONFIG_BYTES:
-        say(&w, "a size from %s to %s, such as 500MB or 2GiB", pl_config_format_size((uint64_t)key->min_int, low, sizeof low),
+        say(&w, "a size from %s to %s, such as 500MB or 2GiB",
+            pl_config_format_size((uint64_t)key->min_int, low, sizeof low),
             pl_config_format_size((uint64_t)key->max_int, high, sizeof high));
         break;
-    case PL_CONFIG_BOOL: say(&w, "true or false"); break;
-    case PL_CONFIG_ENUM: say_names(&w, key, " or "); break;
+    case PL_CONFIG_BOOL:
+        say(&w, "true or false");
+        break;
+    case PL_CONFIG_ENUM:
+        say_names(&w, key, " or ");
+        break;
     case PL_CONFIG_SET:
         say(&w, "a list of ");
         say_names(&w, key, " and ");
         break;
-    case PL_CONFIG_TEXT: say(&w, "text"); break;
-    case PL_CONFIG_PATH: say(&w, "a path, or %s", key->empty_word); break;
+    case PL_CONFIG_TEXT:
+        say(&w, "text");
+        break;
+    case PL_CONFIG_PATH:
+        say(&w, "a path, or %s", key->empty_word);
+        break;
     case PL_CONFIG_NAME_OR_PATH:
         say_names(&w, key, ", ");
         say(&w, " or a path with a / or a dot in it");
@@ -242,7 +269,8 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
 /* ---- errors ---- */
 
 /* "<where>: <key> must be <expected>, not <found><hint>" */
-static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char *where, const char *hint, pl_error *err)
+static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char *where, const char *hint,
+                        pl_error *err)
 {
     char expected[320], shown[64];
     double number;
@@ -299,13 +327,17 @@ static bool parse_size(pl_config_scalar s, uint64_t *bytes)
     return !has_real_form(s) && pl_parse_bytes(s.text, bytes) == 0;
 }
 
-static pl_status set_bytes(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static pl_status set_bytes(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+                           pl_error *err)
 {
     uint64_t bytes;
     int64_t number;
-    if (key->flags & PL_CONFIG_FLAG_AUTO && is_word(s, "auto")) bytes = PL_CONFIG_BYTES_AUTO;
-    else if (key->flags & PL_CONFIG_FLAG_NONE && is_word(s, "none")) bytes = PL_CONFIG_BYTES_NONE;
-    else if (s.style == PL_CONFIG_QUOTED && parse_integer(s, &number)) return refuse_quoted(key, s, where, err);
+    if (key->flags & PL_CONFIG_FLAG_AUTO && is_word(s, "auto"))
+        bytes = PL_CONFIG_BYTES_AUTO;
+    else if (key->flags & PL_CONFIG_FLAG_NONE && is_word(s, "none"))
+        bytes = PL_CONFIG_BYTES_NONE;
+    else if (s.style == PL_CONFIG_QUOTED && parse_integer(s, &number))
+        return refuse_quoted(key, s, where, err);
     else if (!parse_size(s, &bytes) || bytes < (uint64_t)key->min_int || bytes > (uint64_t)key->max_int)
         return refuse(key, s, where, "", err);
     memcpy(field(cfg, key), &bytes, sizeof bytes);
@@ -319,7 +351,8 @@ static bool in_real_range(const pl_config_key *key, double x)
     return above && below; /* false for NaN */
 }
 
-static pl_status set_real(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static pl_status set_real(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+                          pl_error *err)
 {
     double number;
     bool is_number = parse_real(s, &number);
@@ -330,7 +363,8 @@ static pl_status set_real(pl_config *cfg, const pl_config_key *key, pl_config_sc
     return PL_OK;
 }
 
-static pl_status set_bool(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static pl_status set_bool(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+                          pl_error *err)
 {
     bool value;
     bool is_bool = parse_bool(s, &value);
@@ -347,7 +381,8 @@ static bool find_name(const pl_config_key *key, pl_config_scalar s, int *index)
     return false;
 }
 
-static pl_status set_enum(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static pl_status set_enum(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+                          pl_error *err)
 {
     int value;
     if (!find_name(key, s, &value)) return refuse_name(key, s, where, err);
@@ -399,8 +434,9 @@ static pl_status check_text(const pl_config_key *key, pl_config_scalar s, const 
         return pl_fail(err, PL_E_CONFIG, "%s: %s has %zu bytes; at most %d fit", where, key->path, s.bytes,
                        PL_CONFIG_TEXT_BYTES - 1);
     if (!pl_config_is_text(s.text, s.bytes, &bad))
-        return pl_fail(err, PL_E_CONFIG, "%s: %s has at byte %zu what is no printable UTF-8 (0x%02x); write it as UTF-8",
-                       where, key->path, bad, (unsigned char)s.text[bad]);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: %s has at byte %zu what is no printable UTF-8 (0x%02x); write it as UTF-8", where,
+                       key->path, bad, (unsigned char)s.text[bad]);
     return PL_OK;
 }
 
@@ -411,10 +447,13 @@ static void store_text(char *room, const char *text, size_t bytes)
     memcpy(room, text, bytes);
 }
 
-static pl_status set_text(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static pl_status set_text(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+                          pl_error *err)
 {
-    if (key->type == PL_CONFIG_PATH && is_word(s, key->empty_word)) s = (pl_config_scalar){"", 0, PL_CONFIG_QUOTED};
-    else PL_TRY(check_text(key, s, where, err));
+    if (key->type == PL_CONFIG_PATH && is_word(s, key->empty_word))
+        s = (pl_config_scalar){"", 0, PL_CONFIG_QUOTED};
+    else
+        PL_TRY(check_text(key, s, where, err));
     store_text(field(cfg, key), s.text, s.bytes);
     return PL_OK;
 }
@@ -458,13 +497,22 @@ void pl_config_assign_default(pl_config *cfg, const pl_config_key *key)
     memset(to, 0, key->bytes);
     switch (key->type) {
     case PL_CONFIG_INT:
-    case PL_CONFIG_BYTES: memcpy(to, &key->default_int, sizeof key->default_int); break;
-    case PL_CONFIG_REAL: memcpy(to, &key->default_real, sizeof key->default_real); break;
-    case PL_CONFIG_BOOL: *(bool *)to = key->default_int != 0; break;
+    case PL_CONFIG_BYTES:
+        memcpy(to, &key->default_int, sizeof key->default_int);
+        break;
+    case PL_CONFIG_REAL:
+        memcpy(to, &key->default_real, sizeof key->default_real);
+        break;
+    case PL_CONFIG_BOOL:
+        *(bool *)to = key->default_int != 0;
+        break;
     case PL_CONFIG_ENUM:
-    case PL_CONFIG_NAME_OR_PATH: memcpy(to, &as_enum, sizeof as_enum); break;
+    case PL_CONFIG_NAME_OR_PATH:
+        memcpy(to, &as_enum, sizeof as_enum);
+        break;
     case PL_CONFIG_SET:
     case PL_CONFIG_TEXT:
-    case PL_CONFIG_PATH: break;
+    case PL_CONFIG_PATH:
+        break;
     }
 }

@@ -1,0 +1,206 @@
+/* What no single key can tell: keys that nothing reads, values that contradict each other, products that overflow. Each
+ * sentence begins with the place of the value that is most likely to be the mistake: the one from the strongest source.
+ * Ranges of single values were checked when they were read. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "config/schema.h"
+
+enum { WHERE_BYTES = PL_CONFIG_TEXT_BYTES + 32 };
+
+static pl_config_level level_of(const pl_config *cfg, const char *path)
+{
+    return pl_config_origin_at(cfg, pl_config_find(path))->level;
+}
+
+/* The place of a or b, whichever was said last by the strongest source. */
+static const char *blame(const pl_config *cfg, const char *a, const char *b, char *where)
+{
+    return pl_config_where(cfg, level_of(cfg, b) > level_of(cfg, a) ? b : a, where, WHERE_BYTES);
+}
+
+/* ---- keys that are set and not read ---- */
+
+static pl_status check_used(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (!pl_config_is_set(cfg, key->path) || pl_config_is_used(cfg, key)) continue;
+        pl_str value = {0};
+        pl_config_print_value(cfg, pl_config_find(key->use.path), &value);
+        pl_status status = pl_fail(err, PL_E_CONFIG, "%s: %s is not used when %s is %.200s; take it out",
+                                   pl_config_where(cfg, key->path, where, sizeof where), key->path, key->use.path,
+                                   pl_str_text(&value));
+        pl_str_deinit(&value);
+        return status;
+    }
+    return PL_OK;
+}
+
+/* ---- the model ---- */
+
+/* The divisor of width next to heads, on either side (1 always is one). */
+static int64_t divisor_below(int64_t width, int64_t heads)
+{
+    while (width % heads != 0) heads--;
+    return heads;
+}
+
+static int64_t divisor_above(int64_t width, int64_t heads)
+{
+    if (heads > width) return 0;
+    while (width % heads != 0) heads++;
+    return heads;
+}
+
+static pl_status check_heads(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    const int64_t width = cfg->model.width, heads = cfg->model.heads;
+    if (cfg->model.arch != PL_ARCH_GPT || width % heads == 0) return PL_OK;
+    int64_t below = divisor_below(width, heads < width ? heads : width), above = divisor_above(width, heads);
+    blame(cfg, "model.heads", "model.width", where);
+    if (!above)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: model.heads %" PRId64 " is more than model.width %" PRId64 "; take at most that many heads",
+                       where, heads, width);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: model.heads %" PRId64 " does not divide model.width %" PRId64 "; take %" PRId64 " or %" PRId64
+                   " heads",
+                   where, heads, width, below, above);
+}
+
+static pl_status check_vocabulary(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    const int64_t rows = cfg->model.vocab_size;
+    if (rows == PL_CONFIG_AUTO) return PL_OK;
+    if (cfg->data.tokenizer.kind == PL_TOKENIZER_BPE && rows < cfg->data.vocab_size)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: model.vocab_size %" PRId64 " has no room for the %" PRId64
+                       " tokens of data.vocab_size; take auto or at least as many",
+                       blame(cfg, "model.vocab_size", "data.vocab_size", where), rows, cfg->data.vocab_size);
+    if (cfg->data.tokenizer.kind == PL_TOKENIZER_BYTES && rows < 256)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: model.vocab_size %" PRId64
+                       " has no room for the 256 tokens of the tokenizer bytes; take auto",
+                       blame(cfg, "model.vocab_size", "data.tokenizer", where), rows);
+    return PL_OK;
+}
+
+/* *sum += a·b; -1 when that does not fit. */
+static int add_product(uint64_t *sum, uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return pl_size_mul(a, b, &product) || pl_size_add(*sum, product, sum) ? -1 : 0;
+}
+
+/* The matrices, within one layer of the truth (the exact count is the model's business); -1 beyond 63 bits. */
+static int weight_bytes(const pl_config *cfg, uint64_t *bytes)
+{
+    const pl_config_model *m = &cfg->model;
+    const uint64_t d = (uint64_t)m->width;
+    uint64_t inner = (uint64_t)pl_config_feed_forward(cfg), vocabulary = 256, layer = 0, count = 0;
+    if (m->vocab_size != PL_CONFIG_AUTO)
+        vocabulary = (uint64_t)m->vocab_size;
+    else if (cfg->data.tokenizer.kind == PL_TOKENIZER_BPE)
+        vocabulary = (uint64_t)cfg->data.vocab_size;
+    if (m->arch == PL_ARCH_GPT) {
+        if (add_product(&layer, 4 * d, d) || add_product(&layer, 2 * d, inner) ||
+            add_product(&count, (uint64_t)m->sequence, d))
+            return -1;
+    } else {
+        if (add_product(&layer, d, d) || add_product(&count, (uint64_t)m->window * d, d)) return -1;
+    }
+    if (add_product(&count, (uint64_t)m->layers, layer) || add_product(&count, vocabulary, d)) return -1;
+    return pl_size_mul(count, 16, bytes) || *bytes > INT64_MAX ? -1 : 0; /* weight, gradient, two moments, f32 */
+}
+
+static pl_status check_weights(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    uint64_t bytes;
+    if (weight_bytes(cfg, &bytes) == 0) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: a model of model.width %" PRId64 ", model.layers %" PRId64 " and model.feed_forward %" PRId64
+                   " holds more than 2^63 bytes; take smaller numbers",
+                   blame(cfg, "model.width", "model.layers", where), cfg->model.width, cfg->model.layers,
+                   pl_config_feed_forward(cfg));
+}
+
+/* ---- the training ---- */
+
+static pl_status check_batch(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    const pl_config_train *t = &cfg->train;
+    /* The perceptron's first layer reads a window for each token. */
+    const int64_t window = cfg->model.arch == PL_ARCH_MLP ? cfg->model.window : 1;
+    uint64_t tokens, bytes, seen;
+    if (t->micro_batch > t->batch_size)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.micro_batch %" PRId64 " is more than train.batch_size %" PRId64
+                       "; take at most that, or auto",
+                       blame(cfg, "train.micro_batch", "train.batch_size", where), t->micro_batch, t->batch_size);
+    if (pl_size_mul((uint64_t)t->batch_size, (uint64_t)cfg->model.sequence, &tokens) ||
+        pl_size_mul(tokens, (uint64_t)cfg->model.width, &bytes) || pl_size_mul(bytes, 4 * (uint64_t)window, &bytes) ||
+        bytes > INT64_MAX)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: one layer's activations, train.batch_size %" PRId64 " times model.sequence %" PRId64
+                       " times model.width %" PRId64 " numbers, exceed 2^63 bytes; take smaller numbers",
+                       blame(cfg, "train.batch_size", "model.width", where), t->batch_size, cfg->model.sequence,
+                       cfg->model.width);
+    if (t->steps != PL_CONFIG_AUTO && (pl_size_mul(tokens, (uint64_t)t->steps, &seen) || seen > INT64_MAX))
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.steps %" PRId64 " with train.batch_size %" PRId64
+                       " is more than 2^63 tokens; take fewer",
+                       blame(cfg, "train.steps", "train.batch_size", where), t->steps, t->batch_size);
+    return PL_OK;
+}
+
+static pl_status check_schedule(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    const pl_config_train *t = &cfg->train;
+    if (t->steps != PL_CONFIG_AUTO && t->warmup_steps > t->steps)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.warmup_steps %" PRId64 " is more than train.steps %" PRId64 "; take fewer, or auto",
+                       blame(cfg, "train.warmup_steps", "train.steps", where), t->warmup_steps, t->steps);
+    if (t->schedule == PL_SCHEDULE_PLATEAU && cfg->data.validation_fraction == 0)
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%s: the schedule plateau watches the validation loss, but data.validation_fraction is 0; raise it, or "
+            "take another schedule",
+            blame(cfg, "train.schedule", "data.validation_fraction", where));
+    return PL_OK;
+}
+
+/* Without held-out text there is nothing to evaluate: asking for it is a contradiction, the defaults are not. */
+static pl_status check_evaluation(const pl_config *cfg, pl_error *err)
+{
+    static const char *const paths[] = {"train.eval_every", "train.eval_batches", "train.keep_best"};
+    const bool asked[] = {cfg->train.eval_every != PL_CONFIG_AUTO, true, cfg->train.keep_best};
+    char where[WHERE_BYTES];
+    if (cfg->data.validation_fraction > 0) return PL_OK;
+    for (int i = 0; i < 3; i++) {
+        if (!asked[i] || !pl_config_is_set(cfg, paths[i])) continue;
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: %s needs text held out, but data.validation_fraction is 0; raise it, or take %s out",
+                       blame(cfg, paths[i], "data.validation_fraction", where), paths[i], paths[i]);
+    }
+    return PL_OK;
+}
+
+pl_status pl_config_check(const pl_config *cfg, pl_error *err)
+{
+    PL_TRY(check_used(cfg, err));
+    PL_TRY(check_heads(cfg, err));
+    PL_TRY(check_vocabulary(cfg, err));
+    PL_TRY(check_weights(cfg, err));
+    PL_TRY(check_batch(cfg, err));
+    PL_TRY(check_schedule(cfg, err));
+    return check_evaluation(cfg, err);
+}

@@ -1,0 +1,199 @@
+/* --help, the words for shell completion and docs/config.md, all read off the table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/schema.h"
+
+enum { HELP_COLUMNS = 100, HELP_INDENT = 34 };
+
+/* What stands for the value in "--batch_size N". */
+static const char *placeholder(const pl_config_key *key)
+{
+    static const char *const letters[] = {
+        [PL_CONFIG_INT] = "N",     [PL_CONFIG_BYTES] = "SIZE", [PL_CONFIG_REAL] = "X",
+        [PL_CONFIG_BOOL] = "",     [PL_CONFIG_ENUM] = "NAME",  [PL_CONFIG_SET] = "LIST",
+        [PL_CONFIG_TEXT] = "TEXT", [PL_CONFIG_PATH] = "PATH",  [PL_CONFIG_NAME_OR_PATH] = "NAME|PATH",
+    };
+    return letters[key->type];
+}
+
+/* ---- --help ---- */
+
+/* Words of the text, wrapped, in the right-hand column; the cursor is at `column`. */
+static void wrap(pl_str *out, const char *text, size_t column)
+{
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        if (column + 1 + n > HELP_COLUMNS) {
+            pl_str_append(out, "\n");
+            pl_str_pad(out, ' ', HELP_INDENT);
+            column = HELP_INDENT;
+        } else if (column > HELP_INDENT) {
+            pl_str_append(out, " ");
+            column++;
+        }
+        pl_str_append_bytes(out, text, n);
+        column += n;
+        text += n;
+        text += strspn(text, " ");
+    }
+    pl_str_append(out, "\n");
+}
+
+/* "help (one of gelu, silu; default gelu)" */
+static void describe(const pl_config *defaults, const pl_config_key *key, pl_str *out)
+{
+    pl_str_printf(out, "%s (", key->help);
+    if (key->type == PL_CONFIG_ENUM || key->type == PL_CONFIG_SET) {
+        for (size_t i = 0; i < key->name_count; i++) pl_str_printf(out, "%s%s", i ? ", " : "", key->names[i]);
+        pl_str_append(out, "; ");
+    }
+    if (key->type == PL_CONFIG_SET) {
+        pl_str_append(out, "default none)");
+        return;
+    }
+    pl_str_append(out, "default ");
+    pl_config_print_value(defaults, key, out);
+    pl_str_append(out, ")");
+}
+
+static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str *out)
+{
+    pl_str text = {0};
+    char left[96];
+    const char *value = placeholder(key);
+    if (key->option && key->type == PL_CONFIG_BOOL)
+        snprintf(left, sizeof left, "  --%s, --no-%s", key->option, key->option);
+    else if (key->option)
+        snprintf(left, sizeof left, "  --%s %s", key->option, value);
+    else
+        snprintf(left, sizeof left, "  --set %s=%s", key->path, *value ? value : "BOOL");
+    size_t column = strlen(left);
+    pl_str_append(out, left);
+    if (column + 2 > HELP_INDENT) {
+        pl_str_append(out, "\n");
+        column = 0;
+    }
+    pl_str_pad(out, ' ', HELP_INDENT - column);
+    describe(defaults, key, &text);
+    if (text.failed) out->failed = 1;
+    wrap(out, pl_str_text(&text), HELP_INDENT);
+    pl_str_deinit(&text);
+}
+
+/* The row that describes an option two rows share is the first. */
+static bool is_first_of_option(size_t index)
+{
+    const char *option = pl_config_keys[index].option;
+    for (size_t i = 0; option && i < index; i++)
+        if (pl_config_keys[i].option && strcmp(pl_config_keys[i].option, option) == 0) return false;
+    return true;
+}
+
+void pl_config_print_help(pl_str *out)
+{
+    pl_config defaults;
+    const char *section = "";
+    pl_config_default(&defaults);
+    pl_str_append(out, "Options of the configuration; each is a key of the config file as well (docs/config.md).\n"
+                       "Any key: --set section.key=VALUE, or the variable PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (!is_first_of_option(i)) continue;
+        if (strcmp(section, key->section) != 0) pl_str_printf(out, "\n%s:\n", key->section);
+        section = key->section;
+        help_row(&defaults, key, out);
+    }
+}
+
+void pl_config_print_options(pl_str *out)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (!key->option || !is_first_of_option(i)) continue;
+        pl_str_printf(out, "--%s\n", key->option);
+        if (key->type == PL_CONFIG_BOOL) pl_str_printf(out, "--no-%s\n", key->option);
+    }
+    pl_str_append(out, "--set\n");
+}
+
+/* ---- docs/config.md ---- */
+
+/* A bar would end the cell. */
+static void cell(pl_str *out, const char *text)
+{
+    for (; *text; text++) pl_str_printf(out, *text == '|' ? "\\|" : "%c", *text);
+}
+
+static void used_when(const pl_config_key *key, pl_str *out)
+{
+    const pl_config_key *by = pl_config_find(key->use.path);
+    const char *comma = "";
+    pl_str_printf(out, "; only when `%s` is ", key->use.path);
+    for (size_t i = 0; i < by->name_count; i++) {
+        if (!(key->use.mask >> i & 1)) continue;
+        pl_str_printf(out, "%s%s", comma, by->names[i]);
+        comma = " or ";
+    }
+}
+
+static void markdown_row(const pl_config *defaults, const pl_config_key *key, pl_str *out)
+{
+    char expected[320];
+    pl_str_printf(out, "| `%s` | ", key->name);
+    cell(out, key->help);
+    if (key->use.path) used_when(key, out);
+    pl_str_append(out, " | ");
+    cell(out, pl_config_expected(key, expected, sizeof expected));
+    pl_str_append(out, " | `");
+    pl_config_print_value(defaults, key, out);
+    pl_str_append(out, "` | ");
+    if (key->option) pl_str_printf(out, "`--%s`", key->option);
+    pl_str_append(out, key->flags & PL_CONFIG_FLAG_MODEL      ? " | model |\n"
+                       : key->flags & PL_CONFIG_FLAG_NUMERICS ? " | numbers |\n"
+                                                              : " | |\n");
+}
+
+static const char markdown_head[] =
+    "# Configuration reference\n"
+    "\n"
+    "<!-- Generated from src/config/schema.def; a test compares. Do not edit. -->\n"
+    "\n"
+    "A config is a YAML file with the sections and keys below; an empty file means all defaults. It is read strictly: "
+    "an\n"
+    "unknown key, a key given twice, a wrong type or a value out of range is an error that names line and column. So "
+    "is\n"
+    "a key that nothing would read, such as `heads` in a perceptron. Types follow the YAML 1.2 core schema: `\"32\"` "
+    "is text\n"
+    "and no number, `yes` is no truth value. Sizes are bytes, with units if you like: `500MB` is 500·10⁶, `500MiB` is\n"
+    "500·2²⁰. Anchors, aliases, tags and several documents are not allowed. Paths are relative to the current folder.\n"
+    "\n"
+    "Values come from, weakest first: the default, the file, the environment, the command line.\n"
+    "\n"
+    "- Command line: `--batch_size 8`, `--batch-size=8` for keys with an option; `--set train.batch_size=8` for every "
+    "key;\n"
+    "  `--resume` and `--no-resume` for truth values. The last one counts.\n"
+    "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an option. "
+    "An\n"
+    "  empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n"
+    "\n"
+    "The last column says what a key decides: *model*, which weights fit and what they mean (a run resumes only with "
+    "the\n"
+    "same); *numbers*, the values a run computes; nothing there: only how it runs.\n";
+
+void pl_config_print_markdown(pl_str *out)
+{
+    pl_config defaults;
+    size_t section = 0;
+    pl_config_default(&defaults);
+    pl_str_append(out, markdown_head);
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (i == 0 || strcmp(key->section, pl_config_keys[i - 1].section) != 0) {
+            pl_str_printf(out, "\n## %s\n\n%s\n\n", key->section, pl_config_sections[section++].help);
+            pl_str_append(out,
+                          "| key | what it is | values | default | option | decides |\n|---|---|---|---|---|---|\n");
+        }
+        markdown_row(&defaults, key, out);
+    }
+}

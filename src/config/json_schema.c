@@ -1,0 +1,162 @@
+/* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a
+ * time can tell; contradictions between keys are pl_config_check's. */
+#include <string.h>
+
+#include "config/schema.h"
+
+static void kv_const(pl_json *json, const char *word)
+{
+    pl_json_object(json);
+    pl_json_kv_string(json, "const", word);
+    pl_json_object_end(json);
+}
+
+static void int_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_object(json);
+    pl_json_kv_string(json, "type", "integer");
+    pl_json_kv_int(json, "minimum", key->flags & PL_CONFIG_FLAG_ZERO_IS_AUTO ? 0 : key->min_int);
+    pl_json_kv_int(json, "maximum", key->max_int);
+    pl_json_object_end(json);
+}
+
+static void size_schema(pl_json *json)
+{
+    pl_json_object(json);
+    pl_json_kv_string(json, "type", "string");
+    pl_json_kv_string(json, "pattern", "^([0-9]+(\\.[0-9]*)?|\\.[0-9]+) *([kKmMgGtT][iI]?[bB]?|[bB])$");
+    pl_json_object_end(json);
+}
+
+static void real_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_kv_string(json, "type", "number");
+    pl_json_kv_double(json, key->flags & PL_CONFIG_FLAG_OVER_MIN ? "exclusiveMinimum" : "minimum", key->min_real);
+    pl_json_kv_double(json, key->flags & PL_CONFIG_FLAG_UNDER_MAX ? "exclusiveMaximum" : "maximum", key->max_real);
+}
+
+static void names_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_key(json, "enum");
+    pl_json_array(json);
+    for (size_t i = 0; i < key->name_count; i++) pl_json_string(json, key->names[i]);
+    pl_json_array_end(json);
+}
+
+static void text_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_kv_string(json, "type", "string");
+    pl_json_kv_int(json, "maxLength", PL_CONFIG_TEXT_BYTES - 1);
+    if (key->type != PL_CONFIG_NAME_OR_PATH) return;
+    pl_json_key(json, "anyOf");
+    pl_json_array(json);
+    pl_json_object(json);
+    names_schema(json, key);
+    pl_json_object_end(json);
+    pl_json_object(json);
+    pl_json_kv_string(json, "pattern", "[/.]");
+    pl_json_object_end(json);
+    pl_json_array_end(json);
+}
+
+/* A list of names, or one text with commas, as the loader takes both. */
+static void set_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_key(json, "anyOf");
+    pl_json_array(json);
+    pl_json_object(json);
+    pl_json_kv_string(json, "type", "array");
+    pl_json_key(json, "items");
+    pl_json_object(json);
+    names_schema(json, key);
+    pl_json_object_end(json);
+    pl_json_object_end(json);
+    pl_json_object(json);
+    pl_json_kv_string(json, "type", "string");
+    pl_json_object_end(json);
+    pl_json_array_end(json);
+}
+
+/* A number, or one of the words that stand for one. */
+static void number_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_key(json, "anyOf");
+    pl_json_array(json);
+    int_schema(json, key);
+    if (key->type == PL_CONFIG_BYTES) size_schema(json);
+    if (key->flags & PL_CONFIG_FLAG_AUTO) kv_const(json, "auto");
+    if (key->flags & PL_CONFIG_FLAG_NONE) kv_const(json, "none");
+    pl_json_array_end(json);
+}
+
+static void key_schema(pl_json *json, const pl_config *defaults, const pl_config_key *key)
+{
+    pl_json_key(json, key->name);
+    pl_json_object(json);
+    pl_json_kv_string(json, "description", key->help);
+    pl_json_key(json, "default");
+    pl_config_json_value(defaults, key, json);
+    switch (key->type) {
+    case PL_CONFIG_INT:
+    case PL_CONFIG_BYTES:
+        number_schema(json, key);
+        break;
+    case PL_CONFIG_REAL:
+        real_schema(json, key);
+        break;
+    case PL_CONFIG_BOOL:
+        pl_json_kv_string(json, "type", "boolean");
+        break;
+    case PL_CONFIG_ENUM:
+        names_schema(json, key);
+        break;
+    case PL_CONFIG_SET:
+        set_schema(json, key);
+        break;
+    case PL_CONFIG_TEXT:
+    case PL_CONFIG_PATH:
+    case PL_CONFIG_NAME_OR_PATH:
+        text_schema(json, key);
+        break;
+    }
+    pl_json_object_end(json);
+}
+
+static void section_schema(pl_json *json, const pl_config *defaults, const pl_config_section *section)
+{
+    pl_json_key(json, section->name);
+    pl_json_object(json);
+    pl_json_kv_string(json, "description", section->help);
+    pl_json_key(json, "type"); /* "train:" with nothing under it is null */
+    pl_json_array(json);
+    pl_json_string(json, "object");
+    pl_json_string(json, "null");
+    pl_json_array_end(json);
+    pl_json_kv_bool(json, "additionalProperties", false);
+    pl_json_key(json, "properties");
+    pl_json_object(json);
+    for (size_t i = 0; i < pl_config_key_count; i++)
+        if (strcmp(pl_config_keys[i].section, section->name) == 0) key_schema(json, defaults, &pl_config_keys[i]);
+    pl_json_object_end(json);
+    pl_json_object_end(json);
+}
+
+void pl_config_print_json_schema(pl_str *out)
+{
+    pl_config defaults;
+    pl_json json = pl_json_begin(out, false);
+    pl_config_default(&defaults);
+    locale_t before = pl_config_locale_enter();
+    pl_json_object(&json);
+    pl_json_kv_string(&json, "$schema", "https://json-schema.org/draft/2020-12/schema");
+    pl_json_kv_string(&json, "title", "Plimsoll configuration");
+    pl_json_kv_string(&json, "type", "object");
+    pl_json_kv_bool(&json, "additionalProperties", false);
+    pl_json_key(&json, "properties");
+    pl_json_object(&json);
+    for (size_t i = 0; i < pl_config_section_count; i++) section_schema(&json, &defaults, &pl_config_sections[i]);
+    pl_json_object_end(&json);
+    pl_json_object_end(&json);
+    pl_config_locale_leave(before);
+    pl_str_append(out, "\n");
+}

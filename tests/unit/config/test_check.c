@@ -1,0 +1,170 @@
+/* What only several keys together can tell, with the place of the mistake; the hashes; resuming. */
+#include "helpers.h"
+
+static const struct {
+    const char *text;         /* the file */
+    const char *path, *value; /* set on the command line besides, or NULL */
+    const char *error;
+} refused[] = {
+    {"model: {arch: mlp, heads: 4}", NULL, NULL,
+     "c.yaml:1:27: model.heads is not used when model.arch is mlp; take it out"},
+    {"model: {arch: mlp}", "model.norm", "rms_norm",
+     "--set model.norm: model.norm is not used when model.arch is mlp; take it out"},
+    {"model: {window: 4}", NULL, NULL, "c.yaml:1:17: model.window is not used when model.arch is gpt; take it out"},
+    {"data: {tokenizer: bytes, vocab_size: 300}", NULL, NULL,
+     "c.yaml:1:38: data.vocab_size is not used when data.tokenizer is bytes; take it out"},
+    {"data: {tokenizer: a/tokenizer.json, vocab_size: 300}", NULL, NULL,
+     "c.yaml:1:49: data.vocab_size is not used when data.tokenizer is a/tokenizer.json; take it out"},
+    {"train: {plateau_factor: 0.2}", NULL, NULL,
+     "c.yaml:1:25: train.plateau_factor is not used when train.schedule is cosine; take it out"},
+    {"train: {schedule: constant, min_lr_ratio: 0.2}", NULL, NULL,
+     "c.yaml:1:43: train.min_lr_ratio is not used when train.schedule is constant; take it out"},
+    {"model: {heads: 7}", NULL, NULL, "c.yaml:1:16: model.heads 7 does not divide model.width 256; take 4 or 8 heads"},
+    {"model: {heads: 7}", "model.width", "100",
+     "--set model.width: model.heads 7 does not divide model.width 100; take 5 or 10 heads"},
+    {"model: {width: 4}", NULL, NULL,
+     "c.yaml:1:16: model.heads 8 is more than model.width 4; take at most that many heads"},
+    {"model: {vocab_size: 100}", NULL, NULL,
+     "c.yaml:1:21: model.vocab_size 100 has no room for the 788 tokens of data.vocab_size; take auto or at least as "
+     "many"},
+    {"model: {vocab_size: 255}\ndata: {tokenizer: bytes}", NULL, NULL,
+     "c.yaml:1:21: model.vocab_size 255 has no room for the 256 tokens of the tokenizer bytes; take auto"},
+    {"model: {width: 16777216, layers: 100000}", NULL, NULL,
+     "c.yaml:1:16: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more "
+     "than 2^63 "
+     "bytes; take smaller numbers"},
+    {"model: {arch: mlp, width: 16777216, layers: 100000}", NULL, NULL,
+     "c.yaml:1:27: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more "
+     "than 2^63 "
+     "bytes; take smaller numbers"},
+    {"model: {sequence: 16777216, width: 1048576, layers: 1}\ntrain: {batch_size: 16777216}", NULL, NULL,
+     "c.yaml:2:21: one layer's activations, train.batch_size 16777216 times model.sequence 16777216 times model.width "
+     "1048576 numbers, exceed 2^63 bytes; take smaller numbers"},
+    {"model: {sequence: 16777216, width: 8}\ntrain: {batch_size: 65536, steps: 1099511627776}", NULL, NULL,
+     "c.yaml:2:35: train.steps 1099511627776 with train.batch_size 65536 is more than 2^63 tokens; take fewer"},
+    {"train: {micro_batch: 33}", NULL, NULL,
+     "c.yaml:1:22: train.micro_batch 33 is more than train.batch_size 32; take at most that, or auto"},
+    {"train: {micro_batch: 33, batch_size: 64}", "train.batch_size", "8",
+     "--set train.batch_size: train.micro_batch 33 is more than train.batch_size 8; take at most that, or auto"},
+    {"train: {steps: 10, warmup_steps: 11}", NULL, NULL,
+     "c.yaml:1:34: train.warmup_steps 11 is more than train.steps 10; take fewer, or auto"},
+    {"train: {schedule: plateau}\ndata: {validation_fraction: 0}", NULL, NULL,
+     "c.yaml:1:19: the schedule plateau watches the validation loss, but data.validation_fraction is 0; raise it, or "
+     "take "
+     "another schedule"},
+    {"train: {eval_every: 10}\ndata: {validation_fraction: 0}", NULL, NULL,
+     "c.yaml:1:21: train.eval_every needs text held out, but data.validation_fraction is 0; raise it, or take "
+     "train.eval_every out"},
+    {"train: {keep_best: true}\ndata: {validation_fraction: 0}", NULL, NULL,
+     "c.yaml:1:20: train.keep_best needs text held out, but data.validation_fraction is 0; raise it, or take "
+     "train.keep_best out"},
+};
+
+static void each_contradiction_has_its_sentence(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        char label[64];
+        must_load(&cfg, refused[i].text);
+        if (refused[i].path) {
+            snprintf(label, sizeof label, "--set %s", refused[i].path);
+            assert_int_equal(pl_config_set(&cfg, refused[i].path, refused[i].value, label, &err), PL_OK);
+        }
+        pl_status status = pl_config_check(&cfg, &err);
+        if (status == PL_E_CONFIG && strcmp(err.text, refused[i].error) == 0) continue;
+        print_error("for\n%s\ngot  %s: %s\nwant %s\n", refused[i].text, pl_status_name(status), err.text,
+                    refused[i].error);
+        wrong++;
+    }
+    assert_int_equal(wrong, 0);
+}
+
+static void sound_configs_pass(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "model: {arch: mlp, window: 4}",
+        "model: {width: 96, heads: 96}",
+        "model: {vocab_size: 788}",
+        "data: {tokenizer: a.json}\nmodel: {vocab_size: 2}",
+        "train: {schedule: plateau, plateau_factor: 0.1, min_lr_ratio: 0}",
+        "train: {micro_batch: 5, batch_size: 7, steps: 3, warmup_steps: 3}",
+        "train: {keep_best: false}\ndata: {validation_fraction: 0}",
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        must_load(&cfg, texts[i]);
+        if (pl_config_check(&cfg, &err) != PL_OK) fail_msg("%s: %s", texts[i], err.text);
+    }
+}
+
+static void what_a_command_needs_is_asked_for(void **state)
+{
+    (void)state;
+    pl_config cfg;
+    pl_error err = {0};
+    must_load(&cfg, "");
+    assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_E_CONFIG);
+    assert_string_equal(
+        err.text, "c.yaml: train needs data.text: write \"text: …\" under data in the config file, or give --text …");
+    assert_int_equal(pl_config_require(&cfg, "train.seed", "train", &err), PL_E_INTERNAL);
+    must_load(&cfg, "data: {text: x.txt}");
+    assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_OK);
+}
+
+/* Each key, changed alone, changes the hashes that its flags say and no other. */
+static void hashes_follow_the_flags(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *value;
+        int model, numerics;
+    } rows[] = {
+        {"model.width", "128", 1, 1},       {"model.norm", "rms_norm", 1, 1},   {"model.bias", "false", 1, 1},
+        {"data.tokenizer", "chars", 1, 1},  {"data.tokenizer", "a.json", 1, 1}, {"data.vocab_size", "300", 1, 1},
+        {"model.norm_eps", "1e-6", 1, 1},   {"model.dropout", "0.1", 0, 1},     {"train.batch_size", "8", 0, 1},
+        {"train.learning_rate", "1", 0, 1}, {"data.text", "x", 0, 1},           {"train.seed", "2", 0, 1},
+        {"train.micro_batch", "4", 0, 0},   {"run.threads", "2", 0, 0},         {"memory.budget", "1GB", 0, 0},
+        {"run.isa", "avx2", 0, 0},          {"generate.seed", "5", 0, 0},       {"model.window", "3", 0, 0},
+    };
+    pl_config base;
+    pl_error err = {0};
+    pl_config_default(&base);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg = base;
+        assert_int_equal(pl_config_set(&cfg, rows[i].path, rows[i].value, "--set", &err), PL_OK);
+        if ((pl_config_hash_model(&cfg) != pl_config_hash_model(&base)) != rows[i].model) fail_msg("%s", rows[i].path);
+        if ((pl_config_hash_numerics(&cfg) != pl_config_hash_numerics(&base)) != rows[i].numerics)
+            fail_msg("%s", rows[i].path);
+        assert_int_equal(pl_config_check_same_model(&base, &cfg, &err) == PL_OK, !rows[i].model);
+    }
+}
+
+static void another_model_is_named(void **state)
+{
+    (void)state;
+    pl_config saved, now;
+    pl_error err = {0};
+    must_load(&saved, "model: {width: 128}");
+    must_load(&now, "train: {batch_size: 3}\nmodel: {width: 64}");
+    assert_int_equal(pl_config_check_same_model(&saved, &now, &err), PL_E_CONFIG);
+    assert_string_equal(err.text,
+                        "c.yaml:2:16: model.width is 64 here and 128 in the saved run, which is another model; set it "
+                        "back, or choose another --out");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_contradiction_has_its_sentence),
+        cmocka_unit_test(sound_configs_pass),
+        cmocka_unit_test(what_a_command_needs_is_asked_for),
+        cmocka_unit_test(hashes_follow_the_flags),
+        cmocka_unit_test(another_model_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

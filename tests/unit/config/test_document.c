@@ -1,0 +1,149 @@
+/* What is generated from the table: docs/config.md is what is committed (--write refreshes it), --help fits its
+ * columns, the JSON Schema is JSON and has every key, and the examples load. */
+#include "helpers.h"
+
+#include <jansson.h>
+
+/* A path of the repository, found from where this file was compiled. */
+static FILE *open_in_repository(const char *name, const char *mode)
+{
+    char path[4096];
+    const char *here = strstr(__FILE__, "tests/unit/config/");
+    snprintf(path, sizeof path, "%.*s%s", (int)(here - __FILE__), __FILE__, name);
+    return fopen(path, mode);
+}
+
+static void the_reference_is_current(void **state)
+{
+    (void)state;
+    pl_str text = {0};
+    pl_config_print_markdown(&text);
+    FILE *file = open_in_repository("docs/config.md", "r");
+    assert_non_null(file);
+    char *committed = read_text(file);
+    fclose(file);
+    if (strcmp(committed, pl_str_text(&text)) != 0)
+        fail_msg("docs/config.md is not what the table prints; run this test with --write");
+    free(committed);
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        char cell[64];
+        snprintf(cell, sizeof cell, "\n| `%s` | ", pl_config_keys[i].name);
+        assert_non_null(strstr(pl_str_text(&text), cell));
+    }
+    pl_str_deinit(&text);
+}
+
+static size_t columns(const char *line, size_t bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bytes; i++) n += ((unsigned char)line[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static void help_fits_and_names_every_option(void **state)
+{
+    (void)state;
+    pl_str text = {0}, options = {0};
+    pl_config_print_help(&text);
+    pl_config_print_options(&options);
+    for (const char *line = pl_str_text(&text); *line;) {
+        size_t n = strcspn(line, "\n");
+        if (columns(line, n) > 100) fail_msg("too long: %.*s", (int)n, line);
+        if (n && line[n - 1] == ' ') fail_msg("blank at the end: %.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        char word[80];
+        snprintf(word, sizeof word, key->option ? "--%s" : "--set %s=", key->option ? key->option : key->path);
+        if (!strstr(pl_str_text(&text), word)) fail_msg("%s", word);
+        snprintf(word, sizeof word, "--%s\n", key->option ? key->option : "set");
+        assert_non_null(strstr(pl_str_text(&options), word));
+    }
+    pl_str_deinit(&text);
+    pl_str_deinit(&options);
+}
+
+static void the_schema_is_json_with_every_key(void **state)
+{
+    (void)state;
+    pl_str text = {0};
+    json_error_t error;
+    pl_config_print_json_schema(&text);
+    json_t *schema = json_loads(pl_str_text(&text), JSON_REJECT_DUPLICATES, &error);
+    if (!schema) fail_msg("%s in line %d", error.text, error.line);
+    json_t *sections = json_object_get(schema, "properties");
+    assert_int_equal(json_object_size(sections), pl_config_section_count);
+    size_t count = 0;
+    for (size_t i = 0; i < pl_config_section_count; i++) {
+        json_t *section = json_object_get(sections, pl_config_sections[i].name);
+        assert_true(json_is_false(json_object_get(section, "additionalProperties")));
+        count += json_object_size(json_object_get(section, "properties"));
+    }
+    assert_int_equal(count, pl_config_key_count);
+    json_decref(schema);
+    pl_str_deinit(&text);
+}
+
+static void the_examples_load(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"examples/gpt.yaml", "examples/mlp.yaml", "examples/tiny.yaml"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        FILE *file = open_in_repository(names[i], "r");
+        assert_non_null(file);
+        char *text = read_text(file);
+        fclose(file);
+        pl_config_default(&cfg);
+        if (pl_config_load_text(&cfg, names[i], text, strlen(text), &err) != PL_OK) fail_msg("%s", err.text);
+        if (pl_config_check(&cfg, &err) != PL_OK) fail_msg("%s", err.text);
+        free(text);
+    }
+}
+
+/* Refused memory shows in `failed`, wherever it happens, and leaves nothing behind. */
+static void printing_reports_refused_memory(void **state)
+{
+    (void)state;
+    static void (*const printers[])(pl_str *) = {pl_config_print_help, pl_config_print_options,
+                                                 pl_config_print_markdown, pl_config_print_json_schema};
+    uint64_t live = pl_alloc_live_blocks();
+    for (size_t i = 0; i < COUNT(printers); i++) {
+        int failures = 0;
+        for (uint64_t n = 1;; n++) {
+            pl_str text = {0};
+            pl_alloc_fail_at(n, 1);
+            printers[i](&text);
+            pl_alloc_fail_at(0, 0);
+            int failed = text.failed;
+            pl_str_deinit(&text);
+            assert_int_equal(pl_alloc_live_blocks(), live);
+            if (!failed) break;
+            failures++;
+        }
+        assert_true(failures > 3);
+    }
+}
+
+static int write_reference(void)
+{
+    pl_str text = {0};
+    pl_config_print_markdown(&text);
+    FILE *file = open_in_repository("docs/config.md", "w");
+    if (!file || fputs(pl_str_text(&text), file) < 0 || fclose(file) != 0) return 1;
+    pl_str_deinit(&text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reference_is_current),          cmocka_unit_test(help_fits_and_names_every_option),
+        cmocka_unit_test(the_schema_is_json_with_every_key), cmocka_unit_test(the_examples_load),
+        cmocka_unit_test(printing_reports_refused_memory),
+    };
+    if (argc > 1 && strcmp(argv[1], "--write") == 0) return write_reference();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* Options and variables: what they set, what they leave alone, who wins, and the sentences for mistakes. */
+#include "helpers.h"
+
+static void give(pl_config *cfg, int *argc, char **argv)
+{
+    pl_error err = {0};
+    if (pl_config_apply_args(cfg, argc, argv, &err) != PL_OK) fail_msg("%s", err.text);
+}
+
+static void options_are_taken_and_the_rest_stays_in_order(void **state)
+{
+    (void)state;
+    char *argv[] = {"train",
+                    "c.yaml",
+                    "--batch_size",
+                    "8",
+                    "--json",
+                    "--batch-size=9",
+                    "--resume",
+                    "more",
+                    "--no-tensorboard",
+                    "--set",
+                    "model.heads=4",
+                    "--budget=500MB",
+                    "--set=train.beta1=0.5",
+                    "--prompt",
+                    "--strange prompt",
+                    "--capacity",
+                    "5",
+                    "-x",
+                    "--",
+                    "--threads",
+                    "3"};
+    int argc = COUNT(argv);
+    pl_config cfg;
+    pl_config_default(&cfg);
+    give(&cfg, &argc, argv);
+    const char *rest[] = {"train", "c.yaml", "--json", "more", "--capacity", "5", "-x", "--", "--threads", "3"};
+    assert_int_equal(argc, COUNT(rest));
+    for (int i = 0; i < argc; i++) assert_string_equal(argv[i], rest[i]);
+    assert_int_equal(cfg.train.batch_size, 9);
+    assert_true(cfg.run.resume);
+    assert_false(cfg.train.tensorboard);
+    assert_int_equal(cfg.model.heads, 4);
+    assert_true(cfg.memory.budget == 500000000);
+    assert_true(cfg.train.beta1 == 0.5);
+    assert_string_equal(cfg.generate.prompt, "--strange prompt");
+    assert_int_equal(cfg.run.threads, PL_CONFIG_AUTO);
+}
+
+static void one_option_may_set_two_keys(void **state)
+{
+    (void)state;
+    char *argv[] = {"--seed", "7", "--text=2024", "--prompt", "", "--dump=plan,model", "--resume=false"};
+    int argc = COUNT(argv);
+    pl_config cfg;
+    pl_config_default(&cfg);
+    give(&cfg, &argc, argv);
+    assert_int_equal(argc, 0);
+    assert_int_equal(cfg.train.seed, 7);
+    assert_int_equal(cfg.generate.seed, 7);
+    assert_string_equal(cfg.data.text, "2024"); /* what is text takes an option as it is */
+    assert_int_equal(cfg.run.dump, PL_DUMP_PLAN | PL_DUMP_MODEL);
+    assert_false(cfg.run.resume);
+}
+
+static void mistakes_on_the_command_line_have_their_sentence(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[2];
+        pl_status status;
+        const char *error;
+    } rows[] = {
+        {{"--batch_size", "x"},
+         PL_E_CONFIG,
+         "--batch_size: train.batch_size must be an integer from 1 to 16777216, not \"x\""},
+        {{"--batch-size=0"},
+         PL_E_CONFIG,
+         "--batch-size: train.batch_size must be an integer from 1 to 16777216, not 0"},
+        {{"--batch_size"}, PL_E_USAGE, "--batch_size: needs a value: --batch_size=…"},
+        {{"--batch_size="},
+         PL_E_CONFIG,
+         "--batch_size: train.batch_size has no value; give an integer from 1 to 16777216"},
+        {{"--text="}, PL_E_CONFIG, "--text: data.text has no value; give a path, or none"},
+        {{"--set", "model.layer=3"}, PL_E_CONFIG, "--set: unknown key \"model.layer\"; did you mean \"model.layers\"?"},
+        {{"--set", "layers=3"}, PL_E_CONFIG, "--set: unknown key \"layers\"; did you mean \"model.layers\"?"},
+        {{"--set", "q=3"},
+         PL_E_CONFIG,
+         "--set: unknown key \"q\"; a key is written section.key, such as train.batch_size"},
+        {{"--set", "model.layers"},
+         PL_E_USAGE,
+         "--set: \"model.layers\" is not section.key=value, such as train.batch_size=8"},
+        {{"--set", "model.layers=0"},
+         PL_E_CONFIG,
+         "--set model.layers: model.layers must be an integer from 1 to 100000, not 0"},
+        {{"--set"}, PL_E_USAGE, "--set: needs a value: --set=…"},
+        {{"--resume=maybe"}, PL_E_CONFIG, "--resume: run.resume must be true or false, not \"maybe\""},
+        {{"--no-resume=true"}, PL_E_USAGE, "--no-resume: takes no value"},
+        {{"--prompt=a\xff"},
+         PL_E_CONFIG,
+         "--prompt: generate.prompt has at byte 1 what is no printable UTF-8 (0xff); write it as UTF-8"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char words[2][64], *argv[] = {words[0], words[1]};
+        int argc = rows[i].words[1] ? 2 : 1;
+        pl_config cfg;
+        pl_error err = {0};
+        for (int w = 0; w < argc; w++) snprintf(words[w], sizeof words[w], "%s", rows[i].words[w]);
+        pl_config_default(&cfg);
+        assert_int_equal(pl_config_apply_args(&cfg, &argc, argv, &err), rows[i].status);
+        assert_string_equal(err.text, rows[i].error);
+    }
+}
+
+static void unknown_options_get_a_suggestion(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"--json", "--capacity"};
+    static const struct {
+        const char *word, *error;
+    } rows[] = {
+        {"--jsn", "unknown option --jsn; did you mean --json?"},
+        {"--batchsize=8", "unknown option --batchsize=8; did you mean --batch_size?"},
+        {"--beta1", "unknown option --beta1; write --set train.beta1=…"},
+        {"--zzzzzzzzzzz", "unknown option --zzzzzzzzzzz; see --help"},
+        {"-x", "unknown option -x; see --help"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_error err = {0};
+        assert_int_equal(pl_config_unknown_option(rows[i].word, own, COUNT(own), &err), PL_E_USAGE);
+        assert_string_equal(err.text, rows[i].error);
+    }
+}
+
+static void variables_set_keys(void **state)
+{
+    (void)state;
+    char *envp[] = {"HOME=/",
+                    "PLIMSOLL_TRAIN_BATCH_SIZE=8",
+                    "PLIMSOLL_ISA=avx2",
+                    "PLIMSOLL_SEED=3",
+                    "PLIMSOLL_TEST_X=1",
+                    "PLIMSOLL_INTERNAL_PLAN=y",
+                    "PLIMSOLL_WIDTH=",
+                    "PLIMSOLL_MODEL_NORM=rms_norm",
+                    "PLIMSOLL_RUN_ISA=avx2",
+                    NULL};
+    pl_config cfg;
+    pl_error err = {0};
+    pl_config_default(&cfg);
+    assert_int_equal(pl_config_apply_env(&cfg, envp, &err), PL_OK);
+    assert_int_equal(cfg.train.batch_size, 8);
+    assert_int_equal(cfg.run.isa, PL_CONFIG_ISA_AVX2);
+    assert_int_equal(cfg.train.seed, 3);
+    assert_int_equal(cfg.generate.seed, 3);
+    assert_int_equal(cfg.model.norm, PL_NORM_RMS_NORM);
+    assert_int_equal(cfg.model.width, 256);
+}
+
+static void mistakes_in_variables_have_their_sentence(void **state)
+{
+    (void)state;
+    static const struct {
+        char *first, *second;
+        const char *error;
+    } rows[] = {
+        {"PLIMSOLL_TRAIN_BATCH_SIZE=x", NULL,
+         "PLIMSOLL_TRAIN_BATCH_SIZE: train.batch_size must be an integer from 1 to 16777216, not \"x\""},
+        {"PLIMSOLL_TRAIN_BATCHSIZE=8", NULL,
+         "the variable PLIMSOLL_TRAIN_BATCHSIZE is none of Plimsoll's; did you mean PLIMSOLL_TRAIN_BATCH_SIZE?"},
+        {"PLIMSOLL_QQQQQQQQQQQQ=8", NULL,
+         "the variable PLIMSOLL_QQQQQQQQQQQQ is none of Plimsoll's; unset it (docs/config.md lists them)"},
+        {"PLIMSOLL_ISA=avx2", "PLIMSOLL_RUN_ISA=avx512",
+         "PLIMSOLL_ISA and PLIMSOLL_RUN_ISA are both set and differ; unset one"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *envp[] = {rows[i].first, rows[i].second, NULL};
+        pl_config cfg;
+        pl_error err = {0};
+        pl_config_default(&cfg);
+        assert_int_equal(pl_config_apply_env(&cfg, envp, &err), PL_E_CONFIG);
+        assert_string_equal(err.text, rows[i].error);
+    }
+}
+
+/* File, environment and command line in all six orders: the command line wins, then the environment. */
+static void precedence_does_not_depend_on_the_order_of_calls(void **state)
+{
+    (void)state;
+    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        const char *text = "train:\n  batch_size: 1\n  keep_last: 1\n  steps: 1\n";
+        char *envp[] = {"PLIMSOLL_BATCH_SIZE=2", "PLIMSOLL_KEEP_LAST=2", NULL}, *argv[] = {"--batch-size", "3"},
+             where[64];
+        int argc = 2;
+        pl_config cfg;
+        pl_error err = {0};
+        pl_config_default(&cfg);
+        for (int k = 0; k < 3; k++) {
+            if (orders[i][k] == 0)
+                assert_int_equal(pl_config_load_text(&cfg, "c.yaml", text, strlen(text), &err), PL_OK);
+            if (orders[i][k] == 1) assert_int_equal(pl_config_apply_env(&cfg, envp, &err), PL_OK);
+            if (orders[i][k] == 2) assert_int_equal(pl_config_apply_args(&cfg, &argc, argv, &err), PL_OK);
+        }
+        assert_int_equal(cfg.train.batch_size, 3);
+        assert_int_equal(cfg.train.keep_last, 2);
+        assert_int_equal(cfg.train.steps, 1);
+        assert_string_equal(pl_config_where(&cfg, "train.batch_size", where, sizeof where), "--batch-size");
+        assert_string_equal(pl_config_where(&cfg, "train.keep_last", where, sizeof where), "PLIMSOLL_KEEP_LAST");
+        assert_string_equal(pl_config_where(&cfg, "train.steps", where, sizeof where), "c.yaml:4:10");
+        assert_string_equal(pl_config_where(&cfg, "train.seed", where, sizeof where), "the default");
+    }
+}
+
+/* A value that a stronger source hides is still read, and refused when it is wrong. */
+static void hidden_values_are_validated(void **state)
+{
+    (void)state;
+    const char *text = "train: {batch_size: 0}";
+    pl_config cfg;
+    pl_error err = {0};
+    pl_config_default(&cfg);
+    assert_int_equal(pl_config_set(&cfg, "train.batch_size", "4", "--batch_size", &err), PL_OK);
+    assert_int_equal(pl_config_load_text(&cfg, "c.yaml", text, strlen(text), &err), PL_E_CONFIG);
+    assert_string_equal(err.text, "c.yaml:1:21: train.batch_size must be an integer from 1 to 16777216, not 0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_taken_and_the_rest_stays_in_order),
+        cmocka_unit_test(one_option_may_set_two_keys),
+        cmocka_unit_test(mistakes_on_the_command_line_have_their_sentence),
+        cmocka_unit_test(unknown_options_get_a_suggestion),
+        cmocka_unit_test(variables_set_keys),
+        cmocka_unit_test(mistakes_in_variables_have_their_sentence),
+        cmocka_unit_test(precedence_does_not_depend_on_the_order_of_calls),
+        cmocka_unit_test(hidden_values_are_validated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
