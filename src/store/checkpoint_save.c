@@ -215,27 +215,38 @@ static pl_status thin_out(pl_checkpoint *c, pl_error *err)
     return pl_folder_each(c->folder, c->list, remove_if_not_kept, c, err);
 }
 
-pl_status pl_checkpoint_save(pl_checkpoint *c, pl_record *record, pl_error *err)
+static pl_status write_and_name(pl_checkpoint *c, pl_record *record, pl_error *err)
 {
-    c->current = record->step;
     PL_TRY(step_path(c, record->step, "", c->final, err));
     PL_TRY(step_path(c, record->step, ".tmp", c->temporary, err));
     pl_status status = write_files(c, record, err);
     if (status == PL_OK) status = replace(c, err);
-    if (status != PL_OK) {
-        pl_error ignored;
-        if (pl_folder_remove(c->temporary, files, FILE_COUNT, &ignored) != PL_OK) { /* the next start tries again */
-        }
-        return pl_fail_prefix(err, status, "the checkpoint of step %" PRIu64 " was not saved (those before it are as"
-                              " they were)", record->step);
-    }
-    PL_TRY(point(c, "latest", record->step, err));
-    if (record->has_best && record->best_step == record->step) {
-        c->best = record->step;
-        PL_TRY(point(c, "best", record->step, err));
-    }
-    status = thin_out(c, err);
     if (status == PL_OK) return PL_OK;
-    return pl_fail_prefix(err, status, "the checkpoint of step %" PRIu64 " is saved, but an older one could not be"
-                          " removed", record->step);
+    pl_error ignored;
+    if (pl_folder_remove(c->temporary, files, FILE_COUNT, &ignored) != PL_OK) { /* the next start tries again */
+    }
+    return status;
+}
+
+static pl_status point_latest_and_best(pl_checkpoint *c, const pl_record *record, pl_error *err)
+{
+    PL_TRY(point(c, "latest", record->step, err));
+    if (!record->has_best || record->best_step != record->step) return PL_OK;
+    PL_TRY(point(c, "best", record->step, err));
+    c->best = record->step;
+    return PL_OK;
+}
+
+pl_status pl_checkpoint_save(pl_checkpoint *c, pl_record *record, pl_error *err)
+{
+    static const char *const stages[] = {"could not be saved (those before it are as they were)",
+                                         "is written, but could not be made the latest or the best",
+                                         "is saved, but an older one could not be removed"};
+    int stage = 0;
+    c->current = record->step;
+    pl_status status = write_and_name(c, record, err);
+    if (status == PL_OK) stage = 1, status = point_latest_and_best(c, record, err);
+    if (status == PL_OK) stage = 2, status = thin_out(c, err);
+    if (status == PL_OK) return PL_OK;
+    return pl_fail_prefix(err, status, "the checkpoint of step %" PRIu64 " %s", record->step, stages[stage]);
 }

@@ -112,8 +112,10 @@ static wire begin_event(pl_tensorboard *t, double wall_time, uint64_t step)
 {
     wire w = {.data = t->record + FRAME_BEFORE, .room = sizeof t->record - FRAME_BEFORE - FRAME_AFTER};
     put_double(&w, 1, wall_time);
-    put_tag(&w, 2, VARINT);
-    put_varint(&w, step);
+    if (step) { /* zero is what a reader takes an absent field for */
+        put_tag(&w, 2, VARINT);
+        put_varint(&w, step);
+    }
     return w;
 }
 

@@ -1,0 +1,399 @@
+/* Checkpoints: what is kept, what is found after damage, what a failing disk leaves, without memory after create. */
+#include "unit/store/scratch_folder.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "store/folder.h"
+#include "unit/store/small_run.h"
+
+static small_run run, back;
+static pl_error err;
+
+static void assert_ok(pl_status status)
+{
+    if (status != PL_OK) fail_msg("%s: %s", pl_status_name(status), err.text);
+}
+
+/* A fresh run in a fresh folder. */
+static const char *begin(const char *name, uint32_t keep_last)
+{
+    static char folder[512];
+    snprintf(folder, sizeof folder, "%s", in_folder("%s", name));
+    small_run_init(&run, folder, keep_last);
+    assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+    return folder;
+}
+
+static void save(uint64_t step) { assert_ok(small_run_save(&run, step, &err)); }
+
+static void save_best(uint64_t step)
+{
+    run.record.has_best = true;
+    run.record.best_step = step;
+    run.record.best_value = 3.0 - (double)step / 1000;
+    save(step);
+}
+
+/* Finds and loads into `back`; the step found. */
+static uint64_t find_and_load(const char *folder, char warning[PL_ERROR_TEXT_BYTES])
+{
+    pl_saved s;
+    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_non_null(s.record);
+    small_run_init(&back, folder, 1);
+    assert_ok(pl_saved_load(&s, &back.spec.model, &back.spec.state, &err));
+    uint64_t step = s.record->step;
+    assert_false(small_run_differs(&back, step));
+    strcpy(warning, s.warning);
+    pl_saved_deinit(&s);
+    return step;
+}
+
+static char warning[PL_ERROR_TEXT_BYTES];
+
+static void test_save_and_load(void **state)
+{
+    const char *folder = begin("simple", 3);
+    pl_saved s;
+    (void)state;
+    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_null(s.record);
+    save_best(1200);
+    assert_int_equal(find_and_load(folder, warning), 1200);
+    assert_string_equal(warning, "");
+
+    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_string_equal(strrchr(s.path, '/'), "/step-00001200");
+    assert_int_equal(s.record->epoch, 120);
+    assert_int_equal(s.record->sample, 1200 * 32);
+    assert_int_equal(s.record->plan_hash, 0xfedcba9876543210u);
+    assert_string_equal(s.record->config, run.record.config);
+    assert_string_equal(s.record->best_metric, "validation_loss");
+    assert_true(s.record->has_best && s.record->best_value == 3.0 - 1.2 && s.record->best_step == 1200);
+    assert_true(pl_record_counter_value(s.record, "tokens", 0) == 1200 * 4096.0);
+    assert_true(pl_record_counter_value(s.record, "loss_scale", 0) == 1.5);
+    assert_true(pl_record_counter_value(s.record, "other", 7) == 7);
+    pl_saved_deinit(&s);
+    assert_ok(pl_saved_find_best(folder, &s, &err));
+    assert_int_equal(s.record->step, 1200);
+    pl_saved_deinit(&s);
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
+static uint64_t file_bytes(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return (uint64_t)st.st_size;
+}
+
+static void test_sizes_are_exact(void **state)
+{
+    const char *folder = begin("sizes", 2);
+    pl_checkpoint_sizes sizes;
+    (void)state;
+    assert_ok(pl_checkpoint_measure(&run.spec, &sizes, &err));
+    for (uint64_t step = 1; step < 2000000000; step = step * 37 + 1) {
+        run.counters[1].value = -1.0 / (double)step;
+        save(step);
+        assert_int_equal(file_bytes(in_folder("sizes/checkpoints/step-%08llu/model.safetensors", (unsigned long long)step)),
+                         sizes.model_bytes);
+        assert_int_equal(file_bytes(in_folder("sizes/checkpoints/step-%08llu/state.safetensors", (unsigned long long)step)),
+                         sizes.state_bytes);
+        assert_int_equal(file_bytes(in_folder("sizes/checkpoints/step-%08llu/run.json", (unsigned long long)step)),
+                         sizes.record_bytes);
+        assert_int_equal(find_and_load(folder, warning), step);
+    }
+    assert_int_equal(sizes.disk_bytes, 4 * sizes.checkpoint_bytes);
+    assert_int_equal(pl_checkpoint_create(&run.spec, PL_STEP_NONE, run.scratch, sizes.scratch_bytes - 1, &run.checkpoint,
+                                          &err), PL_E_INTERNAL);
+    assert_ok(pl_checkpoint_create(&run.spec, PL_STEP_NONE, run.scratch, sizes.scratch_bytes, &run.checkpoint, &err));
+    run.spec.keep_last = 0;
+    assert_int_equal(pl_checkpoint_measure(&run.spec, &sizes, &err), PL_E_USAGE);
+}
+
+static void test_saving_takes_no_memory(void **state)
+{
+    begin("sealed", 1);
+    (void)state;
+    uint64_t before = pl_alloc_request_count();
+    pl_alloc_seal(1);
+    for (uint64_t step = 1; step < 6; step++) save_best(step);
+    save(5); /* again */
+    pl_alloc_seal(0);
+    assert_int_equal(pl_alloc_request_count(), before);
+}
+
+static void test_what_is_kept(void **state)
+{
+    const char *folder = begin("kept", 2);
+    (void)state;
+    save(10);
+    save_best(20);
+    for (uint64_t step = 30; step <= 60; step += 10) save(step);
+    write_bytes(in_folder("kept/checkpoints/notes.txt"), "mine", 4);
+    for (uint64_t step = 10; step <= 60; step += 10)
+        assert_int_equal(exists(in_folder("kept/checkpoints/step-%08d", (int)step)), step == 20 || step >= 50);
+    /* A resume from 50 cuts the future off; what a person put into a checkpoint's folder is not removed. */
+    write_bytes(in_folder("kept/checkpoints/step-00000060/mine.txt"), "mine", 4);
+    assert_ok(small_run_create(&run, 20, &err));
+    save(55);
+    assert_false(exists(in_folder("kept/checkpoints/step-00000060")));
+    assert_true(exists(in_folder("kept/checkpoints/step-00000060.tmp/mine.txt")));
+    assert_true(exists(in_folder("kept/checkpoints/notes.txt")));
+    assert_int_equal(find_and_load(folder, warning), 55);
+    run.spec.keep_best = false;
+    save(70);
+    assert_false(exists(in_folder("kept/checkpoints/step-00000020")));
+}
+
+static void test_best_is_put_right(void **state)
+{
+    const char *folder = begin("best", 2);
+    pl_saved s;
+    (void)state;
+    save_best(1);
+    save_best(2);
+    assert_ok(small_run_create(&run, 1, &err)); /* resumed from a checkpoint whose record says that 1 is best */
+    assert_ok(pl_saved_find_best(folder, &s, &err));
+    assert_int_equal(s.record->step, 1);
+    pl_saved_deinit(&s);
+    assert_ok(small_run_create(&run, 99, &err)); /* gone: no best rather than a wrong one */
+    assert_int_equal(pl_saved_find_best(folder, &s, &err), PL_E_DATA);
+}
+
+static void flip_byte(const char *path, long at)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, at, SEEK_SET);
+    int c = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(c ^ 4, f);
+    fclose(f);
+}
+
+/* Any byte of any of the three files: the one before is used, and the warning names the file. */
+static void test_damage_falls_back(void **state)
+{
+    static const char *const names[] = {"run.json", "model.safetensors", "state.safetensors"};
+    const char *folder = begin("damage", 3);
+    pl_saved s;
+    (void)state;
+    for (int f = 0; f < 3; f++) {
+        save(1), save(2), save(3);
+        const char *path = in_folder("damage/checkpoints/step-00000003/%s", names[f]);
+        for (long at = 0; at < (long)file_bytes(path); at += f == 0 ? 13 : 1201) {
+            flip_byte(path, at);
+            assert_int_equal(find_and_load(folder, warning), 2);
+            assert_says(warning, names[f]);
+            assert_says(warning, "step 2 is used");
+            flip_byte(path, at);
+        }
+        assert_int_equal(truncate(path, 100), 0);
+        assert_int_equal(find_and_load(folder, warning), 2);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(find_and_load(folder, warning), 2);
+        flip_byte(in_folder("damage/checkpoints/step-00000002/%s", names[f]), 50);
+        assert_int_equal(find_and_load(folder, warning), 1);
+        flip_byte(in_folder("damage/checkpoints/step-00000001/%s", names[f]), 50);
+        assert_int_equal(pl_saved_find(folder, &s, &err), PL_E_STORAGE);
+        assert_says(err.text, "no sound checkpoint is left");
+        assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+    }
+}
+
+static void test_latest_is_a_text_file(void **state)
+{
+    const char *folder = begin("latest", 3);
+    char text[64] = {0};
+    (void)state;
+    save(1), save(2);
+    read_bytes(in_folder("latest/checkpoints/latest"), text, sizeof text - 1);
+    assert_string_equal(text, "step-00000002\n");
+    write_bytes(in_folder("latest/checkpoints/latest"), "step-00000001\n", 14); /* a kill just before it was replaced */
+    assert_int_equal(find_and_load(folder, warning), 1);
+    assert_string_equal(warning, "");
+    write_bytes(in_folder("latest/checkpoints/latest"), "../../etc", 9);
+    assert_int_equal(find_and_load(folder, warning), 2);
+    assert_says(warning, "does not name a checkpoint");
+    assert_int_equal(unlink(in_folder("latest/checkpoints/latest")), 0);
+    assert_int_equal(find_and_load(folder, warning), 2);
+}
+
+static void test_another_model(void **state)
+{
+    const char *folder = begin("another", 1);
+    pl_saved s;
+    pl_st_entry other[2];
+    (void)state;
+    save(1);
+    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_ok(pl_saved_match(&s, SMALL_MODEL_HASH, run.record.config, &run.spec.model, &err));
+    assert_int_equal(pl_saved_match(&s, 1, "model:\n  width: 128\n", &run.spec.model, &err), PL_E_CONFIG);
+    assert_says(err.text, "line 2 of its config is \"  width: 100\", here it is \"  width: 128\"");
+    memcpy(other, run.model, sizeof other);
+    other[0].shape[0] = 20, other[0].shape[1] = 50;
+    pl_st_list list = {other, 2, NULL, 0};
+    assert_int_equal(pl_saved_match(&s, 1, "", &list, &err), PL_E_CONFIG);
+    assert_says(err.text, "\"weight\" is F32 [10, 100] there, but F32 [20, 50] was expected");
+    float untouched[SMALL_ELEMS] = {0};
+    other[0] = run.model[0];
+    other[0].data = untouched;
+    other[1].name = "gain";
+    assert_int_equal(pl_saved_load(&s, &list, NULL, &err), PL_E_DATA);
+    assert_says(err.text, "has no tensor \"gain\"");
+    assert_true(untouched[1] == 0);
+    assert_ok(pl_saved_load(&s, &run.spec.model, NULL, &err));
+    pl_saved_deinit(&s);
+}
+
+/* Every call of a save fails in turn, once and for good: what was there loads, and a later save works. */
+static void test_failing_disk(void **state)
+{
+    const char *folder = begin("failing", 2);
+    int failures = 0;
+    (void)state;
+    save(1), save(2);
+    uint64_t done = 2;
+    for (int forever = 0; forever < 2; forever++) {
+        for (pl_io_kind kind = PL_IO_OPEN; kind < PL_IO_KINDS; kind++) {
+            if (kind == PL_IO_READ) continue;
+            for (uint64_t n = 1;; n++, failures++) {
+                pl_io_fail_at(kind, n, ENOSPC, forever);
+                pl_status status = small_run_save(&run, done + 1, &err);
+                pl_io_fail_at(kind, 0, 0, 0);
+                uint64_t found = find_and_load(folder, warning);
+                if (status == PL_OK) {
+                    assert_int_equal(found, done + 1);
+                    done = found;
+                    break;
+                }
+                assert_int_equal(status, PL_E_STORAGE);
+                assert_says(err.text, "the checkpoint of step");
+                assert_true(found == done || found == done + 1);
+                assert_string_equal(warning, "");
+                assert_false(exists(in_folder("failing/checkpoints/step-%08llu.tmp", (unsigned long long)done + 1)));
+                if (n % 3 == 0) assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+            }
+        }
+    }
+    assert_true(failures > 40);
+}
+
+static void test_left_overs_are_removed(void **state)
+{
+    const char *folder = begin("left", 2);
+    (void)state;
+    save(1), save(2);
+    assert_int_equal(mkdir(in_folder("left/checkpoints/step-00000003.tmp"), 0755), 0);
+    write_bytes(in_folder("left/checkpoints/step-00000003.tmp/model.safetensors.tmp"), "x", 1);
+    write_bytes(in_folder("left/checkpoints/latest.tmp"), "x", 1);
+    assert_int_equal(rename(in_folder("left/checkpoints/step-00000001"), in_folder("left/checkpoints/step-00000001.old")), 0);
+    assert_int_equal(mkdir(in_folder("left/checkpoints/step-00000002.old"), 0755), 0);
+    assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+    assert_false(exists(in_folder("left/checkpoints/step-00000003.tmp")));
+    assert_false(exists(in_folder("left/checkpoints/latest.tmp")));
+    assert_true(exists(in_folder("left/checkpoints/step-00000001/run.json"))); /* stepped aside, and back */
+    assert_false(exists(in_folder("left/checkpoints/step-00000002.old")));
+    assert_int_equal(find_and_load(folder, warning), 2);
+}
+
+static void test_disk_too_small(void **state)
+{
+    const char *folder = begin("reserve", 2);
+    pl_st_entry huge = {"huge", PL_ST_F32, 2, {1 << 30, 1 << 24}, NULL, (uint64_t)1 << 56};
+    (void)state;
+    assert_ok(pl_checkpoint_reserve(&run.spec, &err));
+    run.spec.model = (pl_st_list){&huge, 1, NULL, 0};
+    assert_int_equal(pl_checkpoint_reserve(&run.spec, &err), PL_E_STORAGE);
+    assert_says(err.text, "4 checkpoints need 288");
+    run.spec.keep_last = 1000;
+    assert_int_equal(pl_checkpoint_reserve(&run.spec, &err), PL_E_USAGE);
+    assert_int_equal(pl_disk_require(in_folder("not/there/yet"), 1, "a test", &err), PL_OK);
+    (void)folder;
+}
+
+static void test_folder_that_cannot_be_used(void **state)
+{
+    (void)state;
+    write_bytes(in_folder("a_file"), "x", 1);
+    small_run_init(&run, in_folder("a_file"), 1);
+    assert_int_equal(small_run_create(&run, PL_STEP_NONE, &err), PL_E_STORAGE);
+    int lock;
+    assert_int_equal(pl_folder_lock(in_folder("a_file"), &lock, &err), PL_E_STORAGE);
+    assert_int_equal(lock, -1);
+}
+
+static void test_second_run_is_refused(void **state)
+{
+    int first, second;
+    char expected[64];
+    (void)state;
+    assert_ok(pl_folder_lock(in_folder("lock"), &first, &err));
+    assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
+    snprintf(expected, sizeof expected, "another run (process %ld)", (long)getpid());
+    assert_says(err.text, expected);
+    pl_folder_unlock(&first);
+    assert_ok(pl_folder_lock(in_folder("lock"), &second, &err));
+    pl_folder_unlock(&second);
+    pl_folder_unlock(&second);
+}
+
+static void test_hostile_records(void **state)
+{
+    static const char *const bodies[] = {"", "{}", "[]", "{\"schema\":\"plimsoll.run/9\"", "{\"schema\":\"plimsoll.run/1\","
+                                         "\"step\":-1", "{\"schema\":\"plimsoll.run/1\",\"step\":1.5"};
+    pl_record *r;
+    (void)state;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        char text[512], digits[PL_CHECKSUM_TEXT_BYTES];
+        int n = snprintf(text, sizeof text, "%s%s", bodies[i], bodies[i][0] == '{' && bodies[i][1] == '"' ? "," : "");
+        pl_checksum_print(pl_checksum_of(text, (size_t)n), digits);
+        n += snprintf(text + n, sizeof text - (size_t)n, "\n  \"checksum\": \"%s\"\n}\n", digits);
+        for (int cut = 0; cut <= n; cut++) assert_int_equal(pl_record_parse(text, (size_t)cut, "R", &r, &err), PL_E_DATA);
+        assert_says(err.text, "R");
+    }
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
+static void test_refused_memory(void **state)
+{
+    const char *folder = begin("memory", 2);
+    pl_saved s;
+    (void)state;
+    save(1);
+    for (uint64_t n = 1;; n++) {
+        pl_alloc_fail_at(n, 1);
+        pl_status status = pl_saved_find(folder, &s, &err);
+        if (status == PL_OK) status = pl_saved_load(&s, &run.spec.model, &run.spec.state, &err);
+        pl_alloc_fail_at(0, 0);
+        pl_saved_deinit(&s);
+        assert_int_equal(pl_alloc_live_blocks(), 0);
+        if (status == PL_OK) break;
+        assert_int_equal(status, PL_E_NOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_save_and_load),
+        cmocka_unit_test(test_sizes_are_exact),
+        cmocka_unit_test(test_saving_takes_no_memory),
+        cmocka_unit_test(test_what_is_kept),
+        cmocka_unit_test(test_best_is_put_right),
+        cmocka_unit_test(test_damage_falls_back),
+        cmocka_unit_test(test_latest_is_a_text_file),
+        cmocka_unit_test(test_another_model),
+        cmocka_unit_test(test_failing_disk),
+        cmocka_unit_test(test_left_overs_are_removed),
+        cmocka_unit_test(test_disk_too_small),
+        cmocka_unit_test(test_folder_that_cannot_be_used),
+        cmocka_unit_test(test_second_run_is_refused),
+        cmocka_unit_test(test_hostile_records),
+        cmocka_unit_test(test_refused_memory),
+    };
+    return cmocka_run_group_tests_name("checkpoint", tests, make_test_folder, remove_test_folder);
+}
