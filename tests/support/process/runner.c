@@ -65,8 +65,9 @@ static void do_misdeed(const char *what)
         char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) p[4096] = 1;
     } else if (strcmp(what, "pre-heap") == 0) {
-        char *volatile p = malloc(2 * request.options.heap_bytes); /* twice what was planned */
-        if (p) memset(p, 1, 2 * request.options.heap_bytes);
+        uint64_t bytes = 2 * request.options.heap_bytes; /* of a block; the heap was planned for half */
+        volatile char *p = malloc(bytes);
+        for (uint64_t at = 0; p && at < bytes; at += PL_PAGE_BYTES) p[at] = 1;
     } else if (strcmp(what, "pre-thp") == 0) {
         invite_huge_pages();
     } else if (strncmp(what, "pre-", 4) == 0) {
