@@ -3,6 +3,8 @@
 #ifndef PL_TESTS_SUPPORT_RUNNER_H
 #define PL_TESTS_SUPPORT_RUNNER_H
 
+#include <sys/types.h>
+
 #include "base/process.h"
 #include "run/lockdown.h"
 
@@ -11,9 +13,12 @@ typedef struct runner_request {
     uint64_t arena_bytes;
     int huge_pages;
     pl_lockdown_mode lockdown;
-    int loops;             /* parallel regions that write the arena after "committed" */
-    int seconds;           /* sleep before the second measurement */
-    char misdeed[16];      /* after "committed": "", "mmap", "brk", "malloc", "team", "region1" */
+    int loops;   /* parallel regions that write the arena after "committed" */
+    int seconds; /* sleep before the second measurement */
+    char misdeed[16]; /* see do_misdeed in runner.c; "" = none; those that begin with "pre-" come before "committed" */
+    uint64_t address_limit_bytes; /* RLIMIT_AS of the runner; 0 = as it is */
+    int endless_stack;            /* RLIMIT_STACK unlimited: the kernel's other address layout */
+    int fixed_addresses;          /* without address randomisation: heap right behind the program's bss */
     pl_process_options options;
 } runner_request;
 
@@ -31,6 +36,8 @@ void runner_main(int argc, char **argv, char **envp);
 /* Runs the request in a fresh process (extra: further environment entries, NULL-terminated, or NULL). The exit status as
  * waitpid gives it; result is zeroed when the runner died before it answered. */
 int runner_run(const runner_request *, char *const *extra, runner_result *);
+/* The same, calling watch(pid, context) again and again while the runner lives. */
+int runner_run_watched(const runner_request *, char *const *extra, runner_result *, void (*watch)(pid_t, void *), void *);
 runner_request runner_request_default(int threads);
 
 #endif

@@ -2,10 +2,14 @@
 
 #include <errno.h>
 #include <omp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,7 +49,33 @@ static void write_arena(const pl_arena *arena, int threads, int loops)
     }
 }
 
+/* Touches one page in each 2 MiB of 16 MiB and lets the kernel make huge pages of them: what prepare keeps from happening. */
+static void invite_huge_pages(void)
+{
+    enum { BYTES = 16 << 20 };
+    char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return;
+    for (size_t at = 0; at < BYTES; at += PL_HUGE_PAGE_BYTES) p[at] = 1;
+    prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
+}
+
 static void do_misdeed(const char *what)
+{
+    if (strcmp(what, "pre-leak") == 0) {
+        char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) p[4096] = 1;
+    } else if (strcmp(what, "pre-heap") == 0) {
+        uint64_t bytes = 2 * request.options.heap_bytes; /* of a block; the heap was planned for half */
+        volatile char *p = malloc(bytes);
+        for (uint64_t at = 0; p && at < bytes; at += PL_PAGE_BYTES) p[at] = 1;
+    } else if (strcmp(what, "pre-thp") == 0) {
+        invite_huge_pages();
+    } else if (strncmp(what, "pre-", 4) == 0) {
+        abort();
+    }
+}
+
+static void do_late_misdeed(const char *what)
 {
     if (strcmp(what, "mmap") == 0) {
         void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,6 +110,7 @@ static pl_status work(pl_error *err)
     write_arena(&(pl_arena){.base = arena.base, .bytes = arena.bytes / 2}, request.threads, 2);
     result.arena_untouched_bytes = pl_arena_untouched_bytes(&arena);
     PL_TRY(pl_threads_check(request.threads, &owners, err));
+    do_misdeed(request.misdeed);
     PL_TRY(pl_lockdown_commit(request.lockdown, err));
     PL_TRY(pl_memory_measure(&owners, &result.committed, err));
     pl_process_faults before = pl_process_count_faults();
@@ -87,7 +118,7 @@ static pl_status work(pl_error *err)
     write_arena(&arena, request.threads, request.loops);
     result.loop_seconds = now_seconds() - begin;
     result.faults_in_loop = pl_process_count_faults().minor - before.minor;
-    do_misdeed(request.misdeed);
+    do_late_misdeed(request.misdeed);
     if (request.seconds) sleep((unsigned)request.seconds);
     PL_TRY(pl_memory_measure(&owners, &result.end, err));
     pl_lockdown_read(&result.lockdown);
@@ -126,6 +157,11 @@ runner_request runner_request_default(int threads)
 static void become_runner(const runner_request *wanted, char *const *extra, int from_parent, int to_parent)
 {
     if (dup2(to_parent, ANSWER_FD) < 0 || dup2(from_parent, ANSWER_FD + 1) < 0) _exit(99);
+    struct rlimit address_space = {wanted->address_limit_bytes, wanted->address_limit_bytes};
+    struct rlimit stack = {RLIM_INFINITY, RLIM_INFINITY};
+    if (wanted->address_limit_bytes && setrlimit(RLIMIT_AS, &address_space)) _exit(97);
+    if (wanted->endless_stack && setrlimit(RLIMIT_STACK, &stack)) _exit(96);
+    if (wanted->fixed_addresses && personality(ADDR_NO_RANDOMIZE) < 0) _exit(95);
     for (; extra && *extra; extra++) putenv(*extra);
     char *argv[] = {"runner", "--runner", NULL};
     pl_process_exec exec = {argv, environ, wanted->threads, (int)sysconf(_SC_NPROCESSORS_ONLN), &wanted->options};
@@ -135,9 +171,19 @@ static void become_runner(const runner_request *wanted, char *const *extra, int 
     _exit(98);
 }
 
-int runner_run(const runner_request *wanted, char *const *extra, runner_result *out)
+static int finish(pid_t child, int answer, runner_result *out)
 {
-    int down[2], up[2], state = 0;
+    int state = 0;
+    transfer(answer, out, sizeof *out, 0);
+    close(answer);
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
+    return state;
+}
+
+int runner_run_watched(const runner_request *wanted, char *const *extra, runner_result *out, void (*watch)(pid_t, void *),
+                       void *context)
+{
+    int down[2], up[2];
     memset(out, 0, sizeof *out);
     if (pipe(down) || pipe(up)) return -1;
     pid_t child = fork();
@@ -146,8 +192,12 @@ int runner_run(const runner_request *wanted, char *const *extra, runner_result *
     close(up[1]);
     transfer(down[1], (void *)(uintptr_t)wanted, sizeof *wanted, 1);
     close(down[1]);
-    transfer(up[0], out, sizeof *out, 0);
-    close(up[0]);
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
-    return state;
+    struct pollfd answer = {.fd = up[0], .events = POLLIN};
+    while (watch && poll(&answer, 1, 20) == 0) watch(child, context);
+    return finish(child, up[0], out);
+}
+
+int runner_run(const runner_request *wanted, char *const *extra, runner_result *out)
+{
+    return runner_run_watched(wanted, extra, out, NULL, NULL);
 }
