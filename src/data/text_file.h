@@ -1,0 +1,32 @@
+/* A text read once from its beginning to its end, in the caller's blocks. What has been read leaves the page cache, so
+ * that a text of any size costs a container no more than a few blocks. */
+#ifndef PL_DATA_TEXT_FILE_H
+#define PL_DATA_TEXT_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { PL_TEXT_BLOCK_BYTES = 256 * 1024 };
+
+typedef struct pl_text_file {
+    int fd;
+    const char *path; /* the caller's */
+    uint64_t bytes, at;
+    int64_t mtime_ns;
+} pl_text_file;
+
+/* PL_E_DATA when it cannot be opened, is no regular file or is empty. */
+pl_status pl_text_open(pl_text_file *, const char *path, pl_error *);
+/* The next bytes, at most `room`; *got is 0 at the end. */
+pl_status pl_text_read(pl_text_file *, void *buffer, size_t room, size_t *got, pl_error *);
+void pl_text_rewind(pl_text_file *);
+/* PL_E_DATA when size or time of the file are no longer what they were when it was opened. */
+pl_status pl_text_check_unchanged(const pl_text_file *, pl_error *);
+void pl_text_close(pl_text_file *); /* harmless on one that was not opened, if zeroed with fd −1 */
+
+/* Called now and then; done of total bytes. May be NULL. */
+typedef void (*pl_text_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+
+#endif
