@@ -43,7 +43,8 @@ pl_status pl_checkpoint_measure(const pl_checkpoint_spec *spec, pl_checkpoint_si
     sizes->record_bytes = pl_record_bytes(spec->record);
     if (!sizes->record_bytes) return pl_fail(err, PL_E_NOMEM, "no memory to measure run.json");
     if (sizes->record_bytes > PL_RECORD_BYTES_MAX)
-        return pl_fail(err, PL_E_USAGE, "the config is too long for run.json: %" PRIu64 " bytes, at most %d are allowed",
+        return pl_fail(err, PL_E_USAGE,
+                       "the config is too long for run.json: %" PRIu64 " bytes, at most %d are allowed",
                        sizes->record_bytes, PL_RECORD_BYTES_MAX);
     sizes->checkpoint_bytes = sizes->model_bytes + sizes->state_bytes + sizes->record_bytes;
     if (pl_size_mul(sizes->checkpoint_bytes, at_once, &sizes->disk_bytes) || sizes->disk_bytes > INT64_MAX)

@@ -10,8 +10,8 @@
  * folders that are no longer kept go. A kill at any instant leaves the old latest or the new one, whole. run.json says
  * which step is best, so a `best` that a kill left behind is put right at the next start.
  *
- * After create no memory is asked for: what saving needs lies in the caller's block, its size known beforehand, as are the
- * bytes on disk. Saving is the work of one thread, while nothing writes the tensors. */
+ * After create no memory is asked for: what saving needs lies in the caller's block, its size known beforehand, as are
+ * the bytes on disk. Saving is the work of one thread, while nothing writes the tensors. */
 #ifndef PL_STORE_CHECKPOINT_H
 #define PL_STORE_CHECKPOINT_H
 
@@ -44,14 +44,15 @@ pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *, pl_error *);
 
 typedef struct pl_checkpoint pl_checkpoint;
 
-/* Makes the folder, removes what crashes left behind, and puts `best` right: to best_step, or away with PL_STEP_NONE.
- * The caller holds the folder's lock (folder.h). `scratch` is aligned to 64 and stays the caller's; nothing to destroy. */
-#define PL_STEP_NONE UINT64_MAX
-pl_status pl_checkpoint_create(const pl_checkpoint_spec *, uint64_t best_step, void *scratch, uint64_t scratch_bytes,
-                               pl_checkpoint **, pl_error *);
+/* Makes the folder, removes what crashes left behind, and makes `latest` and `best` those of the record that the run
+ * goes on from; a fresh run (NULL) has no best. The caller holds the folder's lock (folder.h). `scratch` is aligned to
+ * 64 and stays the caller's; nothing to destroy. The first save removes checkpoints of later steps: they are of a
+ * cut-off future. */
+pl_status pl_checkpoint_create(const pl_checkpoint_spec *, const pl_record *resumed, void *scratch,
+                               uint64_t scratch_bytes, pl_checkpoint **, pl_error *);
 
-/* Saves the tensors as they are now. In record, has_best with best_step == step makes this one the best. Fills the record's
- * two files. On failure the checkpoints before are as they were. */
+/* Saves the tensors as they are now. In record, has_best with best_step == step makes this one the best. Fills the
+ * record's two files. On failure the checkpoints before are as they were. */
 pl_status pl_checkpoint_save(pl_checkpoint *, pl_record *, pl_error *);
 
 /* ---- checkpoint_load.c ---- */
@@ -73,10 +74,11 @@ pl_status pl_saved_find_best(const char *folder, pl_saved *, pl_error *);
 pl_status pl_saved_open(const char *checkpoint_folder, pl_saved *, pl_error *);
 
 /* Is it of this model? Otherwise PL_E_CONFIG with the first tensor, or the first line of the config, that differs. */
-pl_status pl_saved_match(const pl_saved *, uint64_t model_hash, const char *config, const pl_st_list *model, pl_error *);
+pl_status pl_saved_match(const pl_saved *, uint64_t model_hash, const char *config, const pl_st_list *model,
+                         pl_error *);
 
-/* Reads every entry's data; state may be NULL (weights alone). Names, dtypes and shapes of all are checked before the first
- * byte is read, so a mismatch leaves the memory as it was. */
+/* Reads every entry's data; state may be NULL (weights alone). Names, dtypes and shapes of all are checked before the
+ * first byte is read, so a mismatch leaves the memory as it was. */
 pl_status pl_saved_load(const pl_saved *, const pl_st_list *model, const pl_st_list *state, pl_error *);
 
 void pl_saved_deinit(pl_saved *); /* harmless on a zeroed one */

@@ -25,8 +25,8 @@ static pl_status verify_file(const char *folder, const char *name, const pl_reco
     PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
     PL_TRY(pl_checksum_file(path, buffer, READ_BYTES, &checksum, &bytes, err));
     if (bytes != file->bytes)
-        return pl_fail(err, PL_E_STORAGE, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged", path,
-                       bytes, file->bytes);
+        return pl_fail(err, PL_E_STORAGE, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged",
+                       path, bytes, file->bytes);
     if (checksum != file->checksum)
         return pl_fail(err, PL_E_STORAGE, "%s: does not match its checksum in run.json; it is damaged", path);
     return PL_OK;
@@ -102,7 +102,10 @@ static pl_status open_step(const char *checkpoints, uint64_t step, pl_saved *s, 
 }
 
 /* Damage is what falling back is for; a lack of memory is not. */
-static int is_damage(pl_status status) { return status == PL_E_DATA || status == PL_E_STORAGE; }
+static int is_damage(pl_status status)
+{
+    return status == PL_E_DATA || status == PL_E_STORAGE;
+}
 
 /* From the newest folder down (the one already tried is met again and fails again). */
 static pl_status fall_back(const char *checkpoints, pl_saved *s, const pl_error *first, pl_error *err)
@@ -114,7 +117,8 @@ static pl_status fall_back(const char *checkpoints, pl_saved *s, const pl_error 
         if (!next.found) break;
         pl_status status = open_step(checkpoints, next.highest, s, &again);
         if (status == PL_OK) {
-            snprintf(s->warning, sizeof s->warning, "%.700s; step %" PRIu64 " is used in its place", why.text, next.highest);
+            snprintf(s->warning, sizeof s->warning, "%.700s; step %" PRIu64 " is used in its place", why.text,
+                     next.highest);
             return PL_OK;
         }
         if (!is_damage(status)) return pl_fail(err, status, "%s", again.text);
@@ -167,14 +171,17 @@ static pl_status name_config_difference(const pl_saved *s, const char *config, p
     while (*a || *b) {
         int n = (int)strcspn(a, "\n"), m = (int)strcspn(b, "\n");
         if (n != m || strncmp(a, b, (size_t)n) != 0)
-            return pl_fail(err, PL_E_CONFIG, "%s: is a checkpoint of another model: line %d of its config is \"%.*s\", here it"
-                           " is \"%.*s\"; resume with the config it was made with", s->path, line, n < 120 ? n : 120, a,
-                           m < 120 ? m : 120, b);
+            return pl_fail(err, PL_E_CONFIG,
+                           "%s: is a checkpoint of another model: line %d of its config is \"%.*s\", here it"
+                           " is \"%.*s\"; resume with the config it was made with",
+                           s->path, line, n < 120 ? n : 120, a, m < 120 ? m : 120, b);
         a += n + (a[n] == '\n'), b += m + (b[m] == '\n');
         line++;
     }
-    return pl_fail(err, PL_E_CONFIG, "%s: is a checkpoint of another model, though tensors and config are the same; another"
-                   " version of Plimsoll made it", s->path);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: is a checkpoint of another model, though tensors and config are the same; another"
+                   " version of Plimsoll made it",
+                   s->path);
 }
 
 pl_status pl_saved_match(const pl_saved *s, uint64_t model_hash, const char *config, const pl_st_list *model,

@@ -13,6 +13,8 @@
 static const char *const files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
 enum { FILE_COUNT = sizeof files / sizeof *files };
 
+#define STEP_NONE UINT64_MAX
+
 /* OUT/checkpoints/step-…suffix */
 static pl_status step_path(const pl_checkpoint *c, uint64_t step, const char *suffix, char path[PL_FILE_PATH_MAX],
                            pl_error *err)
@@ -48,8 +50,8 @@ static int parse_with_suffix(const char *name, const char *suffix, uint64_t *ste
     return pl_step_name_parse(stem, step);
 }
 
-/* .tmp: never finished, or on its way out. .old: put aside while a new one of the same step came (replace below): the new
- * one is there, or the old one comes back. */
+/* .tmp: never finished, or on its way out. .old: put aside while a new one of the same step came (replace below): the
+ * new one is there, or the old one comes back. */
 static pl_status clean_one(void *context, const char *name, pl_error *err)
 {
     pl_checkpoint *c = context;
@@ -84,20 +86,24 @@ static pl_status point(pl_checkpoint *c, const char *pointer, uint64_t step, pl_
     return status;
 }
 
-/* `best` as the record says, if that checkpoint is still there. */
-static pl_status restore_best(pl_checkpoint *c, pl_error *err)
+static int is_there(pl_checkpoint *c, uint64_t step)
 {
-    if (c->best != PL_STEP_NONE) {
-        PL_TRY(step_path(c, c->best, "", c->final, err));
-        if (access(c->final, F_OK) == 0) return point(c, "best", c->best, err);
-    }
+    return step != STEP_NONE && step_path(c, step, "", c->final, NULL) == PL_OK && access(c->final, F_OK) == 0;
+}
+
+/* What a kill between two renames left behind. A checkpoint from another folder (weights to begin with) changes
+ * nothing. */
+static pl_status restore_pointers(pl_checkpoint *c, uint64_t latest, pl_error *err)
+{
+    if (is_there(c, latest)) PL_TRY(point(c, "latest", latest, err));
+    if (is_there(c, c->best)) return point(c, "best", c->best, err);
     PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, "best", err));
     unlink(c->path);
     return PL_OK;
 }
 
-pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, uint64_t best_step, void *scratch, uint64_t scratch_bytes,
-                               pl_checkpoint **out, pl_error *err)
+pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, const pl_record *resumed, void *scratch,
+                               uint64_t scratch_bytes, pl_checkpoint **out, pl_error *err)
 {
     pl_checkpoint_sizes sizes;
     pl_checkpoint *c = scratch;
@@ -108,14 +114,14 @@ pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, uint64_t best_ste
                        sizes.scratch_bytes, scratch_bytes);
     memset(scratch, 0, sizes.scratch_bytes); /* touched now: no page fault in a save */
     c->spec = spec;
-    c->best = best_step;
+    c->best = resumed && resumed->has_best ? resumed->best_step : STEP_NONE;
     c->record_bytes = sizes.record_bytes;
     c->kept = (uint64_t *)(c + 1);
     c->record_text = (char *)(c->kept + spec->keep_last);
     PL_TRY(pl_path_join(c->folder, sizeof c->folder, spec->folder, "checkpoints", err));
     PL_TRY(pl_folder_create(c->folder, err));
     PL_TRY(pl_folder_each(c->folder, c->list, clean_one, c, err));
-    PL_TRY(restore_best(c, err));
+    PL_TRY(restore_pointers(c, resumed ? resumed->step : STEP_NONE, err));
     *out = c;
     return PL_OK;
 }
@@ -152,8 +158,9 @@ static pl_status write_files(pl_checkpoint *c, pl_record *record, pl_error *err)
     return write_record(c, record, err);
 }
 
-/* Gives the finished folder its name. When one of that step is there (a step done again after a fall-back) the two trade
- * names in one system call; where the file system cannot, the old one steps aside first (clean_one puts that right). */
+/* Gives the finished folder its name. When one of that step is there (a step done again after a fall-back) the two
+ * trade names in one system call; where the file system cannot, the old one steps aside first (clean_one puts that
+ * right). */
 static pl_status replace(pl_checkpoint *c, pl_error *err)
 {
     if (access(c->final, F_OK) != 0) {

@@ -1,4 +1,5 @@
-/* The block that saving works in, so that measure and create lay it out in one place. Only checkpoint*.c include this. */
+/* The block that saving works in, so that measure and create lay it out in one place. Only checkpoint*.c include this.
+ */
 #ifndef PL_STORE_CHECKPOINT_SCRATCH_H
 #define PL_STORE_CHECKPOINT_SCRATCH_H
 
@@ -11,7 +12,7 @@ struct pl_checkpoint {
     uint64_t *kept; /* [keep_last]: the highest steps found, descending */
     uint32_t kept_count;
     uint64_t current; /* of the save in progress */
-    uint64_t best;    /* PL_STEP_NONE when there is none */
+    uint64_t best;    /* STEP_NONE when there is none */
     char *record_text;
     char folder[PL_FILE_PATH_MAX];    /* OUT/checkpoints */
     char final[PL_FILE_PATH_MAX];     /* OUT/checkpoints/step-… */

@@ -71,9 +71,12 @@ pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *err)
     while (statvfs(at, &fs) != 0) {
         char *slash = strrchr(at, '/');
         if (errno != ENOENT || strcmp(at, ".") == 0 || strcmp(at, "/") == 0)
-            return pl_fail(err, PL_E_STORAGE, "%s: the free space of its disk cannot be read: %s", path, strerror(errno));
-        if (!slash) strcpy(at, ".");
-        else slash[slash == at] = 0;
+            return pl_fail(err, PL_E_STORAGE, "%s: the free space of its disk cannot be read: %s", path,
+                           strerror(errno));
+        if (!slash)
+            strcpy(at, ".");
+        else
+            slash[slash == at] = 0;
     }
     *bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     return PL_OK;
@@ -85,12 +88,12 @@ pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, p
     char need[32], have[32], lack[32];
     PL_TRY(pl_disk_free(path, &available, err));
     if (needed <= available) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE,
-                   "%s: %s need %s (%" PRIu64 " bytes) of disk, but %s are free there: %s short; free space, choose another"
-                   " folder or keep fewer checkpoints",
-                   path, what, pl_format_bytes(needed, need, sizeof need), needed,
-                   pl_format_bytes(available, have, sizeof have),
-                   pl_format_bytes(needed - available, lack, sizeof lack));
+    return pl_fail(
+        err, PL_E_STORAGE,
+        "%s: %s need %s (%" PRIu64 " bytes) of disk, but %s are free there: %s short; free space, choose another"
+        " folder or keep fewer checkpoints",
+        path, what, pl_format_bytes(needed, need, sizeof need), needed, pl_format_bytes(available, have, sizeof have),
+        pl_format_bytes(needed - available, lack, sizeof lack));
 }
 
 /* ---- lock ---- */
@@ -102,8 +105,10 @@ static pl_status refused(const char *folder, int fd, pl_error *err)
     long pid = 0;
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
     if (n > 0 && sscanf(text, "%ld", &pid) == 1 && pid > 0)
-        return pl_fail(err, PL_E_STORAGE, "%s: another run (process %ld) is using this folder; wait for it, stop it, or"
-                       " choose another folder", folder, pid);
+        return pl_fail(err, PL_E_STORAGE,
+                       "%s: another run (process %ld) is using this folder; wait for it, stop it, or"
+                       " choose another folder",
+                       folder, pid);
     return pl_fail(err, PL_E_STORAGE, "%s: another run is using this folder; wait for it or choose another", folder);
 }
 

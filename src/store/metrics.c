@@ -47,10 +47,14 @@ static pl_status end_line(scan *s, const char *path, char before, pl_error *err)
         return PL_OK;
     }
     if (parse_head(s, &step) || before != '}')
-        return pl_fail(err, PL_E_DATA, "%s:%" PRIu64 ":1: this is no line of a run's metrics ({\"step\":…} was expected); move"
-                       " the file away or choose another folder", path, s->line);
-    if (step > s->last_step) s->done = true;
-    else s->keep_bytes = s->at + 1;
+        return pl_fail(err, PL_E_DATA,
+                       "%s:%" PRIu64 ":1: this is no line of a run's metrics ({\"step\":…} was expected); move"
+                       " the file away or choose another folder",
+                       path, s->line);
+    if (step > s->last_step)
+        s->done = true;
+    else
+        s->keep_bytes = s->at + 1;
     s->head_bytes = 0;
     s->line++;
     return PL_OK;
@@ -59,8 +63,10 @@ static pl_status end_line(scan *s, const char *path, char before, pl_error *err)
 static pl_status scan_block(scan *s, const char *path, const char *block, size_t bytes, char *before, pl_error *err)
 {
     for (size_t i = 0; i < bytes && !s->done; i++, s->at++) {
-        if (block[i] == '\n') PL_TRY(end_line(s, path, *before, err));
-        else if (s->head_bytes < sizeof s->head - 1) s->head[s->head_bytes++] = block[i];
+        if (block[i] == '\n')
+            PL_TRY(end_line(s, path, *before, err));
+        else if (s->head_bytes < sizeof s->head - 1)
+            s->head[s->head_bytes++] = block[i];
         *before = block[i];
     }
     return PL_OK;
@@ -101,8 +107,10 @@ pl_status pl_metrics_open(pl_metrics *m, const char *path, uint64_t last_step, p
     if (m->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened for writing: %s", path, strerror(errno));
     m->is_open = 1;
     pl_status status = cut(m, last_step, err);
-    if (status != PL_OK) pl_metrics_close(m);
-    else m->last_step = last_step == PL_METRICS_NONE ? 0 : last_step;
+    if (status != PL_OK)
+        pl_metrics_close(m);
+    else
+        m->last_step = last_step == PL_METRICS_NONE ? 0 : last_step;
     return status;
 }
 
@@ -111,8 +119,10 @@ pl_status pl_metrics_open(pl_metrics *m, const char *path, uint64_t last_step, p
 static void print_value(pl_json *j, const pl_metric *value)
 {
     double v = value->value;
-    if (v == floor(v) && fabs(v) < 0x1p53) pl_json_kv_int(j, value->key, (int64_t)v);
-    else pl_json_kv_double(j, value->key, v);
+    if (v == floor(v) && fabs(v) < 0x1p53)
+        pl_json_kv_int(j, value->key, (int64_t)v);
+    else
+        pl_json_kv_double(j, value->key, v);
 }
 
 static pl_status append(pl_metrics *m, const char *line, size_t bytes, pl_error *err)
@@ -143,8 +153,8 @@ pl_status pl_metrics_write(pl_metrics *m, uint64_t step, const pl_metric *values
     pl_json_object_end(&j);
     pl_str_append(&line, "\n");
     if (line.failed)
-        return pl_fail(err, PL_E_USAGE, "%s: the metrics of step %" PRIu64 " are longer than a line of %d bytes", m->path,
-                       step, PL_METRICS_LINE_BYTES);
+        return pl_fail(err, PL_E_USAGE, "%s: the metrics of step %" PRIu64 " are longer than a line of %d bytes",
+                       m->path, step, PL_METRICS_LINE_BYTES);
     m->last_step = step;
     return append(m, line.data, line.bytes, err);
 }

@@ -24,8 +24,8 @@ typedef struct pl_metrics {
     char line[PL_METRICS_LINE_BYTES];
 } pl_metrics;
 
-/* Opens (or makes) the file and keeps its lines up to last_step; PL_METRICS_NONE keeps none. PL_E_DATA, and nothing is cut,
- * when a line is not one of a run's. */
+/* Opens (or makes) the file and keeps its lines up to last_step; PL_METRICS_NONE keeps none. PL_E_DATA, and nothing is
+ * cut, when a line is not one of a run's. */
 #define PL_METRICS_NONE UINT64_MAX
 pl_status pl_metrics_open(pl_metrics *, const char *path, uint64_t last_step, pl_error *);
 

@@ -155,7 +155,8 @@ static pl_status get_counters(owned_record *o, const char *name, pl_error *err)
     o->counters = pl_alloc(json_object_size(counters), sizeof *o->counters);
     if (!o->counters) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
     o->record.counters = o->counters;
-    json_object_foreach(counters, key, value) {
+    json_object_foreach(counters, key, value)
+    {
         if (!json_is_number(value) && !json_is_null(value)) return missing(name, key, "a number", err);
         o->counters[o->record.counter_count++] =
             (pl_record_counter){key, json_is_null(value) ? NAN : json_number_value(value)};
@@ -174,7 +175,8 @@ static pl_status check_checksum(const char *text, size_t bytes, const char *name
         return pl_fail(err, PL_E_DATA, "%s: does not end with its checksum; it is truncated or was changed", name);
     memcpy(digits, tail + key_bytes, 16);
     if (pl_checksum_parse(digits, &expected) || expected != pl_checksum_of(text, bytes - TAIL_BYTES))
-        return pl_fail(err, PL_E_DATA, "%s: its contents do not match its checksum; it is damaged or was changed", name);
+        return pl_fail(err, PL_E_DATA, "%s: its contents do not match its checksum; it is damaged or was changed",
+                       name);
     return PL_OK;
 }
 
@@ -183,8 +185,9 @@ static pl_status get_all(owned_record *o, const char *name, pl_error *err)
     pl_record *r = &o->record;
     const char *schema = json_string_value(json_object_get(o->json, "schema"));
     if (!schema || strcmp(schema, SCHEMA) != 0)
-        return pl_fail(err, PL_E_DATA, "%s: its schema is \"%.40s\", but \"" SCHEMA "\" was expected; another version wrote it",
-                       name, schema ? schema : "");
+        return pl_fail(err, PL_E_DATA,
+                       "%s: its schema is \"%.40s\", but \"" SCHEMA "\" was expected; another version wrote it", name,
+                       schema ? schema : "");
     PL_TRY(get_uint(o->json, name, "step", &r->step, err));
     PL_TRY(get_uint(o->json, name, "epoch", &r->epoch, err));
     PL_TRY(get_uint(o->json, name, "sample", &r->sample, err));
@@ -206,8 +209,9 @@ pl_status pl_record_parse(const char *text, size_t bytes, const char *name, pl_r
     owned_record *o = pl_alloc(1, sizeof *o);
     if (!o) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
     o->json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    pl_status status = o->json ? get_all(o, name, err)
-                               : pl_fail(err, PL_E_DATA, "%s:%d:%d: no valid JSON: %s", name, why.line, why.column, why.text);
+    pl_status status =
+        o->json ? get_all(o, name, err)
+                : pl_fail(err, PL_E_DATA, "%s:%d:%d: no valid JSON: %s", name, why.line, why.column, why.text);
     if (status != PL_OK) {
         pl_record_destroy(&o->record);
         return status;

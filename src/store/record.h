@@ -1,8 +1,8 @@
 /* run.json: what a checkpoint says about the run beside its tensors (schema "plimsoll.run/1").
  *
- * It holds no time and no rate, so a run that was interrupted and resumed writes the same bytes as one that was not. Its
- * length is known beforehand (spaces fill it up), so the plan can book it. The last member is the checksum of all bytes
- * before it. */
+ * It holds no time and no rate, so a run that was interrupted and resumed writes the same bytes as one that was not.
+ * Its length is known beforehand (spaces fill it up), so the plan can book it. The last member is the checksum of all
+ * bytes before it. */
 #ifndef PL_STORE_RECORD_H
 #define PL_STORE_RECORD_H
 

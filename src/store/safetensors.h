@@ -84,7 +84,8 @@ const char *pl_st_shape_print(pl_st_dtype, uint32_t rank, const uint64_t *shape,
 
 /* ---- safetensors_write.c ---- */
 
-/* Everything that can be wrong with a list: empty, doubled or unprintable names, shape × element ≠ bytes. Once, early. */
+/* Everything that can be wrong with a list: empty, doubled or unprintable names, shape × element ≠ bytes. Once, early.
+ */
 pl_status pl_safetensors_check(const pl_st_list *, pl_error *);
 
 /* For a checked list: bytes before the data (length field, JSON, padding), and of the whole file. */
@@ -114,11 +115,12 @@ typedef struct pl_st_tensor {
     uint64_t offset; /* in the file */
 } pl_st_tensor;
 
-/* Reads and checks the header; the file stays open for pl_safetensors_read until destroy. PL_E_DATA when it is damaged. */
+/* Reads and checks the header; the file stays open for pl_safetensors_read until destroy. PL_E_DATA when it is damaged.
+ */
 pl_status pl_safetensors_open(const char *path, pl_safetensors **, pl_error *);
 
-/* The same for a header in memory (the first `bytes` bytes of a file of file_bytes): for tests and fuzzing. `name` stands
- * in the sentences. Nothing can be read from it. */
+/* The same for a header in memory (the first `bytes` bytes of a file of file_bytes): for tests and fuzzing. `name`
+ * stands in the sentences. Nothing can be read from it. */
 pl_status pl_safetensors_parse(const void *data, size_t bytes, uint64_t file_bytes, const char *name, pl_safetensors **,
                                pl_error *);
 void pl_safetensors_destroy(pl_safetensors *); /* NULL is fine */

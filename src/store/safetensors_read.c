@@ -14,7 +14,7 @@
 struct pl_safetensors {
     int fd; /* -1: parsed from memory */
     char *path;
-    json_t *header; /* owns the names and the metadata */
+    json_t *header;        /* owns the names and the metadata */
     pl_st_tensor *tensors; /* by offset */
     size_t count;
     const pl_st_tensor **by_name;
@@ -38,8 +38,9 @@ static pl_status parse_dtype(const pl_safetensors *s, const json_t *entry, pl_st
     const char *text = json_string_value(json_object_get(entry, "dtype"));
     if (!text) return damaged(s, t->name, "its dtype is missing or no text; a text such as \"F32\" was expected", err);
     if (pl_st_dtype_parse(text, &t->dtype) == 0) return PL_OK;
-    return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\": dtype \"%.40s\" is unknown; F32, F16, BF16, I64 … were expected",
-                   s->path, t->name, text);
+    return pl_fail(err, PL_E_DATA,
+                   "%s: tensor \"%.200s\": dtype \"%.40s\" is unknown; F32, F16, BF16, I64 … were expected", s->path,
+                   t->name, text);
 }
 
 static pl_status parse_shape(const pl_safetensors *s, const json_t *entry, pl_st_tensor *t, pl_error *err)
@@ -65,13 +66,15 @@ static pl_status parse_offsets(const pl_safetensors *s, const json_t *entry, uin
         number_of(json_array_get(offsets, 1), &end))
         return damaged(s, t->name, "its data_offsets are not two whole numbers from 0", err);
     if (begin > end || end > data_bytes)
-        return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\": its data_offsets [%" PRIu64 ", %" PRIu64 "] do not lie in"
+        return pl_fail(err, PL_E_DATA,
+                       "%s: tensor \"%.200s\": its data_offsets [%" PRIu64 ", %" PRIu64 "] do not lie in"
                        " the %" PRIu64 " bytes of data; the file is damaged or truncated",
                        s->path, t->name, begin, end, data_bytes);
     if (end - begin != t->bytes) {
         char shape[256];
-        return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\": %s needs %" PRIu64 " bytes, its data_offsets give %" PRIu64,
-                       s->path, t->name, pl_st_shape_print(t->dtype, t->rank, t->shape, shape, sizeof shape), t->bytes,
+        return pl_fail(err, PL_E_DATA,
+                       "%s: tensor \"%.200s\": %s needs %" PRIu64 " bytes, its data_offsets give %" PRIu64, s->path,
+                       t->name, pl_st_shape_print(t->dtype, t->rank, t->shape, shape, sizeof shape), t->bytes,
                        end - begin);
     }
     t->offset = begin; /* within the data; the caller adds where those begin */
@@ -86,7 +89,8 @@ static pl_status parse_tensor(const pl_safetensors *s, const char *name, const j
     for (const char *c = name; *c; c++) /* names go to terminals */
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             return pl_fail(err, PL_E_DATA, "%s: the name of a tensor holds a control character", s->path);
-    if (!json_is_object(entry)) return damaged(s, name, "an object with dtype, shape and data_offsets was expected", err);
+    if (!json_is_object(entry))
+        return damaged(s, name, "an object with dtype, shape and data_offsets was expected", err);
     PL_TRY(parse_dtype(s, entry, t, err));
     PL_TRY(parse_shape(s, entry, t, err));
     PL_TRY(parse_offsets(s, entry, data_bytes, t, err));
@@ -100,9 +104,9 @@ static pl_status check_metadata(const pl_safetensors *s, pl_error *err)
     const char *key;
     if (!metadata) return PL_OK;
     if (!json_is_object(metadata)) return pl_fail(err, PL_E_DATA, "%s: __metadata__ is no object", s->path);
-    json_object_foreach(metadata, key, value) {
-        if (!json_is_string(value))
-            return pl_fail(err, PL_E_DATA, "%s: metadata \"%.200s\" is no text", s->path, key);
+    json_object_foreach(metadata, key, value)
+    {
+        if (!json_is_string(value)) return pl_fail(err, PL_E_DATA, "%s: metadata \"%.200s\" is no text", s->path, key);
     }
     return PL_OK;
 }
@@ -127,14 +131,16 @@ static pl_status check_cover(const pl_safetensors *s, uint64_t data_bytes, pl_er
     for (size_t i = 0; i < s->count; i++) {
         const pl_st_tensor *t = &s->tensors[i];
         if (t->offset != at)
-            return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\" begins at byte %" PRIu64 " of the data, but the one before"
+            return pl_fail(err, PL_E_DATA,
+                           "%s: tensor \"%.200s\" begins at byte %" PRIu64 " of the data, but the one before"
                            " ends at %" PRIu64 "; tensors may neither overlap nor leave holes",
                            s->path, t->name, t->offset, at);
         at += t->bytes;
     }
     if (at == data_bytes) return PL_OK;
-    return pl_fail(err, PL_E_DATA, "%s: the tensors end at byte %" PRIu64 " of the data, but the file has %" PRIu64
-                   " bytes of them", s->path, at, data_bytes);
+    return pl_fail(err, PL_E_DATA,
+                   "%s: the tensors end at byte %" PRIu64 " of the data, but the file has %" PRIu64 " bytes of them",
+                   s->path, at, data_bytes);
 }
 
 static pl_status parse_tensors(pl_safetensors *s, uint64_t data_begin, uint64_t data_bytes, pl_error *err)
@@ -145,7 +151,8 @@ static pl_status parse_tensors(pl_safetensors *s, uint64_t data_begin, uint64_t 
     s->tensors = pl_alloc(room, sizeof *s->tensors);
     s->by_name = pl_alloc(room, sizeof *s->by_name);
     if (!s->tensors || !s->by_name) return pl_fail(err, PL_E_NOMEM, "%s: no memory for its list of tensors", s->path);
-    json_object_foreach(s->header, name, entry) {
+    json_object_foreach(s->header, name, entry)
+    {
         if (strcmp(name, "__metadata__") == 0) continue;
         PL_TRY(parse_tensor(s, name, entry, data_bytes, &s->tensors[s->count++], err));
     }
@@ -167,7 +174,8 @@ static pl_status parse_json(pl_safetensors *s, const char *json, size_t bytes, p
                        s->path);
     s->header = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &why);
     if (s->header) return PL_OK;
-    return pl_fail(err, PL_E_DATA, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8, why.text);
+    return pl_fail(err, PL_E_DATA, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8,
+                   why.text);
 }
 
 /* The length field against the bounds; the first 8 bytes of the file. */
@@ -177,8 +185,10 @@ static pl_status parse_length(const char *path, const unsigned char *field, uint
     *length = 0;
     for (int i = 7; i >= 0; i--) *length = *length << 8 | field[i];
     if (*length > file_bytes - 8)
-        return pl_fail(err, PL_E_DATA, "%s: says that its header has %" PRIu64 " bytes, but the file has %" PRIu64
-                       "; it is truncated or no safetensors file", path, *length, file_bytes);
+        return pl_fail(err, PL_E_DATA,
+                       "%s: says that its header has %" PRIu64 " bytes, but the file has %" PRIu64
+                       "; it is truncated or no safetensors file",
+                       path, *length, file_bytes);
     if (*length > PL_ST_HEADER_MAX)
         return pl_fail(err, PL_E_DATA, "%s: its header has %" PRIu64 " bytes, at most %d are read", path, *length,
                        PL_ST_HEADER_MAX);
@@ -260,8 +270,14 @@ void pl_safetensors_destroy(pl_safetensors *s)
     pl_free(s);
 }
 
-size_t pl_safetensors_count(const pl_safetensors *s) { return s->count; }
-const pl_st_tensor *pl_safetensors_at(const pl_safetensors *s, size_t index) { return &s->tensors[index]; }
+size_t pl_safetensors_count(const pl_safetensors *s)
+{
+    return s->count;
+}
+const pl_st_tensor *pl_safetensors_at(const pl_safetensors *s, size_t index)
+{
+    return &s->tensors[index];
+}
 
 const pl_st_tensor *pl_safetensors_find(const pl_safetensors *s, const char *name)
 {
@@ -281,13 +297,13 @@ static pl_status find_matching(const pl_safetensors *s, const pl_st_entry *e, co
     char want[256], have[256];
     const pl_st_tensor *t = pl_safetensors_find(s, e->name);
     pl_st_shape_print(e->dtype, e->rank, e->shape, want, sizeof want);
-    if (!t)
-        return pl_fail(err, PL_E_DATA, "%s: has no tensor \"%.200s\"; %s was expected", s->path, e->name, want);
+    if (!t) return pl_fail(err, PL_E_DATA, "%s: has no tensor \"%.200s\"; %s was expected", s->path, e->name, want);
     *found = t;
     if (t->dtype == e->dtype && t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0)
         return PL_OK;
     pl_st_shape_print(t->dtype, t->rank, t->shape, have, sizeof have);
-    return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\" is %s there, but %s was expected", s->path, e->name, have, want);
+    return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\" is %s there, but %s was expected", s->path, e->name, have,
+                   want);
 }
 
 pl_status pl_safetensors_match(const pl_safetensors *s, const pl_st_entry *e, pl_error *err)

@@ -10,7 +10,8 @@
 
 /* ---- check ---- */
 
-/* What JSON would escape at length, or could not hold, is refused: so an entry fits a piece and names stay themselves. */
+/* What JSON would escape at length, or could not hold, is refused: so an entry fits a piece and names stay themselves.
+ */
 static int text_is_bad(const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;

@@ -57,7 +57,10 @@ static void put_varint(wire *w, uint64_t value)
     put_byte(w, (unsigned char)value);
 }
 
-static void put_tag(wire *w, unsigned field, unsigned type) { put_varint(w, field << 3 | type); }
+static void put_tag(wire *w, unsigned field, unsigned type)
+{
+    put_varint(w, field << 3 | type);
+}
 
 static void put_double(wire *w, unsigned field, double value)
 {
@@ -137,8 +140,8 @@ static pl_status append(pl_tensorboard *t, size_t bytes, pl_error *err)
 static pl_status end_event(pl_tensorboard *t, const wire *w, pl_error *err)
 {
     if (w->bytes > w->room)
-        return pl_fail(err, PL_E_USAGE, "%s: an event of %zu bytes is longer than a record may be (%zu)", t->path, w->bytes,
-                       w->room);
+        return pl_fail(err, PL_E_USAGE, "%s: an event of %zu bytes is longer than a record may be (%zu)", t->path,
+                       w->bytes, w->room);
     wire frame = {.data = t->record, .room = sizeof t->record};
     put_little(&frame, w->bytes, 8);
     put_little(&frame, masked_crc(t->record, 8), 4);
@@ -191,8 +194,8 @@ pl_status pl_tensorboard_open(pl_tensorboard *t, const char *folder, double wall
     return status;
 }
 
-pl_status pl_tensorboard_write(pl_tensorboard *t, double wall_time, uint64_t step, const pl_metric *values, size_t count,
-                               pl_error *err)
+pl_status pl_tensorboard_write(pl_tensorboard *t, double wall_time, uint64_t step, const pl_metric *values,
+                               size_t count, pl_error *err)
 {
     wire w = begin_event(t, wall_time, step), summary = {0};
     put_summary(&summary, values, count);

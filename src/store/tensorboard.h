@@ -1,13 +1,13 @@
 /* TensorBoard event files, scalars only: for people who like its curves. metrics.jsonl stays the source of truth.
  *
- * A file is a row of records (TFRecord: u64 length, u32 masked crc32c of it, the bytes, u32 masked crc32c of them), each an
- * Event in protobuf's wire format (tensorflow/core/util/event.proto, framework/summary.proto), encoded by hand:
+ * A file is a row of records (TFRecord: u64 length, u32 masked crc32c of it, the bytes, u32 masked crc32c of them),
+ * each an Event in protobuf's wire format (tensorflow/core/util/event.proto, framework/summary.proto), encoded by hand:
  *
  *   Event    1: wall_time double   2: step int64   3: file_version string   5: Summary   7: SessionLog
  *   Summary  1: Value { 1: tag string   2: simple_value float }
  *
- * Each event is one write(2) from a fixed buffer; no memory is asked for. A start of a run makes a file of its own; on a
- * resume its first event tells TensorBoard to forget what earlier files say from that step on. */
+ * Each event is one write(2) from a fixed buffer; no memory is asked for. A start of a run makes a file of its own; on
+ * a resume its first event tells TensorBoard to forget what earlier files say from that step on. */
 #ifndef PL_STORE_TENSORBOARD_H
 #define PL_STORE_TENSORBOARD_H
 
@@ -24,8 +24,8 @@ typedef struct pl_tensorboard {
     unsigned char record[PL_TENSORBOARD_RECORD_BYTES];
 } pl_tensorboard;
 
-/* Makes folder/events.out.tfevents.<seconds>.<host>.<process>.<n>. first_step: of the step that comes next, 0 at a fresh
- * start. wall_time: seconds since 1970. */
+/* Makes folder/events.out.tfevents.<seconds>.<host>.<process>.<n>. first_step: of the step that comes next, 0 at a
+ * fresh start. wall_time: seconds since 1970. */
 pl_status pl_tensorboard_open(pl_tensorboard *, const char *folder, double wall_time, uint64_t first_step, pl_error *);
 
 /* One event with all the values. On failure (a full disk) the file is as it was before the event. */

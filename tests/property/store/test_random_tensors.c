@@ -1,6 +1,6 @@
-/* Random lists of tensors: what is written is read back bit for bit, sizes are as foretold, and a file changed in random
- * places is refused with a sentence or read within its bounds; never a crash, never memory left behind.
- * Usage: program [seed] */
+/* Random lists of tensors: what is written is read back bit for bit, sizes are as foretold, and a file changed in
+ * random places is refused with a sentence or read within its bounds; never a crash, never memory left behind. Usage:
+ * program [seed] */
 #include "unit/store/scratch_folder.h"
 
 #include <inttypes.h>
@@ -37,11 +37,14 @@ static random_list a;
 
 static void draw_entry(random_list *r, uint32_t i, uint64_t *used)
 {
-    static const char *const parts[] = {"weight", "é", "\\", "\"", "日本", " ", "/", "h.0", "{", "]", ",", "\xf0\x9f\x9a\xa2"};
+    static const char *const parts[] = {"weight", "é",   "\\", "\"", "日本", " ",
+                                        "/",      "h.0", "{",  "]",  ",",    "\xf0\x9f\x9a\xa2"};
     pl_st_entry *e = &r->entries[i];
     int n = snprintf(r->names[i], sizeof r->names[i], "%u", i);
-    for (uint32_t k = draw(5); k; k--) n += snprintf(r->names[i] + n, sizeof r->names[i] - (size_t)n, "%s", parts[draw(12)]);
-    *e = (pl_st_entry){.name = r->names[i], .dtype = (pl_st_dtype)draw(PL_ST_DTYPE_COUNT), .rank = draw(PL_ST_RANK_MAX + 1)};
+    for (uint32_t k = draw(5); k; k--)
+        n += snprintf(r->names[i] + n, sizeof r->names[i] - (size_t)n, "%s", parts[draw(12)]);
+    *e = (pl_st_entry){
+        .name = r->names[i], .dtype = (pl_st_dtype)draw(PL_ST_DTYPE_COUNT), .rank = draw(PL_ST_RANK_MAX + 1)};
     for (uint32_t d = 0; d < e->rank; d++) e->shape[d] = draw(20) == 0 ? 0 : 1 + draw(d < 3 ? 9 : 2);
     assert_int_equal(pl_st_tensor_bytes(e->dtype, e->rank, e->shape, &e->bytes), 0);
     if (*used + e->bytes > DATA_MAX) {
@@ -104,10 +107,18 @@ static void mutate(unsigned char *file, size_t *bytes, size_t header_bytes)
     for (uint32_t k = 1 + draw(3); k; k--) {
         size_t at = draw(8) == 0 ? draw(8) : draw((uint32_t)header_bytes);
         switch (draw(4)) {
-        case 0: file[at] = (unsigned char)draw(256); break;
-        case 1: file[at] = (unsigned char)pieces[draw(sizeof pieces - 1)]; break;
-        case 2: memmove(file + at, file + at + 1, *bytes - at - 1), file[*bytes - 1] = 0; break;
-        case 3: *bytes = draw(4) ? *bytes : at + 1; return;
+        case 0:
+            file[at] = (unsigned char)draw(256);
+            break;
+        case 1:
+            file[at] = (unsigned char)pieces[draw(sizeof pieces - 1)];
+            break;
+        case 2:
+            memmove(file + at, file + at + 1, *bytes - at - 1), file[*bytes - 1] = 0;
+            break;
+        case 3:
+            *bytes = draw(4) ? *bytes : at + 1;
+            return;
         }
     }
 }
@@ -123,8 +134,10 @@ static void check_mutations(const random_list *r, const char *path)
         mutate(changed, &n, header);
         pl_error_clear(&err);
         pl_status status = pl_safetensors_parse(changed, n, n, "FILE", &s, &err);
-        if (status == PL_OK) assert_sound(s, n), pl_safetensors_destroy(s);
-        else assert_true(status == PL_E_DATA && strncmp(err.text, "FILE: ", 6) == 0);
+        if (status == PL_OK)
+            assert_sound(s, n), pl_safetensors_destroy(s);
+        else
+            assert_true(status == PL_E_DATA && strncmp(err.text, "FILE: ", 6) == 0);
         assert_int_equal(pl_alloc_live_blocks(), 0);
     }
 }

@@ -1,4 +1,5 @@
-/* A tiny run to save: two weights and two moments whose numbers all follow from the step, so a mixture of two steps shows. */
+/* A tiny run to save: two weights and two moments whose numbers all follow from the step, so a mixture of two steps
+ * shows. */
 #ifndef TESTS_STORE_SMALL_RUN_H
 #define TESTS_STORE_SMALL_RUN_H
 
@@ -64,9 +65,9 @@ static inline int small_run_differs(const small_run *r, uint64_t step)
            memcmp(r->moment, expected.moment, sizeof r->moment);
 }
 
-static inline pl_status small_run_create(small_run *r, uint64_t best_step, pl_error *err)
+static inline pl_status small_run_create(small_run *r, const pl_record *resumed, pl_error *err)
 {
-    return pl_checkpoint_create(&r->spec, best_step, r->scratch, sizeof r->scratch, &r->checkpoint, err);
+    return pl_checkpoint_create(&r->spec, resumed, r->scratch, sizeof r->scratch, &r->checkpoint, err);
 }
 
 static inline pl_status small_run_save(small_run *r, uint64_t step, pl_error *err)

@@ -21,11 +21,14 @@ static const char *begin(const char *name, uint32_t keep_last)
     static char folder[512];
     snprintf(folder, sizeof folder, "%s", in_folder("%s", name));
     small_run_init(&run, folder, keep_last);
-    assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+    assert_ok(small_run_create(&run, NULL, &err));
     return folder;
 }
 
-static void save(uint64_t step) { assert_ok(small_run_save(&run, step, &err)); }
+static void save(uint64_t step)
+{
+    assert_ok(small_run_save(&run, step, &err));
+}
 
 static void save_best(uint64_t step)
 {
@@ -97,18 +100,20 @@ static void test_sizes_are_exact(void **state)
     for (uint64_t step = 1; step < 2000000000; step = step * 37 + 1) {
         run.counters[1].value = -1.0 / (double)step;
         save(step);
-        assert_int_equal(file_bytes(in_folder("sizes/checkpoints/step-%08llu/model.safetensors", (unsigned long long)step)),
-                         sizes.model_bytes);
-        assert_int_equal(file_bytes(in_folder("sizes/checkpoints/step-%08llu/state.safetensors", (unsigned long long)step)),
-                         sizes.state_bytes);
+        assert_int_equal(
+            file_bytes(in_folder("sizes/checkpoints/step-%08llu/model.safetensors", (unsigned long long)step)),
+            sizes.model_bytes);
+        assert_int_equal(
+            file_bytes(in_folder("sizes/checkpoints/step-%08llu/state.safetensors", (unsigned long long)step)),
+            sizes.state_bytes);
         assert_int_equal(file_bytes(in_folder("sizes/checkpoints/step-%08llu/run.json", (unsigned long long)step)),
                          sizes.record_bytes);
         assert_int_equal(find_and_load(folder, warning), step);
     }
     assert_int_equal(sizes.disk_bytes, 4 * sizes.checkpoint_bytes);
-    assert_int_equal(pl_checkpoint_create(&run.spec, PL_STEP_NONE, run.scratch, sizes.scratch_bytes - 1, &run.checkpoint,
-                                          &err), PL_E_INTERNAL);
-    assert_ok(pl_checkpoint_create(&run.spec, PL_STEP_NONE, run.scratch, sizes.scratch_bytes, &run.checkpoint, &err));
+    assert_int_equal(pl_checkpoint_create(&run.spec, NULL, run.scratch, sizes.scratch_bytes - 1, &run.checkpoint, &err),
+                     PL_E_INTERNAL);
+    assert_ok(pl_checkpoint_create(&run.spec, NULL, run.scratch, sizes.scratch_bytes, &run.checkpoint, &err));
     run.spec.keep_last = 0;
     assert_int_equal(pl_checkpoint_measure(&run.spec, &sizes, &err), PL_E_USAGE);
 }
@@ -137,7 +142,7 @@ static void test_what_is_kept(void **state)
         assert_int_equal(exists(in_folder("kept/checkpoints/step-%08d", (int)step)), step == 20 || step >= 50);
     /* A resume from 50 cuts the future off; what a person put into a checkpoint's folder is not removed. */
     write_bytes(in_folder("kept/checkpoints/step-00000060/mine.txt"), "mine", 4);
-    assert_ok(small_run_create(&run, 20, &err));
+    assert_ok(small_run_create(&run, &(pl_record){.step = 50, .has_best = true, .best_step = 20}, &err));
     save(55);
     assert_false(exists(in_folder("kept/checkpoints/step-00000060")));
     assert_true(exists(in_folder("kept/checkpoints/step-00000060.tmp/mine.txt")));
@@ -148,19 +153,22 @@ static void test_what_is_kept(void **state)
     assert_false(exists(in_folder("kept/checkpoints/step-00000020")));
 }
 
-static void test_best_is_put_right(void **state)
+static void test_pointers_are_put_right(void **state)
 {
     const char *folder = begin("best", 2);
     pl_saved s;
     (void)state;
     save_best(1);
     save_best(2);
-    assert_ok(small_run_create(&run, 1, &err)); /* resumed from a checkpoint whose record says that 1 is best */
+    assert_ok(small_run_create(&run, &(pl_record){.step = 1, .has_best = true, .best_step = 1}, &err));
+    assert_int_equal(find_and_load(folder, warning), 1);
     assert_ok(pl_saved_find_best(folder, &s, &err));
     assert_int_equal(s.record->step, 1);
     pl_saved_deinit(&s);
-    assert_ok(small_run_create(&run, 99, &err)); /* gone: no best rather than a wrong one */
+    assert_ok(small_run_create(&run, &(pl_record){.step = 2, .has_best = true, .best_step = 99},
+                               &err)); /* gone: no best rather than a wrong one */
     assert_int_equal(pl_saved_find_best(folder, &s, &err), PL_E_DATA);
+    assert_int_equal(find_and_load(folder, warning), 2);
 }
 
 static void flip_byte(const char *path, long at)
@@ -200,7 +208,7 @@ static void test_damage_falls_back(void **state)
         flip_byte(in_folder("damage/checkpoints/step-00000001/%s", names[f]), 50);
         assert_int_equal(pl_saved_find(folder, &s, &err), PL_E_STORAGE);
         assert_says(err.text, "no sound checkpoint is left");
-        assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+        assert_ok(small_run_create(&run, NULL, &err));
     }
 }
 
@@ -275,7 +283,7 @@ static void test_failing_disk(void **state)
                 assert_true(found == done || found == done + 1);
                 assert_string_equal(warning, "");
                 assert_false(exists(in_folder("failing/checkpoints/step-%08llu.tmp", (unsigned long long)done + 1)));
-                if (n % 3 == 0) assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+                if (n % 3 == 0) assert_ok(small_run_create(&run, NULL, &err));
             }
         }
     }
@@ -290,9 +298,10 @@ static void test_left_overs_are_removed(void **state)
     assert_int_equal(mkdir(in_folder("left/checkpoints/step-00000003.tmp"), 0755), 0);
     write_bytes(in_folder("left/checkpoints/step-00000003.tmp/model.safetensors.tmp"), "x", 1);
     write_bytes(in_folder("left/checkpoints/latest.tmp"), "x", 1);
-    assert_int_equal(rename(in_folder("left/checkpoints/step-00000001"), in_folder("left/checkpoints/step-00000001.old")), 0);
+    assert_int_equal(
+        rename(in_folder("left/checkpoints/step-00000001"), in_folder("left/checkpoints/step-00000001.old")), 0);
     assert_int_equal(mkdir(in_folder("left/checkpoints/step-00000002.old"), 0755), 0);
-    assert_ok(small_run_create(&run, PL_STEP_NONE, &err));
+    assert_ok(small_run_create(&run, NULL, &err));
     assert_false(exists(in_folder("left/checkpoints/step-00000003.tmp")));
     assert_false(exists(in_folder("left/checkpoints/latest.tmp")));
     assert_true(exists(in_folder("left/checkpoints/step-00000001/run.json"))); /* stepped aside, and back */
@@ -320,7 +329,7 @@ static void test_folder_that_cannot_be_used(void **state)
     (void)state;
     write_bytes(in_folder("a_file"), "x", 1);
     small_run_init(&run, in_folder("a_file"), 1);
-    assert_int_equal(small_run_create(&run, PL_STEP_NONE, &err), PL_E_STORAGE);
+    assert_int_equal(small_run_create(&run, NULL, &err), PL_E_STORAGE);
     int lock;
     assert_int_equal(pl_folder_lock(in_folder("a_file"), &lock, &err), PL_E_STORAGE);
     assert_int_equal(lock, -1);
@@ -343,8 +352,13 @@ static void test_second_run_is_refused(void **state)
 
 static void test_hostile_records(void **state)
 {
-    static const char *const bodies[] = {"", "{}", "[]", "{\"schema\":\"plimsoll.run/9\"", "{\"schema\":\"plimsoll.run/1\","
-                                         "\"step\":-1", "{\"schema\":\"plimsoll.run/1\",\"step\":1.5"};
+    static const char *const bodies[] = {"",
+                                         "{}",
+                                         "[]",
+                                         "{\"schema\":\"plimsoll.run/9\"",
+                                         "{\"schema\":\"plimsoll.run/1\","
+                                         "\"step\":-1",
+                                         "{\"schema\":\"plimsoll.run/1\",\"step\":1.5"};
     pl_record *r;
     (void)state;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
@@ -352,7 +366,8 @@ static void test_hostile_records(void **state)
         int n = snprintf(text, sizeof text, "%s%s", bodies[i], bodies[i][0] == '{' && bodies[i][1] == '"' ? "," : "");
         pl_checksum_print(pl_checksum_of(text, (size_t)n), digits);
         n += snprintf(text + n, sizeof text - (size_t)n, "\n  \"checksum\": \"%s\"\n}\n", digits);
-        for (int cut = 0; cut <= n; cut++) assert_int_equal(pl_record_parse(text, (size_t)cut, "R", &r, &err), PL_E_DATA);
+        for (int cut = 0; cut <= n; cut++)
+            assert_int_equal(pl_record_parse(text, (size_t)cut, "R", &r, &err), PL_E_DATA);
         assert_says(err.text, "R");
     }
     assert_int_equal(pl_alloc_live_blocks(), 0);
@@ -379,20 +394,13 @@ static void test_refused_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_save_and_load),
-        cmocka_unit_test(test_sizes_are_exact),
-        cmocka_unit_test(test_saving_takes_no_memory),
-        cmocka_unit_test(test_what_is_kept),
-        cmocka_unit_test(test_best_is_put_right),
-        cmocka_unit_test(test_damage_falls_back),
-        cmocka_unit_test(test_latest_is_a_text_file),
-        cmocka_unit_test(test_another_model),
-        cmocka_unit_test(test_failing_disk),
-        cmocka_unit_test(test_left_overs_are_removed),
-        cmocka_unit_test(test_disk_too_small),
-        cmocka_unit_test(test_folder_that_cannot_be_used),
-        cmocka_unit_test(test_second_run_is_refused),
-        cmocka_unit_test(test_hostile_records),
+        cmocka_unit_test(test_save_and_load),          cmocka_unit_test(test_sizes_are_exact),
+        cmocka_unit_test(test_saving_takes_no_memory), cmocka_unit_test(test_what_is_kept),
+        cmocka_unit_test(test_pointers_are_put_right), cmocka_unit_test(test_damage_falls_back),
+        cmocka_unit_test(test_latest_is_a_text_file),  cmocka_unit_test(test_another_model),
+        cmocka_unit_test(test_failing_disk),           cmocka_unit_test(test_left_overs_are_removed),
+        cmocka_unit_test(test_disk_too_small),         cmocka_unit_test(test_folder_that_cannot_be_used),
+        cmocka_unit_test(test_second_run_is_refused),  cmocka_unit_test(test_hostile_records),
         cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, make_test_folder, remove_test_folder);

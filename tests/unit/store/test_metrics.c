@@ -43,9 +43,10 @@ static void test_lines(void **state)
     assert_int_equal(pl_metrics_write(&m, 6, values, 1, &err), PL_E_INTERNAL);
     pl_metrics_close(&m);
     pl_metrics_close(&m);
-    assert_string_equal(text_of(in_folder("lines")),
-                        "{\"step\":7,\"tokens\":100000,\"loss\":3.25,\"lr\":0.001,\"bad\":null,\"huge\":1e+300,\"minus\":-7}\n"
-                        "{\"step\":8}\n");
+    assert_string_equal(
+        text_of(in_folder("lines")),
+        "{\"step\":7,\"tokens\":100000,\"loss\":3.25,\"lr\":0.001,\"bad\":null,\"huge\":1e+300,\"minus\":-7}\n"
+        "{\"step\":8}\n");
 }
 
 /* Killed anywhere, with any torn end, and resumed at any step not after it: the same file as never killed. */
@@ -72,8 +73,9 @@ static void test_killed_and_resumed(void **state)
 
 static void test_lines_of_others_are_left_alone(void **state)
 {
-    static const char *const bad[] = {"hello\n", "{\"step\":1}\n{\"loss\":2}\n", "{\"step\":x}\n", "{\"step\":1} \n", "\n",
-                                      "{\"step\":99999999999999999999}\n", "{\"step\":1\n"};
+    static const char *const bad[] = {
+        "hello\n", "{\"step\":1}\n{\"loss\":2}\n",      "{\"step\":x}\n", "{\"step\":1} \n",
+        "\n",      "{\"step\":99999999999999999999}\n", "{\"step\":1\n"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_bytes(in_folder("other"), bad[i], strlen(bad[i]));
@@ -100,8 +102,9 @@ static void test_failing_disk(void **state)
     pl_io_fail_at(PL_IO_FSYNC, 1, EIO, 0);
     assert_int_equal(pl_metrics_sync(&m, &err), PL_E_STORAGE);
     pl_metrics_close(&m);
-    assert_string_equal(text_of(in_folder("full")),
-                        "{\"step\":1,\"epoch\":0,\"loss\":0.5}\n{\"step\":2,\"epoch\":0,\"loss\":0.3333333333333333}\n");
+    assert_string_equal(
+        text_of(in_folder("full")),
+        "{\"step\":1,\"epoch\":0,\"loss\":0.5}\n{\"step\":2,\"epoch\":0,\"loss\":0.3333333333333333}\n");
 }
 
 int main(void)

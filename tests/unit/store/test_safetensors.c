@@ -104,14 +104,10 @@ static void test_list_is_checked(void **state)
     memset(longest, '"', sizeof longest);
     longest[PL_ST_TEXT_MAX + 1] = 0;
     pl_st_entry bad[] = {
-        {"", PL_ST_U8, 1, {3}, flags, 3},
-        {"__metadata__", PL_ST_U8, 1, {3}, flags, 3},
-        {"tab\t", PL_ST_U8, 1, {3}, flags, 3},
-        {"\xff", PL_ST_U8, 1, {3}, flags, 3},
-        {longest, PL_ST_U8, 1, {3}, flags, 3},
-        {"a", PL_ST_U8, 9, {3}, flags, 3},
-        {"a", PL_ST_F32, 1, {3}, flags, 3},
-        {"a", PL_ST_F32, 2, {UINT64_MAX / 2, 8}, flags, 3},
+        {"", PL_ST_U8, 1, {3}, flags, 3},      {"__metadata__", PL_ST_U8, 1, {3}, flags, 3},
+        {"tab\t", PL_ST_U8, 1, {3}, flags, 3}, {"\xff", PL_ST_U8, 1, {3}, flags, 3},
+        {longest, PL_ST_U8, 1, {3}, flags, 3}, {"a", PL_ST_U8, 9, {3}, flags, 3},
+        {"a", PL_ST_F32, 1, {3}, flags, 3},    {"a", PL_ST_F32, 2, {UINT64_MAX / 2, 8}, flags, 3},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -143,8 +139,10 @@ static pl_status parse(const char *json, uint64_t data_bytes, pl_error *err)
     for (int i = 0; i < 8; i++) memory[i] = (char)(n >> (8 * i));
     memcpy(memory + 8, json, n);
     pl_status status = pl_safetensors_parse(memory, 8 + n, 8 + n + data_bytes, "FILE", &s, err);
-    if (status == PL_OK) pl_safetensors_destroy(s);
-    else assert_null(s);
+    if (status == PL_OK)
+        pl_safetensors_destroy(s);
+    else
+        assert_null(s);
     return status;
 }
 
@@ -181,10 +179,12 @@ static void test_hostile_headers(void **state)
         {T("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"), "do not lie in the 3 bytes", 3},
         {T("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]"), "F32 [2] needs 8 bytes", 4},
         {T("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1"), "more than dtype", 4},
-        {T("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"), "tensors end at byte 4 of the data, but the file has 5", 5},
+        {T("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"),
+         "tensors end at byte 4 of the data, but the file has 5", 5},
         {T("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[1,5]"), "neither overlap nor leave holes", 5},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],"
-         "\"data_offsets\":[2,6]}}", "\"b\" begins at byte 2 of the data, but the one before ends at 4", 6},
+         "\"data_offsets\":[2,6]}}",
+         "\"b\" begins at byte 2 of the data, but the one before ends at 4", 6},
         {"{\"__metadata__\":3}", "__metadata__ is no object", 0},
         {"{\"__metadata__\":{\"a\":3}}", "metadata \"a\" is no text", 0},
     };
@@ -197,7 +197,8 @@ static void test_hostile_headers(void **state)
         {T("\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]"), 4},
         {T("\"dtype\":\"F32\",\"shape\":[0,4611686018427387904,8],\"data_offsets\":[0,0]"), 0},
         {"{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]},\"e\":{\"dtype\":\"U8\",\"shape\":[0],"
-         "\"data_offsets\":[2,2]},\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 4},
+         "\"data_offsets\":[2,2]},\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}",
+         4},
     };
     pl_error err = {0};
     (void)state;

@@ -9,12 +9,15 @@
 static pl_tensorboard t;
 static pl_error err;
 
-static const char version[] = "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\0\0\0\xf8\x3f\x1a\x0d" "brain.Event:2"
+static const char version[] = "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\0\0\0\xf8\x3f\x1a\x0d"
+                              "brain.Event:2"
                               "\x2a\x28\x64\x6c";
 static const char restart[] = "\x10\0\0\0\0\0\0\0\x95\xfb\xfe\x18\x09\0\0\0\0\0\0\xf8\x3f\x10\xad\x02\x3a\x02\x08\x01"
                               "\xd1\x79\x49\xd4";
-static const char scalars[] = "\x26\0\0\0\0\0\0\0\x73\x4f\xe3\0\x09\0\0\0\0\0\0\x02\x40\x10\xac\x02\x2a\x18\x0a\x0b\x0a\x04"
-                              "loss\x15\0\0\x60\x40\x0a\x09\x0a\x02" "lr\x15\x6f\x12\x83\x3a\x29\x7a\xd6\x53";
+static const char scalars[] =
+    "\x26\0\0\0\0\0\0\0\x73\x4f\xe3\0\x09\0\0\0\0\0\0\x02\x40\x10\xac\x02\x2a\x18\x0a\x0b\x0a\x04"
+    "loss\x15\0\0\x60\x40\x0a\x09\x0a\x02"
+    "lr\x15\x6f\x12\x83\x3a\x29\x7a\xd6\x53";
 static const pl_metric values[] = {{"loss", 3.5}, {"lr", 0.001}};
 
 static void assert_file(const char *path, const char *a, size_t a_bytes, const char *b, size_t b_bytes)
