@@ -38,6 +38,15 @@ static int parse_head(const scan *s, uint64_t *step)
     return errno || (*end != ',' && *end != '}') ? -1 : 0;
 }
 
+static pl_status not_ours(const scan *s, const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_DATA,
+                   "%s:%" PRIu64
+                   ":1: this is no line of a run's metrics ({\"step\":…} was expected); move the file away or"
+                   " choose another folder",
+                   path, s->line);
+}
+
 static pl_status end_line(scan *s, const char *path, char before, pl_error *err)
 {
     uint64_t step;
@@ -46,11 +55,7 @@ static pl_status end_line(scan *s, const char *path, char before, pl_error *err)
         s->done = true;
         return PL_OK;
     }
-    if (parse_head(s, &step) || before != '}')
-        return pl_fail(err, PL_E_DATA,
-                       "%s:%" PRIu64 ":1: this is no line of a run's metrics ({\"step\":…} was expected); move"
-                       " the file away or choose another folder",
-                       path, s->line);
+    if (parse_head(s, &step) || before != '}') return not_ours(s, path, err);
     if (step > s->last_step)
         s->done = true;
     else
@@ -82,6 +87,9 @@ static pl_status find_end(pl_metrics *m, uint64_t last_step, uint64_t file_bytes
         PL_TRY(pl_file_read_at(m->fd, m->path, at, m->line, n, err));
         PL_TRY(scan_block(&s, m->path, m->line, n, &before, err));
     }
+    size_t start = s.head_bytes < sizeof LINE_START - 1 ? s.head_bytes : sizeof LINE_START - 1;
+    if (!s.done && !memchr(s.head, 0, s.head_bytes) && memcmp(s.head, LINE_START, start) != 0)
+        return not_ours(&s, m->path, err); /* no torn end of a line of ours either */
     *keep = s.keep_bytes;
     return PL_OK;
 }

@@ -356,8 +356,7 @@ static void test_hostile_records(void **state)
                                          "{}",
                                          "[]",
                                          "{\"schema\":\"plimsoll.run/9\"",
-                                         "{\"schema\":\"plimsoll.run/1\","
-                                         "\"step\":-1",
+                                         "{\"schema\":\"plimsoll.run/1\",\"step\":-1",
                                          "{\"schema\":\"plimsoll.run/1\",\"step\":1.5"};
     pl_record *r;
     (void)state;
