@@ -225,6 +225,24 @@ static void test_huge_pages_always(void **state)
     assert_int_equal(got.end.minor_faults, got.committed.minor_faults);
 }
 
+/* The real thing, for a machine whose transparent huge pages are set to "always": PL_TEST_THP_SECONDS=45 (khugepaged looks at a
+ * process every ten seconds). */
+static void test_huge_pages_of_the_system(void **state)
+{
+    (void)state;
+    const char *seconds = getenv("PL_TEST_THP_SECONDS");
+    if (!seconds || SANITIZED) skip();
+    runner_request r = small(8, "");
+    r.seconds = atoi(seconds);
+    r.options.heap_bytes = 6 << 20;
+    r.options.thread_stack_reserved_bytes = 8 << 20; /* sparse: what khugepaged likes to fill */
+    assert_int_equal(runner_run(&r, NULL, &got), 0);
+    printf("committed %llu, %s s later %llu, huge %llu\n", (unsigned long long)got.committed.rollup_bytes, seconds,
+           (unsigned long long)got.end.rollup_bytes, (unsigned long long)got.end.rollup_huge_bytes);
+    assert_int_equal(got.end.rollup_bytes, got.committed.rollup_bytes);
+    assert_int_equal(got.end.rollup_huge_bytes, 0);
+}
+
 static void test_arena_alone(void **state)
 {
     (void)state;
@@ -282,6 +300,7 @@ int main(int argc, char **argv, char **envp)
         cmocka_unit_test(test_other_address_layouts),
         cmocka_unit_test(test_what_is_not_planned_shows),
         cmocka_unit_test(test_huge_pages_always),
+        cmocka_unit_test(test_huge_pages_of_the_system),
         cmocka_unit_test(test_arena_alone),
         cmocka_unit_test(test_mode_text),
     };
