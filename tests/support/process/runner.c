@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <omp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,12 +100,38 @@ static void do_late_misdeed(const char *what)
     }
 }
 
+static sem_t helper_ready;
+static pl_status helper_status;
+
+static void *help(void *unused)
+{
+    helper_status = pl_process_adopt_thread(&request.options, &owners, &result.error);
+    sem_post(&helper_ready);
+    for (;;) pause();
+    return unused;
+}
+
+/* One after the other; they live until the process ends. */
+static pl_status create_helpers(int count)
+{
+    sem_init(&helper_ready, 0, 0);
+    for (int i = 0; i < count; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, help, NULL)) return PL_E_NOMEM;
+        pthread_detach(thread);
+        sem_wait(&helper_ready);
+        PL_TRY(helper_status);
+    }
+    return PL_OK;
+}
+
 static pl_status work(pl_error *err)
 {
     static pl_arena arena;
     PL_TRY(pl_process_start(err));
     PL_TRY(pl_process_prepare(&request.options, &owners, err));
     PL_TRY(pl_threads_create(request.threads, &request.options, &owners, err));
+    PL_TRY(create_helpers(request.helper_threads));
     pl_arena_options options = {"ram", request.huge_pages != 0};
     PL_TRY(pl_arena_map(&arena, request.arena_bytes, &options, &owners, err));
     result.arena_huge_bytes = arena.huge_bytes;

@@ -13,17 +13,6 @@
 #include "run/arena.h"
 #include "support/runner.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define FIXED_MEMORY 0 /* a sanitizer's shadow and heap are not ours to plan */
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIXED_MEMORY 0
-#endif
-#endif
-#ifndef FIXED_MEMORY
-#define FIXED_MEMORY 1
-#endif
-
 static void print_table(const runner_request *r, const pl_process_planned *plan, const runner_result *got)
 {
     if (!getenv("PL_TABLE")) return;
@@ -88,7 +77,7 @@ static void check(runner_request r)
     assert_int_equal(state, 0);
     assert_int_equal(got.error.status, PL_OK);
     assert_true(got.arena_untouched_bytes >= r.arena_bytes / 2 - PL_PAGE_BYTES);
-    if (!FIXED_MEMORY) return;
+    if (!RUNNER_EXACT) return;
     print_table(&r, &plan, &got);
     check_rows(&plan, &got.committed);
     check_rows(&plan, &got.end);
@@ -108,7 +97,7 @@ static void test_every_category_to_the_page(void **state)
         check(r);
         r.huge_pages = 1;
         check(r);
-        r.lockdown = FIXED_MEMORY ? PL_LOCKDOWN_KILL : PL_LOCKDOWN_OFF; /* a sanitizer maps memory at exit */
+        r.lockdown = RUNNER_EXACT ? PL_LOCKDOWN_KILL : PL_LOCKDOWN_OFF;
         r.arena_bytes += 12345;
         check(r);
     }

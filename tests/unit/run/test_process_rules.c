@@ -17,17 +17,6 @@
 #include "support/process/collapse.h"
 #include "support/runner.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 static runner_result got;
 
 static runner_request small(int threads, const char *misdeed)
@@ -55,7 +44,7 @@ static void test_filter_kills(void **state)
 static void test_filter_counts_and_names(void **state)
 {
     (void)state;
-    if (SANITIZED) skip();
+    if (!RUNNER_EXACT) skip();
     static const char *const misdeeds[] = {"mmap", "brk"};
     for (size_t i = 0; i < sizeof misdeeds / sizeof misdeeds[0]; i++) {
         runner_request r = small(2, misdeeds[i]);
@@ -85,7 +74,7 @@ static void run_counted(runner_request *r, char *text, size_t room)
 static void test_heap_calls_are_found_and_named(void **state)
 {
     (void)state;
-    if (SANITIZED) skip();
+    if (!RUNNER_EXACT) skip();
     char text[4096];
     runner_request r = small(8, "");
     r.loops = 50;
@@ -122,19 +111,19 @@ static void test_environment_of_openmp(void **state)
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
         char *extra[] = {harmless[i], NULL};
         runner_request r = small(8, "");
-        r.lockdown = SANITIZED ? PL_LOCKDOWN_OFF : PL_LOCKDOWN_KILL; /* a sanitizer maps memory at exit */
+        r.lockdown = RUNNER_EXACT ? PL_LOCKDOWN_KILL : PL_LOCKDOWN_OFF;
         int status = runner_run(&r, extra, &got);
         if (status) fail_msg("with %s: %s", harmless[i], got.error.text);
         assert_int_equal(got.end.threads, 8);
-        if (!SANITIZED) assert_int_equal(got.faults_in_loop, 0);
-        if (!SANITIZED) assert_int_equal(got.end.unexplained_bytes, 0);
+        if (RUNNER_EXACT) assert_int_equal(got.faults_in_loop, 0);
+        if (RUNNER_EXACT) assert_int_equal(got.end.unexplained_bytes, 0);
     }
 }
 
 static void test_limits_give_sentences(void **state)
 {
     (void)state;
-    if (SANITIZED) skip();
+    if (!RUNNER_EXACT) skip();
     runner_request r = small(1, "");
     r.address_limit_bytes = 64 << 20;
     r.arena_bytes = 100 << 20;
@@ -160,7 +149,7 @@ static void test_limits_give_sentences(void **state)
 static void test_other_address_layouts(void **state)
 {
     (void)state;
-    if (SANITIZED) skip();
+    if (!RUNNER_EXACT) skip();
     for (int layout = 0; layout < 2; layout++) {
         runner_request r = small(8, "");
         r.endless_stack = layout == 0;
@@ -180,7 +169,7 @@ static void test_other_address_layouts(void **state)
 static void test_what_is_not_planned_shows(void **state)
 {
     (void)state;
-    if (SANITIZED) skip();
+    if (!RUNNER_EXACT) skip();
     runner_request r = small(2, "pre-leak");
     assert_int_equal(runner_run(&r, NULL, &got), 0);
     assert_int_equal(got.end.unexplained_bytes, 4096);
@@ -210,7 +199,7 @@ static void collapse(pid_t pid, void *context)
 static void test_huge_pages_always(void **state)
 {
     (void)state;
-    if (SANITIZED) skip();
+    if (!RUNNER_EXACT) skip();
     runner_request r = small(8, "pre-thp");
     r.seconds = 1;
     r.options.heap_bytes = 6 << 20;
@@ -232,7 +221,7 @@ static void test_huge_pages_of_the_system(void **state)
 {
     (void)state;
     const char *seconds = getenv("PL_TEST_THP_SECONDS");
-    if (!seconds || SANITIZED) skip();
+    if (!seconds || !RUNNER_EXACT) skip();
     runner_request r = small(8, "");
     r.seconds = atoi(seconds);
     r.options.heap_bytes = 6 << 20;
