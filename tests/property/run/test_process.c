@@ -1,5 +1,5 @@
-/* Random processes (threads, helpers, arena, heap, stacks, huge pages, filter, address layout): planned = measured to the page, no
- * fault after "committed". `test_process SEED CASES` repeats a run. */
+/* Random processes (threads, helpers, arena, heap, stacks, huge pages, filter, address layout): planned = measured to
+ * the page, no fault after "committed". `test_process SEED CASES` repeats a run. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static const char *judge(const runner_request *r, const pl_process_planned *plan
     for (size_t i = 0; i < plan->row_count; i++) {
         const pl_memory_row *p = &plan->row[i], *q = pl_memory_find_row(m->row, m->row_count, p->kind, p->name);
         if (!q || q->resident_bytes != p->resident_bytes) return p->name;
-        if (p->kind == PL_MEMORY_THREAD_STACK && q->reserved_bytes != p->reserved_bytes) return "reserved stacks differ";
+        if (p->kind == PL_MEMORY_THREAD_STACK && q->reserved_bytes != p->reserved_bytes)
+            return "reserved stacks differ";
     }
     return NULL;
 }
@@ -71,12 +72,12 @@ static int run_case(uint64_t seed, int number)
     }
     if (!wrong) return 0;
     printf("seed %" PRIu64 ", case %d: %s (planned %" PRIu64 ", measured %" PRIu64 ", status %#x, %s%s)\n"
-           "  threads %d+%d arena %" PRIu64 " huge %d lockdown %d heap %" PRIu64 " main %" PRIu64 " stack %" PRIu64 "/%" PRIu64
-           " endless %d fixed %d page tables %" PRIu64 "/%" PRIu64 " faults %" PRIu64 "\n",
+           "  threads %d+%d arena %" PRIu64 " huge %d lockdown %d heap %" PRIu64 " main %" PRIu64 " stack %" PRIu64
+           "/%" PRIu64 " endless %d fixed %d page tables %" PRIu64 "/%" PRIu64 " faults %" PRIu64 "\n",
            seed, number, wrong, plan.resident_bytes, got.end.rollup_bytes, state, err.text, got.error.text, r.threads,
            r.helper_threads, r.arena_bytes, r.huge_pages, r.lockdown, r.options.heap_bytes, r.options.main_stack_bytes,
-           r.options.thread_stack_touched_bytes, r.options.thread_stack_reserved_bytes, r.endless_stack, r.fixed_addresses,
-           got.end.page_table_bytes, plan.page_table_bytes, got.faults_in_loop);
+           r.options.thread_stack_touched_bytes, r.options.thread_stack_reserved_bytes, r.endless_stack,
+           r.fixed_addresses, got.end.page_table_bytes, plan.page_table_bytes, got.faults_in_loop);
     return 1;
 }
 

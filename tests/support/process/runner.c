@@ -51,7 +51,8 @@ static void write_arena(const pl_arena *arena, int threads, int loops)
     }
 }
 
-/* Touches one page in each 2 MiB of 16 MiB and lets the kernel make huge pages of them: what prepare keeps from happening. */
+/* Touches one page in each 2 MiB of 16 MiB and lets the kernel make huge pages of them: what prepare keeps from
+ * happening. */
 static void invite_huge_pages(void)
 {
     enum { BYTES = 16 << 20 };
@@ -179,7 +180,8 @@ void runner_main(int argc, char **argv, char **envp)
 
 runner_request runner_request_default(int threads)
 {
-    return (runner_request){.threads = threads, .arena_bytes = 8 << 20, .loops = 20, .options = pl_process_options_default()};
+    return (runner_request){
+        .threads = threads, .arena_bytes = 8 << 20, .loops = 20, .options = pl_process_options_default()};
 }
 
 static void become_runner(const runner_request *wanted, char *const *extra, int from_parent, int to_parent)
@@ -204,12 +206,13 @@ static int finish(pid_t child, int answer, runner_result *out)
     int state = 0;
     transfer(answer, out, sizeof *out, 0);
     close(answer);
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+    }
     return state;
 }
 
-int runner_run_watched(const runner_request *wanted, char *const *extra, runner_result *out, void (*watch)(pid_t, void *),
-                       void *context)
+int runner_run_watched(const runner_request *wanted, char *const *extra, runner_result *out,
+                       void (*watch)(pid_t, void *), void *context)
 {
     int down[2], up[2];
     memset(out, 0, sizeof *out);

@@ -81,7 +81,8 @@ static void test_v2_ancestor_binds(void **state)
 {
     (void)state;
     put("/proc/self/cgroup", "0::/a/b\n");
-    put("/proc/self/mountinfo", "30 1 0:5 / /proc rw - proc proc rw\n35 30 0:30 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+    put("/proc/self/mountinfo",
+        "30 1 0:5 / /proc rw - proc proc rw\n35 30 0:30 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
     put("/cg/a/b/memory.max", "900000000\n");
     put("/cg/a/b/memory.current", "100000000\n");
     put("/cg/a/b/memory.stat", "anon 1\ninactive_file 30000000\nactive_file 20000000\n");

@@ -1,5 +1,6 @@
-/* Planning and measuring inside one process: who owns an address, mappings with several owners, sums. The oracle is what was
- * touched here, page by page, and smaps_rollup. Whole processes are compared in unit/run/test_process_plan.c. */
+/* Planning and measuring inside one process: who owns an address, mappings with several owners, sums. The oracle is
+ * what was touched here, page by page, and smaps_rollup. Whole processes are compared in unit/run/test_process_plan.c.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,8 @@ static void test_owners_stay_sorted_and_apart(void **state)
     assert_int_equal(owners.count, PL_MEMORY_RANGES_MAX);
     assert_int_equal(pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "b", (void *)0x50000000, 1, &err), PL_E_INTERNAL);
     assert_non_null(strstr(err.text, "256"));
-    for (size_t left = owners.count; left; left--) pl_memory_owners_remove(&owners, (void *)owners.range[left / 2].begin);
+    for (size_t left = owners.count; left; left--)
+        pl_memory_owners_remove(&owners, (void *)owners.range[left / 2].begin);
     assert_int_equal(owners.count, 0);
     pl_memory_owners_remove(&owners, (void *)1);
 }
@@ -61,7 +63,8 @@ static void test_overlaps_are_refused(void **state)
     assert_int_equal(pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "b", (void *)0xf000, 0x1001, &err), PL_E_INTERNAL);
     assert_int_equal(pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "b", (void *)0xf000, 0x1000, &err), PL_OK);
     assert_int_equal(pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "c", (void *)0x11000, 0, &err), PL_E_INTERNAL);
-    assert_int_equal(pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "c", (void *)0x11000, UINT64_MAX, &err), PL_E_INTERNAL);
+    assert_int_equal(pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "c", (void *)0x11000, UINT64_MAX, &err),
+                     PL_E_INTERNAL);
 }
 
 /* One mapping of 64 pages: pages 4…15 are a's, 32…47 b's, the rest nobody's; every third page is touched. */

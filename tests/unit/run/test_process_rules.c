@@ -105,9 +105,11 @@ static void test_environment_of_openmp(void **state)
     (void)state;
     static char limit4[] = "OMP_THREAD_LIMIT=4";
     expect_sentence(small(8, ""), limit4, PL_E_USAGE, "OMP_THREAD_LIMIT allows 4");
-    static char *const harmless[] = {"OMP_DYNAMIC=true", "OMP_NUM_THREADS=3", "OMP_THREAD_LIMIT=8", "OMP_STACKSIZE=8M",
-                                     "OMP_MAX_ACTIVE_LEVELS=0", "OMP_NESTED=true", "OMP_PROC_BIND=true", "LC_ALL=C.UTF-8",
-                                     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1", "MALLOC_TOP_PAD_=1000000", "MALLOC_ARENA_MAX=4"};
+    static char *const harmless[] = {
+        "OMP_DYNAMIC=true",        "OMP_NUM_THREADS=3",       "OMP_THREAD_LIMIT=8",
+        "OMP_STACKSIZE=8M",        "OMP_MAX_ACTIVE_LEVELS=0", "OMP_NESTED=true",
+        "OMP_PROC_BIND=true",      "LC_ALL=C.UTF-8",          "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+        "MALLOC_TOP_PAD_=1000000", "MALLOC_ARENA_MAX=4"};
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
         char *extra[] = {harmless[i], NULL};
         runner_request r = small(8, "");
@@ -178,7 +180,9 @@ static void test_what_is_not_planned_shows(void **state)
     r = small(2, "pre-heap");
     assert_int_equal(runner_run(&r, NULL, &got), 0);
     const pl_memory_row *heap = pl_memory_find_row(got.end.row, got.end.row_count, PL_MEMORY_HEAP, NULL);
-    if (heap->resident_bytes < 2 * r.options.heap_bytes) fail_msg("heap %llu, unexplained %llu", (unsigned long long)heap->resident_bytes, (unsigned long long)got.end.unexplained_bytes);
+    if (heap->resident_bytes < 2 * r.options.heap_bytes)
+        fail_msg("heap %llu, unexplained %llu", (unsigned long long)heap->resident_bytes,
+                 (unsigned long long)got.end.unexplained_bytes);
     assert_int_equal(got.end.unexplained_bytes, 0);
 }
 
@@ -215,8 +219,8 @@ static void test_huge_pages_always(void **state)
     assert_int_equal(got.end.minor_faults, got.committed.minor_faults);
 }
 
-/* The real thing, for a machine whose transparent huge pages are set to "always": PL_TEST_THP_SECONDS=45 (khugepaged looks at a
- * process every ten seconds). */
+/* The real thing, for a machine whose transparent huge pages are set to "always": PL_TEST_THP_SECONDS=45 (khugepaged
+ * looks at a process every ten seconds). */
 static void test_huge_pages_of_the_system(void **state)
 {
     (void)state;
