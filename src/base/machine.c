@@ -54,7 +54,8 @@ static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     if (!pl_procfile_find(path, "MemTotal", &m->ram_bytes)) {
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s has no MemTotal: mount /proc, the size of this machine is read there", path);
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s has no MemTotal: mount /proc, the size of this machine is read there",
+                       path);
     }
     if (pl_procfile_find(path, "MemAvailable", &m->available_bytes)) return PL_OK;
     /* Kernels before 3.14: free pages and page cache. */
@@ -68,7 +69,8 @@ static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
 static uint64_t process_limit(int resource)
 {
     struct rlimit limit;
-    if (getrlimit((__rlimit_resource_t)resource, &limit) || limit.rlim_cur == RLIM_INFINITY) return PL_MACHINE_UNLIMITED;
+    if (getrlimit((__rlimit_resource_t)resource, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return PL_MACHINE_UNLIMITED;
     return limit.rlim_cur;
 }
 
@@ -121,8 +123,10 @@ static uint64_t reserve_of(uint64_t room)
 pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_error *err)
 {
     if (m->cgroup_unreadable) {
-        return pl_fail(err, PL_E_BUDGET, "the memory limit %s cannot be read, so 'budget: auto' counts it as used up: give the "
-                                         "budget as a size", m->cgroup_path);
+        return pl_fail(err, PL_E_BUDGET,
+                       "the memory limit %s cannot be read, so 'budget: auto' counts it as used up: give the "
+                       "budget as a size",
+                       m->cgroup_path);
     }
     const struct {
         const char *name;
@@ -141,8 +145,9 @@ pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_e
     }
     b->reserve_bytes = reserve_of(b->room_bytes);
     if (b->room_bytes <= b->reserve_bytes) {
-        return pl_fail(err, PL_E_BUDGET, "only %llu bytes are free (%s), less than the reserve of %llu that 'budget: auto' keeps "
-                                         "for the rest of the machine: free memory or give the budget as a size",
+        return pl_fail(err, PL_E_BUDGET,
+                       "only %llu bytes are free (%s), less than the reserve of %llu that 'budget: auto' keeps "
+                       "for the rest of the machine: free memory or give the budget as a size",
                        (unsigned long long)b->room_bytes, b->bound_by, (unsigned long long)b->reserve_bytes);
     }
     b->bytes = b->room_bytes - b->reserve_bytes;

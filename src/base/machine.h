@@ -1,8 +1,9 @@
-/* Facts about the machine that this process runs on and the limits it runs under. Read once; pure reading. All files are
- * read below `root` ("" for the real ones), so that tests bring their own /proc and /sys.
+/* Facts about the machine that this process runs on and the limits it runs under. Read once; pure reading. All files
+ * are read below `root` ("" for the real ones), so that tests bring their own /proc and /sys.
  *
- * Memory limits: cgroup v2, then v1, each with all ancestors that can be seen. Page cache counts as free, because the kernel
- * drops it before it refuses memory. A limit that exists and cannot be read counts as the least favourable: nothing left. */
+ * Memory limits: cgroup v2, then v1, each with all ancestors that can be seen. Page cache counts as free, because the
+ * kernel drops it before it refuses memory. A limit that exists and cannot be read counts as the least favourable:
+ * nothing left. */
 #ifndef PL_BASE_MACHINE_H
 #define PL_BASE_MACHINE_H
 
@@ -19,27 +20,27 @@ typedef struct pl_machine {
     char cpu_name[96]; /* "model name" of /proc/cpuinfo: with isa and kernel the key of the calibration cache */
     pl_isa isa;
     int cores_online;
-    int cores_allowed; /* by the affinity mask */
+    int cores_allowed;  /* by the affinity mask */
     double cores_quota; /* by the cgroup's CPU quota; infinity when there is none */
-    int cores;         /* what this run should use by default: the smallest, rounded up, at least 1 */
+    int cores;          /* what this run should use by default: the smallest, rounded up, at least 1 */
     /* memory */
-    uint64_t ram_bytes, available_bytes;  /* MemTotal, MemAvailable */
-    uint64_t cgroup_limit_bytes;          /* the tightest limit in sight */
-    uint64_t cgroup_room_bytes;           /* least of (limit − usage + page cache) over all levels */
-    char cgroup_path[256];                /* the level that binds; empty when none */
-    bool cgroup_unreadable;               /* a limit could not be read: room is 0, cgroup_path names the file */
-    uint64_t address_space_limit_bytes;   /* RLIMIT_AS */
-    uint64_t data_limit_bytes;            /* RLIMIT_DATA */
-    uint64_t stack_limit_bytes;           /* RLIMIT_STACK */
+    uint64_t ram_bytes, available_bytes; /* MemTotal, MemAvailable */
+    uint64_t cgroup_limit_bytes;         /* the tightest limit in sight */
+    uint64_t cgroup_room_bytes;          /* least of (limit − usage + page cache) over all levels */
+    char cgroup_path[256];               /* the level that binds; empty when none */
+    bool cgroup_unreadable;              /* a limit could not be read: room is 0, cgroup_path names the file */
+    uint64_t address_space_limit_bytes;  /* RLIMIT_AS */
+    uint64_t data_limit_bytes;           /* RLIMIT_DATA */
+    uint64_t stack_limit_bytes;          /* RLIMIT_STACK */
     /* kernel */
-    char kernel[64];               /* release */
+    char kernel[64];                 /* release */
     char transparent_huge_pages[16]; /* always, madvise, never; "unknown" */
 } pl_machine;
 
 pl_status pl_machine_read(const char *root, pl_machine *, pl_error *);
 
-/* `budget: auto`: the least of available RAM, cgroup room and process limits, less a reserve for everything else on this
- * machine. */
+/* `budget: auto`: the least of available RAM, cgroup room and process limits, less a reserve for everything else on
+ * this machine. */
 typedef struct pl_machine_budget {
     uint64_t bytes;
     uint64_t room_bytes, reserve_bytes; /* bytes = room − reserve */

@@ -1,10 +1,10 @@
-/* Control groups, versions 2 and 1. /proc/self/cgroup says which group this process is in, /proc/self/mountinfo where that
- * hierarchy is mounted and which part of it (a container often sees only its own branch):
+/* Control groups, versions 2 and 1. /proc/self/cgroup says which group this process is in, /proc/self/mountinfo where
+ * that hierarchy is mounted and which part of it (a container often sees only its own branch):
  *
  *      group /a/b/c, mounted part /a  at /sys/fs/cgroup   →  /sys/fs/cgroup/b/c, /sys/fs/cgroup/b, /sys/fs/cgroup
  *
- * Each level's room is limit − usage + page cache of the group; the least of all levels binds. Source: kernel documentation
- * admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst. */
+ * Each level's room is limit − usage + page cache of the group; the least of all levels binds. Source: kernel
+ * documentation admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst. */
 #include "base/machine_cgroup.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static void read_memory_level(const char *folder, const cgroup_files *files, pl_
 {
     uint64_t limit, usage = 0;
     int got = read_number(folder, files->limit, &limit);
-    if (got == 1) return; /* the root group has no limit file */
+    if (got == 1) return;                               /* the root group has no limit file */
     if (got == 0 && limit >= (uint64_t)1 << 62) return; /* "max", or version 1's way to say so */
     if (got != 0 || read_number(folder, files->usage, &usage) != 0) {
         m->cgroup_unreadable = true;

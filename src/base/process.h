@@ -1,5 +1,5 @@
-/* This process, to the page: what it will hold (planned, in an earlier process of the same executable), how it is made to
- * hold exactly that (prepare), and what it does hold (measured, mapping by mapping).
+/* This process, to the page: what it will hold (planned, in an earlier process of the same executable), how it is made
+ * to hold exactly that (prepare), and what it does hold (measured, mapping by mapping).
  *
  * The idea: nothing is left to demand paging. At its start the command makes every page of program, libraries, heap and
  * stacks resident to a fixed, planned size; then resident bytes are a sum of sizes that are known beforehand, and no
@@ -11,6 +11,21 @@
  *      heap, main stack                  pl_process_prepare                [start_brk, brk), the [stack] mapping
  *      thread stacks                     pl_process_adopt_thread           ranges registered there
  *      arenas                            run/arena                         ranges registered by pl_memory_owners_add
+ *
+ * The runner's order of calls (any other leaves something unplanned or faulting):
+ *
+ *      planner:  pl_process_start, pl_process_plan, pl_process_exec_self
+ *      runner:   pl_process_start
+ *                pl_process_prepare
+ *                pl_threads_create (run/threads.h)
+ *                helper threads, each calls pl_process_adopt_thread
+ *                pl_arena_map (run/arena.h)
+ *                every call of every program once
+ *                pl_threads_check, pl_alloc_seal(1), pl_lockdown_commit (run/lockdown.h)
+ *                pl_memory_measure, the steps, pl_memory_measure
+ *
+ * Between prepare and "committed" malloc stays inside of the fixed heap, and nothing may map files (setlocale does).
+ * After "committed" no region of one thread is opened: libgomp would take a new team from the heap.
  *
  * Invariant: the sum of the measured rows + unexplained is the Rss of /proc/self/smaps_rollup (checked by the tests).
  * The library never calls start, prepare or exec_self on its own: they change the whole process. */
@@ -62,7 +77,8 @@ typedef struct pl_memory_owners {
     pl_memory_range range[PL_MEMORY_RANGES_MAX]; /* sorted by address, not overlapping */
 } pl_memory_owners;
 
-/* Safe to call from several threads at once. PL_E_INTERNAL when it overlaps a range of another owner or the table is full. */
+/* Whole pages are owned: the range is rounded outwards. Safe to call from several threads at once. PL_E_INTERNAL when
+ * it overlaps a range of another owner or the table is full. */
 pl_status pl_memory_owners_add(pl_memory_owners *, pl_memory_kind, const char *name, const void *begin, uint64_t bytes,
                                pl_error *);
 void pl_memory_owners_remove(pl_memory_owners *, const void *begin);
@@ -70,14 +86,15 @@ void pl_memory_owners_remove(pl_memory_owners *, const void *begin);
 /* ---- planned (process_plan.c) ---- */
 
 typedef struct pl_process_options {
-    uint64_t heap_bytes;                  /* the whole heap, fixed and resident; multiple of the page size */
-    uint64_t main_stack_bytes;            /* resident, counted from the stack's top: arguments and environment included */
+    uint64_t heap_bytes;       /* the whole heap, fixed and resident; multiple of the page size */
+    uint64_t main_stack_bytes; /* resident, counted from the stack's top: arguments and environment included */
     uint64_t thread_stack_reserved_bytes; /* address space of each further thread's stack */
     uint64_t thread_stack_touched_bytes;  /* of those, resident */
 } pl_process_options;
 
 /* 1 MiB heap, 256 KiB main stack, 512 KiB reserved and 64 KiB touched a thread. */
 pl_process_options pl_process_options_default(void);
+pl_status pl_process_check_options(const pl_process_options *, pl_error *);
 
 /* One line of the ledger, planned or measured. */
 typedef struct pl_memory_row {
@@ -107,7 +124,7 @@ typedef struct pl_process_planned {
     uint64_t charged_bytes;    /* resident + page tables + kernel; the page cache of writers is the store's to add */
 } pl_process_planned;
 
-/* Records the loader's mappings; first thing in main(), before any thread or mapping of ours. Harmless when repeated. */
+/* Records the mappings of the loader: the first call in main(), before any thread. Harmless when repeated. */
 pl_status pl_process_start(pl_error *);
 
 /* Everything the runner will hold with `threads` in the OpenMP team (main included) and `helper_threads` (loader,
@@ -122,13 +139,13 @@ uint64_t pl_process_thread_kernel_bytes(void);
 
 /* ---- made true (process_prepare.c, process_thread.c, process_exec.c) ---- */
 
-/* In the runner, at its start and before any thread exists: transparent huge pages off, malloc pinned (one arena, no mmap,
- * no trim), the heap grown to its planned size, every page of program, libraries, loader memory, heap and main stack made
- * resident and writable where it may be written, default stack size of threads set. Registers all of them in `owners`.
- * PL_E_NOMEM / PL_E_USAGE with a sentence when a limit stands in the way. */
+/* In the runner, at its start and before any thread exists: transparent huge pages off, malloc pinned (one arena, no
+ * mmap, no trim), the heap grown to its planned size, every page of program, libraries, loader memory, heap and main
+ * stack made resident and writable where it may be written, default stack size of threads set. Registers all of them in
+ * `owners`. PL_E_NOMEM / PL_E_USAGE with a sentence when a limit stands in the way. */
 pl_status pl_process_prepare(const pl_process_options *, pl_memory_owners *, pl_error *);
 
-/* To be called by every new thread itself, before "committed": touches its stack to the planned depth and registers it. */
+/* Called by every new thread itself, before "committed": touches its stack to the planned depth and registers it. */
 pl_status pl_process_adopt_thread(const pl_process_options *, pl_memory_owners *, pl_error *);
 
 typedef struct pl_process_exec {
@@ -138,9 +155,9 @@ typedef struct pl_process_exec {
     const pl_process_options *options;
 } pl_process_exec;
 
-/* Replaces this process by a fresh one of the same executable, with transparent huge pages off and what OpenMP and malloc
- * read only at their start in the environment (OMP_STACKSIZE, OMP_WAIT_POLICY, GOMP_SPINCOUNT, OMP_DYNAMIC; a user's own
- * OMP_WAIT_POLICY and GOMP_SPINCOUNT win). Returns only on failure. */
+/* Replaces this process by a fresh one of the same executable, with transparent huge pages off and what OpenMP and
+ * malloc read only at their start in the environment (OMP_STACKSIZE, OMP_WAIT_POLICY, GOMP_SPINCOUNT, OMP_DYNAMIC; a
+ * user's own OMP_WAIT_POLICY and GOMP_SPINCOUNT win). Returns only on failure. */
 pl_status pl_process_exec_self(const pl_process_exec *, pl_error *);
 
 /* ---- measured (process_measure.c); no heap, no memory calls: may run at any time after prepare ---- */
@@ -159,7 +176,7 @@ typedef struct pl_memory_measured {
     uint64_t unexplained_bytes; /* what no row owns: measured, mapping by mapping, not by subtraction */
     size_t unexplained_count;   /* entries in the list below; mappings beyond its end are still in the sum */
     pl_memory_unexplained unexplained[PL_MEMORY_UNEXPLAINED_MAX];
-    uint64_t rollup_bytes;     /* Rss of /proc/self/smaps_rollup: the witness */
+    uint64_t rollup_bytes; /* Rss of /proc/self/smaps_rollup: the witness */
     uint64_t rollup_huge_bytes;
     uint64_t peak_bytes;       /* VmHWM */
     uint64_t page_table_bytes; /* VmPTE */

@@ -1,6 +1,6 @@
-/* A fresh process of the same executable. What OpenMP reads only while it is loaded must be in the environment; what was
- * tokenised, searched and planned before is left behind with the old memory. Huge pages are switched off before the exec
- * because the setting survives it, so that even the loader's first mapping is covered. */
+/* A fresh process of the same executable. What OpenMP reads only while it is loaded must be in the environment; what
+ * was tokenised, searched and planned before is left behind with the old memory. Huge pages are switched off before the
+ * exec because the setting survives it, so that even the loader's first mapping is covered. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,8 +38,10 @@ static const char *find_entry(char *const *envp, const char *name)
 static void set_entry(environment *e, const char *name, unsigned long long value, const char *text)
 {
     char *entry = e->added[e->added_count++];
-    if (text) snprintf(entry, ADDED_BYTES, "%s=%s", name, text);
-    else snprintf(entry, ADDED_BYTES, "%s=%llu", name, value);
+    if (text)
+        snprintf(entry, ADDED_BYTES, "%s=%s", name, text);
+    else
+        snprintf(entry, ADDED_BYTES, "%s=%llu", name, value);
     for (size_t i = 0; i < e->count; i++) {
         if (!has_name(e->entries[i], name)) continue;
         e->entries[i] = entry;
@@ -63,8 +65,9 @@ static int copy_environment(environment *e, char *const *envp)
     return 0;
 }
 
-/* With more threads than cores a waiting thread must give its core away at once, or 64 threads on 2 cores spin each other to
- * death: libgomp counts the cores of the affinity mask only, not a container's quota. A user's own choice stands. */
+/* With more threads than cores a waiting thread must give its core away at once, or 64 threads on 2 cores spin each
+ * other to death: libgomp counts the cores of the affinity mask only, not a container's quota. A user's own choice
+ * stands. */
 static void add_openmp(environment *e, const pl_process_exec *exec)
 {
     set_entry(e, "OMP_NUM_THREADS", (unsigned long long)exec->threads, NULL);
@@ -81,7 +84,8 @@ static void add_openmp(environment *e, const pl_process_exec *exec)
 pl_status pl_process_exec_self(const pl_process_exec *exec, pl_error *err)
 {
     environment e = {0};
-    if (copy_environment(&e, exec->envp)) return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the runner");
+    if (copy_environment(&e, exec->envp))
+        return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the runner");
     add_openmp(&e, exec);
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* prepare tries again and says so when it cannot */
     char path[PATH_MAX];

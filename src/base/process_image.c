@@ -12,7 +12,7 @@
 #include "base/size.h"
 
 #ifndef MADV_POPULATE_READ /* Linux 5.14 */
-#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -57,13 +57,16 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
     if (m->end == 0) return 0;
     uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
     if (vdso && vdso >= m->begin && vdso < m->end) m->kind = PL_MEMORY_VDSO;
-    if (m->kind == PL_MEMORY_PROGRAM) name_program(m->name, sizeof m->name);
-    else snprintf(m->name, sizeof m->name, "%s", m->kind == PL_MEMORY_VDSO ? "vdso" : file_part(info->dlpi_name));
+    if (m->kind == PL_MEMORY_PROGRAM)
+        name_program(m->name, sizeof m->name);
+    else
+        snprintf(m->name, sizeof m->name, "%s", m->kind == PL_MEMORY_VDSO ? "vdso" : file_part(info->dlpi_name));
     image->module_count++;
     return 0;
 }
 
-/* The part of an anonymous mapping that no module covers; a merged mapping can hold bss and loader memory side by side. */
+/* The part of an anonymous mapping that no module covers; a merged mapping can hold bss and loader memory side by side.
+ */
 static void add_loader_memory(pl_image *image, uintptr_t begin, uintptr_t end)
 {
     for (size_t i = 0; i < image->module_count && begin < end; i++) {
@@ -92,8 +95,8 @@ pl_status pl_process_start(pl_error *err)
     dl_iterate_phdr(add_module, &started);
     pl_procfile maps;
     if (pl_procfile_open(&maps, "/proc/self/maps")) {
-        return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/maps cannot be read (%s): mount /proc, memory is measured there",
-                       strerror(errno));
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "/proc/self/maps cannot be read (%s): mount /proc, memory is measured there", strerror(errno));
     }
     pl_mapping m;
     for (char *line; (line = pl_procfile_line(&maps));) {
@@ -116,12 +119,15 @@ pl_status pl_image_read(pl_image *image, pl_error *err)
     return PL_OK;
 }
 
-/* Kernels before 5.14. The atomic "or 0" is a write that changes nothing, also while another thread writes the same byte. */
+/* Kernels before 5.14. The atomic "or 0" is a write that changes nothing, also while another thread writes the same
+ * byte. */
 static void touch(uintptr_t begin, uintptr_t end, bool writable)
 {
     for (uintptr_t page = begin; page < end; page += PL_PAGE_BYTES) {
-        if (writable) __atomic_fetch_or((unsigned char *)page, 0, __ATOMIC_RELAXED);
-        else (void)*(volatile const unsigned char *)page;
+        if (writable)
+            __atomic_fetch_or((unsigned char *)page, 0, __ATOMIC_RELAXED);
+        else
+            (void)*(volatile const unsigned char *)page;
     }
 }
 

@@ -28,8 +28,8 @@ typedef struct pl_image {
 /* The modules loaded now, and the loader memory recorded by pl_process_start. */
 pl_status pl_image_read(pl_image *, pl_error *);
 
-/* Makes [begin, end) resident, writable pages as private copies of their own, so that no later write faults. begin and end
- * are page-aligned. 0, or -1 with errno set. */
+/* Makes [begin, end) resident, writable pages as private copies of their own, so that no later write faults. begin and
+ * end are page-aligned. 0, or -1 with errno set. */
 int pl_image_populate(uintptr_t begin, uintptr_t end, bool writable);
 
 #endif

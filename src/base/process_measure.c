@@ -1,6 +1,7 @@
-/* What the process holds, mapping by mapping, from /proc/self/smaps. A mapping that has one owner goes to its row as the kernel
- * counts it; one that the kernel merged from several owners' memory is divided page by page with /proc/self/pagemap; what no
- * row owns is listed with its address. No heap, no memory calls, fixed buffers: usable after "committed". */
+/* What the process holds, mapping by mapping, from /proc/self/smaps. A mapping that has one owner goes to its row as
+ * the kernel counts it; one that the kernel merged from several owners' memory is divided page by page with
+ * /proc/self/pagemap; what no row owns is listed with its address. No heap, no memory calls, fixed buffers: usable
+ * after "committed". */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -38,8 +39,10 @@ static size_t find_range(const measurement *m, uintptr_t address)
     size_t low = 0, high = m->owners->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (end_of(m, &m->owners->range[middle]) > address) high = middle;
-        else low = middle + 1;
+        if (end_of(m, &m->owners->range[middle]) > address)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return low;
 }
@@ -56,7 +59,8 @@ static pl_memory_row *row_of(pl_memory_measured *out, const pl_memory_range *ran
     return row;
 }
 
-/* Rows exist for every registered range from the start, so that one with nothing resident shows as 0, not as missing. */
+/* Rows exist for every registered range from the start, so that one with nothing resident shows as 0, not as missing.
+ */
 static pl_status begin_rows(const pl_memory_owners *owners, pl_memory_measured *out, pl_error *err)
 {
     for (size_t i = 0; i < owners->count; i++) {
@@ -120,8 +124,8 @@ static uint64_t count_present(int pagemap, uintptr_t begin, uintptr_t end)
 }
 
 /* One stretch of a mapping with several owners. */
-static void account_part(const measurement *m, const measured_mapping *map, const pl_memory_range *range, uintptr_t begin,
-                         uintptr_t end)
+static void account_part(const measurement *m, const measured_mapping *map, const pl_memory_range *range,
+                         uintptr_t begin, uintptr_t end)
 {
     uint64_t resident = map->resident_bytes && m->pagemap >= 0 ? count_present(m->pagemap, begin, end) : 0;
     account(m, map, range, begin, end, resident > map->resident_bytes ? map->resident_bytes : resident);
@@ -170,8 +174,8 @@ static pl_status walk_mappings(const measurement *m, pl_error *err)
 {
     pl_procfile smaps;
     if (pl_procfile_open(&smaps, "/proc/self/smaps")) {
-        return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/smaps cannot be read (%s): mount /proc, memory is measured there",
-                       strerror(errno));
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "/proc/self/smaps cannot be read (%s): mount /proc, memory is measured there", strerror(errno));
     }
     measured_mapping map = {0};
     pl_mapping parsed;

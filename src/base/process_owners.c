@@ -13,10 +13,10 @@ static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
 const char *pl_memory_kind_name(pl_memory_kind kind)
 {
     static const char *const names[PL_MEMORY_KIND_COUNT] = {
-        [PL_MEMORY_ARENA] = "arena",     [PL_MEMORY_THREAD_STACK] = "thread stacks",
+        [PL_MEMORY_ARENA] = "arena",           [PL_MEMORY_THREAD_STACK] = "thread stacks",
         [PL_MEMORY_MAIN_STACK] = "main stack", [PL_MEMORY_HEAP] = "heap",
-        [PL_MEMORY_PROGRAM] = "program", [PL_MEMORY_LIBRARY] = "library",
-        [PL_MEMORY_LOADER] = "loader",   [PL_MEMORY_VDSO] = "vdso",
+        [PL_MEMORY_PROGRAM] = "program",       [PL_MEMORY_LIBRARY] = "library",
+        [PL_MEMORY_LOADER] = "loader",         [PL_MEMORY_VDSO] = "vdso",
         [PL_MEMORY_OTHER] = "unexplained",
     };
     return (unsigned)kind < PL_MEMORY_KIND_COUNT ? names[kind] : "?";
@@ -49,10 +49,13 @@ static pl_status insert(pl_memory_owners *owners, const pl_memory_range *added, 
 pl_status pl_memory_owners_add(pl_memory_owners *owners, pl_memory_kind kind, const char *name, const void *begin,
                                uint64_t bytes, pl_error *err)
 {
-    pl_memory_range added = {(uintptr_t)begin, 0, kind, ""};
+    pl_memory_range added = {(uintptr_t)begin & ~(uintptr_t)(PL_PAGE_BYTES - 1), 0, kind, ""};
     snprintf(added.name, sizeof added.name, "%s", name);
-    if (bytes == 0 || __builtin_add_overflow(added.begin, bytes, &added.end)) {
-        return pl_fail(err, PL_E_INTERNAL, "the memory of %s '%s' has an impossible size", pl_memory_kind_name(kind), name);
+    bool impossible = bytes == 0 || __builtin_add_overflow((uintptr_t)begin, bytes, &added.end);
+    added.end = pl_align_up(added.end, PL_PAGE_BYTES);
+    if (impossible || added.end <= added.begin) {
+        return pl_fail(err, PL_E_INTERNAL, "the memory of %s '%s' has an impossible size", pl_memory_kind_name(kind),
+                       name);
     }
     pthread_mutex_lock(&owners_lock);
     pl_status status = insert(owners, &added, err);
@@ -64,7 +67,7 @@ void pl_memory_owners_remove(pl_memory_owners *owners, const void *begin)
 {
     pthread_mutex_lock(&owners_lock);
     for (size_t i = 0; i < owners->count; i++) {
-        if (owners->range[i].begin != (uintptr_t)begin) continue;
+        if (owners->range[i].begin != ((uintptr_t)begin & ~(uintptr_t)(PL_PAGE_BYTES - 1))) continue;
         memmove(&owners->range[i], &owners->range[i + 1], (owners->count - i - 1) * sizeof owners->range[0]);
         owners->count--;
         break;

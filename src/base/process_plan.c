@@ -1,16 +1,18 @@
-/* What a process of this executable will hold once prepared: sums of sizes, no estimate. The one thing that is a bound and
- * not exact is page tables, because where address randomisation puts a mapping decides how many 2 MiB regions it meets. */
+/* What a process of this executable will hold once prepared: sums of sizes, no estimate. The one thing that is a bound
+ * and not exact is page tables, because where address randomisation puts a mapping decides how many 2 MiB regions it
+ * meets. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/process_image.h"
 #include "base/size.h"
 
-/* Measured on Linux 6.18 (x86-64) as growth of the memory cgroup's kernel counter over 63 idle threads, page tables taken
- * off: a 16 KiB kernel stack, task_struct with its AVX-512 state, two mappings (stack and guard), pid, robust list.
- * DESIGN.md measured 30 kB on another kernel; the larger of the two stands here. */
+/* Growth of a memory cgroup's kernel counter over 512 idle threads on Linux 6.18 (x86-64), page tables taken off: 21.9
+ * kB each, of which 16 KiB are the kernel stack and 5.9 kB the task structure; the rest are two mappings, pid and
+ * stack-guard nodes. Another kernel gave 30 kB (DESIGN.md). A bound for both stands here. */
 enum { THREAD_KERNEL_BYTES = 32 << 10 };
-/* The process itself, without further threads: as above, for its main thread, mm, files, about 60 mappings. */
+/* The process itself, without further threads: 30 kB measured for a bare one; about 100 mappings of 0.4 kB, open files
+ * and pipes come on top. */
 enum { PROCESS_KERNEL_BYTES = 128 << 10 };
 
 pl_process_options pl_process_options_default(void)
@@ -21,7 +23,10 @@ pl_process_options pl_process_options_default(void)
                                 .thread_stack_touched_bytes = 64 << 10};
 }
 
-uint64_t pl_process_thread_kernel_bytes(void) { return THREAD_KERNEL_BYTES; }
+uint64_t pl_process_thread_kernel_bytes(void)
+{
+    return THREAD_KERNEL_BYTES;
+}
 
 uint64_t pl_process_page_table_bytes(uint64_t mapping_bytes)
 {
@@ -37,7 +42,8 @@ static pl_memory_row *add_row(pl_process_planned *plan, pl_memory_kind kind, con
 {
     if (plan->row_count == PL_MEMORY_ROWS_MAX) return NULL;
     pl_memory_row *row = &plan->row[plan->row_count++];
-    *row = (pl_memory_row){.kind = kind, .count = 1, .reserved_bytes = resident_bytes, .resident_bytes = resident_bytes};
+    *row =
+        (pl_memory_row){.kind = kind, .count = 1, .reserved_bytes = resident_bytes, .resident_bytes = resident_bytes};
     snprintf(row->name, sizeof row->name, "%s", name);
     return row;
 }
@@ -63,7 +69,8 @@ static int add_stacks(pl_process_planned *plan, const pl_process_options *o, uin
     if (!add_row(plan, PL_MEMORY_HEAP, "heap", o->heap_bytes)) return -1;
     if (!add_row(plan, PL_MEMORY_MAIN_STACK, "main stack", o->main_stack_bytes)) return -1;
     if (threads == 0) return 0;
-    pl_memory_row *row = add_row(plan, PL_MEMORY_THREAD_STACK, "thread stacks", threads * o->thread_stack_touched_bytes);
+    pl_memory_row *row =
+        add_row(plan, PL_MEMORY_THREAD_STACK, "thread stacks", threads * o->thread_stack_touched_bytes);
     if (!row) return -1;
     row->count = threads;
     row->reserved_bytes = threads * o->thread_stack_reserved_bytes;
@@ -79,14 +86,17 @@ static pl_status sum_up(pl_process_planned *plan, const pl_process_options *o, u
     for (size_t i = 0; i < plan->row_count; i++) {
         const pl_memory_row *row = &plan->row[i];
         bool image = row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_LOADER || row->kind == PL_MEMORY_VDSO;
-        if (image) image_bytes += row->reserved_bytes;
-        else if (row->kind != PL_MEMORY_THREAD_STACK) plan->page_table_bytes += pl_process_page_table_bytes(row->resident_bytes);
+        if (image)
+            image_bytes += row->reserved_bytes;
+        else if (row->kind != PL_MEMORY_THREAD_STACK)
+            plan->page_table_bytes += pl_process_page_table_bytes(row->resident_bytes);
         if (pl_size_add(plan->resident_bytes, row->resident_bytes, &plan->resident_bytes)) {
             return pl_fail(err, PL_E_BUDGET, "the memory of this run adds up to more than 64 bits can count");
         }
     }
     plan->page_table_bytes += pl_process_page_table_bytes(image_bytes);
-    /* Stacks lie one below the other: a run of them meets the tables of its whole span, but no more than two a stack. */
+    /* Stacks lie one below the other: a run of them meets the tables of its whole span, but no more than two a stack.
+     */
     uint64_t span = pl_process_page_table_bytes(threads * (o->thread_stack_reserved_bytes + PL_PAGE_BYTES));
     uint64_t each = threads * pl_process_page_table_bytes(o->thread_stack_touched_bytes);
     plan->page_table_bytes += span < each ? span : each;
@@ -96,9 +106,10 @@ static pl_status sum_up(pl_process_planned *plan, const pl_process_options *o, u
     return PL_OK;
 }
 
-static pl_status check_options(const pl_process_options *o, int threads, int helper_threads, pl_error *err)
+pl_status pl_process_check_options(const pl_process_options *o, pl_error *err)
 {
-    uint64_t sizes[] = {o->heap_bytes, o->main_stack_bytes, o->thread_stack_reserved_bytes, o->thread_stack_touched_bytes};
+    uint64_t sizes[] = {o->heap_bytes, o->main_stack_bytes, o->thread_stack_reserved_bytes,
+                        o->thread_stack_touched_bytes};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (sizes[i] % PL_PAGE_BYTES || sizes[i] == 0 || sizes[i] > (uint64_t)1 << 40) {
             return pl_fail(err, PL_E_USAGE, "%llu bytes is no size for a heap or a stack: a multiple of %d is expected",
@@ -110,18 +121,25 @@ static pl_status check_options(const pl_process_options *o, int threads, int hel
                        (unsigned long long)o->thread_stack_touched_bytes,
                        (unsigned long long)o->thread_stack_reserved_bytes);
     }
-    if (threads < 1 || helper_threads < 0 || threads + helper_threads > PL_PROCESS_THREADS_MAX) {
-        return pl_fail(err, PL_E_USAGE, "%d threads and %d helpers asked for: 1 to %d together are possible", threads,
-                       helper_threads, PL_PROCESS_THREADS_MAX);
-    }
     return PL_OK;
+}
+
+static pl_status check_threads(int threads, int helper_threads, pl_error *err)
+{
+    if (threads >= 1 && helper_threads >= 0 && helper_threads <= PL_PROCESS_THREADS_MAX &&
+        threads <= PL_PROCESS_THREADS_MAX - helper_threads) {
+        return PL_OK;
+    }
+    return pl_fail(err, PL_E_USAGE, "%d threads and %d helpers asked for: 1 to %d together are possible", threads,
+                   helper_threads, PL_PROCESS_THREADS_MAX);
 }
 
 pl_status pl_process_plan(const pl_process_options *options, int threads, int helper_threads,
                           const pl_process_arena *arenas, size_t arena_count, pl_process_planned *plan, pl_error *err)
 {
     *plan = (pl_process_planned){0};
-    PL_TRY(check_options(options, threads, helper_threads, err));
+    PL_TRY(pl_process_check_options(options, err));
+    PL_TRY(check_threads(threads, helper_threads, err));
     pl_image image;
     PL_TRY(pl_image_read(&image, err));
     uint32_t further = (uint32_t)(threads - 1 + helper_threads);

@@ -1,6 +1,6 @@
-/* Makes the plan of process_plan.c true. The order matters: first what keeps the kernel and malloc from taking more than
- * they are given (huge pages, arenas, trimming), then the heap at its final size, then every page resident, last the main
- * stack, so that nothing done here lies outside of what it prepares. */
+/* Makes the plan of process_plan.c true. The order matters: first what keeps the kernel and malloc from taking more
+ * than they are given (huge pages, arenas, trimming), then the heap at its final size, then every page resident, last
+ * the main stack, so that nothing done here lies outside of what it prepares. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -23,12 +23,15 @@
 /* The kernel keeps at least this much address space below the top of the main stack free of other mappings. */
 enum { MAIN_STACK_GAP_BYTES = 64 << 20, MPOL_LOCAL_POLICY = 4 };
 
-/* Pages that move between memory nodes are unmapped first to see who uses them: faults in mid-run. A task with a policy of
- * its own is left alone, and "local" is what the default does anyway. Refusal (sandbox, one node) is no loss. */
-static void stop_page_sampling(void) { (void)syscall(SYS_set_mempolicy, MPOL_LOCAL_POLICY, NULL, 0ul); }
+/* Pages that move between memory nodes are unmapped first to see who uses them: faults in mid-run. A task with a policy
+ * of its own is left alone, and "local" is what the default does anyway. Refusal (sandbox, one node) is no loss. */
+static void stop_page_sampling(void)
+{
+    (void)syscall(SYS_set_mempolicy, MPOL_LOCAL_POLICY, NULL, 0ul);
+}
 
-/* The kernel's clock pages cannot be populated (they are not memory) and do not count as resident, but their first use is a
- * fault. Reading them blindly could hit one that this machine lacks, so the clocks are asked. */
+/* The kernel's clock pages cannot be populated (they are not memory) and do not count as resident, but their first use
+ * is a fault. Reading them blindly could hit one that this machine lacks, so the clocks are asked. */
 static void touch_clocks(void)
 {
     static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_MONOTONIC_COARSE,
@@ -41,9 +44,10 @@ static void touch_clocks(void)
 static pl_status stop_huge_pages(pl_error *err)
 {
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0 || errno == EINVAL) return PL_OK; /* EINVAL: a kernel without them */
-    return pl_fail(err, PL_E_UNSUPPORTED,
-                   "transparent huge pages cannot be switched off for this process (%s), so its memory could grow later",
-                   strerror(errno));
+    return pl_fail(
+        err, PL_E_UNSUPPORTED,
+        "transparent huge pages cannot be switched off for this process (%s), so its memory could grow later",
+        strerror(errno));
 }
 
 static void pin_malloc(void)
@@ -54,9 +58,9 @@ static void pin_malloc(void)
     mallopt(M_TOP_PAD, 0);
 }
 
-/* Grows the heap to [begin, begin + heap_bytes) by one request that ends exactly there: sysmalloc extends the top chunk by
- * request + minimum chunk − old top, rounded up to pages. Gives *begin; *begin = 0 when malloc is not glibc's (a sanitizer,
- * valgrind, a preloaded allocator): then nothing can be fixed and the measurement shows what it holds. */
+/* Grows the heap to [begin, begin + heap_bytes) by one request that ends exactly there: sysmalloc extends the top chunk
+ * by request + minimum chunk − old top, rounded up to pages. Gives *begin; *begin = 0 when malloc is not glibc's (a
+ * sanitizer, valgrind, a preloaded allocator): then nothing can be fixed and the measurement shows what it holds. */
 static pl_status grow_heap(uint64_t heap_bytes, uintptr_t *begin, pl_error *err)
 {
     enum { HEADER = 8, SMALLEST_CHUNK = 32 };
@@ -74,7 +78,8 @@ static pl_status grow_heap(uint64_t heap_bytes, uintptr_t *begin, pl_error *err)
     if (missing > 0) {
         void *block = pl_alloc(1, missing + info.keepcost - SMALLEST_CHUNK - HEADER);
         if (!block) {
-            return pl_fail(err, PL_E_NOMEM, "the heap cannot grow to %llu bytes: check RLIMIT_DATA and RLIMIT_AS (ulimit -d, -v)",
+            return pl_fail(err, PL_E_NOMEM,
+                           "the heap cannot grow to %llu bytes: check RLIMIT_DATA and RLIMIT_AS (ulimit -d, -v)",
                            (unsigned long long)heap_bytes);
         }
         pl_free(block);
@@ -95,7 +100,8 @@ static pl_status register_image(const pl_image *image, pl_memory_owners *owners,
     }
     for (size_t i = 0; i < image->loader_count; i++) {
         uintptr_t begin = image->loader[i].begin;
-        PL_TRY(pl_memory_owners_add(owners, PL_MEMORY_LOADER, "loader", (void *)begin, image->loader[i].end - begin, err));
+        PL_TRY(
+            pl_memory_owners_add(owners, PL_MEMORY_LOADER, "loader", (void *)begin, image->loader[i].end - begin, err));
     }
     uintptr_t stack = image->stack_end - MAIN_STACK_GAP_BYTES;
     return pl_memory_owners_add(owners, PL_MEMORY_MAIN_STACK, "main stack", (void *)stack, MAIN_STACK_GAP_BYTES, err);
@@ -116,10 +122,12 @@ static pl_status populate_mapping(const pl_mapping *m, const pl_memory_owners *o
     for (size_t i = 0; i < owners->count; i++) {
         const pl_memory_range *range = &owners->range[i];
         uintptr_t begin, end;
-        if (range->kind == PL_MEMORY_MAIN_STACK || range->kind == PL_MEMORY_ARENA || !overlap(m, range, &begin, &end)) continue;
+        if (range->kind == PL_MEMORY_MAIN_STACK || range->kind == PL_MEMORY_ARENA || !overlap(m, range, &begin, &end))
+            continue;
         if (pl_image_populate(begin, end, m->protection[1] == 'w')) {
-            return pl_fail(err, PL_E_NOMEM, "%lu bytes of %s '%s' cannot be made resident: %s", (unsigned long)(end - begin),
-                           pl_memory_kind_name(range->kind), range->name, strerror(errno));
+            return pl_fail(err, PL_E_NOMEM, "%lu bytes of %s '%s' cannot be made resident: %s",
+                           (unsigned long)(end - begin), pl_memory_kind_name(range->kind), range->name,
+                           strerror(errno));
         }
     }
     return PL_OK;
@@ -140,7 +148,8 @@ static pl_status populate_all(const pl_memory_owners *owners, pl_error *err)
     return status;
 }
 
-/* Takes the stack down to `lowest` by a frame that ends in its page; the kernel grows the mapping at the first touch. */
+/* Takes the stack down to `lowest` by a frame that ends in its page; the kernel grows the mapping at the first touch.
+ */
 static __attribute__((noinline)) void descend_stack(uintptr_t lowest)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -157,19 +166,21 @@ static pl_status prepare_main_stack(uintptr_t stack_end, uint64_t bytes, pl_erro
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes) {
-        return pl_fail(err, PL_E_USAGE, "the main stack may have %llu bytes, %llu are planned: raise the limit (ulimit -s)",
+        return pl_fail(err, PL_E_USAGE,
+                       "the main stack may have %llu bytes, %llu are planned: raise the limit (ulimit -s)",
                        (unsigned long long)limit.rlim_cur, (unsigned long long)bytes);
     }
     if (here < lowest || here - lowest < bytes / 4) {
         return pl_fail(err, PL_E_USAGE,
-                       "arguments and environment take %llu of the %llu bytes of the main stack: shorten them or plan a larger one",
+                       "arguments and environment take %llu of the %llu bytes of the main stack: shorten them or plan "
+                       "a larger one",
                        (unsigned long long)(stack_end - here), (unsigned long long)bytes);
     }
     descend_stack(lowest);
     uintptr_t page = here & ~(uintptr_t)(PL_PAGE_BYTES - 1);
     if (pl_image_populate(page, stack_end, true)) {
-        return pl_fail(err, PL_E_NOMEM, "%llu bytes of main stack cannot be made resident: %s", (unsigned long long)bytes,
-                       strerror(errno));
+        return pl_fail(err, PL_E_NOMEM, "%llu bytes of main stack cannot be made resident: %s",
+                       (unsigned long long)bytes, strerror(errno));
     }
     return PL_OK;
 }
@@ -184,12 +195,14 @@ static pl_status set_thread_stack_size(uint64_t bytes, pl_error *err)
         pthread_attr_destroy(&attributes);
     }
     if (error == 0) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "threads cannot have stacks of %llu bytes: %s", (unsigned long long)bytes, strerror(error));
+    return pl_fail(err, PL_E_USAGE, "threads cannot have stacks of %llu bytes: %s", (unsigned long long)bytes,
+                   strerror(error));
 }
 
 pl_status pl_process_prepare(const pl_process_options *options, pl_memory_owners *owners, pl_error *err)
 {
     static pl_image image; /* 8 kB that the stack need not have; prepare runs once */
+    PL_TRY(pl_process_check_options(options, err));
     PL_TRY(pl_image_read(&image, err));
     stop_page_sampling();
     PL_TRY(stop_huge_pages(err));

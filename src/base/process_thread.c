@@ -1,5 +1,5 @@
-/* The stack of a thread: a mapping with a guard page at its low end and the thread's descriptor and static TLS at its high end.
- * The planned depth is counted from the high end, so that descriptor and TLS are inside of it.
+/* The stack of a thread: a mapping with a guard page at its low end and the thread's descriptor and static TLS at its
+ * high end. The planned depth is counted from the high end, so that descriptor and TLS are inside of it.
  *
  *      [guard][ reserved, untouched … | touched: frames, TLS, descriptor ]   one row "thread stacks" sums them all */
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/process_image.h"
+#include "base/size.h"
 
 pl_status pl_process_adopt_thread(const pl_process_options *options, pl_memory_owners *owners, pl_error *err)
 {
@@ -24,8 +25,8 @@ pl_status pl_process_adopt_thread(const pl_process_options *options, pl_memory_o
         return pl_fail(err, PL_E_INTERNAL, "a thread has a stack of %zu bytes, of which %llu should be touched", bytes,
                        (unsigned long long)options->thread_stack_touched_bytes);
     }
-    uintptr_t begin = (uintptr_t)base, end = begin + bytes;
-    (void)madvise(base, bytes, MADV_NOHUGEPAGE); /* second line behind prctl */
+    uintptr_t begin = (uintptr_t)base, end = pl_align_up(begin + bytes, PL_PAGE_BYTES); /* libomp asks for odd sizes */
+    (void)madvise(base, bytes, MADV_NOHUGEPAGE);                                        /* second line behind prctl */
     if (pl_image_populate(end - options->thread_stack_touched_bytes, end, true)) {
         return pl_fail(err, PL_E_NOMEM, "%llu bytes of a thread's stack cannot be made resident: %s",
                        (unsigned long long)options->thread_stack_touched_bytes, strerror(errno));

@@ -99,8 +99,8 @@ bool pl_mapping_parse(const char *line, pl_mapping *m)
     if (end == line || *end != ' ' || strlen(end) < 6) return false;
     memcpy(m->protection, end + 1, 4);
     m->protection[4] = 0;
-    strtoul(end + 5, &end, 16);                /* offset */
-    end = strchr(end + (*end == ' '), ' ');    /* past the device */
+    strtoul(end + 5, &end, 16);             /* offset */
+    end = strchr(end + (*end == ' '), ' '); /* past the device */
     if (!end) return false;
     m->inode = strtoul(end, &end, 10);
     m->name = end + strspn(end, " ");

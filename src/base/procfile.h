@@ -9,13 +9,13 @@
 
 typedef struct pl_procfile {
     int fd;
-    size_t next, end;  /* unread bytes of chunk */
+    size_t next, end; /* unread bytes of chunk */
     char chunk[2048];
     char line[1024];
 } pl_procfile;
 
 int pl_procfile_open(pl_procfile *, const char *path); /* 0, or -1 with errno set */
-char *pl_procfile_line(pl_procfile *);                 /* without its newline; NULL at the end. Valid until the next call */
+char *pl_procfile_line(pl_procfile *); /* without its newline; NULL at the end. Valid until the next call */
 void pl_procfile_close(pl_procfile *);
 
 /* "Key:    123 kB" gives 123·1024, "Key: 7" gives 7; false when the line has another key. */

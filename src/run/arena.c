@@ -30,16 +30,18 @@ static uint64_t count_huge(uintptr_t begin, uintptr_t end)
     bool inside = false;
     pl_mapping m;
     for (char *line; (line = pl_procfile_line(&smaps));) {
-        if (pl_mapping_parse(line, &m)) inside = m.begin >= begin && m.end <= end;
-        else if (inside && pl_procfile_field(line, "AnonHugePages", &bytes)) total += bytes;
+        if (pl_mapping_parse(line, &m))
+            inside = m.begin >= begin && m.end <= end;
+        else if (inside && pl_procfile_field(line, "AnonHugePages", &bytes))
+            total += bytes;
     }
     pl_procfile_close(&smaps);
     return total;
 }
 
-/* Huge pages are off for the process (pl_process_prepare). For the time of the first touch they are let in for what asks for
- * them by madvise; where the kernel cannot tell such memory from other (before 6.18) for all, which is safe because
- * prepare has marked every other mapping MADV_NOHUGEPAGE. Afterwards off again: pages obtained stay. */
+/* Huge pages are off for the process (pl_process_prepare). For the time of the first touch they are let in for what
+ * asks for them by madvise; where the kernel cannot tell such memory from other (before 6.18) for all, which is safe
+ * because prepare has marked every other mapping MADV_NOHUGEPAGE. Afterwards off again: pages obtained stay. */
 static int populate_huge(unsigned char *base, uint64_t bytes)
 {
     int disabled = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
@@ -65,8 +67,9 @@ static void fill_pattern(const pl_arena *arena)
 
 static pl_status refuse(const pl_arena_options *o, uint64_t bytes, pl_error *err)
 {
-    return pl_fail(err, PL_E_NOMEM, "the arena '%s' of %llu bytes is refused by the system (%s): give a smaller budget, free "
-                                    "memory or raise the limit (ulimit -v, -d)",
+    return pl_fail(err, PL_E_NOMEM,
+                   "the arena '%s' of %llu bytes is refused by the system (%s): give a smaller budget, free "
+                   "memory or raise the limit (ulimit -v, -d)",
                    o->name, (unsigned long long)bytes, strerror(errno));
 }
 

@@ -1,12 +1,12 @@
-/* An arena: one anonymous mapping per space, resident from the start, with a guard page on either side (so that the kernel
- * never merges it with a neighbour and an overrun is a crash, not a corruption).
+/* An arena: one anonymous mapping per space, resident from the start, with a guard page on either side (so that the
+ * kernel never merges it with a neighbour and an overrun is a crash, not a corruption).
  *
  *      [guard 4 KiB][ base … base + bytes … base + resident_bytes ][guard 4 KiB]
  *                     aligned to 2 MiB with huge pages
  *
- * It is filled with PL_ARENA_PATTERN; pages that still hold nothing else at the end of a run were never needed. As f32 the
- * pattern is a NaN, so a value read before it is written spoils the loss instead of hiding. With huge pages the size is
- * rounded up to 2 MiB, so that resident bytes are the same whether the kernel grants them or not. */
+ * It is filled with PL_ARENA_PATTERN; pages that still hold nothing else at the end of a run were never needed. As f32
+ * the pattern is a NaN, so a value read before it is written spoils the loss instead of hiding. With huge pages the
+ * size is rounded up to 2 MiB, so that resident bytes are the same whether the kernel grants them or not. */
 #ifndef PL_RUN_ARENA_H
 #define PL_RUN_ARENA_H
 
@@ -36,7 +36,7 @@ typedef struct pl_arena {
 /* What an arena of so many bytes will hold: the plan's figure. 0 for 0; saturates. */
 uint64_t pl_arena_resident_bytes(uint64_t bytes, bool huge_pages);
 
-/* Maps, makes resident, fills, registers with owners (NULL: not). PL_E_NOMEM with the reason when the kernel refuses. */
+/* Maps, makes resident, fills, registers with owners (NULL: not). PL_E_NOMEM when the kernel refuses. */
 pl_status pl_arena_map(pl_arena *, uint64_t bytes, const pl_arena_options *, pl_memory_owners *, pl_error *);
 /* Bytes in pages that still hold the pattern and nothing else. */
 uint64_t pl_arena_untouched_bytes(const pl_arena *);

@@ -1,4 +1,5 @@
-/* Source: kernel documentation userspace-api/seccomp_filter.rst. The filter looks at the number of the system call only. */
+/* Source: kernel documentation userspace-api/seccomp_filter.rst. The filter looks at the number of the system call
+ * only. */
 #include "run/lockdown.h"
 
 #include <dlfcn.h>
@@ -16,8 +17,8 @@
 #include <unistd.h>
 
 static const int forbidden[] = {
-    SYS_mmap,  SYS_munmap, SYS_mremap, SYS_brk,  SYS_madvise, SYS_mprotect,
-    SYS_clone, SYS_clone3, SYS_fork,   SYS_vfork, SYS_shmat,  SYS_process_madvise,
+    SYS_mmap,  SYS_munmap, SYS_mremap, SYS_brk,   SYS_madvise, SYS_mprotect,
+    SYS_clone, SYS_clone3, SYS_fork,   SYS_vfork, SYS_shmat,   SYS_process_madvise,
 };
 enum { FORBIDDEN_COUNT = sizeof forbidden / sizeof forbidden[0] };
 
@@ -56,7 +57,8 @@ static pl_status install_handler(pl_error *err)
     struct sigaction action = {.sa_sigaction = on_refused, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGSYS, &action, NULL) == 0) return PL_OK;
-    return pl_fail(err, PL_E_UNSUPPORTED, "the handler of refused system calls cannot be installed: %s", strerror(errno));
+    return pl_fail(err, PL_E_UNSUPPORTED, "the handler of refused system calls cannot be installed: %s",
+                   strerror(errno));
 }
 
 /* if (arch != x86-64) kill; for each forbidden number: if (nr == number) refuse; allow */
@@ -88,8 +90,8 @@ static pl_status install_filter(unsigned refuse, pl_error *err)
 
 typedef void (*test_hook)(void);
 
-/* A preloaded test library's counter begins there. Looked up before the filter, because a failing look-up writes an error text
- * to the heap. */
+/* A preloaded test library's counter begins there. Looked up before the filter, because a failing look-up writes an
+ * error text to the heap. */
 static test_hook find_test_hook(void)
 {
     void *symbol = dlsym(RTLD_DEFAULT, "pl_test_committed");
@@ -112,7 +114,10 @@ pl_status pl_lockdown_commit(pl_lockdown_mode mode, pl_error *err)
     return PL_OK;
 }
 
-bool pl_lockdown_active(void) { return atomic_load(&active); }
+bool pl_lockdown_active(void)
+{
+    return atomic_load(&active);
+}
 
 void pl_lockdown_read(pl_lockdown_report *report)
 {

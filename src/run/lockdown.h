@@ -1,9 +1,9 @@
-/* The moment "committed", enforced by the kernel: a seccomp filter over all threads refuses every call that could change the
- * memory of the process (mmap, brk, munmap, mremap, madvise, mprotect, shmat, clone, clone3, fork).
- * It cannot be taken off again, so it is a mode for tests (PLIMSOLL_TEST_SECCOMP in the command), and arenas stay mapped
+/* The moment "committed", enforced by the kernel: a seccomp filter over all threads refuses every call that could
+ * change the memory of the process (mmap, brk, munmap, mremap, madvise, mprotect, shmat, clone, clone3, fork). It
+ * cannot be taken off again, so it is a mode for tests (PLIMSOLL_TEST_SECCOMP in the command), and arenas stay mapped
  * until the process ends.
  *
- * A library preloaded by a test may define `void pl_test_committed(void)`; it is called at this moment in every mode. */
+ * A library preloaded by a test may define `void pl_test_committed(void)`; it is called then, in every mode. */
 #ifndef PL_RUN_LOCKDOWN_H
 #define PL_RUN_LOCKDOWN_H
 

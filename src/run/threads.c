@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* libgomp ends the program when it cannot create a thread; so the system is asked first, with threads that only wait for
- * each other. Their stacks go to glibc's cache, from which the team takes them. */
+/* libgomp ends the program when it cannot create a thread; so the system is asked first, with threads that only wait
+ * for each other. Their stacks go to glibc's cache, from which the team takes them. */
 typedef struct probe {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -33,9 +33,11 @@ static pl_status probe_threads(int further, pl_error *err)
     pthread_mutex_unlock(&p.lock);
     for (int i = 0; i < count; i++) pthread_join(thread[i], NULL);
     if (error == 0) return PL_OK;
-    return pl_fail(err, PL_E_NOMEM,
-                   "the system refuses thread %d of %d (%s): ask for fewer threads or raise the limit (ulimit -u, pids.max, "
-                   "memory)", count + 2, further + 1, strerror(error));
+    return pl_fail(
+        err, PL_E_NOMEM,
+        "the system refuses thread %d of %d (%s): ask for fewer threads or raise the limit (ulimit -u, pids.max, "
+        "memory)",
+        count + 2, further + 1, strerror(error));
 }
 
 static pl_status set_openmp(int threads, pl_error *err)
@@ -45,8 +47,9 @@ static pl_status set_openmp(int threads, pl_error *err)
     }
     if (omp_in_parallel()) return pl_fail(err, PL_E_USAGE, "the team cannot be created inside of a parallel region");
     if (omp_get_thread_limit() < threads) {
-        return pl_fail(err, PL_E_USAGE, "%d threads asked for, but OMP_THREAD_LIMIT allows %d: ask for fewer or unset it",
-                       threads, omp_get_thread_limit());
+        return pl_fail(err, PL_E_USAGE,
+                       "%d threads asked for, but OMP_THREAD_LIMIT allows %d: ask for fewer or unset it", threads,
+                       omp_get_thread_limit());
     }
     omp_set_dynamic(0);
     omp_set_max_active_levels(1);
@@ -77,7 +80,8 @@ pl_status pl_threads_create(int threads, const pl_process_options *options, pl_m
         }
     }
     if (status == PL_OK && got != threads) {
-        return pl_fail(err, PL_E_USAGE, "OpenMP gives %d threads where %d are asked for: check the OMP_ variables", got, threads);
+        return pl_fail(err, PL_E_USAGE, "OpenMP gives %d threads where %d are asked for: check the OMP_ variables", got,
+                       threads);
     }
     return status;
 }
@@ -100,6 +104,7 @@ pl_status pl_threads_check(int threads, const pl_memory_owners *owners, pl_error
 #pragma omp parallel num_threads(threads) reduction(+ : known)
     if (omp_get_thread_num() != 0) known += on_registered_stack(owners);
     if (known == threads) return PL_OK;
-    return pl_fail(err, PL_E_INTERNAL, "%d of %d threads run on stacks that were planned: the team was ended and created again",
-                   known, threads);
+    return pl_fail(err, PL_E_INTERNAL,
+                   "%d of %d threads run on stacks that were planned: the team was ended and created again", known,
+                   threads);
 }

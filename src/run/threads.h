@@ -1,6 +1,6 @@
-/* The OpenMP team: created once, with planned stacks, before "committed"; from then on every parallel region opens with all of
- * it or is run by the caller alone. libgomp ends threads when a team shrinks and clones new ones when it grows again, so the
- * team never changes its size. */
+/* The OpenMP team: created once, with planned stacks, before "committed"; from then on every parallel region opens with
+ * all of it or is run by the caller alone. libgomp ends threads when a team shrinks and clones new ones when it grows
+ * again, so the team never changes its size. */
 #ifndef PL_RUN_THREADS_H
 #define PL_RUN_THREADS_H
 

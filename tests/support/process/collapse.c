@@ -19,8 +19,10 @@ static long collapse_mapping(int pidfd, const pl_mapping *m, int *error)
     uintptr_t mask = PL_HUGE_PAGE_BYTES - 1;
     for (uintptr_t at = (m->begin + mask) & ~mask; at + PL_HUGE_PAGE_BYTES <= m->end; at += PL_HUGE_PAGE_BYTES) {
         struct iovec region = {(void *)at, PL_HUGE_PAGE_BYTES};
-        if (syscall(SYS_process_madvise, pidfd, &region, 1ul, COLLAPSE_ADVICE, 0u) > 0) collapsed++;
-        else if (errno == EPERM || errno == ENOSYS || errno == ESRCH) *error = errno;
+        if (syscall(SYS_process_madvise, pidfd, &region, 1ul, COLLAPSE_ADVICE, 0u) > 0)
+            collapsed++;
+        else if (errno == EPERM || errno == ENOSYS || errno == ESRCH)
+            *error = errno;
     }
     return collapsed;
 }

@@ -1,5 +1,6 @@
-/* LD_PRELOAD: counts calls of the heap from the moment the program says "committed" (run/lockdown.c calls pl_test_committed) until
- * exit() begins, and names the callers. The report goes to the file that PL_MALLOC_REPORT names, else to stderr:
+/* LD_PRELOAD: counts calls of the heap from the moment the program says "committed" (run/lockdown.c calls
+ * pl_test_committed) until exit() begins, and names the callers. The report goes to the file that PL_MALLOC_REPORT
+ * names, else to stderr:
  *
  *      malloc 1 calloc 0 realloc 0 free 1 other 0
  *      malloc 1 plimsoll+0x1234
@@ -39,8 +40,10 @@ static void count(int kind, void *caller)
     atomic_fetch_add(&calls[kind], 1);
     for (int i = 0; i < CALLERS_MAX; i++) {
         void *seen = NULL;
-        if (atomic_compare_exchange_strong(&callers[i].address, &seen, caller)) atomic_store(&callers[i].kind, kind);
-        else if (seen != caller) continue;
+        if (atomic_compare_exchange_strong(&callers[i].address, &seen, caller))
+            atomic_store(&callers[i].kind, kind);
+        else if (seen != caller)
+            continue;
         atomic_fetch_add(&callers[i].count, 1);
         return;
     }
@@ -95,14 +98,17 @@ static void report(void)
     const char *path = getenv("PL_MALLOC_REPORT");
     int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
     if (fd < 0) return;
-    for (int k = 0; k < KINDS; k++) dprintf(fd, "%s %llu%c", kind_names[k], atomic_load(&calls[k]), k == KINDS - 1 ? '\n' : ' ');
+    for (int k = 0; k < KINDS; k++)
+        dprintf(fd, "%s %llu%c", kind_names[k], atomic_load(&calls[k]), k == KINDS - 1 ? '\n' : ' ');
     for (int i = 0; i < CALLERS_MAX && atomic_load(&callers[i].address); i++) {
         char *address = atomic_load(&callers[i].address);
         Dl_info info;
         int known = dladdr(address, &info) && info.dli_fname;
         const char *slash = known ? strrchr(info.dli_fname, '/') : NULL;
         dprintf(fd, "%s %llu %s+%#lx %s\n", kind_names[atomic_load(&callers[i].kind)], atomic_load(&callers[i].count),
-                slash ? slash + 1 : known ? info.dli_fname : "?",
+                slash   ? slash + 1
+                : known ? info.dli_fname
+                        : "?",
                 (unsigned long)(known ? (uintptr_t)address - (uintptr_t)info.dli_fbase : (uintptr_t)address),
                 known && info.dli_sname ? info.dli_sname : "");
     }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <omp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +51,8 @@ static void write_arena(const pl_arena *arena, int threads, int loops)
     }
 }
 
-/* Touches one page in each 2 MiB of 16 MiB and lets the kernel make huge pages of them: what prepare keeps from happening. */
+/* Touches one page in each 2 MiB of 16 MiB and lets the kernel make huge pages of them: what prepare keeps from
+ * happening. */
 static void invite_huge_pages(void)
 {
     enum { BYTES = 16 << 20 };
@@ -98,12 +101,38 @@ static void do_late_misdeed(const char *what)
     }
 }
 
+static sem_t helper_ready;
+static pl_status helper_status;
+
+static void *help(void *unused)
+{
+    helper_status = pl_process_adopt_thread(&request.options, &owners, &result.error);
+    sem_post(&helper_ready);
+    for (;;) pause();
+    return unused;
+}
+
+/* One after the other; they live until the process ends. */
+static pl_status create_helpers(int count)
+{
+    sem_init(&helper_ready, 0, 0);
+    for (int i = 0; i < count; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, help, NULL)) return PL_E_NOMEM;
+        pthread_detach(thread);
+        sem_wait(&helper_ready);
+        PL_TRY(helper_status);
+    }
+    return PL_OK;
+}
+
 static pl_status work(pl_error *err)
 {
     static pl_arena arena;
     PL_TRY(pl_process_start(err));
     PL_TRY(pl_process_prepare(&request.options, &owners, err));
     PL_TRY(pl_threads_create(request.threads, &request.options, &owners, err));
+    PL_TRY(create_helpers(request.helper_threads));
     pl_arena_options options = {"ram", request.huge_pages != 0};
     PL_TRY(pl_arena_map(&arena, request.arena_bytes, &options, &owners, err));
     result.arena_huge_bytes = arena.huge_bytes;
@@ -151,7 +180,8 @@ void runner_main(int argc, char **argv, char **envp)
 
 runner_request runner_request_default(int threads)
 {
-    return (runner_request){.threads = threads, .arena_bytes = 8 << 20, .loops = 20, .options = pl_process_options_default()};
+    return (runner_request){
+        .threads = threads, .arena_bytes = 8 << 20, .loops = 20, .options = pl_process_options_default()};
 }
 
 static void become_runner(const runner_request *wanted, char *const *extra, int from_parent, int to_parent)
@@ -176,12 +206,13 @@ static int finish(pid_t child, int answer, runner_result *out)
     int state = 0;
     transfer(answer, out, sizeof *out, 0);
     close(answer);
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+    }
     return state;
 }
 
-int runner_run_watched(const runner_request *wanted, char *const *extra, runner_result *out, void (*watch)(pid_t, void *),
-                       void *context)
+int runner_run_watched(const runner_request *wanted, char *const *extra, runner_result *out,
+                       void (*watch)(pid_t, void *), void *context)
 {
     int down[2], up[2];
     memset(out, 0, sizeof *out);

@@ -1,0 +1,234 @@
+/* Machine facts from made-up /proc and /sys trees: every limit is known, so the right answer is too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/machine.h"
+#include "base/procfile.h"
+
+static char root[64];
+
+static void put(const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    char *slash = strrchr(full, '/');
+    *slash = 0;
+    pl_error err = {0};
+    assert_int_equal(pl_folder_create(full, &err), PL_OK);
+    *slash = '/';
+    FILE *f = fopen(full, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *ftw)
+{
+    (void)s, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    snprintf(root, sizeof root, "/tmp/plimsoll-machine-XXXXXX");
+    if (!mkdtemp(root)) return -1;
+    put("/proc/meminfo", "MemTotal:       16000000 kB\nMemFree:  1000 kB\nMemAvailable:    8000000 kB\nCached: 5 kB\n");
+    put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU @ 1 GHz\nflags\t: a b c\n");
+    put("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static pl_machine read_machine(void)
+{
+    pl_machine m;
+    pl_error err = {0};
+    if (pl_machine_read(root, &m, &err) != PL_OK) fail_msg("%s", err.text);
+    return m;
+}
+
+static void test_no_cgroup(void **state)
+{
+    (void)state;
+    pl_machine m = read_machine();
+    assert_string_equal(m.cpu_name, "Test CPU @ 1 GHz");
+    assert_string_equal(m.transparent_huge_pages, "madvise");
+    assert_int_equal(m.ram_bytes, 16000000ull * 1024);
+    assert_int_equal(m.available_bytes, 8000000ull * 1024);
+    assert_true(m.cgroup_limit_bytes == PL_MACHINE_UNLIMITED && m.cgroup_room_bytes == PL_MACHINE_UNLIMITED);
+    assert_true(m.cores >= 1 && m.cores <= m.cores_online && isinf(m.cores_quota));
+}
+
+static void test_v2_ancestor_binds(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/proc/self/mountinfo",
+        "30 1 0:5 / /proc rw - proc proc rw\n35 30 0:30 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+    put("/cg/a/b/memory.max", "900000000\n");
+    put("/cg/a/b/memory.current", "100000000\n");
+    put("/cg/a/b/memory.stat", "anon 1\ninactive_file 30000000\nactive_file 20000000\n");
+    put("/cg/a/memory.max", "500000000\n");
+    put("/cg/a/memory.current", "400000000\n");
+    put("/cg/a/memory.stat", "inactive_file 10000000\nactive_file 0\nfile 99\n");
+    put("/cg/a/cpu.max", "150000 100000\n");
+    put("/cg/a/b/cpu.max", "max 100000\n");
+    pl_machine m = read_machine();
+    assert_int_equal(m.cgroup_limit_bytes, 500000000);
+    assert_int_equal(m.cgroup_room_bytes, 500000000 - 390000000); /* page cache counts as free */
+    assert_non_null(strstr(m.cgroup_path, "/cg/a"));
+    assert_true(fabs(m.cores_quota - 1.5) < 1e-12);
+    assert_true(m.cores <= 2);
+    pl_machine_budget b;
+    pl_error err = {0};
+    assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_OK);
+    assert_string_equal(b.bound_by, "cgroup limit");
+    assert_int_equal(b.bytes, 110000000 - (64 << 20));
+    put("/cg/a/memory.current", "480000000\n");
+    m = read_machine();
+    assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_E_BUDGET);
+    assert_non_null(strstr(err.text, "cgroup limit"));
+}
+
+static void test_v1_container(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/x\n2:cpu,cpuacct:/docker/x\n0::/\n");
+    put("/proc/self/mountinfo", "40 1 0:31 /docker/x /cg1/memory rw - cgroup cgroup rw,memory\n"
+                                "41 1 0:32 /docker/x /cg1/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+    put("/cg1/memory/memory.limit_in_bytes", "300000000\n");
+    put("/cg1/memory/memory.usage_in_bytes", "50000000\n");
+    put("/cg1/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 10000000\ntotal_active_file 10000000\n");
+    put("/cg1/cpu/cpu.cfs_quota_us", "50000\n");
+    put("/cg1/cpu/cpu.cfs_period_us", "100000\n");
+    pl_machine m = read_machine();
+    assert_int_equal(m.cgroup_limit_bytes, 300000000);
+    assert_int_equal(m.cgroup_room_bytes, 270000000);
+    assert_int_equal(m.cores, 1);
+    put("/cg1/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* version 1 for "none" */
+    put("/cg1/cpu/cpu.cfs_quota_us", "-1\n");
+    m = read_machine();
+    assert_true(m.cgroup_room_bytes == PL_MACHINE_UNLIMITED && isinf(m.cores_quota));
+}
+
+static void test_unreadable_is_least_favourable(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/a\n");
+    put("/proc/self/mountinfo", "35 30 0:30 / /cg rw - cgroup2 cgroup2 rw\n");
+    put("/cg/a/memory.max", "not a number\n");
+    pl_machine m = read_machine();
+    assert_true(m.cgroup_unreadable);
+    assert_int_equal(m.cgroup_room_bytes, 0);
+    pl_machine_budget b;
+    pl_error err = {0};
+    assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_E_BUDGET);
+    assert_non_null(strstr(err.text, "/cg/a/memory.max"));
+    put("/cg/a/memory.max", "1000\n"); /* a limit, but no usage */
+    assert_true(read_machine().cgroup_unreadable);
+    put("/cg/a/memory.max", "max\n");
+    assert_false(read_machine().cgroup_unreadable);
+}
+
+static void test_group_outside_of_the_mount(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/../../other\n");
+    put("/proc/self/mountinfo", "35 30 0:30 / /cg rw - cgroup2 cgroup2 rw\n");
+    put("/cg/memory.max", "7000000\n");
+    put("/cg/memory.current", "1000000\n");
+    assert_int_equal(read_machine().cgroup_room_bytes, 6000000);
+}
+
+static void test_damaged_files(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "garbage\n\n:\n::\n4:memory\n0::");
+    put("/proc/self/mountinfo", " - \n1 2 3 - cgroup2\n - cgroup2 x y\n\n1 2 3 4 5 6 - cgroup\n");
+    put("/sys/kernel/mm/transparent_hugepage/enabled", "nothing here\n");
+    put("/proc/cpuinfo", "model name\nmodel name");
+    pl_machine m = read_machine();
+    assert_true(m.cgroup_room_bytes == PL_MACHINE_UNLIMITED);
+    assert_string_equal(m.transparent_huge_pages, "unknown");
+    put("/proc/meminfo", "Mem\n");
+    pl_error err = {0};
+    assert_int_equal(pl_machine_read(root, &m, &err), PL_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "MemTotal"));
+}
+
+static void test_this_machine(void **state)
+{
+    (void)state;
+    pl_machine m;
+    pl_error err = {0};
+    assert_int_equal(pl_machine_read("", &m, &err), PL_OK);
+    assert_true(m.ram_bytes > 0 && m.available_bytes <= m.ram_bytes);
+    assert_true(m.cores >= 1 && m.cores <= sysconf(_SC_NPROCESSORS_ONLN));
+    assert_true(strlen(m.kernel) > 0 && strlen(m.cpu_name) > 0);
+}
+
+static void test_long_lines_are_cut(void **state)
+{
+    (void)state;
+    char *text = malloc(20000);
+    memset(text, 'x', 19999);
+    memcpy(text + 10000, "\nKey:\t12 kB\n", 12);
+    text[19999] = 0;
+    put("/long", text);
+    free(text);
+    char path[128];
+    snprintf(path, sizeof path, "%s/long", root);
+    pl_procfile f;
+    assert_int_equal(pl_procfile_open(&f, path), 0);
+    assert_int_equal(strlen(pl_procfile_line(&f)), 1023);
+    uint64_t value;
+    assert_true(pl_procfile_field(pl_procfile_line(&f), "Key", &value));
+    assert_int_equal(value, 12 * 1024);
+    assert_int_equal(strlen(pl_procfile_line(&f)), 1023);
+    assert_null(pl_procfile_line(&f));
+    pl_procfile_close(&f);
+    assert_int_equal(pl_procfile_open(&f, "/nonexistent"), -1);
+    assert_false(pl_procfile_field("Keys: 3", "Key", &value));
+    assert_false(pl_procfile_field("Key: none", "Key", &value));
+    pl_mapping m;
+    assert_true(pl_mapping_parse("7f00-8f00 rw-p 00000000 00:00 0 ", &m));
+    assert_true(m.begin == 0x7f00 && m.end == 0x8f00 && m.inode == 0 && m.name[0] == 0);
+    assert_true(pl_mapping_parse("7f00-8f00 r-xp 00001000 fe:00 247134      /usr/bin/a b", &m));
+    assert_true(m.inode == 247134 && strcmp(m.name, "/usr/bin/a b") == 0 && strcmp(m.protection, "r-xp") == 0);
+    assert_false(pl_mapping_parse("Rss:  12 kB", &m));
+    assert_false(pl_mapping_parse("7f00-8f00 r", &m));
+    assert_false(pl_mapping_parse("", &m));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_no_cgroup, begin, end),
+        cmocka_unit_test_setup_teardown(test_v2_ancestor_binds, begin, end),
+        cmocka_unit_test_setup_teardown(test_v1_container, begin, end),
+        cmocka_unit_test_setup_teardown(test_unreadable_is_least_favourable, begin, end),
+        cmocka_unit_test_setup_teardown(test_group_outside_of_the_mount, begin, end),
+        cmocka_unit_test_setup_teardown(test_damaged_files, begin, end),
+        cmocka_unit_test(test_this_machine),
+        cmocka_unit_test_setup_teardown(test_long_lines_are_cut, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
