@@ -31,7 +31,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-enum { MEMO_BITS = 18, RANKINGS = 3 };
+enum { MEMO_BITS_MIN = 8, MEMO_BITS_MAX = 18, RANKINGS = 3 };
 
 typedef struct order {
     uint64_t at; /* lowest offset it can have in the least list */
@@ -66,6 +66,7 @@ struct place_search {
     uint32_t *placed; /* a stack */
     uint32_t placed_count;
     uint64_t *memo;
+    unsigned memo_bits;
     bool refused; /* memory */
 };
 
@@ -289,7 +290,7 @@ static place_answer solve(place_search *s, node n)
     if (s->nodes_left == 0 || s->run->work >= s->stop_at) return PLACE_UNKNOWN;
     s->nodes_left--;
     if (place_run_spend(s->run, 4 * (uint64_t)(n.end - n.begin) + 50)) return PLACE_UNKNOWN;
-    uint64_t hash = sort_unplaced(s, &n), *slot = &s->memo[hash >> (64 - MEMO_BITS)];
+    uint64_t hash = sort_unplaced(s, &n), *slot = &s->memo[hash >> (64 - s->memo_bits)];
     if (s->run->options->memo && *slot == hash) return PLACE_NO;
     bool exceeds = s->run->options->section_bound ? exceeds_sections(s, &n) : exceeds_singly(s, &n);
     if (exceeds) return PLACE_NO;
@@ -378,7 +379,7 @@ pl_status place_search_try(place_search *s, uint64_t capacity, uint64_t work_lim
     s->capacity = capacity;
     s->stop_at = work_limit > UINT64_MAX - s->run->work ? UINT64_MAX : s->run->work + work_limit;
     *answer = PLACE_UNKNOWN;
-    memset(s->memo, 0, sizeof *s->memo << MEMO_BITS);
+    memset(s->memo, 0, sizeof *s->memo << s->memo_bits);
     uint64_t node_limit = 2 * (uint64_t)s->part->count + 16;
     for (uint32_t k = 0; *answer == PLACE_UNKNOWN && !s->refused; k++) {
         if (s->run->work >= s->stop_at || place_run_spend(s->run, 0)) break;
@@ -400,6 +401,8 @@ place_search *place_search_create(const place_part *part, place_run *run)
     if (!s) return NULL;
     size_t n = part->count;
     s->part = part, s->run = run;
+    s->memo_bits = MEMO_BITS_MIN;
+    while (s->memo_bits < MEMO_BITS_MAX && n * n * 8 >> s->memo_bits) s->memo_bits++;
     s->rank = pl_alloc(n, sizeof *s->rank);
     s->twin = pl_alloc(n, sizeof *s->twin);
     s->low = pl_alloc(n, sizeof *s->low);
@@ -409,7 +412,7 @@ place_search *place_search_create(const place_part *part, place_run *run)
     s->cuts = pl_alloc(part->section_count, sizeof *s->cuts);
     s->unplaced = pl_alloc(n, sizeof *s->unplaced);
     s->placed = pl_alloc(n, sizeof *s->placed);
-    s->memo = pl_alloc((size_t)1 << MEMO_BITS, sizeof *s->memo);
+    s->memo = pl_alloc((size_t)1 << s->memo_bits, sizeof *s->memo);
     if (s->rank && s->twin && s->low && s->offset && s->least_neighbour && s->top && s->cuts && s->unplaced &&
         s->placed && s->memo)
         return s;

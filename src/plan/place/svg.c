@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-enum { WIDTH = 1200, HEIGHT = 700, LEFT = 96, RIGHT = 24, TOP = 64, BOTTOM = 64, TICKS = 6 };
+enum { WIDTH = 1200, HEIGHT = 700, LEFT = 116, RIGHT = 24, TOP = 64, BOTTOM = 64, TICKS = 6 };
 
 typedef struct frame {
     double begin, end; /* time */
