@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -37,6 +38,16 @@ uint64_t pl_text_prepare_bytes(const pl_text_options *o, uint64_t tokens)
 
 /* ---- is what is there still good? ---- */
 
+static pl_status read_info(const char *path, pl_tokens_info *info, pl_error *err)
+{
+    pl_tokens *tokens = pl_alloc(1, sizeof *tokens);
+    if (!tokens) return pl_fail(err, PL_E_NOMEM, "no memory for looking at %s", path);
+    pl_status status = pl_tokens_open(tokens, path, err);
+    if (status == PL_OK) *info = tokens->info, pl_tokens_close(tokens);
+    pl_free(tokens);
+    return status;
+}
+
 static pl_status hash_text(pl_text_file *file, uint64_t *hash, pl_error *err)
 {
     XXH64_state_t state;
@@ -54,10 +65,11 @@ static pl_status hash_text(pl_text_file *file, uint64_t *hash, pl_error *err)
     return status;
 }
 
-static int stale(pl_text_result *r, const char *reason)
+/* The tokens have to be made again, which is no failure. */
+static pl_status stale(pl_text_result *r, const char *reason)
 {
     snprintf(r->reason, sizeof r->reason, "%s", reason);
-    return 0;
+    return PL_OK;
 }
 
 /* The text that the tokens were made from is this one: by size and time, or, when only the time differs, by content. */
@@ -71,40 +83,32 @@ static pl_status same_text(pl_text_file *file, const pl_tokens_info *i, int *sam
     return PL_OK;
 }
 
-static int file_exists(const char *path)
+/* The tokenizer of these tokens: the given one, or the file beside them. */
+static void reuse_tokenizer(const pl_text_options *o, const pl_tokens_info *i, pl_tokenizer **t, pl_text_result *r)
 {
-    int fd;
-    if (pl_file_open(path, &fd, NULL, NULL) != PL_OK) return 0;
-    pl_tokens_close(&(pl_tokens){.fd = fd});
-    return 1;
+    pl_error ignored = {0};
+    if (!o->given && pl_tokenizer_load(o->tokenizer_path, t, &ignored) != PL_OK) {
+        (void)stale(r, ignored.text);
+    } else if (pl_tokenizer_hash(*t) != i->tokenizer_hash) {
+        (void)stale(r, "the tokens were made with another tokenizer");
+        if (!o->given) pl_tokenizer_destroy(*t), *t = NULL;
+    } else {
+        r->tokenizer_reused = r->tokens_reused = 1;
+        r->info = *i;
+    }
 }
 
-/* Fills the tokenizer when it can be used as it is, the info when the tokens can too. */
 static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r, pl_error *err)
 {
-    pl_tokens *tokens = pl_alloc(1, sizeof *tokens);
     pl_error ignored = {0};
-    int same = 0;
-    if (!tokens) return pl_fail(err, PL_E_NOMEM, "no memory for looking at %s", o->tokens_path);
-    tokens->fd = -1;
-    pl_status status = PL_OK;
-    if (pl_tokens_open(tokens, o->tokens_path, &ignored) != PL_OK) {
-        stale(r, ignored.text);
-        goto done;
-    }
-    if (tokens->info.recipe != recipe_of(o)) stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
-    else status = same_text(file, &tokens->info, &same, err);
-    if (status != PL_OK) goto done;
-    if (!same && !r->reason[0]) stale(r, "the text is no longer the one that the tokens were made from");
-    if (!same && !o->given) goto done;
-    if (!*t && pl_tokenizer_load(o->tokenizer_path, t, &ignored) != PL_OK) stale(r, ignored.text);
-    else if (pl_tokenizer_hash(*t) != tokens->info.tokenizer_hash) stale(r, "the tokens were made with another tokenizer");
-    else r->tokenizer_reused = 1, r->tokens_reused = same, r->info = tokens->info;
-    if (!r->tokenizer_reused && !o->given) pl_tokenizer_destroy(*t), *t = NULL;
-done:
-    pl_tokens_close(tokens);
-    pl_free(tokens);
-    return status;
+    pl_tokens_info info;
+    int same;
+    if (read_info(o->tokens_path, &info, &ignored) != PL_OK) return stale(r, ignored.text);
+    if (info.recipe != recipe_of(o)) return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
+    PL_TRY(same_text(file, &info, &same, err));
+    if (!same) return stale(r, "the text is no longer the one that the tokens were made from");
+    reuse_tokenizer(o, &info, t, r);
+    return PL_OK;
 }
 
 /* ---- making ---- */
@@ -161,20 +165,10 @@ static pl_status make_tokens(const pl_text_options *o, pl_text_file *file, const
     return status;
 }
 
-static pl_status read_info(const char *path, pl_tokens_info *info, pl_error *err)
-{
-    pl_tokens *tokens = pl_alloc(1, sizeof *tokens);
-    if (!tokens) return pl_fail(err, PL_E_NOMEM, "no memory for looking at %s", path);
-    pl_status status = pl_tokens_open(tokens, path, err);
-    if (status == PL_OK) *info = tokens->info, pl_tokens_close(tokens);
-    pl_free(tokens);
-    return status;
-}
-
 static pl_status prepare(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r, pl_error *err)
 {
     if (o->given) PL_TRY(pl_tokenizer_load(o->tokenizer_path, t, err));
-    if (file_exists(o->tokens_path)) PL_TRY(try_reuse(o, file, t, r, err));
+    if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
     if (r->tokens_reused) return PL_OK;
     if (o->given) r->tokenizer_reused = 1;
     else PL_TRY(make_tokenizer(o, file, t, r, err));

@@ -92,6 +92,7 @@ static pl_status complete(pl_tokens_writer *w, pl_error *err)
 {
     static const uint8_t zeros[8];
     uint8_t header[PL_TOKENS_HEADER_BYTES];
+    if (w->info.count == 0) return pl_fail(err, PL_E_DATA, "%s: the text has no tokens", w->file.path);
     PL_TRY(write_block(w, err));
     w->info.table_offset = pl_align_up(w->file.bytes, 8);
     w->info.table_hash = XXH64(w->table_count ? w->table : &(uint64_t){0}, w->table_count * sizeof *w->table, 0);
