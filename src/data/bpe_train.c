@@ -363,7 +363,7 @@ pl_status pl_bpe_trainer_finish(pl_bpe_trainer *t, pl_tokenizer **out, pl_error 
 }
 
 pl_status pl_bpe_train_file(pl_text_file *file, const pl_bpe_options *options, pl_text_progress progress, void *context,
-                            pl_tokenizer **out, pl_error *err)
+                            uint64_t *evicted, pl_tokenizer **out, pl_error *err)
 {
     pl_bpe_trainer *t = NULL;
     size_t got;
@@ -378,6 +378,7 @@ pl_status pl_bpe_train_file(pl_text_file *file, const pl_bpe_options *options, p
     }
     pl_free(block);
     if (status == PL_OK) status = pl_bpe_trainer_finish(t, out, err);
+    if (status == PL_OK && evicted) *evicted = pl_bpe_trainer_evicted(t);
     pl_bpe_trainer_destroy(t);
     pl_text_rewind(file);
     return status;

@@ -36,8 +36,8 @@ pl_status pl_bpe_trainer_finish(pl_bpe_trainer *, pl_tokenizer **, pl_error *);
 uint64_t pl_bpe_trainer_evicted(const pl_bpe_trainer *);
 void pl_bpe_trainer_destroy(pl_bpe_trainer *);
 
-/* The three steps over an open file, which is then rewound. */
-pl_status pl_bpe_train_file(pl_text_file *, const pl_bpe_options *, pl_text_progress, void *context, pl_tokenizer **,
-                            pl_error *);
+/* The three steps over an open file, which is then rewound. evicted (of pl_bpe_trainer_evicted) may be NULL. */
+pl_status pl_bpe_train_file(pl_text_file *, const pl_bpe_options *, pl_text_progress, void *context, uint64_t *evicted,
+                            pl_tokenizer **, pl_error *);
 
 #endif

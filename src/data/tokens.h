@@ -1,0 +1,79 @@
+/* The token file: a text as ids, made once, read by position. Little-endian.
+ *
+ *      0  "PLMTOKEN"                       64  u64 xxh64 of the source text
+ *      8  u32 version (1)                  72  u64 recipe (what the tokenizer was made from; 0 = it was given)
+ *     12  u32 header bytes (128)           80  u64 where the table of checksums begins
+ *     16  u32 vocabulary size              88  u64 xxh64 of that table
+ *     20  u32 bytes of an id (2 or 4)      96  u32 tokens of a block (16384)
+ *     24  u64 number of tokens            100  zeros
+ *     32  u64 hash of the tokenizer       120  u64 xxh64 of bytes 0 … 119
+ *     40  u64 bytes of the source text
+ *     48  i64 its time of change (ns)     128  ids, u16 when the vocabulary has at most 65536, else u32
+ *     56  u64 reserved, 0                      then, from a multiple of 8, one u64 xxh64 for each block of ids
+ *
+ * Opening checks header, length and table; the checksum of a block is checked when a reader touches it first, so damage
+ * is found where it is and a large file opens at once. (In numpy: memmap(path, "<u2", offset=128, shape=count).) */
+#ifndef PL_DATA_TOKENS_H
+#define PL_DATA_TOKENS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+
+enum { PL_TOKENS_HEADER_BYTES = 128, PL_TOKENS_BLOCK = 16384 };
+
+typedef struct pl_tokens_info {
+    uint32_t vocab, id_bytes;
+    uint64_t count;
+    uint64_t tokenizer_hash, recipe;
+    uint64_t source_bytes, source_hash;
+    int64_t source_mtime_ns;
+    uint64_t table_offset, table_hash;
+} pl_tokens_info;
+
+uint64_t pl_tokens_block_count(const pl_tokens_info *);
+uint64_t pl_tokens_file_bytes(const pl_tokens_info *);
+
+/* ---- tokens_write.c ---- */
+typedef struct pl_tokens_writer pl_tokens_writer;
+uint64_t pl_tokens_writer_bytes(uint64_t tokens); /* heap it holds while writing so many tokens */
+pl_status pl_tokens_create(const char *path, uint32_t vocab, pl_tokens_writer **, pl_error *);
+/* PL_E_INTERNAL when an id is not below vocab. */
+pl_status pl_tokens_append(pl_tokens_writer *, const uint32_t *ids, size_t count, pl_error *);
+/* Completes the file under its name and destroys the writer, also when it fails. Of the info, hash, recipe and source
+ * are used. */
+pl_status pl_tokens_commit(pl_tokens_writer *, const pl_tokens_info *, pl_error *);
+void pl_tokens_abandon(pl_tokens_writer *); /* NULL is fine */
+
+/* ---- tokens_read.c ---- */
+typedef struct pl_tokens {
+    int fd;
+    pl_tokens_info info;
+    char path[PL_FILE_PATH_MAX];
+} pl_tokens;
+
+pl_status pl_tokens_open(pl_tokens *, const char *path, pl_error *);
+void pl_tokens_close(pl_tokens *);
+/* The header alone, from memory; file_bytes is the length the file has. */
+pl_status pl_tokens_parse_header(const char *name, const uint8_t header[PL_TOKENS_HEADER_BYTES], uint64_t file_bytes,
+                                 pl_tokens_info *, pl_error *);
+/* Lets the page cache go. */
+void pl_tokens_drop_cache(const pl_tokens *);
+/* Reads and checks every block (`plimsoll verify`). Allocates one block. */
+pl_status pl_tokens_verify(const pl_tokens *, pl_error *);
+
+/* Reads ranges, each block checked at its first touch. Lives in the caller's memory and allocates nothing; one thread. */
+typedef struct pl_tokens_reader {
+    const pl_tokens *tokens;
+    uint8_t *checked; /* a bit for each block */
+    uint8_t *block;   /* PL_TOKENS_BLOCK ids as they are in the file */
+} pl_tokens_reader;
+
+uint64_t pl_tokens_reader_bytes(const pl_tokens_info *);
+/* memory: that many bytes, aligned to 16. */
+void pl_tokens_reader_init(pl_tokens_reader *, const pl_tokens *, void *memory);
+/* Tokens [begin, end) to out. */
+pl_status pl_tokens_read(pl_tokens_reader *, uint64_t begin, uint64_t end, int32_t *out, pl_error *);
+
+#endif
