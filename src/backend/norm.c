@@ -8,7 +8,7 @@
 #include "backend/parallel.h"
 #include "kernels/kernels.h"
 
-enum { MAX_BLOCKS = 64, MIN_BLOCK_ROWS = 16, LINE_FLOATS = 16 };
+enum { MAX_BLOCKS = 64, MIN_BLOCK_ROWS = 32, LINE_FLOATS = 16 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
