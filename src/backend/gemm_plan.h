@@ -24,8 +24,8 @@
 #include "kernels/gemm.h"
 
 enum {
-    PL_GEMM_B_ELEMS = 131072,    /* of one buffer: 512 KiB */
-    PL_GEMM_SUMS_ELEMS = 131072, /* of the waiting sums */
+    PL_GEMM_B_ELEMS = 98304,    /* of one buffer: 384 KiB */
+    PL_GEMM_SUMS_ELEMS = 98304, /* of the waiting sums */
     PL_GEMM_GROUP_MAX = 4,       /* row panels in a group when A is packed by columns */
 };
 

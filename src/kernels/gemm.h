@@ -53,9 +53,11 @@ typedef struct pl_gemm_kernels {
     int64_t k_block;    /* longest stretch of k that one tile call sums */
     pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2];    /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
-    /* Rows [0, rows) × [0, k) of A; src is element (0, 0), ld the stride that is not 1. */
+    /* rows × k of A where k is contiguous; src is element (0, 0), ld the stride between rows. */
     void (*pack_a_rows)(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride);
-    void (*pack_a_columns)(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst);
+    /* The same where rows are contiguous (src[p·ld + r]): `panels` panels of `rows` rows, panel i at dst + i·panel_elems. */
+    void (*pack_a_columns)(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
+                           int64_t panel_elems);
     /* k × columns of B into panels of nr, the first row of panel j at dst + j·panel_elems. */
     void (*pack_b)(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
     /* The same where k is contiguous in B (src[j·ld + p]). */
