@@ -1,10 +1,9 @@
 /* C = A·B with epilogue: the threads. How the product is cut and why the bits never depend on the team: gemm_plan.h.
  * One parallel region per call; inside, atomic tickets hand out the work and one barrier separates the passes. A team
  * smaller than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC) only takes more tickets each. */
-#include <omp.h>
-
 #include "backend/gemm_ahead.h"
 #include "backend/gemm_plan.h"
+#include "backend/parallel.h"
 
 enum { FETCH_AHEAD_ELEMS = 3 << 18 }; /* of A: 3 MiB */
 
@@ -31,8 +30,6 @@ typedef struct pass {
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- the call, once ---- */
-
-static int is_parallel(const pl_gemm_plan *p) { return p->threads > 1; }
 
 static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
 {
@@ -267,7 +264,7 @@ static void work_packed(const job *j, int thread)
     int64_t passes = j->stretches * j->column_passes * j->k_passes;
     pack_pass(j, 0, &counters->packs[0]);
     for (int64_t i = 0; i < passes; i++) {
-#pragma omp barrier
+        pl_barrier();
         if (thread == 0) { /* nobody is in pass i − 1 any more */
             counters->strips[(i + 1) & 1].next = 0;
             counters->packs[i & 1].next = 0;
@@ -288,12 +285,14 @@ static void work_thin(const job *j)
         j->plan.kernels->thin(&product, share.begin * THIN_UNIT, min_of(share.end * THIN_UNIT, c->n));
 }
 
-static void work(const job *j, int thread)
+static void work(const void *work_job, int part, int parts)
 {
+    const job *j = work_job;
+    (void)parts;
     if (j->plan.thin)
         work_thin(j);
     else
-        work_packed(j, thread);
+        work_packed(j, part);
 }
 
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team) { return pl_gemm_plan_make(call, team).bytes; }
@@ -302,10 +301,5 @@ void pl_gemm_exec(const pl_gemm_call *call, void *workspace, pl_team team)
 {
     job j = job_of(call, workspace, team);
     *counters_of(&j) = (pl_gemm_counters){0};
-    if (!is_parallel(&j.plan)) {
-        work(&j, 0);
-        return;
-    }
-#pragma omp parallel num_threads(j.plan.threads)
-    work(&j, omp_get_thread_num());
+    pl_parallel((pl_team){.threads = j.plan.threads, .isa = team.isa}, INT64_MAX, work, &j);
 }
