@@ -11,10 +11,10 @@ typedef struct job {
     const pl_gemm_call *call;
     pl_gemm_plan plan;
     pl_gemm_epilogue epilogue;
-    int has_epilogue;   /* more than storing or adding to C */
-    int sums_apart;     /* partial sums wait in the workspace */
-    int fetch_ahead;    /* A is too large to be in a cache already */
-    int64_t stretch;    /* rows of one stretch: m unless sums_apart */
+    int has_epilogue; /* more than storing or adding to C */
+    int sums_apart;   /* partial sums wait in the workspace */
+    int fetch_ahead;  /* A is too large to be in a cache already */
+    int64_t stretch;  /* rows of one stretch: m unless sums_apart */
     int64_t stretches, column_passes, k_passes;
     char *workspace;
 } job;
@@ -27,7 +27,10 @@ typedef struct pass {
     float *b;                                /* packed */
 } pass;
 
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* ---- the call, once ---- */
 
@@ -54,8 +57,7 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     const pl_gemm_plan *p = &j.plan;
     if (p->thin) return j;
     j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again;
-    j.sums_apart =
-        j.has_epilogue && p->k_blocks > 1 && (c->accumulate || c->residual == c->c || c->grad_of == c->c);
+    j.sums_apart = j.has_epilogue && p->k_blocks > 1 && (c->accumulate || c->residual == c->c || c->grad_of == c->c);
     j.fetch_ahead = c->m * c->k >= FETCH_AHEAD_ELEMS;
     j.stretch = j.sums_apart ? min_of(c->m, PL_GEMM_SUMS_ELEMS / p->pass_columns) : c->m;
     j.stretches = pl_gemm_ceil_div(c->m, j.stretch);
@@ -64,7 +66,10 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     return j;
 }
 
-static pl_gemm_counters *counters_of(const job *j) { return (pl_gemm_counters *)(void *)j->workspace; }
+static pl_gemm_counters *counters_of(const job *j)
+{
+    return (pl_gemm_counters *)(void *)j->workspace;
+}
 
 /* ---- passes: stretches of rows, then columns, then k ---- */
 
@@ -98,7 +103,8 @@ static void pack_unit(const job *j, const pass *s, int64_t unit)
     int64_t panel_elems = s->k * t->nr;
     if (c->b_col == 1) {
         int64_t k = unit * PACK_ROWS;
-        t->pack_b(from + k * c->b_row, c->b_row, min_of(PACK_ROWS, s->k - k), s->columns, s->b + k * t->nr, panel_elems);
+        t->pack_b(from + k * c->b_row, c->b_row, min_of(PACK_ROWS, s->k - k), s->columns, s->b + k * t->nr,
+                  panel_elems);
         return;
     }
     int64_t panel = unit % s->panels, k = unit / s->panels * PACK_DEPTH, column = panel * t->nr;
@@ -109,8 +115,8 @@ static void pack_unit(const job *j, const pass *s, int64_t unit)
 static void pack_pass(const job *j, int64_t index, pl_tickets *tickets)
 {
     pass s = pass_of(j, index);
-    int64_t units = j->call->b_col == 1 ? pl_gemm_ceil_div(s.k, PACK_ROWS)
-                                        : s.panels * pl_gemm_ceil_div(s.k, PACK_DEPTH);
+    int64_t units =
+        j->call->b_col == 1 ? pl_gemm_ceil_div(s.k, PACK_ROWS) : s.panels * pl_gemm_ceil_div(s.k, PACK_DEPTH);
     pl_share share = {.units = units, .threads = j->plan.threads};
     while (pl_share_next(&share, tickets))
         for (int64_t unit = share.begin; unit < share.end; unit++) pack_unit(j, &s, unit);
@@ -137,7 +143,15 @@ static float *sums_at(const job *j, const pass *s, int64_t row, int64_t column, 
 {
     if (!j->sums_apart) return *ld = j->call->ldc, j->call->c + row * j->call->ldc + column;
     *ld = j->plan.pass_columns;
-    return (float *)(void *)(j->workspace + j->plan.sums_offset) + (row - s->row_begin) * *ld + column - s->column_begin;
+    return (float *)(void *)(j->workspace + j->plan.sums_offset) + (row - s->row_begin) * *ld + column -
+           s->column_begin;
+}
+
+static void fetch_for_epilogue(const pl_gemm_call *c, const tile *t)
+{
+    int64_t i = t->rows->begin, j = t->column, rows = t->rows->count;
+    if (c->residual) pl_gemm_ahead_tile(c->residual + i * c->ld_residual + j, c->ld_residual, rows, t->columns);
+    if (c->grad_of) pl_gemm_ahead_tile(c->grad_of + i * c->ld_grad_of + j, c->ld_grad_of, rows, t->columns);
 }
 
 static void compute_tile(const job *j, const pass *s, const tile *t, float *scratch)
@@ -147,6 +161,7 @@ static void compute_tile(const job *j, const pass *s, const tile *t, float *scra
     int vectors = t->columns > kernels->vector ? 2 : 1, whole = t->columns == vectors * kernels->vector;
     pl_gemm_tile_fn *sum = (r->by_columns ? kernels->by_columns : kernels->by_rows)[r->count - 1][vectors - 1];
     int finish = t->last && j->has_epilogue;
+    if (finish) fetch_for_epilogue(j->call, t);
     if (finish && !t->add) { /* one block of k: from registers to the epilogue */
         sum(t->k, r->a, r->stride, t->b, scratch, kernels->nr, 0);
         kernels->finish(&j->epilogue, scratch, kernels->nr, r->begin, t->column, r->count, t->columns);
@@ -164,9 +179,12 @@ static void compute_tile(const job *j, const pass *s, const tile *t, float *scra
     if (finish) kernels->finish(&j->epilogue, sums, ld, r->begin, t->column, r->count, t->columns);
 }
 
-/* Rows whose distance is a multiple of 2 KiB fall on the same few sets of the first-level cache and push each other out;
- * those are copied. */
-static int is_crowded(int64_t stride) { return stride * (int64_t)sizeof(float) % 2048 == 0; }
+/* Rows whose distance is a multiple of 2 KiB fall on the same few sets of the first-level cache and push each other
+ * out; those are copied. */
+static int is_crowded(int64_t stride)
+{
+    return stride * (int64_t)sizeof(float) % 2048 == 0;
+}
 
 static int64_t panel_begin(const pass *s, int64_t panel)
 {
@@ -186,8 +204,8 @@ static void take_columns(const job *j, rows_of_a *rows, int64_t count, int64_t k
 }
 
 /* Panels [first, first + count) of rows for one block of k, packed where that pays. */
-static void take_rows(const job *j, const pass *s, int64_t first, int64_t count, int64_t k_begin, int64_t k, int64_t uses,
-                      float *to, rows_of_a *rows)
+static void take_rows(const job *j, const pass *s, int64_t first, int64_t count, int64_t k_begin, int64_t k,
+                      int64_t uses, float *to, rows_of_a *rows)
 {
     const pl_gemm_call *c = j->call;
     for (int64_t i = 0; i < count; i++) {
@@ -203,7 +221,8 @@ static void take_rows(const job *j, const pass *s, int64_t first, int64_t count,
     if (c->a_col != 1) take_columns(j, rows, count, k, to);
 }
 
-/* What A will be read next: the next block of k of the same group, else the first of the next group; in `tiles` steps. */
+/* What A will be read next: the next block of k of the same group, else the first of the next group; in `tiles` steps.
+ */
 static pl_gemm_ahead a_ahead(const job *j, const pass *s, int64_t group, int64_t block, int64_t tiles)
 {
     const pl_gemm_call *c = j->call;
@@ -213,7 +232,8 @@ static pl_gemm_ahead a_ahead(const job *j, const pass *s, int64_t group, int64_t
     int64_t first = panel_begin(s, pl_gemm_split(s->row_panels, s->groups, group));
     int64_t rows = panel_begin(s, pl_gemm_split(s->row_panels, s->groups, group + 1)) - first;
     const float *at = c->a + first * c->a_row + k_begin * c->a_col;
-    return c->a_col == 1 ? pl_gemm_ahead_of(at, c->a_row, rows, k, tiles) : pl_gemm_ahead_of(at, c->a_col, k, rows, tiles);
+    return c->a_col == 1 ? pl_gemm_ahead_of(at, c->a_row, rows, k, tiles)
+                         : pl_gemm_ahead_of(at, c->a_col, k, rows, tiles);
 }
 
 /* Column panels [begin, end) of one group of rows, all k of the pass. */
@@ -295,7 +315,10 @@ static void work(const void *work_job, int part, int parts)
         work_packed(j, part);
 }
 
-uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team) { return pl_gemm_plan_make(call, team).bytes; }
+uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team)
+{
+    return pl_gemm_plan_make(call, team).bytes;
+}
 
 void pl_gemm_exec(const pl_gemm_call *call, void *workspace, pl_team team)
 {

@@ -152,7 +152,8 @@ static void pack_strip(const float *src, int64_t ld, int64_t k, int64_t columns,
     }
 }
 
-void pl_gemm_pack_b_transposed(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems)
+void pl_gemm_pack_b_transposed(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst,
+                               int64_t panel_elems)
 {
     for (int64_t j = 0; j < columns; j += PL_GEMM_NR, dst += panel_elems)
         for (int64_t v = 0; v < PL_GEMM_NR; v += PL_VW) {
