@@ -1,6 +1,6 @@
-/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn]: rates of the matrix products of the model in issue 3's table
- * (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured in the same run, and
- * with --onednn beside oneDNN's matmul on the same strides. */
+/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn]: rates of the matrix products of the model in issue
+ * 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured in the
+ * same run, and with --onednn beside oneDNN's matmul on the same strides. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

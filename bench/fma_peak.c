@@ -22,11 +22,11 @@ double bench_seconds(void)
     attribute static void name(int64_t rounds)                                                                         \
     {                                                                                                                  \
         name##_vector a[12], x = (name##_vector){0} + 0.999f, y = (name##_vector){0} + 1e-3f;                          \
-        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) a[i] = x;                                                                         \
+        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) a[i] = x;                                                \
         for (int64_t r = 0; r < rounds; r++) {                                                                         \
             step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10) step(11)          \
         }                                                                                                              \
-        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) __asm__ volatile("" : : PEAK_CONSTRAINT(a[i]));                                               \
+        _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) __asm__ volatile("" : : PEAK_CONSTRAINT(a[i]));          \
         (void)y;                                                                                                       \
     }
 
@@ -59,10 +59,16 @@ double bench_fma_peak(pl_team team)
         double rate = 0;
         switch (team.isa) {
 #if defined(__x86_64__)
-        case PL_ISA_AVX512: rate = run(team.threads, peak_avx512, 16); break;
-        case PL_ISA_AVX2: rate = run(team.threads, peak_avx2, 8); break;
+        case PL_ISA_AVX512:
+            rate = run(team.threads, peak_avx512, 16);
+            break;
+        case PL_ISA_AVX2:
+            rate = run(team.threads, peak_avx2, 8);
+            break;
 #endif
-        default: rate = run(team.threads, peak_baseline, 4); break;
+        default:
+            rate = run(team.threads, peak_baseline, 4);
+            break;
         }
         if (rate > best) best = rate;
     }

@@ -21,14 +21,42 @@ static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_
     float *x = memory, *w = x + tokens * l->in, *y = w + l->out * l->in;
     switch (product) {
     case BENCH_FORWARD:
-        return (pl_gemm_call){.m = tokens, .n = l->out, .k = l->in, .a = x, .a_row = l->in, .a_col = 1, .b = w,
-                              .b_row = 1, .b_col = l->in, .c = y, .ldc = l->out};
+        return (pl_gemm_call){.m = tokens,
+                              .n = l->out,
+                              .k = l->in,
+                              .a = x,
+                              .a_row = l->in,
+                              .a_col = 1,
+                              .b = w,
+                              .b_row = 1,
+                              .b_col = l->in,
+                              .c = y,
+                              .ldc = l->out};
     case BENCH_DX:
-        return (pl_gemm_call){.m = tokens, .n = l->in, .k = l->out, .a = y, .a_row = l->out, .a_col = 1, .b = w,
-                              .b_row = l->in, .b_col = 1, .c = x, .ldc = l->in};
+        return (pl_gemm_call){.m = tokens,
+                              .n = l->in,
+                              .k = l->out,
+                              .a = y,
+                              .a_row = l->out,
+                              .a_col = 1,
+                              .b = w,
+                              .b_row = l->in,
+                              .b_col = 1,
+                              .c = x,
+                              .ldc = l->in};
     default:
-        return (pl_gemm_call){.m = l->out, .n = l->in, .k = tokens, .a = y, .a_row = 1, .a_col = l->out, .b = x,
-                              .b_row = l->in, .b_col = 1, .c = w, .ldc = l->in, .accumulate = 1};
+        return (pl_gemm_call){.m = l->out,
+                              .n = l->in,
+                              .k = tokens,
+                              .a = y,
+                              .a_row = 1,
+                              .a_col = l->out,
+                              .b = x,
+                              .b_row = l->in,
+                              .b_col = 1,
+                              .c = w,
+                              .ldc = l->in,
+                              .accumulate = 1};
     }
 }
 
@@ -38,7 +66,10 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void ours(const pl_gemm_call *call, void *workspace, pl_team team) { pl_gemm_exec(call, workspace, team); }
+static void ours(const pl_gemm_call *call, void *workspace, pl_team team)
+{
+    pl_gemm_exec(call, workspace, team);
+}
 
 /* Samples of about 2 ms each. */
 static double median_seconds(const pl_gemm_call *call, void *context, pl_team team, bench_gemm_fn *exec)
@@ -58,8 +89,8 @@ static double median_seconds(const pl_gemm_call *call, void *context, pl_team te
     return samples[SAMPLES / 2];
 }
 
-double bench_gemm_seconds(bench_product product, const bench_linear *l, int64_t tokens, pl_team team, bench_gemm_fn *exec,
-                          void *context)
+double bench_gemm_seconds(bench_product product, const bench_linear *l, int64_t tokens, pl_team team,
+                          bench_gemm_fn *exec, void *context)
 {
     size_t elems = (size_t)(tokens * l->in + l->out * l->in + tokens * l->out);
     float *memory = aligned_alloc(64, (elems * sizeof(float) + 63) / 64 * 64);

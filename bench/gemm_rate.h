@@ -26,7 +26,8 @@ struct pl_gemm_call;
 typedef void bench_gemm_fn(const struct pl_gemm_call *, void *context, pl_team);
 
 /* Median seconds of one product; exec NULL = ours. Negative when memory is refused. */
-double bench_gemm_seconds(bench_product, const bench_linear *, int64_t tokens, pl_team, bench_gemm_fn *exec, void *context);
+double bench_gemm_seconds(bench_product, const bench_linear *, int64_t tokens, pl_team, bench_gemm_fn *exec,
+                          void *context);
 
 /* FLOP/s; tokens[0 … count) are tried for each product. Negative when memory is refused. */
 double bench_gemm_rate(const bench_model *, const int64_t *tokens, int count, pl_team);

@@ -16,6 +16,8 @@
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue, f32 ----
  * Exactly one stride of A and one of B is 1. Sums over k run in an order that depends on (m, n, k) and the ISA alone.
+ * accumulate without any other epilogue adds the blocks of k to C one by one, not their sum at the end. act_again needs
+ * grad_of.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s *= act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(s)

@@ -1,9 +1,8 @@
 /* Column sums. Rows are cut into blocks (a number that depends on `rows` alone), summed apart and then added in order;
  * columns in stretches, so that the partial sums have a bounded place:
  * workspace: counters | PARTS × min(columns, STRETCH) floats. */
-#include <omp.h>
-
 #include "backend/calls.h"
+#include "backend/parallel.h"
 #include "backend/tickets.h"
 #include "kernels/gemm.h"
 
@@ -15,7 +14,10 @@ typedef struct sum_counters {
     pl_tickets parts[2]; /* of even and odd stretches */
 } sum_counters;
 
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 static int64_t part_count(const pl_column_sum_call *c)
 {
@@ -23,7 +25,10 @@ static int64_t part_count(const pl_column_sum_call *c)
     return wanted < 1 ? 1 : min_of(wanted, PARTS);
 }
 
-static int64_t stretch_of(const pl_column_sum_call *c) { return min_of(c->columns, STRETCH); }
+static int64_t stretch_of(const pl_column_sum_call *c)
+{
+    return min_of(c->columns, STRETCH);
+}
 
 uint64_t pl_column_sum_workspace_bytes(const pl_column_sum_call *c, pl_team team)
 {
@@ -60,19 +65,21 @@ static void sum_parts(const job *j, int64_t column, int64_t columns, pl_tickets 
         }
 }
 
-static void work(const job *j, int thread)
+static void work(const void *work_job, int part, int parts)
 {
+    const job *j = work_job;
     const pl_column_sum_call *c = j->call;
     int odd = 0;
+    (void)parts;
     for (int64_t column = 0; column < c->columns; column += j->stretch, odd ^= 1) {
         int64_t columns = min_of(j->stretch, c->columns - column);
         sum_parts(j, column, columns, &j->counters->parts[odd]);
-#pragma omp barrier
-        if (thread == 0) {
+        pl_barrier();
+        if (part == 0) {
             j->kernels->column_sum(j->partial, j->stretch, j->parts, columns, c->out + column, c->accumulate);
             j->counters->parts[odd ^ 1].next = 0;
         }
-#pragma omp barrier
+        pl_barrier();
     }
 }
 
@@ -83,10 +90,5 @@ void pl_column_sum_exec(const pl_column_sum_call *c, void *workspace, pl_team te
     j.parts = part_count(c), j.stretch = stretch_of(c);
     j.threads = team.threads > 1 && c->rows * c->columns >= parallel_elems ? team.threads : 1;
     *j.counters = (sum_counters){0};
-    if (j.threads == 1) {
-        work(&j, 0);
-        return;
-    }
-#pragma omp parallel num_threads(j.threads)
-    work(&j, omp_get_thread_num());
+    pl_parallel((pl_team){.threads = j.threads, .isa = team.isa}, INT64_MAX, work, &j);
 }

@@ -1,17 +1,20 @@
 /* C = A·B with epilogue: the threads. How the product is cut and why the bits never depend on the team: gemm_plan.h.
  * One parallel region per call; inside, atomic tickets hand out the work and one barrier separates the passes. A team
  * smaller than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC) only takes more tickets each. */
-#include <omp.h>
-
+#include "backend/gemm_ahead.h"
 #include "backend/gemm_plan.h"
+#include "backend/parallel.h"
+
+enum { FETCH_AHEAD_ELEMS = 3 << 18 }; /* of A: 3 MiB */
 
 typedef struct job {
     const pl_gemm_call *call;
     pl_gemm_plan plan;
     pl_gemm_epilogue epilogue;
-    int has_epilogue;   /* more than storing or adding to C */
-    int sums_apart;     /* partial sums wait in the workspace */
-    int64_t stretch;    /* rows of one stretch: m unless sums_apart */
+    int has_epilogue; /* more than storing or adding to C */
+    int sums_apart;   /* partial sums wait in the workspace */
+    int fetch_ahead;  /* A is too large to be in a cache already */
+    int64_t stretch;  /* rows of one stretch: m unless sums_apart */
     int64_t stretches, column_passes, k_passes;
     char *workspace;
 } job;
@@ -24,11 +27,12 @@ typedef struct pass {
     float *b;                                /* packed */
 } pass;
 
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* ---- the call, once ---- */
-
-static int is_parallel(const pl_gemm_plan *p) { return p->threads > 1; }
 
 static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
 {
@@ -53,8 +57,8 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     const pl_gemm_plan *p = &j.plan;
     if (p->thin) return j;
     j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again;
-    j.sums_apart =
-        j.has_epilogue && p->k_blocks > 1 && (c->accumulate || c->residual == c->c || c->grad_of == c->c);
+    j.sums_apart = j.has_epilogue && p->k_blocks > 1 && (c->accumulate || c->residual == c->c || c->grad_of == c->c);
+    j.fetch_ahead = c->m * c->k >= FETCH_AHEAD_ELEMS;
     j.stretch = j.sums_apart ? min_of(c->m, PL_GEMM_SUMS_ELEMS / p->pass_columns) : c->m;
     j.stretches = pl_gemm_ceil_div(c->m, j.stretch);
     j.column_passes = pl_gemm_ceil_div(c->n, p->pass_columns);
@@ -62,7 +66,10 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     return j;
 }
 
-static pl_gemm_counters *counters_of(const job *j) { return (pl_gemm_counters *)(void *)j->workspace; }
+static pl_gemm_counters *counters_of(const job *j)
+{
+    return (pl_gemm_counters *)(void *)j->workspace;
+}
 
 /* ---- passes: stretches of rows, then columns, then k ---- */
 
@@ -96,7 +103,8 @@ static void pack_unit(const job *j, const pass *s, int64_t unit)
     int64_t panel_elems = s->k * t->nr;
     if (c->b_col == 1) {
         int64_t k = unit * PACK_ROWS;
-        t->pack_b(from + k * c->b_row, c->b_row, min_of(PACK_ROWS, s->k - k), s->columns, s->b + k * t->nr, panel_elems);
+        t->pack_b(from + k * c->b_row, c->b_row, min_of(PACK_ROWS, s->k - k), s->columns, s->b + k * t->nr,
+                  panel_elems);
         return;
     }
     int64_t panel = unit % s->panels, k = unit / s->panels * PACK_DEPTH, column = panel * t->nr;
@@ -107,8 +115,8 @@ static void pack_unit(const job *j, const pass *s, int64_t unit)
 static void pack_pass(const job *j, int64_t index, pl_tickets *tickets)
 {
     pass s = pass_of(j, index);
-    int64_t units = j->call->b_col == 1 ? pl_gemm_ceil_div(s.k, PACK_ROWS)
-                                        : s.panels * pl_gemm_ceil_div(s.k, PACK_DEPTH);
+    int64_t units =
+        j->call->b_col == 1 ? pl_gemm_ceil_div(s.k, PACK_ROWS) : s.panels * pl_gemm_ceil_div(s.k, PACK_DEPTH);
     pl_share share = {.units = units, .threads = j->plan.threads};
     while (pl_share_next(&share, tickets))
         for (int64_t unit = share.begin; unit < share.end; unit++) pack_unit(j, &s, unit);
@@ -135,7 +143,15 @@ static float *sums_at(const job *j, const pass *s, int64_t row, int64_t column, 
 {
     if (!j->sums_apart) return *ld = j->call->ldc, j->call->c + row * j->call->ldc + column;
     *ld = j->plan.pass_columns;
-    return (float *)(void *)(j->workspace + j->plan.sums_offset) + (row - s->row_begin) * *ld + column - s->column_begin;
+    return (float *)(void *)(j->workspace + j->plan.sums_offset) + (row - s->row_begin) * *ld + column -
+           s->column_begin;
+}
+
+static void fetch_for_epilogue(const pl_gemm_call *c, const tile *t)
+{
+    int64_t i = t->rows->begin, j = t->column, rows = t->rows->count;
+    if (c->residual) pl_gemm_ahead_tile(c->residual + i * c->ld_residual + j, c->ld_residual, rows, t->columns);
+    if (c->grad_of) pl_gemm_ahead_tile(c->grad_of + i * c->ld_grad_of + j, c->ld_grad_of, rows, t->columns);
 }
 
 static void compute_tile(const job *j, const pass *s, const tile *t, float *scratch)
@@ -145,6 +161,7 @@ static void compute_tile(const job *j, const pass *s, const tile *t, float *scra
     int vectors = t->columns > kernels->vector ? 2 : 1, whole = t->columns == vectors * kernels->vector;
     pl_gemm_tile_fn *sum = (r->by_columns ? kernels->by_columns : kernels->by_rows)[r->count - 1][vectors - 1];
     int finish = t->last && j->has_epilogue;
+    if (finish) fetch_for_epilogue(j->call, t);
     if (finish && !t->add) { /* one block of k: from registers to the epilogue */
         sum(t->k, r->a, r->stride, t->b, scratch, kernels->nr, 0);
         kernels->finish(&j->epilogue, scratch, kernels->nr, r->begin, t->column, r->count, t->columns);
@@ -162,26 +179,61 @@ static void compute_tile(const job *j, const pass *s, const tile *t, float *scra
     if (finish) kernels->finish(&j->epilogue, sums, ld, r->begin, t->column, r->count, t->columns);
 }
 
-/* Rows whose distance is a multiple of 2 KiB fall on the same few sets of the first-level cache and push each other out;
- * those are copied. */
-static int is_crowded(int64_t stride) { return stride * (int64_t)sizeof(float) % 2048 == 0; }
+/* Rows whose distance is a multiple of 2 KiB fall on the same few sets of the first-level cache and push each other
+ * out; those are copied. */
+static int is_crowded(int64_t stride)
+{
+    return stride * (int64_t)sizeof(float) % 2048 == 0;
+}
 
-static rows_of_a take_rows(const job *j, const pass *s, int64_t panel, int64_t k_begin, int64_t k, int64_t uses, float *to)
+static int64_t panel_begin(const pass *s, int64_t panel)
+{
+    return s->row_begin + pl_gemm_split(s->row_end - s->row_begin, s->row_panels, panel);
+}
+
+/* `count` panels of a strided A at once: they come in one or two sizes, and those of one size are neighbours. */
+static void take_columns(const job *j, rows_of_a *rows, int64_t count, int64_t k, float *to)
 {
     const pl_gemm_call *c = j->call;
-    const pl_gemm_kernels *t = j->plan.kernels;
-    rows_of_a r = {.by_columns = c->a_col != 1, .stride = c->a_row};
-    r.begin = s->row_begin + pl_gemm_split(s->row_end - s->row_begin, s->row_panels, panel);
-    r.count = s->row_begin + pl_gemm_split(s->row_end - s->row_begin, s->row_panels, panel + 1) - r.begin;
-    r.a = c->a + r.begin * c->a_row + k_begin * c->a_col;
-    if (r.by_columns) {
-        t->pack_a_columns(r.a, c->a_col, r.count, k, to);
-        r.a = to;
-    } else if (is_crowded(c->a_row) && r.count > 2 && uses > 1) {
-        t->pack_a_rows(r.a, c->a_row, r.count, k, to, j->plan.a_stride);
-        r.a = to, r.stride = j->plan.a_stride;
+    int64_t panel_elems = j->plan.kernels->mr * k;
+    for (int64_t r = 0, same; r < count; r += same) {
+        for (same = 1; r + same < count && rows[r + same].count == rows[r].count;) same++;
+        j->plan.kernels->pack_a_columns(rows[r].a, c->a_col, rows[r].count, same, k, to + r * panel_elems, panel_elems);
+        for (int64_t i = r; i < r + same; i++) rows[i].a = to + i * panel_elems;
     }
-    return r;
+}
+
+/* Panels [first, first + count) of rows for one block of k, packed where that pays. */
+static void take_rows(const job *j, const pass *s, int64_t first, int64_t count, int64_t k_begin, int64_t k,
+                      int64_t uses, float *to, rows_of_a *rows)
+{
+    const pl_gemm_call *c = j->call;
+    for (int64_t i = 0; i < count; i++) {
+        rows_of_a *r = rows + i;
+        *r = (rows_of_a){.begin = panel_begin(s, first + i), .stride = c->a_row, .by_columns = c->a_col != 1};
+        r->count = panel_begin(s, first + i + 1) - r->begin;
+        r->a = c->a + r->begin * c->a_row + k_begin * c->a_col;
+        if (!r->by_columns && is_crowded(c->a_row) && r->count > 2 && uses > 1) {
+            j->plan.kernels->pack_a_rows(r->a, c->a_row, r->count, k, to, j->plan.a_stride);
+            r->a = to, r->stride = j->plan.a_stride;
+        }
+    }
+    if (c->a_col != 1) take_columns(j, rows, count, k, to);
+}
+
+/* What A will be read next: the next block of k of the same group, else the first of the next group; in `tiles` steps.
+ */
+static pl_gemm_ahead a_ahead(const job *j, const pass *s, int64_t group, int64_t block, int64_t tiles)
+{
+    const pl_gemm_call *c = j->call;
+    if (++block == s->first_block + s->blocks) block = s->first_block, group++;
+    if (!j->fetch_ahead || group >= s->groups) return (pl_gemm_ahead){0};
+    int64_t k_begin = block * j->plan.k_block, k = min_of(j->plan.k_block, c->k - k_begin);
+    int64_t first = panel_begin(s, pl_gemm_split(s->row_panels, s->groups, group));
+    int64_t rows = panel_begin(s, pl_gemm_split(s->row_panels, s->groups, group + 1)) - first;
+    const float *at = c->a + first * c->a_row + k_begin * c->a_col;
+    return c->a_col == 1 ? pl_gemm_ahead_of(at, c->a_row, rows, k, tiles)
+                         : pl_gemm_ahead_of(at, c->a_col, k, rows, tiles);
 }
 
 /* Column panels [begin, end) of one group of rows, all k of the pass. */
@@ -194,15 +246,19 @@ static void compute_group(const job *j, const pass *s, int64_t group, int64_t be
     rows_of_a rows[PL_GEMM_GROUP_MAX];
     for (int64_t block = s->first_block; block < s->first_block + s->blocks; block++) {
         int64_t k_begin = block * p->k_block, k = min_of(p->k_block, j->call->k - k_begin);
-        for (int64_t r = 0; r < count; r++)
-            rows[r] = take_rows(j, s, first + r, k_begin, k, end - begin, a + r * p->kernels->mr * k);
+        take_rows(j, s, first, count, k_begin, k, end - begin, a, rows);
+        pl_gemm_ahead ahead = a_ahead(j, s, group, block, count * (end - begin));
         tile t = {.k = k, .last = block + 1 == p->k_blocks};
         t.add = block > 0 || (j->call->accumulate && !j->has_epilogue);
         for (int64_t panel = begin; panel < end; panel++) {
             t.b = s->b + panel * s->k * p->kernels->nr + (k_begin - s->k_begin) * p->kernels->nr;
             t.column = s->column_begin + panel * p->kernels->nr;
             t.columns = min_of(p->kernels->nr, s->column_begin + s->columns - t.column);
-            for (int64_t r = 0; r < count; r++) t.rows = rows + r, compute_tile(j, s, &t, scratch);
+            for (int64_t r = 0; r < count; r++) {
+                pl_gemm_ahead_step(&ahead);
+                t.rows = rows + r;
+                compute_tile(j, s, &t, scratch);
+            }
         }
     }
 }
@@ -228,7 +284,7 @@ static void work_packed(const job *j, int thread)
     int64_t passes = j->stretches * j->column_passes * j->k_passes;
     pack_pass(j, 0, &counters->packs[0]);
     for (int64_t i = 0; i < passes; i++) {
-#pragma omp barrier
+        pl_barrier();
         if (thread == 0) { /* nobody is in pass i − 1 any more */
             counters->strips[(i + 1) & 1].next = 0;
             counters->packs[i & 1].next = 0;
@@ -249,24 +305,24 @@ static void work_thin(const job *j)
         j->plan.kernels->thin(&product, share.begin * THIN_UNIT, min_of(share.end * THIN_UNIT, c->n));
 }
 
-static void work(const job *j, int thread)
+static void work(const void *work_job, int part, int parts)
 {
+    const job *j = work_job;
+    (void)parts;
     if (j->plan.thin)
         work_thin(j);
     else
-        work_packed(j, thread);
+        work_packed(j, part);
 }
 
-uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team) { return pl_gemm_plan_make(call, team).bytes; }
+uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team)
+{
+    return pl_gemm_plan_make(call, team).bytes;
+}
 
 void pl_gemm_exec(const pl_gemm_call *call, void *workspace, pl_team team)
 {
     job j = job_of(call, workspace, team);
     *counters_of(&j) = (pl_gemm_counters){0};
-    if (!is_parallel(&j.plan)) {
-        work(&j, 0);
-        return;
-    }
-#pragma omp parallel num_threads(j.plan.threads)
-    work(&j, omp_get_thread_num());
+    pl_parallel((pl_team){.threads = j.plan.threads, .isa = team.isa}, INT64_MAX, work, &j);
 }

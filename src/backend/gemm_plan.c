@@ -5,7 +5,10 @@
 
 static const int64_t parallel_macs = 1 << 17; /* below, waking the team costs more than it saves */
 
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* B's k contiguous or not, A's k contiguous: what the thin kernels take. */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
@@ -55,7 +58,8 @@ static void lay_out(pl_gemm_plan *p)
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team)
 {
     pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa)};
-    p.threads = team.threads > 1 && (double)c->m * (double)c->n * (double)c->k >= (double)parallel_macs ? team.threads : 1;
+    p.threads =
+        team.threads > 1 && (double)c->m * (double)c->n * (double)c->k >= (double)parallel_macs ? team.threads : 1;
     p.thin = is_thin(c, p.kernels);
     p.bytes = sizeof(pl_gemm_counters);
     if (p.thin) return p;

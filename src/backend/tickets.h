@@ -1,7 +1,7 @@
-/* Work handed out without locks: a number of equal units, taken by whoever is free, in pieces that shrink towards the end
- * (half of a fair share of what is left, then less). The pieces are a fixed sequence and a ticket says which one is
- * meant; taking a ticket is one atomic addition. Who computes what never changes a result, so the sequence may depend on
- * the number of threads. */
+/* Work handed out without locks: a number of equal units, taken by whoever is free, in pieces that shrink towards the
+ * end (half of a fair share of what is left, then less). The pieces are a fixed sequence and a ticket says which one is
+ * meant; taking a ticket is one atomic addition. Who computes what never changes a result, so the sequence may depend
+ * on the number of threads. */
 #ifndef PL_BACKEND_TICKETS_H
 #define PL_BACKEND_TICKETS_H
 

@@ -9,11 +9,15 @@ extern const pl_gemm_kernels pl_gemm_kernels_avx2, pl_gemm_kernels_avx512;
 const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa isa)
 {
     switch (isa) {
-    case PL_ISA_REF: return &pl_gemm_kernels_ref;
+    case PL_ISA_REF:
+        return &pl_gemm_kernels_ref;
 #if defined(__x86_64__)
-    case PL_ISA_AVX2: return &pl_gemm_kernels_avx2;
-    case PL_ISA_AVX512: return &pl_gemm_kernels_avx512;
+    case PL_ISA_AVX2:
+        return &pl_gemm_kernels_avx2;
+    case PL_ISA_AVX512:
+        return &pl_gemm_kernels_avx512;
 #endif
-    default: return &pl_gemm_kernels_baseline;
+    default:
+        return &pl_gemm_kernels_baseline;
     }
 }

@@ -1,5 +1,5 @@
-/* The serial pieces of the f32 matrix product, one table per instruction-set level. backend/gemm.c cuts the product into
- * tiles of at most mr × nr elements, has the threads pack operands and calls these; nothing here knows of threads.
+/* The serial pieces of the f32 matrix product, one table per instruction-set level. backend/gemm.c cuts the product
+ * into tiles of at most mr × nr elements, has the threads pack operands and calls these; nothing here knows of threads.
  *
  * Packed B: panels of nr columns, each k rows of nr floats (columns past n are zero).
  * Packed A, either form, a panel of `rows` ≤ mr rows:
@@ -15,8 +15,8 @@
 #include "base/isa.h"
 #include "base/activation.h"
 
-/* What happens to an element once its sum is complete; the order is that of pl_gemm_call. Pointers are of element (0, 0)
- * of C; NULL = absent. */
+/* What happens to an element once its sum is complete; the order is that of pl_gemm_call. Pointers are of element (0,
+ * 0) of C; NULL = absent. */
 typedef struct pl_gemm_epilogue {
     float *c;
     int64_t ldc;
@@ -44,22 +44,27 @@ typedef struct pl_gemm_thin_product {
 } pl_gemm_thin_product;
 
 /* d[r, j] (+)= Σ_p a(r, p)·b[p, j] over k, all rows of the tile and all columns of 1 or 2 vectors. */
-typedef void pl_gemm_tile_fn(int64_t k, const float *a, int64_t a_stride, const float *b, float *d, int64_t ldd, int add);
+typedef void pl_gemm_tile_fn(int64_t k, const float *a, int64_t a_stride, const float *b, float *d, int64_t ldd,
+                             int add);
 
 enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_THIN_ROWS = 8 };
 
 typedef struct pl_gemm_kernels {
-    int mr, nr, vector; /* largest tile, floats in a vector (nr = 2 vectors) */
-    int64_t k_block;    /* longest stretch of k that one tile call sums */
-    pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2];    /* [rows − 1][vectors − 1] */
+    int mr, nr, vector;                          /* largest tile, floats in a vector (nr = 2 vectors) */
+    int64_t k_block;                             /* longest stretch of k that one tile call sums */
+    pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
-    /* Rows [0, rows) × [0, k) of A; src is element (0, 0), ld the stride that is not 1. */
+    /* rows × k of A where k is contiguous; src is element (0, 0), ld the stride between rows. */
     void (*pack_a_rows)(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride);
-    void (*pack_a_columns)(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst);
+    /* The same where rows are contiguous (src[p·ld + r]): `panels` panels of `rows` rows, panel i at dst +
+     * i·panel_elems. */
+    void (*pack_a_columns)(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
+                           int64_t panel_elems);
     /* k × columns of B into panels of nr, the first row of panel j at dst + j·panel_elems. */
     void (*pack_b)(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
     /* The same where k is contiguous in B (src[j·ld + p]). */
-    void (*pack_b_transposed)(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
+    void (*pack_b_transposed)(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst,
+                              int64_t panel_elems);
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */
     void (*finish)(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                    int64_t columns);

@@ -23,9 +23,11 @@ extern const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels);
 #define pl_gemm_column_sum        PL_GEMM_NAME(pl_gemm_column_sum)
 
 void pl_gemm_pack_a_rows(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride);
-void pl_gemm_pack_a_columns(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst);
+void pl_gemm_pack_a_columns(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
+                            int64_t panel_elems);
 void pl_gemm_pack_b(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
-void pl_gemm_pack_b_transposed(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
+void pl_gemm_pack_b_transposed(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst,
+                               int64_t panel_elems);
 void pl_gemm_finish(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                     int64_t columns);
 void pl_gemm_thin(const pl_gemm_thin_product *, int64_t begin, int64_t end);

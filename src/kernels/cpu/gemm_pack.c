@@ -2,6 +2,8 @@
  * vectors of columns by transposing PL_VW × PL_VW squares in registers. */
 #include "kernels/cpu/gemm_level.h"
 
+enum { AHEAD = 12 }; /* rows of a strided A that are asked for before they are copied */
+
 void pl_gemm_pack_a_rows(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride)
 {
     for (int64_t r = 0; r < rows; r++) {
@@ -13,25 +15,31 @@ void pl_gemm_pack_a_rows(const float *src, int64_t ld, int64_t rows, int64_t k, 
     }
 }
 
-/* rows ≤ 12 floats from every row of the source. Whole vectors are stored; what one store writes too much, the next one
- * overwrites, and the last steps store no more than they have. */
-PL_V_INLINE void pack_columns(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst)
+/* A few floats, a number known where this is expanded: two or three moves, no masks. */
+PL_V_INLINE void copy_floats(float *dst, const float *src, int64_t count)
 {
-    int64_t whole = rows / PL_VW * PL_VW, rest = rows - whole;
+    __builtin_memcpy(dst, src, (size_t)count * sizeof(float));
+}
+
+/* Panels of `rows` rows, side by side in every row of the source, which is read once, in its own order. */
+PL_V_INLINE void pack_columns(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
+                              int64_t panel_elems)
+{
     for (int64_t p = 0; p < k; p++, src += ld, dst += rows) {
-        for (int64_t r = 0; r < whole; r += PL_VW) pl_v_store(dst + r, pl_v_load(src + r));
-        if (rest) pl_v_store_part(dst + whole, pl_v_load_part(src + whole, rest), rest);
+        for (int64_t line = 0; line < panels * rows; line += 16) __builtin_prefetch(src + AHEAD * ld + line);
+        for (int64_t i = 0; i < panels; i++) copy_floats(dst + i * panel_elems, src + i * rows, rows);
     }
 }
 
-void pl_gemm_pack_a_columns(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst)
+void pl_gemm_pack_a_columns(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
+                            int64_t panel_elems)
 {
     if (rows == PL_GEMM_MR)
-        pack_columns(src, ld, PL_GEMM_MR, k, dst);
+        pack_columns(src, ld, PL_GEMM_MR, panels, k, dst, panel_elems);
     else if (rows == PL_GEMM_MR - 1)
-        pack_columns(src, ld, PL_GEMM_MR - 1, k, dst);
+        pack_columns(src, ld, PL_GEMM_MR - 1, panels, k, dst, panel_elems);
     else
-        pack_columns(src, ld, rows, k, dst);
+        pack_columns(src, ld, rows, panels, k, dst, panel_elems);
 }
 
 static void pack_b_edge(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst)
@@ -144,7 +152,8 @@ static void pack_strip(const float *src, int64_t ld, int64_t k, int64_t columns,
     }
 }
 
-void pl_gemm_pack_b_transposed(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems)
+void pl_gemm_pack_b_transposed(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst,
+                               int64_t panel_elems)
 {
     for (int64_t j = 0; j < columns; j += PL_GEMM_NR, dst += panel_elems)
         for (int64_t v = 0; v < PL_GEMM_NR; v += PL_VW) {

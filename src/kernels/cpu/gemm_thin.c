@@ -1,7 +1,6 @@
-/* Products of few rows (one token generated: m = 1), where B is read once and packing it would double the traffic. A has
- * its k contiguous.
- *   k contiguous in B   dot products, 4 columns at a time, vectors along k; lanes are summed at the end
- *   n contiguous in B   4 vectors of columns at a time, k in ascending order */
+/* Products of few rows (one token generated: m = 1), where B is read once and packing it would double the traffic. A
+ * has its k contiguous. k contiguous in B   dot products, 4 columns at a time, vectors along k; lanes are summed at the
+ * end n contiguous in B   4 vectors of columns at a time, k in ascending order */
 #include "kernels/cpu/gemm_level.h"
 
 enum {
@@ -25,7 +24,8 @@ PL_V_INLINE void dot_step(int rows, int columns, pl_vf acc[][COLUMNS], const flo
 }
 
 /* s[r·BLOCK + c] = Σ_p a[r, p]·b[c, p] */
-PL_V_INLINE void dot(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *s)
+PL_V_INLINE void dot(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+                     float *s)
 {
     pl_vf acc[ROWS][COLUMNS];
 #pragma GCC unroll 4
@@ -48,8 +48,8 @@ static void dots(int64_t rows, int64_t k, const float *a, int64_t lda, const flo
     for (; r < rows; r++) dot(1, COLUMNS, k, a + r * lda, lda, b, ldb, s + r * BLOCK);
 }
 
-static void last_dots(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-                      float *s)
+static void last_dots(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t lda, const float *b,
+                      int64_t ldb, float *s)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) dot(1, 1, k, a + r * lda, lda, b + c * ldb, ldb, s + r * BLOCK + c);
@@ -101,7 +101,20 @@ static void block_by_strips(const pl_gemm_thin_product *t, int64_t j, int64_t co
         return;
     }
     for (; r + ROWS <= m; r += ROWS) strip(ROWS, t->k, t->a + r * t->a_row, t->a_row, b, t->b_row, s + r * BLOCK);
-    for (; r < m; r++) strip(1, t->k, t->a + r * t->a_row, t->a_row, b, t->b_row, s + r * BLOCK);
+    const float *a = t->a + r * t->a_row;
+    switch (m - r) {
+    case 3:
+        strip(3 < ROWS ? 3 : ROWS, t->k, a, t->a_row, b, t->b_row, s + r * BLOCK);
+        break;
+    case 2:
+        strip(2 < ROWS ? 2 : ROWS, t->k, a, t->a_row, b, t->b_row, s + r * BLOCK);
+        break;
+    case 1:
+        strip(1, t->k, a, t->a_row, b, t->b_row, s + r * BLOCK);
+        break;
+    default:
+        break;
+    }
 }
 
 void pl_gemm_thin(const pl_gemm_thin_product *t, int64_t begin, int64_t end)

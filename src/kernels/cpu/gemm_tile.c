@@ -1,7 +1,8 @@
 /* The micro-kernels: an mr × nr tile of C lives in registers while k runs (Goto & van de Geijn, "Anatomy of
- * High-Performance Matrix Multiplication", 2008; Van Zee & van de Geijn, BLIS, 2015). avx512 12 × 32: 24 accumulators, 2 registers of
- * B, broadcasts of A; avx2 6 × 16: 12 + 2 + 2; baseline 4 × 8. Every smaller number of rows has a kernel of its own, so that rows are
- * cut evenly (11 + 11 + 10, never 12 + 12 + 8) and none is padded. Columns come in whole vectors, 1 or 2: packed B is padded with zeros. */
+ * High-Performance Matrix Multiplication", 2008; Van Zee & van de Geijn, BLIS, 2015). avx512 12 × 32: 24 accumulators,
+ * 2 registers of B, broadcasts of A; avx2 6 × 16: 12 + 2 + 2; baseline 4 × 8. Every smaller number of rows has a kernel
+ * of its own, so that rows are cut evenly (11 + 11 + 10, never 12 + 12 + 8) and none is padded. Columns come in whole
+ * vectors, 1 or 2: packed B is padded with zeros. */
 #include "kernels/cpu/gemm_level.h"
 
 /* One step of k: row r of the tile takes a(r, p) from base pointer r/3 at offset r%3 strides, so that x86 addressing
@@ -13,15 +14,19 @@
         if (vectors > 1) acc[r][1] = pl_v_fma(x, b1, acc[r][1]);                                                       \
     }
 
+/* All loads before the first store: with rows 4 KiB apart, a load behind a store to the row above would wait for it. */
 PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][2], float *d, int64_t ldd, int add)
 {
+    if (add) {
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vectors; v++) acc[r][v] += pl_v_load(d + r * ldd + v * PL_VW);
+    }
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) {
-            float *at = d + r * ldd + v * PL_VW;
-            pl_v_store(at, add ? pl_v_load(at) + acc[r][v] : acc[r][v]);
-        }
+        for (int v = 0; v < vectors; v++) pl_v_store(d + r * ldd + v * PL_VW, acc[r][v]);
 }
 
 PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, int64_t s, const float *b, float *d,
@@ -50,8 +55,8 @@ PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, 
     store_tile(rows, vectors, acc, d, ldd, add);
 }
 
-PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *a, const float *b, float *d, int64_t ldd,
-                                 int add)
+PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *a, const float *b, float *d,
+                                 int64_t ldd, int add)
 {
     pl_vf acc[12][2];
 #pragma GCC unroll 12
@@ -76,8 +81,8 @@ PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *
 }
 
 #define TILE(rows, vectors)                                                                                            \
-    static void by_rows_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, float *d, int64_t ldd,  \
-                                           int add)                                                                    \
+    static void by_rows_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, float *d,             \
+                                           int64_t ldd, int add)                                                       \
     {                                                                                                                  \
         tile_by_rows(rows, vectors, k, a, s, b, d, ldd, add);                                                          \
     }                                                                                                                  \
@@ -88,36 +93,48 @@ PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *
         tile_by_columns(rows, vectors, k, a, b, d, ldd, add);                                                          \
     }
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2)
-TILES(1) TILES(2) TILES(3) TILES(4)
-#define ENTRY(form, rows) {form##_##rows##_1, form##_##rows##_2}
-#define FIRST_FOUR(form)  ENTRY(form, 1), ENTRY(form, 2), ENTRY(form, 3), ENTRY(form, 4)
+TILES(1)
+TILES(2) TILES(3) TILES(4)
+#define ENTRY(form, rows)                                                                                              \
+    {                                                                                                                  \
+        form##_##rows##_1, form##_##rows##_2                                                                           \
+    }
+#define FIRST_FOUR(form) ENTRY(form, 1), ENTRY(form, 2), ENTRY(form, 3), ENTRY(form, 4)
 #if PL_GEMM_MR >= 6
-TILES(5) TILES(6)
+    TILES(5) TILES(6)
 #endif
 #if PL_GEMM_MR >= 12
-TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
+        TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
 #define ALL(form)                                                                                                      \
-    {FIRST_FOUR(form), ENTRY(form, 5), ENTRY(form, 6),  ENTRY(form, 7),  ENTRY(form, 8),                               \
-     ENTRY(form, 9),   ENTRY(form, 10), ENTRY(form, 11), ENTRY(form, 12)}
+    {                                                                                                                  \
+        FIRST_FOUR(form), ENTRY(form, 5), ENTRY(form, 6), ENTRY(form, 7), ENTRY(form, 8), ENTRY(form, 9),              \
+            ENTRY(form, 10), ENTRY(form, 11), ENTRY(form, 12)                                                          \
+    }
 #elif PL_GEMM_MR >= 6
-#define ALL(form) {FIRST_FOUR(form), ENTRY(form, 5), ENTRY(form, 6)}
+#define ALL(form)                                                                                                      \
+    {                                                                                                                  \
+        FIRST_FOUR(form), ENTRY(form, 5), ENTRY(form, 6)                                                               \
+    }
 #else
-#define ALL(form) {FIRST_FOUR(form)}
+#define ALL(form)                                                                                                      \
+    {                                                                                                                  \
+        FIRST_FOUR(form)                                                                                               \
+    }
 #endif
 
-const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
-    .mr = PL_GEMM_MR,
-    .nr = PL_GEMM_NR,
-    .vector = PL_VW,
-    .k_block = 256,
-    .by_rows = ALL(by_rows),
-    .by_columns = ALL(by_columns),
-    .pack_a_rows = pl_gemm_pack_a_rows,
-    .pack_a_columns = pl_gemm_pack_a_columns,
-    .pack_b = pl_gemm_pack_b,
-    .pack_b_transposed = pl_gemm_pack_b_transposed,
-    .finish = pl_gemm_finish,
-    .thin_rows = PL_GEMM_THIN_ROWS,
-    .thin = pl_gemm_thin,
-    .column_sum = pl_gemm_column_sum,
+            const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
+                .mr = PL_GEMM_MR,
+                .nr = PL_GEMM_NR,
+                .vector = PL_VW,
+                .k_block = 384,
+                .by_rows = ALL(by_rows),
+                .by_columns = ALL(by_columns),
+                .pack_a_rows = pl_gemm_pack_a_rows,
+                .pack_a_columns = pl_gemm_pack_a_columns,
+                .pack_b = pl_gemm_pack_b,
+                .pack_b_transposed = pl_gemm_pack_b_transposed,
+                .finish = pl_gemm_finish,
+                .thin_rows = PL_GEMM_THIN_ROWS,
+                .thin = pl_gemm_thin,
+                .column_sum = pl_gemm_column_sum,
 };

@@ -6,11 +6,16 @@
 static double activate(pl_activation act, double x)
 {
     switch (act) {
-    case PL_ACT_GELU: return 0.5 * x * erfc(-x * M_SQRT1_2);
-    case PL_ACT_SILU: return x / (1 + exp(-x));
-    case PL_ACT_TANH: return tanh(x);
-    case PL_ACT_RELU: return x > 0 ? x : 0;
-    default: return x;
+    case PL_ACT_GELU:
+        return 0.5 * x * erfc(-x * M_SQRT1_2);
+    case PL_ACT_SILU:
+        return x / (1 + exp(-x));
+    case PL_ACT_TANH:
+        return tanh(x);
+    case PL_ACT_RELU:
+        return x > 0 ? x : 0;
+    default:
+        return x;
     }
 }
 
@@ -18,11 +23,16 @@ static double activate_grad(pl_activation act, double x)
 {
     double s = 1 / (1 + exp(-x));
     switch (act) {
-    case PL_ACT_GELU: return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
-    case PL_ACT_SILU: return s * (1 + x * (1 - s));
-    case PL_ACT_TANH: return 1 - tanh(x) * tanh(x);
-    case PL_ACT_RELU: return x > 0;
-    default: return 1;
+    case PL_ACT_GELU:
+        return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
+    case PL_ACT_SILU:
+        return s * (1 + x * (1 - s));
+    case PL_ACT_TANH:
+        return 1 - tanh(x) * tanh(x);
+    case PL_ACT_RELU:
+        return x > 0;
+    default:
+        return 1;
     }
 }
 
@@ -36,7 +46,7 @@ static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, doub
     if (e->grad_of) s *= activate_grad(e->act, x);
     *c = (float)s;
     if (e->act_out) e->act_out[i * e->ld_act_out + j] = (float)activate(e->act, *c);
-    if (e->act_again) e->act_again[i * e->ld_act_again + j] = (float)activate(e->act, x);
+    if (e->grad_of && e->act_again) e->act_again[i * e->ld_act_again + j] = (float)activate(e->act, x);
 }
 
 static void columns(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
