@@ -26,4 +26,13 @@ typedef struct pl_attention_bwd_head {
     int64_t lddq, lddk, lddv;
 } pl_attention_bwd_head;
 
+/* The share of a backward task: a whole head with both gradients; or a stretch of queries, all keys, dq alone; or all
+ * queries, a stretch of keys, dk and dv alone. The sums, and so the bits, are the same. */
+enum { PL_ATTENTION_PART_QUERIES = 96, PL_ATTENTION_PART_KEYS = 64 }; /* begins are multiples of these */
+
+typedef struct pl_attention_part {
+    int64_t query_begin, query_end, key_begin, key_end;
+    int want_dq, want_dkv;
+} pl_attention_part;
+
 #endif

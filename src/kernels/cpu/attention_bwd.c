@@ -1,6 +1,7 @@
 /* Attention backward: P is computed again from the saved lse, tile by tile, and goes straight into the five products
- * (FlashAttention-2, Dao 2023, with queries in the outer loop). One task owns a whole head, so that every sum has one
- * order: dq over key blocks ascending, dk and dv over panels of queries ascending.
+ * (FlashAttention-2, Dao 2023, with queries in the outer loop). One task owns a whole head, or, where there are too few
+ * heads for the team, a stretch of its queries (then it computes dq alone) or of its keys (dk and dv alone). Every sum
+ * has the same order either way: dq over key blocks ascending, dk and dv over panels of queries ascending.
  *
  *   per panel of GROUP queries: Qᵀ (·scale·log₂e), dOᵀ packed; scale·Q, dO copied; delta = rowsum(dO∘O)
  *     per block of KEYS keys, lanes = queries:          per block, lanes = head elements:
@@ -14,6 +15,9 @@
 
 #include "kernels/cpu/attention_tile.h"
 #include "kernels/kernels.h"
+
+_Static_assert(PL_ATTENTION_PART_QUERIES % GROUP == 0 && PL_ATTENTION_PART_KEYS % KEYS == 0,
+               "a part must begin where a panel or a block begins, or its sums would differ");
 
 typedef struct work {
     int64_t width, row_width, tile_width; /* dh; rounded up to PL_VW; rounded up to ROWS */
@@ -185,32 +189,37 @@ static void start_panel(const pl_attention_bwd_head *h, const work *w, int64_t f
     }
 }
 
-static void one_block(const pl_attention_bwd_head *h, const work *w, int64_t first, int64_t count, int64_t key, int64_t keys)
+static void one_block(const pl_attention_bwd_head *h, const pl_attention_part *part, const work *w, int64_t first,
+                      int64_t count, int64_t key, int64_t keys)
 {
     diagonal g = diagonal_of(h->causal, key, h->tk - h->tq + first, keys);
     int vectors = (int)((count + PL_VW - 1) / PL_VW);
     copy_rows(w->k, w->tile_width, round_up(keys, ROWS), h->k + key * h->ldk, h->ldk, keys, w->width, 1);
     copy_rows(w->v, w->tile_width, round_up(keys, ROWS), h->v + key * h->ldv, h->ldv, keys, w->width, 1);
     scores(vectors, &g, w, keys);
-    add_query_gradient(vectors, &g, w);
-    add_key_gradient(&g, w, keys, count, w->p, w->d_o, h->dv + key * h->lddv, h->lddv);
-    add_key_gradient(&g, w, keys, count, w->ds, w->q, h->dk + key * h->lddk, h->lddk);
+    if (part->want_dq) add_query_gradient(vectors, &g, w);
+    if (part->want_dkv) {
+        add_key_gradient(&g, w, keys, count, w->p, w->d_o, h->dv + key * h->lddv, h->lddv);
+        add_key_gradient(&g, w, keys, count, w->ds, w->q, h->dk + key * h->lddk, h->lddk);
+    }
 }
 
-void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *h, void *workspace)
+void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *h, const pl_attention_part *part, void *workspace)
 {
     work w;
     lay_out(h->head_width, workspace, &w);
-    for (int64_t j = 0; j < h->tk; j++) {
+    for (int64_t j = part->key_begin; j < part->key_end && part->want_dkv; j++) {
         memset(h->dk + j * h->lddk, 0, (size_t)h->head_width * sizeof(float));
         memset(h->dv + j * h->lddv, 0, (size_t)h->head_width * sizeof(float));
     }
-    for (int64_t first = 0; first < h->tq; first += GROUP) {
-        int64_t count = smaller(h->tq - first, GROUP);
-        int64_t seen = h->causal ? clamp_to(h->tk - h->tq + first + count, h->tk) : h->tk;
+    for (int64_t first = part->query_begin; first < part->query_end; first += GROUP) {
+        int64_t count = smaller(h->tq - first, GROUP), end = part->key_end;
+        int64_t seen = h->causal ? clamp_to(h->tk - h->tq + first + count, end) : end;
+        if (!part->want_dq && seen <= part->key_begin) continue;
         start_panel(h, &w, first, count);
-        for (int64_t key = 0; key < seen; key += KEYS)
-            one_block(h, &w, first, count, key, smaller(seen - key, KEYS));
-        store_transposed(h->dq + first * h->lddq, h->lddq, count, w.width, w.dqt, w.factor);
+        for (int64_t key = part->key_begin; key < seen; key += KEYS)
+            one_block(h, part, &w, first, count, key, smaller(seen - key, KEYS));
+        if (part->want_dq)
+            store_transposed(h->dq + first * h->lddq, h->lddq, count, w.width, w.dqt, w.factor);
     }
 }

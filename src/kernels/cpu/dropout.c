@@ -1,57 +1,84 @@
-/* Dropout with Philox4x32-10 on BLOCKS counters at a time: the lanes of a batch are independent, each round is four
- * widening products, which the compiler turns into vector code at every level. Bit for bit the mask of base/philox.h
- * (tests/unit/kernels/test_dropout.c). The comparison is made on integers: bits >> 8 ≥ p·2²⁴. */
+/* Dropout with Philox4x32-10 on PL_VW counters at a time, two such batches in flight. Bit for bit the mask of
+ * base/philox.h (tests/unit/backend/test_elementwise.c).
+ *
+ * The four words of a block belong to four neighbouring elements, but sit in the same lane of four vectors. Lane 4g + r
+ * works on block r·(PL_VW/4) + g, so that a transpose inside each group of four lanes leaves row r with the words of
+ * consecutive blocks: PL_VW neighbouring elements, in order. */
 #include "kernels/cpu/vec.h"
 #include "kernels/kernels.h"
 
-enum { BLOCKS = 2 * PL_VW };
+enum { BATCHES = 2, BATCH_ELEMS = 4 * PL_VW };
 
-typedef struct batch {
-    uint32_t c[4][BLOCKS];
-} batch;
-
-static void round_once(batch *b, uint32_t k0, uint32_t k1)
+static inline pl_vu lane_blocks(void)
 {
-    for (int i = 0; i < BLOCKS; i++) {
-        uint64_t p = (uint64_t)0xD2511F53u * b->c[0][i], q = (uint64_t)0xCD9E8D57u * b->c[2][i];
-        b->c[0][i] = (uint32_t)(q >> 32) ^ b->c[1][i] ^ k0;
-        b->c[1][i] = (uint32_t)q;
-        b->c[2][i] = (uint32_t)(p >> 32) ^ b->c[3][i] ^ k1;
-        b->c[3][i] = (uint32_t)p;
-    }
+    pl_vu blocks = {0};
+    PL_V_UNROLL for (uint32_t l = 0; l < PL_VW; l++) blocks[l] = l % 4 * (PL_VW / 4) + l / 4;
+    return blocks;
 }
 
-static void generate(const pl_dropout_range *range, uint32_t first_block, batch *b)
+/* The words of PL_VW blocks from `block` on, as BATCHES × 4 rows in the order of the elements. */
+PL_V_INLINE void generate(const pl_dropout_range *range, uint32_t block, pl_vu rows[BATCHES][4])
 {
-    for (int i = 0; i < BLOCKS; i++) {
-        b->c[0][i] = first_block + (uint32_t)i;
-        b->c[1][i] = (uint32_t)range->sample;
-        b->c[2][i] = (uint32_t)(range->sample >> 32);
-        b->c[3][i] = range->step;
-    }
     uint32_t k0 = range->philox.key[0], k1 = range->philox.key[1];
-    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) round_once(b, k0, k1);
+    PL_V_UNROLL for (uint32_t b = 0; b < BATCHES; b++)
+    {
+        rows[b][0] = lane_blocks() + (block + b * PL_VW);
+        rows[b][1] = (pl_vu){0} + (uint32_t)range->sample;
+        rows[b][2] = (pl_vu){0} + (uint32_t)(range->sample >> 32);
+        rows[b][3] = (pl_vu){0} + range->step;
+    }
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+        PL_V_UNROLL for (int b = 0; b < BATCHES; b++)
+        {
+            pl_vu *c = rows[b], high0, high2;
+            pl_vu low0 = pl_v_multiply_wide(c[0], 0xD2511F53u, &high0);
+            pl_vu low2 = pl_v_multiply_wide(c[2], 0xCD9E8D57u, &high2);
+            c[0] = high2 ^ c[1] ^ k0, c[1] = low2;
+            c[2] = high0 ^ c[3] ^ k1, c[3] = low0;
+        }
 }
 
-/* factor[4·block + word] = kept ? scale : 0 */
-static void factors(const batch *b, float probability, float scale, float *factor)
+PL_V_INLINE void transpose_groups(pl_vu c[4])
 {
-    for (int i = 0; i < BLOCKS; i++)
-        for (int word = 0; word < 4; word++)
-            factor[4 * i + word] = pl_uniform_f32(b->c[word][i]) >= probability ? scale : 0;
+    pl_vu a = __builtin_shufflevector(c[0], c[1], PL_V_STAGE_1), b = __builtin_shufflevector(c[0], c[1], PL_V_STAGE_1_ODD);
+    pl_vu d = __builtin_shufflevector(c[2], c[3], PL_V_STAGE_1), e = __builtin_shufflevector(c[2], c[3], PL_V_STAGE_1_ODD);
+    c[0] = __builtin_shufflevector(a, d, PL_V_STAGE_2), c[2] = __builtin_shufflevector(a, d, PL_V_STAGE_2_ODD);
+    c[1] = __builtin_shufflevector(b, e, PL_V_STAGE_2), c[3] = __builtin_shufflevector(b, e, PL_V_STAGE_2_ODD);
+}
+
+/* Dropped (0, not x·0) where uniform < probability, both times 2²⁴. */
+PL_V_INLINE pl_vf drop(pl_vu bits, float probability, pl_vf scaled)
+{
+    pl_vf uniform = __builtin_convertvector((pl_vi)(bits >> 8), pl_vf);
+    return pl_v_select_gt(pl_v_set(probability * 0x1p24f), uniform, pl_v_zero(), scaled);
+}
+
+PL_V_INLINE void apply(pl_vu bits, float probability, float scale, int64_t at, int64_t count, const float *x,
+                       const float *residual, float *y)
+{
+    if (count >= PL_VW) {
+        pl_vf kept = drop(bits, probability, scale * pl_v_load(x + at));
+        pl_v_store(y + at, residual ? pl_v_load(residual + at) + kept : kept);
+    } else if (count > 0) {
+        pl_vf kept = drop(bits, probability, scale * pl_v_load_part(x + at, count));
+        pl_v_store_part(y + at, residual ? pl_v_load_part(residual + at, count) + kept : kept, count);
+    }
 }
 
 void PL_KERNEL(dropout)(const pl_dropout_range *range, const float *x, const float *residual, float *y)
 {
-    float scale = 1 / (1 - range->probability), factor[4 * BLOCKS];
-    batch b;
-    for (int64_t at = 0; at < range->count; at += 4 * BLOCKS) {
-        int64_t n = range->count - at < 4 * BLOCKS ? range->count - at : 4 * BLOCKS;
-        generate(range, (uint32_t)((uint64_t)(range->first + at) / 4), &b);
-        factors(&b, range->probability, scale, factor);
-        if (residual)
-            for (int64_t i = 0; i < n; i++) y[at + i] = residual[at + i] + (factor[i] > 0 ? x[at + i] * factor[i] : 0);
-        else
-            for (int64_t i = 0; i < n; i++) y[at + i] = factor[i] > 0 ? x[at + i] * factor[i] : 0;
+    float scale = 1 / (1 - range->probability);
+    for (int64_t at = 0; at < range->count; at += BATCHES * BATCH_ELEMS) {
+        pl_vu rows[BATCHES][4];
+        generate(range, (uint32_t)((uint64_t)(range->first + at) / 4), rows);
+        PL_V_UNROLL for (int b = 0; b < BATCHES; b++)
+        {
+            transpose_groups(rows[b]);
+            PL_V_UNROLL for (int r = 0; r < 4; r++)
+            {
+                int64_t element = at + b * BATCH_ELEMS + r * PL_VW;
+                apply(rows[b][r], range->probability, scale, element, range->count - element, x, residual, y);
+            }
+        }
     }
 }

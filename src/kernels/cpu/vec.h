@@ -147,6 +147,32 @@ PL_V_INLINE pl_vf pl_v_copysign(pl_vf magnitude, pl_vf sign)
     return (pl_vf)(((pl_vi)magnitude & 0x7fffffff) | ((pl_vi)sign & (int32_t)0x80000000));
 }
 
+/* The 64-bit products of each lane with m: low halves returned, high halves in *high. */
+PL_V_INLINE pl_vu pl_v_multiply_wide(pl_vu a, uint32_t m, pl_vu *high)
+{
+#if defined(__SSE2__)
+    typedef uint64_t pairs __attribute__((vector_size(PL_V_BYTES)));
+#if PL_VW == 16
+    pairs even = (pairs)_mm512_mul_epu32((__m512i)a, _mm512_set1_epi32((int32_t)m));
+    pairs odd = (pairs)_mm512_mul_epu32((__m512i)((pairs)a >> 32), _mm512_set1_epi32((int32_t)m));
+#elif PL_VW == 8
+    pairs even = (pairs)_mm256_mul_epu32((__m256i)a, _mm256_set1_epi32((int32_t)m));
+    pairs odd = (pairs)_mm256_mul_epu32((__m256i)((pairs)a >> 32), _mm256_set1_epi32((int32_t)m));
+#else
+    pairs even = (pairs)_mm_mul_epu32((__m128i)a, _mm_set1_epi32((int32_t)m));
+    pairs odd = (pairs)_mm_mul_epu32((__m128i)((pairs)a >> 32), _mm_set1_epi32((int32_t)m));
+#endif
+    *high = (pl_vu)((even >> 32) | (odd & 0xffffffff00000000u));
+    return (pl_vu)((even & 0xffffffffu) | (odd << 32));
+#else
+    for (int i = 0; i < PL_VW; i++) {
+        uint64_t product = (uint64_t)a[i] * m;
+        a[i] = (uint32_t)product, (*high)[i] = (uint32_t)(product >> 32);
+    }
+    return a;
+#endif
+}
+
 /* Lane sums and maxima by halves: ((l0+l8)+(l4+l12)) + … : always this order. */
 PL_V_INLINE float pl_v_sum(pl_vf v)
 {

@@ -101,9 +101,10 @@ static void key_gradients(const pl_attention_bwd_head *h, int64_t j, double *dk,
     }
 }
 
-void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *head, void *workspace)
+void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *head, const pl_attention_part *part, void *workspace)
 {
     double *sums = workspace;
-    for (int64_t i = 0; i < head->tq; i++) query_gradient(head, i, sums);
-    for (int64_t j = 0; j < head->tk; j++) key_gradients(head, j, sums, sums + head->head_width);
+    for (int64_t i = part->query_begin; i < part->query_end && part->want_dq; i++) query_gradient(head, i, sums);
+    for (int64_t j = part->key_begin; j < part->key_end && part->want_dkv; j++)
+        key_gradients(head, j, sums, sums + head->head_width);
 }

@@ -325,7 +325,7 @@ static void test_causal(void **state) { (void)state, for_each_level(check_causal
 static void check_threads(pl_team team)
 {
     static const int threads[] = {1, 2, 8, 16, 64};
-    fixture f = fixture_make((problem){2, 150, 150, 3, 20, 1, 1});
+    fixture f = fixture_make((problem){2, 450, 450, 3, 20, 1, 1});
     tensor *out[] = {&f.o, &f.lse, &f.dq, &f.dk, &f.dv};
     float *first[5];
     for (int t = 0; t < 5; t++) {
