@@ -78,12 +78,12 @@ static pl_status check_vocabulary(const pl_config *cfg, pl_error *err)
     char where[WHERE_BYTES];
     const int64_t rows = cfg->model.vocab_size;
     if (rows == PL_CONFIG_AUTO) return PL_OK;
-    if (cfg->data.tokenizer.kind == PL_TOKENIZER_BPE && rows < cfg->data.vocab_size)
+    if (cfg->data.tokenizer.kind == PL_CONFIG_TOKENIZER_BPE && rows < cfg->data.vocab_size)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: model.vocab_size %" PRId64 " has no room for the %" PRId64
                        " tokens of data.vocab_size; take auto or at least as many",
                        blame(cfg, "model.vocab_size", "data.vocab_size", where), rows, cfg->data.vocab_size);
-    if (cfg->data.tokenizer.kind == PL_TOKENIZER_BYTES && rows < 256)
+    if (cfg->data.tokenizer.kind == PL_CONFIG_TOKENIZER_BYTES && rows < 256)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: model.vocab_size %" PRId64
                        " has no room for the 256 tokens of the tokenizer bytes; take auto",
@@ -106,7 +106,7 @@ static int weight_bytes(const pl_config *cfg, uint64_t *bytes)
     uint64_t inner = (uint64_t)pl_config_feed_forward(cfg), vocabulary = 256, layer = 0, count = 0;
     if (m->vocab_size != PL_CONFIG_AUTO)
         vocabulary = (uint64_t)m->vocab_size;
-    else if (cfg->data.tokenizer.kind == PL_TOKENIZER_BPE)
+    else if (cfg->data.tokenizer.kind == PL_CONFIG_TOKENIZER_BPE)
         vocabulary = (uint64_t)cfg->data.vocab_size;
     if (m->arch == PL_ARCH_GPT) {
         if (add_product(&layer, 4 * d, d) || add_product(&layer, 2 * d, inner) ||

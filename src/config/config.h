@@ -41,10 +41,10 @@ typedef enum pl_config_activation {
     PL_ACTIVATION_TANH,
 } pl_config_activation;
 typedef enum pl_config_tokenizer_kind {
-    PL_TOKENIZER_BPE,
-    PL_TOKENIZER_BYTES,
-    PL_TOKENIZER_CHARS,
-    PL_TOKENIZER_FILE, /* a tokenizer.json */
+    PL_CONFIG_TOKENIZER_BPE,
+    PL_CONFIG_TOKENIZER_BYTES,
+    PL_CONFIG_TOKENIZER_CHARS,
+    PL_CONFIG_TOKENIZER_FILE, /* a tokenizer.json */
 } pl_config_tokenizer_kind;
 typedef enum pl_config_schedule {
     PL_SCHEDULE_COSINE,
@@ -97,7 +97,7 @@ typedef struct pl_config_model {
 
 typedef struct pl_config_tokenizer {
     pl_config_tokenizer_kind kind;
-    char path[PL_CONFIG_TEXT_BYTES]; /* of the tokenizer.json when kind is PL_TOKENIZER_FILE, else "" */
+    char path[PL_CONFIG_TEXT_BYTES]; /* of the tokenizer.json when kind is PL_CONFIG_TOKENIZER_FILE, else "" */
 } pl_config_tokenizer;
 
 typedef struct pl_config_data {

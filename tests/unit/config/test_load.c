@@ -20,7 +20,7 @@ static void defaults_are_those_of_the_benchmark(void **state)
     assert_true(cfg.model.bias && !cfg.model.attention_bias && cfg.model.tie_embeddings);
     assert_true(cfg.model.norm_eps == 1e-5 && cfg.model.init_std == 0.02 && cfg.model.dropout == 0);
     assert_int_equal(cfg.data.vocab_size, 788);
-    assert_int_equal(cfg.data.tokenizer.kind, PL_TOKENIZER_BPE);
+    assert_int_equal(cfg.data.tokenizer.kind, PL_CONFIG_TOKENIZER_BPE);
     assert_string_equal(cfg.data.text, "");
     assert_int_equal(cfg.train.batch_size, 32);
     assert_int_equal(cfg.train.steps, PL_CONFIG_AUTO);
@@ -72,7 +72,7 @@ static void values_of_every_kind(void **state)
     assert_false(cfg.model.bias);
     assert_true(cfg.model.dropout == 0.5);
     assert_string_equal(cfg.data.text, "it's here.txt");
-    assert_int_equal(cfg.data.tokenizer.kind, PL_TOKENIZER_FILE);
+    assert_int_equal(cfg.data.tokenizer.kind, PL_CONFIG_TOKENIZER_FILE);
     assert_string_equal(cfg.data.tokenizer.path, "./tok.json");
     assert_true(cfg.data.validation_fraction == 0.01);
     assert_int_equal(cfg.train.batch_size, 8);
@@ -105,10 +105,10 @@ static void words_mean_their_constants(void **state)
         {"model.activation", "silu", PL_ACTIVATION_SILU},
         {"model.activation", "relu", PL_ACTIVATION_RELU},
         {"model.activation", "tanh", PL_ACTIVATION_TANH},
-        {"data.tokenizer", "bpe", PL_TOKENIZER_BPE},
-        {"data.tokenizer", "bytes", PL_TOKENIZER_BYTES},
-        {"data.tokenizer", "chars", PL_TOKENIZER_CHARS},
-        {"data.tokenizer", "./bpe", PL_TOKENIZER_FILE},
+        {"data.tokenizer", "bpe", PL_CONFIG_TOKENIZER_BPE},
+        {"data.tokenizer", "bytes", PL_CONFIG_TOKENIZER_BYTES},
+        {"data.tokenizer", "chars", PL_CONFIG_TOKENIZER_CHARS},
+        {"data.tokenizer", "./bpe", PL_CONFIG_TOKENIZER_FILE},
         {"train.schedule", "cosine", PL_SCHEDULE_COSINE},
         {"train.schedule", "linear", PL_SCHEDULE_LINEAR},
         {"train.schedule", "constant", PL_SCHEDULE_CONSTANT},
