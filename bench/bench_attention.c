@@ -136,16 +136,19 @@ static void measure(int64_t batch, int64_t heads, int64_t t, int64_t width, pl_t
     b.forward = (pl_attention_call){batch, t, t, heads, width, 1, scale, qkv, qkv + d, qkv + 2 * d,
                                     fused, fused, fused, plain, o, lse, NULL};
     b.backward = (pl_attention_bwd_call){batch, t, t, heads, width, 1, scale, qkv, qkv + d, qkv + 2 * d, o, lse, d_o,
-                                         fused, fused, fused, plain, plain, dqkv, dqkv + d, dqkv + 2 * d, fused, fused, fused};
-    uint64_t bytes = pl_attention_workspace_bytes(&b.forward, team), more = pl_attention_bwd_workspace_bytes(&b.backward, team);
+                                         fused, fused, fused, plain, plain, dqkv, dqkv + d, dqkv + 2 * d,
+                                         fused, fused, fused};
+    uint64_t bytes = pl_attention_workspace_bytes(&b.forward, team);
+    uint64_t more = pl_attention_bwd_workspace_bytes(&b.backward, team);
     void *memory = pl_alloc((bytes > more ? bytes : more) + 64, 1);
     if (!memory) exit(1);
     b.workspace = aligned(memory);
     double flops = 2.0 * (double)(batch * heads * width) * (double)t * (double)t;
     double f = seconds_per_run((job){run_forward, &b}), g = seconds_per_run((job){run_backward, &b});
-    printf("B=%ld H=%ld T=%-5ld dh=%-4ld forward %7.1f us %6.1f GFLOP/s %3.0f %%   backward %7.1f us %6.1f GFLOP/s %3.0f %%\n",
-           (long)batch, (long)heads, (long)t, (long)width, f * 1e6, flops / f * 1e-9, 100 * flops / f * 1e-9 / peak_rate,
-           g * 1e6, 2.5 * flops / g * 1e-9, 100 * 2.5 * flops / g * 1e-9 / peak_rate);
+    double rate = flops / f * 1e-9, back = 2.5 * flops / g * 1e-9;
+    printf("B=%ld H=%ld T=%-5ld dh=%-4ld ", (long)batch, (long)heads, (long)t, (long)width);
+    printf("forward %7.1f us %6.1f GFLOP/s %3.0f %%   ", f * 1e6, rate, 100 * rate / peak_rate);
+    printf("backward %7.1f us %6.1f GFLOP/s %3.0f %%\n", g * 1e6, back, 100 * back / peak_rate);
     float *all[] = {qkv, dqkv, o, d_o, lse};
     for (int i = 0; i < 5; i++) pl_free(all[i]);
     pl_free(memory);
@@ -154,7 +157,10 @@ static void measure(int64_t batch, int64_t heads, int64_t t, int64_t width, pl_t
 int main(int argc, char **argv)
 {
     pl_team team = {argc > 1 ? atoi(argv[1]) : omp_get_max_threads(), pl_isa_of_machine()};
-    if (team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa))) return fprintf(stderr, "bench_attention [threads] [isa]\n"), 2;
+    if (team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa))) {
+        fprintf(stderr, "usage: bench_attention [threads] [isa]\n");
+        return 2;
+    }
     double rate = peak_gflops(team);
     printf("%s, %d threads: register FMAs %.1f GFLOP/s\n", pl_isa_name(team.isa), team.threads, rate);
     static const int64_t shapes[][4] = {{1, 8, 128, 32}, {2, 8, 128, 32}, {4, 8, 128, 32}, {2, 8, 256, 32},

@@ -18,7 +18,11 @@ enum { COUNTER_BYTES = 64 };
 
 typedef _Atomic int64_t counter;
 
-static int64_t workers_of(int64_t tasks, pl_team team) { return tasks < team.threads ? (tasks > 1 ? tasks : 1) : team.threads; }
+static int64_t workers_of(int64_t tasks, pl_team team)
+{
+    int64_t workers = tasks < team.threads ? tasks : team.threads;
+    return workers > 1 ? workers : 1;
+}
 
 static uint64_t workspace_bytes(uint64_t each, int64_t tasks, pl_team team)
 {
@@ -36,7 +40,8 @@ static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, v
 #pragma omp parallel num_threads(threads) if (threads > 1)
     if (omp_get_thread_num() < workers) {
         char *mine = (char *)workspace + COUNTER_BYTES + each * (uint64_t)omp_get_thread_num();
-        for (int64_t t; (t = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < tasks;) run(call, team, t, mine);
+        for (int64_t t; (t = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < tasks;)
+            run(call, team, t, mine);
     }
 }
 

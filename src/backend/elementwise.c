@@ -1,4 +1,4 @@
-/* Elementwise calls: the range is cut into one piece per thread at cache-line boundaries. Each element's value depends on
+/* Elementwise calls: the range is cut into a piece per thread at cache-line boundaries. Each element's value depends on
  * its inputs and its index alone, so the cut does not show. Short ranges stay on one thread. */
 #include <omp.h>
 #include <stddef.h>

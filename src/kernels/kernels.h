@@ -6,7 +6,7 @@
  *   kernels/cpu/….c         void PL_KERNEL(add)(…) { … }     built once per level:            pl_kernel_add_avx2 …
  *   backend/….c             pl_kernels_get(team.isa)->add(…)
  *
- * A row without a definition at some level does not link, so that no table has a hole. Kernels are serial and pure: they
+ * A row without a definition at some level does not link, so no table has a hole. Kernels are serial and pure: they
  * see pointers, sizes and strides, never a graph, a lock or the heap. */
 #ifndef PL_KERNELS_KERNELS_H
 #define PL_KERNELS_KERNELS_H

@@ -110,7 +110,8 @@ static void add_query_gradient(int vectors, const diagonal *g, const work *w)
 }
 
 /* The tile of the output at `out`, of which rows × columns exist: whole tiles go the short way. */
-PL_V_INLINE void load_output(int vectors, int64_t rows, int64_t columns, const float *out, int64_t ld, pl_vf acc[ROWS][VECTORS])
+PL_V_INLINE void load_output(int vectors, int64_t rows, int64_t columns, const float *out, int64_t ld,
+                             pl_vf acc[ROWS][VECTORS])
 {
     if (rows == ROWS && columns == vectors * PL_VW) {
         load_tile(vectors, out, ld, acc);
@@ -122,7 +123,8 @@ PL_V_INLINE void load_output(int vectors, int64_t rows, int64_t columns, const f
             if (r < rows) acc[r][v] = pl_v_load_part(out + r * ld + v * PL_VW, clamp_to(columns - v * PL_VW, PL_VW));
 }
 
-PL_V_INLINE void store_output(int vectors, int64_t rows, int64_t columns, float *out, int64_t ld, pl_vf acc[ROWS][VECTORS])
+PL_V_INLINE void store_output(int vectors, int64_t rows, int64_t columns, float *out, int64_t ld,
+                              pl_vf acc[ROWS][VECTORS])
 {
     if (rows == ROWS && columns == vectors * PL_VW) {
         store_tile(vectors, out, ld, acc);

@@ -1,6 +1,6 @@
 /* The small matrix products that attention is made of, and the copies between strided matrices and packed tiles.
  *
- * Tiles are "lanes = queries": a panel holds GROUP queries side by side, one row per head element d or per key j. So the
+ * Tiles are "lanes = queries": a panel holds GROUP queries side by side, a row per head element d or per key j. So the
  * maximum, the exponential and the sum of a softmax are plain vector code without a horizontal step, and K and V are
  * read one element at a time as broadcasts. One product serves all five matrices of forward and backward:
  *
@@ -42,8 +42,8 @@ PL_V_INLINE void multiply(int v0, int v1, int64_t steps, const float *a, int64_t
 }
 
 /* The same with a triangular end: vector v takes the steps [0, limit[v]), limits ascending. */
-PL_V_INLINE void multiply_ragged(int vectors, const int64_t limit[VECTORS], const float *a, int64_t a_row, int64_t a_step,
-                                 const float *b, int64_t ldb, pl_vf acc[ROWS][VECTORS])
+PL_V_INLINE void multiply_ragged(int vectors, const int64_t limit[VECTORS], const float *a, int64_t a_row,
+                                 int64_t a_step, const float *b, int64_t ldb, pl_vf acc[ROWS][VECTORS])
 {
     int64_t done = 0;
     PL_V_UNROLL for (int v = 0; v < vectors; v++)
@@ -83,7 +83,7 @@ static inline void copy_rows(float *to, int64_t ld_to, int64_t padded_rows, cons
     }
 }
 
-/* to[d][i] = scale·from[i][d] for i < rows ≤ GROUP, zeros up to the next multiple of PL_VW; rows of `to` are GROUP apart. */
+/* to[d][i] = scale·from[i][d] for i < rows ≤ GROUP, zeros up to the next multiple of PL_VW; ld of `to` is GROUP. */
 static inline void pack_transposed(float *to, const float *from, int64_t ld, int64_t rows, int64_t width, float scale)
 {
     for (int64_t i = 0; i < rows; i += PL_VW)

@@ -40,8 +40,10 @@ PL_V_INLINE void generate(const pl_dropout_range *range, uint32_t block, pl_vu r
 
 PL_V_INLINE void transpose_groups(pl_vu c[4])
 {
-    pl_vu a = __builtin_shufflevector(c[0], c[1], PL_V_STAGE_1), b = __builtin_shufflevector(c[0], c[1], PL_V_STAGE_1_ODD);
-    pl_vu d = __builtin_shufflevector(c[2], c[3], PL_V_STAGE_1), e = __builtin_shufflevector(c[2], c[3], PL_V_STAGE_1_ODD);
+    pl_vu a = __builtin_shufflevector(c[0], c[1], PL_V_STAGE_1);
+    pl_vu b = __builtin_shufflevector(c[0], c[1], PL_V_STAGE_1_ODD);
+    pl_vu d = __builtin_shufflevector(c[2], c[3], PL_V_STAGE_1);
+    pl_vu e = __builtin_shufflevector(c[2], c[3], PL_V_STAGE_1_ODD);
     c[0] = __builtin_shufflevector(a, d, PL_V_STAGE_2), c[2] = __builtin_shufflevector(a, d, PL_V_STAGE_2_ODD);
     c[1] = __builtin_shufflevector(b, e, PL_V_STAGE_2), c[3] = __builtin_shufflevector(b, e, PL_V_STAGE_2_ODD);
 }

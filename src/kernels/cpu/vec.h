@@ -3,7 +3,7 @@
  * plain operators; what the extensions lack (select, max, partial loads) is here, with intrinsics where the compiler
  * would not find the one instruction and in portable form elsewhere.
  *
- * Invariants: a horizontal reduction always runs in the same order (pairwise halves), so results depend on the level but
+ * Invariants: a horizontal reduction always runs in one order (pairwise halves), so results depend on the level but
  * never on threads or alignment; nothing reads or writes past the `count` of a partial access.
  * pl_v_fma rounds once at avx2 and avx512, twice at baseline. */
 #ifndef PL_KERNELS_CPU_VEC_H
@@ -28,7 +28,7 @@
 #define PL_V_BYTES (PL_VW * 4)
 #define PL_V_INLINE static inline __attribute__((always_inline))
 
-/* Before a loop over registers (a constant trip count): unroll it whole, so that an array of pl_vf stays in registers. */
+/* Before a loop over registers (a constant trip count): unroll it whole, so an array of pl_vf stays in registers. */
 #if defined(__clang__)
 #define PL_V_UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -81,7 +81,10 @@ PL_V_INLINE __m256i pl_v_mask(int64_t count)
     static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
     return _mm256_loadu_si256((const __m256i *)(const void *)(ones + 8 - count));
 }
-PL_V_INLINE pl_vf pl_v_load_part(const float *p, int64_t count) { return (pl_vf)_mm256_maskload_ps(p, pl_v_mask(count)); }
+PL_V_INLINE pl_vf pl_v_load_part(const float *p, int64_t count)
+{
+    return (pl_vf)_mm256_maskload_ps(p, pl_v_mask(count));
+}
 PL_V_INLINE void pl_v_store_part(float *p, pl_vf v, int64_t count)
 {
     _mm256_maskstore_ps(p, pl_v_mask(count), (__m256)v);

@@ -47,6 +47,7 @@ void PL_KERNEL(add)(int64_t count, const float *a, const float *b, float *y)
 void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, float *y)
 {
     static double (*const functions[])(double) = {
-        [PL_VECMATH_EXP] = exp, [PL_VECMATH_EXP2] = exp2, [PL_VECMATH_LOG] = log, [PL_VECMATH_ERF] = erf, [PL_VECMATH_SIGMOID] = sigmoid};
+        [PL_VECMATH_EXP] = exp, [PL_VECMATH_EXP2] = exp2,      [PL_VECMATH_LOG] = log,
+        [PL_VECMATH_ERF] = erf, [PL_VECMATH_SIGMOID] = sigmoid};
     for (int64_t i = 0; i < count; i++) y[i] = (float)functions[function](x[i]);
 }

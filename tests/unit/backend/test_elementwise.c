@@ -1,4 +1,4 @@
-/* Elementwise calls with a team: values, in-place use, the same bits for any number of threads, nothing written outside;
+/* Elementwise calls with a team: values, in-place use, the same bits for any team, nothing written outside;
  * dropout against base/philox.h one element at a time. */
 #include <math.h>
 #include <setjmp.h>

@@ -135,10 +135,12 @@ static void check_edges(const pl_kernels *kernels, const char *level)
 {
     const float edge[5] = {0, -0.0f, INFINITY, -INFINITY, NAN}, ones[5] = {1, 1, 1, 1, 1};
     const float exp_at[4] = {1, 1, INFINITY, 0}, erf_at[4] = {0, 0, 1, -1}, sigmoid_at[4] = {0.5f, 0.5f, 1, 0};
-    const float *const functions[] = {[PL_VECMATH_EXP] = exp_at, [PL_VECMATH_ERF] = erf_at, [PL_VECMATH_SIGMOID] = sigmoid_at};
+    const float *const functions[] = {
+        [PL_VECMATH_EXP] = exp_at, [PL_VECMATH_ERF] = erf_at, [PL_VECMATH_SIGMOID] = sigmoid_at};
     const float value[PL_ACT_COUNT][4] = {
         {0, 0, INFINITY, -INFINITY}, {0, 0, INFINITY, 0}, {0, 0, INFINITY, 0}, {0, 0, 1, -1}, {0, 0, INFINITY, 0}};
-    const float slope[PL_ACT_COUNT][4] = {{1, 1, 1, 1}, {0.5f, 0.5f, 1, 0}, {0.5f, 0.5f, 1, 0}, {1, 1, 0, 0}, {0, 0, 1, 0}};
+    const float slope[PL_ACT_COUNT][4] = {
+        {1, 1, 1, 1}, {0.5f, 0.5f, 1, 0}, {0.5f, 0.5f, 1, 0}, {1, 1, 0, 0}, {0, 0, 1, 0}};
     float out[5];
     for (int f = 0; f < PL_VECMATH_COUNT; f++) {
         if (f == PL_VECMATH_EXP2 || f == PL_VECMATH_LOG) continue;
@@ -148,7 +150,8 @@ static void check_edges(const pl_kernels *kernels, const char *level)
     }
     for (int act = 0; act < PL_ACT_COUNT; act++) {
         kernels->activation((pl_activation)act, 5, edge, out);
-        for (int i = 0; i < 4; i++) if (out[i] != value[act][i]) fail_msg("%s act %d case %d: %g", level, act, i, (double)out[i]);
+        for (int i = 0; i < 4; i++)
+            if (out[i] != value[act][i]) fail_msg("%s act %d case %d: %g", level, act, i, (double)out[i]);
         assert_true(isnan(out[4]));
         kernels->activation_bwd((pl_activation)act, 5, edge, ones, out);
         for (int i = 0; i < 4; i++) assert_true(fabsf(out[i] - slope[act][i]) < 1e-7f);
@@ -190,7 +193,8 @@ static void test_fallback(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),   cmocka_unit_test(test_exp2),    cmocka_unit_test(test_log),     cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_exp),   cmocka_unit_test(test_exp2),    cmocka_unit_test(test_log),
+        cmocka_unit_test(test_functions),
         cmocka_unit_test(test_edges), cmocka_unit_test(test_lengths), cmocka_unit_test(test_fallback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
