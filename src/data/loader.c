@@ -15,7 +15,7 @@ struct pl_loader {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t to_thread, to_consumer;
-    int started, stop;
+    int started, runs, stop;
     uint64_t stream;
     pl_sampler sampler;
     uint64_t next_step, end_step; /* what is filled next */
@@ -146,7 +146,11 @@ static void fill_one(pl_loader *l)
 static void *run(void *argument)
 {
     pl_loader *l = argument;
+    pl_status status = l->options.thread_begins ? l->options.thread_begins(l->options.context, &l->error) : PL_OK;
     pthread_mutex_lock(&l->lock);
+    l->status = status;
+    l->runs = 1;
+    pthread_cond_signal(&l->to_consumer);
     while (!l->stop) {
         if (work_waits(l)) fill_one(l);
         else pthread_cond_wait(&l->to_thread, &l->lock);
@@ -179,7 +183,11 @@ pl_status pl_loader_start(pl_loader *l, pl_error *err)
         return pl_fail(err, error == EINVAL ? PL_E_CONFIG : PL_E_NOMEM, "the loader's thread with a stack of %llu bytes could not be created: %s",
                        (unsigned long long)l->options.stack_bytes, strerror(error));
     l->started = 1;
-    return PL_OK;
+    pthread_mutex_lock(&l->lock);
+    while (!l->runs) pthread_cond_wait(&l->to_consumer, &l->lock);
+    pl_status status = l->status;
+    pthread_mutex_unlock(&l->lock);
+    return status == PL_OK ? PL_OK : pl_fail(err, status, "%s", l->error.text);
 }
 
 pl_status pl_loader_begin(pl_loader *l, const pl_sampler *sampler, uint64_t first_step, uint64_t end_step, pl_error *err)

@@ -17,6 +17,9 @@ typedef struct pl_loader_options {
     const pl_tokens *tokens; /* open, and open as long as the loader lives */
     uint32_t micro_batch, sequence, slots; /* rows, tokens a row, slots (2 or more hide the reading) */
     uint64_t stack_bytes;                  /* of the thread; 65536 is enough */
+    /* Called by the thread itself before anything else, or NULL: to book its stack. A failure comes up in start. */
+    pl_status (*thread_begins)(void *context, pl_error *);
+    void *context;
 } pl_loader_options;
 
 /* One micro-batch. Rows and targets past what there is: token 0, target −1. */
@@ -32,7 +35,7 @@ typedef struct pl_batch {
 uint64_t pl_loader_bytes(const pl_loader_options *);
 /* memory: aligned to 64, pl_loader_bytes long. */
 pl_status pl_loader_init(void *memory, const pl_loader_options *, pl_loader **, pl_error *);
-/* Creates the thread (its stack is mapped here). Signals are blocked in it. */
+/* Creates the thread (its stack is mapped here) and waits until it runs. Signals are blocked in it. */
 pl_status pl_loader_start(pl_loader *, pl_error *);
 /* From here on `next` gives the micro-batches of steps first_step … end_step − 1 of this sampler (copied; its sequence is
  * the loader's). What an earlier stream had left is dropped. */

@@ -63,7 +63,7 @@ static void values_of_every_kind(void **state)
               "data:\n  text: 'it''s here.txt'\n  tokenizer: ./tok.json\n  validation_fraction: 1e-2\n  cache: auto\n"
               "train: {batch_size: +8, learning_rate: 2, schedule: plateau, seed: 9223372036854775807}\n"
               "generate:\n  prompt: |\n    two\n    lines\n  temperature: 0\n"
-              "memory:\n  budget: 1.5GiB\n  thread_stack: 1 MB\n  loader_stack: 65536\n"
+              "memory:\n  budget: 1.5GiB\n  thread_stack: 1 MB\n"
               "run:\n  dump: [plan, model]\n  threads: 0\n  trace: none\n  out: \"auto\"\n  resume: true\n...\n");
     assert_int_equal(cfg.model.arch, PL_ARCH_MLP);
     assert_int_equal(cfg.model.width, 64);
@@ -81,7 +81,6 @@ static void values_of_every_kind(void **state)
     assert_string_equal(cfg.generate.prompt, "two\nlines\n");
     assert_true(cfg.memory.budget == UINT64_C(3) << 29);
     assert_int_equal(cfg.memory.thread_stack, 1000000);
-    assert_int_equal(cfg.memory.loader_stack, 65536);
     assert_int_equal(cfg.run.dump, PL_DUMP_MODEL | PL_DUMP_PLAN);
     assert_int_equal(cfg.run.threads, PL_CONFIG_AUTO);
     assert_string_equal(cfg.run.trace, "");
@@ -198,7 +197,7 @@ static const struct {
     {"model:\n  layer: 6\n", "c.yaml:2:3: unknown key \"layer\" in model; did you mean \"layers\"?"},
     {"model:\n  batch_size: 6\n", "c.yaml:2:3: unknown key \"batch_size\" in model; it is a key of train"},
     {"memory:\n  zzzzzzzz: 6\n", "c.yaml:2:3: unknown key \"zzzzzzzz\" in memory; its keys are budget, thread_stack, "
-                                 "loader_stack, huge_pages"},
+                                 "huge_pages"},
     {"modle:\n  width: 6\n", "c.yaml:1:1: unknown section \"modle\"; did you mean \"model\"?"},
     {"width: 6\n", "c.yaml:1:1: unknown section \"width\"; it is a key of model"},
     {"qqqqqqqq: 6\n", "c.yaml:1:1: unknown section \"qqqqqqqq\"; there are model, data, train, generate, memory, run"},

@@ -1,0 +1,50 @@
+/* One batch, its loss and every gradient, as safetensors: so that anyone can compare with another framework. The plan
+ * must have been made for that (gradients, tokens and targets are outputs of its program, which has no update). */
+#include <string.h>
+
+#include "run/session_impl.h"
+
+static bool is_output(const pl_graph *g, pl_id id)
+{
+    const pl_value *v = &g->value[id];
+    bool wanted = strncmp(v->name, "grad.", 5) == 0 || strcmp(v->name, "train.tokens") == 0 || strcmp(v->name, "train.targets") == 0;
+    return wanted && v->role == PL_ROLE_OUTPUT && pl_value_root(g, id) == id;
+}
+
+static pl_st_entry entry_of(pl_session *s, pl_id id)
+{
+    const pl_value *v = &s->o.plan->graph->value[id];
+    pl_st_entry e = {.name = v->name, .dtype = v->dtype == PL_DTYPE_I32 ? PL_ST_I32 : PL_ST_F32, .rank = v->shape.rank,
+                     .bytes = pl_value_bytes(s->o.plan->graph, id), .data = pl_program_address(s->program, id)};
+    for (uint32_t i = 0; i < v->shape.rank; i++) e.shape[i] = (uint64_t)v->shape.dim[i];
+    return e;
+}
+
+pl_status pl_session_write_gradients(pl_session *s, const char *path, pl_error *err)
+{
+    const pl_graph *g = s->o.plan->graph;
+    pl_status status = PL_OK;
+    uint64_t counted = pl_sampler_step_tokens(&s->train_sampler, s->step);
+    double loss = 0;
+    size_t count = 0;
+    pl_alloc_seal(0); /* nothing is measured after this: the lists may use the heap */
+    pl_st_entry *entry = pl_alloc(g->value_count + 1, sizeof *entry);
+    pl_st_writer *writer = pl_alloc(1, sizeof *writer);
+    if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of gradients"));
+    PL_TRY_DONE(pl_loader_begin(s->loader, &s->train_sampler, s->step, s->step + 1, err));
+    *s->lr = 0;
+    *s->step_input = (int64_t)s->step + 1;
+    *s->token_scale = counted ? 1.0f / (float)counted : 0;
+    PL_TRY_DONE(pl_session_run_program(s, s->train, false, err));
+    loss = counted ? *s->train_loss / (double)counted : 0;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (is_output(g, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
+    entry[count++] = (pl_st_entry){.name = "loss", .dtype = PL_ST_F64, .rank = 1, .shape = {1}, .data = &loss, .bytes = sizeof loss};
+    pl_st_list list = {.entries = entry, .count = count};
+    PL_TRY_DONE(pl_safetensors_check(&list, err));
+    PL_TRY_DONE(pl_safetensors_write(writer, path, &list, NULL, err));
+done:
+    pl_free(entry);
+    pl_free(writer);
+    return status;
+}

@@ -1,0 +1,247 @@
+#include "run/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/size.h"
+#include "run/session_impl.h"
+#include "run/threads.h"
+
+double pl_session_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void pl_session_tell(pl_session *s, pl_event e)
+{
+    if (!s->o.listener) return;
+    e.step = s->step;
+    e.steps = s->settings->steps;
+    e.tokens = s->tokens_seen;
+    e.seconds = s->committed_at > 0 ? pl_session_now() - s->committed_at : 0;
+    if (s->tokens_open && s->train_sampler.steps_per_epoch) e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
+    if (s->tokens_open && s->tokens.info.count) e.bytes_per_token = (double)s->tokens.info.source_bytes / (double)s->tokens.info.count;
+    s->o.listener(s->o.context, &e);
+}
+
+bool pl_session_should_stop(const pl_session *s) { return s->o.stop && *s->o.stop; }
+
+void *pl_session_value(const pl_session *s, const char *name) { return pl_program_find(s->program, name); }
+
+/* ---- running programs ---- */
+
+static pl_status load_batch(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+{
+    pl_session *s = context;
+    pl_batch batch;
+    (void)iteration;
+    PL_TRY(pl_loader_next(s->loader, &batch, err));
+    if (!batch.tokens) return pl_fail(err, PL_E_INTERNAL, "the loader's stream ended in the middle of a step");
+    memcpy(call->tokens, batch.tokens, (size_t)call->count * sizeof *call->tokens);
+    memcpy(call->targets, batch.targets, (size_t)call->count * sizeof *call->targets);
+    *s->first_sample = (int64_t)batch.first_sample;
+    pl_loader_release(s->loader);
+    return PL_OK;
+}
+
+/* Before commit there is no data: token 0, nothing counted. */
+static pl_status load_nothing(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+{
+    (void)context, (void)iteration, (void)err;
+    memset(call->tokens, 0, (size_t)call->count * sizeof *call->tokens);
+    for (int64_t i = 0; i < call->count; i++) call->targets[i] = -1;
+    return PL_OK;
+}
+
+pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
+{
+    pl_program_hooks hooks = {.load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
+    return pl_program_run(s->program, program, &hooks, err);
+}
+
+/* ---- open ---- */
+
+static void find_programs(pl_session *s)
+{
+    const pl_graph *g = s->o.plan->graph;
+    const char *const names[] = {"init", "train", "evaluate", "generate"};
+    pl_id *const ids[] = {&s->init, &s->train, &s->evaluate, &s->generate};
+    for (int i = 0; i < 4; i++) {
+        uint64_t first = 0, last = 0;
+        *ids[i] = pl_graph_find_program(g, names[i]);
+        if (*ids[i] != PL_NONE) pl_plan_program_span(g, *ids[i], &first, &last);
+        if (last == 0) *ids[i] = PL_NONE;
+    }
+}
+
+static pl_status map_memory(pl_session *s, pl_error *err)
+{
+    const pl_plan *p = s->o.plan;
+    if (s->o.owners) {
+        pl_arena_options options = {.name = "ram", .huge_pages = p->huge_pages};
+        PL_TRY(pl_arena_map(&s->arena, p->arena_bytes, &options, s->o.owners, err));
+        return pl_program_create(p, s->arena.base, s->arena.bytes, &s->program, err);
+    }
+    s->host_memory = pl_alloc(1, p->arena_bytes + PL_PLAN_ALIGNMENT);
+    if (!s->host_memory) return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)p->arena_bytes);
+    void *aligned = (void *)pl_align_up((uintptr_t)s->host_memory, PL_PLAN_ALIGNMENT);
+    return pl_program_create(p, aligned, p->arena_bytes, &s->program, err);
+}
+
+static void find_values(pl_session *s)
+{
+    s->lr = pl_session_value(s, "input.lr");
+    s->step_input = pl_session_value(s, "input.step");
+    s->token_scale = pl_session_value(s, "input.token_scale");
+    s->first_sample = pl_session_value(s, "input.first_sample");
+    s->position = pl_session_value(s, "input.position");
+    s->train_loss = pl_session_value(s, "train.loss");
+    s->evaluate_loss = pl_session_value(s, "evaluate.loss");
+}
+
+static pl_status check_values(const pl_session *s, pl_error *err)
+{
+    bool inputs = s->lr && s->step_input && s->token_scale && s->first_sample && s->position;
+    bool losses = (s->train == PL_NONE || s->train_loss) && (s->evaluate == PL_NONE || s->evaluate_loss);
+    return inputs && losses ? PL_OK : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
+}
+
+static pl_status adopt_loader_thread(void *context, pl_error *err)
+{
+    pl_session *s = context;
+    return s->o.owners ? pl_process_adopt_thread(&s->o.plan->process, s->o.owners, err) : PL_OK;
+}
+
+static pl_status open_data(pl_session *s, pl_error *err)
+{
+    const pl_run_settings *r = s->settings;
+    if (!r->tokens_path) return PL_OK;
+    PL_TRY(pl_tokens_open(&s->tokens, r->tokens_path, err));
+    s->tokens_open = true;
+    if (s->tokens.info.vocab != r->vocab)
+        return pl_fail(err, PL_E_DATA, "%s: made for a vocabulary of %u, the plan has %u; plan again", r->tokens_path, s->tokens.info.vocab, r->vocab);
+    pl_sampler_options so = {.tokens = s->tokens.info.count, .sequence = r->sequence, .batch = r->batch, .validation_fraction = r->validation_fraction, .seed = r->seed};
+    PL_TRY(pl_sampler_init(&s->train_sampler, &so, PL_PART_TRAIN, err));
+    if (r->validation_fraction > 0) PL_TRY(pl_sampler_init(&s->validation_sampler, &so, PL_PART_VALIDATION, err));
+    s->has_validation = r->validation_fraction > 0;
+    pl_loader_options lo = {.tokens = &s->tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS,
+                            .stack_bytes = s->o.plan->process.thread_stack_reserved_bytes, .thread_begins = adopt_loader_thread, .context = s};
+    void *memory = pl_session_value(s, PL_STAGING_LOADER);
+    if (!memory || pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_LOADER)) < pl_loader_bytes(&lo))
+        return pl_fail(err, PL_E_DATA, "the plan has too little staging for %s; the token file has changed, plan again", r->tokens_path);
+    PL_TRY(pl_loader_init(memory, &lo, &s->loader, err));
+    return pl_loader_start(s->loader, err);
+}
+
+pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_session *s = pl_alloc(1, sizeof *s);
+    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the session");
+    s->o = *options;
+    s->settings = options->settings;
+    s->lock = -1;
+    s->tokens.fd = -1;
+    s->saved_step = UINT64_MAX;
+    pl_plateau_init(&s->plateau);
+    find_programs(s);
+    if (s->o.owners) PL_TRY_DONE(pl_threads_create(s->o.plan->team.threads, &s->o.plan->process, s->o.owners, err));
+    PL_TRY_DONE(map_memory(s, err));
+    find_values(s);
+    PL_TRY_DONE(check_values(s, err));
+    PL_TRY_DONE(open_data(s, err));
+    if (s->settings->tokenizer_path) PL_TRY_DONE(pl_tokenizer_load(s->settings->tokenizer_path, &s->tokenizer, err));
+    PL_TRY_DONE(pl_session_encode_prompt(s, err));
+    PL_TRY_DONE(pl_session_open_files(s, err));
+    *session = s;
+    return PL_OK;
+done:
+    pl_session_close(s);
+    return status;
+}
+
+/* ---- commit ---- */
+
+static pl_status run_everything_once(pl_session *s, pl_error *err)
+{
+    const pl_id programs[] = {s->init, s->train, s->evaluate, s->generate};
+    *s->lr = 0;
+    *s->step_input = 1;
+    *s->token_scale = 0;
+    *s->first_sample = *s->position = 0;
+    int32_t *tokens = pl_session_value(s, "generate.tokens");
+    if (s->generate != PL_NONE && tokens) memset(tokens, 0, pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, "generate.tokens")));
+    for (int i = 0; i < 4; i++)
+        if (programs[i] != PL_NONE) PL_TRY(pl_session_run_program(s, programs[i], true, err));
+    return PL_OK;
+}
+
+/* The heap was planned too; if it had to grow, that is the one thing that would not be as planned. */
+static pl_status check_heap(const pl_session *s, pl_error *err)
+{
+    pl_process_heap heap = pl_process_count_heap();
+    uint64_t planned = s->o.plan->process.heap_bytes;
+    if (heap.total_bytes <= planned) return PL_OK;
+    return pl_fail(err, PL_E_MISMATCH, "the heap has %llu bytes, %llu were planned; this is a fault of the planner, please report it",
+                   (unsigned long long)heap.total_bytes, (unsigned long long)planned);
+}
+
+pl_status pl_session_commit(pl_session *s, pl_error *err)
+{
+    bool loaded = false;
+    PL_TRY(run_everything_once(s, err));
+    PL_TRY(pl_session_load(s, &loaded, err));
+    if (!loaded && s->init == PL_NONE) return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
+    if (!loaded) PL_TRY(pl_session_run_program(s, s->init, true, err));
+    if (s->o.owners) {
+        PL_TRY(pl_threads_check(s->o.plan->team.threads, s->o.owners, err));
+        PL_TRY(check_heap(s, err));
+        pl_alloc_seal(1);
+        PL_TRY(pl_lockdown_commit(s->o.lockdown, err));
+    }
+    s->committed_at = s->reported_at = pl_session_now();
+    s->reported_tokens = s->tokens_seen;
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_COMMITTED});
+    return PL_OK;
+}
+
+void pl_session_close(pl_session *s)
+{
+    if (!s) return;
+    if (s->o.owners) pl_alloc_seal(0);
+    pl_loader_deinit(s->loader);
+    pl_session_close_files(s);
+    if (s->tokens_open) pl_tokens_close(&s->tokens);
+    pl_tokenizer_destroy(s->tokenizer);
+    pl_free(s->prompt_id);
+    pl_program_destroy(s->program);
+    pl_arena_unmap(&s->arena);
+    pl_free(s->host_memory);
+    pl_free(s);
+}
+
+uint64_t pl_session_untouched_bytes(const pl_session *s) { return s->arena.base ? pl_arena_untouched_bytes(&s->arena) : 0; }
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double pl_session_step_seconds(const pl_session *s)
+{
+    double sorted[PL_SESSION_STEPS_KEPT];
+    size_t n = s->steps_timed < PL_SESSION_STEPS_KEPT ? (size_t)s->steps_timed : PL_SESSION_STEPS_KEPT;
+    if (n == 0) return 0;
+    memcpy(sorted, s->step_seconds, n * sizeof *sorted);
+    for (size_t i = 1; i < n; i++) /* insertion: qsort may ask for memory */
+        for (size_t j = i; j > 0 && compare_doubles(&sorted[j - 1], &sorted[j]) > 0; j--) {
+            double swap = sorted[j];
+            sorted[j] = sorted[j - 1];
+            sorted[j - 1] = swap;
+        }
+    return sorted[n / 2];
+}

@@ -1,0 +1,86 @@
+/* A session: a plan made real. Memory is mapped and touched, threads exist, every kernel has run once, files are open;
+ * then it is "committed", and what follows (train, evaluate, generate, save) asks for no memory.
+ *
+ *   pl_session_open      arena, threads, program, tokenizer, token file, loader, checkpoints
+ *   pl_session_commit    every call of every program once; weights: first values, or those of a checkpoint; then sealed
+ *   pl_session_train …   the work
+ *   pl_session_close
+ *
+ * Everything that happens is told to a listener; the session prints nothing. */
+#ifndef PL_RUN_SESSION_H
+#define PL_RUN_SESSION_H
+
+#include "data/loader.h"
+#include "data/tokenizer.h"
+#include "plan/plan.h"
+#include "run/lockdown.h"
+#include "run/settings.h"
+
+typedef struct pl_session pl_session;
+
+typedef enum pl_event_kind {
+    PL_EVENT_COMMITTED,   /* step: the first to come */
+    PL_EVENT_STEP,        /* loss, lr, tokens, seconds of the step; reported every log_every steps */
+    PL_EVENT_EVALUATED,   /* validation loss */
+    PL_EVENT_SAVED,       /* text: the checkpoint's folder */
+    PL_EVENT_TEXT,        /* generated text, piece by piece */
+    PL_EVENT_TEXT_END,
+    PL_EVENT_WARNING,     /* text */
+    PL_EVENT_STOPPED,     /* a stop was asked for; the state is saved */
+    PL_EVENT_FINISHED,
+} pl_event_kind;
+
+typedef struct pl_event {
+    pl_event_kind kind;
+    uint64_t step, steps; /* done, of all */
+    double epoch;
+    double loss, lr, best_loss;
+    uint64_t tokens;          /* trained on, in all */
+    double tokens_per_second; /* over the steps since the last report */
+    double seconds;           /* since the commit; wall clock */
+    double bytes_per_token;   /* of the text: bits per byte = loss / ln 2 / bytes_per_token */
+    const char *text;
+    size_t text_bytes;
+} pl_event;
+
+typedef void (*pl_listener)(void *context, const pl_event *);
+
+typedef struct pl_session_options {
+    const pl_plan *plan;
+    const pl_run_settings *settings;
+    pl_memory_owners *owners; /* of the process; NULL in a host program: nothing is registered or measured */
+    pl_lockdown_mode lockdown;
+    pl_listener listener; /* may be NULL */
+    void *context;
+    const volatile int *stop; /* becomes nonzero when the run should end after this step; may be NULL */
+} pl_session_options;
+
+pl_status pl_session_open(const pl_session_options *, pl_session **, pl_error *);
+pl_status pl_session_commit(pl_session *, pl_error *);
+/* To the last step, or to a stop: then PL_E_STOPPED, with a checkpoint written. PL_E_DIVERGED when the loss is not finite. */
+pl_status pl_session_train(pl_session *, pl_error *);
+/* Mean loss per token over at most `batches` batches of the validation part (0: all). */
+pl_status pl_session_evaluate(pl_session *, uint64_t batches, double *loss, uint64_t *tokens, pl_error *);
+/* Text after the settings' prompt, to the listener. */
+pl_status pl_session_generate(pl_session *, const pl_sampling *, pl_error *);
+/* One micro-batch step's batch, loss and every gradient at the current weights, as safetensors. */
+pl_status pl_session_write_gradients(pl_session *, const char *path, pl_error *);
+void pl_session_close(pl_session *);
+
+uint64_t pl_session_untouched_bytes(const pl_session *); /* of the arena: pages that never held anything */
+double pl_session_step_seconds(const pl_session *);      /* median of the measured steps; 0 when there were none */
+void *pl_session_value(const pl_session *, const char *name);
+
+/* ---- staging: what the session keeps in the arena beside the graph's own values; the plan must hold these ---- */
+typedef struct pl_session_staging {
+    uint64_t loader_bytes, checkpoint_bytes, sampling_bytes;
+} pl_session_staging;
+#define PL_STAGING_LOADER     "staging.loader"
+#define PL_STAGING_CHECKPOINT "staging.checkpoint"
+#define PL_STAGING_SAMPLING   "staging.sampling"
+enum { PL_SESSION_LOADER_SLOTS = 2 };
+/* tokens NULL: no loader. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are written. */
+pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_tokens *, pl_session_staging *, uint64_t *disk_bytes,
+                                     uint64_t *checkpoint_bytes, pl_error *);
+
+#endif

@@ -1,0 +1,216 @@
+/* What a session keeps on disk: checkpoints, metrics, events; and how it comes back from them. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "run/session_impl.h"
+
+/* ---- which tensors ---- */
+
+static pl_status fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
+{
+    const pl_value *v = &g->value[id];
+    if (v->dtype != PL_DTYPE_F32) return pl_fail(err, PL_E_UNSUPPORTED, "%s: only f32 values are saved", v->name);
+    *e = (pl_st_entry){.name = v->name, .dtype = PL_ST_F32, .rank = v->shape.rank, .bytes = pl_value_bytes(g, id)};
+    for (uint32_t i = 0; i < v->shape.rank; i++) e->shape[i] = (uint64_t)v->shape.dim[i];
+    if (program) e->data = pl_program_address(program, id);
+    return PL_OK;
+}
+
+static bool is_saved(const pl_graph *g, pl_id id, pl_role role)
+{
+    const pl_value *v = &g->value[id];
+    return v->role == role && v->program == PL_NONE && pl_value_root(g, id) == id;
+}
+
+static pl_status list_role(const pl_graph *g, const pl_program *program, pl_role role, pl_st_entry **list, size_t *count, pl_error *err)
+{
+    *count = 0;
+    for (size_t i = 0; i < g->value_count; i++) *count += is_saved(g, (pl_id)i, role);
+    *list = pl_alloc(*count + 1, sizeof **list);
+    if (!*list) return pl_fail(err, PL_E_NOMEM, "no memory for the list of tensors");
+    size_t at = 0;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (is_saved(g, (pl_id)i, role)) PL_TRY(fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
+    return PL_OK;
+}
+
+pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_entry **model, size_t *models, pl_st_entry **state, size_t *states,
+                           pl_error *err)
+{
+    PL_TRY(list_role(g, program, PL_ROLE_WEIGHT, model, models, err));
+    return list_role(g, program, PL_ROLE_OPTIMIZER, state, states, err);
+}
+
+/* ---- the record ---- */
+
+static const char *const counter_keys[PL_SESSION_COUNTERS] = {"tokens", "plateau_best", "plateau_scale", "plateau_bad"};
+static const pl_st_text model_metadata[] = {{"format", "pt"}};
+
+void pl_session_shape_record(pl_session *s)
+{
+    const pl_run_settings *r = s->settings;
+    for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].key = counter_keys[i];
+    s->record_shape = (pl_record){.model_hash = r->model_hash, .plan_hash = r->plan_hash, .config = r->config_text, .best_metric = "validation_loss",
+                                  .counters = s->counter, .counter_count = PL_SESSION_COUNTERS};
+    s->spec.folder = r->out;
+    s->spec.keep_last = r->keep_last ? r->keep_last : 1;
+    s->spec.keep_best = r->keep_best;
+    s->spec.record = &s->record_shape;
+    s->spec.model.metadata = model_metadata;
+    s->spec.model.metadata_count = 1;
+}
+
+pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_tokens *tokens, pl_session_staging *staging,
+                                     uint64_t *disk_bytes, uint64_t *checkpoint_bytes, pl_error *err)
+{
+    *staging = (pl_session_staging){.sampling_bytes = pl_sample_workspace_bytes(r->vocab)};
+    *disk_bytes = *checkpoint_bytes = 0;
+    if (tokens) {
+        pl_loader_options lo = {.tokens = tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS};
+        staging->loader_bytes = pl_loader_bytes(&lo);
+        if (staging->loader_bytes == 0) return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u sequences of %u tokens is absurdly large", r->micro_batch, r->sequence);
+    }
+    if (r->keep_last == 0) return PL_OK;
+    pl_status status = PL_OK;
+    pl_session *s = pl_alloc(1, sizeof *s); /* holds the shapes only */
+    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to measure checkpoints");
+    s->settings = r;
+    pl_session_shape_record(s);
+    pl_checkpoint_sizes sizes;
+    PL_TRY_DONE(pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
+    s->spec.model.entries = s->model_entry;
+    s->spec.state.entries = s->state_entry;
+    PL_TRY_DONE(pl_checkpoint_measure(&s->spec, &sizes, err));
+    staging->checkpoint_bytes = sizes.scratch_bytes;
+    *disk_bytes = sizes.disk_bytes;
+    *checkpoint_bytes = sizes.checkpoint_bytes;
+done:
+    pl_free(s->model_entry);
+    pl_free(s->state_entry);
+    pl_free(s);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static bool trains(const pl_session *s) { return s->train != PL_NONE && s->settings->keep_last > 0; }
+
+pl_status pl_session_open_files(pl_session *s, pl_error *err)
+{
+    PL_TRY(pl_session_lists(s->o.plan->graph, s->program, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
+    s->spec.model.entries = s->model_entry;
+    s->spec.state.entries = s->state_entry;
+    pl_session_shape_record(s);
+    s->writes_checkpoints = trains(s);
+    if (!s->writes_checkpoints) return PL_OK;
+    PL_TRY(pl_folder_create(s->settings->out, err));
+    return pl_folder_lock(s->settings->out, &s->lock, err);
+}
+
+static void take_progress(pl_session *s, const pl_record *r)
+{
+    s->step = s->saved_step = r->step;
+    s->has_best = r->has_best;
+    s->best_loss = r->best_value;
+    s->best_step = r->best_step;
+    s->tokens_seen = (uint64_t)pl_record_counter_value(r, "tokens", 0);
+    s->plateau.best = pl_record_counter_value(r, "plateau_best", INFINITY);
+    if (isnan(s->plateau.best)) s->plateau.best = INFINITY;
+    s->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
+    s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
+}
+
+static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    if (saved->warning[0]) pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = saved->warning, .text_bytes = strlen(saved->warning)});
+    PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
+    PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
+    take_progress(s, saved->record);
+    return PL_OK;
+}
+
+static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
+{
+    const pl_run_settings *r = s->settings;
+    if (r->checkpoint) return pl_saved_open(r->checkpoint, saved, err);
+    if (trains(s)) return pl_saved_find(r->out, saved, err);
+    pl_error ignored = {0};
+    if (pl_saved_find_best(r->out, saved, &ignored) == PL_OK) return PL_OK;
+    pl_saved_deinit(saved);
+    *saved = (pl_saved){0};
+    return pl_saved_find(r->out, saved, err);
+}
+
+/* A fresh run does not silently continue or overwrite another one. */
+static pl_status refuse_old_run(const pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    if (!saved->record || s->settings->resume || !trains(s)) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: holds a run that is at step %llu; continue it with --resume, or choose another folder with --out", s->settings->out,
+                   (unsigned long long)saved->record->step);
+}
+
+static pl_status open_outputs(pl_session *s, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    void *scratch = pl_session_value(s, PL_STAGING_CHECKPOINT);
+    if (!scratch) return pl_fail(err, PL_E_DATA, "the plan has no staging for checkpoints; plan again");
+    uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
+    PL_TRY(pl_checkpoint_reserve(&s->spec, err));
+    PL_TRY(pl_checkpoint_create(&s->spec, s->has_best ? s->best_step : PL_STEP_NONE, scratch, bytes, &s->checkpoint, err));
+    PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
+    PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
+    if (!s->settings->tensorboard) return PL_OK;
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return pl_tensorboard_open(&s->tensorboard, s->settings->out, (double)wall.tv_sec, s->step, err);
+}
+
+pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
+{
+    pl_saved saved = {0};
+    pl_status status = PL_OK;
+    *loaded = false;
+    if (s->settings->out || s->settings->checkpoint) PL_TRY_DONE(find_saved(s, &saved, err));
+    PL_TRY_DONE(refuse_old_run(s, &saved, err));
+    if (saved.record) {
+        PL_TRY_DONE(load_saved(s, &saved, err));
+        *loaded = true;
+    }
+    if (s->writes_checkpoints) PL_TRY_DONE(open_outputs(s, err));
+done:
+    pl_saved_deinit(&saved);
+    return status;
+}
+
+/* ---- saving ---- */
+
+pl_status pl_session_save(pl_session *s, pl_error *err)
+{
+    if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
+    char name[PL_STEP_NAME_BYTES];
+    const double values[PL_SESSION_COUNTERS] = {(double)s->tokens_seen, s->plateau.best, s->plateau.scale, (double)s->plateau.bad};
+    for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
+    s->record = s->record_shape;
+    s->record.step = s->step;
+    s->record.epoch = s->step / s->train_sampler.steps_per_epoch;
+    s->record.sample = s->step % s->train_sampler.steps_per_epoch * s->settings->batch;
+    s->record.has_best = s->has_best;
+    s->record.best_value = s->best_loss;
+    s->record.best_step = s->best_step;
+    PL_TRY(pl_metrics_sync(&s->metrics, err));
+    PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
+    s->saved_step = s->step;
+    pl_step_name_print(s->step, name);
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_SAVED, .text = name, .text_bytes = strlen(name), .best_loss = s->best_loss});
+    return PL_OK;
+}
+
+void pl_session_close_files(pl_session *s)
+{
+    pl_metrics_close(&s->metrics);
+    pl_tensorboard_close(&s->tensorboard);
+    pl_folder_unlock(&s->lock);
+    pl_free(s->model_entry);
+    pl_free(s->state_entry);
+}

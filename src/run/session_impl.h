@@ -1,0 +1,77 @@
+/* The inside of a session, shared by the files that work on it. */
+#ifndef PL_RUN_SESSION_IMPL_H
+#define PL_RUN_SESSION_IMPL_H
+
+#include "run/arena.h"
+#include "run/program.h"
+#include "run/sample.h"
+#include "run/session.h"
+#include "store/checkpoint.h"
+#include "store/folder.h"
+#include "store/metrics.h"
+#include "store/tensorboard.h"
+
+enum { PL_SESSION_COUNTERS = 4, PL_SESSION_STEPS_KEPT = 512 };
+
+struct pl_session {
+    pl_session_options o;
+    const pl_run_settings *settings;
+    pl_id init, train, evaluate, generate; /* programs; PL_NONE when the plan has not got them */
+    pl_arena arena;
+    void *host_memory; /* instead of the arena in a host program */
+    pl_program *program;
+    pl_tokenizer *tokenizer;
+    uint32_t *prompt_id;
+    size_t prompt_count;
+    pl_tokens tokens;
+    bool tokens_open;
+    pl_loader *loader;
+    pl_sampler train_sampler, validation_sampler;
+    bool has_validation;
+
+    /* files of the run */
+    int lock;
+    pl_st_entry *model_entry, *state_entry;
+    pl_record record, record_shape;
+    pl_record_counter counter[PL_SESSION_COUNTERS];
+    pl_checkpoint_spec spec;
+    pl_checkpoint *checkpoint;
+    bool writes_checkpoints;
+    pl_metrics metrics;
+    pl_tensorboard tensorboard;
+
+    /* progress, all of it saved */
+    uint64_t step, tokens_seen;
+    pl_plateau plateau;
+    bool has_best;
+    double best_loss;
+    uint64_t best_step, saved_step;
+
+    /* inputs and outputs of the programs, in the arena */
+    float *lr, *token_scale;
+    int64_t *step_input, *first_sample, *position;
+    double *train_loss, *evaluate_loss;
+
+    double committed_at, reported_at;
+    uint64_t reported_tokens;
+    double step_seconds[PL_SESSION_STEPS_KEPT]; /* ring of the last ones */
+    uint64_t steps_timed;
+};
+
+double pl_session_now(void); /* seconds, monotonic */
+void pl_session_tell(pl_session *, pl_event);
+bool pl_session_should_stop(const pl_session *);
+pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, pl_error *);
+
+pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; before commit */
+
+/* ---- session_files.c ---- */
+/* Lists of weights and of optimizer state; data stay NULL without a program. */
+pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models, pl_st_entry **state, size_t *states, pl_error *);
+void pl_session_shape_record(pl_session *);
+pl_status pl_session_open_files(pl_session *, pl_error *);  /* before commit */
+pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
+pl_status pl_session_save(pl_session *, pl_error *);
+void pl_session_close_files(pl_session *);
+
+#endif

@@ -1,0 +1,57 @@
+/* What the runner needs to know beside the plan, as plain values: it sees no config. Paths and texts are the caller's and
+ * outlive the session. */
+#ifndef PL_RUN_SETTINGS_H
+#define PL_RUN_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum pl_lr_kind { PL_LR_CONSTANT, PL_LR_LINEAR, PL_LR_COSINE, PL_LR_PLATEAU } pl_lr_kind;
+
+/* lr(step) for steps from 0: warm-up lr·(step+1)/warmup, then the kind's curve down to min_ratio·lr (MODELS.md 0.5). */
+typedef struct pl_lr_schedule {
+    pl_lr_kind kind;
+    double lr, min_ratio;
+    uint64_t warmup, steps;
+    uint64_t patience; /* plateau: evaluations without a relative improvement of 1e-4 before lr is multiplied by factor */
+    double factor;
+} pl_lr_schedule;
+
+/* The plateau's memory: saved with the run. */
+typedef struct pl_plateau {
+    double best, scale;
+    uint64_t bad;
+} pl_plateau;
+
+double pl_lr_at(const pl_lr_schedule *, const pl_plateau *, uint64_t step);
+void pl_plateau_init(pl_plateau *);
+void pl_plateau_update(pl_plateau *, const pl_lr_schedule *, double loss);
+
+typedef struct pl_sampling {
+    double temperature; /* 0: the likeliest token */
+    int64_t top_k;      /* 0: off */
+    double top_p;       /* 1: off */
+    uint64_t seed;
+    uint64_t tokens; /* to generate */
+} pl_sampling;
+
+typedef struct pl_run_settings {
+    const char *out;         /* folder of the run */
+    const char *tokens_path; /* token file; NULL for generate */
+    const char *tokenizer_path;
+    const char *prompt;
+    uint32_t batch, micro_batch, sequence, vocab;
+    double validation_fraction;
+    uint64_t seed, steps;
+    pl_lr_schedule lr;
+    uint64_t eval_every, eval_batches, checkpoint_every, sample_every, log_every; /* steps; 0 = never */
+    uint32_t keep_last;
+    bool keep_best, tensorboard, resume;
+    uint64_t model_hash, plan_hash;
+    const char *config_text; /* for the record of checkpoints */
+    pl_sampling sampling;
+    const char *trace_path; /* NULL: none */
+    const char *checkpoint; /* generate, evaluate: this checkpoint folder instead of the run's best or latest */
+} pl_run_settings;
+
+#endif
