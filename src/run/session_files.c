@@ -150,14 +150,14 @@ static pl_status refuse_old_run(const pl_session *s, const pl_saved *saved, pl_e
                    (unsigned long long)saved->record->step);
 }
 
-static pl_status open_outputs(pl_session *s, pl_error *err)
+static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     void *scratch = pl_session_value(s, PL_STAGING_CHECKPOINT);
     if (!scratch) return pl_fail(err, PL_E_DATA, "the plan has no staging for checkpoints; plan again");
     uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
     PL_TRY(pl_checkpoint_reserve(&s->spec, err));
-    PL_TRY(pl_checkpoint_create(&s->spec, s->has_best ? s->best_step : PL_STEP_NONE, scratch, bytes, &s->checkpoint, err));
+    PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err));
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
@@ -177,7 +177,7 @@ pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
         PL_TRY_DONE(load_saved(s, &saved, err));
         *loaded = true;
     }
-    if (s->writes_checkpoints) PL_TRY_DONE(open_outputs(s, err));
+    if (s->writes_checkpoints) PL_TRY_DONE(open_outputs(s, saved.record, err));
 done:
     pl_saved_deinit(&saved);
     return status;
