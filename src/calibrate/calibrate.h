@@ -1,0 +1,80 @@
+/* Seconds per node, measured on this machine with the kernels and at the shapes of the graph itself.
+ *
+ * A calibration is a table: key -> median seconds and spread. The key of a node is a text: operator, phase, shapes and
+ * dtypes of inputs and outputs (strides where they are windows), which optional ones are there, attributes that change
+ * the work, threads, instruction set. The table belongs to one machine: processor, instruction set, cores, and the code
+ * of the kernels (a hash of this executable's machine code), so that a new build measures anew.
+ *
+ * Order of calls (all in the planning process, before anything large is allocated):
+ *      pl_calibration_open       reads the file, if there is a usable one; never fails because of the file
+ *      pl_calibration_measure    measures the nodes of a bound graph whose keys are missing (none: returns at once)
+ *      pl_calibration_save       when something was measured; a folder that cannot be written is a warning
+ *      pl_plan_create            with .cost = {pl_calibration_seconds, calibration}
+ *      pl_calibration_close
+ *
+ * Measuring replays the graph's programs in their order (replay.c), so that each node finds in the caches what it will
+ * find there in the run, and what opening parallel regions costs is inside each figure: the sum of nodes × trips is the
+ * prediction of a step. */
+#ifndef PL_CALIBRATE_CALIBRATE_H
+#define PL_CALIBRATE_CALIBRATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend/backend.h"
+
+/* Memory that a measurement may take unless the options say otherwise: more than the last-level cache of a common
+ * processor, so that weights are as cold as in a run, and less than any run that needs a plan. */
+#define PL_CALIBRATION_BYTES_MAX (UINT64_C(48) << 20)
+#define PL_CALIBRATION_SECONDS_MAX 4.0
+#define PL_CALIBRATION_FILE_BYTES_MAX (UINT64_C(1) << 20) /* a larger file is not read; saving keeps the newest entries */
+
+typedef struct pl_calibration pl_calibration;
+
+typedef struct pl_calibration_options {
+    pl_team team;       /* the run's; it must not change within a process (base/process.h) */
+    bool huge_pages;    /* as the run's arena */
+    uint64_t bytes_max; /* scratch memory of a measurement; 0: PL_CALIBRATION_BYTES_MAX */
+    double seconds_max; /* of one call of measure; 0: PL_CALIBRATION_SECONDS_MAX */
+    /* Called now and then while measuring; NULL: not. done and total count keys. */
+    void (*progress)(void *context, size_t done, size_t total, double seconds);
+    void *progress_context;
+} pl_calibration_options;
+
+/* path NULL: nothing is read or kept. A file that is missing, damaged, too large or of another machine or build gives an
+ * empty table, and a warning unless it was just missing. PL_E_NOMEM only. */
+pl_status pl_calibration_open(const char *path, const pl_calibration_options *, pl_calibration **, pl_error *);
+void pl_calibration_close(pl_calibration *); /* NULL is fine; does not save */
+
+/* folder "/calibration-<hash of the machine>.json" into room bytes. */
+pl_status pl_calibration_path(char *path, size_t room, const char *folder, pl_error *);
+
+/* What a reader should be told (a file that was ignored or could not be written); "" for nothing. */
+const char *pl_calibration_warning(const pl_calibration *);
+
+/* How many distinct keys of the graph are not in the table. PL_E_NOMEM. */
+pl_status pl_calibration_count_missing(const pl_calibration *, const pl_graph *, size_t *count, pl_error *);
+/* Scratch memory that measure would take for this graph now: 0 when nothing is missing, never more than bytes_max. */
+pl_status pl_calibration_bytes(const pl_calibration *, const pl_graph *, uint64_t *bytes, pl_error *);
+/* Measures what is missing. The graph must be bound (pl_rewrite_bind_batch). Nodes with an operand larger than the
+ * scratch memory stay unknown. */
+pl_status pl_calibration_measure(pl_calibration *, const pl_graph *, pl_error *);
+double pl_calibration_measured_seconds(const pl_calibration *); /* how long measuring has taken in this process */
+
+/* Writes the file when something was measured since it was read. A file that cannot be written is a warning, not a
+ * failure. PL_E_NOMEM only. */
+pl_status pl_calibration_save(pl_calibration *, pl_error *);
+
+/* The cost function of pl_cost_model: context is the pl_calibration. Seconds of one execution; negative: not known. */
+double pl_calibration_seconds(void *calibration, const pl_graph *, const pl_node *);
+/* Half the distance between the quartiles of what was measured; negative: not known. */
+double pl_calibration_spread(const pl_calibration *, const pl_graph *, const pl_node *);
+
+size_t pl_calibration_count(const pl_calibration *); /* entries */
+
+/* ---- key.c ---- */
+/* The node's key, appended. */
+void pl_calibration_key(const pl_graph *, const pl_node *, const pl_calibration_options *, pl_str *key);
+
+#endif
