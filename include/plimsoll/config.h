@@ -1,0 +1,48 @@
+/* The configuration of a command: defaults, a YAML file, environment variables and options, checked together. */
+#ifndef PLIMSOLL_CONFIG_H
+#define PLIMSOLL_CONFIG_H
+
+#include <stddef.h>
+
+#include "plimsoll/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pl_config pl_config;
+
+/* A config with every default; NULL when memory is refused. The caller's to destroy. */
+PL_API pl_config *pl_config_create(void);
+PL_API void pl_config_destroy(pl_config *); /* NULL is fine */
+
+/* Values come from, weakest first: default, file, environment, command line; a weaker source never replaces a stronger one,
+ * in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable or option. */
+PL_API pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
+/* "section.key" as on the command line; origin is what errors call it. */
+PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, const char *origin, pl_error *);
+/* Takes every option it knows out of argv; what remains, in order, is argv[0 … *argc). */
+PL_API pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
+/* PLIMSOLL_…=value; envp ends with NULL. */
+PL_API pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
+/* Do the values go together? Call it last. */
+PL_API pl_status pl_config_check(const pl_config *, pl_error *);
+/* For an option that nobody knows: PL_E_USAGE with a did-you-mean; own: the caller's own options. */
+PL_API pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
+
+typedef enum pl_config_form {
+    PL_CONFIG_YAML,     /* every value; reads back */
+    PL_CONFIG_JSON,     /* likewise */
+    PL_CONFIG_HELP,     /* the options, for a terminal */
+    PL_CONFIG_MARKDOWN, /* the reference */
+    PL_CONFIG_SCHEMA,   /* JSON Schema of the YAML file */
+} pl_config_form;
+
+/* Text in a block for pl_text_free. */
+PL_API pl_status pl_config_text(const pl_config *, pl_config_form, char **text, size_t *bytes, pl_error *);
+PL_API void pl_text_free(char *text); /* NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

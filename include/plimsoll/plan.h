@@ -1,0 +1,66 @@
+/* Plans: where every byte of a command goes, known before it runs. */
+#ifndef PLIMSOLL_PLAN_H
+#define PLIMSOLL_PLAN_H
+
+#include <stdint.h>
+
+#include "plimsoll/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pl_plan pl_plan;
+
+typedef enum pl_command {
+    PL_COMMAND_TRAIN,
+    PL_COMMAND_EVALUATE,
+    PL_COMMAND_GENERATE,
+    PL_COMMAND_GRADIENTS, /* one batch, its loss and every gradient: plimsoll verify --gradients */
+} pl_command;
+
+/* Told now and then during long work; done and total count whatever the phase is about. May be NULL. */
+typedef void (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+
+/* Makes sure that the tokenizer and the token file of data.text exist and are up to date; both stay in the run's folder
+ * (or data.cache). Bounded memory: neither text nor tokens are ever whole in memory. PL_E_DATA, PL_E_STORAGE. */
+PL_API PL_MUST_USE pl_status pl_prepare_text(const pl_config *, pl_progress, void *context, pl_error *);
+
+/* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured on
+ * this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).
+ * PL_E_BUDGET when nothing fits memory.budget: the sentence says by how many bytes and what would. The plan is the
+ * caller's to destroy. */
+PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress, void *context, pl_plan **,
+                                          pl_error *);
+PL_API void pl_plan_destroy(pl_plan *); /* NULL is fine */
+
+/* The lock file: the plan as text; runs exactly as printed. */
+PL_API PL_MUST_USE pl_status pl_plan_save(const pl_plan *, const char *path, pl_error *);
+PL_API PL_MUST_USE pl_status pl_plan_load(const char *path, pl_plan **, pl_error *);
+
+typedef enum pl_plan_form {
+    PL_PLAN_REPORT, /* tables and the arena map, for a person */
+    PL_PLAN_JSON,   /* schema plimsoll.plan/1 */
+    PL_PLAN_HTML,   /* one page with pictures */
+    PL_PLAN_LOCK,   /* what pl_plan_save writes */
+    PL_PLAN_GRAPH,  /* the graph alone */
+} pl_plan_form;
+/* Text in a block for pl_text_free. */
+PL_API PL_MUST_USE pl_status pl_plan_text(const pl_plan *, pl_plan_form, char **text, size_t *bytes, pl_error *);
+
+PL_API uint64_t pl_plan_arena_bytes(const pl_plan *);
+PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process */
+PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);  /* what a container is billed for: + page tables, kernel, writers' page cache */
+PL_API double pl_plan_step_seconds(const pl_plan *);     /* predicted for one training step; 0 when unknown */
+PL_API int pl_plan_threads(const pl_plan *);
+PL_API uint64_t pl_plan_micro_batch(const pl_plan *); /* sequences at once */
+PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
+PL_API uint64_t pl_plan_parameters(const pl_plan *);
+
+/* The folder in which the run of this config keeps its files, into room bytes. */
+PL_API PL_MUST_USE pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

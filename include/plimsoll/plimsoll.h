@@ -1,0 +1,27 @@
+/* Plimsoll: trains and runs neural networks inside a memory budget. Before the first step it knows where every byte of the
+ * process goes; it refuses what cannot fit, and runs what does so that measured memory equals the plan.
+ *
+ * What callers must not know: graphs, tensors, kernels, files' layouts. They see configs, plans, runs and texts.
+ *
+ *     pl_error error;
+ *     pl_config *config = pl_config_create();
+ *     pl_plan *plan = NULL;
+ *     pl_run *run = NULL;
+ *     pl_run_options options = {.host = true};
+ *     if (pl_config_load_file(config, "mlp.yaml", &error) || pl_config_check(config, &error) ||
+ *         pl_prepare_text(config, NULL, NULL, &error) ||
+ *         pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error) ||
+ *         pl_run_open(plan, &options, &run, &error) || pl_run_train(run, &error))
+ *         fprintf(stderr, "%s\n", error.text);
+ *     pl_run_close(run), pl_plan_destroy(plan), pl_config_destroy(config);
+ */
+#ifndef PLIMSOLL_PLIMSOLL_H
+#define PLIMSOLL_PLIMSOLL_H
+
+#include "plimsoll/config.h"
+#include "plimsoll/place.h"
+#include "plimsoll/plan.h"
+#include "plimsoll/run.h"
+#include "plimsoll/status.h"
+
+#endif

@@ -1,0 +1,109 @@
+/* Running a plan.
+ *
+ * A process of its own (what the command does, so that memory is as planned to the page):
+ *     pl_process_start, pl_runner_exec(lock file)  →  in the new process: pl_process_start, pl_runner_prepare(lock file),
+ *     pl_plan_load, pl_run_open, pl_run_train …, pl_run_ledger, pl_run_close
+ *
+ * Inside a host program (its memory is its own affair; nothing process-wide is changed):
+ *     pl_plan_make or pl_plan_load, pl_run_open with host set, pl_run_train …, pl_run_close
+ *
+ * After pl_run_open has returned, training, evaluating, generating and saving ask for no memory. */
+#ifndef PLIMSOLL_RUN_H
+#define PLIMSOLL_RUN_H
+
+#include <stdbool.h>
+
+#include "plimsoll/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum pl_event_kind {
+    PL_EVENT_COMMITTED, /* all memory is in hand; step: done so far (a resumed run) */
+    PL_EVENT_STEP,      /* loss, lr, tokens_per_second, every train.log_every steps */
+    PL_EVENT_EVALUATED, /* loss: of the validation part */
+    PL_EVENT_SAVED,     /* text: the checkpoint's name */
+    PL_EVENT_TEXT,      /* generated text, piece by piece: whole UTF-8 characters unless the model made broken ones */
+    PL_EVENT_TEXT_END,
+    PL_EVENT_WARNING, /* text */
+    PL_EVENT_STOPPED, /* a stop was asked for; the state is saved */
+    PL_EVENT_FINISHED,
+} pl_event_kind;
+
+typedef struct pl_event {
+    pl_event_kind kind;
+    uint64_t step, steps; /* done, of all */
+    double epoch;
+    double loss, lr, best_loss;
+    uint64_t tokens;          /* trained on, in all */
+    double tokens_per_second; /* since the last report */
+    double seconds;           /* since "committed" */
+    double bytes_per_token;   /* of the text: bits per byte = loss / ln 2 / bytes_per_token */
+    const char *text;         /* not terminated; valid during the call */
+    size_t text_bytes;
+} pl_event;
+
+/* Called from the thread that runs; must not ask for memory after PL_EVENT_COMMITTED. */
+typedef void (*pl_listener)(void *context, const pl_event *);
+
+/* ---- a process of its own ---- */
+
+/* First thing in main(). */
+PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
+/* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only on
+ * failure. */
+PL_API PL_MUST_USE pl_status pl_runner_exec(const char *lock_path, char *const *argv, char *const *envp, pl_error *);
+/* In the new process, before anything else: heap, stacks, program and libraries are made as planned. */
+PL_API PL_MUST_USE pl_status pl_runner_prepare(const char *lock_path, pl_error *);
+
+/* ---- a run ---- */
+
+typedef struct pl_run pl_run;
+
+typedef struct pl_run_options {
+    bool host;                /* inside a host program */
+    pl_listener listener;     /* may be NULL */
+    void *context;            /* for the listener */
+    const volatile int *stop; /* becomes nonzero when the run should stop after this step; may be NULL */
+    const char *test_seccomp; /* NULL or "": off; "kill", "count": a filter that forbids memory calls after "committed" */
+    const char *checkpoint;   /* evaluate, generate, gradients: this checkpoint folder instead of the run's best or latest */
+} pl_run_options;
+
+/* Everything is opened, mapped, touched and executed once; the weights are the first values or those of a checkpoint; then
+ * it is committed. The plan must outlive the run. */
+PL_API PL_MUST_USE pl_status pl_run_open(const pl_plan *, const pl_run_options *, pl_run **, pl_error *);
+/* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite. */
+PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
+/* Mean loss per token of the validation part. */
+PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *tokens, pl_error *);
+PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
+PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
+
+typedef struct pl_run_verdict {
+    bool as_planned; /* |measured − planned| ≤ the larger of 1 % and 1 MB, resident */
+    uint64_t planned_bytes, measured_bytes, peak_bytes, unexplained_bytes;
+    uint64_t minor_faults_since_step_2; /* page faults after the second step */
+    double planned_step_seconds, measured_step_seconds;
+} pl_run_verdict;
+
+typedef enum pl_ledger_form { PL_LEDGER_REPORT, PL_LEDGER_JSON } pl_ledger_form;
+/* Measures the process now, mapping by mapping, and writes planned and measured side by side into the caller's memory
+ * (64 KiB suffice; cut and terminated when room is short). Asks for no memory. Either text or verdict may be NULL.
+ * PL_E_USAGE in a host program. */
+PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text, size_t room, pl_run_verdict *, pl_error *);
+PL_API void pl_run_close(pl_run *); /* NULL is fine */
+
+/* ---- programs on the caller's memory ---- */
+
+typedef struct pl_program pl_program;
+/* memory: pl_plan_arena_bytes bytes, aligned to 64. The plan and the memory must outlive the program. */
+PL_API PL_MUST_USE pl_status pl_program_create(const pl_plan *, void *memory, uint64_t bytes, pl_program **, pl_error *);
+PL_API void pl_program_destroy(pl_program *);
+/* The bytes of a value of the graph by its name ("transformer.wte.weight", "input.lr", "train.loss"), or NULL. */
+PL_API void *pl_program_find(const pl_program *, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
