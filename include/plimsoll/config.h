@@ -30,6 +30,9 @@ PL_API pl_status pl_config_check(const pl_config *, pl_error *);
 /* For an option that nobody knows: PL_E_USAGE with a did-you-mean; own: the caller's own options. */
 PL_API pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 
+/* The folder in which the run of this config keeps its files (run.out, or runs/NAME), into room bytes. */
+PL_API PL_MUST_USE pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
+
 typedef enum pl_config_form {
     PL_CONFIG_YAML,     /* every value; reads back */
     PL_CONFIG_JSON,     /* likewise */

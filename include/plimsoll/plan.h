@@ -57,9 +57,6 @@ PL_API uint64_t pl_plan_micro_batch(const pl_plan *); /* sequences at once */
 PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
 PL_API uint64_t pl_plan_parameters(const pl_plan *);
 
-/* The folder in which the run of this config keeps its files, into room bytes. */
-PL_API PL_MUST_USE pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
-
 #ifdef __cplusplus
 }
 #endif

@@ -125,7 +125,7 @@ typedef struct pl_process_planned {
 } pl_process_planned;
 
 /* Records the mappings of the loader: the first call in main(), before any thread. Harmless when repeated. */
-pl_status pl_process_start(pl_error *);
+PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
 
 /* Everything the runner will hold with `threads` in the OpenMP team (main included) and `helper_threads` (loader,
  * writer). Changes nothing; may run in any process of the same executable, after pl_process_start. */

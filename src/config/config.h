@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plimsoll/config.h"
+
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -173,7 +175,7 @@ typedef struct pl_config_origin {
     char by[56];           /* the option or variable, "--batch_size"; "" for files */
 } pl_config_origin;
 
-typedef struct pl_config {
+struct pl_config {
     pl_config_model model;
     pl_config_data data;
     pl_config_train train;
@@ -183,7 +185,7 @@ typedef struct pl_config {
     /* not values: */
     char file[PL_CONFIG_TEXT_BYTES]; /* the name of the loaded text, "" when none was */
     pl_config_origin origins[PL_CONFIG_KEYS_MAX];
-} pl_config;
+};
 
 /* ---- config.c: defaults, setting one key, resolving ---- */
 void pl_config_default(pl_config *);

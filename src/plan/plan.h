@@ -10,6 +10,8 @@
 #ifndef PL_PLAN_PLAN_H
 #define PL_PLAN_PLAN_H
 
+#include "plimsoll/plan.h"
+
 #include "base/process.h"
 #include "ir/graph.h"
 #include "kernels/team.h"
@@ -27,7 +29,7 @@ typedef struct pl_plan_disk_row {
     uint64_t bytes;
 } pl_plan_disk_row;
 
-typedef struct pl_plan {
+struct pl_plan {
     pl_graph *graph;
     pl_team team;
     pl_block *value;     /* [values], filled for storage roots */
@@ -46,7 +48,7 @@ typedef struct pl_plan {
     pl_plan_disk_row disk[PL_PLAN_DISK_ROWS_MAX];
     char *config;           /* the effective config as YAML */
     uint64_t numerics_hash; /* of everything that decides the numbers of the run */
-} pl_plan;
+};
 
 /* Seconds that one execution of a node takes; negative: not known. */
 typedef struct pl_cost_model {
@@ -65,11 +67,8 @@ typedef struct pl_plan_options {
 /* ---- plan.c ---- */
 /* Takes the graph (bound, legal) on success. */
 pl_status pl_plan_create(pl_graph *, const pl_plan_options *, pl_plan **, pl_error *);
-void pl_plan_destroy(pl_plan *);
 /* The process's rows again, after its heap or threads were settled. */
 pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
-uint64_t pl_plan_resident_bytes(const pl_plan *);
-uint64_t pl_plan_charged_bytes(const pl_plan *);
 /* Predicted seconds of one run of the program, its regions' trips counted; 0 when unknown. */
 double pl_plan_program_seconds(const pl_plan *, pl_id program);
 

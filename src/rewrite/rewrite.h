@@ -8,6 +8,10 @@
 /* bind_batch.c: gives the symbolic batch B of a program its number and the region named `region` (NULL: none) its trips. */
 pl_status pl_rewrite_bind_batch(pl_graph *, pl_id program, int64_t batch, const char *region, uint64_t trips, pl_error *);
 
+/* programs.c: drops the nodes of every program but the named ones. The values stay; without nodes they get no memory unless
+ * they are persistent. */
+pl_status pl_rewrite_keep_programs(pl_graph *, const char *const *names, size_t count, pl_error *);
+
 /* recompute.c: values made by cheap operators (norms, activations, dropout) in the forward pass are made again right
  * before the backward pass first reads them, instead of being kept. Needs: a differentiated program.
  * Same operator, same inputs: the bits do not change. */

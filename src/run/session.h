@@ -10,6 +10,8 @@
 #ifndef PL_RUN_SESSION_H
 #define PL_RUN_SESSION_H
 
+#include "plimsoll/run.h"
+
 #include "data/loader.h"
 #include "data/tokenizer.h"
 #include "plan/plan.h"
@@ -17,33 +19,6 @@
 #include "run/settings.h"
 
 typedef struct pl_session pl_session;
-
-typedef enum pl_event_kind {
-    PL_EVENT_COMMITTED,   /* step: the first to come */
-    PL_EVENT_STEP,        /* loss, lr, tokens, seconds of the step; reported every log_every steps */
-    PL_EVENT_EVALUATED,   /* validation loss */
-    PL_EVENT_SAVED,       /* text: the checkpoint's folder */
-    PL_EVENT_TEXT,        /* generated text, piece by piece */
-    PL_EVENT_TEXT_END,
-    PL_EVENT_WARNING,     /* text */
-    PL_EVENT_STOPPED,     /* a stop was asked for; the state is saved */
-    PL_EVENT_FINISHED,
-} pl_event_kind;
-
-typedef struct pl_event {
-    pl_event_kind kind;
-    uint64_t step, steps; /* done, of all */
-    double epoch;
-    double loss, lr, best_loss;
-    uint64_t tokens;          /* trained on, in all */
-    double tokens_per_second; /* over the steps since the last report */
-    double seconds;           /* since the commit; wall clock */
-    double bytes_per_token;   /* of the text: bits per byte = loss / ln 2 / bytes_per_token */
-    const char *text;
-    size_t text_bytes;
-} pl_event;
-
-typedef void (*pl_listener)(void *context, const pl_event *);
 
 typedef struct pl_session_options {
     const pl_plan *plan;

@@ -1,0 +1,28 @@
+/* Within src/api. */
+#ifndef PL_API_API_H
+#define PL_API_API_H
+
+#include "plimsoll/plimsoll.h"
+
+#include "config/config.h"
+#include "data/prepare.h"
+#include "plan/plan.h"
+#include "run/session.h"
+
+/* ---- settings.c ---- */
+/* Where the files of a config lie, and what the runner needs to know. The texts live in the structure. */
+typedef struct pl_settings {
+    char out[PL_FILE_PATH_MAX], tokens_path[PL_FILE_PATH_MAX], tokenizer_path[PL_FILE_PATH_MAX];
+    char *config_text; /* for pl_free */
+    pl_run_settings run;
+} pl_settings;
+
+pl_status pl_settings_paths(const pl_config *, pl_settings *, pl_error *);
+/* tokens NULL: no data (generate). The vocabulary is the tokenizer's. */
+pl_status pl_settings_fill(const pl_config *, pl_command, const pl_tokens *, uint32_t vocab, pl_settings *, pl_error *);
+void pl_settings_deinit(pl_settings *);
+
+/* A text handed to the caller: takes the string's memory. */
+pl_status pl_give_text(pl_str *, char **text, size_t *bytes, pl_error *);
+
+#endif
