@@ -1,6 +1,6 @@
-/* Byte-level BPE against slow readings of the definition: training by counting all pairs of all words again before every
- * merge, encoding by searching the whole piece for its best merge again and again. Texts are random, over few letters so
- * that ties, runs and repeats are frequent. Usage: program [seed] */
+/* Byte-level BPE against slow readings of the definition: training by counting all pairs of all words again before
+ * every merge, encoding by searching the whole piece for its best merge again and again. Texts are random, over few
+ * letters so that ties, runs and repeats are frequent. Usage: program [seed] */
 #include "unit/data/scratch.h"
 
 #include <time.h>
@@ -115,7 +115,8 @@ static void slow_encode_piece(slow_word *w)
 
 static size_t random_text(scratch_random *r, uint8_t *text, size_t max)
 {
-    static const char *const sets[] = {"ab ", "abc d\n", "aaab'st 1", "the and ing \n\t", "\xc3\xa9\xe6\x97\xa5 a\xff\x80"};
+    static const char *const sets[] = {"ab ", "abc d\n", "aaab'st 1", "the and ing \n\t",
+                                       "\xc3\xa9\xe6\x97\xa5 a\xff\x80"};
     const char *set = sets[scratch_next(r, 5)];
     size_t n = 1 + scratch_next(r, (uint32_t)max);
     for (size_t i = 0; i < n; i++) text[i] = (uint8_t)set[scratch_next(r, (uint32_t)strlen(set))];
@@ -145,11 +146,13 @@ static pl_tokenizer *train(const uint8_t *text, size_t n, uint32_t vocab, uint32
 static void check_training(const pl_tokenizer *t)
 {
     if (pl_tokenizer_vocab_size(t) != s.vocab)
-        fail_msg("%u tokens, %u were expected; repeat with seed %llu", pl_tokenizer_vocab_size(t), s.vocab, (unsigned long long)seed);
+        fail_msg("%u tokens, %u were expected; repeat with seed %llu", pl_tokenizer_vocab_size(t), s.vocab,
+                 (unsigned long long)seed);
     for (uint32_t id = 0; id < s.vocab; id++) {
         size_t bytes;
         const uint8_t *text = pl_tokenizer_token(t, id, &bytes);
-        if (bytes != s.length[id] || memcmp(text, s.text[id], bytes)) fail_msg("token %u differs; repeat with seed %llu", id, (unsigned long long)seed);
+        if (bytes != s.length[id] || memcmp(text, s.text[id], bytes))
+            fail_msg("token %u differs; repeat with seed %llu", id, (unsigned long long)seed);
     }
 }
 
@@ -166,7 +169,8 @@ static void check_encoding(const pl_tokenizer *t, const uint8_t *text, size_t n)
         w = s.word[i];
         slow_encode_piece(&w);
         for (uint32_t j = 0; j < w.n; j++, at++)
-            if (at >= count || ids[at] != w.id[j]) fail_msg("id %zu differs; repeat with seed %llu", at, (unsigned long long)seed);
+            if (at >= count || ids[at] != w.id[j])
+                fail_msg("id %zu differs; repeat with seed %llu", at, (unsigned long long)seed);
     }
     assert_int_equal(at, count);
     pl_free(ids);
@@ -204,7 +208,8 @@ static pl_status collect(void *context, const uint32_t *ids, size_t count, pl_er
     return PL_OK;
 }
 
-static void encode_in_portions(const pl_tokenizer *t, const uint8_t *text, size_t n, uint32_t largest, scratch_random *r, collected *c)
+static void encode_in_portions(const pl_tokenizer *t, const uint8_t *text, size_t n, uint32_t largest,
+                               scratch_random *r, collected *c)
 {
     pl_encoder *e;
     c->count = 0;
@@ -246,7 +251,8 @@ static void test_any_bytes_come_back(void **state)
     pl_bpe_trainer_destroy(trainer);
     for (int i = 0; i < 300; i++) {
         size_t n = 1 + scratch_next(&r, TEXT_MAX);
-        for (size_t j = 0; j < n; j++) text[j] = i % 2 ? (uint8_t)scratch_next(&r, 256) : (uint8_t)" th\xc3\xa9\n'1e"[scratch_next(&r, 9)];
+        for (size_t j = 0; j < n; j++)
+            text[j] = i % 2 ? (uint8_t)scratch_next(&r, 256) : (uint8_t) " th\xc3\xa9\n'1e"[scratch_next(&r, 9)];
         if (n > 50) memcpy(text + scratch_next(&r, (uint32_t)n - 20), PL_END_OF_TEXT, 13);
         encode_in_portions(t, text, n, TEXT_MAX, &r, &whole);
         encode_in_portions(t, text, n, 1 + scratch_next(&r, 20), &r, &parts);
@@ -261,6 +267,7 @@ int main(int argc, char **argv)
 {
     seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
     printf("seed %llu\n", (unsigned long long)seed);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training_and_encoding), cmocka_unit_test(test_any_bytes_come_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training_and_encoding),
+                                       cmocka_unit_test(test_any_bytes_come_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The sampler over random sizes: each epoch is a permutation of all windows, windows tile the part, the count of a step is
- * the sum over its rows, nothing depends on anything but (seed, step, row). Usage: program [seed] */
+/* The sampler over random sizes: each epoch is a permutation of all windows, windows tile the part, the count of a step
+ * is the sum over its rows, nothing depends on anything but (seed, step, row). Usage: program [seed] */
 #include "unit/data/scratch.h"
 
 #include <time.h>
@@ -22,7 +22,9 @@ static void check_epoch(const pl_sampler *s, uint64_t epoch)
             uint64_t index = (w.start - s->begin) / s->sequence;
             assert_int_equal((w.start - s->begin) % s->sequence, 0);
             assert_true(index < s->windows && w.start + w.counted < s->end && w.counted <= s->sequence);
-            if (seen[index]++) fail_msg("window %llu comes twice; repeat with seed %llu", (unsigned long long)index, (unsigned long long)seed);
+            if (seen[index]++)
+                fail_msg("window %llu comes twice; repeat with seed %llu", (unsigned long long)index,
+                         (unsigned long long)seed);
             rows++;
         }
         assert_int_equal(pl_sampler_step_tokens(s, step), in_step);
@@ -41,8 +43,11 @@ static void test_each_window_once(void **state)
     scratch_random r = {pl_philox_init(seed, 1), 0};
     for (int i = 0; i < 300; i++) {
         uint32_t sequence = 1 + scratch_next(&r, 20);
-        pl_sampler_options o = {.tokens = 2 * (sequence + 1) + scratch_next(&r, i < 200 ? 300 : 20000), .sequence = sequence,
-                                .batch = 1 + scratch_next(&r, 40), .seed = seed, .validation_fraction = 0.5};
+        pl_sampler_options o = {.tokens = 2 * (sequence + 1) + scratch_next(&r, i < 200 ? 300 : 20000),
+                                .sequence = sequence,
+                                .batch = 1 + scratch_next(&r, 40),
+                                .seed = seed,
+                                .validation_fraction = 0.5};
         pl_sampler s, v;
         assert_int_equal(pl_sampler_init(&s, &o, PL_PART_TRAIN, &err), PL_OK);
         assert_int_equal(pl_sampler_init(&v, &o, PL_PART_VALIDATION, &err), PL_OK);
@@ -83,8 +88,10 @@ static void test_spread(void **state)
     assert_int_equal(pl_sampler_init(&s, &o, PL_PART_TRAIN, &err), PL_OK);
     for (uint64_t tenth = 0; tenth < 10; tenth++) {
         double sum = 0, n = (double)s.windows / 10;
-        for (uint64_t i = 0; i < s.windows / 10; i++) sum += (double)pl_sampler_shuffle(&s, 5, tenth * (s.windows / 10) + i);
-        double middle = (double)s.windows / 2, deviation = (double)s.windows * 0.29 / 100; /* of a mean of 10,000 uniforms */
+        for (uint64_t i = 0; i < s.windows / 10; i++)
+            sum += (double)pl_sampler_shuffle(&s, 5, tenth * (s.windows / 10) + i);
+        double middle = (double)s.windows / 2,
+               deviation = (double)s.windows * 0.29 / 100; /* of a mean of 10,000 uniforms */
         assert_true(sum / n > middle - 5 * deviation && sum / n < middle + 5 * deviation);
     }
 }

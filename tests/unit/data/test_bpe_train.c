@@ -23,17 +23,20 @@ static void assert_token(const pl_tokenizer *t, uint32_t id, const char *expecte
 {
     size_t bytes;
     const uint8_t *text = pl_tokenizer_token(t, id, &bytes);
-    if (bytes != strlen(expected) || memcmp(text, expected, bytes)) fail_msg("token %u is \"%.*s\", not \"%s\"", id, (int)bytes, text, expected);
+    if (bytes != strlen(expected) || memcmp(text, expected, bytes))
+        fail_msg("token %u is \"%.*s\", not \"%s\"", id, (int)bytes, text, expected);
 }
 
 /* Words: low ×5, " lower" ×2, " newest" ×6 , " widest" ×3 (the example of Sennrich et al., with byte-level blanks).
  * Pairs: es 9, st 9, " n" 6, ew 6, ne 6, we 8 = 2 + 6, …; e < s < w as ids, so of es and st (both 9) es comes first;
- * then es+t 9; we 8 is now 2, w+est 6; lo 7, ow 7: lo first, then lo+w 7. Then 6: " n", n e, e w, w est: the lowest ids. */
+ * then es+t 9; we 8 is now 2, w+est 6; lo 7, ow 7: lo first, then lo+w 7. Then 6: " n", n e, e w, w est: the lowest
+ * ids. */
 static void test_by_hand(void **state)
 {
     (void)state;
     pl_bpe_options o = pl_bpe_options_default(257 + 5);
-    pl_tokenizer *t = train(&o, "low low low low low lower lower newest newest newest newest newest newest widest widest widest");
+    pl_tokenizer *t =
+        train(&o, "low low low low low lower lower newest newest newest newest newest newest widest widest widest");
     assert_token(t, 0, PL_END_OF_TEXT);
     assert_token(t, 1, "!");
     assert_token(t, 257, "es");
@@ -170,7 +173,8 @@ static void test_memory_refused(void **state)
             pl_tokenizer *t;
             assert_int_equal(pl_text_open(&file, path, &err), PL_OK);
             pl_alloc_fail_at(n, n % 2);
-            status = kind ? pl_chars_train_file(&file, 50, NULL, NULL, &t, &err) : pl_bpe_train_file(&file, &o, NULL, NULL, NULL, &t, &err);
+            status = kind ? pl_chars_train_file(&file, 50, NULL, NULL, &t, &err)
+                          : pl_bpe_train_file(&file, &o, NULL, NULL, NULL, &t, &err);
             pl_alloc_fail_at(0, 0);
             if (status != PL_OK) assert_int_equal(status, PL_E_NOMEM);
             pl_text_close(&file);
@@ -184,11 +188,15 @@ static void test_chars(void **state)
     (void)state;
     pl_text_file file;
     pl_tokenizer *t;
-    const char *path = scratch_file("chars", "bbb\xc3\xa9\xff" "aa\xc3\xa9zy", 12);
+    const char *path = scratch_file("chars",
+                                    "bbb\xc3\xa9\xff"
+                                    "aa\xc3\xa9zy",
+                                    12);
     assert_int_equal(pl_text_open(&file, path, &err), PL_OK);
     assert_int_equal(pl_chars_train_file(&file, 100, NULL, NULL, &t, &err), PL_OK);
     assert_int_equal(pl_tokenizer_vocab_size(t), 6);
-    assert_token(t, 1, "a"), assert_token(t, 2, "b"), assert_token(t, 3, "y"), assert_token(t, 4, "z"), assert_token(t, 5, "é");
+    assert_token(t, 1, "a"), assert_token(t, 2, "b"), assert_token(t, 3, "y"), assert_token(t, 4, "z"),
+        assert_token(t, 5, "é");
     pl_tokenizer_destroy(t);
     assert_int_equal(pl_chars_train_file(&file, 5, NULL, NULL, &t, &err), PL_OK); /* b 3, a 2, é 2, then y before z */
     assert_token(t, 1, "a"), assert_token(t, 2, "b"), assert_token(t, 3, "y"), assert_token(t, 4, "é");
@@ -200,10 +208,16 @@ static void test_chars(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_runs), cmocka_unit_test(test_text_without_pairs),
-        cmocka_unit_test(test_words_leave_in_a_fixed_order), cmocka_unit_test(test_words_run_out_of_text),
-        cmocka_unit_test(test_small_table), cmocka_unit_test(test_options), cmocka_unit_test(test_endless_piece),
-        cmocka_unit_test(test_memory_refused), cmocka_unit_test(test_chars),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_text_without_pairs),
+        cmocka_unit_test(test_words_leave_in_a_fixed_order),
+        cmocka_unit_test(test_words_run_out_of_text),
+        cmocka_unit_test(test_small_table),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_endless_piece),
+        cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_chars),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

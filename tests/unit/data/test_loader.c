@@ -22,7 +22,8 @@ static int make_tokens(void **state)
 {
     if (scratch_make(state)) return -1;
     write_known_tokens(scratch_path("tokens"), COUNT, VOCAB);
-    pl_sampler_options o = {.tokens = COUNT, .sequence = SEQUENCE, .batch = BATCH, .validation_fraction = 0.1, .seed = 5};
+    pl_sampler_options o = {
+        .tokens = COUNT, .sequence = SEQUENCE, .batch = BATCH, .validation_fraction = 0.1, .seed = 5};
     return pl_tokens_open(&tokens, scratch_path("tokens"), &err) || pl_sampler_init(&train, &o, PL_PART_TRAIN, &err) ||
            pl_sampler_init(&validation, &o, PL_PART_VALIDATION, &err);
 }
@@ -42,7 +43,8 @@ static void *loader_memory(uint64_t bytes)
 
 static pl_loader *make_loader(uint32_t slots, void **memory)
 {
-    pl_loader_options o = {.tokens = &tokens, .micro_batch = MICRO, .sequence = SEQUENCE, .slots = slots, .stack_bytes = 65536};
+    pl_loader_options o = {
+        .tokens = &tokens, .micro_batch = MICRO, .sequence = SEQUENCE, .slots = slots, .stack_bytes = 65536};
     pl_loader *l;
     *memory = loader_memory(pl_loader_bytes(&o));
     assert_int_equal(pl_loader_init(*memory, &o, &l, &err), PL_OK);
@@ -72,7 +74,8 @@ static void check_stream(pl_loader *l, const pl_sampler *s, uint64_t first, uint
             assert_int_equal(b.micro, micro);
             assert_int_equal(b.micro_count, 3);
             assert_int_equal(b.first_sample, step * BATCH + micro * MICRO);
-            for (uint32_t row = 0; row < MICRO; row++) check_row(&b, row, pl_sampler_window(s, step, micro * MICRO + row));
+            for (uint32_t row = 0; row < MICRO; row++)
+                check_row(&b, row, pl_sampler_window(s, step, micro * MICRO + row));
             counted += b.counted;
             pl_loader_release(l);
         }
@@ -143,13 +146,15 @@ static void test_refusals(void **state)
 {
     (void)state;
     pl_loader *l;
-    pl_loader_options o = {.tokens = &tokens, .micro_batch = MICRO, .sequence = SEQUENCE, .slots = 0, .stack_bytes = 65536};
+    pl_loader_options o = {
+        .tokens = &tokens, .micro_batch = MICRO, .sequence = SEQUENCE, .slots = 0, .stack_bytes = 65536};
     uint8_t memory[64];
     assert_int_equal(pl_loader_init(memory, &o, &l, &err), PL_E_CONFIG);
     o.slots = 4, o.micro_batch = UINT32_MAX, o.sequence = UINT32_MAX;
     assert_int_equal(pl_loader_bytes(&o), 0);
     assert_int_equal(pl_loader_init(memory, &o, &l, &err), PL_E_CONFIG);
-    o = (pl_loader_options){.tokens = &tokens, .micro_batch = MICRO, .sequence = SEQUENCE + 1, .slots = 2, .stack_bytes = 100};
+    o = (pl_loader_options){
+        .tokens = &tokens, .micro_batch = MICRO, .sequence = SEQUENCE + 1, .slots = 2, .stack_bytes = 100};
     void *block = loader_memory(pl_loader_bytes(&o));
     assert_int_equal(pl_loader_init(block, &o, &l, &err), PL_OK);
     assert_int_equal(pl_loader_start(l, &err), PL_E_CONFIG);
@@ -173,7 +178,8 @@ static int forbid_memory(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
     struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
 }
 
 /* In the child: 0 = went through, 77 = no filter to be had here. */
@@ -212,8 +218,11 @@ static void test_no_memory_once_it_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams), cmocka_unit_test(test_switching), cmocka_unit_test(test_errors_of_the_thread),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_no_memory_once_it_runs),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_switching),
+        cmocka_unit_test(test_errors_of_the_thread),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_memory_once_it_runs),
     };
     return cmocka_run_group_tests(tests, make_tokens, drop_tokens);
 }

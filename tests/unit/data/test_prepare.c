@@ -11,8 +11,10 @@ static pl_error err;
 static pl_text_options options(pl_tokenizer_kind kind, uint32_t vocab)
 {
     static char text[128], tokenizer[128], tokens[128];
-    strcpy(text, scratch_path("text")), strcpy(tokenizer, scratch_path("tokenizer.json")), strcpy(tokens, scratch_path("tokens"));
-    return (pl_text_options){.text = text, .tokenizer_path = tokenizer, .tokens_path = tokens, .kind = kind, .vocab = vocab};
+    strcpy(text, scratch_path("text")), strcpy(tokenizer, scratch_path("tokenizer.json")),
+        strcpy(tokens, scratch_path("tokens"));
+    return (pl_text_options){
+        .text = text, .tokenizer_path = tokenizer, .tokens_path = tokens, .kind = kind, .vocab = vocab};
 }
 
 static const char *write_text(unsigned repeats, const char *end)
@@ -180,8 +182,9 @@ static void test_memory_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made_once), cmocka_unit_test(test_damage_heals), cmocka_unit_test(test_given_tokenizer),
-        cmocka_unit_test(test_kinds_and_sizes), cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_made_once),       cmocka_unit_test(test_damage_heals),
+        cmocka_unit_test(test_given_tokenizer), cmocka_unit_test(test_kinds_and_sizes),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_memory_refused),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

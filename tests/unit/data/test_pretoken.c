@@ -25,12 +25,44 @@ static void test_pattern(void **state)
     (void)state;
     static const char *const texts[] = {
         /* cut by Hugging Face's tokenizers 0.23 */
-        "the| cat| sat|.", "don|'t| can|'t|.", "'s|'t|'re|'ve|'m|'ll|'d", "'|S| '|T", "I|'|LL", "we|'ll|'|x", " '|s",
-        "x|''|s", "a|1|b|22|c", " 12| ab|,| ;;|\n", "  | x", "  \n", "a|  |\n|b", "a|   ", "\n\n|\n|x", "x| |\t|y",
-        "x|\t| y", "\r\n\r|\n|.", "...|abc", "_|a|_", "über| Öl|…| “|x|”", "日本語|。| 日本|1", "½Ⅷ٣|x", "e|\xcc\x81|x",
-        "a|\xc2\xa0|b", "\xe3\x80\x80|\xc2\xa0|x", "🙂🙂| 🙂|x", "'", " ", "\x1c|a", "\v|\f|x", " \n", "\t|\xe2\x80\xa8|x",
+        "the| cat| sat|.",
+        "don|'t| can|'t|.",
+        "'s|'t|'re|'ve|'m|'ll|'d",
+        "'|S| '|T",
+        "I|'|LL",
+        "we|'ll|'|x",
+        " '|s",
+        "x|''|s",
+        "a|1|b|22|c",
+        " 12| ab|,| ;;|\n",
+        "  | x",
+        "  \n",
+        "a|  |\n|b",
+        "a|   ",
+        "\n\n|\n|x",
+        "x| |\t|y",
+        "x|\t| y",
+        "\r\n\r|\n|.",
+        "...|abc",
+        "_|a|_",
+        "über| Öl|…| “|x|”",
+        "日本語|。| 日本|1",
+        "½Ⅷ٣|x",
+        "e|\xcc\x81|x",
+        "a|\xc2\xa0|b",
+        "\xe3\x80\x80|\xc2\xa0|x",
+        "🙂🙂| 🙂|x",
+        "'",
+        " ",
+        "\x1c|a",
+        "\v|\f|x",
+        " \n",
+        "\t|\xe2\x80\xa8|x",
         /* bytes that are not UTF-8 are "other" */
-        "\xff\xfe|a|\x80|1", "a|\xe2\x82", "\xed\xa0\x80|a", "\xc0\xaf| \xf5|x",
+        "\xff\xfe|a|\x80|1",
+        "a|\xe2\x82",
+        "\xed\xa0\x80|a",
+        "\xc0\xaf| \xf5|x",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check_pieces(texts[i]);
 }
@@ -47,7 +79,8 @@ static void test_windows_agree(void **state)
         for (size_t window = 1; window <= n - at; window++) {
             size_t got = pl_pretoken_length(p, window, 0, 64);
             if (got && got != whole) fail_msg("at %zu, window %zu: %zu instead of %zu", at, window, got, whole);
-            if (!got && window > whole + PL_PRETOKEN_LOOKAHEAD) fail_msg("at %zu: undecided with %zu bytes", at, window);
+            if (!got && window > whole + PL_PRETOKEN_LOOKAHEAD)
+                fail_msg("at %zu: undecided with %zu bytes", at, window);
         }
     }
 }
@@ -61,7 +94,8 @@ static void test_cap_cuts_between_characters(void **state)
     assert_int_equal(pl_pretoken_length(letters, 19, 1, 20), 19);
     assert_int_equal(pl_pretoken_length(kana, 21, 1, 10), 9);
     assert_int_equal(pl_pretoken_length((const uint8_t *)"         x", 10, 1, 8), 8);
-    assert_int_equal(pl_pretoken_length((const uint8_t *)"        x", 9, 1, 8), 7); /* exactly at the cap: the rule holds */
+    assert_int_equal(pl_pretoken_length((const uint8_t *)"        x", 9, 1, 8),
+                     7); /* exactly at the cap: the rule holds */
 }
 
 static void test_unicode(void **state)
@@ -103,8 +137,11 @@ static void test_alphabet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pattern), cmocka_unit_test(test_windows_agree), cmocka_unit_test(test_cap_cuts_between_characters),
-        cmocka_unit_test(test_unicode), cmocka_unit_test(test_alphabet),
+        cmocka_unit_test(test_pattern),
+        cmocka_unit_test(test_windows_agree),
+        cmocka_unit_test(test_cap_cuts_between_characters),
+        cmocka_unit_test(test_unicode),
+        cmocka_unit_test(test_alphabet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* tokenizer.json: one written by Hugging Face's tokenizers 0.23 (hf_golden.json, with the ids that library gives), writing
- * and reading back, what is refused and how, and every refusal of memory. */
+/* tokenizer.json: one written by Hugging Face's tokenizers 0.23 (hf_golden.json, with the ids that library gives),
+ * writing and reading back, what is refused and how, and every refusal of memory. */
 #include "unit/data/scratch.h"
 
 #include "data/bpe_train.h"
@@ -35,12 +35,15 @@ static const example plain[] = {
     {"<|endoftext|>the<|endoftext|>", {0, 323, 0, -1}},
     {"hi<user>  you <user", {72, 73, 325, 221, 221, 89, 79, 85, 221, 28, 85, 83, 69, 82, -1}},
     {"日本語 über 🙂🙂🙂", {270, 282, 297, 322, 321, 283, -1}},
-    {"don't can't I'LL we'll they're 12345 a1b2", {290, 266, 307, 266, 221, 41, 7, 44, 44, 221, 87, 69, 7, 76, 76, 262, 89, 7,
-                                                   82, 69, 316, 21, 221, 65, 17, 66, 18, -1}},
-    {"\xc2\xa0\xe3\x80\x80x\xe2\x80\xa8\xe2\x80\xa9 .", {127, 255, 160, 223, 223, 88, 159, 223, 102, 159, 223, 103, 221, 14, -1}},
+    {"don't can't I'LL we'll they're 12345 a1b2", {290, 266, 307, 266, 221, 41, 7,   44, 44,  221, 87, 69, 7,  76,
+                                                   76,  262, 89,  7,   82,  69, 316, 21, 221, 65,  17, 66, 18, -1}},
+    {"\xc2\xa0\xe3\x80\x80x\xe2\x80\xa8\xe2\x80\xa9 .",
+     {127, 255, 160, 223, 223, 88, 159, 223, 102, 159, 223, 103, 221, 14, -1}},
     {"a\xcc\x80"
-     "e\xcc\x81 ½ Ⅷ ٣", {65, 137, 223, 69, 137, 224, 221, 127, 122, 221, 159, 228, 101, 221, 150, 97, -1}},
-    {"....!!! ??\r\n\r\n\tend   ", {14, 14, 14, 14, 1, 1, 1, 221, 31, 31, 202, 199, 202, 199, 198, 69, 78, 68, 324, -1}},
+     "e\xcc\x81 ½ Ⅷ ٣",
+     {65, 137, 223, 69, 137, 224, 221, 127, 122, 221, 159, 228, 101, 221, 150, 97, -1}},
+    {"....!!! ??\r\n\r\n\tend   ",
+     {14, 14, 14, 14, 1, 1, 1, 221, 31, 31, 202, 199, 202, 199, 198, 69, 78, 68, 324, -1}},
 };
 
 /* add_prefix_space true */
@@ -50,7 +53,8 @@ static const example prefixed[] = {
     {"  x   \n\n y", {221, 221, 88, 324, 298, 221, 89, -1}},
     {"<|endoftext|>the<|endoftext|>", {0, 262, 0, -1}},
     {"hi<user>  you <user", {272, 73, 325, 221, 221, 89, 79, 85, 221, 28, 85, 83, 69, 82, -1}},
-    {"\xc2\xa0\xe3\x80\x80x\xe2\x80\xa8\xe2\x80\xa9 .", {221, 127, 255, 160, 223, 223, 88, 159, 223, 102, 159, 223, 103, 221, 14, -1}},
+    {"\xc2\xa0\xe3\x80\x80x\xe2\x80\xa8\xe2\x80\xa9 .",
+     {221, 127, 255, 160, 223, 223, 88, 159, 223, 102, 159, 223, 103, 221, 14, -1}},
 };
 
 static void check_example(const pl_tokenizer *t, const example *e)
@@ -146,7 +150,8 @@ static void test_refused_alterations(void **state)
     (void)state;
     static const char *const cases[][3] = {
         {"\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}", "normalizer NFC"},
-        {"\"pre_tokenizer\":{\"type\":\"ByteLevel\"", "\"pre_tokenizer\":{\"type\":\"Metaspace\"", "pre_tokenizer Metaspace"},
+        {"\"pre_tokenizer\":{\"type\":\"ByteLevel\"", "\"pre_tokenizer\":{\"type\":\"Metaspace\"",
+         "pre_tokenizer Metaspace"},
         {"\"use_regex\":true", "\"use_regex\":false", "use_regex"},
         {"\"use_regex\":true", "\"use_regex\":1", "use_regex"},
         {"\"post_processor\":null", "\"post_processor\":{\"type\":\"TemplateProcessing\"}", "TemplateProcessing"},
@@ -188,13 +193,21 @@ static void test_refused_texts(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"", "not valid JSON"}, {"{", "file.json:1:"}, {"[]", "\"model\""}, {"{}", "\"model\""}, {"{\"model\":[]}", "\"model\""},
-        {"{\"model\":{\"type\":\"BPE\"}}", "vocab"}, {"{\"model\":{\"vocab\":{},\"merges\":[]}}", "ByteLevel"},
+        {"", "not valid JSON"},
+        {"{", "file.json:1:"},
+        {"[]", "\"model\""},
+        {"{}", "\"model\""},
+        {"{\"model\":[]}", "\"model\""},
+        {"{\"model\":{\"type\":\"BPE\"}}", "vocab"},
+        {"{\"model\":{\"vocab\":{},\"merges\":[]}}", "ByteLevel"},
         {"{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"model\":{\"vocab\":{},\"merges\":[]}}", "empty"},
-        {"{\"model\":{\"type\":\"PlimsollChars\"}}", "code_points"}, {"{\"model\":{\"type\":\"PlimsollChars\",\"code_points\":[5,5]}}", "code_points[1]"},
-        {"{\"model\":{\"type\":\"PlimsollChars\",\"code_points\":[55296]}}", "code_points[0]"}, {"\xff", "not valid JSON"},
+        {"{\"model\":{\"type\":\"PlimsollChars\"}}", "code_points"},
+        {"{\"model\":{\"type\":\"PlimsollChars\",\"code_points\":[5,5]}}", "code_points[1]"},
+        {"{\"model\":{\"type\":\"PlimsollChars\",\"code_points\":[55296]}}", "code_points[0]"},
+        {"\xff", "not valid JSON"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_refused(cases[i][0], strlen(cases[i][0]), cases[i][1]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_refused(cases[i][0], strlen(cases[i][0]), cases[i][1]);
 }
 
 /* A small file that would make a large tree, and one nested beyond reason. */
@@ -244,8 +257,9 @@ static void test_memory_refused(void **state)
 static void test_legacy_merges_and_ignore_merges(void **state)
 {
     (void)state;
-    const char *json = "{\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
-                       "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4,\"bc\":5},\"merges\":[\"b c\",\"a b\"]%s}}";
+    const char *json =
+        "{\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+        "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4,\"bc\":5},\"merges\":[\"b c\",\"a b\"]%s}}";
     char text[512];
     for (int ignore = 0; ignore < 2; ignore++) {
         int n = snprintf(text, sizeof text, json, ignore ? ",\"ignore_merges\":true" : "");
@@ -261,7 +275,8 @@ static void test_legacy_merges_and_ignore_merges(void **state)
 static void test_unknown_token(void **state)
 {
     (void)state;
-    const char *json = "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"model\":{\"unk_token\":\"u\",\"fuse_unk\":%s,"
+    const char *json = "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"model\":{\"unk_"
+                       "token\":\"u\",\"fuse_unk\":%s,"
                        "\"vocab\":{\"a\":0,\"u\":1,\"b\":2},\"merges\":[]}}";
     char text[512];
     pl_tokenizer *t = parse(text, (size_t)snprintf(text, sizeof text, json, "false"));
@@ -304,7 +319,8 @@ static void test_streaming_decode(void **state)
     assert_int_equal(pl_tokenizer_create_bytes(&t, &err), PL_OK);
     static const struct {
         uint8_t byte, comes;
-    } steps[] = {{'a', 1}, {0xf0, 0}, {0x9f, 0}, {0x99, 0}, {0x82, 4}, {0xc3, 0}, {'x', 2}, {0x80, 1}, {0xe2, 0}, {0x82, 0}, {0xc3, 2}, {0xa9, 2}, {0xff, 1}, {0xe0, 0}, {0x80, 2}};
+    } steps[] = {{'a', 1},  {0xf0, 0}, {0x9f, 0}, {0x99, 0}, {0x82, 4}, {0xc3, 0}, {'x', 2}, {0x80, 1},
+                 {0xe2, 0}, {0x82, 0}, {0xc3, 2}, {0xa9, 2}, {0xff, 1}, {0xe0, 0}, {0x80, 2}};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         assert_int_equal(pl_decoder_push(&d, t, steps[i].byte, out), steps[i].comes);
     assert_int_equal(pl_decoder_push(&d, t, 0xc3, out), 0);
@@ -317,11 +333,13 @@ static void test_streaming_decode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden_ids), cmocka_unit_test(test_prefix_space), cmocka_unit_test(test_print_parse_print),
-        cmocka_unit_test(test_save_and_load), cmocka_unit_test(test_refused_alterations), cmocka_unit_test(test_refused_texts),
-        cmocka_unit_test(test_bounded_tree), cmocka_unit_test(test_every_truncation), cmocka_unit_test(test_memory_refused),
-        cmocka_unit_test(test_legacy_merges_and_ignore_merges), cmocka_unit_test(test_unknown_token),
-        cmocka_unit_test(test_simple_kinds), cmocka_unit_test(test_streaming_decode),
+        cmocka_unit_test(test_golden_ids),          cmocka_unit_test(test_prefix_space),
+        cmocka_unit_test(test_print_parse_print),   cmocka_unit_test(test_save_and_load),
+        cmocka_unit_test(test_refused_alterations), cmocka_unit_test(test_refused_texts),
+        cmocka_unit_test(test_bounded_tree),        cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_memory_refused),      cmocka_unit_test(test_legacy_merges_and_ignore_merges),
+        cmocka_unit_test(test_unknown_token),       cmocka_unit_test(test_simple_kinds),
+        cmocka_unit_test(test_streaming_decode),
     };
     return cmocka_run_group_tests(tests, load_golden, free_golden);
 }

@@ -21,7 +21,8 @@ static void check_all(const char *path, uint64_t count, uint32_t vocab)
     int32_t *out = pl_alloc(count, sizeof *out);
     scratch_random random = {pl_philox_init(3, 3), 0};
     for (int i = 0; i < 200; i++) {
-        uint64_t a = scratch_next(&random, (uint32_t)count + 1), b = a + scratch_next(&random, (uint32_t)(count - a) + 1);
+        uint64_t a = scratch_next(&random, (uint32_t)count + 1),
+                 b = a + scratch_next(&random, (uint32_t)(count - a) + 1);
         assert_int_equal(pl_tokens_read(&r, a, b, out, &err), PL_OK);
         for (uint64_t j = a; j < b; j++) assert_int_equal(out[j - a], known_token(j, vocab));
     }
@@ -33,7 +34,8 @@ static void check_all(const char *path, uint64_t count, uint32_t vocab)
 static void test_round_trip(void **state)
 {
     (void)state;
-    static const uint64_t counts[] = {1, 2, 3, PL_TOKENS_BLOCK - 1, PL_TOKENS_BLOCK, PL_TOKENS_BLOCK + 1, 3 * PL_TOKENS_BLOCK + 5};
+    static const uint64_t counts[] = {
+        1, 2, 3, PL_TOKENS_BLOCK - 1, PL_TOKENS_BLOCK, PL_TOKENS_BLOCK + 1, 3 * PL_TOKENS_BLOCK + 5};
     static const uint32_t vocabs[] = {788, 65536, 65537, 1000000};
     for (size_t i = 0; i < 7; i++)
         for (size_t j = 0; j < 4; j++) {
@@ -162,9 +164,10 @@ static void test_nothing_to_write(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_every_truncation), cmocka_unit_test(test_longer_file),
-        cmocka_unit_test(test_damage_is_found_where_it_is), cmocka_unit_test(test_id_out_of_range),
-        cmocka_unit_test(test_wrong_files), cmocka_unit_test(test_writing_fails), cmocka_unit_test(test_nothing_to_write),
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_longer_file),     cmocka_unit_test(test_damage_is_found_where_it_is),
+        cmocka_unit_test(test_id_out_of_range), cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_writing_fails),   cmocka_unit_test(test_nothing_to_write),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
