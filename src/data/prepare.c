@@ -208,3 +208,20 @@ pl_status pl_text_prepare(const pl_text_options *o, pl_tokenizer **t, pl_text_re
     if (status != PL_OK) pl_tokenizer_destroy(*t), *t = NULL;
     return status;
 }
+
+/* ---- text behind tokens ---- */
+
+pl_status pl_text_count_bytes(pl_tokens_reader *r, const pl_tokenizer *t, uint64_t begin, uint64_t end, uint64_t *bytes,
+                              pl_error *err)
+{
+    int32_t ids[1024];
+    *bytes = 0;
+    while (begin < end) {
+        size_t count = end - begin < 1024 ? (size_t)(end - begin) : 1024, of_token;
+        PL_TRY(pl_tokens_read(r, begin, begin + count, ids, err));
+        for (size_t i = 0; i < count; i++) pl_tokenizer_token(t, (uint32_t)ids[i], &of_token), *bytes += of_token;
+        begin += count;
+    }
+    pl_tokens_drop_cache(r->tokens);
+    return PL_OK;
+}

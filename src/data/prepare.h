@@ -31,4 +31,8 @@ uint64_t pl_text_prepare_bytes(const pl_text_options *, uint64_t tokens);
 /* On success the tokenizer is the caller's, and the token file at tokens_path is complete. */
 pl_status pl_text_prepare(const pl_text_options *, pl_tokenizer **, pl_text_result *, pl_error *);
 
+/* Bytes of text that tokens [begin, end) stand for (for bits per byte); an unknown character counts 3. Streams. */
+pl_status pl_text_count_bytes(pl_tokens_reader *, const pl_tokenizer *, uint64_t begin, uint64_t end, uint64_t *bytes,
+                              pl_error *);
+
 #endif

@@ -1,6 +1,10 @@
 /* Training: a case worked out by hand, the bounded table of words, the options, long pieces, memory. */
 #include "unit/data/scratch.h"
 
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 #include "data/bpe_train.h"
 #include "data/chars.h"
 #include "data/encoder.h"
@@ -183,6 +187,60 @@ static void test_memory_refused(void **state)
         }
 }
 
+/* In the child, with room for so many bytes more than it has: 0 when training succeeds, 1 when memory is refused. The
+ * text is the worst there is: nothing but different words, so that every table fills. */
+static int train_within(const pl_bpe_options *o, uint64_t bytes)
+{
+    pl_bpe_trainer *trainer;
+    pl_tokenizer *t = NULL;
+    char word[32];
+    long pages = 0;
+    malloc_trim(0);
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%*d %*d %*d %*d %*d %ld", &pages) != 1) return 2;
+    fclose(f);
+    uint64_t limit = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) + bytes;
+    if (setrlimit(RLIMIT_DATA, &(struct rlimit){limit, limit})) return 2;
+    if (pl_bpe_trainer_create(o, &trainer, &err) != PL_OK) return 1;
+    for (uint64_t i = 0; i < 200000; i++) {
+        uint64_t mixed = i * 0x9e3779b97f4a7c15u;
+        int n =
+            snprintf(word, sizeof word, " %c%c%c%c%c%c%c", (int)('a' + mixed % 26), (int)('a' + (mixed >> 8) % 26),
+                     (int)('a' + (mixed >> 16) % 26), (int)('a' + (mixed >> 24) % 26), (int)('a' + (mixed >> 32) % 26),
+                     (int)('a' + (mixed >> 40) % 26), (int)('a' + (mixed >> 48) % 26));
+        pl_bpe_trainer_feed(trainer, word, (size_t)n);
+    }
+    return pl_bpe_trainer_finish(trainer, &t, &err) == PL_OK ? 0 : 1;
+}
+
+static int train_in_child(const pl_bpe_options *o, uint64_t bytes)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) _exit(train_within(o, bytes));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* The bytes that are announced are enough for any text, and not more than twice what is needed. */
+static void test_announced_bytes_are_enough(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* it has an allocator of its own */
+#else
+    static const uint32_t vocabs[] = {300, 788, 4000};
+    for (size_t i = 0; i < 3; i++) {
+        pl_bpe_options o = pl_bpe_options_default(vocabs[i]);
+        o.word_limit = 1 << 17, o.word_text_limit = 1 << 20;
+        uint64_t heap_slack = 400 << 10; /* what malloc takes beyond what it is asked for: headers, growing in steps */
+        assert_int_equal(train_in_child(&o, pl_bpe_train_bytes(&o) + heap_slack), 0);
+        assert_int_equal(train_in_child(&o, pl_bpe_train_bytes(&o) / 2), 1);
+    }
+#endif
+}
+
 static void test_chars(void **state)
 {
     (void)state;
@@ -217,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_endless_piece),
         cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_announced_bytes_are_enough),
         cmocka_unit_test(test_chars),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -60,6 +60,9 @@ static void check_decodes(const pl_text_options *o)
         at += bytes;
     }
     assert_int_equal(at, n);
+    uint64_t counted;
+    assert_int_equal(pl_text_count_bytes(&r, t, 0, tokens.info.count, &counted, &err), PL_OK);
+    assert_int_equal(counted, n);
     pl_free(memory), pl_free(text), pl_tokenizer_destroy(t), pl_tokens_close(&tokens);
 }
 
