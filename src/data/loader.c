@@ -189,7 +189,7 @@ pl_status pl_loader_start(pl_loader *l, pl_error *err)
                        "the loader's thread with a stack of %llu bytes could not be created: %s",
                        (unsigned long long)l->options.stack_bytes, strerror(error));
     l->started = 1;
-    pthread_mutex_lock(&l->lock);
+    pthread_mutex_lock(&l->lock); /* what the C library does at a thread's beginning is done when this returns */
     while (!l->runs) pthread_cond_wait(&l->to_consumer, &l->lock);
     pl_status status = l->status;
     pthread_mutex_unlock(&l->lock);

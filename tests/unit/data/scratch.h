@@ -72,6 +72,23 @@ static inline void assert_says(const pl_error *err, const char *part)
     if (!strstr(err->text, part)) fail_msg("\"%s\" was expected in: %s", part, err->text);
 }
 
+/* Runs under a tool with an allocator of its own (AddressSanitizer, ThreadSanitizer, valgrind), which asks the kernel for
+ * memory when it likes: limits on memory say nothing then. */
+static inline int scratch_instrumented(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 1;
+#else
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    return 1;
+#endif
+#endif
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "vgpreload");
+#endif
+}
+
 /* A stream of random numbers for a test. */
 typedef struct scratch_random {
     pl_philox key;
