@@ -30,7 +30,7 @@ static uint64_t recipe_of(const pl_text_options *o)
 
 static uint64_t train_bytes(const pl_text_options *o)
 {
-    if (o->given) return PL_TOKENIZER_TREE_MAX;
+    if (o->given) return pl_tokenizer_load_bytes(o->tokenizer_path);
     if (o->kind == PL_TOKENIZER_CHARS) return pl_chars_train_bytes();
     pl_bpe_options b = pl_bpe_options_default(o->vocab);
     return o->kind == PL_TOKENIZER_BPE ? pl_bpe_train_bytes(&b) : 0;

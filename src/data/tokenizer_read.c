@@ -4,6 +4,7 @@
  * jansson builds a tree, so what a small hostile file could make of it is bounded before: every value costs at most
  * VALUE_BYTES of tree, and values are counted by the characters that separate them. */
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -35,24 +36,40 @@ static pl_status no_memory(const reader *r)
 
 /* ---- the tree ---- */
 
+/* Values and strings seen so far in a text that comes in parts. */
+typedef struct tree_size {
+    uint64_t values, bytes;
+    int in_string, escaped;
+} tree_size;
+
+static void count_tree(tree_size *t, const char *json, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        char c = json[i];
+        if (t->escaped)
+            t->escaped = 0;
+        else if (t->in_string && c == '\\')
+            t->escaped = 1;
+        else if (c == '"')
+            t->in_string = !t->in_string;
+        else if (!t->in_string)
+            t->values += c == ',' || c == ':' || c == '[' || c == '{';
+    }
+    t->bytes += bytes;
+}
+
+static uint64_t tree_bytes(const tree_size *t) { return (t->values + 1) * VALUE_BYTES + 2 * t->bytes; }
+
 static pl_status check_tree_size(const char *name, const char *json, size_t bytes, pl_error *err)
 {
-    uint64_t values = 1;
-    int in_string = 0;
+    tree_size t = {0};
     if (bytes > PL_TOKENIZER_FILE_MAX)
         return pl_fail(err, PL_E_DATA, "%s: has %zu bytes; a tokenizer of at most %d was expected", name, bytes,
                        PL_TOKENIZER_FILE_MAX);
-    for (size_t i = 0; i < bytes; i++) {
-        if (in_string && json[i] == '\\')
-            i++;
-        else if (json[i] == '"')
-            in_string = !in_string;
-        else if (!in_string)
-            values += json[i] == ',' || json[i] == ':' || json[i] == '[' || json[i] == '{';
-    }
-    if (values * VALUE_BYTES + 2 * bytes > PL_TOKENIZER_TREE_MAX)
+    count_tree(&t, json, bytes);
+    if (tree_bytes(&t) > PL_TOKENIZER_TREE_MAX)
         return pl_fail(err, PL_E_DATA, "%s: has about %llu values, more than a tokenizer that is read within %d MB",
-                       name, (unsigned long long)values, PL_TOKENIZER_TREE_MAX / 1000000);
+                       name, (unsigned long long)t.values, PL_TOKENIZER_TREE_MAX / 1000000);
     return PL_OK;
 }
 
@@ -399,4 +416,24 @@ pl_status pl_tokenizer_load(const char *path, pl_tokenizer **out, pl_error *err)
     pl_status status = pl_tokenizer_parse(path, text, bytes, out, err);
     pl_free(text);
     return status;
+}
+
+uint64_t pl_tokenizer_load_bytes(const char *path)
+{
+    char part[4096];
+    tree_size t = {0};
+    int fd;
+    uint64_t size;
+    if (pl_file_open(path, &fd, &size, NULL) != PL_OK) return 0;
+    for (uint64_t at = 0; at < size && size <= PL_TOKENIZER_FILE_MAX; at += sizeof part) {
+        size_t bytes = size - at < sizeof part ? (size_t)(size - at) : sizeof part;
+        if (pl_file_read_at(fd, path, at, part, bytes, NULL) != PL_OK) break;
+        count_tree(&t, part, bytes);
+    }
+    close(fd);
+    /* Each id costs an entry, an offset and up to four slots; each value may be a merge, twice there, with four slots.
+     */
+    uint64_t by_id = PL_VOCAB_MAX * (sizeof(pl_vocab_entry) + 5 * sizeof(uint32_t));
+    uint64_t by_value = (t.values + 1) * (2 * sizeof(pl_merge) + 4 * sizeof(uint32_t) + 16);
+    return size + tree_bytes(&t) + by_id + by_value + 2 * size;
 }

@@ -131,6 +131,8 @@ static void test_save_and_load(void **state)
     assert_int_equal(pl_tokenizer_load(scratch_path("t.json"), &back, &err), PL_OK);
     assert_int_equal(pl_tokenizer_hash(t), pl_tokenizer_hash(back));
     pl_tokenizer_destroy(back);
+    assert_true(pl_tokenizer_load_bytes(scratch_path("t.json")) < 60000000);
+    assert_int_equal(pl_tokenizer_load_bytes(scratch_path("none.json")), 0);
     assert_int_equal(pl_tokenizer_load(scratch_path("none.json"), &back, &err), PL_E_DATA);
     assert_says(&err, "none.json");
     pl_tokenizer_destroy(t);
