@@ -165,6 +165,37 @@ static void test_refusals(void **state)
     free(block);
 }
 
+static pl_status begin_or_fail(void *context, pl_error *e)
+{
+    int *calls = context;
+    return ++*calls == 1 ? PL_OK : pl_fail(e, PL_E_INTERNAL, "the second thread is not wanted");
+}
+
+/* The thread's first act is the caller's; its failure is that of start. */
+static void test_thread_begins(void **state)
+{
+    (void)state;
+    int calls = 0;
+    pl_loader *l;
+    pl_loader_options o = {.tokens = &tokens,
+                           .micro_batch = MICRO,
+                           .sequence = SEQUENCE,
+                           .slots = 2,
+                           .stack_bytes = 65536,
+                           .thread_begins = begin_or_fail,
+                           .context = &calls};
+    void *memory = loader_memory(pl_loader_bytes(&o));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pl_loader_init(memory, &o, &l, &err), PL_OK);
+        assert_int_equal(pl_loader_start(l, &err), i ? PL_E_INTERNAL : PL_OK);
+        assert_int_equal(calls, i + 1);
+        if (i == 0) check_stream(l, &train, 0, 5);
+        pl_loader_deinit(l);
+    }
+    assert_says(&err, "not wanted");
+    free(memory);
+}
+
 /* Kills the process at mmap, brk, munmap, clone, clone3; all threads. 0 when installed. */
 static int forbid_memory(void)
 {
@@ -223,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_switching),
         cmocka_unit_test(test_errors_of_the_thread),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_thread_begins),
         cmocka_unit_test(test_no_memory_once_it_runs),
     };
     return cmocka_run_group_tests(tests, make_tokens, drop_tokens);
