@@ -1,6 +1,6 @@
-/* O(n log n): a heap of possible merges, of which those that time has overtaken are recognised when they come up, because
- * the pair at their place no longer has their rank. Every merge adds at most two entries to the n − 1 of the beginning,
- * so 3n are room enough. */
+/* O(n log n): a heap of possible merges, of which those that time has overtaken are recognised when they come up,
+ * because the pair at their place no longer has their rank. Every merge adds at most two entries to the n − 1 of the
+ * beginning, so 3n are room enough. */
 #include "data/bpe_merge.h"
 
 static void heap_push(pl_bpe_work *w, uint64_t entry)
@@ -50,8 +50,10 @@ static uint32_t split_bytes(const pl_tokenizer *t, pl_bpe_work *w, const uint8_t
     for (size_t i = 0; i < bytes; i++) {
         uint32_t id = t->byte_id[piece[i]];
         int unknown = id == PL_TOKEN_NONE;
-        if (!unknown) count = append(w, count, id);
-        else if (t->unknown != PL_TOKEN_NONE && !(after_unknown && t->fuse_unknown)) count = append(w, count, t->unknown);
+        if (!unknown)
+            count = append(w, count, id);
+        else if (t->unknown != PL_TOKEN_NONE && !(after_unknown && t->fuse_unknown))
+            count = append(w, count, t->unknown);
         after_unknown = unknown;
     }
     return count;

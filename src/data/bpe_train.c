@@ -2,10 +2,11 @@
  *
  *      t h e END _ c a t END …          after t h -> th:        th e END END _ c a t END …
  *
- * A merge searches the array for its pair (eight places at a time), closes the gap inside the row, pads the row with END,
- * and adjusts the counts of the neighbouring pairs; when a quarter of the array is padding it is packed. This needs two
- * bytes a place where lists of occurrences need ten, and for vocabularies up to tens of thousands the searching costs
- * less than the lists. Invariant: pairs = how often each pair of neighbours occurs, each row as often as its word.
+ * A merge searches the array for its pair (eight places at a time), closes the gap inside the row, pads the row with
+ * END, and adjusts the counts of the neighbouring pairs; when a quarter of the array is padding it is packed. This
+ * needs two bytes a place where lists of occurrences need ten, and for vocabularies up to tens of thousands the
+ * searching costs less than the lists. Invariant: pairs = how often each pair of neighbours occurs, each row as often
+ * as its word.
  *
  * Idea and numbering: Sennrich, Haddow, Birch (ACL 2016) and Hugging Face's tokenizers (models/bpe/trainer.rs). */
 #include "data/bpe_train.h"
@@ -42,15 +43,20 @@ struct pl_bpe_trainer {
 
 pl_bpe_options pl_bpe_options_default(uint32_t vocab)
 {
-    return (pl_bpe_options){.vocab = vocab, .special = PL_END_OF_TEXT, .min_count = 2, .word_bytes = 128,
-                            .word_limit = 1 << 18, .word_text_limit = 5 << 19};
+    return (pl_bpe_options){.vocab = vocab,
+                            .special = PL_END_OF_TEXT,
+                            .min_count = 2,
+                            .word_bytes = 128,
+                            .word_limit = 1 << 18,
+                            .word_text_limit = 5 << 19};
 }
 
 pl_status pl_bpe_options_check(const pl_bpe_options *o, pl_error *err)
 {
     uint32_t least = 256 + (o->special != NULL);
     if (o->vocab < least || o->vocab > PL_BPE_VOCAB_MAX)
-        return pl_fail(err, PL_E_CONFIG, "vocab_size is %u; byte-level BPE needs at least %u (the 256 bytes%s) and is trained up to %d",
+        return pl_fail(err, PL_E_CONFIG,
+                       "vocab_size is %u; byte-level BPE needs at least %u (the 256 bytes%s) and is trained up to %d",
                        o->vocab, least, o->special ? " and the special token" : "", PL_BPE_VOCAB_MAX);
     if (o->special && (!*o->special || strlen(o->special) > PL_BPE_WORD_BYTES_MAX))
         return pl_fail(err, PL_E_CONFIG, "the special token has %zu bytes; 1 to %d were expected", strlen(o->special),
@@ -60,7 +66,9 @@ pl_status pl_bpe_options_check(const pl_bpe_options *o, pl_error *err)
                        PL_PRETOKEN_CAP_MIN, PL_BPE_WORD_BYTES_MAX);
     if (o->word_limit < 16 || o->word_limit > 1u << 28 || o->word_text_limit > 1u << 30 ||
         o->word_text_limit < 16 * o->word_bytes)
-        return pl_fail(err, PL_E_CONFIG, "the table of words has room for %u words and %u bytes; 16 to 2^28 words and 16 words' length to 2^30 bytes were expected",
+        return pl_fail(err, PL_E_CONFIG,
+                       "the table of words has room for %u words and %u bytes; 16 to 2^28 words and 16 words' length "
+                       "to 2^30 bytes were expected",
                        o->word_limit, o->word_text_limit);
     return PL_OK;
 }
@@ -90,16 +98,20 @@ static uint64_t table_bytes(const pl_bpe_options *o)
 
 uint64_t pl_bpe_train_bytes(const pl_bpe_options *o)
 {
-    uint64_t finished = (uint64_t)o->vocab * (sizeof(pl_vocab_entry) + text_room(o)) + /* the tokenizer that comes out */
-                        (pl_table_size(o->vocab) + pl_table_size(merge_limit(o)) + o->vocab) * sizeof(uint32_t) +
-                        merge_limit(o) * sizeof(pl_merge) + sizeof(pl_tokenizer);
+    uint64_t finished =
+        (uint64_t)o->vocab * (sizeof(pl_vocab_entry) + text_room(o)) + /* the tokenizer that comes out */
+        (pl_table_size(o->vocab) + pl_table_size(merge_limit(o)) + o->vocab) * sizeof(uint32_t) +
+        merge_limit(o) * sizeof(pl_merge) + sizeof(pl_tokenizer);
     return sizeof(pl_bpe_trainer) + PL_TEXT_BLOCK_BYTES + pl_words_bytes(o->word_limit, o->word_text_limit) +
            place_limit(o) * sizeof(uint16_t) + pl_pairs_bytes(pair_limit(o)) + table_bytes(o) + finished;
 }
 
 /* ---- tokens ---- */
 
-static uint8_t *token_text(const pl_bpe_trainer *t, uint32_t id) { return t->text + (size_t)id * text_room(&t->options); }
+static uint8_t *token_text(const pl_bpe_trainer *t, uint32_t id)
+{
+    return t->text + (size_t)id * text_room(&t->options);
+}
 
 static uint32_t add_token(pl_bpe_trainer *t, const void *text, uint32_t bytes)
 {
@@ -219,7 +231,8 @@ static void count_pairs(pl_bpe_trainer *t)
     for (uint32_t i = 0; i < t->words.count; i++) {
         const pl_word *word = &t->words.word[i];
         const uint16_t *row = t->symbol + word->offset;
-        for (uint32_t j = 0; j + 1 < word->bytes; j++) pl_pairs_add(&t->pairs, pl_pair_key(row[j], row[j + 1]), word->count);
+        for (uint32_t j = 0; j + 1 < word->bytes; j++)
+            pl_pairs_add(&t->pairs, pl_pair_key(row[j], row[j + 1]), word->count);
     }
 }
 
@@ -249,8 +262,10 @@ static uint32_t word_at(const pl_words *w, size_t place)
     uint32_t low = 0, high = w->count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (w->word[middle].offset <= place) low = middle;
-        else high = middle;
+        if (w->word[middle].offset <= place)
+            low = middle;
+        else
+            high = middle;
     }
     return low;
 }
@@ -341,8 +356,11 @@ static pl_status make_tokenizer(const pl_bpe_trainer *t, pl_tokenizer **out, pl_
     PL_TRY(status);
     pl_added_token special = {.id = 0, .bytes = t->length[0], .special = 1, .in_model = 1};
     status = pl_tokenizer_finish_bpe(*out,
-                                     &(pl_bpe_parts){.merge = t->merge, .merge_count = t->merge_count, .added = &special,
-                                                     .added_count = t->options.special != NULL, .unknown = PL_TOKEN_NONE},
+                                     &(pl_bpe_parts){.merge = t->merge,
+                                                     .merge_count = t->merge_count,
+                                                     .added = &special,
+                                                     .added_count = t->options.special != NULL,
+                                                     .unknown = PL_TOKEN_NONE},
                                      err);
     if (status != PL_OK) pl_tokenizer_destroy(*out), *out = NULL;
     return status;
@@ -369,7 +387,8 @@ pl_status pl_bpe_train_file(pl_text_file *file, const pl_bpe_options *options, p
     size_t got;
     *out = NULL;
     uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
-    pl_status status = block ? pl_bpe_trainer_create(options, &t, err) : pl_fail(err, PL_E_NOMEM, "no memory for reading");
+    pl_status status =
+        block ? pl_bpe_trainer_create(options, &t, err) : pl_fail(err, PL_E_NOMEM, "no memory for reading");
     while (status == PL_OK) {
         status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
         if (status != PL_OK || got == 0) break;

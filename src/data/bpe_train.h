@@ -1,7 +1,7 @@
 /* Training byte-level BPE from a text of any size in memory that is known beforehand.
  *
- * Ids: the special token (if any) is 0, then the 256 bytes in the order of their GPT-2 characters, then the merges in the
- * order in which they were found: as Hugging Face's BpeTrainer numbers them with the same special token and the
+ * Ids: the special token (if any) is 0, then the 256 bytes in the order of their GPT-2 characters, then the merges in
+ * the order in which they were found: as Hugging Face's BpeTrainer numbers them with the same special token and the
  * byte-level alphabet. With words and table uncapped by the limits the merges are the same too. */
 #ifndef PL_DATA_BPE_TRAIN_H
 #define PL_DATA_BPE_TRAIN_H

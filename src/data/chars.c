@@ -15,10 +15,10 @@ typedef struct counted {
 } counted;
 
 typedef struct chars {
-    uint64_t *count;    /* [CODE_POINTS] */
-    counted *found;     /* [CODE_POINTS]; only as much is touched as there are different characters */
-    uint32_t *kept;     /* [PL_VOCAB_MAX] */
-    uint8_t *block;     /* [PL_TEXT_BLOCK_BYTES + 4] */
+    uint64_t *count; /* [CODE_POINTS] */
+    counted *found;  /* [CODE_POINTS]; only as much is touched as there are different characters */
+    uint32_t *kept;  /* [PL_VOCAB_MAX] */
+    uint8_t *block;  /* [PL_TEXT_BLOCK_BYTES + 4] */
     size_t held;
 } chars;
 
@@ -39,8 +39,10 @@ static void chars_deinit(chars *c)
 
 static pl_status chars_init(chars *c, pl_error *err)
 {
-    *c = (chars){.count = pl_alloc(CODE_POINTS, sizeof *c->count), .found = pl_alloc(CODE_POINTS, sizeof *c->found),
-                 .kept = pl_alloc(PL_VOCAB_MAX, sizeof *c->kept), .block = pl_alloc(PL_TEXT_BLOCK_BYTES + 4, 1)};
+    *c = (chars){.count = pl_alloc(CODE_POINTS, sizeof *c->count),
+                 .found = pl_alloc(CODE_POINTS, sizeof *c->found),
+                 .kept = pl_alloc(PL_VOCAB_MAX, sizeof *c->kept),
+                 .block = pl_alloc(PL_TEXT_BLOCK_BYTES + 4, 1)};
     if (c->count && c->found && c->kept && c->block) return PL_OK;
     chars_deinit(c);
     return pl_fail(err, PL_E_NOMEM, "no memory for counting characters");

@@ -1,5 +1,6 @@
-/* The character tokenizer of a text: its code points in rising order behind <unk>. When there are more than the vocabulary
- * has room for, the most frequent stay (among equals the lower ones). Bytes that are not UTF-8 are unknown. */
+/* The character tokenizer of a text: its code points in rising order behind <unk>. When there are more than the
+ * vocabulary has room for, the most frequent stay (among equals the lower ones). Bytes that are not UTF-8 are unknown.
+ */
 #ifndef PL_DATA_CHARS_H
 #define PL_DATA_CHARS_H
 
@@ -8,6 +9,7 @@
 
 uint64_t pl_chars_train_bytes(void); /* heap that it holds at most, for any text */
 /* vocab: at most so many ids, <unk> included; at least 2. The file is rewound. */
-pl_status pl_chars_train_file(pl_text_file *, uint32_t vocab, pl_text_progress, void *context, pl_tokenizer **, pl_error *);
+pl_status pl_chars_train_file(pl_text_file *, uint32_t vocab, pl_text_progress, void *context, pl_tokenizer **,
+                              pl_error *);
 
 #endif

@@ -1,5 +1,5 @@
-/* Streaming decode. At most the beginning of one character is held: each call looks for the longest unfinished tail (1 to
- * 3 bytes that a valid character could go on from) and lets everything before it out. */
+/* Streaming decode. At most the beginning of one character is held: each call looks for the longest unfinished tail (1
+ * to 3 bytes that a valid character could go on from) and lets everything before it out. */
 #include <string.h>
 
 #include "data/tokenizer.h"

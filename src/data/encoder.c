@@ -1,6 +1,6 @@
-/* The window holds the bytes not yet encoded. In front of it stands `start`; an added token (such as <|endoftext|>) ends a
- * segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the window is
- * known to hold no added token: a place is known when the longest of them would fit behind it.
+/* The window holds the bytes not yet encoded. In front of it stands `start`; an added token (such as <|endoftext|>)
+ * ends a segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the
+ * window is known to hold no added token: a place is known when the longest of them would fit behind it.
  *
  * Frequent pieces are remembered in a direct-mapped cache of fixed size. */
 #include "data/encoder.h"
@@ -32,9 +32,9 @@ struct pl_encoder {
     const pl_tokenizer *tokenizer;
     pl_id_sink sink;
     void *context;
-    size_t start, end;   /* the window's bytes that wait */
-    size_t searched;     /* up to here no added token begins */
-    int segment_begins;  /* the next byte is the first of a segment */
+    size_t start, end;  /* the window's bytes that wait */
+    size_t searched;    /* up to here no added token begins */
+    int segment_begins; /* the next byte is the first of a segment */
     uint32_t out_count;
     uint32_t out[OUT_IDS];
     uint8_t window[WINDOW];
@@ -112,8 +112,8 @@ static const pl_added_token *search_added(pl_encoder *e, int final)
     return NULL;
 }
 
-/* With add_prefix_space each segment of plain text that does not begin with a blank is given one: in the place of a byte
- * that is done with, or, at the front of the window, in the byte that feeding leaves free. */
+/* With add_prefix_space each segment of plain text that does not begin with a blank is given one: in the place of a
+ * byte that is done with, or, at the front of the window, in the byte that feeding leaves free. */
 static void begin_segment(pl_encoder *e, size_t *segment_end)
 {
     e->segment_begins = 0;
@@ -175,9 +175,12 @@ static pl_status drain_chars(pl_encoder *e, int final, pl_error *err)
 static pl_status drain(pl_encoder *e, int final, pl_error *err)
 {
     switch (e->tokenizer->kind) {
-    case PL_TOKENIZER_BYTES: return drain_bytes(e, err);
-    case PL_TOKENIZER_CHARS: return drain_chars(e, final, err);
-    default: return drain_bpe(e, final, err);
+    case PL_TOKENIZER_BYTES:
+        return drain_bytes(e, err);
+    case PL_TOKENIZER_CHARS:
+        return drain_chars(e, final, err);
+    default:
+        return drain_bpe(e, final, err);
     }
 }
 
@@ -194,7 +197,8 @@ pl_status pl_encoder_feed(pl_encoder *e, const void *text, size_t bytes, pl_erro
 {
     const uint8_t *from = text;
     while (bytes) {
-        size_t room = WINDOW - 1 - e->end, portion = bytes < room ? bytes : room; /* one byte is kept for a prefix space */
+        size_t room = WINDOW - 1 - e->end,
+               portion = bytes < room ? bytes : room; /* one byte is kept for a prefix space */
         memcpy(e->window + e->end, from, portion);
         e->end += portion, from += portion, bytes -= portion;
         PL_TRY(drain(e, 0, err));

@@ -1,8 +1,8 @@
 /* Encoding as a stream: bytes go in by any portions, ids come out through a sink; the portions have no influence on the
  * ids. Memory is fixed when the encoder is made, whatever the text.
  *
- * A piece of the pattern longer than PL_ENCODER_PIECE_MAX bytes (a run of that many letters, blanks, …) is cut there and
- * each part merged for itself; up to that length the ids are those of Hugging Face's library. */
+ * A piece of the pattern longer than PL_ENCODER_PIECE_MAX bytes (a run of that many letters, blanks, …) is cut there
+ * and each part merged for itself; up to that length the ids are those of Hugging Face's library. */
 #ifndef PL_DATA_ENCODER_H
 #define PL_DATA_ENCODER_H
 

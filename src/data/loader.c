@@ -1,5 +1,6 @@
-/* One lock and two conditions. Slots [taken, filled) are ready, counted modulo the ring; the thread fills without the lock
- * and publishes under it. `stream` numbers the calls of begin: what was filled for an earlier stream is not published. */
+/* One lock and two conditions. Slots [taken, filled) are ready, counted modulo the ring; the thread fills without the
+ * lock and publishes under it. `stream` numbers the calls of begin: what was filled for an earlier stream is not
+ * published. */
 #include "data/loader.h"
 
 #include <assert.h>
@@ -20,12 +21,12 @@ struct pl_loader {
     pl_sampler sampler;
     uint64_t next_step, end_step; /* what is filled next */
     uint32_t next_micro, micro_count;
-    uint64_t filled, taken;       /* slots since the stream began */
-    pl_status status;             /* of the stream: set once, after the slots that were good */
+    uint64_t filled, taken; /* slots since the stream began */
+    pl_status status;       /* of the stream: set once, after the slots that were good */
     pl_error error;
-    pl_tokens_reader reader;      /* the thread's */
-    pl_batch *slot;               /* [slots] */
-    int32_t *ids;                 /* [slots][tokens, targets][micro_batch · sequence] */
+    pl_tokens_reader reader; /* the thread's */
+    pl_batch *slot;          /* [slots] */
+    int32_t *ids;            /* [slots][tokens, targets][micro_batch · sequence] */
 };
 
 /* ---- memory ---- */
@@ -62,7 +63,8 @@ pl_status pl_loader_init(void *memory, const pl_loader_options *o, pl_loader **o
 {
     uint64_t bytes = pl_loader_bytes(o);
     if (o->slots == 0 || o->micro_batch == 0 || o->sequence == 0 || bytes == 0)
-        return pl_fail(err, PL_E_CONFIG, "a loader with %u slots of %u × %u tokens is not possible", o->slots, o->micro_batch, o->sequence);
+        return pl_fail(err, PL_E_CONFIG, "a loader with %u slots of %u × %u tokens is not possible", o->slots,
+                       o->micro_batch, o->sequence);
     assert((uintptr_t)memory % 64 == 0);
     memset(memory, 0, bytes); /* touches all of it */
     pl_loader *l = *out = memory;
@@ -102,7 +104,8 @@ static pl_status fill_slot(pl_loader *l, const pl_sampler *sampler, uint64_t slo
     pl_status status = PL_OK;
     for (uint32_t row = 0; row < rows && status == PL_OK; row++) {
         uint64_t in_step = (uint64_t)batch->micro * rows + row;
-        pl_window window = in_step < sampler->batch ? pl_sampler_window(sampler, batch->step, (uint32_t)in_step) : (pl_window){0};
+        pl_window window =
+            in_step < sampler->batch ? pl_sampler_window(sampler, batch->step, (uint32_t)in_step) : (pl_window){0};
         status = fill_row(l, window, tokens + (size_t)row * length, targets + (size_t)row * length, err);
         batch->counted += window.counted;
     }
@@ -152,8 +155,10 @@ static void *run(void *argument)
     l->runs = 1;
     pthread_cond_signal(&l->to_consumer);
     while (!l->stop) {
-        if (work_waits(l)) fill_one(l);
-        else pthread_cond_wait(&l->to_thread, &l->lock);
+        if (work_waits(l))
+            fill_one(l);
+        else
+            pthread_cond_wait(&l->to_thread, &l->lock);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -180,20 +185,23 @@ pl_status pl_loader_start(pl_loader *l, pl_error *err)
 {
     int error = create_thread(l);
     if (error)
-        return pl_fail(err, error == EINVAL ? PL_E_CONFIG : PL_E_NOMEM, "the loader's thread with a stack of %llu bytes could not be created: %s",
+        return pl_fail(err, error == EINVAL ? PL_E_CONFIG : PL_E_NOMEM,
+                       "the loader's thread with a stack of %llu bytes could not be created: %s",
                        (unsigned long long)l->options.stack_bytes, strerror(error));
     l->started = 1;
-    pthread_mutex_lock(&l->lock);
+    pthread_mutex_lock(&l->lock); /* what the C library does at a thread's beginning is done when this returns */
     while (!l->runs) pthread_cond_wait(&l->to_consumer, &l->lock);
     pl_status status = l->status;
     pthread_mutex_unlock(&l->lock);
     return status == PL_OK ? PL_OK : pl_fail(err, status, "%s", l->error.text);
 }
 
-pl_status pl_loader_begin(pl_loader *l, const pl_sampler *sampler, uint64_t first_step, uint64_t end_step, pl_error *err)
+pl_status pl_loader_begin(pl_loader *l, const pl_sampler *sampler, uint64_t first_step, uint64_t end_step,
+                          pl_error *err)
 {
     if (sampler->sequence != l->options.sequence || sampler->end > l->options.tokens->info.count)
-        return pl_fail(err, PL_E_INTERNAL, "the loader was made for sequences of %u in %llu tokens, the sampler for %u in %llu",
+        return pl_fail(err, PL_E_INTERNAL,
+                       "the loader was made for sequences of %u in %llu tokens, the sampler for %u in %llu",
                        l->options.sequence, (unsigned long long)l->options.tokens->info.count, sampler->sequence,
                        (unsigned long long)sampler->end);
     pthread_mutex_lock(&l->lock);
@@ -217,8 +225,10 @@ pl_status pl_loader_next(pl_loader *l, pl_batch *batch, pl_error *err)
     while (l->filled == l->taken && l->status == PL_OK && l->next_step < l->end_step)
         pthread_cond_wait(&l->to_consumer, &l->lock);
     *batch = (pl_batch){0};
-    if (l->filled != l->taken) *batch = l->slot[l->taken % l->options.slots];
-    else if (l->status != PL_OK) status = pl_fail(err, l->status, "%s", l->error.text);
+    if (l->filled != l->taken)
+        *batch = l->slot[l->taken % l->options.slots];
+    else if (l->status != PL_OK)
+        status = pl_fail(err, l->status, "%s", l->error.text);
     pthread_mutex_unlock(&l->lock);
     return status;
 }

@@ -38,7 +38,10 @@ void pl_pairs_deinit(pl_pairs *p)
 
 /* ---- the heap ---- */
 
-static int before(const pl_pair *a, const pl_pair *b) { return a->count != b->count ? a->count > b->count : a->key < b->key; }
+static int before(const pl_pair *a, const pl_pair *b)
+{
+    return a->count != b->count ? a->count > b->count : a->key < b->key;
+}
 
 static void put(pl_pairs *p, uint32_t place, pl_pair pair)
 {
@@ -48,7 +51,8 @@ static void put(pl_pairs *p, uint32_t place, pl_pair pair)
 
 static void settle(pl_pairs *p, uint32_t place, pl_pair pair)
 {
-    for (uint32_t up; place > 0 && before(&pair, &p->heap[up = (place - 1) / 2]); place = up) put(p, place, p->heap[up]);
+    for (uint32_t up; place > 0 && before(&pair, &p->heap[up = (place - 1) / 2]); place = up)
+        put(p, place, p->heap[up]);
     for (uint32_t child; (child = 2 * place + 1) < p->count; place = child) {
         if (child + 1 < p->count && before(&p->heap[child + 1], &p->heap[child])) child++;
         if (!before(&p->heap[child], &pair)) break;
@@ -110,8 +114,10 @@ void pl_pairs_subtract(pl_pairs *p, uint32_t key, uint64_t count)
     pl_pair pair = p->heap[place];
     assert(pair.count >= count);
     pair.count -= count;
-    if (pair.count == 0) remove_at(p, slot);
-    else settle(p, place, pair);
+    if (pair.count == 0)
+        remove_at(p, slot);
+    else
+        settle(p, place, pair);
 }
 
 void pl_pairs_remove(pl_pairs *p, uint32_t key)

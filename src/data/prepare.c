@@ -12,18 +12,25 @@
 #include "data/chars.h"
 #include "data/encoder.h"
 
-/* What the wish comes to, for comparing with what a token file was made from. Raise the first number when training changes. */
+/* What the wish comes to, for comparing with what a token file was made from. Raise the first number when training
+ * changes. */
 static uint64_t recipe_of(const pl_text_options *o)
 {
     if (o->given) return 0;
     pl_bpe_options b = pl_bpe_options_default(o->vocab);
-    uint64_t all[] = {1, o->kind, o->kind == PL_TOKENIZER_BYTES ? 256 : o->vocab, b.min_count, b.word_bytes, b.word_limit, b.word_text_limit};
+    uint64_t all[] = {1,
+                      o->kind,
+                      o->kind == PL_TOKENIZER_BYTES ? 256 : o->vocab,
+                      b.min_count,
+                      b.word_bytes,
+                      b.word_limit,
+                      b.word_text_limit};
     return XXH64(all, sizeof all, 0) | 1;
 }
 
 static uint64_t train_bytes(const pl_text_options *o)
 {
-    if (o->given) return PL_TOKENIZER_TREE_MAX;
+    if (o->given) return pl_tokenizer_load_bytes(o->tokenizer_path);
     if (o->kind == PL_TOKENIZER_CHARS) return pl_chars_train_bytes();
     pl_bpe_options b = pl_bpe_options_default(o->vocab);
     return o->kind == PL_TOKENIZER_BPE ? pl_bpe_train_bytes(&b) : 0;
@@ -98,13 +105,15 @@ static void reuse_tokenizer(const pl_text_options *o, const pl_tokens_info *i, p
     }
 }
 
-static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r, pl_error *err)
+static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+                           pl_error *err)
 {
     pl_error ignored = {0};
     pl_tokens_info info;
     int same;
     if (read_info(o->tokens_path, &info, &ignored) != PL_OK) return stale(r, ignored.text);
-    if (info.recipe != recipe_of(o)) return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
+    if (info.recipe != recipe_of(o))
+        return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
     PL_TRY(same_text(file, &info, &same, err));
     if (!same) return stale(r, "the text is no longer the one that the tokens were made from");
     reuse_tokenizer(o, &info, t, r);
@@ -113,13 +122,19 @@ static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_toke
 
 /* ---- making ---- */
 
-static pl_status make_tokenizer(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r, pl_error *err)
+static pl_status make_tokenizer(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+                                pl_error *err)
 {
     pl_bpe_options bpe = pl_bpe_options_default(o->vocab);
     switch (o->kind) {
-    case PL_TOKENIZER_BYTES: PL_TRY(pl_tokenizer_create_bytes(t, err)); break;
-    case PL_TOKENIZER_CHARS: PL_TRY(pl_chars_train_file(file, o->vocab, o->progress, o->context, t, err)); break;
-    default: PL_TRY(pl_bpe_train_file(file, &bpe, o->progress, o->context, &r->evicted, t, err));
+    case PL_TOKENIZER_BYTES:
+        PL_TRY(pl_tokenizer_create_bytes(t, err));
+        break;
+    case PL_TOKENIZER_CHARS:
+        PL_TRY(pl_chars_train_file(file, o->vocab, o->progress, o->context, t, err));
+        break;
+    default:
+        PL_TRY(pl_bpe_train_file(file, &bpe, o->progress, o->context, &r->evicted, t, err));
     }
     return pl_tokenizer_save(*t, o->tokenizer_path, err);
 }
@@ -129,7 +144,8 @@ static pl_status append(void *writer, const uint32_t *ids, size_t count, pl_erro
     return pl_tokens_append(writer, ids, count, err);
 }
 
-static pl_status encode_blocks(const pl_text_options *o, pl_text_file *file, pl_encoder *e, uint64_t *hash, pl_error *err)
+static pl_status encode_blocks(const pl_text_options *o, pl_text_file *file, pl_encoder *e, uint64_t *hash,
+                               pl_error *err)
 {
     XXH64_state_t state;
     size_t got = 1;
@@ -154,7 +170,9 @@ static pl_status make_tokens(const pl_text_options *o, pl_text_file *file, const
 {
     pl_tokens_writer *writer = NULL;
     pl_encoder *encoder = NULL;
-    pl_tokens_info info = {.tokenizer_hash = pl_tokenizer_hash(t), .recipe = recipe_of(o), .source_bytes = file->bytes,
+    pl_tokens_info info = {.tokenizer_hash = pl_tokenizer_hash(t),
+                           .recipe = recipe_of(o),
+                           .source_bytes = file->bytes,
                            .source_mtime_ns = file->mtime_ns};
     pl_status status = pl_tokens_create(o->tokens_path, pl_tokenizer_vocab_size(t), &writer, err);
     if (status == PL_OK) status = pl_encoder_create(t, append, writer, &encoder, err);
@@ -165,13 +183,16 @@ static pl_status make_tokens(const pl_text_options *o, pl_text_file *file, const
     return status;
 }
 
-static pl_status prepare(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r, pl_error *err)
+static pl_status prepare(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+                         pl_error *err)
 {
     if (o->given) PL_TRY(pl_tokenizer_load(o->tokenizer_path, t, err));
     if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
     if (r->tokens_reused) return PL_OK;
-    if (o->given) r->tokenizer_reused = 1;
-    else PL_TRY(make_tokenizer(o, file, t, r, err));
+    if (o->given)
+        r->tokenizer_reused = 1;
+    else
+        PL_TRY(make_tokenizer(o, file, t, r, err));
     PL_TRY(make_tokens(o, file, *t, err));
     return read_info(o->tokens_path, &r->info, err);
 }
@@ -186,4 +207,21 @@ pl_status pl_text_prepare(const pl_text_options *o, pl_tokenizer **t, pl_text_re
     pl_text_close(&file);
     if (status != PL_OK) pl_tokenizer_destroy(*t), *t = NULL;
     return status;
+}
+
+/* ---- text behind tokens ---- */
+
+pl_status pl_text_count_bytes(pl_tokens_reader *r, const pl_tokenizer *t, uint64_t begin, uint64_t end, uint64_t *bytes,
+                              pl_error *err)
+{
+    int32_t ids[1024];
+    *bytes = 0;
+    while (begin < end) {
+        size_t count = end - begin < 1024 ? (size_t)(end - begin) : 1024, of_token;
+        PL_TRY(pl_tokens_read(r, begin, begin + count, ids, err));
+        for (size_t i = 0; i < count; i++) pl_tokenizer_token(t, (uint32_t)ids[i], &of_token), *bytes += of_token;
+        begin += count;
+    }
+    pl_tokens_drop_cache(r->tokens);
+    return PL_OK;
 }

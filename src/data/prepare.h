@@ -1,5 +1,5 @@
-/* From a text file to a tokenizer and a token file, once: both are kept and used again while the text and the wish are the
- * same. The text is read in blocks, up to three times; neither it nor its tokens are ever whole in memory. */
+/* From a text file to a tokenizer and a token file, once: both are kept and used again while the text and the wish are
+ * the same. The text is read in blocks, up to three times; neither it nor its tokens are ever whole in memory. */
 #ifndef PL_DATA_PREPARE_H
 #define PL_DATA_PREPARE_H
 
@@ -25,9 +25,14 @@ typedef struct pl_text_result {
     pl_tokens_info info; /* of the token file */
 } pl_text_result;
 
-/* Heap it holds at most, for any text whose token count is at most `tokens` (0: unknown, the checksums' table not counted). */
+/* Heap it holds at most, for any text whose token count is at most `tokens` (0: unknown, the checksums' table not
+ * counted). */
 uint64_t pl_text_prepare_bytes(const pl_text_options *, uint64_t tokens);
 /* On success the tokenizer is the caller's, and the token file at tokens_path is complete. */
 pl_status pl_text_prepare(const pl_text_options *, pl_tokenizer **, pl_text_result *, pl_error *);
+
+/* Bytes of text that tokens [begin, end) stand for (for bits per byte); an unknown character counts 3. Streams. */
+pl_status pl_text_count_bytes(pl_tokens_reader *, const pl_tokenizer *, uint64_t begin, uint64_t end, uint64_t *bytes,
+                              pl_error *);
 
 #endif

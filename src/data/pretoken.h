@@ -12,9 +12,9 @@
 
 enum { PL_PRETOKEN_LOOKAHEAD = 4, PL_PRETOKEN_CAP_MIN = 8 };
 
-/* Bytes of the first piece of p[0 … n), n ≥ 1. `final` says that the text ends there; without it, 0 means that more bytes
- * are needed to tell. A piece longer than cap is cut at the last character that ends within cap, and what follows is
- * looked at afresh; with n ≥ cap + PL_PRETOKEN_LOOKAHEAD the answer is never 0. */
+/* Bytes of the first piece of p[0 … n), n ≥ 1. `final` says that the text ends there; without it, 0 means that more
+ * bytes are needed to tell. A piece longer than cap is cut at the last character that ends within cap, and what follows
+ * is looked at afresh; with n ≥ cap + PL_PRETOKEN_LOOKAHEAD the answer is never 0. */
 size_t pl_pretoken_length(const uint8_t *p, size_t n, int final, size_t cap);
 
 #endif

@@ -16,9 +16,14 @@ static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl
     uint64_t tokens = s->end - s->begin, least = (uint64_t)o->sequence + 1;
     if (tokens >= least) return PL_OK;
     if (o->tokens < least)
-        return pl_fail(err, PL_E_DATA, "the text has %" PRIu64 " tokens, fewer than one sequence of %u and its last target; use a longer text or a shorter sequence",
-                       o->tokens, o->sequence);
-    return pl_fail(err, PL_E_DATA, "the %s part of the text has %" PRIu64 " tokens, fewer than one sequence of %u and its last target; %s validation_fraction (%g) or shorten the sequence",
+        return pl_fail(
+            err, PL_E_DATA,
+            "the text has %" PRIu64
+            " tokens, fewer than one sequence of %u and its last target; use a longer text or a shorter sequence",
+            o->tokens, o->sequence);
+    return pl_fail(err, PL_E_DATA,
+                   "the %s part of the text has %" PRIu64 " tokens, fewer than one sequence of %u and its last target; "
+                                                          "%s validation_fraction (%g) or shorten the sequence",
                    part == PL_PART_TRAIN ? "training" : "validation", tokens, o->sequence,
                    part == PL_PART_TRAIN ? "lower" : "raise", o->validation_fraction);
 }
@@ -26,12 +31,17 @@ static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl
 pl_status pl_sampler_init(pl_sampler *s, const pl_sampler_options *o, pl_part part, pl_error *err)
 {
     if (o->sequence == 0 || o->batch == 0 || o->sequence > INT32_MAX || o->batch > INT32_MAX)
-        return pl_fail(err, PL_E_CONFIG, "sequence %u and batch %u must be from 1 to %d", o->sequence, o->batch, INT32_MAX);
+        return pl_fail(err, PL_E_CONFIG, "sequence %u and batch %u must be from 1 to %d", o->sequence, o->batch,
+                       INT32_MAX);
     if (!(o->validation_fraction >= 0 && o->validation_fraction < 1))
-        return pl_fail(err, PL_E_CONFIG, "validation_fraction is %g; 0 or more and less than 1 was expected", o->validation_fraction);
+        return pl_fail(err, PL_E_CONFIG, "validation_fraction is %g; 0 or more and less than 1 was expected",
+                       o->validation_fraction);
     uint64_t held_out = (uint64_t)((double)o->tokens * o->validation_fraction), edge = o->tokens - held_out;
-    *s = (pl_sampler){.begin = part == PL_PART_TRAIN ? 0 : edge, .end = part == PL_PART_TRAIN ? edge : o->tokens,
-                      .sequence = o->sequence, .batch = o->batch, .shuffled = part == PL_PART_TRAIN};
+    *s = (pl_sampler){.begin = part == PL_PART_TRAIN ? 0 : edge,
+                      .end = part == PL_PART_TRAIN ? edge : o->tokens,
+                      .sequence = o->sequence,
+                      .batch = o->batch,
+                      .shuffled = part == PL_PART_TRAIN};
     PL_TRY(check_part(s, o, part, err));
     s->windows = (s->end - s->begin - 2) / o->sequence + 1;
     s->steps_per_epoch = (s->windows - 1) / o->batch + 1;
@@ -53,7 +63,8 @@ static uint64_t feistel(const pl_sampler *s, uint64_t epoch, uint64_t place)
     return (uint64_t)left << s->half_bits | right;
 }
 
-/* The network permutes [0, 4^half_bits). Following it from a place inside until it is inside again permutes the inside. */
+/* The network permutes [0, 4^half_bits). Following it from a place inside until it is inside again permutes the inside.
+ */
 uint64_t pl_sampler_shuffle(const pl_sampler *s, uint64_t epoch, uint64_t index)
 {
     if (!s->shuffled) return index;

@@ -3,11 +3,11 @@
  *      tokens   0 ─────────────── train ───────────────┊── validation ── count
  *      windows  |← T →|← T →|← T →| … |short|          ┊|← T →| … |short|
  *
- * A window is T inputs and, as targets, the same shifted by one; windows do not overlap (but for that one token), and none
- * crosses from train into validation. The last window of a part may be short: its missing targets are −1. In each epoch
- * every window of the training part comes exactly once, in an order drawn from (seed, epoch) by a permutation that is
- * computed place by place: a Feistel network over the next power of four, walked until it falls inside (Black and Rogaway
- * 2002), Philox as its round function. Validation goes from front to back.
+ * A window is T inputs and, as targets, the same shifted by one; windows do not overlap (but for that one token), and
+ * none crosses from train into validation. The last window of a part may be short: its missing targets are −1. In each
+ * epoch every window of the training part comes exactly once, in an order drawn from (seed, epoch) by a permutation
+ * that is computed place by place: a Feistel network over the next power of four, walked until it falls inside (Black
+ * and Rogaway 2002), Philox as its round function. Validation goes from front to back.
  *
  * A step has `batch` rows; the last step of an epoch may have rows left over, which count nothing. */
 #ifndef PL_DATA_SAMPLER_H

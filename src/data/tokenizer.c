@@ -41,7 +41,8 @@ static pl_status copy_texts(pl_tokenizer *t, const pl_vocab_entry *entry, pl_err
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < t->vocab; i++) total += entry[i].bytes;
-    if (total > UINT32_MAX) return pl_fail(err, PL_E_DATA, "the tokens of the vocabulary are longer than 4 GiB together");
+    if (total > UINT32_MAX)
+        return pl_fail(err, PL_E_DATA, "the tokens of the vocabulary are longer than 4 GiB together");
     t->text = take(t, total, 1);
     t->offset = take(t, (size_t)t->vocab + 1, sizeof *t->offset);
     if (!t->text || !t->offset) return no_memory(err);
@@ -138,8 +139,15 @@ static uint64_t hash_all(const pl_tokenizer *t)
 {
     XXH64_state_t state;
     XXH64_reset(&state, 0);
-    uint32_t head[] = {1, t->kind, t->vocab, t->merge_count, t->added_count, t->unknown, (uint32_t)t->fuse_unknown,
-                       (uint32_t)t->ignore_merges, (uint32_t)t->add_prefix_space};
+    uint32_t head[] = {1,
+                       t->kind,
+                       t->vocab,
+                       t->merge_count,
+                       t->added_count,
+                       t->unknown,
+                       (uint32_t)t->fuse_unknown,
+                       (uint32_t)t->ignore_merges,
+                       (uint32_t)t->add_prefix_space};
     XXH64_update(&state, head, sizeof head);
     XXH64_update(&state, t->offset, ((size_t)t->vocab + 1) * sizeof *t->offset);
     XXH64_update(&state, t->text, t->offset[t->vocab]);
@@ -187,12 +195,14 @@ static pl_status fill_chars(pl_tokenizer *t, const uint32_t *code_points, size_t
 pl_status pl_tokenizer_create_chars(const uint32_t *code_points, size_t count, pl_tokenizer **out, pl_error *err)
 {
     *out = NULL;
-    if (count >= PL_VOCAB_MAX) return pl_fail(err, PL_E_DATA, "%zu characters are more than a vocabulary may have", count);
+    if (count >= PL_VOCAB_MAX)
+        return pl_fail(err, PL_E_DATA, "%zu characters are more than a vocabulary may have", count);
     pl_vocab_entry *entry = pl_alloc(count + 1, sizeof *entry);
     uint8_t(*text)[4] = pl_alloc(count + 1, sizeof *text);
     pl_status status = entry && text ? PL_OK : no_memory(err);
     if (status == PL_OK) {
-        entry[0] = (pl_vocab_entry){(const uint8_t *)"\xef\xbf\xbd", 3, 1}; /* an unknown character is shown as U+FFFD */
+        entry[0] =
+            (pl_vocab_entry){(const uint8_t *)"\xef\xbf\xbd", 3, 1}; /* an unknown character is shown as U+FFFD */
         for (size_t i = 0; i < count; i++)
             entry[i + 1] = (pl_vocab_entry){text[i], (uint32_t)pl_utf8_write(code_points[i], text[i]), 1};
         status = pl_tokenizer_begin(PL_TOKENIZER_CHARS, entry, (uint32_t)count + 1, out, err);
@@ -271,8 +281,10 @@ uint32_t pl_tokenizer_char_id(const pl_tokenizer *t, uint32_t code_point)
     uint32_t low = 0, high = t->vocab - 1;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (t->code_point[middle] < code_point) low = middle + 1;
-        else high = middle;
+        if (t->code_point[middle] < code_point)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low < t->vocab - 1 && t->code_point[low] == code_point ? low + 1 : 0;
 }

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
-#define PL_TOKEN_NONE UINT32_MAX
+#define PL_TOKEN_NONE  UINT32_MAX
 #define PL_END_OF_TEXT "<|endoftext|>"
 
 enum {
@@ -26,13 +26,20 @@ enum {
     PL_TOKENIZER_TREE_MAX = 256 << 20, /* bytes it may take as a tree in memory while it is read */
 };
 
-typedef enum pl_tokenizer_kind { PL_TOKENIZER_BPE, PL_TOKENIZER_BYTES, PL_TOKENIZER_CHARS, PL_TOKENIZER_KINDS } pl_tokenizer_kind;
+typedef enum pl_tokenizer_kind {
+    PL_TOKENIZER_BPE,
+    PL_TOKENIZER_BYTES,
+    PL_TOKENIZER_CHARS,
+    PL_TOKENIZER_KINDS
+} pl_tokenizer_kind;
 
 typedef struct pl_tokenizer pl_tokenizer;
 
 /* ---- tokenizer_read.c, tokenizer_write.c ---- */
 pl_status pl_tokenizer_load(const char *path, pl_tokenizer **, pl_error *);
-/* The same from memory; name stands in messages. */
+/* Heap that loading this file holds at most; ids are not looked at, so any may be the largest. 0 when it cannot be read. */
+uint64_t pl_tokenizer_load_bytes(const char *path);
+/* Loading from memory; name stands in messages. */
 pl_status pl_tokenizer_parse(const char *name, const char *json, size_t bytes, pl_tokenizer **, pl_error *);
 pl_status pl_tokenizer_save(const pl_tokenizer *, const char *path, pl_error *);
 void pl_tokenizer_print(const pl_tokenizer *, pl_str *out);
@@ -44,12 +51,12 @@ pl_status pl_tokenizer_create_chars(const uint32_t *code_points, size_t count, p
 void pl_tokenizer_destroy(pl_tokenizer *);
 
 pl_tokenizer_kind pl_tokenizer_kind_of(const pl_tokenizer *);
-const char *pl_tokenizer_kind_name(pl_tokenizer_kind);                /* "bpe", "bytes", "chars" */
-int pl_tokenizer_kind_parse(const char *name, pl_tokenizer_kind *);   /* 0 on success */
-uint32_t pl_tokenizer_vocab_size(const pl_tokenizer *);               /* the largest id + 1 */
-uint32_t pl_tokenizer_longest_token(const pl_tokenizer *);            /* bytes */
-uint64_t pl_tokenizer_bytes(const pl_tokenizer *);                    /* heap it holds */
-uint64_t pl_tokenizer_hash(const pl_tokenizer *);                     /* of all that decides ids */
+const char *pl_tokenizer_kind_name(pl_tokenizer_kind);              /* "bpe", "bytes", "chars" */
+int pl_tokenizer_kind_parse(const char *name, pl_tokenizer_kind *); /* 0 on success */
+uint32_t pl_tokenizer_vocab_size(const pl_tokenizer *);             /* the largest id + 1 */
+uint32_t pl_tokenizer_longest_token(const pl_tokenizer *);          /* bytes */
+uint64_t pl_tokenizer_bytes(const pl_tokenizer *);                  /* heap it holds */
+uint64_t pl_tokenizer_hash(const pl_tokenizer *);                   /* of all that decides ids */
 /* The bytes an id stands for, in the tokenizer's memory; an id without a token (or out of range) has 0 bytes. */
 const uint8_t *pl_tokenizer_token(const pl_tokenizer *, uint32_t id, size_t *bytes);
 /* The id of an added token such as PL_END_OF_TEXT, or PL_TOKEN_NONE. */

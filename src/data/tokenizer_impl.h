@@ -55,7 +55,8 @@ typedef struct pl_bpe_parts {
 
 /* A tokenizer with this vocabulary, in which pl_tokenizer_find works; then for bpe the rest (ids in the parts are below
  * vocab). Both copy. The caller destroys the tokenizer when the second fails. */
-pl_status pl_tokenizer_begin(pl_tokenizer_kind, const pl_vocab_entry *entry, uint32_t vocab, pl_tokenizer **, pl_error *);
+pl_status pl_tokenizer_begin(pl_tokenizer_kind, const pl_vocab_entry *entry, uint32_t vocab, pl_tokenizer **,
+                             pl_error *);
 pl_status pl_tokenizer_finish_bpe(pl_tokenizer *, const pl_bpe_parts *, pl_error *);
 
 /* Rank of a pair's merge, or PL_TOKEN_NONE. */

@@ -4,6 +4,7 @@
  * jansson builds a tree, so what a small hostile file could make of it is bounded before: every value costs at most
  * VALUE_BYTES of tree, and values are counted by the characters that separate them. */
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -35,20 +36,40 @@ static pl_status no_memory(const reader *r)
 
 /* ---- the tree ---- */
 
+/* Values and strings seen so far in a text that comes in parts. */
+typedef struct tree_size {
+    uint64_t values, bytes;
+    int in_string, escaped;
+} tree_size;
+
+static void count_tree(tree_size *t, const char *json, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        char c = json[i];
+        if (t->escaped)
+            t->escaped = 0;
+        else if (t->in_string && c == '\\')
+            t->escaped = 1;
+        else if (c == '"')
+            t->in_string = !t->in_string;
+        else if (!t->in_string)
+            t->values += c == ',' || c == ':' || c == '[' || c == '{';
+    }
+    t->bytes += bytes;
+}
+
+static uint64_t tree_bytes(const tree_size *t) { return (t->values + 1) * VALUE_BYTES + 2 * t->bytes; }
+
 static pl_status check_tree_size(const char *name, const char *json, size_t bytes, pl_error *err)
 {
-    uint64_t values = 1;
-    int in_string = 0;
+    tree_size t = {0};
     if (bytes > PL_TOKENIZER_FILE_MAX)
-        return pl_fail(err, PL_E_DATA, "%s: has %zu bytes; a tokenizer of at most %d was expected", name, bytes, PL_TOKENIZER_FILE_MAX);
-    for (size_t i = 0; i < bytes; i++) {
-        if (in_string && json[i] == '\\') i++;
-        else if (json[i] == '"') in_string = !in_string;
-        else if (!in_string) values += json[i] == ',' || json[i] == ':' || json[i] == '[' || json[i] == '{';
-    }
-    if (values * VALUE_BYTES + 2 * bytes > PL_TOKENIZER_TREE_MAX)
-        return pl_fail(err, PL_E_DATA, "%s: has about %llu values, more than a tokenizer that is read within %d MB", name,
-                       (unsigned long long)values, PL_TOKENIZER_TREE_MAX / 1000000);
+        return pl_fail(err, PL_E_DATA, "%s: has %zu bytes; a tokenizer of at most %d was expected", name, bytes,
+                       PL_TOKENIZER_FILE_MAX);
+    count_tree(&t, json, bytes);
+    if (tree_bytes(&t) > PL_TOKENIZER_TREE_MAX)
+        return pl_fail(err, PL_E_DATA, "%s: has about %llu values, more than a tokenizer that is read within %d MB",
+                       name, (unsigned long long)t.values, PL_TOKENIZER_TREE_MAX / 1000000);
     return PL_OK;
 }
 
@@ -58,7 +79,8 @@ static pl_status parse_tree(const char *name, const char *json, size_t bytes, js
     PL_TRY(check_tree_size(name, json, bytes, err));
     *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
     if (*root) return PL_OK;
-    if (json_error_code(&where) == json_error_out_of_memory) return pl_fail(err, PL_E_NOMEM, "%s: no memory for reading it", name);
+    if (json_error_code(&where) == json_error_out_of_memory)
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory for reading it", name);
     return pl_fail(err, PL_E_DATA, "%s:%d:%d: is not valid JSON: %s", name, where.line, where.column, where.text);
 }
 
@@ -97,15 +119,18 @@ static pl_status check_pipeline(reader *r, const json_t *root)
     const json_t *normalizer = json_object_get(root, "normalizer"), *pre = json_object_get(root, "pre_tokenizer");
     const json_t *post = json_object_get(root, "post_processor"), *decoder = json_object_get(root, "decoder");
     if (!absent(normalizer))
-        return BAD("%s: the normalizer %s is not supported; byte-level BPE without a normalizer (null) was expected", r->name,
-                   type_of(normalizer));
+        return BAD("%s: the normalizer %s is not supported; byte-level BPE without a normalizer (null) was expected",
+                   r->name, type_of(normalizer));
     if (absent(pre) || strcmp(type_of(pre), "ByteLevel") != 0)
-        return BAD("%s: the pre_tokenizer %s is not supported; ByteLevel was expected", r->name, absent(pre) ? "null" : type_of(pre));
+        return BAD("%s: the pre_tokenizer %s is not supported; ByteLevel was expected", r->name,
+                   absent(pre) ? "null" : type_of(pre));
     PL_TRY(read_bool(r, pre, "use_regex", 1, &use_regex));
     PL_TRY(read_bool(r, pre, "add_prefix_space", 1, &r->parts.add_prefix_space));
-    if (!use_regex) return BAD("%s: the pre_tokenizer ByteLevel with use_regex false is not supported; true was expected", r->name);
+    if (!use_regex)
+        return BAD("%s: the pre_tokenizer ByteLevel with use_regex false is not supported; true was expected", r->name);
     if (!absent(post) && strcmp(type_of(post), "ByteLevel") != 0)
-        return BAD("%s: the post_processor %s is not supported, since it adds tokens; ByteLevel or null was expected", r->name, type_of(post));
+        return BAD("%s: the post_processor %s is not supported, since it adds tokens; ByteLevel or null was expected",
+                   r->name, type_of(post));
     if (!absent(decoder) && strcmp(type_of(decoder), "ByteLevel") != 0)
         return BAD("%s: the decoder %s is not supported; ByteLevel or null was expected", r->name, type_of(decoder));
     return PL_OK;
@@ -132,7 +157,8 @@ static pl_status alphabet_bytes(const reader *r, const char *text, size_t length
         i += pl_utf8_read((const uint8_t *)text + i, length - i, &c); /* jansson has checked that it is UTF-8 */
         int byte = pl_alphabet_byte(c);
         if (byte < 0)
-            return BAD("%s: the token \"%.60s\" has the character U+%04X, which is not in the byte-level alphabet", r->name, text, c);
+            return BAD("%s: the token \"%.60s\" has the character U+%04X, which is not in the byte-level alphabet",
+                       r->name, text, c);
         if (*count == PL_TOKEN_BYTES_MAX)
             return BAD("%s: the token \"%.60s…\" is longer than %d bytes", r->name, text, PL_TOKEN_BYTES_MAX);
         bytes[(*count)++] = (uint8_t)byte;
@@ -233,14 +259,16 @@ static pl_status read_vocab(reader *r, const json_t *vocab)
 
 /* ---- merges ---- */
 
-static pl_status find_part(const reader *r, const pl_tokenizer *t, size_t number, const char *text, size_t length, uint32_t *id)
+static pl_status find_part(const reader *r, const pl_tokenizer *t, size_t number, const char *text, size_t length,
+                           uint32_t *id)
 {
     uint8_t bytes[PL_TOKEN_BYTES_MAX];
     uint32_t count;
     PL_TRY(alphabet_bytes(r, text, length, bytes, &count));
     *id = count ? pl_tokenizer_find(t, bytes, count) : PL_TOKEN_NONE;
     if (*id != PL_TOKEN_NONE) return PL_OK;
-    return BAD("%s: merge %zu: \"%.*s\" is not in the vocabulary", r->name, number, length > 60 ? 60 : (int)length, text);
+    return BAD("%s: merge %zu: \"%.*s\" is not in the vocabulary", r->name, number, length > 60 ? 60 : (int)length,
+               text);
 }
 
 /* "left right" or ["left", "right"]. */
@@ -255,7 +283,8 @@ static pl_status split_merge(const reader *r, const json_t *item, size_t number,
         return PL_OK;
     }
     const char *text = json_string_value(item), *blank = text ? strchr(text, ' ') : NULL;
-    if (!blank || strchr(blank + 1, ' ')) return BAD("%s: merge %zu is not of the form \"left right\" or [\"left\", \"right\"]", r->name, number);
+    if (!blank || strchr(blank + 1, ' '))
+        return BAD("%s: merge %zu is not of the form \"left right\" or [\"left\", \"right\"]", r->name, number);
     part[0] = text, length[0] = (size_t)(blank - text);
     part[1] = blank + 1, length[1] = json_string_length(item) - length[0] - 1;
     return PL_OK;
@@ -308,7 +337,8 @@ static pl_status find_unknown(reader *r, const json_t *model, const json_t *voca
 
 static pl_status read_bpe_options(reader *r, const json_t *model, const json_t *vocab)
 {
-    static const char *const neutral[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"};
+    static const char *const neutral[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
+                                          "byte_fallback"};
     for (size_t i = 0; i < sizeof neutral / sizeof *neutral; i++) PL_TRY(refuse_unless_neutral(r, model, neutral[i]));
     PL_TRY(read_bool(r, model, "fuse_unk", 0, &r->parts.fuse_unknown));
     PL_TRY(read_bool(r, model, "ignore_merges", 0, &r->parts.ignore_merges));
@@ -358,7 +388,9 @@ static pl_status read_model(reader *r, const json_t *root, pl_tokenizer **out)
     if (type && strcmp(type, "PlimsollBytes") == 0) return pl_tokenizer_create_bytes(out, r->err);
     if (type && strcmp(type, "PlimsollChars") == 0) return read_chars(r, model, out);
     if (type && strcmp(type, "BPE") != 0)
-        return BAD("%s: the model %.60s is not supported; byte-level BPE was expected (or PlimsollBytes, PlimsollChars)", r->name, type);
+        return BAD(
+            "%s: the model %.60s is not supported; byte-level BPE was expected (or PlimsollBytes, PlimsollChars)",
+            r->name, type);
     return read_bpe(r, root, model, out);
 }
 
@@ -384,4 +416,24 @@ pl_status pl_tokenizer_load(const char *path, pl_tokenizer **out, pl_error *err)
     pl_status status = pl_tokenizer_parse(path, text, bytes, out, err);
     pl_free(text);
     return status;
+}
+
+uint64_t pl_tokenizer_load_bytes(const char *path)
+{
+    char part[4096];
+    tree_size t = {0};
+    int fd;
+    uint64_t size;
+    if (pl_file_open(path, &fd, &size, NULL) != PL_OK) return 0;
+    for (uint64_t at = 0; at < size && size <= PL_TOKENIZER_FILE_MAX; at += sizeof part) {
+        size_t bytes = size - at < sizeof part ? (size_t)(size - at) : sizeof part;
+        if (pl_file_read_at(fd, path, at, part, bytes, NULL) != PL_OK) break;
+        count_tree(&t, part, bytes);
+    }
+    close(fd);
+    /* Each id costs an entry, an offset and up to four slots; each value may be a merge, twice there, with four slots.
+     */
+    uint64_t by_id = PL_VOCAB_MAX * (sizeof(pl_vocab_entry) + 5 * sizeof(uint32_t));
+    uint64_t by_value = (t.values + 1) * (2 * sizeof(pl_merge) + 4 * sizeof(uint32_t) + 16);
+    return size + tree_bytes(&t) + by_id + by_value + 2 * size;
 }

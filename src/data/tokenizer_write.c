@@ -1,6 +1,7 @@
-/* tokenizer.json as Hugging Face's library reads it (version "1.0", model BPE). Merges are written as "left right", which
- * all its versions read; no token of the byte-level alphabet has a blank. The simpler kinds, which that library does not
- * have, name a model type of their own: {"type": "PlimsollBytes"}, {"type": "PlimsollChars", "code_points": […]}. */
+/* tokenizer.json as Hugging Face's library reads it (version "1.0", model BPE). Merges are written as "left right",
+ * which all its versions read; no token of the byte-level alphabet has a blank. The simpler kinds, which that library
+ * does not have, name a model type of their own: {"type": "PlimsollBytes"}, {"type": "PlimsollChars", "code_points":
+ * […]}. */
 #include <string.h>
 
 #include "base/file.h"
@@ -65,8 +66,10 @@ static void print_vocab(const pl_tokenizer *t, pl_json *j, pl_str *word)
         const pl_added_token *a = t->added_count ? added_with_id(t, id) : NULL;
         if (t->offset[id] == t->offset[id + 1] || (a && !a->in_model)) continue;
         pl_str_clear(word);
-        if (a) pl_str_append_bytes(word, t->text + t->offset[id], a->bytes);
-        else append_token(t, id, word);
+        if (a)
+            pl_str_append_bytes(word, t->text + t->offset[id], a->bytes);
+        else
+            append_token(t, id, word);
         pl_json_kv_uint(j, pl_str_text(word), id);
     }
     pl_json_object_end(j);
@@ -93,8 +96,10 @@ static void print_bpe_model(const pl_tokenizer *t, pl_json *j, pl_str *word)
     pl_str_clear(word);
     if (t->unknown != PL_TOKEN_NONE) {
         const pl_added_token *a = added_with_id(t, t->unknown);
-        if (a) pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
-        else append_token(t, t->unknown, word);
+        if (a)
+            pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
+        else
+            append_token(t, t->unknown, word);
     }
     pl_json_kv_string(j, "unk_token", t->unknown == PL_TOKEN_NONE ? NULL : pl_str_text(word));
     pl_json_key(j, "continuing_subword_prefix"), pl_json_null(j);
@@ -136,9 +141,12 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, &j);
     pl_json_key(&j, "model");
     pl_json_object(&j);
-    if (t->kind == PL_TOKENIZER_BPE) print_bpe_model(t, &j, &word);
-    else if (t->kind == PL_TOKENIZER_CHARS) print_chars_model(t, &j);
-    else pl_json_kv_string(&j, "type", "PlimsollBytes");
+    if (t->kind == PL_TOKENIZER_BPE)
+        print_bpe_model(t, &j, &word);
+    else if (t->kind == PL_TOKENIZER_CHARS)
+        print_chars_model(t, &j);
+    else
+        pl_json_kv_string(&j, "type", "PlimsollBytes");
     pl_json_object_end(&j);
     pl_json_object_end(&j);
     pl_str_append(out, "\n");

@@ -63,7 +63,8 @@ void pl_tokens_drop_cache(const pl_tokens *);
 /* Reads and checks every block (`plimsoll verify`). Allocates one block. */
 pl_status pl_tokens_verify(const pl_tokens *, pl_error *);
 
-/* Reads ranges, each block checked at its first touch. Lives in the caller's memory and allocates nothing; one thread. */
+/* Reads ranges, each block checked at its first touch. Lives in the caller's memory and allocates nothing; one thread.
+ */
 typedef struct pl_tokens_reader {
     const pl_tokens *tokens;
     uint8_t *checked; /* a bit for each block */

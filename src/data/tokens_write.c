@@ -17,7 +17,10 @@ struct pl_tokens_writer {
     uint8_t block[PL_TOKENS_BLOCK * 4];
 };
 
-uint64_t pl_tokens_block_count(const pl_tokens_info *i) { return i->count / PL_TOKENS_BLOCK + (i->count % PL_TOKENS_BLOCK != 0); }
+uint64_t pl_tokens_block_count(const pl_tokens_info *i)
+{
+    return i->count / PL_TOKENS_BLOCK + (i->count % PL_TOKENS_BLOCK != 0);
+}
 uint64_t pl_tokens_file_bytes(const pl_tokens_info *i) { return i->table_offset + 8 * pl_tokens_block_count(i); }
 
 uint64_t pl_tokens_writer_bytes(uint64_t tokens)
@@ -55,9 +58,12 @@ pl_status pl_tokens_append(pl_tokens_writer *w, const uint32_t *ids, size_t coun
 {
     for (size_t i = 0; i < count; i++) {
         if (ids[i] >= w->info.vocab)
-            return pl_fail(err, PL_E_INTERNAL, "token id %u is not below the vocabulary size %u", ids[i], w->info.vocab);
-        if (w->info.id_bytes == 2) memcpy(w->block + 2 * w->fill, &(uint16_t){(uint16_t)ids[i]}, 2);
-        else memcpy(w->block + 4 * w->fill, &ids[i], 4);
+            return pl_fail(err, PL_E_INTERNAL, "token id %u is not below the vocabulary size %u", ids[i],
+                           w->info.vocab);
+        if (w->info.id_bytes == 2)
+            memcpy(w->block + 2 * w->fill, &(uint16_t){(uint16_t)ids[i]}, 2);
+        else
+            memcpy(w->block + 4 * w->fill, &ids[i], 4);
         w->info.count++;
         if (++w->fill == PL_TOKENS_BLOCK) PL_TRY(write_block(w, err));
     }

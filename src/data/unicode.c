@@ -18,13 +18,16 @@ pl_char_class pl_unicode_class(uint32_t code_point)
     if (code_point > 0x10ffff) return PL_CHAR_OTHER;
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
-        if (ranges[middle] >> 2 <= code_point) low = middle;
-        else high = middle;
+        if (ranges[middle] >> 2 <= code_point)
+            low = middle;
+        else
+            high = middle;
     }
     return (pl_char_class)(ranges[low] & 3);
 }
 
-/* The smallest and largest second byte after this first byte (Unicode 16.0, table 3-7): no overlong forms, no surrogates. */
+/* The smallest and largest second byte after this first byte (Unicode 16.0, table 3-7): no overlong forms, no
+ * surrogates. */
 static int second_byte_fits(uint8_t first, uint8_t second)
 {
     uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;

@@ -48,7 +48,8 @@ static uint32_t *place_of(const pl_words *w, const uint8_t *text, uint32_t bytes
 
 /* ---- eviction ---- */
 
-/* The count at or below which at least `wanted` words lie, the smallest such. Bisection: O(words · log of the largest). */
+/* The count at or below which at least `wanted` words lie, the smallest such. Bisection: O(words · log of the largest).
+ */
 static uint64_t count_limit(const pl_words *w, uint32_t wanted)
 {
     uint64_t low = 1, high = UINT64_MAX;
@@ -56,8 +57,10 @@ static uint64_t count_limit(const pl_words *w, uint32_t wanted)
         uint64_t middle = low + (high - low) / 2;
         uint32_t below = 0;
         for (uint32_t i = 0; i < w->count; i++) below += w->word[i].count <= middle;
-        if (below >= wanted) high = middle;
-        else low = middle + 1;
+        if (below >= wanted)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return low;
 }

@@ -1,0 +1,193 @@
+/* From text to tokenizer and tokens: made once, used again, made again when the text or the wish changes; any bytes. */
+#include "unit/data/scratch.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "data/prepare.h"
+
+static pl_error err;
+
+static pl_text_options options(pl_tokenizer_kind kind, uint32_t vocab)
+{
+    static char text[128], tokenizer[128], tokens[128];
+    strcpy(text, scratch_path("text")), strcpy(tokenizer, scratch_path("tokenizer.json")),
+        strcpy(tokens, scratch_path("tokens"));
+    return (pl_text_options){
+        .text = text, .tokenizer_path = tokenizer, .tokens_path = tokens, .kind = kind, .vocab = vocab};
+}
+
+static const char *write_text(unsigned repeats, const char *end)
+{
+    char *text = pl_alloc(repeats * 48 + 100, 1);
+    size_t n = 0;
+    for (unsigned i = 0; i < repeats; i++) n += (size_t)sprintf(text + n, "the cat number %u sat.\n", i);
+    n += (size_t)sprintf(text + n, "\xff\xfe %s", end);
+    const char *path = scratch_file("text", text, n);
+    pl_free(text);
+    return path;
+}
+
+static pl_text_result prepare(const pl_text_options *o)
+{
+    pl_text_result r;
+    pl_tokenizer *t;
+    if (pl_text_prepare(o, &t, &r, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_int_equal(r.info.vocab, pl_tokenizer_vocab_size(t));
+    assert_int_equal(r.info.tokenizer_hash, pl_tokenizer_hash(t));
+    pl_tokenizer_destroy(t);
+    return r;
+}
+
+/* The tokens decode to the text. */
+static void check_decodes(const pl_text_options *o)
+{
+    pl_tokens tokens;
+    pl_tokens_reader r;
+    pl_tokenizer *t;
+    char *text;
+    size_t n, at = 0, bytes;
+    assert_int_equal(pl_tokens_open(&tokens, o->tokens_path, &err), PL_OK);
+    assert_int_equal(pl_tokenizer_load(o->tokenizer_path, &t, &err), PL_OK);
+    assert_int_equal(pl_file_read_all(o->text, 1 << 24, &text, &n, &err), PL_OK);
+    void *memory = pl_alloc(pl_tokens_reader_bytes(&tokens.info), 1);
+    pl_tokens_reader_init(&r, &tokens, memory);
+    for (uint64_t i = 0; i < tokens.info.count; i++) {
+        int32_t id;
+        assert_int_equal(pl_tokens_read(&r, i, i + 1, &id, &err), PL_OK);
+        const uint8_t *part = pl_tokenizer_token(t, (uint32_t)id, &bytes);
+        assert_memory_equal(text + at, part, bytes);
+        at += bytes;
+    }
+    assert_int_equal(at, n);
+    uint64_t counted;
+    assert_int_equal(pl_text_count_bytes(&r, t, 0, tokens.info.count, &counted, &err), PL_OK);
+    assert_int_equal(counted, n);
+    pl_free(memory), pl_free(text), pl_tokenizer_destroy(t), pl_tokens_close(&tokens);
+}
+
+static void test_made_once(void **state)
+{
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BPE, 300);
+    write_text(3000, "end");
+    pl_text_result r = prepare(&o);
+    assert_false(r.tokens_reused || r.tokenizer_reused);
+    assert_string_equal(r.reason, "");
+    check_decodes(&o);
+    r = prepare(&o);
+    assert_true(r.tokens_reused && r.tokenizer_reused);
+    utimensat(AT_FDCWD, o.text, (struct timespec[2]){{1000, 0}, {2000, 5}}, 0); /* touched, but the same */
+    assert_true(prepare(&o).tokens_reused);
+    o.vocab = 310;
+    r = prepare(&o);
+    assert_false(r.tokens_reused);
+    assert_non_null(strstr(r.reason, "vocabulary size"));
+    write_text(3000, "END");
+    r = prepare(&o);
+    assert_false(r.tokens_reused);
+    assert_non_null(strstr(r.reason, "the text is no longer"));
+    check_decodes(&o);
+}
+
+static void test_damage_heals(void **state)
+{
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BPE, 300);
+    write_text(100, "end");
+    prepare(&o);
+    assert_int_equal(truncate(o.tokens_path, 500), 0);
+    pl_text_result r = prepare(&o);
+    assert_false(r.tokens_reused);
+    assert_non_null(strstr(r.reason, "truncated"));
+    scratch_file("tokenizer.json", "{", 1);
+    r = prepare(&o);
+    assert_false(r.tokens_reused);
+    assert_non_null(strstr(r.reason, "not valid JSON"));
+    assert_true(prepare(&o).tokens_reused);
+}
+
+static void test_given_tokenizer(void **state)
+{
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BPE, 280);
+    write_text(100, "end");
+    prepare(&o);
+    o.given = 1;
+    assert_false(prepare(&o).tokens_reused); /* made for another wish */
+    assert_true(prepare(&o).tokens_reused);
+    assert_int_equal(unlink(o.tokenizer_path), 0);
+    pl_tokenizer *t;
+    pl_text_result r;
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_DATA);
+    assert_null(t);
+}
+
+static void test_kinds_and_sizes(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < PL_TOKENIZER_KINDS; kind++) {
+        pl_text_options o = options((pl_tokenizer_kind)kind, 400);
+        scratch_file("text", "x", 1); /* the smallest text */
+        assert_int_equal(prepare(&o).info.count, 1);
+        write_text(20000, "end"); /* several blocks */
+        pl_text_result r = prepare(&o);
+        assert_true(r.info.count > 1000);
+        if (kind != PL_TOKENIZER_CHARS) check_decodes(&o);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BPE, 300);
+    pl_tokenizer *t;
+    pl_text_result r;
+    scratch_file("text", "", 0);
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_DATA);
+    assert_says(&err, "is empty");
+    unlink(o.text);
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_DATA);
+    o.text = scratch_folder;
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_DATA);
+    write_text(1, "");
+    o = options(PL_TOKENIZER_BPE, 100);
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_CONFIG);
+    o = options(PL_TOKENIZER_BPE, 300);
+    o.tokens_path = "/nonexistent/folder/tokens";
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_STORAGE);
+}
+
+/* Every refusal of memory is an error with nothing left behind, and the next try succeeds. */
+static void test_memory_refused(void **state)
+{
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BPE, 270);
+    write_text(3, "");
+    uint64_t live = pl_alloc_live_blocks();
+    for (int reuse = 0; reuse < 2; reuse++) {
+        pl_status status = PL_E_NOMEM;
+        for (uint64_t n = 1; status != PL_OK; n++) {
+            pl_tokenizer *t;
+            pl_text_result r;
+            if (!reuse) unlink(o.tokens_path);
+            pl_alloc_fail_at(n, n % 2);
+            status = pl_text_prepare(&o, &t, &r, &err);
+            pl_alloc_fail_at(0, 0);
+            if (status != PL_OK) assert_int_equal(status, PL_E_NOMEM);
+            pl_tokenizer_destroy(t);
+            assert_int_equal(pl_alloc_live_blocks(), live);
+        }
+        prepare(&o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_made_once),       cmocka_unit_test(test_damage_heals),
+        cmocka_unit_test(test_given_tokenizer), cmocka_unit_test(test_kinds_and_sizes),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_memory_refused),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
