@@ -49,7 +49,8 @@ static void test_all_parts_run(void **state)
         }
 }
 
-/* Small calls stay outside of any region: a team of one would make libgomp drop the large one and build it again. */
+/* Small calls stay outside of any region: a team of one would make libgomp drop the large one and build it again.
+ * Runs first: threads of a larger team before it would give their memory back at some moment of their own. */
 static void test_no_memory_is_asked_for(void **state)
 {
     (void)state;
@@ -69,7 +70,7 @@ static void test_no_memory_is_asked_for(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ranges_cover), cmocka_unit_test(test_all_parts_run),
-                                       cmocka_unit_test(test_no_memory_is_asked_for)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory_is_asked_for),
+                                       cmocka_unit_test(test_ranges_cover), cmocka_unit_test(test_all_parts_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
