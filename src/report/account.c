@@ -1,0 +1,84 @@
+/* The bytes of a plan at its peak, by role. */
+#include "report/account.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+const char *pl_report_role_title(pl_role role)
+{
+    static const char *const titles[PL_ROLE_COUNT] = {
+        [PL_ROLE_WEIGHT] = "weights",         [PL_ROLE_GRADIENT] = "gradients",   [PL_ROLE_OPTIMIZER] = "optimizer state",
+        [PL_ROLE_STATE] = "state",            [PL_ROLE_SAVED] = "saved activations", [PL_ROLE_TEMPORARY] = "temporaries",
+        [PL_ROLE_WORKSPACE] = "workspace",    [PL_ROLE_INPUT] = "inputs",         [PL_ROLE_OUTPUT] = "outputs",
+        [PL_ROLE_STAGING] = "staging",        [PL_ROLE_IO] = "I/O",
+    };
+    return titles[role];
+}
+
+bool pl_report_is_alive(const pl_block *b, uint64_t position)
+{
+    return b->bytes && b->first <= position && position < b->last;
+}
+
+static void add_block(pl_report_account *a, const pl_plan *p, const pl_block *b, pl_role role, bool persistent)
+{
+    if (!pl_report_is_alive(b, p->peak_position)) return;
+    a->role_bytes[role] += b->bytes;
+    a->role_count[role]++;
+    if (persistent) a->always_bytes[role] += b->bytes;
+    a->alive_bytes += b->bytes;
+    a->alignment_bytes += pl_align_up(b->bytes, PL_PLAN_ALIGNMENT) - b->bytes;
+}
+
+/* The row of the plan's arena; further arenas, of the loader say, are rows of their own. */
+static size_t find_arena_row(const pl_process_planned *ledger)
+{
+    for (size_t i = 0; i < ledger->row_count; i++)
+        if (ledger->row[i].kind == PL_MEMORY_ARENA) return i;
+    return ledger->row_count;
+}
+
+pl_report_account pl_report_sum(const pl_plan *p)
+{
+    const pl_graph *g = p->graph;
+    pl_report_account a = {.arena_bytes = p->arena_bytes, .arena_row = find_arena_row(&p->ledger)};
+    for (size_t i = 0; i < g->value_count; i++)
+        add_block(&a, p, &p->value[i], g->value[i].role, g->value[i].program == PL_NONE);
+    for (size_t i = 0; i < g->node_count; i++) add_block(&a, p, &p->workspace[i], PL_ROLE_WORKSPACE, false);
+    a.gap_bytes = p->arena_bytes - a.alive_bytes - a.alignment_bytes;
+    if (a.arena_row < p->ledger.row_count) a.rounding_bytes = p->ledger.row[a.arena_row].resident_bytes - p->arena_bytes;
+    for (size_t i = 0; i < p->disk_count; i++) a.disk_bytes += p->disk[i].bytes;
+    return a;
+}
+
+/* "block.12/attention" → 13: one more than the number of a numbered component at the top of the scope; else 0. */
+static uint64_t layer_number(const char *scope)
+{
+    size_t top = strcspn(scope, "/");
+    size_t dot = strcspn(scope, ".");
+    if (dot + 1 >= top) return 0;
+    char *end;
+    uint64_t number = strtoull(scope + dot + 1, &end, 10);
+    return end == scope + top ? number + 1 : 0;
+}
+
+pl_report_model pl_report_describe(const pl_graph *g)
+{
+    pl_report_model m = {.accumulation = 1};
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        if (v->role != PL_ROLE_WEIGHT || pl_value_root(g, (pl_id)i) != i) continue;
+        uint64_t number = layer_number(v->scope);
+        m.parameters += pl_shape_elems(&v->shape);
+        m.weights++;
+        if (number > m.layers) m.layers = number;
+    }
+    pl_id train = pl_graph_find_program(g, "train");
+    if (train == PL_NONE) return m;
+    m.micro_batch = g->region[train].batch;
+    for (size_t i = 0; i < g->region_count; i++)
+        if (g->region[i].parent == train && g->region[i].trip > m.accumulation) m.accumulation = g->region[i].trip;
+    return m;
+}

@@ -1,0 +1,408 @@
+/* The text of `plimsoll plan CONFIG`. One function a section, in the order in which they are read. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "ir/op.h"
+#include "report/account.h"
+#include "report/map.h"
+#include "report/report.h"
+#include "report/table.h"
+
+enum { COMPONENTS_SHOWN = 40, MAP_MARGIN = 12 };
+
+typedef struct page {
+    const pl_plan *plan;
+    const pl_report_options *options;
+    pl_str *out;
+    pl_report_account account;
+    pl_report_programs programs;
+    pl_report_components components;
+    pl_report_alive *alive;
+    size_t alive_count;
+} page;
+
+pl_report_options pl_report_options_default(void)
+{
+    return (pl_report_options){.width = 100, .height = 24, .scope_depth = 1, .values = 12, .budget_bytes = PL_REPORT_NO_BUDGET};
+}
+
+static pl_table begin(const page *g, const char *columns)
+{
+    pl_table t = pl_table_begin(g->out, columns);
+    t.color = g->options->color;
+    return t;
+}
+
+static void heading(const page *g, const char *text)
+{
+    pl_str_printf(g->out, g->options->color ? "\n\033[1;34m%s\033[0m\n" : "\n%s\n", text);
+}
+
+/* ---- the model in a line ---- */
+
+static void print_head(const page *g)
+{
+    const pl_plan *p = g->plan;
+    pl_report_model m = pl_report_describe(p->graph);
+    char count[32];
+    if (g->options->title) {
+        char title[PL_TABLE_CELL_BYTES];
+        pl_text_clean(title, sizeof title, g->options->title);
+        pl_str_printf(g->out, "%s: ", title);
+    }
+    pl_str_printf(g->out, "%s parameters", pl_format_count(m.parameters, count, sizeof count));
+    pl_str_printf(g->out, " in %" PRIu64 " tensors", m.weights);
+    if (m.layers) pl_str_printf(g->out, ", %" PRIu64 " layer%s", m.layers, m.layers == 1 ? "" : "s");
+    if (m.micro_batch)
+        pl_str_printf(g->out, "; micro-batch %" PRId64 " × accumulation %" PRIu64 " = batch %" PRIu64, m.micro_batch, m.accumulation,
+                      (uint64_t)m.micro_batch * m.accumulation);
+    pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, p->team.threads == 1 ? "" : "s", pl_isa_name(p->team.isa));
+}
+
+/* ---- the ledger ---- */
+
+static void role_row(pl_table *t, const pl_report_account *a, const char *title, pl_role role, pl_role also)
+{
+    uint64_t bytes = a->role_bytes[role], always = a->always_bytes[role];
+    uint32_t count = a->role_count[role];
+    if (also != role) bytes += a->role_bytes[also], always += a->always_bytes[also], count += a->role_count[also];
+    pl_table_cell(t, "  %s", title);
+    pl_table_bytes(t, bytes);
+    if (bytes == 0) pl_table_cell(t, "%s", "");
+    else if (always == bytes) pl_table_cell(t, "always held, %" PRIu32, count);
+    else if (always) pl_table_cell(t, "at the peak, %" PRIu32 " (%" PRIu64 " bytes always held)", count, always);
+    else pl_table_cell(t, "at the peak, %" PRIu32, count);
+    pl_table_end_row(t);
+}
+
+static void plain_row(pl_table *t, const char *name, uint64_t bytes, const char *remark)
+{
+    pl_table_cell(t, "%s", name);
+    pl_table_bytes(t, bytes);
+    pl_table_cell(t, "%s", remark);
+    pl_table_end_row(t);
+}
+
+static void total_row(pl_table *t, const char *name, uint64_t bytes, const char *remark)
+{
+    pl_table_rule(t, 1, 3);
+    t->strong = true;
+    plain_row(t, name, bytes, remark);
+}
+
+static void arena_rows(const page *g, pl_table *t)
+{
+    const pl_report_account *a = &g->account;
+    for (int r = 0; r < PL_ROLE_COUNT; r++) {
+        if (r == PL_ROLE_OUTPUT) continue;
+        if (r == PL_ROLE_INPUT) role_row(t, a, "inputs and outputs", PL_ROLE_INPUT, PL_ROLE_OUTPUT);
+        else role_row(t, a, pl_report_role_title((pl_role)r), (pl_role)r, (pl_role)r);
+    }
+    char remark[64];
+    double gap = g->plan->lower_bound_bytes ? 100.0 * (double)(g->plan->arena_bytes - g->plan->lower_bound_bytes) / (double)g->plan->lower_bound_bytes : 0;
+    snprintf(remark, sizeof remark, "%.2f %% above the lower bound", gap);
+    plain_row(t, "  alignment", a->alignment_bytes, "every block to 64 bytes");
+    plain_row(t, "  placement gap", a->gap_bytes, remark);
+    plain_row(t, "  rounding", a->rounding_bytes, g->plan->huge_pages ? "to huge pages of 2 MiB" : "to pages of 4 KiB");
+    total_row(t, "arena", a->arena_bytes + a->rounding_bytes, "");
+}
+
+static void process_row(pl_table *t, const pl_memory_row *row)
+{
+    char remark[96] = "", reserved[32], name[80];
+    if (row->kind == PL_MEMORY_THREAD_STACK)
+        snprintf(remark, sizeof remark, "%" PRIu32 " threads; %s bytes reserved", row->count,
+                 pl_format_count(row->reserved_bytes, reserved, sizeof reserved));
+    else if (row->kind == PL_MEMORY_ARENA || row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
+        snprintf(remark, sizeof remark, "%s", pl_memory_kind_name(row->kind));
+    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_THREAD_STACK ? "thread stacks, touched" : row->name, "");
+    plain_row(t, name, row->resident_bytes, remark);
+}
+
+static void budget_row(const page *g, pl_table *t)
+{
+    uint64_t budget = g->options->budget_bytes, charged = pl_plan_charged_bytes(g->plan);
+    if (budget == PL_REPORT_NO_BUDGET) return;
+    plain_row(t, "budget", budget, "");
+    plain_row(t, charged > budget ? "over the budget by" : "left of the budget", charged > budget ? charged - budget : budget - charged,
+              "");
+}
+
+static void print_ledger(const page *g)
+{
+    const pl_process_planned *ledger = &g->plan->ledger;
+    heading(g, "Memory of the process");
+    for (pl_table t = begin(g, "lrrl"); pl_table_pass(&t);) {
+        pl_table_cell(&t, "%s", "");
+        pl_table_cell(&t, "%s", "bytes");
+        pl_table_cell(&t, "%s", "MB");
+        pl_table_end_row(&t);
+        arena_rows(g, &t);
+        for (size_t i = 0; i < ledger->row_count; i++)
+            if (i != g->account.arena_row) process_row(&t, &ledger->row[i]);
+        total_row(&t, "resident", ledger->resident_bytes, "what the process holds");
+        plain_row(&t, "page tables", ledger->page_table_bytes, "at most");
+        plain_row(&t, "kernel memory", ledger->kernel_bytes, "stacks and structures of threads and mappings, at most");
+        plain_row(&t, "writers' page cache", g->plan->writer_cache_bytes, "of files being written");
+        total_row(&t, "charged", pl_plan_charged_bytes(g->plan), "what a container is billed for");
+        budget_row(g, &t);
+    }
+}
+
+static void print_disk(const page *g)
+{
+    if (g->plan->disk_count == 0) return;
+    heading(g, "Files on disk");
+    for (pl_table t = begin(g, "lrr"); pl_table_pass(&t);) {
+        for (size_t i = 0; i < g->plan->disk_count; i++) plain_row(&t, g->plan->disk[i].name, g->plan->disk[i].bytes, "");
+        total_row(&t, "on disk", g->account.disk_bytes, "");
+    }
+}
+
+/* ---- by component, by program, by operator ---- */
+
+static void component_row(pl_table *t, const char *name, const uint64_t *group_bytes, uint64_t total)
+{
+    pl_table_cell(t, "%s", name);
+    for (int k = 0; k < PL_GROUP_COUNT; k++) pl_table_megabytes(t, group_bytes[k]);
+    pl_table_bytes(t, total);
+    pl_table_end_row(t);
+}
+
+static void component_rows(const page *g, pl_table *t)
+{
+    pl_report_component sum = {0}, rest = {0};
+    const pl_report_components *c = &g->components;
+    for (size_t i = 0; i < c->count; i++) {
+        char name[PL_TABLE_CELL_BYTES];
+        snprintf(name, sizeof name, "%.*s", (int)(c->item[i].bytes < 200 ? c->item[i].bytes : 200), c->item[i].scope);
+        pl_report_component *into = i < COMPONENTS_SHOWN ? &sum : &rest;
+        for (int k = 0; k < PL_GROUP_COUNT; k++) into->group_bytes[k] += c->item[i].group_bytes[k];
+        into->total_bytes += c->item[i].total_bytes;
+        if (i < COMPONENTS_SHOWN) component_row(t, c->item[i].bytes ? name : "(the whole)", c->item[i].group_bytes, c->item[i].total_bytes);
+    }
+    if (c->count > COMPONENTS_SHOWN) {
+        char name[64];
+        snprintf(name, sizeof name, "and %zu more", c->count - COMPONENTS_SHOWN);
+        component_row(t, name, rest.group_bytes, rest.total_bytes);
+    }
+    for (int k = 0; k < PL_GROUP_COUNT; k++) sum.group_bytes[k] += rest.group_bytes[k];
+    pl_table_rule(t, 1, PL_GROUP_COUNT + 3);
+    t->strong = true;
+    component_row(t, "alive at the peak", sum.group_bytes, sum.total_bytes + rest.total_bytes);
+}
+
+static void print_components(const page *g)
+{
+    heading(g, "By component, at the peak (MB; then bytes)");
+    for (pl_table t = begin(g, "lrrrrrrrr"); pl_table_pass(&t);) {
+        pl_table_cell(&t, "%s", "");
+        for (int k = 0; k < PL_GROUP_COUNT; k++) pl_table_cell(&t, "%s", pl_report_group_title((pl_report_group)k));
+        pl_table_cell(&t, "%s", "bytes");
+        pl_table_cell(&t, "%s", "MB");
+        pl_table_end_row(&t);
+        component_rows(g, &t);
+    }
+}
+
+static void seconds_cell(pl_table *t, double seconds)
+{
+    char text[32];
+    pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : "-");
+}
+
+static void program_row(const page *g, pl_table *t, const pl_report_program *program)
+{
+    const pl_graph *graph = g->plan->graph;
+    pl_table_cell(t, "%s", graph->region[program->region].name);
+    pl_table_count(t, program->last - program->first);
+    pl_table_bytes(t, program->peak_bytes);
+    if (program->last == program->first) pl_table_cell(t, "%s", "-");
+    else pl_table_cell(t, "%s", pl_op_name(graph->node[program->peak_position].op));
+    pl_table_cell(t, "%.4g", program->flops / 1e9);
+    seconds_cell(t, program->seconds);
+    if (program->last > program->first) pl_table_cell(t, "%s", graph->node[program->peak_position].scope);
+    pl_table_end_row(t);
+}
+
+static void print_programs(const page *g)
+{
+    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "at", "GFLOP", "predicted", "in"};
+    heading(g, "By program (one run of each; peak of the arena)");
+    for (pl_table t = begin(g, "lrrrlrrl"); pl_table_pass(&t);) {
+        for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) pl_table_cell(&t, "%s", titles[i]);
+        pl_table_end_row(&t);
+        for (size_t i = 0; i < g->programs.count; i++) program_row(g, &t, &g->programs.item[i]);
+    }
+}
+
+static void kind_row(pl_table *t, const pl_report_kind *k, double total)
+{
+    pl_table_cell(t, "%s", pl_op_name(k->op));
+    pl_table_count(t, k->nodes);
+    pl_table_count(t, k->runs);
+    pl_table_cell(t, "%.4g", k->flops / 1e9);
+    pl_table_cell(t, "%.4g", k->bytes / 1e9);
+    seconds_cell(t, k->seconds);
+    if (total > 0) {
+        pl_table_cell(t, "%.1f %%", 100 * k->seconds / total);
+        if (k->seconds > 0 && k->flops > 0) pl_table_cell(t, "%.1f", k->flops / k->seconds / 1e9);
+    }
+    pl_table_end_row(t);
+}
+
+/* What a step does and how long it is predicted to take. */
+static void print_kinds(const page *g)
+{
+    static const char *const titles[] = {"", "nodes", "runs", "GFLOP", "GB moved", "predicted", "share", "GFLOP/s"};
+    pl_id train = pl_graph_find_program(g->plan->graph, "train");
+    if (train == PL_NONE) return;
+    pl_report_kind kind[PL_OP_COUNT];
+    size_t count = pl_report_kinds(g->plan, train, kind);
+    double total = pl_plan_program_seconds(g->plan, train);
+    heading(g, total > 0 ? "One training step, by operator" : "One training step, by operator (times are not known: no calibration)");
+    pl_report_kind sum = {0};
+    for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
+        for (size_t i = 0; i < (total > 0 ? 8 : 6); i++) pl_table_cell(&t, "%s", titles[i]);
+        pl_table_end_row(&t);
+        sum = (pl_report_kind){0};
+        for (size_t i = 0; i < count; i++) {
+            kind_row(&t, &kind[i], total);
+            sum.nodes += kind[i].nodes, sum.runs += kind[i].runs, sum.flops += kind[i].flops;
+            sum.bytes += kind[i].bytes, sum.seconds += kind[i].seconds;
+        }
+        pl_table_rule(&t, 1, total > 0 ? 8 : 6);
+        t.strong = true;
+        pl_table_cell(&t, "%s", "step");
+        pl_table_count(&t, sum.nodes);
+        pl_table_count(&t, sum.runs);
+        pl_table_cell(&t, "%.4g", sum.flops / 1e9);
+        pl_table_cell(&t, "%.4g", sum.bytes / 1e9);
+        seconds_cell(&t, sum.seconds);
+        if (total > 0) {
+            pl_table_cell(&t, "%s", "100 %");
+            pl_table_cell(&t, "%.1f", sum.flops / sum.seconds / 1e9);
+        }
+        pl_table_end_row(&t);
+    }
+}
+
+/* ---- the moment of the peak ---- */
+
+static void alive_row(const page *g, pl_table *t, const pl_report_alive *a)
+{
+    const pl_graph *graph = g->plan->graph;
+    char shape[160];
+    if (a->value == PL_NONE) {
+        pl_table_cell(t, "(of %s)", pl_op_name(graph->node[a->node].op));
+        pl_table_cell(t, "%s", pl_role_name(PL_ROLE_WORKSPACE));
+        pl_table_cell(t, "%s", "-");
+    } else {
+        const pl_value *v = &graph->value[a->value];
+        pl_table_cell(t, "%s", v->name);
+        pl_table_cell(t, "%s", pl_role_name(v->role));
+        pl_table_cell(t, "%s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
+    }
+    pl_table_bytes(t, a->block->bytes);
+    pl_table_cell(t, "[%" PRIu64 ", %" PRIu64 ")", a->block->first, a->block->last);
+    pl_table_cell(t, "%s", graph->node[a->value == PL_NONE ? a->node : (pl_id)a->block->first].scope);
+    pl_table_end_row(t);
+}
+
+static uint64_t rest_of(const page *g, size_t shown)
+{
+    uint64_t sum = 0;
+    for (size_t i = shown; i < g->alive_count; i++) sum += g->alive[i].block->bytes;
+    return sum;
+}
+
+static void print_peak(const page *g)
+{
+    const pl_plan *p = g->plan;
+    if (p->graph->node_count == 0) return;
+    const pl_node *n = &p->graph->node[p->peak_position];
+    char count[32];
+    heading(g, "The peak");
+    pl_str_printf(g->out, "node %" PRIu64 " of %zu: %s in %s, %s pass of program %s", p->peak_position, p->graph->node_count,
+                  pl_op_name(n->op), n->scope[0] ? n->scope : "no component", pl_phase_name(n->phase),
+                  p->graph->region[pl_region_program(p->graph, n->region)].name);
+    uint64_t trips = pl_node_trips(p->graph, n);
+    if (trips > 1) pl_str_printf(g->out, " (repeated %s times)", pl_format_count(trips, count, sizeof count));
+    size_t shown = g->alive_count < g->options->values ? g->alive_count : g->options->values;
+    pl_str_append(g->out, ".\n");
+    if (g->alive_count) pl_str_append(g->out, "Alive then, besides what is always held:\n");
+    for (pl_table t = begin(g, "lllrrrl"); pl_table_pass(&t);) {
+        static const char *const titles[] = {"", "role", "shape", "bytes", "MB", "life (nodes)", "from"};
+        for (size_t i = 0; i < 7 && g->alive_count; i++) pl_table_cell(&t, "%s", titles[i]);
+        if (g->alive_count) pl_table_end_row(&t);
+        for (size_t i = 0; i < shown; i++) alive_row(g, &t, &g->alive[i]);
+        if (shown == g->alive_count) continue;
+        pl_table_cell(&t, "and %zu smaller", g->alive_count - shown);
+        pl_table_cell(&t, "%s", "");
+        pl_table_cell(&t, "%s", "");
+        pl_table_bytes(&t, rest_of(g, shown));
+        pl_table_end_row(&t);
+    }
+}
+
+static void print_placement(const page *g)
+{
+    const pl_plan *p = g->plan;
+    char arena[32], bound[32], gap[32];
+    heading(g, "The arena over time");
+    pl_str_printf(g->out, "%s bytes; lower bound %s, gap %s (placed by: %s", pl_format_count(p->arena_bytes, arena, sizeof arena),
+                  pl_format_count(p->lower_bound_bytes, bound, sizeof bound),
+                  pl_format_count(p->arena_bytes - p->lower_bound_bytes, gap, sizeof gap), p->heuristic);
+    char took[32];
+    if (p->place_seconds > 0) pl_str_printf(g->out, ", in %s", pl_format_seconds(p->place_seconds, took, sizeof took));
+    pl_str_append(g->out, ")\n");
+}
+
+/* ---- all of it ---- */
+
+static void deinit(page *g)
+{
+    pl_report_programs_deinit(&g->programs);
+    pl_report_components_deinit(&g->components);
+    pl_free(g->alive);
+}
+
+static pl_status gather(page *g, pl_error *err)
+{
+    uint64_t *sum = pl_alloc(g->plan->graph->node_count + 1, sizeof *sum);
+    if (!sum) return pl_fail(err, PL_E_NOMEM, "no memory to report on %zu nodes", g->plan->graph->node_count);
+    pl_plan_alive(g->plan, sum);
+    g->account = pl_report_sum(g->plan);
+    pl_status status = pl_report_programs_create(g->plan, sum, &g->programs, err);
+    pl_free(sum);
+    PL_TRY(status);
+    PL_TRY(pl_report_components_create(g->plan, g->options->scope_depth, &g->components, err));
+    return pl_report_alive_at_peak(g->plan, &g->alive, &g->alive_count, err);
+}
+
+static pl_status print(page *g, pl_error *err)
+{
+    const pl_report_options *o = g->options;
+    PL_TRY(gather(g, err));
+    print_head(g);
+    print_ledger(g);
+    print_disk(g);
+    print_components(g);
+    print_programs(g);
+    print_peak(g);
+    print_placement(g);
+    PL_TRY(pl_report_map(g->plan, o->width > MAP_MARGIN ? o->width - MAP_MARGIN : 0, o->height, o->color, g->out, err));
+    print_kinds(g);
+    return g->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the text of the plan's report") : PL_OK;
+}
+
+pl_status pl_report_plan(const pl_plan *p, const pl_report_options *options, pl_str *out, pl_error *err)
+{
+    pl_report_options defaults = pl_report_options_default();
+    page g = {.plan = p, .options = options ? options : &defaults, .out = out};
+    pl_status status = print(&g, err);
+    deinit(&g);
+    return status;
+}

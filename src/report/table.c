@@ -1,0 +1,158 @@
+/* See table.h. Numbers never need more than their own cell, so measuring is the same code as writing with the ink off. */
+#include "report/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+
+enum { GAP = 2 }; /* spaces between columns */
+
+/* ---- how wide is text? ---- */
+
+static uint32_t code_point(const unsigned char *p, size_t n)
+{
+    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t c = p[0] & first[n];
+    for (size_t i = 1; i < n; i++) c = c << 6 | (p[i] & 0x3f);
+    return c;
+}
+
+static size_t columns_of(uint32_t c)
+{
+    if ((c >= 0x300 && c < 0x370) || c == 0x200b || c == 0x200d || (c >= 0xfe00 && c < 0xfe10)) return 0;
+    bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2e80 && c < 0xa4d0) || (c >= 0xac00 && c < 0xd7a4) ||
+                (c >= 0xf900 && c < 0xfb00) || (c >= 0xfe30 && c < 0xfe70) || (c >= 0xff00 && c < 0xff61) ||
+                (c >= 0x1f300 && c < 0x1f650) || (c >= 0x20000 && c < 0x40000);
+    return wide ? 2 : 1;
+}
+
+size_t pl_text_columns(const char *text, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t total = 0;
+    for (size_t i = 0; i < bytes;) {
+        size_t n = pl_json_utf8_length(p + i, bytes - i);
+        total += n ? columns_of(code_point(p + i, n)) : 1;
+        i += n ? n : 1;
+    }
+    return total;
+}
+
+void pl_text_clean(char *to, size_t room, const char *from)
+{
+    size_t bytes = strlen(from), used = 0;
+    const unsigned char *p = (const unsigned char *)from;
+    for (size_t i = 0; i < bytes;) {
+        size_t n = pl_json_utf8_length(p + i, bytes - i), step = n ? n : 1;
+        if (used + step >= room) break;
+        bool control = p[i] < 0x20 || p[i] == 0x7f || (n == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0);
+        if (n == 0 || control) to[used++] = '?';
+        else memcpy(to + used, p + i, n), used += n;
+        i += step;
+    }
+    to[used] = 0;
+}
+
+/* ---- the table ---- */
+
+pl_table pl_table_begin(pl_str *out, const char *columns) { return (pl_table){.out = out, .columns = columns}; }
+
+bool pl_table_pass(pl_table *t)
+{
+    t->pass++;
+    t->column = 0;
+    return t->pass <= 2;
+}
+
+static void write_cell(pl_table *t, const char *text, size_t bytes, size_t columns)
+{
+    size_t fill = t->width[t->column] > columns ? t->width[t->column] - columns : 0;
+    bool right = t->columns[t->column] == 'r', bold = t->color && t->strong && bytes;
+    if (bytes) {
+        pl_str_pad(t->out, ' ', t->owed + (right ? fill : 0));
+        if (bold) pl_str_append(t->out, "\033[1m");
+        pl_str_append_bytes(t->out, text, bytes);
+        if (bold) pl_str_append(t->out, "\033[0m");
+        t->owed = right ? GAP : fill + GAP;
+    } else {
+        t->owed += fill + GAP;
+    }
+}
+
+void pl_table_cell(pl_table *t, const char *fmt, ...)
+{
+    char raw[PL_TABLE_CELL_BYTES], text[PL_TABLE_CELL_BYTES];
+    if (t->column >= PL_TABLE_COLUMNS_MAX || !t->columns[t->column]) return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(raw, sizeof raw, fmt, args);
+    va_end(args);
+    pl_text_clean(text, sizeof text, raw);
+    size_t bytes = strlen(text), columns = pl_text_columns(text, bytes);
+    if (t->pass == 2) write_cell(t, text, bytes, columns);
+    else if (columns > t->width[t->column]) t->width[t->column] = columns;
+    t->column++;
+}
+
+void pl_table_end_row(pl_table *t)
+{
+    if (t->pass == 2) pl_str_append(t->out, "\n");
+    t->column = 0;
+    t->owed = 0;
+    t->strong = false;
+}
+
+void pl_table_rule(pl_table *t, int first, int last)
+{
+    size_t before = 0, width = 0;
+    for (int i = 0; i < first; i++) before += t->width[i] + GAP;
+    for (int i = first; i < last; i++) width += t->width[i] + (i + 1 < last ? GAP : 0);
+    if (t->pass == 2) {
+        pl_str_pad(t->out, ' ', before);
+        pl_str_pad(t->out, '-', width);
+        pl_str_append(t->out, "\n");
+    }
+    t->column = 0;
+}
+
+void pl_table_count(pl_table *t, uint64_t count)
+{
+    char text[32];
+    pl_table_cell(t, "%s", pl_format_count(count, text, sizeof text));
+}
+
+/* Hundredths of a megabyte, rounded to the nearest, without the rounding of doubles. */
+static void format_megabytes(uint64_t bytes, char *text, size_t room)
+{
+    char whole[32];
+    uint64_t hundredths = bytes / 10000 + (bytes % 10000 >= 5000);
+    snprintf(text, room, "%s.%02" PRIu64, pl_format_count(hundredths / 100, whole, sizeof whole), hundredths % 100);
+}
+
+void pl_table_megabytes(pl_table *t, uint64_t bytes)
+{
+    char text[40];
+    format_megabytes(bytes, text, sizeof text);
+    pl_table_cell(t, "%s", bytes ? text : "-");
+}
+
+void pl_table_bytes(pl_table *t, uint64_t bytes)
+{
+    char text[40];
+    format_megabytes(bytes, text, sizeof text);
+    pl_table_count(t, bytes);
+    pl_table_cell(t, "%s", text);
+}
+
+void pl_table_difference(pl_table *t, int64_t bytes)
+{
+    char count[32], megabytes[40];
+    uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+    const char *sign = bytes < 0 ? "-" : "+";
+    format_megabytes(size, megabytes, sizeof megabytes);
+    pl_table_cell(t, "%s%s", bytes ? sign : "", pl_format_count(size, count, sizeof count));
+    pl_table_cell(t, "%s%s", bytes ? sign : "", megabytes);
+}
