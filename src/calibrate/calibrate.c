@@ -1,0 +1,61 @@
+/* Opening, asking, closing. Measuring is replay.c, the file is file.c. */
+#include "calibrate/calibrate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "calibrate/table.h"
+
+pl_status pl_calibration_open(const char *path, const pl_calibration_options *options, pl_calibration **calibration,
+                              pl_error *err)
+{
+    pl_status status;
+    pl_calibration *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the calibration");
+    c->options = *options;
+    if (c->options.bytes_max == 0) c->options.bytes_max = PL_CALIBRATION_BYTES_MAX;
+    if (!(c->options.seconds_max > 0)) c->options.seconds_max = PL_CALIBRATION_SECONDS_MAX;
+    if (path && strlen(path) < sizeof c->path) strcpy(c->path, path);
+    else if (path) snprintf(c->warning, sizeof c->warning, "the calibration is not kept: its path is longer than %zu bytes", sizeof c->path - 1);
+    PL_TRY_DONE(pl_calibration_machine_read(&c->machine, err));
+    PL_TRY_DONE(pl_calibration_read(c, err));
+    *calibration = c;
+    return PL_OK;
+done:
+    pl_calibration_close(c);
+    return status;
+}
+
+void pl_calibration_close(pl_calibration *c)
+{
+    if (!c) return;
+    pl_calibration_clear(c);
+    pl_free(c);
+}
+
+const char *pl_calibration_warning(const pl_calibration *c) { return c->warning; }
+size_t pl_calibration_count(const pl_calibration *c) { return c->count; }
+double pl_calibration_measured_seconds(const pl_calibration *c) { return c->measured_seconds; }
+
+static const pl_calibration_entry *entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    char memory[PL_CALIBRATION_KEY_BYTES];
+    pl_str key = pl_str_fixed(memory, sizeof memory);
+    pl_calibration_key(g, n, &c->options, &key);
+    return key.failed ? NULL : pl_calibration_find(c, memory);
+}
+
+/* Tokens come from the loader's slot: a copy of a few kilobytes that no kernel makes. */
+double pl_calibration_seconds(void *calibration, const pl_graph *g, const pl_node *n)
+{
+    if (n->op == PL_OP_LOAD) return 0;
+    const pl_calibration_entry *e = entry_of(calibration, g, n);
+    return e ? e->seconds : -1;
+}
+
+double pl_calibration_spread(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    if (n->op == PL_OP_LOAD) return 0;
+    const pl_calibration_entry *e = entry_of(c, g, n);
+    return e ? e->spread : -1;
+}

@@ -1,0 +1,57 @@
+/* The key of a node: everything that decides how long it takes, and nothing else. So the same layer at another depth, in
+ * another program or with another number of trips has the same key, and another shape, window or epilogue has another.
+ *
+ *      linear f32[1,128,256] f32[768,256] - - > f32[1,128,768] - act=0 forward 2 avx512
+ *
+ * Seeds, streams and the values of probabilities do not change the work; whether a real number is zero may. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "calibrate/calibrate.h"
+#include "ir/op.h"
+
+static void print_value(const pl_graph *g, pl_id id, pl_str *key)
+{
+    if (id == PL_NONE) {
+        pl_str_append(key, " -");
+        return;
+    }
+    char shape[160];
+    const pl_value *v = &g->value[id];
+    pl_str_printf(key, " %s%s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
+    if (pl_value_is_contiguous(v)) return;
+    for (uint32_t i = 0; i < v->shape.rank; i++) pl_str_printf(key, "%c%" PRId64, i ? ',' : '/', v->stride[i]);
+}
+
+static void print_attributes(const pl_node *n, pl_str *key)
+{
+    char name[24], kind;
+    for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
+        if (strcmp(name, "seed") == 0 || strcmp(name, "stream") == 0) continue;
+        if (kind == 'f') pl_str_printf(key, " %s%s", name, n->attr[k].f == 0 ? "=0" : "");
+        else pl_str_printf(key, " %s=%" PRId64, name, n->attr[k].i);
+    }
+}
+
+/* The input whose storage output k takes, or -1: in place less memory is moved. */
+static int input_below(const pl_graph *g, const pl_node *n, int k)
+{
+    for (int i = 0; i < PL_NODE_IN_MAX; i++)
+        if (n->in[i] != PL_NONE && pl_value_root(g, n->in[i]) == pl_value_root(g, n->out[k])) return i;
+    return -1;
+}
+
+void pl_calibration_key(const pl_graph *g, const pl_node *n, const pl_calibration_options *options, pl_str *key)
+{
+    pl_str_append(key, pl_op_name(n->op));
+    for (int k = 0; k < pl_op_in_max(n->op); k++) print_value(g, n->in[k], key);
+    pl_str_append(key, " >");
+    for (int k = 0; k < pl_op_out_max(n->op); k++) {
+        print_value(g, n->out[k], key);
+        int below = n->out[k] == PL_NONE ? -1 : input_below(g, n, k);
+        if (below >= 0) pl_str_printf(key, "@%d", below);
+    }
+    print_attributes(n, key);
+    pl_str_printf(key, " %s %d %s%s", pl_phase_name(n->phase), options->team.threads, pl_isa_name(options->team.isa),
+                  options->huge_pages ? " huge" : "");
+}

@@ -1,0 +1,148 @@
+#include "calibrate/scratch.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/philox.h"
+#include "base/process.h"
+#include "base/size.h"
+
+enum { NOISE_COUNT = 1 << 16 };
+typedef enum use { USE_FLAG, USE_TOKEN, USE_POSITION } use;
+
+static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *err)
+{
+    s->bytes = bytes;
+    s->mapping_bytes = pl_align_up(bytes, PL_HUGE_PAGE_BYTES) + PL_HUGE_PAGE_BYTES;
+    s->mapping = mmap(NULL, s->mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->mapping == MAP_FAILED) {
+        s->mapping = NULL;
+        return pl_fail(err, PL_E_NOMEM, "no memory to measure kernels: %llu bytes are refused by the system", (unsigned long long)bytes);
+    }
+    s->base = (unsigned char *)(uintptr_t)pl_align_up((uintptr_t)s->mapping, PL_HUGE_PAGE_BYTES);
+    (void)madvise(s->mapping, s->mapping_bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    return PL_OK;
+}
+
+/* ---- what integers are for: told by the nodes that read them ---- */
+
+static void mark(pl_scratch *s, const pl_graph *g, pl_id value, use what, int64_t limit)
+{
+    if (value == PL_NONE) return;
+    pl_id root = pl_value_root(g, value);
+    bool known = s->used[root] == what;
+    s->used[root] = (uint8_t)what;
+    if (!known || limit < s->limit[root]) s->limit[root] = limit;
+}
+
+static int64_t rows_of(const pl_graph *g, pl_id value, int dim) { return value == PL_NONE ? 1 : g->value[value].shape.dim[dim]; }
+
+/* A cache is filled from empty to full: half of it is what a token costs on average. */
+static void find_uses(pl_scratch *s, const pl_graph *g)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        switch (n->op) {
+        case PL_OP_EMBEDDING:
+            mark(s, g, n->in[0], USE_TOKEN, rows_of(g, n->in[1], 0));
+            mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[2], 0) / 2);
+            break;
+        case PL_OP_EMBEDDING_BWD: mark(s, g, n->in[0], USE_TOKEN, rows_of(g, n->in[2], 0)); break;
+        case PL_OP_LINEAR_CE:
+        case PL_OP_LINEAR_CE_BWD: mark(s, g, n->in[2], USE_TOKEN, rows_of(g, n->in[1], 0)); break;
+        case PL_OP_ATTENTION: mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[1], 1) / 2); break;
+        case PL_OP_CACHE_WRITE: mark(s, g, n->in[2], USE_POSITION, rows_of(g, n->in[1], 1) / 2); break;
+        default: break;
+        }
+    }
+}
+
+/* ---- numbers ---- */
+
+static float scale_of(pl_area_kind kind, pl_role role)
+{
+    if (kind == PL_AREA_MOMENT || role == PL_ROLE_OPTIMIZER) return 1e-6f;
+    if (kind == PL_AREA_GRADIENT || role == PL_ROLE_GRADIENT) return 1e-4f;
+    if (role == PL_ROLE_INPUT) return 1e-4f; /* learning rate, 1 / tokens */
+    return kind == PL_AREA_WEIGHT || role == PL_ROLE_WEIGHT ? 0.03f : 1.0f;
+}
+
+/* Moments are squares among others: their absolute values. */
+static void fill_floats(const pl_scratch *s, float *out, uint64_t count, float scale, bool positive)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        float x = s->noise[i & (NOISE_COUNT - 1)];
+        out[i] = scale * (positive ? fabsf(x) : x);
+    }
+}
+
+/* Words of a text are not equally frequent: squaring a uniform number makes small ids the common ones. */
+static int32_t token_of(float x, int64_t limit)
+{
+    int32_t token = (int32_t)(x * x * (float)limit);
+    return token < limit ? token : (int32_t)limit - 1;
+}
+
+static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
+{
+    const pl_value *v = &l->graph->value[id];
+    void *at = s->base + pl_layout_offset(l, id, 0);
+    uint64_t count = pl_shape_elems(&v->shape);
+    bool positive = v->role == PL_ROLE_OPTIMIZER || v->role == PL_ROLE_INPUT;
+    if (v->dtype == PL_DTYPE_F32) fill_floats(s, at, count, scale_of(PL_AREA_OWN, v->role), positive);
+    for (uint64_t i = 0; i < count; i++) {
+        if (v->dtype == PL_DTYPE_F64) ((double *)at)[i] = 1;
+        if (v->dtype == PL_DTYPE_I64) ((int64_t *)at)[i] = s->used[id] == USE_POSITION ? s->limit[id] : 1;
+        if (v->dtype == PL_DTYPE_I32) ((int32_t *)at)[i] = s->used[id] == USE_TOKEN ? token_of(s->noise[i & (NOISE_COUNT - 1)], s->limit[id]) : 1;
+    }
+}
+
+void pl_scratch_fill(const pl_scratch *s, const pl_layout *l, pl_area_kind kind)
+{
+    const pl_area *a = &l->area[kind];
+    if (kind != PL_AREA_OWN) {
+        fill_floats(s, (float *)(void *)(s->base + a->begin), a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT), kind == PL_AREA_MOMENT);
+        return;
+    }
+    for (size_t i = 0; i < l->graph->value_count; i++)
+        if (l->kind[i] == PL_AREA_OWN) fill_own(s, l, (pl_id)i);
+}
+
+/* Multiples of 2^-23: with the scales above even squares stay far from denormal. */
+static void make_noise(float *noise)
+{
+    pl_philox philox = pl_philox_init(1, pl_stream_id("calibration"));
+    for (uint32_t i = 0; i < NOISE_COUNT; i += 4) {
+        uint32_t bits[4];
+        pl_philox_block(&philox, 0, 0, i / 4, bits);
+        for (uint32_t k = 0; k < 4; k++) noise[i + k] = 2 * pl_uniform_f32(bits[k]) - 1;
+    }
+}
+
+pl_status pl_scratch_init(pl_scratch *s, const pl_layout *l, bool huge_pages, pl_error *err)
+{
+    pl_status status;
+    *s = (pl_scratch){0};
+    s->noise = pl_alloc(NOISE_COUNT, sizeof *s->noise);
+    s->used = pl_alloc(l->graph->value_count + 1, sizeof *s->used);
+    s->limit = pl_alloc(l->graph->value_count + 1, sizeof *s->limit);
+    if (!s->noise || !s->used || !s->limit) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to measure kernels"));
+    make_noise(s->noise);
+    find_uses(s, l->graph);
+    PL_TRY_DONE(map(s, l->bytes, huge_pages, err));
+    for (int k = 0; k < PL_AREA_COUNT; k++) pl_scratch_fill(s, l, (pl_area_kind)k);
+    return PL_OK;
+done:
+    pl_scratch_deinit(s);
+    return status;
+}
+
+void pl_scratch_deinit(pl_scratch *s)
+{
+    if (s->mapping) munmap(s->mapping, s->mapping_bytes);
+    pl_free(s->noise);
+    pl_free(s->used);
+    pl_free(s->limit);
+    *s = (pl_scratch){0};
+}
