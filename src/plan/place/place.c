@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/units.h"
 
-enum { EXACT_ITEMS_MAX = 4000 }; /* beyond it one descent alone costs seconds, and the recursion a deep stack */
+enum { EXACT_ITEMS_MAX = 2000 }; /* beyond it one descent alone costs seconds, and the recursion a deep stack */
 
 pl_place_options pl_place_options_default(void)
 {

@@ -138,6 +138,22 @@ static void test_more_problems(void **state)
     }
 }
 
+/* Too many buffers for the oracle: all cuts together must agree with few of them. */
+static void test_cuts_agree(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 5000; seed < 5400; seed++) {
+        case_small(&one, seed, 13);
+        pl_place_options all = exact_options(255), few = exact_options(2 | 4 | 32);
+        uint64_t peak = solve(&one, &few, seed, 0).peak;
+        if (solve(&one, &all, seed, 255).peak != peak) fail_case(seed, 255, "another optimum than with few cuts");
+        case_tiling(&one, seed, 12, 12 << 10, 20);
+        for (size_t i = 0; i < one.count; i++) one.buffers[i].size += 64 * case_random(&one, 8); /* no longer a tiling */
+        peak = solve(&one, &few, seed, 0).peak;
+        if (solve(&one, &all, seed, 255).peak != peak) fail_case(seed, 255, "another optimum than with few cuts");
+    }
+}
+
 static void test_capacity(void **state)
 {
     (void)state;
@@ -204,6 +220,6 @@ static void test_row_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_switches), cmocka_unit_test(test_more_problems),
-                                       cmocka_unit_test(test_capacity), cmocka_unit_test(test_row_order)};
+                                       cmocka_unit_test(test_cuts_agree), cmocka_unit_test(test_capacity), cmocka_unit_test(test_row_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
