@@ -1,30 +1,30 @@
-/* Exact search: is there a placement below a capacity? After MiniMalloc (Moffitt, ASPLOS'23), with stronger bounds and a
- * memory of failed states.
+/* Exact search: is there a placement below a capacity? After MiniMalloc (Moffitt, ASPLOS'23), with stronger bounds and
+ * a memory of failed states.
  *
- * The idea. Drop every buffer of any placement as far as it falls: each then sits on the floor, at its fixed offset or on
- * another buffer. Among all placements that fit, take one whose sorted list of offsets is lexicographically least; where
- * offsets tie, a fixed total order of the buffers, their rank, decides who is listed first. The search walks down such
- * lists, placing one buffer at a time at the lowest offset left to it, and may cut whatever the least list cannot
+ * The idea. Drop every buffer of any placement as far as it falls: each then sits on the floor, at its fixed offset or
+ * on another buffer. Among all placements that fit, take one whose sorted list of offsets is lexicographically least;
+ * where offsets tie, a fixed total order of the buffers, their rank, decides who is listed first. The search walks down
+ * such lists, placing one buffer at a time at the lowest offset left to it, and may cut whatever the least list cannot
  * contain. Every cut below keeps it, so all of them together are sound, in any combination of switches:
  *
- *   canonical      the list never steps down: the next buffer lies above the line (offset, rank) of the last one. A buffer
- *                  whose lowest offset is below the line is blocked: it can only be placed after a neighbour lifted it,
- *                  so it will lie no lower than the lowest top an unplaced neighbour can have
- *   dominance      no buffer is placed at or above the top of the place where another unplaced one could lie now: moving
- *                  that one there would give a lesser list
- *   hatless        a buffer with nothing unplaced above it fails => its siblings fail: it could be dropped to this place
- *   twins          of two buffers alike in life, size and alignment the one of lower rank comes first: swap them
- *   section bound  in each section, unplaced buffers i can lie no lower than at(i): taken by rising at, a pointer
- *                  t = max(t, at(i)) + size(i) is a lower bound on the section's top (one machine, release dates)
- *   memo           what is below a node depends only on the unplaced buffers, their lowest offsets and who is blocked
+ *   canonical      the list never steps down: the next buffer lies above the line (offset, rank) of the last one. A
+ * buffer whose lowest offset is below the line is blocked: it can only be placed after a neighbour lifted it, so it
+ * will lie no lower than the lowest top an unplaced neighbour can have dominance      no buffer is placed at or above
+ * the top of the place where another unplaced one could lie now: moving that one there would give a lesser list hatless
+ * a buffer with nothing unplaced above it fails => its siblings fail: it could be dropped to this place twins of two
+ * buffers alike in life, size and alignment the one of lower rank comes first: swap them section bound  in each
+ * section, unplaced buffers i can lie no lower than at(i): taken by rising at, a pointer t = max(t, at(i)) + size(i) is
+ * a lower bound on the section's top (one machine, release dates) memo           what is below a node depends only on
+ * the unplaced buffers, their lowest offsets and who is blocked
  *
- * When the unplaced buffers fall apart into pieces that share no moment, each piece is solved alone; if one fails, so does
- * the node. A piece may get ranks of its own, from what is left in its sections: ties are the only thing ranks decide, so
- * the least list of offsets stays. Several rankings are tried in turn with a growing limit on nodes, until one finds or
- * refutes: search trees of this kind have heavy tails, and which ranking is lucky differs from problem to problem.
+ * When the unplaced buffers fall apart into pieces that share no moment, each piece is solved alone; if one fails, so
+ * does the node. A piece may get ranks of its own, from what is left in its sections: ties are the only thing ranks
+ * decide, so the least list of offsets stays. Several rankings are tried in turn with a growing limit on nodes, until
+ * one finds or refutes: search trees of this kind have heavy tails, and which ranking is lucky differs from problem to
+ * problem.
  *
- * Invariant: low[i] is the lowest aligned offset of i above everything placed that conflicts with it (fixed: at least its
- * offset); everything changed is written to the trail and undone from it. */
+ * Invariant: low[i] is the lowest aligned offset of i above everything placed that conflicts with it (fixed: at least
+ * its offset); everything changed is written to the trail and undone from it. */
 #include "part.h"
 
 #include <stdlib.h>
@@ -39,7 +39,8 @@ enum { MEMO_BITS_MIN = 8, MEMO_BITS_MAX = 18, RANKINGS = 4 };
 static const struct ranking {
     enum { WIDTH_AREA_TOTAL, TOTAL_AREA_WIDTH, TOTAL_WIDTH_AREA } keys;
     bool fresh;
-} rankings[RANKINGS] = {{TOTAL_WIDTH_AREA, true}, {TOTAL_AREA_WIDTH, true}, {TOTAL_WIDTH_AREA, false}, {WIDTH_AREA_TOTAL, false}};
+} rankings[RANKINGS] = {
+    {TOTAL_WIDTH_AREA, true}, {TOTAL_AREA_WIDTH, true}, {TOTAL_WIDTH_AREA, false}, {WIDTH_AREA_TOTAL, false}};
 
 typedef struct order {
     uint64_t at; /* lowest offset it can have in the least list */
@@ -78,14 +79,14 @@ struct place_search {
     uint32_t ranking;
     uint32_t *rank, *twin; /* twin: the one alike just before it, or PLACE_NO_ITEM */
     uint64_t *low, *offset;
-    uint64_t *top;   /* by section: scratch of the bound */
-    uint32_t *cuts;  /* by section: unplaced items that span it and the next one */
-    order *unplaced; /* a permutation; each node owns a range of it */
-    stack trail;     /* of change */
-    stack choices;   /* of order */
-    stack pieces;    /* of node */
-    stack old_ranks; /* of order: item and rank */
-    ranked *list;    /* scratch of ranking */
+    uint64_t *top;    /* by section: scratch of the bound */
+    uint32_t *cuts;   /* by section: unplaced items that span it and the next one */
+    order *unplaced;  /* a permutation; each node owns a range of it */
+    stack trail;      /* of change */
+    stack choices;    /* of order */
+    stack pieces;     /* of node */
+    stack old_ranks;  /* of order: item and rank */
+    ranked *list;     /* scratch of ranking */
     uint32_t *placed; /* a stack */
     uint32_t placed_count;
     uint64_t *memo;
@@ -126,20 +127,28 @@ static uint64_t lifted(place_search *s, uint64_t line, uint32_t item)
     return least;
 }
 
-static uint64_t lowest_choice(const place_search *s, const node *n)
+/* What a node can do: nothing lies below `lowest` any more, nothing may be placed at `least_top` or above. */
+typedef struct outlook {
+    uint64_t lowest, least_top;
+} outlook;
+
+static outlook look(const place_search *s, const node *n)
 {
-    uint64_t lowest = INT64_MAX / 2;
+    outlook view = {INT64_MAX, INT64_MAX};
     for (uint32_t k = n->begin; k < n->end; k++) {
         uint32_t item = s->unplaced[k].item;
-        if (s->low[item] < lowest && !is_blocked(s, n, item)) lowest = s->low[item];
+        uint64_t low = s->low[item], top = low + s->part->items[item].size;
+        if (low < view.lowest && !is_blocked(s, n, item)) view.lowest = low;
+        if (top < view.least_top) view.least_top = top;
     }
-    return lowest;
+    if (!s->run->options->dominance) view.least_top = INT64_MAX;
+    return view;
 }
 
 /* Fills at, sorts by (at, rank) – nearly sorted already, so by insertion – and returns the state's hash. */
-static uint64_t sort_unplaced(place_search *s, const node *n)
+static uint64_t sort_unplaced(place_search *s, const node *n, uint64_t line)
 {
-    uint64_t hash = n->salt, line = lowest_choice(s, n);
+    uint64_t hash = n->salt;
     order *o = s->unplaced;
     for (uint32_t k = n->begin; k < n->end; k++) {
         order now = o[k];
@@ -250,8 +259,8 @@ static int compare_ranked(const void *left, const void *right)
     return a->item < b->item ? -1 : 1;
 }
 
-/* Ranks the node's items among themselves, by width, area and the fullest of their sections, counting only what the node
- * has left to place; its line then has no rank, and its salt says who was ranked. */
+/* Ranks the node's items among themselves, by width, area and the fullest of their sections, counting only what the
+ * node has left to place; its line then has no rank, and its salt says who was ranked. */
 static void rank_items(place_search *s, node *n)
 {
     memset(s->top + n->section_begin, 0, (n->section_end - n->section_begin) * sizeof *s->top);
@@ -340,8 +349,10 @@ static place_answer solve_pieces(place_search *s, const node *n)
     place_answer answer = PLACE_YES;
     for (size_t k = first; k < end && answer == PLACE_YES; k++) {
         node piece = ((const node *)s->pieces.elements)[k];
-        if (end == first + 1) answer = expand(s, &piece);
-        else answer = rankings[s->ranking].fresh ? solve_fresh(s, piece) : solve(s, piece);
+        if (end == first + 1)
+            answer = expand(s, &piece);
+        else
+            answer = rankings[s->ranking].fresh ? solve_fresh(s, piece) : solve(s, piece);
     }
     s->pieces.count = first;
     return answer;
@@ -349,15 +360,10 @@ static place_answer solve_pieces(place_search *s, const node *n)
 
 static bool push_choices(place_search *s, const node *n)
 {
-    uint64_t least_top = PL_PLACE_NONE;
-    for (uint32_t k = n->begin; k < n->end; k++) {
-        uint32_t item = s->unplaced[k].item;
-        uint64_t top = s->low[item] + s->part->items[item].size;
-        if (top < least_top) least_top = top;
-    }
+    uint64_t least_top = look(s, n).least_top;
     for (uint32_t k = n->begin; k < n->end; k++) {
         const order *o = &s->unplaced[k];
-        if (s->run->options->dominance && o->at >= least_top) break;
+        if (o->at >= least_top) break;
         if (is_blocked(s, n, o->item)) continue;
         uint32_t twin = s->run->options->twins ? s->twin[o->item] : PLACE_NO_ITEM;
         if (twin != PLACE_NO_ITEM && s->offset[twin] == PL_PLACE_NONE) continue;
@@ -415,7 +421,9 @@ static place_answer solve(place_search *s, node n)
     if (s->nodes_left == 0 || s->run->work >= s->stop_at) return PLACE_UNKNOWN;
     s->nodes_left--;
     if (place_run_spend(s->run, 4 * (uint64_t)(n.end - n.begin) + 50)) return PLACE_UNKNOWN;
-    uint64_t hash = sort_unplaced(s, &n), *slot = &s->memo[hash >> (64 - s->memo_bits)];
+    outlook view = look(s, &n);
+    if (view.lowest >= view.least_top) return PLACE_NO; /* also when all are blocked */
+    uint64_t hash = sort_unplaced(s, &n, view.lowest), *slot = &s->memo[hash >> (64 - s->memo_bits)];
     if (s->run->options->memo && *slot == hash) return PLACE_NO;
     bool exceeds = s->run->options->section_bound ? exceeds_sections(s, &n) : exceeds_singly(s, &n);
     if (exceeds) return PLACE_NO;
@@ -489,8 +497,8 @@ place_search *place_search_create(const place_part *part, place_run *run)
     s->unplaced = pl_alloc(n, sizeof *s->unplaced);
     s->placed = pl_alloc(n, sizeof *s->placed);
     s->memo = pl_alloc((size_t)1 << s->memo_bits, sizeof *s->memo);
-    if (s->rank && s->twin && s->low && s->offset && s->list && s->top && s->cuts && s->unplaced &&
-        s->placed && s->memo)
+    if (s->rank && s->twin && s->low && s->offset && s->list && s->top && s->cuts && s->unplaced && s->placed &&
+        s->memo)
         return s;
     place_search_destroy(s);
     return NULL;
