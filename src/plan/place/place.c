@@ -84,6 +84,8 @@ static pl_status search_part(const place_part *part, place_run *run, uint64_t ca
     uint64_t floor = b->proven > best->target ? b->proven : best->target;
     if (capacity < best->peak && capacity > floor)
         PL_TRY_DONE(try_capacity(part, search, capacity, work_left(run) / 2, best, b, err));
+    if (best->peak <= capacity && capacity != PL_PLACE_NONE && capacity > floor && work_left(run) > run->work_limit / 4)
+        run->work_limit = run->work + run->work_limit / 4; /* met: going on is a courtesy */
     for (size_t round = 0; round < 2; round++) {
         b->stuck = b->proven;
         for (int tries = 0; tries < TRIES_MAX && !place_run_spend(run, 0); tries++) {
