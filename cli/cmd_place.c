@@ -9,8 +9,8 @@
 
 #include "plimsoll/place.h"
 
-/* Without --time: about this many nanoseconds, counted in steps, so that the answer is the same on every machine. */
-#define WORK_LIMIT UINT64_C(20000000000)
+/* Without --time: a few seconds at most, counted in steps, so that the answer is the same on every machine. */
+#define WORK_LIMIT UINT64_C(5000000000)
 
 static const char help[] =
     "usage: plimsoll place FILE.csv [options]\n"
@@ -26,7 +26,8 @@ static const char help[] =
     "  --time SECONDS    bound the search by the clock; the best answer so far is given\n"
     "  --help            this text\n"
     "\n"
-    "- as a file stands for stdin or stdout. Exit codes: 0 done, 2 wrong usage, 3 the capacity is not met (the message\n"
+    "- as a file stands for stdin or stdout. Exit codes: 0 done, 2 wrong usage, 3 the capacity is not met (the "
+    "message\n"
     "says whether that is proven), 4 the file cannot be read as a problem, 5 writing failed.\n";
 
 typedef struct arguments {
@@ -62,8 +63,10 @@ static int take_option(arguments *a, const char *name, const char *value)
 {
     if (!strcmp(name, "--capacity")) return take_capacity(a, value);
     if (!strcmp(name, "--time")) return take_time(a, value);
-    if (!strcmp(name, "--out")) a->out = value;
-    else if (!strcmp(name, "--svg")) a->svg = value;
+    if (!strcmp(name, "--out"))
+        a->out = value;
+    else if (!strcmp(name, "--svg"))
+        a->svg = value;
     return 0;
 }
 
@@ -72,8 +75,10 @@ static bool match(const char *name, int argc, char **argv, int *i, const char **
 {
     size_t n = strlen(name);
     if (strncmp(argv[*i], name, n) || (argv[*i][n] && argv[*i][n] != '=')) return false;
-    if (argv[*i][n] == '=') *value = argv[*i] + n + 1;
-    else *value = *i + 1 < argc ? argv[++*i] : NULL;
+    if (argv[*i][n] == '=')
+        *value = argv[*i] + n + 1;
+    else
+        *value = *i + 1 < argc ? argv[++*i] : NULL;
     return true;
 }
 
@@ -94,7 +99,10 @@ static int parse_one(arguments *a, int argc, char **argv, int *i)
     return 0;
 }
 
-static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
+static bool is_stdout(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
 
 static int parse(arguments *a, int argc, char **argv)
 {
@@ -120,8 +128,9 @@ static void report(const arguments *a, size_t count, const pl_place_solution *s)
             s->optimal ? ", proven optimal" : "");
     fprintf(to, "found by     %s in %.3f s, %" PRIu64 " nodes\n", s->heuristic, s->seconds, s->nodes);
     if (a->capacity == PL_PLACE_NONE) return;
-    const char *verdict = s->verdict == PL_PLACE_FITS ? "met"
-                          : s->verdict == PL_PLACE_IMPOSSIBLE ? "cannot be met (proven)" : "not met within the limits";
+    const char *verdict = s->verdict == PL_PLACE_FITS         ? "met"
+                          : s->verdict == PL_PLACE_IMPOSSIBLE ? "cannot be met (proven)"
+                                                              : "not met within the limits";
     fprintf(to, "capacity     %" PRIu64 " bytes, %s\n", a->capacity, verdict);
 }
 
@@ -148,7 +157,8 @@ static int complain(pl_status status, const pl_error *err)
 }
 
 /* A file with offsets that do not fit would mislead: --out is written only when the capacity is met. */
-static pl_status write_all(const arguments *a, const pl_place_problem *problem, const pl_place_solution *s, pl_error *err)
+static pl_status write_all(const arguments *a, const pl_place_problem *problem, const pl_place_solution *s,
+                           pl_error *err)
 {
     pl_status status = PL_OK;
     if (a->json) status = emit(problem, s, PL_PLACE_JSON, "-", err);
@@ -173,7 +183,8 @@ static int solve(const arguments *a, const pl_place_problem *problem)
         if (fflush(stdout) || ferror(stdout)) written = PL_E_STORAGE;
     }
     free(s.offsets);
-    if (written == PL_E_STORAGE && !write_err.text[0]) snprintf(write_err.text, sizeof write_err.text, "stdout cannot be written");
+    if (written == PL_E_STORAGE && !write_err.text[0])
+        snprintf(write_err.text, sizeof write_err.text, "stdout cannot be written");
     int code = status == PL_OK ? 0 : complain(status, &err);
     return written == PL_OK ? code : complain(written, &write_err);
 }

@@ -49,6 +49,7 @@ typedef struct pl_place_problem {
 typedef struct pl_place_options {
     /* greedy: one pass per order and per fit */
     bool by_size, by_area, by_duration, by_birth, by_conflicts;
+    bool by_class; /* by size rounded to a power of 2 or of 8, then by birth: alike sizes lie in lanes */
     bool first_fit, best_fit;
     bool skyline; /* lowest possible offset first, in three tie-breaking orders */
     /* exact search */
@@ -62,8 +63,8 @@ typedef struct pl_place_options {
     bool memo;                  /* states that failed are remembered */
     bool dynamic_decomposition; /* as time_decomposition, after each placed buffer */
     bool hill_climb;            /* swaps in the order of the best greedy pass, when the exact search did not end */
-    uint64_t work_limit;        /* elementary steps, roughly a nanosecond each; deterministic. PL_PLACE_NONE: no limit */
-    double time_limit_s;        /* wall clock; 0: none (then the answer is reproducible) */
+    uint64_t work_limit; /* elementary steps, roughly a nanosecond each; deterministic. PL_PLACE_NONE: no limit */
+    double time_limit_s; /* wall clock; 0: none (then the answer is reproducible) */
 } pl_place_options;
 
 typedef enum pl_place_verdict {
@@ -73,12 +74,13 @@ typedef enum pl_place_verdict {
 } pl_place_verdict;
 
 typedef struct pl_place_solution {
-    uint64_t *offsets;    /* the caller's, buffer_count elements */
-    uint64_t peak;        /* largest offset + size */
-    uint64_t lower_bound; /* no placement is below: the largest sum alive at once, alignment and fixed offsets included */
-    uint64_t bound_time;  /* a moment at which the lower bound is reached */
-    uint64_t peak_time;   /* a moment at which the peak is reached */
-    bool optimal;         /* proven: peak = lower_bound, or everything below was searched */
+    uint64_t *offsets; /* the caller's, buffer_count elements */
+    uint64_t peak;     /* largest offset + size */
+    uint64_t
+        lower_bound; /* no placement is below: the largest sum alive at once, alignment and fixed offsets included */
+    uint64_t bound_time; /* a moment at which the lower bound is reached */
+    uint64_t peak_time;  /* a moment at which the peak is reached */
+    bool optimal;        /* proven: peak = lower_bound, or everything below was searched */
     pl_place_verdict verdict;
     double seconds;
     uint64_t nodes, work;  /* of the exact search; of everything */

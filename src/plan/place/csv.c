@@ -1,5 +1,6 @@
-/* Reading a problem from CSV (RFC 4180: quotes, CRLF; also a byte order mark and blank lines). Strict: every refusal says
- * file:line:column, what was found and what was expected. Columns are found by the header's names, in any order. */
+/* Reading a problem from CSV (RFC 4180: quotes, CRLF; also a byte order mark and blank lines). Strict: every refusal
+ * says file:line:column, what was found and what was expected. Columns are found by the header's names, in any order.
+ */
 #include "plimsoll/place.h"
 
 #include <errno.h>
@@ -37,8 +38,8 @@ typedef struct cell {
 typedef struct reader {
     const char *name, *at, *end, *line_start;
     uint32_t line;
-    unsigned cell_count;       /* columns of the header */
-    column meaning[COLUMNS];   /* of the header's cells */
+    unsigned cell_count;     /* columns of the header */
+    column meaning[COLUMNS]; /* of the header's cells */
     bool present[COLUMNS];
     cell cells[COLUMNS];
     pl_place_table *table;
@@ -61,13 +62,16 @@ static pl_status PL_PRINTF(3, 4) fail_at(reader *r, unsigned at_column, const ch
     va_start(args, fmt);
     pl_str_vprintf(&sentence, fmt, args);
     va_end(args);
-    pl_status status = pl_fail(r->err, PL_E_DATA, "%s:%" PRIu32 ":%u: %s", r->name, r->line, at_column,
-                               pl_str_text(&sentence));
+    pl_status status =
+        pl_fail(r->err, PL_E_DATA, "%s:%" PRIu32 ":%u: %s", r->name, r->line, at_column, pl_str_text(&sentence));
     pl_str_deinit(&sentence);
     return status;
 }
 
-static unsigned column_at(const reader *r, const char *at) { return (unsigned)(at - r->line_start) + 1; }
+static unsigned column_at(const reader *r, const char *at)
+{
+    return (unsigned)(at - r->line_start) + 1;
+}
 
 static bool at_line_end(const reader *r)
 {
@@ -93,13 +97,15 @@ static pl_status read_quoted(reader *r, cell *c)
     const char *start = r->at++, *close = r->at;
     while (close < r->end && (*close != '"' || (close + 1 < r->end && close[1] == '"'))) close += *close == '"' ? 2 : 1;
     if (close >= r->end)
-        return fail_at(r, column_at(r, start), "a quote opens here and is never closed; double a quote that belongs to the text");
+        return fail_at(r, column_at(r, start),
+                       "a quote opens here and is never closed; double a quote that belongs to the text");
     char *text = pl_pool_alloc(r->table->pool, (size_t)(close - r->at) + 1, 1);
     if (!text) return pl_fail(r->err, PL_E_NOMEM, "%s: no memory for line %" PRIu32, r->name, r->line);
     *c = (cell){text, 0, column_at(r, start)};
     for (; r->at < close; r->at++) {
         if (*r->at == '\n')
-            return fail_at(r, c->column, "a quoted cell runs over the end of the line; ids and numbers stand on one line");
+            return fail_at(r, c->column,
+                           "a quoted cell runs over the end of the line; ids and numbers stand on one line");
         text[c->bytes++] = *r->at;
         if (*r->at == '"') r->at++; /* doubled */
     }
@@ -125,7 +131,8 @@ static pl_status read_row(reader *r, unsigned most, unsigned *count)
     for (*count = 0;; r->at++) {
         cell c;
         if (*count == most)
-            return fail_at(r, column_at(r, r->at), "more than %u cells in this row; expected one for each column", most);
+            return fail_at(r, column_at(r, r->at), "more than %u cells in this row; expected one for each column",
+                           most);
         PL_TRY(read_cell(r, &c));
         r->cells[(*count)++] = c;
         if (at_line_end(r)) return PL_OK;
@@ -141,8 +148,10 @@ static pl_status unknown_column(reader *r, const cell *c)
 {
     char buf[SHOWN + 4];
     const char *near = pl_nearest(shown(c, buf), column_names, COLUMNS);
-    return fail_at(r, c->column, "unknown column '%s'%s%s%s; the columns are id, lower, upper, size, and if wanted "
-                   "alignment and offset", buf, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return fail_at(r, c->column,
+                   "unknown column '%s'%s%s%s; the columns are id, lower, upper, size, and if wanted "
+                   "alignment and offset",
+                   buf, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static pl_status read_header(reader *r)
@@ -184,9 +193,9 @@ static pl_status read_number(reader *r, const cell *c, column m, uint64_t *value
     text[n] = 0;
     bool plain = strspn(text, "0123456789") == c->bytes;
     if (n != c->bytes || strlen(text) != n || (!plain && !unit) || pl_place_parse_size(text, value))
-        return fail_at(r, c->column, "%s is '%s'; expected %s, at most 2^63 - 1", column_names[m], shown(c, buf), expected);
-    if (*value > INT64_MAX)
-        return fail_at(r, c->column, "%s is %s, beyond 2^63 - 1", column_names[m], shown(c, buf));
+        return fail_at(r, c->column, "%s is '%s'; expected %s, at most 2^63 - 1", column_names[m], shown(c, buf),
+                       expected);
+    if (*value > INT64_MAX) return fail_at(r, c->column, "%s is %s, beyond 2^63 - 1", column_names[m], shown(c, buf));
     return PL_OK;
 }
 
@@ -198,12 +207,18 @@ static pl_status read_value(reader *r, const cell *c, column m, pl_place_buffer 
         if (memchr(c->text, 0, c->bytes)) return fail_at(r, c->column, "a zero byte in the id; this is no text file");
         b->id = pl_pool_strndup(r->table->pool, c->text, c->bytes);
         return b->id ? PL_OK : pl_fail(r->err, PL_E_NOMEM, "%s: no memory for line %" PRIu32, r->name, r->line);
-    case LOWER: return read_number(r, c, m, &b->lower);
-    case UPPER: return read_number(r, c, m, &b->upper);
-    case SIZE: return read_number(r, c, m, &b->size);
-    case ALIGNMENT: return c->bytes ? read_number(r, c, m, &b->alignment) : PL_OK;
-    case OFFSET: return c->bytes ? read_number(r, c, m, &b->fixed_offset) : PL_OK;
-    case COLUMNS: break;
+    case LOWER:
+        return read_number(r, c, m, &b->lower);
+    case UPPER:
+        return read_number(r, c, m, &b->upper);
+    case SIZE:
+        return read_number(r, c, m, &b->size);
+    case ALIGNMENT:
+        return c->bytes ? read_number(r, c, m, &b->alignment) : PL_OK;
+    case OFFSET:
+        return c->bytes ? read_number(r, c, m, &b->fixed_offset) : PL_OK;
+    case COLUMNS:
+        break;
     }
     return PL_OK;
 }
@@ -218,8 +233,9 @@ static unsigned column_of(const reader *r, column m)
 static pl_status check_row(reader *r, const pl_place_buffer *b)
 {
     if (b->lower >= b->upper)
-        return fail_at(r, column_of(r, UPPER), "upper is %" PRIu64 " and lower %" PRIu64
-                       ": a life [lower, upper) needs lower below upper", b->upper, b->lower);
+        return fail_at(r, column_of(r, UPPER),
+                       "upper is %" PRIu64 " and lower %" PRIu64 ": a life [lower, upper) needs lower below upper",
+                       b->upper, b->lower);
     if (b->alignment == 0 || (b->alignment & (b->alignment - 1)))
         return fail_at(r, column_of(r, ALIGNMENT), "alignment is %" PRIu64 ", no power of two", b->alignment);
     if (b->fixed_offset != PL_PLACE_NONE && b->fixed_offset % b->alignment)
@@ -305,8 +321,10 @@ pl_status pl_place_table_parse(const char *text, size_t bytes, const char *name,
     }
     reader r = {.name = name, .at = text, .end = text + bytes, .line_start = text, .line = 1, .table = t, .err = err};
     pl_status status = read_all_rows(&r);
-    if (status == PL_OK) *out = t;
-    else pl_place_table_destroy(t);
+    if (status == PL_OK)
+        *out = t;
+    else
+        pl_place_table_destroy(t);
     return status;
 }
 
@@ -335,7 +353,8 @@ pl_status pl_place_table_read(const char *path, pl_place_table **out, pl_error *
     size_t bytes = 0;
     bool from_stdin = strcmp(path, "-") == 0;
     *out = NULL;
-    pl_status status = from_stdin ? read_stdin(&text, &bytes, err) : pl_file_read_all(path, TEXT_MAX, &text, &bytes, err);
+    pl_status status =
+        from_stdin ? read_stdin(&text, &bytes, err) : pl_file_read_all(path, TEXT_MAX, &text, &bytes, err);
     if (status == PL_OK) status = pl_place_table_parse(text, bytes, from_stdin ? "stdin" : path, out, err);
     pl_free(text);
     return status;

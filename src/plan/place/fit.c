@@ -1,6 +1,6 @@
 /* Places items one after another in a given order, each into the lowest gap it fits (first fit) or the tightest (best
- * fit). What is placed is kept sorted by offset in three parallel columns, so that the search for a gap is one walk over
- * contiguous memory: for each entry alive together with the item, the gap below it is tried. */
+ * fit). What is placed is kept sorted by offset in three parallel columns, so that the search for a gap is one walk
+ * over contiguous memory: for each entry alive together with the item, the gap below it is tried. */
 #include "part.h"
 
 #include <string.h>
@@ -61,8 +61,10 @@ static void insert(place_fitter *fitter, const place_item *item, uint64_t offset
     uint32_t low = 0, high = fitter->placed_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (fitter->column[middle].begin < offset) low = middle + 1;
-        else high = middle;
+        if (fitter->column[middle].begin < offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
     memmove(&fitter->column[low + 1], &fitter->column[low], (fitter->placed_count - low) * sizeof *fitter->column);
     fitter->column[low] = (placed){offset, offset + item->size, item->first, item->last};

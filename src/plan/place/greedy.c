@@ -1,6 +1,7 @@
-/* The greedy passes. Five orders (Pisarchyk & Lee 2020 found size the best single one for neural networks), each with
- * first and best fit, and the skyline: always place the buffer that can lie lowest, as the exact search does on its first
- * way down. Each pass is given up as soon as it cannot beat the best one; all end when the target is met. */
+/* The greedy passes. The orders (Pisarchyk & Lee 2020 found size the best single one for neural networks; size classes
+ * by birth are the lanes of Buchsbaum et al. 2003) each with first and best fit, and the skyline: always place the
+ * buffer that can lie lowest, as the exact search does on its first way down. Each pass is given up as soon as it
+ * cannot beat the best one; all end when the target is met. */
 #include "part.h"
 
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+
+enum { BEST_FIT_MAX = 8000 }; /* beyond it best fit costs twice as much as first fit and loses */
 
 typedef struct key {
     double major, minor;
@@ -22,10 +25,12 @@ static int compare_keys(const void *left, const void *right) /* largest first, t
     return a->item < b->item ? -1 : 1;
 }
 
-typedef enum measure { SIZE, AREA, DURATION, BIRTH, CONFLICTS, MEASURES } measure;
+typedef enum measure { SIZE, CLASS, COARSE, AREA, DURATION, BIRTH, CONFLICTS, MEASURES } measure;
 
 static const char *const fit_names[MEASURES][2] = {
     [SIZE] = {"size, first fit", "size, best fit"},
+    [CLASS] = {"size class, first fit", "size class, best fit"},
+    [COARSE] = {"coarse size class, first fit", "coarse size class, best fit"},
     [AREA] = {"area, first fit", "area, best fit"},
     [DURATION] = {"duration, first fit", "duration, best fit"},
     [BIRTH] = {"birth, first fit", "birth, best fit"},
@@ -37,12 +42,22 @@ static double measure_item(const place_part *part, uint32_t i, measure by)
     const place_item *item = &part->items[i];
     double duration = (double)(item->upper - item->lower), size = (double)item->size;
     switch (by) {
-    case SIZE: return size;
-    case AREA: return size * duration;
-    case DURATION: return duration;
-    case BIRTH: return -(double)i; /* items are sorted by birth */
-    case CONFLICTS: return (double)part->degree[i];
-    case MEASURES: break;
+    case SIZE:
+        return size;
+    case CLASS:
+        return 64 - __builtin_clzll(item->size);
+    case COARSE:
+        return (64 - __builtin_clzll(item->size)) / 3;
+    case AREA:
+        return size * duration;
+    case DURATION:
+        return duration;
+    case BIRTH:
+        return -(double)i; /* items are sorted by birth */
+    case CONFLICTS:
+        return (double)part->degree[i];
+    case MEASURES:
+        break;
     }
     return 0;
 }
@@ -75,7 +90,10 @@ typedef struct heap {
     size_t count, capacity;
 } heap;
 
-static bool before(entry a, entry b) { return a.at != b.at ? a.at < b.at : a.rank < b.rank; }
+static bool before(entry a, entry b)
+{
+    return a.at != b.at ? a.at < b.at : a.rank < b.rank;
+}
 
 static int heap_push(heap *h, entry e)
 {
@@ -108,14 +126,16 @@ typedef struct skyline {
 } skyline;
 
 /* Moves an item up from at least `from`, past the fixed ones in its way. */
-static uint64_t above_fixed(const place_part *part, const uint32_t *fixed, uint32_t fixed_count, uint32_t i, uint64_t from)
+static uint64_t above_fixed(const place_part *part, const uint32_t *fixed, uint32_t fixed_count, uint32_t i,
+                            uint64_t from)
 {
     const place_item *item = &part->items[i];
     uint64_t at = pl_align_up(from, item->alignment);
     for (uint32_t k = 0; k < fixed_count; k++) { /* sorted by offset */
         const place_item *f = &part->items[fixed[k]];
         if (f->first >= item->last || item->first >= f->last) continue;
-        if (f->fixed < at + item->size && at < f->fixed + f->size) at = pl_align_up(f->fixed + f->size, item->alignment);
+        if (f->fixed < at + item->size && at < f->fixed + f->size)
+            at = pl_align_up(f->fixed + f->size, item->alignment);
     }
     return at;
 }
@@ -134,8 +154,10 @@ static uint64_t skyline_run(skyline *s, place_run *run, const uint32_t *fixed, u
         uint32_t i = s->order[r];
         s->done[i] = part->items[i].fixed != PL_PLACE_NONE;
         s->low[i] = s->done[i] ? part->items[i].fixed : above_fixed(part, fixed, fixed_count, i, 0);
-        if (s->done[i]) offsets[i] = part->items[i].fixed;
-        else *refused = heap_push(&s->heap, (entry){s->low[i], r});
+        if (s->done[i])
+            offsets[i] = part->items[i].fixed;
+        else
+            *refused = heap_push(&s->heap, (entry){s->low[i], r});
     }
     while (s->heap.count && peak < ceiling && !*refused) {
         entry e = heap_pop(&s->heap);
@@ -177,8 +199,9 @@ static pl_status run_skylines(const place_part *part, place_run *run, place_best
     static const struct {
         measure by, then;
         const char *name;
-    } kinds[] = {
-        {DURATION, AREA, "skyline by duration"}, {AREA, DURATION, "skyline by area"}, {SIZE, DURATION, "skyline by size"}};
+    } kinds[] = {{DURATION, AREA, "skyline by duration"},
+                 {AREA, DURATION, "skyline by area"},
+                 {SIZE, DURATION, "skyline by size"}};
     int refused = 0;
     skyline s = {.part = part, .order = order};
     uint32_t *fixed = pl_alloc(part->count, sizeof *fixed);
@@ -203,12 +226,14 @@ static void run_fits(const place_part *part, place_run *run, place_best *best, p
                      uint32_t *order)
 {
     const pl_place_options *o = run->options;
-    const bool wanted[MEASURES] = {o->by_size, o->by_area, o->by_duration, o->by_birth, o->by_conflicts};
+    const bool wanted[MEASURES] = {o->by_size,     o->by_class, o->by_class,    o->by_area,
+                                   o->by_duration, o->by_birth, o->by_conflicts};
     for (measure by = SIZE; by < MEASURES; by++) {
         if (!wanted[by]) continue;
-        sort_items(part, keys, by, by == SIZE ? DURATION : SIZE, order);
+        sort_items(part, keys, by, by == SIZE ? DURATION : by == CLASS || by == COARSE ? BIRTH : SIZE, order);
         for (int best_fit = 0; best_fit < 2; best_fit++) {
             if (!(best_fit ? o->best_fit : o->first_fit)) continue;
+            if (best_fit && o->first_fit && part->count > BEST_FIT_MAX) continue;
             if (best->peak != PL_PLACE_NONE && (best->peak <= best->target || place_run_spend(run, 0))) return;
             uint64_t peak = place_fitter_run(fitter, run, order, best_fit, best->peak, best->trial);
             keep_if_better(part, best, peak, fit_names[by][best_fit]);

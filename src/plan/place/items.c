@@ -15,15 +15,18 @@ static pl_status check_buffer(const pl_place_buffer *b, size_t i, pl_error *err)
 {
     if (b->lower >= b->upper)
         return pl_fail(err, PL_E_DATA,
-                       "buffer %zu %s is alive during [%" PRIu64 ", %" PRIu64 "), which is no time at all: lower must be "
+                       "buffer %zu %s is alive during [%" PRIu64 ", %" PRIu64
+                       "), which is no time at all: lower must be "
                        "below upper",
                        i, ID(b), b->lower, b->upper);
     if (b->alignment == 0 || (b->alignment & (b->alignment - 1)))
-        return pl_fail(err, PL_E_DATA, "buffer %zu %s has alignment %" PRIu64 ", which is no power of two; use 1 for none",
-                       i, ID(b), b->alignment);
+        return pl_fail(err, PL_E_DATA,
+                       "buffer %zu %s has alignment %" PRIu64 ", which is no power of two; use 1 for none", i, ID(b),
+                       b->alignment);
     if (b->fixed_offset != PL_PLACE_NONE && b->fixed_offset % b->alignment)
-        return pl_fail(err, PL_E_DATA, "buffer %zu %s is fixed at offset %" PRIu64 ", no multiple of its alignment %" PRIu64,
-                       i, ID(b), b->fixed_offset, b->alignment);
+        return pl_fail(err, PL_E_DATA,
+                       "buffer %zu %s is fixed at offset %" PRIu64 ", no multiple of its alignment %" PRIu64, i, ID(b),
+                       b->fixed_offset, b->alignment);
     return PL_OK;
 }
 
@@ -37,7 +40,8 @@ static pl_status check_reach(const pl_place_buffer *b, size_t i, uint64_t *sum, 
     over = over || pl_size_add(*sum, *fixed_end, &reach);
     if (over || reach > INT64_MAX)
         return pl_fail(err, PL_E_DATA,
-                       "buffer %zu %s of %" PRIu64 " bytes: sizes and fixed offsets together exceed 2^63 bytes, more than "
+                       "buffer %zu %s of %" PRIu64
+                       " bytes: sizes and fixed offsets together exceed 2^63 bytes, more than "
                        "any machine has",
                        i, ID(b), b->size);
     return PL_OK;
@@ -95,7 +99,8 @@ pl_status place_items_build(const pl_place_problem *problem, place_item **items,
     for (size_t i = 0; i < problem->buffer_count; i++) {
         const pl_place_buffer *b = &problem->buffers[i];
         if (!b->size) continue;
-        all[(*count)++] = (place_item){b->lower, b->upper, b->size, b->alignment, b->fixed_offset, b->id, 0, 0, (uint32_t)i};
+        all[(*count)++] =
+            (place_item){b->lower, b->upper, b->size, b->alignment, b->fixed_offset, b->id, 0, 0, (uint32_t)i};
     }
     qsort(all, *count, sizeof *all, compare_items);
     pl_status status = check_fixed(all, *count, err);

@@ -25,7 +25,10 @@ typedef struct canvas {
     uint32_t *by_area; /* buffers, largest first */
 } canvas;
 
-static double area(const pl_place_buffer *b) { return (double)(b->upper - b->lower) * (double)b->size; }
+static double area(const pl_place_buffer *b)
+{
+    return (double)(b->upper - b->lower) * (double)b->size;
+}
 
 static int compare_area(const void *left, const void *right, void *context)
 {
@@ -66,10 +69,12 @@ static void print_legend(const canvas *c, size_t count, pl_str *out)
     for (size_t k = 0; k < count && k < LEGEND; k++) {
         const pl_place_buffer *b = &c->problem->buffers[c->by_area[k]];
         pl_str_printf(out, "  %c ", letters[k % (sizeof letters - 1)]);
-        if (b->id) pl_str_append(out, b->id);
-        else pl_str_printf(out, "buffer %" PRIu32, c->by_area[k]);
-        pl_str_printf(out, ", %s, alive [%" PRIu64 ", %" PRIu64 ")\n", pl_format_bytes(b->size, size, sizeof size), b->lower,
-                      b->upper);
+        if (b->id)
+            pl_str_append(out, b->id);
+        else
+            pl_str_printf(out, "buffer %" PRIu32, c->by_area[k]);
+        pl_str_printf(out, ", %s, alive [%" PRIu64 ", %" PRIu64 ")\n", pl_format_bytes(b->size, size, sizeof size),
+                      b->lower, b->upper);
     }
     if (count > LEGEND) pl_str_printf(out, "  and %zu smaller ones\n", count - LEGEND);
 }
@@ -111,11 +116,12 @@ static size_t list_buffers(canvas *c)
     return count;
 }
 
-pl_status pl_place_map(const pl_place_problem *problem, const pl_place_solution *solution, unsigned width, unsigned height,
-                       pl_str *out, pl_error *err)
+pl_status pl_place_map(const pl_place_problem *problem, const pl_place_solution *solution, unsigned width,
+                       unsigned height, pl_str *out, pl_error *err)
 {
     if (!width || !height) return PL_OK;
-    canvas c = {.problem = problem, .solution = solution, .width = width, .height = height, .peak = (double)solution->peak};
+    canvas c = {
+        .problem = problem, .solution = solution, .width = width, .height = height, .peak = (double)solution->peak};
     size_t cells = (size_t)width * height;
     c.best = pl_alloc(cells, sizeof *c.best);
     c.claimed = pl_alloc(cells, sizeof *c.claimed);

@@ -9,7 +9,7 @@
 /* `width` columns of time by `height` rows of address, highest address first. A letter names the buffer that fills most
  * of a cell (the legend lists the largest ones), '.' is free, '!' marks bytes claimed twice. Either dimension 0 gives
  * nothing. PL_E_NOMEM when memory is refused. */
-pl_status pl_place_map(const pl_place_problem *, const pl_place_solution *, unsigned width, unsigned height, pl_str *out,
-                       pl_error *);
+pl_status pl_place_map(const pl_place_problem *, const pl_place_solution *, unsigned width, unsigned height,
+                       pl_str *out, pl_error *);
 
 #endif

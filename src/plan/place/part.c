@@ -1,8 +1,9 @@
 /* Sections, conflicts and the lower bound of a part.
  *
  * Bound of a section with alignment: take the items aligned to at least A (any power of two). Each of them covers whole
- * blocks of A bytes that no other one of them touches, so together they need Σ ⌈size⌉_A, except that the topmost one may
- * leave the rest of its last block unused: − max(⌈size⌉_A − size). This holds for each A; A = 1 is the plain sum. */
+ * blocks of A bytes that no other one of them touches, so together they need Σ ⌈size⌉_A, except that the topmost one
+ * may leave the rest of its last block unused: − max(⌈size⌉_A − size). This holds for each A; A = 1 is the plain sum.
+ */
 #include "part.h"
 
 #include <stdlib.h>
@@ -27,8 +28,8 @@ static int compare_endings(const void *left, const void *right)
     return a->item < b->item ? -1 : a->item > b->item;
 }
 
-/* Sweeps over births and ends; ends come first at equal times, for lives are half-open. A section closes at the first end
- * after a birth. */
+/* Sweeps over births and ends; ends come first at equal times, for lives are half-open. A section closes at the first
+ * end after a birth. */
 static void sweep(place_part *part, const ending *endings)
 {
     uint32_t sections = 0;
@@ -51,8 +52,10 @@ static uint32_t forward_end(const place_part *part, uint32_t item)
     uint32_t low = item + 1, high = part->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (part->items[middle].first < part->items[item].last) low = middle + 1;
-        else high = middle;
+        if (part->items[middle].first < part->items[item].last)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -155,7 +158,8 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* In a canonical placement every offset is a sum of sizes, rounded up to alignments, above the floor or a fixed offset. */
+/* In a canonical placement every offset is a sum of sizes, rounded up to alignments, above the floor or a fixed offset.
+ */
 static uint64_t find_grain(const place_part *part)
 {
     uint64_t grain = 0;

@@ -1,10 +1,10 @@
-/* The placer's own view of a problem: items sorted by intrinsic keys (so that the order of the rows cannot matter), time
- * compressed to sections, and cut into parts that share no buffer.
+/* The placer's own view of a problem: items sorted by intrinsic keys (so that the order of the rows cannot matter),
+ * time compressed to sections, and cut into parts that share no buffer.
  *
- *     time      0  1  2  3  4  5  6        A section is a largest set of items alive together: only there can the sum be
- *     a         |--------|                 largest. Here {a, b} and {b, c}: two sections. An item spans the half-open
- *     b            |-----------|           range [first, last) of sections; two items conflict exactly when their ranges
- *     c                  |-----|           overlap. */
+ *     time      0  1  2  3  4  5  6        A section is a largest set of items alive together: only there can the sum
+ * be a         |--------|                 largest. Here {a, b} and {b, c}: two sections. An item spans the half-open b
+ * |-----------|           range [first, last) of sections; two items conflict exactly when their ranges c |-----|
+ * overlap. */
 #ifndef PL_PLAN_PLACE_PART_H
 #define PL_PLAN_PLACE_PART_H
 
@@ -49,7 +49,7 @@ typedef struct place_run {
     const pl_place_options *options;
     uint64_t work, work_limit; /* elementary steps done and allowed, over all parts */
     uint64_t nodes;
-    double deadline; /* of pl_place_now, 0 = none */
+    double deadline;    /* of pl_place_now, 0 = none */
     uint64_t next_look; /* work at which to look at the clock again */
     bool out_of_time;
 } place_run;
@@ -63,7 +63,7 @@ typedef struct place_best {
     uint64_t *offsets; /* by item */
     uint64_t *trial;   /* by item: where methods build theirs */
     uint64_t peak;
-    uint64_t target;         /* good enough: stop there */
+    uint64_t target; /* good enough: stop there */
     const char *heuristic;
     uint32_t *order; /* the order of the best greedy pass */
     uint64_t order_peak;

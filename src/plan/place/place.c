@@ -11,15 +11,34 @@
 #include "base/alloc.h"
 #include "base/units.h"
 
-enum { EXACT_ITEMS_MAX = 4000 }; /* beyond it one descent alone costs seconds, and the recursion a deep stack */
+enum {
+    EXACT_ITEMS_MAX = 2000, /* beyond it one descent alone costs seconds, and the recursion a deep stack */
+    CLIMB_ITEMS_MAX = 5000, /* beyond it a step costs too much to climb anywhere */
+    TRIES_MAX = 24,         /* capacities in a round of the search */
+};
 
 pl_place_options pl_place_options_default(void)
 {
-    return (pl_place_options){.by_size = true, .by_area = true, .by_duration = true, .by_birth = true,
-                              .by_conflicts = true, .first_fit = true, .best_fit = true, .skyline = true,
-                              .exact = true, .time_decomposition = true, .canonical = true, .section_bound = true,
-                              .dominance = true, .hatless = true, .twins = true, .memo = true,
-                              .dynamic_decomposition = true, .hill_climb = true, .work_limit = UINT64_C(1000000000)};
+    return (pl_place_options){.by_size = true,
+                              .by_class = true,
+                              .by_area = true,
+                              .by_duration = true,
+                              .by_birth = true,
+                              .by_conflicts = true,
+                              .first_fit = true,
+                              .best_fit = true,
+                              .skyline = true,
+                              .exact = true,
+                              .time_decomposition = true,
+                              .canonical = true,
+                              .section_bound = true,
+                              .dominance = true,
+                              .hatless = true,
+                              .twins = true,
+                              .memo = true,
+                              .dynamic_decomposition = true,
+                              .hill_climb = true,
+                              .work_limit = UINT64_C(1000000000)};
 }
 
 static uint64_t work_left(const place_run *run)
@@ -33,8 +52,8 @@ typedef struct bracket {
     uint64_t stuck;  /* at or below it the search gave up; never below proven */
 } bracket;
 
-static pl_status try_capacity(const place_part *part, place_search *search, place_run *run, uint64_t capacity,
-                              uint64_t work, place_best *best, bracket *b, pl_error *err)
+static pl_status try_capacity(const place_part *part, place_search *search, uint64_t capacity, uint64_t work,
+                              place_best *best, bracket *b, pl_error *err)
 {
     place_answer answer;
     PL_TRY(place_search_try(search, capacity, work, best->trial, &answer, err));
@@ -46,28 +65,37 @@ static pl_status try_capacity(const place_part *part, place_search *search, plac
     for (uint32_t i = 0; i < part->count; i++)
         if (best->offsets[i] + part->items[i].size > best->peak) best->peak = best->offsets[i] + part->items[i].size;
     best->heuristic = "exact search";
-    (void)run;
     return PL_OK;
 }
 
-/* The capacity asked for first, if there is one; then the lower bound, where most problems end; then halving. */
+/* The capacity asked for first, if there is one. Then two rounds, each beginning at the lower bound, where most
+ * problems end, and halving what is open above it: a short round that brings the best answer down, and a thorough one.
+ */
 static pl_status search_part(const place_part *part, place_run *run, uint64_t capacity, place_best *best, bracket *b,
                              pl_error *err)
 {
+    static const struct {
+        uint64_t at_bound, above;
+    } share[] = {{64, 64}, {1, 2}}; /* of the work left: 1 / share */
     place_search *search = place_search_create(part, run);
-    if (!search) return pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %u buffers", part->count);
+    if (!search)
+        return pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %u buffers", (unsigned)part->count);
     pl_status status = PL_OK;
     uint64_t floor = b->proven > best->target ? b->proven : best->target;
-    b->stuck = b->proven;
     if (capacity < best->peak && capacity > floor)
-        PL_TRY_DONE(try_capacity(part, search, run, capacity, work_left(run) / 2, best, b, err));
-    bool first = true;
-    while (best->peak > best->target && best->peak > b->proven && !place_run_spend(run, 0)) {
-        uint64_t low = b->stuck > best->target ? b->stuck : best->target;
-        if (low >= best->peak) break;
-        uint64_t goal = first ? low : low + (best->peak - low) / 2 / part->grain * part->grain;
-        PL_TRY_DONE(try_capacity(part, search, run, goal, work_left(run) / 2, best, b, err));
-        first = false;
+        PL_TRY_DONE(try_capacity(part, search, capacity, work_left(run) / 2, best, b, err));
+    if (best->peak <= capacity && capacity != PL_PLACE_NONE && capacity > floor && work_left(run) > run->work_limit / 4)
+        run->work_limit = run->work + run->work_limit / 4; /* met: going on is a courtesy */
+    for (size_t round = 0; round < 2; round++) {
+        b->stuck = b->proven;
+        for (int tries = 0; tries < TRIES_MAX && !place_run_spend(run, 0); tries++) {
+            uint64_t low = b->stuck > best->target ? b->stuck : best->target;
+            if (best->peak <= low) break;
+            uint64_t goal = tries == 0 ? low : low + (best->peak - low) / 2 / part->grain * part->grain;
+            uint64_t work = work_left(run) / (tries == 0 ? share[round].at_bound : share[round].above);
+            if (round && tries == 0) work -= work / 4;
+            PL_TRY_DONE(try_capacity(part, search, goal, work, best, b, err));
+        }
     }
 done:
     place_search_destroy(search);
@@ -81,7 +109,8 @@ static pl_status place_part_solve(const place_part *part, place_run *run, uint64
     bracket b = {part->lower_bound, part->lower_bound};
     if (best->peak > best->target && run->options->exact && part->row && part->count <= EXACT_ITEMS_MAX)
         PL_TRY(search_part(part, run, capacity, best, &b, err));
-    if (best->peak > best->target && best->peak > b.proven && run->options->hill_climb)
+    if (best->peak > best->target && best->peak > b.proven && run->options->hill_climb &&
+        part->count <= CLIMB_ITEMS_MAX)
         PL_TRY(place_climb(part, run, best, work_left(run), err));
     *proven = b.proven;
     return PL_OK;
@@ -175,7 +204,8 @@ static pl_status judge(const pl_place_problem *problem, pl_place_solution *solut
                    " bytes (%s), %s too many, at time %" PRIu64 "; the lower bound is %" PRIu64
                    ", so one may exist: allow more time",
                    problem->capacity, room, solution->peak, pl_format_bytes(solution->peak, needed, sizeof needed),
-                   pl_format_count(solution->peak - problem->capacity, count, sizeof count), solution->peak_time, proven);
+                   pl_format_count(solution->peak - problem->capacity, count, sizeof count), solution->peak_time,
+                   proven);
 }
 
 static void place_empty(const pl_place_problem *problem, uint64_t *offsets)

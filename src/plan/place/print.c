@@ -1,4 +1,5 @@
-/* A problem with its solution as text: CSV that reads back (offsets then being fixed), JSON for programs, SVG for eyes. */
+/* A problem with its solution as text: CSV that reads back (offsets then being fixed), JSON for programs, SVG for eyes.
+ */
 #include "plimsoll/place.h"
 
 #include <inttypes.h>
@@ -69,8 +70,10 @@ static void print_json(const pl_place_problem *problem, const pl_place_solution 
     pl_json_kv_string(&json, "schema", "plimsoll.place/1");
     pl_json_kv_string(&json, "verdict", verdict_name(s->verdict));
     pl_json_key(&json, "capacity_bytes");
-    if (problem->capacity == PL_PLACE_NONE) pl_json_null(&json);
-    else pl_json_uint(&json, problem->capacity);
+    if (problem->capacity == PL_PLACE_NONE)
+        pl_json_null(&json);
+    else
+        pl_json_uint(&json, problem->capacity);
     pl_json_kv_uint(&json, "peak_bytes", s->peak);
     pl_json_kv_uint(&json, "lower_bound_bytes", s->lower_bound);
     pl_json_kv_uint(&json, "gap_bytes", s->peak - s->lower_bound);
@@ -82,23 +85,29 @@ static void print_json(const pl_place_problem *problem, const pl_place_solution 
     pl_json_kv_uint(&json, "nodes", s->nodes);
     pl_json_key(&json, "buffers");
     pl_json_array(&json);
-    for (size_t i = 0; i < problem->buffer_count; i++)
-        print_json_buffer(&json, &problem->buffers[i], i, s->offsets[i]);
+    for (size_t i = 0; i < problem->buffer_count; i++) print_json_buffer(&json, &problem->buffers[i], i, s->offsets[i]);
     pl_json_array_end(&json);
     pl_json_object_end(&json);
     pl_str_append(out, "\n");
 }
 
-pl_status pl_place_print(const pl_place_problem *problem, const pl_place_solution *solution, pl_place_form form, char **text,
-                         size_t *bytes, pl_error *err)
+pl_status pl_place_print(const pl_place_problem *problem, const pl_place_solution *solution, pl_place_form form,
+                         char **text, size_t *bytes, pl_error *err)
 {
     pl_str out = {0};
     *text = NULL, *bytes = 0;
     switch (form) {
-    case PL_PLACE_CSV: print_csv(problem, solution, &out); break;
-    case PL_PLACE_JSON: print_json(problem, solution, &out); break;
-    case PL_PLACE_SVG: place_svg(problem, solution, &out); break;
-    default: return pl_fail(err, PL_E_USAGE, "pl_place_print: form %d does not exist", (int)form);
+    case PL_PLACE_CSV:
+        print_csv(problem, solution, &out);
+        break;
+    case PL_PLACE_JSON:
+        print_json(problem, solution, &out);
+        break;
+    case PL_PLACE_SVG:
+        place_svg(problem, solution, &out);
+        break;
+    default:
+        return pl_fail(err, PL_E_USAGE, "pl_place_print: form %d does not exist", (int)form);
     }
     if (out.failed || !out.data) {
         pl_str_deinit(&out);
@@ -114,4 +123,7 @@ pl_status pl_place_save(const char *path, const char *text, size_t bytes, pl_err
     return pl_file_write_all(path, text, bytes, err);
 }
 
-void pl_place_text_free(char *text) { pl_free(text); }
+void pl_place_text_free(char *text)
+{
+    pl_free(text);
+}

@@ -1,6 +1,6 @@
 /* The arena as a picture: time runs to the right, offset upward, one rectangle a buffer, the colour by the logarithm of
- * its size, so that alike sizes (layers) show as a pattern. The peak is the top of the frame; the dashed line is the lower
- * bound: with a gap between them there is air above it. */
+ * its size, so that alike sizes (layers) show as a pattern. The peak is the top of the frame; the dashed line is the
+ * lower bound: with a gap between them there is air above it. */
 #include "svg.h"
 
 #include <inttypes.h>
@@ -30,30 +30,44 @@ static frame measure(const pl_place_problem *problem, const pl_place_solution *s
     return f;
 }
 
-static double x_of(const frame *f, double time) { return LEFT + (time - f->begin) / (f->end - f->begin) * (WIDTH - LEFT - RIGHT); }
-static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM); }
+static double x_of(const frame *f, double time)
+{
+    return LEFT + (time - f->begin) / (f->end - f->begin) * (WIDTH - LEFT - RIGHT);
+}
+static double y_of(const frame *f, double bytes)
+{
+    return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM);
+}
 
 static void escape(pl_str *out, const char *text)
 {
     for (const char *c = text; *c; c++) {
-        if (*c == '&') pl_str_append(out, "&amp;");
-        else if (*c == '<') pl_str_append(out, "&lt;");
-        else if (*c == '>') pl_str_append(out, "&gt;");
-        else if ((unsigned char)*c < 32) pl_str_append(out, " ");
-        else pl_str_append_bytes(out, c, 1);
+        if (*c == '&')
+            pl_str_append(out, "&amp;");
+        else if (*c == '<')
+            pl_str_append(out, "&lt;");
+        else if (*c == '>')
+            pl_str_append(out, "&gt;");
+        else if ((unsigned char)*c < 32)
+            pl_str_append(out, " ");
+        else
+            pl_str_append_bytes(out, c, 1);
     }
 }
 
 static void draw_buffer(const frame *f, const pl_place_buffer *b, size_t i, uint64_t offset, pl_str *out)
 {
-    double x = x_of(f, (double)b->lower), y = y_of(f, (double)offset + (double)b->size), range = log(f->largest / f->smallest);
+    double x = x_of(f, (double)b->lower), y = y_of(f, (double)offset + (double)b->size),
+           range = log(f->largest / f->smallest);
     double w = x_of(f, (double)b->upper) - x, h = y_of(f, (double)offset) - y;
     double share = range > 0 ? log((double)b->size / f->smallest) / range : 1;
     char size[16];
-    pl_str_printf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='hsl(%.0f,%.0f%%,%.0f%%)'><title>", x, y,
-                  fmax(w, 0.3), fmax(h, 0.3), 205 - 175 * share, 45 + 25 * share, 80 - 22 * share);
-    if (b->id) escape(out, b->id);
-    else pl_str_printf(out, "buffer %zu", i);
+    pl_str_printf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='hsl(%.0f,%.0f%%,%.0f%%)'><title>", x,
+                  y, fmax(w, 0.3), fmax(h, 0.3), 205 - 175 * share, 45 + 25 * share, 80 - 22 * share);
+    if (b->id)
+        escape(out, b->id);
+    else
+        pl_str_printf(out, "buffer %zu", i);
     pl_str_printf(out, ": %s at offset %" PRIu64 ", alive [%" PRIu64 ", %" PRIu64 ")</title></rect>\n",
                   pl_format_bytes(b->size, size, sizeof size), offset, b->lower, b->upper);
 }
@@ -75,16 +89,20 @@ static void draw_axes(const frame *f, pl_str *out)
                   WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
     double step = tick_step(f->top);
     for (double bytes = 0; bytes <= f->top * 1.0001; bytes += step)
-        pl_str_printf(out, "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#444'/><text x='%d' y='%.1f' "
-                      "text-anchor='end'>%s</text>\n", LEFT - 6, LEFT, y_of(f, bytes), y_of(f, bytes), LEFT - 10,
-                      y_of(f, bytes) + 5, pl_format_bytes((uint64_t)bytes, label, sizeof label));
+        pl_str_printf(out,
+                      "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#444'/><text x='%d' y='%.1f' "
+                      "text-anchor='end'>%s</text>\n",
+                      LEFT - 6, LEFT, y_of(f, bytes), y_of(f, bytes), LEFT - 10, y_of(f, bytes) + 5,
+                      pl_format_bytes((uint64_t)bytes, label, sizeof label));
     step = fmax(tick_step(f->end - f->begin), 1);
     for (double time = ceil(f->begin / step) * step; time <= f->end; time += step)
-        pl_str_printf(out, "<line x1='%.1f' x2='%.1f' y1='%d' y2='%d' stroke='#444'/><text x='%.1f' y='%d' "
-                      "text-anchor='middle'>%s</text>\n", x_of(f, time), x_of(f, time), HEIGHT - BOTTOM,
-                      HEIGHT - BOTTOM + 6, x_of(f, time), HEIGHT - BOTTOM + 22,
-                      pl_format_count((uint64_t)time, label, sizeof label));
-    pl_str_printf(out, "<text x='%d' y='%d' text-anchor='middle'>time</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14);
+        pl_str_printf(out,
+                      "<line x1='%.1f' x2='%.1f' y1='%d' y2='%d' stroke='#444'/><text x='%.1f' y='%d' "
+                      "text-anchor='middle'>%s</text>\n",
+                      x_of(f, time), x_of(f, time), HEIGHT - BOTTOM, HEIGHT - BOTTOM + 6, x_of(f, time),
+                      HEIGHT - BOTTOM + 22, pl_format_count((uint64_t)time, label, sizeof label));
+    pl_str_printf(out, "<text x='%d' y='%d' text-anchor='middle'>time</text>\n", (LEFT + WIDTH - RIGHT) / 2,
+                  HEIGHT - 14);
     pl_str_printf(out, "<text x='18' y='%d' text-anchor='middle' transform='rotate(-90 18 %d)'>offset</text>\n",
                   (TOP + HEIGHT - BOTTOM) / 2, (TOP + HEIGHT - BOTTOM) / 2);
 }
@@ -93,17 +111,21 @@ static void draw_title(const pl_place_problem *problem, const pl_place_solution 
 {
     char peak[16], bound[16], count[32];
     pl_str_printf(out, "<text x='%d' y='28' font-size='20' font-weight='600'>%s buffers: peak %s</text>\n", LEFT,
-                  pl_format_count(problem->buffer_count, count, sizeof count), pl_format_bytes(s->peak, peak, sizeof peak));
+                  pl_format_count(problem->buffer_count, count, sizeof count),
+                  pl_format_bytes(s->peak, peak, sizeof peak));
     double gap = s->lower_bound ? 100 * ((double)s->peak / (double)s->lower_bound - 1) : 0;
     pl_str_printf(out, "<text x='%d' y='50'>lower bound %s, gap %.2f %%%s; %s</text>\n", LEFT,
-                  pl_format_bytes(s->lower_bound, bound, sizeof bound), gap, s->optimal ? " (optimal)" : "", s->heuristic);
+                  pl_format_bytes(s->lower_bound, bound, sizeof bound), gap, s->optimal ? " (optimal)" : "",
+                  s->heuristic);
 }
 
 void place_svg(const pl_place_problem *problem, const pl_place_solution *s, pl_str *out)
 {
     frame f = measure(problem, s);
-    pl_str_printf(out, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' width='%d' height='%d' "
-                  "font-family='system-ui, sans-serif' font-size='15' fill='#222'>\n", WIDTH, HEIGHT, WIDTH, HEIGHT);
+    pl_str_printf(out,
+                  "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' width='%d' height='%d' "
+                  "font-family='system-ui, sans-serif' font-size='15' fill='#222'>\n",
+                  WIDTH, HEIGHT, WIDTH, HEIGHT);
     pl_str_printf(out, "<rect width='%d' height='%d' fill='#fff'/>\n", WIDTH, HEIGHT);
     draw_title(problem, s, out);
     pl_str_printf(out, "<g stroke='#333' stroke-width='%s'>\n", problem->buffer_count > 3000 ? "0" : "0.4");
@@ -112,8 +134,9 @@ void place_svg(const pl_place_problem *problem, const pl_place_solution *s, pl_s
     pl_str_append(out, "</g>\n");
     draw_axes(&f, out);
     if (s->lower_bound && s->lower_bound < s->peak)
-        pl_str_printf(out, "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#c00' stroke-width='1.5' "
-                      "stroke-dasharray='8 5'/>\n", LEFT, WIDTH - RIGHT, y_of(&f, (double)s->lower_bound),
-                      y_of(&f, (double)s->lower_bound));
+        pl_str_printf(out,
+                      "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#c00' stroke-width='1.5' "
+                      "stroke-dasharray='8 5'/>\n",
+                      LEFT, WIDTH - RIGHT, y_of(&f, (double)s->lower_bound), y_of(&f, (double)s->lower_bound));
     pl_str_append(out, "</svg>\n");
 }

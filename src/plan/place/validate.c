@@ -1,5 +1,5 @@
-/* The judge of placements. Quadratic, shares nothing with the placer, and meant to be seen right at a glance: two buffers
- * may not overlap both in time and in space. Names the first rule that is broken. */
+/* The judge of placements. Quadratic, shares nothing with the placer, and meant to be seen right at a glance: two
+ * buffers may not overlap both in time and in space. Names the first rule that is broken. */
 #include <inttypes.h>
 
 #include "plimsoll/place.h"
@@ -17,11 +17,11 @@ static pl_status check_one(const pl_place_buffer *b, size_t i, uint64_t offset, 
         return pl_fail(err, PL_E_INTERNAL, "placement: buffer %zu %s at offset %" PRIu64 " ends beyond 64 bits", i, id,
                        offset);
     if (b->alignment && offset % b->alignment)
-        return pl_fail(err, PL_E_INTERNAL, "placement: buffer %zu %s at offset %" PRIu64 " is not aligned to %" PRIu64, i,
-                       id, offset, b->alignment);
+        return pl_fail(err, PL_E_INTERNAL, "placement: buffer %zu %s at offset %" PRIu64 " is not aligned to %" PRIu64,
+                       i, id, offset, b->alignment);
     if (b->fixed_offset != PL_PLACE_NONE && offset != b->fixed_offset)
-        return pl_fail(err, PL_E_INTERNAL, "placement: buffer %zu %s lies at %" PRIu64 " but is fixed at %" PRIu64, i, id,
-                       offset, b->fixed_offset);
+        return pl_fail(err, PL_E_INTERNAL, "placement: buffer %zu %s lies at %" PRIu64 " but is fixed at %" PRIu64, i,
+                       id, offset, b->fixed_offset);
     return PL_OK;
 }
 

@@ -48,7 +48,8 @@ static inline pl_place_problem case_problem(const place_case *c)
 }
 
 /* Cuts the rectangle in two, again and again: time × offset is tiled without a hole, so the optimum is the height. */
-static inline void case_cut(place_case *c, uint64_t lower, uint64_t upper, uint64_t size, unsigned pieces, uint64_t step)
+static inline void case_cut(place_case *c, uint64_t lower, uint64_t upper, uint64_t size, unsigned pieces,
+                            uint64_t step)
 {
     uint64_t times = upper - lower, heights = size / step;
     if (pieces <= 1 || (times < 2 && heights < 2)) {
@@ -92,8 +93,9 @@ static inline void case_tiling(place_case *c, uint64_t seed, unsigned pieces, ui
  * weights live to the end. tensor = bytes of one [batch, sequence, width]. */
 static inline void case_transformer(place_case *c, unsigned layers, uint64_t tensor, bool naive)
 {
-    static const struct { unsigned quarters, born, uses; } saved[] = {{4, 1, 1}, {12, 2, 2}, {4, 4, 2}, {4, 5, 1}, {4, 6, 1},
-                                                                      {16, 7, 2}, {16, 8, 2}, {4, 10, 1}};
+    static const struct {
+        unsigned quarters, born, uses;
+    } saved[] = {{4, 1, 1}, {12, 2, 2}, {4, 4, 2}, {4, 5, 1}, {4, 6, 1}, {16, 7, 2}, {16, 8, 2}, {4, 10, 1}};
     enum { STEPS = 12 };
     uint64_t half = (uint64_t)layers * STEPS + 2, end = 2 * half + 4;
     case_begin(c, 1);
@@ -125,7 +127,8 @@ static inline void case_large(place_case *c, uint64_t seed, unsigned count)
     }
 }
 
-/* Few buffers, all kinds: alignment, fixed offsets (never contradictory: at multiples of 64 one above the other), twins. */
+/* Few buffers, all kinds: alignment, fixed offsets (never contradictory: at multiples of 64 one above the other),
+ * twins. */
 static inline void case_small(place_case *c, uint64_t seed, unsigned most)
 {
     case_begin(c, seed);

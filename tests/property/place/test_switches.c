@@ -83,16 +83,32 @@ static pl_place_solution solve(place_case *c, const pl_place_options *options, u
 
 static pl_place_options exact_options(unsigned m)
 {
-    return (pl_place_options){.exact = true, .time_decomposition = m & 1, .canonical = m & 2, .section_bound = m & 4,
-                              .dominance = m & 8, .hatless = m & 16, .twins = m & 32, .memo = m & 64,
-                              .dynamic_decomposition = m & 128, .work_limit = PL_PLACE_NONE};
+    return (pl_place_options){.exact = true,
+                              .time_decomposition = m & 1,
+                              .canonical = m & 2,
+                              .section_bound = m & 4,
+                              .dominance = m & 8,
+                              .hatless = m & 16,
+                              .twins = m & 32,
+                              .memo = m & 64,
+                              .dynamic_decomposition = m & 128,
+                              .work_limit = PL_PLACE_NONE};
 }
 
 static pl_place_options greedy_options(unsigned m)
 {
-    return (pl_place_options){.by_size = m & 1, .by_area = m & 2, .by_duration = m & 4, .by_birth = m & 8,
-                              .by_conflicts = m & 16, .first_fit = m & 32, .best_fit = m & 64, .skyline = m & 128,
-                              .hill_climb = m & 256, .time_decomposition = m & 1, .work_limit = 20000};
+    return (pl_place_options){.by_size = m & 1,
+                              .by_area = m & 2,
+                              .by_duration = m & 4,
+                              .by_birth = m & 8,
+                              .by_conflicts = m & 16,
+                              .first_fit = m & 32,
+                              .best_fit = m & 64,
+                              .skyline = m & 128,
+                              .hill_climb = m & 256,
+                              .by_class = m & 9,
+                              .time_decomposition = m & 1,
+                              .work_limit = 20000};
 }
 
 static void check_case(place_case *c, uint64_t seed)
@@ -138,6 +154,23 @@ static void test_more_problems(void **state)
     }
 }
 
+/* Too many buffers for the oracle: all cuts together must agree with few of them. */
+static void test_cuts_agree(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 5000; seed < 5400; seed++) {
+        case_small(&one, seed, 13);
+        pl_place_options all = exact_options(255), few = exact_options(2 | 4 | 32);
+        uint64_t peak = solve(&one, &few, seed, 0).peak;
+        if (solve(&one, &all, seed, 255).peak != peak) fail_case(seed, 255, "another optimum than with few cuts");
+        case_tiling(&one, seed, 12, 12 << 10, 20);
+        for (size_t i = 0; i < one.count; i++)
+            one.buffers[i].size += 64 * case_random(&one, 8); /* no longer a tiling */
+        peak = solve(&one, &few, seed, 0).peak;
+        if (solve(&one, &all, seed, 255).peak != peak) fail_case(seed, 255, "another optimum than with few cuts");
+    }
+}
+
 static void test_capacity(void **state)
 {
     (void)state;
@@ -152,8 +185,10 @@ static void test_capacity(void **state)
         if (pl_place(&problem, &options, &s, &err) != PL_OK || s.verdict != PL_PLACE_FITS) fail_case(seed, 0, err.text);
         if (best == 0) continue;
         problem.capacity = best - 1;
-        if (pl_place(&problem, &options, &s, &err) != PL_E_BUDGET) fail_case(seed, 0, "a capacity below the optimum was met");
-        if (s.verdict != PL_PLACE_IMPOSSIBLE || s.peak != best) fail_case(seed, 0, "not proven, or not the best all the same");
+        if (pl_place(&problem, &options, &s, &err) != PL_E_BUDGET)
+            fail_case(seed, 0, "a capacity below the optimum was met");
+        if (s.verdict != PL_PLACE_IMPOSSIBLE || s.peak != best)
+            fail_case(seed, 0, "not proven, or not the best all the same");
     }
 }
 
@@ -178,7 +213,8 @@ static void check_shuffled(uint64_t seed, const pl_place_options *options)
     for (uint64_t k = 0; k < 3; k++) {
         shuffle(&one, &other, seed + k, origin);
         pl_place_solution again = solve(&other, options, seed, 0);
-        if (again.nodes != first.nodes || again.work != first.work) fail_case(seed, 0, "another search for another order");
+        if (again.nodes != first.nodes || again.work != first.work)
+            fail_case(seed, 0, "another search for another order");
         for (size_t i = 0; i < one.count; i++)
             if (other.offsets[i] != one.offsets[origin[i]]) fail_case(seed, 0, "another placement for another order");
     }
@@ -204,6 +240,7 @@ static void test_row_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_switches), cmocka_unit_test(test_more_problems),
-                                       cmocka_unit_test(test_capacity), cmocka_unit_test(test_row_order)};
+                                       cmocka_unit_test(test_cuts_agree), cmocka_unit_test(test_capacity),
+                                       cmocka_unit_test(test_row_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

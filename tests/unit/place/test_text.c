@@ -263,9 +263,10 @@ static void test_every_allocation_may_fail(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads), cmocka_unit_test(test_bad_files),
-                                       cmocka_unit_test(test_sizes), cmocka_unit_test(test_csv_out),
-                                       cmocka_unit_test(test_json_out), cmocka_unit_test(test_map),
-                                       cmocka_unit_test(test_save), cmocka_unit_test(test_every_allocation_may_fail)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads),    cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_csv_out),
+        cmocka_unit_test(test_json_out), cmocka_unit_test(test_map),
+        cmocka_unit_test(test_save),     cmocka_unit_test(test_every_allocation_may_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
