@@ -225,6 +225,11 @@ void pl_session_close(pl_session *s)
 
 uint64_t pl_session_untouched_bytes(const pl_session *s) { return s->arena.base ? pl_arena_untouched_bytes(&s->arena) : 0; }
 
+uint64_t pl_session_minor_faults(const pl_session *s)
+{
+    return s->steps_timed > 1 ? pl_process_count_faults().minor - s->faults_at_step_2 : 0;
+}
+
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -56,6 +56,7 @@ struct pl_session {
     uint64_t reported_tokens;
     double step_seconds[PL_SESSION_STEPS_KEPT]; /* ring of the last ones */
     uint64_t steps_timed;
+    uint64_t faults_at_step_2;
 };
 
 double pl_session_now(void); /* seconds, monotonic */

@@ -50,6 +50,7 @@ static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err
                        (unsigned long long)s->step + 1, *lr, (unsigned long long)(s->saved_step == UINT64_MAX ? 0 : s->saved_step));
     s->step++;
     s->tokens_seen += counted;
+    if (s->steps_timed == 1) s->faults_at_step_2 = pl_process_count_faults().minor;
     s->step_seconds[s->steps_timed++ % PL_SESSION_STEPS_KEPT] = pl_session_now() - began;
     return PL_OK;
 }

@@ -1,0 +1,251 @@
+/* From a config to a plan: the whole pipeline. Read make_graph and pl_plan_make first; everything above them is what the
+ * stages need to know. */
+#include <string.h>
+
+#include "api/api.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "calibrate/calibrate.h"
+#include "fit/fit.h"
+#include "grad/differentiate.h"
+#include "models/model.h"
+#include "rewrite/rewrite.h"
+#include "run/program.h"
+
+enum { CANDIDATE_SECONDS_TENTHS = 11 }; /* calibration time of one candidate; four of them are the usual number */
+
+typedef struct compiler {
+    const pl_config *config;
+    pl_command command;
+    pl_machine machine;
+    pl_tokens tokens;
+    bool tokens_open;
+    uint32_t vocab;
+    pl_settings settings;
+    pl_calibration *calibration;
+    uint64_t disk_bytes, checkpoint_bytes;
+} compiler;
+
+/* ---- the graph ---- */
+
+static bool keeps_data(pl_command command) { return command != PL_COMMAND_GENERATE; }
+
+static pl_status keep_programs(pl_graph *g, pl_command command, pl_error *err)
+{
+    switch (command) {
+    case PL_COMMAND_TRAIN: return PL_OK;
+    case PL_COMMAND_EVALUATE: return pl_rewrite_keep_programs(g, (const char *const[]){"evaluate"}, 1, err);
+    case PL_COMMAND_GENERATE: return pl_rewrite_keep_programs(g, (const char *const[]){"generate"}, 1, err);
+    case PL_COMMAND_GRADIENTS: return pl_rewrite_keep_programs(g, (const char *const[]){"init", "train"}, 2, err);
+    }
+    return PL_OK;
+}
+
+static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_error *err)
+{
+    pl_grad_update u = {.beta1 = c->train.beta1, .beta2 = c->train.beta2, .epsilon = c->train.epsilon, .weight_decay = c->train.weight_decay,
+                        .clip = c->train.grad_clip, .lr = pl_graph_find_value(g, "input.lr"), .step = pl_graph_find_value(g, "input.step")};
+    return pl_grad_add_update(g, train, &u, err);
+}
+
+/* Without an update nothing reads the gradients: they are what the program gives out, and so is the batch. */
+static void keep_gradients(pl_graph *g)
+{
+    for (size_t i = 0; i < g->value_count; i++) {
+        pl_value *v = &g->value[i];
+        if (v->role == PL_ROLE_GRADIENT || strcmp(v->name, "train.tokens") == 0 || strcmp(v->name, "train.targets") == 0) v->role = PL_ROLE_OUTPUT;
+    }
+}
+
+static pl_status make_graph(const compiler *c, pl_graph **graph, pl_error *err)
+{
+    PL_TRY(pl_model_build(c->config, c->vocab, graph, err));
+    PL_TRY(keep_programs(*graph, c->command, err));
+    PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
+    if (c->command != PL_COMMAND_TRAIN && c->command != PL_COMMAND_GRADIENTS) return PL_OK;
+    pl_id train = pl_graph_find_program(*graph, "train");
+    PL_TRY(pl_grad_differentiate(*graph, train, err));
+    if (c->command == PL_COMMAND_TRAIN) PL_TRY(add_update(*graph, c->config, train, err));
+    else keep_gradients(*graph);
+    return pl_graph_check(*graph, PL_STAGE_GRAD, err);
+}
+
+/* ---- what fit asks for ---- */
+
+static pl_status add_staging(pl_graph *g, const char *name, uint64_t bytes, pl_role role, pl_error *err)
+{
+    if (bytes == 0) return PL_OK;
+    if (bytes >> 40) return pl_fail(err, PL_E_CONFIG, "%s would take %llu bytes; make train.micro_batch or model.sequence smaller", name, (unsigned long long)bytes);
+    pl_builder b = pl_builder_begin(g, 0, err);
+    pl_builder_enter(&b, "staging");
+    pl_build_persistent(&b, role, PL_DTYPE_U8, pl_shape_of(1, (int64_t)bytes), "%s", name);
+    return b.status;
+}
+
+static pl_status stage(void *context, pl_graph *g, int64_t micro_batch, pl_error *err)
+{
+    compiler *c = context;
+    pl_session_staging s;
+    c->settings.run.micro_batch = (uint32_t)micro_batch;
+    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk_bytes, &c->checkpoint_bytes, err));
+    PL_TRY(add_staging(g, PL_STAGING_LOADER, s.loader_bytes, PL_ROLE_STAGING, err));
+    PL_TRY(add_staging(g, PL_STAGING_CHECKPOINT, s.checkpoint_bytes, PL_ROLE_IO, err));
+    return add_staging(g, PL_STAGING_SAMPLING, s.sampling_bytes, PL_ROLE_STAGING, err);
+}
+
+static pl_status measure(void *context, const pl_graph *g, pl_error *err) { return pl_calibration_measure(((compiler *)context)->calibration, g, err); }
+
+/* What the runner will hold on its heap: measured by doing here what it does there (read the plan, bind it, read config
+ * and tokenizer), plus the reader's text and a fixed part for libraries and each thread of the team. */
+static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_str text = {0};
+    pl_plan *copy = NULL;
+    pl_program *program = NULL;
+    uint64_t tokenizer = (uint64_t)c->vocab * 64 + (512 << 10), before, after;
+    pl_plan_print(plan, &text);
+    if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
+    before = pl_process_count_heap().used_bytes + pl_process_count_heap().mapped_bytes;
+    PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
+    PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
+    after = pl_process_count_heap().used_bytes + pl_process_count_heap().mapped_bytes;
+    *bytes = pl_align_up((after - before) * 5 / 4 + text.bytes + tokenizer + (uint64_t)plan->team.threads * 2048, 64 << 10);
+done:
+    pl_program_destroy(program);
+    pl_plan_destroy(copy);
+    pl_str_deinit(&text);
+    return status;
+}
+
+static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
+{
+    if (bytes == 0 || p->disk_count == PL_PLAN_DISK_ROWS_MAX) return;
+    pl_plan_disk_row *r = &p->disk[p->disk_count++];
+    strncpy(r->name, name, sizeof r->name - 1);
+    r->bytes = bytes;
+}
+
+/* The rows of the whole process. */
+static pl_status settle(void *context, pl_plan *p, pl_error *err)
+{
+    compiler *c = context;
+    p->numerics_hash = pl_config_hash_numerics(c->config);
+    p->config = pl_strdup(c->settings.config_text);
+    if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+    add_disk(p, "checkpoints kept", c->disk_bytes - (c->disk_bytes ? c->checkpoint_bytes : 0));
+    add_disk(p, "checkpoint being written", c->disk_bytes ? c->checkpoint_bytes : 0);
+    if (c->tokens_open) add_disk(p, "token file", pl_tokens_file_bytes(&c->tokens.info));
+    if (c->disk_bytes) p->writer_cache_bytes = 2 * (uint64_t)PL_FILE_WINDOW_BYTES;
+    PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
+    return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
+}
+
+/* ---- options ---- */
+
+static pl_team team_of(const compiler *c)
+{
+    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF, [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE, [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2, [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512};
+    pl_isa best = c->machine.isa, wanted = c->config->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->config->run.isa];
+    int threads = c->config->run.threads == PL_CONFIG_AUTO ? c->machine.cores : (int)c->config->run.threads;
+    return (pl_team){.threads = threads > 64 ? 64 : threads, .isa = wanted < best ? wanted : best};
+}
+
+static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
+{
+    pl_machine_budget automatic;
+    *bytes = c->config->memory.budget;
+    if (*bytes == PL_CONFIG_BYTES_NONE) *bytes = PL_FIT_NO_BUDGET;
+    if (*bytes != PL_CONFIG_BYTES_AUTO) return PL_OK;
+    PL_TRY(pl_machine_auto_budget(&c->machine, &automatic, err));
+    *bytes = automatic.bytes;
+    return PL_OK;
+}
+
+static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
+{
+    pl_process_options process = pl_process_options_default();
+    process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
+    *o = (pl_fit_options){.plan = {.team = team_of(c), .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO, .process = process,
+                                   .helper_threads = c->tokens_open ? 1 : 0},
+                          .batch = c->config->train.batch_size, .sequence = c->config->model.sequence, .micro_batch = c->settings.run.micro_batch,
+                          .recompute = true, .stage = stage, .settle = settle, .context = c};
+    if (c->config->run.threads != PL_CONFIG_AUTO && c->config->run.threads > 64)
+        return pl_fail(err, PL_E_CONFIG, "run.threads is %lld; at most 64 are supported", (long long)c->config->run.threads);
+    if (c->command == PL_COMMAND_EVALUATE && o->micro_batch == 0) o->micro_batch = 1;
+    if (c->command == PL_COMMAND_GENERATE) o->micro_batch = 1;
+    return find_budget(c, &o->budget_bytes, err);
+}
+
+/* ---- calibration ---- */
+
+typedef struct told {
+    pl_progress progress;
+    void *context;
+} told;
+
+static void tell_calibration(void *context, size_t done, size_t total, double seconds)
+{
+    told *t = context;
+    (void)seconds;
+    if (t->progress) t->progress(t->context, "measuring kernels", done, total);
+}
+
+static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *folder, told *t, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_error ignored = {0};
+    bool kept = folder && pl_folder_create(folder, &ignored) == PL_OK;
+    if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
+    pl_calibration_options co = {.team = o->plan.team, .huge_pages = o->plan.huge_pages, .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
+                                 .progress = tell_calibration, .progress_context = t};
+    PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
+    o->measure = measure;
+    o->plan.cost = (pl_cost_model){pl_calibration_seconds, c->calibration};
+    return PL_OK;
+}
+
+/* ---- data ---- */
+
+static pl_status open_data(compiler *c, pl_error *err)
+{
+    pl_tokenizer *tokenizer = NULL;
+    PL_TRY(pl_settings_paths(c->config, &c->settings, err));
+    PL_TRY(pl_tokenizer_load(c->settings.tokenizer_path, &tokenizer, err));
+    c->vocab = pl_tokenizer_vocab_size(tokenizer);
+    pl_tokenizer_destroy(tokenizer);
+    if (keeps_data(c->command)) {
+        PL_TRY(pl_tokens_open(&c->tokens, c->settings.tokens_path, err));
+        c->tokens_open = true;
+    }
+    return pl_settings_fill(c->config, c->command, c->tokens_open ? &c->tokens : NULL, c->vocab, &c->settings, err);
+}
+
+pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress, void *context, pl_plan **plan,
+                       pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_graph *graph = NULL;
+    pl_fit_options fit;
+    told listener = {progress, context};
+    compiler *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
+    c->config = config;
+    c->command = command;
+    c->tokens.fd = -1;
+    PL_TRY_DONE(pl_config_check(config, err));
+    PL_TRY_DONE(pl_machine_read("", &c->machine, err));
+    PL_TRY_DONE(open_data(c, err));
+    PL_TRY_DONE(find_options(c, &fit, err));
+    PL_TRY_DONE(make_graph(c, &graph, err));
+    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, &listener, err));
+    PL_TRY_DONE(pl_fit(graph, &fit, plan, err));
+    if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
+done:
+    pl_graph_destroy(graph);
+    pl_calibration_close(c->calibration);
+    if (c->tokens_open) pl_tokens_close(&c->tokens);
+    pl_settings_deinit(&c->settings);
+    pl_free(c);
+    return status;
+}

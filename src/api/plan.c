@@ -1,0 +1,78 @@
+/* Plans as files and texts, and what is asked of them. */
+#include "api/api.h"
+#include "report/report.h"
+
+enum { LOCK_BYTES_MAX = 256 << 20 };
+
+pl_status pl_plan_save(const pl_plan *plan, const char *path, pl_error *err)
+{
+    pl_str s = {0};
+    pl_plan_print(plan, &s);
+    pl_status status = s.failed ? pl_fail(err, PL_E_NOMEM, "no memory to print the plan") : pl_file_write_all(path, s.data, s.bytes, err);
+    pl_str_deinit(&s);
+    return status;
+}
+
+pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
+{
+    char *text;
+    size_t bytes;
+    PL_TRY(pl_file_read_all(path, LOCK_BYTES_MAX, &text, &bytes, err));
+    pl_status status = pl_plan_parse(path, text, bytes, plan, err);
+    pl_free(text);
+    if (status != PL_OK) return status;
+    status = pl_plan_check(*plan, err);
+    if (status == PL_OK) return PL_OK;
+    pl_plan_destroy(*plan);
+    *plan = NULL;
+    return pl_fail_prefix(err, PL_E_DATA, "%s", path);
+}
+
+pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size_t *bytes, pl_error *err)
+{
+    pl_str s = {0};
+    pl_status status = PL_OK;
+    switch (form) {
+    case PL_PLAN_REPORT: status = pl_report_plan(plan, NULL, &s, err); break;
+    case PL_PLAN_JSON: status = pl_report_plan_json(plan, NULL, &s, err); break;
+    case PL_PLAN_HTML: status = pl_report_html(plan, NULL, NULL, &s, err); break;
+    case PL_PLAN_LOCK: pl_plan_print(plan, &s); break;
+    case PL_PLAN_GRAPH: pl_graph_print(plan->graph, &s); break;
+    }
+    if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
+    pl_str_deinit(&s);
+    return status;
+}
+
+static pl_id train_of(const pl_plan *p) { return pl_graph_find_program(p->graph, "train"); }
+
+uint64_t pl_plan_arena_bytes(const pl_plan *p) { return p->arena_bytes; }
+int pl_plan_threads(const pl_plan *p) { return p->team.threads; }
+
+double pl_plan_step_seconds(const pl_plan *p)
+{
+    pl_id train = train_of(p);
+    return train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+}
+
+uint64_t pl_plan_micro_batch(const pl_plan *p)
+{
+    pl_id train = train_of(p);
+    return train == PL_NONE ? 0 : (uint64_t)p->graph->region[train].batch;
+}
+
+uint64_t pl_plan_accumulation(const pl_plan *p)
+{
+    pl_id train = train_of(p);
+    for (size_t i = 0; i < p->graph->region_count; i++)
+        if (train != PL_NONE && p->graph->region[i].parent == train) return p->graph->region[i].trip;
+    return 1;
+}
+
+uint64_t pl_plan_parameters(const pl_plan *p)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < p->graph->value_count; i++)
+        if (p->graph->value[i].role == PL_ROLE_WEIGHT && pl_value_root(p->graph, (pl_id)i) == i) count += pl_shape_elems(&p->graph->value[i].shape);
+    return count;
+}

@@ -1,0 +1,162 @@
+/* Runs: the session of src/run with its plan's config, and the process around it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/lex.h"
+#include "base/machine.h"
+#include "report/report.h"
+
+/* One process has one set of owned addresses. Static: it must be there before anything else is. */
+static pl_memory_owners owners;
+
+struct pl_run {
+    const pl_plan *plan;
+    pl_config *config;
+    pl_settings settings;
+    pl_session *session;
+    bool host;
+};
+
+/* ---- the process ---- */
+
+/* The plan's first lines say what the process is to be like; read without the heap, which does not exist yet. */
+static pl_status peek_process(const char *path, pl_process_options *o, int *threads, pl_error *err)
+{
+    char head[1024];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
+    if (fd >= 0) close(fd);
+    if (n <= 0) return pl_fail(err, PL_E_DATA, "%s: cannot be read; plan again", path);
+    head[n] = 0;
+    const char *team = strstr(head, "\nteam threads="), *process = strstr(head, "\nprocess heap=");
+    unsigned long long heap, main_stack, reserved, touched;
+    if (!team || !process || sscanf(team, "\nteam threads=%d", threads) != 1 ||
+        sscanf(process, "\nprocess heap=%llu main_stack=%llu stack_reserved=%llu stack_touched=%llu", &heap, &main_stack, &reserved, &touched) != 4)
+        return pl_fail(err, PL_E_DATA, "%s: is no plan; plan again", path);
+    *o = (pl_process_options){.heap_bytes = heap, .main_stack_bytes = main_stack, .thread_stack_reserved_bytes = reserved, .thread_stack_touched_bytes = touched};
+    return PL_OK;
+}
+
+pl_status pl_runner_exec(const char *lock_path, char *const *argv, char *const *envp, pl_error *err)
+{
+    pl_process_options o;
+    pl_machine machine;
+    int threads;
+    PL_TRY(peek_process(lock_path, &o, &threads, err));
+    PL_TRY(pl_machine_read("", &machine, err));
+    pl_process_exec e = {.argv = argv, .envp = envp, .threads = threads, .cores = machine.cores, .options = &o};
+    return pl_process_exec_self(&e, err);
+}
+
+pl_status pl_runner_prepare(const char *lock_path, pl_error *err)
+{
+    pl_process_options o;
+    int threads;
+    PL_TRY(peek_process(lock_path, &o, &threads, err));
+    return pl_process_prepare(&o, &owners, err);
+}
+
+/* ---- the run ---- */
+
+static pl_command command_of(const pl_graph *g)
+{
+    static const struct {
+        const char *name;
+        pl_command command;
+    } programs[] = {{"train", PL_COMMAND_TRAIN}, {"evaluate", PL_COMMAND_EVALUATE}};
+    for (int i = 0; i < 2; i++) {
+        uint64_t first, last;
+        pl_id id = pl_graph_find_program(g, programs[i].name);
+        if (id == PL_NONE) continue;
+        pl_plan_program_span(g, id, &first, &last);
+        if (last == 0) continue;
+        bool updates = false;
+        for (size_t k = first; k < last; k++) updates |= g->node[k].op == PL_OP_ADAMW;
+        return programs[i].command == PL_COMMAND_TRAIN && !updates ? PL_COMMAND_GRADIENTS : programs[i].command;
+    }
+    return PL_COMMAND_GENERATE;
+}
+
+static pl_status find_settings(pl_run *r, pl_error *err)
+{
+    pl_tokens tokens = {.fd = -1};
+    pl_tokenizer *tokenizer = NULL;
+    pl_command command = command_of(r->plan->graph);
+    pl_status status = PL_OK;
+    bool data = command != PL_COMMAND_GENERATE;
+    PL_TRY(pl_config_load_text(r->config, "the plan's config", r->plan->config, strlen(r->plan->config), err));
+    PL_TRY(pl_settings_paths(r->config, &r->settings, err));
+    PL_TRY(pl_tokenizer_load(r->settings.tokenizer_path, &tokenizer, err));
+    uint32_t vocab = pl_tokenizer_vocab_size(tokenizer);
+    pl_tokenizer_destroy(tokenizer);
+    if (data) PL_TRY(pl_tokens_open(&tokens, r->settings.tokens_path, err));
+    status = pl_settings_fill(r->config, command, data ? &tokens : NULL, vocab, &r->settings, err);
+    if (data) pl_tokens_close(&tokens);
+    if (status == PL_OK && data) {
+        pl_id program = pl_graph_find_program(r->plan->graph, command == PL_COMMAND_EVALUATE ? "evaluate" : "train");
+        r->settings.run.micro_batch = (uint32_t)r->plan->graph->region[program].batch;
+    }
+    return status;
+}
+
+pl_status pl_run_open(const pl_plan *plan, const pl_run_options *options, pl_run **run, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_lockdown_mode lockdown;
+    PL_TRY(pl_lockdown_parse(options->test_seccomp, &lockdown, err));
+    pl_run *r = pl_alloc(1, sizeof *r);
+    if (!r) return pl_fail(err, PL_E_NOMEM, "no memory for the run");
+    r->plan = plan;
+    r->host = options->host;
+    r->config = pl_config_create();
+    if (!r->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the run"));
+    PL_TRY_DONE(find_settings(r, err));
+    r->settings.run.checkpoint = options->checkpoint;
+    pl_session_options so = {.plan = plan, .settings = &r->settings.run, .owners = options->host ? NULL : &owners, .lockdown = lockdown,
+                             .listener = options->listener, .context = options->context, .stop = options->stop};
+    PL_TRY_DONE(pl_session_open(&so, &r->session, err));
+    PL_TRY_DONE(pl_session_commit(r->session, err));
+    *run = r;
+    return PL_OK;
+done:
+    pl_run_close(r);
+    return status;
+}
+
+pl_status pl_run_train(pl_run *r, pl_error *err) { return pl_session_train(r->session, err); }
+
+pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *tokens, pl_error *err) { return pl_session_evaluate(r->session, 0, loss, tokens, err); }
+
+pl_status pl_run_generate(pl_run *r, pl_error *err) { return pl_session_generate(r->session, &r->settings.run.sampling, err); }
+
+pl_status pl_run_write_gradients(pl_run *r, const char *path, pl_error *err) { return pl_session_write_gradients(r->session, path, err); }
+
+pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room, pl_run_verdict *verdict, pl_error *err)
+{
+    static pl_memory_measured measured; /* large, and this may run on a small stack */
+    if (r->host) return pl_fail(err, PL_E_USAGE, "a ledger needs a process of its own; this run is inside a host program");
+    PL_TRY(pl_memory_measure(&owners, &measured, err));
+    pl_report_verdict v = pl_report_judge(&r->plan->ledger, &measured);
+    if (verdict)
+        *verdict = (pl_run_verdict){.as_planned = v.as_planned && v.peak_as_planned, .planned_bytes = v.planned_bytes, .measured_bytes = v.measured_bytes,
+                                    .peak_bytes = measured.peak_bytes, .unexplained_bytes = v.unexplained_bytes,
+                                    .minor_faults_since_step_2 = pl_session_minor_faults(r->session), .planned_step_seconds = pl_plan_step_seconds(r->plan),
+                                    .measured_step_seconds = pl_session_step_seconds(r->session)};
+    if (!text || room == 0) return PL_OK;
+    pl_str out = pl_str_fixed(text, room);
+    if (form == PL_LEDGER_JSON) pl_report_ledger_json(&r->plan->ledger, &measured, &out);
+    else pl_report_ledger(&r->plan->ledger, &measured, &out);
+    return PL_OK;
+}
+
+void pl_run_close(pl_run *r)
+{
+    if (!r) return;
+    pl_session_close(r->session);
+    pl_settings_deinit(&r->settings);
+    pl_config_destroy(r->config);
+    pl_free(r);
+}
