@@ -1,17 +1,20 @@
 /* From a config to a plan: the whole pipeline. Read make_graph and pl_plan_make first; everything above them is what the
  * stages need to know. */
 #include <string.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "calibrate/calibrate.h"
+#include "data/encoder.h"
 #include "fit/fit.h"
 #include "grad/differentiate.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
 
+enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a checkpoint's header, the session */
 enum { CANDIDATE_SECONDS_TENTHS = 11 }; /* calibration time of one candidate; four of them are the usual number */
 
 typedef struct compiler {
@@ -24,6 +27,7 @@ typedef struct compiler {
     pl_settings settings;
     pl_calibration *calibration;
     uint64_t disk_bytes, checkpoint_bytes;
+    uint64_t tokenizer_bytes; /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
 } compiler;
 
 /* ---- the graph ---- */
@@ -103,14 +107,14 @@ static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *byt
     pl_str text = {0};
     pl_plan *copy = NULL;
     pl_program *program = NULL;
-    uint64_t tokenizer = (uint64_t)c->vocab * 64 + (512 << 10), before, after;
+    uint64_t before, after;
     pl_plan_print(plan, &text);
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
     before = pl_process_count_heap().used_bytes + pl_process_count_heap().mapped_bytes;
     PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
     PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
     after = pl_process_count_heap().used_bytes + pl_process_count_heap().mapped_bytes;
-    *bytes = pl_align_up((after - before) * 5 / 4 + text.bytes + tokenizer + (uint64_t)plan->team.threads * 2048, 64 << 10);
+    *bytes = pl_align_up((after - before) * 5 / 4 + text.bytes + c->tokenizer_bytes + HEAP_FIXED_BYTES + (uint64_t)plan->team.threads * 2048, 64 << 10);
 done:
     pl_program_destroy(program);
     pl_plan_destroy(copy);
@@ -207,13 +211,26 @@ static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *fo
 
 /* ---- data ---- */
 
+/* jansson's tree of a tokenizer.json: a node, a hash entry and a key for each short string, under 16 times the text. */
+static pl_status tree_bytes(const char *path, uint64_t *bytes, pl_error *err)
+{
+    int fd;
+    PL_TRY(pl_file_open(path, &fd, bytes, err));
+    close(fd);
+    *bytes *= 16;
+    return PL_OK;
+}
+
 static pl_status open_data(compiler *c, pl_error *err)
 {
     pl_tokenizer *tokenizer = NULL;
     PL_TRY(pl_settings_paths(c->config, &c->settings, err));
     PL_TRY(pl_tokenizer_load(c->settings.tokenizer_path, &tokenizer, err));
     c->vocab = pl_tokenizer_vocab_size(tokenizer);
+    uint64_t held = pl_tokenizer_bytes(tokenizer), encoder = pl_encoder_bytes(tokenizer), tree = 0;
     pl_tokenizer_destroy(tokenizer);
+    PL_TRY(tree_bytes(c->settings.tokenizer_path, &tree, err));
+    c->tokenizer_bytes = held + (tree > encoder ? tree : encoder);
     if (keeps_data(c->command)) {
         PL_TRY(pl_tokens_open(&c->tokens, c->settings.tokens_path, err));
         c->tokens_open = true;

@@ -165,6 +165,12 @@ done:
 
 /* ---- commit ---- */
 
+static void clear_generate_tokens(pl_session *s)
+{
+    pl_id id = pl_graph_find_value(s->o.plan->graph, "generate.tokens");
+    if (id != PL_NONE) memset(pl_program_address(s->program, id), 0, pl_value_bytes(s->o.plan->graph, id));
+}
+
 static pl_status run_everything_once(pl_session *s, pl_error *err)
 {
     const pl_id programs[] = {s->init, s->train, s->evaluate, s->generate};
@@ -172,10 +178,11 @@ static pl_status run_everything_once(pl_session *s, pl_error *err)
     *s->step_input = 1;
     *s->token_scale = 0;
     *s->first_sample = *s->position = 0;
-    int32_t *tokens = pl_session_value(s, "generate.tokens");
-    if (s->generate != PL_NONE && tokens) memset(tokens, 0, pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, "generate.tokens")));
-    for (int i = 0; i < 4; i++)
-        if (programs[i] != PL_NONE) PL_TRY(pl_session_run_program(s, programs[i], true, err));
+    for (int i = 0; i < 4; i++) {
+        if (programs[i] == PL_NONE) continue;
+        if (programs[i] == s->generate) clear_generate_tokens(s); /* only now: the programs before used that memory */
+        PL_TRY(pl_session_run_program(s, programs[i], true, err));
+    }
     return PL_OK;
 }
 
