@@ -12,7 +12,7 @@
 #define WORK_LIMIT UINT64_C(5000000000)
 
 enum { CAPACITY, OUT, SVG, JSON, TIME };
-static const pl_cli_option options[] = {
+static const pl_cli_option own_options[] = {
     [CAPACITY] = {"--capacity", "SIZE", "fail (exit 3) when it cannot be met"},
     [OUT] = {"--out", "FILE", "write the same rows with their offsets"},
     [SVG] = {"--svg", "FILE", "draw the arena, time x offset"},
@@ -175,6 +175,6 @@ const pl_cli_command pl_cli_place = {.name = "place",
                                      .operands = "FILE.csv",
                                      .summary = "find offsets for buffers: the placer alone",
                                      .text = about,
-                                     .options = options,
-                                     .option_count = sizeof options / sizeof *options,
+                                     .options = own_options,
+                                     .option_count = sizeof own_options / sizeof *own_options,
                                      .run = run};
