@@ -1,5 +1,4 @@
 /* plimsoll place: the placer alone. Reads buffers from CSV, prints peak and lower bound, writes the offsets. */
-#include "cmd_place.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,24 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plimsoll/place.h"
+#include "command.h"
 
 /* Without --time: a few seconds at most, counted in steps, so that the answer is the same on every machine. */
 #define WORK_LIMIT UINT64_C(5000000000)
 
-static const char help[] =
-    "usage: plimsoll place FILE.csv [options]\n"
-    "\n"
+enum { CAPACITY, OUT, SVG, JSON, TIME };
+static const pl_cli_option own_options[] = {
+    [CAPACITY] = {"--capacity", "SIZE", "fail (exit 3) when it cannot be met"},
+    [OUT] = {"--out", "FILE", "write the same rows with their offsets"},
+    [SVG] = {"--svg", "FILE", "draw the arena, time x offset"},
+    [JSON] = {"--json", NULL, "print the result as JSON (schema plimsoll.place/1)"},
+    [TIME] = {"--time", "SECONDS", "bound the search by the clock; the best answer so far is given"},
+};
+
+static const char about[] =
     "Finds an offset for each buffer of FILE.csv so that buffers alive at the same time do not overlap and the arena\n"
     "is as small as possible. Columns, in any order: id,lower,upper,size (alive from lower to before upper) and, if\n"
     "wanted, alignment (a power of two) and offset (fixed; empty = free). Sizes take units: 500MB, 1.5MiB.\n"
-    "\n"
-    "  --capacity SIZE   fail (exit 3) when it cannot be met\n"
-    "  --out FILE        write the same rows with their offsets\n"
-    "  --svg FILE        draw the arena, time x offset\n"
-    "  --json            print the result as JSON (schema plimsoll.place/1)\n"
-    "  --time SECONDS    bound the search by the clock; the best answer so far is given\n"
-    "  --help            this text\n"
     "\n"
     "- as a file stands for stdin or stdout. Exit codes: 0 done, 2 wrong usage, 3 the capacity is not met (the "
     "message\n"
@@ -34,7 +33,7 @@ typedef struct arguments {
     const char *input, *out, *svg;
     uint64_t capacity;
     double time_s;
-    bool json, help;
+    bool json;
 } arguments;
 
 static int usage(const char *what, const char *which)
@@ -59,62 +58,29 @@ static int take_time(arguments *a, const char *value)
     return 0;
 }
 
-static int take_option(arguments *a, const char *name, const char *value)
-{
-    if (!strcmp(name, "--capacity")) return take_capacity(a, value);
-    if (!strcmp(name, "--time")) return take_time(a, value);
-    if (!strcmp(name, "--out"))
-        a->out = value;
-    else if (!strcmp(name, "--svg"))
-        a->svg = value;
-    return 0;
-}
-
-/* Is argv[*i] this option? Then *value is what follows it, as "--name value" or "--name=value". */
-static bool match(const char *name, int argc, char **argv, int *i, const char **value)
-{
-    size_t n = strlen(name);
-    if (strncmp(argv[*i], name, n) || (argv[*i][n] && argv[*i][n] != '=')) return false;
-    if (argv[*i][n] == '=')
-        *value = argv[*i] + n + 1;
-    else
-        *value = *i + 1 < argc ? argv[++*i] : NULL;
-    return true;
-}
-
-static int parse_one(arguments *a, int argc, char **argv, int *i)
-{
-    static const char *const with_value[] = {"--capacity", "--time", "--out", "--svg"};
-    const char *value = NULL, *word = argv[*i];
-    if (!strcmp(word, "--help") || !strcmp(word, "-h")) return a->help = true, 0;
-    if (!strcmp(word, "--json")) return a->json = true, 0;
-    for (size_t k = 0; k < sizeof with_value / sizeof *with_value; k++) {
-        if (!match(with_value[k], argc, argv, i, &value)) continue;
-        if (!value || !*value) return usage("a value is missing behind ", with_value[k]);
-        return take_option(a, with_value[k], value);
-    }
-    if (word[0] == '-' && word[1]) return usage("unknown option ", word);
-    if (a->input) return usage("one file only, but there is also ", word);
-    a->input = word;
-    return 0;
-}
-
 static bool is_stdout(const char *path)
 {
     return path && !strcmp(path, "-");
 }
 
-static int parse(arguments *a, int argc, char **argv)
+static int parse(const pl_cli_command *command, arguments *a, int argc, char **argv)
 {
-    *a = (arguments){.capacity = PL_PLACE_NONE};
-    for (int i = 1; i < argc; i++) {
-        int code = parse_one(a, argc, argv, &i);
-        if (code || a->help) return code;
-    }
-    if (!a->input) return usage("a CSV file is missing", "");
-    if (a->json + is_stdout(a->out) + is_stdout(a->svg) > 1)
+    pl_cli_arguments given;
+    pl_error err = {0};
+    int code = 0;
+    if (pl_cli_parse(command, argc, argv, &given, &err) != PL_OK) return pl_cli_complain("place", err.status, &err);
+    if (given.operand_count == 0) return usage("a CSV file is missing", "");
+    if (given.operand_count > 1) return usage("one file only, but there is also ", given.operand[1]);
+    *a = (arguments){.input = given.operand[0],
+                     .out = given.value[OUT],
+                     .svg = given.value[SVG],
+                     .json = given.value[JSON] != NULL,
+                     .capacity = PL_PLACE_NONE};
+    if (given.value[CAPACITY]) code = take_capacity(a, given.value[CAPACITY]);
+    if (code == 0 && given.value[TIME]) code = take_time(a, given.value[TIME]);
+    if (code == 0 && a->json + is_stdout(a->out) + is_stdout(a->svg) > 1)
         return usage("only one of --json, --out - and --svg - can go to stdout", "");
-    return 0;
+    return code;
 }
 
 static void report(const arguments *a, size_t count, const pl_place_solution *s)
@@ -189,14 +155,13 @@ static int solve(const arguments *a, const pl_place_problem *problem)
     return written == PL_OK ? code : complain(written, &write_err);
 }
 
-int pl_cmd_place(int argc, char **argv)
+static int run(const pl_cli_command *command, int argc, char **argv)
 {
     arguments a;
     pl_error err = {0};
     pl_place_table *table;
-    int code = parse(&a, argc, argv);
+    int code = parse(command, &a, argc, argv);
     if (code) return code;
-    if (a.help) return fputs(help, stdout) < 0 || fflush(stdout) ? pl_status_exit_code(PL_E_STORAGE) : 0;
     pl_status status = pl_place_table_read(a.input, &table, &err);
     if (status != PL_OK) return complain(status, &err);
     pl_place_problem problem = pl_place_table_problem(table);
@@ -205,3 +170,11 @@ int pl_cmd_place(int argc, char **argv)
     pl_place_table_destroy(table);
     return code;
 }
+
+const pl_cli_command pl_cli_place = {.name = "place",
+                                     .operands = "FILE.csv",
+                                     .summary = "find offsets for buffers: the placer alone",
+                                     .text = about,
+                                     .options = own_options,
+                                     .option_count = sizeof own_options / sizeof *own_options,
+                                     .run = run};

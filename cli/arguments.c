@@ -1,0 +1,81 @@
+/* A subcommand's own words: its options by the table, the rest operands. '-' and '_' are the same in names, as they are
+ * in the options of the config. */
+#include <string.h>
+
+#include "command.h"
+
+static bool same_name(const char *word, const char *name, size_t bytes)
+{
+    if (strlen(name) != bytes) return false;
+    for (size_t i = 0; i < bytes; i++)
+        if (word[i] != name[i] && !((word[i] == '_' || word[i] == '-') && (name[i] == '_' || name[i] == '-')))
+            return false;
+    return true;
+}
+
+static size_t find_option(const pl_cli_command *command, const char *word)
+{
+    size_t bytes = strcspn(word, "=");
+    for (size_t i = 0; i < command->option_count; i++)
+        if (same_name(word, command->options[i].name, bytes)) return i;
+    return PL_CLI_OPTIONS_MAX;
+}
+
+static pl_status unknown(const pl_cli_command *command, const char *word, pl_error *err)
+{
+    const char *own[PL_CLI_OPTIONS_MAX + 1];
+    for (size_t i = 0; i < command->option_count; i++) own[i] = command->options[i].name;
+    own[command->option_count] = "--help";
+    if (command->takes_config) return pl_config_unknown_option(word, own, command->option_count + 1, err);
+    return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s; see plimsoll help %s", word, command->name);
+}
+
+static pl_status take_option(const pl_cli_command *command, int argc, char **argv, int *at, pl_cli_arguments *a,
+                             pl_error *err)
+{
+    const char *word = argv[*at], *equals = strchr(word, '=');
+    size_t i = find_option(command, word);
+    if (i == PL_CLI_OPTIONS_MAX) return unknown(command, word, err);
+    const pl_cli_option *option = &command->options[i];
+    a->value[i] = "";
+    if (!option->value) return equals ? pl_cli_error(err, PL_E_USAGE, "%s takes no value", option->name) : PL_OK;
+    if (!equals && *at + 1 >= argc)
+        return pl_cli_error(err, PL_E_USAGE, "%s needs a value: %s %s", option->name, option->name, option->value);
+    a->value[i] = equals ? equals + 1 : argv[++*at];
+    if (a->value[i][0]) return PL_OK;
+    return pl_cli_error(err, PL_E_USAGE, "%s has an empty value: %s %s", option->name, option->name, option->value);
+}
+
+static pl_status take_operand(const pl_cli_command *command, const char *word, pl_cli_arguments *a, pl_error *err)
+{
+    if (a->operand_count == PL_CLI_OPERANDS_MAX)
+        return pl_cli_error(err, PL_E_USAGE, "too many arguments: %.200s; see plimsoll help %s", word, command->name);
+    a->operand[a->operand_count++] = word;
+    return PL_OK;
+}
+
+pl_status pl_cli_parse(const pl_cli_command *command, int argc, char **argv, pl_cli_arguments *a, pl_error *err)
+{
+    bool options = true;
+    *a = (pl_cli_arguments){0};
+    for (int i = 1; i < argc; i++) {
+        pl_status status;
+        if (options && strcmp(argv[i], "--") == 0) {
+            options = false;
+            continue;
+        }
+        if (options && argv[i][0] == '-' && argv[i][1])
+            status = take_option(command, argc, argv, &i, a, err);
+        else
+            status = take_operand(command, argv[i], a, err);
+        if (status != PL_OK) return status;
+    }
+    return PL_OK;
+}
+
+bool pl_cli_wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+    return false;
+}

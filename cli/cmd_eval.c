@@ -1,0 +1,39 @@
+/* plimsoll eval: the loss of a trained model on the held-out part of the text. */
+#include "planning.h"
+
+enum { CHECKPOINT, JSON, LEDGER };
+static const pl_cli_option options[] = {
+    [CHECKPOINT] = {"--checkpoint", "DIR", "this checkpoint's folder, not the run's best"},
+    [JSON] = {"--json", NULL, "the result as JSON (schema plimsoll.eval/1)"},
+    [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
+};
+
+static const char about[] =
+    "Prints loss, perplexity, bits per token and per byte of the text over its whole held-out part\n"
+    "(data.validation_fraction). CONFIG is the run's config file or the folder of the run.\n";
+
+static int run(const pl_cli_command *command, int argc, char **argv)
+{
+    pl_cli_input in;
+    pl_talk talk;
+    pl_error err = {0};
+    pl_call call = {.name = "eval"};
+    pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_talk_read(in.config, false, false, &talk, &err);
+    call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
+    call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;
+    call.word[PL_CALL_LEDGER] = in.arguments.value[LEDGER] ? "1" : NULL;
+    int code = status == PL_OK ? pl_cli_start(&in, PL_COMMAND_EVALUATE, &talk, false, &call)
+                               : pl_cli_complain(command->name, status, &err);
+    pl_cli_release(&in);
+    return code;
+}
+
+const pl_cli_command pl_cli_eval = {.name = "eval",
+                                    .operands = "CONFIG|FOLDER",
+                                    .summary = "loss on the held-out text",
+                                    .text = about,
+                                    .options = options,
+                                    .option_count = sizeof options / sizeof *options,
+                                    .takes_config = true,
+                                    .run = run};

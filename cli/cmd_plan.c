@@ -1,0 +1,88 @@
+/* plimsoll plan: where every byte will go, before anything large is taken. */
+#include <string.h>
+
+#include "out.h"
+#include "planning.h"
+
+enum { COMMAND, JSON, HTML, LOCK, GRAPH };
+static const pl_cli_option options[] = {
+    [COMMAND] = {"--command", "NAME", "plan for train (the default), evaluate, generate or gradients"},
+    [JSON] = {"--json", NULL, "the plan as JSON (schema plimsoll.plan/1)"},
+    [HTML] = {"--html", "FILE", "write the plan as a page with pictures"},
+    [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text"},
+    [GRAPH] = {"--graph", NULL, "print the graph as text instead"},
+};
+
+static const char about[] =
+    "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is alive\n"
+    "then, the arena over time, files on disk, predicted seconds per step. Prepares the text when that was not done "
+    "(its\n"
+    "token file stays). Exit 3 when it does not fit memory.budget.\n";
+
+static pl_status parse_command(const char *name, pl_command *command, pl_error *err)
+{
+    static const char *const names[] = {[PL_COMMAND_TRAIN] = "train",
+                                        [PL_COMMAND_EVALUATE] = "evaluate",
+                                        [PL_COMMAND_GENERATE] = "generate",
+                                        [PL_COMMAND_GRADIENTS] = "gradients"};
+    *command = PL_COMMAND_TRAIN;
+    if (!name) return PL_OK;
+    for (int i = 0; i < 4; i++)
+        if (strcmp(name, names[i]) == 0 || (i == PL_COMMAND_EVALUATE && strcmp(name, "eval") == 0))
+            return *command = (pl_command)i, PL_OK;
+    return pl_cli_error(err, PL_E_USAGE, "--command: %.60s is none of train, evaluate, generate, gradients", name);
+}
+
+static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *path, pl_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    pl_status status = pl_plan_text(plan, form, &text, &bytes, err);
+    if (status == PL_OK)
+        status = path && strcmp(path, "-") ? pl_write_file(path, text, bytes, err) : pl_put(text, bytes, err);
+    pl_text_free(text);
+    return status;
+}
+
+/* Files first: what is on stdout then is true when it is read. */
+static pl_status put_all(const pl_plan *plan, const char *const *value, pl_error *err)
+{
+    pl_plan_form form = value[JSON] ? PL_PLAN_JSON : value[GRAPH] ? PL_PLAN_GRAPH : PL_PLAN_REPORT;
+    bool taken = (value[HTML] && !strcmp(value[HTML], "-")) || (value[LOCK] && !strcmp(value[LOCK], "-"));
+    pl_status status = PL_OK;
+    if (value[LOCK]) status = put_plan(plan, PL_PLAN_LOCK, value[LOCK], err);
+    if (status == PL_OK && value[HTML]) status = put_plan(plan, PL_PLAN_HTML, value[HTML], err);
+    return status == PL_OK && !taken ? put_plan(plan, form, NULL, err) : status;
+}
+
+static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
+{
+    pl_talk talk;
+    pl_command of;
+    pl_plan *p = NULL;
+    pl_status status = parse_command(in->arguments.value[COMMAND], &of, err);
+    if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
+    if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, &p, err);
+    if (status == PL_OK) status = put_all(p, in->arguments.value, err);
+    pl_plan_destroy(p);
+    return status;
+}
+
+static int run(const pl_cli_command *command, int argc, char **argv)
+{
+    pl_cli_input in;
+    pl_error err = {0};
+    pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = plan(command, &in, &err);
+    pl_cli_release(&in);
+    return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
+}
+
+const pl_cli_command pl_cli_plan = {.name = "plan",
+                                    .operands = "CONFIG",
+                                    .summary = "print where every byte will go",
+                                    .text = about,
+                                    .options = options,
+                                    .option_count = sizeof options / sizeof *options,
+                                    .takes_config = true,
+                                    .run = run};

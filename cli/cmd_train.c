@@ -1,0 +1,42 @@
+/* plimsoll train: plans, then trains in a process that holds exactly what was planned. */
+#include "planning.h"
+
+enum { QUIET, VERBOSE };
+static const pl_cli_option options[] = {
+    [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors"},
+    [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first"},
+};
+
+static const char about[] =
+    "Prepares the text (once), plans where every byte will go, and trains. What does not fit memory.budget is refused "
+    "before\n"
+    "anything large is taken (exit 3). In the folder of the run (--out): checkpoints/ with model.safetensors,\n"
+    "metrics.jsonl, TensorBoard events, config.yaml, plan.lock, plan.html and report.json, the ledger at the end.\n"
+    "\n"
+    "Ctrl-C or SIGTERM finishes the step, saves and ends with 130 or 143; --resume goes on from there, bit for bit. A\n"
+    "second one leaves at once. SIGUSR1 prints the ledger. A folder of a run may stand for its config.\n";
+
+static int run(const pl_cli_command *command, int argc, char **argv)
+{
+    pl_cli_input in;
+    pl_talk talk;
+    pl_error err = {0};
+    pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK)
+        status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
+    pl_call call = {.name = "train"};
+    if (status == PL_OK && talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
+    int code = status == PL_OK ? pl_cli_start(&in, PL_COMMAND_TRAIN, &talk, true, &call)
+                               : pl_cli_complain(command->name, status, &err);
+    pl_cli_release(&in);
+    return code;
+}
+
+const pl_cli_command pl_cli_train = {.name = "train",
+                                     .operands = "CONFIG",
+                                     .summary = "plan and train",
+                                     .text = about,
+                                     .options = options,
+                                     .option_count = sizeof options / sizeof *options,
+                                     .takes_config = true,
+                                     .run = run};

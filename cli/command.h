@@ -1,0 +1,64 @@
+/* The subcommands: one row each in one table, from which dispatch, help and shell completion are made.
+ *
+ * The command is a customer of plimsoll's public headers and nothing else of the library. Data goes to stdout, talk to
+ * stderr, both by write(2) from fixed buffers: after "committed" the process may ask for no memory, so no part of the
+ * command uses stdio there. */
+#ifndef PL_CLI_COMMAND_H
+#define PL_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plimsoll/plimsoll.h"
+
+enum { PL_CLI_OPTIONS_MAX = 12, PL_CLI_OPERANDS_MAX = 4 };
+
+/* An option of the subcommand itself; those of the config are the library's. */
+typedef struct pl_cli_option {
+    const char *name;  /* "--json" */
+    const char *value; /* what stands for its value in the help, or NULL: a switch */
+    const char *help;
+} pl_cli_option;
+
+typedef struct pl_cli_command {
+    const char *name, *operands; /* "train", "CONFIG" */
+    const char *summary;         /* one line, for the list of subcommands */
+    const char *text;            /* what the help says behind it, or NULL */
+    const pl_cli_option *options;
+    size_t option_count;
+    bool takes_config;                                                /* and with it every option of the config */
+    int (*run)(const struct pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
+} pl_cli_command;
+
+extern const pl_cli_command pl_cli_plan, pl_cli_train, pl_cli_generate, pl_cli_eval, pl_cli_verify, pl_cli_place,
+    pl_cli_config, pl_cli_completion, pl_cli_help;
+
+/* ---- commands.c ---- */
+extern const pl_cli_command *const pl_cli_commands[];
+extern const size_t pl_cli_command_count;
+const pl_cli_command *pl_cli_find(const char *name); /* NULL: none */
+/* The subcommand that was probably meant, or NULL. */
+const pl_cli_command *pl_cli_nearest(const char *name);
+
+/* ---- arguments.c ---- */
+typedef struct pl_cli_arguments {
+    const char *value[PL_CLI_OPTIONS_MAX]; /* of command->options[i]; NULL: not given; "" for a switch */
+    const char *operand[PL_CLI_OPERANDS_MAX];
+    size_t operand_count;
+} pl_cli_arguments;
+
+/* Options may stand before and behind operands; "--" ends them. Options of the config were taken out before. */
+pl_status pl_cli_parse(const pl_cli_command *, int argc, char **argv, pl_cli_arguments *, pl_error *);
+bool pl_cli_wants_help(int argc, char **argv);
+
+/* ---- cmd_help.c ---- */
+int pl_cli_print_help(const pl_cli_command *);
+int pl_cli_print_overview(void);
+
+/* ---- complain.c ---- */
+/* A sentence of the command's own into the error; returns the status. */
+pl_status pl_cli_error(pl_error *, pl_status, const char *format, ...) PL_PRINTF(3, 4);
+/* "plimsoll train: sentence" to stderr; returns the exit code. */
+int pl_cli_complain(const char *command, pl_status, const pl_error *);
+
+#endif

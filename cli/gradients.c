@@ -1,0 +1,148 @@
+/* What is in a safetensors file: u64 length of the header, little-endian; the header, JSON:
+ *   {"__metadata__":{…},"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, …}; the data.
+ * Read as a stream through a small buffer, because this runs after "committed". The file is the library's own, but a
+ * damaged one gives a sentence and no harm: names are cut, numbers checked. */
+#include "gradients.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "out.h"
+
+enum { BUFFER_BYTES = 4096, NAME_BYTES = 160, SHAPE_BYTES = 96 };
+
+typedef struct stream {
+    int fd;
+    uint64_t at, end; /* of the header, in the file */
+    char buffer[BUFFER_BYTES];
+    size_t used, filled;
+} stream;
+
+typedef struct tensor {
+    char name[NAME_BYTES], dtype[16], shape[SHAPE_BYTES];
+    uint64_t begin; /* in the data */
+} tensor;
+
+static int peek(stream *s)
+{
+    if (s->used < s->filled) return (unsigned char)s->buffer[s->used];
+    if (s->at >= s->end) return -1;
+    uint64_t room = s->end - s->at < BUFFER_BYTES ? s->end - s->at : BUFFER_BYTES;
+    ssize_t n = pread(s->fd, s->buffer, (size_t)room, (off_t)s->at);
+    if (n <= 0) return -1;
+    s->at += (uint64_t)n;
+    s->used = 0;
+    s->filled = (size_t)n;
+    return (unsigned char)s->buffer[0];
+}
+
+static int next(stream *s)
+{
+    int c = peek(s);
+    if (c >= 0) s->used++;
+    return c;
+}
+
+/* The next character that is no space or separator, not taken. */
+static int peek_token(stream *s)
+{
+    while (peek(s) >= 0 && strchr(" \t\r\n,:", peek(s))) next(s);
+    return peek(s);
+}
+
+/* A string at the stream, cut to room. */
+static void read_string(stream *s, char *text, size_t room)
+{
+    size_t bytes = 0;
+    for (int c = next(s); (c = next(s)) >= 0 && c != '"';) {
+        if (c == '\\') c = next(s);
+        if (bytes + 1 < room) text[bytes++] = (char)c;
+    }
+    text[bytes] = 0;
+}
+
+/* Any value, its text cut to room. */
+static void read_value(stream *s, char *text, size_t room)
+{
+    size_t bytes = 0;
+    int depth = 0;
+    bool quoted = false;
+    for (int c = peek_token(s); c >= 0; c = peek(s)) {
+        if (!quoted && depth == 0 && bytes && strchr(",}]", c)) break;
+        if (c == '"') quoted = !quoted;
+        if (!quoted && (c == '[' || c == '{')) depth++;
+        if (!quoted && (c == ']' || c == '}')) depth--;
+        if (bytes + 1 < room) text[bytes++] = (char)c;
+        next(s);
+        if (!quoted && depth == 0 && strchr("]}\"", c)) break;
+    }
+    text[bytes] = 0;
+}
+
+/* At the '{' behind the name. */
+static void read_entry(stream *s, tensor *t)
+{
+    char key[32], value[SHAPE_BYTES];
+    next(s);
+    while (peek_token(s) == '"') {
+        read_string(s, key, sizeof key);
+        read_value(s, value, sizeof value);
+        size_t n = strlen(value);
+        if (strcmp(key, "dtype") == 0 && n >= 2) snprintf(t->dtype, sizeof t->dtype, "%.*s", (int)(n - 2), value + 1);
+        if (strcmp(key, "shape") == 0) snprintf(t->shape, sizeof t->shape, "%s", value);
+        if (strcmp(key, "data_offsets") == 0) t->begin = strtoull(value + 1, NULL, 10);
+    }
+    if (peek(s) == '}') next(s);
+}
+
+static pl_status print_tensor(const stream *s, const tensor *t, pl_error *err)
+{
+    float value;
+    bool scalar = strcmp(t->dtype, "F32") == 0 && (strcmp(t->shape, "[]") == 0 || strcmp(t->shape, "[1]") == 0);
+    pl_status status = pl_put_format(err, "%-44s %-4s %s", t->name, t->dtype, t->shape);
+    if (status == PL_OK && scalar && pread(s->fd, &value, sizeof value, (off_t)(s->end + t->begin)) == sizeof value)
+        status = pl_put_format(err, " = %.9g", (double)value);
+    return status == PL_OK ? pl_put_text("\n", err) : status;
+}
+
+static pl_status list(stream *s, const char *path, pl_error *err)
+{
+    unsigned long long count = 0;
+    pl_status status = PL_OK;
+    if (next(s) != '{') return pl_cli_error(err, PL_E_DATA, "%s: is no safetensors file", path);
+    while (status == PL_OK && peek_token(s) == '"') {
+        tensor t = {0};
+        char ignored[8];
+        read_string(s, t.name, sizeof t.name);
+        if (strcmp(t.name, "__metadata__") == 0 || peek_token(s) != '{') {
+            read_value(s, ignored, sizeof ignored);
+            continue;
+        }
+        read_entry(s, &t);
+        count++;
+        status = print_tensor(s, &t, err);
+    }
+    return status == PL_OK ? pl_put_format(err, "%llu tensors in %s\n", count, path) : status;
+}
+
+pl_status pl_list_tensors(const char *path, pl_error *err)
+{
+    unsigned char length[8];
+    stream s = {.fd = open(path, O_RDONLY | O_CLOEXEC), .at = sizeof length};
+    if (s.fd < 0) return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be read: %s", path, strerror(errno));
+    pl_status status = PL_OK;
+    if (pread(s.fd, length, sizeof length, 0) != sizeof length)
+        status = pl_cli_error(err, PL_E_DATA, "%s: is no safetensors file", path);
+    for (int i = 8; i-- > 0;) s.end = s.end << 8 | length[i];
+    s.end += sizeof length;
+    if (status == PL_OK) status = list(&s, path, err);
+    close(s.fd);
+    return status;
+}

@@ -1,0 +1,139 @@
+/* The runner's arguments, and the memory files that carry the plan to it. The runner copies them into the run's folder
+ * once it holds the lock, and closes them: after "committed" they hold no memory. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runner.h"
+
+extern char **environ;
+
+enum { DESCRIPTOR_BYTES = 32 };
+
+static const char *const word_names[PL_CALL_WORDS] = {
+    [PL_CALL_LOCK] = "lock",     [PL_CALL_OUT] = "out",
+    [PL_CALL_HTML] = "html",     [PL_CALL_CONFIG] = "config",
+    [PL_CALL_SHOW] = "show",     [PL_CALL_QUIET] = "quiet",
+    [PL_CALL_LEDGER] = "ledger", [PL_CALL_JSON] = "json",
+    [PL_CALL_PROMPT] = "prompt", [PL_CALL_CHECKPOINT] = "checkpoint",
+    [PL_CALL_TO] = "to",
+};
+
+static pl_status write_memory(int fd, const char *text, size_t bytes, pl_error *err)
+{
+    while (bytes) {
+        ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return pl_cli_error(err, PL_E_NOMEM, "the plan cannot be handed to the runner: %s", strerror(errno));
+        text += n;
+        bytes -= (size_t)n;
+    }
+    return PL_OK;
+}
+
+/* Text into a memory file that survives exec. */
+static pl_status stage(const char *name, const char *text, size_t bytes, int *fd, pl_error *err)
+{
+    *fd = memfd_create(name, 0);
+    if (*fd < 0)
+        return pl_cli_error(err, PL_E_UNSUPPORTED, "the plan cannot be handed to the runner: memfd_create: %s",
+                            strerror(errno));
+    return write_memory(*fd, text, bytes, err);
+}
+
+static pl_status stage_plan(const pl_plan *plan, pl_plan_form form, const char *name, int *fd, pl_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    pl_status status = pl_plan_text(plan, form, &text, &bytes, err);
+    if (status == PL_OK) status = stage(name, text, bytes, fd, err);
+    pl_text_free(text);
+    return status;
+}
+
+static pl_status stage_config(const pl_config *config, int *fd, pl_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    pl_status status = pl_config_text(config, PL_CONFIG_YAML, &text, &bytes, err);
+    if (status == PL_OK) status = stage("plimsoll config", text, bytes, fd, err);
+    pl_text_free(text);
+    return status;
+}
+
+/* "--prompt=text" for each word said, into a static block: this is called once, and exec copies it. */
+static pl_status build_arguments(const pl_call *call, char **argv, pl_error *err)
+{
+    static char block[32768];
+    size_t used = 0, count = 0;
+    argv[count++] = "plimsoll";
+    argv[count++] = PL_CLI_RUNNER;
+    argv[count++] = (char *)call->name;
+    for (int i = 0; i < PL_CALL_WORDS; i++) {
+        if (!call->word[i]) continue;
+        int n = snprintf(block + used, sizeof block - used, "--%s=%s", word_names[i], call->word[i]);
+        if (n < 0 || (size_t)n >= sizeof block - used)
+            return pl_cli_error(err, PL_E_USAGE, "%s is too long", word_names[i]);
+        argv[count++] = block + used;
+        used += (size_t)n + 1;
+    }
+    argv[count] = NULL;
+    return PL_OK;
+}
+
+static pl_status exec_runner(const pl_call *call, pl_error *err)
+{
+    char *argv[PL_CALL_WORDS + 4];
+    pl_status status = build_arguments(call, argv, err);
+    return status == PL_OK ? pl_runner_exec(call->word[PL_CALL_LOCK], argv, environ, err) : status;
+}
+
+pl_status pl_cli_launch(const pl_config *config, const pl_plan *plan, bool keep, pl_call *call, pl_error *err)
+{
+    char lock[DESCRIPTOR_BYTES], page[DESCRIPTOR_BYTES], settings[DESCRIPTOR_BYTES];
+    int lock_fd = -1, page_fd = -1, config_fd = -1;
+    pl_status status = stage_plan(plan, PL_PLAN_LOCK, "plimsoll plan", &lock_fd, err);
+    if (status == PL_OK && keep) status = stage_plan(plan, PL_PLAN_HTML, "plimsoll page", &page_fd, err);
+    if (status == PL_OK && keep) status = stage_config(config, &config_fd, err);
+    snprintf(lock, sizeof lock, "/proc/self/fd/%d", lock_fd);
+    snprintf(page, sizeof page, "%d", page_fd);
+    snprintf(settings, sizeof settings, "%d", config_fd);
+    call->word[PL_CALL_LOCK] = lock;
+    call->word[PL_CALL_HTML] = keep ? page : NULL;
+    call->word[PL_CALL_CONFIG] = keep ? settings : NULL;
+    if (status == PL_OK) status = exec_runner(call, err);
+    if (lock_fd >= 0) close(lock_fd);
+    if (page_fd >= 0) close(page_fd);
+    if (config_fd >= 0) close(config_fd);
+    return status;
+}
+
+static pl_status parse_word(const char *word, pl_call *call, pl_error *err)
+{
+    const char *equals = strchr(word, '=');
+    for (int i = 0; i < PL_CALL_WORDS && equals && strncmp(word, "--", 2) == 0; i++) {
+        size_t bytes = strlen(word_names[i]);
+        if ((size_t)(equals - word) != bytes + 2 || strncmp(word + 2, word_names[i], bytes) != 0) continue;
+        call->word[i] = equals + 1;
+        return PL_OK;
+    }
+    return pl_cli_error(err, PL_E_USAGE,
+                        "this is the part of the command that runs a plan; start plimsoll train or its kin");
+}
+
+pl_status pl_call_parse(int argc, char **argv, pl_call *call, pl_error *err)
+{
+    static const char *const names[] = {"train", "generate", "eval", "verify"};
+    *call = (pl_call){0};
+    for (size_t i = 0; i < sizeof names / sizeof *names && argc > 1; i++)
+        if (strcmp(argv[1], names[i]) == 0) call->name = names[i];
+    if (!call->name || argc < 3) return parse_word("", call, err);
+    for (int i = 2; i < argc; i++) {
+        pl_status status = parse_word(argv[i], call, err);
+        if (status != PL_OK) return status;
+    }
+    return call->word[PL_CALL_LOCK] ? PL_OK : parse_word("", call, err);
+}

@@ -1,0 +1,95 @@
+#include "load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- where the calibration is kept ---- */
+
+static bool make_folder(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        bool failed = mkdir(path, 0777) && errno != EEXIST;
+        *slash = '/';
+        if (failed) return false;
+    }
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+/* No home, a relative one or one that cannot be written: there is no cache, and that is fine. */
+static void find_cache(char path[PATH_MAX])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (cache && cache[0] == '/')
+        n = snprintf(path, PATH_MAX, "%s/plimsoll", cache);
+    else if (home && home[0] == '/')
+        n = snprintf(path, PATH_MAX, "%s/.cache/plimsoll", home);
+    if (n < 0 || n >= PATH_MAX || !make_folder(path) || access(path, R_OK | W_OK | X_OK)) path[0] = 0;
+}
+
+const char *pl_cli_cache(const pl_cli_input *in)
+{
+    return in->cache[0] ? in->cache : NULL;
+}
+
+/* ---- loading ---- */
+
+/* The folder of a run stands for its config with that folder as its place. */
+static pl_status load_folder(pl_config *config, const char *folder, pl_error *err)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/" PL_CLI_CONFIG_FILE, folder);
+    if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
+    if (access(path, R_OK))
+        return pl_cli_error(err, PL_E_CONFIG,
+                            "%s: is no folder of a run that can be read (%s: %s); give a config file or such a folder",
+                            folder, PL_CLI_CONFIG_FILE, strerror(errno));
+    pl_status status = pl_config_load_file(config, path, err);
+    return status == PL_OK ? pl_config_set(config, "run.out", folder, "the folder of the run", err) : status;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static pl_status load(const pl_cli_command *command, size_t at, pl_cli_input *in, pl_error *err)
+{
+    const pl_cli_arguments *a = &in->arguments;
+    if (a->operand_count <= at)
+        return pl_cli_error(err, PL_E_USAGE, "a config file is missing: plimsoll %s %s", command->name,
+                            command->operands);
+    if (a->operand_count > at + 1)
+        return pl_cli_error(err, PL_E_USAGE, "one config only, but there is also %.200s", a->operand[at + 1]);
+    const char *path = a->operand[at];
+    return is_folder(path) ? load_folder(in->config, path, err) : pl_config_load_file(in->config, path, err);
+}
+
+pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size_t at, pl_cli_input *in, pl_error *err)
+{
+    *in = (pl_cli_input){.config = pl_config_create()};
+    if (!in->config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
+    find_cache(in->cache);
+    pl_status status = pl_config_apply_args(in->config, &argc, argv, err);
+    if (status == PL_OK) status = pl_cli_parse(command, argc, argv, &in->arguments, err);
+    if (status == PL_OK) status = load(command, at, in, err);
+    if (status == PL_OK) status = pl_config_apply_env(in->config, environ, err);
+    if (status == PL_OK) status = pl_config_check(in->config, err);
+    if (status == PL_OK) status = pl_config_run_folder(in->config, in->out, sizeof in->out, err);
+    /* Said outright, so that plan and kept config name the folder whatever they are called themselves. */
+    return status == PL_OK ? pl_config_set(in->config, "run.out", in->out, "the folder of the run", err) : status;
+}
+
+void pl_cli_release(pl_cli_input *in)
+{
+    pl_config_destroy(in->config);
+    in->config = NULL;
+}

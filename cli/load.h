@@ -1,0 +1,28 @@
+/* A config from what the person gave: a file or the folder of a run, the environment, options. */
+#ifndef PL_CLI_LOAD_H
+#define PL_CLI_LOAD_H
+
+#include <limits.h>
+
+#include "command.h"
+
+typedef struct pl_cli_input {
+    pl_config *config;
+    pl_cli_arguments arguments;
+    char out[PATH_MAX];   /* folder of the run */
+    char cache[PATH_MAX]; /* for the calibration, or "": none */
+} pl_cli_input;
+
+/* Parses the words, loads the config named by operand `at` and checks it. The input is the caller's to release, also
+ * after a failure. */
+pl_status pl_cli_load(const pl_cli_command *, int argc, char **argv, size_t at, pl_cli_input *, pl_error *);
+void pl_cli_release(pl_cli_input *);
+const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */
+
+/* The text of a key ("run", "progress"), cut to room; "" when it has none. */
+pl_status pl_cli_setting(const pl_config *, const char *section, const char *key, char *text, size_t room, pl_error *);
+
+/* The config of a run, kept in its folder for generate and eval. */
+#define PL_CLI_CONFIG_FILE "config.yaml"
+
+#endif

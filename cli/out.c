@@ -1,0 +1,212 @@
+#include "out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "command.h"
+
+enum { SAY_BYTES = 4096, COPY_BYTES = 16384 };
+
+/* 0, or errno. */
+static int write_all(int fd, const char *text, size_t bytes)
+{
+    while (bytes) {
+        ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno;
+        text += n;
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+/* ---- talk and data ---- */
+
+void pl_say_bytes(const char *text, size_t bytes)
+{
+    (void)write_all(STDERR_FILENO, text, bytes);
+}
+
+static size_t format_into(char *text, const char *format, va_list list)
+{
+    int n = vsnprintf(text, SAY_BYTES, format, list);
+    return n < 0 ? 0 : n < SAY_BYTES ? (size_t)n : SAY_BYTES - 1;
+}
+
+void pl_say(const char *format, ...)
+{
+    char text[SAY_BYTES];
+    va_list list;
+    va_start(list, format);
+    size_t bytes = format_into(text, format, list);
+    va_end(list);
+    pl_say_bytes(text, bytes);
+}
+
+pl_status pl_put(const char *text, size_t bytes, pl_error *err)
+{
+    int error = write_all(STDOUT_FILENO, text, bytes);
+    if (error == 0) return PL_OK;
+    return pl_cli_error(err, PL_E_STORAGE, "the standard output cannot be written: %s", strerror(error));
+}
+
+pl_status pl_put_text(const char *text, pl_error *err)
+{
+    return pl_put(text, strlen(text), err);
+}
+
+pl_status pl_put_format(pl_error *err, const char *format, ...)
+{
+    char text[SAY_BYTES];
+    va_list list;
+    va_start(list, format);
+    size_t bytes = format_into(text, format, list);
+    va_end(list);
+    return pl_put(text, bytes, err);
+}
+
+/* ---- files ---- */
+
+static pl_status create_file(const char *path, char temporary[PATH_MAX], int *fd, pl_error *err)
+{
+    int n = snprintf(temporary, PATH_MAX, "%s.tmp", path);
+    if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", path);
+    *fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (*fd >= 0) return PL_OK;
+    return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static pl_status finish_file(const char *path, const char *temporary, int fd, int error, pl_error *err)
+{
+    if (error == 0 && fsync(fd)) error = errno;
+    if (close(fd) && error == 0) error = errno;
+    if (error == 0 && rename(temporary, path)) error = errno;
+    if (error == 0) return PL_OK;
+    (void)unlink(temporary);
+    return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(error));
+}
+
+pl_status pl_write_file(const char *path, const char *text, size_t bytes, pl_error *err)
+{
+    char temporary[PATH_MAX];
+    int fd;
+    pl_status status = create_file(path, temporary, &fd, err);
+    return status == PL_OK ? finish_file(path, temporary, fd, write_all(fd, text, bytes), err) : status;
+}
+
+static int copy_all(int to, int source)
+{
+    char block[COPY_BYTES];
+    off_t at = 0;
+    for (;;) {
+        ssize_t n = pread(source, block, sizeof block, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? errno : 0;
+        int error = write_all(to, block, (size_t)n);
+        if (error) return error;
+        at += n;
+    }
+}
+
+pl_status pl_copy_file(const char *path, int source, pl_error *err)
+{
+    char temporary[PATH_MAX];
+    int fd;
+    pl_status status = create_file(path, temporary, &fd, err);
+    return status == PL_OK ? finish_file(path, temporary, fd, copy_all(fd, source), err) : status;
+}
+
+/* ---- lines ---- */
+
+void pl_line_bytes(pl_line *line, const char *text, size_t bytes)
+{
+    if (line->bytes + 1 >= line->room) return;
+    if (bytes > line->room - line->bytes - 1) bytes = line->room - line->bytes - 1;
+    memcpy(line->text + line->bytes, text, bytes);
+    line->bytes += bytes;
+    line->text[line->bytes] = 0;
+}
+
+void pl_line_add(pl_line *line, const char *format, ...)
+{
+    char text[SAY_BYTES];
+    va_list list;
+    va_start(list, format);
+    size_t bytes = format_into(text, format, list);
+    va_end(list);
+    pl_line_bytes(line, text, bytes);
+}
+
+static size_t continuation_bytes(unsigned char first)
+{
+    if (first < 0x80) return 0;
+    if (first >= 0xc2 && first < 0xe0) return 1;
+    if (first >= 0xe0 && first < 0xf0) return 2;
+    return first >= 0xf0 && first < 0xf5 ? 3 : SIZE_MAX;
+}
+
+/* The second byte decides about overlong forms, surrogates and the end of Unicode. */
+static bool is_second_byte(unsigned char first, unsigned char second)
+{
+    if (first == 0xe0) return second >= 0xa0;
+    if (first == 0xed) return second < 0xa0;
+    if (first == 0xf0) return second >= 0x90;
+    if (first == 0xf4) return second < 0x90;
+    return first != 0xc2 || second >= 0xa0; /* C1 controls act on terminals too */
+}
+
+size_t pl_character_bytes(const char *text, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t more = continuation_bytes(p[0]);
+    if (more >= bytes) return 0;
+    if (more == 0) return p[0] == '\n' || p[0] == '\t' || (p[0] >= 0x20 && p[0] != 0x7f);
+    for (size_t i = 1; i <= more; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    return is_second_byte(p[0], p[1]) ? more + 1 : 0;
+}
+
+static void json_character(pl_line *line, const char *text, size_t bytes)
+{
+    if (bytes == 1 && (*text == '"' || *text == '\\')) pl_line_bytes(line, "\\", 1);
+    if (*text == '\n')
+        pl_line_bytes(line, "\\n", 2);
+    else if (*text == '\t')
+        pl_line_bytes(line, "\\t", 2);
+    else
+        pl_line_bytes(line, text, bytes);
+}
+
+void pl_line_json(pl_line *line, const char *text, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        size_t n = pl_character_bytes(text + at, bytes - at);
+        unsigned char byte = (unsigned char)text[at];
+        if (n)
+            json_character(line, text + at, n);
+        else if (byte < 0x80)
+            pl_line_add(line, "\\u%04x", byte);
+        else
+            pl_line_add(line, "\\ufffd");
+        at += n ? n : 1;
+    }
+}
+
+/* ---- terminals ---- */
+
+bool pl_is_terminal(int fd)
+{
+    return isatty(fd) == 1;
+}
+
+unsigned pl_terminal_columns(int fd)
+{
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
+}

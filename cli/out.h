@@ -1,0 +1,41 @@
+/* Text to stdout and stderr by write(2), from buffers of fixed size: may be used after "committed". */
+#ifndef PL_CLI_OUT_H
+#define PL_CLI_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plimsoll/status.h"
+
+/* Talk, to stderr; at most 4 KiB, cut beyond. What cannot be written is lost: talk is no reason to end a run. */
+void pl_say(const char *format, ...) PL_PRINTF(1, 2);
+void pl_say_bytes(const char *text, size_t bytes);
+
+/* Data, to stdout: all of it, or PL_E_STORAGE. */
+pl_status pl_put(const char *text, size_t bytes, pl_error *);
+pl_status pl_put_text(const char *text, pl_error *);
+pl_status pl_put_format(pl_error *, const char *format, ...) PL_PRINTF(2, 3); /* at most 4 KiB */
+
+/* A file under its final name only when it is whole; no memory is asked for. */
+pl_status pl_write_file(const char *path, const char *text, size_t bytes, pl_error *);
+/* What is in the open file, likewise. */
+pl_status pl_copy_file(const char *path, int source, pl_error *);
+
+/* A line put together piece by piece in the caller's memory; cut, and always terminated, when room is short. */
+typedef struct pl_line {
+    char *text;
+    size_t room, bytes;
+} pl_line;
+void pl_line_add(pl_line *, const char *format, ...) PL_PRINTF(2, 3);
+void pl_line_bytes(pl_line *, const char *text, size_t bytes);
+/* The inside of a JSON string: escaped, bytes that are no UTF-8 replaced by U+FFFD. */
+void pl_line_json(pl_line *, const char *text, size_t bytes);
+
+/* Bytes of the UTF-8 character at text, or 0: broken, or a control character other than newline and tab. */
+size_t pl_character_bytes(const char *text, size_t bytes);
+
+bool pl_is_terminal(int fd);
+unsigned pl_terminal_columns(int fd); /* 80 when it is none */
+
+#endif

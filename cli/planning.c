@@ -1,0 +1,130 @@
+#include "planning.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "format.h"
+#include "out.h"
+#include "progress.h"
+
+pl_status pl_talk_read(const pl_config *config, bool quiet, bool verbose, pl_talk *talk, pl_error *err)
+{
+    char progress[16], log[16];
+    pl_status status = pl_cli_setting(config, "run", "progress", progress, sizeof progress, err);
+    if (status == PL_OK) status = pl_cli_setting(config, "run", "log", log, sizeof log, err);
+    if (status != PL_OK) return status;
+    bool only_errors = strcmp(log, "error") == 0, only_warnings = strcmp(log, "warn") == 0;
+    talk->quiet = only_errors ? 2 : quiet || only_warnings ? 1 : 0;
+    talk->verbose = (verbose || strcmp(log, "debug") == 0) && !talk->quiet;
+    talk->show = pl_show_name(pl_show_choose(progress, pl_is_terminal(STDERR_FILENO)));
+    return PL_OK;
+}
+
+/* ---- progress while planning: a percentage on a terminal, one line a phase elsewhere ---- */
+
+typedef struct phases {
+    const char *command;
+    bool terminal, drawn;
+    char name[64];
+    int percent;
+} phases;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void tell_phase(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    phases *p = context;
+    int percent = total ? (int)(100.0 * ((double)done / (double)total)) : 0;
+    bool same = strncmp(p->name, phase, sizeof p->name - 1) == 0;
+    if (same && (!p->terminal || percent == p->percent)) return;
+    strncpy(p->name, phase, sizeof p->name - 1);
+    p->percent = percent;
+    if (p->terminal)
+        pl_say("\r\033[K%s … %d %%", phase, percent);
+    else
+        pl_say("%s …\n", phase);
+    p->drawn = p->terminal;
+}
+
+static void end_phases(phases *p)
+{
+    if (p->drawn) pl_say("\r\033[K");
+    p->drawn = false;
+}
+
+static bool needs_text(pl_command command)
+{
+    return command != PL_COMMAND_GENERATE;
+}
+
+pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk,
+                           pl_plan **plan, pl_error *err)
+{
+    phases p = {.command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1};
+    pl_progress tell = talk->quiet ? NULL : tell_phase;
+    pl_status status = PL_OK;
+    if (needs_text(command)) status = pl_prepare_text(in->config, tell, &p, err);
+    if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell, &p, plan, err);
+    end_phases(&p);
+    return status;
+}
+
+/* ---- a few words about the plan ---- */
+
+static void say_batch(const pl_plan *plan)
+{
+    unsigned long long micro = pl_plan_micro_batch(plan), times = pl_plan_accumulation(plan);
+    if (times > 1)
+        pl_say("batch %llu = %llu sequences x %llu, ", micro * times, micro, times);
+    else if (micro)
+        pl_say("batch %llu, ", micro);
+}
+
+static void say_summary(const pl_plan *plan, pl_command command, const char *out, double seconds)
+{
+    char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], c[PL_FORMAT_BYTES];
+    pl_say("plan: %s parameters, ", pl_show_count(pl_plan_parameters(plan), a));
+    if (command == PL_COMMAND_TRAIN) say_batch(plan);
+    pl_say("%d thread%s\n", pl_plan_threads(plan), pl_plan_threads(plan) == 1 ? "" : "s");
+    pl_say("      %s resident (arena %s), %s charged", pl_show_bytes(pl_plan_resident_bytes(plan), a),
+           pl_show_bytes(pl_plan_arena_bytes(plan), b), pl_show_bytes(pl_plan_charged_bytes(plan), c));
+    if (command == PL_COMMAND_TRAIN && pl_plan_step_seconds(plan) > 0)
+        pl_say(", %s a step predicted", pl_show_seconds(pl_plan_step_seconds(plan), a));
+    pl_say("\n");
+    if (command == PL_COMMAND_TRAIN)
+        pl_say("      planned in %s; everything is kept in %s\n", pl_show_seconds(seconds, a), out);
+}
+
+static pl_status say_report(const pl_plan *plan, pl_error *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    pl_status status = pl_plan_text(plan, PL_PLAN_REPORT, &text, &bytes, err);
+    if (status == PL_OK) pl_say_bytes(text, bytes);
+    pl_text_free(text);
+    return status;
+}
+
+int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk, bool keep, pl_call *call)
+{
+    pl_error err = {0};
+    pl_plan *plan = NULL;
+    char quiet[2] = {(char)('0' + talk->quiet), 0};
+    double began = now();
+    call->word[PL_CALL_OUT] = in->out;
+    call->word[PL_CALL_SHOW] = talk->show;
+    call->word[PL_CALL_QUIET] = quiet;
+    pl_status status = pl_cli_make_plan(call->name, in, command, talk, &plan, &err);
+    if (status == PL_OK && !talk->quiet && (keep || talk->verbose)) say_summary(plan, command, in->out, now() - began);
+    if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
+    if (status == PL_OK) status = pl_cli_launch(in->config, plan, keep, call, &err);
+    pl_plan_destroy(plan);
+    return pl_cli_complain(call->name, status, &err);
+}

@@ -1,0 +1,22 @@
+/* What train, generate, eval and verify have in common: text, plan, a few words about it, and off to the runner. */
+#ifndef PL_CLI_PLANNING_H
+#define PL_CLI_PLANNING_H
+
+#include "load.h"
+#include "runner.h"
+
+/* How the person wants to be spoken to. */
+typedef struct pl_talk {
+    int quiet;    /* 1: results and warnings only; 2: results only */
+    bool verbose; /* the whole report of the plan */
+    const char *show;
+} pl_talk;
+
+pl_status pl_talk_read(const pl_config *, bool quiet, bool verbose, pl_talk *, pl_error *);
+
+/* Prepares the text where the command needs one, and plans. Progress goes to stderr unless quiet. */
+pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, pl_plan **, pl_error *);
+/* The whole road to the runner; returns the exit code of a failure. `keep`: a run with files of its own. */
+int pl_cli_start(const pl_cli_input *, pl_command, const pl_talk *, bool keep, pl_call *);
+
+#endif

@@ -1,0 +1,47 @@
+/* What a person, or a program, sees of a run while it goes on. Asks for no memory. */
+#ifndef PL_CLI_PROGRESS_H
+#define PL_CLI_PROGRESS_H
+
+#include "command.h"
+
+typedef enum pl_show {
+    PL_SHOW_BAR,   /* one line of a terminal, drawn again and again */
+    PL_SHOW_PLAIN, /* lines, at most about one a second */
+    PL_SHOW_JSON,  /* one object a line on stdout, schema plimsoll.progress/1: docs in progress_json.c */
+} pl_show;
+
+typedef struct pl_view {
+    pl_show show;
+    int quiet; /* 1: nothing but warnings; 2: nothing */
+    bool color;
+    bool text_to_stdout; /* generate: text is data, as it comes */
+    bool bar_drawn;
+    bool in_text; /* between the first piece and the end */
+    unsigned text_column;
+    uint64_t first_step; /* where this process began */
+    uint64_t shown_step;
+    double shown_at;        /* seconds of the last plain line; negative: none */
+    double bytes_per_token; /* of the text; 0: not known */
+    uint64_t step;          /* of the last event */
+    uint64_t planned_bytes;
+    pl_status status; /* of writing text to stdout */
+    pl_error error;
+} pl_view;
+
+/* "auto", "bar", "plain", "json" as on a terminal or not. */
+pl_show pl_show_choose(const char *word, bool terminal);
+const char *pl_show_name(pl_show);
+bool pl_color_wanted(int fd); /* NO_COLOR, TERM=dumb */
+
+void pl_view_event(pl_view *, const pl_event *);
+void pl_view_clear(pl_view *); /* takes the bar away, so that other text can be written */
+
+/* ---- progress_json.c ---- */
+void pl_view_json(pl_view *, const pl_event *);
+/* ---- progress_text.c: generated text, framed or raw ---- */
+void pl_view_text(pl_view *, const char *text, size_t bytes);
+void pl_view_text_end(pl_view *);
+
+uint64_t pl_resident_now(void); /* bytes, as the kernel counts them at this moment; 0 when unknown */
+
+#endif

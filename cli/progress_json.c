@@ -1,0 +1,100 @@
+/* Progress for programs: one object a line on stdout. Each has "schema": "plimsoll.progress/1" and "event":
+ *
+ *   committed  step, steps, resident_bytes
+ *   step       step, steps, epoch, loss, lr, tokens, tokens_per_second, seconds, resident_bytes
+ *   evaluated  step, loss, perplexity, bits_per_byte, best_loss
+ *   saved      step, checkpoint
+ *   text       step, text (a piece)       text_end   step
+ *   warning    text                       stopped, finished   step, steps, seconds
+ *   ledger     ledger (schema plimsoll.ledger/1), the last line
+ *
+ * Fields may be added; a changed meaning raises the number in the schema. */
+#include <inttypes.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "out.h"
+#include "progress.h"
+
+enum { LINE_BYTES = 4096 };
+
+static const char *const names[] = {
+    [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",       [PL_EVENT_EVALUATED] = "evaluated",
+    [PL_EVENT_SAVED] = "saved",         [PL_EVENT_TEXT] = "text",       [PL_EVENT_TEXT_END] = "text_end",
+    [PL_EVENT_WARNING] = "warning",     [PL_EVENT_STOPPED] = "stopped", [PL_EVENT_FINISHED] = "finished",
+};
+
+static void add_real(pl_line *line, const char *key, double value)
+{
+    if (isfinite(value))
+        pl_line_add(line, ",\"%s\":%.9g", key, value);
+    else
+        pl_line_add(line, ",\"%s\":null", key);
+}
+
+static void add_count(pl_line *line, const char *key, uint64_t value)
+{
+    pl_line_add(line, ",\"%s\":%" PRIu64, key, value);
+}
+
+static void add_text(pl_line *line, const char *key, const pl_event *e)
+{
+    pl_line_add(line, ",\"%s\":\"", key);
+    pl_line_json(line, e->text, e->text_bytes < 512 ? e->text_bytes : 512);
+    pl_line_add(line, "\"");
+}
+
+static void add_step(pl_line *line, const pl_event *e)
+{
+    add_real(line, "epoch", e->epoch);
+    add_real(line, "loss", e->loss);
+    add_real(line, "lr", e->lr);
+    add_count(line, "tokens", e->tokens);
+    add_real(line, "tokens_per_second", e->tokens_per_second);
+    add_real(line, "seconds", e->seconds);
+    add_count(line, "resident_bytes", pl_resident_now());
+}
+
+static void add_evaluated(pl_line *line, const pl_event *e)
+{
+    add_real(line, "loss", e->loss);
+    add_real(line, "perplexity", exp(e->loss));
+    if (e->bytes_per_token > 0) add_real(line, "bits_per_byte", e->loss / log(2) / e->bytes_per_token);
+    add_real(line, "best_loss", e->best_loss);
+}
+
+void pl_view_json(pl_view *v, const pl_event *e)
+{
+    char text[LINE_BYTES];
+    pl_line line = {text, sizeof text, 0};
+    pl_line_add(&line, "{\"schema\":\"plimsoll.progress/1\",\"event\":\"%s\"", names[e->kind]);
+    add_count(&line, "step", e->step);
+    add_count(&line, "steps", e->steps);
+    switch (e->kind) {
+    case PL_EVENT_COMMITTED:
+        add_count(&line, "resident_bytes", pl_resident_now());
+        break;
+    case PL_EVENT_STEP:
+        add_step(&line, e);
+        break;
+    case PL_EVENT_EVALUATED:
+        add_evaluated(&line, e);
+        break;
+    case PL_EVENT_SAVED:
+        add_text(&line, "checkpoint", e);
+        break;
+    case PL_EVENT_TEXT:
+    case PL_EVENT_WARNING:
+        add_text(&line, "text", e);
+        break;
+    case PL_EVENT_STOPPED:
+    case PL_EVENT_FINISHED:
+        add_real(&line, "seconds", e->seconds);
+        break;
+    case PL_EVENT_TEXT_END:
+        break;
+    }
+    pl_line_add(&line, "}\n");
+    pl_error ignored;
+    (void)pl_put(text, line.bytes, v->status == PL_OK ? &v->error : &ignored);
+}

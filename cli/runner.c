@@ -1,0 +1,230 @@
+/* The runner: a fresh process that holds what the plan says, does the work of one subcommand and measures itself. From
+ * PL_EVENT_COMMITTED on nothing here asks for memory: text goes through fixed buffers and write(2). */
+#include "runner.h"
+
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format.h"
+#include "gradients.h"
+#include "out.h"
+#include "progress.h"
+#include "signals.h"
+
+enum { LEDGER_BYTES = 64 << 10 };
+
+typedef struct runner {
+    pl_call call;
+    pl_view view;
+    pl_plan *plan;
+    pl_run *run;
+    pl_error error;
+} runner;
+
+static char ledger_text[LEDGER_BYTES];
+
+static bool said(const runner *r, pl_call_word word)
+{
+    return r->call.word[word] != NULL;
+}
+
+/* ---- the ledger ---- */
+
+static void say_ledger(runner *r, pl_run_verdict *verdict)
+{
+    pl_error err = {0};
+    pl_view_clear(&r->view);
+    if (pl_run_ledger(r->run, PL_LEDGER_REPORT, ledger_text, sizeof ledger_text, verdict, &err) == PL_OK)
+        pl_say("\n"), pl_say_bytes(ledger_text, strlen(ledger_text));
+    else
+        pl_say("the ledger cannot be made: %s\n", err.text);
+}
+
+static void hear(void *context, const pl_event *e)
+{
+    runner *r = context;
+    pl_view_event(&r->view, e);
+    if (r->run && pl_signal_take_ledger()) say_ledger(r, NULL);
+}
+
+static void put_ledger_event(const char *json, size_t bytes)
+{
+    pl_error ignored = {0};
+    while (bytes && json[bytes - 1] == '\n') bytes--;
+    if (pl_put_text("{\"schema\":\"plimsoll.progress/1\",\"event\":\"ledger\",\"ledger\":", &ignored) == PL_OK &&
+        pl_put(json, bytes, &ignored) == PL_OK)
+        (void)pl_put_text("}\n", &ignored);
+}
+
+/* The ledger as JSON: kept in the run's folder, and the last line of progress for programs. */
+static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
+{
+    char path[PATH_MAX];
+    pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, verdict, &r->error);
+    if (status != PL_OK) return status;
+    bool trains = strcmp(r->call.name, "train") == 0;
+    if (trains && r->view.show == PL_SHOW_JSON) put_ledger_event(ledger_text, strlen(ledger_text));
+    if (!trains || !said(r, PL_CALL_OUT)) return PL_OK;
+    int n = snprintf(path, sizeof path, "%s/report.json", r->call.word[PL_CALL_OUT]);
+    if (n < 0 || n >= PATH_MAX)
+        return pl_cli_error(&r->error, PL_E_USAGE, "%s: the path is too long", r->call.word[PL_CALL_OUT]);
+    return pl_write_file(path, ledger_text, strlen(ledger_text), &r->error);
+}
+
+static void say_step_time(const pl_run_verdict *v)
+{
+    char planned[PL_FORMAT_BYTES], measured[PL_FORMAT_BYTES];
+    if (v->measured_step_seconds <= 0) return;
+    pl_say("step: %s measured", pl_show_seconds(v->measured_step_seconds, measured));
+    if (v->planned_step_seconds > 0) pl_say(", %s predicted", pl_show_seconds(v->planned_step_seconds, planned));
+    pl_say("; page faults since step 2: %llu\n", (unsigned long long)v->minor_faults_since_step_2);
+}
+
+static pl_status measure(runner *r, bool finished)
+{
+    pl_run_verdict verdict = {0};
+    char planned[PL_FORMAT_BYTES], measured[PL_FORMAT_BYTES];
+    pl_status status = keep_ledger(r, &verdict);
+    if (status != PL_OK) return status;
+    if (said(r, PL_CALL_LEDGER) && finished) {
+        say_ledger(r, &verdict);
+        say_step_time(&verdict);
+    }
+    if (verdict.as_planned) return PL_OK;
+    return pl_cli_error(&r->error, PL_E_MISMATCH,
+                        "measured memory is not as planned: %s resident, %s planned; please report this with %s",
+                        pl_show_bytes(verdict.measured_bytes, measured), pl_show_bytes(verdict.planned_bytes, planned),
+                        "the output of --ledger, and the plan");
+}
+
+/* ---- files that came along ---- */
+
+static pl_status keep_file(runner *r, const char *descriptor, const char *name)
+{
+    char path[PATH_MAX];
+    int fd = descriptor ? atoi(descriptor) : -1;
+    if (fd < 3) return PL_OK;
+    int n = snprintf(path, sizeof path, "%s/%s", r->call.word[PL_CALL_OUT], name);
+    pl_status status = n < 0 || n >= PATH_MAX
+                           ? pl_cli_error(&r->error, PL_E_USAGE, "%s: the path is too long", r->call.word[PL_CALL_OUT])
+                           : pl_copy_file(path, fd, &r->error);
+    close(fd);
+    return status;
+}
+
+/* The lock's descriptor is the end of its path in /proc/self/fd. */
+static pl_status keep_files(runner *r)
+{
+    const char *lock = strrchr(r->call.word[PL_CALL_LOCK], '/');
+    if (!said(r, PL_CALL_OUT) || !said(r, PL_CALL_HTML)) return PL_OK;
+    pl_status status = keep_file(r, lock ? lock + 1 : NULL, "plan.lock");
+    if (status == PL_OK) status = keep_file(r, r->call.word[PL_CALL_HTML], "plan.html");
+    return status == PL_OK ? keep_file(r, r->call.word[PL_CALL_CONFIG], "config.yaml") : status;
+}
+
+/* ---- the work of each subcommand ---- */
+
+static pl_status generate(runner *r)
+{
+    const char *prompt = r->call.word[PL_CALL_PROMPT];
+    if (prompt && prompt[0]) pl_view_text(&r->view, prompt, strlen(prompt));
+    pl_status status = pl_run_generate(r->run, &r->error);
+    if (status != PL_OK || r->view.status == PL_OK) return status;
+    r->error = r->view.error;
+    return r->view.status;
+}
+
+static pl_status evaluate(runner *r)
+{
+    double loss = 0;
+    uint64_t tokens = 0;
+    char count[PL_FORMAT_BYTES];
+    pl_status status = pl_run_evaluate(r->run, &loss, &tokens, &r->error);
+    if (status != PL_OK) return status;
+    double bits = loss / log(2), per_byte = r->view.bytes_per_token > 0 ? bits / r->view.bytes_per_token : 0;
+    if (said(r, PL_CALL_JSON))
+        return pl_put_format(
+            &r->error,
+            "{\"schema\":\"plimsoll.eval/1\",\"step\":%llu,\"loss\":%.9g,\"perplexity\":%.9g,\"bits_per_token\":%.9g,"
+            "\"bits_per_byte\":%.9g,\"tokens\":%llu}\n",
+            (unsigned long long)r->view.step, loss, exp(loss), bits, per_byte, (unsigned long long)tokens);
+    return pl_put_format(
+        &r->error,
+        "loss            %.5f nats per token\nperplexity      %.3f\nbits per token  %.4f\nbits per byte   %.4f\n"
+        "tokens          %s\nstep            %llu\n",
+        loss, exp(loss), bits, per_byte, pl_show_count(tokens, count), (unsigned long long)r->view.step);
+}
+
+static pl_status gradients(runner *r)
+{
+    const char *path = r->call.word[PL_CALL_TO];
+    if (!path) return pl_cli_error(&r->error, PL_E_USAGE, "a file for the gradients is missing");
+    pl_status status = pl_run_write_gradients(r->run, path, &r->error);
+    return status == PL_OK ? pl_list_tensors(path, &r->error) : status;
+}
+
+static pl_status work(runner *r)
+{
+    if (strcmp(r->call.name, "train") == 0) return pl_run_train(r->run, &r->error);
+    if (strcmp(r->call.name, "generate") == 0) return generate(r);
+    if (strcmp(r->call.name, "eval") == 0) return evaluate(r);
+    return gradients(r);
+}
+
+/* ---- from the arguments to the end ---- */
+
+static void set_view(runner *r)
+{
+    const char *show = r->call.word[PL_CALL_SHOW], *quiet = r->call.word[PL_CALL_QUIET];
+    r->view.show = pl_show_choose(show ? show : "plain", false);
+    r->view.quiet = quiet ? atoi(quiet) : 0;
+    r->view.color = pl_color_wanted(STDERR_FILENO);
+    r->view.text_to_stdout = strcmp(r->call.name, "train") != 0;
+}
+
+static pl_status open_run(runner *r)
+{
+    const char *lock = r->call.word[PL_CALL_LOCK];
+    pl_run_options options = {.listener = hear,
+                              .context = r,
+                              .stop = &pl_signal_stop,
+                              .test_seccomp = getenv("PLIMSOLL_TEST_SECCOMP"),
+                              .checkpoint = r->call.word[PL_CALL_CHECKPOINT]};
+    pl_status status = pl_runner_prepare(lock, &r->error);
+    if (status == PL_OK) status = pl_plan_load(lock, &r->plan, &r->error);
+    if (status == PL_OK) status = pl_run_open(r->plan, &options, &r->run, &r->error);
+    return status == PL_OK ? keep_files(r) : status;
+}
+
+static int finish(runner *r, pl_status status)
+{
+    if (status == PL_OK || status == PL_E_STOPPED) {
+        pl_status measured = measure(r, status == PL_OK);
+        if (status == PL_OK) status = measured;
+    }
+    pl_view_clear(&r->view);
+    if (status == PL_E_STOPPED) return pl_signal_exit_code();
+    return status == PL_OK ? 0 : pl_cli_complain(r->call.name, status, &r->error);
+}
+
+int pl_cli_run(int argc, char **argv)
+{
+    static runner r;
+    pl_status status = pl_call_parse(argc, argv, &r.call, &r.error);
+    if (status != PL_OK) return pl_cli_complain(PL_CLI_RUNNER, status, &r.error);
+    pl_signals_install();
+    if (strcmp(r.call.name, "train") == 0)
+        (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on */
+    set_view(&r);
+    status = open_run(&r);
+    if (status == PL_OK) status = work(&r);
+    int code = finish(&r, status);
+    pl_run_close(r.run);
+    pl_plan_destroy(r.plan);
+    return code;
+}

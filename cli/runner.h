@@ -1,0 +1,43 @@
+/* From plan to run: the planner hands what it made to a fresh process of the same executable (launch.c), which does the
+ * work and measures itself (runner.c). Between them there are only arguments and memory files: nothing appears in the
+ * folder of the run before the runner holds its lock, so a second run there overwrites nothing. */
+#ifndef PL_CLI_RUNNER_H
+#define PL_CLI_RUNNER_H
+
+#include "command.h"
+
+#define PL_CLI_RUNNER "__run"
+
+/* What the runner is told, as "--name=text" each. NULL: not said. */
+typedef enum pl_call_word {
+    PL_CALL_LOCK,       /* the plan */
+    PL_CALL_OUT,        /* folder in which plan and report are kept */
+    PL_CALL_HTML,       /* descriptor of the plan's page, to be kept there */
+    PL_CALL_CONFIG,     /* and of the config */
+    PL_CALL_SHOW,       /* "bar", "plain", "json" */
+    PL_CALL_QUIET,      /* "1": no progress; "2": no warnings either */
+    PL_CALL_LEDGER,     /* "1": print the ledger at the end */
+    PL_CALL_JSON,       /* "1": the result as JSON */
+    PL_CALL_PROMPT,     /* what the text begins with */
+    PL_CALL_CHECKPOINT, /* this one */
+    PL_CALL_TO,         /* file of the gradients */
+    PL_CALL_WORDS
+} pl_call_word;
+
+typedef struct pl_call {
+    const char *name; /* of the subcommand: "train", "generate", "eval", "verify" */
+    const char *word[PL_CALL_WORDS];
+} pl_call;
+
+/* ---- launch.c ---- */
+/* Replaces this process by the runner; returns the failure's status. The call's words other than the lock, HTML and
+ * config are the caller's to fill; keep: write plan, page and config into call->word[PL_CALL_OUT]. */
+pl_status pl_cli_launch(const pl_config *, const pl_plan *, bool keep, pl_call *, pl_error *);
+/* Reads such words back. */
+pl_status pl_call_parse(int argc, char **argv, pl_call *, pl_error *);
+
+/* ---- runner.c ---- */
+/* argv[0] is PL_CLI_RUNNER; returns the exit code. */
+int pl_cli_run(int argc, char **argv);
+
+#endif

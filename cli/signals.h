@@ -1,0 +1,15 @@
+/* Signals of a run: SIGINT, SIGTERM and SIGHUP ask it to stop after the step; a second SIGINT or SIGTERM leaves at
+ * once. SIGUSR1 asks for the ledger. */
+#ifndef PL_CLI_SIGNALS_H
+#define PL_CLI_SIGNALS_H
+
+#include <stdbool.h>
+
+extern volatile int pl_signal_stop; /* nonzero: stop after this step */
+
+void pl_signals_install(void);
+bool pl_signal_take_ledger(void); /* was it asked for since the last call? */
+/* 128 + the signal that stopped the run: 130, 143; 75 when it was none of those two. */
+int pl_signal_exit_code(void);
+
+#endif
