@@ -1,5 +1,62 @@
-# Developers' targets come later in this file's life; for now: build.
-BUILD ?= build
-all:
-	cmake -S . -B $(BUILD) -G Ninja
-	cmake --build $(BUILD)
+# The two commands: `make demo` and `make test`. Everything else is here too; `make help` lists it.
+# This file only names jobs: CMake builds, CTest tests, tools/ holds the scripts.
+
+BUILD    ?= build
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
+# Given once, kept by the build folder: make CMAKE_OPTIONS=-DCMAKE_C_COMPILER=clang BUILD=build-clang
+CMAKE_OPTIONS ?=
+export NO_INSTALL
+
+configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
+
+.PHONY: all configure test test-quick demo bench soak fuzz install uninstall clean format size help
+.DEFAULT_GOAL := all
+
+all: ## Install what is missing, build: the command is build/plimsoll
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+test: ## The same and the whole suite, with a sanitizer and a valgrind pass
+	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-tests.sh
+
+test-quick: ## Unit and structure tests only, half a minute
+	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-tests.sh --quick
+
+demo: ## Train on real English: plan, progress, samples, planned = measured
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
+	@tools/demo-text.sh $(BUILD)/demo/text.txt
+	@BUILD=$(BUILD) tools/demo.sh $(BUILD)/demo/text.txt
+
+bench: ## Benchmarks: ratios against ceilings measured in the same run
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@BUILD=$(BUILD) JOBS=$(JOBS) tools/run-benchmarks.sh
+
+soak: ## Property, budget and fuzz tests with many more random cases (SOAK_MINUTES=30)
+	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-soak.sh
+
+install: all ## Command, libraries, headers, pkg-config, CMake package, man page (PREFIX=, DESTDIR=)
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+uninstall: ## Remove what `make install` of this build folder wrote
+	@xargs -d '\n' rm -vf < $(BUILD)/install_manifest.txt
+
+format: ## Lay all C sources out as .clang-format says
+	@tools/install-dependencies.sh format
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+size: ## The ten longest functions and files, median and 90th percentile
+	@python3 tools/size.py
+
+clean: ## Remove the build folders
+	@rm -rf $(BUILD) $(BUILD)-san
+
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@echo
+	@echo "  NO_INSTALL=1 installs nothing; BUILD=FOLDER, JOBS=N, PREFIX=FOLDER, DESTDIR=FOLDER, CMAKE_OPTIONS=…"

@@ -1,0 +1,109 @@
+#!/bin/sh
+# Installs what a job needs and this machine lacks: tools/install-dependencies.sh GROUP…
+# Each package has a probe; only packages whose probe fails are asked of apt-get, so a machine that has everything (from
+# wherever) is never touched, and the answer takes a tenth of a second. Works as root or through sudo, asks no question.
+#   NO_INSTALL=1  install nothing: say what is missing and go on
+# Exit: 0 all there (or only optional packages missing), 1 something is missing and could not be installed.
+set -eu
+
+# group | package | probe | why           (a group that begins with "?" is optional: without it a part is skipped)
+table='
+build|gcc|command:gcc|compiles Plimsoll (C17 with OpenMP)
+build|libc6-dev|header:stdio.h|the C library to compile against
+build|cmake|command:cmake|configures the build
+build|ninja-build|command:ninja|runs the build on all cores
+build|pkg-config|command:pkg-config|finds the libraries below
+build|libyaml-dev|pkg-config:yaml-0.1|reads configurations
+build|libjansson-dev|pkg-config:jansson|reads JSON (tokenizers, state of a run)
+build|libxxhash-dev|header:xxhash.h|checksums of files
+test|libcmocka-dev|pkg-config:cmocka|the unit tests
+test|python3|command:python3|the tests of structure, of files and of the command line; the closing line of a test run
+test|valgrind|command:valgrind|the valgrind pass
+?test|clang|command:clang|the fuzz targets and a second compiler; skipped without it
+?test|libclang-rt-14-dev|clang-runtime|the libFuzzer and sanitizer runtime of clang; skipped without it
+?format|clang-format|command:clang-format|one layout for all sources
+'
+
+# Is a compiler needed for a header probe not there yet, the header counts as missing: the package brings it.
+has_header() {
+    printf '#include <%s>\n' "$1" | ${CC:-cc} -fsyntax-only -xc - 2>/dev/null
+}
+
+has_clang_runtime() {
+    command -v clang >/dev/null 2>&1 && [ -e "$(clang -print-file-name=libclang_rt.fuzzer-x86_64.a)" ] ||
+        ls "$(clang -print-resource-dir 2>/dev/null)"/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1
+}
+
+is_there() {
+    case $1 in
+    command:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
+    pkg-config:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#*:}" ;;
+    header:*) has_header "${1#*:}" ;;
+    file:*) [ -e "${1#*:}" ] ;;
+    clang-runtime) has_clang_runtime ;;
+    esac
+}
+
+# Prints "package|why" of every missing package of a group (with its optional ones: "?group").
+missing_of_group() {
+    echo "$table" | while IFS='|' read -r group package probe why; do
+        [ "$group" = "$1" ] || continue
+        is_there "$probe" || echo "$package|$why"
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        sudo -n env DEBIAN_FRONTEND=noninteractive "$@" || sudo env DEBIAN_FRONTEND=noninteractive "$@"
+    fi
+}
+
+may_install() {
+    [ "${NO_INSTALL:-0}" != 1 ] && command -v apt-get >/dev/null 2>&1 &&
+        { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { [ -t 0 ] && command -v sudo >/dev/null 2>&1; }; }
+}
+
+# The index of packages is fetched only when something is missing, and once.
+install_packages() {
+    [ -n "${updated:-}" ] || as_root apt-get update -qq >&2 || echo "apt-get update failed; trying with the index at hand" >&2
+    updated=1
+    # shellcheck disable=SC2086
+    as_root apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 $1 >&2
+}
+
+names_of() { echo "$1" | cut -d'|' -f1 | tr '\n' ' ' | sed 's/ *$//'; }
+
+say_missing() {
+    echo "$1" | while IFS='|' read -r package why; do printf '  %-20s %s\n' "$package" "$why" >&2; done
+}
+
+status=0
+for group in "$@"; do
+    missing=$(missing_of_group "$group")
+    optional=$(missing_of_group "?$group")
+    if [ -n "$missing" ]; then
+        echo "Missing on this machine, for '$group':" >&2
+        say_missing "$missing"
+        if may_install; then
+            echo "Installing: $(names_of "$missing")" >&2
+            install_packages "$(names_of "$missing")" || true
+        fi
+        if [ -n "$(missing_of_group "$group")" ]; then
+            echo "Not installed. To install by hand: apt-get install --no-install-recommends" \
+                "$(names_of "$(missing_of_group "$group")") (as root)" >&2
+            status=1
+        fi
+    fi
+    if [ -n "$optional" ]; then
+        echo "Optional on this machine, for '$group':" >&2
+        say_missing "$optional"
+        if may_install; then
+            echo "Installing: $(names_of "$optional")" >&2
+            install_packages "$(names_of "$optional")" || echo "Not installed; going on without." >&2
+        fi
+    fi
+done
+[ "${NO_INSTALL:-0}" = 1 ] && exit 0
+exit $status

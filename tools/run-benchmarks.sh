@@ -1,0 +1,16 @@
+#!/bin/sh
+# Builds and runs every benchmark of bench/, one after the other (never two at once: they measure the machine).
+# Environment: BUILD (build), JOBS.
+set -eu
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+names=$(for file in bench/bench_*.c; do basename "$file" .c; done)
+# shellcheck disable=SC2086
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target $names
+[ ! -e bench/run.sh ] || exec env BUILD="$build" bench/run.sh
+status=0
+for name in $names; do
+    echo "== $name"
+    "$build/bench/$name" || status=1
+done
+exit $status

@@ -1,0 +1,54 @@
+#!/bin/sh
+# The whole suite: tools/run-tests.sh [--quick]
+#   build        unit, property, structure, cli, budget, golden, valgrind, install tests (labels: docs/testing.md)
+#   build-san    the unit and property programs again under AddressSanitizer and UndefinedBehaviorSanitizer
+# However it ends, the last line is `N passed, N failed[, N skipped]`, alone; a build that fails counts as one failure.
+# Environment: BUILD (build), JOBS, CMAKE_OPTIONS, NO_INSTALL.
+set -eu
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+san=$build-san
+jobs=${JOBS:-$(nproc)}
+quick=${1:-}
+
+build_tree() { # folder, further CMake options
+    folder=$1
+    shift
+    # shellcheck disable=SC2086
+    cmake -S . -B "$folder" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} "$@" &&
+        cmake --build "$folder" -j "$jobs"
+}
+
+fail_build() {
+    echo "The build in $1 failed (above); its tests did not run." >&2
+    reports="$reports --failed-build=$1"
+}
+
+# CTest's own list of failures is in its log; the closing line is ours.
+run_tree() { # folder, ctest options
+    folder=$1
+    shift
+    report=$(pwd)/$folder/junit.xml
+    [ "${folder#/}" = "$folder" ] || report=$folder/junit.xml
+    rm -f "$report"
+    ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error --output-junit "$report" "$@" || true
+    reports="$reports $report"
+}
+
+started=$(date +%s)
+reports=
+if tools/install-dependencies.sh build test; then
+    if build_tree "$build"; then
+        if [ "$quick" = --quick ]; then run_tree "$build" -L '^(unit|structure)$'; else run_tree "$build" -LE '^soak$'; fi
+    else
+        fail_build "$build"
+    fi
+    if [ "$quick" != --quick ]; then
+        if build_tree "$san" -DPL_SANITIZE=ON; then run_tree "$san"; else fail_build "$san"; fi
+    fi
+else
+    reports=--failed-build=dependencies
+fi
+echo "Whole run: $(($(date +%s) - started)) s"
+# shellcheck disable=SC2086
+exec tools/test-summary.sh $reports

@@ -1,0 +1,54 @@
+#!/bin/sh
+# The end of a test run: tools/test-summary.sh REPORT.xml… [--failed-build=FOLDER]…
+# Reads CTest's JUnit reports, prints the slowest tests, the failed and the skipped ones with the command that repeats
+# them, and as the last line, alone, `N passed, N failed[, N skipped]`. A report that is missing or was cut off counts as
+# one failure: a suite that did not end has not passed; so does a test whose program is not there, which CTest itself
+# calls "skipped". Exit: 0 when nothing failed and something passed.
+set -eu
+
+# One line a test: state|seconds|name|folder. What a test printed is escaped in the report, so it cannot look like a tag.
+read_report() {
+    awk -v folder="$(dirname "$1")" '
+    function value(key) {
+        if (!match($0, " " key "=\"[^\"]*\"")) return ""
+        return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 4)
+    }
+    /<testcase / { name = value("name"); state = value("status"); seconds = value("time") }
+    /<skipped /  { if (value("message") !~ /^SKIP_/) state = "fail" }
+    /<\/testcase>/  { printf "%s|%s|%s|%s\n", state, seconds, name, folder }
+    /<\/testsuite>/ { ended = 1 }
+    END { if (!ended) printf "fail|0|(the report is missing or cut off)|%s\n", folder }
+    ' "$1"
+}
+
+cases=
+for argument in "$@"; do
+    case $argument in
+    --failed-build=*) found="fail|0|(the build)|${argument#*=}" ;;
+    *) found=$(if [ -e "$argument" ]; then read_report "$argument"; else read_report /dev/null; fi) ;;
+    esac
+    cases="$cases$found
+"
+done
+
+show() { # state, heading
+    found=$(printf '%s' "$cases" | awk -F'|' -v state="$1" '$1 == state { printf "  %s  in %s\n", $3, $4 }')
+    [ -z "$found" ] || printf '%s\n%s\n' "$2" "$found"
+}
+count() { printf '%s' "$cases" | awk -F'|' -v state="$1" '$1 == state { n++ } END { print n + 0 }'; }
+
+echo "Slowest tests, seconds:"
+printf '%s' "$cases" | LC_ALL=C sort -t'|' -k2,2 -rg | awk -F'|' 'NR <= 10 && $2 > 0 { printf "%8.1f  %s  in %s\n", $2, $3, $4 }'
+show notrun "Skipped (each says why: ctest --test-dir FOLDER -V -R '^NAME\$'):"
+show disabled "Disabled:"
+show fail "Failed (to repeat one: ctest --test-dir FOLDER -V -R '^NAME\$'):"
+
+passed=$(count run)
+failed=$(count fail)
+skipped=$(($(count notrun) + $(count disabled)))
+if [ "$skipped" -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
