@@ -4,27 +4,36 @@
  * twice as fast as in a step, which is why that is not done here.
  *
  * Samples of different keys are interleaved (one pass after the other), so a disturbance of a second spoils a few samples
- * of each key and not all of one; the mean of the middle half of the samples leaves them out. The middle half and not the
- * median alone, because these figures are added up: nodes of one key at several places have several usual times.
+ * of each key and not all of one. What the kernel says it took away from us (involuntary context switches) is left out,
+ * with the nodes right after it, because a team waits for its last thread; of the rest counts the middle half. The sites
+ * of a key (layers) have different usual times and the figures will be added up, so the figure of a key is the mean of
+ * its sites' figures.
  *
  * Layers repeat: a key is sampled at SITES_MAX places of the graph at most, and in a deep model the others are left out.
  * Programs that are run once in a while (evaluation, first values) get a pass in four. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "calibrate/scratch.h"
 #include "calibrate/table.h"
 
-enum { SAMPLES_MAX = 256, SITES_MAX = 8, TRIPS_FIRST = 2, TRIPS_MAX = 16, RARE_EVERY = 4, OFTEN_PASSES = 2, REFILL_EVERY = 8 };
+enum { SAMPLES_MAX = 64, SITES_MAX = 8, TRIPS_FIRST = 2, TRIPS_MAX = 16, RARE_EVERY = 4, OFTEN_PASSES = 2, REFILL_EVERY = 8 };
+enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define SEGMENT_SECONDS 0.03 /* repeat a region until about this long */
+
+typedef struct site {
+    double seconds[SAMPLES_MAX]; /* the newest; older ones are overwritten */
+    uint64_t count;              /* undisturbed, after the first execution */
+    double fallback;             /* the least of the others, used when there is nothing better */
+    bool seen;
+} site;
 
 typedef struct sampled {
     char *key;
-    double seconds[SAMPLES_MAX]; /* the newest; older ones are overwritten */
-    double first;                /* the first execution: faults, cold code; used only when it stays alone */
-    uint64_t count;              /* including the first */
-    uint32_t sites;
+    site *sites; /* SITES_MAX of them */
+    uint32_t site_count;
 } sampled;
 
 typedef struct replay {
@@ -32,6 +41,7 @@ typedef struct replay {
     const pl_graph *g;
     bool *run;        /* [nodes] */
     uint32_t *key_of; /* [nodes] index of sampled, or PL_NONE */
+    uint8_t *site_of; /* [nodes] which of its sites */
     sampled *keys;
     size_t key_count, key_capacity, unseen;
     uint32_t *trips;  /* [nodes] of the segment that begins here */
@@ -41,6 +51,8 @@ typedef struct replay {
     pl_scratch scratch;
     pl_area_kind shared_holds; /* what the numbers in the shared area are: activations or moments */
     uint64_t pass, turn;
+    long switches;    /* involuntary, of all threads, when the last node ended */
+    int disturbed;    /* so many nodes to come are not trusted */
     double begin;
 } replay;
 
@@ -53,10 +65,14 @@ static double now_seconds(void)
 
 static void deinit(replay *r)
 {
-    for (size_t i = 0; i < r->key_count; i++) pl_free(r->keys[i].key);
+    for (size_t i = 0; i < r->key_count; i++) {
+        pl_free(r->keys[i].key);
+        pl_free(r->keys[i].sites);
+    }
     pl_free(r->keys);
     pl_free(r->run);
     pl_free(r->key_of);
+    pl_free(r->site_of);
     pl_free(r->trips);
     pl_free(r->frequent);
     pl_free(r->offset);
@@ -78,12 +94,13 @@ static pl_status add_site(replay *r, size_t node, const char *key, pl_error *err
     if (k == r->key_count) {
         if (pl_grow(&r->keys, &r->key_capacity, k, sizeof *r->keys)) return refuse(r, err);
         memset(&r->keys[k], 0, sizeof r->keys[k]);
-        r->keys[k].key = pl_strdup(key);
-        if (!r->keys[k].key) return refuse(r, err);
         r->key_count++;
+        r->keys[k].key = pl_strdup(key);
+        r->keys[k].sites = pl_alloc(SITES_MAX, sizeof *r->keys[k].sites);
+        if (!r->keys[k].key || !r->keys[k].sites) return refuse(r, err);
     }
-    if (r->keys[k].sites >= SITES_MAX) return PL_OK;
-    r->keys[k].sites++;
+    if (r->keys[k].site_count >= SITES_MAX) return PL_OK;
+    r->site_of[node] = (uint8_t)r->keys[k].site_count++;
     r->key_of[node] = (uint32_t)k;
     r->run[node] = true;
     return PL_OK;
@@ -113,10 +130,11 @@ static pl_status prepare(replay *r, pl_error *err)
     const pl_graph *g = r->g;
     r->run = pl_alloc(g->node_count + 1, sizeof *r->run);
     r->key_of = pl_alloc(g->node_count + 1, sizeof *r->key_of);
+    r->site_of = pl_alloc(g->node_count + 1, sizeof *r->site_of);
     r->trips = pl_alloc(g->node_count + 1, sizeof *r->trips);
     r->frequent = pl_alloc(g->region_count + 1, sizeof *r->frequent);
     r->offset = pl_alloc(g->value_count + 1, sizeof *r->offset);
-    if (!r->run || !r->key_of || !r->trips || !r->frequent || !r->offset) return refuse(r, err);
+    if (!r->run || !r->key_of || !r->site_of || !r->trips || !r->frequent || !r->offset) return refuse(r, err);
     for (size_t i = 0; i < g->node_count; i++) {
         r->trips[i] = TRIPS_FIRST;
         if (g->node[i].phase != PL_PHASE_FORWARD) r->frequent[pl_region_program(g, g->node[i].region)] = true;
@@ -124,21 +142,19 @@ static pl_status prepare(replay *r, pl_error *err)
     return choose_nodes(r, err);
 }
 
-/* Where nothing can be measured for want of room, the key is not counted as one to wait for. */
-static void drop_keys_without_sites(replay *r)
+/* Where there is no room nothing can be measured; the others are to be waited for. */
+static void count_unseen(replay *r)
 {
-    for (size_t k = 0; k < r->key_count; k++) r->keys[k].sites = 0;
     for (size_t i = 0; i < r->g->node_count; i++) {
         if (!r->run[i]) r->key_of[i] = PL_NONE;
-        if (r->key_of[i] != PL_NONE) r->keys[r->key_of[i]].sites++;
+        r->unseen += r->key_of[i] != PL_NONE;
     }
-    for (size_t k = 0; k < r->key_count; k++) r->unseen += r->keys[k].sites > 0;
 }
 
 static pl_status lay_out(replay *r, pl_error *err)
 {
     PL_TRY(pl_layout_init(&r->layout, r->g, r->run, r->c->options.team, r->c->options.bytes_max, err));
-    drop_keys_without_sites(r);
+    count_unseen(r);
     return PL_OK;
 }
 
@@ -160,11 +176,31 @@ static bool touches_moments(const replay *r, const pl_node *n)
     return false;
 }
 
-static void sample(sampled *s, double seconds)
+static long count_switches(void)
 {
-    if (s->count == 0) s->first = seconds;
-    else s->seconds[(s->count - 1) % SAMPLES_MAX] = seconds;
-    s->count++;
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_nivcsw;
+}
+
+/* Was the team whole from the end of the node before to the end of this one, and some nodes before? */
+static bool was_undisturbed(replay *r)
+{
+    long switches = count_switches();
+    if (switches != r->switches) r->disturbed = DISTURBED_NODES;
+    else if (r->disturbed > 0) r->disturbed--;
+    r->switches = switches;
+    return r->disturbed == 0;
+}
+
+static void sample(replay *r, size_t node, double seconds)
+{
+    bool undisturbed = was_undisturbed(r);
+    if (r->key_of[node] == PL_NONE) return;
+    site *s = &r->keys[r->key_of[node]].sites[r->site_of[node]];
+    if (s->seen && undisturbed) s->seconds[s->count++ % SAMPLES_MAX] = seconds;
+    if (!s->seen || seconds < s->fallback) s->fallback = seconds;
+    r->unseen -= !s->seen;
+    s->seen = true;
 }
 
 static pl_status run_node(replay *r, size_t node, pl_error *err)
@@ -186,10 +222,7 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     double begin = now_seconds();
     pl_backend_exec(&call, r->c->options.team);
     double seconds = now_seconds() - begin;
-    if (r->key_of[node] == PL_NONE) return PL_OK;
-    sampled *s = &r->keys[r->key_of[node]];
-    r->unseen -= s->count == 0;
-    sample(s, seconds);
+    sample(r, node, seconds);
     return PL_OK;
 }
 
@@ -239,17 +272,24 @@ static pl_status run_pass(replay *r, pl_error *err)
     return PL_OK;
 }
 
+static uint64_t count_samples(const sampled *k)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < k->site_count; i++) count += k->sites[i].count;
+    return count;
+}
+
 static bool all_sampled(const replay *r)
 {
-    for (size_t k = 0; k < r->key_count; k++)
-        if (r->keys[k].sites && r->keys[k].count <= SAMPLES_MAX) return false;
+    for (size_t i = 0; i < r->g->node_count; i++)
+        if (r->key_of[i] != PL_NONE && count_samples(&r->keys[r->key_of[i]]) < ENOUGH_SAMPLES) return false;
     return true;
 }
 
 static void report(const replay *r)
 {
     size_t done = 0;
-    for (size_t k = 0; k < r->key_count; k++) done += r->keys[k].count > 0;
+    for (size_t k = 0; k < r->key_count; k++) done += count_samples(&r->keys[k]) > 0;
     const pl_calibration_options *o = &r->c->options;
     if (o->progress) o->progress(o->progress_context, done, r->key_count, now_seconds() - r->begin);
 }
@@ -263,10 +303,10 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Mean of the middle half, and half the distance of the quartiles. */
-static void summarise(sampled *s, double *seconds, double *spread)
+static void summarise_site(site *s, double *seconds, double *spread)
 {
-    size_t n = s->count - 1 < SAMPLES_MAX ? (size_t)s->count - 1 : SAMPLES_MAX;
-    *seconds = s->first;
+    size_t n = s->count < SAMPLES_MAX ? (size_t)s->count : SAMPLES_MAX;
+    *seconds = s->fallback;
     *spread = 0;
     if (n == 0) return;
     qsort(s->seconds, n, sizeof *s->seconds, by_value);
@@ -277,14 +317,29 @@ static void summarise(sampled *s, double *seconds, double *spread)
     *spread = (s->seconds[end - 1] - s->seconds[begin]) / 2;
 }
 
+static uint32_t summarise(sampled *k, double *seconds, double *spread)
+{
+    uint32_t seen = 0;
+    double sum = 0, sum_spread = 0, one, one_spread;
+    for (uint32_t i = 0; i < k->site_count; i++) {
+        if (!k->sites[i].seen) continue;
+        summarise_site(&k->sites[i], &one, &one_spread);
+        sum += one;
+        sum_spread += one_spread;
+        seen++;
+    }
+    *seconds = seen ? sum / seen : 0;
+    *spread = seen ? sum_spread / seen : 0;
+    return seen;
+}
+
 static pl_status keep_results(replay *r, pl_error *err)
 {
-    for (size_t k = 0; k < r->key_count; k++) {
-        sampled *s = &r->keys[k];
+    for (size_t i = 0; i < r->key_count; i++) {
         double seconds, spread;
-        if (s->count == 0) continue;
-        summarise(s, &seconds, &spread);
-        PL_TRY(pl_calibration_put(r->c, s->key, seconds, spread, s->count, err));
+        uint64_t samples = count_samples(&r->keys[i]);
+        if (summarise(&r->keys[i], &seconds, &spread) == 0) continue;
+        PL_TRY(pl_calibration_put(r->c, r->keys[i].key, seconds, spread, samples ? samples : 1, err));
         r->c->changed = true;
     }
     return PL_OK;

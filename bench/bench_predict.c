@@ -1,0 +1,278 @@
+/* bench_predict [--threads N] [--isa LEVEL] [--micro_batch N] [--batch_size N] [--steps N] [--huge 0|1] [--cache FILE]
+ *               [--seconds S] [--mib N] [--width N] [--layers N] …: predicts the time of a training step from a
+ * calibration, then measures real steps of the planned program in the same process, and prints both per kind of node.
+ * Options that it does not know go to the configuration. Other work on the machine disturbs: up to --patience seconds
+ * (default 20) are spent to get --steps steps during which others used less than 5 % of the processors (/proc/stat). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/machine.h"
+#include "calibrate/calibrate.h"
+#include "config/config.h"
+#include "grad/differentiate.h"
+#include "ir/op.h"
+#include "models/model.h"
+#include "rewrite/rewrite.h"
+#include "run/arena.h"
+#include "run/program.h"
+
+enum { STEPS_MAX = 1000 };
+
+typedef struct request {
+    pl_config config;
+    pl_calibration_options calibration;
+    int64_t micro_batch;
+    int steps;
+    double patience;
+    const char *cache;
+} request;
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Removes "--name value" from argv; NULL when it is not there. */
+static const char *take(int *argc, char **argv, const char *name)
+{
+    for (int i = 1; i + 1 < *argc; i++) {
+        if (strcmp(argv[i], name) != 0) continue;
+        const char *value = argv[i + 1];
+        memmove(&argv[i], &argv[i + 2], (size_t)(*argc - i - 1) * sizeof *argv);
+        *argc -= 2;
+        return value;
+    }
+    return NULL;
+}
+
+static pl_status parse(int argc, char **argv, request *r, pl_error *err)
+{
+    const char *value;
+    r->calibration.team = (pl_team){2, pl_isa_of_machine()};
+    r->calibration.huge_pages = true;
+    r->micro_batch = 1;
+    r->steps = 10;
+    r->patience = 20;
+    if ((value = take(&argc, argv, "--threads"))) r->calibration.team.threads = atoi(value);
+    if ((value = take(&argc, argv, "--isa")) && pl_isa_parse(value, &r->calibration.team.isa)) return pl_fail(err, PL_E_USAGE, "--isa %s is unknown", value);
+    if ((value = take(&argc, argv, "--micro_batch"))) r->micro_batch = atoll(value);
+    if ((value = take(&argc, argv, "--steps"))) r->steps = atoi(value);
+    if ((value = take(&argc, argv, "--huge"))) r->calibration.huge_pages = atoi(value) != 0;
+    if ((value = take(&argc, argv, "--seconds"))) r->calibration.seconds_max = atof(value);
+    if ((value = take(&argc, argv, "--mib"))) r->calibration.bytes_max = (uint64_t)atoll(value) << 20;
+    if ((value = take(&argc, argv, "--patience"))) r->patience = atof(value);
+    r->cache = take(&argc, argv, "--cache");
+    pl_config_default(&r->config);
+    PL_TRY(pl_config_apply_args(&r->config, &argc, argv, err));
+    if (argc > 1) return pl_fail(err, PL_E_USAGE, "%s is unknown", argv[1]);
+    if (r->calibration.team.threads < 1 || r->steps < 1 || r->steps > STEPS_MAX) return pl_fail(err, PL_E_USAGE, "--threads or --steps is out of range");
+    return PL_OK;
+}
+
+static pl_status build(const request *r, pl_graph **graph, pl_error *err)
+{
+    const pl_config *c = &r->config;
+    PL_TRY(pl_model_build(c, 788, graph, err));
+    pl_graph *g = *graph;
+    pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
+    pl_grad_update update = {c->train.beta1, c->train.beta2, c->train.epsilon, c->train.weight_decay, c->train.grad_clip,
+                             pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
+    uint64_t trips = (uint64_t)(c->train.batch_size / r->micro_batch);
+    PL_TRY(pl_grad_differentiate(g, train, err));
+    PL_TRY(pl_grad_add_update(g, train, &update, err));
+    PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
+    PL_TRY(pl_rewrite_fuse(g, err));
+    PL_TRY(pl_rewrite_bind_batch(g, train, r->micro_batch, "micro", trips, err));
+    PL_TRY(pl_rewrite_bind_batch(g, evaluate, r->micro_batch, "micro", trips, err));
+    return pl_rewrite_in_place(g, err);
+}
+
+/* Random text: what decides the time is how many tokens there are. */
+static pl_status load(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+{
+    (void)iteration, (void)err;
+    unsigned *state = context;
+    for (int64_t i = 0; i < call->count; i++) {
+        *state = *state * 1664525u + 1013904223u;
+        double u = (double)(*state >> 8) * 0x1p-24;
+        call->tokens[i] = (int32_t)(u * u * 788);
+        call->targets[i] = call->tokens[i] / 2;
+    }
+    return PL_OK;
+}
+
+static void set_inputs(pl_program *p, int64_t step)
+{
+    *(float *)pl_program_find(p, "input.lr") = 1e-4f;
+    *(int64_t *)pl_program_find(p, "input.step") = step;
+    *(float *)pl_program_find(p, "input.token_scale") = 1.0f / 4096;
+    *(int64_t *)pl_program_find(p, "input.first_sample") = 0;
+    *(int64_t *)pl_program_find(p, "input.position") = 0;
+}
+
+/* Seconds of all processors spent by anybody, and by this process. */
+typedef struct usage {
+    double all, own, wall;
+} usage;
+
+static usage read_usage(void)
+{
+    unsigned long long user = 0, nice = 0, system = 0, idle, io, irq = 0, soft = 0, steal = 0;
+    FILE *f = fopen("/proc/stat", "r");
+    if (f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &io, &irq, &soft, &steal) != 8) user = 0;
+    if (f) fclose(f);
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (usage){(double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK), (double)t.tv_sec + 1e-9 * (double)t.tv_nsec, now_seconds()};
+}
+
+static double foreign_share(usage from, usage to)
+{
+    return (to.all - from.all - (to.own - from.own)) / (to.wall - from.wall) / (double)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Steps that were disturbed are made again while there is patience; how many were quiet is returned. */
+static pl_status run_steps(const pl_plan *plan, pl_program *p, const request *r, double *step, double *node, int *quiet, pl_error *err)
+{
+    unsigned state = 1;
+    pl_id train = pl_graph_find_program(plan->graph, "train");
+    pl_program_hooks hooks = {.load = load, .context = &state};
+    set_inputs(p, 1);
+    PL_TRY(pl_program_run(p, pl_graph_find_program(plan->graph, "init"), &hooks, err));
+    PL_TRY(pl_program_run(p, train, &hooks, err)); /* warm-up */
+    double begin = now_seconds();
+    *quiet = 0;
+    for (int s = 0, number = 2; s < r->steps; number++) {
+        double *seconds = &node[(size_t)s * plan->graph->node_count];
+        memset(seconds, 0, plan->graph->node_count * sizeof *seconds);
+        set_inputs(p, number);
+        hooks.seconds = seconds;
+        usage before = read_usage();
+        PL_TRY(pl_program_run(p, train, &hooks, err));
+        usage after = read_usage();
+        step[s] = after.wall - before.wall;
+        bool undisturbed = foreign_share(before, after) < 0.05;
+        if (!undisturbed && now_seconds() - begin < r->patience) continue;
+        *quiet += undisturbed;
+        s++;
+    }
+    return PL_OK;
+}
+
+/* Per kind of node: predicted, and the median over the steps of what was measured. */
+static void print_kinds(const pl_plan *plan, int steps, const double *node)
+{
+    const pl_graph *g = plan->graph;
+    pl_id train = pl_graph_find_program(g, "train");
+    printf("%-16s %-9s %10s %10s %7s\n", "operator", "phase", "predicted", "measured", "ratio");
+    for (int kind = 0; kind < PL_OP_COUNT * PL_PHASE_COUNT; kind++) {
+        double predicted = 0, measured[STEPS_MAX] = {0};
+        for (size_t i = 0; i < g->node_count; i++) {
+            const pl_node *n = &g->node[i];
+            if ((int)n->op * PL_PHASE_COUNT + (int)n->phase != kind || pl_region_program(g, n->region) != train) continue;
+            predicted += plan->seconds[i] * (double)pl_node_trips(g, n);
+            for (int s = 0; s < steps; s++) measured[s] += node[(size_t)s * g->node_count + i];
+        }
+        qsort(measured, (size_t)steps, sizeof *measured, by_value);
+        double median = measured[steps / 2];
+        if (predicted > 0 || median > 0)
+            printf("%-16s %-9s %8.2f ms %8.2f ms %7.3f\n", pl_op_name((pl_op)(kind / PL_PHASE_COUNT)), pl_phase_name((pl_phase)(kind % PL_PHASE_COUNT)),
+                   predicted * 1e3, median * 1e3, predicted / median);
+    }
+}
+
+static void print_load(void)
+{
+    char line[128] = "unknown\n";
+    FILE *f = fopen("/proc/loadavg", "r");
+    if (f && !fgets(line, sizeof line, f)) line[0] = 0;
+    if (f) fclose(f);
+    printf("load %s", line);
+}
+
+static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)
+{
+    pl_status status;
+    pl_arena arena = {0};
+    pl_program *program = NULL;
+    int quiet = 0;
+    double step[STEPS_MAX], *node = calloc((size_t)r->steps * plan->graph->node_count, sizeof *node);
+    pl_arena_options options = {"ram", plan->huge_pages};
+    if (!node) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory"));
+    PL_TRY_DONE(pl_arena_map(&arena, plan->arena_bytes, &options, NULL, err));
+    PL_TRY_DONE(pl_program_create(plan, arena.base, arena.bytes, &program, err));
+    PL_TRY_DONE(run_steps(plan, program, r, step, node, &quiet, err));
+    print_kinds(plan, r->steps, node);
+    double predicted = pl_plan_program_seconds(plan, pl_graph_find_program(plan->graph, "train"));
+    qsort(step, (size_t)r->steps, sizeof *step, by_value);
+    printf("step: predicted %.2f ms, measured median %.2f ms (fastest %.2f; %d of %d quiet), ratio %.3f (to the fastest %.3f)\n",
+           predicted * 1e3, step[r->steps / 2] * 1e3, step[0] * 1e3, quiet, r->steps, predicted / step[r->steps / 2], predicted / step[0]);
+done:
+    pl_program_destroy(program);
+    pl_arena_unmap(&arena);
+    free(node);
+    return status;
+}
+
+static pl_status calibrate(const request *r, const pl_graph *g, pl_calibration **calibration, pl_error *err)
+{
+    uint64_t bytes;
+    size_t missing;
+    PL_TRY(pl_calibration_open(r->cache, &r->calibration, calibration, err));
+    pl_calibration *c = *calibration;
+    PL_TRY(pl_calibration_count_missing(c, g, &missing, err));
+    PL_TRY(pl_calibration_bytes(c, g, &bytes, err));
+    usage before = read_usage();
+    PL_TRY(pl_calibration_measure(c, g, err));
+    double foreign = missing ? foreign_share(before, read_usage()) : 0;
+    PL_TRY(pl_calibration_save(c, err));
+    printf("calibration: %zu of %zu keys measured in %.2f s with %.1f MB, others took %.0f %% %s\n", missing, pl_calibration_count(c),
+           pl_calibration_measured_seconds(c), (double)bytes * 1e-6, 100 * foreign, pl_calibration_warning(c));
+    return PL_OK;
+}
+
+static pl_status run(const request *r, pl_error *err)
+{
+    pl_status status;
+    pl_graph *g = NULL;
+    pl_plan *plan = NULL;
+    pl_calibration *calibration = NULL;
+    PL_TRY_DONE(build(r, &g, err));
+    print_load();
+    PL_TRY_DONE(calibrate(r, g, &calibration, err));
+    pl_plan_options options = {.team = r->calibration.team, .huge_pages = r->calibration.huge_pages, .process = pl_process_options_default(),
+                               .cost = {pl_calibration_seconds, calibration}};
+    double begin = now_seconds();
+    PL_TRY_DONE(pl_plan_create(g, &options, &plan, err));
+    g = NULL; /* the plan's now */
+    printf("plan: %.1f ms, arena %.1f MB\n", (now_seconds() - begin) * 1e3, (double)plan->arena_bytes * 1e-6);
+    PL_TRY_DONE(measure(plan, r, err));
+    print_load();
+done:
+    pl_plan_destroy(plan);
+    pl_graph_destroy(g);
+    pl_calibration_close(calibration);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static request r;
+    pl_error err = {0};
+    pl_status status = parse(argc, argv, &r, &err);
+    if (status == PL_OK) status = pl_process_start(&err);
+    if (status == PL_OK) status = run(&r, &err);
+    if (status != PL_OK) fprintf(stderr, "bench_predict: %s\n", err.text);
+    return pl_status_exit_code(status);
+}
