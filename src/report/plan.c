@@ -213,6 +213,21 @@ static void seconds_cell(pl_table *t, double seconds)
     pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : "-");
 }
 
+/* "201 M", "1.23 G": a count of operations in three digits. */
+static void operations_cell(pl_table *t, double count)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+    int unit = 0;
+    while (count >= 999.5 && unit < 6) count /= 1000, unit++;
+    pl_table_cell(t, "%.*f%s", unit == 0 || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2, count, units[unit]);
+}
+
+static void moved_cell(pl_table *t, double bytes)
+{
+    char text[32];
+    pl_table_cell(t, "%s", bytes < 1e18 ? pl_format_bytes((uint64_t)bytes, text, sizeof text) : "?");
+}
+
 static void program_row(const page *g, pl_table *t, const pl_report_program *program)
 {
     const pl_graph *graph = g->plan->graph;
@@ -221,7 +236,7 @@ static void program_row(const page *g, pl_table *t, const pl_report_program *pro
     pl_table_bytes(t, program->peak_bytes);
     if (program->last == program->first) pl_table_cell(t, "%s", "-");
     else pl_table_cell(t, "%s", pl_op_name(graph->node[program->peak_position].op));
-    pl_table_cell(t, "%.4g", program->flops / 1e9);
+    operations_cell(t, program->flops);
     seconds_cell(t, program->seconds);
     if (program->last > program->first) pl_table_cell(t, "%s", graph->node[program->peak_position].scope);
     pl_table_end_row(t);
@@ -229,7 +244,7 @@ static void program_row(const page *g, pl_table *t, const pl_report_program *pro
 
 static void print_programs(const page *g)
 {
-    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "at", "GFLOP", "predicted", "in"};
+    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "at", "FLOP", "predicted", "in"};
     heading(g, "By program (one run of each; peak of the arena)");
     for (pl_table t = begin(g, "lrrrlrrl"); pl_table_pass(&t);) {
         for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) pl_table_cell(&t, "%s", titles[i]);
@@ -243,8 +258,8 @@ static void kind_row(pl_table *t, const pl_report_kind *k, double total)
     pl_table_cell(t, "%s", pl_op_name(k->op));
     pl_table_count(t, k->nodes);
     pl_table_count(t, k->runs);
-    pl_table_cell(t, "%.4g", k->flops / 1e9);
-    pl_table_cell(t, "%.4g", k->bytes / 1e9);
+    operations_cell(t, k->flops);
+    moved_cell(t, k->bytes);
     seconds_cell(t, k->seconds);
     if (total > 0) {
         pl_table_cell(t, "%.1f %%", 100 * k->seconds / total);
@@ -256,7 +271,7 @@ static void kind_row(pl_table *t, const pl_report_kind *k, double total)
 /* What a step does and how long it is predicted to take. */
 static void print_kinds(const page *g)
 {
-    static const char *const titles[] = {"", "nodes", "runs", "GFLOP", "GB moved", "predicted", "share", "GFLOP/s"};
+    static const char *const titles[] = {"", "nodes", "runs", "FLOP", "moved", "predicted", "share", "GFLOP/s"};
     pl_id train = pl_graph_find_program(g->plan->graph, "train");
     if (train == PL_NONE) return;
     pl_report_kind kind[PL_OP_COUNT];
@@ -278,8 +293,8 @@ static void print_kinds(const page *g)
         pl_table_cell(&t, "%s", "step");
         pl_table_count(&t, sum.nodes);
         pl_table_count(&t, sum.runs);
-        pl_table_cell(&t, "%.4g", sum.flops / 1e9);
-        pl_table_cell(&t, "%.4g", sum.bytes / 1e9);
+        operations_cell(&t, sum.flops);
+        moved_cell(&t, sum.bytes);
         seconds_cell(&t, sum.seconds);
         if (total > 0) {
             pl_table_cell(&t, "%s", "100 %");
