@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "report/html.h"
 
-enum { WIDTH = 1080, HEIGHT = 470, LEFT = 74, RIGHT = 14, TOP = 26, BOTTOM = 46 };
+enum { WIDTH = 1080, HEIGHT = 540, LEFT = 74, RIGHT = 14, TOP = 26, BOTTOM = 46 };
 
 typedef struct frame {
     const pl_plan *plan;
@@ -23,8 +23,8 @@ static bool begin_block(const frame *f, const pl_block *b, pl_role role)
     double x = x_of(f, (double)b->first), y = y_of(f, (double)(b->offset + b->bytes));
     double w = x_of(f, (double)b->last) - x, h = y_of(f, (double)b->offset) - y;
     if (w < 0.4 && h < 0.4) return false;
-    pl_str_printf(f->out, "<rect class='%s' x='%.2f' y='%.2f' width='%.2f' height='%.2f'><title>", pl_html_role_class(role), x, y,
-                  w < 0.3 ? 0.3 : w, h < 0.3 ? 0.3 : h);
+    pl_str_printf(f->out, "<rect class='%s%s' x='%.2f' y='%.2f' width='%.2f' height='%.2f'><title>", pl_html_role_class(role),
+                  w < 2.5 || h < 2.5 ? " thin" : "", x, y, w < 0.3 ? 0.3 : w, h < 0.3 ? 0.3 : h);
     return true;
 }
 
@@ -140,7 +140,7 @@ void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget
                   pl_format_count(a->arena_bytes, bytes, sizeof bytes), pl_format_count(p->lower_bound_bytes, bound, sizeof bound),
                   p->lower_bound_bytes ? 100 * (arena / (double)p->lower_bound_bytes - 1) : 0, p->heuristic);
     if (p->place_seconds > 0) pl_str_printf(out, " in %s", pl_format_seconds(p->place_seconds, took, sizeof took));
-    pl_str_printf(out, ". Point at a block for its name, size and life.</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n",
+    pl_str_printf(out, ". Nodes in the order of the schedule to the right, addresses upward; point at a block for its name, size and life.</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n",
                   WIDTH, HEIGHT);
     pl_str_printf(out, "<rect class='free' x='%d' y='%.1f' width='%d' height='%.1f'/>\n", LEFT, y_of(&f, arena), WIDTH - LEFT - RIGHT,
                   HEIGHT - BOTTOM - y_of(&f, arena));

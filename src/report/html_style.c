@@ -32,7 +32,7 @@ const char pl_html_style[] =
     "svg .grid{stroke:var(--grid);fill:none}svg .axis{stroke:var(--soft);fill:none}"
     "svg .mark{stroke:var(--accent);fill:none;stroke-dasharray:6 4;stroke-width:1.5}svg text.mark{fill:var(--accent);stroke:none;"
     "font-weight:600}svg .halo{paint-order:stroke;stroke:var(--panel);stroke-width:4px;stroke-linejoin:round}"
-    "svg g.blocks{stroke:var(--edge);stroke-width:.5}svg rect:hover{opacity:.7}"
+    "svg g.blocks{stroke:var(--edge);stroke-width:.5}svg g.blocks .thin{stroke:none}svg rect:hover{opacity:.7}"
     "svg .train{fill:none;stroke:var(--weight);stroke-width:1.6}svg .valid{fill:none;stroke:var(--gradient);stroke-width:2}"
     "svg .dot{fill:var(--gradient)}\n"
     ".legend{display:flex;flex-wrap:wrap;gap:4px 16px;margin:10px 0 0;font-size:13px;color:var(--soft)}"

@@ -1,7 +1,7 @@
 /* Planned and measured, row by row: joined by kind and name, never by subtraction. No heap, little stack: this runs in
  * the runner after "committed", for SIGUSR1 too. */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -79,16 +79,24 @@ static void line(pl_table *t, const char *name, const uint64_t *planned, const u
     pl_table_end_row(t);
 }
 
+/* "arena ram": the name alone would say little. */
+static const char *title_of(const pl_memory_row *row, char *text, size_t room)
+{
+    snprintf(text, room, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "", row->name);
+    return text;
+}
+
 static void joined_rows(pl_table *t, const pl_process_planned *planned, const pl_memory_measured *measured)
 {
+    char name[PL_MEMORY_NAME_BYTES + 8];
     for (size_t i = 0; i < planned->row_count; i++) {
         const pl_memory_row *row = &planned->row[i], *held = pl_memory_find_row(measured->row, measured->row_count, row->kind, row->name);
-        line(t, row->name, &row->resident_bytes, held ? &held->resident_bytes : NULL, held ? "" : "not found in the process");
+        line(t, title_of(row, name, sizeof name), &row->resident_bytes, held ? &held->resident_bytes : NULL, held ? "" : "not found in the process");
     }
     for (size_t i = 0; i < measured->row_count; i++) {
         const pl_memory_row *row = &measured->row[i];
         if (pl_memory_find_row(planned->row, planned->row_count, row->kind, row->name)) continue;
-        line(t, row->name, NULL, &row->resident_bytes, "not planned");
+        line(t, title_of(row, name, sizeof name), NULL, &row->resident_bytes, "not planned");
     }
 }
 

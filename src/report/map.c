@@ -148,13 +148,13 @@ static void print_legend(const pl_plan *p, unsigned width, bool color, pl_str *o
         if (!used[r]) continue;
         size_t n = strlen(pl_report_role_title((pl_role)r)) + 4;
         if (column && column + n > width) pl_str_append(out, "\n"), column = 0;
-        if (column == 0) pl_str_pad(out, ' ', LABEL);
+        pl_str_pad(out, ' ', column ? 2 : LABEL);
         if (color) pl_str_printf(out, "\033[%dm%c\033[0m", ansi[r], letters[r]);
         else pl_str_append_bytes(out, &letters[r], 1);
-        pl_str_printf(out, " %s  ", pl_report_role_title((pl_role)r));
+        pl_str_printf(out, " %s", pl_report_role_title((pl_role)r));
         column += n;
     }
-    pl_str_append(out, ". free\n");
+    pl_str_append(out, "  . free\n");
 }
 
 pl_status pl_report_map(const pl_plan *p, unsigned width, unsigned height, bool color, pl_str *out, pl_error *err)

@@ -115,9 +115,10 @@ static void process_row(pl_table *t, const pl_memory_row *row)
     if (row->kind == PL_MEMORY_THREAD_STACK)
         snprintf(remark, sizeof remark, "%" PRIu32 " threads; %s bytes reserved", row->count,
                  pl_format_count(row->reserved_bytes, reserved, sizeof reserved));
-    else if (row->kind == PL_MEMORY_ARENA || row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
+    else if (row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
         snprintf(remark, sizeof remark, "%s", pl_memory_kind_name(row->kind));
-    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_THREAD_STACK ? "thread stacks, touched" : row->name, "");
+    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "",
+             row->kind == PL_MEMORY_THREAD_STACK ? "thread stacks, touched" : row->name);
     plain_row(t, name, row->resident_bytes, remark);
 }
 
