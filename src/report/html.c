@@ -13,14 +13,20 @@ void pl_html_text_bytes(pl_str *out, const char *text, size_t bytes)
     const unsigned char *p = (const unsigned char *)text;
     for (size_t i = 0; i < bytes;) {
         size_t n = pl_json_utf8_length(p + i, bytes - i);
-        if (n == 0 || (p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f) pl_str_append(out, "\xef\xbf\xbd");
-        else if (strchr("&<>\"'", p[i])) pl_str_printf(out, "&#%d;", p[i]);
-        else pl_str_append_bytes(out, p + i, n);
+        if (n == 0 || (p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f)
+            pl_str_append(out, "\xef\xbf\xbd");
+        else if (strchr("&<>\"'", p[i]))
+            pl_str_printf(out, "&#%d;", p[i]);
+        else
+            pl_str_append_bytes(out, p + i, n);
         i += n ? n : 1;
     }
 }
 
-void pl_html_text(pl_str *out, const char *text) { pl_html_text_bytes(out, text, strlen(text)); }
+void pl_html_text(pl_str *out, const char *text)
+{
+    pl_html_text_bytes(out, text, strlen(text));
+}
 
 double pl_html_tick(double range, int ticks)
 {
@@ -31,7 +37,10 @@ double pl_html_tick(double range, int ticks)
     return range / (5 * step) <= ticks ? 5 * step : 10 * step;
 }
 
-const char *pl_html_role_class(pl_role role) { return pl_role_name(role); }
+const char *pl_html_role_class(pl_role role)
+{
+    return pl_role_name(role);
+}
 
 const char *pl_html_group_class(pl_report_group group)
 {
@@ -58,8 +67,10 @@ static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_rep
     card(out, pl_format_bytes(pl_plan_resident_bytes(p), number, sizeof number), words);
     if (run && run->measured)
         card(out, pl_format_bytes(run->measured->peak_bytes, number, sizeof number), "peak, measured");
-    if (o->budget_bytes == PL_REPORT_NO_BUDGET) snprintf(words, sizeof words, "charged, planned");
-    else snprintf(words, sizeof words, "charged, planned, of %s", pl_format_bytes(o->budget_bytes, text, sizeof text));
+    if (o->budget_bytes == PL_REPORT_NO_BUDGET)
+        snprintf(words, sizeof words, "charged, planned");
+    else
+        snprintf(words, sizeof words, "charged, planned, of %s", pl_format_bytes(o->budget_bytes, text, sizeof text));
     card(out, pl_format_bytes(pl_plan_charged_bytes(p), number, sizeof number), words);
     snprintf(words, sizeof words, "arena, %.2f %% above its lower bound",
              p->lower_bound_bytes ? 100 * ((double)p->arena_bytes / (double)p->lower_bound_bytes - 1) : 0);
@@ -77,7 +88,8 @@ static void write_head(const pl_plan *p, const pl_report_run *run, const pl_repo
     const char *title = o->title ? o->title : "Plimsoll";
     char count[32];
     pl_report_model m = pl_report_describe(p->graph);
-    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'><title>");
+    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+                       "content='width=device-width'><title>");
     pl_html_text(out, title);
     pl_str_printf(out, " – %s</title>\n<style>\n", run ? "run" : "plan");
     pl_str_append(out, pl_html_style);
@@ -85,7 +97,8 @@ static void write_head(const pl_plan *p, const pl_report_run *run, const pl_repo
     pl_html_text(out, title);
     pl_str_printf(out, "</h1>\n<p>%s parameters", pl_format_count(m.parameters, count, sizeof count));
     if (m.layers) pl_str_printf(out, " in %" PRIu64 " layers", m.layers);
-    if (m.micro_batch) pl_str_printf(out, "; micro-batch %" PRId64 " × accumulation %" PRIu64, m.micro_batch, m.accumulation);
+    if (m.micro_batch)
+        pl_str_printf(out, "; micro-batch %" PRId64 " × accumulation %" PRIu64, m.micro_batch, m.accumulation);
     pl_str_printf(out, "; %d threads, %s", p->team.threads, pl_isa_name(p->team.isa));
     if (run && run->verdict) {
         pl_str_append(out, ". ");
@@ -117,7 +130,8 @@ static pl_status write_counted(const pl_plan *p, const pl_report_options *o, pl_
     return PL_OK;
 }
 
-pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_report_options *options, pl_str *out, pl_error *err)
+pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_report_options *options, pl_str *out,
+                         pl_error *err)
 {
     pl_report_options defaults = pl_report_options_default();
     const pl_report_options *o = options ? options : &defaults;

@@ -7,7 +7,8 @@
 
 enum { WIDTH = 1080, HEIGHT = 190, LEFT = 74, RIGHT = 14, TOP = 30, LANE = 36, KINDS = 7 };
 
-static const char *const kind_class[KINDS + 1] = {"weight", "gradient", "saved", "optimizer", "temporary", "input", "staging", "workspace"};
+static const char *const kind_class[KINDS + 1] = {"weight",    "gradient", "saved",   "optimizer",
+                                                  "temporary", "input",    "staging", "workspace"};
 
 typedef struct line {
     const pl_plan *plan;
@@ -24,8 +25,14 @@ static bool belongs(const line *l, const pl_node *n)
     return !n->dead && pl_region_program(l->plan->graph, n->region) == l->train;
 }
 
-static double length_of(const line *l, size_t node) { return l->timed ? l->plan->seconds[node] : 1; }
-static double x_of(const line *l, double at) { return LEFT + at / l->whole * (WIDTH - LEFT - RIGHT); }
+static double length_of(const line *l, size_t node)
+{
+    return l->timed ? l->plan->seconds[node] : 1;
+}
+static double x_of(const line *l, double at)
+{
+    return LEFT + at / l->whole * (WIDTH - LEFT - RIGHT);
+}
 
 static const char *class_of(const line *l, pl_op op)
 {
@@ -40,10 +47,11 @@ static void draw_node(const line *l, size_t i, double at)
     char seconds[32];
     double x = x_of(l, at), w = x_of(l, at + length_of(l, i)) - x;
     if (w < 0.05) return;
-    pl_str_printf(l->out, "<rect class='%s' x='%.2f' y='%d' width='%.2f' height='%d'><title>node %zu: %s\n", class_of(l, n->op), x,
-                  TOP + LANE * (int)n->phase + 3, w, LANE - 6, i, pl_op_name(n->op));
+    pl_str_printf(l->out, "<rect class='%s' x='%.2f' y='%d' width='%.2f' height='%d'><title>node %zu: %s\n",
+                  class_of(l, n->op), x, TOP + LANE * (int)n->phase + 3, w, LANE - 6, i, pl_op_name(n->op));
     pl_html_text(l->out, n->scope);
-    if (l->timed) pl_str_printf(l->out, "\npredicted %s", pl_format_seconds(l->plan->seconds[i], seconds, sizeof seconds));
+    if (l->timed)
+        pl_str_printf(l->out, "\npredicted %s", pl_format_seconds(l->plan->seconds[i], seconds, sizeof seconds));
     pl_str_append(l->out, "</title></rect>\n");
 }
 
@@ -62,8 +70,8 @@ static void draw_repeats(const line *l)
         }
         if (first < 0) continue;
         double x0 = x_of(l, first), x1 = x_of(l, last);
-        pl_str_printf(l->out, "<path class='axis' d='M%.1f %d v-6 H%.1f v6'/><text class='soft mid' x='%.1f' y='%d'>", x0, TOP - 2, x1,
-                      (x0 + x1) / 2, TOP - 13);
+        pl_str_printf(l->out, "<path class='axis' d='M%.1f %d v-6 H%.1f v6'/><text class='soft mid' x='%.1f' y='%d'>",
+                      x0, TOP - 2, x1, (x0 + x1) / 2, TOP - 13);
         pl_html_text(l->out, g->region[r].name);
         pl_str_printf(l->out, ": %" PRIu64 " times</text>\n", g->region[r].trip);
     }
@@ -72,16 +80,22 @@ static void draw_repeats(const line *l)
 static void draw_lanes(const line *l)
 {
     for (int phase = 0; phase < PL_PHASE_COUNT; phase++)
-        pl_str_printf(l->out, "<text class='soft end' x='%d' y='%d'>%s</text><line class='grid' x1='%d' x2='%d' y1='%d' y2='%d'/>\n", LEFT - 8,
-                      TOP + LANE * phase + LANE / 2 + 5, pl_phase_name((pl_phase)phase), LEFT, WIDTH - RIGHT, TOP + LANE * (phase + 1),
-                      TOP + LANE * (phase + 1));
+        pl_str_printf(
+            l->out,
+            "<text class='soft end' x='%d' y='%d'>%s</text><line class='grid' x1='%d' x2='%d' y1='%d' y2='%d'/>\n",
+            LEFT - 8, TOP + LANE * phase + LANE / 2 + 5, pl_phase_name((pl_phase)phase), LEFT, WIDTH - RIGHT,
+            TOP + LANE * (phase + 1), TOP + LANE * (phase + 1));
     char label[32];
     int y = TOP + LANE * PL_PHASE_COUNT;
     double step = pl_html_tick(l->whole, 8);
     for (double at = 0; at <= l->whole; at += step) {
-        if (l->timed) pl_format_seconds(at, label, sizeof label);
-        else pl_format_count((uint64_t)at, label, sizeof label);
-        pl_str_printf(l->out, "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' x='%.1f' y='%d'>%s</text>\n",
+        if (l->timed)
+            pl_format_seconds(at, label, sizeof label);
+        else
+            pl_format_count((uint64_t)at, label, sizeof label);
+        pl_str_printf(l->out,
+                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' x='%.1f' "
+                      "y='%d'>%s</text>\n",
                       x_of(l, at), x_of(l, at), y, y + 5, x_of(l, at), y + 20, at == 0 ? "0" : label);
     }
 }
@@ -107,9 +121,13 @@ void pl_html_timeline(const pl_plan *p, pl_str *out)
         if (belongs(&l, &p->graph->node[i])) l.whole += length_of(&l, i);
     if (!(l.whole > 0)) return;
     pl_str_append(out, "<section><h2>Schedule of a training step</h2><p>");
-    if (l.timed) pl_str_printf(out, "Predicted: %s a step. Repeated nodes are drawn once.", pl_format_seconds(total, seconds, sizeof seconds));
-    else pl_str_append(out, "Nodes in their order, each equally wide: this plan has no predicted times.");
-    pl_str_printf(out, "</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='schedule'>\n", WIDTH, HEIGHT - (HEIGHT - TOP - LANE * PL_PHASE_COUNT - 30));
+    if (l.timed)
+        pl_str_printf(out, "Predicted: %s a step. Repeated nodes are drawn once.",
+                      pl_format_seconds(total, seconds, sizeof seconds));
+    else
+        pl_str_append(out, "Nodes in their order, each equally wide: this plan has no predicted times.");
+    pl_str_printf(out, "</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='schedule'>\n", WIDTH,
+                  HEIGHT - (HEIGHT - TOP - LANE * PL_PHASE_COUNT - 30));
     draw_lanes(&l);
     draw_repeats(&l);
     pl_str_append(out, "<g class='blocks'>\n");

@@ -9,15 +9,19 @@
 static void kv_id(pl_json *j, const char *key, pl_id id)
 {
     pl_json_key(j, key);
-    if (id == PL_NONE) pl_json_null(j);
-    else pl_json_uint(j, id);
+    if (id == PL_NONE)
+        pl_json_null(j);
+    else
+        pl_json_uint(j, id);
 }
 
 static void kv_seconds(pl_json *j, const char *key, double seconds)
 {
     pl_json_key(j, key);
-    if (seconds > 0) pl_json_double(j, seconds);
-    else pl_json_null(j);
+    if (seconds > 0)
+        pl_json_double(j, seconds);
+    else
+        pl_json_null(j);
 }
 
 static void ids(pl_json *j, const char *key, const pl_id *id, int max)
@@ -27,8 +31,10 @@ static void ids(pl_json *j, const char *key, const pl_id *id, int max)
     pl_json_key(j, key);
     pl_json_array(j);
     for (int k = 0; k < count; k++)
-        if (id[k] == PL_NONE) pl_json_null(j);
-        else pl_json_uint(j, id[k]);
+        if (id[k] == PL_NONE)
+            pl_json_null(j);
+        else
+            pl_json_uint(j, id[k]);
     pl_json_array_end(j);
 }
 
@@ -85,8 +91,10 @@ static void write_arena(pl_json *j, const pl_plan *p, const pl_report_account *a
     pl_json_kv_uint(j, "block_alignment", PL_PLAN_ALIGNMENT);
     pl_json_kv_bool(j, "huge_pages", p->huge_pages);
     pl_json_key(j, "peak_position");
-    if (p->graph->node_count) pl_json_uint(j, p->peak_position);
-    else pl_json_null(j);
+    if (p->graph->node_count)
+        pl_json_uint(j, p->peak_position);
+    else
+        pl_json_null(j);
     write_roles(j, a);
     pl_json_kv_uint(j, "alive_bytes", a->alive_bytes);
     pl_json_kv_uint(j, "alignment_bytes", a->alignment_bytes);
@@ -118,8 +126,10 @@ static void write_process(pl_json *j, const pl_plan *p, const pl_report_options 
     pl_json_kv_uint(j, "writer_cache_bytes", p->writer_cache_bytes);
     pl_json_kv_uint(j, "charged_bytes", pl_plan_charged_bytes(p));
     pl_json_key(j, "budget_bytes");
-    if (o->budget_bytes == PL_REPORT_NO_BUDGET) pl_json_null(j);
-    else pl_json_uint(j, o->budget_bytes);
+    if (o->budget_bytes == PL_REPORT_NO_BUDGET)
+        pl_json_null(j);
+    else
+        pl_json_uint(j, o->budget_bytes);
     pl_json_object_end(j);
 }
 
@@ -193,8 +203,10 @@ static void write_program(pl_json *j, const pl_plan *p, const pl_report_program 
     pl_json_kv_uint(j, "last", program->last);
     pl_json_kv_uint(j, "peak_bytes", program->peak_bytes);
     pl_json_key(j, "peak_position");
-    if (program->last > program->first) pl_json_uint(j, program->peak_position);
-    else pl_json_null(j);
+    if (program->last > program->first)
+        pl_json_uint(j, program->peak_position);
+    else
+        pl_json_null(j);
     pl_json_kv_double(j, "flops", program->flops);
     kv_seconds(j, "seconds", program->seconds);
     write_kinds(j, p, program->region);
@@ -263,8 +275,10 @@ static void write_node(pl_json *j, const pl_plan *p, size_t i)
     kv_seconds(j, "seconds", p->seconds[i]);
     pl_json_kv_uint(j, "workspace_bytes", p->workspace[i].bytes);
     pl_json_key(j, "workspace_offset");
-    if (p->workspace[i].bytes) pl_json_uint(j, p->workspace[i].offset);
-    else pl_json_null(j);
+    if (p->workspace[i].bytes)
+        pl_json_uint(j, p->workspace[i].offset);
+    else
+        pl_json_null(j);
     pl_json_object_end(j);
 }
 
@@ -275,8 +289,10 @@ static void write_block(pl_json *j, const pl_block *b)
     const uint64_t number[] = {b->offset, b->bytes, b->first, b->last};
     for (size_t k = 0; k < 4; k++) {
         pl_json_key(j, keys[k]);
-        if (b->bytes) pl_json_uint(j, number[k]);
-        else pl_json_null(j);
+        if (b->bytes)
+            pl_json_uint(j, number[k]);
+        else
+            pl_json_null(j);
     }
 }
 

@@ -1,6 +1,6 @@
-/* Cells of time × address. A block adds its area to its role in every cell that it meets; the role with the largest area
- * gives the cell its letter, and a cell less than half full is '.'. (plan/place/map.h draws a bare placement, buffer by
- * buffer; a reader of a plan asks what the bytes are for.)
+/* Cells of time × address. A block adds its area to its role in every cell that it meets; the role with the largest
+ * area gives the cell its letter, and a cell less than half full is '.'. (plan/place/map.h draws a bare placement,
+ * buffer by buffer; a reader of a plan asks what the bytes are for.)
  *
  *   12.0 MB |GGGGSSSSSSSSSSSSSSSSStttt....|
  *    6.0 MB |OOOOOOOOOOOOOOOOOOOOOOOOOOOOO|
@@ -81,7 +81,10 @@ static void print_rows(const canvas *c, bool color, pl_str *out)
     }
 }
 
-static unsigned column_of(const canvas *c, uint64_t position) { return (unsigned)((double)position / c->positions * c->width); }
+static unsigned column_of(const canvas *c, uint64_t position)
+{
+    return (unsigned)((double)position / c->positions * c->width);
+}
 
 /* Writes text into the line at the column when it is free there: nothing that stands in the line is overwritten. */
 static bool put(char *line, unsigned width, unsigned column, const char *text)
@@ -106,8 +109,10 @@ static void print_line(pl_str *out, char *line, unsigned width)
 static void put_peak(const canvas *c, unsigned column, char *line)
 {
     memset(line, ' ', c->width);
-    if (column + 6 <= c->width) put(line, c->width, column, "^ peak");
-    else if (column >= 5) put(line, c->width, column - 5, "peak ^");
+    if (column + 6 <= c->width)
+        put(line, c->width, column, "^ peak");
+    else if (column >= 5)
+        put(line, c->width, column - 5, "peak ^");
 }
 
 /* Under the picture: the peak, then each program where it begins; names that meet go into further lines. */
@@ -149,8 +154,10 @@ static void print_legend(const pl_plan *p, unsigned width, bool color, pl_str *o
         size_t n = strlen(pl_report_role_title((pl_role)r)) + 4;
         if (column && column + n > width) pl_str_append(out, "\n"), column = 0;
         pl_str_pad(out, ' ', column ? 2 : LABEL);
-        if (color) pl_str_printf(out, "\033[%dm%c\033[0m", ansi[r], letters[r]);
-        else pl_str_append_bytes(out, &letters[r], 1);
+        if (color)
+            pl_str_printf(out, "\033[%dm%c\033[0m", ansi[r], letters[r]);
+        else
+            pl_str_append_bytes(out, &letters[r], 1);
         pl_str_printf(out, " %s", pl_report_role_title((pl_role)r));
         column += n;
     }

@@ -30,8 +30,13 @@ static double pipeline_seconds(void *context, const pl_graph *g, const pl_node *
 static pl_status pipeline_rewrite(pl_graph *g, const pipeline_request *r, const pl_config *c, pl_error *err)
 {
     pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
-    pl_grad_update update = {.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .clip = c->train.grad_clip,
-                             .lr = pl_graph_find_value(g, "input.lr"), .step = pl_graph_find_value(g, "input.step")};
+    pl_grad_update update = {.beta1 = 0.9,
+                             .beta2 = 0.95,
+                             .epsilon = 1e-8,
+                             .weight_decay = 0.1,
+                             .clip = c->train.grad_clip,
+                             .lr = pl_graph_find_value(g, "input.lr"),
+                             .step = pl_graph_find_value(g, "input.step")};
     PL_TRY(pl_grad_differentiate(g, train, err));
     PL_TRY(pl_grad_add_update(g, train, &update, err));
     PL_TRY(pl_graph_group_programs(g, err));
@@ -57,7 +62,8 @@ static inline pl_status pipeline_plan(const pipeline_request *r, pl_plan **plan,
                                .process = pl_process_options_default()};
     if (r->timed) options.cost.seconds = pipeline_seconds;
     pl_config_default(config);
-    for (size_t i = 0; r->set && r->set[i]; i += 2) PL_TRY_DONE(pl_config_set(config, r->set[i], r->set[i + 1], "--set", err));
+    for (size_t i = 0; r->set && r->set[i]; i += 2)
+        PL_TRY_DONE(pl_config_set(config, r->set[i], r->set[i + 1], "--set", err));
     PL_TRY_DONE(pl_model_build(config, r->vocab, &g, err));
     PL_TRY_DONE(pipeline_rewrite(g, r, config, err));
     PL_TRY_DONE(pl_process_start(err));

@@ -68,7 +68,8 @@ static json_t *json_of(void)
     assert_non_null(root);
     json_int_t sums[3] = {0}, unexplained = json_integer_value(json_object_get(root, "unexplained_bytes"));
     size_t i;
-    json_array_foreach(json_object_get(root, "rows"), i, row) {
+    json_array_foreach(json_object_get(root, "rows"), i, row)
+    {
         sums[0] += json_integer_value(json_object_get(row, "planned_bytes"));
         sums[1] += json_integer_value(json_object_get(row, "measured_bytes"));
         sums[2] += json_integer_value(json_object_get(row, "difference_bytes"));
@@ -107,8 +108,10 @@ static void test_one_differs(void **state)
     assert_int_equal(v.difference_bytes, 2000000 - 4096);
     assert_string_equal(v.worst_name, "heap");
     assert_int_equal(v.worst_difference_bytes, 2000000);
-    assert_non_null(strstr(text_of(), "NOT as planned: 1,995,904 bytes over (1.00 MB allowed). The row that differs most is heap \"heap\", by "
-                                      "+2,000,000 bytes.\n"));
+    assert_non_null(
+        strstr(text_of(),
+               "NOT as planned: 1,995,904 bytes over (1.00 MB allowed). The row that differs most is heap \"heap\", by "
+               "+2,000,000 bytes.\n"));
     assert_non_null(strstr(text_of(), "VmHWM: above the plan"));
     json_decref(json_of());
 }
@@ -151,7 +154,8 @@ static void test_unexplained_is_listed(void **state)
     measured.unexplained_count = 2;
     measured.unexplained_bytes = 5000000 + 4096 + 8192; /* one mapping more than fits the list */
     measured.unexplained[0] = (pl_memory_unexplained){0x7f1200000000, 0x7f1200500000, 5000000, "rw-p", ""};
-    measured.unexplained[1] = (pl_memory_unexplained){0x7f1300000000, 0x7f1300001000, 4096, "r--p", "/tmp/\033[31mfile"};
+    measured.unexplained[1] =
+        (pl_memory_unexplained){0x7f1300000000, 0x7f1300001000, 4096, "r--p", "/tmp/\033[31mfile"};
     sum_up();
     const char *text = text_of();
     assert_non_null(strstr(text, "7f1200000000-7f1200500000  5,000,000"));

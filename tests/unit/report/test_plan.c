@@ -15,9 +15,11 @@
 #include "report/report.h"
 #include "unit/report/pipeline.h"
 
-static const char *const gpt_words[] = {"model.layers", "2", "model.width", "64", "model.heads", "2", "model.sequence", "32",
-                                        "train.grad_clip", "1", "model.dropout", "0.1", NULL};
-static const char *const mlp_words[] = {"model.arch", "mlp", "model.layers", "2", "model.width", "32", "model.sequence", "16", NULL};
+static const char *const gpt_words[] = {
+    "model.layers",    "2", "model.width",   "64",  "model.heads", "2", "model.sequence", "32",
+    "train.grad_clip", "1", "model.dropout", "0.1", NULL};
+static const char *const mlp_words[] = {"model.arch", "mlp", "model.layers", "2", "model.width", "32", "model.sequence",
+                                        "16",         NULL};
 static const char *golden_path = PL_GOLDEN_DIR "/report/mlp.txt";
 
 /* The rows of this machine's libraries go, so that the text is the same everywhere. */
@@ -46,7 +48,13 @@ static void add_files(pl_plan *p)
 
 static pl_plan *make(const char *const *words, bool timed, bool huge)
 {
-    pipeline_request r = {.set = words, .vocab = 300, .micro_batch = 4, .accumulation = 8, .threads = 2, .huge_pages = huge, .timed = timed};
+    pipeline_request r = {.set = words,
+                          .vocab = 300,
+                          .micro_batch = 4,
+                          .accumulation = 8,
+                          .threads = 2,
+                          .huge_pages = huge,
+                          .timed = timed};
     pl_plan *p = NULL;
     pl_error err = {0};
     if (pipeline_plan(&r, &p, &err) != PL_OK) fail_msg("%s", err.text);
@@ -72,13 +80,15 @@ static json_int_t sum(const json_t *array, const char *key)
 
 static bool alive_at(const json_t *value, json_int_t position)
 {
-    return json_is_integer(json_object_get(value, "offset")) && number(value, "first") <= position && position < number(value, "last");
+    return json_is_integer(json_object_get(value, "offset")) && number(value, "first") <= position &&
+           position < number(value, "last");
 }
 
 /* Adds the arena up from values and nodes alone. */
 static void check_arena(const json_t *root)
 {
-    const json_t *arena = json_object_get(root, "arena"), *values = json_object_get(root, "values"), *nodes = json_object_get(root, "nodes");
+    const json_t *arena = json_object_get(root, "arena"), *values = json_object_get(root, "values"),
+                 *nodes = json_object_get(root, "nodes");
     json_int_t peak = number(arena, "peak_position"), alive = 0, aligned = 0, top = 0;
     for (size_t i = 0; i < json_array_size(values); i++) {
         const json_t *v = json_array_get(values, i);
@@ -108,11 +118,13 @@ static void check_arena(const json_t *root)
 
 static void check_process(const json_t *root)
 {
-    const json_t *process = json_object_get(root, "process"), *disk = json_object_get(root, "disk"), *rows = json_object_get(process, "rows");
+    const json_t *process = json_object_get(root, "process"), *disk = json_object_get(root, "disk"),
+                 *rows = json_object_get(process, "rows");
     assert_int_equal(sum(rows, "resident_bytes"), number(process, "resident_bytes"));
-    assert_int_equal(number(json_array_get(rows, 0), "resident_bytes"), number(json_object_get(root, "arena"), "resident_bytes"));
-    assert_int_equal(number(process, "resident_bytes") + number(process, "page_table_bytes") + number(process, "kernel_bytes") +
-                         number(process, "writer_cache_bytes"),
+    assert_int_equal(number(json_array_get(rows, 0), "resident_bytes"),
+                     number(json_object_get(root, "arena"), "resident_bytes"));
+    assert_int_equal(number(process, "resident_bytes") + number(process, "page_table_bytes") +
+                         number(process, "kernel_bytes") + number(process, "writer_cache_bytes"),
                      number(process, "charged_bytes"));
     assert_int_equal(sum(json_object_get(disk, "rows"), "bytes"), number(disk, "bytes"));
     assert_int_equal(number(disk, "bytes"), 4012345);
@@ -212,7 +224,8 @@ static void test_golden_text(void **state)
     if (!f) fail_msg("%s cannot be read; write it with --write", golden_path);
     golden[fread(golden, 1, sizeof golden - 1, f)] = 0;
     fclose(f);
-    if (strcmp(golden, pl_str_text(&s)) != 0) fail_msg("not as in %s (when that is right, record it: --write FILE):\n%s", golden_path, pl_str_text(&s));
+    if (strcmp(golden, pl_str_text(&s)) != 0)
+        fail_msg("not as in %s (when that is right, record it: --write FILE):\n%s", golden_path, pl_str_text(&s));
     pl_str_deinit(&s);
 }
 
@@ -254,7 +267,8 @@ static size_t count_of(const char *text, const char *word)
 static void test_page_is_whole_and_alone(void **state)
 {
     (void)state;
-    static const char *const tags[] = {"table", "section", "svg", "g", "tr", "td", "title", "p", "main", "body", "html"};
+    static const char *const tags[] = {"table", "section", "svg",  "g",    "tr",  "td",
+                                       "title", "p",       "main", "body", "html"};
     pl_plan *p = make(gpt_words, true, false);
     pl_error err = {0};
     pl_str s = {0};
@@ -262,7 +276,12 @@ static void test_page_is_whole_and_alone(void **state)
     memcpy(measured.row, p->ledger.row, sizeof p->ledger.row);
     measured.explained_bytes = p->ledger.resident_bytes;
     pl_report_point loss[] = {{1, 5.6}, {2, 5.1}, {3, (double)NAN}, {4, 4.2}};
-    pl_report_run run = {.measured = &measured, .training = loss, .training_count = 4, .steps = 4, .seconds = 1, .verdict = "ended <well>"};
+    pl_report_run run = {.measured = &measured,
+                         .training = loss,
+                         .training_count = 4,
+                         .steps = 4,
+                         .seconds = 1,
+                         .verdict = "ended <well>"};
     pl_report_options o = pl_report_options_default();
     o.title = "<script>alert('x')</script>";
     assert_int_equal(pl_report_html(p, &run, &o, &s, &err), PL_OK);
@@ -348,9 +367,12 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--write") == 0) return write_golden(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_adds_up),    cmocka_unit_test(test_model_is_described),
-        cmocka_unit_test(test_golden_text),     cmocka_unit_test(test_text_is_tidy),
-        cmocka_unit_test(test_page_is_whole_and_alone), cmocka_unit_test(test_empty_plan),
+        cmocka_unit_test(test_json_adds_up),
+        cmocka_unit_test(test_model_is_described),
+        cmocka_unit_test(test_golden_text),
+        cmocka_unit_test(test_text_is_tidy),
+        cmocka_unit_test(test_page_is_whole_and_alone),
+        cmocka_unit_test(test_empty_plan),
         cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

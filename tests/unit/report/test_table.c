@@ -60,7 +60,9 @@ static void test_extremes(void **state)
         pl_table_cell(&t, "%s", "beyond the last column");
         pl_table_end_row(&t);
     }
-    assert_string_equal(pl_str_text(&s), "18,446,744,073,709,551,615  18,446,744,073,709.55  -9,223,372,036,854,775,808  -9,223,372,036,854.78\n");
+    assert_string_equal(
+        pl_str_text(&s),
+        "18,446,744,073,709,551,615  18,446,744,073,709.55  -9,223,372,036,854,775,808  -9,223,372,036,854.78\n");
     pl_str_deinit(&s);
 }
 
@@ -68,7 +70,9 @@ static void test_control_characters_do_not_reach_the_terminal(void **state)
 {
     (void)state;
     char text[16], small[4];
-    pl_text_clean(text, sizeof text, "a\033[2J\xff\xc2\x9b" "b");
+    pl_text_clean(text, sizeof text,
+                  "a\033[2J\xff\xc2\x9b"
+                  "b");
     assert_string_equal(text, "a?[2J??b");
     pl_text_clean(small, sizeof small, "abé");
     assert_string_equal(small, "ab"); /* é would be cut in two */
