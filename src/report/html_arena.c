@@ -101,21 +101,29 @@ static void draw_programs(const frame *f)
     }
 }
 
-static void draw_marks(const frame *f, double budget_top, uint64_t budget_bytes)
+/* A budget below the peak has its words below its line, so that the two never meet. */
+static void draw_budget(const frame *f, double budget_top, uint64_t budget_bytes)
+{
+    char text[16];
+    if (budget_top <= 0) return;
+    double y = y_of(f, budget_top);
+    bool over = budget_top < (double)f->plan->arena_bytes;
+    pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>", LEFT, WIDTH - RIGHT, y, y);
+    pl_str_printf(f->out, "<text class='mark halo' x='%d' y='%.1f'>budget %s, less the rest of the process</text>\n",
+                  LEFT + 8, over ? y + 16 : y - 7, pl_format_bytes(budget_bytes, text, sizeof text));
+}
+
+static void draw_peak(const frame *f)
 {
     const pl_plan *p = f->plan;
     char text[16];
     double x = x_of(f, (double)p->peak_position + 0.5), y = y_of(f, (double)p->arena_bytes);
+    bool flip = x > WIDTH / 2.0;
     pl_str_printf(f->out, "<line class='mark' x1='%.1f' x2='%.1f' y1='%.1f' y2='%d'/>\n", x, x, y, HEIGHT - BOTTOM);
     pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT, y, y);
     pl_str_printf(f->out, "<text class='mark halo%s' x='%.1f' y='%.1f'>peak %s at node %" PRIu64 "</text>\n",
-                  x > WIDTH / 2 ? " end" : "", x > WIDTH / 2 ? x - 6 : x + 6, y - 7,
-                  pl_format_bytes(p->arena_bytes, text, sizeof text), p->peak_position);
-    if (budget_top <= 0) return;
-    y = y_of(f, budget_top);
-    pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>", LEFT, WIDTH - RIGHT, y, y);
-    pl_str_printf(f->out, "<text class='mark halo' x='%d' y='%.1f'>budget %s, less the rest of the process</text>\n",
-                  LEFT + 8, y - 7, pl_format_bytes(budget_bytes, text, sizeof text));
+                  flip ? " end" : "", flip ? x - 6 : x + 6, y - 7, pl_format_bytes(p->arena_bytes, text, sizeof text),
+                  p->peak_position);
 }
 
 static void draw_legend(const frame *f, pl_str *out)
@@ -167,7 +175,8 @@ void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget
     draw_scale(&f);
     draw_blocks(&f);
     draw_programs(&f);
-    draw_marks(&f, budget, budget_bytes);
+    draw_budget(&f, budget, budget_bytes);
+    draw_peak(&f);
     pl_str_append(out, "</svg>\n");
     draw_legend(&f, out);
     pl_str_append(out, "</section>\n");

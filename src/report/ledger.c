@@ -146,9 +146,22 @@ static void print_unexplained(const pl_memory_measured *m, pl_str *out)
     }
 }
 
+static void print_worst(const pl_report_verdict *v, pl_str *out)
+{
+    char name[PL_MEMORY_NAME_BYTES], count[32];
+    pl_str_append(out, " The row that differs most is ");
+    pl_text_clean(name, sizeof name, v->worst_name);
+    if (v->worst_kind == PL_MEMORY_OTHER)
+        pl_str_append(out, "what is unexplained");
+    else
+        pl_str_printf(out, "%s \"%s\"", pl_memory_kind_name(v->worst_kind), name);
+    pl_str_printf(out, ", by %s%s bytes.\n", v->worst_difference_bytes < 0 ? "-" : "+",
+                  pl_format_count(magnitude(v->worst_difference_bytes), count, sizeof count));
+}
+
 static void print_verdict(const pl_report_verdict *v, pl_str *out)
 {
-    char differs[32], allowed[16], worst[32];
+    char differs[32], allowed[16];
     pl_format_count(magnitude(v->difference_bytes), differs, sizeof differs);
     pl_format_bytes(v->allowed_bytes, allowed, sizeof allowed);
     const char *sign = v->difference_bytes < 0 ? "under" : "over";
@@ -158,11 +171,7 @@ static void print_verdict(const pl_report_verdict *v, pl_str *out)
         pl_str_printf(out, "As planned: %s bytes %s (%s allowed).\n", differs, sign, allowed);
     else
         pl_str_printf(out, "NOT as planned: %s bytes %s (%s allowed).", differs, sign, allowed);
-    if (!v->as_planned && v->worst_name)
-        pl_str_printf(out, " The row that differs most is %s \"%s\", by %s%s bytes.",
-                      pl_memory_kind_name(v->worst_kind), v->worst_name, v->worst_difference_bytes < 0 ? "-" : "+",
-                      pl_format_count(magnitude(v->worst_difference_bytes), worst, sizeof worst));
-    if (!v->as_planned) pl_str_append(out, "\n");
+    if (!v->as_planned) print_worst(v, out);
     if (!v->peak_as_planned) pl_str_append(out, "The peak (VmHWM) was above the plan by more than is allowed.\n");
 }
 

@@ -282,6 +282,34 @@ static void kind_row(pl_table *t, const pl_report_kind *k, double total)
     pl_table_end_row(t);
 }
 
+static void kind_total(pl_table *t, const pl_report_kind *sum)
+{
+    pl_table_cell(t, "%s", "step");
+    pl_table_count(t, sum->nodes);
+    pl_table_count(t, sum->runs);
+    operations_cell(t, sum->flops);
+    moved_cell(t, sum->bytes);
+    seconds_cell(t, sum->seconds);
+    if (sum->seconds > 0) {
+        pl_table_cell(t, "%s", "100 %");
+        pl_table_cell(t, "%.1f", sum->flops / sum->seconds / 1e9);
+    }
+    pl_table_end_row(t);
+}
+
+static pl_report_kind sum_kinds(const pl_report_kind *kind, size_t count)
+{
+    pl_report_kind sum = {0};
+    for (size_t i = 0; i < count; i++) {
+        sum.nodes += kind[i].nodes;
+        sum.runs += kind[i].runs;
+        sum.flops += kind[i].flops;
+        sum.bytes += kind[i].bytes;
+        sum.seconds += kind[i].seconds;
+    }
+    return sum;
+}
+
 /* What a step does and how long it is predicted to take. */
 static void print_kinds(const page *g)
 {
@@ -290,32 +318,17 @@ static void print_kinds(const page *g)
     if (train == PL_NONE) return;
     pl_report_kind kind[PL_OP_COUNT];
     size_t count = pl_report_kinds(g->plan, train, kind);
-    double total = pl_plan_program_seconds(g->plan, train);
-    heading(g, total > 0 ? "One training step, by operator"
-                         : "One training step, by operator (times are not known: no calibration)");
-    pl_report_kind sum = {0};
+    pl_report_kind sum = sum_kinds(kind, count);
+    int columns = sum.seconds > 0 ? 8 : 6;
+    heading(g, sum.seconds > 0 ? "One training step, by operator"
+                               : "One training step, by operator (times are not known: no calibration)");
     for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
-        for (size_t i = 0; i < (total > 0 ? 8 : 6); i++) pl_table_cell(&t, "%s", titles[i]);
+        for (int i = 0; i < columns; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);
-        sum = (pl_report_kind){0};
-        for (size_t i = 0; i < count; i++) {
-            kind_row(&t, &kind[i], total);
-            sum.nodes += kind[i].nodes, sum.runs += kind[i].runs, sum.flops += kind[i].flops;
-            sum.bytes += kind[i].bytes, sum.seconds += kind[i].seconds;
-        }
-        pl_table_rule(&t, 1, total > 0 ? 8 : 6);
+        for (size_t i = 0; i < count; i++) kind_row(&t, &kind[i], sum.seconds);
+        pl_table_rule(&t, 1, columns);
         t.strong = true;
-        pl_table_cell(&t, "%s", "step");
-        pl_table_count(&t, sum.nodes);
-        pl_table_count(&t, sum.runs);
-        operations_cell(&t, sum.flops);
-        moved_cell(&t, sum.bytes);
-        seconds_cell(&t, sum.seconds);
-        if (total > 0) {
-            pl_table_cell(&t, "%s", "100 %");
-            pl_table_cell(&t, "%.1f", sum.flops / sum.seconds / 1e9);
-        }
-        pl_table_end_row(&t);
+        kind_total(&t, &sum);
     }
 }
 

@@ -33,8 +33,10 @@ pl_status pl_report_plan(const pl_plan *, const pl_report_options *, pl_str *out
 /* Schema "plimsoll.plan/1", docs/plan-json.md. */
 pl_status pl_report_plan_json(const pl_plan *, const pl_report_options *, pl_str *out, pl_error *);
 
-/* ---- ledger.c: planned against measured. No heap: may be called after "committed" with a pl_str_fixed (16 KiB are
- * enough for any process without unexplained mappings; check out->failed). ---- */
+/* ---- ledger.c: planned against measured. No heap: may be called after "committed" with a pl_str_fixed of so many
+ * bytes, which are enough for the fullest table there can be; about 2 kB of stack. ---- */
+enum { PL_REPORT_LEDGER_BYTES = 40 << 10, PL_REPORT_LEDGER_JSON_BYTES = 160 << 10 };
+
 typedef struct pl_report_verdict {
     bool as_planned;                        /* |measured − planned| ≤ allowed */
     uint64_t planned_bytes, measured_bytes; /* resident; measured: all rows and what is unexplained */
