@@ -9,10 +9,17 @@
 const char *pl_report_role_title(pl_role role)
 {
     static const char *const titles[PL_ROLE_COUNT] = {
-        [PL_ROLE_WEIGHT] = "weights",         [PL_ROLE_GRADIENT] = "gradients",   [PL_ROLE_OPTIMIZER] = "optimizer state",
-        [PL_ROLE_STATE] = "state",            [PL_ROLE_SAVED] = "saved activations", [PL_ROLE_TEMPORARY] = "temporaries",
-        [PL_ROLE_WORKSPACE] = "workspace",    [PL_ROLE_INPUT] = "inputs",         [PL_ROLE_OUTPUT] = "outputs",
-        [PL_ROLE_STAGING] = "staging",        [PL_ROLE_IO] = "I/O",
+        [PL_ROLE_WEIGHT] = "weights",
+        [PL_ROLE_GRADIENT] = "gradients",
+        [PL_ROLE_OPTIMIZER] = "optimizer state",
+        [PL_ROLE_STATE] = "state",
+        [PL_ROLE_SAVED] = "saved activations",
+        [PL_ROLE_TEMPORARY] = "temporaries",
+        [PL_ROLE_WORKSPACE] = "workspace",
+        [PL_ROLE_INPUT] = "inputs",
+        [PL_ROLE_OUTPUT] = "outputs",
+        [PL_ROLE_STAGING] = "staging",
+        [PL_ROLE_IO] = "I/O",
     };
     return titles[role];
 }
@@ -48,7 +55,8 @@ pl_report_account pl_report_sum(const pl_plan *p)
         add_block(&a, p, &p->value[i], g->value[i].role, g->value[i].program == PL_NONE);
     for (size_t i = 0; i < g->node_count; i++) add_block(&a, p, &p->workspace[i], PL_ROLE_WORKSPACE, false);
     a.gap_bytes = p->arena_bytes - a.alive_bytes - a.alignment_bytes;
-    if (a.arena_row < p->ledger.row_count) a.rounding_bytes = p->ledger.row[a.arena_row].resident_bytes - p->arena_bytes;
+    if (a.arena_row < p->ledger.row_count)
+        a.rounding_bytes = p->ledger.row[a.arena_row].resident_bytes - p->arena_bytes;
     for (size_t i = 0; i < p->disk_count; i++) a.disk_bytes += p->disk[i].bytes;
     return a;
 }

@@ -7,13 +7,19 @@
 pl_report_group pl_report_group_of(pl_role role)
 {
     switch (role) {
-    case PL_ROLE_WEIGHT: return PL_GROUP_WEIGHTS;
-    case PL_ROLE_GRADIENT: return PL_GROUP_GRADIENTS;
-    case PL_ROLE_OPTIMIZER: return PL_GROUP_OPTIMIZER;
+    case PL_ROLE_WEIGHT:
+        return PL_GROUP_WEIGHTS;
+    case PL_ROLE_GRADIENT:
+        return PL_GROUP_GRADIENTS;
+    case PL_ROLE_OPTIMIZER:
+        return PL_GROUP_OPTIMIZER;
     case PL_ROLE_SAVED:
-    case PL_ROLE_TEMPORARY: return PL_GROUP_ACTIVATIONS;
-    case PL_ROLE_WORKSPACE: return PL_GROUP_WORKSPACE;
-    default: return PL_GROUP_OTHER;
+    case PL_ROLE_TEMPORARY:
+        return PL_GROUP_ACTIVATIONS;
+    case PL_ROLE_WORKSPACE:
+        return PL_GROUP_WORKSPACE;
+    default:
+        return PL_GROUP_OTHER;
     }
 }
 
@@ -73,7 +79,8 @@ static pl_report_component *component_of(pl_report_components *c, const char *sc
     return &c->item[*slot - 1];
 }
 
-static int add(pl_report_components *c, const pl_plan *p, const pl_block *b, const char *scope, pl_role role, unsigned depth)
+static int add(pl_report_components *c, const pl_plan *p, const pl_block *b, const char *scope, pl_role role,
+               unsigned depth)
 {
     if (!pl_report_is_alive(b, p->peak_position)) return 0;
     pl_report_component *item = component_of(c, scope, depth);

@@ -1,7 +1,7 @@
 /* Planned and measured, row by row: joined by kind and name, never by subtraction. No heap, little stack: this runs in
  * the runner after "committed", for SIGUSR1 too. */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -10,11 +10,17 @@
 
 enum { ALLOWED_BYTES = 1000000, ALLOWED_PART = 100 /* 1 % */ };
 
-static int64_t difference(uint64_t measured, uint64_t planned) { return (int64_t)(measured - planned); }
+static int64_t difference(uint64_t measured, uint64_t planned)
+{
+    return (int64_t)(measured - planned);
+}
 
 /* ---- the verdict ---- */
 
-static uint64_t magnitude(int64_t n) { return n < 0 ? 0 - (uint64_t)n : (uint64_t)n; }
+static uint64_t magnitude(int64_t n)
+{
+    return n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+}
 
 static void consider(pl_report_verdict *v, pl_memory_kind kind, const char *name, int64_t differs)
 {
@@ -27,7 +33,8 @@ static void consider(pl_report_verdict *v, pl_memory_kind kind, const char *name
 static void find_worst(pl_report_verdict *v, const pl_process_planned *planned, const pl_memory_measured *measured)
 {
     for (size_t i = 0; i < planned->row_count; i++) {
-        const pl_memory_row *row = &planned->row[i], *held = pl_memory_find_row(measured->row, measured->row_count, row->kind, row->name);
+        const pl_memory_row *row = &planned->row[i],
+                            *held = pl_memory_find_row(measured->row, measured->row_count, row->kind, row->name);
         consider(v, row->kind, row->name, difference(held ? held->resident_bytes : 0, row->resident_bytes));
     }
     for (size_t i = 0; i < measured->row_count; i++) {
@@ -69,30 +76,47 @@ static void blank(pl_table *t, int cells)
 static void line(pl_table *t, const char *name, const uint64_t *planned, const uint64_t *measured, const char *remark)
 {
     pl_table_cell(t, "%s", name);
-    if (planned) pl_table_bytes(t, *planned);
-    else blank(t, 2);
-    if (measured) pl_table_bytes(t, *measured);
-    else blank(t, 2);
-    if (planned || measured) pl_table_difference(t, difference(measured ? *measured : 0, planned ? *planned : 0));
-    else blank(t, 2);
+    if (planned)
+        pl_table_bytes(t, *planned);
+    else
+        blank(t, 2);
+    if (measured)
+        pl_table_bytes(t, *measured);
+    else
+        blank(t, 2);
+    if (planned || measured)
+        pl_table_difference(t, difference(measured ? *measured : 0, planned ? *planned : 0));
+    else
+        blank(t, 2);
     pl_table_cell(t, "%s", remark);
     pl_table_end_row(t);
 }
 
+/* "arena ram": the name alone would say little. */
+static const char *title_of(const pl_memory_row *row, char *text, size_t room)
+{
+    snprintf(text, room, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "", row->name);
+    return text;
+}
+
 static void joined_rows(pl_table *t, const pl_process_planned *planned, const pl_memory_measured *measured)
 {
+    char name[PL_MEMORY_NAME_BYTES + 8];
     for (size_t i = 0; i < planned->row_count; i++) {
-        const pl_memory_row *row = &planned->row[i], *held = pl_memory_find_row(measured->row, measured->row_count, row->kind, row->name);
-        line(t, row->name, &row->resident_bytes, held ? &held->resident_bytes : NULL, held ? "" : "not found in the process");
+        const pl_memory_row *row = &planned->row[i],
+                            *held = pl_memory_find_row(measured->row, measured->row_count, row->kind, row->name);
+        line(t, title_of(row, name, sizeof name), &row->resident_bytes, held ? &held->resident_bytes : NULL,
+             held ? "" : "not found in the process");
     }
     for (size_t i = 0; i < measured->row_count; i++) {
         const pl_memory_row *row = &measured->row[i];
         if (pl_memory_find_row(planned->row, planned->row_count, row->kind, row->name)) continue;
-        line(t, row->name, NULL, &row->resident_bytes, "not planned");
+        line(t, title_of(row, name, sizeof name), NULL, &row->resident_bytes, "not planned");
     }
 }
 
-static void print_rows(const pl_process_planned *planned, const pl_memory_measured *measured, const pl_report_verdict *v, pl_str *out)
+static void print_rows(const pl_process_planned *planned, const pl_memory_measured *measured,
+                       const pl_report_verdict *v, pl_str *out)
 {
     for (pl_table t = pl_table_begin(out, "lrrrrrrl"); pl_table_pass(&t);) {
         titles(&t);
@@ -100,7 +124,8 @@ static void print_rows(const pl_process_planned *planned, const pl_memory_measur
         line(&t, "unexplained", NULL, &measured->unexplained_bytes, "");
         pl_table_rule(&t, 1, 7);
         line(&t, "resident", &v->planned_bytes, &v->measured_bytes, "");
-        line(&t, "peak", &v->planned_bytes, &measured->peak_bytes, v->peak_as_planned ? "VmHWM" : "VmHWM: above the plan");
+        line(&t, "peak", &v->planned_bytes, &measured->peak_bytes,
+             v->peak_as_planned ? "VmHWM" : "VmHWM: above the plan");
         line(&t, "page tables", &planned->page_table_bytes, &measured->page_table_bytes, "planned: at most");
     }
 }
@@ -121,20 +146,32 @@ static void print_unexplained(const pl_memory_measured *m, pl_str *out)
     }
 }
 
+static void print_worst(const pl_report_verdict *v, pl_str *out)
+{
+    char name[PL_MEMORY_NAME_BYTES], count[32];
+    pl_str_append(out, " The row that differs most is ");
+    pl_text_clean(name, sizeof name, v->worst_name);
+    if (v->worst_kind == PL_MEMORY_OTHER)
+        pl_str_append(out, "what is unexplained");
+    else
+        pl_str_printf(out, "%s \"%s\"", pl_memory_kind_name(v->worst_kind), name);
+    pl_str_printf(out, ", by %s%s bytes.\n", v->worst_difference_bytes < 0 ? "-" : "+",
+                  pl_format_count(magnitude(v->worst_difference_bytes), count, sizeof count));
+}
+
 static void print_verdict(const pl_report_verdict *v, pl_str *out)
 {
-    char differs[32], allowed[16], worst[32];
+    char differs[32], allowed[16];
     pl_format_count(magnitude(v->difference_bytes), differs, sizeof differs);
     pl_format_bytes(v->allowed_bytes, allowed, sizeof allowed);
     const char *sign = v->difference_bytes < 0 ? "under" : "over";
-    if (v->as_planned && v->difference_bytes == 0) pl_str_append(out, "As planned, to the byte.\n");
-    else if (v->as_planned) pl_str_printf(out, "As planned: %s bytes %s (%s allowed).\n", differs, sign, allowed);
-    else pl_str_printf(out, "NOT as planned: %s bytes %s (%s allowed).", differs, sign, allowed);
-    if (!v->as_planned && v->worst_name)
-        pl_str_printf(out, " The row that differs most is %s \"%s\", by %s%s bytes.", pl_memory_kind_name(v->worst_kind), v->worst_name,
-                      v->worst_difference_bytes < 0 ? "-" : "+",
-                      pl_format_count(magnitude(v->worst_difference_bytes), worst, sizeof worst));
-    if (!v->as_planned) pl_str_append(out, "\n");
+    if (v->as_planned && v->difference_bytes == 0)
+        pl_str_append(out, "As planned, to the byte.\n");
+    else if (v->as_planned)
+        pl_str_printf(out, "As planned: %s bytes %s (%s allowed).\n", differs, sign, allowed);
+    else
+        pl_str_printf(out, "NOT as planned: %s bytes %s (%s allowed).", differs, sign, allowed);
+    if (!v->as_planned) print_worst(v, out);
     if (!v->peak_as_planned) pl_str_append(out, "The peak (VmHWM) was above the plan by more than is allowed.\n");
 }
 
@@ -206,11 +243,16 @@ static void json_measured(pl_json *j, const pl_memory_measured *m)
     const struct {
         const char *key;
         uint64_t value;
-    } field[] = {{"unexplained_bytes", m->unexplained_bytes}, {"rollup_bytes", m->rollup_bytes},
-                 {"rollup_huge_bytes", m->rollup_huge_bytes}, {"peak_bytes", m->peak_bytes},
-                 {"measured_page_table_bytes", m->page_table_bytes}, {"virtual_bytes", m->virtual_bytes},
-                 {"swap_bytes", m->swap_bytes},               {"threads", m->threads},
-                 {"minor_faults", m->minor_faults},           {"major_faults", m->major_faults}};
+    } field[] = {{"unexplained_bytes", m->unexplained_bytes},
+                 {"rollup_bytes", m->rollup_bytes},
+                 {"rollup_huge_bytes", m->rollup_huge_bytes},
+                 {"peak_bytes", m->peak_bytes},
+                 {"measured_page_table_bytes", m->page_table_bytes},
+                 {"virtual_bytes", m->virtual_bytes},
+                 {"swap_bytes", m->swap_bytes},
+                 {"threads", m->threads},
+                 {"minor_faults", m->minor_faults},
+                 {"major_faults", m->major_faults}};
     for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) pl_json_kv_uint(j, field[i].key, field[i].value);
 }
 

@@ -1,6 +1,6 @@
-/* Cells of time × address. A block adds its area to its role in every cell that it meets; the role with the largest area
- * gives the cell its letter, and a cell less than half full is '.'. (plan/place/map.h draws a bare placement, buffer by
- * buffer; a reader of a plan asks what the bytes are for.)
+/* Cells of time × address. A block adds its area to its role in every cell that it meets; the role with the largest
+ * area gives the cell its letter, and a cell less than half full is '.'. (plan/place/map.h draws a bare placement,
+ * buffer by buffer; a reader of a plan asks what the bytes are for.)
  *
  *   12.0 MB |GGGGSSSSSSSSSSSSSSSSStttt....|
  *    6.0 MB |OOOOOOOOOOOOOOOOOOOOOOOOOOOOO|
@@ -81,16 +81,21 @@ static void print_rows(const canvas *c, bool color, pl_str *out)
     }
 }
 
-static unsigned column_of(const canvas *c, uint64_t position) { return (unsigned)((double)position / c->positions * c->width); }
+static unsigned column_of(const canvas *c, uint64_t position)
+{
+    return (unsigned)((double)position / c->positions * c->width);
+}
 
-/* Writes text into the line at the column where it is free: nothing that stands there is overwritten. */
-static void put(char *line, unsigned width, unsigned column, const char *text)
+/* Writes text into the line at the column when it is free there: nothing that stands in the line is overwritten. */
+static bool put(char *line, unsigned width, unsigned column, const char *text)
 {
     size_t n = strlen(text);
-    if (column + n > width) column = width > n ? (unsigned)(width - n) : 0;
+    if (n > width) return true; /* no line is long enough */
+    if (column + n > width) column = (unsigned)(width - n);
     for (size_t i = 0; i <= n && column + i < width; i++)
-        if (line[column + i] != ' ') return;
-    if (n <= width) memcpy(line + column, text, n);
+        if (line[column + i] != ' ') return false;
+    memcpy(line + column, text, n);
+    return true;
 }
 
 static void print_line(pl_str *out, char *line, unsigned width)
@@ -101,28 +106,39 @@ static void print_line(pl_str *out, char *line, unsigned width)
     pl_str_append(out, "\n");
 }
 
-/* Under the picture: the peak, then each program where it begins. */
-static void print_time(const canvas *c, const pl_plan *p, char *line, pl_str *out)
+static void put_peak(const canvas *c, unsigned column, char *line)
 {
     memset(line, ' ', c->width);
-    unsigned peak = column_of(c, p->peak_position);
-    if (peak + 6 <= c->width) put(line, c->width, peak, "^ peak");
-    else if (peak >= 5) put(line, c->width, peak - 5, "peak ^");
+    if (column + 6 <= c->width)
+        put(line, c->width, column, "^ peak");
+    else if (column >= 5)
+        put(line, c->width, column - 5, "peak ^");
+}
+
+/* Under the picture: the peak, then each program where it begins; names that meet go into further lines. */
+static void print_time(const canvas *c, const pl_plan *p, char *line, pl_str *out)
+{
+    bool left = true, missed;
+    put_peak(c, column_of(c, p->peak_position), line);
     print_line(out, line, c->width);
-    memset(line, ' ', c->width);
-    for (size_t i = 0; i < p->graph->region_count; i++) {
-        uint64_t first, last;
-        char name[32];
-        if (p->graph->region[i].parent != PL_NONE) continue;
-        pl_plan_program_span(p->graph, (pl_id)i, &first, &last);
-        if (last == first) continue;
-        name[0] = '|';
-        size_t n = strnlen(p->graph->region[i].name, sizeof name - 2);
-        memcpy(name + 1, p->graph->region[i].name, n);
-        name[n + 1] = 0;
-        put(line, c->width, column_of(c, first), name);
+    for (size_t from = 0, again; left; from = again) {
+        memset(line, ' ', c->width);
+        missed = left = false;
+        again = p->graph->region_count;
+        for (size_t i = from; i < p->graph->region_count; i++) {
+            uint64_t first, last;
+            char name[32] = "|";
+            if (p->graph->region[i].parent != PL_NONE) continue;
+            pl_plan_program_span(p->graph, (pl_id)i, &first, &last);
+            if (last == first) continue;
+            memcpy(name + 1, p->graph->region[i].name, strnlen(p->graph->region[i].name, sizeof name - 2));
+            if (missed || !put(line, c->width, column_of(c, first), name)) {
+                if (!missed) again = i;
+                missed = left = true;
+            }
+        }
+        print_line(out, line, c->width);
     }
-    print_line(out, line, c->width);
 }
 
 static void print_legend(const pl_plan *p, unsigned width, bool color, pl_str *out)
@@ -137,13 +153,15 @@ static void print_legend(const pl_plan *p, unsigned width, bool color, pl_str *o
         if (!used[r]) continue;
         size_t n = strlen(pl_report_role_title((pl_role)r)) + 4;
         if (column && column + n > width) pl_str_append(out, "\n"), column = 0;
-        if (column == 0) pl_str_pad(out, ' ', LABEL);
-        if (color) pl_str_printf(out, "\033[%dm%c\033[0m", ansi[r], letters[r]);
-        else pl_str_append_bytes(out, &letters[r], 1);
-        pl_str_printf(out, " %s  ", pl_report_role_title((pl_role)r));
+        pl_str_pad(out, ' ', column ? 2 : LABEL);
+        if (color)
+            pl_str_printf(out, "\033[%dm%c\033[0m", ansi[r], letters[r]);
+        else
+            pl_str_append_bytes(out, &letters[r], 1);
+        pl_str_printf(out, " %s", pl_report_role_title((pl_role)r));
         column += n;
     }
-    pl_str_append(out, ". free\n");
+    pl_str_append(out, "  . free\n");
 }
 
 pl_status pl_report_map(const pl_plan *p, unsigned width, unsigned height, bool color, pl_str *out, pl_error *err)

@@ -25,7 +25,8 @@ typedef struct page {
 
 pl_report_options pl_report_options_default(void)
 {
-    return (pl_report_options){.width = 100, .height = 24, .scope_depth = 1, .values = 12, .budget_bytes = PL_REPORT_NO_BUDGET};
+    return (pl_report_options){
+        .width = 100, .height = 24, .scope_depth = 1, .values = 12, .budget_bytes = PL_REPORT_NO_BUDGET};
 }
 
 static pl_table begin(const page *g, const char *columns)
@@ -56,9 +57,10 @@ static void print_head(const page *g)
     pl_str_printf(g->out, " in %" PRIu64 " tensors", m.weights);
     if (m.layers) pl_str_printf(g->out, ", %" PRIu64 " layer%s", m.layers, m.layers == 1 ? "" : "s");
     if (m.micro_batch)
-        pl_str_printf(g->out, "; micro-batch %" PRId64 " × accumulation %" PRIu64 " = batch %" PRIu64, m.micro_batch, m.accumulation,
-                      (uint64_t)m.micro_batch * m.accumulation);
-    pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, p->team.threads == 1 ? "" : "s", pl_isa_name(p->team.isa));
+        pl_str_printf(g->out, "; micro-batch %" PRId64 " × accumulation %" PRIu64 " = batch %" PRIu64, m.micro_batch,
+                      m.accumulation, (uint64_t)m.micro_batch * m.accumulation);
+    pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, p->team.threads == 1 ? "" : "s",
+                  pl_isa_name(p->team.isa));
 }
 
 /* ---- the ledger ---- */
@@ -70,10 +72,13 @@ static void role_row(pl_table *t, const pl_report_account *a, const char *title,
     if (also != role) bytes += a->role_bytes[also], always += a->always_bytes[also], count += a->role_count[also];
     pl_table_cell(t, "  %s", title);
     pl_table_bytes(t, bytes);
-    if (bytes == 0) pl_table_cell(t, "%s", "");
-    else if (always == bytes) pl_table_cell(t, "always held, %" PRIu32, count);
-    else if (always) pl_table_cell(t, "at the peak, %" PRIu32 " (%" PRIu64 " bytes always held)", count, always);
-    else pl_table_cell(t, "at the peak, %" PRIu32, count);
+    if (bytes == 0)
+        pl_table_cell(t, "%s", "");
+    else if (always && always < bytes)
+        pl_table_cell(t, "at the peak, %" PRIu32 " blocks (%" PRIu64 " bytes always held)", count, always);
+    else
+        pl_table_cell(t, "%s, %" PRIu32 " block%s", always ? "always held" : "at the peak", count,
+                      count == 1 ? "" : "s");
     pl_table_end_row(t);
 }
 
@@ -97,11 +102,15 @@ static void arena_rows(const page *g, pl_table *t)
     const pl_report_account *a = &g->account;
     for (int r = 0; r < PL_ROLE_COUNT; r++) {
         if (r == PL_ROLE_OUTPUT) continue;
-        if (r == PL_ROLE_INPUT) role_row(t, a, "inputs and outputs", PL_ROLE_INPUT, PL_ROLE_OUTPUT);
-        else role_row(t, a, pl_report_role_title((pl_role)r), (pl_role)r, (pl_role)r);
+        if (r == PL_ROLE_INPUT)
+            role_row(t, a, "inputs and outputs", PL_ROLE_INPUT, PL_ROLE_OUTPUT);
+        else
+            role_row(t, a, pl_report_role_title((pl_role)r), (pl_role)r, (pl_role)r);
     }
     char remark[64];
-    double gap = g->plan->lower_bound_bytes ? 100.0 * (double)(g->plan->arena_bytes - g->plan->lower_bound_bytes) / (double)g->plan->lower_bound_bytes : 0;
+    double gap = g->plan->lower_bound_bytes ? 100.0 * (double)(g->plan->arena_bytes - g->plan->lower_bound_bytes) /
+                                                  (double)g->plan->lower_bound_bytes
+                                            : 0;
     snprintf(remark, sizeof remark, "%.2f %% above the lower bound", gap);
     plain_row(t, "  alignment", a->alignment_bytes, "every block to 64 bytes");
     plain_row(t, "  placement gap", a->gap_bytes, remark);
@@ -115,9 +124,10 @@ static void process_row(pl_table *t, const pl_memory_row *row)
     if (row->kind == PL_MEMORY_THREAD_STACK)
         snprintf(remark, sizeof remark, "%" PRIu32 " threads; %s bytes reserved", row->count,
                  pl_format_count(row->reserved_bytes, reserved, sizeof reserved));
-    else if (row->kind == PL_MEMORY_ARENA || row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
+    else if (row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
         snprintf(remark, sizeof remark, "%s", pl_memory_kind_name(row->kind));
-    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_THREAD_STACK ? "thread stacks, touched" : row->name, "");
+    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "",
+             row->kind == PL_MEMORY_THREAD_STACK ? "thread stacks, touched" : row->name);
     plain_row(t, name, row->resident_bytes, remark);
 }
 
@@ -126,8 +136,8 @@ static void budget_row(const page *g, pl_table *t)
     uint64_t budget = g->options->budget_bytes, charged = pl_plan_charged_bytes(g->plan);
     if (budget == PL_REPORT_NO_BUDGET) return;
     plain_row(t, "budget", budget, "");
-    plain_row(t, charged > budget ? "over the budget by" : "left of the budget", charged > budget ? charged - budget : budget - charged,
-              "");
+    plain_row(t, charged > budget ? "over the budget by" : "left of the budget",
+              charged > budget ? charged - budget : budget - charged, "");
 }
 
 static void print_ledger(const page *g)
@@ -156,7 +166,8 @@ static void print_disk(const page *g)
     if (g->plan->disk_count == 0) return;
     heading(g, "Files on disk");
     for (pl_table t = begin(g, "lrr"); pl_table_pass(&t);) {
-        for (size_t i = 0; i < g->plan->disk_count; i++) plain_row(&t, g->plan->disk[i].name, g->plan->disk[i].bytes, "");
+        for (size_t i = 0; i < g->plan->disk_count; i++)
+            plain_row(&t, g->plan->disk[i].name, g->plan->disk[i].bytes, "");
         total_row(&t, "on disk", g->account.disk_bytes, "");
     }
 }
@@ -181,7 +192,8 @@ static void component_rows(const page *g, pl_table *t)
         pl_report_component *into = i < COMPONENTS_SHOWN ? &sum : &rest;
         for (int k = 0; k < PL_GROUP_COUNT; k++) into->group_bytes[k] += c->item[i].group_bytes[k];
         into->total_bytes += c->item[i].total_bytes;
-        if (i < COMPONENTS_SHOWN) component_row(t, c->item[i].bytes ? name : "(the whole)", c->item[i].group_bytes, c->item[i].total_bytes);
+        if (i < COMPONENTS_SHOWN)
+            component_row(t, c->item[i].bytes ? name : "(the whole)", c->item[i].group_bytes, c->item[i].total_bytes);
     }
     if (c->count > COMPONENTS_SHOWN) {
         char name[64];
@@ -213,15 +225,32 @@ static void seconds_cell(pl_table *t, double seconds)
     pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : "-");
 }
 
+/* "201 M", "1.23 G": a count of operations in three digits. */
+static void operations_cell(pl_table *t, double count)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+    int unit = 0;
+    while (count >= 999.5 && unit < 6) count /= 1000, unit++;
+    pl_table_cell(t, "%.*f%s", unit == 0 || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2, count, units[unit]);
+}
+
+static void moved_cell(pl_table *t, double bytes)
+{
+    char text[32];
+    pl_table_cell(t, "%s", bytes < 1e18 ? pl_format_bytes((uint64_t)bytes, text, sizeof text) : "?");
+}
+
 static void program_row(const page *g, pl_table *t, const pl_report_program *program)
 {
     const pl_graph *graph = g->plan->graph;
     pl_table_cell(t, "%s", graph->region[program->region].name);
     pl_table_count(t, program->last - program->first);
     pl_table_bytes(t, program->peak_bytes);
-    if (program->last == program->first) pl_table_cell(t, "%s", "-");
-    else pl_table_cell(t, "%s", pl_op_name(graph->node[program->peak_position].op));
-    pl_table_cell(t, "%.4g", program->flops / 1e9);
+    if (program->last == program->first)
+        pl_table_cell(t, "%s", "-");
+    else
+        pl_table_cell(t, "%s", pl_op_name(graph->node[program->peak_position].op));
+    operations_cell(t, program->flops);
     seconds_cell(t, program->seconds);
     if (program->last > program->first) pl_table_cell(t, "%s", graph->node[program->peak_position].scope);
     pl_table_end_row(t);
@@ -229,7 +258,7 @@ static void program_row(const page *g, pl_table *t, const pl_report_program *pro
 
 static void print_programs(const page *g)
 {
-    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "at", "GFLOP", "predicted", "in"};
+    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "at", "FLOP", "predicted", "in"};
     heading(g, "By program (one run of each; peak of the arena)");
     for (pl_table t = begin(g, "lrrrlrrl"); pl_table_pass(&t);) {
         for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) pl_table_cell(&t, "%s", titles[i]);
@@ -243,8 +272,8 @@ static void kind_row(pl_table *t, const pl_report_kind *k, double total)
     pl_table_cell(t, "%s", pl_op_name(k->op));
     pl_table_count(t, k->nodes);
     pl_table_count(t, k->runs);
-    pl_table_cell(t, "%.4g", k->flops / 1e9);
-    pl_table_cell(t, "%.4g", k->bytes / 1e9);
+    operations_cell(t, k->flops);
+    moved_cell(t, k->bytes);
     seconds_cell(t, k->seconds);
     if (total > 0) {
         pl_table_cell(t, "%.1f %%", 100 * k->seconds / total);
@@ -253,39 +282,53 @@ static void kind_row(pl_table *t, const pl_report_kind *k, double total)
     pl_table_end_row(t);
 }
 
+static void kind_total(pl_table *t, const pl_report_kind *sum)
+{
+    pl_table_cell(t, "%s", "step");
+    pl_table_count(t, sum->nodes);
+    pl_table_count(t, sum->runs);
+    operations_cell(t, sum->flops);
+    moved_cell(t, sum->bytes);
+    seconds_cell(t, sum->seconds);
+    if (sum->seconds > 0) {
+        pl_table_cell(t, "%s", "100 %");
+        pl_table_cell(t, "%.1f", sum->flops / sum->seconds / 1e9);
+    }
+    pl_table_end_row(t);
+}
+
+static pl_report_kind sum_kinds(const pl_report_kind *kind, size_t count)
+{
+    pl_report_kind sum = {0};
+    for (size_t i = 0; i < count; i++) {
+        sum.nodes += kind[i].nodes;
+        sum.runs += kind[i].runs;
+        sum.flops += kind[i].flops;
+        sum.bytes += kind[i].bytes;
+        sum.seconds += kind[i].seconds;
+    }
+    return sum;
+}
+
 /* What a step does and how long it is predicted to take. */
 static void print_kinds(const page *g)
 {
-    static const char *const titles[] = {"", "nodes", "runs", "GFLOP", "GB moved", "predicted", "share", "GFLOP/s"};
+    static const char *const titles[] = {"", "nodes", "runs", "FLOP", "moved", "predicted", "share", "GFLOP/s"};
     pl_id train = pl_graph_find_program(g->plan->graph, "train");
     if (train == PL_NONE) return;
     pl_report_kind kind[PL_OP_COUNT];
     size_t count = pl_report_kinds(g->plan, train, kind);
-    double total = pl_plan_program_seconds(g->plan, train);
-    heading(g, total > 0 ? "One training step, by operator" : "One training step, by operator (times are not known: no calibration)");
-    pl_report_kind sum = {0};
+    pl_report_kind sum = sum_kinds(kind, count);
+    int columns = sum.seconds > 0 ? 8 : 6;
+    heading(g, sum.seconds > 0 ? "One training step, by operator"
+                               : "One training step, by operator (times are not known: no calibration)");
     for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
-        for (size_t i = 0; i < (total > 0 ? 8 : 6); i++) pl_table_cell(&t, "%s", titles[i]);
+        for (int i = 0; i < columns; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);
-        sum = (pl_report_kind){0};
-        for (size_t i = 0; i < count; i++) {
-            kind_row(&t, &kind[i], total);
-            sum.nodes += kind[i].nodes, sum.runs += kind[i].runs, sum.flops += kind[i].flops;
-            sum.bytes += kind[i].bytes, sum.seconds += kind[i].seconds;
-        }
-        pl_table_rule(&t, 1, total > 0 ? 8 : 6);
+        for (size_t i = 0; i < count; i++) kind_row(&t, &kind[i], sum.seconds);
+        pl_table_rule(&t, 1, columns);
         t.strong = true;
-        pl_table_cell(&t, "%s", "step");
-        pl_table_count(&t, sum.nodes);
-        pl_table_count(&t, sum.runs);
-        pl_table_cell(&t, "%.4g", sum.flops / 1e9);
-        pl_table_cell(&t, "%.4g", sum.bytes / 1e9);
-        seconds_cell(&t, sum.seconds);
-        if (total > 0) {
-            pl_table_cell(&t, "%s", "100 %");
-            pl_table_cell(&t, "%.1f", sum.flops / sum.seconds / 1e9);
-        }
-        pl_table_end_row(&t);
+        kind_total(&t, &sum);
     }
 }
 
@@ -325,9 +368,9 @@ static void print_peak(const page *g)
     const pl_node *n = &p->graph->node[p->peak_position];
     char count[32];
     heading(g, "The peak");
-    pl_str_printf(g->out, "node %" PRIu64 " of %zu: %s in %s, %s pass of program %s", p->peak_position, p->graph->node_count,
-                  pl_op_name(n->op), n->scope[0] ? n->scope : "no component", pl_phase_name(n->phase),
-                  p->graph->region[pl_region_program(p->graph, n->region)].name);
+    pl_str_printf(g->out, "node %" PRIu64 " of %zu: %s in %s, %s pass of program %s", p->peak_position,
+                  p->graph->node_count, pl_op_name(n->op), n->scope[0] ? n->scope : "no component",
+                  pl_phase_name(n->phase), p->graph->region[pl_region_program(p->graph, n->region)].name);
     uint64_t trips = pl_node_trips(p->graph, n);
     if (trips > 1) pl_str_printf(g->out, " (repeated %s times)", pl_format_count(trips, count, sizeof count));
     size_t shown = g->alive_count < g->options->values ? g->alive_count : g->options->values;
@@ -352,7 +395,8 @@ static void print_placement(const page *g)
     const pl_plan *p = g->plan;
     char arena[32], bound[32], gap[32];
     heading(g, "The arena over time");
-    pl_str_printf(g->out, "%s bytes; lower bound %s, gap %s (placed by: %s", pl_format_count(p->arena_bytes, arena, sizeof arena),
+    pl_str_printf(g->out, "%s bytes; lower bound %s, gap %s (placed by: %s",
+                  pl_format_count(p->arena_bytes, arena, sizeof arena),
                   pl_format_count(p->lower_bound_bytes, bound, sizeof bound),
                   pl_format_count(p->arena_bytes - p->lower_bound_bytes, gap, sizeof gap), p->heuristic);
     char took[32];

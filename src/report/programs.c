@@ -16,7 +16,8 @@ static void add_nodes(const pl_plan *p, const uint64_t *alive, pl_report_program
     }
 }
 
-pl_status pl_report_programs_create(const pl_plan *p, const uint64_t *alive, pl_report_programs *programs, pl_error *err)
+pl_status pl_report_programs_create(const pl_plan *p, const uint64_t *alive, pl_report_programs *programs,
+                                    pl_error *err)
 {
     const pl_graph *g = p->graph;
     *programs = (pl_report_programs){.item = pl_alloc(g->region_count + 1, sizeof *programs->item)};

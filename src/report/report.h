@@ -1,12 +1,12 @@
 /* What a person and a program read about a plan and a run: text, JSON, and one HTML page.
  *
- *   before the run   pl_report_plan, pl_report_plan_json     every byte by category, component, program; the peak; the map
- *   after it         pl_report_ledger, pl_report_ledger_json planned and measured side by side, and the verdict
+ *   before the run   pl_report_plan, pl_report_plan_json     every byte by category, component, program; the peak; the
+ * map after it         pl_report_ledger, pl_report_ledger_json planned and measured side by side, and the verdict
  *   either           pl_report_html                          the same as pictures, with the run's losses
  *
- * Nothing is sized here a second time: a report walks the plan's blocks and the ledger's rows. Every table adds up to the
- * byte: roles at the peak + alignment + placement gap + rounding = arena; arena + other rows = resident; resident + page
- * tables + kernel + writers' cache = charged (tests/unit/report). Predicted and measured never share a column. */
+ * Nothing is sized here a second time: a report walks the plan's blocks and the ledger's rows. Every table adds up to
+ * the byte: roles at the peak + alignment + placement gap + rounding = arena; arena + other rows = resident; resident +
+ * page tables + kernel + writers' cache = charged (tests/unit/report). Predicted and measured never share a column. */
 #ifndef PL_REPORT_REPORT_H
 #define PL_REPORT_REPORT_H
 
@@ -33,10 +33,12 @@ pl_status pl_report_plan(const pl_plan *, const pl_report_options *, pl_str *out
 /* Schema "plimsoll.plan/1", docs/plan-json.md. */
 pl_status pl_report_plan_json(const pl_plan *, const pl_report_options *, pl_str *out, pl_error *);
 
-/* ---- ledger.c: planned against measured. No heap: may be called after "committed" with a pl_str_fixed (16 KiB are
- * enough for any process without unexplained mappings; check out->failed). ---- */
+/* ---- ledger.c: planned against measured. No heap: may be called after "committed" with a pl_str_fixed of so many
+ * bytes, which are enough for the fullest table there can be; about 2 kB of stack. ---- */
+enum { PL_REPORT_LEDGER_BYTES = 40 << 10, PL_REPORT_LEDGER_JSON_BYTES = 160 << 10 };
+
 typedef struct pl_report_verdict {
-    bool as_planned; /* |measured − planned| ≤ allowed */
+    bool as_planned;                        /* |measured − planned| ≤ allowed */
     uint64_t planned_bytes, measured_bytes; /* resident; measured: all rows and what is unexplained */
     uint64_t allowed_bytes;                 /* the larger of 1 % of planned and 1 MB */
     uint64_t unexplained_bytes;             /* part of measured */
@@ -66,7 +68,7 @@ typedef struct pl_report_run {
     const pl_report_point *training, *validation; /* losses, by step */
     size_t training_count, validation_count;
     uint64_t steps;
-    double seconds; /* of the steps, measured */
+    double seconds;      /* of the steps, measured */
     const char *verdict; /* a sentence of the caller's, such as why it ended; NULL: none */
 } pl_report_run;
 

@@ -1,4 +1,5 @@
-/* See table.h. Numbers never need more than their own cell, so measuring is the same code as writing with the ink off. */
+/* See table.h. Numbers never need more than their own cell, so measuring is the same code as writing with the ink off.
+ */
 #include "report/table.h"
 
 #include <inttypes.h>
@@ -49,8 +50,10 @@ void pl_text_clean(char *to, size_t room, const char *from)
         size_t n = pl_json_utf8_length(p + i, bytes - i), step = n ? n : 1;
         if (used + step >= room) break;
         bool control = p[i] < 0x20 || p[i] == 0x7f || (n == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0);
-        if (n == 0 || control) to[used++] = '?';
-        else memcpy(to + used, p + i, n), used += n;
+        if (n == 0 || control)
+            to[used++] = '?';
+        else
+            memcpy(to + used, p + i, n), used += n;
         i += step;
     }
     to[used] = 0;
@@ -58,7 +61,10 @@ void pl_text_clean(char *to, size_t room, const char *from)
 
 /* ---- the table ---- */
 
-pl_table pl_table_begin(pl_str *out, const char *columns) { return (pl_table){.out = out, .columns = columns}; }
+pl_table pl_table_begin(pl_str *out, const char *columns)
+{
+    return (pl_table){.out = out, .columns = columns};
+}
 
 bool pl_table_pass(pl_table *t)
 {
@@ -92,8 +98,10 @@ void pl_table_cell(pl_table *t, const char *fmt, ...)
     va_end(args);
     pl_text_clean(text, sizeof text, raw);
     size_t bytes = strlen(text), columns = pl_text_columns(text, bytes);
-    if (t->pass == 2) write_cell(t, text, bytes, columns);
-    else if (columns > t->width[t->column]) t->width[t->column] = columns;
+    if (t->pass == 2)
+        write_cell(t, text, bytes, columns);
+    else if (columns > t->width[t->column])
+        t->width[t->column] = columns;
     t->column++;
 }
 

@@ -1,0 +1,149 @@
+/* The page: one file, no scripts, nothing loaded from elsewhere. Whatever comes from a graph or a path is escaped. */
+#include "report/html.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+void pl_html_text_bytes(pl_str *out, const char *text, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t i = 0; i < bytes;) {
+        size_t n = pl_json_utf8_length(p + i, bytes - i);
+        if (n == 0 || (p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f)
+            pl_str_append(out, "\xef\xbf\xbd");
+        else if (strchr("&<>\"'", p[i]))
+            pl_str_printf(out, "&#%d;", p[i]);
+        else
+            pl_str_append_bytes(out, p + i, n);
+        i += n ? n : 1;
+    }
+}
+
+void pl_html_text(pl_str *out, const char *text)
+{
+    pl_html_text_bytes(out, text, strlen(text));
+}
+
+double pl_html_tick(double range, int ticks)
+{
+    if (!(range > 0)) return 1;
+    double step = pow(10, floor(log10(range / ticks)));
+    if (range / step <= ticks) return step;
+    if (range / (2 * step) <= ticks) return 2 * step;
+    return range / (5 * step) <= ticks ? 5 * step : 10 * step;
+}
+
+const char *pl_html_role_class(pl_role role)
+{
+    return pl_role_name(role);
+}
+
+const char *pl_html_group_class(pl_report_group group)
+{
+    static const char *const classes[] = {"weight", "gradient", "optimizer", "saved", "workspace", "other"};
+    return classes[group];
+}
+
+static void card(pl_str *out, const char *number, const char *words)
+{
+    pl_str_append(out, "<div class='card'><b>");
+    pl_html_text(out, number);
+    pl_str_append(out, "</b><span>");
+    pl_html_text(out, words);
+    pl_str_append(out, "</span></div>\n");
+}
+
+static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_report_options *o, pl_str *out)
+{
+    char number[48], words[96], text[32];
+    pl_id train = pl_graph_find_program(p->graph, "train");
+    double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+    pl_str_append(out, "<div class='cards'>\n");
+    snprintf(words, sizeof words, "resident, planned");
+    card(out, pl_format_bytes(pl_plan_resident_bytes(p), number, sizeof number), words);
+    if (run && run->measured)
+        card(out, pl_format_bytes(run->measured->peak_bytes, number, sizeof number), "peak, measured");
+    if (o->budget_bytes == PL_REPORT_NO_BUDGET)
+        snprintf(words, sizeof words, "charged, planned");
+    else
+        snprintf(words, sizeof words, "charged, planned, of %s", pl_format_bytes(o->budget_bytes, text, sizeof text));
+    card(out, pl_format_bytes(pl_plan_charged_bytes(p), number, sizeof number), words);
+    snprintf(words, sizeof words, "arena, %.2f %% above its lower bound",
+             p->lower_bound_bytes ? 100 * ((double)p->arena_bytes / (double)p->lower_bound_bytes - 1) : 0);
+    card(out, pl_format_bytes(p->arena_bytes, number, sizeof number), words);
+    if (seconds > 0) card(out, pl_format_seconds(seconds, number, sizeof number), "a step, predicted");
+    if (run && run->steps && run->seconds > 0) {
+        snprintf(words, sizeof words, "a step, measured over %s", pl_format_count(run->steps, text, sizeof text));
+        card(out, pl_format_seconds(run->seconds / (double)run->steps, number, sizeof number), words);
+    }
+    pl_str_append(out, "</div>\n");
+}
+
+static void write_head(const pl_plan *p, const pl_report_run *run, const pl_report_options *o, pl_str *out)
+{
+    const char *title = o->title ? o->title : "Plimsoll";
+    char count[32];
+    pl_report_model m = pl_report_describe(p->graph);
+    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+                       "content='width=device-width'><title>");
+    pl_html_text(out, title);
+    pl_str_printf(out, " – %s</title>\n<style>\n", run ? "run" : "plan");
+    pl_str_append(out, pl_html_style);
+    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
+    pl_html_text(out, title);
+    pl_str_printf(out, "</h1>\n<p>%s parameters", pl_format_count(m.parameters, count, sizeof count));
+    if (m.layers) pl_str_printf(out, " in %" PRIu64 " layers", m.layers);
+    if (m.micro_batch)
+        pl_str_printf(out, "; micro-batch %" PRId64 " × accumulation %" PRIu64, m.micro_batch, m.accumulation);
+    pl_str_printf(out, "; %d threads, %s", p->team.threads, pl_isa_name(p->team.isa));
+    if (run && run->verdict) {
+        pl_str_append(out, ". ");
+        pl_html_text(out, run->verdict);
+    }
+    pl_str_append(out, "</p>\n");
+}
+
+static pl_status write_counted(const pl_plan *p, const pl_report_options *o, pl_str *out, pl_error *err)
+{
+    pl_report_components components;
+    pl_report_programs programs;
+    pl_report_alive *alive;
+    size_t count;
+    PL_TRY(pl_report_components_create(p, o->scope_depth, &components, err));
+    pl_html_components(&components, out);
+    pl_report_components_deinit(&components);
+    PL_TRY(pl_report_alive_at_peak(p, &alive, &count, err));
+    pl_html_alive(p, alive, count, o->values, out);
+    pl_free(alive);
+    uint64_t *sum = pl_alloc(p->graph->node_count + 1, sizeof *sum);
+    if (!sum) return pl_fail(err, PL_E_NOMEM, "no memory to report on %zu nodes", p->graph->node_count);
+    pl_plan_alive(p, sum);
+    pl_status status = pl_report_programs_create(p, sum, &programs, err);
+    pl_free(sum);
+    PL_TRY(status);
+    pl_html_programs(p, &programs, out);
+    pl_report_programs_deinit(&programs);
+    return PL_OK;
+}
+
+pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_report_options *options, pl_str *out,
+                         pl_error *err)
+{
+    pl_report_options defaults = pl_report_options_default();
+    const pl_report_options *o = options ? options : &defaults;
+    pl_report_account account = pl_report_sum(p);
+    write_head(p, run, o, out);
+    write_cards(p, run, o, out);
+    if (run) pl_html_losses(run, out);
+    pl_html_arena(p, &account, o->budget_bytes, out);
+    pl_html_ledger(p, &account, o->budget_bytes, out);
+    if (run && run->measured) pl_html_measured(&p->ledger, run->measured, out);
+    PL_TRY(write_counted(p, o, out, err));
+    pl_html_timeline(p, out);
+    pl_str_append(out, "</main></body></html>\n");
+    return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
+}

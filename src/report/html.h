@@ -1,0 +1,32 @@
+/* Parts of the page. Each writes one section, or nothing when there is nothing to show. */
+#ifndef PL_REPORT_HTML_H
+#define PL_REPORT_HTML_H
+
+#include "report/account.h"
+#include "report/report.h"
+
+extern const char pl_html_style[]; /* html_style.c */
+
+/* ---- html.c ---- */
+/* Escaped for text and attributes; bytes that are no UTF-8 and control characters become U+FFFD. */
+void pl_html_text(pl_str *, const char *text);
+void pl_html_text_bytes(pl_str *, const char *text, size_t bytes);
+/* The next of 1, 2, 5 × 10^k that cuts the range into at most `ticks` + 1 pieces. */
+double pl_html_tick(double range, int ticks);
+const char *pl_html_role_class(pl_role);
+const char *pl_html_group_class(pl_report_group);
+
+/* ---- html_arena.c ---- */
+void pl_html_arena(const pl_plan *, const pl_report_account *, uint64_t budget_bytes, pl_str *);
+/* ---- html_timeline.c: one pass through the nodes of program "train" ---- */
+void pl_html_timeline(const pl_plan *, pl_str *);
+/* ---- html_charts.c ---- */
+void pl_html_components(const pl_report_components *, pl_str *);
+void pl_html_losses(const pl_report_run *, pl_str *);
+/* ---- html_tables.c ---- */
+void pl_html_ledger(const pl_plan *, const pl_report_account *, uint64_t budget_bytes, pl_str *);
+void pl_html_measured(const pl_process_planned *, const pl_memory_measured *, pl_str *);
+void pl_html_programs(const pl_plan *, const pl_report_programs *, pl_str *);
+void pl_html_alive(const pl_plan *, const pl_report_alive *, size_t count, size_t shown, pl_str *);
+
+#endif

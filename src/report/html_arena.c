@@ -1,0 +1,183 @@
+/* The arena: time (positions of the schedule) to the right, addresses upward, a rectangle a block. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "report/html.h"
+
+enum { WIDTH = 1080, HEIGHT = 540, LEFT = 74, RIGHT = 14, TOP = 26, BOTTOM = 46 };
+
+typedef struct frame {
+    const pl_plan *plan;
+    double positions, top;
+    pl_str *out;
+} frame;
+
+static double x_of(const frame *f, double position)
+{
+    return LEFT + position / f->positions * (WIDTH - LEFT - RIGHT);
+}
+static double y_of(const frame *f, double bytes)
+{
+    return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM);
+}
+
+/* What is too small for a pixel in both directions is left out: nobody sees it, and pages stay small. */
+static bool begin_block(const frame *f, const pl_block *b, pl_role role)
+{
+    if (b->bytes == 0) return false;
+    double x = x_of(f, (double)b->first), y = y_of(f, (double)(b->offset + b->bytes));
+    double w = x_of(f, (double)b->last) - x, h = y_of(f, (double)b->offset) - y;
+    if (w < 0.4 && h < 0.4) return false;
+    pl_str_printf(f->out, "<rect class='%s%s' x='%.2f' y='%.2f' width='%.2f' height='%.2f'><title>",
+                  pl_html_role_class(role), w < 2.5 || h < 2.5 ? " thin" : "", x, y, w < 0.3 ? 0.3 : w,
+                  h < 0.3 ? 0.3 : h);
+    return true;
+}
+
+static void end_block(const frame *f, const pl_block *b, const char *role)
+{
+    char count[32], bytes[16];
+    pl_str_printf(
+        f->out, "\n%s, %s bytes (%s)\noffset %" PRIu64 ", alive from node %" PRIu64 " to %" PRIu64 "</title></rect>\n",
+        role, pl_format_count(b->bytes, count, sizeof count), pl_format_bytes(b->bytes, bytes, sizeof bytes), b->offset,
+        b->first, b->last - 1);
+}
+
+static void draw_blocks(const frame *f)
+{
+    const pl_graph *g = f->plan->graph;
+    pl_str_append(f->out, "<g class='blocks'>\n");
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        char shape[160];
+        if (!begin_block(f, &f->plan->value[i], v->role)) continue;
+        pl_html_text(f->out, v->name);
+        pl_str_printf(f->out, " %s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
+        end_block(f, &f->plan->value[i], pl_role_name(v->role));
+    }
+    for (size_t i = 0; i < g->node_count; i++) {
+        if (!begin_block(f, &f->plan->workspace[i], PL_ROLE_WORKSPACE)) continue;
+        pl_str_printf(f->out, "of %s, ", pl_op_name(g->node[i].op));
+        pl_html_text(f->out, g->node[i].scope);
+        end_block(f, &f->plan->workspace[i], "workspace");
+    }
+    pl_str_append(f->out, "</g>\n");
+}
+
+static void draw_scale(const frame *f)
+{
+    char label[16];
+    double step = pl_html_tick(f->top, 6);
+    for (double bytes = 0; bytes <= f->top * 1.0001; bytes += step)
+        pl_str_printf(f->out,
+                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end' x='%d' "
+                      "y='%.1f'>%s</text>\n",
+                      LEFT, WIDTH - RIGHT, y_of(f, bytes), y_of(f, bytes), LEFT - 8, y_of(f, bytes) + 4.5,
+                      pl_format_bytes((uint64_t)bytes, label, sizeof label));
+}
+
+/* Names of the programs below their stretch; one that is too narrow for its name has it in a second line. */
+static void draw_programs(const frame *f)
+{
+    const pl_graph *g = f->plan->graph;
+    double free_from[2] = {0, 0};
+    for (size_t i = 0; i < g->region_count; i++) {
+        uint64_t first, last;
+        if (g->region[i].parent != PL_NONE) continue;
+        pl_plan_program_span(g, (pl_id)i, &first, &last);
+        if (first == last) continue;
+        double x = x_of(f, (double)first), end = x + 8 * (double)strlen(g->region[i].name) + 12;
+        bool flip = end > WIDTH;
+        if (flip) end = WIDTH;
+        int line = x >= free_from[0] && !(flip && free_from[0] > x) ? 0 : 1;
+        free_from[line] = end;
+        pl_str_printf(f->out,
+                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft%s' x='%.1f' y='%d'>",
+                      x, x, TOP, HEIGHT - BOTTOM + 8 + 16 * line, flip ? " end" : "", flip ? WIDTH - 2 : x + 5,
+                      HEIGHT - BOTTOM + 17 + 16 * line);
+        pl_html_text(f->out, g->region[i].name);
+        pl_str_append(f->out, "</text>\n");
+    }
+}
+
+/* A budget below the peak has its words below its line, so that the two never meet. */
+static void draw_budget(const frame *f, double budget_top, uint64_t budget_bytes)
+{
+    char text[16];
+    if (budget_top <= 0) return;
+    double y = y_of(f, budget_top);
+    bool over = budget_top < (double)f->plan->arena_bytes;
+    pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>", LEFT, WIDTH - RIGHT, y, y);
+    pl_str_printf(f->out, "<text class='mark halo' x='%d' y='%.1f'>budget %s, less the rest of the process</text>\n",
+                  LEFT + 8, over ? y + 16 : y - 7, pl_format_bytes(budget_bytes, text, sizeof text));
+}
+
+static void draw_peak(const frame *f)
+{
+    const pl_plan *p = f->plan;
+    char text[16];
+    double x = x_of(f, (double)p->peak_position + 0.5), y = y_of(f, (double)p->arena_bytes);
+    bool flip = x > WIDTH / 2.0;
+    pl_str_printf(f->out, "<line class='mark' x1='%.1f' x2='%.1f' y1='%.1f' y2='%d'/>\n", x, x, y, HEIGHT - BOTTOM);
+    pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT, y, y);
+    pl_str_printf(f->out, "<text class='mark halo%s' x='%.1f' y='%.1f'>peak %s at node %" PRIu64 "</text>\n",
+                  flip ? " end" : "", flip ? x - 6 : x + 6, y - 7, pl_format_bytes(p->arena_bytes, text, sizeof text),
+                  p->peak_position);
+}
+
+static void draw_legend(const frame *f, pl_str *out)
+{
+    const pl_plan *p = f->plan;
+    bool used[PL_ROLE_COUNT] = {0};
+    for (size_t i = 0; i < p->graph->value_count; i++)
+        if (p->value[i].bytes) used[p->graph->value[i].role] = true;
+    for (size_t i = 0; i < p->graph->node_count; i++)
+        if (p->workspace[i].bytes) used[PL_ROLE_WORKSPACE] = true;
+    pl_str_append(out, "<div class='legend'>");
+    for (int r = 0; r < PL_ROLE_COUNT; r++)
+        if (used[r])
+            pl_str_printf(out, "<span><i class='%s'></i>%s</span>", pl_html_role_class((pl_role)r),
+                          pl_report_role_title((pl_role)r));
+    pl_str_append(out, "</div>\n");
+}
+
+/* How high the arena could be: the budget less everything charged that is not the arena. 0: not shown, since there is
+ * no budget, it is below that, or so far above that the picture would be mostly empty. */
+static double budget_in_arena(const pl_plan *p, uint64_t budget_bytes)
+{
+    uint64_t others = pl_plan_charged_bytes(p) - p->arena_bytes;
+    if (budget_bytes == PL_REPORT_NO_BUDGET || budget_bytes <= others) return 0;
+    double room = (double)(budget_bytes - others);
+    return room < 1.8 * (double)p->arena_bytes ? room : 0;
+}
+
+void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget_bytes, pl_str *out)
+{
+    if (p->graph->node_count == 0 || p->arena_bytes == 0) return;
+    double budget = budget_in_arena(p, budget_bytes), arena = (double)p->arena_bytes;
+    frame f = {.plan = p,
+               .positions = (double)p->graph->node_count,
+               .top = 1.02 * (budget > arena ? budget : arena),
+               .out = out};
+    char bytes[32], bound[32], took[32];
+    pl_str_printf(out, "<section><h2>The arena over time</h2><p>%s bytes; lower bound %s, gap %.2f %%; placed by %s",
+                  pl_format_count(a->arena_bytes, bytes, sizeof bytes),
+                  pl_format_count(p->lower_bound_bytes, bound, sizeof bound),
+                  p->lower_bound_bytes ? 100 * (arena / (double)p->lower_bound_bytes - 1) : 0, p->heuristic);
+    if (p->place_seconds > 0) pl_str_printf(out, " in %s", pl_format_seconds(p->place_seconds, took, sizeof took));
+    pl_str_printf(out,
+                  ". Nodes in the order of the schedule to the right, addresses upward; point at a block for its name, "
+                  "size and life.</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n",
+                  WIDTH, HEIGHT);
+    pl_str_printf(out, "<rect class='free' x='%d' y='%.1f' width='%d' height='%.1f'/>\n", LEFT, y_of(&f, arena),
+                  WIDTH - LEFT - RIGHT, HEIGHT - BOTTOM - y_of(&f, arena));
+    draw_scale(&f);
+    draw_blocks(&f);
+    draw_programs(&f);
+    draw_budget(&f, budget, budget_bytes);
+    draw_peak(&f);
+    pl_str_append(out, "</svg>\n");
+    draw_legend(&f, out);
+    pl_str_append(out, "</section>\n");
+}

@@ -1,0 +1,142 @@
+/* The schedule of a training step: one lane a phase, a rectangle a node, as wide as it is predicted to take (all alike
+ * when that is not known). A repeated region is drawn once, with its number of trips above. */
+#include <inttypes.h>
+
+#include "base/units.h"
+#include "report/html.h"
+
+enum { WIDTH = 1080, HEIGHT = 190, LEFT = 74, RIGHT = 14, TOP = 30, LANE = 36, KINDS = 7 };
+
+static const char *const kind_class[KINDS + 1] = {"weight",    "gradient", "saved",   "optimizer",
+                                                  "temporary", "input",    "staging", "workspace"};
+
+typedef struct line {
+    const pl_plan *plan;
+    pl_id train;
+    bool timed;
+    double whole; /* length of one pass: seconds or nodes */
+    pl_report_kind kind[PL_OP_COUNT];
+    size_t kinds;
+    pl_str *out;
+} line;
+
+static bool belongs(const line *l, const pl_node *n)
+{
+    return !n->dead && pl_region_program(l->plan->graph, n->region) == l->train;
+}
+
+static double length_of(const line *l, size_t node)
+{
+    return l->timed ? l->plan->seconds[node] : 1;
+}
+static double x_of(const line *l, double at)
+{
+    return LEFT + at / l->whole * (WIDTH - LEFT - RIGHT);
+}
+
+static const char *class_of(const line *l, pl_op op)
+{
+    for (size_t k = 0; k < l->kinds && k < KINDS; k++)
+        if (l->kind[k].op == op) return kind_class[k];
+    return kind_class[KINDS];
+}
+
+static void draw_node(const line *l, size_t i, double at)
+{
+    const pl_node *n = &l->plan->graph->node[i];
+    char seconds[32];
+    double x = x_of(l, at), w = x_of(l, at + length_of(l, i)) - x;
+    if (w < 0.05) return;
+    pl_str_printf(l->out, "<rect class='%s' x='%.2f' y='%d' width='%.2f' height='%d'><title>node %zu: %s\n",
+                  class_of(l, n->op), x, TOP + LANE * (int)n->phase + 3, w, LANE - 6, i, pl_op_name(n->op));
+    pl_html_text(l->out, n->scope);
+    if (l->timed)
+        pl_str_printf(l->out, "\npredicted %s", pl_format_seconds(l->plan->seconds[i], seconds, sizeof seconds));
+    pl_str_append(l->out, "</title></rect>\n");
+}
+
+/* A bracket over the nodes of a repeated region (the innermost that repeats). */
+static void draw_repeats(const line *l)
+{
+    const pl_graph *g = l->plan->graph;
+    for (size_t r = 0; r < g->region_count; r++) {
+        if (g->region[r].trip < 2 || pl_region_program(g, (pl_id)r) != l->train) continue;
+        double at = 0, first = -1, last = 0;
+        for (size_t i = 0; i < g->node_count; i++) {
+            if (!belongs(l, &g->node[i])) continue;
+            if (g->node[i].region == r && first < 0) first = at;
+            at += length_of(l, i);
+            if (g->node[i].region == r) last = at;
+        }
+        if (first < 0) continue;
+        double x0 = x_of(l, first), x1 = x_of(l, last);
+        pl_str_printf(l->out, "<path class='axis' d='M%.1f %d v-6 H%.1f v6'/><text class='soft mid' x='%.1f' y='%d'>",
+                      x0, TOP - 2, x1, (x0 + x1) / 2, TOP - 13);
+        pl_html_text(l->out, g->region[r].name);
+        pl_str_printf(l->out, ": %" PRIu64 " times</text>\n", g->region[r].trip);
+    }
+}
+
+static void draw_lanes(const line *l)
+{
+    for (int phase = 0; phase < PL_PHASE_COUNT; phase++)
+        pl_str_printf(
+            l->out,
+            "<text class='soft end' x='%d' y='%d'>%s</text><line class='grid' x1='%d' x2='%d' y1='%d' y2='%d'/>\n",
+            LEFT - 8, TOP + LANE * phase + LANE / 2 + 5, pl_phase_name((pl_phase)phase), LEFT, WIDTH - RIGHT,
+            TOP + LANE * (phase + 1), TOP + LANE * (phase + 1));
+    char label[32];
+    int y = TOP + LANE * PL_PHASE_COUNT;
+    double step = pl_html_tick(l->whole, 8);
+    for (double at = 0; at <= l->whole; at += step) {
+        if (l->timed)
+            pl_format_seconds(at, label, sizeof label);
+        else
+            pl_format_count((uint64_t)at, label, sizeof label);
+        pl_str_printf(l->out,
+                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' x='%.1f' "
+                      "y='%d'>%s</text>\n",
+                      x_of(l, at), x_of(l, at), y, y + 5, x_of(l, at), y + 20, at == 0 ? "0" : label);
+    }
+}
+
+static void draw_legend(const line *l)
+{
+    pl_str_append(l->out, "<div class='legend'>");
+    for (size_t k = 0; k < l->kinds && k < KINDS; k++)
+        pl_str_printf(l->out, "<span><i class='%s'></i>%s</span>", kind_class[k], pl_op_name(l->kind[k].op));
+    if (l->kinds > KINDS) pl_str_printf(l->out, "<span><i class='%s'></i>others</span>", kind_class[KINDS]);
+    pl_str_append(l->out, "</div>\n");
+}
+
+void pl_html_timeline(const pl_plan *p, pl_str *out)
+{
+    line l = {.plan = p, .train = pl_graph_find_program(p->graph, "train"), .out = out};
+    char seconds[32];
+    if (l.train == PL_NONE) return;
+    double total = pl_plan_program_seconds(p, l.train), at = 0;
+    l.timed = total > 0;
+    l.kinds = pl_report_kinds(p, l.train, l.kind);
+    for (size_t i = 0; i < p->graph->node_count; i++)
+        if (belongs(&l, &p->graph->node[i])) l.whole += length_of(&l, i);
+    if (!(l.whole > 0)) return;
+    pl_str_append(out, "<section><h2>Schedule of a training step</h2><p>");
+    if (l.timed)
+        pl_str_printf(out, "Predicted: %s a step. Repeated nodes are drawn once.",
+                      pl_format_seconds(total, seconds, sizeof seconds));
+    else
+        pl_str_append(out, "Nodes in their order, each equally wide: this plan has no predicted times.");
+    pl_str_printf(out, "</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='schedule'>\n", WIDTH,
+                  HEIGHT - (HEIGHT - TOP - LANE * PL_PHASE_COUNT - 30));
+    draw_lanes(&l);
+    draw_repeats(&l);
+    pl_str_append(out, "<g class='blocks'>\n");
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        if (!belongs(&l, &p->graph->node[i])) continue;
+        draw_node(&l, i, at);
+        at += length_of(&l, i);
+    }
+    pl_str_append(out, "</g></svg>\n");
+    draw_legend(&l);
+    pl_str_append(out, "</section>\n");
+}

@@ -1,0 +1,379 @@
+/* Reports of real plans: sums to the byte (the JSON, read by jansson, is added up again from its own values), a golden
+ * text, the page, and refused memory.
+ * The golden text is written anew by: unit_report_test_plan --write tests/golden/report/mlp.txt */
+#include <setjmp.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "report/account.h"
+#include "report/report.h"
+#include "unit/report/pipeline.h"
+
+static const char *const gpt_words[] = {
+    "model.layers",    "2", "model.width",   "64",  "model.heads", "2", "model.sequence", "32",
+    "train.grad_clip", "1", "model.dropout", "0.1", NULL};
+static const char *const mlp_words[] = {"model.arch", "mlp", "model.layers", "2", "model.width", "32", "model.sequence",
+                                        "16",         NULL};
+static const char *golden_path = PL_GOLDEN_DIR "/report/mlp.txt";
+
+/* The rows of this machine's libraries go, so that the text is the same everywhere. */
+static void forget_machine(pl_plan *p)
+{
+    pl_process_planned *l = &p->ledger;
+    size_t kept = 0;
+    l->resident_bytes = 0;
+    for (size_t i = 0; i < l->row_count; i++) {
+        if (l->row[i].kind >= PL_MEMORY_PROGRAM) continue;
+        l->resident_bytes += l->row[i].resident_bytes;
+        l->row[kept++] = l->row[i];
+    }
+    l->row_count = kept;
+    l->page_table_bytes = 65536, l->kernel_bytes = 131072;
+    l->charged_bytes = l->resident_bytes + l->page_table_bytes + l->kernel_bytes;
+}
+
+static void add_files(pl_plan *p)
+{
+    p->writer_cache_bytes = 8 << 20;
+    p->disk_count = 2;
+    p->disk[0] = (pl_plan_disk_row){"checkpoints kept", 4000000};
+    p->disk[1] = (pl_plan_disk_row){"metrics", 12345};
+}
+
+static pl_plan *make(const char *const *words, bool timed, bool huge)
+{
+    pipeline_request r = {.set = words,
+                          .vocab = 300,
+                          .micro_batch = 4,
+                          .accumulation = 8,
+                          .threads = 2,
+                          .huge_pages = huge,
+                          .timed = timed};
+    pl_plan *p = NULL;
+    pl_error err = {0};
+    if (pipeline_plan(&r, &p, &err) != PL_OK) fail_msg("%s", err.text);
+    add_files(p);
+    return p;
+}
+
+/* ---- JSON ---- */
+
+static json_int_t number(const json_t *object, const char *key)
+{
+    json_t *v = json_object_get(object, key);
+    if (!json_is_integer(v)) fail_msg("%s is no integer", key);
+    return json_integer_value(v);
+}
+
+static json_int_t sum(const json_t *array, const char *key)
+{
+    json_int_t total = 0;
+    for (size_t i = 0; i < json_array_size(array); i++) total += number(json_array_get(array, i), key);
+    return total;
+}
+
+static bool alive_at(const json_t *value, json_int_t position)
+{
+    return json_is_integer(json_object_get(value, "offset")) && number(value, "first") <= position &&
+           position < number(value, "last");
+}
+
+/* Adds the arena up from values and nodes alone. */
+static void check_arena(const json_t *root)
+{
+    const json_t *arena = json_object_get(root, "arena"), *values = json_object_get(root, "values"),
+                 *nodes = json_object_get(root, "nodes");
+    json_int_t peak = number(arena, "peak_position"), alive = 0, aligned = 0, top = 0;
+    for (size_t i = 0; i < json_array_size(values); i++) {
+        const json_t *v = json_array_get(values, i);
+        assert_int_equal(number(v, "id"), i);
+        if (!json_is_integer(json_object_get(v, "offset"))) continue;
+        assert_int_equal(number(v, "root"), i);
+        assert_int_equal(number(v, "bytes"), number(v, "block_bytes"));
+        json_int_t end = number(v, "offset") + (number(v, "bytes") + 63) / 64 * 64;
+        if (end > top) top = end;
+        if (alive_at(v, peak)) alive += number(v, "bytes"), aligned += (number(v, "bytes") + 63) / 64 * 64;
+    }
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        json_int_t bytes = number(json_array_get(nodes, i), "workspace_bytes");
+        if (bytes && number(json_array_get(nodes, i), "workspace_offset") + (bytes + 63) / 64 * 64 > top)
+            top = number(json_array_get(nodes, i), "workspace_offset") + (bytes + 63) / 64 * 64;
+        if ((json_int_t)i == peak) alive += bytes, aligned += (bytes + 63) / 64 * 64;
+    }
+    assert_int_equal(alive, number(arena, "alive_bytes"));
+    assert_int_equal(aligned - alive, number(arena, "alignment_bytes"));
+    assert_int_equal(top, number(arena, "bytes"));
+    assert_int_equal(aligned + number(arena, "gap_bytes"), top);
+    assert_int_equal(sum(json_object_get(arena, "roles"), "bytes"), alive);
+    assert_int_equal(sum(json_object_get(root, "components"), "bytes"), alive);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(root, "alive_bytes"), (size_t)peak)), aligned);
+    assert_int_equal(top + number(arena, "rounding_bytes"), number(arena, "resident_bytes"));
+}
+
+static void check_process(const json_t *root)
+{
+    const json_t *process = json_object_get(root, "process"), *disk = json_object_get(root, "disk"),
+                 *rows = json_object_get(process, "rows");
+    assert_int_equal(sum(rows, "resident_bytes"), number(process, "resident_bytes"));
+    assert_int_equal(number(json_array_get(rows, 0), "resident_bytes"),
+                     number(json_object_get(root, "arena"), "resident_bytes"));
+    assert_int_equal(number(process, "resident_bytes") + number(process, "page_table_bytes") +
+                         number(process, "kernel_bytes") + number(process, "writer_cache_bytes"),
+                     number(process, "charged_bytes"));
+    assert_int_equal(sum(json_object_get(disk, "rows"), "bytes"), number(disk, "bytes"));
+    assert_int_equal(number(disk, "bytes"), 4012345);
+}
+
+/* Programs lie one behind the other, and each one's peak is the largest of its stretch of the curve. */
+static void check_programs(const json_t *root)
+{
+    const json_t *programs = json_object_get(root, "programs"), *curve = json_object_get(root, "alive_bytes");
+    json_int_t at = 0, nodes = 0;
+    for (size_t i = 0; i < json_array_size(programs); i++) {
+        const json_t *p = json_array_get(programs, i);
+        json_int_t largest = 0;
+        assert_int_equal(number(p, "first"), at);
+        at = number(p, "last");
+        for (json_int_t k = number(p, "first"); k < at; k++) {
+            json_int_t alive = json_integer_value(json_array_get(curve, (size_t)k));
+            if (alive > largest) largest = alive;
+        }
+        assert_int_equal(number(p, "peak_bytes"), largest);
+        nodes += sum(json_object_get(p, "operators"), "nodes");
+    }
+    assert_int_equal(at, json_array_size(json_object_get(root, "nodes")));
+    assert_int_equal(nodes, at);
+}
+
+static json_t *read_json(const pl_plan *p)
+{
+    pl_str s = {0};
+    pl_error err = {0};
+    pl_report_options o = pl_report_options_default();
+    o.title = "a \"quoted\" \xff name";
+    assert_int_equal(pl_report_plan_json(p, &o, &s, &err), PL_OK);
+    json_error_t error;
+    json_t *root = json_loads(pl_str_text(&s), JSON_REJECT_DUPLICATES, &error);
+    if (!root) fail_msg("line %d: %s", error.line, error.text);
+    pl_str_deinit(&s);
+    return root;
+}
+
+static void check_json(const char *const *words, bool timed, bool huge)
+{
+    pl_plan *p = make(words, timed, huge);
+    json_t *root = read_json(p);
+    assert_string_equal(json_string_value(json_object_get(root, "schema")), "plimsoll.plan/1");
+    check_arena(root);
+    check_process(root);
+    check_programs(root);
+    assert_int_equal(json_is_null(json_object_get(root, "seconds_per_step")), !timed);
+    json_decref(root);
+    pl_plan_destroy(p);
+}
+
+static void test_json_adds_up(void **state)
+{
+    (void)state;
+    check_json(gpt_words, true, true);
+    check_json(gpt_words, false, false);
+    check_json(mlp_words, false, true);
+}
+
+/* Parameters by the formula of the model, not by the graph. */
+static void test_model_is_described(void **state)
+{
+    (void)state;
+    pl_plan *p = make(gpt_words, false, false);
+    pl_report_model m = pl_report_describe(p->graph);
+    uint64_t d = 64, block = 3 * d * d + d * d + 8 * d * d + 4 * d + d + 4 * d;
+    assert_int_equal(m.parameters, 300 * d + 32 * d + 2 * block + 2 * d);
+    assert_int_equal(m.layers, 2);
+    assert_int_equal(m.micro_batch, 4);
+    assert_int_equal(m.accumulation, 8);
+    pl_plan_destroy(p);
+}
+
+/* ---- text ---- */
+
+static void print_golden(pl_str *s)
+{
+    pl_plan *p = make(mlp_words, true, false);
+    pl_error err = {0};
+    pl_report_options o = pl_report_options_default();
+    o.title = "mlp.yaml";
+    o.budget_bytes = 12000000;
+    forget_machine(p);
+    assert_int_equal(pl_report_plan(p, &o, s, &err), PL_OK);
+    pl_plan_destroy(p);
+}
+
+static void test_golden_text(void **state)
+{
+    (void)state;
+    static char golden[65536];
+    pl_str s = {0};
+    print_golden(&s);
+    FILE *f = fopen(golden_path, "rb");
+    if (!f) fail_msg("%s cannot be read; write it with --write", golden_path);
+    golden[fread(golden, 1, sizeof golden - 1, f)] = 0;
+    fclose(f);
+    if (strcmp(golden, pl_str_text(&s)) != 0)
+        fail_msg("not as in %s (when that is right, record it: --write FILE):\n%s", golden_path, pl_str_text(&s));
+    pl_str_deinit(&s);
+}
+
+/* No line of text is ragged at its end or wider than a terminal of 132 columns; colour adds no characters. */
+static void test_text_is_tidy(void **state)
+{
+    (void)state;
+    pl_plan *p = make(gpt_words, true, false);
+    pl_error err = {0};
+    pl_str plain = {0}, colored = {0};
+    pl_report_options o = pl_report_options_default();
+    assert_int_equal(pl_report_plan(p, &o, &plain, &err), PL_OK);
+    o.color = true;
+    assert_int_equal(pl_report_plan(p, &o, &colored, &err), PL_OK);
+    size_t at = 0;
+    for (const char *c = pl_str_text(&colored); *c; c++) {
+        if (*c == '\033') {
+            while (*c != 'm') c++;
+            continue;
+        }
+        assert_true(at < plain.bytes && plain.data[at++] == *c);
+    }
+    assert_int_equal(at, plain.bytes);
+    assert_null(strstr(plain.data, " \n"));
+    pl_str_deinit(&plain);
+    pl_str_deinit(&colored);
+    pl_plan_destroy(p);
+}
+
+/* ---- HTML ---- */
+
+static size_t count_of(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, word)); text += strlen(word)) n++;
+    return n;
+}
+
+static void test_page_is_whole_and_alone(void **state)
+{
+    (void)state;
+    static const char *const tags[] = {"table", "section", "svg",  "g",    "tr",  "td",
+                                       "title", "p",       "main", "body", "html"};
+    pl_plan *p = make(gpt_words, true, false);
+    pl_error err = {0};
+    pl_str s = {0};
+    pl_memory_measured measured = {.row_count = p->ledger.row_count, .peak_bytes = p->ledger.resident_bytes};
+    memcpy(measured.row, p->ledger.row, sizeof p->ledger.row);
+    measured.explained_bytes = p->ledger.resident_bytes;
+    pl_report_point loss[] = {{1, 5.6}, {2, 5.1}, {3, (double)NAN}, {4, 4.2}};
+    pl_report_run run = {.measured = &measured,
+                         .training = loss,
+                         .training_count = 4,
+                         .steps = 4,
+                         .seconds = 1,
+                         .verdict = "ended <well>"};
+    pl_report_options o = pl_report_options_default();
+    o.title = "<script>alert('x')</script>";
+    assert_int_equal(pl_report_html(p, &run, &o, &s, &err), PL_OK);
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
+        char open[16], open_with[16], close[16];
+        snprintf(open, sizeof open, "<%s>", tags[i]);
+        snprintf(open_with, sizeof open_with, "<%s ", tags[i]);
+        snprintf(close, sizeof close, "</%s>", tags[i]);
+        assert_int_equal(count_of(s.data, open) + count_of(s.data, open_with), count_of(s.data, close));
+    }
+    assert_null(strstr(s.data, "<script"));
+    assert_null(strstr(s.data, "http"));
+    assert_null(strstr(s.data, "nan"));
+    assert_null(strstr(s.data, "<well>"));
+    assert_non_null(strstr(s.data, "As planned"));
+    pl_str_deinit(&s);
+    pl_plan_destroy(p);
+}
+
+/* ---- hardship ---- */
+
+static void test_empty_plan(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g = pl_graph_create();
+    pl_plan_options options = {.team = {1, PL_ISA_REF}, .process = pl_process_options_default()};
+    pl_plan *p = NULL;
+    pl_str s = {0};
+    assert_int_equal(pl_process_start(&err), PL_OK);
+    if (pl_plan_create(g, &options, &p, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_int_equal(pl_report_plan(p, NULL, &s, &err), PL_OK);
+    assert_int_equal(pl_report_html(p, NULL, NULL, &s, &err), PL_OK);
+    pl_str_clear(&s);
+    assert_int_equal(pl_report_plan_json(p, NULL, &s, &err), PL_OK);
+    pl_str_deinit(&s);
+    pl_plan_destroy(p);
+}
+
+typedef pl_status (*reporter)(const pl_plan *, const pl_report_options *, pl_str *, pl_error *);
+
+static pl_status page(const pl_plan *p, const pl_report_options *o, pl_str *out, pl_error *err)
+{
+    return pl_report_html(p, NULL, o, out, err);
+}
+
+/* The n-th request for memory fails, for every n until all succeed: a clean status each time, nothing lost. */
+static void test_refused_memory(void **state)
+{
+    (void)state;
+    static const reporter reporters[] = {pl_report_plan, pl_report_plan_json, page};
+    pl_plan *p = make(mlp_words, true, false);
+    pl_error err = {0};
+    for (size_t i = 0; i < sizeof reporters / sizeof reporters[0]; i++) {
+        uint64_t before = pl_alloc_live_blocks(), n = 1;
+        for (pl_status status = PL_E_NOMEM; status != PL_OK; n++) {
+            pl_str s = {0};
+            assert_true(n < 1000);
+            pl_alloc_fail_at(n, n % 2 == 0);
+            status = reporters[i](p, NULL, &s, &err);
+            pl_alloc_fail_at(0, 0);
+            assert_true(status == PL_OK || status == PL_E_NOMEM);
+            pl_str_deinit(&s);
+            assert_int_equal(pl_alloc_live_blocks(), before);
+        }
+        assert_true(n > 4);
+    }
+    pl_plan_destroy(p);
+}
+
+static int write_golden(const char *path)
+{
+    pl_str s = {0};
+    print_golden(&s);
+    FILE *f = fopen(path, "wb");
+    int failed = !f || fwrite(s.data, 1, s.bytes, f) != s.bytes;
+    if (f && fclose(f)) failed = 1;
+    pl_str_deinit(&s);
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "--write") == 0) return write_golden(argv[2]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_adds_up),
+        cmocka_unit_test(test_model_is_described),
+        cmocka_unit_test(test_golden_text),
+        cmocka_unit_test(test_text_is_tidy),
+        cmocka_unit_test(test_page_is_whole_and_alone),
+        cmocka_unit_test(test_empty_plan),
+        cmocka_unit_test(test_refused_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
