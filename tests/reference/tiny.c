@@ -12,6 +12,7 @@
 #include "base/philox.h"
 #include "grad/differentiate.h"
 #include "models/model.h"
+#include "reference/state.h"
 #include "rewrite/rewrite.h"
 
 enum { STREAM_ROLL = 1, STREAM_TOKEN = 2, STREAM_TARGET = 3, STREAM_WEIGHT = 4 };
@@ -36,7 +37,7 @@ static void random_model(tiny *t)
     pl_config_model *m = &t->config.model;
     m->arch = tiny_roll(t, 0, 2) ? PL_ARCH_GPT : PL_ARCH_MLP;
     m->heads = tiny_roll(t, 1, 3);
-    m->width = m->heads * tiny_roll(t, 2, 5);
+    m->width = m->heads * tiny_roll(t, m->heads == 1 ? 4 : 2, 6); /* a norm over 2 numbers is a sign: no derivative to speak of */
     m->layers = tiny_roll(t, 1, 2);
     m->sequence = tiny_roll(t, 1, 6);
     m->feed_forward = tiny_roll(t, 0, 1) ? PL_CONFIG_AUTO : tiny_roll(t, 3, 11);
@@ -184,16 +185,13 @@ static double shift_of(const tiny *t, pl_id weight, uint64_t elem) { return (flo
 
 void tiny_reference_weights(const tiny *t, reference *r)
 {
-    pl_graph *names = tiny_forward(t); /* ids of weights are those of the model, whatever was added behind them */
-    reference *init = reference_create(names);
-    reference_run_named(init, "init", NULL, NULL);
-    for (size_t i = 0; i < names->value_count; i++) {
-        if (names->value[i].role != PL_ROLE_WEIGHT) continue;
-        double *w = reference_find(r, names->value[i].name), *first = reference_address(init, (pl_id)i);
-        for (uint64_t e = 0; e < reference_elems(init, (pl_id)i); e++) w[e] = (float)(first[e] + shift_of(t, (pl_id)i, e));
+    const pl_graph *g = r->graph;
+    reference_run_named(r, "init", NULL, NULL);
+    for (size_t i = 0; i < g->value_count; i++) {
+        if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].update_of != PL_NONE) continue;
+        double *w = reference_address(r, (pl_id)i);
+        for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) w[e] = (float)(w[e] + shift_of(t, (pl_id)i, e));
     }
-    reference_destroy(init);
-    pl_graph_destroy(names);
 }
 
 typedef struct reference_feed {
