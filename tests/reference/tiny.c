@@ -215,7 +215,7 @@ static void load_reference(void *context, uint64_t iteration, int64_t count, dou
 void tiny_reference_step(const tiny *t, reference *r, const char *program, uint64_t step)
 {
     reference_feed feed = {t, r, step};
-    *reference_find(r, "input.lr") = (float)0.05;
+    *reference_find(r, "input.lr") = (float)0.01;
     *reference_find(r, "input.step") = (double)step;
     *reference_find(r, "input.token_scale") = (float)tiny_token_scale(t, step);
     reference_run_named(r, program, load_reference, &feed);
@@ -283,7 +283,7 @@ void tiny_run_step(const tiny *t, tiny_run *run, const char *program, uint64_t s
 {
     run_feed feed = {t, run, step};
     pl_program_hooks hooks = {.load = load_run, .context = &feed};
-    *(float *)pl_program_find(run->program, "input.lr") = 0.05f;
+    *(float *)pl_program_find(run->program, "input.lr") = 0.01f;
     *(int64_t *)pl_program_find(run->program, "input.step") = (int64_t)step;
     *(float *)pl_program_find(run->program, "input.token_scale") = (float)tiny_token_scale(t, step);
     run_named(t, run, program, &hooks);
