@@ -18,6 +18,18 @@ static bool reads(const pl_graph *g, pl_id program, pl_id value)
     return false;
 }
 
+/* A window on a weight would be trained by nobody. */
+static pl_status check_windows(const pl_graph *g, pl_id program, pl_error *err)
+{
+    for (size_t i = 0; i < g->value_count; i++) {
+        pl_id root = pl_value_root(g, (pl_id)i);
+        bool window = g->value[i].view_of != PL_NONE && g->value[root].role == PL_ROLE_WEIGHT;
+        if (window && reads(g, program, (pl_id)i))
+            return pl_fail(err, PL_E_UNSUPPORTED, "the weight %s is read through a window, which has no gradient rule", g->value[root].name);
+    }
+    return PL_OK;
+}
+
 /* One zeroed gradient per weight that the program reads. */
 static pl_status add_accumulators(pl_builder *b, pl_id program, size_t values, pl_id *accumulator)
 {
@@ -70,6 +82,7 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     pl_gradient grad = {.b = &b, .count = values};
     grad.of = pl_alloc(values, sizeof *grad.of);
     grad.accumulator = pl_alloc(values, sizeof *grad.accumulator);
+    PL_TRY_DONE(check_windows(g, program, err));
     if (!grad.of || !grad.accumulator) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
     for (size_t i = 0; i < values; i++) grad.of[i] = grad.accumulator[i] = PL_NONE;
     PL_TRY_DONE(add_accumulators(&b, program, values, grad.accumulator));

@@ -2,9 +2,24 @@
 
 pl_id pl_gradient_of(const pl_gradient *g, pl_id value) { return value < g->count ? g->of[value] : PL_NONE; }
 
+/* What a rule cannot pass on must not get lost in silence: a weight has a gradient only where the operator accumulates
+ * one, and a window only where the operator (attention) writes into a window of its base's gradient. */
+static bool passes(pl_gradient *g, pl_id value)
+{
+    const pl_graph *graph = g->b->graph;
+    const pl_value *v = &graph->value[value];
+    const pl_value *root = &graph->value[pl_value_root(graph, value)];
+    if (root->program == PL_NONE && root->role != PL_ROLE_WEIGHT) return false; /* an input: nobody asks */
+    if (root->program == PL_NONE)
+        g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s: the weight %s is read like an activation, which has no gradient rule", g->b->scope, root->name);
+    else if (v->view_of != PL_NONE)
+        g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s: the gradient of a window on %s has no rule here; only attention reads windows while training", g->b->scope, root->name);
+    return g->b->status == PL_OK;
+}
+
 void pl_gradient_add(pl_gradient *g, pl_id value, pl_id contribution)
 {
-    if (value >= g->count || contribution == PL_NONE) return;
+    if (value >= g->count || contribution == PL_NONE || g->b->status != PL_OK || !passes(g, value)) return;
     if (g->of[value] == PL_NONE) {
         g->of[value] = contribution;
         return;
@@ -25,4 +40,9 @@ pl_id pl_gradient_accumulator(const pl_gradient *g, pl_id weight) { return weigh
 void pl_gradient_accumulated(pl_gradient *g, pl_id weight, pl_id version)
 {
     if (weight < g->count) g->accumulator[weight] = version;
+}
+
+pl_status pl_gradient_refuse_frozen(pl_gradient *g, const pl_node *n, pl_id weight)
+{
+    return g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s in %s: %s is frozen, which has no backward kernel", pl_op_name(n->op), n->scope, g->b->graph->value[weight].name);
 }

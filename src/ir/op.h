@@ -78,13 +78,16 @@ struct pl_gradient {
 
 /* The gradient of a value, or PL_NONE when none has reached it. */
 pl_id pl_gradient_of(const pl_gradient *, pl_id value);
-/* One more contribution to a value's gradient: kept as it is when it is the first, else summed. */
+/* One more contribution to a value's gradient: kept as it is when it is the first, else summed. Nothing for inputs; a
+ * contribution to a window, or to a weight, is refused: PL_E_UNSUPPORTED. */
 void pl_gradient_add(pl_gradient *, pl_id value, pl_id contribution);
 /* Takes what has reached the value so far, for a rule that folds it into its own node and then adds the sum. */
 pl_id pl_gradient_take(pl_gradient *, pl_id value);
 /* The accumulator of a weight's gradient and its new version after a node has added to it. */
 pl_id pl_gradient_accumulator(const pl_gradient *, pl_id weight);
 void pl_gradient_accumulated(pl_gradient *, pl_id weight, pl_id version);
+/* Fails naming the operator: it has no backward kernel that leaves this weight out. */
+pl_status pl_gradient_refuse_frozen(pl_gradient *, const pl_node *, pl_id weight);
 
 /* ---- what the families provide ---- */
 #define PL_DECLARE_OP(c, name, in_min, in_max, out_max, attrs) extern const pl_op_rule pl_rule_##c;

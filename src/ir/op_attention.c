@@ -33,31 +33,67 @@ static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out
     return PL_OK;
 }
 
-/* Where q, k and v are windows on one value (fused QKV), their gradients are the same windows on one gradient. */
-static pl_id gradient_window(pl_gradient *g, pl_id base, pl_id view)
+/* Do q, k and v part the columns of one value among them (fused QKV)? */
+static bool is_fused(const pl_graph *g, const pl_node *n)
 {
+    const pl_value *q = &g->value[n->in[0]];
+    if (q->view_of == PL_NONE) return false;
+    const pl_value *base = &g->value[q->view_of];
+    int64_t width = pl_shape_last(&q->shape), seen = 0;
+    if (base->shape.rank != 3 || pl_shape_last(&base->shape) != 3 * width || !pl_value_is_contiguous(base)) return false;
+    for (int k = 0; k < 3; k++) {
+        const pl_value *v = &g->value[n->in[k]];
+        if (v->view_of != q->view_of || v->view_offset % width || v->view_offset >= 3 * width) return false;
+        for (int i = 0; i < 3; i++)
+            if (v->stride[i] != base->stride[i] || (i < 2 && v->shape.dim[i] != base->shape.dim[i])) return false;
+        seen |= 1 << v->view_offset / width;
+    }
+    return seen == 7;
+}
+
+/* A gradient for the base of a window, so far without content. */
+static pl_id gradient_base(pl_gradient *g, pl_id base)
+{
+    const pl_value *v = &g->b->graph->value[base];
+    return pl_build_temporary(g->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v->shape, "d_%s.%zu", v->name, g->b->graph->value_count);
+}
+
+/* The window on a gradient that `view` is on its base. */
+static pl_id gradient_window(pl_gradient *g, pl_id d_base, pl_id view)
+{
+    if (d_base == PL_NONE) return PL_NONE;
     const pl_value *v = &g->b->graph->value[view];
     int64_t stride[PL_RANK_MAX];
     for (int i = 0; i < PL_RANK_MAX; i++) stride[i] = v->stride[i];
-    return pl_build_view(g->b, base, v->shape, v->view_offset, stride);
+    return pl_build_view(g->b, d_base, v->shape, v->view_offset, stride);
+}
+
+/* Where q, k and v are the columns of one value, their gradients are the same windows on one gradient. Any other window
+ * is written into a gradient of its own, zero around it. */
+static void gradient_windows(pl_gradient *g, const pl_node *n, bool fused, pl_id d_base[3], pl_id out[3])
+{
+    for (int k = 0; k < 3; k++) {
+        pl_id base = g->b->graph->value[n->in[k]].view_of;
+        if (base == PL_NONE) continue;
+        d_base[k] = fused && k > 0 ? d_base[0] : gradient_base(g, base);
+        if (!fused) pl_build_node(g->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &d_base[k]);
+        out[k] = gradient_window(g, d_base[k], n->in[k]);
+    }
 }
 
 static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
 {
     pl_id d_o = pl_gradient_of(g, n->out[0]);
     if (d_o == PL_NONE) return PL_OK;
-    const pl_graph *graph = g->b->graph;
-    pl_id base = graph->value[n->in[0]].view_of, out[3] = {PL_NONE, PL_NONE, PL_NONE}, d_base = PL_NONE;
-    bool fused = base != PL_NONE && graph->value[n->in[1]].view_of == base && graph->value[n->in[2]].view_of == base;
-    if (fused) {
-        d_base = pl_build_temporary(g->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, graph->value[base].shape, "d_%s", graph->value[base].name);
-        for (int k = 0; k < 3 && d_base != PL_NONE; k++) out[k] = gradient_window(g, d_base, n->in[k]);
-    }
+    pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE}, d_base[3] = {PL_NONE, PL_NONE, PL_NONE};
+    bool fused = is_fused(g->b->graph, n);
+    gradient_windows(g, n, fused, d_base, out);
     pl_id in[6] = {n->in[0], n->in[1], n->in[2], n->out[0], n->out[1], d_o};
     pl_build_node(g->b, PL_OP_ATTENTION_BWD, n->attr, 6, in, 3, out);
-    if (fused) pl_gradient_add(g, base, d_base);
-    else
-        for (int k = 0; k < 3; k++) pl_gradient_add(g, n->in[k], out[k]);
+    for (int k = 0; k < (fused ? 1 : 3) && g->b->status == PL_OK; k++) {
+        pl_id base = g->b->graph->value[n->in[k]].view_of;
+        pl_gradient_add(g, base == PL_NONE ? n->in[k] : base, base == PL_NONE ? out[k] : d_base[k]);
+    }
     return g->b->status;
 }
 

@@ -21,10 +21,10 @@ static pl_status gradient_embedding(pl_gradient *g, const pl_node *n)
     pl_id dy = pl_gradient_of(g, n->out[0]), places = n->in[2], out[2] = {PL_NONE, PL_NONE};
     if (dy == PL_NONE) return PL_OK;
     pl_id in[4] = {n->in[0], dy, pl_gradient_accumulator(g, n->in[1]), places == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, places)};
-    if (in[2] == PL_NONE) return PL_OK;
-    pl_build_node(g->b, PL_OP_EMBEDDING_BWD, n->attr, 4, in, places == PL_NONE ? 1 : 2, out);
+    if (in[2] == PL_NONE) return in[3] == PL_NONE ? PL_OK : pl_gradient_refuse_frozen(g, n, n->in[1]);
+    pl_build_node(g->b, PL_OP_EMBEDDING_BWD, n->attr, 4, in, in[3] == PL_NONE ? 1 : 2, out);
     pl_gradient_accumulated(g, n->in[1], out[0]);
-    if (places != PL_NONE) pl_gradient_accumulated(g, places, out[1]);
+    if (in[3] != PL_NONE) pl_gradient_accumulated(g, places, out[1]);
     return g->b->status;
 }
 

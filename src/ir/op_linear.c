@@ -27,6 +27,8 @@ static void bias_gradient(pl_gradient *g, pl_id bias, pl_id dy)
 /* dW comes before dx: its operand x is then dead when dx is born. */
 static pl_status gradient_linear(pl_gradient *g, const pl_node *n)
 {
+    pl_id da = n->out[1] == PL_NONE ? PL_NONE : pl_gradient_of(g, n->out[1]), du = PL_NONE;
+    if (da != PL_NONE) pl_gradient_add(g, n->out[0], pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->out[0], da}, 1, &du));
     pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1];
     if (dy == PL_NONE) return PL_OK;
     pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;

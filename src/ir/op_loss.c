@@ -23,7 +23,7 @@ static pl_status shape_linear_ce(const pl_graph *g, const pl_node *n, pl_out out
 static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
 {
     pl_id acc = pl_gradient_accumulator(g, n->in[1]);
-    if (acc == PL_NONE) return pl_fail(g->b->err, PL_E_UNSUPPORTED, "linear_ce in %s: its weight is frozen, which has no backward kernel", n->scope);
+    if (acc == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
     pl_id in[6] = {n->in[0], n->in[1], n->in[2], n->in[3], n->in[4], acc}, out[3] = {n->out[0], PL_NONE, PL_NONE};
     g->replaced = true;
     pl_build_node(g->b, PL_OP_LINEAR_CE_BWD, n->attr, 6, in, 3, out);

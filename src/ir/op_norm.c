@@ -29,13 +29,14 @@ static pl_status gradient_layer_norm(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]);
     if (dy == PL_NONE) return PL_OK;
+    if (pl_gradient_accumulator(g, n->in[1]) == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
     pl_id beta = n->in[2], out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_id in[8] = {dy, n->in[0], n->in[1], n->out[1], n->out[2], pl_gradient_accumulator(g, n->in[1]),
-                   beta == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, beta), pl_gradient_take(g, n->in[0])};
-    pl_build_node(g->b, PL_OP_LAYER_NORM_BWD, n->attr, 8, in, beta == PL_NONE ? 2 : 3, out);
+    pl_id dbeta = beta == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, beta);
+    pl_id in[8] = {dy, n->in[0], n->in[1], n->out[1], n->out[2], pl_gradient_accumulator(g, n->in[1]), dbeta, pl_gradient_take(g, n->in[0])};
+    pl_build_node(g->b, PL_OP_LAYER_NORM_BWD, n->attr, 8, in, dbeta == PL_NONE ? 2 : 3, out);
     pl_gradient_add(g, n->in[0], out[0]);
     pl_gradient_accumulated(g, n->in[1], out[1]);
-    if (beta != PL_NONE) pl_gradient_accumulated(g, beta, out[2]);
+    if (dbeta != PL_NONE) pl_gradient_accumulated(g, beta, out[2]);
     return g->b->status;
 }
 
@@ -84,6 +85,7 @@ static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {PL_NONE, PL_NONE};
     if (dy == PL_NONE) return PL_OK;
+    if (pl_gradient_accumulator(g, n->in[1]) == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
     pl_id in[6] = {dy, n->in[0], n->in[1], n->out[1], pl_gradient_accumulator(g, n->in[1]), pl_gradient_take(g, n->in[0])};
     pl_build_node(g->b, PL_OP_RMS_NORM_BWD, n->attr, 6, in, 2, out);
     pl_gradient_add(g, n->in[0], out[0]);

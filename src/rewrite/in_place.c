@@ -27,6 +27,9 @@ static int times_read(const pl_graph *g, const pl_node *n, pl_id root)
     return times;
 }
 
+/* Content that somebody outside the program's nodes reads or writes: it stays where it is. */
+static bool lasts(pl_role r) { return r == PL_ROLE_INPUT || r == PL_ROLE_OUTPUT || r == PL_ROLE_STATE || r == PL_ROLE_GRADIENT; }
+
 /* May output k of node i take the storage of input `in`, which must be dead afterwards? */
 static bool may_take(const pl_graph *g, const lives *l, pl_id node, pl_id out, pl_id in)
 {
@@ -34,8 +37,7 @@ static bool may_take(const pl_graph *g, const lives *l, pl_id node, pl_id out, p
     const pl_value *to = &g->value[out], *from = &g->value[in], *owner = &g->value[root];
     if (owner->program == PL_NONE || owner->program != to->program || l->viewed[root] || from->view_of != PL_NONE) return false;
     if (l->last_reader[root] != node || times_read(g, &g->node[node], root) != 1) return false;
-    bool lasting = owner->role == PL_ROLE_INPUT || owner->role == PL_ROLE_OUTPUT || owner->role == PL_ROLE_GRADIENT;
-    if (lasting || g->node[owner->producer].region != g->node[node].region) return false;
+    if (lasts(owner->role) || lasts(to->role) || g->node[owner->producer].region != g->node[node].region) return false;
     return pl_shape_equal(&to->shape, &from->shape) && to->dtype == from->dtype;
 }
 

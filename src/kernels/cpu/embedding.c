@@ -1,4 +1,5 @@
-/* Embedding: y[r, j·D …] = E[token[r − j]] (zeros before the sequence begins), + P[t] when given; and its transpose. */
+/* Embedding: y[r, j·D …] = E[token[r − j]] (zeros before the sequence begins and for the token −1, "none yet"), + P[t]
+ * when given; and its transpose. */
 #include "kernels/cpu/vec.h"
 #include "kernels/kernels.h"
 
@@ -23,7 +24,7 @@ void PL_KERNEL(embedding_rows)(int64_t begin, int64_t end, int64_t tokens_per_se
             continue;
         }
         for (int64_t j = 0; j < window; j++, out += width) {
-            if (j <= t)
+            if (j <= t && token[r - j] >= 0)
                 memcpy(out, table + token[r - j] * width, row_bytes);
             else
                 memset(out, 0, row_bytes);

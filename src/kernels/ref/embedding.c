@@ -8,7 +8,7 @@ void PL_KERNEL(embedding_rows)(int64_t begin, int64_t end, int64_t tokens_per_se
         for (int64_t j = 0; j < window; j++)
             for (int64_t d = 0; d < width; d++) {
                 int64_t t = r % tokens_per_sequence;
-                float e = j <= t ? table[token[r - j] * width + d] : 0;
+                float e = j <= t && token[r - j] >= 0 ? table[token[r - j] * width + d] : 0;
                 y[(r * window + j) * width + d] = position_table ? e + position_table[t * width + d] : e;
             }
 }

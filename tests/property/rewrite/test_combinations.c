@@ -1,0 +1,141 @@
+/* The mathematics does not depend on what was chosen to fit (invariant 6). For random small models, compiled programs:
+ *   recompute and in-place, in all combinations: the same bits (same operators on the same numbers);
+ *   fuse: the same bits or nearly (its kernels may round an activation differently): within 2e-5 of the largest element;
+ *   micro-batch 1, 2, 4 and the whole batch: sums run in another order, within 5e-5.
+ * Compared: the loss, and all weights and moments after two updates. The graph is legal between all passes (tiny.c), and
+ * the interpreter finds the same loss to 1e-12 for every combination. `property_rewrite_test_combinations SEED`. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "reference/tiny.h"
+
+enum { CASES = 10, BATCH = 8 };
+static uint64_t only_seed;
+
+typedef struct outcome {
+    double loss, exact_loss;
+    float *weight; /* weights and moments one after the other */
+    uint64_t elems;
+} outcome;
+
+static void add_tensor(outcome *o, const float *x, uint64_t elems)
+{
+    o->weight = realloc(o->weight, (o->elems + elems) * sizeof *x);
+    assert_non_null(o->weight);
+    memcpy(o->weight + o->elems, x, elems * sizeof *x);
+    o->elems += elems;
+}
+
+static outcome run(const tiny *t, pl_team team)
+{
+    outcome o = {0};
+    tiny_run r = tiny_run_begin(t, team);
+    const pl_graph *g = r.plan->graph;
+    tiny_run_weights(t, &r);
+    for (uint64_t step = 1; step <= 2; step++) tiny_run_step(t, &r, "train", step);
+    o.loss = *(double *)pl_program_find(r.program, "train.loss");
+    for (size_t i = 0; i < g->value_count; i++)
+        if ((g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_OPTIMIZER) && pl_value_root(g, (pl_id)i) == i)
+            add_tensor(&o, pl_program_address(r.program, (pl_id)i), pl_shape_elems(&g->value[i].shape));
+    reference *exact = reference_create(g);
+    tiny_reference_weights(t, exact);
+    for (uint64_t step = 1; step <= 2; step++) tiny_reference_step(t, exact, "train", step);
+    o.exact_loss = *reference_find(exact, "train.loss");
+    reference_destroy(exact);
+    tiny_run_end(&r);
+    return o;
+}
+
+/* bound 0: the same bits */
+static void compare(const tiny *t, const outcome *a, const outcome *b, double bound)
+{
+    double largest = 0, worst = 0;
+    assert_int_equal(a->elems, b->elems);
+    for (uint64_t i = 0; i < a->elems; i++) {
+        largest = fmax(largest, fabs(a->weight[i]));
+        worst = fmax(worst, isfinite(b->weight[i]) ? fabs((double)a->weight[i] - b->weight[i]) : INFINITY);
+    }
+    bool same = bound == 0 ? a->loss == b->loss && memcmp(a->weight, b->weight, a->elems * sizeof(float)) == 0
+                           : worst <= bound * largest && fabs(a->loss - b->loss) <= 2e-5 * fabs(a->loss);
+    same &= fabs(a->exact_loss - b->exact_loss) <= 1e-12 * fabs(a->exact_loss);
+    if (same) return;
+    tiny_print(t);
+    fail_msg("loss %.12g and %.12g, exactly %.15g and %.15g; weights differ by %.3g of %.3g", a->loss, b->loss, a->exact_loss, b->exact_loss, worst, largest);
+}
+
+static pl_team team_of(uint64_t seed)
+{
+    pl_isa best = pl_isa_of_machine();
+    return (pl_team){.threads = 1 + (int)(seed % 2), .isa = seed % 3 == 0 ? PL_ISA_REF : seed % 3 == 1 ? best : PL_ISA_BASELINE};
+}
+
+static void check_rewrites(tiny *t, pl_team team)
+{
+    outcome plain[2];
+    for (int combination = 0; combination < 8; combination++) {
+        t->fuse = combination & 4, t->recompute = combination & 2, t->in_place = combination & 1;
+        outcome o = run(t, team);
+        if (combination % 4 == 0) plain[combination / 4] = o;
+        else {
+            compare(t, &plain[combination / 4], &o, 0);
+            free(o.weight);
+        }
+    }
+    compare(t, &plain[0], &plain[1], 2e-5);
+    free(plain[0].weight);
+    free(plain[1].weight);
+}
+
+static void check_micro_batches(tiny *t, pl_team team)
+{
+    t->fuse = t->recompute = t->in_place = true;
+    outcome whole = {0};
+    for (int64_t micro = BATCH; micro >= 1; micro /= 2) {
+        t->micro = micro;
+        t->trips = BATCH / (uint64_t)micro;
+        outcome o = run(t, team);
+        if (micro == BATCH) {
+            whole = o;
+            continue;
+        }
+        compare(t, &whole, &o, 5e-5);
+        free(o.weight);
+    }
+    free(whole.weight);
+}
+
+static void rewrites_change_nothing(void **state)
+{
+    (void)state;
+    static tiny t;
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : CASES); seed++) {
+        tiny_random(&t, seed);
+        t.update = true;
+        check_rewrites(&t, team_of(seed));
+    }
+}
+
+static void micro_batches_change_nothing(void **state)
+{
+    (void)state;
+    static tiny t;
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : CASES); seed++) {
+        tiny_random(&t, seed);
+        t.update = true;
+        check_micro_batches(&t, team_of(seed));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rewrites_change_nothing), cmocka_unit_test(micro_batches_change_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

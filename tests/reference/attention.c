@@ -1,0 +1,96 @@
+/* SDPA(Q,K,V) = softmax(scale·Q Kᵀ) V per head, with the T×T matrix stored, and its derivative (appendix A). Query i of
+ * tq sees keys 0 … (tk − tq) + i when causal; with a position, tk = position + tq. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "reference/state.h"
+
+enum { HEADS, CAUSAL, SCALE };
+
+typedef struct sizes {
+    int64_t batch, tq, tk, room, heads, dh, width;
+    double scale;
+    bool causal;
+} sizes;
+
+static sizes sizes_of(const operands *o)
+{
+    const pl_shape *q = &operand(o, 0)->shape, *k = &operand(o, 1)->shape;
+    sizes s = {.batch = q->dim[0], .tq = q->dim[1], .tk = k->dim[1], .room = k->dim[1], .heads = o->node->attr[HEADS].i,
+               .width = q->dim[2], .scale = o->node->attr[SCALE].f, .causal = o->node->attr[CAUSAL].i};
+    s.dh = s.width / s.heads;
+    return s;
+}
+
+static int64_t query_at(const sizes *s, int64_t b, int64_t h, int64_t t) { return (b * s->tq + t) * s->width + h * s->dh; }
+static int64_t key_at(const sizes *s, int64_t b, int64_t h, int64_t t) { return (b * s->room + t) * s->width + h * s->dh; }
+
+static double dot(const double *a, const double *b, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static bool sees(const sizes *s, int64_t i, int64_t j) { return !s->causal || j <= s->tk - s->tq + i; }
+
+void reference_attention(operands *o)
+{
+    sizes s = sizes_of(o);
+    if (o->in[3]) s.tk = (int64_t)o->in[3][0] + s.tq;
+    double *out = scratch(o, (uint64_t)(s.batch * s.tq * s.width)), *lse = scratch(o, (uint64_t)(s.batch * s.heads * s.tq));
+    double *p = scratch(o, (uint64_t)s.tk);
+    for (int64_t b = 0; b < s.batch; b++)
+        for (int64_t h = 0; h < s.heads; h++)
+            for (int64_t i = 0; i < s.tq; i++) {
+                double top = -INFINITY, sum = 0;
+                for (int64_t j = 0; j < s.tk; j++) {
+                    p[j] = sees(&s, i, j) ? s.scale * dot(o->in[0] + query_at(&s, b, h, i), o->in[1] + key_at(&s, b, h, j), s.dh) : -INFINITY;
+                    top = p[j] > top ? p[j] : top;
+                }
+                for (int64_t j = 0; j < s.tk; j++) sum += exp(p[j] - top);
+                for (int64_t j = 0; j < s.tk; j++)
+                    for (int64_t d = 0; d < s.dh && sees(&s, i, j); d++)
+                        out[query_at(&s, b, h, i) + d] += exp(p[j] - top) / sum * o->in[2][key_at(&s, b, h, j) + d];
+                lse[(b * s.heads + h) * s.tq + i] = top + log(sum);
+            }
+    put(o, 0, out);
+    put(o, 1, lse);
+}
+
+/* dV = Pᵀ dO;  dP = dO Vᵀ;  dS = P·(dP − Σ dO·O);  dQ = scale·dS K;  dK = scale·dSᵀ Q */
+static void one_pair(operands *o, const sizes *s, int64_t b, int64_t h, int64_t i, int64_t j, double **d)
+{
+    int64_t at_q = query_at(s, b, h, i), at_k = key_at(s, b, h, j);
+    const double *q = o->in[0] + at_q, *k = o->in[1] + at_k, *v = o->in[2] + at_k, *out = o->in[3] + at_q, *d_o = o->in[5] + at_q;
+    double p = exp(s->scale * dot(q, k, s->dh) - o->in[4][(b * s->heads + h) * s->tq + i]);
+    double ds = p * (dot(d_o, v, s->dh) - dot(d_o, out, s->dh));
+    for (int64_t e = 0; e < s->dh; e++) {
+        d[0][at_q + e] += s->scale * ds * k[e];
+        d[1][at_k + e] += s->scale * ds * q[e];
+        d[2][at_k + e] += p * d_o[e];
+    }
+}
+
+void reference_attention_bwd(operands *o)
+{
+    sizes s = sizes_of(o);
+    double *d[3];
+    for (int k = 0; k < 3; k++) d[k] = scratch(o, pl_shape_elems(&operand(o, k)->shape));
+    for (int64_t b = 0; b < s.batch; b++)
+        for (int64_t h = 0; h < s.heads; h++)
+            for (int64_t i = 0; i < s.tq; i++)
+                for (int64_t j = 0; j < s.tk; j++)
+                    if (sees(&s, i, j)) one_pair(o, &s, b, h, i, j, d);
+    for (int k = 0; k < 3; k++) put(o, k, d[k]);
+}
+
+void reference_cache_write(operands *o)
+{
+    const pl_shape *x = &operand(o, 0)->shape, *cache = &operand(o, 1)->shape;
+    for (int64_t b = 0; b < x->dim[0]; b++)
+        for (int64_t t = 0; t < x->dim[1]; t++)
+            for (int64_t d = 0; d < x->dim[2]; d++)
+                o->in[1][(b * cache->dim[1] + (int64_t)o->in[2][0] + t) * x->dim[2] + d] = o->in[0][(b * x->dim[1] + t) * x->dim[2] + d];
+    put(o, 0, o->in[1]);
+}

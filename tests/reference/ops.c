@@ -1,0 +1,147 @@
+/* The table of operators, and those that need no file of their own: tables, first values, dropout, the optimizer. */
+#include <math.h>
+
+#include "base/philox.h"
+#include "reference/state.h"
+
+static void load(operands *o) { (void)o; } /* the interpreter calls the caller's hook instead */
+
+/* y[r, j·D …] = E[token[r − j]] (zeros before the beginning and for token −1) + P[position + t] */
+static void embedding(operands *o)
+{
+    const pl_shape *tokens = &operand(o, 0)->shape;
+    int64_t window = o->node->attr[0].i, width = operand(o, 1)->shape.dim[1], first = o->in[3] ? (int64_t)o->in[3][0] : 0;
+    double *y = scratch(o, (uint64_t)(tokens->dim[0] * tokens->dim[1] * window * width)), *at = y;
+    for (int64_t b = 0; b < tokens->dim[0]; b++)
+        for (int64_t t = 0; t < tokens->dim[1]; t++)
+            for (int64_t j = 0; j < window; j++)
+                for (int64_t d = 0; d < width; d++, at++) {
+                    int64_t token = j <= t ? (int64_t)o->in[0][b * tokens->dim[1] + t - j] : -1;
+                    *at = (token >= 0 ? o->in[1][token * width + d] : 0) + (o->in[2] ? o->in[2][(first + t) * width + d] : 0);
+                }
+    put(o, 0, y);
+}
+
+static void embedding_bwd(operands *o)
+{
+    const pl_shape *tokens = &operand(o, 0)->shape;
+    int64_t window = o->node->attr[0].i, width = operand(o, 2)->shape.dim[1];
+    const double *dy = o->in[1];
+    for (int64_t b = 0; b < tokens->dim[0]; b++)
+        for (int64_t t = 0; t < tokens->dim[1]; t++)
+            for (int64_t j = 0; j < window; j++)
+                for (int64_t d = 0; d < width; d++, dy++) {
+                    if (j <= t) o->in[2][(int64_t)o->in[0][b * tokens->dim[1] + t - j] * width + d] += *dy;
+                    if (o->in[3]) o->in[3][t * width + d] += *dy;
+                }
+    put(o, 0, o->in[2]);
+    if (o->in[3]) put(o, 1, o->in[3]);
+}
+
+/* Element e of sample s is kept when uniform(bits of (step, first + s, e)) ≥ p; kept elements are scaled by 1/(1 − p). */
+static void dropout(operands *o)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    uint64_t samples = (uint64_t)s->dim[0], elems = pl_shape_elems(s) / samples;
+    float p = (float)o->node->attr[0].f;
+    pl_philox philox = pl_philox_init((uint64_t)o->node->attr[1].i, (uint64_t)o->node->attr[2].i);
+    for (uint64_t i = 0; i < samples; i++)
+        for (uint64_t e = 0; e < elems; e++) {
+            uint32_t bits[4];
+            pl_philox_block(&philox, (uint32_t)o->in[1][0], (uint64_t)o->in[2][0] + i, (uint32_t)(e / 4), bits);
+            double *x = &o->in[0][i * elems + e];
+            *x = pl_uniform_f32(bits[e % 4]) >= p ? *x / (1 - (double)p) : 0;
+            if (o->in[3]) *x += o->in[3][i * elems + e];
+        }
+    put(o, 0, o->in[0]);
+}
+
+static void add(operands *o)
+{
+    uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
+    for (uint64_t i = 0; i < n; i++) o->in[0][i] += o->in[1][i];
+    put(o, 0, o->in[0]);
+}
+
+static void fill(operands *o)
+{
+    uint64_t n = reference_elems(o->r, o->node->out[0]);
+    double *y = scratch(o, n);
+    for (uint64_t i = 0; i < n; i++) y[i] = o->node->attr[0].f;
+    put(o, 0, y);
+}
+
+static void normal(operands *o)
+{
+    uint64_t n = reference_elems(o->r, o->node->out[0]);
+    double *y = scratch(o, n);
+    pl_philox philox = pl_philox_init((uint64_t)o->node->attr[1].i, (uint64_t)o->node->attr[2].i);
+    for (uint64_t i = 0; i < n; i++) {
+        float z;
+        pl_philox_normal_f32(&philox, 0, 0, i, i + 1, &z);
+        y[i] = z * (float)o->node->attr[0].f;
+    }
+    put(o, 0, y);
+}
+
+static void sum_squares(operands *o)
+{
+    uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
+    for (uint64_t i = 0; i < n; i++) o->in[1][0] += o->in[0][i] * o->in[0][i];
+    put(o, 0, o->in[1]);
+}
+
+/* g *= min(1, c/(norm + 1e-6)); an update with a norm that is not finite is skipped */
+static void clip_scale(operands *o)
+{
+    double finite = isfinite(o->in[0][0]), scale = o->node->attr[0].f / (sqrt(o->in[0][0]) + 1e-6);
+    scale = !finite ? 0 : scale < 1 ? scale : 1;
+    put(o, 0, &scale);
+    put(o, 1, &finite);
+}
+
+/* m = b1 m + (1−b1) g; v = b2 v + (1−b2) g²; w −= lr·wd·w; w −= lr·(m/(1−b1ᵗ))/(√(v/(1−b2ᵗ)) + eps) */
+static void adamw(operands *o)
+{
+    double *w = o->in[0], *m = o->in[2], *v = o->in[3], lr = o->in[4][0], t = o->in[5][0], scale = o->in[6] ? o->in[6][0] : 1;
+    double b1 = (float)o->node->attr[0].f, b2 = (float)o->node->attr[1].f, eps = o->node->attr[2].f, wd = o->node->attr[3].f;
+    uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
+    for (uint64_t i = 0; i < n; i++) {
+        double g = o->in[1][i] * scale;
+        m[i] = b1 * m[i] + (1 - b1) * g;
+        v[i] = b2 * v[i] + (1 - b2) * g * g;
+        w[i] -= lr * wd * w[i];
+        w[i] -= lr * (m[i] / (1 - pow(b1, t))) / (sqrt(v[i] / (1 - pow(b2, t))) + eps);
+    }
+    put(o, 0, w);
+    put(o, 1, m);
+    put(o, 2, v);
+}
+
+const reference_op reference_ops[PL_OP_COUNT] = {
+    [PL_OP_LOAD] = load,
+    [PL_OP_EMBEDDING] = embedding,
+    [PL_OP_EMBEDDING_BWD] = embedding_bwd,
+    [PL_OP_LAYER_NORM] = reference_layer_norm,
+    [PL_OP_LAYER_NORM_BWD] = reference_layer_norm_bwd,
+    [PL_OP_RMS_NORM] = reference_rms_norm,
+    [PL_OP_RMS_NORM_BWD] = reference_rms_norm_bwd,
+    [PL_OP_LINEAR] = reference_linear,
+    [PL_OP_LINEAR_DX] = reference_linear_dx,
+    [PL_OP_LINEAR_DW] = reference_linear_dw,
+    [PL_OP_COLUMN_SUM] = reference_column_sum,
+    [PL_OP_ACTIVATION] = reference_activation,
+    [PL_OP_ACTIVATION_BWD] = reference_activation_bwd,
+    [PL_OP_ATTENTION] = reference_attention,
+    [PL_OP_ATTENTION_BWD] = reference_attention_bwd,
+    [PL_OP_CACHE_WRITE] = reference_cache_write,
+    [PL_OP_LINEAR_CE] = reference_linear_ce,
+    [PL_OP_LINEAR_CE_BWD] = reference_linear_ce_bwd,
+    [PL_OP_DROPOUT] = dropout,
+    [PL_OP_ADD] = add,
+    [PL_OP_FILL] = fill,
+    [PL_OP_NORMAL] = normal,
+    [PL_OP_SUM_SQUARES] = sum_squares,
+    [PL_OP_CLIP_SCALE] = clip_scale,
+    [PL_OP_ADAMW] = adamw,
+};

@@ -1,0 +1,52 @@
+/* Within tests/reference: the blocks, and how an operator's function sees its operands. */
+#ifndef PL_TESTS_REFERENCE_STATE_H
+#define PL_TESTS_REFERENCE_STATE_H
+
+#include "ir/op.h"
+#include "reference/interpret.h"
+
+enum { SCRATCH_MAX = PL_NODE_IN_MAX + PL_NODE_OUT_MAX + 4 };
+
+struct reference {
+    const pl_graph *graph;
+    double **block; /* [values], of roots */
+    double *scratch[SCRATCH_MAX];
+    int scratch_count;
+};
+
+typedef struct operands {
+    reference *r;
+    const pl_node *node;
+    double *in[PL_NODE_IN_MAX]; /* dense copies, row-major; NULL when absent */
+} operands;
+
+void *reference_allocate(uint64_t count, uint64_t size); /* ends the program when refused */
+const pl_value *operand(const operands *, int in);
+double *scratch(operands *, uint64_t elems);          /* zeroed; freed behind the node */
+void put(operands *, int out, const double *dense);  /* nothing when the output is absent */
+bool wanted(const operands *, int out);
+
+typedef void (*reference_op)(operands *);
+extern const reference_op reference_ops[PL_OP_COUNT];
+
+/* One file each. */
+void reference_linear(operands *);
+void reference_linear_dx(operands *);
+void reference_linear_dw(operands *);
+void reference_column_sum(operands *);
+void reference_layer_norm(operands *);
+void reference_layer_norm_bwd(operands *);
+void reference_rms_norm(operands *);
+void reference_rms_norm_bwd(operands *);
+void reference_attention(operands *);
+void reference_attention_bwd(operands *);
+void reference_cache_write(operands *);
+void reference_linear_ce(operands *);
+void reference_linear_ce_bwd(operands *);
+void reference_activation(operands *);
+void reference_activation_bwd(operands *);
+
+double reference_act(pl_activation, double x);
+double reference_act_slope(pl_activation, double x);
+
+#endif

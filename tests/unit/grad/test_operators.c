@@ -1,0 +1,409 @@
+/* One operator at a time: x = E[tokens] goes through it and into the loss, and every element of every trained weight is
+ * held to central differences in double. With it: gradients that meet, windows on one value in every arrangement, frozen
+ * weights; and what has no gradient is refused with a sentence, never left out in silence. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "grad/differentiate.h"
+#include "ir/op.h"
+#include "reference/tiny.h"
+
+enum { B = 2, T = 3, D = 4, V = 5 };
+
+typedef struct maker {
+    pl_builder b;
+    pl_error err;
+    pl_id step, first_sample, tokens;
+    int weights;
+} maker;
+
+static pl_id weight_of(maker *m, pl_role role, uint32_t rank, int64_t n, int64_t k)
+{
+    return pl_build_persistent(&m->b, role, PL_DTYPE_F32, rank == 1 ? pl_shape_of(1, n) : pl_shape_of(2, n, k), "w%d", m->weights++);
+}
+
+static pl_id weight(maker *m, int64_t n, int64_t k) { return weight_of(m, PL_ROLE_WEIGHT, 2, n, k); }
+static pl_id gain(maker *m, int64_t n) { return weight_of(m, PL_ROLE_WEIGHT, 1, n, 0); }
+static pl_id frozen(maker *m, int64_t n) { return weight_of(m, PL_ROLE_STATE, 1, n, 0); }
+
+static pl_id node(maker *m, pl_op op, pl_attr attr, pl_id a, pl_id b, pl_id c, pl_id d, int outs, pl_id *out)
+{
+    pl_attr attrs[PL_ATTR_MAX] = {attr, pl_attr_i(7), pl_attr_i(8)};
+    for (int i = 0; i < outs; i++) out[i] = PL_NONE;
+    return pl_build_node(&m->b, op, attrs, 4, (pl_id[]){a, b, c, d}, outs, out);
+}
+
+static pl_id linear(maker *m, pl_id x, int64_t n)
+{
+    pl_id out[2];
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight(m, n, pl_shape_last(&m->b.graph->value[x].shape)), PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id attend(maker *m, pl_id q, pl_id k, pl_id v, int64_t causal)
+{
+    pl_id out[2] = {PL_NONE, PL_NONE};
+    return pl_build_node(&m->b, PL_OP_ATTENTION, (pl_attr[]){pl_attr_i(2), pl_attr_i(causal), pl_attr_f(0.7)}, 3, (pl_id[]){q, k, v}, 2, out);
+}
+
+/* Columns [first, first + width) of a [B,T,·] value. */
+static pl_id columns(maker *m, pl_id of, int64_t first, int64_t width)
+{
+    int64_t all = pl_shape_last(&m->b.graph->value[of].shape), stride[3] = {T * all, all, 1};
+    return pl_build_view(&m->b, of, pl_shape_of(3, (int64_t)B, (int64_t)T, width), first, stride);
+}
+
+/* ---- the operators ---- */
+
+static pl_id make_nothing(maker *m, pl_id x) { (void)m; return x; }
+static pl_id make_linear(maker *m, pl_id x) { return linear(m, x, D); }
+
+static pl_id make_linear_bias_residual(maker *m, pl_id x)
+{
+    pl_id out[2];
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight(m, D, D), gain(m, D), x, 1, out);
+}
+
+static pl_id make_linear_with_activation(maker *m, pl_id x)
+{
+    pl_id out[2], sum[1];
+    node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_GELU), x, weight(m, D, D), PL_NONE, PL_NONE, 2, out);
+    return node(m, PL_OP_ADD, pl_attr_i(0), out[0], out[1], PL_NONE, PL_NONE, 1, sum);
+}
+
+static pl_id make_shared_weight(maker *m, pl_id x)
+{
+    pl_id out[1], w = weight(m, D, D);
+    for (int i = 0; i < 2; i++) x = node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, w, PL_NONE, PL_NONE, 1, out);
+    return x;
+}
+
+static pl_id act(maker *m, pl_id x, pl_activation a)
+{
+    pl_id out[1];
+    return node(m, PL_OP_ACTIVATION, pl_attr_i(a), x, PL_NONE, PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id make_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_GELU); }
+static pl_id make_silu(maker *m, pl_id x) { return act(m, x, PL_ACT_SILU); }
+static pl_id make_tanh(maker *m, pl_id x) { return act(m, x, PL_ACT_TANH); }
+static pl_id make_relu(maker *m, pl_id x) { return act(m, x, PL_ACT_RELU); }
+static pl_id make_identity(maker *m, pl_id x) { return act(m, x, PL_ACT_NONE); }
+
+static pl_id make_layer_norm(maker *m, pl_id x)
+{
+    pl_id out[3];
+    return node(m, PL_OP_LAYER_NORM, pl_attr_f(1e-3), x, gain(m, D), gain(m, D), PL_NONE, 3, out);
+}
+
+static pl_id make_layer_norm_without_beta(maker *m, pl_id x)
+{
+    pl_id out[3];
+    return node(m, PL_OP_LAYER_NORM, pl_attr_f(1e-3), x, gain(m, D), PL_NONE, PL_NONE, 3, out);
+}
+
+static pl_id make_layer_norm_frozen_beta(maker *m, pl_id x)
+{
+    pl_id out[3];
+    return node(m, PL_OP_LAYER_NORM, pl_attr_f(1e-3), x, gain(m, D), frozen(m, D), PL_NONE, 3, out);
+}
+
+static pl_id make_layer_norm_frozen(maker *m, pl_id x)
+{
+    pl_id out[3];
+    return node(m, PL_OP_LAYER_NORM, pl_attr_f(1e-3), x, frozen(m, D), gain(m, D), PL_NONE, 3, out);
+}
+
+static pl_id make_rms_norm(maker *m, pl_id x)
+{
+    pl_id out[2];
+    return node(m, PL_OP_RMS_NORM, pl_attr_f(1e-3), x, gain(m, D), PL_NONE, PL_NONE, 2, out);
+}
+
+static pl_id make_rms_norm_frozen(maker *m, pl_id x)
+{
+    pl_id out[2];
+    return node(m, PL_OP_RMS_NORM, pl_attr_f(1e-3), x, frozen(m, D), PL_NONE, PL_NONE, 2, out);
+}
+
+static pl_id make_norm_of_residual(maker *m, pl_id x) /* the stream goes around a norm and through it */
+{
+    pl_id out[1], y = linear(m, make_rms_norm(m, x), D);
+    return node(m, PL_OP_ADD, pl_attr_i(0), y, x, PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id make_add_twice(maker *m, pl_id x)
+{
+    pl_id out[1];
+    return node(m, PL_OP_ADD, pl_attr_i(0), x, x, PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id make_three_ways(maker *m, pl_id x)
+{
+    pl_id out[1], y = node(m, PL_OP_ADD, pl_attr_i(0), make_tanh(m, x), linear(m, x, D), PL_NONE, PL_NONE, 1, out);
+    return node(m, PL_OP_ADD, pl_attr_i(0), y, make_gelu(m, x), PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id make_dropout(maker *m, pl_id x)
+{
+    pl_id out[1];
+    return node(m, PL_OP_DROPOUT, pl_attr_f(0.4), x, m->step, m->first_sample, PL_NONE, 1, out);
+}
+
+static pl_id make_dropout_residual(maker *m, pl_id x)
+{
+    pl_id out[1];
+    return node(m, PL_OP_DROPOUT, pl_attr_f(0.4), make_tanh(m, x), m->step, m->first_sample, x, 1, out);
+}
+
+static pl_id make_attention(maker *m, pl_id x) { return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 1); }
+static pl_id make_attention_full(maker *m, pl_id x) { return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 0); }
+static pl_id make_attention_of_itself(maker *m, pl_id x) { return attend(m, x, x, x, 1); }
+
+static pl_id make_attention_fused(maker *m, pl_id x)
+{
+    pl_id qkv = linear(m, x, 3 * D);
+    return attend(m, columns(m, qkv, 0, D), columns(m, qkv, D, D), columns(m, qkv, 2 * D, D), 1);
+}
+
+static pl_id make_attention_fused_in_another_order(maker *m, pl_id x)
+{
+    pl_id qkv = linear(m, x, 3 * D);
+    return attend(m, columns(m, qkv, 2 * D, D), columns(m, qkv, 0, D), columns(m, qkv, D, D), 1);
+}
+
+static pl_id make_attention_two_on_one(maker *m, pl_id x)
+{
+    pl_id out[1], qkv = linear(m, x, 3 * D), a = attend(m, columns(m, qkv, 0, D), columns(m, qkv, D, D), columns(m, qkv, 2 * D, D), 1);
+    pl_id b = attend(m, columns(m, qkv, D, D), columns(m, qkv, 0, D), columns(m, qkv, 2 * D, D), 0);
+    return node(m, PL_OP_ADD, pl_attr_i(0), a, b, PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id make_attention_windows_on_two(maker *m, pl_id x)
+{
+    pl_id qk = linear(m, x, 2 * D), v = linear(m, x, D + 3);
+    return attend(m, columns(m, qk, 0, D), columns(m, qk, D, D), columns(m, v, 2, D), 1);
+}
+
+static pl_id make_attention_windows_with_a_gap(maker *m, pl_id x)
+{
+    pl_id qkv = linear(m, x, 3 * D + 2);
+    return attend(m, columns(m, qkv, 0, D), columns(m, qkv, D + 1, D), columns(m, qkv, 2 * D + 2, D), 1);
+}
+
+static pl_id make_attention_overlapping_windows(maker *m, pl_id x)
+{
+    pl_id qkv = linear(m, x, 3 * D);
+    return attend(m, columns(m, qkv, 0, D), columns(m, qkv, 2, D), columns(m, qkv, 2, D), 1);
+}
+
+static pl_id make_attention_one_window(maker *m, pl_id x)
+{
+    pl_id wide = linear(m, x, D + 2);
+    return attend(m, x, columns(m, wide, 1, D), linear(m, x, D), 1);
+}
+
+static pl_id embedding(maker *m, int64_t window, pl_id table, pl_id places)
+{
+    pl_id out[1];
+    return node(m, PL_OP_EMBEDDING, pl_attr_i(window), m->tokens, table, places, PL_NONE, 1, out);
+}
+
+static pl_id plus(maker *m, pl_id x, pl_id y)
+{
+    pl_id out[1];
+    return node(m, PL_OP_ADD, pl_attr_i(0), x, y, PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id frozen_table(maker *m, int64_t n) { return weight_of(m, PL_ROLE_STATE, 2, n, D); }
+static pl_id make_places(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, weight(m, V, D), weight(m, T + 1, D))); }
+static pl_id make_window(maker *m, pl_id x) { return plus(m, x, linear(m, embedding(m, 3, weight(m, V, 3), PL_NONE), D)); }
+static pl_id make_places_frozen(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, weight(m, V, D), frozen_table(m, T))); }
+static pl_id make_table_frozen(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, frozen_table(m, V), PL_NONE)); }
+static pl_id make_table_frozen_places_not(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, frozen_table(m, V), weight(m, T, D))); }
+
+static pl_id make_linear_frozen(maker *m, pl_id x)
+{
+    pl_id out[2];
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight_of(m, PL_ROLE_STATE, 2, D, D), gain(m, D), PL_NONE, 1, out);
+}
+
+static pl_id make_bias_frozen(maker *m, pl_id x)
+{
+    pl_id out[2];
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight(m, D, D), frozen(m, D), PL_NONE, 1, out);
+}
+
+static pl_id make_weight_added(maker *m, pl_id x)
+{
+    return plus(m, x, pl_build_persistent(&m->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)B, (int64_t)T, (int64_t)D), "w%d", m->weights++));
+}
+
+static pl_id make_weight_window(maker *m, pl_id x)
+{
+    pl_id out[2], half = pl_build_view(&m->b, weight(m, 2 * D, D), pl_shape_of(2, (int64_t)D, (int64_t)D), D * D, NULL);
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, half, PL_NONE, PL_NONE, 1, out);
+}
+
+static pl_id make_window_into_linear(maker *m, pl_id x)
+{
+    pl_id twice = pl_build_view(&m->b, linear(m, x, 2 * D), pl_shape_of(3, (int64_t)B, (int64_t)T, (int64_t)D), D, NULL);
+    return linear(m, twice, D);
+}
+
+/* ---- the graph around them ---- */
+
+typedef pl_id (*make_op)(maker *, pl_id x);
+
+static pl_graph *graph_around(make_op make, pl_role head)
+{
+    maker m = {.b = {0}};
+    pl_graph *g = pl_graph_create();
+    assert_non_null(g);
+    m.b = pl_builder_begin(g, pl_graph_add_region(g, "train", PL_NONE, 1), &m.err);
+    pl_id tokens = m.tokens = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)B, (int64_t)T), "tokens");
+    pl_id targets = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)B, (int64_t)T), "targets");
+    m.step = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I64, pl_shape_of(1, (int64_t)1), "step");
+    m.first_sample = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I64, pl_shape_of(1, (int64_t)1), "first_sample");
+    pl_id scale = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "scale");
+    pl_id loss = pl_build_temporary(&m.b, PL_ROLE_OUTPUT, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "loss"), out = loss;
+    pl_build_node(&m.b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+    pl_builder_enter(&m.b, "under_test");
+    pl_id x = make(&m, node(&m, PL_OP_EMBEDDING, pl_attr_i(1), tokens, weight(&m, V, D), PL_NONE, PL_NONE, 1, &out));
+    assert_int_equal(m.b.status, PL_OK);
+    pl_id w = weight_of(&m, head, 2, V, pl_shape_last(&g->value[x].shape));
+    out = PL_NONE;
+    pl_build_node(&m.b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4)}, 5, (pl_id[]){x, w, targets, scale, loss}, 1, &out);
+    if (m.b.status != PL_OK) fail_msg("%s", m.err.text);
+    tiny_check(g, PL_STAGE_BOUND);
+    return g;
+}
+
+static double run(reference *r)
+{
+    static const double tokens[B * T] = {0, 1, 2, 3, 4, 1}, targets[B * T] = {1, 4, -1, 0, 2, 3};
+    memcpy(reference_find(r, "tokens"), tokens, sizeof tokens);
+    memcpy(reference_find(r, "targets"), targets, sizeof targets);
+    *reference_find(r, "step") = 3;
+    *reference_find(r, "first_sample") = 10;
+    *reference_find(r, "scale") = 0.2f;
+    reference_run_named(r, "train", NULL, NULL);
+    return *reference_find(r, "loss") * 0.2f;
+}
+
+static void set_weights(const pl_graph *g, reference *r)
+{
+    for (size_t i = 0; i < g->value_count; i++)
+        if ((g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_STATE) && g->value[i].program == PL_NONE && g->value[i].view_of == PL_NONE)
+            for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) reference_address(r, (pl_id)i)[e] = 2 * tiny_uniform(5, i, e) - 1;
+}
+
+static void check_weight(reference *f, reference *b, const pl_value *v, pl_id id, const char *of)
+{
+    char name[64];
+    snprintf(name, sizeof name, "grad.%s", v->name);
+    double *w = reference_address(f, id), *g = reference_find(b, name);
+    for (uint64_t e = 0; e < reference_elems(f, id); e++) {
+        double old = w[e], step = 1e-5 * (1 + fabs(old));
+        w[e] = old + step;
+        double above = run(f);
+        w[e] = old - step;
+        double d = (above - run(f)) / (2 * step);
+        w[e] = old;
+        if (!(fabs(d - g[e]) <= 1e-6 * fmax(fmax(fabs(d), fabs(g[e])), 1e-2)))
+            fail_msg("%s: %s[%llu] is %.12g, the difference is %.12g", of, name, (unsigned long long)e, g[e], d);
+    }
+}
+
+static void check_operator(const char *name, make_op make)
+{
+    pl_error err = {0};
+    pl_graph *forward = graph_around(make, PL_ROLE_WEIGHT), *backward = graph_around(make, PL_ROLE_WEIGHT);
+    if (pl_grad_differentiate(backward, pl_graph_find_program(backward, "train"), &err) != PL_OK) fail_msg("%s: %s", name, err.text);
+    if (pl_graph_check(backward, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s: %s", name, err.text);
+    reference *f = reference_create(forward), *b = reference_create(backward);
+    set_weights(forward, f);
+    set_weights(forward, b); /* ids of the model stay */
+    double loss = run(f);
+    assert_true(fabs(run(b) - loss) < 1e-12);
+    for (size_t i = 0; i < forward->value_count; i++)
+        if (forward->value[i].role == PL_ROLE_WEIGHT && forward->value[i].view_of == PL_NONE) check_weight(f, b, &forward->value[i], (pl_id)i, name);
+    reference_destroy(f);
+    reference_destroy(b);
+    pl_graph_destroy(forward);
+    pl_graph_destroy(backward);
+}
+
+#define CHECK(what) check_operator(#what, make_##what)
+
+static void operators_agree_with_finite_differences(void **state)
+{
+    (void)state;
+    CHECK(nothing), CHECK(linear), CHECK(linear_bias_residual), CHECK(shared_weight);
+    CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity);
+    CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm);
+    CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);
+    CHECK(attention), CHECK(attention_full), CHECK(attention_fused);
+}
+
+static void gradients_that_meet_are_added(void **state)
+{
+    (void)state;
+    CHECK(norm_of_residual), CHECK(add_twice), CHECK(three_ways), CHECK(attention_of_itself);
+}
+
+static void windows_in_any_arrangement(void **state)
+{
+    (void)state;
+    CHECK(attention_fused_in_another_order), CHECK(attention_two_on_one), CHECK(attention_windows_on_two);
+    CHECK(attention_windows_with_a_gap), CHECK(attention_overlapping_windows), CHECK(attention_one_window);
+}
+
+static void a_linear_with_activation_has_two_gradients(void **state)
+{
+    (void)state;
+    CHECK(linear_with_activation);
+}
+
+static void frozen_weights_are_left_out(void **state)
+{
+    (void)state;
+    CHECK(linear_frozen), CHECK(bias_frozen), CHECK(layer_norm_frozen_beta), CHECK(places_frozen), CHECK(table_frozen);
+}
+
+static void check_refused(make_op make, pl_role head, const char *words)
+{
+    pl_error err = {0};
+    pl_graph *g = graph_around(make, head);
+    assert_int_equal(pl_grad_differentiate(g, pl_graph_find_program(g, "train"), &err), PL_E_UNSUPPORTED);
+    if (!strstr(err.text, words)) fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+    pl_graph_destroy(g);
+}
+
+static void what_has_no_gradient_is_refused(void **state)
+{
+    (void)state;
+    check_refused(make_nothing, PL_ROLE_STATE, "frozen");
+    check_refused(make_layer_norm_frozen, PL_ROLE_WEIGHT, "frozen");
+    check_refused(make_rms_norm_frozen, PL_ROLE_WEIGHT, "frozen");
+    check_refused(make_table_frozen_places_not, PL_ROLE_WEIGHT, "frozen");
+    check_refused(make_weight_added, PL_ROLE_WEIGHT, "w1");
+    check_refused(make_weight_window, PL_ROLE_WEIGHT, "window");
+    check_refused(make_window_into_linear, PL_ROLE_WEIGHT, "window");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators_agree_with_finite_differences), cmocka_unit_test(gradients_that_meet_are_added),
+        cmocka_unit_test(windows_in_any_arrangement),              cmocka_unit_test(a_linear_with_activation_has_two_gradients),
+        cmocka_unit_test(frozen_weights_are_left_out),             cmocka_unit_test(what_has_no_gradient_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
