@@ -3,7 +3,8 @@
 
 #include "base/size.h"
 
-static const int64_t parallel_macs = 1 << 17; /* below, waking the team costs more than it saves */
+/* Multiply-adds below which waking the team costs more than it saves; a thin product waits for memory, not for them. */
+static const double parallel_macs = 1 << 19, parallel_thin_macs = 1 << 17;
 
 static int64_t min_of(int64_t a, int64_t b)
 {
@@ -58,9 +59,9 @@ static void lay_out(pl_gemm_plan *p)
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team)
 {
     pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa)};
-    p.threads =
-        team.threads > 1 && (double)c->m * (double)c->n * (double)c->k >= (double)parallel_macs ? team.threads : 1;
     p.thin = is_thin(c, p.kernels);
+    double macs = (double)c->m * (double)c->n * (double)c->k;
+    p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;
     p.bytes = sizeof(pl_gemm_counters);
     if (p.thin) return p;
     cut_k(&p, c);
