@@ -5,17 +5,22 @@
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
 
+enum { FETCH_AHEAD_ELEMS = 3 << 18 }; /* of A: 3 MiB */
+
 typedef struct job {
     const pl_gemm_call *call;
     pl_gemm_plan plan;
     pl_gemm_epilogue epilogue;
     int has_epilogue; /* more than storing or adding to C */
     int sums_apart;   /* partial sums wait in the workspace */
+    int fetch_ahead;  /* A is read in place and too large to be in a cache already */
     char *workspace;
 } job;
 
 typedef struct unit { /* half-open ranges of panels, and the first element of C */
     int64_t row_begin, row_end, column_begin, column_end, row, column;
+    int64_t row_unit;
+    int fresh; /* this thread has not just read these rows of A */
 } unit;
 
 typedef struct block { /* of k */
@@ -27,7 +32,10 @@ typedef struct scratch { /* a thread's part of the workspace */
     float *a, *b, *sums, *tile;
 } scratch;
 
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* ---- the call, once ---- */
 
@@ -54,21 +62,28 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again;
     int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c;
     j.plan = pl_gemm_plan_make(c, team, j.has_epilogue && old_c);
+    j.fetch_ahead = !j.plan.pack_a && c->m * c->k >= FETCH_AHEAD_ELEMS;
     j.sums_apart = j.has_epilogue && old_c && j.plan.k_blocks > 1;
     return j;
 }
 
-static pl_tickets *tickets_of(const job *j) { return (pl_tickets *)(void *)j->workspace; }
+static pl_tickets *tickets_of(const job *j)
+{
+    return (pl_tickets *)(void *)j->workspace;
+}
 
 static scratch scratch_of(const job *j, int thread)
 {
     const pl_gemm_plan *p = &j->plan;
     char *at = j->workspace + p->threads_offset + (uint64_t)thread * p->thread_bytes;
     return (scratch){(float *)(void *)at, (float *)(void *)(at + p->b_offset), (float *)(void *)(at + p->sums_offset),
-                 (float *)(void *)(at + p->tile_offset)};
+                     (float *)(void *)(at + p->tile_offset)};
 }
 
-static int64_t row_of(const job *j, int64_t panel) { return pl_gemm_split(j->call->m, j->plan.row_panels, panel); }
+static int64_t row_of(const job *j, int64_t panel)
+{
+    return pl_gemm_split(j->call->m, j->plan.row_panels, panel);
+}
 
 /* Neighbours share what is dear to fetch: rows of A where B is packed, else columns of B. */
 static unit unit_of(const job *j, int64_t index)
@@ -76,7 +91,8 @@ static unit unit_of(const job *j, int64_t index)
     const pl_gemm_plan *p = &j->plan;
     int64_t row = p->pack_b ? index / p->column_units : index % p->row_units;
     int64_t column = p->pack_b ? index % p->column_units : index / p->row_units;
-    unit u = {.row_begin = pl_gemm_split(p->row_panels, p->row_units, row),
+    unit u = {.row_unit = row,
+              .row_begin = pl_gemm_split(p->row_panels, p->row_units, row),
               .row_end = pl_gemm_split(p->row_panels, p->row_units, row + 1),
               .column_begin = pl_gemm_split(p->column_panels, p->column_units, column),
               .column_end = pl_gemm_split(p->column_panels, p->column_units, column + 1)};
@@ -186,28 +202,55 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
 
 /* ---- units ---- */
 
-/* B is packed: a panel of columns meets all rows of the unit. Else a few rows meet all columns of the unit. */
-static void compute_block(const job *j, const unit *u, const block *b, const scratch *own)
+/* Row panel `panel` of A, to be fetched in `tiles` steps. */
+static pl_gemm_ahead ahead_of(const job *j, int64_t panel, const block *b, int64_t tiles)
+{
+    const pl_gemm_call *c = j->call;
+    if (!j->fetch_ahead || panel >= j->plan.row_panels) return (pl_gemm_ahead){0};
+    int64_t begin = row_of(j, panel), end = row_of(j, panel + 1);
+    return pl_gemm_ahead_of(c->a + begin * c->a_row + b->begin, c->a_row, end - begin, b->k, tiles);
+}
+
+/* B is packed: a panel of columns meets all rows of the unit, which stay in the second-level cache. */
+static void compute_columns(const job *j, const unit *u, const block *b, const scratch *own)
+{
+    rows_of_a rows;
+    for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
+        columns_of_b s = take_columns(j, panel, b, own);
+        for (int64_t r = u->row_begin; r < u->row_end; r++) {
+            pl_gemm_ahead ahead = ahead_of(j, u->fresh ? r + 1 : j->plan.row_panels, b, 1);
+            pl_gemm_ahead_step(&ahead);
+            take_rows(j, r, 1, b, own, &rows);
+            compute_tile(j, u, b, &rows, &s, own);
+        }
+    }
+}
+
+/* Else a few rows, packed or not, meet all columns of the unit. */
+static void compute_rows(const job *j, const unit *u, const block *b, const scratch *own)
 {
     rows_of_a rows[PL_GEMM_GROUP_MAX];
-    if (j->plan.pack_b && !j->plan.pack_a) {
-        for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
-            columns_of_b s = take_columns(j, panel, b, own);
-            for (int64_t r = u->row_begin; r < u->row_end; r++) {
-                take_rows(j, r, 1, b, own, rows);
-                compute_tile(j, u, b, rows, &s, own);
-            }
-        }
-        return;
-    }
     int64_t group = j->plan.pack_a ? PL_GEMM_GROUP_MAX : 1;
     for (int64_t first = u->row_begin; first < u->row_end; first += group) {
         int64_t count = min_of(group, u->row_end - first);
+        pl_gemm_ahead ahead = ahead_of(j, first + count, b, u->column_end - u->column_begin);
         take_rows(j, first, count, b, own, rows);
         for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
             columns_of_b s = take_columns(j, panel, b, own);
+            pl_gemm_ahead_step(&ahead);
             for (int64_t r = 0; r < count; r++) compute_tile(j, u, b, rows + r, &s, own);
         }
+    }
+}
+
+static void compute_unit(const job *j, const unit *u, const scratch *own)
+{
+    for (int64_t k = 0; k < j->plan.k_blocks; k++) {
+        block b = block_of(j, k);
+        if (j->plan.pack_b && !j->plan.pack_a)
+            compute_columns(j, u, &b, own);
+        else
+            compute_rows(j, u, &b, own);
     }
 }
 
@@ -215,13 +258,13 @@ static void work_units(const job *j, int thread)
 {
     scratch own = scratch_of(j, thread);
     pl_share share = {.units = j->plan.row_units * j->plan.column_units, .threads = j->plan.threads};
+    int64_t last_row_unit = -1;
     while (pl_share_next(&share, tickets_of(j)))
         for (int64_t index = share.begin; index < share.end; index++) {
             unit u = unit_of(j, index);
-            for (int64_t k = 0; k < j->plan.k_blocks; k++) {
-                block b = block_of(j, k);
-                compute_block(j, &u, &b, &own);
-            }
+            u.fresh = u.row_unit != last_row_unit;
+            last_row_unit = u.row_unit;
+            compute_unit(j, &u, &own);
         }
 }
 

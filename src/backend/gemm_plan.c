@@ -7,16 +7,22 @@
 static const double parallel_macs = 1 << 19, parallel_thin_macs = 1 << 17;
 
 enum {
-    CROWDED_ROWS = 8,     /* rows 2 KiB·n apart share a few sets of the first-level cache, which has 8 ways or more */
-    ROWS_IN_L2 = 512,     /* of A, while one packed panel of B after the other passes by */
-    CROWDED_IN_L2 = 192,  /* the same of crowded rows */
+    CROWDED_ROWS = 8,    /* rows 2 KiB·n apart share a few sets of the first-level cache, which has 8 ways or more */
+    ROWS_IN_L2 = 528,    /* of A, while one packed panel of B after the other passes by */
+    CROWDED_IN_L2 = 192, /* the same of crowded rows */
     B_IN_L2_ELEMS = 1 << 17,
     STRIP_COLUMNS = 8,    /* column panels of a unit when A is packed */
     UNITS_PER_THREAD = 4, /* at least, where the product is large enough */
 };
 
-static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 /* What the thin kernels take: few rows with k contiguous. (The scalar reference takes anything.) */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
@@ -47,7 +53,10 @@ static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
 }
 
 /* Row panels of A that are packed at a time; fewer beside a packed B, so that a thread's memory stays small. */
-static int64_t group_of(const pl_gemm_plan *p) { return p->pack_b || p->ragged ? PL_GEMM_GROUP_MAX / 2 : PL_GEMM_GROUP_MAX; }
+static int64_t group_of(const pl_gemm_plan *p)
+{
+    return p->pack_b || p->ragged ? PL_GEMM_GROUP_MAX / 2 : PL_GEMM_GROUP_MAX;
+}
 
 /* Shapes that suit the caches. */
 static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
@@ -94,7 +103,10 @@ static void fit_sums(pl_gemm_plan *p)
     count_units(p);
 }
 
-static uint64_t floats(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
+static uint64_t floats(int64_t count)
+{
+    return pl_align_up((uint64_t)count * sizeof(float), 64);
+}
 
 static void lay_out(pl_gemm_plan *p)
 {

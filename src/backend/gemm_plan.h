@@ -5,13 +5,12 @@
  *   k         blocks of at most k_block, split evenly
  *   unit      a rectangle of C, some row panels × some column panels: what a thread takes at a time
  *
- *                 n ──▶                  For each block of k a thread packs, into memory of its own, only what cannot be
- *         m  ┌──────┬──────┬───┐         read in place:
- *         │  │ unit │ unit │   │           forward  y = x Wᵀ    B (k contiguous): one panel at a time, many rows
- *         ▼  ├──────┼──────┼───┤           dx = dy W            nothing
- *            │ unit │ unit │   │           dW += dyᵀ x          A (rows contiguous): a few panels, many columns
- *            └──────┴──────┴───┘         Threads share nothing but the ticket counter: no barrier, no traffic between
- *                                        caches. Packing the same thing twice costs 1 to 3 %.
+ *                 n ──▶                  For each block of k a thread packs, into memory of its own, only what cannot
+ * be m  ┌──────┬──────┬───┐         read in place: │  │ unit │ unit │   │           forward  y = x Wᵀ    B (k
+ * contiguous): one panel at a time, many rows ▼  ├──────┼──────┼───┤           dx = dy W            nothing │ unit │
+ * unit │   │           dW += dyᵀ x          A (rows contiguous): a few panels, many columns └──────┴──────┴───┘ Threads
+ * share nothing but the ticket counter: no barrier, no traffic between caches. Packing the same thing twice costs 1 to
+ * 3 %.
  *
  * Bits depend only on the blocks of k: each block is one chain of multiply-adds per element, and blocks are added in
  * order. So the shape of units may follow the number of threads. Partial sums wait in C. Where C's old content is still
@@ -51,6 +50,9 @@ static inline int64_t pl_gemm_split(int64_t m, int64_t count, int64_t i)
     return m / count * i + (i < m % count ? i : m % count);
 }
 
-static inline int64_t pl_gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t pl_gemm_ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
 
 #endif
