@@ -150,7 +150,7 @@ static columns_of_b take_columns(const job *j, int64_t panel, const block *b, co
     s.count = min_of(t->nr, c->n - s.begin);
     s.b = c->b + b->begin * c->b_row + s.begin * c->b_col;
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
-    if (j->plan.pack_b)
+    if (c->b_col != 1)
         t->pack_b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
     else
         t->pack_b(s.b, c->b_row, b->k, s.count, own->b, 0);
@@ -230,7 +230,7 @@ static void compute_columns(const job *j, const unit *u, const block *b, const s
 static void compute_rows(const job *j, const unit *u, const block *b, const scratch *own)
 {
     rows_of_a rows[PL_GEMM_GROUP_MAX];
-    int64_t group = j->plan.pack_a ? PL_GEMM_GROUP_MAX : 1;
+    int64_t group = j->plan.pack_a ? j->plan.group : 1;
     for (int64_t first = u->row_begin; first < u->row_end; first += group) {
         int64_t count = min_of(group, u->row_end - first);
         pl_gemm_ahead ahead = ahead_of(j, first + count, b, u->column_end - u->column_begin);

@@ -7,6 +7,7 @@
 static const double parallel_macs = 1 << 19, parallel_thin_macs = 1 << 17;
 
 enum {
+    GROUP_ROWS = 48,
     CROWDED_ROWS = 8,    /* rows 2 KiB·n apart share a few sets of the first-level cache, which has 8 ways or more */
     ROWS_IN_L2 = 528,    /* of A, while one packed panel of B after the other passes by */
     CROWDED_IN_L2 = 192, /* the same of crowded rows */
@@ -35,6 +36,13 @@ static int is_crowded(const pl_gemm_call *c)
     return c->a_col == 1 && c->a_row * (int64_t)sizeof(float) % 2048 == 0;
 }
 
+/* Rows of B a multiple of 4 KiB apart: every step of k is another page and the same few sets of each cache. Wide tiles
+ * hide that behind their arithmetic; with narrow ones it cost a quarter of the rate. */
+static int is_far_apart(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
+{
+    return kernels->vector < 16 && c->b_row * (int64_t)sizeof(float) % 4096 == 0;
+}
+
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
     int64_t count = pl_gemm_ceil_div(c->k, p->kernels->k_block);
@@ -48,23 +56,26 @@ static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
     p->column_panels = pl_gemm_ceil_div(c->n, p->kernels->nr);
     p->pack_a = c->a_col != 1;
-    p->pack_b = c->b_col != 1;
+    p->pack_b = c->b_col != 1 || is_far_apart(c, p->kernels);
     p->ragged = c->n % p->kernels->vector != 0; /* the last panel of B is packed in any case: with zeros behind it */
 }
 
-/* Row panels of A that are packed at a time; fewer beside a packed B, so that a thread's memory stays small. */
+/* Row panels of A that are packed at a time: three cache lines of rows, or what the thread's memory leaves. */
 static int64_t group_of(const pl_gemm_plan *p)
 {
-    return p->pack_b || p->ragged ? PL_GEMM_GROUP_MAX / 2 : PL_GEMM_GROUP_MAX;
+    const pl_gemm_kernels *t = p->kernels;
+    int64_t taken = PL_GEMM_SUMS_ELEMS + t->mr * t->nr + (p->pack_b || p->ragged ? t->k_block * t->nr : 0);
+    return min_of(GROUP_ROWS / t->mr, (PL_GEMM_THREAD_ELEMS - taken) / (t->k_block * t->mr));
 }
 
 /* Shapes that suit the caches. */
 static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
 {
     int64_t nr = p->kernels->nr;
+    p->group = group_of(p);
     if (p->pack_a) {
-        p->unit_rows = group_of(p);
-        p->unit_columns = p->pack_b ? 1 : STRIP_COLUMNS;
+        p->unit_rows = p->group;
+        p->unit_columns = STRIP_COLUMNS;
     } else if (p->pack_b) {
         p->unit_rows = (is_crowded(c) ? CROWDED_IN_L2 / CROWDED_ROWS : ROWS_IN_L2 / p->kernels->mr);
         p->unit_columns = 1;
@@ -112,7 +123,7 @@ static void lay_out(pl_gemm_plan *p)
 {
     const pl_gemm_kernels *t = p->kernels;
     p->threads_offset = sizeof(pl_tickets);
-    p->b_offset = p->pack_a ? floats(group_of(p) * t->mr * p->k_block) : 0;
+    p->b_offset = p->pack_a ? floats(p->group * t->mr * p->k_block) : 0;
     p->sums_offset = p->b_offset + (p->pack_b || p->ragged ? floats(p->k_block * t->nr) : 0);
     p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? floats(PL_GEMM_SUMS_ELEMS) : 0);
     p->thread_bytes = p->tile_offset + floats(t->mr * t->nr);

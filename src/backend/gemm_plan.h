@@ -25,8 +25,9 @@
 #include "kernels/gemm.h"
 
 enum {
-    PL_GEMM_SUMS_ELEMS = 8192, /* waiting sums of a thread: 32 KiB */
-    PL_GEMM_GROUP_MAX = 4      /* row panels of a strided A that are packed at a time */
+    PL_GEMM_SUMS_ELEMS = 8192,    /* waiting sums of a thread: 32 KiB */
+    PL_GEMM_THREAD_ELEMS = 32768, /* all of a thread's memory: 128 KiB */
+    PL_GEMM_GROUP_MAX = 12        /* row panels of a strided A that are packed at a time */
 };
 
 typedef struct pl_gemm_plan {
@@ -36,6 +37,7 @@ typedef struct pl_gemm_plan {
     int pack_a, pack_b, ragged;
     int64_t k_blocks, k_block; /* all but the last are k_block long */
     int64_t row_panels, column_panels;
+    int64_t group;                   /* row panels packed at a time */
     int64_t unit_rows, unit_columns; /* panels, at most */
     int64_t row_units, column_units;
     uint64_t threads_offset, b_offset, sums_offset, tile_offset, thread_bytes, bytes;
