@@ -1,6 +1,6 @@
 /* C = A·B with epilogue: the threads. How the product is cut and why the bits never depend on the team: gemm_plan.h.
- * One parallel region per call; inside, atomic tickets hand out the work and one barrier separates the passes. A team
- * smaller than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC) only takes more tickets each. */
+ * One parallel region per call; inside, atomic tickets hand out the units. A team smaller than asked for
+ * (OMP_THREAD_LIMIT, OMP_DYNAMIC) only takes more tickets each. */
 #include "backend/gemm_ahead.h"
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
@@ -13,19 +13,24 @@ typedef struct job {
     pl_gemm_epilogue epilogue;
     int has_epilogue; /* more than storing or adding to C */
     int sums_apart;   /* partial sums wait in the workspace */
-    int fetch_ahead;  /* A is too large to be in a cache already */
-    int64_t stretch;  /* rows of one stretch: m unless sums_apart */
-    int64_t stretches, column_passes, k_passes;
+    int fetch_ahead;  /* A is read in place and too large to be in a cache already */
     char *workspace;
 } job;
 
-typedef struct pass {
-    int64_t index;
-    int64_t row_begin, row_end, row_panels, groups; /* the stretch */
-    int64_t column_begin, columns, panels;
-    int64_t first_block, blocks, k_begin, k; /* k blocks */
-    float *b;                                /* packed */
-} pass;
+typedef struct unit { /* half-open ranges of panels, and the first element of C */
+    int64_t row_begin, row_end, column_begin, column_end, row, column;
+    int64_t row_unit;
+    int fresh; /* this thread has not just read these rows of A */
+} unit;
+
+typedef struct block { /* of k */
+    int64_t begin, k;
+    int first, last;
+} block;
+
+typedef struct scratch { /* a thread's part of the workspace */
+    float *a, *b, *sums, *tile;
+} scratch;
 
 static int64_t min_of(int64_t a, int64_t b)
 {
@@ -53,245 +58,214 @@ static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
 
 static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
 {
-    job j = {.call = c, .plan = pl_gemm_plan_make(c, team), .epilogue = epilogue_of(c), .workspace = workspace};
-    const pl_gemm_plan *p = &j.plan;
-    if (p->thin) return j;
+    job j = {.call = c, .epilogue = epilogue_of(c), .workspace = workspace};
     j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again;
-    j.sums_apart = j.has_epilogue && p->k_blocks > 1 && (c->accumulate || c->residual == c->c || c->grad_of == c->c);
-    j.fetch_ahead = c->m * c->k >= FETCH_AHEAD_ELEMS;
-    j.stretch = j.sums_apart ? min_of(c->m, PL_GEMM_SUMS_ELEMS / p->pass_columns) : c->m;
-    j.stretches = pl_gemm_ceil_div(c->m, j.stretch);
-    j.column_passes = pl_gemm_ceil_div(c->n, p->pass_columns);
-    j.k_passes = pl_gemm_ceil_div(p->k_blocks, p->pass_k_blocks);
+    int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c;
+    j.plan = pl_gemm_plan_make(c, team, j.has_epilogue && old_c);
+    j.fetch_ahead = !j.plan.pack_a && c->m * c->k >= FETCH_AHEAD_ELEMS;
+    j.sums_apart = j.has_epilogue && old_c && j.plan.k_blocks > 1;
     return j;
 }
 
-static pl_gemm_counters *counters_of(const job *j)
+static pl_tickets *tickets_of(const job *j)
 {
-    return (pl_gemm_counters *)(void *)j->workspace;
+    return (pl_tickets *)(void *)j->workspace;
 }
 
-/* ---- passes: stretches of rows, then columns, then k ---- */
-
-static pass pass_of(const job *j, int64_t index)
+static scratch scratch_of(const job *j, int thread)
 {
     const pl_gemm_plan *p = &j->plan;
-    int64_t k_pass = index % j->k_passes, rest = index / j->k_passes;
-    pass s = {.index = index};
-    s.row_begin = pl_gemm_split(j->call->m, j->stretches, rest / j->column_passes);
-    s.row_end = pl_gemm_split(j->call->m, j->stretches, rest / j->column_passes + 1);
-    s.row_panels = pl_gemm_ceil_div(s.row_end - s.row_begin, p->kernels->mr);
-    s.groups = pl_gemm_ceil_div(s.row_panels, p->group);
-    s.column_begin = rest % j->column_passes * p->pass_columns;
-    s.columns = min_of(p->pass_columns, j->call->n - s.column_begin);
-    s.panels = pl_gemm_ceil_div(s.columns, p->kernels->nr);
-    s.first_block = k_pass * p->pass_k_blocks;
-    s.blocks = min_of(p->pass_k_blocks, p->k_blocks - s.first_block);
-    s.k_begin = s.first_block * p->k_block;
-    s.k = min_of(s.blocks * p->k_block, j->call->k - s.k_begin);
-    s.b = (float *)(void *)(j->workspace + p->b_offset + (uint64_t)(index & 1) * p->b_bytes);
-    return s;
+    char *at = j->workspace + p->threads_offset + (uint64_t)thread * p->thread_bytes;
+    return (scratch){(float *)(void *)at, (float *)(void *)(at + p->b_offset), (float *)(void *)(at + p->sums_offset),
+                     (float *)(void *)(at + p->tile_offset)};
 }
 
-enum { PACK_ROWS = 8, PACK_DEPTH = 64 }; /* rows of a unit; depth of a unit of one panel */
+static int64_t row_of(const job *j, int64_t panel)
+{
+    return pl_gemm_split(j->call->m, j->plan.row_panels, panel);
+}
 
-static void pack_unit(const job *j, const pass *s, int64_t unit)
+/* Neighbours share what is dear to fetch: rows of A where B is packed, else columns of B. */
+static unit unit_of(const job *j, int64_t index)
+{
+    const pl_gemm_plan *p = &j->plan;
+    int64_t row = p->pack_b ? index / p->column_units : index % p->row_units;
+    int64_t column = p->pack_b ? index % p->column_units : index / p->row_units;
+    unit u = {.row_unit = row,
+              .row_begin = pl_gemm_split(p->row_panels, p->row_units, row),
+              .row_end = pl_gemm_split(p->row_panels, p->row_units, row + 1),
+              .column_begin = pl_gemm_split(p->column_panels, p->column_units, column),
+              .column_end = pl_gemm_split(p->column_panels, p->column_units, column + 1)};
+    u.row = row_of(j, u.row_begin);
+    u.column = u.column_begin * p->kernels->nr;
+    return u;
+}
+
+static block block_of(const job *j, int64_t index)
+{
+    const pl_gemm_plan *p = &j->plan;
+    block b = {.begin = index * p->k_block, .first = index == 0, .last = index + 1 == p->k_blocks};
+    b.k = min_of(p->k_block, j->call->k - b.begin);
+    return b;
+}
+
+/* ---- operands: in place or packed ---- */
+
+typedef struct rows_of_a { /* one panel */
+    int64_t begin, count;
+    const float *a;
+} rows_of_a;
+
+/* Panels come in one or two sizes, and those of one size are neighbours. */
+static void pack_rows(const job *j, rows_of_a *rows, int64_t count, int64_t k, float *to)
+{
+    int64_t panel_elems = j->plan.kernels->mr * k;
+    for (int64_t r = 0, same; r < count; r += same, to += same * panel_elems) {
+        for (same = 1; r + same < count && rows[r + same].count == rows[r].count;) same++;
+        j->plan.kernels->pack_a_columns(rows[r].a, j->call->a_col, rows[r].count, same, k, to, panel_elems);
+        for (int64_t i = 0; i < same; i++) rows[r + i].a = to + i * panel_elems;
+    }
+}
+
+static void take_rows(const job *j, int64_t first, int64_t count, const block *b, const scratch *own, rows_of_a *rows)
+{
+    const pl_gemm_call *c = j->call;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t begin = row_of(j, first + i);
+        rows[i] = (rows_of_a){begin, row_of(j, first + i + 1) - begin, c->a + begin * c->a_row + b->begin * c->a_col};
+    }
+    if (j->plan.pack_a) pack_rows(j, rows, count, b->k, own->a);
+}
+
+typedef struct columns_of_b { /* one panel */
+    int64_t begin, count, stride;
+    const float *b;
+} columns_of_b;
+
+static columns_of_b take_columns(const job *j, int64_t panel, const block *b, const scratch *own)
 {
     const pl_gemm_call *c = j->call;
     const pl_gemm_kernels *t = j->plan.kernels;
-    const float *from = c->b + s->k_begin * c->b_row + s->column_begin * c->b_col;
-    int64_t panel_elems = s->k * t->nr;
-    if (c->b_col == 1) {
-        int64_t k = unit * PACK_ROWS;
-        t->pack_b(from + k * c->b_row, c->b_row, min_of(PACK_ROWS, s->k - k), s->columns, s->b + k * t->nr,
-                  panel_elems);
-        return;
-    }
-    int64_t panel = unit % s->panels, k = unit / s->panels * PACK_DEPTH, column = panel * t->nr;
-    t->pack_b_transposed(from + column * c->b_col + k, c->b_col, min_of(PACK_DEPTH, s->k - k),
-                         min_of(t->nr, s->columns - column), s->b + panel * panel_elems + k * t->nr, panel_elems);
-}
-
-static void pack_pass(const job *j, int64_t index, pl_tickets *tickets)
-{
-    pass s = pass_of(j, index);
-    int64_t units =
-        j->call->b_col == 1 ? pl_gemm_ceil_div(s.k, PACK_ROWS) : s.panels * pl_gemm_ceil_div(s.k, PACK_DEPTH);
-    pl_share share = {.units = units, .threads = j->plan.threads};
-    while (pl_share_next(&share, tickets))
-        for (int64_t unit = share.begin; unit < share.end; unit++) pack_unit(j, &s, unit);
+    columns_of_b s = {.begin = panel * t->nr, .stride = c->b_row};
+    s.count = min_of(t->nr, c->n - s.begin);
+    s.b = c->b + b->begin * c->b_row + s.begin * c->b_col;
+    if (!j->plan.pack_b && s.count % t->vector == 0) return s;
+    if (c->b_col != 1)
+        t->pack_b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
+    else
+        t->pack_b(s.b, c->b_row, b->k, s.count, own->b, 0);
+    s.b = own->b, s.stride = t->nr;
+    return s;
 }
 
 /* ---- tiles ---- */
 
-typedef struct rows_of_a { /* one panel of rows, one block of k */
-    int64_t begin, count;
-    const float *a;
-    int64_t stride;
-    int by_columns;
-} rows_of_a;
-
-typedef struct tile {
-    const rows_of_a *rows;
-    const float *b;
-    int64_t k, column, columns;
-    int add, last; /* sums wait already; the sum is complete after this block */
-} tile;
-
 /* Where partial sums of C(i, j) wait. */
-static float *sums_at(const job *j, const pass *s, int64_t row, int64_t column, int64_t *ld)
+static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t row, int64_t column, int64_t *ld)
 {
     if (!j->sums_apart) return *ld = j->call->ldc, j->call->c + row * j->call->ldc + column;
-    *ld = j->plan.pass_columns;
-    return (float *)(void *)(j->workspace + j->plan.sums_offset) + (row - s->row_begin) * *ld + column -
-           s->column_begin;
+    *ld = j->plan.unit_columns * j->plan.kernels->nr;
+    return own->sums + (row - u->row) * *ld + column - u->column;
 }
 
-static void fetch_for_epilogue(const pl_gemm_call *c, const tile *t)
+static void fetch_for_epilogue(const pl_gemm_call *c, const rows_of_a *r, const columns_of_b *s)
 {
-    int64_t i = t->rows->begin, j = t->column, rows = t->rows->count;
-    if (c->residual) pl_gemm_ahead_tile(c->residual + i * c->ld_residual + j, c->ld_residual, rows, t->columns);
-    if (c->grad_of) pl_gemm_ahead_tile(c->grad_of + i * c->ld_grad_of + j, c->ld_grad_of, rows, t->columns);
+    int64_t i = r->begin, j = s->begin;
+    if (c->residual) pl_gemm_ahead_tile(c->residual + i * c->ld_residual + j, c->ld_residual, r->count, s->count);
+    if (c->grad_of) pl_gemm_ahead_tile(c->grad_of + i * c->ld_grad_of + j, c->ld_grad_of, r->count, s->count);
 }
 
-static void compute_tile(const job *j, const pass *s, const tile *t, float *scratch)
+static void compute_tile(const job *j, const unit *u, const block *b, const rows_of_a *r, const columns_of_b *s,
+                         const scratch *own)
 {
     const pl_gemm_kernels *kernels = j->plan.kernels;
-    const rows_of_a *r = t->rows;
-    int vectors = t->columns > kernels->vector ? 2 : 1, whole = t->columns == vectors * kernels->vector;
-    pl_gemm_tile_fn *sum = (r->by_columns ? kernels->by_columns : kernels->by_rows)[r->count - 1][vectors - 1];
-    int finish = t->last && j->has_epilogue;
-    if (finish) fetch_for_epilogue(j->call, t);
-    if (finish && !t->add) { /* one block of k: from registers to the epilogue */
-        sum(t->k, r->a, r->stride, t->b, scratch, kernels->nr, 0);
-        kernels->finish(&j->epilogue, scratch, kernels->nr, r->begin, t->column, r->count, t->columns);
+    int vectors = s->count > kernels->vector ? 2 : 1, finish = b->last && j->has_epilogue;
+    pl_gemm_tile_fn *sum = (j->plan.pack_a ? kernels->by_columns : kernels->by_rows)[r->count - 1][vectors - 1];
+    int add = !b->first || (j->call->accumulate && !j->has_epilogue);
+    int64_t ld, stride = j->call->a_row;
+    if (finish) fetch_for_epilogue(j->call, r, s);
+    if (finish && !add) { /* one block of k: from registers to the epilogue */
+        sum(b->k, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
+        kernels->finish(&j->epilogue, own->tile, kernels->nr, r->begin, s->begin, r->count, s->count);
         return;
     }
-    int64_t ld;
-    float *sums = sums_at(j, s, r->begin, t->column, &ld);
-    if (whole) {
-        sum(t->k, r->a, r->stride, t->b, sums, ld, t->add);
+    float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);
+    if (s->count == vectors * kernels->vector) {
+        sum(b->k, r->a, stride, s->b, s->stride, sums, ld, add);
     } else {
-        pl_gemm_epilogue store = {.c = sums, .ldc = ld, .accumulate = t->add};
-        sum(t->k, r->a, r->stride, t->b, scratch, kernels->nr, 0);
-        kernels->finish(&store, scratch, kernels->nr, 0, 0, r->count, t->columns);
+        pl_gemm_epilogue store = {.c = sums, .ldc = ld, .accumulate = add};
+        sum(b->k, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
+        kernels->finish(&store, own->tile, kernels->nr, 0, 0, r->count, s->count);
     }
-    if (finish) kernels->finish(&j->epilogue, sums, ld, r->begin, t->column, r->count, t->columns);
+    if (finish) kernels->finish(&j->epilogue, sums, ld, r->begin, s->begin, r->count, s->count);
 }
 
-/* Rows whose distance is a multiple of 2 KiB fall on the same few sets of the first-level cache and push each other
- * out; those are copied. */
-static int is_crowded(int64_t stride)
-{
-    return stride * (int64_t)sizeof(float) % 2048 == 0;
-}
+/* ---- units ---- */
 
-static int64_t panel_begin(const pass *s, int64_t panel)
-{
-    return s->row_begin + pl_gemm_split(s->row_end - s->row_begin, s->row_panels, panel);
-}
-
-/* `count` panels of a strided A at once: they come in one or two sizes, and those of one size are neighbours. */
-static void take_columns(const job *j, rows_of_a *rows, int64_t count, int64_t k, float *to)
+/* Row panel `panel` of A, to be fetched in `tiles` steps. */
+static pl_gemm_ahead ahead_of(const job *j, int64_t panel, const block *b, int64_t tiles)
 {
     const pl_gemm_call *c = j->call;
-    int64_t panel_elems = j->plan.kernels->mr * k;
-    for (int64_t r = 0, same; r < count; r += same) {
-        for (same = 1; r + same < count && rows[r + same].count == rows[r].count;) same++;
-        j->plan.kernels->pack_a_columns(rows[r].a, c->a_col, rows[r].count, same, k, to + r * panel_elems, panel_elems);
-        for (int64_t i = r; i < r + same; i++) rows[i].a = to + i * panel_elems;
-    }
+    if (!j->fetch_ahead || panel >= j->plan.row_panels) return (pl_gemm_ahead){0};
+    int64_t begin = row_of(j, panel), end = row_of(j, panel + 1);
+    return pl_gemm_ahead_of(c->a + begin * c->a_row + b->begin, c->a_row, end - begin, b->k, tiles);
 }
 
-/* Panels [first, first + count) of rows for one block of k, packed where that pays. */
-static void take_rows(const job *j, const pass *s, int64_t first, int64_t count, int64_t k_begin, int64_t k,
-                      int64_t uses, float *to, rows_of_a *rows)
+/* B is packed: a panel of columns meets all rows of the unit, which stay in the second-level cache. */
+static void compute_columns(const job *j, const unit *u, const block *b, const scratch *own)
 {
-    const pl_gemm_call *c = j->call;
-    for (int64_t i = 0; i < count; i++) {
-        rows_of_a *r = rows + i;
-        *r = (rows_of_a){.begin = panel_begin(s, first + i), .stride = c->a_row, .by_columns = c->a_col != 1};
-        r->count = panel_begin(s, first + i + 1) - r->begin;
-        r->a = c->a + r->begin * c->a_row + k_begin * c->a_col;
-        if (!r->by_columns && is_crowded(c->a_row) && r->count > 2 && uses > 1) {
-            j->plan.kernels->pack_a_rows(r->a, c->a_row, r->count, k, to, j->plan.a_stride);
-            r->a = to, r->stride = j->plan.a_stride;
+    rows_of_a rows;
+    for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
+        columns_of_b s = take_columns(j, panel, b, own);
+        for (int64_t r = u->row_begin; r < u->row_end; r++) {
+            pl_gemm_ahead ahead = ahead_of(j, u->fresh ? r + 1 : j->plan.row_panels, b, 1);
+            pl_gemm_ahead_step(&ahead);
+            take_rows(j, r, 1, b, own, &rows);
+            compute_tile(j, u, b, &rows, &s, own);
         }
     }
-    if (c->a_col != 1) take_columns(j, rows, count, k, to);
 }
 
-/* What A will be read next: the next block of k of the same group, else the first of the next group; in `tiles` steps.
- */
-static pl_gemm_ahead a_ahead(const job *j, const pass *s, int64_t group, int64_t block, int64_t tiles)
+/* Else a few rows, packed or not, meet all columns of the unit. */
+static void compute_rows(const job *j, const unit *u, const block *b, const scratch *own)
 {
-    const pl_gemm_call *c = j->call;
-    if (++block == s->first_block + s->blocks) block = s->first_block, group++;
-    if (!j->fetch_ahead || group >= s->groups) return (pl_gemm_ahead){0};
-    int64_t k_begin = block * j->plan.k_block, k = min_of(j->plan.k_block, c->k - k_begin);
-    int64_t first = panel_begin(s, pl_gemm_split(s->row_panels, s->groups, group));
-    int64_t rows = panel_begin(s, pl_gemm_split(s->row_panels, s->groups, group + 1)) - first;
-    const float *at = c->a + first * c->a_row + k_begin * c->a_col;
-    return c->a_col == 1 ? pl_gemm_ahead_of(at, c->a_row, rows, k, tiles)
-                         : pl_gemm_ahead_of(at, c->a_col, k, rows, tiles);
-}
-
-/* Column panels [begin, end) of one group of rows, all k of the pass. */
-static void compute_group(const job *j, const pass *s, int64_t group, int64_t begin, int64_t end, char *own)
-{
-    const pl_gemm_plan *p = &j->plan;
-    float *a = (float *)(void *)own, *scratch = (float *)(void *)(own + p->a_bytes);
-    int64_t first = pl_gemm_split(s->row_panels, s->groups, group);
-    int64_t count = pl_gemm_split(s->row_panels, s->groups, group + 1) - first;
     rows_of_a rows[PL_GEMM_GROUP_MAX];
-    for (int64_t block = s->first_block; block < s->first_block + s->blocks; block++) {
-        int64_t k_begin = block * p->k_block, k = min_of(p->k_block, j->call->k - k_begin);
-        take_rows(j, s, first, count, k_begin, k, end - begin, a, rows);
-        pl_gemm_ahead ahead = a_ahead(j, s, group, block, count * (end - begin));
-        tile t = {.k = k, .last = block + 1 == p->k_blocks};
-        t.add = block > 0 || (j->call->accumulate && !j->has_epilogue);
-        for (int64_t panel = begin; panel < end; panel++) {
-            t.b = s->b + panel * s->k * p->kernels->nr + (k_begin - s->k_begin) * p->kernels->nr;
-            t.column = s->column_begin + panel * p->kernels->nr;
-            t.columns = min_of(p->kernels->nr, s->column_begin + s->columns - t.column);
-            for (int64_t r = 0; r < count; r++) {
-                pl_gemm_ahead_step(&ahead);
-                t.rows = rows + r;
-                compute_tile(j, s, &t, scratch);
-            }
+    int64_t group = j->plan.pack_a ? j->plan.group : 1;
+    for (int64_t first = u->row_begin; first < u->row_end; first += group) {
+        int64_t count = min_of(group, u->row_end - first);
+        pl_gemm_ahead ahead = ahead_of(j, first + count, b, u->column_end - u->column_begin);
+        take_rows(j, first, count, b, own, rows);
+        for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
+            columns_of_b s = take_columns(j, panel, b, own);
+            pl_gemm_ahead_step(&ahead);
+            for (int64_t r = 0; r < count; r++) compute_tile(j, u, b, rows + r, &s, own);
         }
     }
 }
 
-static void compute_pass(const job *j, int64_t index, pl_tickets *tickets, char *own)
+static void compute_unit(const job *j, const unit *u, const scratch *own)
 {
-    pass s = pass_of(j, index);
-    pl_share share = {.units = s.groups * s.panels, .threads = j->plan.threads};
-    while (pl_share_next(&share, tickets))
-        for (int64_t strip = share.begin; strip < share.end;) {
-            int64_t group = strip / s.panels, stop = min_of(share.end, (group + 1) * s.panels);
-            compute_group(j, &s, group, strip - group * s.panels, stop - group * s.panels, own);
-            strip = stop;
-        }
+    for (int64_t k = 0; k < j->plan.k_blocks; k++) {
+        block b = block_of(j, k);
+        if (j->plan.pack_b && !j->plan.pack_a)
+            compute_columns(j, u, &b, own);
+        else
+            compute_rows(j, u, &b, own);
+    }
 }
 
-/* ---- what every thread runs ---- */
-
-static void work_packed(const job *j, int thread)
+static void work_units(const job *j, int thread)
 {
-    pl_gemm_counters *counters = counters_of(j);
-    char *own = j->workspace + j->plan.threads_offset + (uint64_t)thread * j->plan.thread_bytes;
-    int64_t passes = j->stretches * j->column_passes * j->k_passes;
-    pack_pass(j, 0, &counters->packs[0]);
-    for (int64_t i = 0; i < passes; i++) {
-        pl_barrier();
-        if (thread == 0) { /* nobody is in pass i − 1 any more */
-            counters->strips[(i + 1) & 1].next = 0;
-            counters->packs[i & 1].next = 0;
+    scratch own = scratch_of(j, thread);
+    pl_share share = {.units = j->plan.row_units * j->plan.column_units, .threads = j->plan.threads};
+    int64_t last_row_unit = -1;
+    while (pl_share_next(&share, tickets_of(j)))
+        for (int64_t index = share.begin; index < share.end; index++) {
+            unit u = unit_of(j, index);
+            u.fresh = u.row_unit != last_row_unit;
+            last_row_unit = u.row_unit;
+            compute_unit(j, &u, &own);
         }
-        compute_pass(j, i, &counters->strips[i & 1], own);
-        if (i + 1 < passes) pack_pass(j, i + 1, &counters->packs[(i + 1) & 1]);
-    }
 }
 
 enum { THIN_UNIT = 64 };
@@ -301,7 +275,7 @@ static void work_thin(const job *j)
     const pl_gemm_call *c = j->call;
     pl_gemm_thin_product product = {c->m, c->n, c->k, c->a, c->a_row, c->a_col, c->b, c->b_row, c->b_col, j->epilogue};
     pl_share share = {.units = pl_gemm_ceil_div(c->n, THIN_UNIT), .threads = j->plan.threads};
-    while (pl_share_next(&share, &counters_of(j)->strips[0]))
+    while (pl_share_next(&share, tickets_of(j)))
         j->plan.kernels->thin(&product, share.begin * THIN_UNIT, min_of(share.end * THIN_UNIT, c->n));
 }
 
@@ -312,17 +286,17 @@ static void work(const void *work_job, int part, int parts)
     if (j->plan.thin)
         work_thin(j);
     else
-        work_packed(j, part);
+        work_units(j, part);
 }
 
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team)
 {
-    return pl_gemm_plan_make(call, team).bytes;
+    return pl_gemm_plan_make(call, team, 0).bytes;
 }
 
 void pl_gemm_exec(const pl_gemm_call *call, void *workspace, pl_team team)
 {
     job j = job_of(call, workspace, team);
-    *counters_of(&j) = (pl_gemm_counters){0};
+    *tickets_of(&j) = (pl_tickets){0};
     pl_parallel((pl_team){.threads = j.plan.threads, .isa = team.isa}, INT64_MAX, work, &j);
 }

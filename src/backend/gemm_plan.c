@@ -3,17 +3,44 @@
 
 #include "base/size.h"
 
-static const int64_t parallel_macs = 1 << 17; /* below, waking the team costs more than it saves */
+/* Multiply-adds below which waking the team costs more than it saves; a thin product waits for memory, not for them. */
+static const double parallel_macs = 1 << 19, parallel_thin_macs = 1 << 17;
+
+enum {
+    GROUP_ROWS = 48,
+    CROWDED_ROWS = 8,    /* rows 2 KiB·n apart share a few sets of the first-level cache, which has 8 ways or more */
+    ROWS_IN_L2 = 528,    /* of A, while one packed panel of B after the other passes by */
+    CROWDED_IN_L2 = 192, /* the same of crowded rows */
+    B_IN_L2_ELEMS = 1 << 17,
+    STRIP_COLUMNS = 8,    /* column panels of a unit when A is packed */
+    UNITS_PER_THREAD = 4, /* at least, where the product is large enough */
+};
 
 static int64_t min_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
+static int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
-/* B's k contiguous or not, A's k contiguous: what the thin kernels take. */
+/* What the thin kernels take: few rows with k contiguous. (The scalar reference takes anything.) */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
     return c->m <= kernels->thin_rows && (c->a_col == 1 || kernels->nr == 1);
+}
+
+static int is_crowded(const pl_gemm_call *c)
+{
+    return c->a_col == 1 && c->a_row * (int64_t)sizeof(float) % 2048 == 0;
+}
+
+/* Rows of B a multiple of 4 KiB apart: every step of k is another page and the same few sets of each cache. Wide tiles
+ * hide that behind their arithmetic; with narrow ones it cost a quarter of the rate. */
+static int is_far_apart(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
+{
+    return kernels->vector < 16 && c->b_row * (int64_t)sizeof(float) % 4096 == 0;
 }
 
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
@@ -23,49 +50,98 @@ static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
     p->k_blocks = pl_gemm_ceil_div(c->k, p->k_block);
 }
 
-/* As many columns as fit beside one block of k, then as many blocks of k; each split evenly. */
-static void cut_passes(pl_gemm_plan *p, const pl_gemm_call *c)
+static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int64_t nr = p->kernels->nr, panels = pl_gemm_ceil_div(c->n, nr), fit = PL_GEMM_B_ELEMS / (p->k_block * nr);
-    int64_t pass_panels = pl_gemm_ceil_div(panels, pl_gemm_ceil_div(panels, fit));
-    int64_t blocks = min_of(p->k_blocks, fit / pass_panels);
-    p->pass_k_blocks = pl_gemm_ceil_div(p->k_blocks, pl_gemm_ceil_div(p->k_blocks, blocks));
-    p->pass_columns = pass_panels * nr;
+    int64_t mr = is_crowded(c) ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
+    p->row_panels = pl_gemm_ceil_div(c->m, mr);
+    p->column_panels = pl_gemm_ceil_div(c->n, p->kernels->nr);
+    p->pack_a = c->a_col != 1;
+    p->pack_b = c->b_col != 1 || is_far_apart(c, p->kernels);
+    p->ragged = c->n % p->kernels->vector != 0; /* the last panel of B is packed in any case: with zeros behind it */
 }
 
-/* Groups of several panels read whole cache lines of a strided A; but every thread should get some strips. */
-static void cut_groups(pl_gemm_plan *p, const pl_gemm_call *c)
+/* Row panels of A that are packed at a time: three cache lines of rows, or what the thread's memory leaves. */
+static int64_t group_of(const pl_gemm_plan *p)
 {
-    int64_t tiles = pl_gemm_ceil_div(c->m, p->kernels->mr) * pl_gemm_ceil_div(p->pass_columns, p->kernels->nr);
-    int64_t group = tiles / (8 * (int64_t)p->threads);
-    p->group = c->a_col == 1 || group < 1 ? 1 : min_of(group, PL_GEMM_GROUP_MAX);
-    p->a_stride = p->k_block + 16;
+    const pl_gemm_kernels *t = p->kernels;
+    int64_t taken = PL_GEMM_SUMS_ELEMS + t->mr * t->nr + (p->pack_b || p->ragged ? t->k_block * t->nr : 0);
+    return min_of(GROUP_ROWS / t->mr, (PL_GEMM_THREAD_ELEMS - taken) / (t->k_block * t->mr));
+}
+
+/* Shapes that suit the caches. */
+static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
+{
+    int64_t nr = p->kernels->nr;
+    p->group = group_of(p);
+    if (p->pack_a) {
+        p->unit_rows = p->group;
+        p->unit_columns = STRIP_COLUMNS;
+    } else if (p->pack_b) {
+        p->unit_rows = (is_crowded(c) ? CROWDED_IN_L2 / CROWDED_ROWS : ROWS_IN_L2 / p->kernels->mr);
+        p->unit_columns = 1;
+    } else {
+        p->unit_columns = max_of(1, B_IN_L2_ELEMS / (c->k * nr));
+        p->unit_rows = max_of(1, STRIP_COLUMNS / p->unit_columns);
+    }
+}
+
+static void count_units(pl_gemm_plan *p)
+{
+    p->row_units = pl_gemm_ceil_div(p->row_panels, min_of(p->unit_rows, p->row_panels));
+    p->column_units = pl_gemm_ceil_div(p->column_panels, min_of(p->unit_columns, p->column_panels));
+}
+
+/* Smaller where the threads would otherwise get too few. */
+static void share_units(pl_gemm_plan *p)
+{
+    int64_t wanted = p->threads == 1 ? 1 : UNITS_PER_THREAD * (int64_t)p->threads;
+    for (count_units(p); p->row_units * p->column_units < wanted; count_units(p)) {
+        if (p->unit_columns > 2)
+            p->unit_columns = min_of(p->unit_columns, p->column_panels) / 2;
+        else if (p->unit_rows > 4 || (!p->pack_b && p->unit_rows > 1))
+            p->unit_rows = min_of(p->unit_rows, p->row_panels) / 2;
+        else
+            break;
+        p->unit_rows = max_of(p->unit_rows, 1), p->unit_columns = max_of(p->unit_columns, 1);
+    }
+}
+
+static void fit_sums(pl_gemm_plan *p)
+{
+    int64_t tiles = PL_GEMM_SUMS_ELEMS / (p->kernels->mr * p->kernels->nr);
+    p->unit_columns = min_of(p->unit_columns, tiles);
+    p->unit_rows = min_of(p->unit_rows, tiles / p->unit_columns);
+    count_units(p);
+}
+
+static uint64_t floats(int64_t count)
+{
+    return pl_align_up((uint64_t)count * sizeof(float), 64);
 }
 
 static void lay_out(pl_gemm_plan *p)
 {
     const pl_gemm_kernels *t = p->kernels;
-    int64_t a_columns = p->group * t->mr * p->k_block, a_rows = t->mr * p->a_stride;
-    p->b_offset = sizeof(pl_gemm_counters);
-    p->b_bytes = pl_align_up((uint64_t)(p->pass_k_blocks * p->k_block * p->pass_columns) * sizeof(float), 64);
-    p->sums_offset = p->b_offset + 2 * p->b_bytes;
-    p->threads_offset = p->sums_offset + (p->k_blocks > 1 ? PL_GEMM_SUMS_ELEMS * sizeof(float) : 0);
-    p->a_bytes = pl_align_up((uint64_t)(a_columns > a_rows ? a_columns : a_rows) * sizeof(float), 64);
-    p->thread_bytes = p->a_bytes + (uint64_t)(t->mr * t->nr) * sizeof(float);
+    p->threads_offset = sizeof(pl_tickets);
+    p->b_offset = p->pack_a ? floats(p->group * t->mr * p->k_block) : 0;
+    p->sums_offset = p->b_offset + (p->pack_b || p->ragged ? floats(p->k_block * t->nr) : 0);
+    p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? floats(PL_GEMM_SUMS_ELEMS) : 0);
+    p->thread_bytes = p->tile_offset + floats(t->mr * t->nr);
     p->bytes = p->threads_offset + (uint64_t)p->threads * p->thread_bytes;
 }
 
-pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team)
+pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apart)
 {
-    pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa)};
-    p.threads =
-        team.threads > 1 && (double)c->m * (double)c->n * (double)c->k >= (double)parallel_macs ? team.threads : 1;
+    pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa), .bytes = sizeof(pl_tickets)};
     p.thin = is_thin(c, p.kernels);
-    p.bytes = sizeof(pl_gemm_counters);
+    double macs = (double)c->m * (double)c->n * (double)c->k;
+    p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;
     if (p.thin) return p;
     cut_k(&p, c);
-    cut_passes(&p, c);
-    cut_groups(&p, c);
+    cut_panels(&p, c);
+    shape_units(&p, c);
+    share_units(&p);
+    if (sums_apart && p.k_blocks > 1) fit_sums(&p);
     lay_out(&p);
     return p;
 }

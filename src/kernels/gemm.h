@@ -1,10 +1,11 @@
 /* The serial pieces of the f32 matrix product, one table per instruction-set level. backend/gemm.c cuts the product
  * into tiles of at most mr × nr elements, has the threads pack operands and calls these; nothing here knows of threads.
  *
- * Packed B: panels of nr columns, each k rows of nr floats (columns past n are zero).
- * Packed A, either form, a panel of `rows` ≤ mr rows:
- *   by rows     element (r, p) at a[r·stride + p]   (also A as the caller holds it, when k is contiguous there)
- *   by columns  element (r, p) at a[p·rows + r]
+ * B is read by rows of nr floats, element (p, j) at b[p·stride + j]: as the caller holds it where n is contiguous, else
+ * from panels of nr columns that are packed (stride nr; columns past n are zero). A is read in either of two forms, a
+ * panel of `rows` ≤ mr rows at a time:
+ *   by rows     element (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous
+ *   by columns  element (r, p) at a[p·rows + r]: packed
  * Every element of a tile is one chain of fused multiply-adds in ascending p from zero (separate rounding at baseline),
  * whatever the shape of the tile: results do not depend on how the matrix is cut into rows and columns. */
 #ifndef PL_KERNELS_GEMM_H
@@ -43,9 +44,9 @@ typedef struct pl_gemm_thin_product {
     pl_gemm_epilogue epilogue;
 } pl_gemm_thin_product;
 
-/* d[r, j] (+)= Σ_p a(r, p)·b[p, j] over k, all rows of the tile and all columns of 1 or 2 vectors. */
-typedef void pl_gemm_tile_fn(int64_t k, const float *a, int64_t a_stride, const float *b, float *d, int64_t ldd,
-                             int add);
+/* d[r, j] (+)= Σ_p a(r, p)·b(p, j) over k, all rows of the tile and all columns of 1 or 2 vectors. */
+typedef void pl_gemm_tile_fn(int64_t k, const float *a, int64_t a_stride, const float *b, int64_t b_stride, float *d,
+                             int64_t ldd, int add);
 
 enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_THIN_ROWS = 8 };
 
@@ -54,10 +55,7 @@ typedef struct pl_gemm_kernels {
     int64_t k_block;                             /* longest stretch of k that one tile call sums */
     pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
-    /* rows × k of A where k is contiguous; src is element (0, 0), ld the stride between rows. */
-    void (*pack_a_rows)(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride);
-    /* The same where rows are contiguous (src[p·ld + r]): `panels` panels of `rows` rows, panel i at dst +
-     * i·panel_elems. */
+    /* A where rows are contiguous (src[p·ld + r]): `panels` panels of `rows` rows, panel i at dst + i·panel_elems. */
     void (*pack_a_columns)(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
                            int64_t panel_elems);
     /* k × columns of B into panels of nr, the first row of panel j at dst + j·panel_elems. */

@@ -14,7 +14,6 @@
 
 extern const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels);
 
-#define pl_gemm_pack_a_rows       PL_GEMM_NAME(pl_gemm_pack_a_rows)
 #define pl_gemm_pack_a_columns    PL_GEMM_NAME(pl_gemm_pack_a_columns)
 #define pl_gemm_pack_b            PL_GEMM_NAME(pl_gemm_pack_b)
 #define pl_gemm_pack_b_transposed PL_GEMM_NAME(pl_gemm_pack_b_transposed)
@@ -22,7 +21,6 @@ extern const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels);
 #define pl_gemm_thin              PL_GEMM_NAME(pl_gemm_thin)
 #define pl_gemm_column_sum        PL_GEMM_NAME(pl_gemm_column_sum)
 
-void pl_gemm_pack_a_rows(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride);
 void pl_gemm_pack_a_columns(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
                             int64_t panel_elems);
 void pl_gemm_pack_b(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);

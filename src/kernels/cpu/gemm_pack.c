@@ -4,17 +4,6 @@
 
 enum { AHEAD = 12 }; /* rows of a strided A that are asked for before they are copied */
 
-void pl_gemm_pack_a_rows(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t stride)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        const float *from = src + r * ld;
-        float *to = dst + r * stride;
-        int64_t p = 0;
-        for (; p + PL_VW <= k; p += PL_VW) pl_v_store(to + p, pl_v_load(from + p));
-        if (p < k) pl_v_store_part(to + p, pl_v_load_part(from + p, k - p), k - p);
-    }
-}
-
 /* A few floats, a number known where this is expanded: two or three moves, no masks. */
 PL_V_INLINE void copy_floats(float *dst, const float *src, int64_t count)
 {

@@ -29,15 +29,15 @@ PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][2], float *d, int
         for (int v = 0; v < vectors; v++) pl_v_store(d + r * ldd + v * PL_VW, acc[r][v]);
 }
 
-PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, int64_t s, const float *b, float *d,
-                              int64_t ldd, int add)
+PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,
+                              float *d, int64_t ldd, int add)
 {
     pl_vf acc[12][2];
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = pl_v_zero();
     const float *a0 = a, *a3 = a + 3 * s, *a6 = a + 6 * s, *a9 = a + 9 * s;
 #pragma GCC unroll 4
-    for (int64_t p = 0; p < k; p++, b += 2 * PL_VW, a0++, a3++, a6++, a9++) {
+    for (int64_t p = 0; p < k; p++, b += ldb, a0++, a3++, a6++, a9++) {
         pl_vf b0 = pl_v_load(b), b1 = vectors > 1 ? pl_v_load(b + PL_VW) : b0;
         STEP(0, a0[0])
         STEP(1, a0[s])
@@ -55,14 +55,14 @@ PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, 
     store_tile(rows, vectors, acc, d, ldd, add);
 }
 
-PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *a, const float *b, float *d,
-                                 int64_t ldd, int add)
+PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *a, const float *b, int64_t ldb,
+                                 float *d, int64_t ldd, int add)
 {
     pl_vf acc[12][2];
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = pl_v_zero();
 #pragma GCC unroll 4
-    for (int64_t p = 0; p < k; p++, b += 2 * PL_VW, a += rows) {
+    for (int64_t p = 0; p < k; p++, b += ldb, a += rows) {
         pl_vf b0 = pl_v_load(b), b1 = vectors > 1 ? pl_v_load(b + PL_VW) : b0;
         STEP(0, a[0])
         STEP(1, a[1])
@@ -81,20 +81,21 @@ PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *
 }
 
 #define TILE(rows, vectors)                                                                                            \
-    static void by_rows_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, float *d,             \
-                                           int64_t ldd, int add)                                                       \
+    static void by_rows_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,          \
+                                           float *d, int64_t ldd, int add)                                             \
     {                                                                                                                  \
-        tile_by_rows(rows, vectors, k, a, s, b, d, ldd, add);                                                          \
+        tile_by_rows(rows, vectors, k, a, s, b, ldb, d, ldd, add);                                                     \
     }                                                                                                                  \
-    static void by_columns_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, float *d,          \
-                                              int64_t ldd, int add)                                                    \
+    static void by_columns_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,       \
+                                              float *d, int64_t ldd, int add)                                          \
     {                                                                                                                  \
         (void)s;                                                                                                       \
-        tile_by_columns(rows, vectors, k, a, b, d, ldd, add);                                                          \
+        tile_by_columns(rows, vectors, k, a, b, ldb, d, ldd, add);                                                     \
     }
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2)
 TILES(1)
-TILES(2) TILES(3) TILES(4)
+TILES(2)
+TILES(3) TILES(4)
 #define ENTRY(form, rows)                                                                                              \
     {                                                                                                                  \
         form##_##rows##_1, form##_##rows##_2                                                                           \
@@ -129,7 +130,6 @@ TILES(2) TILES(3) TILES(4)
                 .k_block = 384,
                 .by_rows = ALL(by_rows),
                 .by_columns = ALL(by_columns),
-                .pack_a_rows = pl_gemm_pack_a_rows,
                 .pack_a_columns = pl_gemm_pack_a_columns,
                 .pack_b = pl_gemm_pack_b,
                 .pack_b_transposed = pl_gemm_pack_b_transposed,

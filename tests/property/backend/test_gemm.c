@@ -375,7 +375,7 @@ static void test_workspace_is_bounded(void **unused)
         call.b_row = b ? 1 : call.n, call.b_col = b ? call.k : 1;
         for (int isa = PL_ISA_REF; isa < PL_ISA_COUNT; isa++) {
             uint64_t bytes = pl_gemm_workspace_bytes(&call, (pl_team){.threads = threads, .isa = (pl_isa)isa});
-            assert_true(bytes <= 1600000 + (uint64_t)threads * 131072);
+            assert_true(bytes <= 64 + (uint64_t)threads * 131072);
         }
     }
 }
