@@ -230,12 +230,13 @@ static pl_status open_data(compiler *c, pl_error *err)
     uint64_t held = pl_tokenizer_bytes(tokenizer), encoder = pl_encoder_bytes(tokenizer), tree = 0;
     pl_tokenizer_destroy(tokenizer);
     PL_TRY(tree_bytes(c->settings.tokenizer_path, &tree, err));
-    c->tokenizer_bytes = held + (tree > encoder ? tree : encoder);
     if (keeps_data(c->command)) {
         PL_TRY(pl_tokens_open(&c->tokens, c->settings.tokens_path, err));
         c->tokens_open = true;
     }
-    return pl_settings_fill(c->config, c->command, c->tokens_open ? &c->tokens : NULL, c->vocab, &c->settings, err);
+    PL_TRY(pl_settings_fill(c->config, c->command, c->tokens_open ? &c->tokens : NULL, c->vocab, &c->settings, err));
+    if (c->settings.run.tokenizer_path) c->tokenizer_bytes = held + (tree > encoder ? tree : encoder);
+    return PL_OK;
 }
 
 pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress, void *context, pl_plan **plan,

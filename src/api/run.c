@@ -80,18 +80,23 @@ static pl_command command_of(const pl_graph *g)
     return PL_COMMAND_GENERATE;
 }
 
+/* The last dimension of what the model gives out, or the rows of what the loss multiplies with. */
+static uint32_t vocab_of(const pl_graph *g)
+{
+    pl_id logits = pl_graph_find_value(g, "generate.logits");
+    if (logits != PL_NONE) return (uint32_t)pl_shape_last(&g->value[logits].shape);
+    return 0;
+}
+
 static pl_status find_settings(pl_run *r, pl_error *err)
 {
     pl_tokens tokens = {.fd = -1};
-    pl_tokenizer *tokenizer = NULL;
     pl_command command = command_of(r->plan->graph);
     pl_status status = PL_OK;
     bool data = command != PL_COMMAND_GENERATE;
     PL_TRY(pl_config_load_text(r->config, "the plan's config", r->plan->config, strlen(r->plan->config), err));
     PL_TRY(pl_settings_paths(r->config, &r->settings, err));
-    PL_TRY(pl_tokenizer_load(r->settings.tokenizer_path, &tokenizer, err));
-    uint32_t vocab = pl_tokenizer_vocab_size(tokenizer);
-    pl_tokenizer_destroy(tokenizer);
+    uint32_t vocab = vocab_of(r->plan->graph);
     if (data) PL_TRY(pl_tokens_open(&tokens, r->settings.tokens_path, err));
     status = pl_settings_fill(r->config, command, data ? &tokens : NULL, vocab, &r->settings, err);
     if (data) pl_tokens_close(&tokens);

@@ -54,8 +54,9 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_toke
     if (!s->config_text) PL_TRY(print_config(c, &s->config_text, err));
     int64_t micro = c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
     if (command == PL_COMMAND_GRADIENTS) micro = c->train.batch_size;
+    bool writes_text = command == PL_COMMAND_GENERATE || (trains && c->train.sample_every > 0);
     s->run = (pl_run_settings){
-        .out = s->out, .tokens_path = tokens ? s->tokens_path : NULL, .tokenizer_path = s->tokenizer_path, .prompt = c->generate.prompt,
+        .out = s->out, .tokens_path = tokens ? s->tokens_path : NULL, .tokenizer_path = writes_text ? s->tokenizer_path : NULL, .prompt = c->generate.prompt,
         .batch = (uint32_t)c->train.batch_size, .micro_batch = (uint32_t)micro, .sequence = (uint32_t)c->model.sequence, .vocab = vocab,
         .validation_fraction = c->data.validation_fraction, .seed = (uint64_t)c->train.seed, .steps = steps, .lr = schedule_of(c, steps),
         .eval_every = or_auto(c->train.eval_every, steps / 10), .eval_batches = (uint64_t)c->train.eval_batches,
