@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "store/folder.h"
 
-enum { POINTER_FILE_MAX = 256, READ_BYTES = 1 << 20 };
+enum { POINTER_FILE_MAX = 256, READ_BYTES = 64 << 10 };
 
 void pl_saved_deinit(pl_saved *s)
 {
