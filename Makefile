@@ -28,7 +28,7 @@ test-quick: ## Unit and structure tests only, half a minute
 demo: ## Train on real English: plan, progress, samples, planned = measured
 	@tools/install-dependencies.sh build
 	@$(configure)
-	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll bigram
 	@tools/demo-text.sh $(BUILD)/demo/text.txt
 	@BUILD=$(BUILD) tools/demo.sh $(BUILD)/demo/text.txt
 

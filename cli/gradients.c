@@ -102,13 +102,23 @@ static void read_entry(stream *s, tensor *t)
     if (peek(s) == '}') next(s);
 }
 
+/* The value of a tensor of one number; false when it is none. */
+static bool read_scalar(const stream *s, const tensor *t, double *value)
+{
+    float single;
+    off_t at = (off_t)(s->end + t->begin);
+    if (strcmp(t->shape, "[]") != 0 && strcmp(t->shape, "[1]") != 0) return false;
+    if (strcmp(t->dtype, "F64") == 0) return pread(s->fd, value, sizeof *value, at) == sizeof *value;
+    if (strcmp(t->dtype, "F32") != 0 || pread(s->fd, &single, sizeof single, at) != sizeof single) return false;
+    *value = (double)single;
+    return true;
+}
+
 static pl_status print_tensor(const stream *s, const tensor *t, pl_error *err)
 {
-    float value;
-    bool scalar = strcmp(t->dtype, "F32") == 0 && (strcmp(t->shape, "[]") == 0 || strcmp(t->shape, "[1]") == 0);
+    double value;
     pl_status status = pl_put_format(err, "%-44s %-4s %s", t->name, t->dtype, t->shape);
-    if (status == PL_OK && scalar && pread(s->fd, &value, sizeof value, (off_t)(s->end + t->begin)) == sizeof value)
-        status = pl_put_format(err, " = %.9g", (double)value);
+    if (status == PL_OK && read_scalar(s, t, &value)) status = pl_put_format(err, " = %.9g", value);
     return status == PL_OK ? pl_put_text("\n", err) : status;
 }
 

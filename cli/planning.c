@@ -1,6 +1,6 @@
 #include "planning.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,6 +112,16 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
+/* The kept config says what was chosen, so that a resumed run adds up its sums in the same order: bit for bit. */
+static pl_status settle_config(pl_config *config, const pl_plan *plan, pl_error *err)
+{
+    char micro[PL_FORMAT_BYTES];
+    snprintf(micro, sizeof micro, "%llu", (unsigned long long)pl_plan_micro_batch(plan));
+    pl_status status =
+        pl_plan_micro_batch(plan) ? pl_config_set(config, "train.micro_batch", micro, "the plan", err) : PL_OK;
+    return status == PL_OK ? pl_config_set(config, "run.resume", "false", "the plan", err) : status;
+}
+
 int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk, bool keep, pl_call *call)
 {
     pl_error err = {0};
@@ -124,6 +134,7 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     pl_status status = pl_cli_make_plan(call->name, in, command, talk, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose)) say_summary(plan, command, in->out, now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
+    if (status == PL_OK && keep) status = settle_config(in->config, plan, &err);
     if (status == PL_OK) status = pl_cli_launch(in->config, plan, keep, call, &err);
     pl_plan_destroy(plan);
     return pl_cli_complain(call->name, status, &err);
