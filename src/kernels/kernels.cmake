@@ -7,6 +7,15 @@ if(NOT kernel_ref_sources)
 endif()
 pl_folder(kernels SOURCES ${kernel_ref_sources} MAY_INCLUDE base)
 
+# Kernels are worth -O3. Under a sanitizer that costs minutes of compiling and finds nothing more; a Debug build steps
+# through what was written.
+set(kernel_optimization -O3)
+if(PL_SANITIZE)
+  set(kernel_optimization -O1)
+elseif(CMAKE_BUILD_TYPE STREQUAL Debug)
+  set(kernel_optimization -O0)
+endif()
+
 function(pl_kernel_level name)
   if(NOT kernel_cpu_sources)
     return()
@@ -14,8 +23,9 @@ function(pl_kernel_level name)
   add_library(pl_kernels_${name} OBJECT ${kernel_cpu_sources})
   target_link_libraries(pl_kernels_${name} PRIVATE pl_options)
   target_compile_definitions(pl_kernels_${name} PRIVATE PL_SUFFIX=${name} PL_LEVEL_${name}=1)
-  target_compile_options(pl_kernels_${name} PRIVATE -O3 -ffp-contract=fast ${ARGN})
+  target_compile_options(pl_kernels_${name} PRIVATE ${kernel_optimization} -ffp-contract=fast ${ARGN})
   target_sources(pl_kernels PRIVATE $<TARGET_OBJECTS:pl_kernels_${name}>)
+  set_property(GLOBAL APPEND PROPERTY PL_KERNEL_LEVEL_TARGETS pl_kernels_${name})
 endfunction()
 
 pl_kernel_level(baseline)
