@@ -143,7 +143,7 @@ static double foreign_share(usage from, usage to)
 }
 
 /* Steps that were disturbed are made again while there is patience; how many were quiet is returned. */
-static pl_status run_steps(const pl_plan *plan, pl_program *p, const request *r, double *step, double *node, int *quiet, pl_error *err)
+static pl_status run_steps(const pl_plan *plan, pl_program *p, const request *r, double *step, double *cpu, double *node, int *quiet, pl_error *err)
 {
     unsigned state = 1;
     pl_id train = pl_graph_find_program(plan->graph, "train");
@@ -162,6 +162,7 @@ static pl_status run_steps(const pl_plan *plan, pl_program *p, const request *r,
         PL_TRY(pl_program_run(p, train, &hooks, err));
         usage after = read_usage();
         step[s] = after.wall - before.wall;
+        cpu[s] = after.own - before.own;
         bool undisturbed = foreign_share(before, after) < 0.05;
         if (!undisturbed && now_seconds() - begin < r->patience) continue;
         *quiet += undisturbed;
@@ -207,17 +208,20 @@ static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)
     pl_arena arena = {0};
     pl_program *program = NULL;
     int quiet = 0;
-    double step[STEPS_MAX], *node = calloc((size_t)r->steps * plan->graph->node_count, sizeof *node);
+    double step[STEPS_MAX], cpu[STEPS_MAX], *node = calloc((size_t)r->steps * plan->graph->node_count, sizeof *node);
     pl_arena_options options = {"ram", plan->huge_pages};
     if (!node) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory"));
     PL_TRY_DONE(pl_arena_map(&arena, plan->arena_bytes, &options, NULL, err));
     PL_TRY_DONE(pl_program_create(plan, arena.base, arena.bytes, &program, err));
-    PL_TRY_DONE(run_steps(plan, program, r, step, node, &quiet, err));
+    PL_TRY_DONE(run_steps(plan, program, r, step, cpu, node, &quiet, err));
     print_kinds(plan, r->steps, node);
     double predicted = pl_plan_program_seconds(plan, pl_graph_find_program(plan->graph, "train"));
     qsort(step, (size_t)r->steps, sizeof *step, by_value);
     printf("step: predicted %.2f ms, measured median %.2f ms (fastest %.2f; %d of %d quiet), ratio %.3f (to the fastest %.3f)\n",
            predicted * 1e3, step[r->steps / 2] * 1e3, step[0] * 1e3, quiet, r->steps, predicted / step[r->steps / 2], predicted / step[0]);
+    qsort(cpu, (size_t)r->steps, sizeof *cpu, by_value);
+    if (plan->team.threads == 1) /* what this thread got, whoever else was waiting */
+        printf("      processor time median %.2f ms, ratio %.3f\n", cpu[r->steps / 2] * 1e3, predicted / cpu[r->steps / 2]);
 done:
     pl_program_destroy(program);
     pl_arena_unmap(&arena);

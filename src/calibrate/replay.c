@@ -192,6 +192,17 @@ static bool was_undisturbed(replay *r)
     return r->disturbed == 0;
 }
 
+/* Moments are touched once in a step, between two of which everything else is: where they had to share memory they are
+ * taken out of the caches by hand. */
+static void chill_moments(const replay *r, const pl_node *n)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        if (n->in[k] == PL_NONE) continue;
+        pl_id root = pl_value_root(r->g, n->in[k]);
+        if (r->layout.kind[root] == PL_AREA_MOMENT) pl_scratch_evict(r->scratch.base + r->offset[root], pl_value_bytes(r->g, root));
+    }
+}
+
 static void sample(replay *r, size_t node, double seconds)
 {
     bool undisturbed = was_undisturbed(r);
@@ -216,9 +227,10 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     }
     pl_call call;
     pl_addresses addresses = {r->scratch.base, r->offset};
-    void *workspace = r->layout.workspace_bytes[node] ? r->scratch.base + pl_layout_workspace_offset(&r->layout, (pl_id)node) : NULL;
+    void *workspace = r->layout.workspace_bytes[node] ? r->scratch.base + r->layout.area[PL_AREA_WORKSPACE].begin : NULL;
     PL_TRY(pl_backend_bind(r->g, n, &addresses, workspace, &call, err));
     call.predicate = NULL; /* measured as if it ran */
+    if (r->layout.moments_shared && wanted == PL_AREA_MOMENT) chill_moments(r, n);
     double begin = now_seconds();
     pl_backend_exec(&call, r->c->options.team);
     double seconds = now_seconds() - begin;
@@ -267,7 +279,7 @@ static pl_status run_pass(replay *r, pl_error *err)
     }
     if (++r->pass % REFILL_EVERY == 0)
         for (int k = 0; k < PL_AREA_COUNT; k++)
-            if (k != PL_AREA_MOMENT || !r->layout.moments_shared) pl_scratch_fill(&r->scratch, &r->layout, (pl_area_kind)k);
+            if (k != PL_AREA_WORKSPACE && (k != PL_AREA_MOMENT || !r->layout.moments_shared)) pl_scratch_fill(&r->scratch, &r->layout, (pl_area_kind)k);
     r->shared_holds = r->pass % REFILL_EVERY == 0 ? PL_AREA_ACTIVATION : r->shared_holds;
     return PL_OK;
 }

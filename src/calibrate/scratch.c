@@ -109,6 +109,18 @@ void pl_scratch_fill(const pl_scratch *s, const pl_layout *l, pl_area_kind kind)
         if (l->kind[i] == PL_AREA_OWN) fill_own(s, l, (pl_id)i);
 }
 
+void pl_scratch_evict(const void *begin, uint64_t bytes)
+{
+#if defined(__x86_64__)
+    enum { LINE = 64 };
+    const unsigned char *at = begin;
+    for (uint64_t i = 0; i < bytes; i += LINE) __builtin_ia32_clflush(at + i);
+    __builtin_ia32_mfence();
+#else
+    (void)begin, (void)bytes;
+#endif
+}
+
 /* Multiples of 2^-23: with the scales above even squares stay far from denormal. */
 static void make_noise(float *noise)
 {
@@ -131,7 +143,9 @@ pl_status pl_scratch_init(pl_scratch *s, const pl_layout *l, bool huge_pages, pl
     make_noise(s->noise);
     find_uses(s, l->graph);
     PL_TRY_DONE(map(s, l->bytes, huge_pages, err));
-    for (int k = 0; k < PL_AREA_COUNT; k++) pl_scratch_fill(s, l, (pl_area_kind)k);
+    memset(s->base, 0, l->bytes); /* resident before the first sample */
+    for (int k = 0; k < PL_AREA_COUNT; k++)
+        if (k != PL_AREA_WORKSPACE) pl_scratch_fill(s, l, (pl_area_kind)k);
     return PL_OK;
 done:
     pl_scratch_deinit(s);
