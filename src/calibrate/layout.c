@@ -23,7 +23,10 @@ typedef struct builder {
     pl_team team;
 } builder;
 
-static uint64_t room_of(const pl_graph *g, pl_id root) { return pl_align_up(pl_value_bytes(g, root), ALIGNMENT); }
+static uint64_t room_of(const pl_graph *g, pl_id root)
+{
+    return pl_align_up(pl_value_bytes(g, root), ALIGNMENT);
+}
 
 static pl_area_kind kind_of(const pl_graph *g, pl_id root, uint64_t small_bytes)
 {
@@ -166,8 +169,14 @@ static uint64_t find_small(const pl_layout *l, uint64_t bytes_max)
 
 /* ---- sizes of the areas ---- */
 
-static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static void settle(pl_layout *l)
 {
@@ -200,7 +209,8 @@ static void share_out(pl_layout *l, uint64_t bytes_max)
     static const pl_area_kind order[] = {PL_AREA_WEIGHT, PL_AREA_GRADIENT, PL_AREA_ACTIVATION};
     pl_area *moment = &l->area[PL_AREA_MOMENT], *activation = &l->area[PL_AREA_ACTIVATION];
     l->moments_shared = true;
-    uint64_t demand[PL_AREA_COUNT] = {0}, left = bytes_max - l->area[PL_AREA_OWN].bytes - l->area[PL_AREA_WORKSPACE].bytes;
+    uint64_t demand[PL_AREA_COUNT] = {0},
+             left = bytes_max - l->area[PL_AREA_OWN].bytes - l->area[PL_AREA_WORKSPACE].bytes;
     for (int i = 0; i < 3; i++) {
         pl_area *a = &l->area[order[i]];
         demand[i] = a->demand_bytes;
@@ -212,7 +222,8 @@ static void share_out(pl_layout *l, uint64_t bytes_max)
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < 3; i++) {
             pl_area *a = &l->area[order[i]];
-            uint64_t more = min_u64(demand[i] - min_u64(demand[i], a->bytes), left / (uint64_t)(3 - i) / ALIGNMENT * ALIGNMENT);
+            uint64_t more =
+                min_u64(demand[i] - min_u64(demand[i], a->bytes), left / (uint64_t)(3 - i) / ALIGNMENT * ALIGNMENT);
             a->bytes += more;
             left -= more;
         }
@@ -240,7 +251,8 @@ static pl_status find_workspaces(builder *b, pl_error *err)
 {
     pl_layout *l = b->l;
     for (size_t i = 0; i < l->graph->node_count; i++)
-        if (l->run[i]) PL_TRY(pl_backend_workspace_bytes(l->graph, &l->graph->node[i], b->team, &l->workspace_bytes[i], err));
+        if (l->run[i])
+            PL_TRY(pl_backend_workspace_bytes(l->graph, &l->graph->node[i], b->team, &l->workspace_bytes[i], err));
     return PL_OK;
 }
 

@@ -3,12 +3,13 @@
  *      own          integers, sums, scalars: what must hold sensible numbers, each in a place of its own
  *      workspace    one place for all nodes; apart from everything else, because calls keep counters in it
  *      weight       \
- *      gradient      > one place each; when an area is smaller than what it stands for, a ring: in each turn a value lies
- *      moment       /  behind where it lay before, so that it is found as cold as in the run
- *      activation   by their lives, like the plan does; shared with the moments when memory is short
+ *      gradient      > one place each; when an area is smaller than what it stands for, a ring: in each turn a value
+ * lies moment       /  behind where it lay before, so that it is found as cold as in the run activation   by their
+ * lives, like the plan does; shared with the moments when memory is short
  *
  * Invariant: with enough memory (bytes_max) nothing overlaps that is alive together, and the replay computes what the
- * program would. With less, contents are lost but not the places' sizes, and times hold as long as caches are smaller. */
+ * program would. With less, contents are lost but not the places' sizes, and times hold as long as caches are smaller.
+ */
 #ifndef PL_CALIBRATE_LAYOUT_H
 #define PL_CALIBRATE_LAYOUT_H
 
@@ -31,9 +32,9 @@ typedef struct pl_area {
 
 typedef struct pl_layout {
     const pl_graph *graph;
-    bool *run;      /* [nodes] are replayed; those that have no room are taken out */
-    uint8_t *kind;  /* [values] of roots: pl_area_kind; PL_AREA_COUNT: not touched */
-    uint64_t *home; /* [values] of roots, within what its area stands for */
+    bool *run;                 /* [nodes] are replayed; those that have no room are taken out */
+    uint8_t *kind;             /* [values] of roots: pl_area_kind; PL_AREA_COUNT: not touched */
+    uint64_t *home;            /* [values] of roots, within what its area stands for */
     uint64_t *workspace_bytes; /* [nodes] */
     pl_area area[PL_AREA_COUNT];
     uint64_t bytes;      /* scratch memory needed */

@@ -31,14 +31,18 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-static void join(char path[128], const char *name) { snprintf(path, 128, "%s/%s", folder, name); }
+static void join(char path[128], const char *name)
+{
+    snprintf(path, 128, "%s/%s", folder, name);
+}
 
 static pl_calibration_options quick(void)
 {
     return (pl_calibration_options){.team = {1, PL_ISA_REF}, .seconds_max = 0.02};
 }
 
-/* One program, a region of `trips` trips: tokens, embedding, `layers` linears, loss with its gradient, and an update. */
+/* One program, a region of `trips` trips: tokens, embedding, `layers` linears, loss with its gradient, and an update.
+ */
 static pl_graph *make_graph(int64_t rows, int64_t width, uint64_t trips, int layers)
 {
     pl_error err = {0};
@@ -49,25 +53,31 @@ static pl_graph *make_graph(int64_t rows, int64_t width, uint64_t trips, int lay
     pl_id table = pl_build_persistent(&b, PL_ROLE_WEIGHT, PL_DTYPE_F32, pl_shape_of(2, (int64_t)32, width), "table");
     pl_id scale = pl_build_persistent(&b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "scale");
     pl_id step = pl_build_persistent(&b, PL_ROLE_INPUT, PL_DTYPE_I64, pl_shape_of(1, (int64_t)1), "step");
-    pl_id gradient = pl_build_persistent(&b, PL_ROLE_GRADIENT, PL_DTYPE_F32, pl_shape_of(2, (int64_t)32, width), "grad.table");
+    pl_id gradient =
+        pl_build_persistent(&b, PL_ROLE_GRADIENT, PL_DTYPE_F32, pl_shape_of(2, (int64_t)32, width), "grad.table");
     pl_id m = pl_build_persistent(&b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, pl_shape_of(2, (int64_t)32, width), "m");
     pl_id v = pl_build_persistent(&b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, pl_shape_of(2, (int64_t)32, width), "v");
-    pl_id loss = pl_build_temporary(&b, PL_ROLE_OUTPUT, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "loss"), zeroed = loss;
+    pl_id loss = pl_build_temporary(&b, PL_ROLE_OUTPUT, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "loss"),
+          zeroed = loss;
     pl_build_node(&b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeroed);
     b.region = pl_graph_add_region(g, "micro", program, trips);
-    pl_id load[2] = {pl_build_temporary(&b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, rows), "tokens"),
-                     pl_build_temporary(&b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, rows), "targets")};
+    pl_id load[2] = {
+        pl_build_temporary(&b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, rows), "tokens"),
+        pl_build_temporary(&b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, rows), "targets")};
     pl_build_node(&b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
     pl_id x = PL_NONE;
-    pl_build_node(&b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, (pl_id[]){load[0], table, PL_NONE, PL_NONE}, 1, &x);
+    pl_build_node(&b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, (pl_id[]){load[0], table, PL_NONE, PL_NONE}, 1,
+                  &x);
     for (int i = 0; i < layers; i++) {
-        pl_id w = pl_build_persistent(&b, PL_ROLE_WEIGHT, PL_DTYPE_F32, pl_shape_of(2, width, width), "w%d", i), y = PL_NONE;
+        pl_id w = pl_build_persistent(&b, PL_ROLE_WEIGHT, PL_DTYPE_F32, pl_shape_of(2, width, width), "w%d", i),
+              y = PL_NONE;
         pl_build_node(&b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(0)}, 4, (pl_id[]){x, w, PL_NONE, PL_NONE}, 1, &y);
         x = y;
     }
     pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE};
     b.phase = PL_PHASE_BACKWARD;
-    pl_build_node(&b, PL_OP_LINEAR_CE_BWD, (pl_attr[]){pl_attr_i(32)}, 6, (pl_id[]){x, table, load[1], scale, loss, gradient}, 3, out);
+    pl_build_node(&b, PL_OP_LINEAR_CE_BWD, (pl_attr[]){pl_attr_i(32)}, 6,
+                  (pl_id[]){x, table, load[1], scale, loss, gradient}, 3, out);
     b.region = program;
     b.phase = PL_PHASE_UPDATE;
     pl_id updated[3] = {PL_NONE, PL_NONE, PL_NONE};
@@ -113,7 +123,8 @@ static uint64_t bytes_of(const pl_calibration *c, const pl_graph *g)
     return bytes;
 }
 
-static void assert_same_key(const pl_graph *g, const pl_node *a, const pl_graph *h, const pl_node *b, pl_calibration_options o, bool same)
+static void assert_same_key(const pl_graph *g, const pl_node *a, const pl_graph *h, const pl_node *b,
+                            pl_calibration_options o, bool same)
 {
     pl_str x = {0}, y = {0};
     pl_calibration_options plain = quick();
@@ -171,7 +182,8 @@ static void test_measured_nodes_are_known(void **state)
     assert_int_equal(pl_calibration_count(c), 5);
     for (size_t i = 0; i < g->node_count; i++) assert_true(pl_calibration_seconds(c, g, &g->node[i]) >= 0);
     assert_true(pl_calibration_seconds(c, g, find(g, PL_OP_LINEAR, 0)) > 0);
-    assert_true(pl_calibration_seconds(c, g, find(g, PL_OP_LINEAR, 0)) == pl_calibration_seconds(c, deep, find(deep, PL_OP_LINEAR, 20)));
+    assert_true(pl_calibration_seconds(c, g, find(g, PL_OP_LINEAR, 0)) ==
+                pl_calibration_seconds(c, deep, find(deep, PL_OP_LINEAR, 20)));
     assert_true(pl_calibration_spread(c, g, find(g, PL_OP_LINEAR, 0)) >= 0);
     assert_int_equal(count_missing(c, other), 3); /* embedding, linear, loss: fill and update do not know the rows */
     pl_calibration_close(c);
@@ -241,13 +253,19 @@ static void test_damaged_files(void **state)
     size_t bytes = fread(good, 1, sizeof good - 1, f);
     fclose(f);
     for (size_t cut = 0; cut + 2 < bytes; cut += 97) assert_ignored(path, good, cut);
-    static const char *const changes[][2] = {{"calibration 1", "calibration 2"}, {"\"cpu\": \"", "\"cpu\": \"x"}, {"\"kernels\": \"", "\"kernels\": \"0"},
-                                             {"\"cores\": ", "\"cores\": 9"}, {"\"seconds\": ", "\"seconds\": -"}, {"\"samples\": ", "\"sample\": "},
-                                             {"\"entries\"", "\"entry\""}, {"\"key\": \"", "\"key\": 1, \"k\": \""}};
+    static const char *const changes[][2] = {{"calibration 1", "calibration 2"},
+                                             {"\"cpu\": \"", "\"cpu\": \"x"},
+                                             {"\"kernels\": \"", "\"kernels\": \"0"},
+                                             {"\"cores\": ", "\"cores\": 9"},
+                                             {"\"seconds\": ", "\"seconds\": -"},
+                                             {"\"samples\": ", "\"sample\": "},
+                                             {"\"entries\"", "\"entry\""},
+                                             {"\"key\": \"", "\"key\": 1, \"k\": \""}};
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         char *at = strstr(good, changes[i][0]);
         if (!at) fail_msg("%s is not in the file", changes[i][0]);
-        int length = snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - good), good, changes[i][1], at + strlen(changes[i][0]));
+        int length =
+            snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - good), good, changes[i][1], at + strlen(changes[i][0]));
         assert_ignored(path, bad, (size_t)length);
     }
     memset(large, ' ', sizeof large);
