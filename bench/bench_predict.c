@@ -65,7 +65,8 @@ static pl_status parse(int argc, char **argv, request *r, pl_error *err)
     r->steps = 10;
     r->patience = 20;
     if ((value = take(&argc, argv, "--threads"))) r->calibration.team.threads = atoi(value);
-    if ((value = take(&argc, argv, "--isa")) && pl_isa_parse(value, &r->calibration.team.isa)) return pl_fail(err, PL_E_USAGE, "--isa %s is unknown", value);
+    if ((value = take(&argc, argv, "--isa")) && pl_isa_parse(value, &r->calibration.team.isa))
+        return pl_fail(err, PL_E_USAGE, "--isa %s is unknown", value);
     if ((value = take(&argc, argv, "--micro_batch"))) r->micro_batch = atoll(value);
     if ((value = take(&argc, argv, "--steps"))) r->steps = atoi(value);
     if ((value = take(&argc, argv, "--huge"))) r->calibration.huge_pages = atoi(value) != 0;
@@ -76,7 +77,8 @@ static pl_status parse(int argc, char **argv, request *r, pl_error *err)
     pl_config_default(&r->config);
     PL_TRY(pl_config_apply_args(&r->config, &argc, argv, err));
     if (argc > 1) return pl_fail(err, PL_E_USAGE, "%s is unknown", argv[1]);
-    if (r->calibration.team.threads < 1 || r->steps < 1 || r->steps > STEPS_MAX) return pl_fail(err, PL_E_USAGE, "--threads or --steps is out of range");
+    if (r->calibration.team.threads < 1 || r->steps < 1 || r->steps > STEPS_MAX)
+        return pl_fail(err, PL_E_USAGE, "--threads or --steps is out of range");
     return PL_OK;
 }
 
@@ -86,8 +88,13 @@ static pl_status build(const request *r, pl_graph **graph, pl_error *err)
     PL_TRY(pl_model_build(c, 788, graph, err));
     pl_graph *g = *graph;
     pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
-    pl_grad_update update = {c->train.beta1, c->train.beta2, c->train.epsilon, c->train.weight_decay, c->train.grad_clip,
-                             pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
+    pl_grad_update update = {c->train.beta1,
+                             c->train.beta2,
+                             c->train.epsilon,
+                             c->train.weight_decay,
+                             c->train.grad_clip,
+                             pl_graph_find_value(g, "input.lr"),
+                             pl_graph_find_value(g, "input.step")};
     uint64_t trips = (uint64_t)(c->train.batch_size / r->micro_batch);
     PL_TRY(pl_grad_differentiate(g, train, err));
     PL_TRY(pl_grad_add_update(g, train, &update, err));
@@ -130,11 +137,14 @@ static usage read_usage(void)
 {
     unsigned long long user = 0, nice = 0, system = 0, idle, io, irq = 0, soft = 0, steal = 0;
     FILE *f = fopen("/proc/stat", "r");
-    if (f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &io, &irq, &soft, &steal) != 8) user = 0;
+    if (f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &io, &irq, &soft,
+                    &steal) != 8)
+        user = 0;
     if (f) fclose(f);
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (usage){(double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK), (double)t.tv_sec + 1e-9 * (double)t.tv_nsec, now_seconds()};
+    return (usage){(double)(user + nice + system + irq + soft + steal) / (double)sysconf(_SC_CLK_TCK),
+                   (double)t.tv_sec + 1e-9 * (double)t.tv_nsec, now_seconds()};
 }
 
 static double foreign_share(usage from, usage to)
@@ -143,7 +153,8 @@ static double foreign_share(usage from, usage to)
 }
 
 /* Steps that were disturbed are made again while there is patience; how many were quiet is returned. */
-static pl_status run_steps(const pl_plan *plan, pl_program *p, const request *r, double *step, double *node, int *quiet, pl_error *err)
+static pl_status run_steps(const pl_plan *plan, pl_program *p, const request *r, double *step, double *cpu,
+                           double *node, int *quiet, pl_error *err)
 {
     unsigned state = 1;
     pl_id train = pl_graph_find_program(plan->graph, "train");
@@ -162,6 +173,7 @@ static pl_status run_steps(const pl_plan *plan, pl_program *p, const request *r,
         PL_TRY(pl_program_run(p, train, &hooks, err));
         usage after = read_usage();
         step[s] = after.wall - before.wall;
+        cpu[s] = after.own - before.own;
         bool undisturbed = foreign_share(before, after) < 0.05;
         if (!undisturbed && now_seconds() - begin < r->patience) continue;
         *quiet += undisturbed;
@@ -180,15 +192,16 @@ static void print_kinds(const pl_plan *plan, int steps, const double *node)
         double predicted = 0, measured[STEPS_MAX] = {0};
         for (size_t i = 0; i < g->node_count; i++) {
             const pl_node *n = &g->node[i];
-            if ((int)n->op * PL_PHASE_COUNT + (int)n->phase != kind || pl_region_program(g, n->region) != train) continue;
+            if ((int)n->op * PL_PHASE_COUNT + (int)n->phase != kind || pl_region_program(g, n->region) != train)
+                continue;
             predicted += plan->seconds[i] * (double)pl_node_trips(g, n);
             for (int s = 0; s < steps; s++) measured[s] += node[(size_t)s * g->node_count + i];
         }
         qsort(measured, (size_t)steps, sizeof *measured, by_value);
         double median = measured[steps / 2];
         if (predicted > 0 || median > 0)
-            printf("%-16s %-9s %8.2f ms %8.2f ms %7.3f\n", pl_op_name((pl_op)(kind / PL_PHASE_COUNT)), pl_phase_name((pl_phase)(kind % PL_PHASE_COUNT)),
-                   predicted * 1e3, median * 1e3, predicted / median);
+            printf("%-16s %-9s %8.2f ms %8.2f ms %7.3f\n", pl_op_name((pl_op)(kind / PL_PHASE_COUNT)),
+                   pl_phase_name((pl_phase)(kind % PL_PHASE_COUNT)), predicted * 1e3, median * 1e3, predicted / median);
     }
 }
 
@@ -207,17 +220,23 @@ static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)
     pl_arena arena = {0};
     pl_program *program = NULL;
     int quiet = 0;
-    double step[STEPS_MAX], *node = calloc((size_t)r->steps * plan->graph->node_count, sizeof *node);
+    double step[STEPS_MAX], cpu[STEPS_MAX], *node = calloc((size_t)r->steps * plan->graph->node_count, sizeof *node);
     pl_arena_options options = {"ram", plan->huge_pages};
     if (!node) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory"));
     PL_TRY_DONE(pl_arena_map(&arena, plan->arena_bytes, &options, NULL, err));
     PL_TRY_DONE(pl_program_create(plan, arena.base, arena.bytes, &program, err));
-    PL_TRY_DONE(run_steps(plan, program, r, step, node, &quiet, err));
+    PL_TRY_DONE(run_steps(plan, program, r, step, cpu, node, &quiet, err));
     print_kinds(plan, r->steps, node);
     double predicted = pl_plan_program_seconds(plan, pl_graph_find_program(plan->graph, "train"));
     qsort(step, (size_t)r->steps, sizeof *step, by_value);
-    printf("step: predicted %.2f ms, measured median %.2f ms (fastest %.2f; %d of %d quiet), ratio %.3f (to the fastest %.3f)\n",
-           predicted * 1e3, step[r->steps / 2] * 1e3, step[0] * 1e3, quiet, r->steps, predicted / step[r->steps / 2], predicted / step[0]);
+    printf("step: predicted %.2f ms, measured median %.2f ms (fastest %.2f; %d of %d quiet), ratio %.3f (to the "
+           "fastest %.3f)\n",
+           predicted * 1e3, step[r->steps / 2] * 1e3, step[0] * 1e3, quiet, r->steps, predicted / step[r->steps / 2],
+           predicted / step[0]);
+    qsort(cpu, (size_t)r->steps, sizeof *cpu, by_value);
+    if (plan->team.threads == 1) /* what this thread got, whoever else was waiting */
+        printf("      processor time median %.2f ms, ratio %.3f\n", cpu[r->steps / 2] * 1e3,
+               predicted / cpu[r->steps / 2]);
 done:
     pl_program_destroy(program);
     pl_arena_unmap(&arena);
@@ -237,8 +256,9 @@ static pl_status calibrate(const request *r, const pl_graph *g, pl_calibration *
     PL_TRY(pl_calibration_measure(c, g, err));
     double foreign = missing ? foreign_share(before, read_usage()) : 0;
     PL_TRY(pl_calibration_save(c, err));
-    printf("calibration: %zu of %zu keys measured in %.2f s with %.1f MB, others took %.0f %% %s\n", missing, pl_calibration_count(c),
-           pl_calibration_measured_seconds(c), (double)bytes * 1e-6, 100 * foreign, pl_calibration_warning(c));
+    printf("calibration: %zu of %zu keys measured in %.2f s with %.1f MB, others took %.0f %% %s\n", missing,
+           pl_calibration_count(c), pl_calibration_measured_seconds(c), (double)bytes * 1e-6, 100 * foreign,
+           pl_calibration_warning(c));
     return PL_OK;
 }
 
@@ -251,7 +271,9 @@ static pl_status run(const request *r, pl_error *err)
     PL_TRY_DONE(build(r, &g, err));
     print_load();
     PL_TRY_DONE(calibrate(r, g, &calibration, err));
-    pl_plan_options options = {.team = r->calibration.team, .huge_pages = r->calibration.huge_pages, .process = pl_process_options_default(),
+    pl_plan_options options = {.team = r->calibration.team,
+                               .huge_pages = r->calibration.huge_pages,
+                               .process = pl_process_options_default(),
                                .cost = {pl_calibration_seconds, calibration}};
     double begin = now_seconds();
     PL_TRY_DONE(pl_plan_create(g, &options, &plan, err));

@@ -15,8 +15,11 @@ pl_status pl_calibration_open(const char *path, const pl_calibration_options *op
     c->options = *options;
     if (c->options.bytes_max == 0) c->options.bytes_max = PL_CALIBRATION_BYTES_MAX;
     if (!(c->options.seconds_max > 0)) c->options.seconds_max = PL_CALIBRATION_SECONDS_MAX;
-    if (path && strlen(path) < sizeof c->path) strcpy(c->path, path);
-    else if (path) snprintf(c->warning, sizeof c->warning, "the calibration is not kept: its path is longer than %zu bytes", sizeof c->path - 1);
+    if (path && strlen(path) < sizeof c->path)
+        strcpy(c->path, path);
+    else if (path)
+        snprintf(c->warning, sizeof c->warning, "the calibration is not kept: its path is longer than %zu bytes",
+                 sizeof c->path - 1);
     PL_TRY_DONE(pl_calibration_machine_read(&c->machine, err));
     PL_TRY_DONE(pl_calibration_read(c, err));
     *calibration = c;
@@ -33,9 +36,18 @@ void pl_calibration_close(pl_calibration *c)
     pl_free(c);
 }
 
-const char *pl_calibration_warning(const pl_calibration *c) { return c->warning; }
-size_t pl_calibration_count(const pl_calibration *c) { return c->count; }
-double pl_calibration_measured_seconds(const pl_calibration *c) { return c->measured_seconds; }
+const char *pl_calibration_warning(const pl_calibration *c)
+{
+    return c->warning;
+}
+size_t pl_calibration_count(const pl_calibration *c)
+{
+    return c->count;
+}
+double pl_calibration_measured_seconds(const pl_calibration *c)
+{
+    return c->measured_seconds;
+}
 
 static const pl_calibration_entry *entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
 {

@@ -26,9 +26,10 @@
 
 /* Memory that a measurement may take unless the options say otherwise: more than the last-level cache of a common
  * processor, so that weights are as cold as in a run, and less than any run that needs a plan. */
-#define PL_CALIBRATION_BYTES_MAX (UINT64_C(48) << 20)
+#define PL_CALIBRATION_BYTES_MAX   (UINT64_C(48) << 20)
 #define PL_CALIBRATION_SECONDS_MAX 4.0
-#define PL_CALIBRATION_FILE_BYTES_MAX (UINT64_C(1) << 20) /* a larger file is not read; saving keeps the newest entries */
+#define PL_CALIBRATION_FILE_BYTES_MAX                                                                                  \
+    (UINT64_C(1) << 20) /* a larger file is not read; saving keeps the newest entries */
 
 typedef struct pl_calibration pl_calibration;
 
@@ -42,8 +43,8 @@ typedef struct pl_calibration_options {
     void *progress_context;
 } pl_calibration_options;
 
-/* path NULL: nothing is read or kept. A file that is missing, damaged, too large or of another machine or build gives an
- * empty table, and a warning unless it was just missing. PL_E_NOMEM only. */
+/* path NULL: nothing is read or kept. A file that is missing, damaged, too large or of another machine or build gives
+ * an empty table, and a warning unless it was just missing. PL_E_NOMEM only. */
 pl_status pl_calibration_open(const char *path, const pl_calibration_options *, pl_calibration **, pl_error *);
 void pl_calibration_close(pl_calibration *); /* NULL is fine; does not save */
 

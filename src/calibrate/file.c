@@ -22,10 +22,14 @@ enum { ENTRY_EXTRA_BYTES = 192, HEADER_BYTES = 1024 };
 
 static void warn(pl_calibration *c, const char *what)
 {
-    snprintf(c->warning, sizeof c->warning, "the calibration file %.300s %s; the kernels are measured anew", c->path, what);
+    snprintf(c->warning, sizeof c->warning, "the calibration file %.300s %s; the kernels are measured anew", c->path,
+             what);
 }
 
-static void kernels_text(const pl_calibration_machine *m, char text[24]) { snprintf(text, 24, "%016" PRIx64, m->kernels); }
+static void kernels_text(const pl_calibration_machine *m, char text[24])
+{
+    snprintf(text, 24, "%016" PRIx64, m->kernels);
+}
 
 static bool is_text(const json_t *object, const char *key, const char *wanted)
 {
@@ -60,7 +64,8 @@ static int take_entry(pl_calibration *c, const json_t *e, pl_status *status, pl_
     const char *key = json_string_value(json_object_get(e, "key"));
     const json_t *seconds = json_object_get(e, "seconds"), *spread = json_object_get(e, "spread");
     json_int_t samples = json_integer_value(json_object_get(e, "samples"));
-    if (!key || !*key || strlen(key) >= PL_CALIBRATION_KEY_BYTES || !is_seconds(seconds) || !is_seconds(spread) || samples < 1)
+    if (!key || !*key || strlen(key) >= PL_CALIBRATION_KEY_BYTES || !is_seconds(seconds) || !is_seconds(spread) ||
+        samples < 1)
         return -1;
     *status = pl_calibration_put(c, key, json_number_value(seconds), json_number_value(spread), (uint64_t)samples, err);
     return 0;
@@ -92,8 +97,10 @@ pl_status pl_calibration_read(pl_calibration *c, pl_error *err)
     json_error_t where;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
     const char *wrong = root ? judge(c, root) : "is damaged (no JSON)";
-    if (wrong) warn(c, wrong);
-    else status = take_entries(c, json_object_get(root, "entries"), err);
+    if (wrong)
+        warn(c, wrong);
+    else
+        status = take_entries(c, json_object_get(root, "entries"), err);
     json_decref(root);
     pl_free(text);
     return status;
@@ -164,7 +171,8 @@ pl_status pl_calibration_save(pl_calibration *c, pl_error *err)
     pl_str text = {0};
     pl_error why = {0};
     print_table(c, &text);
-    pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "no memory to write the calibration file %s", c->path) : PL_OK;
+    pl_status status =
+        text.failed ? pl_fail(err, PL_E_NOMEM, "no memory to write the calibration file %s", c->path) : PL_OK;
     if (status == PL_OK && write_table(c, &text, &why) != PL_OK)
         snprintf(c->warning, sizeof c->warning, "the calibration is not kept: %.400s", why.text);
     else if (status == PL_OK)

@@ -1,5 +1,6 @@
-/* The key of a node: everything that decides how long it takes, and nothing else. So the same layer at another depth, in
- * another program or with another number of trips has the same key, and another shape, window or epilogue has another.
+/* The key of a node: everything that decides how long it takes, and nothing else. So the same layer at another depth,
+ * in another program or with another number of trips has the same key, and another shape, window or epilogue has
+ * another.
  *
  *      linear f32[1,128,256] f32[768,256] - - > f32[1,128,768] - act=0 forward 2 avx512
  *
@@ -28,8 +29,10 @@ static void print_attributes(const pl_node *n, pl_str *key)
     char name[24], kind;
     for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
         if (strcmp(name, "seed") == 0 || strcmp(name, "stream") == 0) continue;
-        if (kind == 'f') pl_str_printf(key, " %s%s", name, n->attr[k].f == 0 ? "=0" : "");
-        else pl_str_printf(key, " %s=%" PRId64, name, n->attr[k].i);
+        if (kind == 'f')
+            pl_str_printf(key, " %s%s", name, n->attr[k].f == 0 ? "=0" : "");
+        else
+            pl_str_printf(key, " %s=%" PRId64, name, n->attr[k].i);
     }
 }
 

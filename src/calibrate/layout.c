@@ -23,7 +23,10 @@ typedef struct builder {
     pl_team team;
 } builder;
 
-static uint64_t room_of(const pl_graph *g, pl_id root) { return pl_align_up(pl_value_bytes(g, root), ALIGNMENT); }
+static uint64_t room_of(const pl_graph *g, pl_id root)
+{
+    return pl_align_up(pl_value_bytes(g, root), ALIGNMENT);
+}
 
 static pl_area_kind kind_of(const pl_graph *g, pl_id root, uint64_t small_bytes)
 {
@@ -126,10 +129,7 @@ static void place_activations(builder *b)
         for (int k = 0; k < PL_NODE_IN_MAX; k++) place_value(b, n->in[k], i);
         for (int k = 0; k < PL_NODE_OUT_MAX; k++) place_value(b, n->out[k], i);
         uint64_t room = pl_align_up(l->workspace_bytes[i], ALIGNMENT);
-        if (room) {
-            l->workspace[i] = place(b, room, i);
-            grow_area(&l->area[PL_AREA_ACTIVATION], room, l->workspace[i] + room);
-        }
+        grow_area(&l->area[PL_AREA_WORKSPACE], room, room);
         remove_dead(b, i);
     }
 }
@@ -169,8 +169,14 @@ static uint64_t find_small(const pl_layout *l, uint64_t bytes_max)
 
 /* ---- sizes of the areas ---- */
 
-static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static void settle(pl_layout *l)
 {
@@ -203,7 +209,8 @@ static void share_out(pl_layout *l, uint64_t bytes_max)
     static const pl_area_kind order[] = {PL_AREA_WEIGHT, PL_AREA_GRADIENT, PL_AREA_ACTIVATION};
     pl_area *moment = &l->area[PL_AREA_MOMENT], *activation = &l->area[PL_AREA_ACTIVATION];
     l->moments_shared = true;
-    uint64_t demand[PL_AREA_COUNT] = {0}, left = bytes_max - l->area[PL_AREA_OWN].bytes;
+    uint64_t demand[PL_AREA_COUNT] = {0},
+             left = bytes_max - l->area[PL_AREA_OWN].bytes - l->area[PL_AREA_WORKSPACE].bytes;
     for (int i = 0; i < 3; i++) {
         pl_area *a = &l->area[order[i]];
         demand[i] = a->demand_bytes;
@@ -215,7 +222,8 @@ static void share_out(pl_layout *l, uint64_t bytes_max)
     for (int round = 0; round < 3; round++)
         for (int i = 0; i < 3; i++) {
             pl_area *a = &l->area[order[i]];
-            uint64_t more = min_u64(demand[i] - min_u64(demand[i], a->bytes), left / (uint64_t)(3 - i) / ALIGNMENT * ALIGNMENT);
+            uint64_t more =
+                min_u64(demand[i] - min_u64(demand[i], a->bytes), left / (uint64_t)(3 - i) / ALIGNMENT * ALIGNMENT);
             a->bytes += more;
             left -= more;
         }
@@ -235,7 +243,7 @@ static void drop_oversized(pl_layout *l)
         if (!l->run[i]) continue;
         for (int k = 0; k < PL_NODE_IN_MAX; k++) l->run[i] &= has_room(l, n->in[k]);
         for (int k = 0; k < PL_NODE_OUT_MAX; k++) l->run[i] &= has_room(l, n->out[k]);
-        l->run[i] &= l->workspace_bytes[i] <= l->area[PL_AREA_ACTIVATION].bytes;
+        l->run[i] &= l->workspace_bytes[i] <= l->area[PL_AREA_WORKSPACE].bytes;
     }
 }
 
@@ -243,7 +251,8 @@ static pl_status find_workspaces(builder *b, pl_error *err)
 {
     pl_layout *l = b->l;
     for (size_t i = 0; i < l->graph->node_count; i++)
-        if (l->run[i]) PL_TRY(pl_backend_workspace_bytes(l->graph, &l->graph->node[i], b->team, &l->workspace_bytes[i], err));
+        if (l->run[i])
+            PL_TRY(pl_backend_workspace_bytes(l->graph, &l->graph->node[i], b->team, &l->workspace_bytes[i], err));
     return PL_OK;
 }
 
@@ -255,8 +264,10 @@ static void lay_out(builder *b, uint64_t bytes_max)
     bytes_max = bytes_max / ALIGNMENT * ALIGNMENT;
     if (!fits_whole(l, bytes_max)) {
         place_all(b, find_small(l, bytes_max));
-        l->area[PL_AREA_OWN].bytes = min_u64(l->area[PL_AREA_OWN].demand_bytes, bytes_max);
-        if (l->area[PL_AREA_OWN].bytes < l->area[PL_AREA_OWN].demand_bytes) memset(l->run, 0, l->graph->node_count * sizeof *l->run);
+        pl_area *own = &l->area[PL_AREA_OWN], *workspace = &l->area[PL_AREA_WORKSPACE];
+        own->bytes = min_u64(own->demand_bytes, bytes_max);
+        workspace->bytes = min_u64(workspace->demand_bytes, bytes_max - own->bytes);
+        if (own->bytes < own->demand_bytes) memset(l->run, 0, l->graph->node_count * sizeof *l->run);
         share_out(l, bytes_max);
     }
     settle(l);
@@ -270,11 +281,10 @@ pl_status pl_layout_init(pl_layout *l, const pl_graph *g, bool *run, pl_team tea
     builder b = {.l = l, .team = team};
     l->kind = pl_alloc(g->value_count + 1, sizeof *l->kind);
     l->home = pl_alloc(g->value_count + 1, sizeof *l->home);
-    l->workspace = pl_alloc(g->node_count + 1, sizeof *l->workspace);
     l->workspace_bytes = pl_alloc(g->node_count + 1, sizeof *l->workspace_bytes);
     b.life = pl_alloc(g->value_count + 1, sizeof *b.life);
     b.live = pl_alloc(g->value_count + 2, sizeof *b.live);
-    if (!l->kind || !l->home || !l->workspace || !l->workspace_bytes || !b.life || !b.live)
+    if (!l->kind || !l->home || !l->workspace_bytes || !b.life || !b.live)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to lay out a calibration of %zu nodes", g->node_count));
     PL_TRY_DONE(find_workspaces(&b, err));
     lay_out(&b, bytes_max);
@@ -289,7 +299,6 @@ void pl_layout_deinit(pl_layout *l)
 {
     pl_free(l->kind);
     pl_free(l->home);
-    pl_free(l->workspace);
     pl_free(l->workspace_bytes);
     *l = (pl_layout){0};
 }
@@ -306,9 +315,4 @@ uint64_t pl_layout_offset(const pl_layout *l, pl_id root, uint64_t turn)
 {
     const pl_area *a = &l->area[l->kind[root]];
     return wrap(a, l->home[root], room_of(l->graph, root), l->kind[root] == PL_AREA_ACTIVATION ? 0 : turn);
-}
-
-uint64_t pl_layout_workspace_offset(const pl_layout *l, pl_id node)
-{
-    return wrap(&l->area[PL_AREA_ACTIVATION], l->workspace[node], pl_align_up(l->workspace_bytes[node], ALIGNMENT), 0);
 }

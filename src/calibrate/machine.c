@@ -1,5 +1,5 @@
-/* What figures are valid for: processor, instruction set, cores, and the kernels. The kernels are known by a hash of the
- * machine code of the executable (or library) they are in, as it lies in memory: position-independent code has no
+/* What figures are valid for: processor, instruction set, cores, and the kernels. The kernels are known by a hash of
+ * the machine code of the executable (or library) they are in, as it lies in memory: position-independent code has no
  * relocations, so it is the same in every process, and any change of a kernel, compiler or option changes it. */
 #include <link.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static int hash_module(struct dl_phdr_info *module, size_t size, void *context)
     for (int i = 0; i < module->dlpi_phnum; i++) {
         const ElfW(Phdr) *h = &module->dlpi_phdr[i];
         uintptr_t begin = module->dlpi_addr + h->p_vaddr;
-        if (h->p_type != PT_LOAD || !(h->p_flags & PF_X) || c->inside < begin || c->inside >= begin + h->p_filesz) continue;
+        if (h->p_type != PT_LOAD || !(h->p_flags & PF_X) || c->inside < begin || c->inside >= begin + h->p_filesz)
+            continue;
         c->hash = hash_bytes((const unsigned char *)begin, h->p_filesz);
         return 1;
     }

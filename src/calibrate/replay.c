@@ -1,16 +1,16 @@
-/* Measuring by replay. The graph's programs are run in their order on scratch memory, a few trips of each region instead
- * of all, and each node is timed where it stands: its weights were last touched a whole trip ago, what it reads from its
- * predecessor is still warm, and the team has just left another parallel region. A kernel timed alone in a loop is up to
- * twice as fast as in a step, which is why that is not done here.
+/* Measuring by replay. The graph's programs are run in their order on scratch memory, a few trips of each region
+ * instead of all, and each node is timed where it stands: its weights were last touched a whole trip ago, what it reads
+ * from its predecessor is still warm, and the team has just left another parallel region. A kernel timed alone in a
+ * loop is up to twice as fast as in a step, which is why that is not done here.
  *
- * Samples of different keys are interleaved (one pass after the other), so a disturbance of a second spoils a few samples
- * of each key and not all of one. What the kernel says it took away from us (involuntary context switches) is left out,
- * with the nodes right after it, because a team waits for its last thread; of the rest counts the middle half. The sites
- * of a key (layers) have different usual times and the figures will be added up, so the figure of a key is the mean of
- * its sites' figures.
+ * Samples of different keys are interleaved (one pass after the other), so a disturbance of a second spoils a few
+ * samples of each key and not all of one. What the kernel says it took away from us (involuntary context switches) is
+ * left out, with the nodes right after it, because a team waits for its last thread; of the rest counts the middle
+ * half. The sites of a key (layers) have different usual times and the figures will be added up, so the figure of a key
+ * is the mean of its sites' figures.
  *
- * Layers repeat: a key is sampled at SITES_MAX places of the graph at most, and in a deep model the others are left out.
- * Programs that are run once in a while (evaluation, first values) get a pass in four. */
+ * Layers repeat: a key is sampled at SITES_MAX places of the graph at most, and in a deep model the others are left
+ * out. Programs that are run once in a while (evaluation, first values) get a pass in four. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -19,7 +19,15 @@
 #include "calibrate/scratch.h"
 #include "calibrate/table.h"
 
-enum { SAMPLES_MAX = 64, SITES_MAX = 8, TRIPS_FIRST = 2, TRIPS_MAX = 16, RARE_EVERY = 4, OFTEN_PASSES = 2, REFILL_EVERY = 8 };
+enum {
+    SAMPLES_MAX = 64,
+    SITES_MAX = 8,
+    TRIPS_FIRST = 2,
+    TRIPS_MAX = 16,
+    RARE_EVERY = 4,
+    OFTEN_PASSES = 2,
+    REFILL_EVERY = 8
+};
 enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define SEGMENT_SECONDS 0.03 /* repeat a region until about this long */
 
@@ -51,8 +59,8 @@ typedef struct replay {
     pl_scratch scratch;
     pl_area_kind shared_holds; /* what the numbers in the shared area are: activations or moments */
     uint64_t pass, turn;
-    long switches;    /* involuntary, of all threads, when the last node ended */
-    int disturbed;    /* so many nodes to come are not trusted */
+    long switches; /* involuntary, of all threads, when the last node ended */
+    int disturbed; /* so many nodes to come are not trusted */
     double begin;
 } replay;
 
@@ -186,10 +194,24 @@ static long count_switches(void)
 static bool was_undisturbed(replay *r)
 {
     long switches = count_switches();
-    if (switches != r->switches) r->disturbed = DISTURBED_NODES;
-    else if (r->disturbed > 0) r->disturbed--;
+    if (switches != r->switches)
+        r->disturbed = DISTURBED_NODES;
+    else if (r->disturbed > 0)
+        r->disturbed--;
     r->switches = switches;
     return r->disturbed == 0;
+}
+
+/* The update goes once over all weights, gradients and moments, after everything else of a step: where these had to
+ * share memory, its operands are taken out of the caches by hand. */
+static void chill(const replay *r, const pl_node *n)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        if (n->in[k] == PL_NONE) continue;
+        pl_id root = pl_value_root(r->g, n->in[k]);
+        if (r->layout.kind[root] != PL_AREA_OWN)
+            pl_scratch_evict(r->scratch.base + r->offset[root], pl_value_bytes(r->g, root));
+    }
 }
 
 static void sample(replay *r, size_t node, double seconds)
@@ -216,9 +238,11 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     }
     pl_call call;
     pl_addresses addresses = {r->scratch.base, r->offset};
-    void *workspace = r->layout.workspace_bytes[node] ? r->scratch.base + pl_layout_workspace_offset(&r->layout, (pl_id)node) : NULL;
+    void *workspace =
+        r->layout.workspace_bytes[node] ? r->scratch.base + r->layout.area[PL_AREA_WORKSPACE].begin : NULL;
     PL_TRY(pl_backend_bind(r->g, n, &addresses, workspace, &call, err));
     call.predicate = NULL; /* measured as if it ran */
+    if (r->layout.moments_shared && wanted == PL_AREA_MOMENT) chill(r, n);
     double begin = now_seconds();
     pl_backend_exec(&call, r->c->options.team);
     double seconds = now_seconds() - begin;
@@ -226,7 +250,10 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     return PL_OK;
 }
 
-static bool is_over(const replay *r) { return r->unseen == 0 && now_seconds() - r->begin > r->c->options.seconds_max; }
+static bool is_over(const replay *r)
+{
+    return r->unseen == 0 && now_seconds() - r->begin > r->c->options.seconds_max;
+}
 
 static pl_status run_trip(replay *r, size_t begin, size_t end, pl_error *err)
 {
@@ -239,7 +266,8 @@ static pl_status run_trip(replay *r, size_t begin, size_t end, pl_error *err)
 static uint64_t trips_of_region(const pl_graph *g, pl_id region)
 {
     uint64_t trips = 1;
-    for (; region != PL_NONE; region = g->region[region].parent) trips *= g->region[region].trip ? g->region[region].trip : 1;
+    for (; region != PL_NONE; region = g->region[region].parent)
+        trips *= g->region[region].trip ? g->region[region].trip : 1;
     return trips;
 }
 
@@ -261,13 +289,15 @@ static pl_status run_pass(replay *r, pl_error *err)
     const pl_graph *g = r->g;
     for (size_t begin = 0, end; begin < g->node_count && !is_over(r); begin = end) {
         pl_id region = g->node[begin].region;
-        for (end = begin; end < g->node_count && g->node[end].region == region; end++) {}
+        for (end = begin; end < g->node_count && g->node[end].region == region; end++) {
+        }
         bool due = r->pass < OFTEN_PASSES || r->pass % RARE_EVERY == 0 || r->frequent[pl_region_program(g, region)];
         if (due) PL_TRY(run_segment(r, begin, end, err));
     }
     if (++r->pass % REFILL_EVERY == 0)
         for (int k = 0; k < PL_AREA_COUNT; k++)
-            if (k != PL_AREA_MOMENT || !r->layout.moments_shared) pl_scratch_fill(&r->scratch, &r->layout, (pl_area_kind)k);
+            if (k != PL_AREA_WORKSPACE && (k != PL_AREA_MOMENT || !r->layout.moments_shared))
+                pl_scratch_fill(&r->scratch, &r->layout, (pl_area_kind)k);
     r->shared_holds = r->pass % REFILL_EVERY == 0 ? PL_AREA_ACTIVATION : r->shared_holds;
     return PL_OK;
 }

@@ -15,10 +15,12 @@ static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *e
 {
     s->bytes = bytes;
     s->mapping_bytes = pl_align_up(bytes, PL_HUGE_PAGE_BYTES) + PL_HUGE_PAGE_BYTES;
-    s->mapping = mmap(NULL, s->mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    s->mapping =
+        mmap(NULL, s->mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->mapping == MAP_FAILED) {
         s->mapping = NULL;
-        return pl_fail(err, PL_E_NOMEM, "no memory to measure kernels: %llu bytes are refused by the system", (unsigned long long)bytes);
+        return pl_fail(err, PL_E_NOMEM, "no memory to measure kernels: %llu bytes are refused by the system",
+                       (unsigned long long)bytes);
     }
     s->base = (unsigned char *)(uintptr_t)pl_align_up((uintptr_t)s->mapping, PL_HUGE_PAGE_BYTES);
     (void)madvise(s->mapping, s->mapping_bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
@@ -36,7 +38,10 @@ static void mark(pl_scratch *s, const pl_graph *g, pl_id value, use what, int64_
     if (!known || limit < s->limit[root]) s->limit[root] = limit;
 }
 
-static int64_t rows_of(const pl_graph *g, pl_id value, int dim) { return value == PL_NONE ? 1 : g->value[value].shape.dim[dim]; }
+static int64_t rows_of(const pl_graph *g, pl_id value, int dim)
+{
+    return value == PL_NONE ? 1 : g->value[value].shape.dim[dim];
+}
 
 /* A cache is filled from empty to full: half of it is what a token costs on average. */
 static void find_uses(pl_scratch *s, const pl_graph *g)
@@ -48,12 +53,21 @@ static void find_uses(pl_scratch *s, const pl_graph *g)
             mark(s, g, n->in[0], USE_TOKEN, rows_of(g, n->in[1], 0));
             mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[2], 0) / 2);
             break;
-        case PL_OP_EMBEDDING_BWD: mark(s, g, n->in[0], USE_TOKEN, rows_of(g, n->in[2], 0)); break;
+        case PL_OP_EMBEDDING_BWD:
+            mark(s, g, n->in[0], USE_TOKEN, rows_of(g, n->in[2], 0));
+            break;
         case PL_OP_LINEAR_CE:
-        case PL_OP_LINEAR_CE_BWD: mark(s, g, n->in[2], USE_TOKEN, rows_of(g, n->in[1], 0)); break;
-        case PL_OP_ATTENTION: mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[1], 1) / 2); break;
-        case PL_OP_CACHE_WRITE: mark(s, g, n->in[2], USE_POSITION, rows_of(g, n->in[1], 1) / 2); break;
-        default: break;
+        case PL_OP_LINEAR_CE_BWD:
+            mark(s, g, n->in[2], USE_TOKEN, rows_of(g, n->in[1], 0));
+            break;
+        case PL_OP_ATTENTION:
+            mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[1], 1) / 2);
+            break;
+        case PL_OP_CACHE_WRITE:
+            mark(s, g, n->in[2], USE_POSITION, rows_of(g, n->in[1], 1) / 2);
+            break;
+        default:
+            break;
         }
     }
 }
@@ -94,7 +108,8 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
     for (uint64_t i = 0; i < count; i++) {
         if (v->dtype == PL_DTYPE_F64) ((double *)at)[i] = 1;
         if (v->dtype == PL_DTYPE_I64) ((int64_t *)at)[i] = s->used[id] == USE_POSITION ? s->limit[id] : 1;
-        if (v->dtype == PL_DTYPE_I32) ((int32_t *)at)[i] = s->used[id] == USE_TOKEN ? token_of(s->noise[i & (NOISE_COUNT - 1)], s->limit[id]) : 1;
+        if (v->dtype == PL_DTYPE_I32)
+            ((int32_t *)at)[i] = s->used[id] == USE_TOKEN ? token_of(s->noise[i & (NOISE_COUNT - 1)], s->limit[id]) : 1;
     }
 }
 
@@ -102,11 +117,24 @@ void pl_scratch_fill(const pl_scratch *s, const pl_layout *l, pl_area_kind kind)
 {
     const pl_area *a = &l->area[kind];
     if (kind != PL_AREA_OWN) {
-        fill_floats(s, (float *)(void *)(s->base + a->begin), a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT), kind == PL_AREA_MOMENT);
+        fill_floats(s, (float *)(void *)(s->base + a->begin), a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT),
+                    kind == PL_AREA_MOMENT);
         return;
     }
     for (size_t i = 0; i < l->graph->value_count; i++)
         if (l->kind[i] == PL_AREA_OWN) fill_own(s, l, (pl_id)i);
+}
+
+void pl_scratch_evict(const void *begin, uint64_t bytes)
+{
+#if defined(__x86_64__)
+    enum { LINE = 64 };
+    const unsigned char *at = begin;
+    for (uint64_t i = 0; i < bytes; i += LINE) __builtin_ia32_clflush(at + i);
+    __builtin_ia32_mfence();
+#else
+    (void)begin, (void)bytes;
+#endif
 }
 
 /* Multiples of 2^-23: with the scales above even squares stay far from denormal. */
@@ -131,7 +159,9 @@ pl_status pl_scratch_init(pl_scratch *s, const pl_layout *l, bool huge_pages, pl
     make_noise(s->noise);
     find_uses(s, l->graph);
     PL_TRY_DONE(map(s, l->bytes, huge_pages, err));
-    for (int k = 0; k < PL_AREA_COUNT; k++) pl_scratch_fill(s, l, (pl_area_kind)k);
+    memset(s->base, 0, l->bytes); /* resident before the first sample */
+    for (int k = 0; k < PL_AREA_COUNT; k++)
+        if (k != PL_AREA_WORKSPACE) pl_scratch_fill(s, l, (pl_area_kind)k);
     return PL_OK;
 done:
     pl_scratch_deinit(s);

@@ -20,4 +20,7 @@ void pl_scratch_deinit(pl_scratch *);
 /* Numbers of the size they have in training; never a denormal one, variances positive, tokens valid. */
 void pl_scratch_fill(const pl_scratch *, const pl_layout *, pl_area_kind);
 
+/* Out of all caches, where the processor has an instruction for it; else nothing. */
+void pl_scratch_evict(const void *begin, uint64_t bytes);
+
 #endif
