@@ -229,6 +229,8 @@ pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
         if (strcmp(l->value, "end") == 0) break;
         PL_TRY_DONE(parse_line(l, g, err));
     }
+    PL_TRY_DONE(pl_lex_expect(l, NULL, err));
+    if (strcmp(l->value, "graph") != 0) PL_TRY_DONE(pl_lex_fail(l, err, "expected \"end graph\", found \"end %.40s\"", l->value));
     *graph = g;
     g = NULL;
 done:
@@ -242,5 +244,9 @@ pl_status pl_graph_parse(const char *name, const char *text, size_t bytes, pl_gr
     if (!pl_lex_line(&l)) return pl_lex_fail(&l, err, "the text is empty, a graph was expected");
     PL_TRY(pl_lex_expect(&l, NULL, err));
     if (strcmp(l.value, "graph") != 0) return pl_lex_fail(&l, err, "expected \"graph 1\", found \"%.40s\"", l.value);
-    return pl_graph_parse_lines(&l, graph, err);
+    PL_TRY(pl_graph_parse_lines(&l, graph, err));
+    if (!pl_lex_line(&l)) return PL_OK;
+    pl_graph_destroy(*graph);
+    *graph = NULL;
+    return pl_lex_fail(&l, err, "text behind \"end graph\"");
 }

@@ -23,6 +23,13 @@ static void print_quoted(pl_str *out, const char *key, const char *text)
     pl_lex_quote(out, text);
 }
 
+static void print_name(pl_str *out, const char *what, const char *name)
+{
+    pl_str_append(out, what);
+    pl_lex_quote(out, name);
+    pl_str_append(out, "\n");
+}
+
 static void print_value(const pl_graph *g, pl_id id, pl_str *out)
 {
     char shape[160];
@@ -72,8 +79,8 @@ static void print_node(const pl_graph *g, pl_id id, pl_str *out)
 void pl_graph_print(const pl_graph *g, pl_str *out)
 {
     pl_str_append(out, "graph 1\n");
-    for (uint32_t i = 1; i < g->space_count; i++) pl_str_printf(out, "space %s\n", g->space[i]);
-    for (uint32_t i = 2; i < g->queue_count; i++) pl_str_printf(out, "queue %s\n", g->queue[i]);
+    for (uint32_t i = 1; i < g->space_count; i++) print_name(out, "space ", g->space[i]);
+    for (uint32_t i = 2; i < g->queue_count; i++) print_name(out, "queue ", g->queue[i]);
     for (size_t i = 0; i < g->region_count; i++) {
         const pl_region *r = &g->region[i];
         pl_str_printf(out, "region %zu ", i);

@@ -143,6 +143,16 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
     return pl_lex_fail(l, err, "unknown line \"%.40s\" in a plan", word);
 }
 
+static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
+{
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (strcmp(l->value, "plan") != 0) return pl_lex_fail(l, err, "expected \"end plan\", found \"end %.40s\"", l->value);
+    if (!p->graph) return pl_lex_fail(l, err, "a plan without a graph");
+    if (p->team.threads == 0) return pl_lex_fail(l, err, "a plan without a line \"team\"");
+    if (!p->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
+    return pl_lex_line(l) ? pl_lex_fail(l, err, "text behind \"end plan\"") : PL_OK;
+}
+
 static pl_status parse_lines(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)
 {
     if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text is empty, a plan was expected");
@@ -153,7 +163,7 @@ static pl_status parse_lines(pl_lex *l, pl_plan *p, pl_str *config, pl_error *er
     for (;;) {
         if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text ends before \"end plan\"; it is truncated");
         PL_TRY(pl_lex_expect(l, NULL, err));
-        if (strcmp(l->value, "end") == 0) return p->graph ? PL_OK : pl_lex_fail(l, err, "a plan without a graph");
+        if (strcmp(l->value, "end") == 0) return parse_end(l, p, err);
         PL_TRY(parse_line(l, p, config, err));
     }
 }
@@ -169,7 +179,6 @@ pl_status pl_plan_parse(const char *name, const char *text, size_t bytes, pl_pla
     if (!p->names) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name));
     PL_TRY_DONE(parse_lines(&l, p, &config, err));
     if (config.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name));
-    if (!p->heuristic) p->heuristic = "unknown";
     p->config = pl_strdup(pl_str_text(&config));
     if (!p->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name));
     *plan = p;

@@ -1,0 +1,350 @@
+/* The legality check refuses, each with its sentence, one illegal graph per rule: a small legal graph as text, in which
+ * one thing is changed. What no text can say (ids out of range) is changed in the graph itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "ir/op.h"
+
+/* One of every operator that a check could be too kind to; values are listed in pairs of lines with their node. */
+static const char legal[] =
+    "graph 1\n"
+    "region 0 \"p\" batch=2\n"
+    "region 1 \"micro\" in=0 trip=2\n"
+    "region 2 \"q\"\n"
+    "value 0 \"tokens\" i32 [2,3] input\n"
+    "value 1 \"table\" f32 [5,4] weight\n"
+    "value 2 \"places\" f32 [3,4] weight\n"
+    "value 3 \"step\" i64 [1] input\n"
+    "value 4 \"scale\" f32 [1] input\n"
+    "value 5 \"w\" f32 [4,4] weight\n"
+    "value 6 \"gain\" f32 [4] weight\n"
+    "value 7 \"loss\" f64 [1] output program=0\n"
+    "value 8 \"x\" f32 [2,3,4] temporary program=0\n"
+    "value 9 \"n\" f32 [2,3,4] temporary program=0\n"
+    "value 10 \"mean\" f32 [2,3] temporary program=0\n"
+    "value 11 \"rstd\" f32 [2,3] temporary program=0\n"
+    "value 12 \"qkv\" f32 [2,3,12] temporary program=0\n"
+    "value 13 \"w3\" f32 [12,4] weight\n"
+    "value 14 \"q\" f32 [2,3,4] temporary program=0 view=12 offset=0 strides=36,12,1\n"
+    "value 15 \"k\" f32 [2,3,4] temporary program=0 view=12 offset=4 strides=36,12,1\n"
+    "value 16 \"v\" f32 [2,3,4] temporary program=0 view=12 offset=8 strides=36,12,1\n"
+    "value 17 \"o\" f32 [2,3,4] temporary program=0\n"
+    "value 18 \"lse\" f32 [2,2,3] temporary program=0\n"
+    "value 19 \"a\" f32 [2,3,4] temporary program=0\n"
+    "value 20 \"d\" f32 [2,3,4] temporary program=0\n"
+    "value 21 \"s\" f32 [2,3,4] temporary program=0\n"
+    "value 22 \"loss.1\" f64 [1] output program=0 update=7\n"
+    "value 23 \"dh\" f32 [2,3,4] temporary program=0\n"
+    "value 24 \"dtable\" f32 [5,4] gradient program=0\n"
+    "value 25 \"dtable.1\" f32 [5,4] gradient program=0 update=24\n"
+    "value 26 \"dgain\" f32 [4] gradient program=0\n"
+    "value 27 \"dgain.1\" f32 [4] gradient program=0 update=26\n"
+    "value 28 \"dn\" f32 [2,3,4] temporary program=0\n"
+    "value 29 \"dbias\" f32 [4] gradient program=0\n"
+    "value 30 \"dbias.1\" f32 [4] gradient program=0 update=29\n"
+    "value 31 \"dq\" f32 [2,3,4] temporary program=0\n"
+    "value 32 \"dk\" f32 [2,3,4] temporary program=0\n"
+    "value 33 \"dv\" f32 [2,3,4] temporary program=0\n"
+    "value 34 \"dw\" f32 [4,4] gradient program=0\n"
+    "value 35 \"dw.1\" f32 [4,4] gradient program=0 update=34\n"
+    "value 36 \"dx\" f32 [2,3,4] temporary program=0\n"
+    "value 37 \"dbias.2\" f32 [4] gradient program=0 update=30\n"
+    "value 38 \"dtable.2\" f32 [5,4] gradient program=0 update=25\n"
+    "value 39 \"dplaces\" f32 [3,4] gradient program=0\n"
+    "value 40 \"dplaces.1\" f32 [3,4] gradient program=0 update=39\n"
+    "value 41 \"norm\" f64 [1] state program=0\n"
+    "value 42 \"norm.1\" f64 [1] state program=0 update=41\n"
+    "value 43 \"clip\" f32 [1] temporary program=0\n"
+    "value 44 \"finite\" i32 [1] temporary program=0\n"
+    "value 45 \"m\" f32 [4,4] optimizer\n"
+    "value 46 \"vv\" f32 [4,4] optimizer\n"
+    "value 47 \"w.1\" f32 [4,4] weight update=5\n"
+    "value 48 \"m.1\" f32 [4,4] optimizer update=45\n"
+    "value 49 \"vv.1\" f32 [4,4] optimizer update=46\n"
+    "value 50 \"cache\" f32 [1,9,4] state program=2\n"
+    "value 51 \"cache.1\" f32 [1,9,4] state program=2 update=50\n"
+    "value 52 \"one\" f32 [1,1,4] input program=2\n"
+    "value 53 \"oo\" f32 [1,1,4] temporary program=2\n"
+    "value 54 \"gelu\" f32 [2,3,4] temporary program=0\n"
+    "value 55 \"dgelu\" f32 [2,3,4] temporary program=0\n"
+    "value 56 \"rms\" f32 [2,3,4] temporary program=0\n"
+    "value 57 \"rrstd\" f32 [2,3] temporary program=0\n"
+    "value 58 \"drms\" f32 [2,3,4] temporary program=0\n"
+    "value 59 \"dgain.2\" f32 [4] gradient program=0 update=27\n"
+    "node 0 fill region=0 out=7 value=0\n"
+    "node 1 fill region=0 out=24 value=0\n"
+    "node 2 fill region=0 out=26 value=0\n"
+    "node 3 fill region=0 out=29 value=0\n"
+    "node 4 fill region=0 out=34 value=0\n"
+    "node 5 fill region=0 out=39 value=0\n"
+    "node 6 fill region=0 out=41 value=0\n"
+    "node 7 embedding region=1 in=0,1,2 out=8 window=1\n"
+    "node 8 layer_norm region=1 in=8,6,6 out=9,10,11 eps=0.001\n"
+    "node 9 linear region=1 in=9,13 out=12 act=none\n"
+    "node 10 attention region=1 in=14,15,16 out=17,18 heads=2 causal=1 scale=0.5\n"
+    "node 11 linear region=1 in=17,5,6,8 out=19,54 act=gelu\n"
+    "node 12 dropout region=1 in=19,3,3,8 out=20 probability=0.5 seed=1 stream=2\n"
+    "node 13 add region=1 in=20,54 out=21\n"
+    "node 14 linear_ce_bwd region=1 in=21,1,0,4,7,24 out=22,23,25 chunk_rows=32 phase=backward\n"
+    "node 15 layer_norm_bwd region=1 in=23,8,6,10,11,26,29,23 out=28,27,30 eps=0.001 phase=backward\n"
+    "node 16 attention_bwd region=1 in=14,15,16,17,18,28 out=31,32,33 heads=2 causal=1 scale=0.5 phase=backward\n"
+    "node 17 linear_dw region=1 in=31,17,34 out=35 phase=backward\n"
+    "node 18 linear_dx region=1 in=32,5,33,19 out=36 act=gelu phase=backward\n"
+    "node 19 column_sum region=1 in=36,30 out=37 phase=backward\n"
+    "node 20 activation_bwd region=1 in=19,36 out=55 act=gelu phase=backward\n"
+    "node 21 rms_norm region=1 in=55,6 out=56,57 eps=0.001 phase=backward\n"
+    "node 22 rms_norm_bwd region=1 in=56,55,6,57,27,36 out=58,59 eps=0.001 phase=backward\n"
+    "node 23 embedding_bwd region=1 in=0,58,25,39 out=38,40 window=1 phase=backward\n"
+    "node 24 sum_squares region=0 in=35,41 out=42 phase=update\n"
+    "node 25 clip_scale region=0 in=42 out=43,44 max_norm=1 phase=update\n"
+    "node 26 adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0 phase=update predicate=44\n"
+    "node 27 cache_write region=2 in=52,50,3 out=51\n"
+    "node 28 attention region=2 in=52,51,51,3 out=53 heads=2 causal=1 scale=0.5\n"
+    "end graph\n";
+
+static pl_graph *parse(const char *text)
+{
+    pl_error err = {0};
+    pl_graph *g = NULL;
+    if (pl_graph_parse("t", text, strlen(text), &g, &err) != PL_OK) fail_msg("%s", err.text);
+    return g;
+}
+
+static void must_fail(const pl_graph *g, pl_graph_stage stage, const char *change, const char *words)
+{
+    pl_error err = {0};
+    pl_status status = pl_graph_check(g, stage, &err);
+    if (status == PL_OK) fail_msg("accepted: %s", change);
+    if (status != PL_E_INTERNAL || !strstr(err.text, words)) fail_msg("%s: \"%s\" does not say \"%s\"", change, err.text, words);
+}
+
+/* The legal text with `from` (which occurs once) replaced by `to` must be refused with these words. */
+static void refuse_at(pl_graph_stage stage, const char *from, const char *to, const char *words)
+{
+    const char *at = strstr(legal, from);
+    if (!at || strstr(at + 1, from)) fail_msg("\"%s\" does not occur once", from);
+    pl_str text = {0};
+    pl_str_append_bytes(&text, legal, (size_t)(at - legal));
+    pl_str_append(&text, to);
+    pl_str_append(&text, at + strlen(from));
+    pl_graph *g = parse(pl_str_text(&text));
+    must_fail(g, stage, to, words);
+    pl_graph_destroy(g);
+    pl_str_deinit(&text);
+}
+
+static void refuse(const char *from, const char *to, const char *words) { refuse_at(PL_STAGE_BOUND, from, to, words); }
+
+static void the_legal_graph_is_legal(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g = parse(legal);
+    if (pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s", err.text);
+    pl_graph_destroy(g);
+}
+
+static void values(void **state)
+{
+    (void)state;
+    refuse("\"x\" f32 [2,3,4]", "\"x\" f32 [B,3,4]", "not bound");
+    refuse("\"x\" f32 [2,3,4] temporary program=0", "\"x\" f32 [2,3,4] temporary program=1", "no root region");
+    refuse("\"w3\"", "\"w\"", "two values are named w");
+    refuse("offset=8", "offset=9", "ends behind the value");
+    refuse("offset=8 strides=36,12,1", "offset=8 strides=36,1099511627775,1", "window");
+    refuse("\"v\" f32 [2,3,4]", "\"v\" i32 [2,3,4]", "dtype of its base");
+    refuse("update=24", "update=24 view=24", "both a view and an update");
+    refuse("\"dbias.1\" f32 [4]", "\"dbias.1\" f32 [5]", "shape and dtype of what it replaces");
+}
+
+static void regions(void **state)
+{
+    (void)state;
+    refuse("trip=2", "trip=0", "runs no time");
+    refuse("node 13 add region=1", "node 13 add region=0", "not one stretch");
+    refuse("node 25 clip_scale region=0", "node 25 clip_scale region=2", "");
+}
+
+static void order_and_versions(void **state)
+{
+    (void)state;
+    refuse("in=17,5,6,8 out=19,54", "in=55,5,6,8 out=19,54", "nothing before it has produced");
+    refuse("sum_squares region=0 in=35,41", "sum_squares region=0 in=34,41", "already replaced");
+    refuse("in=52,51,51,3", "in=52,50,50,3", "already replaced");
+    refuse("attention region=2 in=52,51,51,3 out=53", "attention region=2 in=52,51,51,3 out=17", "");
+    refuse("add region=1 in=20,54", "add region=1 in=20,52", "nothing before it has produced");
+    refuse("predicate=44", "predicate=43", "predicate");
+    refuse("\"finite\" i32 [1] temporary program=0", "\"finite\" i32 [1] temporary program=2", "");
+    refuse("fill region=0 out=24 value=0", "fill region=0 out=26 value=0", "two producers");
+    refuse("node 20 activation_bwd region=1 in=19,36 out=55 act=gelu phase=backward", "node 20 activation_bwd region=1 in=19,36 out=55 act=gelu phase=backward dead=1", "");
+}
+
+static void outputs(void **state)
+{
+    (void)state;
+    refuse("add region=1 in=20,54 out=21", "add region=1 in=20,54", "no output");
+    refuse("add region=1 in=20,54 out=21", "add region=1 in=20,54 out=21,55", "too many outputs");
+    refuse("add region=1 in=20,54 out=21", "add region=1 in=20,54,8 out=21", "too many inputs");
+    refuse("add region=1 in=20,54 out=21", "add region=1 in=20 out=21", "an input is missing");
+    refuse("\"s\" f32 [2,3,4]", "\"s\" f32 [2,3,5]", "shape that the operator gives");
+    refuse("\"loss.1\" f64 [1] output program=0 update=7", "\"loss.1\" f64 [1] output program=0", "not marked so");
+    refuse("\"o\" f32 [2,3,4] temporary program=0", "\"o\" f32 [2,3,4] temporary program=0 update=8", "may not overwrite");
+    refuse("out=31,32,33", "out=31,32,32", "two");
+    refuse("26,29,23 out=28,27,30", "26,-,23 out=28,27,55", "");
+}
+
+static void a_changed_input_must_be_given(void **state)
+{
+    (void)state; /* without dbeta, its new version has no old one: it would add to what nobody has zeroed */
+    refuse("\"dbias.1\" f32 [4] gradient program=0 update=29", "\"dbias.1\" f32 [4] gradient program=0", "not marked so");
+    pl_graph *g = parse(legal);
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_LAYER_NORM_BWD) g->node[i].in[6] = PL_NONE;
+    g->value[30].update_of = PL_NONE;
+    must_fail(g, PL_STAGE_BOUND, "dbias without dbias", "in place");
+    pl_graph_destroy(g);
+}
+
+/* Shapes and dtypes that a kernel would take on trust. */
+static void operands_of_matrix_products(void **state)
+{
+    (void)state;
+    refuse("\"w3\" f32 [12,4]", "\"w3\" f32 [12,5]", "input 1");
+    refuse("linear region=1 in=9,13 out", "linear region=1 in=9,13,6 out", "input 2");
+    refuse("linear region=1 in=17,5,6,8", "linear region=1 in=17,5,6,12", "input 3");
+    refuse("linear region=1 in=17,5,6,8", "linear region=1 in=0,5,6,8", "input 0");
+    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,5,12,19", "input 2");
+    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,5,33,12", "input 3");
+    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,1,33,19", "input 1");
+    refuse("linear_dw region=1 in=31,17,34", "linear_dw region=1 in=31,6,34", "input 1");
+    refuse("column_sum region=1 in=36,30", "column_sum region=1 in=12,30", "input 1");
+    refuse("\"places\" f32 [3,4]", "\"places\" i32 [3,4]", "input 2");
+    refuse("\"w\" f32 [4,4]", "\"w\" i32 [4,4]", "");
+}
+
+static void operands_of_norms(void **state)
+{
+    (void)state;
+    refuse("layer_norm region=1 in=8,6,6", "layer_norm region=1 in=8,6,3", "input 2");
+    refuse("layer_norm region=1 in=8,6,6", "layer_norm region=1 in=8,6,4", "input 2");
+    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,4,11,26,29,23", "input 3");
+    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,4,26,29,23", "input 4");
+    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,11,26,29,12", "input 7");
+    refuse("in=56,55,6,57,27,36", "in=56,55,6,4,27,36", "input 3");
+    refuse("in=56,55,6,57,27,36", "in=56,55,6,57,27,12", "input 5");
+    refuse("in=56,55,6,57,27,36", "in=12,55,6,57,27,36", "input 0");
+}
+
+static void operands_of_attention(void **state)
+{
+    (void)state;
+    refuse("in=14,15,16 out=17,18 heads=2", "in=14,15,16 out=17,18 heads=3", "heads");
+    refuse("in=14,15,16 out=17,18 heads=2", "in=14,15,16 out=17,18 heads=0", "heads");
+    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,12,18,28", "input 3");
+    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,11,28", "input 4");
+    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,18,12", "input 5");
+    refuse("\"cache\" f32 [1,9,4] state program=2\nvalue 51 \"cache.1\" f32 [1,9,4]", "\"cache\" f32 [2,9,4] state program=2\nvalue 51 \"cache.1\" f32 [2,9,4]", "input 1");
+    refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,51,4", "input 3");
+    refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,52,3", "input 2");
+    refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=52,50,4", "input 2");
+    refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=0,50,3", "input 0");
+}
+
+static void operands_of_tables_and_losses(void **state)
+{
+    (void)state;
+    refuse("in=0,1,2 out=8 window=1", "in=0,1,2 out=8 window=0", "window");
+    refuse("in=0,1,2 out=8 window=1", "in=0,1,2,4 out=8 window=1", "input 3");
+    refuse("in=0,1,2 out=8 window=1", "in=4,1,2 out=8 window=1", "input 0");
+    refuse("\"places\" f32 [3,4]", "\"places\" f32 [2,4]", "input 2");
+    refuse("in=0,58,25,39 out=38,40 window=1", "in=0,12,25,39 out=38,40 window=1", "input 1");
+    refuse("\"dplaces\" f32 [3,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [3,4]", "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input 3");
+    refuse("in=21,1,0,4,7,24 out=22,23,25 chunk_rows=32", "in=21,1,0,4,7,24 out=22,23,25 chunk_rows=0", "chunk");
+    refuse("in=21,1,0,4,7,24", "in=21,1,0,3,7,24", "input 3");
+    refuse("in=21,1,0,4,7,24", "in=21,1,3,4,7,24", "input 2");
+    refuse("in=21,1,0,4,7,24", "in=21,5,0,4,7,24", "input 5");
+}
+
+static void operands_of_the_rest(void **state)
+{
+    (void)state;
+    refuse("add region=1 in=20,54", "add region=1 in=20,12", "input 1");
+    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,3,3,12", "input 3");
+    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,4,3,8", "input 1");
+    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,3,4,8", "input 2");
+    refuse("probability=0.5", "probability=1", "probability");
+    refuse("probability=0.5", "probability=nan", "probability");
+    refuse("activation_bwd region=1 in=19,36", "activation_bwd region=1 in=19,12", "input 1");
+    refuse("sum_squares region=0 in=35,41", "sum_squares region=0 in=35,4", "input 1");
+    refuse("clip_scale region=0 in=42", "clip_scale region=0 in=4", "input 0");
+    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,6,3,43", "input 4");
+    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,4,4,43", "input 5");
+    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,4,3,42", "input 6");
+    refuse("in=5,35,45,46,4,3,43", "in=5,25,45,46,4,3,43", "input 1");
+    refuse("fill region=0 out=41 value=0", "fill region=0 out=41 value=1", "f32");
+}
+
+/* Ids that a text cannot hold: the graph was made by code. */
+static void ids_that_do_not_exist(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 6; which++) {
+        pl_graph *g = parse(legal);
+        pl_node *n = &g->node[26];
+        pl_id *id[] = {&n->in[1], &n->out[1], &n->predicate, &n->region, &n->queue, &g->value[8].view_of};
+        *id[which] = 1000;
+        must_fail(g, PL_STAGE_BOUND, "an id that does not exist", "");
+        pl_graph_destroy(g);
+    }
+    pl_graph *g = parse(legal);
+    g->node[13].op = PL_OP_COUNT;
+    must_fail(g, PL_STAGE_BOUND, "an operator that does not exist", "unknown operator");
+    pl_graph_destroy(g);
+}
+
+static void what_belongs_to_views_alone(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {"offset=3", "strides=9,9,1"};
+    for (int i = 0; i < 2; i++) {
+        char text[160];
+        pl_error err = {0};
+        pl_graph *g = NULL;
+        snprintf(text, sizeof text, "graph 1\nregion 0 \"p\"\nvalue 0 \"x\" f32 [2,3,4] input program=0 %s\nend graph\n", fields[i]);
+        assert_int_equal(pl_graph_parse("t", text, strlen(text), &g, &err), PL_E_DATA);
+        assert_non_null(strstr(err.text, "view"));
+    }
+}
+
+static void names_of_spaces_and_queues_read_back(void **state)
+{
+    (void)state;
+    static const char text[] = "graph 1\nspace \"a b\"\nqueue \"c \\\"d\"\nend graph\n";
+    pl_graph *g = parse(text);
+    pl_str printed = {0};
+    pl_graph_print(g, &printed);
+    assert_string_equal(pl_str_text(&printed), text);
+    pl_str_deinit(&printed);
+    pl_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_legal_graph_is_legal),      cmocka_unit_test(values),
+        cmocka_unit_test(regions),                       cmocka_unit_test(order_and_versions),
+        cmocka_unit_test(outputs),                       cmocka_unit_test(a_changed_input_must_be_given),
+        cmocka_unit_test(operands_of_matrix_products),   cmocka_unit_test(operands_of_norms),
+        cmocka_unit_test(operands_of_attention),         cmocka_unit_test(operands_of_tables_and_losses),
+        cmocka_unit_test(operands_of_the_rest),          cmocka_unit_test(ids_that_do_not_exist),
+        cmocka_unit_test(what_belongs_to_views_alone),   cmocka_unit_test(names_of_spaces_and_queues_read_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
