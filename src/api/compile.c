@@ -1,5 +1,6 @@
 /* From a config to a plan: the whole pipeline. Read make_graph and pl_plan_make first; everything above them is what the
  * stages need to know. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +30,48 @@ typedef struct compiler {
     uint64_t disk_bytes, checkpoint_bytes;
     uint64_t tokenizer_bytes; /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
 } compiler;
+
+/* ---- run.dump: what a stage made, as text in the run's folder ---- */
+
+static pl_status dump(const compiler *c, const char *stage, pl_str *text, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], name[64];
+    snprintf(name, sizeof name, "dump-%s.txt", stage);
+    pl_status status = text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to print %s", stage) : pl_folder_create(c->settings.out, err);
+    if (status == PL_OK) status = pl_path_join(path, sizeof path, c->settings.out, name, err);
+    if (status == PL_OK) status = pl_file_write_all(path, pl_str_text(text), text->bytes, err);
+    pl_str_deinit(text);
+    return status;
+}
+
+static pl_status dump_graph(const compiler *c, uint32_t bit, const char *stage, const pl_graph *g, pl_error *err)
+{
+    pl_str text = {0};
+    if (!(c->config->run.dump & bit)) return PL_OK;
+    pl_graph_print(g, &text);
+    return dump(c, stage, &text, err);
+}
+
+static pl_status dump_program(const compiler *c, const pl_plan *plan, pl_error *err)
+{
+    pl_str text = {0};
+    pl_program *program;
+    if (!(c->config->run.dump & PL_DUMP_PROGRAM)) return PL_OK;
+    PL_TRY(pl_program_create(plan, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
+    pl_program_print(program, &text);
+    pl_program_destroy(program);
+    return dump(c, "program", &text, err);
+}
+
+static pl_status dump_plan(const compiler *c, const pl_plan *plan, pl_error *err)
+{
+    pl_str text = {0};
+    PL_TRY(dump_graph(c, PL_DUMP_REWRITE, "rewrite", plan->graph, err));
+    PL_TRY(dump_program(c, plan, err));
+    if (!(c->config->run.dump & PL_DUMP_PLAN)) return PL_OK;
+    pl_plan_print(plan, &text);
+    return dump(c, "plan", &text, err);
+}
 
 /* ---- the graph ---- */
 
@@ -66,6 +109,7 @@ static pl_status make_graph(const compiler *c, pl_graph **graph, pl_error *err)
     PL_TRY(pl_model_build(c->config, c->vocab, graph, err));
     PL_TRY(keep_programs(*graph, c->command, err));
     PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
+    PL_TRY(dump_graph(c, PL_DUMP_MODEL, "model", *graph, err));
     if (c->command != PL_COMMAND_TRAIN && c->command != PL_COMMAND_GRADIENTS) return PL_OK;
     pl_id train = pl_graph_find_program(*graph, "train");
     PL_TRY(pl_grad_differentiate(*graph, train, err));
@@ -94,6 +138,7 @@ static pl_status stage(void *context, pl_graph *g, int64_t micro_batch, pl_error
     PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk_bytes, &c->checkpoint_bytes, err));
     PL_TRY(add_staging(g, PL_STAGING_LOADER, s.loader_bytes, PL_ROLE_STAGING, err));
     PL_TRY(add_staging(g, PL_STAGING_CHECKPOINT, s.checkpoint_bytes, PL_ROLE_IO, err));
+    PL_TRY(add_staging(g, PL_STAGING_TRACE, s.trace_bytes, PL_ROLE_IO, err));
     return add_staging(g, PL_STAGING_SAMPLING, s.sampling_bytes, PL_ROLE_STAGING, err);
 }
 
@@ -176,7 +221,8 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .recompute = true, .stage = stage, .settle = settle, .context = c};
     if (c->config->run.threads != PL_CONFIG_AUTO && c->config->run.threads > 64)
         return pl_fail(err, PL_E_CONFIG, "run.threads is %lld; at most 64 are supported", (long long)c->config->run.threads);
-    if (c->command == PL_COMMAND_EVALUATE && o->micro_batch == 0) o->micro_batch = 1;
+    for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->micro_batch == 0 && m <= o->batch; m++)
+        if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->micro_batch = 1;
     return find_budget(c, &o->budget_bytes, err);
 }
@@ -257,7 +303,9 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
     PL_TRY_DONE(find_options(c, &fit, err));
     PL_TRY_DONE(make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, &listener, err));
+    PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(pl_fit(graph, &fit, plan, err));
+    PL_TRY_DONE(dump_plan(c, *plan, err));
     if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
 done:
     pl_graph_destroy(graph);

@@ -154,7 +154,7 @@ pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room,
     pl_str out = pl_str_fixed(text, room);
     if (form == PL_LEDGER_JSON) pl_report_ledger_json(&r->plan->ledger, &measured, &out);
     else pl_report_ledger(&r->plan->ledger, &measured, &out);
-    return PL_OK;
+    return out.failed ? pl_fail(err, PL_E_USAGE, "the ledger does not fit %zu bytes", room) : PL_OK;
 }
 
 void pl_run_close(pl_run *r)

@@ -22,7 +22,6 @@ typedef struct pl_fit_options {
     pl_status (*measure)(void *context, const pl_graph *, pl_error *);
     /* The process's rows are final only when the plan's text is known (its reader's heap); called for each plan. */
     pl_status (*settle)(void *context, pl_plan *, pl_error *);
-    void (*dump)(void *context, const char *stage, const pl_graph *); /* may be NULL */
     void *context;
 } pl_fit_options;
 

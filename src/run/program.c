@@ -131,11 +131,14 @@ static double now_seconds(void)
 static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, const pl_program_hooks *hooks, pl_error *err)
 {
     const pl_call *call = &p->call[node];
-    double begin = hooks->seconds ? now_seconds() : 0;
+    bool timed = hooks->seconds || hooks->timed;
+    double begin = timed ? now_seconds() : 0;
     if (call->op != PL_OP_LOAD) pl_backend_exec(call, p->plan->team);
     else if (hooks->load) PL_TRY(hooks->load(hooks->context, iteration, &call->u.load, err));
-    if (hooks->seconds) hooks->seconds[node] += now_seconds() - begin;
-    return PL_OK;
+    if (!timed) return PL_OK;
+    double end = now_seconds();
+    if (hooks->seconds) hooks->seconds[node] += end - begin;
+    return hooks->timed ? hooks->timed(hooks->context, node, begin, end, err) : PL_OK;
 }
 
 pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *hooks, pl_error *err)
@@ -154,6 +157,34 @@ pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *h
         }
     }
     return PL_OK;
+}
+
+static void print_call(const pl_program *p, uint32_t node, pl_str *out)
+{
+    const pl_graph *g = p->plan->graph;
+    const pl_node *n = &g->node[node];
+    pl_str_printf(out, "call %u %s", node, pl_op_name(n->op));
+    for (int side = 0; side < 2; side++) {
+        const pl_id *id = side ? n->out : n->in;
+        pl_str_append(out, side ? " out" : " in");
+        for (int k = 0; k < (side ? PL_NODE_OUT_MAX : PL_NODE_IN_MAX); k++)
+            if (id[k] != PL_NONE) pl_str_printf(out, " +%llu", (unsigned long long)((unsigned char *)pl_program_address(p, id[k]) - p->base));
+    }
+    if (p->plan->workspace[node].bytes) pl_str_printf(out, " workspace +%llu", (unsigned long long)p->plan->workspace[node].offset);
+    pl_str_printf(out, " scope %s\n", n->scope);
+}
+
+void pl_program_print(const pl_program *p, pl_str *out)
+{
+    for (size_t r = 0; r < p->plan->graph->region_count; r++) {
+        if (p->plan->graph->region[r].parent != PL_NONE) continue;
+        pl_str_printf(out, "program %s\n", p->plan->graph->region[r].name);
+        for (size_t i = p->entry[r]; i < p->leave[r]; i++) {
+            const instruction *in = &p->code[i];
+            if (in->kind == RUN_CALL) print_call(p, in->index, out);
+            else pl_str_printf(out, "%s %llu times\n", in->kind == BEGIN_REGION ? "begin" : "end", (unsigned long long)in->trip);
+        }
+    }
 }
 
 void *pl_program_address(const pl_program *p, pl_id value)

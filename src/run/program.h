@@ -16,12 +16,16 @@ typedef struct pl_program_hooks {
     void *context;
     bool single_trip;  /* every region once: to execute each kernel before "committed" */
     double *seconds;   /* [nodes] or NULL: time spent in each node is added */
+    /* NULL, or called after each node with its times (CLOCK_MONOTONIC, seconds). */
+    pl_status (*timed)(void *context, uint32_t node, double begin, double end, pl_error *);
 } pl_program_hooks;
 
 
 /* Runs one of the plan's programs (a root region) from its first node to its last. */
 pl_status pl_program_run(pl_program *, pl_id program, const pl_program_hooks *, pl_error *);
 
+/* One line an instruction: regions, calls, where their values lie in the arena. */
+void pl_program_print(const pl_program *, pl_str *out);
 void *pl_program_address(const pl_program *, pl_id value);
 
 #endif

@@ -56,9 +56,17 @@ static pl_status load_nothing(void *context, uint64_t iteration, const pl_load_c
     return PL_OK;
 }
 
+static pl_status trace_node(void *context, uint32_t node, double begin, double end, pl_error *err)
+{
+    pl_session *s = context;
+    const pl_node *n = &s->o.plan->graph->node[node];
+    return pl_trace_add(s->trace, pl_op_name(n->op), n->scope[0] ? n->scope : pl_phase_name(n->phase), begin, end, err);
+}
+
 pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
 {
     pl_program_hooks hooks = {.load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
+    if (s->trace) hooks.timed = trace_node;
     return pl_program_run(s->program, program, &hooks, err);
 }
 
@@ -210,6 +218,8 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
         PL_TRY(pl_lockdown_commit(s->o.lockdown, err));
     }
     s->committed_at = s->reported_at = pl_session_now();
+    void *staging = pl_session_value(s, PL_STAGING_TRACE);
+    if (s->settings->trace_path && staging) PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
     s->reported_tokens = s->tokens_seen;
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_COMMITTED});
     return PL_OK;
@@ -219,6 +229,7 @@ void pl_session_close(pl_session *s)
 {
     if (!s) return;
     if (s->o.owners) pl_alloc_seal(0);
+    pl_trace_close(s->trace);
     pl_loader_deinit(s->loader);
     pl_session_close_files(s);
     if (s->tokens_open) pl_tokens_close(&s->tokens);

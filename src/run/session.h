@@ -49,11 +49,12 @@ void *pl_session_value(const pl_session *, const char *name);
 
 /* ---- staging: what the session keeps in the arena beside the graph's own values; the plan must hold these ---- */
 typedef struct pl_session_staging {
-    uint64_t loader_bytes, checkpoint_bytes, sampling_bytes;
+    uint64_t loader_bytes, checkpoint_bytes, sampling_bytes, trace_bytes;
 } pl_session_staging;
 #define PL_STAGING_LOADER     "staging.loader"
 #define PL_STAGING_CHECKPOINT "staging.checkpoint"
 #define PL_STAGING_SAMPLING   "staging.sampling"
+#define PL_STAGING_TRACE      "staging.trace"
 enum { PL_SESSION_LOADER_SLOTS = 2 };
 /* tokens NULL: no loader. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are written. */
 pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_tokens *, pl_session_staging *, uint64_t *disk_bytes,

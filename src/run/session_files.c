@@ -64,7 +64,7 @@ void pl_session_shape_record(pl_session *s)
 pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_tokens *tokens, pl_session_staging *staging,
                                      uint64_t *disk_bytes, uint64_t *checkpoint_bytes, pl_error *err)
 {
-    *staging = (pl_session_staging){.sampling_bytes = pl_sample_workspace_bytes(r->vocab)};
+    *staging = (pl_session_staging){.sampling_bytes = pl_sample_workspace_bytes(r->vocab), .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
     *disk_bytes = *checkpoint_bytes = 0;
     if (tokens) {
         pl_loader_options lo = {.tokens = tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS};
@@ -199,7 +199,9 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     s->record.best_value = s->best_loss;
     s->record.best_step = s->best_step;
     PL_TRY(pl_metrics_sync(&s->metrics, err));
+    double began = pl_session_now();
     PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
+    if (s->trace) PL_TRY(pl_trace_add(s->trace, "save", "checkpoint", began, pl_session_now(), err));
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_SAVED, .text = name, .text_bytes = strlen(name), .best_loss = s->best_loss});

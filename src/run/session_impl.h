@@ -6,6 +6,7 @@
 #include "run/program.h"
 #include "run/sample.h"
 #include "run/session.h"
+#include "run/trace.h"
 #include "store/checkpoint.h"
 #include "store/folder.h"
 #include "store/metrics.h"
@@ -39,6 +40,7 @@ struct pl_session {
     bool writes_checkpoints;
     pl_metrics metrics;
     pl_tensorboard tensorboard;
+    pl_trace *trace;
 
     /* progress, all of it saved */
     uint64_t step, tokens_seen;

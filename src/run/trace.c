@@ -1,0 +1,79 @@
+#include "run/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct trace_event {
+    const char *name, *category;
+    double begin, end;
+} trace_event;
+
+enum { TEXT_BYTES = 32 << 10, EVENT_TEXT_MAX = 400 };
+
+struct pl_trace {
+    int fd, any;
+    double origin;
+    size_t count, room;
+    char path[PL_FILE_PATH_MAX];
+    char text[TEXT_BYTES];
+    trace_event event[];
+};
+
+static pl_status write_text(pl_trace *t, const char *text, size_t bytes, pl_error *err)
+{
+    while (bytes) {
+        ssize_t n = write(t->fd, text, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return pl_fail(err, PL_E_STORAGE, "%s: writing the trace failed: %s", t->path, strerror(n ? errno : ENOSPC));
+        text += n, bytes -= (size_t)n;
+    }
+    return PL_OK;
+}
+
+pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **trace, pl_error *err)
+{
+    pl_trace *t = memory;
+    t->any = 0;
+    t->origin = now;
+    t->count = 0;
+    t->room = (PL_TRACE_STAGING_BYTES - sizeof *t) / sizeof *t->event;
+    if (strlen(path) >= sizeof t->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    strcpy(t->path, path);
+    t->fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+    if (t->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", path, strerror(errno));
+    *trace = t;
+    return write_text(t, "[", 1, err);
+}
+
+static pl_status flush_events(pl_trace *t, pl_error *err)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        const trace_event *e = &t->event[i];
+        used += (size_t)snprintf(t->text + used, EVENT_TEXT_MAX, "%s\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%.80s\",\"cat\":\"%.120s\",\"ts\":%.3f,\"dur\":%.3f}",
+                                 t->any ? "," : "", e->name, e->category, (e->begin - t->origin) * 1e6, (e->end - e->begin) * 1e6);
+        t->any = 1;
+        if (used + EVENT_TEXT_MAX < sizeof t->text && i + 1 < t->count) continue;
+        PL_TRY(write_text(t, t->text, used, err));
+        used = 0;
+    }
+    t->count = 0;
+    return PL_OK;
+}
+
+pl_status pl_trace_add(pl_trace *t, const char *name, const char *category, double begin, double end, pl_error *err)
+{
+    t->event[t->count++] = (trace_event){name, category, begin, end};
+    return t->count < t->room ? PL_OK : flush_events(t, err);
+}
+
+void pl_trace_close(pl_trace *t)
+{
+    if (!t) return;
+    pl_error ignored;
+    if (flush_events(t, &ignored) == PL_OK) write_text(t, "\n]\n", 3, &ignored);
+    close(t->fd);
+}

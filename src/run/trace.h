@@ -1,0 +1,19 @@
+/* A trace of a run in Chrome's format (Trace Event Format, "X" events): open it in chrome://tracing or Perfetto. Events
+ * gather in caller memory and are written out when that is full; nothing is allocated. */
+#ifndef PL_RUN_TRACE_H
+#define PL_RUN_TRACE_H
+
+#include "base/file.h"
+
+enum { PL_TRACE_STAGING_BYTES = 128 << 10 };
+
+typedef struct pl_trace pl_trace;
+
+/* memory: PL_TRACE_STAGING_BYTES, aligned to 64, the caller's. now: the time that counts as 0. */
+pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **, pl_error *);
+/* name and category live as long as the trace; times in seconds. Returns the status of the first failed write. */
+pl_status pl_trace_add(pl_trace *, const char *name, const char *category, double begin, double end, pl_error *);
+/* Writes what is left and the end of the file; NULL is fine. */
+void pl_trace_close(pl_trace *);
+
+#endif
