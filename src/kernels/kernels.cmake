@@ -16,6 +16,7 @@ function(pl_kernel_level name)
   target_compile_definitions(pl_kernels_${name} PRIVATE PL_SUFFIX=${name} PL_LEVEL_${name}=1)
   target_compile_options(pl_kernels_${name} PRIVATE -O3 -ffp-contract=fast ${ARGN})
   target_sources(pl_kernels PRIVATE $<TARGET_OBJECTS:pl_kernels_${name}>)
+  set_property(GLOBAL APPEND PROPERTY PL_KERNEL_LEVEL_TARGETS pl_kernels_${name})
 endfunction()
 
 pl_kernel_level(baseline)

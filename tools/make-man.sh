@@ -1,0 +1,62 @@
+#!/bin/sh
+# The man page and the shell completions, from what the command says: tools/make-man.sh PLIMSOLL FOLDER VERSION
+# Writes plimsoll.1, and plimsoll.bash, _plimsoll, plimsoll.fish where `plimsoll completion SHELL` knows the shell.
+# The page is the help text in man's clothes: a line in the first column that ends with a colon opens a part of a section.
+set -eu
+command=$1
+folder=$2
+version=$3
+mkdir -p "$folder"
+
+ask() { "$command" "$@" </dev/null 2>/dev/null; }
+
+# Help text -> roff: backslashes, hyphens (so that options can be copied), and lines that begin with a control character.
+to_roff() {
+    sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^\([.']\)/\\\\\&\1/" |
+        awk '
+        /^[A-Z][^:]*:$/ { printf ".fi\n.SS %s\n.nf\n", substr($0, 1, length($0) - 1); next }
+        { print }'
+}
+
+section() { # title; text on stdin
+    printf '.SH %s\n.nf\n' "$1"
+    to_roff
+    printf '.fi\n'
+}
+
+# Subcommands: indented first words of the help, kept when the command has help for them.
+subcommands() {
+    echo "$help" | sed -n 's/^ \{1,4\}\([a-z][a-z-]*\)  .*/\1/p' | awk '!seen[$0]++'
+}
+
+if ! help=$(ask --help) && ! help=$(ask help); then
+    echo "make-man.sh: $command --help gives no help, so there is no man page" >&2
+    exit 0
+fi
+
+page=$folder/plimsoll.1
+{
+    printf '.\\" Made by tools/make-man.sh from the help of the command.\n'
+    printf '.TH PLIMSOLL 1 "" "plimsoll %s" "User Commands"\n' "$version"
+    printf '.SH NAME\nplimsoll \\- trains and runs neural networks inside a memory budget\n'
+    printf '.SH SYNOPSIS\n.B plimsoll\n.I command\n[\\fIarguments\\fR]\n'
+    echo "$help" | section DESCRIPTION
+    for name in $(subcommands); do
+        text=$(ask help "$name") || text=$(ask "$name" --help) || continue
+        [ "$text" != "$help" ] || continue
+        echo "$text" | section "plimsoll $name"
+    done
+    printf '.SH SEE ALSO\nThe documentation in the folder docs of the source, config.md (every key) above all.\n'
+} >"$page.tmp"
+mv "$page.tmp" "$page"
+
+completion() { # shell, file
+    if ask completion "$1" >"$folder/$2.tmp" && [ -s "$folder/$2.tmp" ]; then
+        mv "$folder/$2.tmp" "$folder/$2"
+    else
+        rm -f "$folder/$2.tmp"
+    fi
+}
+completion bash plimsoll.bash
+completion zsh _plimsoll
+completion fish plimsoll.fish
