@@ -42,9 +42,12 @@ test_files() {
 
 test_exports() {
     nm -D --defined-only "$lib/libplimsoll.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$root/exported"
-    # A declaration begins with PL_API; the function's name is the first word before a parenthesis that is not a macro.
-    cat "$prefix"/include/plimsoll/*.h | sed -n '/^PL_API/,/;/p' | tr '\n' ' ' | tr ';' '\n' |
-        sed -n 's/^[^(]*PL_API[^(]*[ *]\(pl_[a-z0-9_]*\)(.*/\1/p' | sort >"$root/declared"
+    # After the preprocessor, of each declaration with default visibility, the first pl_… before a parenthesis.
+    printf '#include "plimsoll/plimsoll.h"\n' | $cc -E -P -I"$prefix/include" -xc - | tr '\n' ' ' | tr ';{}' '\n\n\n' |
+        grep 'visibility("default")' | sed 's/^[^;]*visibility("default")//' |
+        grep -o 'pl_[a-z0-9_]* *(' | tr -d ' (' >"$root/names"
+    # Parameters hold no calls, so each declaration gave one name.
+    sort "$root/names" >"$root/declared"
     [ -s "$root/declared" ] || fail "no PL_API declaration found in the headers"
     diff "$root/declared" "$root/exported" || fail "declared (<) and exported (>) differ"
 }

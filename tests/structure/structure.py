@@ -20,7 +20,7 @@ string strings syscall termios threads time ucontext unistd wchar wctype""".spli
 STANDARD_FOLDERS = ("sys/", "linux/", "asm/")
 
 HEAP = "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf aligned_alloc posix_memalign memalign getline getdelim"
-TALK = "printf vprintf puts putchar perror exit _exit _Exit quick_exit abort getenv secure_getenv err errx warn warnx"
+TALK = "printf vprintf puts putchar perror exit _exit _Exit quick_exit abort getenv secure_getenv"
 STREAMS = re.compile(r"\b(stdout|stderr)\b")
 
 
