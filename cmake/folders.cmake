@@ -4,7 +4,7 @@
 add_library(pl_options INTERFACE)
 target_compile_definitions(pl_options INTERFACE _GNU_SOURCE)
 target_compile_options(pl_options INTERFACE -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
-  -Wno-missing-field-initializers -Wno-format-truncation -fno-math-errno -fno-trapping-math)
+  -Wno-missing-field-initializers $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> -fno-math-errno -fno-trapping-math)
 target_include_directories(pl_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(pl_options INTERFACE m)
 if(PL_SANITIZE)

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Property programs with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, then the tests
+# that are labelled soak. A failure prints the command that repeats it, and the search goes on.
+# A property program takes the seed as its first argument (or reads PLIMSOLL_TEST_SEED); those without a seed run once.
+# Environment: SOAK_MINUTES, SOAK_SEED (where to begin; the clock), BUILD, JOBS, CMAKE_OPTIONS, NO_INSTALL.
+set -eu
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+jobs=${JOBS:-$(nproc)}
+until=$(($(date +%s) + ${SOAK_MINUTES:-30} * 60))
+seed=${SOAK_SEED:-$(date +%s)}
+
+tools/install-dependencies.sh build test
+for tree in "$build" "$build-san"; do
+    sanitize=OFF
+    [ "$tree" = "$build" ] || sanitize=ON
+    # shellcheck disable=SC2086
+    cmake -S . -B "$tree" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} -DPL_SANITIZE=$sanitize
+    cmake --build "$tree" -j "$jobs"
+done
+
+log=$build/soak.log
+runs=0
+failures=0
+while [ "$(date +%s)" -lt "$until" ]; do
+    for program in "$build"/tests/property_* "$build-san"/tests/property_*; do
+        [ -f "$program" ] && [ -x "$program" ] || continue
+        [ "$(date +%s)" -lt "$until" ] || break
+        runs=$((runs + 1))
+        if ! PLIMSOLL_TEST_SEED=$seed timeout 900 "$program" "$seed" >"$log" 2>&1 </dev/null; then
+            failures=$((failures + 1))
+            tail -n 20 "$log"
+            echo "FAILED; to repeat: PLIMSOLL_TEST_SEED=$seed $program $seed"
+        fi
+    done
+    seed=$((seed + 1))
+    echo "$runs runs, $failures failed, next seed $seed"
+done
+ctest --test-dir "$build" -L '^soak$' --output-on-failure || failures=$((failures + 1))
+echo "$runs runs, $failures failed"
+[ "$failures" = 0 ]
