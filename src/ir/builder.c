@@ -171,6 +171,30 @@ pl_status pl_fail_input(const pl_graph *g, const pl_node *n, int k, const char *
                    v ? pl_dtype_name(v->dtype) : "", v ? " " : "", shape, expected);
 }
 
+pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *letters, pl_error *err)
+{
+    static const struct {
+        char letter;
+        pl_dtype dtype;
+        const char *any, *one;
+    } kinds[] = {{'f', PL_DTYPE_F32, "f32", "f32 [1]"}, {'d', PL_DTYPE_F64, "f64", "f64 [1]"}, {'i', PL_DTYPE_I32, "i32", "i32 [1]"}, {'l', PL_DTYPE_I64, "i64", "i64 [1]"}};
+    for (int k = 0; letters[k]; k++) {
+        const pl_value *v = pl_in(g, n, k);
+        bool one = letters[k] < 'a';
+        int kind = 0;
+        while (kinds[kind].letter != (letters[k] | 0x20)) kind++;
+        if (v && (v->dtype != kinds[kind].dtype || (one && (pl_shape_elems(&v->shape) != 1 || v->shape.symbolic))))
+            return pl_fail_input(g, n, k, one ? kinds[kind].one : kinds[kind].any, err);
+    }
+    return PL_OK;
+}
+
+pl_status pl_expect_shape(const pl_graph *g, const pl_node *n, int k, const pl_shape *shape, const char *expected, pl_error *err)
+{
+    const pl_value *v = pl_in(g, n, k);
+    return !v || pl_shape_equal(&v->shape, shape) ? PL_OK : pl_fail_input(g, n, k, expected, err);
+}
+
 pl_alias pl_alias_none(const pl_node *n, int out)
 {
     (void)n, (void)out;

@@ -51,6 +51,26 @@ static pl_status check_value(const checker *c, pl_id id)
     return pl_shape_equal(&old->shape, &v->shape) && old->dtype == v->dtype ? PL_OK : fail_value(c, id, "an update has the shape and dtype of what it replaces");
 }
 
+static bool exists(pl_id id, size_t count) { return id == PL_NONE || id < count; }
+
+/* Every id is one of the arrays': what follows may use them as indices. Texts are held to this while they are read. */
+static pl_status check_ids(const checker *c)
+{
+    const pl_graph *g = c->g;
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        if (!exists(v->view_of, g->value_count) || !exists(v->update_of, g->value_count) || !exists(v->producer, g->node_count)) return fail_value(c, (pl_id)i, "an id that does not exist");
+    }
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        bool fine = n->op < PL_OP_COUNT && n->region < g->region_count && n->queue < g->queue_count && exists(n->wait, g->queue_count) && exists(n->predicate, g->value_count);
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) fine &= exists(n->in[k], g->value_count);
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++) fine &= exists(n->out[k], g->value_count);
+        if (!fine) return pl_fail(c->err, PL_E_INTERNAL, "graph: node %zu: unknown operator, region or queue, or an id that does not exist", i);
+    }
+    return PL_OK;
+}
+
 static int compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
 static pl_status check_names(const checker *c)
@@ -98,6 +118,14 @@ static bool may_overwrite(const pl_node *n, pl_alias alias, pl_id value)
     return false;
 }
 
+/* Given twice, an output would be written by two halves of a kernel. */
+static bool is_repeated(const pl_node *n, int k)
+{
+    for (int i = 0; i < k; i++)
+        if (n->out[i] == n->out[k]) return true;
+    return false;
+}
+
 static pl_status check_outputs(const checker *c, pl_id id)
 {
     const pl_node *n = &c->g->node[id];
@@ -109,8 +137,10 @@ static pl_status check_outputs(const checker *c, pl_id id)
         const pl_value *v = &c->g->value[n->out[k]];
         if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype) return fail_node(c, id, "an output has not the shape that the operator gives");
         pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
+        if (alias.update >= 0 && n->in[alias.update] == PL_NONE) return fail_node(c, id, "an output changes in place an input that is not given");
         if (alias.update >= 0 && v->update_of != n->in[alias.update]) return fail_node(c, id, "an output that changes its input in place is not marked so");
         if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of)) return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");
+        if (is_repeated(n, k)) return fail_node(c, id, "two outputs are one value");
         if (v->producer != id && v->program != PL_NONE) return fail_node(c, id, "an output has two producers");
     }
     return n->out[0] == PL_NONE ? fail_node(c, id, "no output") : PL_OK;
@@ -137,7 +167,6 @@ static pl_status check_input(checker *c, pl_id id, pl_id in, pl_id program)
 static pl_status check_node(checker *c, pl_id id)
 {
     const pl_node *n = &c->g->node[id];
-    if (n->op >= PL_OP_COUNT || n->region >= c->g->region_count || n->queue >= c->g->queue_count) return fail_node(c, id, "unknown operator, region or queue");
     pl_id program = pl_region_program(c->g, n->region);
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
         if (n->in[k] == PL_NONE && k < pl_op_in_min(n->op)) return fail_node(c, id, "an input is missing");
@@ -145,7 +174,7 @@ static pl_status check_node(checker *c, pl_id id)
         if (k >= pl_op_in_max(n->op)) return fail_node(c, id, "too many inputs");
         PL_TRY(check_input(c, id, n->in[k], program));
     }
-    if (n->predicate != PL_NONE && (c->g->value[n->predicate].dtype != PL_DTYPE_I32 || !readable(c, n->predicate, program))) return fail_node(c, id, "its predicate is no i32 value produced before");
+    if (n->predicate != PL_NONE && (c->g->value[n->predicate].dtype != PL_DTYPE_I32 || pl_shape_elems(&c->g->value[n->predicate].shape) != 1 || !readable(c, n->predicate, program))) return fail_node(c, id, "its predicate is no i32 value produced before");
     PL_TRY(check_outputs(c, id));
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (n->out[k] == PL_NONE) continue;
@@ -163,7 +192,6 @@ static pl_status check_nodes(checker *c)
     pl_id program = PL_NONE;
     for (size_t i = 0; i < c->g->node_count; i++) {
         if (c->g->node[i].dead) continue;
-        if (c->g->node[i].region >= c->g->region_count) return fail_node(c, (pl_id)i, "unknown region");
         pl_id now = pl_region_program(c->g, c->g->node[i].region);
         if (now != program) /* each program starts from the stored versions */
             for (size_t v = 0; v < c->g->value_count; v++) c->current[v] = PL_NONE;
@@ -180,6 +208,7 @@ pl_status pl_graph_check(const pl_graph *g, pl_graph_stage stage, pl_error *err)
     c.written = pl_alloc(g->value_count, sizeof *c.written);
     c.current = pl_alloc(g->value_count, sizeof *c.current);
     if (!c.written || !c.current) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to check the graph"));
+    PL_TRY_DONE(check_ids(&c));
     for (size_t i = 0; i < g->value_count; i++) PL_TRY_DONE(check_value(&c, (pl_id)i));
     PL_TRY_DONE(check_names(&c));
     PL_TRY_DONE(check_regions(&c));

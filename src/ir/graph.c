@@ -85,6 +85,7 @@ pl_id pl_graph_add_node(pl_graph *g, const pl_node *node)
 
 static void set_producers(pl_graph *g)
 {
+    for (size_t i = 0; i < g->value_count; i++) g->value[i].producer = PL_NONE; /* its node may be gone */
     for (size_t i = 0; i < g->node_count; i++)
         for (int k = 0; k < PL_NODE_OUT_MAX; k++)
             if (g->node[i].out[k] != PL_NONE && !g->node[i].dead) g->value[g->node[i].out[k]].producer = (pl_id)i;

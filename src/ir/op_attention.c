@@ -13,23 +13,29 @@ static double score_flops(const pl_graph *g, const pl_node *n)
 
 static pl_status check_qkv(const pl_graph *g, const pl_node *n, pl_error *err)
 {
-    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1), *v = pl_in(g, n, 2);
-    if (q->shape.rank != 3 || q->dtype != PL_DTYPE_F32) return pl_fail_input(g, n, 0, "f32 [B,T,width]", err);
+    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
+    if (q->shape.rank != 3) return pl_fail_input(g, n, 0, "f32 [B,T,width]", err);
     if (n->attr[HEADS].i < 1 || pl_shape_last(&q->shape) % n->attr[HEADS].i) return pl_fail_input(g, n, 0, "a width that the number of heads divides", err);
-    if (k->shape.rank != 3 || pl_shape_last(&k->shape) != pl_shape_last(&q->shape)) return pl_fail_input(g, n, 1, "f32 [B,T,width] like the queries", err);
-    if (!pl_shape_equal(&k->shape, &v->shape)) return pl_fail_input(g, n, 2, "the shape of the keys", err);
-    return PL_OK;
+    bool same = k->shape.rank == 3 && k->shape.dim[0] == q->shape.dim[0] && k->shape.symbolic == q->shape.symbolic;
+    if (!same || pl_shape_last(&k->shape) != pl_shape_last(&q->shape)) return pl_fail_input(g, n, 1, "f32 [B,T,width] like the queries", err);
+    return pl_expect_shape(g, n, 2, &k->shape, "the shape of the keys", err);
+}
+
+static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
+{
+    pl_shape s = pl_in(g, n, 0)->shape;
+    s.dim[2] = s.dim[1];
+    s.dim[1] = n->attr[HEADS].i;
+    return s;
 }
 
 /* attention: q, k, v, [position] → o, [lse [B,heads,T]] */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
+    PL_TRY(pl_expect_inputs(g, n, "fffL", err));
     PL_TRY(check_qkv(g, n, err));
-    pl_shape s = pl_in(g, n, 0)->shape, lse = s;
-    lse.dim[1] = n->attr[HEADS].i;
-    lse.dim[2] = s.dim[1];
-    out[0] = (pl_out){s, PL_DTYPE_F32};
-    out[1] = (pl_out){lse, PL_DTYPE_F32};
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
+    out[1] = (pl_out){lse_shape(g, n), PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -108,7 +114,12 @@ const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_
 /* attention_bwd: q, k, v, o, lse, do → dq, dk, dv */
 static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
+    PL_TRY(pl_expect_inputs(g, n, "ffffff", err));
     PL_TRY(check_qkv(g, n, err));
+    pl_shape q = pl_in(g, n, 0)->shape, lse = lse_shape(g, n);
+    PL_TRY(pl_expect_shape(g, n, 3, &q, "the shape of the queries", err));
+    PL_TRY(pl_expect_shape(g, n, 4, &lse, "f32 [B,heads,T]", err));
+    PL_TRY(pl_expect_shape(g, n, 5, &q, "the shape of the queries", err));
     for (int k = 0; k < 3; k++) out[k] = (pl_out){pl_in(g, n, k)->shape, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -121,11 +132,14 @@ static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none};
 
-/* cache_write: x [B,T,width], cache [B,room,width], position → cache' (rows position … position + T − 1 replaced) */
+/* cache_write: x [1,T,width], cache [1,room,width], position → cache' (rows position … position + T − 1 replaced) */
 static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
-    if (cache->shape.rank != 3 || pl_shape_last(&cache->shape) != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [B,room,width]", err);
+    PL_TRY(pl_expect_inputs(g, n, "ffL", err));
+    if (x->shape.rank != 3 || x->shape.symbolic || x->shape.dim[0] != 1) return pl_fail_input(g, n, 0, "f32 [1,T,width]", err);
+    bool fits = cache->shape.rank == 3 && !cache->shape.symbolic && cache->shape.dim[0] == 1 && cache->shape.dim[1] >= x->shape.dim[1];
+    if (!fits || pl_shape_last(&cache->shape) != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [1,room,width]", err);
     out[0] = (pl_out){cache->shape, PL_DTYPE_F32};
     return PL_OK;
 }

@@ -3,10 +3,21 @@
 
 static pl_status like_first(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *x = pl_in(g, n, 0);
-    bool binary = n->op == PL_OP_ADD || n->op == PL_OP_ACTIVATION_BWD;
-    if (binary && !pl_shape_equal(&pl_in(g, n, 1)->shape, &x->shape)) return pl_fail_input(g, n, 1, "the shape of the first input", err);
-    out[0] = (pl_out){x->shape, x->dtype};
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    PL_TRY(pl_expect_shape(g, n, 1, x, "the shape of the first input", err));
+    out[0] = (pl_out){*x, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_status shape_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    PL_TRY(pl_expect_inputs(g, n, "fLLf", err));
+    PL_TRY(pl_expect_shape(g, n, 3, x, "the shape of the first input", err));
+    if (x->rank < 1) return pl_fail_input(g, n, 0, "f32 [samples, ...]", err);
+    if (!(n->attr[0].f >= 0 && n->attr[0].f < 1)) return pl_fail(err, PL_E_INTERNAL, "dropout in %s: its probability is not in [0, 1)", n->scope);
+    out[0] = (pl_out){*x, PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -55,7 +66,7 @@ static pl_alias alias_dropout(const pl_node *n, int out)
     return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 3};
 }
 
-const pl_op_rule pl_rule_DROPOUT = {like_first, gradient_dropout, cost_elementwise, alias_dropout, .recompute = true};
+const pl_op_rule pl_rule_DROPOUT = {shape_dropout, gradient_dropout, cost_elementwise, alias_dropout, .recompute = true};
 
 /* ---- add: a, b → a + b ---- */
 static pl_status gradient_add(pl_gradient *g, const pl_node *n)

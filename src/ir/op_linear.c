@@ -6,13 +6,14 @@
  * With act, y is the pre-activation and the second output is act(y). */
 static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2), *residual = pl_in(g, n, 3);
-    if (x->dtype != PL_DTYPE_F32 || x->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., in]", err);
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
+    PL_TRY(pl_expect_inputs(g, n, "ffff", err));
+    if (x->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., in]", err);
     if (w->shape.rank != 2 || w->shape.dim[1] != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [out, in] with in = the input's last dimension", err);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != w->shape.dim[0])) return pl_fail_input(g, n, 2, "f32 [out]", err);
     pl_shape y = x->shape;
     y.dim[y.rank - 1] = w->shape.dim[0];
-    if (residual && !pl_shape_equal(&residual->shape, &y)) return pl_fail_input(g, n, 3, "the shape of the output", err);
+    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
     out[0] = out[1] = (pl_out){y, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -62,11 +63,12 @@ const pl_op_rule pl_rule_LINEAR = {shape_linear, gradient_linear, cost_linear, a
 static pl_status shape_linear_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    PL_TRY(pl_expect_inputs(g, n, "ffff", err));
+    if (dy->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., out]", err);
     if (w->shape.rank != 2 || w->shape.dim[0] != pl_shape_last(&dy->shape)) return pl_fail_input(g, n, 1, "f32 [out, in] with out = the gradient's last dimension", err);
     pl_shape x = dy->shape;
     x.dim[x.rank - 1] = w->shape.dim[1];
-    for (int k = 2; k <= 3; k++)
-        if (pl_in(g, n, k) && !pl_shape_equal(&pl_in(g, n, k)->shape, &x)) return pl_fail_input(g, n, k, "the shape of the output", err);
+    for (int k = 2; k <= 3; k++) PL_TRY(pl_expect_shape(g, n, k, &x, "the shape of the output", err));
     out[0] = out[1] = (pl_out){x, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -90,7 +92,8 @@ const pl_op_rule pl_rule_LINEAR_DX = {shape_linear_dx, NULL, cost_linear_dx, ali
 static pl_status shape_linear_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
-    if (pl_shape_rows(&dy->shape) != pl_shape_rows(&x->shape)) return pl_fail_input(g, n, 1, "as many rows as the gradient", err);
+    PL_TRY(pl_expect_inputs(g, n, "fff", err));
+    if (dy->shape.rank < 1 || x->shape.rank < 1 || pl_shape_rows(&dy->shape) != pl_shape_rows(&x->shape)) return pl_fail_input(g, n, 1, "as many rows as the gradient", err);
     pl_shape want = pl_shape_of(2, pl_shape_last(&dy->shape), pl_shape_last(&x->shape));
     if (!pl_shape_equal(&acc->shape, &want)) return pl_fail_input(g, n, 2, "f32 [out, in]", err);
     out[0] = (pl_out){want, PL_DTYPE_F32};
@@ -116,6 +119,7 @@ const pl_op_rule pl_rule_LINEAR_DW = {shape_linear_dw, NULL, cost_linear_dw, ali
 static pl_status shape_column_sum(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *acc = pl_in(g, n, 1);
+    PL_TRY(pl_expect_inputs(g, n, "ff", err));
     if (acc->shape.rank != 1 || acc->shape.dim[0] != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [last dimension of the input]", err);
     out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
     return PL_OK;

@@ -4,11 +4,13 @@
 
 static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
 {
-    const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1), *target = pl_in(g, n, 2), *loss = pl_in(g, n, 4);
+    const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1), *target = pl_in(g, n, 2);
+    PL_TRY(pl_expect_inputs(g, n, "ffiFDf", err));
+    if (h->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., width]", err);
+    if (n->attr[0].i < 1) return pl_fail(err, PL_E_INTERNAL, "%s in %s: a chunk has at least 1 row, not %lld", pl_op_name(n->op), n->scope, (long long)n->attr[0].i);
     if (w->shape.rank != 2 || w->shape.dim[1] != pl_shape_last(&h->shape)) return pl_fail_input(g, n, 1, "f32 [vocabulary, width]", err);
-    if (target->dtype != PL_DTYPE_I32 || (int64_t)pl_shape_elems(&target->shape) != pl_shape_rows(&h->shape)) return pl_fail_input(g, n, 2, "i32, one target a row", err);
-    if (loss->dtype != PL_DTYPE_F64) return pl_fail_input(g, n, 4, "f64 [1]", err);
-    return PL_OK;
+    if ((int64_t)pl_shape_elems(&target->shape) != pl_shape_rows(&h->shape)) return pl_fail_input(g, n, 2, "i32, one target a row", err);
+    return pl_expect_shape(g, n, 5, &w->shape, "the shape of the output matrix", err);
 }
 
 /* linear_ce: h [...,D], W [V,D], target, scale, loss → loss' */

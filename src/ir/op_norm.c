@@ -4,7 +4,8 @@
 static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl_error *err)
 {
     const pl_value *vx = pl_in(g, n, x), *vg = pl_in(g, n, gamma);
-    if (vx->dtype != PL_DTYPE_F32 || vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
+    PL_TRY(pl_expect_inputs(g, n, "ffffffff", err));
+    if (vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
     if (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape)) return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
     return PL_OK;
 }
@@ -20,6 +21,7 @@ static pl_status shape_layer_norm(const pl_graph *g, const pl_node *n, pl_out ou
 {
     PL_TRY(check(g, n, 0, 1, err));
     pl_shape s = pl_in(g, n, 0)->shape;
+    if (n->op == PL_OP_LAYER_NORM) PL_TRY(pl_expect_shape(g, n, 2, &pl_in(g, n, 1)->shape, "the shape of the gain", err));
     out[0] = (pl_out){s, PL_DTYPE_F32};
     out[1] = out[2] = (pl_out){rows_of(s), PL_DTYPE_F32};
     return PL_OK;
@@ -58,8 +60,13 @@ const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, co
 static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(check(g, n, 1, 2, err));
-    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *gamma = pl_in(g, n, 2);
-    if (!pl_shape_equal(&dy->shape, &x->shape)) return pl_fail_input(g, n, 0, "the shape of the norm's input", err);
+    const pl_value *x = pl_in(g, n, 1), *gamma = pl_in(g, n, 2);
+    pl_shape rows = rows_of(x->shape);
+    bool rms = n->op == PL_OP_RMS_NORM_BWD;
+    PL_TRY(pl_expect_shape(g, n, 0, &x->shape, "the shape of the norm's input", err));
+    PL_TRY(pl_expect_shape(g, n, rms ? 5 : 7, &x->shape, "the shape of the norm's input", err));
+    for (int k = 3; k <= (rms ? 3 : 4); k++) PL_TRY(pl_expect_shape(g, n, k, &rows, "one number a row", err));
+    for (int k = rms ? 4 : 5; k <= (rms ? 4 : 6); k++) PL_TRY(pl_expect_shape(g, n, k, &gamma->shape, "the shape of the gain", err));
     out[0] = (pl_out){x->shape, PL_DTYPE_F32};
     out[1] = out[2] = (pl_out){gamma->shape, PL_DTYPE_F32};
     return PL_OK;

@@ -5,7 +5,7 @@
 static pl_status shape_sum_squares(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *sum = pl_in(g, n, 1);
-    if (sum->dtype != PL_DTYPE_F64) return pl_fail_input(g, n, 1, "f64 [1]", err);
+    PL_TRY(pl_expect_inputs(g, n, "fD", err));
     out[0] = (pl_out){sum->shape, PL_DTYPE_F64};
     return PL_OK;
 }
@@ -27,7 +27,7 @@ const pl_op_rule pl_rule_SUM_SQUARES = {shape_sum_squares, NULL, cost_sum_square
 /* ---- clip_scale: sum of squares → scale f32 [1], finite i32 [1] ---- */
 static pl_status shape_clip_scale(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    if (pl_in(g, n, 0)->dtype != PL_DTYPE_F64) return pl_fail_input(g, n, 0, "f64 [1]", err);
+    PL_TRY(pl_expect_inputs(g, n, "D", err));
     out[0] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_F32};
     out[1] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_I32};
     return PL_OK;
@@ -45,8 +45,8 @@ const pl_op_rule pl_rule_CLIP_SCALE = {shape_clip_scale, NULL, cost_clip_scale, 
 static pl_status shape_adamw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *w = pl_in(g, n, 0);
-    for (int k = 1; k <= 3; k++)
-        if (!pl_shape_equal(&pl_in(g, n, k)->shape, &w->shape)) return pl_fail_input(g, n, k, "the shape of the weight", err);
+    PL_TRY(pl_expect_inputs(g, n, "ffffFLF", err));
+    for (int k = 1; k <= 3; k++) PL_TRY(pl_expect_shape(g, n, k, &w->shape, "the shape of the weight", err));
     for (int k = 0; k < 3; k++) out[k] = (pl_out){w->shape, PL_DTYPE_F32};
     return PL_OK;
 }

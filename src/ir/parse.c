@@ -107,6 +107,8 @@ static pl_status parse_region(pl_lex *l, pl_graph *g, pl_error *err)
 
 static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, char scope[256], pl_error *err)
 {
+    if (v->view_of == PL_NONE && (strcmp(l->key, "offset") == 0 || strcmp(l->key, "strides") == 0))
+        return pl_lex_fail(l, err, "only a view has offset and strides, behind its field view=");
     if (strcmp(l->key, "program") == 0) return parse_ids(l, g->region_count, &v->program, 1, err);
     if (strcmp(l->key, "update") == 0) return parse_ids(l, g->value_count, &v->update_of, 1, err);
     if (strcmp(l->key, "view") == 0) return parse_ids(l, g->value_count, &v->view_of, 1, err);

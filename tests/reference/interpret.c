@@ -41,7 +41,7 @@ static const pl_value *layout_of(const pl_graph *g, pl_id value)
 }
 
 /* Place of dense element `i` of a value within its root's block. */
-static int64_t place_of(const pl_graph *g, pl_id value, uint64_t i)
+int64_t reference_place(const pl_graph *g, pl_id value, uint64_t i)
 {
     const pl_value *v = &g->value[value], *layout = layout_of(g, value);
     int64_t at = window_offset(g, value);
@@ -56,7 +56,7 @@ static void copy_out(const reference *r, pl_id value, double *dense)
 {
     const double *block = r->block[pl_value_root(r->graph, value)];
     uint64_t elems = pl_shape_elems(&r->graph->value[value].shape);
-    for (uint64_t i = 0; i < elems; i++) dense[i] = block[place_of(r->graph, value, i)];
+    for (uint64_t i = 0; i < elems; i++) dense[i] = block[reference_place(r->graph, value, i)];
 }
 
 uint64_t reference_elems(const reference *r, pl_id value) { return pl_shape_elems(&r->graph->value[value].shape); }
@@ -93,7 +93,7 @@ void put(operands *o, int out, const double *dense)
     if (value == PL_NONE) return;
     double *block = o->r->block[pl_value_root(o->r->graph, value)];
     uint64_t elems = reference_elems(o->r, value);
-    for (uint64_t i = 0; i < elems; i++) block[place_of(o->r->graph, value, i)] = dense[i];
+    for (uint64_t i = 0; i < elems; i++) block[reference_place(o->r->graph, value, i)] = dense[i];
 }
 
 static void run_node(reference *r, const pl_node *n, uint64_t iteration, reference_load load, void *context)

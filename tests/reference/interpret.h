@@ -23,6 +23,7 @@ void reference_run_named(reference *, const char *program, reference_load, void 
 /* The block of the root that holds a value, from the value's first element on (contiguous values only). */
 double *reference_find(reference *, const char *name);
 double *reference_address(reference *, pl_id value);
+int64_t reference_place(const pl_graph *, pl_id value, uint64_t elem); /* element's place within its root's storage */
 uint64_t reference_elems(const reference *, pl_id value);
 
 #endif
