@@ -12,6 +12,7 @@
 #include "base/machine.h"
 #include "calibrate/calibrate.h"
 #include "config/config.h"
+#include "gemm_rate.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "models/model.h"
@@ -214,6 +215,22 @@ static void print_load(void)
     printf("load %s", line);
 }
 
+/* Training FLOP/s (6·parameters·tokens, attention counted causal, three times the forward pass) over the rate of the
+ * model's own matrix products, each at its best number of rows, on the same team in the same run. */
+static void print_yardstick(const request *r, double step_seconds)
+{
+    const pl_config_model *m = &r->config.model;
+    if (m->arch != PL_ARCH_GPT) return;
+    static const int64_t rows[] = {128, 256, 512, 1024};
+    double d = (double)m->width, f = (double)pl_config_feed_forward(&r->config), t = (double)m->sequence, layers = (double)m->layers;
+    double tokens = (double)r->config.train.batch_size * t, parameters = 788 * d + t * d + layers * (4 * d * d + 2 * d * f + f + d + 4 * d) + 2 * d;
+    double attention = 3 * layers * tokens * t * d * 2; /* 4·T·D a token and layer, half of it masked */
+    double rate = bench_gemm_rate(&(bench_model){m->width, pl_config_feed_forward(&r->config), 788, m->layers}, rows, 4, r->calibration.team);
+    double flops = (6 * parameters * tokens + attention) / step_seconds;
+    printf("training %.1f GFLOP/s, %.0f tokens/s; the model's matrix products alone %.1f GFLOP/s: ratio %.3f\n", flops * 1e-9, tokens / step_seconds,
+           rate * 1e-9, flops / rate);
+}
+
 static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)
 {
     pl_status status;
@@ -233,6 +250,7 @@ static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)
            "fastest %.3f)\n",
            predicted * 1e3, step[r->steps / 2] * 1e3, step[0] * 1e3, quiet, r->steps, predicted / step[r->steps / 2],
            predicted / step[0]);
+    print_yardstick(r, step[r->steps / 2]);
     qsort(cpu, (size_t)r->steps, sizeof *cpu, by_value);
     if (plan->team.threads == 1) /* what this thread got, whoever else was waiting */
         printf("      processor time median %.2f ms, ratio %.3f\n", cpu[r->steps / 2] * 1e3,

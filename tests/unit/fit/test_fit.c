@@ -1,0 +1,140 @@
+/* Invariant 5: a smaller budget never gives a higher peak, a larger one is never predicted slower; and what does not fit is
+ * refused with the bytes that are missing. The cost table is made up, so the right choice can be named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "fit/fit.h"
+#include "grad/differentiate.h"
+#include "models/model.h"
+
+static pl_status no_staging(void *c, pl_graph *g, int64_t m, pl_error *e) { return (void)c, (void)g, (void)m, (void)e, PL_OK; }
+static pl_status settled(void *c, pl_plan *p, pl_error *e) { return (void)c, (void)p, (void)e, PL_OK; }
+
+/* A fixed part per call and a part per row: small micro-batches are slower by a known amount. */
+static double seconds(void *context, const pl_graph *g, const pl_node *n)
+{
+    const pl_value *v = &g->value[n->out[0]];
+    return *(double *)context + (v->shape.rank >= 3 ? 1e-9 * (double)pl_shape_elems(&v->shape) : 0);
+}
+
+static pl_graph *training_graph(void)
+{
+    static pl_config c;
+    pl_error err = {0};
+    pl_graph *g;
+    pl_config_default(&c);
+    c.model.width = 32, c.model.layers = 2, c.model.heads = 2, c.model.feed_forward = 64, c.model.sequence = 16;
+    assert_int_equal(pl_model_build(&c, 50, &g, &err), PL_OK);
+    pl_id train = pl_graph_find_program(g, "train");
+    assert_int_equal(pl_grad_differentiate(g, train, &err), PL_OK);
+    pl_grad_update u = {0.9, 0.95, 1e-8, 0.1, 0, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
+    assert_int_equal(pl_grad_add_update(g, train, &u, &err), PL_OK);
+    return g;
+}
+
+static pl_fit_options options(double *overhead)
+{
+    return (pl_fit_options){.plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default(), .cost = {seconds, overhead}},
+                            .batch = 16, .sequence = 16, .recompute = true, .budget_bytes = PL_FIT_NO_BUDGET, .stage = no_staging, .settle = settled, .context = overhead};
+}
+
+static double step_seconds(const pl_plan *p) { return pl_plan_program_seconds(p, pl_graph_find_program(p->graph, "train")); }
+
+static void test_budgets_are_monotone(void **state)
+{
+    (void)state;
+    double overhead = 1e-6, last_time = 0;
+    uint64_t last_peak = UINT64_MAX;
+    pl_error err = {0};
+    pl_graph *g = training_graph();
+    pl_fit_options o = options(&overhead);
+    pl_plan *p;
+    assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
+    uint64_t most = pl_plan_charged_bytes(p);
+    pl_plan_destroy(p);
+    int fits = 0;
+    for (uint64_t budget = most + 100000; budget > most / 2; budget -= 20011) {
+        o.budget_bytes = budget;
+        pl_status status = pl_fit(g, &o, &p, &err);
+        if (status == PL_E_BUDGET) break;
+        assert_int_equal(status, PL_OK);
+        assert_true(pl_plan_charged_bytes(p) <= budget && pl_plan_charged_bytes(p) <= last_peak);
+        assert_true(step_seconds(p) >= last_time * (1 - 1e-12));
+        last_peak = pl_plan_charged_bytes(p);
+        last_time = step_seconds(p);
+        fits++;
+        pl_plan_destroy(p);
+    }
+    assert_true(fits > 5);
+    pl_graph_destroy(g);
+}
+
+static void test_what_does_not_fit_is_refused_with_a_sentence(void **state)
+{
+    (void)state;
+    double overhead = 1e-6;
+    pl_error err = {0};
+    pl_graph *g = training_graph();
+    pl_fit_options o = options(&overhead);
+    pl_plan *p = NULL;
+    o.budget_bytes = 1000;
+    assert_int_equal(pl_fit(g, &o, &p, &err), PL_E_BUDGET);
+    assert_non_null(strstr(err.text, "more than the budget of 1000"));
+    assert_non_null(strstr(err.text, "largest at its peak"));
+    assert_null(p);
+    pl_graph_destroy(g);
+}
+
+static void test_overhead_decides_the_micro_batch(void **state)
+{
+    (void)state;
+    double none = 0, large = 1;
+    pl_error err = {0};
+    pl_graph *g = training_graph();
+    pl_plan *p;
+    pl_fit_options o = options(&none);
+    assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK); /* all equally fast but for the rows: the smallest peak wins */
+    int64_t small = p->graph->region[pl_graph_find_program(p->graph, "train")].batch;
+    pl_plan_destroy(p);
+    o = options(&large);
+    assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
+    assert_int_equal(p->graph->region[pl_graph_find_program(p->graph, "train")].batch, 16);
+    assert_true(small < 16);
+    pl_plan_destroy(p);
+    pl_graph_destroy(g);
+}
+
+static void test_memory_refused_anywhere(void **state)
+{
+    (void)state;
+    double overhead = 1e-6;
+    pl_error err = {0};
+    pl_graph *g = training_graph();
+    pl_fit_options o = options(&overhead);
+    uint64_t live = pl_alloc_live_blocks();
+    for (uint64_t n = 1;; n = n < 50 ? n + 1 : n + n / 7) {
+        pl_plan *p = NULL;
+        pl_alloc_fail_at(n, 1);
+        pl_status status = pl_fit(g, &o, &p, &err);
+        pl_alloc_fail_at(0, 0);
+        if (status == PL_OK) {
+            pl_plan_destroy(p);
+            break;
+        }
+        assert_int_equal(status, PL_E_NOMEM);
+        assert_int_equal(pl_alloc_live_blocks(), live);
+    }
+    assert_int_equal(pl_alloc_live_blocks(), live);
+    pl_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets_are_monotone), cmocka_unit_test(test_what_does_not_fit_is_refused_with_a_sentence),
+                                       cmocka_unit_test(test_overhead_decides_the_micro_batch), cmocka_unit_test(test_memory_refused_anywhere)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
