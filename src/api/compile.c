@@ -16,7 +16,7 @@
 #include "run/program.h"
 
 enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a checkpoint's header, the session */
-enum { CANDIDATE_SECONDS_TENTHS = 11 }; /* calibration time of one candidate; four of them are the usual number */
+enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; three of them are the usual number */
 
 typedef struct compiler {
     const pl_config *config;

@@ -5,7 +5,7 @@
 
 #include "rewrite/rewrite.h"
 
-enum { CANDIDATES_MAX = 16, TOKENS_ENOUGH = 1024 }; /* beyond that many rows a GEMM gains nothing (PLANNING.md C) */
+enum { CANDIDATES_MAX = 16, TOKENS_ENOUGH = 512 }; /* beyond that many rows a GEMM gains nothing (bench_gemm) */
 
 static pl_status rewrite(pl_graph *g, const pl_fit_options *o, int64_t micro_batch, pl_error *err)
 {
