@@ -26,7 +26,7 @@ section() { # title; text on stdin
 
 # Subcommands: indented first words of the help, kept when the command has help for them.
 subcommands() {
-    echo "$help" | sed -n 's/^ \{1,4\}\([a-z][a-z-]*\)  .*/\1/p' | awk '!seen[$0]++'
+    echo "$help" | sed -n 's/^ \{1,4\}\([a-z][a-z-]*\) .*  .*/\1/p' | awk '!seen[$0]++'
 }
 
 if ! help=$(ask --help) && ! help=$(ask help); then

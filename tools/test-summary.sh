@@ -5,10 +5,12 @@
 # one failure: a suite that did not end has not passed; so does a test whose program is not there, which CTest itself
 # calls "skipped". Exit: 0 when nothing failed and something passed.
 set -eu
+here=$(pwd)/
 
 # One line a test: state|seconds|name|folder. What a test printed is escaped in the report, so it cannot look like a tag.
 read_report() {
-    awk -v folder="$(dirname "$1")" '
+    folder=$(dirname "$1")
+    awk -v folder="${folder#"$here"}" '
     function value(key) {
         if (!match($0, " " key "=\"[^\"]*\"")) return ""
         return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 4)
