@@ -18,14 +18,14 @@ typedef struct pl_program_hooks {
     double *seconds;   /* [nodes] or NULL: time spent in each node is added */
 } pl_program_hooks;
 
-/* memory: at least plan->arena_bytes, aligned to PL_PLAN_ALIGNMENT, the caller's; the plan must outlive the program. */
+/* The plan is legal (pl_plan_check). memory: at least plan->arena_bytes, aligned to PL_PLAN_ALIGNMENT, the caller's; the plan must outlive the program. */
 pl_status pl_program_create(const pl_plan *, void *memory, uint64_t bytes, pl_program **, pl_error *);
 void pl_program_destroy(pl_program *);
 
 /* Runs one of the plan's programs (a root region) from its first node to its last. */
 pl_status pl_program_run(pl_program *, pl_id program, const pl_program_hooks *, pl_error *);
 
-/* The bytes of a value by name; NULL when the graph has none. */
+/* The bytes of a value by name; NULL when the graph has none or no node touches it. */
 void *pl_program_find(const pl_program *, const char *name);
 void *pl_program_address(const pl_program *, pl_id value);
 

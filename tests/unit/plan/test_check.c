@@ -103,7 +103,7 @@ static void a_workspace_is_as_large_as_its_kernel_asks(void **state)
         if (damage == 0) p->workspace[i].bytes = 0;
         if (damage == 1) p->workspace[i].bytes -= 1;
         if (damage == 2) p->workspace[i].first++, p->workspace[i].last++;
-        must_fail(p, "workspace");
+        must_fail(p, damage < 2 ? "workspace" : "overlap");
     }
 }
 
