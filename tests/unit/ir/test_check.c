@@ -197,6 +197,7 @@ static void outputs(void **state)
     refuse("\"loss.1\" f64 [1] output program=0 update=7", "\"loss.1\" f64 [1] output program=0", "not marked so");
     refuse("\"o\" f32 [2,3,4] temporary program=0", "\"o\" f32 [2,3,4] temporary program=0 update=8", "may not overwrite");
     refuse("out=31,32,33", "out=31,32,32", "two");
+    refuse("fill region=0 out=24 value=0", "fill region=0 out=3 value=0", "writes an input");
     refuse("26,29,23 out=28,27,30", "26,-,23 out=28,27,55", "");
 }
 
