@@ -23,21 +23,33 @@ void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
 }
 
 /* Kernels take rows of any distance where calls.h has strides, else whole tensors. */
-static bool may_be_strided(const pl_node *n, int input)
+static bool input_may_be_strided(const pl_node *n, int k)
 {
     switch (n->op) {
-    case PL_OP_ATTENTION: return input < 3;
-    case PL_OP_ATTENTION_BWD: return true;
-    case PL_OP_CACHE_WRITE: return input == 0;
+    case PL_OP_ATTENTION: return k < 3;
+    case PL_OP_ATTENTION_BWD: return k != 4; /* the log-sum-exp */
+    case PL_OP_CACHE_WRITE: return k == 0;
     default: return false;
     }
+}
+
+static bool output_may_be_strided(const pl_node *n, int k) { return n->op == PL_OP_ATTENTION_BWD || (n->op == PL_OP_ATTENTION && k == 0); }
+
+/* Whole, or rows of any distance whose elements lie side by side. */
+static bool layout_fits(const pl_value *v, bool strided)
+{
+    if (pl_value_is_contiguous(v)) return true;
+    return strided && v->shape.rank == 3 && (v->stride[2] == 1 || v->shape.dim[2] == 1);
 }
 
 static pl_status check_layout(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] != PL_NONE && !pl_value_is_contiguous(&g->value[n->in[k]]) && !may_be_strided(n, k))
-            return pl_fail(err, PL_E_UNSUPPORTED, "%s in %s: no kernel reads input %d as a window on another value", pl_op_name(n->op), n->scope, k);
+        if (n->in[k] != PL_NONE && !layout_fits(&g->value[n->in[k]], input_may_be_strided(n, k)))
+            return pl_fail(err, PL_E_UNSUPPORTED, "%s in %s: no kernel reads input %d as such a window on another value", pl_op_name(n->op), n->scope, k);
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        if (n->out[k] != PL_NONE && !layout_fits(&g->value[n->out[k]], output_may_be_strided(n, k)))
+            return pl_fail(err, PL_E_UNSUPPORTED, "%s in %s: no kernel writes output %d as such a window on another value", pl_op_name(n->op), n->scope, k);
     return PL_OK;
 }
 

@@ -91,6 +91,7 @@ pl_id pl_build_persistent(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape 
 
 pl_id pl_build_temporary(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape shape, const char *fmt, ...)
 {
+    if (b->status != PL_OK) return PL_NONE; /* there may be no region to ask for its program */
     va_list args;
     va_start(args, fmt);
     pl_id id = build_value(b, role, dtype, shape, pl_region_program(b->graph, b->region), fmt, args);

@@ -126,12 +126,22 @@ static bool is_repeated(const pl_node *n, int k)
     return false;
 }
 
+/* Must output k be there? Those that the kernel always writes, and the new content of an input that changes in place. */
+static bool is_missing(const pl_node *n, int k)
+{
+    const pl_op_rule *rule = pl_op_rule_of(n->op);
+    if (n->out[k] != PL_NONE || k >= pl_op_out_max(n->op)) return false;
+    pl_alias alias = rule->alias(n, k);
+    return k < (rule->out_min ? rule->out_min : 1) || (alias.update >= 0 && n->in[alias.update] != PL_NONE);
+}
+
 static pl_status check_outputs(const checker *c, pl_id id)
 {
     const pl_node *n = &c->g->node[id];
     pl_out made[PL_NODE_OUT_MAX] = {0};
     PL_TRY(pl_op_rule_of(n->op)->shape(c->g, n, made, c->err));
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+        if (is_missing(n, k)) return fail_node(c, id, k ? "an output is missing" : "no output");
         if (n->out[k] == PL_NONE) continue;
         if (k >= pl_op_out_max(n->op)) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
@@ -143,7 +153,7 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (is_repeated(n, k)) return fail_node(c, id, "two outputs are one value");
         if (v->producer != id && v->program != PL_NONE) return fail_node(c, id, "an output has two producers");
     }
-    return n->out[0] == PL_NONE ? fail_node(c, id, "no output") : PL_OK;
+    return PL_OK;
 }
 
 static bool readable(const checker *c, pl_id id, pl_id program)
@@ -181,6 +191,7 @@ static pl_status check_node(checker *c, pl_id id)
         pl_id root = pl_value_root(c->g, n->out[k]);
         const pl_value *v = &c->g->value[root];
         if (v->program != PL_NONE && v->program != program) return fail_node(c, id, "writes a value of another program");
+        if (v->role == PL_ROLE_INPUT) return fail_node(c, id, "writes an input, which belongs to whoever runs the program");
         c->written[root] = true;
         if (c->g->value[n->out[k]].view_of == PL_NONE) c->current[root] = n->out[k];
     }

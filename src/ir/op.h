@@ -30,6 +30,7 @@ typedef struct pl_op_rule {
     pl_cost (*cost)(const pl_graph *, const pl_node *);
     pl_alias (*alias)(const pl_node *, int out);
     bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
+    int out_min;    /* outputs that must be there; 0 means the first alone */
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);

@@ -130,7 +130,7 @@ static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
     return (pl_cost){5 * score_flops(g, n), 4 * (4 * e + 4 * kv)};
 }
 
-const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none};
+const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none, .out_min = 3};
 
 /* cache_write: x [1,T,width], cache [1,room,width], position → cache' (rows position … position + T − 1 replaced) */
 static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)

@@ -65,4 +65,4 @@ static pl_alias alias_linear_ce_bwd(const pl_node *n, int out)
     return (pl_alias){.update = out == 0 ? 4 : out == 2 ? 5 : -1};
 }
 
-const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL, cost_linear_ce, alias_linear_ce_bwd};
+const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL, cost_linear_ce, alias_linear_ce_bwd, .out_min = 3};

@@ -39,7 +39,7 @@ static pl_cost cost_clip_scale(const pl_graph *g, const pl_node *n)
     return (pl_cost){2, 16};
 }
 
-const pl_op_rule pl_rule_CLIP_SCALE = {shape_clip_scale, NULL, cost_clip_scale, pl_alias_none};
+const pl_op_rule pl_rule_CLIP_SCALE = {shape_clip_scale, NULL, cost_clip_scale, pl_alias_none, .out_min = 2};
 
 /* ---- adamw: w, gradient, m, v, lr, step, [gradient scale] → w', m', v' ---- */
 static pl_status shape_adamw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)

@@ -174,6 +174,7 @@ pl_status pl_model_build(const pl_config *config, int64_t vocab, pl_graph **grap
     pl_status status = PL_OK;
     pl_model m = {.config = config, .vocab = vocab};
     pl_id init = pl_graph_add_region(g, "init", PL_NONE, 1);
+    if (init == PL_NONE) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the graph"));
     m.b = pl_builder_begin(g, init, err);
     m.init = pl_builder_begin(g, init, err);
     build_inputs(&m);

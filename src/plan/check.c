@@ -1,4 +1,5 @@
 /* The judge of plans: quadratic, shares no code with the placer. */
+#include "backend/backend.h"
 #include "base/size.h"
 #include "plan/plan.h"
 
@@ -36,26 +37,50 @@ static pl_status check_blocks(const pl_plan *p, const named_block *b, size_t cou
     return PL_OK;
 }
 
-/* Every value that a node touches has bytes, and lives at that position. */
-static pl_status check_covered(const pl_plan *p, pl_id value, size_t position, pl_error *err)
+/* A value has its bytes, and lives from the first to the last position at which somebody needs it (live.c). */
+static pl_status check_lives(const pl_plan *p, const pl_block *need, pl_error *err)
 {
-    if (value == PL_NONE) return PL_OK;
-    const pl_block *b = &p->value[pl_value_root(p->graph, value)];
-    bool fine = b->bytes >= pl_value_bytes(p->graph, pl_value_root(p->graph, value)) && b->first <= position && position < b->last;
-    return fine ? PL_OK : pl_fail(err, PL_E_INTERNAL, "plan: node %zu uses %s, which has no block then", position, p->graph->value[value].name);
+    for (size_t i = 0; i < p->graph->value_count; i++) {
+        const pl_block *b = &p->value[i];
+        if (need[i].bytes == 0) continue;
+        if (b->bytes < need[i].bytes) return pl_fail(err, PL_E_INTERNAL, "plan: %s needs %llu bytes and has %llu", p->graph->value[i].name, (unsigned long long)need[i].bytes, (unsigned long long)b->bytes);
+        if (b->first > need[i].first || b->last < need[i].last)
+            return pl_fail(err, PL_E_INTERNAL, "plan: %s must live from %llu to %llu, not from %llu to %llu", p->graph->value[i].name, (unsigned long long)need[i].first,
+                           (unsigned long long)need[i].last, (unsigned long long)b->first, (unsigned long long)b->last);
+    }
+    return PL_OK;
+}
+
+static pl_status check_values(const pl_plan *p, pl_error *err)
+{
+    pl_block *need = pl_alloc(p->graph->value_count + 1, sizeof *need);
+    if (!need) return pl_fail(err, PL_E_NOMEM, "no memory to check the plan");
+    pl_status status = pl_plan_find_lives(p->graph, need, err);
+    if (status == PL_OK) status = check_lives(p, need, err);
+    pl_free(need);
+    return status;
+}
+
+static pl_status check_node(const pl_plan *p, size_t position, pl_error *err)
+{
+    const pl_node *n = &p->graph->node[position];
+    const pl_block *b = &p->workspace[position];
+    uint64_t needed = 0;
+    if (n->dead) return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) is dead, it would run", position, pl_op_name(n->op));
+    PL_TRY(pl_backend_workspace_bytes(p->graph, n, p->team, &needed, err));
+    if (needed == 0 || (b->bytes >= needed && b->first <= position && position < b->last)) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) has %llu bytes of workspace, its kernel needs %llu", position, pl_op_name(n->op), (unsigned long long)b->bytes, (unsigned long long)needed);
 }
 
 pl_status pl_plan_check(const pl_plan *p, pl_error *err)
 {
+    if (p->team.threads < 1) return pl_fail(err, PL_E_INTERNAL, "plan: a team of %d threads", p->team.threads);
     PL_TRY(pl_graph_check(p->graph, PL_STAGE_BOUND, err));
     named_block *b = pl_alloc(p->graph->value_count + p->graph->node_count + 1, sizeof *b);
     if (!b) return pl_fail(err, PL_E_NOMEM, "no memory to check the plan");
     pl_status status = check_blocks(p, b, all_blocks(p, b), err);
     pl_free(b);
-    for (size_t i = 0; i < p->graph->node_count && status == PL_OK; i++) {
-        const pl_node *n = &p->graph->node[i];
-        for (int k = 0; k < PL_NODE_IN_MAX && status == PL_OK; k++) status = check_covered(p, n->in[k], i, err);
-        for (int k = 0; k < PL_NODE_OUT_MAX && status == PL_OK; k++) status = check_covered(p, n->out[k], i, err);
-    }
+    if (status == PL_OK) status = check_values(p, err);
+    for (size_t i = 0; i < p->graph->node_count && status == PL_OK; i++) status = check_node(p, i, err);
     return status;
 }

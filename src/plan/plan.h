@@ -80,7 +80,8 @@ uint64_t pl_node_trips(const pl_graph *, const pl_node *); /* how often it runs 
 void pl_plan_alive(const pl_plan *, uint64_t *sum);
 
 /* ---- check.c ---- */
-/* Do blocks alive together overlap, lie outside the arena, or is one missing? The separate judge of every plan. */
+/* Is the graph legal, has every value and workspace its bytes as long as it is needed, in the arena, and do no two that
+ * are alive together overlap? The separate judge of every plan, and of every plan that was read from a file. */
 pl_status pl_plan_check(const pl_plan *, pl_error *);
 
 /* ---- print.c, parse.c ---- */

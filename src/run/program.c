@@ -107,7 +107,7 @@ pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, p
     p->base = memory;
     p->offset = pl_alloc(g->value_count + 1, sizeof *p->offset);
     p->call = pl_alloc(g->node_count + 1, sizeof *p->call);
-    p->code = pl_alloc(g->node_count * 3 + 2 * REGION_DEPTH_MAX, sizeof *p->code); /* a node opens and closes one region at most */
+    p->code = pl_alloc(g->node_count + 2 * g->region_count + 1, sizeof *p->code); /* a region is one stretch: opened and closed once */
     p->entry = pl_alloc(g->region_count + 1, sizeof *p->entry);
     p->leave = pl_alloc(g->region_count + 1, sizeof *p->leave);
     if (!p->offset || !p->call || !p->code || !p->entry || !p->leave) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the program"));
@@ -196,5 +196,6 @@ void *pl_program_address(const pl_program *p, pl_id value)
 void *pl_program_find(const pl_program *p, const char *name)
 {
     pl_id id = pl_graph_find_value(p->plan->graph, name);
-    return id == PL_NONE ? NULL : pl_program_address(p, id);
+    if (id == PL_NONE || p->plan->value[pl_value_root(p->plan->graph, id)].bytes == 0) return NULL;
+    return pl_program_address(p, id);
 }

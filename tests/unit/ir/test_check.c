@@ -197,7 +197,21 @@ static void outputs(void **state)
     refuse("\"loss.1\" f64 [1] output program=0 update=7", "\"loss.1\" f64 [1] output program=0", "not marked so");
     refuse("\"o\" f32 [2,3,4] temporary program=0", "\"o\" f32 [2,3,4] temporary program=0 update=8", "may not overwrite");
     refuse("out=31,32,33", "out=31,32,32", "two");
+    refuse("fill region=0 out=24 value=0", "fill region=0 out=3 value=0", "writes an input");
     refuse("26,29,23 out=28,27,30", "26,-,23 out=28,27,55", "");
+}
+
+static void outputs_that_a_kernel_always_writes(void **state)
+{
+    (void)state;
+    refuse("out=47,48,49", "out=47,48", "an output is missing");
+    refuse("out=47,48,49", "out=47,-,49", "an output is missing");
+    refuse("out=43,44", "out=43", "an output is missing");
+    refuse("out=31,32,33", "out=31,32", "an output is missing");
+    refuse("out=22,23,25", "out=22,23", "an output is missing");
+    refuse("out=28,27,30", "out=28,27", "an output is missing");
+    refuse("out=38,40", "out=38", "an output is missing");
+    refuse("out=58,59", "out=58", "an output is missing");
 }
 
 static void a_changed_input_must_be_given(void **state)
@@ -340,7 +354,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_legal_graph_is_legal),      cmocka_unit_test(values),
         cmocka_unit_test(regions),                       cmocka_unit_test(order_and_versions),
-        cmocka_unit_test(outputs),                       cmocka_unit_test(a_changed_input_must_be_given),
+        cmocka_unit_test(outputs),                       cmocka_unit_test(outputs_that_a_kernel_always_writes),
+        cmocka_unit_test(a_changed_input_must_be_given),
         cmocka_unit_test(operands_of_matrix_products),   cmocka_unit_test(operands_of_norms),
         cmocka_unit_test(operands_of_attention),         cmocka_unit_test(operands_of_tables_and_losses),
         cmocka_unit_test(operands_of_the_rest),          cmocka_unit_test(ids_that_do_not_exist),

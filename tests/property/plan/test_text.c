@@ -1,0 +1,215 @@
+/* The plan as text. Plans of random models: print → parse → print is the identity, and the plan that was read runs to the
+ * same bits. Damaged texts: never a crash; an error is a sentence with line and column; what the parser and the judge both
+ * accept is run, in exactly the memory that it asks for, so that a sanitizer sees a judge that is too kind. Truncated
+ * texts are refused. `property_plan_test_text SEED` repeats one mutation. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "reference/mutate.h"
+#include "reference/tiny.h"
+
+enum { MODELS = 12, TEXTS = 4, MUTATIONS = 20000, RUN_BYTES_MAX = 1 << 20 };
+static uint64_t only_seed;
+
+static pl_str print(const pl_plan *p)
+{
+    pl_str s = {0};
+    pl_plan_print(p, &s);
+    assert_false(s.failed);
+    return s;
+}
+
+static void tiny_of(tiny *t, uint64_t seed)
+{
+    tiny_random(t, seed);
+    t->update = true;
+    t->config.model.layers = 1;
+}
+
+static pl_plan *parse(const pl_str *text)
+{
+    pl_error err = {0};
+    pl_plan *p = NULL;
+    if (pl_plan_parse("plan", pl_str_text(text), text->bytes, &p, &err) != PL_OK) fail_msg("%s", err.text);
+    return p;
+}
+
+static void print_parse_print_is_the_identity(void **state)
+{
+    (void)state;
+    static tiny t;
+    static const char *const configs[] = {NULL, "", "model:\n  width: 4\n", "a: \"b\\\\c\"\n\n\tlast line without an end"};
+    for (uint64_t seed = 1; seed <= MODELS; seed++) {
+        tiny_of(&t, seed);
+        pl_plan *p = tiny_plan(&t, (pl_team){2, PL_ISA_BASELINE});
+        p->seconds[seed] = 1.0 / 3;
+        p->numerics_hash = UINT64_MAX;
+        if (configs[seed % 4]) p->config = pl_strdup(configs[seed % 4]);
+        p->disk_count = seed % 3;
+        for (size_t i = 0; i < p->disk_count; i++) p->disk[i] = (pl_plan_disk_row){"checkpoints \"x\"", 1000 + i};
+        pl_str first = print(p);
+        pl_plan *again = parse(&first);
+        pl_str second = print(again);
+        if (seed % 4 != 3) assert_string_equal(pl_str_text(&first), pl_str_text(&second));
+        pl_plan *third = parse(&second); /* a last line without an end gets one, once */
+        pl_str end = print(third);
+        assert_string_equal(pl_str_text(&second), pl_str_text(&end));
+        for (int i = 0; i < 3; i++) pl_str_deinit((pl_str *[]){&first, &second, &end}[i]);
+        for (int i = 0; i < 3; i++) pl_plan_destroy((pl_plan *[]){p, again, third}[i]);
+    }
+}
+
+static void a_plan_that_was_read_runs_to_the_same_bits(void **state)
+{
+    (void)state;
+    static tiny t;
+    pl_error err = {0};
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        tiny_of(&t, seed);
+        tiny_run a = tiny_run_begin(&t, (pl_team){2, PL_ISA_BASELINE});
+        pl_str text = print(a.plan);
+        tiny_run b = {.plan = parse(&text), .memory = aligned_alloc(64, (a.plan->arena_bytes + 63) / 64 * 64)};
+        assert_non_null(b.memory);
+        memset(b.memory, 0xFF, a.plan->arena_bytes);
+        assert_int_equal(pl_plan_check(b.plan, &err), PL_OK);
+        assert_int_equal(pl_program_create(b.plan, b.memory, b.plan->arena_bytes, &b.program, &err), PL_OK);
+        for (int i = 0; i < 2; i++) {
+            tiny_run_weights(&t, i ? &b : &a);
+            tiny_run_step(&t, i ? &b : &a, "train", 1);
+            tiny_run_step(&t, i ? &b : &a, "train", 2);
+        }
+        uint64_t persistent = 0;
+        for (size_t i = 0; i < a.plan->graph->value_count; i++)
+            if (a.plan->value[i].bytes && a.plan->graph->value[i].program == PL_NONE)
+                assert_memory_equal(a.memory + a.plan->value[i].offset, b.memory + a.plan->value[i].offset, a.plan->value[i].bytes), persistent++;
+        assert_true(persistent > 5);
+        tiny_run_end(&a);
+        tiny_run_end(&b);
+        pl_str_deinit(&text);
+    }
+}
+
+/* ---- damage ---- */
+
+static void check_sentence(const pl_error *err, const char *name, uint64_t seed)
+{
+    int line = -1, column = -1;
+    size_t n = strlen(name);
+    bool place = strncmp(err->text, name, n) == 0 && sscanf(err->text + n, ":%d:%d: ", &line, &column) == 2;
+    if (!place || line < 0 || column < 0 || err->status != PL_E_DATA) fail_msg("seed %llu: no place in \"%s\"", (unsigned long long)seed, err->text);
+}
+
+static pl_status load_zeros(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+{
+    (void)context, (void)iteration, (void)err;
+    memset(call->tokens, 0, (size_t)call->count * sizeof *call->tokens);
+    memset(call->targets, 0, (size_t)call->count * sizeof *call->targets);
+    return PL_OK;
+}
+
+/* A step, a sample and a place are 1, tokens are 0. */
+static void set_inputs(const pl_plan *p, pl_program *program)
+{
+    for (size_t i = 0; i < p->graph->value_count; i++) {
+        const pl_value *v = &p->graph->value[i];
+        void *x = pl_program_address(program, (pl_id)i);
+        if (v->role != PL_ROLE_INPUT || !p->value[i].bytes) continue;
+        memset(x, 0, p->value[i].bytes);
+        if (v->dtype == PL_DTYPE_I64) *(int64_t *)x = 1;
+    }
+}
+
+/* Every region runs once. */
+static void run_all(const pl_plan *p)
+{
+    pl_error err = {0};
+    pl_program *program = NULL;
+    pl_program_hooks hooks = {.load = load_zeros, .single_trip = true};
+    unsigned char *memory = aligned_alloc(64, (p->arena_bytes + 63) / 64 * 64 + 64);
+    assert_non_null(memory);
+    memset(memory, 0, p->arena_bytes);
+    if (pl_program_create(p, memory, p->arena_bytes, &program, &err) == PL_OK) {
+        for (pl_id r = 0; r < p->graph->region_count; r++) {
+            if (p->graph->region[r].parent != PL_NONE || strcmp(p->graph->region[r].name, "generate") == 0) continue;
+            set_inputs(p, program);
+            assert_int_equal(pl_program_run(program, r, &hooks, &err), PL_OK);
+        }
+    }
+    pl_program_destroy(program);
+    free(memory);
+}
+
+static int try_text(const char *text, size_t bytes, uint64_t seed)
+{
+    pl_error err = {0};
+    pl_plan *p = NULL;
+    int ran = 0;
+    char *exact = malloc(bytes ? bytes : 1);
+    assert_non_null(exact);
+    memcpy(exact, text, bytes);
+    if (pl_plan_parse("damaged", exact, bytes, &p, &err) != PL_OK) check_sentence(&err, "damaged", seed);
+    else if (pl_plan_check(p, &err) != PL_OK) assert_true(err.text[0]);
+    else if (p->arena_bytes <= RUN_BYTES_MAX && p->team.threads <= 4) run_all(p), ran = 1;
+    pl_plan_destroy(p);
+    free(exact);
+    return ran;
+}
+
+static void damaged_texts_do_no_harm(void **state)
+{
+    (void)state;
+    static tiny t;
+    pl_str text[TEXTS];
+    for (uint64_t i = 0; i < TEXTS; i++) {
+        tiny_of(&t, i + 200);
+        t.micro = 1;
+        pl_plan *p = tiny_plan(&t, (pl_team){1, i % 2 ? PL_ISA_REF : pl_isa_of_machine()});
+        text[i] = print(p);
+        pl_plan_destroy(p);
+    }
+    uint64_t live = pl_alloc_live_blocks(), ran = 0;
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : MUTATIONS); seed++) {
+        const pl_str *from = &text[seed % TEXTS];
+        char *damaged = malloc(from->bytes + MUTATE_ROOM);
+        assert_non_null(damaged);
+        ran += (uint64_t)try_text(damaged, mutate(from->data, from->bytes, damaged, seed), seed);
+        free(damaged);
+    }
+    if (!only_seed) assert_true(ran > 100); /* some damage is harmless: a time, a name */
+    assert_int_equal(pl_alloc_live_blocks(), live);
+    for (int i = 0; i < TEXTS; i++) pl_str_deinit(&text[i]);
+}
+
+static void truncated_texts_are_refused(void **state)
+{
+    (void)state;
+    static tiny t;
+    tiny_of(&t, 4);
+    t.config.model.arch = PL_ARCH_MLP;
+    pl_plan *p = tiny_plan(&t, (pl_team){1, PL_ISA_REF});
+    pl_str text = print(p);
+    for (size_t bytes = 0; bytes + 1 < text.bytes; bytes += bytes + 300 < text.bytes ? 7 : 1) {
+        pl_error err = {0};
+        pl_plan *read = NULL;
+        if (pl_plan_parse("short", text.data, bytes, &read, &err) == PL_OK) fail_msg("%zu of %zu bytes were taken for a plan", bytes, text.bytes);
+        check_sentence(&err, "short", bytes);
+    }
+    pl_plan_destroy(p);
+    pl_str_deinit(&text);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(print_parse_print_is_the_identity), cmocka_unit_test(a_plan_that_was_read_runs_to_the_same_bits),
+        cmocka_unit_test(damaged_texts_do_no_harm),          cmocka_unit_test(truncated_texts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
