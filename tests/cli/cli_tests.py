@@ -64,7 +64,7 @@ def refused(code, pattern, *words, **options):
     out, err = run(*words, code=code, **options)
     line = err.strip().split("\n")[-1]
     check(re.search(pattern, line), f"plimsoll {' '.join(words)} said\n  {line}\nnot\n  {pattern}")
-    check(line.startswith("plimsoll "), "the command's name is missing:", line)
+    check(re.match("plimsoll( [a-z_]+)?: ", line), "the command's name is missing:", line)
     check(out == "", "there is output:", out[:200])
 
 
@@ -178,7 +178,8 @@ def test_config_errors():
     refused(2, r"bad.yaml:2:10: .*width", "train", of("model:\n  width: 99999999999999999999\n"))
     refused(2, r"heads", "train", write_config(model={"heads": 3}))
     refused(2, r"missing.yaml", "train", "missing.yaml")
-    refused(2, r"is no folder of a run", "generate", ".")
+    os.mkdir("folder")
+    refused(2, r"folder: is no folder of a run", "generate", "folder")
     refused(2, r"--steps", "train", write_config(), "--steps", "-4")
     refused(2, r"PLIMSOLL_WIDHT.*did you mean PLIMSOLL_WIDTH", "train", write_config(), env=environment(PLIMSOLL_WIDHT="3"))
     check(not os.path.exists("out"), "a refused config left a folder")
@@ -186,7 +187,7 @@ def test_config_errors():
 
 def test_absurd_sizes():
     write_text()
-    for absurd in ({"width": 16777216, "heads": 1}, {"layers": 100000, "width": 4096}, {"feed_forward": 67108864, "width": 8192}):
+    for absurd in ({"width": 16777216, "heads": 1}, {"layers": 300, "width": 4096}, {"feed_forward": 67108864, "width": 8192}):
         words = [w for k, v in absurd.items() for w in ("--" + k, str(v))]
         done = subprocess.run([COMMAND, "plan", write_config(), *words, "--budget", "100MB"], capture_output=True, env=environment(), timeout=60)
         check(done.returncode in (2, 3), absurd, done.returncode, done.stderr[-500:])
@@ -352,7 +353,7 @@ def test_train():
 def test_train_json():
     write_text()
     out, _ = run("train", write_config(), "--progress", "json", "--sample_every", "60")
-    lines = [json.loads(line) for line in out.splitlines()]
+    lines = [json.loads(line) for line in out.split("\n") if line]
     check(all(line["schema"] == "plimsoll.progress/1" for line in lines), "schema")
     kinds = [line["event"] for line in lines]
     for kind in ("committed", "step", "evaluated", "saved", "text", "text_end", "finished", "ledger"):
