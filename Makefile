@@ -42,6 +42,7 @@ soak: ## Property, budget and fuzz tests with many more random cases (SOAK_MINUT
 
 install: all ## Command, libraries, headers, pkg-config, CMake package, man page (PREFIX=, DESTDIR=)
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
 uninstall: ## Remove what `make install` of this build folder wrote
 	@xargs -d '\n' rm -vf < $(BUILD)/install_manifest.txt
