@@ -1,7 +1,7 @@
 /* The graph as text. For graphs of random models at each stage: print → parse → print is the identity. Damaged texts
  * (MUTATIONS of them, each from a printed seed): never a crash; an error is a sentence with line and column; what is
  * accepted prints as a text that reads back to the same text. Truncated texts are refused at every length.
- * `property_ir_test_text SEED` repeats one mutation. */
+ * `property_ir_test_text SEED [LAST]` repeats one mutation, or many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "reference/tiny.h"
 
 enum { MODELS = 40, TEXTS = 6, MUTATIONS = 30000 };
-static uint64_t only_seed;
+static uint64_t only_seed, last_seed;
 
 static pl_str print(const pl_graph *g)
 {
@@ -99,7 +99,7 @@ static void damaged_texts_are_refused_with_a_place(void **state)
         pl_graph_destroy(g);
     }
     uint64_t live = pl_alloc_live_blocks();
-    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : MUTATIONS); seed++) {
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? last_seed : MUTATIONS); seed++) {
         const pl_str *from = &text[seed % TEXTS];
         char *damaged = malloc(from->bytes + MUTATE_ROOM);
         assert_non_null(damaged);
@@ -139,7 +139,8 @@ static void ends_of_the_text_are_sentences(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
+    if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
+    if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(print_parse_print_is_the_identity), cmocka_unit_test(damaged_texts_are_refused_with_a_place),
         cmocka_unit_test(truncated_texts_are_refused),       cmocka_unit_test(ends_of_the_text_are_sentences),

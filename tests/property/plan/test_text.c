@@ -1,7 +1,7 @@
 /* The plan as text. Plans of random models: print → parse → print is the identity, and the plan that was read runs to the
  * same bits. Damaged texts: never a crash; an error is a sentence with line and column; what the parser and the judge both
  * accept is run, in exactly the memory that it asks for, so that a sanitizer sees a judge that is too kind. Truncated
- * texts are refused. `property_plan_test_text SEED` repeats one mutation. */
+ * texts are refused. `property_plan_test_text SEED [LAST]` repeats one mutation, or many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "reference/tiny.h"
 
 enum { MODELS = 12, TEXTS = 4, MUTATIONS = 20000, RUN_BYTES_MAX = 1 << 20 };
-static uint64_t only_seed;
+static uint64_t only_seed, last_seed;
 
 static pl_str print(const pl_plan *p)
 {
@@ -174,7 +174,7 @@ static void damaged_texts_do_no_harm(void **state)
         pl_plan_destroy(p);
     }
     uint64_t live = pl_alloc_live_blocks(), ran = 0;
-    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : MUTATIONS); seed++) {
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? last_seed : MUTATIONS); seed++) {
         const pl_str *from = &text[seed % TEXTS];
         char *damaged = malloc(from->bytes + MUTATE_ROOM);
         assert_non_null(damaged);
@@ -206,7 +206,8 @@ static void truncated_texts_are_refused(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
+    if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
+    if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(print_parse_print_is_the_identity), cmocka_unit_test(a_plan_that_was_read_runs_to_the_same_bits),
         cmocka_unit_test(damaged_texts_do_no_harm),          cmocka_unit_test(truncated_texts_are_refused),

@@ -280,6 +280,7 @@ static void operands_of_tables_and_losses(void **state)
     refuse("\"places\" f32 [3,4]", "\"places\" f32 [2,4]", "input 2");
     refuse("in=0,58,25,39 out=38,40 window=1", "in=0,12,25,39 out=38,40 window=1", "input 1");
     refuse("\"dplaces\" f32 [3,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [3,4]", "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input 3");
+    refuse("in=0,58,25,39 out=38,40", "in=0,58 out=38,40", "an input is missing");
     refuse("in=21,1,0,4,7,24 out=22,23,25 chunk_rows=32", "in=21,1,0,4,7,24 out=22,23,25 chunk_rows=0", "chunk");
     refuse("in=21,1,0,4,7,24", "in=21,1,0,3,7,24", "input 3");
     refuse("in=21,1,0,4,7,24", "in=21,1,3,4,7,24", "input 2");
