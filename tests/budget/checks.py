@@ -1,0 +1,391 @@
+"""The checks: each takes (bench, arguments), gives the words for the table, raises Failure or Skip. ALL names them."""
+
+import glob
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+
+import random_config
+from harness import Failure, Skip, look, repeat, tail, write_text
+
+PAGE_BYTES = 4096
+THREAD_BYTES_MAX = 500_000
+
+
+def tiny(bench, out, **keys):
+    """A small transformer that evaluates, samples and saves; other keys as model__width=64."""
+    options = {
+        "model.width": 32, "model.layers": 2, "model.heads": 4, "model.sequence": 32, "data.text": bench.text(),
+        "data.tokenizer": "bytes", "data.validation_fraction": 0.1, "train.batch_size": 8, "train.micro_batch": 4,
+        "train.steps": 6, "train.eval_every": 2, "train.eval_batches": 2, "train.checkpoint_every": 2,
+        "train.sample_every": 3, "generate.tokens": 12, "run.threads": 2, "run.out": out,
+    }
+    options.update({k.replace("__", "."): v for k, v in keys.items()})
+    return random_config.options_of(options)
+
+
+def spread(values):
+    return f"median {statistics.median(map(abs, values)):,.0f}, most over {max(values):+,}, most under {min(values):+,}"
+
+
+# ---- planned = measured over random configurations ----
+
+
+def run_random(bench, seed, index, found):
+    rng = random.Random(f"{seed}/{index}")
+    keys = random_config.draw(rng, bench)
+    out = keys["run.out"] = bench.out()
+    options = random_config.options_of(keys)
+    plan = bench.plan(options)
+    found["train"].append(bench.train(options, out).judge(plan))
+    if index % 4 == 0:
+        generate = bench.plan(command="generate", config=out)["process"]["resident_bytes"]
+        found["kin"].append(bench.ledger("generate", out, generate))
+    if index % 4 == 1 and keys["data.validation_fraction"]:
+        evaluate = bench.plan(command="evaluate", config=out)["process"]["resident_bytes"]
+        found["kin"].append(bench.ledger("eval", out, evaluate))
+    os.remove(keys["data.text"])
+    shutil.rmtree(out)
+
+
+def say_random(found):
+    rows = {key: [f[key] for f in found["train"] if key in f] for key in ("resident", "peak", "seen_resident", "seen_peak")}
+    rows["generate and eval"] = [f["resident"] for f in found["kin"]]
+    for name, values in rows.items():
+        if values:
+            print(f"  {name:18} {len(values):4} runs: {spread(values)} bytes")
+    print(f"  most unexplained {max(f['unexplained'] for f in found['train']):,} bytes; "
+          f"worst single row {max(f['rows'] for f in found['train']):,} bytes")
+    sizes = [f["planned"] for f in found["train"]]
+    print(f"  planned {min(sizes):,} to {max(sizes):,} bytes", flush=True)
+
+
+def check_random(bench, arguments):
+    found, failures = {"train": [], "kin": []}, []
+    indices = [arguments.index] if arguments.index >= 0 else range(arguments.count)
+    for index in indices:
+        try:
+            run_random(bench, arguments.seed, index, found)
+        except Failure as reason:
+            failures.append(reason)
+            print(f"random --seed {arguments.seed} --index {index}: {reason}", flush=True)
+    if found["train"]:
+        say_random(found)
+    if failures:
+        raise Failure(f"{len(failures)} of {len(indices)} configurations failed, the first: {failures[0]}")
+    watched = sum("seen_resident" in f for f in found["train"])
+    if watched == 0:
+        raise Failure("not one run could be looked at from outside")
+    return f"{len(indices)} configurations, {watched} watched: resident {spread([f['resident'] for f in found['train']])} bytes"
+
+
+# ---- no call that changes memory after "committed" ----
+
+
+def check_seccomp(bench, arguments):
+    del arguments
+    runs = 0
+    for threads in (1, 2, 8):
+        for mode in ("kill", "count"):
+            out, env = bench.out(), {"PLIMSOLL_TEST_SECCOMP": mode}
+            run = bench.train(tiny(bench, out, run__threads=threads, run__trace=bench.path("trace.json")), out, env)
+            if not run.witness or run.witness["seccomp"] != 2:
+                raise Failure(f"the filter was not seen in /proc/PID/status\n{run.repeat}")
+            bench.run(bench.command("generate", out, "--prompt", "the ", "--tokens", 50), env)
+            bench.run(bench.command("eval", out), env)
+            bench.run(bench.command("train", out, "--resume", "--steps", 9), env)
+            bench.run(bench.command("verify", "--gradients", bench.path("gradients.safetensors"), out), env)
+            runs += 5
+    check_stop(bench)
+    return f"{runs + 2} commands under kill and count; stopped by a signal as well"
+
+
+def wait_for(what, path, child, seconds=60):
+    begin = time.monotonic()
+    while what not in open(path, errors="replace").read():
+        if child.poll() is not None or time.monotonic() - begin > seconds:
+            child.kill()
+            raise Failure(f"'{what}' did not come\n{repeat(child.args, {})}\n{tail(open(path, errors='replace').read())}")
+        time.sleep(0.02)
+
+
+def start(bench, line, log, env=None):
+    with open(log, "wb") as f:
+        return subprocess.Popen(line, env={**bench.environment, **(env or {})}, stdin=subprocess.DEVNULL, stdout=f, stderr=f)
+
+
+def check_stop(bench):
+    """SIGUSR1 prints the ledger, SIGTERM saves and leaves: both without memory."""
+    out, log = bench.out(), bench.path("stop.log")
+    options = tiny(bench, out, train__steps=10**6, train__eval_every=10**6, train__sample_every=0, train__checkpoint_every=10**6)
+    child = start(bench, bench.command("train", bench.config, *options), log, {"PLIMSOLL_TEST_SECCOMP": "kill"})
+    wait_for("step", log, child)
+    child.send_signal(signal.SIGUSR1)
+    wait_for("As planned", log, child)
+    child.send_signal(signal.SIGTERM)
+    if child.wait(60) != 128 + signal.SIGTERM:
+        raise Failure(f"exit {child.returncode} where 143 is expected\n{repeat(child.args, {})}\n{tail(open(log).read())}")
+
+
+def count_heap_calls(bench, line):
+    """Calls of the heap after "committed", by kind, and who called."""
+    report = bench.path("malloc.txt")
+    if os.path.exists(report):
+        os.remove(report)
+    extra = {"LD_PRELOAD": bench.preload, "PL_MALLOC_REPORT": report}
+    bench.run(line, extra)
+    if not os.path.exists(report):
+        raise Failure(f"the counter never heard of \"committed\"\n{repeat(line, extra)}")
+    text = open(report).read()
+    words = text.splitlines()[0].split()
+    return dict(zip(words[::2], map(int, words[1::2]))), text, repeat(line, extra)
+
+
+def check_heap(bench, arguments):
+    del arguments
+    if not os.path.exists(bench.preload):
+        raise Skip("no pl_preload_malloc.so")
+    out = bench.out()
+    lines = [
+        bench.command("train", bench.config, *tiny(bench, out, run__trace=bench.path("trace.json"))),
+        bench.command("train", bench.config, *tiny(bench, bench.out(), run__threads=9), "--progress", "json"),
+        bench.command("generate", out, "--tokens", 60, "--ledger"),
+        bench.command("eval", out, "--ledger"),
+        bench.command("verify", "--gradients", bench.path("gradients.safetensors"), out),
+    ]
+    for line in lines:
+        calls, text, words = count_heap_calls(bench, line)
+        if any(calls[kind] for kind in ("malloc", "calloc", "realloc", "other")):
+            raise Failure(f"the heap was asked after \"committed\"\n{words}\n{tail(text, 99)}")
+    return f"{len(lines)} commands: train, generate, eval, verify ask the heap for nothing"
+
+
+# ---- page faults ----
+
+
+def check_faults(bench, arguments):
+    steps, runs = 400 if arguments.soak else 60, 0
+    for keys in ({}, {"memory__huge_pages": "off"}, {"run__threads": 16}, {"model__arch": "mlp", "model__window": 8}):
+        if "model__arch" in keys:
+            keys = {**keys, "model__heads": None}
+        out = bench.out()
+        every = max(1, steps // 4)
+        merged = {"train__steps": steps, "train__eval_every": every, "train__checkpoint_every": every, "train__sample_every": every, **keys}
+        run = bench.train(without_none(bench, out, merged), out)
+        if run.faults is None or run.faults:
+            raise Failure(f"{run.faults} page faults since step 2\n{run.repeat}\n{tail(run.errors, 4)}")
+        runs += 1
+    return f"{runs} runs of {steps} steps with evaluation, samples and checkpoints: 0 faults since step 2"
+
+
+def without_none(bench, out, keys):
+    """tiny() without the keys that are None (a perceptron has no heads)."""
+    words = tiny(bench, out, **keys)
+    return [w for pair in zip(words[::2], words[1::2]) if not pair[1].endswith("=None") for w in pair]
+
+
+# ---- transparent huge pages "always" ----
+
+
+def child_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        words = f.read().split()
+    return int(words[0]) if words else None
+
+
+def watch_under_thp(bench, keys, seconds):
+    out, log = bench.out(), bench.path("thp.log")
+    options = tiny(bench, out, train__steps=10**6, train__eval_every=50, train__checkpoint_every=200, train__sample_every=100, **keys)
+    child = start(bench, [bench.thp_always, *bench.command("train", bench.config, *options)], log)
+    wait_for("committed", log, child)
+    pid, seen, begin = child_of(child.pid), [], time.monotonic()
+    while time.monotonic() - begin < seconds and child.poll() is None:
+        seen.append(look(pid))
+        time.sleep(0.1)
+    os.kill(pid, signal.SIGTERM)
+    code, text = child.wait(60), open(log, errors="replace").read()
+    if code == 77 or "NOT ALLOWED" in text:
+        raise Skip("process_madvise(MADV_COLLAPSE) is not allowed here")
+    if code != 128 + signal.SIGTERM or None in seen:
+        raise Failure(f"exit {code} where 143 is expected\n{repeat(child.args, {})}\n{tail(text)}")
+    with open(os.path.join(out, "report.json")) as f:
+        as_planned = '"as_planned": true' in f.read()
+    grown = max(max(s["rss"], s["peak"]) for s in seen) - seen[0]["rss"]
+    if grown or not as_planned:
+        raise Failure(f"resident grew by {grown:,} bytes in {seconds} s\n{repeat(child.args, {})}\n{tail(text, 30)}")
+    return len(seen), int(re.search(r"thp_always: (\d+) rounds", text).group(1))
+
+
+def check_thp(bench, arguments):
+    if not os.path.exists(bench.thp_always):
+        raise Skip("no thp_always")
+    seconds, looks, rounds = 45 if arguments.soak else 10, 0, 0
+    for keys in ({"memory__huge_pages": "auto", "model__width": 64}, {"memory__huge_pages": "off", "run__threads": 8}):
+        a, b = watch_under_thp(bench, keys, seconds if keys["memory__huge_pages"] == "off" or arguments.soak else seconds / 3)
+        looks, rounds = looks + a, rounds + b
+    return f"collapsed {rounds} times in runs of up to {seconds} s, looked at {looks} times: resident constant"
+
+
+# ---- surroundings ----
+
+SURROUNDINGS = {
+    # name: (variables, command before, keys, does it change the plan)
+    "plain": ({}, (), {}, False),
+    "avx2": ({"PLIMSOLL_ISA": "avx2"}, (), {}, True),
+    "baseline": ({"PLIMSOLL_ISA": "baseline"}, (), {}, True),
+    "oneDNN at AVX2": ({"ONEDNN_MAX_CPU_ISA": "AVX2"}, (), {}, False),
+    "OMP_DYNAMIC": ({"OMP_DYNAMIC": "true"}, (), {}, False),
+    "OMP_THREAD_LIMIT": ({"OMP_THREAD_LIMIT": "64"}, (), {"run__threads": 64}, True),
+    "OMP_NUM_THREADS": ({"OMP_NUM_THREADS": "1"}, (), {}, False),
+    "OMP_STACKSIZE": ({"OMP_STACKSIZE": "64M"}, (), {}, False),
+    "C": ({"LANG": "C", "LC_ALL": "C"}, (), {}, False),
+    "C.UTF-8": ({"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}, (), {}, False),
+    "ulimit -s 65536": ({}, ("sh", "-c", 'ulimit -s 65536 && exec "$@"', "sh"), {}, False),
+    "ulimit -s unlimited": ({}, ("sh", "-c", 'ulimit -s unlimited && exec "$@"', "sh"), {}, False),
+    "one core": ({}, ("taskset", "-c", "0"), {}, False),
+    "one core, auto": ({}, ("taskset", "-c", "0"), {"run__threads": "auto"}, True),
+    "spinning": ({"OMP_WAIT_POLICY": "active"}, (), {}, False),
+    "malloc tunables": ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_ARENA_MAX": "8"}, (), {}, False),
+    "large environment": ({"PADDING": "x" * 100_000}, (), {}, False),
+}
+
+
+def weights_of(out):
+    """Hashes of the last checkpoint's weights."""
+    path = sorted(glob.glob(os.path.join(out, "checkpoints", "step-*", "model.safetensors")))[-1]
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def check_surroundings(bench, arguments):
+    del arguments
+    bits, plain, failures = None, None, []
+    for name, (env, prefix, keys, changes) in SURROUNDINGS.items():
+        out = bench.out()
+        options = tiny(bench, out, **keys)
+        try:
+            own = bench.plan(options, env=env if changes else {}, prefix=prefix if changes else ())
+            plain = plain or own
+            run = bench.train(options, out, env, prefix)
+            found = run.judge(plain if not changes else own)
+            if found["resident"]:
+                raise Failure(f"{found['resident']:+,} bytes beside the plan\n{run.repeat}")
+            bits = bits or weights_of(out)
+            if not changes and weights_of(out) != bits:
+                raise Failure(f"other weights than without\n{run.repeat}")
+        except Failure as reason:
+            failures.append(name)
+            print(f"surroundings, {name}: {reason}", flush=True)
+    if failures:
+        raise Failure(f"{len(failures)} of {len(SURROUNDINGS)} failed: {', '.join(failures)}")
+    return f"{len(SURROUNDINGS)}: {', '.join(SURROUNDINGS)}: as planned"
+
+
+# ---- the same bits with any number of threads ----
+
+SAME_BITS = {
+    "dropout and clip": {"model__dropout": 0.1, "train__grad_clip": 1},
+    "2048 rows": {"model__width": 64, "model__sequence": 64, "train__batch_size": 32, "train__micro_batch": 32, "train__steps": 3},
+    "2048 inputs": {"model__feed_forward": 2048, "model__sequence": 64, "train__batch_size": 4, "train__steps": 3},
+    "odd sizes": {"model__width": 51, "model__heads": 3, "model__sequence": 37, "train__batch_size": 5, "train__micro_batch": 5,
+                  "model__norm": "rms_norm", "model__tie_embeddings": "false"},
+    "perceptron": {"model__arch": "mlp", "model__heads": None, "model__width": 64, "model__window": 32, "model__sequence": 64,
+                   "train__batch_size": 32, "train__micro_batch": 32, "train__steps": 3},
+}
+
+
+def check_bits(bench, arguments):
+    del arguments
+    counts = (1, 2, 8, 16, 64)
+    for name, keys in SAME_BITS.items():
+        hashes = {}
+        for threads in counts:
+            out = bench.out()
+            run = bench.train(without_none(bench, out, {"train__sample_every": 0, **keys, "run__threads": threads}), out, watch=False)
+            hashes.setdefault(weights_of(out), []).append(threads)
+        if len(hashes) != 1:
+            raise Failure(f"{name}: other bits with other threads: {list(hashes.values())}\n{run.repeat}")
+    return f"{len(SAME_BITS)} models ({', '.join(SAME_BITS)}) at {', '.join(map(str, counts))} threads: the same bits"
+
+
+# ---- the size of the text ----
+
+
+def check_texts(bench, arguments):
+    sizes = (1, 10, 24) if arguments.soak else (1, 10)
+    words = []
+    for keys in ({"data__tokenizer": "bpe", "data__vocab_size": 400}, {"data__tokenizer": "bytes"}):
+        seen = set()
+        for megabytes in sizes:
+            path, out = bench.path(f"{megabytes}MB.txt"), bench.out()
+            if not os.path.exists(path):
+                write_text(path, megabytes * 10**6, 7)
+            options = tiny(bench, out, data__text=path, data__cache=out, **keys)
+            plan = bench.plan(options)
+            run = bench.train(options, out)
+            run.judge(plan)
+            seen.add((plan["process"]["resident_bytes"], run.report["rollup_bytes"], run.report["peak_bytes"]))
+        if len(seen) != 1:
+            raise Failure(f"(planned, measured, peak) differ between texts of {sizes} MB: {sorted(seen)}\n{run.repeat}")
+        words.append(f"{keys['data__tokenizer']} {seen.pop()[2]:,} bytes")
+    return f"peak with texts of {', '.join(map(str, sizes))} MB the same: {'; '.join(words)}"
+
+
+# ---- the budget ----
+
+
+def check_budget(bench, arguments):
+    del arguments
+    out = bench.out()
+    for keys in ({"train__batch_size": 1, "train__micro_batch": 1}, {"train__batch_size": 4, "train__micro_batch": "auto"}):
+        floor = {**keys, "train__micro_batch": 1}
+        need = bench.plan(tiny(bench, bench.out(), **floor))["process"]["charged_bytes"]
+        # The budget is a part of the kept config, and so of the plan: once more with its own digits.
+        need = bench.plan(tiny(bench, bench.out(), memory__budget=need + PAGE_BYTES * 64, **floor))["process"]["charged_bytes"]
+        out = bench.out()
+        run = bench.train(tiny(bench, out, memory__budget=need, **keys), out)
+        if run.report["rollup_bytes"] + run.report["measured_page_table_bytes"] > need:
+            raise Failure(f"more than the budget of {need:,} bytes was held\n{run.repeat}")
+        line = bench.command("train", bench.config, *tiny(bench, bench.out(), memory__budget=need - PAGE_BYTES, **keys))
+        _, errors = bench.run(line, expect=3)
+        pattern = rf"{need} bytes.* {PAGE_BYTES} more than the budget of {need - PAGE_BYTES}\b.*peak: \S+ \(\d+ bytes\).*budget"
+        if not re.search(pattern, errors, re.S):
+            raise Failure(f"the sentence does not say what is missing, what is large and what to do\n{repeat(line, {})}\n{tail(errors)}")
+    return f"a budget of {need:,} bytes runs, one page less is refused with its sentence"
+
+
+# ---- what a thread costs ----
+
+
+def check_threads(bench, arguments):
+    del arguments
+    figures = []
+    for threads in (1, 2, 3, 8, 32, 64):
+        out = bench.out()
+        options = tiny(bench, out, run__threads=threads, train__steps=3)
+        plan = bench.plan(options)["process"]
+        run = bench.train(options, out)
+        figures.append({"threads": threads, "resident planned": plan["resident_bytes"], "charged planned": plan["charged_bytes"],
+                        "resident measured": run.report["rollup_bytes"],
+                        "with page tables measured": run.report["rollup_bytes"] + run.report["measured_page_table_bytes"]})
+    worst = {}
+    for before, after in zip(figures, figures[1:]):
+        for key in list(after)[1:]:
+            each = (after[key] - before[key]) / (after["threads"] - before["threads"])
+            worst[key] = max(worst.get(key, 0), each)
+    dear = {key: round(each) for key, each in worst.items() if each >= THREAD_BYTES_MAX}
+    if dear:
+        raise Failure(f"a further thread costs {dear} bytes\n{run.repeat}")
+    return "a further thread costs at most " + ", ".join(f"{each:,.0f} bytes {key}" for key, each in worst.items())
+
+
+ALL = {
+    "random": check_random, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults, "thp": check_thp,
+    "surroundings": check_surroundings, "bits": check_bits, "texts": check_texts, "budget": check_budget, "threads": check_threads,
+}
