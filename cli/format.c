@@ -46,6 +46,10 @@ const char *pl_show_seconds(double seconds, char *text)
 {
     if (!(seconds >= 0) || seconds > 3.15e9)
         snprintf(text, PL_FORMAT_BYTES, "-");
+    else if (seconds < 0.0009995)
+        snprintf(text, PL_FORMAT_BYTES, "%.0f us", 1e6 * seconds);
+    else if (seconds < 0.00995)
+        snprintf(text, PL_FORMAT_BYTES, "%.1f ms", 1e3 * seconds);
     else if (seconds < 0.9995)
         snprintf(text, PL_FORMAT_BYTES, "%.0f ms", 1e3 * seconds);
     else if (seconds < 9.995)

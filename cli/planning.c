@@ -82,7 +82,7 @@ static void say_batch(const pl_plan *plan)
 {
     unsigned long long micro = pl_plan_micro_batch(plan), times = pl_plan_accumulation(plan);
     if (times > 1)
-        pl_say("batch %llu = %llu sequences x %llu, ", micro * times, micro, times);
+        pl_say("batch %llu = %llu sequence%s x %llu, ", micro * times, micro, micro == 1 ? "" : "s", times);
     else if (micro)
         pl_say("batch %llu, ", micro);
 }
