@@ -114,7 +114,7 @@ static size_t choose(const pl_fit_options *o, pl_plan *const *plan, const int64_
     if (fastest == 0) return choose_untimed(o, plan, candidate, count);
     size_t best = SIZE_MAX;
     for (int i = 0; i < count; i++) {
-        bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && step_seconds(plan[i]) <= 1.03 * fastest;
+        bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && step_seconds(plan[i]) <= 1.05 * fastest;
         if (fits && (best == SIZE_MAX || pl_plan_charged_bytes(plan[i]) < pl_plan_charged_bytes(plan[best]))) best = (size_t)i;
     }
     return best;

@@ -1,7 +1,7 @@
 /* Choosing the micro-batch: the one decision that is taken today. For each candidate the graph is rewritten, planned by the
  * real planner and timed by the real cost table; nothing here sizes or times anything itself.
  *
- * Rule: of the candidates whose charged total fits the budget, those predicted within 3 % of the fastest; of these the one
+ * Rule: of the candidates whose charged total fits the budget, those predicted within 5 % of the fastest; of these the one
  * with the smallest peak. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
