@@ -36,7 +36,7 @@ static pl_status find_steps(const pl_config *c, const pl_tokens *tokens, uint64_
     return PL_OK;
 }
 
-static pl_status print_config(const pl_config *c, char **text, pl_error *err)
+static pl_status print_values(const pl_config *c, char **text, pl_error *err)
 {
     pl_str s = {0};
     pl_config_print_yaml(c, &s);
@@ -45,13 +45,26 @@ static pl_status print_config(const pl_config *c, char **text, pl_error *err)
     return PL_OK;
 }
 
+/* The text has no file name any more that an automatic folder could be named after, so it names the folder. */
+static pl_status print_config(const pl_config *c, const char *out, char **text, pl_error *err)
+{
+    if (c->run.out[0] || strlen(out) >= sizeof c->run.out) return print_values(c, text, err);
+    pl_config *copy = pl_alloc(1, sizeof *copy);
+    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory to print the config");
+    *copy = *c;
+    memcpy(copy->run.out, out, strlen(out) + 1);
+    pl_status status = print_values(copy, text, err);
+    pl_free(copy);
+    return status;
+}
+
 pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_tokens *tokens, uint32_t vocab, pl_settings *s, pl_error *err)
 {
     uint64_t steps = 0;
     bool trains = command == PL_COMMAND_TRAIN;
     PL_TRY(pl_settings_paths(c, s, err));
     if (tokens) PL_TRY(find_steps(c, tokens, &steps, err));
-    if (!s->config_text) PL_TRY(print_config(c, &s->config_text, err));
+    if (!s->config_text) PL_TRY(print_config(c, s->out, &s->config_text, err));
     int64_t micro = c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
     if (command == PL_COMMAND_GRADIENTS) micro = c->train.batch_size;
     bool writes_text = command == PL_COMMAND_GENERATE || (trains && c->train.sample_every > 0);
