@@ -43,7 +43,11 @@ def run_random(bench, seed, index, found):
     out = keys["run.out"] = bench.out()
     options = random_config.options_of(keys)
     plan = bench.plan(options)
-    found["train"].append(bench.train(options, out).judge(plan))
+    own = bench.train(options, out).judge(plan)
+    found["train"].append(own)
+    beside = {key: own[key] for key in ("resident", "peak", "seen_resident", "seen_peak", "unexplained") if own.get(key)}
+    if beside:
+        print(f"  index {index}: {own['planned']:,} planned; {beside}; {own['worst']} {own['rows']:,}", flush=True)
     if index % 4 == 0:
         generate = bench.plan(command="generate", config=out)["process"]["resident_bytes"]
         found["kin"].append(bench.ledger("generate", out, generate))
