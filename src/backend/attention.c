@@ -7,11 +7,11 @@
  *   workspace:  [ counter, 64 bytes ][ worker 0 ][ worker 1 ] …  each as the kernel asks, a multiple of 64 bytes
  *
  * Workers are the threads below min(threads, tasks); the others of the team find nothing to do. */
-#include <omp.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 #include "backend/calls.h"
+#include "backend/parallel.h"
 #include "kernels/kernels.h"
 
 enum { COUNTER_BYTES = 64 };
@@ -29,20 +29,33 @@ static uint64_t workspace_bytes(uint64_t each, int64_t tasks, pl_team team)
     return COUNTER_BYTES + each * (uint64_t)workers_of(tasks, team);
 }
 
-/* Runs run(call, task, worker's workspace) for every task in [0, tasks). */
+typedef struct work {
+    void (*run)(const void *call, pl_team team, int64_t task, void *workspace);
+    const void *call;
+    pl_team team;
+    int64_t tasks, workers;
+    uint64_t each;
+    void *workspace;
+} work;
+
+static void work_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    (void)parts;
+    if (part >= w->workers) return;
+    counter *next = w->workspace;
+    char *mine = (char *)w->workspace + COUNTER_BYTES + w->each * (uint64_t)part;
+    for (int64_t t; (t = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < w->tasks;)
+        w->run(w->call, w->team, t, mine);
+}
+
+/* Runs run(call, task, worker's workspace) for every task in [0, tasks). A task is worth a thread. */
 static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, void *workspace), const void *call,
                      int64_t tasks, uint64_t each, void *workspace, pl_team team)
 {
-    int64_t workers = workers_of(tasks, team);
-    int threads = workers > 1 ? team.threads : 1;
-    counter *next = workspace;
-    atomic_init(next, 0);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    if (omp_get_thread_num() < workers) {
-        char *mine = (char *)workspace + COUNTER_BYTES + each * (uint64_t)omp_get_thread_num();
-        for (int64_t t; (t = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < tasks;)
-            run(call, team, t, mine);
-    }
+    work w = {run, call, team, tasks, workers_of(tasks, team), each, workspace};
+    atomic_init((counter *)workspace, 0);
+    pl_parallel(team, w.workers > 1 ? PL_SERIAL_BELOW_ELEMS : 0, work_part, &w);
 }
 
 static int64_t blocks_of(const pl_attention_call *c, const pl_kernels *kernels)

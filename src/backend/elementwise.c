@@ -1,70 +1,87 @@
 /* Elementwise calls: the range is cut into a piece per thread at cache-line boundaries. Each element's value depends on
  * its inputs and its index alone, so the cut does not show. Short ranges stay on one thread. */
-#include <omp.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "backend/calls.h"
+#include "backend/parallel.h"
 #include "kernels/kernels.h"
 
-enum { LINE_ELEMS = 16, SERIAL_ELEMS = 16384, DROPOUT_PIECE = 4096 };
+enum { LINE_ELEMS = 16, DROPOUT_PIECE = 4096 };
 
 typedef struct range {
     int64_t begin, count;
 } range;
 
-static int threads_for(int64_t elems, pl_team team) { return elems < SERIAL_ELEMS ? 1 : team.threads; }
+/* A call and the kernels that do it: what a part is given. */
+typedef struct work {
+    const void *call;
+    const pl_kernels *kernels;
+    pl_philox philox;
+} work;
 
-/* This thread's piece of [0, count), in whole units but for the last. Call inside a parallel region. */
-static range my_piece(int64_t count, int64_t unit)
+/* The piece of [0, count) that is this part's, in whole units but for the last. */
+static range piece_of(int64_t count, int64_t unit, int part, int parts)
 {
-    int64_t units = (count + unit - 1) / unit, threads = omp_get_num_threads(), me = omp_get_thread_num();
-    int64_t begin = units * me / threads * unit, end = units * (me + 1) / threads * unit;
-    end = end < count ? end : count;
-    return (range){begin, end > begin ? end - begin : 0};
+    pl_range r = pl_range_of_part(count, unit, part, parts);
+    return (range){r.begin, r.end - r.begin};
+}
+
+static void run_parts(pl_team team, int64_t elems, pl_body *body, const void *call)
+{
+    work w = {.call = call, .kernels = pl_kernels_get(team.isa)};
+    pl_parallel(team, elems, body, &w);
+}
+
+static void activation_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_activation_call *c = w->call;
+    range r = piece_of(c->count, LINE_ELEMS, part, parts);
+    w->kernels->activation(c->act, r.count, c->x + r.begin, c->y + r.begin);
 }
 
 void pl_activation_exec(const pl_activation_call *c, pl_team team)
 {
-    const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int threads = threads_for(c->count, team);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        range r = my_piece(c->count, LINE_ELEMS);
-        kernels->activation(c->act, r.count, c->x + r.begin, c->y + r.begin);
-    }
+    run_parts(team, c->count, activation_part, c);
+}
+
+static void activation_bwd_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_activation_bwd_call *c = w->call;
+    range r = piece_of(c->count, LINE_ELEMS, part, parts);
+    w->kernels->activation_bwd(c->act, r.count, c->x + r.begin, c->dy + r.begin, c->dx + r.begin);
 }
 
 void pl_activation_bwd_exec(const pl_activation_bwd_call *c, pl_team team)
 {
-    const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int threads = threads_for(c->count, team);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        range r = my_piece(c->count, LINE_ELEMS);
-        kernels->activation_bwd(c->act, r.count, c->x + r.begin, c->dy + r.begin, c->dx + r.begin);
-    }
+    run_parts(team, c->count, activation_bwd_part, c);
+}
+
+static void add_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_add_call *c = w->call;
+    range r = piece_of(c->count, LINE_ELEMS, part, parts);
+    w->kernels->add(r.count, c->a + r.begin, c->b + r.begin, c->y + r.begin);
 }
 
 void pl_add_exec(const pl_add_call *c, pl_team team)
 {
-    const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int threads = threads_for(c->count, team);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        range r = my_piece(c->count, LINE_ELEMS);
-        kernels->add(r.count, c->a + r.begin, c->b + r.begin, c->y + r.begin);
-    }
+    run_parts(team, c->count, add_part, c);
+}
+
+static void fill_part(const void *context, int part, int parts)
+{
+    const pl_fill_call *c = ((const work *)context)->call;
+    range r = piece_of((int64_t)c->bytes, LINE_ELEMS * (int64_t)sizeof(float), part, parts);
+    memset((char *)c->y + r.begin, 0, (size_t)r.count);
 }
 
 void pl_fill_exec(const pl_fill_call *c, pl_team team)
 {
-    int threads = threads_for((int64_t)(c->bytes / sizeof(float)), team);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        range r = my_piece((int64_t)c->bytes, LINE_ELEMS * (int64_t)sizeof(float));
-        memset((char *)c->y + r.begin, 0, (size_t)r.count);
-    }
+    run_parts(team, (int64_t)(c->bytes / sizeof(float)), fill_part, c);
 }
 
 /* Piece `index` of the call: DROPOUT_PIECE elements of one sample. */
@@ -82,15 +99,20 @@ static void drop_piece(const pl_dropout_call *c, const pl_kernels *kernels, pl_p
     kernels->dropout(&r, c->x + at, c->residual ? c->residual + at : NULL, c->y + at);
 }
 
+static int64_t pieces_of(const pl_dropout_call *c)
+{
+    return c->samples * ((c->elems_per_sample + DROPOUT_PIECE - 1) / DROPOUT_PIECE);
+}
+
+static void dropout_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    range r = piece_of(pieces_of(w->call), 1, part, parts);
+    for (int64_t i = r.begin; i < r.begin + r.count; i++) drop_piece(w->call, w->kernels, w->philox, i);
+}
+
 void pl_dropout_exec(const pl_dropout_call *c, pl_team team)
 {
-    const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int64_t pieces = c->samples * ((c->elems_per_sample + DROPOUT_PIECE - 1) / DROPOUT_PIECE);
-    int threads = threads_for(c->samples * c->elems_per_sample, team);
-    pl_philox philox = pl_philox_init(c->seed, c->stream);
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    {
-        range r = my_piece(pieces, 1);
-        for (int64_t i = r.begin; i < r.begin + r.count; i++) drop_piece(c, kernels, philox, i);
-    }
+    work w = {.call = c, .kernels = pl_kernels_get(team.isa), .philox = pl_philox_init(c->seed, c->stream)};
+    pl_parallel(team, c->samples * c->elems_per_sample, dropout_part, &w);
 }

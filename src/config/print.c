@@ -189,9 +189,16 @@ void pl_config_json_value(const pl_config *cfg, const pl_config_key *key, pl_jso
 
 /* ---- the whole ---- */
 
+/* Without held-out text these would be read back as asked for, and refused (check.c). */
+static bool is_about_evaluation(const pl_config_key *key)
+{
+    return strcmp(key->path, "train.eval_batches") == 0 || strcmp(key->path, "train.keep_best") == 0;
+}
+
 static bool is_printed(const pl_config *cfg, const pl_config *defaults, const pl_config_key *key)
 {
-    return pl_config_is_used(cfg, key) || !pl_config_value_equal(cfg, defaults, key);
+    if (!pl_config_value_equal(cfg, defaults, key)) return true;
+    return pl_config_is_used(cfg, key) && !(cfg->data.validation_fraction == 0 && is_about_evaluation(key));
 }
 
 void pl_config_print_yaml(const pl_config *cfg, pl_str *out)

@@ -225,14 +225,22 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     return PL_OK;
 }
 
+/* A thread that ends gives its stack back to the system (madvise), which the filter of run/lockdown.h forbids: under it
+ * the loader's thread waits, with its memory and its file, for the process to end. */
+static void close_data(pl_session *s)
+{
+    if (pl_lockdown_active()) return;
+    pl_loader_deinit(s->loader);
+    if (s->tokens_open) pl_tokens_close(&s->tokens);
+}
+
 void pl_session_close(pl_session *s)
 {
     if (!s) return;
     if (s->o.owners) pl_alloc_seal(0);
     pl_trace_close(s->trace);
-    pl_loader_deinit(s->loader);
+    close_data(s);
     pl_session_close_files(s);
-    if (s->tokens_open) pl_tokens_close(&s->tokens);
     pl_tokenizer_destroy(s->tokenizer);
     pl_free(s->prompt_id);
     pl_program_destroy(s->program);

@@ -3,7 +3,7 @@
 The idea: the planned figures come from `plimsoll plan --json` in one process, the measured ones from a later `plimsoll
 train` with the same options, twice: from the rows it writes to report.json, and from /proc/PID, read here while it runs.
 For the second, its progress goes through a pipe of one page: a command that is ahead of us waits in write(2), holding
-all that it holds, so that the last reading is of its last moments and not of whenever the scheduler let us look.
+all that it holds, so that it is looked at several times up to its last moments and not whenever the scheduler lets us.
 
 Source: proc(5) (smaps_rollup, status), pipe(7) (F_SETPIPE_SZ)."""
 
@@ -20,6 +20,7 @@ import tempfile
 F_SETPIPE_SZ = 1031
 ALLOWED_BYTES = 1_000_000  # or 1 % of the plan, whichever is larger
 ALLOWED_SHARE = 0.01
+PROGRESS = ("--progress", "json")  # in both processes: the config is a part of the plan, and its text of the heap
 
 
 class Failure(Exception):
@@ -99,7 +100,8 @@ class Bench:
         return done.stdout, errors
 
     def plan(self, options=(), command="train", env=None, prefix=(), config=None):
-        out, _ = self.run(self.command("plan", config or self.config, "--json", "--command", command, *options), env, prefix)
+        line = self.command("plan", config or self.config, "--json", "--command", command, *options)
+        out, _ = self.run([*line, *PROGRESS] if command == "train" else line, env, prefix)
         return json.loads(out)
 
     def ledger(self, name, folder, planned_bytes, env=None, options=()):
@@ -111,7 +113,7 @@ class Bench:
     def train(self, options, out, env=None, prefix=(), expect=0, watch=True):
         """Runs it and looks at it from outside; a Run."""
         extra = env or {}
-        line = [*prefix, *self.command("train", self.config, *options, "--progress", "json")]
+        line = [*prefix, *self.command("train", self.config, *options, *PROGRESS)]
         return Run(line, {**self.environment, **extra}, extra, out, expect, watch)
 
 
@@ -151,7 +153,7 @@ class Run:
     """A finished `plimsoll train --progress json`."""
 
     def __init__(self, line, env, extra, out, expect, watch):
-        self.witness, self.looks, self.witness_rss = None, 0, []
+        self.witness = None
         with tempfile.TemporaryFile() as errors:
             child = subprocess.Popen(line, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, bufsize=0)
             with child:
@@ -175,10 +177,9 @@ class Run:
             data += chunk
             if watch and b'"event":"committed"' in data:
                 seen = look(child.pid)
-                if seen and seen["rss"]:
+                # The largest: at its very end the loader's thread has already given its stack back.
+                if seen and seen["rss"] >= (self.witness or seen)["rss"] > 0:
                     self.witness = seen
-                    self.witness_rss.append(seen["rss"])
-                    self.looks += 1
         return bytes(data)
 
     def judge(self, plan):
@@ -186,12 +187,13 @@ class Run:
         process, report = plan["process"], self.report
         planned = process["resident_bytes"]
         rows = {(r["kind"], r["name"]): r["resident_bytes"] for r in process["rows"]}
-        worst_row = 0
         for r in report["rows"]:
-            difference = r["measured_bytes"] - rows.pop((r["kind"], r["name"]), 0)
-            worst_row = max(worst_row, abs(difference))
-        worst_row = max([worst_row, *rows.values()])
-        found = {"planned": planned, "rows": worst_row, "resident": report["rollup_bytes"] - planned,
+            key = (r["kind"], r["name"])
+            rows[key] = r["measured_bytes"] - rows.get(key, 0)
+        measured = {(r["kind"], r["name"]) for r in report["rows"]}
+        rows = {key: value if key in measured else -value for key, value in rows.items()}
+        worst = max(rows, key=lambda key: abs(rows[key]))
+        found = {"planned": planned, "worst": worst[1], "rows": abs(rows[worst]), "resident": report["rollup_bytes"] - planned,
                  "peak": report["peak_bytes"] - planned, "unexplained": report["unexplained_bytes"],
                  "page_tables": report["measured_page_table_bytes"] - process["page_table_bytes"]}
         if self.witness:

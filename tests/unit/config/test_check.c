@@ -102,6 +102,27 @@ static void sound_configs_pass(void **state)
     }
 }
 
+/* A run keeps its config as it is printed; generate and eval read that. */
+static void a_printed_config_passes(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "", "model: {arch: mlp}", "data: {validation_fraction: 0}",
+        "data: {validation_fraction: 0, tokenizer: bytes}\ntrain: {keep_best: false, steps: 5}",
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        pl_config cfg, again;
+        pl_error err = {0};
+        pl_str printed = {0};
+        must_load(&cfg, texts[i]);
+        pl_config_print_yaml(&cfg, &printed);
+        must_load(&again, pl_str_text(&printed));
+        if (pl_config_check(&again, &err) != PL_OK) fail_msg("%s, printed: %s", texts[i], err.text);
+        assert_true(pl_config_hash_numerics(&cfg) == pl_config_hash_numerics(&again));
+        pl_str_deinit(&printed);
+    }
+}
+
 static void what_a_command_needs_is_asked_for(void **state)
 {
     (void)state;
@@ -162,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_contradiction_has_its_sentence),
         cmocka_unit_test(sound_configs_pass),
+        cmocka_unit_test(a_printed_config_passes),
         cmocka_unit_test(what_a_command_needs_is_asked_for),
         cmocka_unit_test(hashes_follow_the_flags),
         cmocka_unit_test(another_model_is_named),
