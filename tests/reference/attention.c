@@ -16,14 +16,26 @@ typedef struct sizes {
 static sizes sizes_of(const operands *o)
 {
     const pl_shape *q = &operand(o, 0)->shape, *k = &operand(o, 1)->shape;
-    sizes s = {.batch = q->dim[0], .tq = q->dim[1], .tk = k->dim[1], .room = k->dim[1], .heads = o->node->attr[HEADS].i,
-               .width = q->dim[2], .scale = o->node->attr[SCALE].f, .causal = o->node->attr[CAUSAL].i};
+    sizes s = {.batch = q->dim[0],
+               .tq = q->dim[1],
+               .tk = k->dim[1],
+               .room = k->dim[1],
+               .heads = o->node->attr[HEADS].i,
+               .width = q->dim[2],
+               .scale = o->node->attr[SCALE].f,
+               .causal = o->node->attr[CAUSAL].i};
     s.dh = s.width / s.heads;
     return s;
 }
 
-static int64_t query_at(const sizes *s, int64_t b, int64_t h, int64_t t) { return (b * s->tq + t) * s->width + h * s->dh; }
-static int64_t key_at(const sizes *s, int64_t b, int64_t h, int64_t t) { return (b * s->room + t) * s->width + h * s->dh; }
+static int64_t query_at(const sizes *s, int64_t b, int64_t h, int64_t t)
+{
+    return (b * s->tq + t) * s->width + h * s->dh;
+}
+static int64_t key_at(const sizes *s, int64_t b, int64_t h, int64_t t)
+{
+    return (b * s->room + t) * s->width + h * s->dh;
+}
 
 static double dot(const double *a, const double *b, int64_t n)
 {
@@ -32,20 +44,26 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-static bool sees(const sizes *s, int64_t i, int64_t j) { return !s->causal || j <= s->tk - s->tq + i; }
+static bool sees(const sizes *s, int64_t i, int64_t j)
+{
+    return !s->causal || j <= s->tk - s->tq + i;
+}
 
 void reference_attention(operands *o)
 {
     sizes s = sizes_of(o);
     if (o->in[3]) s.tk = (int64_t)o->in[3][0] + s.tq;
-    double *out = scratch(o, (uint64_t)(s.batch * s.tq * s.width)), *lse = scratch(o, (uint64_t)(s.batch * s.heads * s.tq));
+    double *out = scratch(o, (uint64_t)(s.batch * s.tq * s.width)),
+           *lse = scratch(o, (uint64_t)(s.batch * s.heads * s.tq));
     double *p = scratch(o, (uint64_t)s.tk);
     for (int64_t b = 0; b < s.batch; b++)
         for (int64_t h = 0; h < s.heads; h++)
             for (int64_t i = 0; i < s.tq; i++) {
                 double top = -INFINITY, sum = 0;
                 for (int64_t j = 0; j < s.tk; j++) {
-                    p[j] = sees(&s, i, j) ? s.scale * dot(o->in[0] + query_at(&s, b, h, i), o->in[1] + key_at(&s, b, h, j), s.dh) : -INFINITY;
+                    p[j] = sees(&s, i, j)
+                               ? s.scale * dot(o->in[0] + query_at(&s, b, h, i), o->in[1] + key_at(&s, b, h, j), s.dh)
+                               : -INFINITY;
                     top = p[j] > top ? p[j] : top;
                 }
                 for (int64_t j = 0; j < s.tk; j++) sum += exp(p[j] - top);
@@ -62,7 +80,8 @@ void reference_attention(operands *o)
 static void one_pair(operands *o, const sizes *s, int64_t b, int64_t h, int64_t i, int64_t j, double **d)
 {
     int64_t at_q = query_at(s, b, h, i), at_k = key_at(s, b, h, j);
-    const double *q = o->in[0] + at_q, *k = o->in[1] + at_k, *v = o->in[2] + at_k, *out = o->in[3] + at_q, *d_o = o->in[5] + at_q;
+    const double *q = o->in[0] + at_q, *k = o->in[1] + at_k, *v = o->in[2] + at_k, *out = o->in[3] + at_q,
+                 *d_o = o->in[5] + at_q;
     double p = exp(s->scale * dot(q, k, s->dh) - o->in[4][(b * s->heads + h) * s->tq + i]);
     double ds = p * (dot(d_o, v, s->dh) - dot(d_o, out, s->dh));
     for (int64_t e = 0; e < s->dh; e++) {
@@ -91,6 +110,7 @@ void reference_cache_write(operands *o)
     for (int64_t b = 0; b < x->dim[0]; b++)
         for (int64_t t = 0; t < x->dim[1]; t++)
             for (int64_t d = 0; d < x->dim[2]; d++)
-                o->in[1][(b * cache->dim[1] + (int64_t)o->in[2][0] + t) * x->dim[2] + d] = o->in[0][(b * x->dim[1] + t) * x->dim[2] + d];
+                o->in[1][(b * cache->dim[1] + (int64_t)o->in[2][0] + t) * x->dim[2] + d] =
+                    o->in[0][(b * x->dim[1] + t) * x->dim[2] + d];
     put(o, 0, o->in[1]);
 }

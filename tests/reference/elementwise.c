@@ -6,11 +6,16 @@
 double reference_act(pl_activation act, double x)
 {
     switch (act) {
-    case PL_ACT_GELU: return x * 0.5 * (1 + erf(x / sqrt(2)));
-    case PL_ACT_SILU: return x / (1 + exp(-x));
-    case PL_ACT_TANH: return tanh(x);
-    case PL_ACT_RELU: return x > 0 ? x : 0;
-    default: return x;
+    case PL_ACT_GELU:
+        return x * 0.5 * (1 + erf(x / sqrt(2)));
+    case PL_ACT_SILU:
+        return x / (1 + exp(-x));
+    case PL_ACT_TANH:
+        return tanh(x);
+    case PL_ACT_RELU:
+        return x > 0 ? x : 0;
+    default:
+        return x;
     }
 }
 
@@ -18,11 +23,16 @@ double reference_act_slope(pl_activation act, double x)
 {
     double s = 1 / (1 + exp(-x)), phi = exp(-x * x / 2) / sqrt(2 * acos(-1));
     switch (act) {
-    case PL_ACT_GELU: return 0.5 * (1 + erf(x / sqrt(2))) + x * phi;
-    case PL_ACT_SILU: return s + x * s * (1 - s);
-    case PL_ACT_TANH: return 1 - tanh(x) * tanh(x);
-    case PL_ACT_RELU: return x > 0 ? 1 : 0;
-    default: return 1;
+    case PL_ACT_GELU:
+        return 0.5 * (1 + erf(x / sqrt(2))) + x * phi;
+    case PL_ACT_SILU:
+        return s + x * s * (1 - s);
+    case PL_ACT_TANH:
+        return 1 - tanh(x) * tanh(x);
+    case PL_ACT_RELU:
+        return x > 0 ? 1 : 0;
+    default:
+        return 1;
     }
 }
 

@@ -1,10 +1,11 @@
-/* A plain interpreter of graphs in double precision: the oracle of everything that is compiled. Each operator is written
- * straight from its formula (docs: the comments of backend/calls.h; MODELS.md 0.3, 0.5, appendix A), one scalar after the
- * other; nothing is shared with src/kernels. Each storage root has a heap block of its own, so a value that is not
- * produced reads as not-a-number whatever a plan would have put there.
+/* A plain interpreter of graphs in double precision: the oracle of everything that is compiled. Each operator is
+ * written straight from its formula (docs: the comments of backend/calls.h; MODELS.md 0.3, 0.5, appendix A), one scalar
+ * after the other; nothing is shared with src/kernels. Each storage root has a heap block of its own, so a value that
+ * is not produced reads as not-a-number whatever a plan would have put there.
  *
  * Views and updates are honoured (a root's block is what all of them look at); regions repeat; a node with a predicate
- * that is zero is skipped. Integers are held as doubles too. A broken graph ends the program: the tests check it before. */
+ * that is zero is skipped. Integers are held as doubles too. A broken graph ends the program: the tests check it
+ * before. */
 #ifndef PL_TESTS_REFERENCE_INTERPRET_H
 #define PL_TESTS_REFERENCE_INTERPRET_H
 

@@ -1,5 +1,5 @@
-/* loss += Σ over rows with target ≥ 0 of (log Σ exp(logits) − logit[target]), logits = h Wᵀ; dlogits = (softmax − onehot)·
- * scale, dh = dlogits W, dW += dlogitsᵀ h. A row with target −1 counts nothing and its dh is 0. */
+/* loss += Σ over rows with target ≥ 0 of (log Σ exp(logits) − logit[target]), logits = h Wᵀ; dlogits = (softmax −
+ * onehot)· scale, dh = dlogits W, dW += dlogitsᵀ h. A row with target −1 counts nothing and its dh is 0. */
 #include <math.h>
 
 #include "reference/state.h"
@@ -18,7 +18,8 @@ static double logits_of(const operands *o, int64_t row, int64_t width, int64_t v
 
 static void cross_entropy(operands *o, bool backward)
 {
-    int64_t rows = pl_shape_rows(&operand(o, 0)->shape), vocab = operand(o, 1)->shape.dim[0], width = operand(o, 1)->shape.dim[1];
+    int64_t rows = pl_shape_rows(&operand(o, 0)->shape), vocab = operand(o, 1)->shape.dim[0],
+            width = operand(o, 1)->shape.dim[1];
     double *logits = scratch(o, (uint64_t)vocab), *dh = scratch(o, (uint64_t)(rows * width)), loss = o->in[4][0];
     for (int64_t r = 0; r < rows; r++) {
         int64_t target = (int64_t)o->in[2][r];
@@ -39,5 +40,11 @@ static void cross_entropy(operands *o, bool backward)
     put(o, 2, o->in[5]);
 }
 
-void reference_linear_ce(operands *o) { cross_entropy(o, false); }
-void reference_linear_ce_bwd(operands *o) { cross_entropy(o, true); }
+void reference_linear_ce(operands *o)
+{
+    cross_entropy(o, false);
+}
+void reference_linear_ce_bwd(operands *o)
+{
+    cross_entropy(o, true);
+}

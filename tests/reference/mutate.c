@@ -39,7 +39,22 @@ static size_t line_length(const char *text, size_t bytes, size_t begin)
 
 static size_t damage_number(dice *d, char *text, size_t bytes)
 {
-    static const char *const numbers[] = {"0", "1", "2", "7", "-1", "64", "4294967295", "4294967296", "18446744073709551615", "9223372036854775807", "99999999999999999999999", "nan", "1e999", "-", "B", ""};
+    static const char *const numbers[] = {"0",
+                                          "1",
+                                          "2",
+                                          "7",
+                                          "-1",
+                                          "64",
+                                          "4294967295",
+                                          "4294967296",
+                                          "18446744073709551615",
+                                          "9223372036854775807",
+                                          "99999999999999999999999",
+                                          "nan",
+                                          "1e999",
+                                          "-",
+                                          "B",
+                                          ""};
     size_t at = roll(d, bytes), end;
     for (size_t tries = 0; tries < bytes && (text[at] < '0' || text[at] > '9'); tries++) at = (at + 1) % bytes;
     for (end = at; end < bytes && text[end] >= '0' && text[end] <= '9';) end++;
@@ -49,7 +64,32 @@ static size_t damage_number(dice *d, char *text, size_t bytes)
 
 static size_t damage_word(dice *d, char *text, size_t bytes)
 {
-    static const char *const words[] = {"in=", "out=", "view=0", "update=0", "program=0", " dead=1", "phase=update", "\"", "\\x", "\\", "[", "]", "=", ",", "\n", "#", " predicate=3", "trip=0", "scope=\"a\"", "strides=1,1,1", "offset=9", "end", "f64", "i32", "weight", "input"};
+    static const char *const words[] = {"in=",
+                                        "out=",
+                                        "view=0",
+                                        "update=0",
+                                        "program=0",
+                                        " dead=1",
+                                        "phase=update",
+                                        "\"",
+                                        "\\x",
+                                        "\\",
+                                        "[",
+                                        "]",
+                                        "=",
+                                        ",",
+                                        "\n",
+                                        "#",
+                                        " predicate=3",
+                                        "trip=0",
+                                        "scope=\"a\"",
+                                        "strides=1,1,1",
+                                        "offset=9",
+                                        "end",
+                                        "f64",
+                                        "i32",
+                                        "weight",
+                                        "input"};
     size_t at = roll(d, bytes);
     const char *in = words[roll(d, sizeof words / sizeof *words)];
     return splice(text, bytes, at, 0, in, strlen(in));
@@ -57,11 +97,12 @@ static size_t damage_word(dice *d, char *text, size_t bytes)
 
 static size_t damage_line(dice *d, char *text, size_t bytes)
 {
-    size_t a = line_begin(text, roll(d, bytes)), b = line_begin(text, roll(d, bytes)), length = line_length(text, bytes, a);
+    size_t a = line_begin(text, roll(d, bytes)), b = line_begin(text, roll(d, bytes)),
+           length = line_length(text, bytes, a);
     char line[MUTATE_ROOM];
     memcpy(line, text + a, length);
     if (roll(d, 2)) return splice(text, bytes, b, 0, line, length); /* copied elsewhere */
-    return splice(text, bytes, a, length, NULL, 0);                  /* dropped */
+    return splice(text, bytes, a, length, NULL, 0);                 /* dropped */
 }
 
 static size_t damage_piece(dice *d, char *text, size_t bytes)
@@ -78,12 +119,20 @@ static size_t damage(dice *d, char *text, size_t bytes)
 {
     if (bytes == 0) return 0;
     switch (roll(d, 8)) {
-    case 0: text[roll(d, bytes)] = (char)roll(d, 256); return bytes;
-    case 1: text[roll(d, bytes)] = "0123456789=,[]\"\\ \n-B#"[roll(d, 21)]; return bytes;
-    case 2: return damage_word(d, text, bytes);
-    case 3: return damage_line(d, text, bytes);
-    case 4: return damage_piece(d, text, bytes);
-    default: return damage_number(d, text, bytes);
+    case 0:
+        text[roll(d, bytes)] = (char)roll(d, 256);
+        return bytes;
+    case 1:
+        text[roll(d, bytes)] = "0123456789=,[]\"\\ \n-B#"[roll(d, 21)];
+        return bytes;
+    case 2:
+        return damage_word(d, text, bytes);
+    case 3:
+        return damage_line(d, text, bytes);
+    case 4:
+        return damage_piece(d, text, bytes);
+    default:
+        return damage_number(d, text, bytes);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Damage to a text, from a seed: characters and digits replaced, pieces cut out, doubled or moved, lines dropped, copied or
- * swapped, numbers made absurd. */
+/* Damage to a text, from a seed: characters and digits replaced, pieces cut out, doubled or moved, lines dropped,
+ * copied or swapped, numbers made absurd. */
 #ifndef PL_TESTS_REFERENCE_MUTATE_H
 #define PL_TESTS_REFERENCE_MUTATE_H
 

@@ -7,7 +7,8 @@
 static void forward(operands *o, bool rms)
 {
     int64_t n = pl_shape_last(&operand(o, 0)->shape), rows = pl_shape_rows(&operand(o, 0)->shape);
-    double *y = scratch(o, (uint64_t)(rows * n)), *means = scratch(o, (uint64_t)rows), *rstds = scratch(o, (uint64_t)rows);
+    double *y = scratch(o, (uint64_t)(rows * n)), *means = scratch(o, (uint64_t)rows),
+           *rstds = scratch(o, (uint64_t)rows);
     for (int64_t i = 0; i < rows; i++) {
         const double *x = o->in[0] + i * n;
         double mean = 0, square = 0;
@@ -23,8 +24,14 @@ static void forward(operands *o, bool rms)
     put(o, rms ? 1 : 2, rstds);
 }
 
-void reference_layer_norm(operands *o) { forward(o, false); }
-void reference_rms_norm(operands *o) { forward(o, true); }
+void reference_layer_norm(operands *o)
+{
+    forward(o, false);
+}
+void reference_rms_norm(operands *o)
+{
+    forward(o, true);
+}
 
 void reference_layer_norm_bwd(operands *o)
 {
@@ -62,7 +69,8 @@ void reference_rms_norm_bwd(operands *o)
             o->in[4][j] += dy[i * n + j] * x[i * n + j] * r;
         }
         for (int64_t j = 0; j < n; j++)
-            dx[i * n + j] = (o->in[5] ? o->in[5][i * n + j] : 0) + r * dy[i * n + j] * gamma[j] - x[i * n + j] * r * r * r * xg_mean;
+            dx[i * n + j] = (o->in[5] ? o->in[5][i * n + j] : 0) + r * dy[i * n + j] * gamma[j] -
+                            x[i * n + j] * r * r * r * xg_mean;
     }
     put(o, 0, dx);
     put(o, 1, o->in[4]);

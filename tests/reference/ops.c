@@ -4,20 +4,25 @@
 #include "base/philox.h"
 #include "reference/state.h"
 
-static void load(operands *o) { (void)o; } /* the interpreter calls the caller's hook instead */
+static void load(operands *o)
+{
+    (void)o;
+} /* the interpreter calls the caller's hook instead */
 
 /* y[r, j·D …] = E[token[r − j]] (zeros before the beginning and for token −1) + P[position + t] */
 static void embedding(operands *o)
 {
     const pl_shape *tokens = &operand(o, 0)->shape;
-    int64_t window = o->node->attr[0].i, width = operand(o, 1)->shape.dim[1], first = o->in[3] ? (int64_t)o->in[3][0] : 0;
+    int64_t window = o->node->attr[0].i, width = operand(o, 1)->shape.dim[1],
+            first = o->in[3] ? (int64_t)o->in[3][0] : 0;
     double *y = scratch(o, (uint64_t)(tokens->dim[0] * tokens->dim[1] * window * width)), *at = y;
     for (int64_t b = 0; b < tokens->dim[0]; b++)
         for (int64_t t = 0; t < tokens->dim[1]; t++)
             for (int64_t j = 0; j < window; j++)
                 for (int64_t d = 0; d < width; d++, at++) {
                     int64_t token = j <= t ? (int64_t)o->in[0][b * tokens->dim[1] + t - j] : -1;
-                    *at = (token >= 0 ? o->in[1][token * width + d] : 0) + (o->in[2] ? o->in[2][(first + t) * width + d] : 0);
+                    *at = (token >= 0 ? o->in[1][token * width + d] : 0) +
+                          (o->in[2] ? o->in[2][(first + t) * width + d] : 0);
                 }
     put(o, 0, y);
 }
@@ -38,7 +43,8 @@ static void embedding_bwd(operands *o)
     if (o->in[3]) put(o, 1, o->in[3]);
 }
 
-/* Element e of sample s is kept when uniform(bits of (step, first + s, e)) ≥ p; kept elements are scaled by 1/(1 − p). */
+/* Element e of sample s is kept when uniform(bits of (step, first + s, e)) ≥ p; kept elements are scaled by 1/(1 − p).
+ */
 static void dropout(operands *o)
 {
     const pl_shape *s = &operand(o, 0)->shape;
@@ -103,8 +109,10 @@ static void clip_scale(operands *o)
 /* m = b1 m + (1−b1) g; v = b2 v + (1−b2) g²; w −= lr·wd·w; w −= lr·(m/(1−b1ᵗ))/(√(v/(1−b2ᵗ)) + eps) */
 static void adamw(operands *o)
 {
-    double *w = o->in[0], *m = o->in[2], *v = o->in[3], lr = o->in[4][0], t = o->in[5][0], scale = o->in[6] ? o->in[6][0] : 1;
-    double b1 = (float)o->node->attr[0].f, b2 = (float)o->node->attr[1].f, eps = o->node->attr[2].f, wd = o->node->attr[3].f;
+    double *w = o->in[0], *m = o->in[2], *v = o->in[3], lr = o->in[4][0], t = o->in[5][0],
+           scale = o->in[6] ? o->in[6][0] : 1;
+    double b1 = (float)o->node->attr[0].f, b2 = (float)o->node->attr[1].f, eps = o->node->attr[2].f,
+           wd = o->node->attr[3].f;
     uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
     for (uint64_t i = 0; i < n; i++) {
         double g = o->in[1][i] * scale;

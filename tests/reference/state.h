@@ -22,8 +22,8 @@ typedef struct operands {
 
 void *reference_allocate(uint64_t count, uint64_t size); /* ends the program when refused */
 const pl_value *operand(const operands *, int in);
-double *scratch(operands *, uint64_t elems);          /* zeroed; freed behind the node */
-void put(operands *, int out, const double *dense);  /* nothing when the output is absent */
+double *scratch(operands *, uint64_t elems);        /* zeroed; freed behind the node */
+void put(operands *, int out, const double *dense); /* nothing when the output is absent */
 bool wanted(const operands *, int out);
 
 typedef void (*reference_op)(operands *);

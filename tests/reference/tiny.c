@@ -25,7 +25,10 @@ static uint32_t bits_of(uint64_t seed, uint64_t stream, uint64_t a, uint64_t b, 
     return bits[0];
 }
 
-double tiny_uniform(uint64_t seed, uint64_t a, uint64_t b) { return bits_of(seed, STREAM_WEIGHT, a, b, 0) * 0x1p-32; }
+double tiny_uniform(uint64_t seed, uint64_t a, uint64_t b)
+{
+    return bits_of(seed, STREAM_WEIGHT, a, b, 0) * 0x1p-32;
+}
 
 int64_t tiny_roll(tiny *t, int64_t low, int64_t high)
 {
@@ -37,7 +40,8 @@ static void random_model(tiny *t)
     pl_config_model *m = &t->config.model;
     m->arch = tiny_roll(t, 0, 2) ? PL_ARCH_GPT : PL_ARCH_MLP;
     m->heads = tiny_roll(t, 1, 3);
-    m->width = m->heads * tiny_roll(t, m->heads == 1 ? 4 : 2, 6); /* a norm over 2 numbers is a sign: no derivative to speak of */
+    m->width = m->heads *
+               tiny_roll(t, m->heads == 1 ? 4 : 2, 6); /* a norm over 2 numbers is a sign: no derivative to speak of */
     m->layers = tiny_roll(t, 1, 2);
     m->sequence = tiny_roll(t, 1, 6);
     m->feed_forward = tiny_roll(t, 0, 1) ? PL_CONFIG_AUTO : tiny_roll(t, 3, 11);
@@ -70,12 +74,13 @@ void tiny_print(const tiny *t)
 {
     const pl_config_model *m = &t->config.model;
     fprintf(stderr,
-            "seed %llu: %s vocab %lld width %lld heads %lld layers %lld T %lld window %lld norm %d act %d bias %d attention_bias %d "
+            "seed %llu: %s vocab %lld width %lld heads %lld layers %lld T %lld window %lld norm %d act %d bias %d "
+            "attention_bias %d "
             "tied %d dropout %g micro %lld trips %llu recompute %d fuse %d in_place %d\n",
-            (unsigned long long)t->seed, m->arch == PL_ARCH_GPT ? "gpt" : "mlp", (long long)t->vocab, (long long)m->width,
-            (long long)m->heads, (long long)m->layers, (long long)m->sequence, (long long)m->window, (int)m->norm, (int)m->activation,
-            m->bias, m->attention_bias, m->tie_embeddings, m->dropout, (long long)t->micro, (unsigned long long)t->trips, t->recompute,
-            t->fuse, t->in_place);
+            (unsigned long long)t->seed, m->arch == PL_ARCH_GPT ? "gpt" : "mlp", (long long)t->vocab,
+            (long long)m->width, (long long)m->heads, (long long)m->layers, (long long)m->sequence,
+            (long long)m->window, (int)m->norm, (int)m->activation, m->bias, m->attention_bias, m->tie_embeddings,
+            m->dropout, (long long)t->micro, (unsigned long long)t->trips, t->recompute, t->fuse, t->in_place);
 }
 
 /* ---- data ---- */
@@ -119,7 +124,9 @@ static void bind_all(const tiny *t, pl_graph *g)
     static const char *const names[] = {"train", "evaluate", "generate"};
     pl_error err = {0};
     for (int i = 0; i < 3; i++)
-        must(pl_rewrite_bind_batch(g, pl_graph_find_program(g, names[i]), i < 2 ? t->micro : 1, "micro", t->trips, &err), &err, t);
+        must(
+            pl_rewrite_bind_batch(g, pl_graph_find_program(g, names[i]), i < 2 ? t->micro : 1, "micro", t->trips, &err),
+            &err, t);
     tiny_check(g, PL_STAGE_BOUND);
 }
 
@@ -143,7 +150,13 @@ static void add_update(const tiny *t, pl_graph *g, pl_id train)
 {
     const pl_config_train *c = &t->config.train;
     pl_error err = {0};
-    pl_grad_update u = {c->beta1, c->beta2, c->epsilon, c->weight_decay, c->grad_clip, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
+    pl_grad_update u = {c->beta1,
+                        c->beta2,
+                        c->epsilon,
+                        c->weight_decay,
+                        c->grad_clip,
+                        pl_graph_find_value(g, "input.lr"),
+                        pl_graph_find_value(g, "input.step")};
     must(pl_grad_add_update(g, train, &u, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
 }
@@ -181,7 +194,10 @@ pl_plan *tiny_plan(const tiny *t, pl_team team)
 /* ---- the interpreter ---- */
 
 /* How far a weight is moved from its first value. */
-static double shift_of(const tiny *t, pl_id weight, uint64_t elem) { return (float)(0.6 * tiny_uniform(t->seed, weight + 1, elem) - 0.3); }
+static double shift_of(const tiny *t, pl_id weight, uint64_t elem)
+{
+    return (float)(0.6 * tiny_uniform(t->seed, weight + 1, elem) - 0.3);
+}
 
 void tiny_reference_weights(const tiny *t, reference *r)
 {
@@ -227,7 +243,8 @@ tiny_run tiny_run_begin(const tiny *t, pl_team team)
 {
     pl_error err = {0};
     tiny_run run = {.plan = tiny_plan(t, team)};
-    run.memory = aligned_alloc(PL_PLAN_ALIGNMENT, (run.plan->arena_bytes + PL_PLAN_ALIGNMENT) / PL_PLAN_ALIGNMENT * PL_PLAN_ALIGNMENT);
+    run.memory = aligned_alloc(PL_PLAN_ALIGNMENT,
+                               (run.plan->arena_bytes + PL_PLAN_ALIGNMENT) / PL_PLAN_ALIGNMENT * PL_PLAN_ALIGNMENT);
     assert_non_null(run.memory);
     memset(run.memory, 0xFF, run.plan->arena_bytes); /* f32 and f64 not-a-number, integers −1 */
     must(pl_program_create(run.plan, run.memory, run.plan->arena_bytes, &run.program, &err), &err, t);
@@ -255,7 +272,8 @@ void tiny_run_weights(const tiny *t, tiny_run *run)
     for (size_t i = 0; i < g->value_count; i++) {
         if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].update_of != PL_NONE) continue;
         float *w = pl_program_address(run->program, (pl_id)i);
-        for (uint64_t e = 0; e < pl_shape_elems(&g->value[i].shape); e++) w[e] = (float)(w[e] + shift_of(t, (pl_id)i, e));
+        for (uint64_t e = 0; e < pl_shape_elems(&g->value[i].shape); e++)
+            w[e] = (float)(w[e] + shift_of(t, (pl_id)i, e));
     }
 }
 

@@ -20,9 +20,9 @@ typedef struct tiny {
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */
 void tiny_random(tiny *, uint64_t seed);
-int64_t tiny_roll(tiny *, int64_t low, int64_t high); /* both included; the next number of the seed */
+int64_t tiny_roll(tiny *, int64_t low, int64_t high);       /* both included; the next number of the seed */
 double tiny_uniform(uint64_t seed, uint64_t a, uint64_t b); /* [0, 1), a function of its arguments */
-void tiny_print(const tiny *);                        /* what this seed is, to stderr: before a failure */
+void tiny_print(const tiny *);                              /* what this seed is, to stderr: before a failure */
 
 int32_t tiny_token(const tiny *, uint64_t step, uint64_t sample, int64_t place);
 int32_t tiny_target(const tiny *, uint64_t step, uint64_t sample, int64_t place); /* sometimes −1 */
@@ -30,9 +30,9 @@ double tiny_token_scale(const tiny *, uint64_t step);                           
 
 /* ---- graphs; each fails the running test when a pass fails or leaves the graph illegal ---- */
 void tiny_check(const pl_graph *, pl_graph_stage);
-pl_graph *tiny_forward(const tiny *);        /* as the model builds it, all programs bound */
-pl_graph *tiny_compiled(const tiny *);       /* differentiated, rewritten, bound */
-pl_plan *tiny_plan(const tiny *, pl_team);   /* of that */
+pl_graph *tiny_forward(const tiny *);      /* as the model builds it, all programs bound */
+pl_graph *tiny_compiled(const tiny *);     /* differentiated, rewritten, bound */
+pl_plan *tiny_plan(const tiny *, pl_team); /* of that */
 
 /* ---- the interpreter ---- */
 /* Every weight gets its first value by "init" and is then moved, so that biases and gains are not all 0 and 1. */

@@ -1,7 +1,7 @@
-/* Every weight's gradient of random small models, from the interpreted differentiated graph, against central differences
- * of the interpreted forward graph, both in double: relative 1e-6 with step 1e-5·(1+|x|) (MODELS.md appendix A), relative
- * to the larger of the element and a hundredth of the tensor's largest. All elements of small tensors, a sample of large
- * ones. `property_grad_test_finite_differences SEED` repeats one case. */
+/* Every weight's gradient of random small models, from the interpreted differentiated graph, against central
+ * differences of the interpreted forward graph, both in double: relative 1e-6 with step 1e-5·(1+|x|) (MODELS.md
+ * appendix A), relative to the larger of the element and a hundredth of the tensor's largest. All elements of small
+ * tensors, a sample of large ones. `property_grad_test_finite_differences SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,8 @@ static void check_element(problem *p, const char *name, uint64_t e, double *x, d
         if (error <= 1e-6) return;
     }
     tiny_print(&p->t);
-    fail_msg("gradient of %s[%llu] is %.12g, the difference is %.12g: relative error %.2g", name, (unsigned long long)e, gradient, d, error);
+    fail_msg("gradient of %s[%llu] is %.12g, the difference is %.12g: relative error %.2g", name, (unsigned long long)e,
+             gradient, d, error);
 }
 
 static void check_weight(problem *p, pl_id weight)

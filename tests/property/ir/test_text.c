@@ -33,9 +33,11 @@ static void check_reads_back(const pl_graph *g, uint64_t seed)
     pl_error err = {0};
     pl_graph *again = NULL;
     pl_str first = print(g);
-    if (pl_graph_parse("again", pl_str_text(&first), first.bytes, &again, &err) != PL_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, err.text);
+    if (pl_graph_parse("again", pl_str_text(&first), first.bytes, &again, &err) != PL_OK)
+        fail_msg("seed %llu: %s", (unsigned long long)seed, err.text);
     pl_str second = print(again);
-    if (strcmp(pl_str_text(&first), pl_str_text(&second)) != 0) fail_msg("seed %llu: printed, read and printed again it differs", (unsigned long long)seed);
+    if (strcmp(pl_str_text(&first), pl_str_text(&second)) != 0)
+        fail_msg("seed %llu: printed, read and printed again it differs", (unsigned long long)seed);
     pl_str_deinit(&first);
     pl_str_deinit(&second);
     pl_graph_destroy(again);
@@ -69,7 +71,8 @@ static void check_sentence(const pl_error *err, const char *name, uint64_t seed)
     int line = 0, column = 0;
     size_t n = strlen(name);
     bool place = strncmp(err->text, name, n) == 0 && sscanf(err->text + n, ":%d:%d: ", &line, &column) == 2;
-    if (!place || line < 0 || column < 0 || err->status != PL_E_DATA) fail_msg("seed %llu: no place in \"%s\"", (unsigned long long)seed, err->text);
+    if (!place || line < 0 || column < 0 || err->status != PL_E_DATA)
+        fail_msg("seed %llu: no place in \"%s\"", (unsigned long long)seed, err->text);
 }
 
 static void try_text(const char *text, size_t bytes, uint64_t seed)
@@ -79,7 +82,8 @@ static void try_text(const char *text, size_t bytes, uint64_t seed)
     char *exact = malloc(bytes ? bytes : 1); /* so that a sanitizer sees a read behind the end */
     assert_non_null(exact);
     memcpy(exact, text, bytes);
-    if (pl_graph_parse("damaged", exact, bytes, &g, &err) != PL_OK) check_sentence(&err, "damaged", seed);
+    if (pl_graph_parse("damaged", exact, bytes, &g, &err) != PL_OK)
+        check_sentence(&err, "damaged", seed);
     else {
         check_reads_back(g, seed);
         for (int stage = PL_STAGE_MODEL; stage <= PL_STAGE_BOUND; stage++) /* legal or not, it is judged without harm */
@@ -118,7 +122,8 @@ static void truncated_texts_are_refused(void **state)
     for (size_t bytes = 0; bytes + 1 < text.bytes; bytes++) { /* without its last newline it is whole */
         pl_error err = {0};
         pl_graph *read = NULL;
-        if (pl_graph_parse("short", text.data, bytes, &read, &err) == PL_OK) fail_msg("%zu of %zu bytes were taken for a graph", bytes, text.bytes);
+        if (pl_graph_parse("short", text.data, bytes, &read, &err) == PL_OK)
+            fail_msg("%zu of %zu bytes were taken for a graph", bytes, text.bytes);
         check_sentence(&err, "short", bytes);
     }
     pl_graph_destroy(g);
@@ -128,11 +133,18 @@ static void truncated_texts_are_refused(void **state)
 static void ends_of_the_text_are_sentences(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "\n\n", "# nothing\n", "plan 1\n", "graph 2\nend graph\n", "graph 1\nend plan\n", "graph 1\nend graph\nvalue\n"};
+    static const char *const texts[] = {"",
+                                        "\n\n",
+                                        "# nothing\n",
+                                        "plan 1\n",
+                                        "graph 2\nend graph\n",
+                                        "graph 1\nend plan\n",
+                                        "graph 1\nend graph\nvalue\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         pl_error err = {0};
         pl_graph *g = NULL;
-        if (pl_graph_parse("t", texts[i], strlen(texts[i]), &g, &err) == PL_OK) fail_msg("\"%s\" was accepted", texts[i]);
+        if (pl_graph_parse("t", texts[i], strlen(texts[i]), &g, &err) == PL_OK)
+            fail_msg("\"%s\" was accepted", texts[i]);
         check_sentence(&err, "t", i);
     }
 }
@@ -142,8 +154,10 @@ int main(int argc, char **argv)
     if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
     if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(print_parse_print_is_the_identity), cmocka_unit_test(damaged_texts_are_refused_with_a_place),
-        cmocka_unit_test(truncated_texts_are_refused),       cmocka_unit_test(ends_of_the_text_are_sentences),
+        cmocka_unit_test(print_parse_print_is_the_identity),
+        cmocka_unit_test(damaged_texts_are_refused_with_a_place),
+        cmocka_unit_test(truncated_texts_are_refused),
+        cmocka_unit_test(ends_of_the_text_are_sentences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

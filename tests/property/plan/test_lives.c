@@ -31,19 +31,24 @@ typedef struct world {
 static void wrong(const world *w, size_t node, pl_id value, const char *what)
 {
     tiny_print(w->t);
-    fail_msg("node %zu (%s): %s: %s", node, node < w->g->node_count ? pl_op_name(w->g->node[node].op) : "end", value == PL_NONE ? "workspace" : w->g->value[value].name, what);
+    fail_msg("node %zu (%s): %s: %s", node, node < w->g->node_count ? pl_op_name(w->g->node[node].op) : "end",
+             value == PL_NONE ? "workspace" : w->g->value[value].name, what);
 }
 
 /* The first cell of an element. */
 static uint64_t cell_of(const world *w, pl_id value, uint64_t elem)
 {
     pl_id root = pl_value_root(w->g, value);
-    uint64_t at = w->p->value[root].offset + (uint64_t)reference_place(w->g, value, elem) * pl_dtype_bytes(w->g->value[value].dtype);
+    uint64_t at = w->p->value[root].offset +
+                  (uint64_t)reference_place(w->g, value, elem) * pl_dtype_bytes(w->g->value[value].dtype);
     if (at % CELL || at / CELL >= w->cells) fail_msg("%s lies outside the arena", w->g->value[value].name);
     return at / CELL;
 }
 
-static uint64_t cells_per_elem(const world *w, pl_id value) { return pl_dtype_bytes(w->g->value[value].dtype) / CELL; }
+static uint64_t cells_per_elem(const world *w, pl_id value)
+{
+    return pl_dtype_bytes(w->g->value[value].dtype) / CELL;
+}
 
 static void claim(world *w, pl_id value)
 {
@@ -57,7 +62,8 @@ static void must_hold(world *w, size_t node, pl_id value)
     uint64_t n = pl_shape_elems(&w->g->value[value].shape), each = cells_per_elem(w, value);
     for (uint64_t e = 0; e < n; e++)
         for (uint64_t c = 0; c < each; c++)
-            if (w->owner[cell_of(w, value, e) + c] != pl_value_root(w->g, value)) wrong(w, node, value, "its content is no longer, or not yet, there");
+            if (w->owner[cell_of(w, value, e) + c] != pl_value_root(w->g, value))
+                wrong(w, node, value, "its content is no longer, or not yet, there");
 }
 
 static bool is_input(const pl_node *n, const pl_graph *g, int64_t root)
@@ -75,7 +81,8 @@ static void must_not_hit_inputs(world *w, size_t node, pl_id out)
         for (uint64_t c = 0; c < each; c++) {
             int64_t holder = w->owner[cell_of(w, out, e) + c];
             if (holder == WORKSPACE) wrong(w, node, out, "lies on the node's workspace");
-            if (holder >= 0 && holder != root && is_input(&w->g->node[node], w->g, holder)) wrong(w, node, out, "lies on an input of its node");
+            if (holder >= 0 && holder != root && is_input(&w->g->node[node], w->g, holder))
+                wrong(w, node, out, "lies on an input of its node");
         }
 }
 
@@ -85,7 +92,8 @@ static void use_workspace(world *w, size_t node, int64_t as)
     const pl_block *b = &w->p->workspace[node];
     for (uint64_t at = b->offset / CELL; b->bytes && at < (b->offset + b->bytes + CELL - 1) / CELL; at++) {
         if (at >= w->cells) wrong(w, node, PL_NONE, "outside the arena");
-        if (as == WORKSPACE && w->owner[at] >= 0 && is_input(&w->g->node[node], w->g, w->owner[at])) wrong(w, node, PL_NONE, "lies on an input");
+        if (as == WORKSPACE && w->owner[at] >= 0 && is_input(&w->g->node[node], w->g, w->owner[at]))
+            wrong(w, node, PL_NONE, "lies on an input");
         w->owner[at] = as;
     }
 }
@@ -114,7 +122,8 @@ static void run_program(world *w, pl_id program)
     const pl_graph *g = w->g;
     w->program = program;
     for (size_t i = 0; i < g->value_count; i++) {
-        bool given = g->value[i].program == program && (g->value[i].role == PL_ROLE_INPUT || g->value[i].role == PL_ROLE_STATE);
+        bool given =
+            g->value[i].program == program && (g->value[i].role == PL_ROLE_INPUT || g->value[i].role == PL_ROLE_STATE);
         if (given && pl_value_root(g, (pl_id)i) == i && w->p->value[i].bytes) claim(w, (pl_id)i);
     }
     for (size_t i = 0; i < g->node_count;) {
@@ -129,7 +138,8 @@ static void run_program(world *w, pl_id program)
         i = end;
     }
     for (size_t i = 0; i < g->value_count; i++) {
-        bool lasts = g->value[i].program == PL_NONE || (g->value[i].program == program && g->value[i].role == PL_ROLE_OUTPUT);
+        bool lasts =
+            g->value[i].program == PL_NONE || (g->value[i].program == program && g->value[i].role == PL_ROLE_OUTPUT);
         if (lasts && pl_value_root(g, (pl_id)i) == i) must_hold(w, g->node_count, (pl_id)i);
     }
 }
@@ -144,7 +154,8 @@ static void check_totals(const world *w)
     assert_int_equal(sum[w->p->peak_position], largest);
     assert_true(w->p->arena_bytes >= largest && w->p->arena_bytes <= 2 * largest);
     for (pl_id r = 0; r < w->g->region_count; r++)
-        if (w->g->region[r].parent == PL_NONE) assert_true(fabs(pl_plan_program_seconds(w->p, r) - w->seconds[r]) < 1e-6);
+        if (w->g->region[r].parent == PL_NONE)
+            assert_true(fabs(pl_plan_program_seconds(w->p, r) - w->seconds[r]) < 1e-6);
     free(sum);
 }
 
@@ -162,7 +173,9 @@ static void one_case(uint64_t seed)
     tiny_random(&t, seed);
     t.update = tiny_roll(&t, 0, 3) > 0;
     t.recompute = tiny_roll(&t, 0, 1), t.fuse = tiny_roll(&t, 0, 1), t.in_place = tiny_roll(&t, 0, 1);
-    pl_plan_options options = {.team = {(int)tiny_roll(&t, 1, 4), (pl_isa)tiny_roll(&t, 0, pl_isa_of_machine())}, .process = pl_process_options_default(), .cost = {some_seconds, NULL}};
+    pl_plan_options options = {.team = {(int)tiny_roll(&t, 1, 4), (pl_isa)tiny_roll(&t, 0, pl_isa_of_machine())},
+                               .process = pl_process_options_default(),
+                               .cost = {some_seconds, NULL}};
     assert_int_equal(pl_plan_create(tiny_compiled(&t), &options, &p, &err), PL_OK);
     world w = {.t = &t, .p = p, .g = p->graph, .cells = p->arena_bytes / CELL};
     w.owner = malloc(w.cells * sizeof *w.owner);

@@ -1,7 +1,7 @@
-/* The plan as text. Plans of random models: print → parse → print is the identity, and the plan that was read runs to the
- * same bits. Damaged texts: never a crash; an error is a sentence with line and column; what the parser and the judge both
- * accept is run, in exactly the memory that it asks for, so that a sanitizer sees a judge that is too kind. Truncated
- * texts are refused. `property_plan_test_text SEED [LAST]` repeats one mutation, or many. */
+/* The plan as text. Plans of random models: print → parse → print is the identity, and the plan that was read runs to
+ * the same bits. Damaged texts: never a crash; an error is a sentence with line and column; what the parser and the
+ * judge both accept is run, in exactly the memory that it asks for, so that a sanitizer sees a judge that is too kind.
+ * Truncated texts are refused. `property_plan_test_text SEED [LAST]` repeats one mutation, or many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,8 @@ static void print_parse_print_is_the_identity(void **state)
 {
     (void)state;
     static tiny t;
-    static const char *const configs[] = {NULL, "", "model:\n  width: 4\n", "a: \"b\\\\c\"\n\n\tlast line without an end"};
+    static const char *const configs[] = {NULL, "", "model:\n  width: 4\n",
+                                          "a: \"b\\\\c\"\n\n\tlast line without an end"};
     for (uint64_t seed = 1; seed <= MODELS; seed++) {
         tiny_of(&t, seed);
         pl_plan *p = tiny_plan(&t, (pl_team){2, PL_ISA_BASELINE});
@@ -87,7 +88,9 @@ static void a_plan_that_was_read_runs_to_the_same_bits(void **state)
         uint64_t persistent = 0;
         for (size_t i = 0; i < a.plan->graph->value_count; i++)
             if (a.plan->value[i].bytes && a.plan->graph->value[i].program == PL_NONE)
-                assert_memory_equal(a.memory + a.plan->value[i].offset, b.memory + a.plan->value[i].offset, a.plan->value[i].bytes), persistent++;
+                assert_memory_equal(a.memory + a.plan->value[i].offset, b.memory + a.plan->value[i].offset,
+                                    a.plan->value[i].bytes),
+                    persistent++;
         assert_true(persistent > 5);
         tiny_run_end(&a);
         tiny_run_end(&b);
@@ -102,7 +105,8 @@ static void check_sentence(const pl_error *err, const char *name, uint64_t seed)
     int line = -1, column = -1;
     size_t n = strlen(name);
     bool place = strncmp(err->text, name, n) == 0 && sscanf(err->text + n, ":%d:%d: ", &line, &column) == 2;
-    if (!place || line < 0 || column < 0 || err->status != PL_E_DATA) fail_msg("seed %llu: no place in \"%s\"", (unsigned long long)seed, err->text);
+    if (!place || line < 0 || column < 0 || err->status != PL_E_DATA)
+        fail_msg("seed %llu: no place in \"%s\"", (unsigned long long)seed, err->text);
 }
 
 static pl_status load_zeros(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
@@ -153,9 +157,12 @@ static int try_text(const char *text, size_t bytes, uint64_t seed)
     char *exact = malloc(bytes ? bytes : 1);
     assert_non_null(exact);
     memcpy(exact, text, bytes);
-    if (pl_plan_parse("damaged", exact, bytes, &p, &err) != PL_OK) check_sentence(&err, "damaged", seed);
-    else if (pl_plan_check(p, &err) != PL_OK) assert_true(err.text[0]);
-    else if (p->arena_bytes <= RUN_BYTES_MAX && p->team.threads <= 4) run_all(p), ran = 1;
+    if (pl_plan_parse("damaged", exact, bytes, &p, &err) != PL_OK)
+        check_sentence(&err, "damaged", seed);
+    else if (pl_plan_check(p, &err) != PL_OK)
+        assert_true(err.text[0]);
+    else if (p->arena_bytes <= RUN_BYTES_MAX && p->team.threads <= 4)
+        run_all(p), ran = 1;
     pl_plan_destroy(p);
     free(exact);
     return ran;
@@ -197,7 +204,8 @@ static void truncated_texts_are_refused(void **state)
     for (size_t bytes = 0; bytes + 1 < text.bytes; bytes += bytes + 300 < text.bytes ? 7 : 1) {
         pl_error err = {0};
         pl_plan *read = NULL;
-        if (pl_plan_parse("short", text.data, bytes, &read, &err) == PL_OK) fail_msg("%zu of %zu bytes were taken for a plan", bytes, text.bytes);
+        if (pl_plan_parse("short", text.data, bytes, &read, &err) == PL_OK)
+            fail_msg("%zu of %zu bytes were taken for a plan", bytes, text.bytes);
         check_sentence(&err, "short", bytes);
     }
     pl_plan_destroy(p);
@@ -209,8 +217,10 @@ int main(int argc, char **argv)
     if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
     if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(print_parse_print_is_the_identity), cmocka_unit_test(a_plan_that_was_read_runs_to_the_same_bits),
-        cmocka_unit_test(damaged_texts_do_no_harm),          cmocka_unit_test(truncated_texts_are_refused),
+        cmocka_unit_test(print_parse_print_is_the_identity),
+        cmocka_unit_test(a_plan_that_was_read_runs_to_the_same_bits),
+        cmocka_unit_test(damaged_texts_do_no_harm),
+        cmocka_unit_test(truncated_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* The mathematics does not depend on what was chosen to fit (invariant 6). For random small models, compiled programs:
  *   recompute and in-place, in all combinations: the same bits (same operators on the same numbers);
- *   fuse: the same bits or nearly (its kernels may round an activation differently): within 2e-5 of the largest element;
- *   micro-batch 1, 2, 4 and the whole batch: sums run in another order, within 5e-5.
- * Compared: the loss, and all weights and moments after two updates. The graph is legal between all passes (tiny.c), and
- * the interpreter finds the same loss to 1e-12 for every combination. `property_rewrite_test_combinations SEED`. */
+ *   fuse: the same bits or nearly (its kernels may round an activation differently): within 2e-5 of the largest
+ * element; micro-batch 1, 2, 4 and the whole batch: sums run in another order, within 5e-5. Compared: the loss, and all
+ * weights and moments after two updates. The graph is legal between all passes (tiny.c), and the interpreter finds the
+ * same loss to 1e-12 for every combination. `property_rewrite_test_combinations SEED`. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,8 @@ static outcome run(const tiny *t, pl_team team)
     for (uint64_t step = 1; step <= 2; step++) tiny_run_step(t, &r, "train", step);
     o.loss = *(double *)pl_program_find(r.program, "train.loss");
     for (size_t i = 0; i < g->value_count; i++)
-        if ((g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_OPTIMIZER) && pl_value_root(g, (pl_id)i) == i)
+        if ((g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_OPTIMIZER) &&
+            pl_value_root(g, (pl_id)i) == i)
             add_tensor(&o, pl_program_address(r.program, (pl_id)i), pl_shape_elems(&g->value[i].shape));
     reference *exact = reference_create(g);
     tiny_reference_weights(t, exact);
@@ -67,13 +68,17 @@ static void compare(const tiny *t, const outcome *a, const outcome *b, double bo
     same &= fabs(a->exact_loss - b->exact_loss) <= 1e-12 * fabs(a->exact_loss);
     if (same) return;
     tiny_print(t);
-    fail_msg("loss %.12g and %.12g, exactly %.15g and %.15g; weights differ by %.3g of %.3g", a->loss, b->loss, a->exact_loss, b->exact_loss, worst, largest);
+    fail_msg("loss %.12g and %.12g, exactly %.15g and %.15g; weights differ by %.3g of %.3g", a->loss, b->loss,
+             a->exact_loss, b->exact_loss, worst, largest);
 }
 
 static pl_team team_of(uint64_t seed)
 {
     pl_isa best = pl_isa_of_machine();
-    return (pl_team){.threads = 1 + (int)(seed % 2), .isa = seed % 3 == 0 ? PL_ISA_REF : seed % 3 == 1 ? best : PL_ISA_BASELINE};
+    return (pl_team){.threads = 1 + (int)(seed % 2),
+                     .isa = seed % 3 == 0   ? PL_ISA_REF
+                            : seed % 3 == 1 ? best
+                                            : PL_ISA_BASELINE};
 }
 
 static void check_rewrites(tiny *t, pl_team team)
@@ -82,7 +87,8 @@ static void check_rewrites(tiny *t, pl_team team)
     for (int combination = 0; combination < 8; combination++) {
         t->fuse = combination & 4, t->recompute = combination & 2, t->in_place = combination & 1;
         outcome o = run(t, team);
-        if (combination % 4 == 0) plain[combination / 4] = o;
+        if (combination % 4 == 0)
+            plain[combination / 4] = o;
         else {
             compare(t, &plain[combination / 4], &o, 0);
             free(o.weight);
@@ -136,6 +142,7 @@ static void micro_batches_change_nothing(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rewrites_change_nothing), cmocka_unit_test(micro_batches_change_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rewrites_change_nothing),
+                                       cmocka_unit_test(micro_batches_change_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
-/* Compiled programs (plan, memory filled with not-a-number, kernels in f32) against the interpreter in double, on random
- * small models, for each instruction set of this machine and 1, 2 and 3 threads: loss, every gradient, and the weights
- * and moments after three updates. The bits do not depend on the threads. Generating with the key-value cache gives the
- * logits that evaluation sees; a token changes nothing before its place.
+/* Compiled programs (plan, memory filled with not-a-number, kernels in f32) against the interpreter in double, on
+ * random small models, for each instruction set of this machine and 1, 2 and 3 threads: loss, every gradient, and the
+ * weights and moments after three updates. The bits do not depend on the threads. Generating with the key-value cache
+ * gives the logits that evaluation sees; a token changes nothing before its place.
  *
  * Bounds: the loss within 2e-6 relative (1e-5 after updates); a gradient within 3e-5 of its tensor's largest element
  * plus 2e-7 of the largest of all (what cancels in a norm over few numbers); a weight after three
- * updates within 2e-5 of the largest, its moments within 1e-4 and 1e-5 (an update moves it by 0.01 at most; epsilon 1e-3 keeps the update smooth).
- * `property_run_test_program_oracle SEED` repeats one case. */
+ * updates within 2e-5 of the largest, its moments within 1e-4 and 1e-5 (an update moves it by 0.01 at most; epsilon
+ * 1e-3 keeps the update smooth). `property_run_test_program_oracle SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #include "reference/tiny.h"
 
-enum { CASES = 24, STEPS = 3, TEAMS_MAX = 12 };
+enum { CASES = 40, STEPS = 3, TEAMS_MAX = 12 };
 static uint64_t only_seed;
 
 static int teams_of_machine(pl_team *team)
@@ -31,14 +31,16 @@ static int teams_of_machine(pl_team *team)
     return count;
 }
 
-static void compare(const tiny *t, const char *what, const char *name, const float *got, const double *want, uint64_t elems, double relative, double absolute)
+static void compare(const tiny *t, const char *what, const char *name, const float *got, const double *want,
+                    uint64_t elems, double relative, double absolute)
 {
     double largest = 0;
     for (uint64_t e = 0; e < elems; e++) largest = fmax(largest, fabs(want[e]));
     for (uint64_t e = 0; e < elems; e++)
         if (!(fabs(got[e] - want[e]) <= relative * largest + absolute)) {
             tiny_print(t);
-            fail_msg("%s %s[%llu] is %.9g, the interpreter has %.9g (largest %.3g)", what, name, (unsigned long long)e, got[e], want[e], largest);
+            fail_msg("%s %s[%llu] is %.9g, the interpreter has %.9g (largest %.3g)", what, name, (unsigned long long)e,
+                     got[e], want[e], largest);
         }
 }
 
@@ -47,19 +49,23 @@ static double largest_of(reference *r, const pl_graph *g, pl_role role, const ch
 {
     double all = 0;
     for (size_t i = 0; i < g->value_count; i++)
-        if (g->value[i].role == role && pl_value_root(g, (pl_id)i) == i && strncmp(g->value[i].name, prefix, strlen(prefix)) == 0)
-            for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) all = fmax(all, fabs(reference_address(r, (pl_id)i)[e]));
+        if (g->value[i].role == role && pl_value_root(g, (pl_id)i) == i &&
+            strncmp(g->value[i].name, prefix, strlen(prefix)) == 0)
+            for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++)
+                all = fmax(all, fabs(reference_address(r, (pl_id)i)[e]));
     return all;
 }
 
-static void compare_role(const tiny *t, tiny_run *run, reference *r, pl_role role, const char *prefix, double relative, double of_all)
+static void compare_role(const tiny *t, tiny_run *run, reference *r, pl_role role, const char *prefix, double relative,
+                         double of_all)
 {
     const pl_graph *g = run->plan->graph;
     double all = largest_of(r, g, role, prefix);
     for (size_t i = 0; i < g->value_count; i++)
-        if (g->value[i].role == role && pl_value_root(g, (pl_id)i) == i && strncmp(g->value[i].name, prefix, strlen(prefix)) == 0)
-            compare(t, pl_role_name(role), g->value[i].name, pl_program_address(run->program, (pl_id)i), reference_address(r, (pl_id)i),
-                    reference_elems(r, (pl_id)i), relative, of_all * all);
+        if (g->value[i].role == role && pl_value_root(g, (pl_id)i) == i &&
+            strncmp(g->value[i].name, prefix, strlen(prefix)) == 0)
+            compare(t, pl_role_name(role), g->value[i].name, pl_program_address(run->program, (pl_id)i),
+                    reference_address(r, (pl_id)i), reference_elems(r, (pl_id)i), relative, of_all * all);
 }
 
 static void compare_loss(const tiny *t, tiny_run *run, reference *r, const char *name, double relative)
@@ -67,7 +73,8 @@ static void compare_loss(const tiny *t, tiny_run *run, reference *r, const char 
     double got = *(double *)pl_program_find(run->program, name), want = *reference_find(r, name);
     if (fabs(got - want) <= relative * fabs(want)) return;
     tiny_print(t);
-    fail_msg("%s is %.12g with %d threads, %s; the interpreter has %.12g", name, got, run->plan->team.threads, pl_isa_name(run->plan->team.isa), want);
+    fail_msg("%s is %.12g with %d threads, %s; the interpreter has %.12g", name, got, run->plan->team.threads,
+             pl_isa_name(run->plan->team.isa), want);
 }
 
 /* The persistent values (weights, moments) lie at the bottom of the arena in the same way for every team. */
@@ -76,11 +83,13 @@ static void keep_bits(const tiny *t, const tiny_run *run, unsigned char **first)
     const pl_graph *g = run->plan->graph;
     uint64_t bytes = 0;
     for (size_t i = 0; i < g->value_count; i++)
-        if (run->plan->value[i].bytes && g->value[i].program == PL_NONE && run->plan->value[i].offset + run->plan->value[i].bytes > bytes)
+        if (run->plan->value[i].bytes && g->value[i].program == PL_NONE &&
+            run->plan->value[i].offset + run->plan->value[i].bytes > bytes)
             bytes = run->plan->value[i].offset + run->plan->value[i].bytes;
     if (*first && memcmp(*first, run->memory, bytes) != 0) {
         tiny_print(t);
-        fail_msg("weights or moments differ in their bits with %d threads, %s", run->plan->team.threads, pl_isa_name(run->plan->team.isa));
+        fail_msg("weights or moments differ in their bits with %d threads, %s", run->plan->team.threads,
+                 pl_isa_name(run->plan->team.isa));
     }
     if (*first) return;
     *first = malloc(bytes);
@@ -106,7 +115,8 @@ static void check_gradients(tiny *t, pl_team team)
         uint64_t first, last;
         pl_plan_program_span(g, pl_graph_find_program(g, "train"), &first, &last);
         if (g->value[i].role != PL_ROLE_GRADIENT || pl_value_root(g, (pl_id)i) != i || b->last < last) continue;
-        compare(t, "gradient", g->value[i].name, pl_program_address(run.program, (pl_id)i), reference_address(r, (pl_id)i), reference_elems(r, (pl_id)i), 3e-5, 2e-7 * all);
+        compare(t, "gradient", g->value[i].name, pl_program_address(run.program, (pl_id)i),
+                reference_address(r, (pl_id)i), reference_elems(r, (pl_id)i), 3e-5, 2e-7 * all);
     }
     reference_destroy(r);
     tiny_run_end(&run);
@@ -178,7 +188,8 @@ static double evaluate_one(const tiny *t, tiny_run *run, int64_t place, int32_t 
     pl_error err = {0};
     one_target one = {t, place, target, changed};
     pl_program_hooks hooks = {.load = load_one, .context = &one};
-    assert_int_equal(pl_program_run(run->program, pl_graph_find_program(run->plan->graph, "evaluate"), &hooks, &err), PL_OK);
+    assert_int_equal(pl_program_run(run->program, pl_graph_find_program(run->plan->graph, "evaluate"), &hooks, &err),
+                     PL_OK);
     return *(double *)pl_program_find(run->program, "evaluate.loss");
 }
 
@@ -191,7 +202,8 @@ static void generate_one(const tiny *t, tiny_run *run, int64_t place, float *log
     int64_t n = t->config.model.arch == PL_ARCH_GPT ? 1 : t->config.model.window;
     for (int64_t i = 0; i < n; i++) tokens[i] = place - n + 1 + i >= 0 ? tiny_token(t, 9, 0, place - n + 1 + i) : -1;
     *(int64_t *)pl_program_find(run->program, "input.position") = place;
-    assert_int_equal(pl_program_run(run->program, pl_graph_find_program(run->plan->graph, "generate"), &none, &err), PL_OK);
+    assert_int_equal(pl_program_run(run->program, pl_graph_find_program(run->plan->graph, "generate"), &none, &err),
+                     PL_OK);
     memcpy(logits, pl_program_find(run->program, "generate.logits"), (size_t)t->vocab * sizeof *logits);
 }
 
@@ -211,7 +223,8 @@ static void check_places(const tiny *t, tiny_run *run)
             double want = evaluate_one(t, run, place, v, 0), got = loss_from(logits[place], t->vocab, v);
             if (!(fabs(want - got) <= 1e-5 * (1 + fabs(want)))) {
                 tiny_print(t);
-                fail_msg("token %d at place %lld: loss %.9g from generate's logits, %.9g from evaluate", v, (long long)place, got, want);
+                fail_msg("token %d at place %lld: loss %.9g from generate's logits, %.9g from evaluate", v,
+                         (long long)place, got, want);
             }
             assert_true(evaluate_one(t, run, place, v, 1) == want); /* later tokens change not a bit */
         }
@@ -236,6 +249,7 @@ static void generating_is_evaluating_and_causal(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(programs_agree_with_the_interpreter), cmocka_unit_test(generating_is_evaluating_and_causal)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(programs_agree_with_the_interpreter),
+                                       cmocka_unit_test(generating_is_evaluating_and_causal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

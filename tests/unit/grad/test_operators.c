@@ -1,6 +1,6 @@
 /* One operator at a time: x = E[tokens] goes through it and into the loss, and every element of every trained weight is
- * held to central differences in double. With it: gradients that meet, windows on one value in every arrangement, frozen
- * weights; and what has no gradient is refused with a sentence, never left out in silence. */
+ * held to central differences in double. With it: gradients that meet, windows on one value in every arrangement,
+ * frozen weights; and what has no gradient is refused with a sentence, never left out in silence. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,12 +26,22 @@ typedef struct maker {
 
 static pl_id weight_of(maker *m, pl_role role, uint32_t rank, int64_t n, int64_t k)
 {
-    return pl_build_persistent(&m->b, role, PL_DTYPE_F32, rank == 1 ? pl_shape_of(1, n) : pl_shape_of(2, n, k), "w%d", m->weights++);
+    return pl_build_persistent(&m->b, role, PL_DTYPE_F32, rank == 1 ? pl_shape_of(1, n) : pl_shape_of(2, n, k), "w%d",
+                               m->weights++);
 }
 
-static pl_id weight(maker *m, int64_t n, int64_t k) { return weight_of(m, PL_ROLE_WEIGHT, 2, n, k); }
-static pl_id gain(maker *m, int64_t n) { return weight_of(m, PL_ROLE_WEIGHT, 1, n, 0); }
-static pl_id frozen(maker *m, int64_t n) { return weight_of(m, PL_ROLE_STATE, 1, n, 0); }
+static pl_id weight(maker *m, int64_t n, int64_t k)
+{
+    return weight_of(m, PL_ROLE_WEIGHT, 2, n, k);
+}
+static pl_id gain(maker *m, int64_t n)
+{
+    return weight_of(m, PL_ROLE_WEIGHT, 1, n, 0);
+}
+static pl_id frozen(maker *m, int64_t n)
+{
+    return weight_of(m, PL_ROLE_STATE, 1, n, 0);
+}
 
 static pl_id node(maker *m, pl_op op, pl_attr attr, pl_id a, pl_id b, pl_id c, pl_id d, int outs, pl_id *out)
 {
@@ -43,13 +53,15 @@ static pl_id node(maker *m, pl_op op, pl_attr attr, pl_id a, pl_id b, pl_id c, p
 static pl_id linear(maker *m, pl_id x, int64_t n)
 {
     pl_id out[2];
-    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight(m, n, pl_shape_last(&m->b.graph->value[x].shape)), PL_NONE, PL_NONE, 1, out);
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight(m, n, pl_shape_last(&m->b.graph->value[x].shape)),
+                PL_NONE, PL_NONE, 1, out);
 }
 
 static pl_id attend(maker *m, pl_id q, pl_id k, pl_id v, int64_t causal)
 {
     pl_id out[2] = {PL_NONE, PL_NONE};
-    return pl_build_node(&m->b, PL_OP_ATTENTION, (pl_attr[]){pl_attr_i(2), pl_attr_i(causal), pl_attr_f(0.7)}, 3, (pl_id[]){q, k, v}, 2, out);
+    return pl_build_node(&m->b, PL_OP_ATTENTION, (pl_attr[]){pl_attr_i(2), pl_attr_i(causal), pl_attr_f(0.7)}, 3,
+                         (pl_id[]){q, k, v}, 2, out);
 }
 
 /* Columns [first, first + width) of a [B,T,·] value. */
@@ -61,8 +73,15 @@ static pl_id columns(maker *m, pl_id of, int64_t first, int64_t width)
 
 /* ---- the operators ---- */
 
-static pl_id make_nothing(maker *m, pl_id x) { (void)m; return x; }
-static pl_id make_linear(maker *m, pl_id x) { return linear(m, x, D); }
+static pl_id make_nothing(maker *m, pl_id x)
+{
+    (void)m;
+    return x;
+}
+static pl_id make_linear(maker *m, pl_id x)
+{
+    return linear(m, x, D);
+}
 
 static pl_id make_linear_bias_residual(maker *m, pl_id x)
 {
@@ -90,11 +109,26 @@ static pl_id act(maker *m, pl_id x, pl_activation a)
     return node(m, PL_OP_ACTIVATION, pl_attr_i(a), x, PL_NONE, PL_NONE, PL_NONE, 1, out);
 }
 
-static pl_id make_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_GELU); }
-static pl_id make_silu(maker *m, pl_id x) { return act(m, x, PL_ACT_SILU); }
-static pl_id make_tanh(maker *m, pl_id x) { return act(m, x, PL_ACT_TANH); }
-static pl_id make_relu(maker *m, pl_id x) { return act(m, x, PL_ACT_RELU); }
-static pl_id make_identity(maker *m, pl_id x) { return act(m, x, PL_ACT_NONE); }
+static pl_id make_gelu(maker *m, pl_id x)
+{
+    return act(m, x, PL_ACT_GELU);
+}
+static pl_id make_silu(maker *m, pl_id x)
+{
+    return act(m, x, PL_ACT_SILU);
+}
+static pl_id make_tanh(maker *m, pl_id x)
+{
+    return act(m, x, PL_ACT_TANH);
+}
+static pl_id make_relu(maker *m, pl_id x)
+{
+    return act(m, x, PL_ACT_RELU);
+}
+static pl_id make_identity(maker *m, pl_id x)
+{
+    return act(m, x, PL_ACT_NONE);
+}
 
 static pl_id make_layer_norm(maker *m, pl_id x)
 {
@@ -162,9 +196,18 @@ static pl_id make_dropout_residual(maker *m, pl_id x)
     return node(m, PL_OP_DROPOUT, pl_attr_f(0.4), make_tanh(m, x), m->step, m->first_sample, x, 1, out);
 }
 
-static pl_id make_attention(maker *m, pl_id x) { return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 1); }
-static pl_id make_attention_full(maker *m, pl_id x) { return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 0); }
-static pl_id make_attention_of_itself(maker *m, pl_id x) { return attend(m, x, x, x, 1); }
+static pl_id make_attention(maker *m, pl_id x)
+{
+    return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 1);
+}
+static pl_id make_attention_full(maker *m, pl_id x)
+{
+    return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 0);
+}
+static pl_id make_attention_of_itself(maker *m, pl_id x)
+{
+    return attend(m, x, x, x, 1);
+}
 
 static pl_id make_attention_fused(maker *m, pl_id x)
 {
@@ -180,7 +223,8 @@ static pl_id make_attention_fused_in_another_order(maker *m, pl_id x)
 
 static pl_id make_attention_two_on_one(maker *m, pl_id x)
 {
-    pl_id out[1], qkv = linear(m, x, 3 * D), a = attend(m, columns(m, qkv, 0, D), columns(m, qkv, D, D), columns(m, qkv, 2 * D, D), 1);
+    pl_id out[1], qkv = linear(m, x, 3 * D),
+                  a = attend(m, columns(m, qkv, 0, D), columns(m, qkv, D, D), columns(m, qkv, 2 * D, D), 1);
     pl_id b = attend(m, columns(m, qkv, D, D), columns(m, qkv, 0, D), columns(m, qkv, 2 * D, D), 0);
     return node(m, PL_OP_ADD, pl_attr_i(0), a, b, PL_NONE, PL_NONE, 1, out);
 }
@@ -221,17 +265,36 @@ static pl_id plus(maker *m, pl_id x, pl_id y)
     return node(m, PL_OP_ADD, pl_attr_i(0), x, y, PL_NONE, PL_NONE, 1, out);
 }
 
-static pl_id frozen_table(maker *m, int64_t n) { return weight_of(m, PL_ROLE_STATE, 2, n, D); }
-static pl_id make_places(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, weight(m, V, D), weight(m, T + 1, D))); }
-static pl_id make_window(maker *m, pl_id x) { return plus(m, x, linear(m, embedding(m, 3, weight(m, V, 3), PL_NONE), D)); }
-static pl_id make_places_frozen(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, weight(m, V, D), frozen_table(m, T))); }
-static pl_id make_table_frozen(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, frozen_table(m, V), PL_NONE)); }
-static pl_id make_table_frozen_places_not(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, frozen_table(m, V), weight(m, T, D))); }
+static pl_id frozen_table(maker *m, int64_t n)
+{
+    return weight_of(m, PL_ROLE_STATE, 2, n, D);
+}
+static pl_id make_places(maker *m, pl_id x)
+{
+    return plus(m, x, embedding(m, 1, weight(m, V, D), weight(m, T + 1, D)));
+}
+static pl_id make_window(maker *m, pl_id x)
+{
+    return plus(m, x, linear(m, embedding(m, 3, weight(m, V, 3), PL_NONE), D));
+}
+static pl_id make_places_frozen(maker *m, pl_id x)
+{
+    return plus(m, x, embedding(m, 1, weight(m, V, D), frozen_table(m, T)));
+}
+static pl_id make_table_frozen(maker *m, pl_id x)
+{
+    return plus(m, x, embedding(m, 1, frozen_table(m, V), PL_NONE));
+}
+static pl_id make_table_frozen_places_not(maker *m, pl_id x)
+{
+    return plus(m, x, embedding(m, 1, frozen_table(m, V), weight(m, T, D)));
+}
 
 static pl_id make_linear_frozen(maker *m, pl_id x)
 {
     pl_id out[2];
-    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight_of(m, PL_ROLE_STATE, 2, D, D), gain(m, D), PL_NONE, 1, out);
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, weight_of(m, PL_ROLE_STATE, 2, D, D), gain(m, D), PL_NONE,
+                1, out);
 }
 
 static pl_id make_bias_frozen(maker *m, pl_id x)
@@ -242,7 +305,9 @@ static pl_id make_bias_frozen(maker *m, pl_id x)
 
 static pl_id make_weight_added(maker *m, pl_id x)
 {
-    return plus(m, x, pl_build_persistent(&m->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)B, (int64_t)T, (int64_t)D), "w%d", m->weights++));
+    return plus(m, x,
+                pl_build_persistent(&m->b, PL_ROLE_WEIGHT, PL_DTYPE_F32,
+                                    pl_shape_of(3, (int64_t)B, (int64_t)T, (int64_t)D), "w%d", m->weights++));
 }
 
 static pl_id make_weight_window(maker *m, pl_id x)
@@ -253,7 +318,8 @@ static pl_id make_weight_window(maker *m, pl_id x)
 
 static pl_id make_window_into_linear(maker *m, pl_id x)
 {
-    pl_id twice = pl_build_view(&m->b, linear(m, x, 2 * D), pl_shape_of(3, (int64_t)B, (int64_t)T, (int64_t)D), D, NULL);
+    pl_id twice =
+        pl_build_view(&m->b, linear(m, x, 2 * D), pl_shape_of(3, (int64_t)B, (int64_t)T, (int64_t)D), D, NULL);
     return linear(m, twice, D);
 }
 
@@ -267,8 +333,10 @@ static pl_graph *graph_around(make_op make, pl_role head)
     pl_graph *g = pl_graph_create();
     assert_non_null(g);
     m.b = pl_builder_begin(g, pl_graph_add_region(g, "train", PL_NONE, 1), &m.err);
-    pl_id tokens = m.tokens = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)B, (int64_t)T), "tokens");
-    pl_id targets = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)B, (int64_t)T), "targets");
+    pl_id tokens = m.tokens =
+        pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)B, (int64_t)T), "tokens");
+    pl_id targets =
+        pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)B, (int64_t)T), "targets");
     m.step = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I64, pl_shape_of(1, (int64_t)1), "step");
     m.first_sample = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_I64, pl_shape_of(1, (int64_t)1), "first_sample");
     pl_id scale = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "scale");
@@ -300,8 +368,10 @@ static double run(reference *r)
 static void set_weights(const pl_graph *g, reference *r)
 {
     for (size_t i = 0; i < g->value_count; i++)
-        if ((g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_STATE) && g->value[i].program == PL_NONE && g->value[i].view_of == PL_NONE)
-            for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) reference_address(r, (pl_id)i)[e] = 2 * tiny_uniform(5, i, e) - 1;
+        if ((g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_STATE) &&
+            g->value[i].program == PL_NONE && g->value[i].view_of == PL_NONE)
+            for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++)
+                reference_address(r, (pl_id)i)[e] = 2 * tiny_uniform(5, i, e) - 1;
 }
 
 static void check_weight(reference *f, reference *b, const pl_value *v, pl_id id, const char *of)
@@ -325,7 +395,8 @@ static void check_operator(const char *name, make_op make)
 {
     pl_error err = {0};
     pl_graph *forward = graph_around(make, PL_ROLE_WEIGHT), *backward = graph_around(make, PL_ROLE_WEIGHT);
-    if (pl_grad_differentiate(backward, pl_graph_find_program(backward, "train"), &err) != PL_OK) fail_msg("%s: %s", name, err.text);
+    if (pl_grad_differentiate(backward, pl_graph_find_program(backward, "train"), &err) != PL_OK)
+        fail_msg("%s: %s", name, err.text);
     if (pl_graph_check(backward, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s: %s", name, err.text);
     reference *f = reference_create(forward), *b = reference_create(backward);
     set_weights(forward, f);
@@ -333,7 +404,8 @@ static void check_operator(const char *name, make_op make)
     double loss = run(f);
     assert_true(fabs(run(b) - loss) < 1e-12);
     for (size_t i = 0; i < forward->value_count; i++)
-        if (forward->value[i].role == PL_ROLE_WEIGHT && forward->value[i].view_of == PL_NONE) check_weight(f, b, &forward->value[i], (pl_id)i, name);
+        if (forward->value[i].role == PL_ROLE_WEIGHT && forward->value[i].view_of == PL_NONE)
+            check_weight(f, b, &forward->value[i], (pl_id)i, name);
     reference_destroy(f);
     reference_destroy(b);
     pl_graph_destroy(forward);
@@ -401,9 +473,12 @@ static void what_has_no_gradient_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operators_agree_with_finite_differences), cmocka_unit_test(gradients_that_meet_are_added),
-        cmocka_unit_test(windows_in_any_arrangement),              cmocka_unit_test(a_linear_with_activation_has_two_gradients),
-        cmocka_unit_test(frozen_weights_are_left_out),             cmocka_unit_test(what_has_no_gradient_is_refused),
+        cmocka_unit_test(operators_agree_with_finite_differences),
+        cmocka_unit_test(gradients_that_meet_are_added),
+        cmocka_unit_test(windows_in_any_arrangement),
+        cmocka_unit_test(a_linear_with_activation_has_two_gradients),
+        cmocka_unit_test(frozen_weights_are_left_out),
+        cmocka_unit_test(what_has_no_gradient_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

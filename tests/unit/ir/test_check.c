@@ -104,7 +104,8 @@ static const char legal[] =
     "node 23 embedding_bwd region=1 in=0,58,25,39 out=38,40 window=1 phase=backward\n"
     "node 24 sum_squares region=0 in=35,41 out=42 phase=update\n"
     "node 25 clip_scale region=0 in=42 out=43,44 max_norm=1 phase=update\n"
-    "node 26 adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0 phase=update predicate=44\n"
+    "node 26 adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0 "
+    "phase=update predicate=44\n"
     "node 27 cache_write region=2 in=52,50,3 out=51\n"
     "node 28 attention region=2 in=52,51,51,3 out=53 heads=2 causal=1 scale=0.5\n"
     "end graph\n";
@@ -122,7 +123,8 @@ static void must_fail(const pl_graph *g, pl_graph_stage stage, const char *chang
     pl_error err = {0};
     pl_status status = pl_graph_check(g, stage, &err);
     if (status == PL_OK) fail_msg("accepted: %s", change);
-    if (status != PL_E_INTERNAL || !strstr(err.text, words)) fail_msg("%s: \"%s\" does not say \"%s\"", change, err.text, words);
+    if (status != PL_E_INTERNAL || !strstr(err.text, words))
+        fail_msg("%s: \"%s\" does not say \"%s\"", change, err.text, words);
 }
 
 /* The legal text with `from` (which occurs once) replaced by `to` must be refused with these words. */
@@ -140,7 +142,10 @@ static void refuse_at(pl_graph_stage stage, const char *from, const char *to, co
     pl_str_deinit(&text);
 }
 
-static void refuse(const char *from, const char *to, const char *words) { refuse_at(PL_STAGE_BOUND, from, to, words); }
+static void refuse(const char *from, const char *to, const char *words)
+{
+    refuse_at(PL_STAGE_BOUND, from, to, words);
+}
 
 static void the_legal_graph_is_legal(void **state)
 {
@@ -183,7 +188,8 @@ static void order_and_versions(void **state)
     refuse("predicate=44", "predicate=43", "predicate");
     refuse("\"finite\" i32 [1] temporary program=0", "\"finite\" i32 [1] temporary program=2", "");
     refuse("fill region=0 out=24 value=0", "fill region=0 out=26 value=0", "two producers");
-    refuse("node 20 activation_bwd region=1 in=19,36 out=55 act=gelu phase=backward", "node 20 activation_bwd region=1 in=19,36 out=55 act=gelu phase=backward dead=1", "");
+    refuse("node 20 activation_bwd region=1 in=19,36 out=55 act=gelu phase=backward",
+           "node 20 activation_bwd region=1 in=19,36 out=55 act=gelu phase=backward dead=1", "");
 }
 
 static void outputs(void **state)
@@ -195,7 +201,8 @@ static void outputs(void **state)
     refuse("add region=1 in=20,54 out=21", "add region=1 in=20 out=21", "an input is missing");
     refuse("\"s\" f32 [2,3,4]", "\"s\" f32 [2,3,5]", "shape that the operator gives");
     refuse("\"loss.1\" f64 [1] output program=0 update=7", "\"loss.1\" f64 [1] output program=0", "not marked so");
-    refuse("\"o\" f32 [2,3,4] temporary program=0", "\"o\" f32 [2,3,4] temporary program=0 update=8", "may not overwrite");
+    refuse("\"o\" f32 [2,3,4] temporary program=0", "\"o\" f32 [2,3,4] temporary program=0 update=8",
+           "may not overwrite");
     refuse("out=31,32,33", "out=31,32,32", "two");
     refuse("fill region=0 out=24 value=0", "fill region=0 out=3 value=0", "writes an input");
     refuse("26,29,23 out=28,27,30", "26,-,23 out=28,27,55", "");
@@ -217,7 +224,8 @@ static void outputs_that_a_kernel_always_writes(void **state)
 static void a_changed_input_must_be_given(void **state)
 {
     (void)state; /* without dbeta, its new version has no old one: it would add to what nobody has zeroed */
-    refuse("\"dbias.1\" f32 [4] gradient program=0 update=29", "\"dbias.1\" f32 [4] gradient program=0", "not marked so");
+    refuse("\"dbias.1\" f32 [4] gradient program=0 update=29", "\"dbias.1\" f32 [4] gradient program=0",
+           "not marked so");
     pl_graph *g = parse(legal);
     for (size_t i = 0; i < g->node_count; i++)
         if (g->node[i].op == PL_OP_LAYER_NORM_BWD) g->node[i].in[6] = PL_NONE;
@@ -264,7 +272,8 @@ static void operands_of_attention(void **state)
     refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,12,18,28", "input 3");
     refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,11,28", "input 4");
     refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,18,12", "input 5");
-    refuse("\"cache\" f32 [1,9,4] state program=2\nvalue 51 \"cache.1\" f32 [1,9,4]", "\"cache\" f32 [2,9,4] state program=2\nvalue 51 \"cache.1\" f32 [2,9,4]", "input 1");
+    refuse("\"cache\" f32 [1,9,4] state program=2\nvalue 51 \"cache.1\" f32 [1,9,4]",
+           "\"cache\" f32 [2,9,4] state program=2\nvalue 51 \"cache.1\" f32 [2,9,4]", "input 1");
     refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,51,4", "input 3");
     refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,52,3", "input 2");
     refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=52,50,4", "input 2");
@@ -279,7 +288,8 @@ static void operands_of_tables_and_losses(void **state)
     refuse("in=0,1,2 out=8 window=1", "in=4,1,2 out=8 window=1", "input 0");
     refuse("\"places\" f32 [3,4]", "\"places\" f32 [2,4]", "input 2");
     refuse("in=0,58,25,39 out=38,40 window=1", "in=0,12,25,39 out=38,40 window=1", "input 1");
-    refuse("\"dplaces\" f32 [3,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [3,4]", "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input 3");
+    refuse("\"dplaces\" f32 [3,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [3,4]",
+           "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input 3");
     refuse("in=0,58,25,39 out=38,40", "in=0,58 out=38,40", "an input is missing");
     refuse("in=21,1,0,4,7,24 out=22,23,25 chunk_rows=32", "in=21,1,0,4,7,24 out=22,23,25 chunk_rows=0", "chunk");
     refuse("in=21,1,0,4,7,24", "in=21,1,0,3,7,24", "input 3");
@@ -332,7 +342,8 @@ static void what_belongs_to_views_alone(void **state)
         char text[160];
         pl_error err = {0};
         pl_graph *g = NULL;
-        snprintf(text, sizeof text, "graph 1\nregion 0 \"p\"\nvalue 0 \"x\" f32 [2,3,4] input program=0 %s\nend graph\n", fields[i]);
+        snprintf(text, sizeof text,
+                 "graph 1\nregion 0 \"p\"\nvalue 0 \"x\" f32 [2,3,4] input program=0 %s\nend graph\n", fields[i]);
         assert_int_equal(pl_graph_parse("t", text, strlen(text), &g, &err), PL_E_DATA);
         assert_non_null(strstr(err.text, "view"));
     }
@@ -353,14 +364,21 @@ static void names_of_spaces_and_queues_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_legal_graph_is_legal),      cmocka_unit_test(values),
-        cmocka_unit_test(regions),                       cmocka_unit_test(order_and_versions),
-        cmocka_unit_test(outputs),                       cmocka_unit_test(outputs_that_a_kernel_always_writes),
+        cmocka_unit_test(the_legal_graph_is_legal),
+        cmocka_unit_test(values),
+        cmocka_unit_test(regions),
+        cmocka_unit_test(order_and_versions),
+        cmocka_unit_test(outputs),
+        cmocka_unit_test(outputs_that_a_kernel_always_writes),
         cmocka_unit_test(a_changed_input_must_be_given),
-        cmocka_unit_test(operands_of_matrix_products),   cmocka_unit_test(operands_of_norms),
-        cmocka_unit_test(operands_of_attention),         cmocka_unit_test(operands_of_tables_and_losses),
-        cmocka_unit_test(operands_of_the_rest),          cmocka_unit_test(ids_that_do_not_exist),
-        cmocka_unit_test(what_belongs_to_views_alone),   cmocka_unit_test(names_of_spaces_and_queues_read_back),
+        cmocka_unit_test(operands_of_matrix_products),
+        cmocka_unit_test(operands_of_norms),
+        cmocka_unit_test(operands_of_attention),
+        cmocka_unit_test(operands_of_tables_and_losses),
+        cmocka_unit_test(operands_of_the_rest),
+        cmocka_unit_test(ids_that_do_not_exist),
+        cmocka_unit_test(what_belongs_to_views_alone),
+        cmocka_unit_test(names_of_spaces_and_queues_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,8 @@ static void must_fail(pl_plan *p, const char *words)
 {
     pl_error err = {0};
     pl_status status = pl_plan_check(p, &err);
-    if (status != PL_E_INTERNAL || !strstr(err.text, words)) fail_msg("%s \"%s\" does not say \"%s\"", pl_status_name(status), err.text, words);
+    if (status != PL_E_INTERNAL || !strstr(err.text, words))
+        fail_msg("%s \"%s\" does not say \"%s\"", pl_status_name(status), err.text, words);
     pl_plan_destroy(p);
 }
 
@@ -82,7 +83,8 @@ static void a_value_has_all_its_bytes(void **state)
 static void a_value_lives_while_it_is_needed(void **state)
 {
     (void)state;
-    static const pl_role roles[] = {PL_ROLE_WEIGHT, PL_ROLE_OPTIMIZER, PL_ROLE_OUTPUT, PL_ROLE_GRADIENT, PL_ROLE_SAVED, PL_ROLE_STATE, PL_ROLE_INPUT};
+    static const pl_role roles[] = {PL_ROLE_WEIGHT, PL_ROLE_OPTIMIZER, PL_ROLE_OUTPUT, PL_ROLE_GRADIENT,
+                                    PL_ROLE_SAVED,  PL_ROLE_STATE,     PL_ROLE_INPUT};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         pl_plan *p = good_plan();
         p->value[value_of_role(p, roles[i])].last--;
@@ -140,8 +142,11 @@ static void absurd_sizes_are_refused_before_they_are_laid_out(void **state)
     (void)state;
     pl_error err = {0};
     pl_plan *p = NULL;
-    static const char text[] = "graph 1\nregion 0 \"p\"\nvalue 0 \"a\" f32 [1048576,1048576,32768] weight\nvalue 1 \"b\" f32 [1048576,1048576,32768] weight\nvalue 2 \"c\" f32 [1048576,1048576,32768] weight\n"
-                               "value 3 \"d\" f32 [1048576,1048576,32768] weight\nvalue 4 \"e\" f32 [1048576,1048576,32768] weight\nvalue 5 \"f\" f32 [1048576,1048576,32768] weight\nnode 0 fill region=0 out=0 value=0\nend graph\n";
+    static const char text[] =
+        "graph 1\nregion 0 \"p\"\nvalue 0 \"a\" f32 [1048576,1048576,32768] weight\nvalue 1 \"b\" f32 "
+        "[1048576,1048576,32768] weight\nvalue 2 \"c\" f32 [1048576,1048576,32768] weight\n"
+        "value 3 \"d\" f32 [1048576,1048576,32768] weight\nvalue 4 \"e\" f32 [1048576,1048576,32768] weight\nvalue 5 "
+        "\"f\" f32 [1048576,1048576,32768] weight\nnode 0 fill region=0 out=0 value=0\nend graph\n";
     pl_graph *g = NULL;
     pl_plan_options options = {.team = {1, PL_ISA_REF}, .process = pl_process_options_default()};
     assert_int_equal(pl_graph_parse("t", text, sizeof text - 1, &g, &err), PL_OK);
@@ -153,10 +158,14 @@ static void absurd_sizes_are_refused_before_they_are_laid_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_lie_in_the_arena),          cmocka_unit_test(blocks_alive_together_are_apart),
-        cmocka_unit_test(a_value_has_all_its_bytes),        cmocka_unit_test(a_value_lives_while_it_is_needed),
-        cmocka_unit_test(a_workspace_is_as_large_as_its_kernel_asks), cmocka_unit_test(a_predicate_has_a_place),
-        cmocka_unit_test(dead_nodes_are_not_planned),       cmocka_unit_test(a_team_has_threads),
+        cmocka_unit_test(blocks_lie_in_the_arena),
+        cmocka_unit_test(blocks_alive_together_are_apart),
+        cmocka_unit_test(a_value_has_all_its_bytes),
+        cmocka_unit_test(a_value_lives_while_it_is_needed),
+        cmocka_unit_test(a_workspace_is_as_large_as_its_kernel_asks),
+        cmocka_unit_test(a_predicate_has_a_place),
+        cmocka_unit_test(dead_nodes_are_not_planned),
+        cmocka_unit_test(a_team_has_threads),
         cmocka_unit_test(absurd_sizes_are_refused_before_they_are_laid_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,8 @@
 static pl_status rewrite(const tiny *t, pl_graph *g, pl_error *err)
 {
     pl_id train = pl_graph_find_program(g, "train");
-    pl_grad_update u = {0.9, 0.95, 1e-8, 0.1, 1, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
+    pl_grad_update u = {
+        0.9, 0.95, 1e-8, 0.1, 1, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
     PL_TRY(pl_grad_differentiate(g, train, err));
     PL_TRY(pl_grad_add_update(g, train, &u, err));
     PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
@@ -33,7 +34,8 @@ static pl_status print_and_read(const pl_plan *plan, pl_plan **again, pl_error *
 {
     pl_str text = {0};
     pl_plan_print(plan, &text);
-    pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "no memory to print the plan") : pl_plan_parse("plan", pl_str_text(&text), text.bytes, again, err);
+    pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "no memory to print the plan")
+                                   : pl_plan_parse("plan", pl_str_text(&text), text.bytes, again, err);
     pl_str_deinit(&text);
     return status;
 }
@@ -79,10 +81,13 @@ static void try_model(pl_config_arch arch, int forever)
         pl_alloc_fail_at(n, forever);
         pl_status status = whole_road(&t, &err);
         pl_alloc_fail_at(0, 0);
-        if (pl_alloc_live_blocks() != live) fail_msg("request %llu refused: %llu blocks leaked", (unsigned long long)n, (unsigned long long)(pl_alloc_live_blocks() - live));
+        if (pl_alloc_live_blocks() != live)
+            fail_msg("request %llu refused: %llu blocks leaked", (unsigned long long)n,
+                     (unsigned long long)(pl_alloc_live_blocks() - live));
         errors += status != PL_OK; /* the placer's search goes on without what it was refused */
         if (status == PL_OK) continue;
-        if (status != PL_E_NOMEM || !err.text[0]) fail_msg("request %llu refused: %s \"%s\"", (unsigned long long)n, pl_status_name(status), err.text);
+        if (status != PL_E_NOMEM || !err.text[0])
+            fail_msg("request %llu refused: %s \"%s\"", (unsigned long long)n, pl_status_name(status), err.text);
     }
     assert_true(errors > 100 && errors > requests / 2);
 }

@@ -32,18 +32,39 @@ static pl_id node(maker *m, pl_op op, pl_attr attr, pl_id a, pl_id b, pl_id c)
     return pl_build_node(&m->b, op, attrs, 3, (pl_id[]){a, b, c}, outs, out);
 }
 
-static pl_id weight(maker *m, pl_shape shape) { return pl_build_persistent(&m->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, shape, "w%d", m->weights++); }
-static pl_id linear_by(maker *m, pl_id x, pl_id w) { return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, w, PL_NONE); }
-static pl_id linear(maker *m, pl_id x) { return linear_by(m, x, weight(m, pl_shape_of(2, (int64_t)D, (int64_t)D))); }
-static pl_id act(maker *m, pl_id x, pl_activation a) { return node(m, PL_OP_ACTIVATION, pl_attr_i(a), x, PL_NONE, PL_NONE); }
-static pl_id add(maker *m, pl_id a, pl_id b) { return node(m, PL_OP_ADD, pl_attr_i(0), a, b, PL_NONE); }
-static pl_id norm(maker *m, pl_id x) { return node(m, PL_OP_RMS_NORM, pl_attr_f(1e-3), x, weight(m, pl_shape_of(1, (int64_t)D)), PL_NONE); }
+static pl_id weight(maker *m, pl_shape shape)
+{
+    return pl_build_persistent(&m->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, shape, "w%d", m->weights++);
+}
+static pl_id linear_by(maker *m, pl_id x, pl_id w)
+{
+    return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, w, PL_NONE);
+}
+static pl_id linear(maker *m, pl_id x)
+{
+    return linear_by(m, x, weight(m, pl_shape_of(2, (int64_t)D, (int64_t)D)));
+}
+static pl_id act(maker *m, pl_id x, pl_activation a)
+{
+    return node(m, PL_OP_ACTIVATION, pl_attr_i(a), x, PL_NONE, PL_NONE);
+}
+static pl_id add(maker *m, pl_id a, pl_id b)
+{
+    return node(m, PL_OP_ADD, pl_attr_i(0), a, b, PL_NONE);
+}
+static pl_id norm(maker *m, pl_id x)
+{
+    return node(m, PL_OP_RMS_NORM, pl_attr_f(1e-3), x, weight(m, pl_shape_of(1, (int64_t)D)), PL_NONE);
+}
 
 typedef pl_id (*make_model)(maker *, pl_id x);
 
 /* ---- models ---- */
 
-static pl_id make_plain(maker *m, pl_id x) { return linear(m, act(m, linear(m, x), PL_ACT_GELU)); }
+static pl_id make_plain(maker *m, pl_id x)
+{
+    return linear(m, act(m, linear(m, x), PL_ACT_GELU));
+}
 
 /* One pre-activation through two functions, each read by a linear. */
 static pl_id make_two_activations(maker *m, pl_id x)
@@ -72,7 +93,10 @@ static pl_id make_norm_first(maker *m, pl_id x)
 }
 
 /* The value below the activation is itself made again in the backward pass. */
-static pl_id make_activation_of_norm(maker *m, pl_id x) { return linear(m, act(m, norm(m, linear(m, x)), PL_ACT_GELU)); }
+static pl_id make_activation_of_norm(maker *m, pl_id x)
+{
+    return linear(m, act(m, norm(m, linear(m, x)), PL_ACT_GELU));
+}
 
 /* Two weight gradients go into one accumulator, in an order that fusing must keep. */
 static pl_id make_shared_weight(maker *m, pl_id x)
@@ -82,7 +106,10 @@ static pl_id make_shared_weight(maker *m, pl_id x)
     return linear_by(m, act(m, x, PL_ACT_SILU), w);
 }
 
-static pl_id make_activations_in_a_row(maker *m, pl_id x) { return linear(m, act(m, act(m, linear(m, x), PL_ACT_TANH), PL_ACT_GELU)); }
+static pl_id make_activations_in_a_row(maker *m, pl_id x)
+{
+    return linear(m, act(m, act(m, linear(m, x), PL_ACT_TANH), PL_ACT_GELU));
+}
 
 static pl_graph *graph_of(make_model make)
 {
@@ -96,7 +123,8 @@ static pl_graph *graph_of(make_model make)
     pl_id scale = pl_build_persistent(&m.b, PL_ROLE_INPUT, PL_DTYPE_F32, one, "scale");
     pl_id loss = pl_build_temporary(&m.b, PL_ROLE_OUTPUT, PL_DTYPE_F64, one, "loss"), out = loss;
     pl_build_node(&m.b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
-    pl_id x = make(&m, node(&m, PL_OP_EMBEDDING, pl_attr_i(1), tokens, weight(&m, pl_shape_of(2, (int64_t)V, (int64_t)D)), PL_NONE));
+    pl_id x = make(&m, node(&m, PL_OP_EMBEDDING, pl_attr_i(1), tokens,
+                            weight(&m, pl_shape_of(2, (int64_t)V, (int64_t)D)), PL_NONE));
     pl_id w = weight(&m, pl_shape_of(2, (int64_t)V, (int64_t)D));
     out = PL_NONE;
     pl_build_node(&m.b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(4)}, 5, (pl_id[]){x, w, targets, scale, loss}, 1, &out);
@@ -116,7 +144,8 @@ static reference *run(const pl_graph *g)
     *reference_find(r, "scale") = 0.25;
     for (size_t i = 0; i < g->value_count; i++)
         if (g->value[i].role == PL_ROLE_WEIGHT)
-            for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) reference_address(r, (pl_id)i)[e] = 2 * tiny_uniform(3, i, e) - 1;
+            for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++)
+                reference_address(r, (pl_id)i)[e] = 2 * tiny_uniform(3, i, e) - 1;
     reference_run_named(r, "train", NULL, NULL);
     return r;
 }
@@ -126,10 +155,12 @@ static void check_same(const char *name, const pl_graph *before, const pl_graph 
     reference *a = run(before), *b = run(after);
     for (size_t i = 0; i < before->value_count; i++) {
         const pl_value *v = &before->value[i];
-        if ((v->role != PL_ROLE_GRADIENT && v->role != PL_ROLE_OUTPUT) || pl_value_root(before, (pl_id)i) != i) continue;
+        if ((v->role != PL_ROLE_GRADIENT && v->role != PL_ROLE_OUTPUT) || pl_value_root(before, (pl_id)i) != i)
+            continue;
         for (uint64_t e = 0; e < reference_elems(a, (pl_id)i); e++) {
             double x = reference_address(a, (pl_id)i)[e], y = reference_find(b, v->name)[e];
-            if (!(fabs(x - y) <= 1e-12 * (1 + fabs(x)))) fail_msg("%s: %s[%llu] was %.15g and is %.15g", name, v->name, (unsigned long long)e, x, y);
+            if (!(fabs(x - y) <= 1e-12 * (1 + fabs(x))))
+                fail_msg("%s: %s[%llu] was %.15g and is %.15g", name, v->name, (unsigned long long)e, x, y);
         }
     }
     reference_destroy(a);
@@ -166,7 +197,8 @@ static void check_rewrites(const char *name, make_model make)
 static void rewrites_keep_loss_and_gradients(void **state)
 {
     (void)state;
-    CHECK(plain), CHECK(norm_of_activation), CHECK(norm_first), CHECK(activation_of_norm), CHECK(shared_weight), CHECK(activations_in_a_row);
+    CHECK(plain), CHECK(norm_of_activation), CHECK(norm_first), CHECK(activation_of_norm), CHECK(shared_weight),
+        CHECK(activations_in_a_row);
 }
 
 static void one_value_through_two_activations(void **state)
@@ -182,7 +214,8 @@ static void plain_is_fused_both_ways(void **state)
     pl_graph *g = graph_of(make_plain);
     assert_int_equal(pl_rewrite_recompute_cheap(g, 0, &err), PL_OK);
     assert_int_equal(pl_rewrite_fuse(g, &err), PL_OK);
-    for (size_t i = 0; i < g->node_count; i++) assert_true(g->node[i].op != PL_OP_ACTIVATION && g->node[i].op != PL_OP_ACTIVATION_BWD);
+    for (size_t i = 0; i < g->node_count; i++)
+        assert_true(g->node[i].op != PL_OP_ACTIVATION && g->node[i].op != PL_OP_ACTIVATION_BWD);
     pl_graph_destroy(g);
 }
 

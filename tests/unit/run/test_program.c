@@ -19,7 +19,8 @@ static pl_plan *plan_of(const char *text)
     pl_graph *g = NULL;
     pl_plan *p = NULL;
     pl_plan_options options = {.team = {1, PL_ISA_REF}, .process = pl_process_options_default()};
-    if (pl_graph_parse("t", text, strlen(text), &g, &err) != PL_OK || pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_graph_parse("t", text, strlen(text), &g, &err) != PL_OK || pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK)
+        fail_msg("%s", err.text);
     if (pl_plan_create(g, &options, &p, &err) != PL_OK || pl_plan_check(p, &err) != PL_OK) fail_msg("%s", err.text);
     return p;
 }
@@ -41,27 +42,26 @@ static void run(pl_program *program, pl_id which, bool single_trip)
 }
 
 /* sum is doubled by every node: how often each ran can be read off it. */
-static const char nested[] =
-    "graph 1\n"
-    "region 0 \"p\"\n"
-    "region 1 \"outer\" in=0 trip=2\n"
-    "region 2 \"inner\" in=1 trip=3\n"
-    "region 3 \"other\" in=1 trip=2\n"
-    "region 4 \"empty\" in=1 trip=9\n"
-    "value 0 \"x\" f32 [1] input\n"
-    "value 1 \"zero\" f32 [1] output program=0\n"
-    "value 2 \"a\" f64 [1] output program=0\n"
-    "value 3 \"a.1\" f64 [1] output program=0 update=2\n"
-    "value 4 \"a.2\" f64 [1] output program=0 update=3\n"
-    "value 5 \"a.3\" f64 [1] output program=0 update=4\n"
-    "value 6 \"a.4\" f64 [1] output program=0 update=5\n"
-    "node 0 fill region=0 out=1 value=0\n"
-    "node 1 fill region=0 out=2 value=0\n"
-    "node 2 sum_squares region=2 in=0,2 out=3\n"
-    "node 3 sum_squares region=1 in=0,3 out=4\n"
-    "node 4 sum_squares region=3 in=0,4 out=5\n"
-    "node 5 sum_squares region=0 in=0,5 out=6\n"
-    "end graph\n";
+static const char nested[] = "graph 1\n"
+                             "region 0 \"p\"\n"
+                             "region 1 \"outer\" in=0 trip=2\n"
+                             "region 2 \"inner\" in=1 trip=3\n"
+                             "region 3 \"other\" in=1 trip=2\n"
+                             "region 4 \"empty\" in=1 trip=9\n"
+                             "value 0 \"x\" f32 [1] input\n"
+                             "value 1 \"zero\" f32 [1] output program=0\n"
+                             "value 2 \"a\" f64 [1] output program=0\n"
+                             "value 3 \"a.1\" f64 [1] output program=0 update=2\n"
+                             "value 4 \"a.2\" f64 [1] output program=0 update=3\n"
+                             "value 5 \"a.3\" f64 [1] output program=0 update=4\n"
+                             "value 6 \"a.4\" f64 [1] output program=0 update=5\n"
+                             "node 0 fill region=0 out=1 value=0\n"
+                             "node 1 fill region=0 out=2 value=0\n"
+                             "node 2 sum_squares region=2 in=0,2 out=3\n"
+                             "node 3 sum_squares region=1 in=0,3 out=4\n"
+                             "node 4 sum_squares region=3 in=0,4 out=5\n"
+                             "node 5 sum_squares region=0 in=0,5 out=6\n"
+                             "end graph\n";
 
 static void nested_regions_run_their_trips(void **state)
 {
@@ -92,11 +92,15 @@ static void deep_regions_with_few_nodes(void **state)
     for (int p = 0; p < PROGRAMS; p++)
         for (int d = 0; d <= DEPTH; d++) {
             int id = p * (DEPTH + 1) + d;
-            if (d == 0) pl_str_printf(&text, "region %d \"p%d\"\n", id, p);
-            else pl_str_printf(&text, "region %d \"r\" in=%d trip=2\n", id, id - 1);
+            if (d == 0)
+                pl_str_printf(&text, "region %d \"p%d\"\n", id, p);
+            else
+                pl_str_printf(&text, "region %d \"r\" in=%d trip=2\n", id, id - 1);
         }
-    for (int p = 0; p < PROGRAMS; p++) pl_str_printf(&text, "value %d \"y%d\" f32 [1] output program=%d\n", p, p, p * (DEPTH + 1));
-    for (int p = 0; p < PROGRAMS; p++) pl_str_printf(&text, "node %d fill region=%d out=%d value=%d\n", p, p * (DEPTH + 1) + DEPTH, p, p + 1);
+    for (int p = 0; p < PROGRAMS; p++)
+        pl_str_printf(&text, "value %d \"y%d\" f32 [1] output program=%d\n", p, p, p * (DEPTH + 1));
+    for (int p = 0; p < PROGRAMS; p++)
+        pl_str_printf(&text, "node %d fill region=%d out=%d value=%d\n", p, p * (DEPTH + 1) + DEPTH, p, p + 1);
     pl_str_append(&text, "end graph\n");
     pl_plan *plan = plan_of(pl_str_text(&text));
     pl_program *program = program_of(plan);
@@ -128,7 +132,8 @@ static void regions_too_deep_are_refused(void **state)
 }
 
 static const char predicated[] =
-    "graph 1\nregion 0 \"p\"\nvalue 0 \"w\" f32 [2] weight\nvalue 1 \"sum\" f64 [1] input\nvalue 2 \"scale\" f32 [1] output program=0\nvalue 3 \"finite\" i32 [1] output program=0\n"
+    "graph 1\nregion 0 \"p\"\nvalue 0 \"w\" f32 [2] weight\nvalue 1 \"sum\" f64 [1] input\nvalue 2 \"scale\" f32 [1] "
+    "output program=0\nvalue 3 \"finite\" i32 [1] output program=0\n"
     "value 4 \"unused\" f32 [1] temporary program=0\n"
     "node 0 clip_scale region=0 in=1 out=2,3 max_norm=1\nnode 1 fill region=0 out=0 value=3 predicate=3\nend graph\n";
 
@@ -190,8 +195,9 @@ static void loads_are_told_their_trip_and_may_stop_the_run(void **state)
 {
     (void)state;
     pl_error err = {0};
-    pl_plan *p = plan_of("graph 1\nregion 0 \"p\"\nregion 1 \"micro\" in=0 trip=4\nvalue 0 \"t\" i32 [2,3] temporary program=0\n"
-                         "value 1 \"u\" i32 [2,3] temporary program=0\nnode 0 load region=1 out=0,1 wait=1\nend graph\n");
+    pl_plan *p =
+        plan_of("graph 1\nregion 0 \"p\"\nregion 1 \"micro\" in=0 trip=4\nvalue 0 \"t\" i32 [2,3] temporary program=0\n"
+                "value 1 \"u\" i32 [2,3] temporary program=0\nnode 0 load region=1 out=0,1 wait=1\nend graph\n");
     pl_program *program = program_of(p);
     loads l = {.fail_at = -1};
     pl_program_hooks hooks = {.load = note_load, .context = &l};
@@ -219,9 +225,12 @@ static void check_not_bound(const char *lines)
     pl_plan_options options = {.team = {1, PL_ISA_REF}, .process = pl_process_options_default()};
     pl_str text = {0};
     pl_str_printf(&text, "graph 1\nregion 0 \"p\"\nvalue 0 \"base\" f32 [2,3,8] input\n%send graph\n", lines);
-    if (pl_graph_parse("t", pl_str_text(&text), text.bytes, &g, &err) != PL_OK || pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_graph_parse("t", pl_str_text(&text), text.bytes, &g, &err) != PL_OK ||
+        pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK)
+        fail_msg("%s", err.text);
     pl_status status = pl_plan_create(g, &options, &p, &err);
-    if (status != PL_E_UNSUPPORTED || !strstr(err.text, "window")) fail_msg("%s \"%s\" for\n%s", pl_status_name(status), err.text, lines);
+    if (status != PL_E_UNSUPPORTED || !strstr(err.text, "window"))
+        fail_msg("%s \"%s\" for\n%s", pl_status_name(status), err.text, lines);
     pl_graph_destroy(g);
     pl_str_deinit(&text);
 }
@@ -229,24 +238,32 @@ static void check_not_bound(const char *lines)
 static void windows_without_a_kernel_are_refused(void **state)
 {
     (void)state;
-    check_not_bound("value 1 \"v\" f32 [2,3,4] input view=0 offset=0 strides=24,8,1\nvalue 2 \"y\" f32 [2,3,4] temporary program=0\n"
+    check_not_bound("value 1 \"v\" f32 [2,3,4] input view=0 offset=0 strides=24,8,1\nvalue 2 \"y\" f32 [2,3,4] "
+                    "temporary program=0\n"
                     "node 0 activation region=0 in=1 out=2 act=gelu\n");
-    check_not_bound("value 1 \"y\" f32 [2,3,8] temporary program=0\nvalue 2 \"v\" f32 [2,3,4] temporary program=0 view=1 offset=0 strides=24,8,1\n"
+    check_not_bound("value 1 \"y\" f32 [2,3,8] temporary program=0\nvalue 2 \"v\" f32 [2,3,4] temporary program=0 "
+                    "view=1 offset=0 strides=24,8,1\n"
                     "value 3 \"x\" f32 [2,3,4] input\nnode 0 activation region=0 in=3 out=2 act=gelu\n");
-    check_not_bound("value 1 \"v\" f32 [2,3,4] input view=0 offset=0 strides=24,8,2\nvalue 2 \"y\" f32 [2,3,4] temporary program=0\n"
+    check_not_bound("value 1 \"v\" f32 [2,3,4] input view=0 offset=0 strides=24,8,2\nvalue 2 \"y\" f32 [2,3,4] "
+                    "temporary program=0\n"
                     "node 0 attention region=0 in=1,1,1 out=2 heads=1 causal=1 scale=1\n");
     check_not_bound("value 1 \"q\" f32 [2,3,4] input\nvalue 2 \"l\" f32 [2,1,3] input view=0 offset=0 strides=24,8,2\n"
-                    "value 3 \"dq\" f32 [2,3,4] temporary program=0\nvalue 4 \"dk\" f32 [2,3,4] temporary program=0\nvalue 5 \"dv\" f32 [2,3,4] temporary program=0\n"
+                    "value 3 \"dq\" f32 [2,3,4] temporary program=0\nvalue 4 \"dk\" f32 [2,3,4] temporary "
+                    "program=0\nvalue 5 \"dv\" f32 [2,3,4] temporary program=0\n"
                     "node 0 attention_bwd region=0 in=1,1,1,1,2,1 out=3,4,5 heads=1 causal=1 scale=1\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nested_regions_run_their_trips),      cmocka_unit_test(deep_regions_with_few_nodes),
-        cmocka_unit_test(regions_too_deep_are_refused),        cmocka_unit_test(a_predicate_of_zero_skips_the_node),
-        cmocka_unit_test(names_without_bytes_are_not_found),   cmocka_unit_test(too_little_memory_is_refused),
-        cmocka_unit_test(loads_are_told_their_trip_and_may_stop_the_run), cmocka_unit_test(windows_without_a_kernel_are_refused),
+        cmocka_unit_test(nested_regions_run_their_trips),
+        cmocka_unit_test(deep_regions_with_few_nodes),
+        cmocka_unit_test(regions_too_deep_are_refused),
+        cmocka_unit_test(a_predicate_of_zero_skips_the_node),
+        cmocka_unit_test(names_without_bytes_are_not_found),
+        cmocka_unit_test(too_little_memory_is_refused),
+        cmocka_unit_test(loads_are_told_their_trip_and_may_stop_the_run),
+        cmocka_unit_test(windows_without_a_kernel_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
