@@ -1,0 +1,69 @@
+/* A host program's run, from a config file that does not name its folder: the plan's text must, because the run knows the
+ * config only from there. Oracle: where the files lie, and the loss of the first step, close to ln 256 for bytes. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "plimsoll/plimsoll.h"
+
+static const char yaml[] = "model:\n  arch: mlp\n  width: 16\n  layers: 1\n  sequence: 16\n  window: 4\n"
+                           "data:\n  text: text.txt\n  tokenizer: bytes\n"
+                           "train:\n  batch_size: 4\n  steps: 3\n  log_every: 1\nrun:\n  threads: 1\n";
+
+static double first_loss;
+
+static void hear(void *context, const pl_event *e)
+{
+    (void)context;
+    if (e->kind == PL_EVENT_STEP && e->step == 1) first_loss = e->loss;
+}
+
+static void write_file(const char *path, const char *text, int times)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    while (times-- > 0) fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void a_host_needs_no_folder_in_its_config(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/plimsoll-host-XXXXXX", command[64];
+    pl_error error = {0};
+    pl_plan *plan = NULL;
+    pl_run *run = NULL;
+    pl_run_options options = {.host = true, .listener = hear};
+    pl_config *config = pl_config_create();
+    assert_non_null(config);
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    write_file("small.yaml", yaml, 1);
+    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
+    assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
+    assert_int_equal(pl_prepare_text(config, NULL, NULL, &error), PL_OK);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_OK);
+    pl_config_destroy(config);
+    if (pl_run_open(plan, &options, &run, &error) != PL_OK) fail_msg("%s", error.text);
+    assert_int_equal(pl_run_train(run, &error), PL_OK);
+    pl_run_close(run);
+    pl_plan_destroy(plan);
+    assert_int_equal(access("runs/small/checkpoints/latest", R_OK), 0);
+    assert_true(fabs(first_loss - log(256)) < 0.1);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_host_needs_no_folder_in_its_config)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
