@@ -68,13 +68,14 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_toke
     int64_t micro = c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
     if (command == PL_COMMAND_GRADIENTS) micro = c->train.batch_size;
     bool writes_text = command == PL_COMMAND_GENERATE || (trains && c->train.sample_every > 0);
+    uint64_t eval_every = or_auto(c->train.eval_every, steps / 10);
     s->run = (pl_run_settings){
         .out = s->out, .tokens_path = tokens ? s->tokens_path : NULL, .tokenizer_path = writes_text ? s->tokenizer_path : NULL, .prompt = c->generate.prompt,
         .batch = (uint32_t)c->train.batch_size, .micro_batch = (uint32_t)micro, .sequence = (uint32_t)c->model.sequence, .vocab = vocab,
         .validation_fraction = c->data.validation_fraction, .seed = (uint64_t)c->train.seed, .steps = steps, .lr = schedule_of(c, steps),
-        .eval_every = or_auto(c->train.eval_every, steps / 10), .eval_batches = (uint64_t)c->train.eval_batches,
-        .checkpoint_every = or_auto(c->train.checkpoint_every, steps / 5), .sample_every = (uint64_t)c->train.sample_every,
-        .log_every = or_auto(c->train.log_every, steps / 100), .keep_last = trains ? (uint32_t)c->train.keep_last : 0,
+        .eval_every = eval_every, .eval_batches = (uint64_t)c->train.eval_batches,
+        .checkpoint_every = or_auto(c->train.checkpoint_every, eval_every), .sample_every = (uint64_t)c->train.sample_every,
+        .log_every = or_auto(c->train.log_every, steps / 200), .keep_last = trains ? (uint32_t)c->train.keep_last : 0,
         .keep_best = c->train.keep_best, .tensorboard = c->train.tensorboard, .resume = c->run.resume,
         .model_hash = pl_config_hash_model(c) ^ vocab, .plan_hash = pl_config_hash_numerics(c), .config_text = s->config_text,
         .sampling = {.temperature = c->generate.temperature, .top_k = c->generate.top_k, .top_p = c->generate.top_p,

@@ -93,6 +93,10 @@ void pl_str_double(pl_str *s, double value)
         pl_str_append(s, "nan");
         return;
     }
+    if (value == floor(value) && fabs(value) < 0x1p53) { /* whole numbers without an exponent */
+        pl_str_printf(s, "%.0f", value);
+        return;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;

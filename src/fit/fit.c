@@ -82,7 +82,7 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     if (o->micro_batch > 1) snprintf(change, sizeof change, "set train.micro_batch to auto");
     else if (state > o->budget_bytes) snprintf(change, sizeof change, "weights, gradients and optimizer state alone are %llu bytes: a smaller model.width or model.layers is needed", (unsigned long long)state);
     else snprintf(change, sizeof change, "raise the budget to %llu bytes, or make model.sequence or model.width smaller", (unsigned long long)need);
-    return pl_fail(err, PL_E_BUDGET, "the smallest plan needs %llu bytes, %llu more than the budget of %llu; largest at its peak: %s; %s", (unsigned long long)need,
+    return pl_fail(err, PL_E_BUDGET, "the smallest plan needs %llu bytes charged (resident, page tables, kernel, files being written), %llu more than the budget of %llu; largest at its peak: %s; %s", (unsigned long long)need,
                    (unsigned long long)(need - o->budget_bytes), (unsigned long long)o->budget_bytes, alive, change);
 }
 
