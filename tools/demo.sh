@@ -42,7 +42,7 @@ step_seconds=$(number seconds_per_step <"$build/demo/plan.json")
 steps=${DEMO_STEPS:-$(awk -v s="$step_seconds" -v b="$budget" -v used=$(($(clock) - began)) -v most=$most 'BEGIN {
     left = b - used; if (left < b / 2) left = b / 2
     n = s > 0 ? int(left * 0.9 / s) : most; n = int(n / 10) * 10
-    print n > most ? most : n < 50 ? 50 : n }')}
+    print (n > most ? most : (n < 50 ? 50 : n)) }')}
 every=$((steps / 5))
 [ "$every" -gt 0 ] || every=1
 
