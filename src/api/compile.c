@@ -16,6 +16,7 @@
 #include "run/program.h"
 
 enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a checkpoint's header, the session */
+enum { ENTRY_BYTES = 96, HEADER_BYTES = 1300 }; /* of the heap, for each tensor of a checkpoint */
 enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; three of them are the usual number */
 
 typedef struct compiler {
@@ -144,22 +145,43 @@ static pl_status stage(void *context, pl_graph *g, int64_t micro_batch, pl_error
 
 static pl_status measure(void *context, const pl_graph *g, pl_error *err) { return pl_calibration_measure(((compiler *)context)->calibration, g, err); }
 
+static uint64_t heap_now(void)
+{
+    pl_process_heap heap = pl_process_count_heap();
+    return heap.used_bytes + heap.mapped_bytes;
+}
+
+/* The tensors of a checkpoint: an entry in the session's lists each and, where one is read, its part of the header and
+ * of the header's tree (1.2 kB measured, model and state at once). */
+static uint64_t checkpoint_heap(const compiler *c, const pl_graph *g)
+{
+    uint64_t tensors = 0, reads = c->command != PL_COMMAND_TRAIN || c->config->run.resume;
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER;
+        tensors += kept && v->program == PL_NONE && pl_value_root(g, (pl_id)i) == i;
+    }
+    return tensors * (ENTRY_BYTES + reads * HEADER_BYTES);
+}
+
 /* What the runner will hold on its heap: measured by doing here what it does there (read the plan, bind it, read config
- * and tokenizer), plus the reader's text and a fixed part for libraries and each thread of the team. */
+ * and tokenizer), plus a fixed part for libraries and each thread of the team. The plan's text is there while it is
+ * read; what is bound takes its place then, and a quarter is allowed for what does not fit into it. */
 static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_str text = {0};
     pl_plan *copy = NULL;
     pl_program *program = NULL;
-    uint64_t before, after;
     pl_plan_print(plan, &text);
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
-    before = pl_process_count_heap().used_bytes + pl_process_count_heap().mapped_bytes;
+    uint64_t before = heap_now();
     PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
+    uint64_t read = heap_now();
     PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
-    after = pl_process_count_heap().used_bytes + pl_process_count_heap().mapped_bytes;
-    *bytes = pl_align_up((after - before) * 5 / 4 + text.bytes + c->tokenizer_bytes + HEAP_FIXED_BYTES + (uint64_t)plan->team.threads * 2048, 64 << 10);
+    uint64_t bound = heap_now() - read, more = bound > text.bytes ? bound : text.bytes, less = bound + text.bytes - more;
+    uint64_t base = read - before + more + less / 4;
+    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(c, plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES + (uint64_t)plan->team.threads * 2048, 64 << 10);
 done:
     pl_program_destroy(program);
     pl_plan_destroy(copy);

@@ -89,6 +89,22 @@ def check_random(bench, arguments):
     return f"{len(indices)} configurations, {watched} watched: resident {spread([f['resident'] for f in found['train']])} bytes"
 
 
+# ---- very deep models: the heap grows with the number of tensors, most of all when a checkpoint is read ----
+
+
+def check_deep(bench, arguments):
+    del arguments
+    out = bench.out()
+    options = tiny(bench, out, model__layers=400, model__width=4, model__heads=1, model__feed_forward=4, model__sequence=8,
+                   train__batch_size=1, train__micro_batch=1, train__steps=2, train__eval_batches=1)
+    bench.train(options, out).judge(bench.plan(options))
+    resume = [*options, "--resume", "--steps", 3]
+    bench.train(resume, out).judge(bench.plan(resume))
+    for name, command in (("generate", "generate"), ("eval", "evaluate")):
+        bench.ledger(name, out, bench.plan(command=command, config=out)["process"]["resident_bytes"])
+    return "400 layers: train, resume, generate, eval as planned"
+
+
 # ---- no call that changes memory after "committed" ----
 
 
@@ -390,6 +406,6 @@ def check_threads(bench, arguments):
 
 
 ALL = {
-    "random": check_random, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults, "thp": check_thp,
+    "random": check_random, "deep": check_deep, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults, "thp": check_thp,
     "surroundings": check_surroundings, "bits": check_bits, "texts": check_texts, "budget": check_budget, "threads": check_threads,
 }
