@@ -181,12 +181,12 @@ static void clear_generate_tokens(pl_session *s)
 
 static pl_status run_everything_once(pl_session *s, pl_error *err)
 {
-    const pl_id programs[] = {s->init, s->train, s->evaluate, s->generate};
+    const pl_id programs[] = {s->train, s->evaluate, s->generate}; /* init is over before commit anyway */
     *s->lr = 0;
     *s->step_input = 1;
     *s->token_scale = 0;
     *s->first_sample = *s->position = 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         if (programs[i] == PL_NONE) continue;
         if (programs[i] == s->generate) clear_generate_tokens(s); /* only now: the programs before used that memory */
         PL_TRY(pl_session_run_program(s, programs[i], true, err));
