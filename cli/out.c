@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -77,6 +78,9 @@ static pl_status create_file(const char *path, char temporary[PATH_MAX], int *fd
 {
     int n = snprintf(temporary, PATH_MAX, "%s.tmp", path);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", path);
+    struct stat there; /* the rename would replace a device, a pipe or a link */
+    if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return pl_cli_error(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name", path);
     *fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (*fd >= 0) return PL_OK;
     return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(errno));

@@ -1,5 +1,7 @@
 /* From a text to its tokenizer and token file. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/api.h"
 
@@ -10,6 +12,15 @@ static pl_tokenizer_kind kind_of(const pl_config *c)
     case PL_CONFIG_TOKENIZER_CHARS: return PL_TOKENIZER_CHARS;
     default: return PL_TOKENIZER_BPE;
     }
+}
+
+/* A folder that holds a run keeps the tokenizer its weights were trained with: another text (or another wish) in a later
+ * command must not replace it. */
+static bool holds_a_run(const pl_settings *s)
+{
+    char path[PL_FILE_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/checkpoints/latest", s->out);
+    return access(path, F_OK) == 0 && access(s->tokenizer_path, F_OK) == 0;
 }
 
 pl_status pl_prepare_text(const pl_config *c, pl_progress progress, void *context, pl_error *err)
@@ -24,7 +35,7 @@ pl_status pl_prepare_text(const pl_config *c, pl_progress progress, void *contex
     PL_TRY_DONE(pl_settings_paths(c, s, err));
     PL_TRY_DONE(pl_folder_create(c->data.cache[0] ? c->data.cache : s->out, err));
     pl_text_options o = {.text = c->data.text, .tokenizer_path = s->tokenizer_path, .tokens_path = s->tokens_path,
-                         .given = c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE, .kind = kind_of(c), .vocab = (uint32_t)c->data.vocab_size,
+                         .given = c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE || holds_a_run(s), .kind = kind_of(c), .vocab = (uint32_t)c->data.vocab_size,
                          .progress = progress, .context = context};
     PL_TRY_DONE(pl_text_prepare(&o, &tokenizer, &result, err));
 done:

@@ -61,6 +61,10 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     *w = (pl_file_writer){.fd = -1};
     if (strlen(path) >= sizeof w->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     strcpy(w->path, path);
+    /* The rename would replace whatever is there: a device, a pipe or a link is not ours to replace. */
+    struct stat st;
+    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return pl_fail(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name (a link is not followed)", path);
     snprintf(w->temporary, sizeof w->temporary, "%s.tmp", path);
     w->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
     if (w->fd < 0) {
