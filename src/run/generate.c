@@ -70,7 +70,9 @@ static pl_status generate(generator *g, pl_error *err)
     uint8_t rest[4];
     tell_bytes(g, rest, pl_decoder_finish(&g->decoder, rest));
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_TEXT_END});
-    return PL_OK;
+    /* A sample between training steps is cut short too, but there the run itself reports the stop. */
+    if (s->train != PL_NONE || !pl_session_should_stop(s)) return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "stopped before all tokens were written");
 }
 
 /* An encoder needs memory, so the prompt becomes ids before commit. An empty one is a line's beginning. */
