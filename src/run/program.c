@@ -121,7 +121,7 @@ done:
     return status;
 }
 
-static double now_seconds(void)
+double pl_run_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -132,11 +132,11 @@ static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, cons
 {
     const pl_call *call = &p->call[node];
     bool timed = hooks->seconds || hooks->timed;
-    double begin = timed ? now_seconds() : 0;
+    double begin = timed ? pl_run_now() : 0;
     if (call->op != PL_OP_LOAD) pl_backend_exec(call, p->plan->team);
     else if (hooks->load) PL_TRY(hooks->load(hooks->context, iteration, &call->u.load, err));
     if (!timed) return PL_OK;
-    double end = now_seconds();
+    double end = pl_run_now();
     if (hooks->seconds) hooks->seconds[node] += end - begin;
     return hooks->timed ? hooks->timed(hooks->context, node, begin, end, err) : PL_OK;
 }

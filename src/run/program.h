@@ -21,6 +21,8 @@ typedef struct pl_program_hooks {
 } pl_program_hooks;
 
 
+double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run */
+
 /* Runs one of the plan's programs (a root region) from its first node to its last. */
 pl_status pl_program_run(pl_program *, pl_id program, const pl_program_hooks *, pl_error *);
 

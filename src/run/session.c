@@ -1,6 +1,5 @@
 #include "run/session.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -8,20 +7,13 @@
 #include "run/session_impl.h"
 #include "run/threads.h"
 
-double pl_session_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void pl_session_tell(pl_session *s, pl_event e)
 {
     if (!s->o.listener) return;
     e.step = s->step;
     e.steps = s->settings->steps;
     e.tokens = s->tokens_seen;
-    e.seconds = s->committed_at > 0 ? pl_session_now() - s->committed_at : 0;
+    e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
     if (s->tokens_open && s->train_sampler.steps_per_epoch) e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
     if (s->tokens_open && s->tokens.info.count) e.bytes_per_token = (double)s->tokens.info.source_bytes / (double)s->tokens.info.count;
     s->o.listener(s->o.context, &e);
@@ -217,7 +209,7 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
         pl_alloc_seal(1);
         PL_TRY(pl_lockdown_commit(s->o.lockdown, err));
     }
-    s->committed_at = s->reported_at = pl_session_now();
+    s->committed_at = s->reported_at = pl_run_now();
     void *staging = pl_session_value(s, PL_STAGING_TRACE);
     if (s->settings->trace_path && staging) PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
     s->reported_tokens = s->tokens_seen;
@@ -249,17 +241,9 @@ void pl_session_close(pl_session *s)
     pl_free(s);
 }
 
-uint64_t pl_session_untouched_bytes(const pl_session *s) { return s->arena.base ? pl_arena_untouched_bytes(&s->arena) : 0; }
-
 uint64_t pl_session_minor_faults(const pl_session *s)
 {
     return s->steps_timed > 1 ? pl_process_count_faults().minor - s->faults_at_step_2 : 0;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 double pl_session_step_seconds(const pl_session *s)
@@ -269,7 +253,7 @@ double pl_session_step_seconds(const pl_session *s)
     if (n == 0) return 0;
     memcpy(sorted, s->step_seconds, n * sizeof *sorted);
     for (size_t i = 1; i < n; i++) /* insertion: qsort may ask for memory */
-        for (size_t j = i; j > 0 && compare_doubles(&sorted[j - 1], &sorted[j]) > 0; j--) {
+        for (size_t j = i; j > 0 && sorted[j - 1] > sorted[j]; j--) {
             double swap = sorted[j];
             sorted[j] = sorted[j - 1];
             sorted[j - 1] = swap;

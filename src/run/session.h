@@ -42,7 +42,6 @@ pl_status pl_session_generate(pl_session *, const pl_sampling *, pl_error *);
 pl_status pl_session_write_gradients(pl_session *, const char *path, pl_error *);
 void pl_session_close(pl_session *);
 
-uint64_t pl_session_untouched_bytes(const pl_session *); /* of the arena: pages that never held anything */
 uint64_t pl_session_minor_faults(const pl_session *);      /* since the second step of this process */
 double pl_session_step_seconds(const pl_session *);      /* median of the measured steps; 0 when there were none */
 void *pl_session_value(const pl_session *, const char *name);

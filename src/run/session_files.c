@@ -199,9 +199,9 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     s->record.best_value = s->best_loss;
     s->record.best_step = s->best_step;
     PL_TRY(pl_metrics_sync(&s->metrics, err));
-    double began = pl_session_now();
+    double began = pl_run_now();
     PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
-    if (s->trace) PL_TRY(pl_trace_add(s->trace, "save", "checkpoint", began, pl_session_now(), err));
+    if (s->trace) PL_TRY(pl_trace_add(s->trace, "save", "checkpoint", began, pl_run_now(), err));
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_SAVED, .text = name, .text_bytes = strlen(name), .best_loss = s->best_loss});

@@ -61,7 +61,6 @@ struct pl_session {
     uint64_t faults_at_step_2;
 };
 
-double pl_session_now(void); /* seconds, monotonic */
 void pl_session_tell(pl_session *, pl_event);
 bool pl_session_should_stop(const pl_session *);
 pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, pl_error *);

@@ -23,7 +23,7 @@ static pl_status write_metrics(pl_session *s, const pl_metric *values, size_t co
 
 static pl_status report_step(pl_session *s, double loss, double lr, pl_error *err)
 {
-    double now = pl_session_now(), rate = (double)(s->tokens_seen - s->reported_tokens) / (now - s->reported_at);
+    double now = pl_run_now(), rate = (double)(s->tokens_seen - s->reported_tokens) / (now - s->reported_at);
     const pl_metric line[] = {{"epoch", (double)s->step / (double)s->train_sampler.steps_per_epoch}, {"tokens", (double)s->tokens_seen}, {"loss", loss},
                               {"lr", lr}, {"tokens_per_second", rate}, {"seconds", now - s->committed_at}};
     s->reported_at = now;
@@ -38,7 +38,7 @@ static pl_status begin_stream(pl_session *s, pl_error *err) { return pl_loader_b
 static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err)
 {
     uint64_t counted = pl_sampler_step_tokens(&s->train_sampler, s->step);
-    double began = pl_session_now();
+    double began = pl_run_now();
     *lr = pl_lr_at(&s->settings->lr, &s->plateau, s->step);
     *s->lr = (float)*lr;
     *s->step_input = (int64_t)s->step + 1;
@@ -51,13 +51,13 @@ static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err
     s->step++;
     s->tokens_seen += counted;
     if (s->steps_timed == 1) s->faults_at_step_2 = pl_process_count_faults().minor;
-    s->step_seconds[s->steps_timed++ % PL_SESSION_STEPS_KEPT] = pl_session_now() - began;
+    s->step_seconds[s->steps_timed++ % PL_SESSION_STEPS_KEPT] = pl_run_now() - began;
     return PL_OK;
 }
 
 static pl_status evaluate(pl_session *s, pl_error *err)
 {
-    double loss, paused = pl_session_now();
+    double loss, paused = pl_run_now();
     uint64_t tokens;
     PL_TRY(pl_session_evaluate(s, s->settings->eval_batches, &loss, &tokens, err));
     pl_plateau_update(&s->plateau, &s->settings->lr, loss);
@@ -67,7 +67,7 @@ static pl_status evaluate(pl_session *s, pl_error *err)
     PL_TRY(write_metrics(s, line, sizeof line / sizeof *line, err));
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_EVALUATED, .loss = loss, .best_loss = s->best_loss});
     if (best && s->settings->keep_best) PL_TRY(pl_session_save(s, err));
-    s->reported_at += pl_session_now() - paused;
+    s->reported_at += pl_run_now() - paused;
     return PL_OK;
 }
 
@@ -80,9 +80,9 @@ static pl_status between_steps(pl_session *s, double loss, double lr, pl_error *
     if (due(s->step, r->log_every) || last) PL_TRY(report_step(s, loss, lr, err));
     if (evaluates) PL_TRY(evaluate(s, err));
     if (samples) {
-        double paused = pl_session_now();
+        double paused = pl_run_now();
         PL_TRY(pl_session_generate(s, &r->sampling, err));
-        s->reported_at += pl_session_now() - paused;
+        s->reported_at += pl_run_now() - paused;
     }
     if (due(s->step, r->checkpoint_every) || last) PL_TRY(pl_session_save(s, err));
     return evaluates && !last ? begin_stream(s, err) : PL_OK;
