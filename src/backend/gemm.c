@@ -190,6 +190,7 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
         return;
     }
     float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);
+    if (add && b->first) pl_gemm_ahead_tile(sums, ld, r->count, s->count);
     if (s->count == vectors * kernels->vector) {
         sum(b->k, r->a, stride, s->b, s->stride, sums, ld, add);
     } else {
