@@ -1,6 +1,8 @@
 /* C = A·B with epilogue: the threads. How the product is cut and why the bits never depend on the team: gemm_plan.h.
  * One parallel region per call; inside, atomic tickets hand out the units. A team smaller than asked for
  * (OMP_THREAD_LIMIT, OMP_DYNAMIC) only takes more tickets each. */
+#include <stddef.h>
+
 #include "backend/gemm_ahead.h"
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
@@ -168,11 +170,20 @@ static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t r
     return own->sums + (row - u->row) * *ld + column - u->column;
 }
 
-static void fetch_for_epilogue(const pl_gemm_call *c, const rows_of_a *r, const columns_of_b *s)
+/* The tile's lines of all that is read or written when its sums are there: what comes from memory arrives meanwhile. */
+static void fetch_tile(const pl_gemm_call *c, const rows_of_a *r, const columns_of_b *s)
 {
-    int64_t i = r->begin, j = s->begin;
-    if (c->residual) pl_gemm_ahead_tile(c->residual + i * c->ld_residual + j, c->ld_residual, r->count, s->count);
-    if (c->grad_of) pl_gemm_ahead_tile(c->grad_of + i * c->ld_grad_of + j, c->ld_grad_of, r->count, s->count);
+    const struct {
+        const float *at;
+        int64_t ld;
+    } used[] = {{c->c, c->ldc},
+                {c->residual, c->ld_residual},
+                {c->grad_of, c->ld_grad_of},
+                {c->act_out, c->ld_act_out},
+                {c->act_again, c->ld_act_again}};
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
+        if (used[i].at)
+            pl_gemm_ahead_tile(used[i].at + r->begin * used[i].ld + s->begin, used[i].ld, r->count, s->count);
 }
 
 static void compute_tile(const job *j, const unit *u, const block *b, const rows_of_a *r, const columns_of_b *s,
@@ -183,14 +194,13 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
     pl_gemm_tile_fn *sum = (j->plan.pack_a ? kernels->by_columns : kernels->by_rows)[r->count - 1][vectors - 1];
     int add = !b->first || (j->call->accumulate && !j->has_epilogue);
     int64_t ld, stride = j->call->a_row;
-    if (finish) fetch_for_epilogue(j->call, r, s);
+    if (b->first) fetch_tile(j->call, r, s);
     if (finish && !add) { /* one block of k: from registers to the epilogue */
         sum(b->k, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
         kernels->finish(&j->epilogue, own->tile, kernels->nr, r->begin, s->begin, r->count, s->count);
         return;
     }
     float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);
-    if (add && b->first) pl_gemm_ahead_tile(sums, ld, r->count, s->count);
     if (s->count == vectors * kernels->vector) {
         sum(b->k, r->a, stride, s->b, s->stride, sums, ld, add);
     } else {

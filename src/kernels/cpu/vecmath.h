@@ -101,7 +101,7 @@ PL_V_INLINE pl_vf pl_v_log(pl_vf x)
 /* e = exp(−x²/2), returns Φ(−|x|). */
 PL_V_INLINE pl_vf pl_v_normal_tail(pl_vf x, pl_vf *e)
 {
-    *e = pl_v_exp_flush(-0.5f * x * x);
+    *e = pl_v_exp2_flush(-0.72134752f * x * x); /* −log₂e/2 */
     pl_vf z = pl_v_min(pl_v_set(5.25f), pl_v_abs(x)), p = pl_v_set(4.7079332432531373e-08f);
     p = pl_v_fma(p, z, pl_v_set(-1.3420295772448299e-06f));
     p = pl_v_fma(p, z, pl_v_set(1.73234711837722e-05f));
