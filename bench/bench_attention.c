@@ -50,8 +50,8 @@ static double seconds_per_run(job j)
     typedef float lanes_##suffix __attribute__((vector_size(4 * (width))));                                            \
     attributes static float fma_loop_##suffix(int64_t steps)                                                           \
     {                                                                                                                  \
-        lanes_##suffix acc[12], x = {1}, y = {1};                                                                     \
-        for (int i = 0; i < 12; i++) acc[i] = (float)i + x; \
+        lanes_##suffix acc[12], x = {1}, y = {1};                                                                      \
+        for (int i = 0; i < 12; i++) acc[i] = (float)i + x;                                                            \
         for (int64_t s = 0; s < steps; s++) {                                                                          \
             _Pragma("GCC unroll 12") for (int i = 0; i < 12; i++) acc[i] = acc[i] * x + y;                             \
             __asm__ volatile("" : "+x"(x), "+x"(y));                                                                   \
@@ -79,10 +79,16 @@ static void run_peak(void *context)
 #pragma omp parallel num_threads(p->team.threads) reduction(+ : sum)
     switch (p->team.isa) {
 #if defined(__x86_64__)
-    case PL_ISA_AVX512: sum += fma_loop_avx512(p->steps); break;
-    case PL_ISA_AVX2: sum += fma_loop_avx2(p->steps); break;
+    case PL_ISA_AVX512:
+        sum += fma_loop_avx512(p->steps);
+        break;
+    case PL_ISA_AVX2:
+        sum += fma_loop_avx2(p->steps);
+        break;
 #endif
-    default: sum += fma_loop_baseline(p->steps); break;
+    default:
+        sum += fma_loop_baseline(p->steps);
+        break;
     }
     p->sink += sum;
 }
@@ -133,11 +139,11 @@ static void measure(int64_t batch, int64_t heads, int64_t t, int64_t width, pl_t
     float scale = 1.0f / (float)width;
     pl_attention_strides fused = {t * 3 * d, 3 * d}, plain = {t * d, d};
     bench b = {.team = team};
-    b.forward = (pl_attention_call){batch, t, t, heads, width, 1, scale, qkv, qkv + d, qkv + 2 * d,
-                                    fused, fused, fused, plain, o, lse, NULL};
-    b.backward = (pl_attention_bwd_call){batch, t, t, heads, width, 1, scale, qkv, qkv + d, qkv + 2 * d, o, lse, d_o,
-                                         fused, fused, fused, plain, plain, dqkv, dqkv + d, dqkv + 2 * d,
-                                         fused, fused, fused};
+    b.forward = (pl_attention_call){batch,       t,     t,     heads, width, 1, scale, qkv, qkv + d,
+                                    qkv + 2 * d, fused, fused, fused, plain, o, lse,   NULL};
+    b.backward = (pl_attention_bwd_call){batch,   t,           t,    heads,    width,        1,     scale, qkv,
+                                         qkv + d, qkv + 2 * d, o,    lse,      d_o,          fused, fused, fused,
+                                         plain,   plain,       dqkv, dqkv + d, dqkv + 2 * d, fused, fused, fused};
     uint64_t bytes = pl_attention_workspace_bytes(&b.forward, team);
     uint64_t more = pl_attention_bwd_workspace_bytes(&b.backward, team);
     void *memory = pl_alloc((bytes > more ? bytes : more) + 64, 1);

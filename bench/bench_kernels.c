@@ -1,7 +1,7 @@
 /* bench_kernels [threads [isa]]: the calls that move data rather than compute, as GB/s and as a share of what a plain
- * copy of arrays of the same size reaches in the same run. Two sizes: the language model's micro-batch (it stays in the caches) and
- * arrays far larger than any cache. Bytes are those that the call must read and write once; what a store costs beyond
- * that (reading the line it will overwrite) is the machine's, in the copy too. */
+ * copy of arrays of the same size reaches in the same run. Two sizes: the language model's micro-batch (it stays in the
+ * caches) and arrays far larger than any cache. Bytes are those that the call must read and write once; what a store
+ * costs beyond that (reading the line it will overwrite) is the machine's, in the copy too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +59,8 @@ static double run_norm(const setting *s)
 static double run_norm_bwd_with(const setting *s, const float *add)
 {
     float *gamma = s->workspace, *mean = gamma + 4 * WIDTH, *rstd = mean + s->rows;
-    pl_norm_bwd_call call = {s->rows, WIDTH, 0, s->array[0], s->array[1], gamma, mean, rstd, add,
-                             s->array[2], gamma + WIDTH, gamma + 2 * WIDTH};
+    pl_norm_bwd_call call = {s->rows, WIDTH, 0,   s->array[0], s->array[1],   gamma,
+                             mean,    rstd,  add, s->array[2], gamma + WIDTH, gamma + 2 * WIDTH};
     pl_norm_bwd_exec(&call, rstd + s->rows, s->team);
     return (add ? 4.0 : 3.0) * 4 * (double)s->elems;
 }
@@ -70,8 +70,9 @@ static double run_norm_bwd_add(const setting *s) { return run_norm_bwd_with(s, s
 
 static double run_embedding(const setting *s)
 {
-    pl_embedding_call call = {s->rows / TOKENS, TOKENS, VOCAB, WIDTH, 1, s->token, s->array[0],
-                              s->array[0] + VOCAB * WIDTH, NULL, s->array[1]};
+    pl_embedding_call call = {
+        s->rows / TOKENS, TOKENS, VOCAB, WIDTH, 1, s->token, s->array[0], s->array[0] + VOCAB * WIDTH, NULL,
+        s->array[1]};
     if (s->elems < (VOCAB + TOKENS) * WIDTH) call.position_table = NULL;
     pl_embedding_exec(&call, s->team);
     return 2.0 * 4 * (double)s->elems;
@@ -79,7 +80,14 @@ static double run_embedding(const setting *s)
 
 static double run_embedding_bwd(const setting *s)
 {
-    pl_embedding_bwd_call call = {s->rows / TOKENS, TOKENS, VOCAB, WIDTH, 1, s->token, s->array[1], s->workspace,
+    pl_embedding_bwd_call call = {s->rows / TOKENS,
+                                  TOKENS,
+                                  VOCAB,
+                                  WIDTH,
+                                  1,
+                                  s->token,
+                                  s->array[1],
+                                  s->workspace,
                                   (float *)s->workspace + VOCAB * WIDTH};
     pl_embedding_bwd_exec(&call, s->team);
     return 3.0 * 4 * (double)s->elems; /* dy once, dE there and back; dP lies in the cache */
@@ -105,8 +113,8 @@ static double run_adamw(const setting *s)
 {
     float lr = 1e-3f;
     int64_t step = 10;
-    pl_adamw_call call = {s->elems, s->array[0], s->array[1], s->array[2], s->array[3], 0.9f, 0.95f, 1e-8f, 0.1f,
-                          &lr, &step, NULL};
+    pl_adamw_call call = {s->elems, s->array[0], s->array[1], s->array[2], s->array[3], 0.9f,
+                          0.95f,    1e-8f,       0.1f,        &lr,         &step,       NULL};
     pl_adamw_exec(&call, s->team);
     return 7.0 * 4 * (double)s->elems;
 }
@@ -144,8 +152,7 @@ static void fill(const setting *s)
 static double sample_gbytes_per_second(double (*run)(const setting *), const setting *s)
 {
     double bytes = 0, start = now_seconds(), seconds;
-    do
-        bytes += run(s);
+    do bytes += run(s);
     while ((seconds = now_seconds() - start) < 0.01);
     return bytes / seconds * 1e-9;
 }
@@ -155,7 +162,6 @@ static int by_value(const void *a, const void *b)
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
-
 
 /* Lines take turns, so that what disturbs the machine disturbs them alike. */
 static void measure(const setting *s, const char *title)

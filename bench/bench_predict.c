@@ -222,13 +222,16 @@ static void print_yardstick(const request *r, double step_seconds)
     const pl_config_model *m = &r->config.model;
     if (m->arch != PL_ARCH_GPT) return;
     static const int64_t rows[] = {128, 256, 512, 1024};
-    double d = (double)m->width, f = (double)pl_config_feed_forward(&r->config), t = (double)m->sequence, layers = (double)m->layers;
-    double tokens = (double)r->config.train.batch_size * t, parameters = 788 * d + t * d + layers * (4 * d * d + 2 * d * f + f + d + 4 * d) + 2 * d;
+    double d = (double)m->width, f = (double)pl_config_feed_forward(&r->config), t = (double)m->sequence,
+           layers = (double)m->layers;
+    double tokens = (double)r->config.train.batch_size * t,
+           parameters = 788 * d + t * d + layers * (4 * d * d + 2 * d * f + f + d + 4 * d) + 2 * d;
     double attention = 3 * layers * tokens * t * d * 2; /* 4·T·D a token and layer, half of it masked */
-    double rate = bench_gemm_rate(&(bench_model){m->width, pl_config_feed_forward(&r->config), 788, m->layers}, rows, 4, r->calibration.team);
+    double rate = bench_gemm_rate(&(bench_model){m->width, pl_config_feed_forward(&r->config), 788, m->layers}, rows, 4,
+                                  r->calibration.team);
     double flops = (6 * parameters * tokens + attention) / step_seconds;
-    printf("training %.1f GFLOP/s, %.0f tokens/s; the model's matrix products alone %.1f GFLOP/s: ratio %.3f\n", flops * 1e-9, tokens / step_seconds,
-           rate * 1e-9, flops / rate);
+    printf("training %.1f GFLOP/s, %.0f tokens/s; the model's matrix products alone %.1f GFLOP/s: ratio %.3f\n",
+           flops * 1e-9, tokens / step_seconds, rate * 1e-9, flops / rate);
 }
 
 static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)

@@ -66,10 +66,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void ours(const pl_gemm_call *call, void *workspace, pl_team team)
-{
-    pl_gemm_exec(call, workspace, team);
-}
+static void ours(const pl_gemm_call *call, void *workspace, pl_team team) { pl_gemm_exec(call, workspace, team); }
 
 /* Samples of about 2 ms each. */
 static double median_seconds(const pl_gemm_call *call, void *context, pl_team team, bench_gemm_fn *exec)

@@ -67,10 +67,7 @@ static void exec(const pl_gemm_call *c, void *context, pl_team team)
     dnnl_stream_wait(p->stream);
 }
 
-int bench_onednn_available(void)
-{
-    return 1;
-}
+int bench_onednn_available(void) { return 1; }
 
 double bench_onednn_seconds(bench_product product, const bench_linear *l, int64_t tokens, pl_team team)
 {
@@ -87,10 +84,7 @@ double bench_onednn_seconds(bench_product product, const bench_linear *l, int64_
 
 #else
 
-int bench_onednn_available(void)
-{
-    return 0;
-}
+int bench_onednn_available(void) { return 0; }
 
 double bench_onednn_seconds(bench_product product, const bench_linear *l, int64_t tokens, pl_team team)
 {

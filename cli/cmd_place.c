@@ -58,10 +58,7 @@ static int take_time(arguments *a, const char *value)
     return 0;
 }
 
-static bool is_stdout(const char *path)
-{
-    return path && !strcmp(path, "-");
-}
+static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
 
 static int parse(const pl_cli_command *command, arguments *a, int argc, char **argv)
 {

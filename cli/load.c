@@ -34,10 +34,7 @@ static void find_cache(char path[PATH_MAX])
     if (n < 0 || n >= PATH_MAX || !make_folder(path) || access(path, R_OK | W_OK | X_OK)) path[0] = 0;
 }
 
-const char *pl_cli_cache(const pl_cli_input *in)
-{
-    return in->cache[0] ? in->cache : NULL;
-}
+const char *pl_cli_cache(const pl_cli_input *in) { return in->cache[0] ? in->cache : NULL; }
 
 /* ---- loading ---- */
 

@@ -29,10 +29,7 @@ static int write_all(int fd, const char *text, size_t bytes)
 
 /* ---- talk and data ---- */
 
-void pl_say_bytes(const char *text, size_t bytes)
-{
-    (void)write_all(STDERR_FILENO, text, bytes);
-}
+void pl_say_bytes(const char *text, size_t bytes) { (void)write_all(STDERR_FILENO, text, bytes); }
 
 static size_t format_into(char *text, const char *format, va_list list)
 {
@@ -57,10 +54,7 @@ pl_status pl_put(const char *text, size_t bytes, pl_error *err)
     return pl_cli_error(err, PL_E_STORAGE, "the standard output cannot be written: %s", strerror(error));
 }
 
-pl_status pl_put_text(const char *text, pl_error *err)
-{
-    return pl_put(text, strlen(text), err);
-}
+pl_status pl_put_text(const char *text, pl_error *err) { return pl_put(text, strlen(text), err); }
 
 pl_status pl_put_format(pl_error *err, const char *format, ...)
 {
@@ -204,10 +198,7 @@ void pl_line_json(pl_line *line, const char *text, size_t bytes)
 
 /* ---- terminals ---- */
 
-bool pl_is_terminal(int fd)
-{
-    return isatty(fd) == 1;
-}
+bool pl_is_terminal(int fd) { return isatty(fd) == 1; }
 
 unsigned pl_terminal_columns(int fd)
 {

@@ -59,10 +59,7 @@ static void end_phases(phases *p)
     p->drawn = false;
 }
 
-static bool needs_text(pl_command command)
-{
-    return command != PL_COMMAND_GENERATE;
-}
+static bool needs_text(pl_command command) { return command != PL_COMMAND_GENERATE; }
 
 pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk,
                            pl_plan **plan, pl_error *err)

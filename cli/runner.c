@@ -28,10 +28,7 @@ typedef struct runner {
 
 static char ledger_text[LEDGER_BYTES];
 
-static bool said(const runner *r, pl_call_word word)
-{
-    return r->call.word[word] != NULL;
-}
+static bool said(const runner *r, pl_call_word word) { return r->call.word[word] != NULL; }
 
 /* ---- the ledger ---- */
 

@@ -4,10 +4,7 @@
 
 #include "load.h"
 
-static const char *skip_space(const char *p)
-{
-    return p + strspn(p, " \t\r\n,:");
-}
+static const char *skip_space(const char *p) { return p + strspn(p, " \t\r\n,:"); }
 
 /* From the opening quote to behind the closing one. */
 static const char *skip_string(const char *p)

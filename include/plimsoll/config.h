@@ -16,8 +16,9 @@ typedef struct pl_config pl_config;
 PL_API pl_config *pl_config_create(void);
 PL_API void pl_config_destroy(pl_config *); /* NULL is fine */
 
-/* Values come from, weakest first: default, file, environment, command line; a weaker source never replaces a stronger one,
- * in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable or option. */
+/* Values come from, weakest first: default, file, environment, command line; a weaker source never replaces a stronger
+ * one, in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable
+ * or option. */
 PL_API pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 /* "section.key" as on the command line; origin is what errors call it. */
 PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, const char *origin, pl_error *);

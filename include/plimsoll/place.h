@@ -76,8 +76,8 @@ typedef enum pl_place_verdict {
 typedef struct pl_place_solution {
     uint64_t *offsets; /* the caller's, buffer_count elements */
     uint64_t peak;     /* largest offset + size */
-    uint64_t
-        lower_bound; /* no placement is below: the largest sum alive at once, alignment and fixed offsets included */
+    /* no placement is below: the largest sum alive at once, alignment and fixed offsets included */
+    uint64_t lower_bound;
     uint64_t bound_time; /* a moment at which the lower bound is reached */
     uint64_t peak_time;  /* a moment at which the peak is reached */
     bool optimal;        /* proven: peak = lower_bound, or everything below was searched */

@@ -26,12 +26,12 @@ typedef void (*pl_progress)(void *context, const char *phase, uint64_t done, uin
  * (or data.cache). Bounded memory: neither text nor tokens are ever whole in memory. PL_E_DATA, PL_E_STORAGE. */
 PL_API PL_MUST_USE pl_status pl_prepare_text(const pl_config *, pl_progress, void *context, pl_error *);
 
-/* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured on
- * this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).
+/* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured
+ * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).
  * PL_E_BUDGET when nothing fits memory.budget: the sentence says by how many bytes and what would. The plan is the
  * caller's to destroy. */
-PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress, void *context, pl_plan **,
-                                          pl_error *);
+PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress,
+                                          void *context, pl_plan **, pl_error *);
 PL_API void pl_plan_destroy(pl_plan *); /* NULL is fine */
 
 /* The lock file: the plan as text; runs exactly as printed. */
@@ -50,10 +50,11 @@ PL_API PL_MUST_USE pl_status pl_plan_text(const pl_plan *, pl_plan_form, char **
 
 PL_API uint64_t pl_plan_arena_bytes(const pl_plan *);
 PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process */
-PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);  /* what a container is billed for: + page tables, kernel, writers' page cache */
-PL_API double pl_plan_step_seconds(const pl_plan *);     /* predicted for one training step; 0 when unknown */
+/* What a container is billed for: resident, page tables, kernel memory, the page cache of what is written. */
+PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);
+PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one training step; 0 when unknown */
 PL_API int pl_plan_threads(const pl_plan *);
-PL_API uint64_t pl_plan_micro_batch(const pl_plan *); /* sequences at once */
+PL_API uint64_t pl_plan_micro_batch(const pl_plan *);  /* sequences at once */
 PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
 PL_API uint64_t pl_plan_parameters(const pl_plan *);
 

@@ -1,5 +1,5 @@
-/* Plimsoll: trains and runs neural networks inside a memory budget. Before the first step it knows where every byte of the
- * process goes; it refuses what cannot fit, and runs what does so that measured memory equals the plan.
+/* Plimsoll: trains and runs neural networks inside a memory budget. Before the first step it knows where every byte of
+ * the process goes; it refuses what cannot fit, and runs what does so that measured memory equals the plan.
  *
  * What callers must not know: graphs, tensors, kernels, files' layouts. They see configs, plans, runs and texts.
  *

@@ -1,8 +1,8 @@
 /* Running a plan.
  *
  * A process of its own (what the command does, so that memory is as planned to the page):
- *     pl_process_start, pl_runner_exec(lock file)  →  in the new process: pl_process_start, pl_runner_prepare(lock file),
- *     pl_plan_load, pl_run_open, pl_run_train …, pl_run_ledger, pl_run_close
+ *     pl_process_start, pl_runner_exec(lock file)  →  in the new process: pl_process_start,
+ *     pl_runner_prepare(lock file), pl_plan_load, pl_run_open, pl_run_train …, pl_run_ledger, pl_run_close
  *
  * Inside a host program (its memory is its own affair; nothing process-wide is changed):
  *     pl_plan_make or pl_plan_load, pl_run_open with host set, pl_run_train …, pl_run_close
@@ -51,8 +51,8 @@ typedef void (*pl_listener)(void *context, const pl_event *);
 
 /* First thing in main(). */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
-/* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only on
- * failure. */
+/* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only
+ * on failure. */
 PL_API PL_MUST_USE pl_status pl_runner_exec(const char *lock_path, char *const *argv, char *const *envp, pl_error *);
 /* In the new process, before anything else: heap, stacks, program and libraries are made as planned. */
 PL_API PL_MUST_USE pl_status pl_runner_prepare(const char *lock_path, pl_error *);
@@ -66,12 +66,14 @@ typedef struct pl_run_options {
     pl_listener listener;     /* may be NULL */
     void *context;            /* for the listener */
     const volatile int *stop; /* becomes nonzero when the run should stop after this step; may be NULL */
-    const char *test_seccomp; /* NULL or "": off; "kill", "count": a filter that forbids memory calls after "committed" */
-    const char *checkpoint;   /* evaluate, generate, gradients: this checkpoint folder instead of the run's best or latest */
+    /* NULL or "": off; "kill", "count": a filter that forbids memory calls after "committed". */
+    const char *test_seccomp;
+    /* evaluate, generate, gradients: this checkpoint folder instead of the run's best or latest */
+    const char *checkpoint;
 } pl_run_options;
 
-/* Everything is opened, mapped, touched and executed once; the weights are the first values or those of a checkpoint; then
- * it is committed. The plan must outlive the run. */
+/* Everything is opened, mapped, touched and executed once; the weights are the first values or those of a checkpoint;
+ * then it is committed. The plan must outlive the run. */
 PL_API PL_MUST_USE pl_status pl_run_open(const pl_plan *, const pl_run_options *, pl_run **, pl_error *);
 /* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite. */
 PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
@@ -91,14 +93,16 @@ typedef enum pl_ledger_form { PL_LEDGER_REPORT, PL_LEDGER_JSON } pl_ledger_form;
 /* Measures the process now, mapping by mapping, and writes planned and measured side by side into the caller's memory
  * (64 KiB suffice; cut and terminated when room is short). Asks for no memory. Either text or verdict may be NULL.
  * PL_E_USAGE in a host program. */
-PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text, size_t room, pl_run_verdict *, pl_error *);
+PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text, size_t room, pl_run_verdict *,
+                                           pl_error *);
 PL_API void pl_run_close(pl_run *); /* NULL is fine */
 
 /* ---- programs on the caller's memory ---- */
 
 typedef struct pl_program pl_program;
 /* memory: pl_plan_arena_bytes bytes, aligned to 64. The plan and the memory must outlive the program. */
-PL_API PL_MUST_USE pl_status pl_program_create(const pl_plan *, void *memory, uint64_t bytes, pl_program **, pl_error *);
+PL_API PL_MUST_USE pl_status pl_program_create(const pl_plan *, void *memory, uint64_t bytes, pl_program **,
+                                               pl_error *);
 PL_API void pl_program_destroy(pl_program *);
 /* The bytes of a value of the graph by its name ("transformer.wte.weight", "input.lr", "train.loss"), or NULL. */
 PL_API void *pl_program_find(const pl_program *, const char *name);

@@ -7,8 +7,8 @@
 #define PLIMSOLL_STATUS_H
 
 #if defined(__GNUC__)
-#define PL_API __attribute__((visibility("default")))
-#define PL_MUST_USE __attribute__((warn_unused_result))
+#define PL_API                __attribute__((visibility("default")))
+#define PL_MUST_USE           __attribute__((warn_unused_result))
 #define PL_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #else
 #define PL_API

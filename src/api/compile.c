@@ -1,5 +1,5 @@
-/* From a config to a plan: the whole pipeline. Read make_graph and pl_plan_make first; everything above them is what the
- * stages need to know. */
+/* From a config to a plan: the whole pipeline. Read make_graph and pl_plan_make first; everything above them is what
+ * the stages need to know. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +29,8 @@ typedef struct compiler {
     pl_settings settings;
     pl_calibration *calibration;
     uint64_t disk_bytes, checkpoint_bytes;
-    uint64_t tokenizer_bytes; /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
+    /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
+    uint64_t tokenizer_bytes;
 } compiler;
 
 /* ---- run.dump: what a stage made, as text in the run's folder ---- */
@@ -38,7 +39,8 @@ static pl_status dump(const compiler *c, const char *stage, pl_str *text, pl_err
 {
     char path[PL_FILE_PATH_MAX], name[64];
     snprintf(name, sizeof name, "dump-%s.txt", stage);
-    pl_status status = text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to print %s", stage) : pl_folder_create(c->settings.out, err);
+    pl_status status = text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to print %s", stage)
+                                    : pl_folder_create(c->settings.out, err);
     if (status == PL_OK) status = pl_path_join(path, sizeof path, c->settings.out, name, err);
     if (status == PL_OK) status = pl_file_write_all(path, pl_str_text(text), text->bytes, err);
     pl_str_deinit(text);
@@ -81,18 +83,27 @@ static bool keeps_data(pl_command command) { return command != PL_COMMAND_GENERA
 static pl_status keep_programs(pl_graph *g, pl_command command, pl_error *err)
 {
     switch (command) {
-    case PL_COMMAND_TRAIN: return PL_OK;
-    case PL_COMMAND_EVALUATE: return pl_rewrite_keep_programs(g, (const char *const[]){"evaluate"}, 1, err);
-    case PL_COMMAND_GENERATE: return pl_rewrite_keep_programs(g, (const char *const[]){"generate"}, 1, err);
-    case PL_COMMAND_GRADIENTS: return pl_rewrite_keep_programs(g, (const char *const[]){"init", "train"}, 2, err);
+    case PL_COMMAND_TRAIN:
+        return PL_OK;
+    case PL_COMMAND_EVALUATE:
+        return pl_rewrite_keep_programs(g, (const char *const[]){"evaluate"}, 1, err);
+    case PL_COMMAND_GENERATE:
+        return pl_rewrite_keep_programs(g, (const char *const[]){"generate"}, 1, err);
+    case PL_COMMAND_GRADIENTS:
+        return pl_rewrite_keep_programs(g, (const char *const[]){"init", "train"}, 2, err);
     }
     return PL_OK;
 }
 
 static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_error *err)
 {
-    pl_grad_update u = {.beta1 = c->train.beta1, .beta2 = c->train.beta2, .epsilon = c->train.epsilon, .weight_decay = c->train.weight_decay,
-                        .clip = c->train.grad_clip, .lr = pl_graph_find_value(g, "input.lr"), .step = pl_graph_find_value(g, "input.step")};
+    pl_grad_update u = {.beta1 = c->train.beta1,
+                        .beta2 = c->train.beta2,
+                        .epsilon = c->train.epsilon,
+                        .weight_decay = c->train.weight_decay,
+                        .clip = c->train.grad_clip,
+                        .lr = pl_graph_find_value(g, "input.lr"),
+                        .step = pl_graph_find_value(g, "input.step")};
     return pl_grad_add_update(g, train, &u, err);
 }
 
@@ -101,7 +112,9 @@ static void keep_gradients(pl_graph *g)
 {
     for (size_t i = 0; i < g->value_count; i++) {
         pl_value *v = &g->value[i];
-        if (v->role == PL_ROLE_GRADIENT || strcmp(v->name, "train.tokens") == 0 || strcmp(v->name, "train.targets") == 0) v->role = PL_ROLE_OUTPUT;
+        if (v->role == PL_ROLE_GRADIENT || strcmp(v->name, "train.tokens") == 0 ||
+            strcmp(v->name, "train.targets") == 0)
+            v->role = PL_ROLE_OUTPUT;
     }
 }
 
@@ -114,8 +127,10 @@ static pl_status make_graph(const compiler *c, pl_graph **graph, pl_error *err)
     if (c->command != PL_COMMAND_TRAIN && c->command != PL_COMMAND_GRADIENTS) return PL_OK;
     pl_id train = pl_graph_find_program(*graph, "train");
     PL_TRY(pl_grad_differentiate(*graph, train, err));
-    if (c->command == PL_COMMAND_TRAIN) PL_TRY(add_update(*graph, c->config, train, err));
-    else keep_gradients(*graph);
+    if (c->command == PL_COMMAND_TRAIN)
+        PL_TRY(add_update(*graph, c->config, train, err));
+    else
+        keep_gradients(*graph);
     return pl_graph_check(*graph, PL_STAGE_GRAD, err);
 }
 
@@ -124,7 +139,9 @@ static pl_status make_graph(const compiler *c, pl_graph **graph, pl_error *err)
 static pl_status add_staging(pl_graph *g, const char *name, uint64_t bytes, pl_role role, pl_error *err)
 {
     if (bytes == 0) return PL_OK;
-    if (bytes >> 40) return pl_fail(err, PL_E_CONFIG, "%s would take %llu bytes; make train.micro_batch or model.sequence smaller", name, (unsigned long long)bytes);
+    if (bytes >> 40)
+        return pl_fail(err, PL_E_CONFIG, "%s would take %llu bytes; make train.micro_batch or model.sequence smaller",
+                       name, (unsigned long long)bytes);
     pl_builder b = pl_builder_begin(g, 0, err);
     pl_builder_enter(&b, "staging");
     pl_build_persistent(&b, role, PL_DTYPE_U8, pl_shape_of(1, (int64_t)bytes), "%s", name);
@@ -136,14 +153,18 @@ static pl_status stage(void *context, pl_graph *g, int64_t micro_batch, pl_error
     compiler *c = context;
     pl_session_staging s;
     c->settings.run.micro_batch = (uint32_t)micro_batch;
-    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk_bytes, &c->checkpoint_bytes, err));
+    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk_bytes,
+                                      &c->checkpoint_bytes, err));
     PL_TRY(add_staging(g, PL_STAGING_LOADER, s.loader_bytes, PL_ROLE_STAGING, err));
     PL_TRY(add_staging(g, PL_STAGING_CHECKPOINT, s.checkpoint_bytes, PL_ROLE_IO, err));
     PL_TRY(add_staging(g, PL_STAGING_TRACE, s.trace_bytes, PL_ROLE_IO, err));
     return add_staging(g, PL_STAGING_SAMPLING, s.sampling_bytes, PL_ROLE_STAGING, err);
 }
 
-static pl_status measure(void *context, const pl_graph *g, pl_error *err) { return pl_calibration_measure(((compiler *)context)->calibration, g, err); }
+static pl_status measure(void *context, const pl_graph *g, pl_error *err)
+{
+    return pl_calibration_measure(((compiler *)context)->calibration, g, err);
+}
 
 static uint64_t heap_now(void)
 {
@@ -179,9 +200,12 @@ static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *byt
     PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
     uint64_t read = heap_now();
     PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
-    uint64_t bound = heap_now() - read, more = bound > text.bytes ? bound : text.bytes, less = bound + text.bytes - more;
+    uint64_t bound = heap_now() - read, more = bound > text.bytes ? bound : text.bytes,
+             less = bound + text.bytes - more;
     uint64_t base = read - before + more + less / 4;
-    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(c, plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES + (uint64_t)plan->team.threads * 2048, 64 << 10);
+    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(c, plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
+                             (uint64_t)plan->team.threads * 2048,
+                         64 << 10);
 done:
     pl_program_destroy(program);
     pl_plan_destroy(copy);
@@ -216,7 +240,10 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
 
 static pl_team team_of(const compiler *c)
 {
-    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF, [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE, [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2, [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512};
+    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
+                                  [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
+                                  [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
+                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512};
     pl_isa best = c->machine.isa, wanted = c->config->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->config->run.isa];
     int threads = c->config->run.threads == PL_CONFIG_AUTO ? c->machine.cores : (int)c->config->run.threads;
     return (pl_team){.threads = threads > 64 ? 64 : threads, .isa = wanted < best ? wanted : best};
@@ -237,12 +264,20 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
-    *o = (pl_fit_options){.plan = {.team = team_of(c), .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO, .process = process,
+    *o = (pl_fit_options){.plan = {.team = team_of(c),
+                                   .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
+                                   .process = process,
                                    .helper_threads = c->tokens_open ? 1 : 0},
-                          .batch = c->config->train.batch_size, .sequence = c->config->model.sequence, .micro_batch = c->settings.run.micro_batch,
-                          .recompute = true, .stage = stage, .settle = settle, .context = c};
+                          .batch = c->config->train.batch_size,
+                          .sequence = c->config->model.sequence,
+                          .micro_batch = c->settings.run.micro_batch,
+                          .recompute = true,
+                          .stage = stage,
+                          .settle = settle,
+                          .context = c};
     if (c->config->run.threads != PL_CONFIG_AUTO && c->config->run.threads > 64)
-        return pl_fail(err, PL_E_CONFIG, "run.threads is %lld; at most 64 are supported", (long long)c->config->run.threads);
+        return pl_fail(err, PL_E_CONFIG, "run.threads is %lld; at most 64 are supported",
+                       (long long)c->config->run.threads);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->micro_batch = 1;
@@ -269,8 +304,11 @@ static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *fo
     pl_error ignored = {0};
     bool kept = folder && pl_folder_create(folder, &ignored) == PL_OK;
     if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
-    pl_calibration_options co = {.team = o->plan.team, .huge_pages = o->plan.huge_pages, .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
-                                 .progress = tell_calibration, .progress_context = t};
+    pl_calibration_options co = {.team = o->plan.team,
+                                 .huge_pages = o->plan.huge_pages,
+                                 .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
+                                 .progress = tell_calibration,
+                                 .progress_context = t};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     o->measure = measure;
     o->plan.cost = (pl_cost_model){pl_calibration_seconds, c->calibration};
@@ -307,8 +345,8 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
-pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress, void *context, pl_plan **plan,
-                       pl_error *err)
+pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
+                       void *context, pl_plan **plan, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_graph *graph = NULL;

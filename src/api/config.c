@@ -37,11 +37,21 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
 {
     pl_str s = {0};
     switch (form) {
-    case PL_CONFIG_YAML: pl_config_print_yaml(c, &s); break;
-    case PL_CONFIG_JSON: print_json(c, &s); break;
-    case PL_CONFIG_HELP: pl_config_print_help(&s); break;
-    case PL_CONFIG_MARKDOWN: pl_config_print_markdown(&s); break;
-    case PL_CONFIG_SCHEMA: pl_config_print_json_schema(&s); break;
+    case PL_CONFIG_YAML:
+        pl_config_print_yaml(c, &s);
+        break;
+    case PL_CONFIG_JSON:
+        print_json(c, &s);
+        break;
+    case PL_CONFIG_HELP:
+        pl_config_print_help(&s);
+        break;
+    case PL_CONFIG_MARKDOWN:
+        pl_config_print_markdown(&s);
+        break;
+    case PL_CONFIG_SCHEMA:
+        pl_config_print_json_schema(&s);
+        break;
     }
     return pl_give_text(&s, text, bytes, err);
 }

@@ -8,7 +8,8 @@ pl_status pl_plan_save(const pl_plan *plan, const char *path, pl_error *err)
 {
     pl_str s = {0};
     pl_plan_print(plan, &s);
-    pl_status status = s.failed ? pl_fail(err, PL_E_NOMEM, "no memory to print the plan") : pl_file_write_all(path, s.data, s.bytes, err);
+    pl_status status = s.failed ? pl_fail(err, PL_E_NOMEM, "no memory to print the plan")
+                                : pl_file_write_all(path, s.data, s.bytes, err);
     pl_str_deinit(&s);
     return status;
 }
@@ -33,11 +34,21 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
     pl_str s = {0};
     pl_status status = PL_OK;
     switch (form) {
-    case PL_PLAN_REPORT: status = pl_report_plan(plan, NULL, &s, err); break;
-    case PL_PLAN_JSON: status = pl_report_plan_json(plan, NULL, &s, err); break;
-    case PL_PLAN_HTML: status = pl_report_html(plan, NULL, NULL, &s, err); break;
-    case PL_PLAN_LOCK: pl_plan_print(plan, &s); break;
-    case PL_PLAN_GRAPH: pl_graph_print(plan->graph, &s); break;
+    case PL_PLAN_REPORT:
+        status = pl_report_plan(plan, NULL, &s, err);
+        break;
+    case PL_PLAN_JSON:
+        status = pl_report_plan_json(plan, NULL, &s, err);
+        break;
+    case PL_PLAN_HTML:
+        status = pl_report_html(plan, NULL, NULL, &s, err);
+        break;
+    case PL_PLAN_LOCK:
+        pl_plan_print(plan, &s);
+        break;
+    case PL_PLAN_GRAPH:
+        pl_graph_print(plan->graph, &s);
+        break;
     }
     if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
     pl_str_deinit(&s);
@@ -73,6 +84,7 @@ uint64_t pl_plan_parameters(const pl_plan *p)
 {
     uint64_t count = 0;
     for (size_t i = 0; i < p->graph->value_count; i++)
-        if (p->graph->value[i].role == PL_ROLE_WEIGHT && pl_value_root(p->graph, (pl_id)i) == i) count += pl_shape_elems(&p->graph->value[i].shape);
+        if (p->graph->value[i].role == PL_ROLE_WEIGHT && pl_value_root(p->graph, (pl_id)i) == i)
+            count += pl_shape_elems(&p->graph->value[i].shape);
     return count;
 }

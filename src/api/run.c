@@ -34,9 +34,13 @@ static pl_status peek_process(const char *path, pl_process_options *o, int *thre
     const char *team = strstr(head, "\nteam threads="), *process = strstr(head, "\nprocess heap=");
     unsigned long long heap, main_stack, reserved, touched;
     if (!team || !process || sscanf(team, "\nteam threads=%d", threads) != 1 ||
-        sscanf(process, "\nprocess heap=%llu main_stack=%llu stack_reserved=%llu stack_touched=%llu", &heap, &main_stack, &reserved, &touched) != 4)
+        sscanf(process, "\nprocess heap=%llu main_stack=%llu stack_reserved=%llu stack_touched=%llu", &heap,
+               &main_stack, &reserved, &touched) != 4)
         return pl_fail(err, PL_E_DATA, "%s: is no plan; plan again", path);
-    *o = (pl_process_options){.heap_bytes = heap, .main_stack_bytes = main_stack, .thread_stack_reserved_bytes = reserved, .thread_stack_touched_bytes = touched};
+    *o = (pl_process_options){.heap_bytes = heap,
+                              .main_stack_bytes = main_stack,
+                              .thread_stack_reserved_bytes = reserved,
+                              .thread_stack_touched_bytes = touched};
     return PL_OK;
 }
 
@@ -120,8 +124,13 @@ pl_status pl_run_open(const pl_plan *plan, const pl_run_options *options, pl_run
     if (!r->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the run"));
     PL_TRY_DONE(find_settings(r, err));
     r->settings.run.checkpoint = options->checkpoint;
-    pl_session_options so = {.plan = plan, .settings = &r->settings.run, .owners = options->host ? NULL : &owners, .lockdown = lockdown,
-                             .listener = options->listener, .context = options->context, .stop = options->stop};
+    pl_session_options so = {.plan = plan,
+                             .settings = &r->settings.run,
+                             .owners = options->host ? NULL : &owners,
+                             .lockdown = lockdown,
+                             .listener = options->listener,
+                             .context = options->context,
+                             .stop = options->stop};
     PL_TRY_DONE(pl_session_open(&so, &r->session, err));
     PL_TRY_DONE(pl_session_commit(r->session, err));
     *run = r;
@@ -133,27 +142,43 @@ done:
 
 pl_status pl_run_train(pl_run *r, pl_error *err) { return pl_session_train(r->session, err); }
 
-pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *tokens, pl_error *err) { return pl_session_evaluate(r->session, 0, loss, tokens, err); }
+pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *tokens, pl_error *err)
+{
+    return pl_session_evaluate(r->session, 0, loss, tokens, err);
+}
 
-pl_status pl_run_generate(pl_run *r, pl_error *err) { return pl_session_generate(r->session, &r->settings.run.sampling, err); }
+pl_status pl_run_generate(pl_run *r, pl_error *err)
+{
+    return pl_session_generate(r->session, &r->settings.run.sampling, err);
+}
 
-pl_status pl_run_write_gradients(pl_run *r, const char *path, pl_error *err) { return pl_session_write_gradients(r->session, path, err); }
+pl_status pl_run_write_gradients(pl_run *r, const char *path, pl_error *err)
+{
+    return pl_session_write_gradients(r->session, path, err);
+}
 
 pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room, pl_run_verdict *verdict, pl_error *err)
 {
     static pl_memory_measured measured; /* large, and this may run on a small stack */
-    if (r->host) return pl_fail(err, PL_E_USAGE, "a ledger needs a process of its own; this run is inside a host program");
+    if (r->host)
+        return pl_fail(err, PL_E_USAGE, "a ledger needs a process of its own; this run is inside a host program");
     PL_TRY(pl_memory_measure(&owners, &measured, err));
     pl_report_verdict v = pl_report_judge(&r->plan->ledger, &measured);
     if (verdict)
-        *verdict = (pl_run_verdict){.as_planned = v.as_planned && v.peak_as_planned, .planned_bytes = v.planned_bytes, .measured_bytes = v.measured_bytes,
-                                    .peak_bytes = measured.peak_bytes, .unexplained_bytes = v.unexplained_bytes,
-                                    .minor_faults_since_step_2 = pl_session_minor_faults(r->session), .planned_step_seconds = pl_plan_step_seconds(r->plan),
+        *verdict = (pl_run_verdict){.as_planned = v.as_planned && v.peak_as_planned,
+                                    .planned_bytes = v.planned_bytes,
+                                    .measured_bytes = v.measured_bytes,
+                                    .peak_bytes = measured.peak_bytes,
+                                    .unexplained_bytes = v.unexplained_bytes,
+                                    .minor_faults_since_step_2 = pl_session_minor_faults(r->session),
+                                    .planned_step_seconds = pl_plan_step_seconds(r->plan),
                                     .measured_step_seconds = pl_session_step_seconds(r->session)};
     if (!text || room == 0) return PL_OK;
     pl_str out = pl_str_fixed(text, room);
-    if (form == PL_LEDGER_JSON) pl_report_ledger_json(&r->plan->ledger, &measured, &out);
-    else pl_report_ledger(&r->plan->ledger, &measured, &out);
+    if (form == PL_LEDGER_JSON)
+        pl_report_ledger_json(&r->plan->ledger, &measured, &out);
+    else
+        pl_report_ledger(&r->plan->ledger, &measured, &out);
     return out.failed ? pl_fail(err, PL_E_USAGE, "the ledger does not fit %zu bytes", room) : PL_OK;
 }
 

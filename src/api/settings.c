@@ -4,35 +4,50 @@
 #include "api/api.h"
 #include "base/units.h"
 
-static uint64_t or_auto(int64_t value, uint64_t chosen) { return value == PL_CONFIG_AUTO ? (chosen ? chosen : 1) : (uint64_t)value; }
+static uint64_t or_auto(int64_t value, uint64_t chosen)
+{
+    return value == PL_CONFIG_AUTO ? (chosen ? chosen : 1) : (uint64_t)value;
+}
 
 pl_status pl_settings_paths(const pl_config *c, pl_settings *s, pl_error *err)
 {
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
     const char *folder = c->data.cache[0] ? c->data.cache : s->out;
     PL_TRY(pl_path_join(s->tokens_path, sizeof s->tokens_path, folder, "tokens.bin", err));
-    if (c->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE) return pl_path_join(s->tokenizer_path, sizeof s->tokenizer_path, folder, "tokenizer.json", err);
-    if (strlen(c->data.tokenizer.path) >= sizeof s->tokenizer_path) return pl_fail(err, PL_E_CONFIG, "data.tokenizer: the path is too long");
+    if (c->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE)
+        return pl_path_join(s->tokenizer_path, sizeof s->tokenizer_path, folder, "tokenizer.json", err);
+    if (strlen(c->data.tokenizer.path) >= sizeof s->tokenizer_path)
+        return pl_fail(err, PL_E_CONFIG, "data.tokenizer: the path is too long");
     strcpy(s->tokenizer_path, c->data.tokenizer.path);
     return PL_OK;
 }
 
 static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
 {
-    static const pl_lr_kind kinds[] = {[PL_SCHEDULE_COSINE] = PL_LR_COSINE, [PL_SCHEDULE_LINEAR] = PL_LR_LINEAR,
-                                       [PL_SCHEDULE_CONSTANT] = PL_LR_CONSTANT, [PL_SCHEDULE_PLATEAU] = PL_LR_PLATEAU};
-    return (pl_lr_schedule){.kind = kinds[c->train.schedule], .lr = c->train.learning_rate, .min_ratio = c->train.min_lr_ratio,
-                            .warmup = or_auto(c->train.warmup_steps, steps / 50), .steps = steps,
-                            .patience = (uint64_t)c->train.plateau_patience, .factor = c->train.plateau_factor};
+    static const pl_lr_kind kinds[] = {[PL_SCHEDULE_COSINE] = PL_LR_COSINE,
+                                       [PL_SCHEDULE_LINEAR] = PL_LR_LINEAR,
+                                       [PL_SCHEDULE_CONSTANT] = PL_LR_CONSTANT,
+                                       [PL_SCHEDULE_PLATEAU] = PL_LR_PLATEAU};
+    return (pl_lr_schedule){.kind = kinds[c->train.schedule],
+                            .lr = c->train.learning_rate,
+                            .min_ratio = c->train.min_lr_ratio,
+                            .warmup = or_auto(c->train.warmup_steps, steps / 50),
+                            .steps = steps,
+                            .patience = (uint64_t)c->train.plateau_patience,
+                            .factor = c->train.plateau_factor};
 }
 
 static pl_status find_steps(const pl_config *c, const pl_tokens *tokens, uint64_t *steps, pl_error *err)
 {
     pl_sampler sampler;
-    pl_sampler_options o = {.tokens = tokens->info.count, .sequence = (uint32_t)c->model.sequence, .batch = (uint32_t)c->train.batch_size,
-                            .validation_fraction = c->data.validation_fraction, .seed = (uint64_t)c->train.seed};
+    pl_sampler_options o = {.tokens = tokens->info.count,
+                            .sequence = (uint32_t)c->model.sequence,
+                            .batch = (uint32_t)c->train.batch_size,
+                            .validation_fraction = c->data.validation_fraction,
+                            .seed = (uint64_t)c->train.seed};
     PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_TRAIN, err));
-    *steps = c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps : sampler.steps_per_epoch * (uint64_t)c->train.epochs;
+    *steps = c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
+                                              : sampler.steps_per_epoch * (uint64_t)c->train.epochs;
     return PL_OK;
 }
 
@@ -58,7 +73,8 @@ static pl_status print_config(const pl_config *c, const char *out, char **text, 
     return status;
 }
 
-pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_tokens *tokens, uint32_t vocab, pl_settings *s, pl_error *err)
+pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_tokens *tokens, uint32_t vocab,
+                           pl_settings *s, pl_error *err)
 {
     uint64_t steps = 0;
     bool trains = command == PL_COMMAND_TRAIN;
@@ -69,18 +85,36 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_toke
     if (command == PL_COMMAND_GRADIENTS) micro = c->train.batch_size;
     bool writes_text = command == PL_COMMAND_GENERATE || (trains && c->train.sample_every > 0);
     uint64_t eval_every = or_auto(c->train.eval_every, steps / 10);
-    s->run = (pl_run_settings){
-        .out = s->out, .tokens_path = tokens ? s->tokens_path : NULL, .tokenizer_path = writes_text ? s->tokenizer_path : NULL, .prompt = c->generate.prompt,
-        .batch = (uint32_t)c->train.batch_size, .micro_batch = (uint32_t)micro, .sequence = (uint32_t)c->model.sequence, .vocab = vocab,
-        .validation_fraction = c->data.validation_fraction, .seed = (uint64_t)c->train.seed, .steps = steps, .lr = schedule_of(c, steps),
-        .eval_every = eval_every, .eval_batches = (uint64_t)c->train.eval_batches,
-        .checkpoint_every = or_auto(c->train.checkpoint_every, eval_every), .sample_every = (uint64_t)c->train.sample_every,
-        .log_every = or_auto(c->train.log_every, steps / 200), .keep_last = trains ? (uint32_t)c->train.keep_last : 0,
-        .keep_best = c->train.keep_best, .tensorboard = c->train.tensorboard, .resume = c->run.resume,
-        .model_hash = pl_config_hash_model(c) ^ vocab, .plan_hash = pl_config_hash_numerics(c), .config_text = s->config_text,
-        .sampling = {.temperature = c->generate.temperature, .top_k = c->generate.top_k, .top_p = c->generate.top_p,
-                     .seed = (uint64_t)c->generate.seed, .tokens = (uint64_t)c->generate.tokens},
-        .trace_path = c->run.trace[0] ? c->run.trace : NULL};
+    s->run = (pl_run_settings){.out = s->out,
+                               .tokens_path = tokens ? s->tokens_path : NULL,
+                               .tokenizer_path = writes_text ? s->tokenizer_path : NULL,
+                               .prompt = c->generate.prompt,
+                               .batch = (uint32_t)c->train.batch_size,
+                               .micro_batch = (uint32_t)micro,
+                               .sequence = (uint32_t)c->model.sequence,
+                               .vocab = vocab,
+                               .validation_fraction = c->data.validation_fraction,
+                               .seed = (uint64_t)c->train.seed,
+                               .steps = steps,
+                               .lr = schedule_of(c, steps),
+                               .eval_every = eval_every,
+                               .eval_batches = (uint64_t)c->train.eval_batches,
+                               .checkpoint_every = or_auto(c->train.checkpoint_every, eval_every),
+                               .sample_every = (uint64_t)c->train.sample_every,
+                               .log_every = or_auto(c->train.log_every, steps / 200),
+                               .keep_last = trains ? (uint32_t)c->train.keep_last : 0,
+                               .keep_best = c->train.keep_best,
+                               .tensorboard = c->train.tensorboard,
+                               .resume = c->run.resume,
+                               .model_hash = pl_config_hash_model(c) ^ vocab,
+                               .plan_hash = pl_config_hash_numerics(c),
+                               .config_text = s->config_text,
+                               .sampling = {.temperature = c->generate.temperature,
+                                            .top_k = c->generate.top_k,
+                                            .top_p = c->generate.top_p,
+                                            .seed = (uint64_t)c->generate.seed,
+                                            .tokens = (uint64_t)c->generate.tokens},
+                               .trace_path = c->run.trace[0] ? c->run.trace : NULL};
     return PL_OK;
 }
 

@@ -1,5 +1,5 @@
-/* The only folder that knows kernels. For a graph node, a team and addresses it says: how much workspace, and which call.
- * A bound call is a plain value; running it asks for no memory. */
+/* The only folder that knows kernels. For a graph node, a team and addresses it says: how much workspace, and which
+ * call. A bound call is a plain value; running it asks for no memory. */
 #ifndef PL_BACKEND_BACKEND_H
 #define PL_BACKEND_BACKEND_H
 
@@ -73,7 +73,8 @@ typedef struct pl_call {
 /* Scratch memory the node needs while it runs, in bytes; the batch must be bound. */
 pl_status pl_backend_workspace_bytes(const pl_graph *, const pl_node *, pl_team, uint64_t *bytes, pl_error *);
 /* Fills the call. PL_E_UNSUPPORTED, naming operator, dtype and layout, when no kernel can do it. */
-pl_status pl_backend_bind(const pl_graph *, const pl_node *, const pl_addresses *, void *workspace, pl_call *, pl_error *);
+pl_status pl_backend_bind(const pl_graph *, const pl_node *, const pl_addresses *, void *workspace, pl_call *,
+                          pl_error *);
 void pl_backend_exec(const pl_call *, pl_team);
 
 /* ---- within this folder: one row an operator ---- */
@@ -83,7 +84,7 @@ typedef struct pl_binding {
     void (*exec)(const pl_call *, pl_team);          /* NULL: not the backend's (load) */
 } pl_binding;
 #define PL_DECLARE_BINDING(c, name, in_min, in_max, out_max, attrs) extern const pl_binding pl_binding_##c;
-#define PL_OP_ROW PL_DECLARE_BINDING
+#define PL_OP_ROW                                                   PL_DECLARE_BINDING
 #include "ir/ops.def"
 #undef PL_OP_ROW
 

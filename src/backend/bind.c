@@ -26,14 +26,21 @@ void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
 static bool input_may_be_strided(const pl_node *n, int k)
 {
     switch (n->op) {
-    case PL_OP_ATTENTION: return k < 3;
-    case PL_OP_ATTENTION_BWD: return k != 4; /* the log-sum-exp */
-    case PL_OP_CACHE_WRITE: return k == 0;
-    default: return false;
+    case PL_OP_ATTENTION:
+        return k < 3;
+    case PL_OP_ATTENTION_BWD:
+        return k != 4; /* the log-sum-exp */
+    case PL_OP_CACHE_WRITE:
+        return k == 0;
+    default:
+        return false;
     }
 }
 
-static bool output_may_be_strided(const pl_node *n, int k) { return n->op == PL_OP_ATTENTION_BWD || (n->op == PL_OP_ATTENTION && k == 0); }
+static bool output_may_be_strided(const pl_node *n, int k)
+{
+    return n->op == PL_OP_ATTENTION_BWD || (n->op == PL_OP_ATTENTION && k == 0);
+}
 
 /* Whole, or rows of any distance whose elements lie side by side. */
 static bool layout_fits(const pl_value *v, bool strided)
@@ -46,14 +53,19 @@ static pl_status check_layout(const pl_graph *g, const pl_node *n, pl_error *err
 {
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
         if (n->in[k] != PL_NONE && !layout_fits(&g->value[n->in[k]], input_may_be_strided(n, k)))
-            return pl_fail(err, PL_E_UNSUPPORTED, "%s in %s: no kernel reads input %d as such a window on another value", pl_op_name(n->op), n->scope, k);
+            return pl_fail(err, PL_E_UNSUPPORTED,
+                           "%s in %s: no kernel reads input %d as such a window on another value", pl_op_name(n->op),
+                           n->scope, k);
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
         if (n->out[k] != PL_NONE && !layout_fits(&g->value[n->out[k]], output_may_be_strided(n, k)))
-            return pl_fail(err, PL_E_UNSUPPORTED, "%s in %s: no kernel writes output %d as such a window on another value", pl_op_name(n->op), n->scope, k);
+            return pl_fail(err, PL_E_UNSUPPORTED,
+                           "%s in %s: no kernel writes output %d as such a window on another value", pl_op_name(n->op),
+                           n->scope, k);
     return PL_OK;
 }
 
-pl_status pl_backend_bind(const pl_graph *g, const pl_node *n, const pl_addresses *a, void *workspace, pl_call *call, pl_error *err)
+pl_status pl_backend_bind(const pl_graph *g, const pl_node *n, const pl_addresses *a, void *workspace, pl_call *call,
+                          pl_error *err)
 {
     PL_TRY(check_layout(g, n, err));
     *call = (pl_call){.op = n->op, .workspace = workspace, .predicate = pl_address_of(g, a, n->predicate)};
@@ -66,7 +78,8 @@ pl_status pl_backend_workspace_bytes(const pl_graph *g, const pl_node *n, pl_tea
     pl_call call;
     uint64_t *zero = pl_alloc(g->value_count, sizeof *zero);
     if (!zero) return pl_fail(err, PL_E_NOMEM, "no memory to size workspaces");
-    pl_addresses nowhere = {(unsigned char *)64, zero}; /* sizing looks at which pointers are there, never behind them */
+    pl_addresses nowhere = {(unsigned char *)64,
+                            zero}; /* sizing looks at which pointers are there, never behind them */
     pl_status status = pl_backend_bind(g, n, &nowhere, NULL, &call, err);
     pl_free(zero);
     *bytes = status == PL_OK && bindings[n->op]->workspace ? bindings[n->op]->workspace(&call, team) : 0;

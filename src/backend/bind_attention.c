@@ -14,17 +14,29 @@ static pl_attention_strides strides_of(const pl_graph *g, pl_id value)
 static void bind_attention(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
-    call->u.attention = (pl_attention_call){.batch = q->shape.dim[0], .tq = q->shape.dim[1], .tk = k->shape.dim[1],
-                                            .heads = n->attr[HEADS].i, .head_width = q->shape.dim[2] / n->attr[HEADS].i,
-                                            .causal = (int)n->attr[CAUSAL].i, .scale = (float)n->attr[SCALE].f,
-                                            .q = pl_address_of(g, a, n->in[0]), .k = pl_address_of(g, a, n->in[1]),
-                                            .v = pl_address_of(g, a, n->in[2]), .sq = strides_of(g, n->in[0]),
-                                            .sk = strides_of(g, n->in[1]), .sv = strides_of(g, n->in[2]),
-                                            .so = strides_of(g, n->out[0]), .o = pl_address_of(g, a, n->out[0]),
-                                            .lse = pl_address_of(g, a, n->out[1]), .position = pl_address_of(g, a, n->in[3])};
+    call->u.attention = (pl_attention_call){.batch = q->shape.dim[0],
+                                            .tq = q->shape.dim[1],
+                                            .tk = k->shape.dim[1],
+                                            .heads = n->attr[HEADS].i,
+                                            .head_width = q->shape.dim[2] / n->attr[HEADS].i,
+                                            .causal = (int)n->attr[CAUSAL].i,
+                                            .scale = (float)n->attr[SCALE].f,
+                                            .q = pl_address_of(g, a, n->in[0]),
+                                            .k = pl_address_of(g, a, n->in[1]),
+                                            .v = pl_address_of(g, a, n->in[2]),
+                                            .sq = strides_of(g, n->in[0]),
+                                            .sk = strides_of(g, n->in[1]),
+                                            .sv = strides_of(g, n->in[2]),
+                                            .so = strides_of(g, n->out[0]),
+                                            .o = pl_address_of(g, a, n->out[0]),
+                                            .lse = pl_address_of(g, a, n->out[1]),
+                                            .position = pl_address_of(g, a, n->in[3])};
 }
 
-static uint64_t workspace_attention(const pl_call *c, pl_team team) { return pl_attention_workspace_bytes(&c->u.attention, team); }
+static uint64_t workspace_attention(const pl_call *c, pl_team team)
+{
+    return pl_attention_workspace_bytes(&c->u.attention, team);
+}
 static void exec_attention(const pl_call *c, pl_team team) { pl_attention_exec(&c->u.attention, c->workspace, team); }
 
 const pl_binding pl_binding_ATTENTION = {bind_attention, workspace_attention, exec_attention};
@@ -32,9 +44,13 @@ const pl_binding pl_binding_ATTENTION = {bind_attention, workspace_attention, ex
 static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
-    pl_attention_bwd_call c = {.batch = q->shape.dim[0], .tq = q->shape.dim[1], .tk = k->shape.dim[1],
-                               .heads = n->attr[HEADS].i, .head_width = q->shape.dim[2] / n->attr[HEADS].i,
-                               .causal = (int)n->attr[CAUSAL].i, .scale = (float)n->attr[SCALE].f};
+    pl_attention_bwd_call c = {.batch = q->shape.dim[0],
+                               .tq = q->shape.dim[1],
+                               .tk = k->shape.dim[1],
+                               .heads = n->attr[HEADS].i,
+                               .head_width = q->shape.dim[2] / n->attr[HEADS].i,
+                               .causal = (int)n->attr[CAUSAL].i,
+                               .scale = (float)n->attr[SCALE].f};
     c.q = pl_address_of(g, a, n->in[0]), c.sq = strides_of(g, n->in[0]);
     c.k = pl_address_of(g, a, n->in[1]), c.sk = strides_of(g, n->in[1]);
     c.v = pl_address_of(g, a, n->in[2]), c.sv = strides_of(g, n->in[2]);
@@ -47,16 +63,26 @@ static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_add
     call->u.attention_bwd = c;
 }
 
-static uint64_t workspace_attention_bwd(const pl_call *c, pl_team team) { return pl_attention_bwd_workspace_bytes(&c->u.attention_bwd, team); }
-static void exec_attention_bwd(const pl_call *c, pl_team team) { pl_attention_bwd_exec(&c->u.attention_bwd, c->workspace, team); }
+static uint64_t workspace_attention_bwd(const pl_call *c, pl_team team)
+{
+    return pl_attention_bwd_workspace_bytes(&c->u.attention_bwd, team);
+}
+static void exec_attention_bwd(const pl_call *c, pl_team team)
+{
+    pl_attention_bwd_exec(&c->u.attention_bwd, c->workspace, team);
+}
 
 const pl_binding pl_binding_ATTENTION_BWD = {bind_attention_bwd, workspace_attention_bwd, exec_attention_bwd};
 
 static void bind_cache_write(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
-    call->u.cache_write = (pl_cache_write_call){.rows = x->shape.dim[1], .width = x->shape.dim[2], .ld = x->stride[1], .room = cache->shape.dim[1],
-                                                .x = pl_address_of(g, a, n->in[0]), .cache = pl_address_of(g, a, n->out[0]),
+    call->u.cache_write = (pl_cache_write_call){.rows = x->shape.dim[1],
+                                                .width = x->shape.dim[2],
+                                                .ld = x->stride[1],
+                                                .room = cache->shape.dim[1],
+                                                .x = pl_address_of(g, a, n->in[0]),
+                                                .cache = pl_address_of(g, a, n->out[0]),
                                                 .position = pl_address_of(g, a, n->in[2])};
 }
 

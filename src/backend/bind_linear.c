@@ -12,12 +12,23 @@ static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses 
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[1], out = w->shape.dim[0];
-    call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&x->shape), .n = out, .k = k,
-                                  .a = at(g, a, n->in[0]), .a_row = k, .a_col = 1,
-                                  .b = at(g, a, n->in[1]), .b_row = 1, .b_col = k,
-                                  .c = at(g, a, n->out[0]), .ldc = out,
-                                  .bias = at(g, a, n->in[2]), .residual = at(g, a, n->in[3]), .ld_residual = out,
-                                  .act = (pl_activation)n->attr[0].i, .act_out = at(g, a, n->out[1]), .ld_act_out = out};
+    call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&x->shape),
+                                  .n = out,
+                                  .k = k,
+                                  .a = at(g, a, n->in[0]),
+                                  .a_row = k,
+                                  .a_col = 1,
+                                  .b = at(g, a, n->in[1]),
+                                  .b_row = 1,
+                                  .b_col = k,
+                                  .c = at(g, a, n->out[0]),
+                                  .ldc = out,
+                                  .bias = at(g, a, n->in[2]),
+                                  .residual = at(g, a, n->in[3]),
+                                  .ld_residual = out,
+                                  .act = (pl_activation)n->attr[0].i,
+                                  .act_out = at(g, a, n->out[1]),
+                                  .ld_act_out = out};
 }
 
 const pl_binding pl_binding_LINEAR = {bind_linear, workspace_gemm, exec_gemm};
@@ -27,13 +38,24 @@ static void bind_linear_dx(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[0], in = w->shape.dim[1];
-    call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&dy->shape), .n = in, .k = k,
-                                  .a = at(g, a, n->in[0]), .a_row = k, .a_col = 1,
-                                  .b = at(g, a, n->in[1]), .b_row = in, .b_col = 1,
-                                  .c = at(g, a, n->out[0]), .ldc = in,
-                                  .residual = at(g, a, n->in[2]), .ld_residual = in,
-                                  .act = (pl_activation)n->attr[0].i, .grad_of = at(g, a, n->in[3]), .ld_grad_of = in,
-                                  .act_again = at(g, a, n->out[1]), .ld_act_again = in};
+    call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&dy->shape),
+                                  .n = in,
+                                  .k = k,
+                                  .a = at(g, a, n->in[0]),
+                                  .a_row = k,
+                                  .a_col = 1,
+                                  .b = at(g, a, n->in[1]),
+                                  .b_row = in,
+                                  .b_col = 1,
+                                  .c = at(g, a, n->out[0]),
+                                  .ldc = in,
+                                  .residual = at(g, a, n->in[2]),
+                                  .ld_residual = in,
+                                  .act = (pl_activation)n->attr[0].i,
+                                  .grad_of = at(g, a, n->in[3]),
+                                  .ld_grad_of = in,
+                                  .act_again = at(g, a, n->out[1]),
+                                  .ld_act_again = in};
 }
 
 const pl_binding pl_binding_LINEAR_DX = {bind_linear_dx, workspace_gemm, exec_gemm};
@@ -43,10 +65,18 @@ static void bind_linear_dw(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1);
     int64_t out = pl_shape_last(&dy->shape), in = pl_shape_last(&x->shape);
-    call->u.gemm = (pl_gemm_call){.m = out, .n = in, .k = pl_shape_rows(&x->shape),
-                                  .a = at(g, a, n->in[0]), .a_row = 1, .a_col = out,
-                                  .b = at(g, a, n->in[1]), .b_row = in, .b_col = 1,
-                                  .c = at(g, a, n->out[0]), .ldc = in, .accumulate = 1};
+    call->u.gemm = (pl_gemm_call){.m = out,
+                                  .n = in,
+                                  .k = pl_shape_rows(&x->shape),
+                                  .a = at(g, a, n->in[0]),
+                                  .a_row = 1,
+                                  .a_col = out,
+                                  .b = at(g, a, n->in[1]),
+                                  .b_row = in,
+                                  .b_col = 1,
+                                  .c = at(g, a, n->out[0]),
+                                  .ldc = in,
+                                  .accumulate = 1};
 }
 
 const pl_binding pl_binding_LINEAR_DW = {bind_linear_dw, workspace_gemm, exec_gemm};
@@ -55,11 +85,21 @@ static void bind_column_sum(const pl_graph *g, const pl_node *n, const pl_addres
 {
     const pl_value *x = pl_in(g, n, 0);
     int64_t columns = pl_shape_last(&x->shape);
-    call->u.column_sum = (pl_column_sum_call){.rows = pl_shape_rows(&x->shape), .columns = columns, .ld = columns,
-                                              .x = at(g, a, n->in[0]), .out = at(g, a, n->out[0]), .accumulate = 1};
+    call->u.column_sum = (pl_column_sum_call){.rows = pl_shape_rows(&x->shape),
+                                              .columns = columns,
+                                              .ld = columns,
+                                              .x = at(g, a, n->in[0]),
+                                              .out = at(g, a, n->out[0]),
+                                              .accumulate = 1};
 }
 
-static uint64_t workspace_column_sum(const pl_call *c, pl_team team) { return pl_column_sum_workspace_bytes(&c->u.column_sum, team); }
-static void exec_column_sum(const pl_call *c, pl_team team) { pl_column_sum_exec(&c->u.column_sum, c->workspace, team); }
+static uint64_t workspace_column_sum(const pl_call *c, pl_team team)
+{
+    return pl_column_sum_workspace_bytes(&c->u.column_sum, team);
+}
+static void exec_column_sum(const pl_call *c, pl_team team)
+{
+    pl_column_sum_exec(&c->u.column_sum, c->workspace, team);
+}
 
 const pl_binding pl_binding_COLUMN_SUM = {bind_column_sum, workspace_column_sum, exec_column_sum};

@@ -6,10 +6,16 @@ static void bind_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a
 {
     const pl_value *x = pl_in(g, n, 0);
     bool rms = n->op == PL_OP_RMS_NORM;
-    call->u.norm = (pl_norm_call){.rows = pl_shape_rows(&x->shape), .width = pl_shape_last(&x->shape), .rms = rms, .eps = (float)n->attr[0].f,
-                                  .x = pl_address_of(g, a, n->in[0]), .gamma = pl_address_of(g, a, n->in[1]),
-                                  .beta = rms ? NULL : pl_address_of(g, a, n->in[2]), .y = pl_address_of(g, a, n->out[0]),
-                                  .mean = rms ? NULL : pl_address_of(g, a, n->out[1]), .rstd = pl_address_of(g, a, n->out[rms ? 1 : 2])};
+    call->u.norm = (pl_norm_call){.rows = pl_shape_rows(&x->shape),
+                                  .width = pl_shape_last(&x->shape),
+                                  .rms = rms,
+                                  .eps = (float)n->attr[0].f,
+                                  .x = pl_address_of(g, a, n->in[0]),
+                                  .gamma = pl_address_of(g, a, n->in[1]),
+                                  .beta = rms ? NULL : pl_address_of(g, a, n->in[2]),
+                                  .y = pl_address_of(g, a, n->out[0]),
+                                  .mean = rms ? NULL : pl_address_of(g, a, n->out[1]),
+                                  .rstd = pl_address_of(g, a, n->out[rms ? 1 : 2])};
 }
 
 static void exec_norm(const pl_call *c, pl_team team) { pl_norm_exec(&c->u.norm, team); }
@@ -20,25 +26,38 @@ const pl_binding pl_binding_RMS_NORM = {bind_norm, NULL, exec_norm};
 static void bind_layer_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *x = pl_in(g, n, 1);
-    call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape), .width = pl_shape_last(&x->shape),
-                                          .dy = pl_address_of(g, a, n->in[0]), .x = pl_address_of(g, a, n->in[1]),
-                                          .gamma = pl_address_of(g, a, n->in[2]), .mean = pl_address_of(g, a, n->in[3]),
-                                          .rstd = pl_address_of(g, a, n->in[4]), .add = pl_address_of(g, a, n->in[7]),
-                                          .dx = pl_address_of(g, a, n->out[0]), .dgamma = pl_address_of(g, a, n->out[1]),
+    call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape),
+                                          .width = pl_shape_last(&x->shape),
+                                          .dy = pl_address_of(g, a, n->in[0]),
+                                          .x = pl_address_of(g, a, n->in[1]),
+                                          .gamma = pl_address_of(g, a, n->in[2]),
+                                          .mean = pl_address_of(g, a, n->in[3]),
+                                          .rstd = pl_address_of(g, a, n->in[4]),
+                                          .add = pl_address_of(g, a, n->in[7]),
+                                          .dx = pl_address_of(g, a, n->out[0]),
+                                          .dgamma = pl_address_of(g, a, n->out[1]),
                                           .dbeta = pl_address_of(g, a, n->out[2])};
 }
 
 static void bind_rms_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *x = pl_in(g, n, 1);
-    call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape), .width = pl_shape_last(&x->shape), .rms = 1,
-                                          .dy = pl_address_of(g, a, n->in[0]), .x = pl_address_of(g, a, n->in[1]),
-                                          .gamma = pl_address_of(g, a, n->in[2]), .rstd = pl_address_of(g, a, n->in[3]),
-                                          .add = pl_address_of(g, a, n->in[5]), .dx = pl_address_of(g, a, n->out[0]),
+    call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape),
+                                          .width = pl_shape_last(&x->shape),
+                                          .rms = 1,
+                                          .dy = pl_address_of(g, a, n->in[0]),
+                                          .x = pl_address_of(g, a, n->in[1]),
+                                          .gamma = pl_address_of(g, a, n->in[2]),
+                                          .rstd = pl_address_of(g, a, n->in[3]),
+                                          .add = pl_address_of(g, a, n->in[5]),
+                                          .dx = pl_address_of(g, a, n->out[0]),
                                           .dgamma = pl_address_of(g, a, n->out[1])};
 }
 
-static uint64_t workspace_norm_bwd(const pl_call *c, pl_team team) { return pl_norm_bwd_workspace_bytes(&c->u.norm_bwd, team); }
+static uint64_t workspace_norm_bwd(const pl_call *c, pl_team team)
+{
+    return pl_norm_bwd_workspace_bytes(&c->u.norm_bwd, team);
+}
 static void exec_norm_bwd(const pl_call *c, pl_team team) { pl_norm_bwd_exec(&c->u.norm_bwd, c->workspace, team); }
 
 const pl_binding pl_binding_LAYER_NORM_BWD = {bind_layer_norm_bwd, workspace_norm_bwd, exec_norm_bwd};

@@ -6,7 +6,8 @@ static int64_t elems(const pl_graph *g, pl_id value) { return (int64_t)pl_shape_
 
 static void bind_activation(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.activation = (pl_activation_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i, pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    call->u.activation = (pl_activation_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i,
+                                              pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
 }
 
 static void exec_activation(const pl_call *c, pl_team team) { pl_activation_exec(&c->u.activation, team); }
@@ -15,8 +16,9 @@ const pl_binding pl_binding_ACTIVATION = {bind_activation, NULL, exec_activation
 
 static void bind_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.activation_bwd = (pl_activation_bwd_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i, pl_address_of(g, a, n->in[0]),
-                                                      pl_address_of(g, a, n->in[1]), pl_address_of(g, a, n->out[0])};
+    call->u.activation_bwd =
+        (pl_activation_bwd_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i, pl_address_of(g, a, n->in[0]),
+                                 pl_address_of(g, a, n->in[1]), pl_address_of(g, a, n->out[0])};
 }
 
 static void exec_activation_bwd(const pl_call *c, pl_team team) { pl_activation_bwd_exec(&c->u.activation_bwd, team); }
@@ -27,10 +29,16 @@ static void bind_dropout(const pl_graph *g, const pl_node *n, const pl_addresses
 {
     const pl_value *x = pl_in(g, n, 0);
     int64_t samples = x->shape.dim[0];
-    call->u.dropout = (pl_dropout_call){.samples = samples, .elems_per_sample = elems(g, n->in[0]) / samples, .probability = (float)n->attr[0].f,
-                                        .seed = (uint64_t)n->attr[1].i, .stream = (uint64_t)n->attr[2].i, .step = pl_address_of(g, a, n->in[1]),
-                                        .first_sample = pl_address_of(g, a, n->in[2]), .x = pl_address_of(g, a, n->in[0]),
-                                        .residual = pl_address_of(g, a, n->in[3]), .y = pl_address_of(g, a, n->out[0])};
+    call->u.dropout = (pl_dropout_call){.samples = samples,
+                                        .elems_per_sample = elems(g, n->in[0]) / samples,
+                                        .probability = (float)n->attr[0].f,
+                                        .seed = (uint64_t)n->attr[1].i,
+                                        .stream = (uint64_t)n->attr[2].i,
+                                        .step = pl_address_of(g, a, n->in[1]),
+                                        .first_sample = pl_address_of(g, a, n->in[2]),
+                                        .x = pl_address_of(g, a, n->in[0]),
+                                        .residual = pl_address_of(g, a, n->in[3]),
+                                        .y = pl_address_of(g, a, n->out[0])};
 }
 
 static void exec_dropout(const pl_call *c, pl_team team) { pl_dropout_exec(&c->u.dropout, team); }
@@ -39,7 +47,8 @@ const pl_binding pl_binding_DROPOUT = {bind_dropout, NULL, exec_dropout};
 
 static void bind_add(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.add = (pl_add_call){elems(g, n->in[0]), pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->in[1]), pl_address_of(g, a, n->out[0])};
+    call->u.add = (pl_add_call){elems(g, n->in[0]), pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->in[1]),
+                                pl_address_of(g, a, n->out[0])};
 }
 
 static void exec_add(const pl_call *c, pl_team team) { pl_add_exec(&c->u.add, team); }
@@ -50,22 +59,27 @@ const pl_binding pl_binding_ADD = {bind_add, NULL, exec_add};
 static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->fill_is_value = n->attr[0].f != 0;
-    if (!call->fill_is_value) call->u.fill = (pl_fill_call){pl_value_bytes(g, n->out[0]), pl_address_of(g, a, n->out[0])};
-    else call->u.fill_value = (pl_fill_value_call){(uint64_t)elems(g, n->out[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0])};
+    if (!call->fill_is_value)
+        call->u.fill = (pl_fill_call){pl_value_bytes(g, n->out[0]), pl_address_of(g, a, n->out[0])};
+    else
+        call->u.fill_value =
+            (pl_fill_value_call){(uint64_t)elems(g, n->out[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0])};
 }
 
 static void exec_fill(const pl_call *c, pl_team team)
 {
-    if (c->fill_is_value) pl_fill_value_exec(&c->u.fill_value, team);
-    else pl_fill_exec(&c->u.fill, team);
+    if (c->fill_is_value)
+        pl_fill_value_exec(&c->u.fill_value, team);
+    else
+        pl_fill_exec(&c->u.fill, team);
 }
 
 const pl_binding pl_binding_FILL = {bind_fill, NULL, exec_fill};
 
 static void bind_normal(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.normal = (pl_normal_call){(uint64_t)elems(g, n->out[0]), (float)n->attr[0].f, (uint64_t)n->attr[1].i, (uint64_t)n->attr[2].i,
-                                      pl_address_of(g, a, n->out[0])};
+    call->u.normal = (pl_normal_call){(uint64_t)elems(g, n->out[0]), (float)n->attr[0].f, (uint64_t)n->attr[1].i,
+                                      (uint64_t)n->attr[2].i, pl_address_of(g, a, n->out[0])};
 }
 
 static void exec_normal(const pl_call *c, pl_team team) { pl_normal_exec(&c->u.normal, team); }
@@ -74,10 +88,18 @@ const pl_binding pl_binding_NORMAL = {bind_normal, NULL, exec_normal};
 
 static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.adamw = (pl_adamw_call){.count = elems(g, n->in[0]), .w = pl_address_of(g, a, n->out[0]), .m = pl_address_of(g, a, n->out[1]),
-                                    .v = pl_address_of(g, a, n->out[2]), .g = pl_address_of(g, a, n->in[1]), .beta1 = (float)n->attr[0].f,
-                                    .beta2 = (float)n->attr[1].f, .eps = (float)n->attr[2].f, .weight_decay = (float)n->attr[3].f,
-                                    .lr = pl_address_of(g, a, n->in[4]), .step = pl_address_of(g, a, n->in[5]), .grad_scale = pl_address_of(g, a, n->in[6])};
+    call->u.adamw = (pl_adamw_call){.count = elems(g, n->in[0]),
+                                    .w = pl_address_of(g, a, n->out[0]),
+                                    .m = pl_address_of(g, a, n->out[1]),
+                                    .v = pl_address_of(g, a, n->out[2]),
+                                    .g = pl_address_of(g, a, n->in[1]),
+                                    .beta1 = (float)n->attr[0].f,
+                                    .beta2 = (float)n->attr[1].f,
+                                    .eps = (float)n->attr[2].f,
+                                    .weight_decay = (float)n->attr[3].f,
+                                    .lr = pl_address_of(g, a, n->in[4]),
+                                    .step = pl_address_of(g, a, n->in[5]),
+                                    .grad_scale = pl_address_of(g, a, n->in[6])};
 }
 
 static void exec_adamw(const pl_call *c, pl_team team) { pl_adamw_exec(&c->u.adamw, team); }
@@ -86,17 +108,25 @@ const pl_binding pl_binding_ADAMW = {bind_adamw, NULL, exec_adamw};
 
 static void bind_sum_squares(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.sum_squares = (pl_sum_squares_call){elems(g, n->in[0]), pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    call->u.sum_squares =
+        (pl_sum_squares_call){elems(g, n->in[0]), pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
 }
 
-static uint64_t workspace_sum_squares(const pl_call *c, pl_team team) { return pl_sum_squares_workspace_bytes(&c->u.sum_squares, team); }
-static void exec_sum_squares(const pl_call *c, pl_team team) { pl_sum_squares_exec(&c->u.sum_squares, c->workspace, team); }
+static uint64_t workspace_sum_squares(const pl_call *c, pl_team team)
+{
+    return pl_sum_squares_workspace_bytes(&c->u.sum_squares, team);
+}
+static void exec_sum_squares(const pl_call *c, pl_team team)
+{
+    pl_sum_squares_exec(&c->u.sum_squares, c->workspace, team);
+}
 
 const pl_binding pl_binding_SUM_SQUARES = {bind_sum_squares, workspace_sum_squares, exec_sum_squares};
 
 static void bind_clip_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.clip_scale = (pl_clip_scale_call){pl_address_of(g, a, n->in[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0]), pl_address_of(g, a, n->out[1])};
+    call->u.clip_scale = (pl_clip_scale_call){pl_address_of(g, a, n->in[0]), (float)n->attr[0].f,
+                                              pl_address_of(g, a, n->out[0]), pl_address_of(g, a, n->out[1])};
 }
 
 static void exec_clip_scale(const pl_call *c, pl_team team) { pl_clip_scale_exec(&c->u.clip_scale, team); }

@@ -5,7 +5,8 @@
 static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.load = (pl_load_call){.count = (int64_t)pl_shape_elems(&g->value[n->out[0]].shape),
-                                  .tokens = pl_address_of(g, a, n->out[0]), .targets = pl_address_of(g, a, n->out[1])};
+                                  .tokens = pl_address_of(g, a, n->out[0]),
+                                  .targets = pl_address_of(g, a, n->out[1])};
 }
 
 const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};
@@ -13,10 +14,16 @@ const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};
 static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 1);
-    call->u.embedding = (pl_embedding_call){.batch = tokens->shape.dim[0], .tokens_per_sequence = tokens->shape.dim[1], .vocab = table->shape.dim[0],
-                                            .width = table->shape.dim[1], .window = n->attr[0].i, .token = pl_address_of(g, a, n->in[0]),
-                                            .table = pl_address_of(g, a, n->in[1]), .position_table = pl_address_of(g, a, n->in[2]),
-                                            .position = pl_address_of(g, a, n->in[3]), .y = pl_address_of(g, a, n->out[0])};
+    call->u.embedding = (pl_embedding_call){.batch = tokens->shape.dim[0],
+                                            .tokens_per_sequence = tokens->shape.dim[1],
+                                            .vocab = table->shape.dim[0],
+                                            .width = table->shape.dim[1],
+                                            .window = n->attr[0].i,
+                                            .token = pl_address_of(g, a, n->in[0]),
+                                            .table = pl_address_of(g, a, n->in[1]),
+                                            .position_table = pl_address_of(g, a, n->in[2]),
+                                            .position = pl_address_of(g, a, n->in[3]),
+                                            .y = pl_address_of(g, a, n->out[0])};
 }
 
 static void exec_embedding(const pl_call *c, pl_team team) { pl_embedding_exec(&c->u.embedding, team); }
@@ -26,10 +33,15 @@ const pl_binding pl_binding_EMBEDDING = {bind_embedding, NULL, exec_embedding};
 static void bind_embedding_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 2);
-    call->u.embedding_bwd = (pl_embedding_bwd_call){.batch = tokens->shape.dim[0], .tokens_per_sequence = tokens->shape.dim[1],
-                                                    .vocab = table->shape.dim[0], .width = table->shape.dim[1], .window = n->attr[0].i,
-                                                    .token = pl_address_of(g, a, n->in[0]), .dy = pl_address_of(g, a, n->in[1]),
-                                                    .dtable = pl_address_of(g, a, n->out[0]), .dposition = pl_address_of(g, a, n->out[1])};
+    call->u.embedding_bwd = (pl_embedding_bwd_call){.batch = tokens->shape.dim[0],
+                                                    .tokens_per_sequence = tokens->shape.dim[1],
+                                                    .vocab = table->shape.dim[0],
+                                                    .width = table->shape.dim[1],
+                                                    .window = n->attr[0].i,
+                                                    .token = pl_address_of(g, a, n->in[0]),
+                                                    .dy = pl_address_of(g, a, n->in[1]),
+                                                    .dtable = pl_address_of(g, a, n->out[0]),
+                                                    .dposition = pl_address_of(g, a, n->out[1])};
 }
 
 static void exec_embedding_bwd(const pl_call *c, pl_team team) { pl_embedding_bwd_exec(&c->u.embedding_bwd, team); }
@@ -40,14 +52,23 @@ static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     bool backward = n->op == PL_OP_LINEAR_CE_BWD;
-    call->u.linear_ce = (pl_linear_ce_call){.rows = pl_shape_rows(&h->shape), .width = w->shape.dim[1], .vocab = w->shape.dim[0],
-                                            .chunk_rows = n->attr[0].i, .h = pl_address_of(g, a, n->in[0]), .weight = pl_address_of(g, a, n->in[1]),
-                                            .target = pl_address_of(g, a, n->in[2]), .scale = pl_address_of(g, a, n->in[3]),
-                                            .loss = pl_address_of(g, a, n->out[0]), .dh = backward ? pl_address_of(g, a, n->out[1]) : NULL,
+    call->u.linear_ce = (pl_linear_ce_call){.rows = pl_shape_rows(&h->shape),
+                                            .width = w->shape.dim[1],
+                                            .vocab = w->shape.dim[0],
+                                            .chunk_rows = n->attr[0].i,
+                                            .h = pl_address_of(g, a, n->in[0]),
+                                            .weight = pl_address_of(g, a, n->in[1]),
+                                            .target = pl_address_of(g, a, n->in[2]),
+                                            .scale = pl_address_of(g, a, n->in[3]),
+                                            .loss = pl_address_of(g, a, n->out[0]),
+                                            .dh = backward ? pl_address_of(g, a, n->out[1]) : NULL,
                                             .dweight = backward ? pl_address_of(g, a, n->out[2]) : NULL};
 }
 
-static uint64_t workspace_linear_ce(const pl_call *c, pl_team team) { return pl_linear_ce_workspace_bytes(&c->u.linear_ce, team); }
+static uint64_t workspace_linear_ce(const pl_call *c, pl_team team)
+{
+    return pl_linear_ce_workspace_bytes(&c->u.linear_ce, team);
+}
 static void exec_linear_ce(const pl_call *c, pl_team team) { pl_linear_ce_exec(&c->u.linear_ce, c->workspace, team); }
 
 const pl_binding pl_binding_LINEAR_CE = {bind_linear_ce, workspace_linear_ce, exec_linear_ce};

@@ -2,10 +2,10 @@
  * addresses of its values into one of these (bind), the program keeps it in a flat array, and the exec function runs it
  * with a team. No call allocates, locks or keeps state; each gives the same bits for any number of threads.
  *
- * Letters: B sequences of a micro-batch, T tokens of a sequence, D width, H heads, dh = D/H, V vocabulary, R rows = B·T.
- * All matrices are row-major f32 unless said otherwise. `ld` is the distance between rows in elements. Pointers marked
- * (run) are read when the call runs, not when it is bound: they point at graph inputs that change from step to step.
- * Unless a comment says otherwise, outputs may not overlap inputs. */
+ * Letters: B sequences of a micro-batch, T tokens of a sequence, D width, H heads, dh = D/H, V vocabulary, R rows =
+ * B·T. All matrices are row-major f32 unless said otherwise. `ld` is the distance between rows in elements. Pointers
+ * marked (run) are read when the call runs, not when it is bound: they point at graph inputs that change from step to
+ * step. Unless a comment says otherwise, outputs may not overlap inputs. */
 #ifndef PL_BACKEND_CALLS_H
 #define PL_BACKEND_CALLS_H
 
@@ -42,7 +42,7 @@ typedef struct pl_gemm_call {
     float *act_again; /* [m,n] or NULL */
     int64_t ld_act_again;
 } pl_gemm_call;
-uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team); /* pointers are not looked at */
+uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team);   /* pointers are not looked at */
 void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace aligned to 64 */
 
 /* out[j] (+)= Σ_i x[i,j] over rows: bias gradients. Fixed blocks of rows, so the same bits for any team. */
@@ -72,15 +72,15 @@ typedef struct pl_norm_bwd_call {
     int64_t rows, width;
     int rms;
     const float *dy, *x, *gamma, *mean, *rstd;
-    const float *add; /* [rows,width] or NULL: a gradient that has already reached x by another path */
+    const float *add;           /* [rows,width] or NULL: a gradient that has already reached x by another path */
     float *dx, *dgamma, *dbeta; /* dbeta NULL without bias; dgamma and dbeta always accumulate */
 } pl_norm_bwd_call;
 uint64_t pl_norm_bwd_workspace_bytes(const pl_norm_bwd_call *, pl_team);
 void pl_norm_bwd_exec(const pl_norm_bwd_call *, void *workspace, pl_team);
 
 /* ---- attention.c: o = softmax(scale·q kᵀ) v per head, online softmax; T×T is never stored ----
- * Element (b, t, h, d) of a tensor is p[b·batch + t·token + h·dh + d] with that tensor's two strides. causal: query i of
- * tq sees keys 0 … (tk − tq) + i. */
+ * Element (b, t, h, d) of a tensor is p[b·batch + t·token + h·dh + d] with that tensor's two strides. causal: query i
+ * of tq sees keys 0 … (tk − tq) + i. */
 typedef struct pl_attention_strides {
     int64_t batch, token;
 } pl_attention_strides;
@@ -115,8 +115,8 @@ void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_te
  * zeros before its beginning (Bengio et al. 2003). P only with window 1. */
 typedef struct pl_embedding_call {
     int64_t batch, tokens_per_sequence, vocab, width, window;
-    const int32_t *token; /* [B,T]; every id in [0, V), or −1 without P: no token yet, zeros */
-    const float *table;   /* [V,D] */
+    const int32_t *token;        /* [B,T]; every id in [0, V), or −1 without P: no token yet, zeros */
+    const float *table;          /* [V,D] */
     const float *position_table; /* [≥T, D] or NULL */
     const int64_t *position;     /* (run) or NULL: the place of the first token (key-value cache) */
     float *y;                    /* [B,T,window·D] */

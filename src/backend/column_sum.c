@@ -14,10 +14,7 @@ typedef struct sum_counters {
     pl_tickets parts[2]; /* of even and odd stretches */
 } sum_counters;
 
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t part_count(const pl_column_sum_call *c)
 {
@@ -25,10 +22,7 @@ static int64_t part_count(const pl_column_sum_call *c)
     return wanted < 1 ? 1 : min_of(wanted, PARTS);
 }
 
-static int64_t stretch_of(const pl_column_sum_call *c)
-{
-    return min_of(c->columns, STRETCH);
-}
+static int64_t stretch_of(const pl_column_sum_call *c) { return min_of(c->columns, STRETCH); }
 
 uint64_t pl_column_sum_workspace_bytes(const pl_column_sum_call *c, pl_team team)
 {

@@ -41,10 +41,7 @@ static void activation_part(const void *context, int part, int parts)
     w->kernels->activation(c->act, r.count, c->x + r.begin, c->y + r.begin);
 }
 
-void pl_activation_exec(const pl_activation_call *c, pl_team team)
-{
-    run_parts(team, c->count, activation_part, c);
-}
+void pl_activation_exec(const pl_activation_call *c, pl_team team) { run_parts(team, c->count, activation_part, c); }
 
 static void activation_bwd_part(const void *context, int part, int parts)
 {
@@ -67,10 +64,7 @@ static void add_part(const void *context, int part, int parts)
     w->kernels->add(r.count, c->a + r.begin, c->b + r.begin, c->y + r.begin);
 }
 
-void pl_add_exec(const pl_add_call *c, pl_team team)
-{
-    run_parts(team, c->count, add_part, c);
-}
+void pl_add_exec(const pl_add_call *c, pl_team team) { run_parts(team, c->count, add_part, c); }
 
 static void fill_part(const void *context, int part, int parts)
 {

@@ -34,10 +34,7 @@ typedef struct scratch { /* a thread's part of the workspace */
     float *a, *b, *sums, *tile;
 } scratch;
 
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- the call, once ---- */
 
@@ -69,10 +66,7 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     return j;
 }
 
-static pl_tickets *tickets_of(const job *j)
-{
-    return (pl_tickets *)(void *)j->workspace;
-}
+static pl_tickets *tickets_of(const job *j) { return (pl_tickets *)(void *)j->workspace; }
 
 static scratch scratch_of(const job *j, int thread)
 {
@@ -82,10 +76,7 @@ static scratch scratch_of(const job *j, int thread)
                      (float *)(void *)(at + p->tile_offset)};
 }
 
-static int64_t row_of(const job *j, int64_t panel)
-{
-    return pl_gemm_split(j->call->m, j->plan.row_panels, panel);
-}
+static int64_t row_of(const job *j, int64_t panel) { return pl_gemm_split(j->call->m, j->plan.row_panels, panel); }
 
 /* Neighbours share what is dear to fetch: rows of A where B is packed, else columns of B. */
 static unit unit_of(const job *j, int64_t index)

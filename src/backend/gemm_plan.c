@@ -16,14 +16,8 @@ enum {
     UNITS_PER_THREAD = 4, /* at least, where the product is large enough */
 };
 
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static int64_t max_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* What the thin kernels take: few rows with k contiguous. (The scalar reference takes anything.) */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
@@ -31,10 +25,7 @@ static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
     return c->m <= kernels->thin_rows && (c->a_col == 1 || kernels->nr == 1);
 }
 
-static int is_crowded(const pl_gemm_call *c)
-{
-    return c->a_col == 1 && c->a_row * (int64_t)sizeof(float) % 2048 == 0;
-}
+static int is_crowded(const pl_gemm_call *c) { return c->a_col == 1 && c->a_row * (int64_t)sizeof(float) % 2048 == 0; }
 
 /* Rows of B a multiple of 4 KiB apart: every step of k is another page and the same few sets of each cache. Wide tiles
  * hide that behind their arithmetic; with narrow ones it cost a quarter of the rate. */
@@ -114,10 +105,7 @@ static void fit_sums(pl_gemm_plan *p)
     count_units(p);
 }
 
-static uint64_t floats(int64_t count)
-{
-    return pl_align_up((uint64_t)count * sizeof(float), 64);
-}
+static uint64_t floats(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
 
 static void lay_out(pl_gemm_plan *p)
 {

@@ -52,9 +52,6 @@ static inline int64_t pl_gemm_split(int64_t m, int64_t count, int64_t i)
     return m / count * i + (i < m % count ? i : m % count);
 }
 
-static inline int64_t pl_gemm_ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
+static inline int64_t pl_gemm_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 #endif

@@ -30,24 +30,52 @@ static ce_layout layout_of(const pl_linear_ce_call *c)
 static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *h,
                                    float *logits)
 {
-    return (pl_gemm_call){.m = rows, .n = c->vocab, .k = c->width, .a = h, .a_row = c->width, .a_col = 1,
-                          .b = c->weight, .b_row = 1, .b_col = c->width, .c = logits, .ldc = l->ld};
+    return (pl_gemm_call){.m = rows,
+                          .n = c->vocab,
+                          .k = c->width,
+                          .a = h,
+                          .a_row = c->width,
+                          .a_col = 1,
+                          .b = c->weight,
+                          .b_row = 1,
+                          .b_col = c->width,
+                          .c = logits,
+                          .ldc = l->ld};
 }
 
 /* dh[rows,D] = dlogits[rows,V]·W */
 static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *dlogits,
                                float *dh)
 {
-    return (pl_gemm_call){.m = rows, .n = c->width, .k = c->vocab, .a = dlogits, .a_row = l->ld, .a_col = 1,
-                          .b = c->weight, .b_row = c->width, .b_col = 1, .c = dh, .ldc = c->width};
+    return (pl_gemm_call){.m = rows,
+                          .n = c->width,
+                          .k = c->vocab,
+                          .a = dlogits,
+                          .a_row = l->ld,
+                          .a_col = 1,
+                          .b = c->weight,
+                          .b_row = c->width,
+                          .b_col = 1,
+                          .c = dh,
+                          .ldc = c->width};
 }
 
 /* dW[V,D] += dlogitsᵀ[V,rows]·h[rows,D] */
 static pl_gemm_call dweight_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *dlogits,
                                     const float *h)
 {
-    return (pl_gemm_call){.m = c->vocab, .n = c->width, .k = rows, .a = dlogits, .a_row = 1, .a_col = l->ld,
-                          .b = h, .b_row = c->width, .b_col = 1, .c = c->dweight, .ldc = c->width, .accumulate = 1};
+    return (pl_gemm_call){.m = c->vocab,
+                          .n = c->width,
+                          .k = rows,
+                          .a = dlogits,
+                          .a_row = 1,
+                          .a_col = l->ld,
+                          .b = h,
+                          .b_row = c->width,
+                          .b_col = 1,
+                          .c = c->dweight,
+                          .ldc = c->width,
+                          .accumulate = 1};
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -104,8 +132,14 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
     const float *h = c->h + first * c->width;
     pl_gemm_call forward = logits_product(c, l, rows, h, logits);
     pl_gemm_exec(&forward, gemm_workspace, team);
-    rows_work work = {pl_kernels_get(team.isa), rows, c->vocab, l->ld, logits, c->target + first,
-                      c->dh || c->dweight ? c->scale : NULL, row_loss};
+    rows_work work = {pl_kernels_get(team.isa),
+                      rows,
+                      c->vocab,
+                      l->ld,
+                      logits,
+                      c->target + first,
+                      c->dh || c->dweight ? c->scale : NULL,
+                      row_loss};
     pl_parallel(team, rows * c->vocab, rows_part, &work);
     *c->loss += sum_in_order(row_loss, rows);
     if (c->dh) {

@@ -1,10 +1,18 @@
-/* The activations that operators and kernels know: x → x (none), x·Φ(x) (GELU, exact), x·σ(x) (SiLU), tanh, max(0, x). */
+/* The activations that operators and kernels know: x → x (none), x·Φ(x) (GELU, exact), x·σ(x) (SiLU), tanh, max(0,
+ * x). */
 #ifndef PL_BASE_ACTIVATION_H
 #define PL_BASE_ACTIVATION_H
 
-typedef enum pl_activation { PL_ACT_NONE, PL_ACT_GELU, PL_ACT_SILU, PL_ACT_TANH, PL_ACT_RELU, PL_ACT_COUNT } pl_activation;
+typedef enum pl_activation {
+    PL_ACT_NONE,
+    PL_ACT_GELU,
+    PL_ACT_SILU,
+    PL_ACT_TANH,
+    PL_ACT_RELU,
+    PL_ACT_COUNT
+} pl_activation;
 
-const char *pl_activation_name(pl_activation);                /* "none", "gelu", "silu", "tanh", "relu" */
-int pl_activation_parse(const char *text, pl_activation *);   /* 0 on success */
+const char *pl_activation_name(pl_activation);              /* "none", "gelu", "silu", "tanh", "relu" */
+int pl_activation_parse(const char *text, pl_activation *); /* 0 on success */
 
 #endif

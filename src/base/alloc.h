@@ -1,5 +1,6 @@
-/* The one door to the heap. Nothing else in src/ calls malloc, calloc, realloc or strdup, so that (1) tests can make the
- * n-th request fail and count what is not given back, and (2) "no memory after committed" can be enforced in one place.
+/* The one door to the heap. Nothing else in src/ calls malloc, calloc, realloc or strdup, so that (1) tests can make
+ * the n-th request fail and count what is not given back, and (2) "no memory after committed" can be enforced in one
+ * place.
  *
  * Two kinds of memory: single blocks (pl_alloc … pl_free) and pools, which only grow and are given back in one call. */
 #ifndef PL_BASE_ALLOC_H
@@ -12,7 +13,8 @@
  * unique block. */
 void *pl_alloc(size_t count, size_t size);
 
-/* Grows or shrinks to `count` × `size` bytes; NULL when refused (the old block stays valid). New bytes are not zeroed. */
+/* Grows or shrinks to `count` × `size` bytes; NULL when refused (the old block stays valid). New bytes are not
+ * zeroed. */
 void *pl_realloc(void *block, size_t count, size_t size);
 char *pl_strdup(const char *text);
 char *pl_strndup(const char *text, size_t bytes);

@@ -8,7 +8,8 @@
 /* Sets status and text (replacing what was there) and returns status. */
 pl_status pl_fail(pl_error *err, pl_status status, const char *fmt, ...) PL_PRINTF(3, 4);
 
-/* Puts "prefix: " before the text that is already there (adds the place to a sentence from below); returns the status. */
+/* Puts "prefix: " before the text that is already there (adds the place to a sentence from below); returns the
+ * status. */
 pl_status pl_fail_prefix(pl_error *err, pl_status status, const char *fmt, ...) PL_PRINTF(3, 4);
 
 void pl_error_clear(pl_error *err);

@@ -38,12 +38,17 @@ int pl_io_inject(pl_io_kind kind)
 static const char *hint(int error)
 {
     switch (error) {
-    case ENOSPC: return "; free space on that disk";
-    case EROFS: return "; choose a folder on a writable file system";
+    case ENOSPC:
+        return "; free space on that disk";
+    case EROFS:
+        return "; choose a folder on a writable file system";
     case EACCES:
-    case EPERM: return "; check the permissions or choose another folder";
-    case EDQUOT: return "; the quota is used up";
-    default: return "";
+    case EPERM:
+        return "; check the permissions or choose another folder";
+    case EDQUOT:
+        return "; the quota is used up";
+    default:
+        return "";
     }
 }
 
@@ -52,7 +57,8 @@ pl_status pl_path_join(char *path, size_t room, const char *folder, const char *
     size_t length = strlen(folder);
     const char *slash = length && folder[length - 1] == '/' ? "" : "/";
     int used = snprintf(path, room, "%s%s%s", folder, length ? slash : "", name);
-    if (used < 0 || (size_t)used >= room) return pl_fail(err, PL_E_USAGE, "the path %.200s…/%s is too long", folder, name);
+    if (used < 0 || (size_t)used >= room)
+        return pl_fail(err, PL_E_USAGE, "the path %.200s…/%s is too long", folder, name);
     return PL_OK;
 }
 
@@ -64,7 +70,8 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     /* The rename would replace whatever is there: a device, a pipe or a link is not ours to replace. */
     struct stat st;
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return pl_fail(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name (a link is not followed)", path);
+        return pl_fail(err, PL_E_STORAGE,
+                       "%s: is there and is no regular file; give another name (a link is not followed)", path);
     snprintf(w->temporary, sizeof w->temporary, "%s.tmp", path);
     w->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
     if (w->fd < 0) {

@@ -1,8 +1,9 @@
 /* Files. Reading by position into the caller's memory; writing so that nothing half-written is ever read (invariant 8):
- * a temporary name in the same folder, write, fsync, rename, fsync of the folder. An abandoned temporary file is removed.
+ * a temporary name in the same folder, write, fsync, rename, fsync of the folder. An abandoned temporary file is
+ * removed.
  *
- * The writer allocates nothing and keeps the page cache it fills bounded: every PL_FILE_WINDOW_BYTES it starts write-back
- * and drops what has reached the disk, so a save costs a container at most two windows of charged memory. */
+ * The writer allocates nothing and keeps the page cache it fills bounded: every PL_FILE_WINDOW_BYTES it starts
+ * write-back and drops what has reached the disk, so a save costs a container at most two windows of charged memory. */
 #ifndef PL_BASE_FILE_H
 #define PL_BASE_FILE_H
 
@@ -16,8 +17,8 @@ enum { PL_FILE_PATH_MAX = 4096, PL_FILE_WINDOW_BYTES = 8 << 20 };
 /* A file being written; fields are private. Lives wherever the caller puts it. */
 typedef struct pl_file_writer {
     int fd;
-    uint64_t bytes;    /* written so far */
-    uint64_t flushed;  /* write-back started up to here */
+    uint64_t bytes;   /* written so far */
+    uint64_t flushed; /* write-back started up to here */
     char path[PL_FILE_PATH_MAX];
     char temporary[PL_FILE_PATH_MAX + 16];
 } pl_file_writer;

@@ -5,8 +5,8 @@
 
 typedef enum pl_isa { PL_ISA_REF, PL_ISA_BASELINE, PL_ISA_AVX2, PL_ISA_AVX512, PL_ISA_COUNT } pl_isa;
 
-pl_isa pl_isa_of_machine(void);       /* the best level the processor and the operating system support */
-const char *pl_isa_name(pl_isa);      /* "ref", "baseline", "avx2", "avx512" */
+pl_isa pl_isa_of_machine(void);           /* the best level the processor and the operating system support */
+const char *pl_isa_name(pl_isa);          /* "ref", "baseline", "avx2", "avx512" */
 int pl_isa_parse(const char *, pl_isa *); /* 0 on success */
 
 #endif

@@ -56,8 +56,8 @@ size_t pl_json_utf8_length(const unsigned char *p, size_t left)
     return n;
 }
 
-/* The code points beyond ASCII that readers of YAML 1.1 take for the end of a line or drop (JSON is read as YAML in places,
- * and JavaScript shares two of them): 0 for every other. */
+/* The code points beyond ASCII that readers of YAML 1.1 take for the end of a line or drop (JSON is read as YAML in
+ * places, and JavaScript shares two of them): 0 for every other. */
 static unsigned awkward(const unsigned char *p, size_t n)
 {
     if (n == 2 && p[0] == 0xc2 && p[1] == 0x85) return 0x85;
@@ -110,8 +110,10 @@ void pl_json_string_bytes(pl_json *j, const char *text, size_t bytes)
 
 void pl_json_string(pl_json *j, const char *text)
 {
-    if (text) pl_json_string_bytes(j, text, strlen(text));
-    else pl_json_null(j);
+    if (text)
+        pl_json_string_bytes(j, text, strlen(text));
+    else
+        pl_json_null(j);
 }
 
 void pl_json_int(pl_json *j, int64_t v)
@@ -131,8 +133,10 @@ void pl_json_uint(pl_json *j, uint64_t v)
 void pl_json_double(pl_json *j, double v)
 {
     before_value(j);
-    if (isfinite(v)) pl_str_double(j->out, v);
-    else pl_str_append(j->out, "null");
+    if (isfinite(v))
+        pl_str_double(j->out, v);
+    else
+        pl_str_append(j->out, "null");
     j->need_comma = true;
 }
 

@@ -1,6 +1,6 @@
-/* Writing JSON. Commas and indentation are the writer's business; numbers are written exactly (integers as such, doubles
- * as the shortest text that reads back; nan and inf, which JSON lacks, as null). Strings are escaped; bytes that are not
- * UTF-8 become U+FFFD. Reading JSON is jansson's job. */
+/* Writing JSON. Commas and indentation are the writer's business; numbers are written exactly (integers as such,
+ * doubles as the shortest text that reads back; nan and inf, which JSON lacks, as null). Strings are escaped; bytes
+ * that are not UTF-8 become U+FFFD. Reading JSON is jansson's job. */
 #ifndef PL_BASE_JSON_H
 #define PL_BASE_JSON_H
 

@@ -53,7 +53,8 @@ static int quoted_char(pl_lex *l)
     c = (unsigned char)*l->at++;
     if (c == 'n') return '\n';
     if (c == '"' || c == '\\') return c;
-    if (c != 'x' || l->end - l->at < 2 || !isxdigit((unsigned char)l->at[0]) || !isxdigit((unsigned char)l->at[1])) return -1;
+    if (c != 'x' || l->end - l->at < 2 || !isxdigit((unsigned char)l->at[0]) || !isxdigit((unsigned char)l->at[1]))
+        return -1;
     char hex[3] = {l->at[0], l->at[1], 0};
     l->at += 2;
     c = (int)strtol(hex, NULL, 16);
@@ -65,7 +66,8 @@ static int read_value(pl_lex *l, size_t used, pl_error *err)
     int quoted = l->at < l->end && *l->at == '"';
     if (quoted) l->at++;
     for (;; used++) {
-        if (used + 1 >= sizeof l->value) return pl_lex_fail(l, err, "this field is longer than %zu bytes", sizeof l->value - 1), -1;
+        if (used + 1 >= sizeof l->value)
+            return pl_lex_fail(l, err, "this field is longer than %zu bytes", sizeof l->value - 1), -1;
         if (l->at >= l->end || (!quoted && (blank(*l->at) || *l->at == '\n'))) break;
         if (quoted && *l->at == '"') break;
         int c = quoted ? quoted_char(l) : (unsigned char)*l->at++;
@@ -98,7 +100,9 @@ pl_status pl_lex_expect(pl_lex *l, const char *key, pl_error *err)
     int got = pl_lex_field(l, err);
     if (got < 0) return PL_E_DATA;
     if (got == 0) return pl_lex_fail(l, err, "the line ends where %s was expected", key ? key : "a value");
-    if (strcmp(l->key, key ? key : "") != 0) return pl_lex_fail(l, err, "expected %s, found \"%s%s%.40s\"", key ? key : "a value", l->key, l->key[0] ? "=" : "", l->value);
+    if (strcmp(l->key, key ? key : "") != 0)
+        return pl_lex_fail(l, err, "expected %s, found \"%s%s%.40s\"", key ? key : "a value", l->key,
+                           l->key[0] ? "=" : "", l->value);
     return PL_OK;
 }
 
@@ -128,7 +132,8 @@ pl_status pl_lex_double(const pl_lex *l, double *number, pl_error *err)
 {
     char *end;
     double v = strtod(l->value, &end);
-    if (!l->value[0] || isspace((unsigned char)l->value[0]) || *end) return pl_lex_fail(l, err, "\"%.40s\" is not a number", l->value);
+    if (!l->value[0] || isspace((unsigned char)l->value[0]) || *end)
+        return pl_lex_fail(l, err, "\"%.40s\" is not a number", l->value);
     *number = v;
     return PL_OK;
 }
@@ -138,10 +143,14 @@ void pl_lex_quote(pl_str *out, const char *text)
     pl_str_append(out, "\"");
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') pl_str_printf(out, "\\%c", c);
-        else if (c == '\n') pl_str_append(out, "\\n");
-        else if (c < 0x20) pl_str_printf(out, "\\x%02x", c);
-        else pl_str_append_bytes(out, text, 1);
+        if (c == '"' || c == '\\')
+            pl_str_printf(out, "\\%c", c);
+        else if (c == '\n')
+            pl_str_append(out, "\\n");
+        else if (c < 0x20)
+            pl_str_printf(out, "\\x%02x", c);
+        else
+            pl_str_append_bytes(out, text, 1);
     }
     pl_str_append(out, "\"");
 }

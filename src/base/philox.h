@@ -21,7 +21,8 @@ uint64_t pl_stream_id(const char *scope);
 
 static inline float pl_uniform_f32(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; } /* [0, 1) */
 
-/* Standard normals by Box–Muller for elements [begin, end) of (step, sample): the same bits for any split of the range. */
+/* Standard normals by Box–Muller for elements [begin, end) of (step, sample): the same bits for any split of the
+ * range. */
 void pl_philox_normal_f32(const pl_philox *, uint32_t step, uint64_t sample, uint64_t begin, uint64_t end, float *out);
 
 #endif

@@ -77,9 +77,9 @@ static void add_openmp(environment *e, const pl_process_exec *exec)
     set_entry(e, "OMP_STACKSIZE", 0, size);
     bool chosen = find_entry(exec->envp, "OMP_WAIT_POLICY") || find_entry(exec->envp, "GOMP_SPINCOUNT");
     if (chosen) return;
-    /* With a core for each thread, waiting spins some tens of microseconds, which regions end within when the machine is
-     * free (2,000 was as fast as libgomp's 300,000), and then sleeps, so that on a busy machine it does not take the core
-     * away from the thread it waits for (measured at a load of 10: three times as fast). */
+    /* With a core for each thread, waiting spins some tens of microseconds, which regions end within when the machine
+     * is free (2,000 was as fast as libgomp's 300,000), and then sleeps, so that on a busy machine it does not take the
+     * core away from the thread it waits for (measured at a load of 10: three times as fast). */
     if (exec->threads > exec->cores) set_entry(e, "OMP_WAIT_POLICY", 0, "passive");
     set_entry(e, "GOMP_SPINCOUNT", exec->threads > exec->cores ? 0 : 2000, NULL);
 }

@@ -23,10 +23,7 @@ pl_process_options pl_process_options_default(void)
                                 .thread_stack_touched_bytes = 64 << 10};
 }
 
-uint64_t pl_process_thread_kernel_bytes(void)
-{
-    return THREAD_KERNEL_BYTES;
-}
+uint64_t pl_process_thread_kernel_bytes(void) { return THREAD_KERNEL_BYTES; }
 
 uint64_t pl_process_page_table_bytes(uint64_t mapping_bytes)
 {

@@ -25,10 +25,7 @@ enum { MAIN_STACK_GAP_BYTES = 64 << 20, MPOL_LOCAL_POLICY = 4 };
 
 /* Pages that move between memory nodes are unmapped first to see who uses them: faults in mid-run. A task with a policy
  * of its own is left alone, and "local" is what the default does anyway. Refusal (sandbox, one node) is no loss. */
-static void stop_page_sampling(void)
-{
-    (void)syscall(SYS_set_mempolicy, MPOL_LOCAL_POLICY, NULL, 0ul);
-}
+static void stop_page_sampling(void) { (void)syscall(SYS_set_mempolicy, MPOL_LOCAL_POLICY, NULL, 0ul); }
 
 /* The kernel's clock pages cannot be populated (they are not memory) and do not count as resident, but their first use
  * is a fault. Reading them blindly could hit one that this machine lacks, so the clocks are asked. */

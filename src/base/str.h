@@ -16,7 +16,8 @@ typedef struct pl_str {
     int fixed; /* the memory is the caller's: never grown, never freed */
 } pl_str;
 
-/* A string in `bytes` (at least 1) bytes of the caller's memory: what does not fit sets `failed`. Asks for no memory. */
+/* A string in `bytes` (at least 1) bytes of the caller's memory: what does not fit sets `failed`. Asks for no
+ * memory. */
 pl_str pl_str_fixed(char *memory, size_t bytes);
 
 void pl_str_append(pl_str *, const char *text);

@@ -58,11 +58,17 @@ const char *pl_format_count(uint64_t count, char *buf, size_t room)
 
 const char *pl_format_seconds(double s, char *buf, size_t room)
 {
-    if (!(s >= 0)) snprintf(buf, room, "?");
-    else if (s < 0.9995e-3) snprintf(buf, room, "%.3g us", s * 1e6);
-    else if (s < 0.9995) snprintf(buf, room, "%.3g ms", s * 1e3);
-    else if (s < 99.5) snprintf(buf, room, "%.3g s", s);
-    else if (s < 3600) snprintf(buf, room, "%d min %02d s", (int)(s / 60), (int)s % 60);
-    else snprintf(buf, room, "%lld h %02d min", (long long)(s / 3600), (int)(fmod(s, 3600) / 60));
+    if (!(s >= 0))
+        snprintf(buf, room, "?");
+    else if (s < 0.9995e-3)
+        snprintf(buf, room, "%.3g us", s * 1e6);
+    else if (s < 0.9995)
+        snprintf(buf, room, "%.3g ms", s * 1e3);
+    else if (s < 99.5)
+        snprintf(buf, room, "%.3g s", s);
+    else if (s < 3600)
+        snprintf(buf, room, "%d min %02d s", (int)(s / 60), (int)s % 60);
+    else
+        snprintf(buf, room, "%lld h %02d min", (long long)(s / 3600), (int)(fmod(s, 3600) / 60));
     return buf;
 }

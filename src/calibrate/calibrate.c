@@ -36,18 +36,9 @@ void pl_calibration_close(pl_calibration *c)
     pl_free(c);
 }
 
-const char *pl_calibration_warning(const pl_calibration *c)
-{
-    return c->warning;
-}
-size_t pl_calibration_count(const pl_calibration *c)
-{
-    return c->count;
-}
-double pl_calibration_measured_seconds(const pl_calibration *c)
-{
-    return c->measured_seconds;
-}
+const char *pl_calibration_warning(const pl_calibration *c) { return c->warning; }
+size_t pl_calibration_count(const pl_calibration *c) { return c->count; }
+double pl_calibration_measured_seconds(const pl_calibration *c) { return c->measured_seconds; }
 
 static const pl_calibration_entry *entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
 {

@@ -23,10 +23,7 @@ typedef struct builder {
     pl_team team;
 } builder;
 
-static uint64_t room_of(const pl_graph *g, pl_id root)
-{
-    return pl_align_up(pl_value_bytes(g, root), ALIGNMENT);
-}
+static uint64_t room_of(const pl_graph *g, pl_id root) { return pl_align_up(pl_value_bytes(g, root), ALIGNMENT); }
 
 static pl_area_kind kind_of(const pl_graph *g, pl_id root, uint64_t small_bytes)
 {
@@ -169,14 +166,8 @@ static uint64_t find_small(const pl_layout *l, uint64_t bytes_max)
 
 /* ---- sizes of the areas ---- */
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
+static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void settle(pl_layout *l)
 {

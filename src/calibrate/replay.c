@@ -250,10 +250,7 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     return PL_OK;
 }
 
-static bool is_over(const replay *r)
-{
-    return r->unseen == 0 && now_seconds() - r->begin > r->c->options.seconds_max;
-}
+static bool is_over(const replay *r) { return r->unseen == 0 && now_seconds() - r->begin > r->c->options.seconds_max; }
 
 static pl_status run_trip(replay *r, size_t begin, size_t end, pl_error *err)
 {

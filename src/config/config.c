@@ -120,10 +120,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    return hash_bytes(hash, text, strlen(text) + 1);
-}
+static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
 
 static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_key *key)
 {
@@ -155,14 +152,8 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
     return hash;
 }
 
-uint64_t pl_config_hash_model(const pl_config *cfg)
-{
-    return hash_flagged(cfg, PL_CONFIG_FLAG_MODEL);
-}
-uint64_t pl_config_hash_numerics(const pl_config *cfg)
-{
-    return hash_flagged(cfg, PL_CONFIG_FLAG_NUMERICS);
-}
+uint64_t pl_config_hash_model(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_MODEL); }
+uint64_t pl_config_hash_numerics(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_NUMERICS); }
 
 static pl_status other_model(const pl_config *saved, const pl_config *now, const pl_config_key *key, pl_error *err)
 {

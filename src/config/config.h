@@ -145,7 +145,7 @@ typedef struct pl_config_generate {
 } pl_config_generate;
 
 typedef struct pl_config_memory {
-    uint64_t budget;                     /* bytes, PL_CONFIG_BYTES_AUTO or PL_CONFIG_BYTES_NONE */
+    uint64_t budget;       /* bytes, PL_CONFIG_BYTES_AUTO or PL_CONFIG_BYTES_NONE */
     uint64_t thread_stack; /* bytes */
     pl_config_huge_pages huge_pages;
 } pl_config_memory;

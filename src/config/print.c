@@ -8,10 +8,7 @@
 
 #include "config/schema.h"
 
-static const void *field(const pl_config *cfg, const pl_config_key *key)
-{
-    return (const char *)cfg + key->offset;
-}
+static const void *field(const pl_config *cfg, const pl_config_key *key) { return (const char *)cfg + key->offset; }
 
 static int64_t int_of(const pl_config *cfg, const pl_config_key *key)
 {

@@ -42,7 +42,7 @@ enum {
     }
 #define INIT_USE_BPE                                                                                                   \
     {                                                                                                                  \
-        "data.tokenizer", 1u << PL_CONFIG_TOKENIZER_BPE                                                                       \
+        "data.tokenizer", 1u << PL_CONFIG_TOKENIZER_BPE                                                                \
     }
 #define INIT_USE_PLATEAU                                                                                               \
     {                                                                                                                  \

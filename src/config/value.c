@@ -17,10 +17,7 @@
 #include "base/units.h"
 #include "config/schema.h"
 
-static void *field(pl_config *cfg, const pl_config_key *key)
-{
-    return (char *)cfg + key->offset;
-}
+static void *field(pl_config *cfg, const pl_config_key *key) { return (char *)cfg + key->offset; }
 
 static bool is_word(pl_config_scalar s, const char *word)
 {
@@ -29,14 +26,8 @@ static bool is_word(pl_config_scalar s, const char *word)
 
 /* Numbers are written with a point whatever the host program's locale says. glibc's "C" locale is static: nothing is
  * allocated, nothing can fail. */
-locale_t pl_config_locale_enter(void)
-{
-    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
-}
-void pl_config_locale_leave(locale_t before)
-{
-    uselocale(before);
-}
+locale_t pl_config_locale_enter(void) { return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); }
+void pl_config_locale_leave(locale_t before) { uselocale(before); }
 
 /* ---- the core schema ---- */
 

@@ -23,7 +23,7 @@ static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl
             o->tokens, o->sequence);
     return pl_fail(err, PL_E_DATA,
                    "the %s part of the text has %" PRIu64 " tokens, fewer than one sequence of %u and its last target; "
-                                                          "%s validation_fraction (%g) or shorten the sequence",
+                   "%s validation_fraction (%g) or shorten the sequence",
                    part == PL_PART_TRAIN ? "training" : "validation", tokens, o->sequence,
                    part == PL_PART_TRAIN ? "lower" : "raise", o->validation_fraction);
 }

@@ -37,7 +37,8 @@ typedef struct pl_tokenizer pl_tokenizer;
 
 /* ---- tokenizer_read.c, tokenizer_write.c ---- */
 pl_status pl_tokenizer_load(const char *path, pl_tokenizer **, pl_error *);
-/* Heap that loading this file holds at most; ids are not looked at, so any may be the largest. 0 when it cannot be read. */
+/* Heap that loading this file holds at most; ids are not looked at, so any may be the largest. 0 when it cannot be
+ * read. */
 uint64_t pl_tokenizer_load_bytes(const char *path);
 /* Loading from memory; name stands in messages. */
 pl_status pl_tokenizer_parse(const char *name, const char *json, size_t bytes, pl_tokenizer **, pl_error *);

@@ -22,7 +22,8 @@ static pl_status rewrite(pl_graph *g, const pl_fit_options *o, int64_t micro_bat
     return pl_rewrite_mark_saved(g, err);
 }
 
-pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_plan **plan, pl_error *err)
+pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_plan **plan,
+                           pl_error *err)
 {
     pl_status status = PL_OK;
     pl_graph *g = pl_graph_copy(graph);
@@ -68,7 +69,8 @@ static void describe_peak(const pl_plan *p, char *text, size_t room)
         }
         if (best == PL_NONE || used >= room) return;
         below = p->value[best].bytes;
-        used += (size_t)snprintf(text + used, room - used, "%s%s (%llu bytes)", rank ? ", " : "", p->graph->value[best].name, (unsigned long long)below);
+        used += (size_t)snprintf(text + used, room - used, "%s%s (%llu bytes)", rank ? ", " : "",
+                                 p->graph->value[best].name, (unsigned long long)below);
     }
 }
 
@@ -77,13 +79,24 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     char alive[400], change[200];
     uint64_t need = pl_plan_charged_bytes(smallest), by_role[PL_ROLE_COUNT] = {0};
     describe_peak(smallest, alive, sizeof alive);
-    for (size_t i = 0; i < smallest->graph->value_count; i++) by_role[smallest->graph->value[i].role] += smallest->value[i].bytes;
+    for (size_t i = 0; i < smallest->graph->value_count; i++)
+        by_role[smallest->graph->value[i].role] += smallest->value[i].bytes;
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
-    if (o->micro_batch > 1) snprintf(change, sizeof change, "set train.micro_batch to auto");
-    else if (state > o->budget_bytes) snprintf(change, sizeof change, "weights, gradients and optimizer state alone are %llu bytes: a smaller model.width or model.layers is needed", (unsigned long long)state);
-    else snprintf(change, sizeof change, "raise the budget to %llu bytes, or make model.sequence or model.width smaller", (unsigned long long)need);
-    return pl_fail(err, PL_E_BUDGET, "the smallest plan needs %llu bytes charged (resident, page tables, kernel, files being written), %llu more than the budget of %llu; largest at its peak: %s; %s", (unsigned long long)need,
-                   (unsigned long long)(need - o->budget_bytes), (unsigned long long)o->budget_bytes, alive, change);
+    if (o->micro_batch > 1)
+        snprintf(change, sizeof change, "set train.micro_batch to auto");
+    else if (state > o->budget_bytes)
+        snprintf(change, sizeof change,
+                 "weights, gradients and optimizer state alone are %llu bytes: a smaller model.width or model.layers "
+                 "is needed",
+                 (unsigned long long)state);
+    else
+        snprintf(change, sizeof change, "raise the budget to %llu bytes, or make model.sequence or model.width smaller",
+                 (unsigned long long)need);
+    return pl_fail(err, PL_E_BUDGET,
+                   "the smallest plan needs %llu bytes charged (resident, page tables, kernel, files being written), "
+                   "%llu more than the budget of %llu; largest at its peak: %s; %s",
+                   (unsigned long long)need, (unsigned long long)(need - o->budget_bytes),
+                   (unsigned long long)o->budget_bytes, alive, change);
 }
 
 static double step_seconds(const pl_plan *p)
@@ -115,7 +128,8 @@ static size_t choose(const pl_fit_options *o, pl_plan *const *plan, const int64_
     size_t best = SIZE_MAX;
     for (int i = 0; i < count; i++) {
         bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && step_seconds(plan[i]) <= 1.05 * fastest;
-        if (fits && (best == SIZE_MAX || pl_plan_charged_bytes(plan[i]) < pl_plan_charged_bytes(plan[best]))) best = (size_t)i;
+        if (fits && (best == SIZE_MAX || pl_plan_charged_bytes(plan[i]) < pl_plan_charged_bytes(plan[best])))
+            best = (size_t)i;
     }
     return best;
 }

@@ -1,8 +1,8 @@
-/* Choosing the micro-batch: the one decision that is taken today. For each candidate the graph is rewritten, planned by the
- * real planner and timed by the real cost table; nothing here sizes or times anything itself.
+/* Choosing the micro-batch: the one decision that is taken today. For each candidate the graph is rewritten, planned by
+ * the real planner and timed by the real cost table; nothing here sizes or times anything itself.
  *
- * Rule: of the candidates whose charged total fits the budget, those predicted within 5 % of the fastest; of these the one
- * with the smallest peak. */
+ * Rule: of the candidates whose charged total fits the budget, those predicted within 5 % of the fastest; of these the
+ * one with the smallest peak. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 
@@ -25,8 +25,8 @@ typedef struct pl_fit_options {
     void *context;
 } pl_fit_options;
 
-/* graph: legal, its batch not bound; stays the caller's. PL_E_BUDGET when nothing fits: the smallest plan's needs, what is
- * alive at its peak, and what single change would make it fit are in the sentence. */
+/* graph: legal, its batch not bound; stays the caller's. PL_E_BUDGET when nothing fits: the smallest plan's needs, what
+ * is alive at its peak, and what single change would make it fit are in the sentence. */
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
 
 /* One candidate: rewritten, bound and planned. */

@@ -1,5 +1,5 @@
-/* Reverse mode over the graph (the driver knows no operator by name): the nodes of the forward pass are visited from last
- * to first and each operator's rule, in ir/, adds the nodes of its derivative. */
+/* Reverse mode over the graph (the driver knows no operator by name): the nodes of the forward pass are visited from
+ * last to first and each operator's rule, in ir/, adds the nodes of its derivative. */
 #include "grad/differentiate.h"
 
 #include <stdio.h>
@@ -25,7 +25,8 @@ static pl_status check_windows(const pl_graph *g, pl_id program, pl_error *err)
         pl_id root = pl_value_root(g, (pl_id)i);
         bool window = g->value[i].view_of != PL_NONE && g->value[root].role == PL_ROLE_WEIGHT;
         if (window && reads(g, program, (pl_id)i))
-            return pl_fail(err, PL_E_UNSUPPORTED, "the weight %s is read through a window, which has no gradient rule", g->value[root].name);
+            return pl_fail(err, PL_E_UNSUPPORTED, "the weight %s is read through a window, which has no gradient rule",
+                           g->value[root].name);
     }
     return PL_OK;
 }

@@ -24,7 +24,8 @@ typedef struct updater {
 static void add_clipping(updater *t, size_t values, const pl_id *newest)
 {
     pl_graph *g = t->b.graph;
-    pl_id sum = pl_build_temporary(&t->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "grad_norm_squared"), out = sum;
+    pl_id sum = pl_build_temporary(&t->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "grad_norm_squared"),
+          out = sum;
     pl_build_node(&t->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
     for (size_t i = 0; i < values && t->b.status == PL_OK; i++) {
         if (g->value[i].role != PL_ROLE_GRADIENT || pl_value_root(g, (pl_id)i) != i) continue;

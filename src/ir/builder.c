@@ -70,12 +70,20 @@ static pl_id add_value(pl_builder *b, const pl_value *v)
     return id == PL_NONE ? refuse(b) : id;
 }
 
-static pl_id build_value(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape shape, pl_id program, const char *fmt, va_list args)
+static pl_id build_value(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape shape, pl_id program, const char *fmt,
+                         va_list args)
 {
     char name[256];
     vsnprintf(name, sizeof name, fmt, args);
-    pl_value v = {.name = name, .scope = b->scope, .shape = shape, .dtype = dtype, .role = role, .program = program,
-                  .producer = PL_NONE, .view_of = PL_NONE, .update_of = PL_NONE};
+    pl_value v = {.name = name,
+                  .scope = b->scope,
+                  .shape = shape,
+                  .dtype = dtype,
+                  .role = role,
+                  .program = program,
+                  .producer = PL_NONE,
+                  .view_of = PL_NONE,
+                  .update_of = PL_NONE};
     pl_value_default_strides(&v);
     return add_value(b, &v);
 }
@@ -113,8 +121,10 @@ pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, c
     v.view_of = base;
     v.update_of = PL_NONE;
     v.view_offset = offset;
-    if (stride) memcpy(v.stride, stride, shape.rank * sizeof *stride);
-    else pl_value_default_strides(&v);
+    if (stride)
+        memcpy(v.stride, stride, shape.rank * sizeof *stride);
+    else
+        pl_value_default_strides(&v);
     return add_value(b, &v);
 }
 
@@ -122,9 +132,16 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
 {
     char name[280];
     pl_alias alias = rules[n->op]->alias(n, k);
-    snprintf(name, sizeof name, "%s%s.%zu", pl_op_name(n->op), k ? (char[]){(char)('a' + k), 0} : "", b->graph->value_count);
-    pl_value v = {.name = name, .scope = b->scope, .shape = out->shape, .dtype = out->dtype, .role = PL_ROLE_TEMPORARY,
-                  .program = pl_region_program(b->graph, b->region), .producer = PL_NONE, .view_of = PL_NONE,
+    snprintf(name, sizeof name, "%s%s.%zu", pl_op_name(n->op), k ? (char[]){(char)('a' + k), 0} : "",
+             b->graph->value_count);
+    pl_value v = {.name = name,
+                  .scope = b->scope,
+                  .shape = out->shape,
+                  .dtype = out->dtype,
+                  .role = PL_ROLE_TEMPORARY,
+                  .program = pl_region_program(b->graph, b->region),
+                  .producer = PL_NONE,
+                  .view_of = PL_NONE,
                   .update_of = PL_NONE};
     pl_value_default_strides(&v);
     if (alias.update >= 0) {
@@ -139,7 +156,8 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
 pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out)
 {
     if (b->status != PL_OK) return PL_NONE;
-    pl_node n = {.op = op, .phase = b->phase, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
+    pl_node n = {
+        .op = op, .phase = b->phase, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
     char name[24];
     for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = i < ins ? in[i] : PL_NONE;
     for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = i < outs ? out[i] : PL_NONE;
@@ -161,7 +179,10 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
 
 /* ---- helpers of the rules ---- */
 
-const pl_value *pl_in(const pl_graph *g, const pl_node *n, int k) { return n->in[k] == PL_NONE ? NULL : &g->value[n->in[k]]; }
+const pl_value *pl_in(const pl_graph *g, const pl_node *n, int k)
+{
+    return n->in[k] == PL_NONE ? NULL : &g->value[n->in[k]];
+}
 
 pl_status pl_fail_input(const pl_graph *g, const pl_node *n, int k, const char *expected, pl_error *err)
 {
@@ -178,7 +199,10 @@ pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *lett
         char letter;
         pl_dtype dtype;
         const char *any, *one;
-    } kinds[] = {{'f', PL_DTYPE_F32, "f32", "f32 [1]"}, {'d', PL_DTYPE_F64, "f64", "f64 [1]"}, {'i', PL_DTYPE_I32, "i32", "i32 [1]"}, {'l', PL_DTYPE_I64, "i64", "i64 [1]"}};
+    } kinds[] = {{'f', PL_DTYPE_F32, "f32", "f32 [1]"},
+                 {'d', PL_DTYPE_F64, "f64", "f64 [1]"},
+                 {'i', PL_DTYPE_I32, "i32", "i32 [1]"},
+                 {'l', PL_DTYPE_I64, "i64", "i64 [1]"}};
     for (int k = 0; letters[k]; k++) {
         const pl_value *v = pl_in(g, n, k);
         bool one = letters[k] < 'a';
@@ -190,7 +214,8 @@ pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *lett
     return PL_OK;
 }
 
-pl_status pl_expect_shape(const pl_graph *g, const pl_node *n, int k, const pl_shape *shape, const char *expected, pl_error *err)
+pl_status pl_expect_shape(const pl_graph *g, const pl_node *n, int k, const pl_shape *shape, const char *expected,
+                          pl_error *err)
 {
     const pl_value *v = pl_in(g, n, k);
     return !v || pl_shape_equal(&v->shape, shape) ? PL_OK : pl_fail_input(g, n, k, expected, err);

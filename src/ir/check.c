@@ -32,23 +32,29 @@ static pl_status check_view(const checker *c, pl_id id)
         if (__builtin_mul_overflow(step, (uint64_t)v->stride[i], &step) || __builtin_add_overflow(last, step, &last))
             return fail_value(c, id, "its window is absurdly large");
     }
-    if (last >= pl_shape_elems(&base->shape)) return fail_value(c, id, "its window ends behind the value that it looks at");
+    if (last >= pl_shape_elems(&base->shape))
+        return fail_value(c, id, "its window ends behind the value that it looks at");
     return v->dtype == base->dtype ? PL_OK : fail_value(c, id, "a view has the dtype of its base");
 }
 
 static pl_status check_value(const checker *c, pl_id id)
 {
     const pl_value *v = &c->g->value[id];
-    if (v->dtype >= PL_DTYPE_COUNT || v->role >= PL_ROLE_COUNT || v->space >= c->g->space_count) return fail_value(c, id, "unknown dtype, role or space");
+    if (v->dtype >= PL_DTYPE_COUNT || v->role >= PL_ROLE_COUNT || v->space >= c->g->space_count)
+        return fail_value(c, id, "unknown dtype, role or space");
     if (v->shape.rank > PL_RANK_MAX || pl_shape_elems(&v->shape) >> 56) return fail_value(c, id, "its size overflows");
     if (c->stage == PL_STAGE_BOUND && v->shape.symbolic) return fail_value(c, id, "its batch dimension is not bound");
-    if (v->program != PL_NONE && (v->program >= c->g->region_count || c->g->region[v->program].parent != PL_NONE)) return fail_value(c, id, "its program is no root region");
+    if (v->program != PL_NONE && (v->program >= c->g->region_count || c->g->region[v->program].parent != PL_NONE))
+        return fail_value(c, id, "its program is no root region");
     if (v->view_of != PL_NONE && v->update_of != PL_NONE) return fail_value(c, id, "both a view and an update");
-    if (v->view_of != PL_NONE) return v->view_of < id ? check_view(c, id) : fail_value(c, id, "a view of a later value");
+    if (v->view_of != PL_NONE)
+        return v->view_of < id ? check_view(c, id) : fail_value(c, id, "a view of a later value");
     if (v->update_of == PL_NONE) return PL_OK;
     if (v->update_of >= id) return fail_value(c, id, "an update of a later value");
     const pl_value *old = &c->g->value[v->update_of];
-    return pl_shape_equal(&old->shape, &v->shape) && old->dtype == v->dtype ? PL_OK : fail_value(c, id, "an update has the shape and dtype of what it replaces");
+    return pl_shape_equal(&old->shape, &v->shape) && old->dtype == v->dtype
+               ? PL_OK
+               : fail_value(c, id, "an update has the shape and dtype of what it replaces");
 }
 
 static bool exists(pl_id id, size_t count) { return id == PL_NONE || id < count; }
@@ -59,19 +65,27 @@ static pl_status check_ids(const checker *c)
     const pl_graph *g = c->g;
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
-        if (!exists(v->view_of, g->value_count) || !exists(v->update_of, g->value_count) || !exists(v->producer, g->node_count)) return fail_value(c, (pl_id)i, "an id that does not exist");
+        if (!exists(v->view_of, g->value_count) || !exists(v->update_of, g->value_count) ||
+            !exists(v->producer, g->node_count))
+            return fail_value(c, (pl_id)i, "an id that does not exist");
     }
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        bool fine = n->op < PL_OP_COUNT && n->region < g->region_count && n->queue < g->queue_count && exists(n->wait, g->queue_count) && exists(n->predicate, g->value_count);
+        bool fine = n->op < PL_OP_COUNT && n->region < g->region_count && n->queue < g->queue_count &&
+                    exists(n->wait, g->queue_count) && exists(n->predicate, g->value_count);
         for (int k = 0; k < PL_NODE_IN_MAX; k++) fine &= exists(n->in[k], g->value_count);
         for (int k = 0; k < PL_NODE_OUT_MAX; k++) fine &= exists(n->out[k], g->value_count);
-        if (!fine) return pl_fail(c->err, PL_E_INTERNAL, "graph: node %zu: unknown operator, region or queue, or an id that does not exist", i);
+        if (!fine)
+            return pl_fail(c->err, PL_E_INTERNAL,
+                           "graph: node %zu: unknown operator, region or queue, or an id that does not exist", i);
     }
     return PL_OK;
 }
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static pl_status check_names(const checker *c)
 {
@@ -82,7 +96,8 @@ static pl_status check_names(const checker *c)
     qsort(name, n, sizeof *name, compare_names);
     pl_status status = PL_OK;
     for (size_t i = 1; i < n && status == PL_OK; i++)
-        if (strcmp(name[i - 1], name[i]) == 0) status = pl_fail(c->err, PL_E_INTERNAL, "graph: two values are named %s", name[i]);
+        if (strcmp(name[i - 1], name[i]) == 0)
+            status = pl_fail(c->err, PL_E_INTERNAL, "graph: two values are named %s", name[i]);
     pl_free(name);
     return status;
 }
@@ -91,7 +106,8 @@ static pl_status check_regions(const checker *c)
 {
     for (size_t i = 0; i < c->g->region_count; i++) {
         const pl_region *r = &c->g->region[i];
-        if (r->parent != PL_NONE && r->parent >= i) return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu lies in a later one", i);
+        if (r->parent != PL_NONE && r->parent >= i)
+            return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu lies in a later one", i);
         if (r->trip < 1) return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu runs no time", i);
     }
     /* The live nodes of a region, those of its inner regions included, are one stretch. */
@@ -103,7 +119,8 @@ static pl_status check_regions(const checker *c)
         if (c->g->node[i].dead) continue;
         position++;
         for (pl_id r = c->g->node[i].region; r != PL_NONE; r = c->g->region[r].parent) {
-            if (last[r] && last[r] != position - 1) status = fail_node(c, (pl_id)i, "its region is not one stretch of nodes");
+            if (last[r] && last[r] != position - 1)
+                status = fail_node(c, (pl_id)i, "its region is not one stretch of nodes");
             last[r] = position;
         }
     }
@@ -126,7 +143,8 @@ static bool is_repeated(const pl_node *n, int k)
     return false;
 }
 
-/* Must output k be there? Those that the kernel always writes, and the new content of an input that changes in place. */
+/* Must output k be there? Those that the kernel always writes, and the new content of an input that changes in
+ * place. */
 static bool is_missing(const pl_node *n, int k)
 {
     const pl_op_rule *rule = pl_op_rule_of(n->op);
@@ -145,11 +163,15 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (n->out[k] == PL_NONE) continue;
         if (k >= pl_op_out_max(n->op)) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
-        if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype) return fail_node(c, id, "an output has not the shape that the operator gives");
+        if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
+            return fail_node(c, id, "an output has not the shape that the operator gives");
         pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
-        if (alias.update >= 0 && n->in[alias.update] == PL_NONE) return fail_node(c, id, "an output changes in place an input that is not given");
-        if (alias.update >= 0 && v->update_of != n->in[alias.update]) return fail_node(c, id, "an output that changes its input in place is not marked so");
-        if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of)) return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");
+        if (alias.update >= 0 && n->in[alias.update] == PL_NONE)
+            return fail_node(c, id, "an output changes in place an input that is not given");
+        if (alias.update >= 0 && v->update_of != n->in[alias.update])
+            return fail_node(c, id, "an output that changes its input in place is not marked so");
+        if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of))
+            return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");
         if (is_repeated(n, k)) return fail_node(c, id, "two outputs are one value");
         if (v->producer != id && v->program != PL_NONE) return fail_node(c, id, "an output has two producers");
     }
@@ -170,7 +192,8 @@ static pl_status check_input(checker *c, pl_id id, pl_id in, pl_id program)
     pl_id root = pl_value_root(c->g, in);
     if (!readable(c, in, program)) return fail_node(c, id, "reads a value that nothing before it has produced");
     bool version = c->g->value[in].view_of == PL_NONE;
-    if (version && c->current[root] != PL_NONE && c->current[root] != in) return fail_node(c, id, "reads a version that was already replaced in place");
+    if (version && c->current[root] != PL_NONE && c->current[root] != in)
+        return fail_node(c, id, "reads a version that was already replaced in place");
     return PL_OK;
 }
 
@@ -184,14 +207,19 @@ static pl_status check_node(checker *c, pl_id id)
         if (k >= pl_op_in_max(n->op)) return fail_node(c, id, "too many inputs");
         PL_TRY(check_input(c, id, n->in[k], program));
     }
-    if (n->predicate != PL_NONE && (c->g->value[n->predicate].dtype != PL_DTYPE_I32 || pl_shape_elems(&c->g->value[n->predicate].shape) != 1 || !readable(c, n->predicate, program))) return fail_node(c, id, "its predicate is no i32 value produced before");
+    if (n->predicate != PL_NONE &&
+        (c->g->value[n->predicate].dtype != PL_DTYPE_I32 || pl_shape_elems(&c->g->value[n->predicate].shape) != 1 ||
+         !readable(c, n->predicate, program)))
+        return fail_node(c, id, "its predicate is no i32 value produced before");
     PL_TRY(check_outputs(c, id));
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (n->out[k] == PL_NONE) continue;
         pl_id root = pl_value_root(c->g, n->out[k]);
         const pl_value *v = &c->g->value[root];
-        if (v->program != PL_NONE && v->program != program) return fail_node(c, id, "writes a value of another program");
-        if (v->role == PL_ROLE_INPUT) return fail_node(c, id, "writes an input, which belongs to whoever runs the program");
+        if (v->program != PL_NONE && v->program != program)
+            return fail_node(c, id, "writes a value of another program");
+        if (v->role == PL_ROLE_INPUT)
+            return fail_node(c, id, "writes an input, which belongs to whoever runs the program");
         c->written[root] = true;
         if (c->g->value[n->out[k]].view_of == PL_NONE) c->current[root] = n->out[k];
     }

@@ -11,9 +11,14 @@ static bool passes(pl_gradient *g, pl_id value)
     const pl_value *root = &graph->value[pl_value_root(graph, value)];
     if (root->program == PL_NONE && root->role != PL_ROLE_WEIGHT) return false; /* an input: nobody asks */
     if (root->program == PL_NONE)
-        g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s: the weight %s is read like an activation, which has no gradient rule", g->b->scope, root->name);
+        g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED,
+                               "%s: the weight %s is read like an activation, which has no gradient rule", g->b->scope,
+                               root->name);
     else if (v->view_of != PL_NONE)
-        g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s: the gradient of a window on %s has no rule here; only attention reads windows while training", g->b->scope, root->name);
+        g->b->status =
+            pl_fail(g->b->err, PL_E_UNSUPPORTED,
+                    "%s: the gradient of a window on %s has no rule here; only attention reads windows while training",
+                    g->b->scope, root->name);
     return g->b->status == PL_OK;
 }
 
@@ -35,7 +40,10 @@ pl_id pl_gradient_take(pl_gradient *g, pl_id value)
     return partial;
 }
 
-pl_id pl_gradient_accumulator(const pl_gradient *g, pl_id weight) { return weight < g->count ? g->accumulator[weight] : PL_NONE; }
+pl_id pl_gradient_accumulator(const pl_gradient *g, pl_id weight)
+{
+    return weight < g->count ? g->accumulator[weight] : PL_NONE;
+}
 
 void pl_gradient_accumulated(pl_gradient *g, pl_id weight, pl_id version)
 {
@@ -44,5 +52,6 @@ void pl_gradient_accumulated(pl_gradient *g, pl_id weight, pl_id version)
 
 pl_status pl_gradient_refuse_frozen(pl_gradient *g, const pl_node *n, pl_id weight)
 {
-    return g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s in %s: %s is frozen, which has no backward kernel", pl_op_name(n->op), n->scope, g->b->graph->value[weight].name);
+    return g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s in %s: %s is frozen, which has no backward kernel",
+                                  pl_op_name(n->op), n->scope, g->b->graph->value[weight].name);
 }

@@ -60,7 +60,8 @@ static const char *keep(pl_graph *g, const char *text, const char *last)
 
 pl_id pl_graph_add_value(pl_graph *g, const pl_value *value)
 {
-    if (g->value_count >= PL_NONE - 1 || pl_grow(&g->value, &g->value_capacity, g->value_count, sizeof *g->value)) return PL_NONE;
+    if (g->value_count >= PL_NONE - 1 || pl_grow(&g->value, &g->value_capacity, g->value_count, sizeof *g->value))
+        return PL_NONE;
     pl_value *v = &g->value[g->value_count];
     const char *last = g->value_count ? g->value[g->value_count - 1].scope : NULL;
     *v = *value;
@@ -72,7 +73,8 @@ pl_id pl_graph_add_value(pl_graph *g, const pl_value *value)
 
 pl_id pl_graph_add_node(pl_graph *g, const pl_node *node)
 {
-    if (g->node_count >= PL_NONE - 1 || pl_grow(&g->node, &g->node_capacity, g->node_count, sizeof *g->node)) return PL_NONE;
+    if (g->node_count >= PL_NONE - 1 || pl_grow(&g->node, &g->node_capacity, g->node_count, sizeof *g->node))
+        return PL_NONE;
     pl_node *n = &g->node[g->node_count];
     const char *last = g->node_count ? g->node[g->node_count - 1].scope : NULL;
     *n = *node;
@@ -166,9 +168,12 @@ pl_id pl_value_root(const pl_graph *g, pl_id id)
 {
     for (;;) {
         const pl_value *v = &g->value[id];
-        if (v->view_of != PL_NONE) id = v->view_of;
-        else if (v->update_of != PL_NONE) id = v->update_of;
-        else return id;
+        if (v->view_of != PL_NONE)
+            id = v->view_of;
+        else if (v->update_of != PL_NONE)
+            id = v->update_of;
+        else
+            return id;
     }
 }
 

@@ -1,8 +1,8 @@
 /* The graph: values, nodes and regions in flat arrays, named by 32-bit ids, all in one pool.
  *
- * One graph holds all programs of a command (train, evaluate, generate …). A program is a root region; regions nest, and
- * a region's nodes are repeated `trip` times (accumulation is a region, never unrolled). Persistent values (weights,
- * moments, counters) belong to no program and are shared by all.
+ * One graph holds all programs of a command (train, evaluate, generate …). A program is a root region; regions nest,
+ * and a region's nodes are repeated `trip` times (accumulation is a region, never unrolled). Persistent values
+ * (weights, moments, counters) belong to no program and are shared by all.
  *
  * Storage. A value owns its bytes unless it is
  *   a view     (view_of, view_offset, strides): a window on another value, or

@@ -74,7 +74,7 @@ struct pl_gradient {
     pl_id *of;          /* [values when the driver started] gradient that has reached a value so far, or PL_NONE */
     pl_id *accumulator; /* likewise: newest version of a weight's gradient, or PL_NONE when it is not trained */
     size_t count;
-    bool replaced;      /* set by a rule whose backward node also does the forward node's work */
+    bool replaced; /* set by a rule whose backward node also does the forward node's work */
 };
 
 /* The gradient of a value, or PL_NONE when none has reached it. */
@@ -92,12 +92,12 @@ pl_status pl_gradient_refuse_frozen(pl_gradient *, const pl_node *, pl_id weight
 
 /* ---- what the families provide ---- */
 #define PL_DECLARE_OP(c, name, in_min, in_max, out_max, attrs) extern const pl_op_rule pl_rule_##c;
-#define PL_OP_ROW PL_DECLARE_OP
+#define PL_OP_ROW                                              PL_DECLARE_OP
 #include "ir/ops.def"
 #undef PL_OP_ROW
 
 /* ---- helpers of the shape rules ---- */
-const pl_value *pl_in(const pl_graph *, const pl_node *, int k);     /* NULL when absent */
+const pl_value *pl_in(const pl_graph *, const pl_node *, int k); /* NULL when absent */
 /* A sentence that names operator, scope, which input, its shape and what was expected. */
 pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *expected, pl_error *);
 /* One letter an input: f f32, d f64, i i32, l i64; a capital means exactly one element. Absent inputs are fine. */

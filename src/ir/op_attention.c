@@ -1,5 +1,5 @@
-/* Multi-head attention that never stores the T×T matrix: the output and one log-sum-exp a row are kept; the backward pass
- * computes the probabilities again in tiles (Dao et al. 2022, "FlashAttention"). */
+/* Multi-head attention that never stores the T×T matrix: the output and one log-sum-exp a row are kept; the backward
+ * pass computes the probabilities again in tiles (Dao et al. 2022, "FlashAttention"). */
 #include "ir/op.h"
 
 enum { HEADS, CAUSAL, SCALE };
@@ -15,9 +15,11 @@ static pl_status check_qkv(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
     if (q->shape.rank != 3) return pl_fail_input(g, n, 0, "f32 [B,T,width]", err);
-    if (n->attr[HEADS].i < 1 || pl_shape_last(&q->shape) % n->attr[HEADS].i) return pl_fail_input(g, n, 0, "a width that the number of heads divides", err);
+    if (n->attr[HEADS].i < 1 || pl_shape_last(&q->shape) % n->attr[HEADS].i)
+        return pl_fail_input(g, n, 0, "a width that the number of heads divides", err);
     bool same = k->shape.rank == 3 && k->shape.dim[0] == q->shape.dim[0] && k->shape.symbolic == q->shape.symbolic;
-    if (!same || pl_shape_last(&k->shape) != pl_shape_last(&q->shape)) return pl_fail_input(g, n, 1, "f32 [B,T,width] like the queries", err);
+    if (!same || pl_shape_last(&k->shape) != pl_shape_last(&q->shape))
+        return pl_fail_input(g, n, 1, "f32 [B,T,width] like the queries", err);
     return pl_expect_shape(g, n, 2, &k->shape, "the shape of the keys", err);
 }
 
@@ -46,7 +48,8 @@ static bool is_fused(const pl_graph *g, const pl_node *n)
     if (q->view_of == PL_NONE) return false;
     const pl_value *base = &g->value[q->view_of];
     int64_t width = pl_shape_last(&q->shape), seen = 0;
-    if (base->shape.rank != 3 || pl_shape_last(&base->shape) != 3 * width || !pl_value_is_contiguous(base)) return false;
+    if (base->shape.rank != 3 || pl_shape_last(&base->shape) != 3 * width || !pl_value_is_contiguous(base))
+        return false;
     for (int k = 0; k < 3; k++) {
         const pl_value *v = &g->value[n->in[k]];
         if (v->view_of != q->view_of || v->view_offset % width || v->view_offset >= 3 * width) return false;
@@ -61,7 +64,8 @@ static bool is_fused(const pl_graph *g, const pl_node *n)
 static pl_id gradient_base(pl_gradient *g, pl_id base)
 {
     const pl_value *v = &g->b->graph->value[base];
-    return pl_build_temporary(g->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v->shape, "d_%s.%zu", v->name, g->b->graph->value_count);
+    return pl_build_temporary(g->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v->shape, "d_%s.%zu", v->name,
+                              g->b->graph->value_count);
 }
 
 /* The window on a gradient that `view` is on its base. */
@@ -137,14 +141,20 @@ static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out o
 {
     const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
     PL_TRY(pl_expect_inputs(g, n, "ffL", err));
-    if (x->shape.rank != 3 || x->shape.symbolic || x->shape.dim[0] != 1) return pl_fail_input(g, n, 0, "f32 [1,T,width]", err);
-    bool fits = cache->shape.rank == 3 && !cache->shape.symbolic && cache->shape.dim[0] == 1 && cache->shape.dim[1] >= x->shape.dim[1];
-    if (!fits || pl_shape_last(&cache->shape) != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [1,room,width]", err);
+    if (x->shape.rank != 3 || x->shape.symbolic || x->shape.dim[0] != 1)
+        return pl_fail_input(g, n, 0, "f32 [1,T,width]", err);
+    bool fits = cache->shape.rank == 3 && !cache->shape.symbolic && cache->shape.dim[0] == 1 &&
+                cache->shape.dim[1] >= x->shape.dim[1];
+    if (!fits || pl_shape_last(&cache->shape) != pl_shape_last(&x->shape))
+        return pl_fail_input(g, n, 1, "f32 [1,room,width]", err);
     out[0] = (pl_out){cache->shape, PL_DTYPE_F32};
     return PL_OK;
 }
 
-static pl_cost cost_cache_write(const pl_graph *g, const pl_node *n) { return (pl_cost){0, 8 * pl_value_elems_f(pl_in(g, n, 0))}; }
+static pl_cost cost_cache_write(const pl_graph *g, const pl_node *n)
+{
+    return (pl_cost){0, 8 * pl_value_elems_f(pl_in(g, n, 0))};
+}
 
 static pl_alias alias_cache_write(const pl_node *n, int out)
 {

@@ -16,7 +16,8 @@ static pl_status shape_dropout(const pl_graph *g, const pl_node *n, pl_out out[]
     PL_TRY(pl_expect_inputs(g, n, "fLLf", err));
     PL_TRY(pl_expect_shape(g, n, 3, x, "the shape of the first input", err));
     if (x->rank < 1) return pl_fail_input(g, n, 0, "f32 [samples, ...]", err);
-    if (!(n->attr[0].f >= 0 && n->attr[0].f < 1)) return pl_fail(err, PL_E_INTERNAL, "dropout in %s: its probability is not in [0, 1)", n->scope);
+    if (!(n->attr[0].f >= 0 && n->attr[0].f < 1))
+        return pl_fail(err, PL_E_INTERNAL, "dropout in %s: its probability is not in [0, 1)", n->scope);
     out[0] = (pl_out){*x, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -39,7 +40,8 @@ static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
     if (dy == PL_NONE) return PL_OK;
-    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->in[0], dy}, 1, &out));
+    pl_gradient_add(g, n->in[0],
+                    pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->in[0], dy}, 1, &out));
     return g->b->status;
 }
 
@@ -49,7 +51,8 @@ const pl_op_rule pl_rule_ACTIVATION = {like_first, gradient_activation, cost_ele
 const pl_op_rule pl_rule_ACTIVATION_BWD = {like_first, NULL, cost_elementwise, alias_any};
 
 /* ---- dropout: x, step, first sample, [residual] → (residual +) x·mask/(1−p) ----
- * The mask is a function of (seed, stream, step, global sample, element), so the backward pass is the same node on dy. */
+ * The mask is a function of (seed, stream, step, global sample, element), so the backward pass is the same node on
+ * dy. */
 static pl_status gradient_dropout(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
@@ -66,7 +69,8 @@ static pl_alias alias_dropout(const pl_node *n, int out)
     return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 3};
 }
 
-const pl_op_rule pl_rule_DROPOUT = {shape_dropout, gradient_dropout, cost_elementwise, alias_dropout, .recompute = true};
+const pl_op_rule pl_rule_DROPOUT = {shape_dropout, gradient_dropout, cost_elementwise, alias_dropout,
+                                    .recompute = true};
 
 /* ---- add: a, b → a + b ---- */
 static pl_status gradient_add(pl_gradient *g, const pl_node *n)
@@ -77,4 +81,3 @@ static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_ADD = {like_first, gradient_add, cost_elementwise, alias_any, .recompute = true};
-

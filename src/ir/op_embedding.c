@@ -1,10 +1,13 @@
-/* How tokens become vectors: a table and learned positions (or, with a window above 1, the concatenated embeddings of the last tokens: Bengio et al. 2003). */
+/* How tokens become vectors: a table and learned positions (or, with a window above 1, the concatenated embeddings of
+ * the last tokens: Bengio et al. 2003). */
 #include "ir/op.h"
 
-static pl_status check_places(const pl_graph *g, const pl_node *n, int k, const pl_value *tokens, const pl_value *table, pl_error *err)
+static pl_status check_places(const pl_graph *g, const pl_node *n, int k, const pl_value *tokens, const pl_value *table,
+                              pl_error *err)
 {
     const pl_value *places = pl_in(g, n, k);
-    bool fine = !places || (places->shape.rank == 2 && places->shape.dim[0] >= tokens->shape.dim[1] && places->shape.dim[1] == table->shape.dim[1] && n->attr[0].i == 1);
+    bool fine = !places || (places->shape.rank == 2 && places->shape.dim[0] >= tokens->shape.dim[1] &&
+                            places->shape.dim[1] == table->shape.dim[1] && n->attr[0].i == 1);
     return fine ? PL_OK : pl_fail_input(g, n, k, "f32 [at least T, width], and a window of 1", err);
 }
 
@@ -14,8 +17,10 @@ static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out
     const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 1);
     PL_TRY(pl_expect_inputs(g, n, "iffL", err));
     if (tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
-    if (table->shape.rank != 2 || n->attr[0].i < 1) return pl_fail_input(g, n, 1, "f32 [vocabulary, width] and a window of at least 1", err);
-    if (table->shape.dim[1] > INT32_MAX || n->attr[0].i > INT32_MAX) return pl_fail_input(g, n, 1, "a width and a window that are not absurd", err);
+    if (table->shape.rank != 2 || n->attr[0].i < 1)
+        return pl_fail_input(g, n, 1, "f32 [vocabulary, width] and a window of at least 1", err);
+    if (table->shape.dim[1] > INT32_MAX || n->attr[0].i > INT32_MAX)
+        return pl_fail_input(g, n, 1, "a width and a window that are not absurd", err);
     PL_TRY(check_places(g, n, 2, tokens, table, err));
     pl_shape s = tokens->shape;
     s.rank = 3;
@@ -28,7 +33,8 @@ static pl_status gradient_embedding(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]), places = n->in[2], out[2] = {PL_NONE, PL_NONE};
     if (dy == PL_NONE) return PL_OK;
-    pl_id in[4] = {n->in[0], dy, pl_gradient_accumulator(g, n->in[1]), places == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, places)};
+    pl_id in[4] = {n->in[0], dy, pl_gradient_accumulator(g, n->in[1]),
+                   places == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, places)};
     if (in[2] == PL_NONE) return in[3] == PL_NONE ? PL_OK : pl_gradient_refuse_frozen(g, n, n->in[1]);
     pl_build_node(g->b, PL_OP_EMBEDDING_BWD, n->attr, 4, in, in[3] == PL_NONE ? 1 : 2, out);
     pl_gradient_accumulated(g, n->in[1], out[0]);
@@ -50,8 +56,10 @@ static pl_status shape_embedding_bwd(const pl_graph *g, const pl_node *n, pl_out
     const pl_value *tokens = pl_in(g, n, 0), *dy = pl_in(g, n, 1), *acc = pl_in(g, n, 2), *places = pl_in(g, n, 3);
     PL_TRY(pl_expect_inputs(g, n, "ifff", err));
     if (tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
-    if (acc->shape.rank != 2 || n->attr[0].i < 1 || n->attr[0].i > INT32_MAX || acc->shape.dim[1] > INT32_MAX) return pl_fail_input(g, n, 2, "f32 [vocabulary, width] and a window of at least 1", err);
-    if (dy->shape.rank < 1 || pl_shape_rows(&dy->shape) != (int64_t)pl_shape_elems(&tokens->shape) || pl_shape_last(&dy->shape) != acc->shape.dim[1] * n->attr[0].i)
+    if (acc->shape.rank != 2 || n->attr[0].i < 1 || n->attr[0].i > INT32_MAX || acc->shape.dim[1] > INT32_MAX)
+        return pl_fail_input(g, n, 2, "f32 [vocabulary, width] and a window of at least 1", err);
+    if (dy->shape.rank < 1 || pl_shape_rows(&dy->shape) != (int64_t)pl_shape_elems(&tokens->shape) ||
+        pl_shape_last(&dy->shape) != acc->shape.dim[1] * n->attr[0].i)
         return pl_fail_input(g, n, 1, "f32 [B,T,window x width]", err);
     PL_TRY(check_places(g, n, 3, tokens, acc, err));
     out[0] = (pl_out){acc->shape, PL_DTYPE_F32};

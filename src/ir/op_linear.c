@@ -9,8 +9,10 @@ static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[],
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
     PL_TRY(pl_expect_inputs(g, n, "ffff", err));
     if (x->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., in]", err);
-    if (w->shape.rank != 2 || w->shape.dim[1] != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [out, in] with in = the input's last dimension", err);
-    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != w->shape.dim[0])) return pl_fail_input(g, n, 2, "f32 [out]", err);
+    if (w->shape.rank != 2 || w->shape.dim[1] != pl_shape_last(&x->shape))
+        return pl_fail_input(g, n, 1, "f32 [out, in] with in = the input's last dimension", err);
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != w->shape.dim[0]))
+        return pl_fail_input(g, n, 2, "f32 [out]", err);
     pl_shape y = x->shape;
     y.dim[y.rank - 1] = w->shape.dim[0];
     PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
@@ -29,12 +31,15 @@ static void bias_gradient(pl_gradient *g, pl_id bias, pl_id dy)
 static pl_status gradient_linear(pl_gradient *g, const pl_node *n)
 {
     pl_id da = n->out[1] == PL_NONE ? PL_NONE : pl_gradient_of(g, n->out[1]), du = PL_NONE;
-    if (da != PL_NONE) pl_gradient_add(g, n->out[0], pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->out[0], da}, 1, &du));
+    if (da != PL_NONE)
+        pl_gradient_add(g, n->out[0],
+                        pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->out[0], da}, 1, &du));
     pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1];
     if (dy == PL_NONE) return PL_OK;
     pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
     bias_gradient(g, n->in[2], dy);
-    if (acc != PL_NONE) pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_LINEAR_DW, NULL, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    if (acc != PL_NONE)
+        pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_LINEAR_DW, NULL, 3, (pl_id[]){dy, x, acc}, 1, &out));
     pl_id dx_in[4] = {dy, w, pl_gradient_take(g, x), PL_NONE}, dx = PL_NONE;
     pl_build_node(g->b, PL_OP_LINEAR_DX, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, dx_in, 1, &dx);
     pl_gradient_add(g, x, dx);
@@ -65,7 +70,8 @@ static pl_status shape_linear_dx(const pl_graph *g, const pl_node *n, pl_out out
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     PL_TRY(pl_expect_inputs(g, n, "ffff", err));
     if (dy->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., out]", err);
-    if (w->shape.rank != 2 || w->shape.dim[0] != pl_shape_last(&dy->shape)) return pl_fail_input(g, n, 1, "f32 [out, in] with out = the gradient's last dimension", err);
+    if (w->shape.rank != 2 || w->shape.dim[0] != pl_shape_last(&dy->shape))
+        return pl_fail_input(g, n, 1, "f32 [out, in] with out = the gradient's last dimension", err);
     pl_shape x = dy->shape;
     x.dim[x.rank - 1] = w->shape.dim[1];
     for (int k = 2; k <= 3; k++) PL_TRY(pl_expect_shape(g, n, k, &x, "the shape of the output", err));
@@ -77,7 +83,8 @@ static pl_cost cost_linear_dx(const pl_graph *g, const pl_node *n)
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     double m = (double)pl_shape_rows(&dy->shape), nk = pl_value_elems_f(w), x = m * (double)w->shape.dim[1];
-    return (pl_cost){2 * m * nk, 4 * (pl_value_elems_f(dy) + nk + x + pl_value_elems_f(pl_in(g, n, 2)) + pl_value_elems_f(pl_in(g, n, 3)))};
+    return (pl_cost){2 * m * nk, 4 * (pl_value_elems_f(dy) + nk + x + pl_value_elems_f(pl_in(g, n, 2)) +
+                                      pl_value_elems_f(pl_in(g, n, 3)))};
 }
 
 static pl_alias alias_linear_dx(const pl_node *n, int out)
@@ -93,7 +100,8 @@ static pl_status shape_linear_dw(const pl_graph *g, const pl_node *n, pl_out out
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
     PL_TRY(pl_expect_inputs(g, n, "fff", err));
-    if (dy->shape.rank < 1 || x->shape.rank < 1 || pl_shape_rows(&dy->shape) != pl_shape_rows(&x->shape)) return pl_fail_input(g, n, 1, "as many rows as the gradient", err);
+    if (dy->shape.rank < 1 || x->shape.rank < 1 || pl_shape_rows(&dy->shape) != pl_shape_rows(&x->shape))
+        return pl_fail_input(g, n, 1, "as many rows as the gradient", err);
     pl_shape want = pl_shape_of(2, pl_shape_last(&dy->shape), pl_shape_last(&x->shape));
     if (!pl_shape_equal(&acc->shape, &want)) return pl_fail_input(g, n, 2, "f32 [out, in]", err);
     out[0] = (pl_out){want, PL_DTYPE_F32};
@@ -120,7 +128,8 @@ static pl_status shape_column_sum(const pl_graph *g, const pl_node *n, pl_out ou
 {
     const pl_value *x = pl_in(g, n, 0), *acc = pl_in(g, n, 1);
     PL_TRY(pl_expect_inputs(g, n, "ff", err));
-    if (acc->shape.rank != 1 || acc->shape.dim[0] != pl_shape_last(&x->shape)) return pl_fail_input(g, n, 1, "f32 [last dimension of the input]", err);
+    if (acc->shape.rank != 1 || acc->shape.dim[0] != pl_shape_last(&x->shape))
+        return pl_fail_input(g, n, 1, "f32 [last dimension of the input]", err);
     out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
     return PL_OK;
 }

@@ -6,7 +6,8 @@ static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl
     const pl_value *vx = pl_in(g, n, x), *vg = pl_in(g, n, gamma);
     PL_TRY(pl_expect_inputs(g, n, "ffffffff", err));
     if (vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
-    if (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape)) return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
+    if (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape))
+        return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
     return PL_OK;
 }
 
@@ -21,7 +22,8 @@ static pl_status shape_layer_norm(const pl_graph *g, const pl_node *n, pl_out ou
 {
     PL_TRY(check(g, n, 0, 1, err));
     pl_shape s = pl_in(g, n, 0)->shape;
-    if (n->op == PL_OP_LAYER_NORM) PL_TRY(pl_expect_shape(g, n, 2, &pl_in(g, n, 1)->shape, "the shape of the gain", err));
+    if (n->op == PL_OP_LAYER_NORM)
+        PL_TRY(pl_expect_shape(g, n, 2, &pl_in(g, n, 1)->shape, "the shape of the gain", err));
     out[0] = (pl_out){s, PL_DTYPE_F32};
     out[1] = out[2] = (pl_out){rows_of(s), PL_DTYPE_F32};
     return PL_OK;
@@ -34,7 +36,10 @@ static pl_status gradient_layer_norm(pl_gradient *g, const pl_node *n)
     if (pl_gradient_accumulator(g, n->in[1]) == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
     pl_id beta = n->in[2], out[3] = {PL_NONE, PL_NONE, PL_NONE};
     pl_id dbeta = beta == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, beta);
-    pl_id in[8] = {dy, n->in[0], n->in[1], n->out[1], n->out[2], pl_gradient_accumulator(g, n->in[1]), dbeta, pl_gradient_take(g, n->in[0])};
+    pl_id in[8] = {dy,        n->in[0],
+                   n->in[1],  n->out[1],
+                   n->out[2], pl_gradient_accumulator(g, n->in[1]),
+                   dbeta,     pl_gradient_take(g, n->in[0])};
     pl_build_node(g->b, PL_OP_LAYER_NORM_BWD, n->attr, 8, in, dbeta == PL_NONE ? 2 : 3, out);
     pl_gradient_add(g, n->in[0], out[0]);
     pl_gradient_accumulated(g, n->in[1], out[1]);
@@ -54,7 +59,8 @@ static pl_alias alias_forward(const pl_node *n, int out)
     return (pl_alias){.update = -1, .may = out == 0 ? 1 : 0};
 }
 
-const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_forward, alias_forward, .recompute = true};
+const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_forward, alias_forward,
+                                       .recompute = true};
 
 /* layer_norm_bwd: dy, x, gamma, mean, rstd, dgamma, [dbeta], [add] → dx, dgamma', [dbeta'] */
 static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -66,7 +72,8 @@ static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl
     PL_TRY(pl_expect_shape(g, n, 0, &x->shape, "the shape of the norm's input", err));
     PL_TRY(pl_expect_shape(g, n, rms ? 5 : 7, &x->shape, "the shape of the norm's input", err));
     for (int k = 3; k <= (rms ? 3 : 4); k++) PL_TRY(pl_expect_shape(g, n, k, &rows, "one number a row", err));
-    for (int k = rms ? 4 : 5; k <= (rms ? 4 : 6); k++) PL_TRY(pl_expect_shape(g, n, k, &gamma->shape, "the shape of the gain", err));
+    for (int k = rms ? 4 : 5; k <= (rms ? 4 : 6); k++)
+        PL_TRY(pl_expect_shape(g, n, k, &gamma->shape, "the shape of the gain", err));
     out[0] = (pl_out){x->shape, PL_DTYPE_F32};
     out[1] = out[2] = (pl_out){gamma->shape, PL_DTYPE_F32};
     return PL_OK;
@@ -93,14 +100,16 @@ static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
     pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {PL_NONE, PL_NONE};
     if (dy == PL_NONE) return PL_OK;
     if (pl_gradient_accumulator(g, n->in[1]) == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
-    pl_id in[6] = {dy, n->in[0], n->in[1], n->out[1], pl_gradient_accumulator(g, n->in[1]), pl_gradient_take(g, n->in[0])};
+    pl_id in[6] = {
+        dy, n->in[0], n->in[1], n->out[1], pl_gradient_accumulator(g, n->in[1]), pl_gradient_take(g, n->in[0])};
     pl_build_node(g->b, PL_OP_RMS_NORM_BWD, n->attr, 6, in, 2, out);
     pl_gradient_add(g, n->in[0], out[0]);
     pl_gradient_accumulated(g, n->in[1], out[1]);
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, alias_forward, .recompute = true};
+const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, alias_forward,
+                                     .recompute = true};
 
 /* rms_norm_bwd: dy, x, gamma, rstd, dgamma, [add] → dx, dgamma' */
 static pl_alias alias_rms_norm_bwd(const pl_node *n, int out)

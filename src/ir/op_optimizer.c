@@ -1,4 +1,5 @@
-/* The update: AdamW (Loshchilov & Hutter 2019) and clipping by the global norm (MODELS.md 0.5) are nodes like all others. */
+/* The update: AdamW (Loshchilov & Hutter 2019) and clipping by the global norm (MODELS.md 0.5) are nodes like all
+ * others. */
 #include "ir/op.h"
 
 /* ---- sum_squares: x, sum (f64 [1]) → sum' ---- */

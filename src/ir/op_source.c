@@ -4,19 +4,25 @@
 static pl_status shape_source(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     for (int k = 0; k < pl_op_out_max(n->op); k++) {
-        if (n->out[k] == PL_NONE) return pl_fail(err, PL_E_INTERNAL, "%s in %s: output %d must exist before the node", pl_op_name(n->op), n->scope, k);
+        if (n->out[k] == PL_NONE)
+            return pl_fail(err, PL_E_INTERNAL, "%s in %s: output %d must exist before the node", pl_op_name(n->op),
+                           n->scope, k);
         out[k] = (pl_out){g->value[n->out[k]].shape, g->value[n->out[k]].dtype};
     }
     return PL_OK;
 }
 
-static pl_cost cost_source(const pl_graph *g, const pl_node *n) { return (pl_cost){0, 4 * pl_value_elems_f(&g->value[n->out[0]])}; }
+static pl_cost cost_source(const pl_graph *g, const pl_node *n)
+{
+    return (pl_cost){0, 4 * pl_value_elems_f(&g->value[n->out[0]])};
+}
 
 /* ---- load: → tokens i32 [B,T], targets i32 [B,T]: the staging ring's next micro-batch ---- */
 static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_source(g, n, out, err));
-    bool fine = out[0].dtype == PL_DTYPE_I32 && out[1].dtype == PL_DTYPE_I32 && pl_shape_equal(&out[0].shape, &out[1].shape);
+    bool fine =
+        out[0].dtype == PL_DTYPE_I32 && out[1].dtype == PL_DTYPE_I32 && pl_shape_equal(&out[0].shape, &out[1].shape);
     return fine ? PL_OK : pl_fail(err, PL_E_INTERNAL, "load in %s: tokens and targets are i32 of one shape", n->scope);
 }
 
@@ -26,7 +32,8 @@ const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_source, pl_alias_none};
 static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_source(g, n, out, err));
-    if (out[0].dtype != PL_DTYPE_F32 && n->attr[0].f != 0) return pl_fail(err, PL_E_INTERNAL, "fill in %s: only f32 can be filled with other than 0", n->scope);
+    if (out[0].dtype != PL_DTYPE_F32 && n->attr[0].f != 0)
+        return pl_fail(err, PL_E_INTERNAL, "fill in %s: only f32 can be filled with other than 0", n->scope);
     return PL_OK;
 }
 

@@ -1,5 +1,5 @@
-/* Reads what print.c writes. Every id is checked against what has been read or is being read, so that a damaged text is an
- * error with a position and never an out-of-range index; whether the graph makes sense is check.c's business. */
+/* Reads what print.c writes. Every id is checked against what has been read or is being read, so that a damaged text is
+ * an error with a position and never an out-of-range index; whether the graph makes sense is check.c's business. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,10 @@
 
 enum { DIM_MAX_BITS = 40 };
 
-static pl_status no_memory(const pl_lex *l, pl_error *err) { return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", l->name); }
+static pl_status no_memory(const pl_lex *l, pl_error *err)
+{
+    return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", l->name);
+}
 
 static pl_status parse_id(const pl_lex *l, const char **at, size_t count, pl_id *id, pl_error *err)
 {
@@ -62,7 +65,8 @@ static pl_status parse_shape(const pl_lex *l, pl_shape *s, pl_error *err)
         char *end;
         int64_t n = *at == 'B' ? 1 : strtoll(at, &end, 10);
         if (*at == 'B') end = (char *)at;
-        if ((end == at && *at != 'B') || n < 1 || n >> DIM_MAX_BITS || __builtin_mul_overflow(elems, (uint64_t)n, &elems) || elems >> 56)
+        if ((end == at && *at != 'B') || n < 1 || n >> DIM_MAX_BITS ||
+            __builtin_mul_overflow(elems, (uint64_t)n, &elems) || elems >> 56)
             return pl_lex_fail(l, err, "\"%.60s\" is no shape with positive dimensions of a sane size", l->value);
         if (*end == 'B') s->symbolic |= 1u << s->rank, end++;
         s->dim[s->rank++] = n;
@@ -93,10 +97,14 @@ static pl_status parse_region(pl_lex *l, pl_graph *g, pl_error *err)
     if (strlen(l->value) >= sizeof name) return pl_lex_fail(l, err, "this name is too long");
     strcpy(name, l->value);
     while ((got = pl_lex_field(l, err)) > 0) {
-        if (strcmp(l->key, "in") == 0) PL_TRY(parse_ids(l, g->region_count, &parent, 1, err));
-        else if (strcmp(l->key, "trip") == 0) PL_TRY(pl_lex_uint(l, UINT32_MAX, &trip, err));
-        else if (strcmp(l->key, "batch") == 0) PL_TRY(pl_lex_int(l, 0, (int64_t)1 << DIM_MAX_BITS, &batch, err));
-        else return pl_lex_fail(l, err, "a region has no field \"%s\"", l->key);
+        if (strcmp(l->key, "in") == 0)
+            PL_TRY(parse_ids(l, g->region_count, &parent, 1, err));
+        else if (strcmp(l->key, "trip") == 0)
+            PL_TRY(pl_lex_uint(l, UINT32_MAX, &trip, err));
+        else if (strcmp(l->key, "batch") == 0)
+            PL_TRY(pl_lex_int(l, 0, (int64_t)1 << DIM_MAX_BITS, &batch, err));
+        else
+            return pl_lex_fail(l, err, "a region has no field \"%s\"", l->key);
     }
     if (got < 0) return PL_E_DATA;
     pl_id id = pl_graph_add_region(g, name, parent, trip);
@@ -125,7 +133,12 @@ static pl_status parse_value(pl_lex *l, pl_graph *g, pl_error *err)
 {
     char name[512], scope[256] = "";
     int got;
-    pl_value v = {.name = name, .scope = scope, .program = PL_NONE, .producer = PL_NONE, .view_of = PL_NONE, .update_of = PL_NONE};
+    pl_value v = {.name = name,
+                  .scope = scope,
+                  .program = PL_NONE,
+                  .producer = PL_NONE,
+                  .view_of = PL_NONE,
+                  .update_of = PL_NONE};
     PL_TRY(parse_own_id(l, g->value_count, err));
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (strlen(l->value) >= sizeof name) return pl_lex_fail(l, err, "this name is too long");
@@ -224,7 +237,8 @@ pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
     pl_graph *g = pl_graph_create();
     if (!g) return no_memory(l, err);
     PL_TRY_DONE(pl_lex_expect(l, NULL, err));
-    if (strcmp(l->value, "1") != 0) PL_TRY_DONE(pl_lex_fail(l, err, "this program reads version 1 of the graph text, found %.20s", l->value));
+    if (strcmp(l->value, "1") != 0)
+        PL_TRY_DONE(pl_lex_fail(l, err, "this program reads version 1 of the graph text, found %.20s", l->value));
     for (;;) {
         if (!pl_lex_line(l)) PL_TRY_DONE(pl_lex_fail(l, err, "the text ends before \"end graph\"; it is truncated"));
         PL_TRY_DONE(pl_lex_expect(l, NULL, err));
@@ -232,7 +246,8 @@ pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
         PL_TRY_DONE(parse_line(l, g, err));
     }
     PL_TRY_DONE(pl_lex_expect(l, NULL, err));
-    if (strcmp(l->value, "graph") != 0) PL_TRY_DONE(pl_lex_fail(l, err, "expected \"end graph\", found \"end %.40s\"", l->value));
+    if (strcmp(l->value, "graph") != 0)
+        PL_TRY_DONE(pl_lex_fail(l, err, "expected \"end graph\", found \"end %.40s\"", l->value));
     *graph = g;
     g = NULL;
 done:

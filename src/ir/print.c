@@ -11,8 +11,10 @@ static void print_ids(pl_str *out, const char *key, const pl_id *id, int count)
     pl_str_printf(out, " %s=", key);
     for (int i = 0; i < count; i++) {
         if (i) pl_str_append(out, ",");
-        if (id[i] == PL_NONE) pl_str_append(out, "-");
-        else pl_str_printf(out, "%" PRIu32, id[i]);
+        if (id[i] == PL_NONE)
+            pl_str_append(out, "-");
+        else
+            pl_str_printf(out, "%" PRIu32, id[i]);
     }
 }
 
@@ -36,7 +38,8 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     const pl_value *v = &g->value[id];
     pl_str_printf(out, "value %" PRIu32 " ", id);
     pl_lex_quote(out, v->name);
-    pl_str_printf(out, " %s %s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape), pl_role_name(v->role));
+    pl_str_printf(out, " %s %s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape),
+                  pl_role_name(v->role));
     if (v->space) pl_str_printf(out, " space=%" PRIu32, v->space);
     print_ids(out, "program", &v->program, 1);
     print_ids(out, "update", &v->update_of, 1);
@@ -54,9 +57,12 @@ static void print_attrs(const pl_node *n, pl_str *out)
     char name[24], kind;
     for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
         pl_str_printf(out, " %s=", name);
-        if (kind == 'f') pl_str_double(out, n->attr[k].f);
-        else if (kind == 'a') pl_str_append(out, pl_activation_name((pl_activation)n->attr[k].i));
-        else pl_str_printf(out, "%" PRId64, n->attr[k].i);
+        if (kind == 'f')
+            pl_str_double(out, n->attr[k].f);
+        else if (kind == 'a')
+            pl_str_append(out, pl_activation_name((pl_activation)n->attr[k].i));
+        else
+            pl_str_printf(out, "%" PRId64, n->attr[k].i);
     }
 }
 

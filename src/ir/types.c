@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_DTYPE(c, name, bytes) name,
+#define NAME_DTYPE(c, name, bytes)  name,
 #define BYTES_DTYPE(c, name, bytes) bytes,
-#define NAME_ROLE(c, name) name,
+#define NAME_ROLE(c, name)          name,
 static const char *const dtype_names[] = {PL_DTYPES(NAME_DTYPE)};
 static const unsigned char dtype_bytes[] = {PL_DTYPES(BYTES_DTYPE)};
 static const char *const role_names[] = {PL_ROLES(NAME_ROLE)};
@@ -78,8 +78,11 @@ const char *pl_shape_text(const pl_shape *s, char *buf, unsigned room)
     for (uint32_t i = 0; i < s->rank && used < room; i++) {
         const char *comma = i ? "," : "";
         int symbolic = s->symbolic >> i & 1;
-        if (symbolic && s->dim[i] == 1) used += (unsigned)snprintf(buf + used, room - used, "%sB", comma);
-        else used += (unsigned)snprintf(buf + used, room - used, "%s%lld%s", comma, (long long)s->dim[i], symbolic ? "B" : "");
+        if (symbolic && s->dim[i] == 1)
+            used += (unsigned)snprintf(buf + used, room - used, "%sB", comma);
+        else
+            used += (unsigned)snprintf(buf + used, room - used, "%s%lld%s", comma, (long long)s->dim[i],
+                                       symbolic ? "B" : "");
     }
     if (used < room) snprintf(buf + used, room - used, "]");
     return buf;

@@ -10,14 +10,19 @@ typedef uint32_t pl_id; /* index into one of the graph's arrays */
 
 /* Each list is written once and read by the enum, the printer and the parser. */
 #define PL_DTYPES(X)                                                                                                   \
-    X(F32, "f32", 4) X(BF16, "bf16", 2) X(F16, "f16", 2) X(F64, "f64", 8) X(I64, "i64", 8) X(I32, "i32", 4)            \
-    X(I16, "i16", 2) X(U16, "u16", 2) X(U8, "u8", 1) X(I8, "i8", 1)
+    X(F32, "f32", 4)                                                                                                   \
+    X(BF16, "bf16", 2)                                                                                                 \
+    X(F16, "f16", 2)                                                                                                   \
+    X(F64, "f64", 8) X(I64, "i64", 8) X(I32, "i32", 4) X(I16, "i16", 2) X(U16, "u16", 2) X(U8, "u8", 1) X(I8, "i8", 1)
 
 /* What a value is for. The order is the order of reports. */
 #define PL_ROLES(X)                                                                                                    \
-    X(WEIGHT, "weight") X(GRADIENT, "gradient") X(OPTIMIZER, "optimizer") X(STATE, "state") X(SAVED, "saved")          \
-    X(TEMPORARY, "temporary") X(WORKSPACE, "workspace") X(INPUT, "input") X(OUTPUT, "output") X(STAGING, "staging")    \
-    X(IO, "io")
+    X(WEIGHT, "weight")                                                                                                \
+    X(GRADIENT, "gradient")                                                                                            \
+    X(OPTIMIZER, "optimizer")                                                                                          \
+    X(STATE, "state")                                                                                                  \
+    X(SAVED, "saved") X(TEMPORARY, "temporary") X(WORKSPACE, "workspace") X(INPUT, "input") X(OUTPUT, "output")        \
+        X(STAGING, "staging") X(IO, "io")
 
 #define PL_ENUM_DTYPE(c, name, bytes) PL_DTYPE_##c,
 typedef enum pl_dtype { PL_DTYPES(PL_ENUM_DTYPE) PL_DTYPE_COUNT } pl_dtype;
@@ -32,8 +37,8 @@ int pl_role_parse(const char *, pl_role *);
 
 enum { PL_RANK_MAX = 6 };
 
-/* Row-major. A dimension whose bit is set in `symbolic` stands for dim × B, where B is the batch of the program that the
- * value belongs to; a rewrite (rewrite/bind_batch.c) replaces it by its number. */
+/* Row-major. A dimension whose bit is set in `symbolic` stands for dim × B, where B is the batch of the program that
+ * the value belongs to; a rewrite (rewrite/bind_batch.c) replaces it by its number. */
 typedef struct pl_shape {
     uint32_t rank;
     uint32_t symbolic;

@@ -10,9 +10,9 @@
 typedef struct pl_dropout_range {
     pl_philox philox;
     uint32_t step;
-    uint64_t sample;     /* global sample index */
+    uint64_t sample;      /* global sample index */
     int64_t first, count; /* elements [first, first + count) of the sample; first is a multiple of 4 */
-    float probability;   /* [0, 1) */
-} pl_dropout_range;      /* the pointers that go with it point at element `first` */
+    float probability;    /* [0, 1) */
+} pl_dropout_range;       /* the pointers that go with it point at element `first` */
 
 #endif

@@ -24,8 +24,8 @@
 #define PL_SUFFIX ref
 #endif
 #define PL_KERNEL_JOIN_AGAIN(name, suffix) pl_kernel_##name##_##suffix
-#define PL_KERNEL_JOIN(name, suffix) PL_KERNEL_JOIN_AGAIN(name, suffix)
-#define PL_KERNEL(name) PL_KERNEL_JOIN(name, PL_SUFFIX)
+#define PL_KERNEL_JOIN(name, suffix)       PL_KERNEL_JOIN_AGAIN(name, suffix)
+#define PL_KERNEL(name)                    PL_KERNEL_JOIN(name, PL_SUFFIX)
 
 typedef struct pl_kernels {
 #define PL_ROW(type, name, arguments) type(*name) arguments;

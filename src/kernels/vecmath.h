@@ -6,7 +6,7 @@
 typedef enum pl_vecmath {
     PL_VECMATH_EXP,
     PL_VECMATH_EXP2, /* results below 2⁻¹²⁶ may be 0; arguments ≤ 127 */
-    PL_VECMATH_LOG, /* normal arguments > 0 */
+    PL_VECMATH_LOG,  /* normal arguments > 0 */
     PL_VECMATH_ERF,
     PL_VECMATH_SIGMOID,
     PL_VECMATH_COUNT

@@ -1,5 +1,6 @@
 /* The transformer language model of MODELS.md 4.3 (arch gpt), under nanoGPT's tensor names:
- *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2;  norm. */
+ *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2; 
+ * norm. */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,7 +26,9 @@ static pl_id through_cache(pl_model *m, pl_id x, char which, int block)
 {
     const pl_config_model *c = &m->config->model;
     pl_id out = PL_NONE;
-    pl_id cache = pl_build_temporary(&m->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, c->sequence, c->width), "generate.cache_%c.%d", which, block);
+    pl_id cache =
+        pl_build_temporary(&m->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, c->sequence, c->width),
+                           "generate.cache_%c.%d", which, block);
     return pl_build_node(&m->b, PL_OP_CACHE_WRITE, NULL, 3, (pl_id[]){x, cache, m->position}, 1, &out);
 }
 
@@ -97,7 +100,9 @@ pl_id pl_gpt_hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
     for (int i = 0; i < c->layers; i++) x = block_of(m, x, i);
     pl_builder_enter(&m->b, "head");
     x = pl_model_norm(m, x, "transformer.ln_f");
-    *output_weight = c->tie_embeddings ? table : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "lm_head.weight");
+    *output_weight = c->tie_embeddings
+                         ? table
+                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "lm_head.weight");
     pl_builder_leave(&m->b);
     return x;
 }

@@ -1,6 +1,6 @@
-/* A neural n-gram (Bengio et al. 2003): the embeddings of the last `window` tokens, side by side, through `layers` linear
- * layers with activation to `width`; the output matrix is the embedding's or its own. The smallest model that exercises
- * every part of the road. */
+/* A neural n-gram (Bengio et al. 2003): the embeddings of the last `window` tokens, side by side, through `layers`
+ * linear layers with activation to `width`; the output matrix is the embedding's or its own. The smallest model that
+ * exercises every part of the road. */
 #include "models/model.h"
 
 pl_id pl_mlp_hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
@@ -9,18 +9,22 @@ pl_id pl_mlp_hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
     pl_id out = PL_NONE;
     pl_builder_enter(&m->b, "embedding");
     pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "embedding.weight");
-    pl_id x = pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(c->window)}, 2, (pl_id[]){tokens, table}, 1, &out);
+    pl_id x =
+        pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(c->window)}, 2, (pl_id[]){tokens, table}, 1, &out);
     pl_builder_leave(&m->b);
     for (int i = 0; i < c->layers; i++) {
         pl_builder_enter(&m->b, "layer.%d", i);
         int64_t in = i == 0 ? c->window * c->width : c->width;
         pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, c->width, in), "layers.%d.weight", i);
-        pl_id bias = c->bias ? pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, c->width), "layers.%d.bias", i) : PL_NONE;
+        pl_id bias =
+            c->bias ? pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, c->width), "layers.%d.bias", i) : PL_NONE;
         x = pl_model_dropout(m, pl_model_activation(m, pl_model_linear(m, x, w, bias, PL_NONE)), PL_NONE);
         pl_builder_leave(&m->b);
     }
     pl_builder_enter(&m->b, "head");
-    *output_weight = c->tie_embeddings ? table : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "head.weight");
+    *output_weight = c->tie_embeddings
+                         ? table
+                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "head.weight");
     pl_builder_leave(&m->b);
     return x;
 }

@@ -11,8 +11,10 @@
 
 static pl_activation activation_of(pl_config_activation a)
 {
-    static const pl_activation table[] = {[PL_ACTIVATION_GELU] = PL_ACT_GELU, [PL_ACTIVATION_SILU] = PL_ACT_SILU,
-                                          [PL_ACTIVATION_RELU] = PL_ACT_RELU, [PL_ACTIVATION_TANH] = PL_ACT_TANH};
+    static const pl_activation table[] = {[PL_ACTIVATION_GELU] = PL_ACT_GELU,
+                                          [PL_ACTIVATION_SILU] = PL_ACT_SILU,
+                                          [PL_ACTIVATION_RELU] = PL_ACT_RELU,
+                                          [PL_ACTIVATION_TANH] = PL_ACT_TANH};
     return table[a];
 }
 
@@ -25,8 +27,10 @@ static void add_init_node(pl_model *m, pl_model_init kind, pl_id weight, const c
     if (kind == PL_INIT_ZERO || kind == PL_INIT_ONE)
         pl_build_node(&m->init, PL_OP_FILL, (pl_attr[]){pl_attr_f(kind == PL_INIT_ONE ? 1 : 0)}, 0, NULL, 1, &out);
     else
-        pl_build_node(&m->init, PL_OP_NORMAL,
-                      (pl_attr[]){pl_attr_f(std), pl_attr_i(m->config->train.seed), pl_attr_i((int64_t)pl_stream_id(name))}, 0, NULL, 1, &out);
+        pl_build_node(
+            &m->init, PL_OP_NORMAL,
+            (pl_attr[]){pl_attr_f(std), pl_attr_i(m->config->train.seed), pl_attr_i((int64_t)pl_stream_id(name))}, 0,
+            NULL, 1, &out);
     if (m->b.status == PL_OK) m->b.status = m->init.status;
 }
 
@@ -54,7 +58,8 @@ pl_id pl_model_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id resi
 pl_id pl_model_activation(pl_model *m, pl_id x)
 {
     pl_id out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(activation_of(m->config->model.activation))}, 1, &x, 1, &out);
+    return pl_build_node(&m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(activation_of(m->config->model.activation))}, 1,
+                         &x, 1, &out);
 }
 
 pl_id pl_model_norm(pl_model *m, pl_id x, const char *name)
@@ -65,8 +70,8 @@ pl_id pl_model_norm(pl_model *m, pl_id x, const char *name)
     pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE};
     if (!rms) in[2] = pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, width), "%s.bias", name);
     int statistics = m->training ? rms ? 1 : 2 : 0;
-    return pl_build_node(&m->b, rms ? PL_OP_RMS_NORM : PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(m->config->model.norm_eps)},
-                         rms ? 2 : 3, in, 1 + statistics, out);
+    return pl_build_node(&m->b, rms ? PL_OP_RMS_NORM : PL_OP_LAYER_NORM,
+                         (pl_attr[]){pl_attr_f(m->config->model.norm_eps)}, rms ? 2 : 3, in, 1 + statistics, out);
 }
 
 bool pl_model_drops(const pl_model *m) { return m->training && m->config->model.dropout > 0; }
@@ -74,7 +79,8 @@ bool pl_model_drops(const pl_model *m) { return m->training && m->config->model.
 pl_id pl_model_dropout(pl_model *m, pl_id x, pl_id residual)
 {
     if (!pl_model_drops(m)) return x;
-    pl_attr attr[3] = {pl_attr_f(m->config->model.dropout), pl_attr_i(m->config->train.seed), pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
+    pl_attr attr[3] = {pl_attr_f(m->config->model.dropout), pl_attr_i(m->config->train.seed),
+                       pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
     pl_id in[4] = {x, m->step, m->first_sample, residual}, out = PL_NONE;
     return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
 }
@@ -83,7 +89,8 @@ pl_id pl_model_dropout(pl_model *m, pl_id x, pl_id residual)
 
 static pl_id hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
 {
-    return m->config->model.arch == PL_ARCH_GPT ? pl_gpt_hidden(m, tokens, output_weight) : pl_mlp_hidden(m, tokens, output_weight);
+    return m->config->model.arch == PL_ARCH_GPT ? pl_gpt_hidden(m, tokens, output_weight)
+                                                : pl_mlp_hidden(m, tokens, output_weight);
 }
 
 /* Rows of logits alive at once: half a megabyte of them, at least 32 rows. It orders sums, so it depends on the model
@@ -142,11 +149,15 @@ static pl_status build_generate_program(pl_model *m, pl_error *err)
     pl_builder *b = &m->b;
     pl_id tokens = pl_build_temporary(b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, n), "generate.tokens");
     pl_id h = hidden(m, tokens, &weight);
-    if (b->status == PL_OK && n > 1) h = pl_build_view(b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, m->config->model.width), (n - 1) * m->config->model.width, NULL);
+    if (b->status == PL_OK && n > 1)
+        h = pl_build_view(b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, m->config->model.width),
+                          (n - 1) * m->config->model.width, NULL);
     pl_builder_enter(b, "head");
-    pl_id logits = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, m->vocab), "generate.logits");
+    pl_id logits = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, m->vocab),
+                                      "generate.logits");
     out = logits;
-    pl_build_node(b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, (pl_id[]){h, weight, PL_NONE, PL_NONE}, 1, &out);
+    pl_build_node(b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, (pl_id[]){h, weight, PL_NONE, PL_NONE}, 1,
+                  &out);
     return b->status;
 }
 
@@ -167,7 +178,8 @@ static void build_inputs(pl_model *m)
 pl_status pl_model_build(const pl_config *config, int64_t vocab, pl_graph **graph, pl_error *err)
 {
     if (config->model.vocab_size != PL_CONFIG_AUTO && config->model.vocab_size != vocab)
-        return pl_fail(err, PL_E_CONFIG, "model.vocab_size is %lld but the tokenizer has %lld tokens; set it to auto or to that number",
+        return pl_fail(err, PL_E_CONFIG,
+                       "model.vocab_size is %lld but the tokenizer has %lld tokens; set it to auto or to that number",
                        (long long)config->model.vocab_size, (long long)vocab);
     pl_graph *g = pl_graph_create();
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for the graph");

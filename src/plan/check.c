@@ -29,10 +29,14 @@ static pl_status check_blocks(const pl_plan *p, const named_block *b, size_t cou
     for (size_t i = 0; i < count; i++) {
         const pl_block *x = b[i].block;
         uint64_t end;
-        if (pl_size_add(x->offset, x->bytes, &end) || end > p->arena_bytes || x->offset % PL_PLAN_ALIGNMENT || x->first >= x->last)
-            return pl_fail(err, PL_E_INTERNAL, "plan: the block of %s lies outside the arena, is not aligned or has no life", b[i].name);
+        if (pl_size_add(x->offset, x->bytes, &end) || end > p->arena_bytes || x->offset % PL_PLAN_ALIGNMENT ||
+            x->first >= x->last)
+            return pl_fail(err, PL_E_INTERNAL,
+                           "plan: the block of %s lies outside the arena, is not aligned or has no life", b[i].name);
         for (size_t j = 0; j < i; j++)
-            if (overlap(x, b[j].block)) return pl_fail(err, PL_E_INTERNAL, "plan: %s and %s are alive together and overlap", b[i].name, b[j].name);
+            if (overlap(x, b[j].block))
+                return pl_fail(err, PL_E_INTERNAL, "plan: %s and %s are alive together and overlap", b[i].name,
+                               b[j].name);
     }
     return PL_OK;
 }
@@ -43,10 +47,13 @@ static pl_status check_lives(const pl_plan *p, const pl_block *need, pl_error *e
     for (size_t i = 0; i < p->graph->value_count; i++) {
         const pl_block *b = &p->value[i];
         if (need[i].bytes == 0) continue;
-        if (b->bytes < need[i].bytes) return pl_fail(err, PL_E_INTERNAL, "plan: %s needs %llu bytes and has %llu", p->graph->value[i].name, (unsigned long long)need[i].bytes, (unsigned long long)b->bytes);
+        if (b->bytes < need[i].bytes)
+            return pl_fail(err, PL_E_INTERNAL, "plan: %s needs %llu bytes and has %llu", p->graph->value[i].name,
+                           (unsigned long long)need[i].bytes, (unsigned long long)b->bytes);
         if (b->first > need[i].first || b->last < need[i].last)
-            return pl_fail(err, PL_E_INTERNAL, "plan: %s must live from %llu to %llu, not from %llu to %llu", p->graph->value[i].name, (unsigned long long)need[i].first,
-                           (unsigned long long)need[i].last, (unsigned long long)b->first, (unsigned long long)b->last);
+            return pl_fail(err, PL_E_INTERNAL, "plan: %s must live from %llu to %llu, not from %llu to %llu",
+                           p->graph->value[i].name, (unsigned long long)need[i].first, (unsigned long long)need[i].last,
+                           (unsigned long long)b->first, (unsigned long long)b->last);
     }
     return PL_OK;
 }
@@ -66,10 +73,12 @@ static pl_status check_node(const pl_plan *p, size_t position, pl_error *err)
     const pl_node *n = &p->graph->node[position];
     const pl_block *b = &p->workspace[position];
     uint64_t needed = 0;
-    if (n->dead) return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) is dead, it would run", position, pl_op_name(n->op));
+    if (n->dead)
+        return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) is dead, it would run", position, pl_op_name(n->op));
     PL_TRY(pl_backend_workspace_bytes(p->graph, n, p->team, &needed, err));
     if (needed == 0 || (b->bytes >= needed && b->first <= position && position < b->last)) return PL_OK;
-    return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) has %llu bytes of workspace, its kernel needs %llu", position, pl_op_name(n->op), (unsigned long long)b->bytes, (unsigned long long)needed);
+    return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) has %llu bytes of workspace, its kernel needs %llu",
+                   position, pl_op_name(n->op), (unsigned long long)b->bytes, (unsigned long long)needed);
 }
 
 pl_status pl_plan_check(const pl_plan *p, pl_error *err)

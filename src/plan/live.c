@@ -21,7 +21,8 @@ uint64_t pl_node_trips(const pl_graph *g, const pl_node *n)
 
 /* The end of the outermost region that holds `reader` but not `maker`: a value made outside and read inside a repeated
  * stretch is needed until the stretch has run for the last time. */
-static uint64_t needed_until(const pl_graph *g, const uint64_t *region_end, pl_id maker_region, pl_id reader_region, uint64_t read_end)
+static uint64_t needed_until(const pl_graph *g, const uint64_t *region_end, pl_id maker_region, pl_id reader_region,
+                             uint64_t read_end)
 {
     for (pl_id r = reader_region; r != PL_NONE; r = g->region[r].parent) {
         bool holds_maker = false;
@@ -32,7 +33,8 @@ static uint64_t needed_until(const pl_graph *g, const uint64_t *region_end, pl_i
     return read_end;
 }
 
-static void touch(const pl_graph *g, const uint64_t *region_end, pl_block *block, pl_id *maker, pl_id value, size_t position)
+static void touch(const pl_graph *g, const uint64_t *region_end, pl_block *block, pl_id *maker, pl_id value,
+                  size_t position)
 {
     if (value == PL_NONE) return;
     pl_id root = pl_value_root(g, value);
@@ -45,14 +47,18 @@ static void touch(const pl_graph *g, const uint64_t *region_end, pl_block *block
     if (end > b->last) b->last = end;
 }
 
-static bool lives_with_its_program(const pl_value *v) { return v->role == PL_ROLE_INPUT || v->role == PL_ROLE_OUTPUT || v->role == PL_ROLE_STATE; }
+static bool lives_with_its_program(const pl_value *v)
+{
+    return v->role == PL_ROLE_INPUT || v->role == PL_ROLE_OUTPUT || v->role == PL_ROLE_STATE;
+}
 
 pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
 {
     uint64_t *region_end = pl_alloc(g->region_count + 1, sizeof *region_end);
     pl_id *maker = pl_alloc(g->value_count + 1, sizeof *maker);
     pl_status status = PL_OK;
-    if (!region_end || !maker) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to find the lives of %zu values", g->value_count));
+    if (!region_end || !maker)
+        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to find the lives of %zu values", g->value_count));
     for (size_t i = 0; i < g->node_count; i++)
         for (pl_id r = g->node[i].region; r != PL_NONE; r = g->region[r].parent) region_end[r] = i + 1;
     for (size_t i = 0; i < g->node_count; i++) {
@@ -64,8 +70,10 @@ pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
         if (pl_value_root(g, (pl_id)i) != i) continue;
-        if (v->program == PL_NONE) block[i].first = 0, block[i].last = g->node_count;
-        else if (lives_with_its_program(v)) pl_plan_program_span(g, v->program, &block[i].first, &block[i].last);
+        if (v->program == PL_NONE)
+            block[i].first = 0, block[i].last = g->node_count;
+        else if (lives_with_its_program(v))
+            pl_plan_program_span(g, v->program, &block[i].first, &block[i].last);
         block[i].bytes = block[i].last ? pl_value_bytes(g, (pl_id)i) : 0;
     }
 done:

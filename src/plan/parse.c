@@ -35,13 +35,18 @@ static pl_status parse_team(pl_lex *l, pl_plan *p, pl_error *err)
     PL_TRY(pl_lex_int(l, 1, 1024, &threads, err));
     p->team.threads = (int)threads;
     PL_TRY(pl_lex_expect(l, "isa", err));
-    return pl_isa_parse(l->value, &p->team.isa) ? pl_lex_fail(l, err, "unknown instruction set \"%.20s\"", l->value) : PL_OK;
+    return pl_isa_parse(l->value, &p->team.isa) ? pl_lex_fail(l, err, "unknown instruction set \"%.20s\"", l->value)
+                                                : PL_OK;
 }
 
 static pl_status parse_arena(pl_lex *l, pl_plan *p, pl_error *err)
 {
     uint64_t huge;
-    number_field fields[] = {{"bytes", &p->arena_bytes}, {"lower", &p->lower_bound_bytes}, {"peak", &p->peak_position}, {"huge", &huge}, {"hash", &p->numerics_hash}};
+    number_field fields[] = {{"bytes", &p->arena_bytes},
+                             {"lower", &p->lower_bound_bytes},
+                             {"peak", &p->peak_position},
+                             {"huge", &huge},
+                             {"hash", &p->numerics_hash}};
     PL_TRY(parse_numbers(l, fields, 5, err));
     p->huge_pages = huge != 0;
     PL_TRY(pl_lex_expect(l, "by", err));
@@ -67,7 +72,8 @@ static pl_status parse_row(pl_lex *l, pl_plan *p, pl_error *err)
 
 static pl_status parse_disk(pl_lex *l, pl_plan *p, pl_error *err)
 {
-    if (p->disk_count == PL_PLAN_DISK_ROWS_MAX) return pl_lex_fail(l, err, "more than %d disk rows", PL_PLAN_DISK_ROWS_MAX);
+    if (p->disk_count == PL_PLAN_DISK_ROWS_MAX)
+        return pl_lex_fail(l, err, "more than %d disk rows", PL_PLAN_DISK_ROWS_MAX);
     pl_plan_disk_row *r = &p->disk[p->disk_count];
     PL_TRY(parse_text(l, NULL, r->name, sizeof r->name, err));
     PL_TRY(parse_numbers(l, (number_field[]){{"bytes", &r->bytes}}, 1, err));
@@ -131,13 +137,18 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
         return PL_OK;
     }
     if (strcmp(word, "process") == 0) {
-        number_field fields[] = {{"heap", &p->process.heap_bytes}, {"main_stack", &p->process.main_stack_bytes},
-                                 {"stack_reserved", &p->process.thread_stack_reserved_bytes}, {"stack_touched", &p->process.thread_stack_touched_bytes}};
+        number_field fields[] = {{"heap", &p->process.heap_bytes},
+                                 {"main_stack", &p->process.main_stack_bytes},
+                                 {"stack_reserved", &p->process.thread_stack_reserved_bytes},
+                                 {"stack_touched", &p->process.thread_stack_touched_bytes}};
         return parse_numbers(l, fields, 4, err);
     }
     if (strcmp(word, "totals") == 0) {
-        number_field fields[] = {{"resident", &p->ledger.resident_bytes}, {"tables", &p->ledger.page_table_bytes}, {"kernel", &p->ledger.kernel_bytes},
-                                 {"charged", &p->ledger.charged_bytes}, {"cache", &p->writer_cache_bytes}};
+        number_field fields[] = {{"resident", &p->ledger.resident_bytes},
+                                 {"tables", &p->ledger.page_table_bytes},
+                                 {"kernel", &p->ledger.kernel_bytes},
+                                 {"charged", &p->ledger.charged_bytes},
+                                 {"cache", &p->writer_cache_bytes}};
         return parse_numbers(l, fields, 5, err);
     }
     return pl_lex_fail(l, err, "unknown line \"%.40s\" in a plan", word);
@@ -146,7 +157,8 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
 static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
 {
     PL_TRY(pl_lex_expect(l, NULL, err));
-    if (strcmp(l->value, "plan") != 0) return pl_lex_fail(l, err, "expected \"end plan\", found \"end %.40s\"", l->value);
+    if (strcmp(l->value, "plan") != 0)
+        return pl_lex_fail(l, err, "expected \"end plan\", found \"end %.40s\"", l->value);
     if (!p->graph) return pl_lex_fail(l, err, "a plan without a graph");
     if (p->team.threads == 0) return pl_lex_fail(l, err, "a plan without a line \"team\"");
     if (!p->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
@@ -159,7 +171,8 @@ static pl_status parse_lines(pl_lex *l, pl_plan *p, pl_str *config, pl_error *er
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (strcmp(l->value, "plan") != 0) return pl_lex_fail(l, err, "expected \"plan 1\", found \"%.40s\"", l->value);
     PL_TRY(pl_lex_expect(l, NULL, err));
-    if (strcmp(l->value, "1") != 0) return pl_lex_fail(l, err, "this program reads version 1 of the plan text, found %.20s", l->value);
+    if (strcmp(l->value, "1") != 0)
+        return pl_lex_fail(l, err, "this program reads version 1 of the plan text, found %.20s", l->value);
     for (;;) {
         if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text ends before \"end plan\"; it is truncated");
         PL_TRY(pl_lex_expect(l, NULL, err));

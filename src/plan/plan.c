@@ -40,7 +40,8 @@ static pl_status stack_persistent(pl_plan *p, uint64_t *bottom, pl_error *err)
         b->offset = *bottom;
         uint64_t room = pl_align_up(b->bytes, PL_PLAN_ALIGNMENT);
         if (pl_size_add(*bottom, room, bottom) || *bottom >> 56)
-            return pl_fail(err, PL_E_CONFIG, "the weights and their optimizer state need more than 2^56 bytes; make the model smaller");
+            return pl_fail(err, PL_E_CONFIG,
+                           "the weights and their optimizer state need more than 2^56 bytes; make the model smaller");
     }
     return PL_OK;
 }
@@ -53,8 +54,11 @@ static size_t collect(pl_plan *p, pl_block **block, pl_place_buffer *buffer)
         pl_block *b = workspace ? &p->workspace[i - p->graph->value_count] : &p->value[i];
         if (b->bytes == 0 || (!workspace && p->graph->value[i].program == PL_NONE)) continue;
         block[count] = b;
-        buffer[count++] = (pl_place_buffer){.lower = b->first, .upper = b->last, .size = pl_align_up(b->bytes, PL_PLAN_ALIGNMENT),
-                                            .alignment = PL_PLAN_ALIGNMENT, .fixed_offset = PL_PLACE_NONE};
+        buffer[count++] = (pl_place_buffer){.lower = b->first,
+                                            .upper = b->last,
+                                            .size = pl_align_up(b->bytes, PL_PLAN_ALIGNMENT),
+                                            .alignment = PL_PLAN_ALIGNMENT,
+                                            .fixed_offset = PL_PLACE_NONE};
     }
     return count;
 }
@@ -93,7 +97,8 @@ static pl_status check_sizes(const pl_plan *p, pl_error *err)
     uint64_t total = 0;
     for (size_t i = 0; i < p->graph->value_count; i++)
         if (pl_size_add(total, p->value[i].bytes, &total) || total >> 60)
-            return pl_fail(err, PL_E_CONFIG, "value %s is absurdly large; make model or micro-batch smaller", p->graph->value[i].name);
+            return pl_fail(err, PL_E_CONFIG, "value %s is absurdly large; make model or micro-batch smaller",
+                           p->graph->value[i].name);
     return PL_OK;
 }
 

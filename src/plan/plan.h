@@ -1,10 +1,10 @@
-/* The plan: a bound graph (its node order is the schedule), where every value and workspace lies in the arena, what else
- * the process will hold, and how long each node is predicted to take. It prints as text and reads back; a run needs nothing
- * but that text and the weights.
+/* The plan: a bound graph (its node order is the schedule), where every value and workspace lies in the arena, what
+ * else the process will hold, and how long each node is predicted to take. It prints as text and reads back; a run
+ * needs nothing but that text and the weights.
  *
- * Time in a plan is a position: the i-th node of the graph, over all programs in their order. Lives are half-open. Values
- * that repeat with a region (read inside, made outside) live to the region's end; persistent values live always; inputs,
- * states and outputs of a program live as long as the program.
+ * Time in a plan is a position: the i-th node of the graph, over all programs in their order. Lives are half-open.
+ * Values that repeat with a region (read inside, made outside) live to the region's end; persistent values live always;
+ * inputs, states and outputs of a program live as long as the program.
  *
  * The plan is the allocator: offsets printed here are the addresses (minus base) that run/ uses. */
 #ifndef PL_PLAN_PLAN_H
@@ -42,7 +42,7 @@ struct pl_plan {
     double place_seconds;
     bool huge_pages;
     pl_process_options process;
-    pl_process_planned ledger; /* memory of the whole process, row by row */
+    pl_process_planned ledger;   /* memory of the whole process, row by row */
     uint64_t writer_cache_bytes; /* page cache of files being written: charged, not resident */
     size_t disk_count;
     pl_plan_disk_row disk[PL_PLAN_DISK_ROWS_MAX];

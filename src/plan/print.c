@@ -7,7 +7,8 @@
 static void print_block(pl_str *out, const char *what, size_t id, const pl_block *b)
 {
     if (b->bytes == 0) return;
-    pl_str_printf(out, "%s %zu offset=%" PRIu64 " bytes=%" PRIu64 " first=%" PRIu64 " last=%" PRIu64 "\n", what, id, b->offset, b->bytes, b->first, b->last);
+    pl_str_printf(out, "%s %zu offset=%" PRIu64 " bytes=%" PRIu64 " first=%" PRIu64 " last=%" PRIu64 "\n", what, id,
+                  b->offset, b->bytes, b->first, b->last);
 }
 
 static void print_rows(const pl_plan *p, pl_str *out)
@@ -16,10 +17,14 @@ static void print_rows(const pl_plan *p, pl_str *out)
         const pl_memory_row *r = &p->ledger.row[i];
         pl_str_printf(out, "row %d ", (int)r->kind);
         pl_lex_quote(out, r->name);
-        pl_str_printf(out, " count=%" PRIu32 " reserved=%" PRIu64 " resident=%" PRIu64 "\n", r->count, r->reserved_bytes, r->resident_bytes);
+        pl_str_printf(out, " count=%" PRIu32 " reserved=%" PRIu64 " resident=%" PRIu64 "\n", r->count,
+                      r->reserved_bytes, r->resident_bytes);
     }
-    pl_str_printf(out, "totals resident=%" PRIu64 " tables=%" PRIu64 " kernel=%" PRIu64 " charged=%" PRIu64 " cache=%" PRIu64 "\n",
-                  p->ledger.resident_bytes, p->ledger.page_table_bytes, p->ledger.kernel_bytes, p->ledger.charged_bytes, p->writer_cache_bytes);
+    pl_str_printf(out,
+                  "totals resident=%" PRIu64 " tables=%" PRIu64 " kernel=%" PRIu64 " charged=%" PRIu64 " cache=%" PRIu64
+                  "\n",
+                  p->ledger.resident_bytes, p->ledger.page_table_bytes, p->ledger.kernel_bytes, p->ledger.charged_bytes,
+                  p->writer_cache_bytes);
     for (size_t i = 0; i < p->disk_count; i++) {
         pl_str_append(out, "disk ");
         pl_lex_quote(out, p->disk[i].name);
@@ -46,10 +51,12 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
 {
     pl_str_append(out, "plan 1\n");
     pl_str_printf(out, "team threads=%d isa=%s\n", p->team.threads, pl_isa_name(p->team.isa));
-    pl_str_printf(out, "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64 "\n", p->process.heap_bytes,
-                  p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes, p->process.thread_stack_touched_bytes);
-    pl_str_printf(out, "arena bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " huge=%d hash=%" PRIu64 " by=", p->arena_bytes, p->lower_bound_bytes,
-                  p->peak_position, p->huge_pages, p->numerics_hash);
+    pl_str_printf(
+        out, "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64 "\n",
+        p->process.heap_bytes, p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes,
+        p->process.thread_stack_touched_bytes);
+    pl_str_printf(out, "arena bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " huge=%d hash=%" PRIu64 " by=",
+                  p->arena_bytes, p->lower_bound_bytes, p->peak_position, p->huge_pages, p->numerics_hash);
     pl_lex_quote(out, p->heuristic);
     pl_str_append(out, "\n");
     print_rows(p, out);

@@ -23,10 +23,7 @@ void pl_html_text_bytes(pl_str *out, const char *text, size_t bytes)
     }
 }
 
-void pl_html_text(pl_str *out, const char *text)
-{
-    pl_html_text_bytes(out, text, strlen(text));
-}
+void pl_html_text(pl_str *out, const char *text) { pl_html_text_bytes(out, text, strlen(text)); }
 
 double pl_html_tick(double range, int ticks)
 {
@@ -37,10 +34,7 @@ double pl_html_tick(double range, int ticks)
     return range / (5 * step) <= ticks ? 5 * step : 10 * step;
 }
 
-const char *pl_html_role_class(pl_role role)
-{
-    return pl_role_name(role);
-}
+const char *pl_html_role_class(pl_role role) { return pl_role_name(role); }
 
 const char *pl_html_group_class(pl_report_group group)
 {

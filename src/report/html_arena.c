@@ -13,14 +13,8 @@ typedef struct frame {
     pl_str *out;
 } frame;
 
-static double x_of(const frame *f, double position)
-{
-    return LEFT + position / f->positions * (WIDTH - LEFT - RIGHT);
-}
-static double y_of(const frame *f, double bytes)
-{
-    return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM);
-}
+static double x_of(const frame *f, double position) { return LEFT + position / f->positions * (WIDTH - LEFT - RIGHT); }
+static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM); }
 
 /* What is too small for a pixel in both directions is left out: nobody sees it, and pages stay small. */
 static bool begin_block(const frame *f, const pl_block *b, pl_role role)

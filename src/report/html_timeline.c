@@ -25,14 +25,8 @@ static bool belongs(const line *l, const pl_node *n)
     return !n->dead && pl_region_program(l->plan->graph, n->region) == l->train;
 }
 
-static double length_of(const line *l, size_t node)
-{
-    return l->timed ? l->plan->seconds[node] : 1;
-}
-static double x_of(const line *l, double at)
-{
-    return LEFT + at / l->whole * (WIDTH - LEFT - RIGHT);
-}
+static double length_of(const line *l, size_t node) { return l->timed ? l->plan->seconds[node] : 1; }
+static double x_of(const line *l, double at) { return LEFT + at / l->whole * (WIDTH - LEFT - RIGHT); }
 
 static const char *class_of(const line *l, pl_op op)
 {

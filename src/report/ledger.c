@@ -10,17 +10,11 @@
 
 enum { ALLOWED_BYTES = 1000000, ALLOWED_PART = 100 /* 1 % */ };
 
-static int64_t difference(uint64_t measured, uint64_t planned)
-{
-    return (int64_t)(measured - planned);
-}
+static int64_t difference(uint64_t measured, uint64_t planned) { return (int64_t)(measured - planned); }
 
 /* ---- the verdict ---- */
 
-static uint64_t magnitude(int64_t n)
-{
-    return n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-}
+static uint64_t magnitude(int64_t n) { return n < 0 ? 0 - (uint64_t)n : (uint64_t)n; }
 
 static void consider(pl_report_verdict *v, pl_memory_kind kind, const char *name, int64_t differs)
 {

@@ -61,10 +61,7 @@ void pl_text_clean(char *to, size_t room, const char *from)
 
 /* ---- the table ---- */
 
-pl_table pl_table_begin(pl_str *out, const char *columns)
-{
-    return (pl_table){.out = out, .columns = columns};
-}
+pl_table pl_table_begin(pl_str *out, const char *columns) { return (pl_table){.out = out, .columns = columns}; }
 
 bool pl_table_pass(pl_table *t)
 {

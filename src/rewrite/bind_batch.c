@@ -9,9 +9,11 @@ static void bind_shape(pl_shape *s, int64_t batch)
     s->symbolic = 0;
 }
 
-pl_status pl_rewrite_bind_batch(pl_graph *g, pl_id program, int64_t batch, const char *region, uint64_t trips, pl_error *err)
+pl_status pl_rewrite_bind_batch(pl_graph *g, pl_id program, int64_t batch, const char *region, uint64_t trips,
+                                pl_error *err)
 {
-    if (batch < 1 || batch > INT32_MAX) return pl_fail(err, PL_E_USAGE, "a micro-batch of %lld sequences is out of range", (long long)batch);
+    if (batch < 1 || batch > INT32_MAX)
+        return pl_fail(err, PL_E_USAGE, "a micro-batch of %lld sequences is out of range", (long long)batch);
     for (size_t i = 0; i < g->value_count; i++) {
         pl_value *v = &g->value[i];
         if (g->value[pl_value_root(g, (pl_id)i)].program != program) continue;
@@ -21,6 +23,7 @@ pl_status pl_rewrite_bind_batch(pl_graph *g, pl_id program, int64_t batch, const
     }
     g->region[program].batch = batch;
     for (size_t i = 0; i < g->region_count && region; i++)
-        if (pl_region_program(g, (pl_id)i) == program && strcmp(g->region[i].name, region) == 0) g->region[i].trip = trips;
+        if (pl_region_program(g, (pl_id)i) == program && strcmp(g->region[i].name, region) == 0)
+            g->region[i].trip = trips;
     return PL_OK;
 }

@@ -30,7 +30,9 @@ static void fuse_forward(pl_graph *g, pl_node *act)
     pl_id producer = g->value[act->in[0]].producer;
     if (producer == PL_NONE) return;
     pl_node *linear = &g->node[producer];
-    if (linear->op != PL_OP_LINEAR || linear->dead || linear->attr[0].i != PL_ACT_NONE || linear->phase != act->phase || linear->region != act->region) return;
+    if (linear->op != PL_OP_LINEAR || linear->dead || linear->attr[0].i != PL_ACT_NONE || linear->phase != act->phase ||
+        linear->region != act->region)
+        return;
     if (linear->out[1] != PL_NONE || linear->predicate != act->predicate) return;
     if (g->value[linear->out[0]].update_of != PL_NONE || g->value[act->out[0]].update_of != PL_NONE) return;
     linear->attr[0] = act->attr[0];
@@ -43,7 +45,9 @@ static void fuse_forward(pl_graph *g, pl_node *act)
 static pl_node *find_again(pl_graph *g, const pl_node *bwd)
 {
     for (pl_node *n = g->node; n < bwd; n++)
-        if (n->op == PL_OP_ACTIVATION && !n->dead && n->phase == PL_PHASE_BACKWARD && n->in[0] == bwd->in[0] && n->attr[0].i == bwd->attr[0].i && n->region == bwd->region) return n;
+        if (n->op == PL_OP_ACTIVATION && !n->dead && n->phase == PL_PHASE_BACKWARD && n->in[0] == bwd->in[0] &&
+            n->attr[0].i == bwd->attr[0].i && n->region == bwd->region)
+            return n;
     return NULL;
 }
 
@@ -80,8 +84,8 @@ static pl_status move_readers(pl_graph *g, pl_id begin, pl_id last, pl_id made, 
     return status;
 }
 
-/* d = linear_dx(dy, W); du = act'(u)·d  →  du[, act(u)] = linear_dx(dy, W, u). What reads act(u) between the two must then
- * come after: those readers (the weight's gradient) are moved behind the fused node. u must be there before it. */
+/* d = linear_dx(dy, W); du = act'(u)·d  →  du[, act(u)] = linear_dx(dy, W, u). What reads act(u) between the two must
+ * then come after: those readers (the weight's gradient) are moved behind the fused node. u must be there before it. */
 static pl_status fuse_backward(pl_graph *g, pl_id id, pl_error *err)
 {
     pl_node *bwd = &g->node[id];

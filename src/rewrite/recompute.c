@@ -35,7 +35,9 @@ static pl_status clone_before(pl_graph *g, pl_id node, pl_id reader, pl_error *e
     for (size_t i = reader; i < g->node_count; i++)
         for (int k = 0; k < PL_NODE_IN_MAX && g->node[i].phase == PL_PHASE_BACKWARD; k++)
             if (g->node[i].in[k] == old) g->node[i].in[k] = fresh;
-    return pl_graph_insert_node(g, reader, &again) == PL_NONE ? pl_fail(err, PL_E_NOMEM, "no memory for the recomputed values") : PL_OK;
+    return pl_graph_insert_node(g, reader, &again) == PL_NONE
+               ? pl_fail(err, PL_E_NOMEM, "no memory for the recomputed values")
+               : PL_OK;
 }
 
 pl_status pl_rewrite_recompute_cheap(pl_graph *g, pl_id program, pl_error *err)

@@ -1,15 +1,17 @@
-/* Graph to graph, one pass a file, all of one shape: they carry out decisions and take none. Above each: what it needs and
- * what it keeps. All keep the graph legal (ir/check.c runs between them in tests). */
+/* Graph to graph, one pass a file, all of one shape: they carry out decisions and take none. Above each: what it needs
+ * and what it keeps. All keep the graph legal (ir/check.c runs between them in tests). */
 #ifndef PL_REWRITE_REWRITE_H
 #define PL_REWRITE_REWRITE_H
 
 #include "ir/graph.h"
 
-/* bind_batch.c: gives the symbolic batch B of a program its number and the region named `region` (NULL: none) its trips. */
-pl_status pl_rewrite_bind_batch(pl_graph *, pl_id program, int64_t batch, const char *region, uint64_t trips, pl_error *);
+/* bind_batch.c: gives the symbolic batch B of a program its number and the region named `region` (NULL: none) its
+ * trips. */
+pl_status pl_rewrite_bind_batch(pl_graph *, pl_id program, int64_t batch, const char *region, uint64_t trips,
+                                pl_error *);
 
-/* programs.c: drops the nodes of every program but the named ones. The values stay; without nodes they get no memory unless
- * they are persistent. */
+/* programs.c: drops the nodes of every program but the named ones. The values stay; without nodes they get no memory
+ * unless they are persistent. */
 pl_status pl_rewrite_keep_programs(pl_graph *, const char *const *names, size_t count, pl_error *);
 
 /* recompute.c: values made by cheap operators (norms, activations, dropout) in the forward pass are made again right

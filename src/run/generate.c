@@ -1,6 +1,6 @@
 /* Text, token by token. With a key-value cache (the program takes one token and its place) the prompt goes through it
- * first; when all places are used, the second half of the context is fed again from place 0. Without one (the perceptron)
- * the program takes the last n tokens. */
+ * first; when all places are used, the second half of the context is fed again from place 0. Without one (the
+ * perceptron) the program takes the last n tokens. */
 #include <string.h>
 
 #include "data/encoder.h"
@@ -12,9 +12,9 @@ typedef struct generator {
     pl_session *s;
     const pl_sampling *sampling;
     int32_t *input;
-    uint64_t width;    /* tokens the program takes */
-    uint64_t room;     /* places of the cache */
-    uint64_t position; /* next place */
+    uint64_t width;           /* tokens the program takes */
+    uint64_t room;            /* places of the cache */
+    uint64_t position;        /* next place */
     int32_t history[HISTORY]; /* ring of the last tokens */
     uint64_t count;           /* tokens so far */
     pl_decoder decoder;
@@ -33,7 +33,8 @@ static pl_status feed(generator *g, int32_t token, pl_error *err)
 {
     g->history[g->count++ % HISTORY] = token;
     if (g->width > 1) {
-        for (uint64_t i = 0; i < g->width; i++) g->input[i] = g->count + i >= g->width ? token_at(g, g->count + i - g->width) : -1;
+        for (uint64_t i = 0; i < g->width; i++)
+            g->input[i] = g->count + i >= g->width ? token_at(g, g->count + i - g->width) : -1;
         return pl_session_run_program(g->s, g->s->generate, false, err);
     }
     if (g->position < g->room) return feed_cached(g, token, err);
@@ -47,7 +48,8 @@ static pl_status feed(generator *g, int32_t token, pl_error *err)
 
 static void tell_bytes(generator *g, const uint8_t *text, size_t bytes)
 {
-    if (bytes) pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = (const char *)text, .text_bytes = bytes});
+    if (bytes)
+        pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = (const char *)text, .text_bytes = bytes});
 }
 
 static void tell_token(generator *g, uint32_t id)
@@ -82,14 +84,19 @@ pl_status pl_session_encode_prompt(pl_session *s, pl_error *err)
     if (s->generate == PL_NONE || !s->tokenizer) return PL_OK;
     PL_TRY(pl_encode(s->tokenizer, prompt, strlen(prompt), &s->prompt_id, &s->prompt_count, err));
     for (size_t i = 0; i < s->prompt_count; i++)
-        if (s->prompt_id[i] >= s->settings->vocab) return pl_fail(err, PL_E_DATA, "the prompt has the id %u, the model a vocabulary of %u", s->prompt_id[i], s->settings->vocab);
-    return s->prompt_count ? PL_OK : pl_fail(err, PL_E_USAGE, "the prompt has no token that this tokenizer knows; give another prompt");
+        if (s->prompt_id[i] >= s->settings->vocab)
+            return pl_fail(err, PL_E_DATA, "the prompt has the id %u, the model a vocabulary of %u", s->prompt_id[i],
+                           s->settings->vocab);
+    return s->prompt_count
+               ? PL_OK
+               : pl_fail(err, PL_E_USAGE, "the prompt has no token that this tokenizer knows; give another prompt");
 }
 
 pl_status pl_session_generate(pl_session *s, const pl_sampling *sampling, pl_error *err)
 {
     if (s->generate == PL_NONE || !s->tokenizer) return pl_fail(err, PL_E_USAGE, "this plan cannot generate");
-    generator g = {.s = s, .sampling = sampling, .input = pl_session_value(s, "generate.tokens"), .room = s->settings->sequence};
+    generator g = {
+        .s = s, .sampling = sampling, .input = pl_session_value(s, "generate.tokens"), .room = s->settings->sequence};
     pl_id tokens = pl_graph_find_value(s->o.plan->graph, "generate.tokens");
     g.width = tokens == PL_NONE ? 1 : pl_shape_elems(&s->o.plan->graph->value[tokens].shape);
     for (size_t i = 0; i < s->prompt_count; i++) PL_TRY(feed(&g, (int32_t)s->prompt_id[i], err));

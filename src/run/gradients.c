@@ -7,15 +7,19 @@
 static bool is_output(const pl_graph *g, pl_id id)
 {
     const pl_value *v = &g->value[id];
-    bool wanted = strncmp(v->name, "grad.", 5) == 0 || strcmp(v->name, "train.tokens") == 0 || strcmp(v->name, "train.targets") == 0;
+    bool wanted = strncmp(v->name, "grad.", 5) == 0 || strcmp(v->name, "train.tokens") == 0 ||
+                  strcmp(v->name, "train.targets") == 0;
     return wanted && v->role == PL_ROLE_OUTPUT && pl_value_root(g, id) == id;
 }
 
 static pl_st_entry entry_of(pl_session *s, pl_id id)
 {
     const pl_value *v = &s->o.plan->graph->value[id];
-    pl_st_entry e = {.name = v->name, .dtype = v->dtype == PL_DTYPE_I32 ? PL_ST_I32 : PL_ST_F32, .rank = v->shape.rank,
-                     .bytes = pl_value_bytes(s->o.plan->graph, id), .data = pl_program_address(s->program, id)};
+    pl_st_entry e = {.name = v->name,
+                     .dtype = v->dtype == PL_DTYPE_I32 ? PL_ST_I32 : PL_ST_F32,
+                     .rank = v->shape.rank,
+                     .bytes = pl_value_bytes(s->o.plan->graph, id),
+                     .data = pl_program_address(s->program, id)};
     for (uint32_t i = 0; i < v->shape.rank; i++) e.shape[i] = (uint64_t)v->shape.dim[i];
     return e;
 }
@@ -39,7 +43,8 @@ pl_status pl_session_write_gradients(pl_session *s, const char *path, pl_error *
     loss = counted ? *s->train_loss / (double)counted : 0;
     for (size_t i = 0; i < g->value_count; i++)
         if (is_output(g, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
-    entry[count++] = (pl_st_entry){.name = "loss", .dtype = PL_ST_F64, .rank = 1, .shape = {1}, .data = &loss, .bytes = sizeof loss};
+    entry[count++] =
+        (pl_st_entry){.name = "loss", .dtype = PL_ST_F64, .rank = 1, .shape = {1}, .data = &loss, .bytes = sizeof loss};
     pl_st_list list = {.entries = entry, .count = count};
     PL_TRY_DONE(pl_safetensors_check(&list, err));
     PL_TRY_DONE(pl_safetensors_write(writer, path, &list, NULL, err));

@@ -114,10 +114,7 @@ pl_status pl_lockdown_commit(pl_lockdown_mode mode, pl_error *err)
     return PL_OK;
 }
 
-bool pl_lockdown_active(void)
-{
-    return atomic_load(&active);
-}
+bool pl_lockdown_active(void) { return atomic_load(&active); }
 
 void pl_lockdown_read(pl_lockdown_report *report)
 {

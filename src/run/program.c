@@ -6,8 +6,8 @@ typedef enum instruction_kind { RUN_CALL, BEGIN_REGION, END_REGION } instruction
 
 typedef struct instruction {
     instruction_kind kind;
-    uint32_t index;   /* call: node; begin: where its end is; end: where its begin is */
-    uint64_t trip;    /* of the region */
+    uint32_t index; /* call: node; begin: where its end is; end: where its begin is */
+    uint64_t trip;  /* of the region */
 } instruction;
 
 enum { REGION_DEPTH_MAX = 8 };
@@ -86,7 +86,8 @@ static pl_status emit_program(pl_program *p, pl_id program, pl_error *err)
     p->entry[program] = p->code_count;
     for (size_t i = 0; i < g->node_count; i++) {
         if (pl_region_program(g, g->node[i].region) != program) continue;
-        if (depth_of(g, g->node[i].region) > REGION_DEPTH_MAX) return pl_fail(err, PL_E_UNSUPPORTED, "regions are nested deeper than %d", REGION_DEPTH_MAX);
+        if (depth_of(g, g->node[i].region) > REGION_DEPTH_MAX)
+            return pl_fail(err, PL_E_UNSUPPORTED, "regions are nested deeper than %d", REGION_DEPTH_MAX);
         change_region(p, open, &depth, g->node[i].region);
         emit(p, RUN_CALL, (uint32_t)i, 1);
     }
@@ -99,7 +100,8 @@ pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, p
 {
     const pl_graph *g = plan->graph;
     if (bytes < plan->arena_bytes || (uintptr_t)memory % PL_PLAN_ALIGNMENT)
-        return pl_fail(err, PL_E_USAGE, "the plan needs %llu bytes aligned to %d, got %llu", (unsigned long long)plan->arena_bytes, PL_PLAN_ALIGNMENT, (unsigned long long)bytes);
+        return pl_fail(err, PL_E_USAGE, "the plan needs %llu bytes aligned to %d, got %llu",
+                       (unsigned long long)plan->arena_bytes, PL_PLAN_ALIGNMENT, (unsigned long long)bytes);
     pl_status status = PL_OK;
     pl_program *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for the program");
@@ -107,10 +109,12 @@ pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, p
     p->base = memory;
     p->offset = pl_alloc(g->value_count + 1, sizeof *p->offset);
     p->call = pl_alloc(g->node_count + 1, sizeof *p->call);
-    p->code = pl_alloc(g->node_count + 2 * g->region_count + 1, sizeof *p->code); /* a region is one stretch: opened and closed once */
+    p->code = pl_alloc(g->node_count + 2 * g->region_count + 1,
+                       sizeof *p->code); /* a region is one stretch: opened and closed once */
     p->entry = pl_alloc(g->region_count + 1, sizeof *p->entry);
     p->leave = pl_alloc(g->region_count + 1, sizeof *p->leave);
-    if (!p->offset || !p->call || !p->code || !p->entry || !p->leave) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the program"));
+    if (!p->offset || !p->call || !p->code || !p->entry || !p->leave)
+        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the program"));
     PL_TRY_DONE(bind_calls(p, err));
     for (size_t r = 0; r < g->region_count; r++)
         if (g->region[r].parent == PL_NONE) PL_TRY_DONE(emit_program(p, (pl_id)r, err));
@@ -128,13 +132,16 @@ double pl_run_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, const pl_program_hooks *hooks, pl_error *err)
+static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, const pl_program_hooks *hooks,
+                          pl_error *err)
 {
     const pl_call *call = &p->call[node];
     bool timed = hooks->seconds || hooks->timed;
     double begin = timed ? pl_run_now() : 0;
-    if (call->op != PL_OP_LOAD) pl_backend_exec(call, p->plan->team);
-    else if (hooks->load) PL_TRY(hooks->load(hooks->context, iteration, &call->u.load, err));
+    if (call->op != PL_OP_LOAD)
+        pl_backend_exec(call, p->plan->team);
+    else if (hooks->load)
+        PL_TRY(hooks->load(hooks->context, iteration, &call->u.load, err));
     if (!timed) return PL_OK;
     double end = pl_run_now();
     if (hooks->seconds) hooks->seconds[node] += end - begin;
@@ -148,11 +155,17 @@ pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *h
     for (size_t i = p->entry[program]; i < p->leave[program]; i++) {
         const instruction *in = &p->code[i];
         switch (in->kind) {
-        case RUN_CALL: PL_TRY(run_call(p, in->index, depth ? count[depth - 1] : 0, hooks, err)); break;
-        case BEGIN_REGION: count[depth++] = 0; break;
+        case RUN_CALL:
+            PL_TRY(run_call(p, in->index, depth ? count[depth - 1] : 0, hooks, err));
+            break;
+        case BEGIN_REGION:
+            count[depth++] = 0;
+            break;
         case END_REGION:
-            if (++count[depth - 1] < (hooks->single_trip ? 1 : in->trip)) i = in->index;
-            else depth--;
+            if (++count[depth - 1] < (hooks->single_trip ? 1 : in->trip))
+                i = in->index;
+            else
+                depth--;
             break;
         }
     }
@@ -168,9 +181,12 @@ static void print_call(const pl_program *p, uint32_t node, pl_str *out)
         const pl_id *id = side ? n->out : n->in;
         pl_str_append(out, side ? " out" : " in");
         for (int k = 0; k < (side ? PL_NODE_OUT_MAX : PL_NODE_IN_MAX); k++)
-            if (id[k] != PL_NONE) pl_str_printf(out, " +%llu", (unsigned long long)((unsigned char *)pl_program_address(p, id[k]) - p->base));
+            if (id[k] != PL_NONE)
+                pl_str_printf(out, " +%llu",
+                              (unsigned long long)((unsigned char *)pl_program_address(p, id[k]) - p->base));
     }
-    if (p->plan->workspace[node].bytes) pl_str_printf(out, " workspace +%llu", (unsigned long long)p->plan->workspace[node].offset);
+    if (p->plan->workspace[node].bytes)
+        pl_str_printf(out, " workspace +%llu", (unsigned long long)p->plan->workspace[node].offset);
     pl_str_printf(out, " scope %s\n", n->scope);
 }
 
@@ -181,8 +197,11 @@ void pl_program_print(const pl_program *p, pl_str *out)
         pl_str_printf(out, "program %s\n", p->plan->graph->region[r].name);
         for (size_t i = p->entry[r]; i < p->leave[r]; i++) {
             const instruction *in = &p->code[i];
-            if (in->kind == RUN_CALL) print_call(p, in->index, out);
-            else pl_str_printf(out, "%s %llu times\n", in->kind == BEGIN_REGION ? "begin" : "end", (unsigned long long)in->trip);
+            if (in->kind == RUN_CALL)
+                print_call(p, in->index, out);
+            else
+                pl_str_printf(out, "%s %llu times\n", in->kind == BEGIN_REGION ? "begin" : "end",
+                              (unsigned long long)in->trip);
         }
     }
 }

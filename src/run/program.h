@@ -1,6 +1,6 @@
-/* A program: a plan bound to kernels and real addresses, as a flat array of calls that asks for no memory. All programs of
- * the plan (init, train, evaluate, generate) are bound at once, over the same memory. It knows no config, no file and no
- * model: where data comes from is the caller's hook. */
+/* A program: a plan bound to kernels and real addresses, as a flat array of calls that asks for no memory. All programs
+ * of the plan (init, train, evaluate, generate) are bound at once, over the same memory. It knows no config, no file
+ * and no model: where data comes from is the caller's hook. */
 #ifndef PL_RUN_PROGRAM_H
 #define PL_RUN_PROGRAM_H
 
@@ -14,12 +14,11 @@
 typedef struct pl_program_hooks {
     pl_status (*load)(void *context, uint64_t iteration, const pl_load_call *call, pl_error *);
     void *context;
-    bool single_trip;  /* every region once: to execute each kernel before "committed" */
-    double *seconds;   /* [nodes] or NULL: time spent in each node is added */
+    bool single_trip; /* every region once: to execute each kernel before "committed" */
+    double *seconds;  /* [nodes] or NULL: time spent in each node is added */
     /* NULL, or called after each node with its times (CLOCK_MONOTONIC, seconds). */
     pl_status (*timed)(void *context, uint32_t node, double begin, double end, pl_error *);
 } pl_program_hooks;
-
 
 double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run */
 

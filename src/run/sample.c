@@ -13,7 +13,10 @@ typedef struct candidate {
 uint64_t pl_sample_workspace_bytes(uint32_t vocab) { return (uint64_t)vocab * sizeof(candidate); }
 
 /* a before b: higher logit, among equals the lower id, so that the order is total. */
-static int before(const candidate *a, const candidate *b) { return a->logit > b->logit || (a->logit == b->logit && a->id < b->id); }
+static int before(const candidate *a, const candidate *b)
+{
+    return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
+}
 
 /* Heap sort in place: qsort may ask for memory. The root is the candidate that comes last. */
 static void sift(candidate *c, size_t root, size_t count)

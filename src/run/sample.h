@@ -1,5 +1,5 @@
-/* Choosing the next token from logits: temperature, top-k, top-p (Holtzman et al. 2020), by a counter-based random number,
- * so that the same seed gives the same text. Works in caller memory. */
+/* Choosing the next token from logits: temperature, top-k, top-p (Holtzman et al. 2020), by a counter-based random
+ * number, so that the same seed gives the same text. Works in caller memory. */
 #ifndef PL_RUN_SAMPLE_H
 #define PL_RUN_SAMPLE_H
 

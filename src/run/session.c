@@ -14,8 +14,10 @@ void pl_session_tell(pl_session *s, pl_event e)
     e.steps = s->settings->steps;
     e.tokens = s->tokens_seen;
     e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
-    if (s->tokens_open && s->train_sampler.steps_per_epoch) e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
-    if (s->tokens_open && s->tokens.info.count) e.bytes_per_token = (double)s->tokens.info.source_bytes / (double)s->tokens.info.count;
+    if (s->tokens_open && s->train_sampler.steps_per_epoch)
+        e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
+    if (s->tokens_open && s->tokens.info.count)
+        e.bytes_per_token = (double)s->tokens.info.source_bytes / (double)s->tokens.info.count;
     s->o.listener(s->o.context, &e);
 }
 
@@ -57,7 +59,8 @@ static pl_status trace_node(void *context, uint32_t node, double begin, double e
 
 pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
 {
-    pl_program_hooks hooks = {.load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
+    pl_program_hooks hooks = {
+        .load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
     if (s->trace) hooks.timed = trace_node;
     return pl_program_run(s->program, program, &hooks, err);
 }
@@ -86,7 +89,8 @@ static pl_status map_memory(pl_session *s, pl_error *err)
         return pl_program_create(p, s->arena.base, s->arena.bytes, &s->program, err);
     }
     s->host_memory = pl_alloc(1, p->arena_bytes + PL_PLAN_ALIGNMENT);
-    if (!s->host_memory) return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)p->arena_bytes);
+    if (!s->host_memory)
+        return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)p->arena_bytes);
     void *aligned = (void *)pl_align_up((uintptr_t)s->host_memory, PL_PLAN_ALIGNMENT);
     return pl_program_create(p, aligned, p->arena_bytes, &s->program, err);
 }
@@ -106,7 +110,9 @@ static pl_status check_values(const pl_session *s, pl_error *err)
 {
     bool inputs = s->lr && s->step_input && s->token_scale && s->first_sample && s->position;
     bool losses = (s->train == PL_NONE || s->train_loss) && (s->evaluate == PL_NONE || s->evaluate_loss);
-    return inputs && losses ? PL_OK : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
+    return inputs && losses
+               ? PL_OK
+               : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
 }
 
 static pl_status adopt_loader_thread(void *context, pl_error *err)
@@ -122,16 +128,28 @@ static pl_status open_data(pl_session *s, pl_error *err)
     PL_TRY(pl_tokens_open(&s->tokens, r->tokens_path, err));
     s->tokens_open = true;
     if (s->tokens.info.vocab != r->vocab)
-        return pl_fail(err, PL_E_DATA, "%s: made for a vocabulary of %u, the plan has %u; plan again", r->tokens_path, s->tokens.info.vocab, r->vocab);
-    pl_sampler_options so = {.tokens = s->tokens.info.count, .sequence = r->sequence, .batch = r->batch, .validation_fraction = r->validation_fraction, .seed = r->seed};
+        return pl_fail(err, PL_E_DATA, "%s: made for a vocabulary of %u, the plan has %u; plan again", r->tokens_path,
+                       s->tokens.info.vocab, r->vocab);
+    pl_sampler_options so = {.tokens = s->tokens.info.count,
+                             .sequence = r->sequence,
+                             .batch = r->batch,
+                             .validation_fraction = r->validation_fraction,
+                             .seed = r->seed};
     PL_TRY(pl_sampler_init(&s->train_sampler, &so, PL_PART_TRAIN, err));
     if (r->validation_fraction > 0) PL_TRY(pl_sampler_init(&s->validation_sampler, &so, PL_PART_VALIDATION, err));
     s->has_validation = r->validation_fraction > 0;
-    pl_loader_options lo = {.tokens = &s->tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS,
-                            .stack_bytes = s->o.plan->process.thread_stack_reserved_bytes, .thread_begins = adopt_loader_thread, .context = s};
+    pl_loader_options lo = {.tokens = &s->tokens,
+                            .micro_batch = r->micro_batch,
+                            .sequence = r->sequence,
+                            .slots = PL_SESSION_LOADER_SLOTS,
+                            .stack_bytes = s->o.plan->process.thread_stack_reserved_bytes,
+                            .thread_begins = adopt_loader_thread,
+                            .context = s};
     void *memory = pl_session_value(s, PL_STAGING_LOADER);
-    if (!memory || pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_LOADER)) < pl_loader_bytes(&lo))
-        return pl_fail(err, PL_E_DATA, "the plan has too little staging for %s; the token file has changed, plan again", r->tokens_path);
+    if (!memory || pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_LOADER)) <
+                       pl_loader_bytes(&lo))
+        return pl_fail(err, PL_E_DATA, "the plan has too little staging for %s; the token file has changed, plan again",
+                       r->tokens_path);
     PL_TRY(pl_loader_init(memory, &lo, &s->loader, err));
     return pl_loader_start(s->loader, err);
 }
@@ -192,7 +210,8 @@ static pl_status check_heap(const pl_session *s, pl_error *err)
     pl_process_heap heap = pl_process_count_heap();
     uint64_t planned = s->o.plan->process.heap_bytes;
     if (heap.total_bytes <= planned) return PL_OK;
-    return pl_fail(err, PL_E_MISMATCH, "the heap has %llu bytes, %llu were planned; this is a fault of the planner, please report it",
+    return pl_fail(err, PL_E_MISMATCH,
+                   "the heap has %llu bytes, %llu were planned; this is a fault of the planner, please report it",
                    (unsigned long long)heap.total_bytes, (unsigned long long)planned);
 }
 
@@ -201,7 +220,8 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     bool loaded = false;
     PL_TRY(run_everything_once(s, err));
     PL_TRY(pl_session_load(s, &loaded, err));
-    if (!loaded && s->init == PL_NONE) return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
+    if (!loaded && s->init == PL_NONE)
+        return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
     if (!loaded) PL_TRY(pl_session_run_program(s, s->init, true, err));
     if (s->o.owners) {
         PL_TRY(pl_threads_check(s->o.plan->team.threads, s->o.owners, err));
@@ -211,7 +231,8 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     }
     s->committed_at = s->reported_at = pl_run_now();
     void *staging = pl_session_value(s, PL_STAGING_TRACE);
-    if (s->settings->trace_path && staging) PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
+    if (s->settings->trace_path && staging)
+        PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
     s->reported_tokens = s->tokens_seen;
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_COMMITTED});
     return PL_OK;

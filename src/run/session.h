@@ -32,7 +32,8 @@ typedef struct pl_session_options {
 
 pl_status pl_session_open(const pl_session_options *, pl_session **, pl_error *);
 pl_status pl_session_commit(pl_session *, pl_error *);
-/* To the last step, or to a stop: then PL_E_STOPPED, with a checkpoint written. PL_E_DIVERGED when the loss is not finite. */
+/* To the last step, or to a stop: then PL_E_STOPPED, with a checkpoint written. PL_E_DIVERGED when the loss is not
+ * finite. */
 pl_status pl_session_train(pl_session *, pl_error *);
 /* Mean loss per token over at most `batches` batches of the validation part (0: all). */
 pl_status pl_session_evaluate(pl_session *, uint64_t batches, double *loss, uint64_t *tokens, pl_error *);
@@ -42,8 +43,8 @@ pl_status pl_session_generate(pl_session *, const pl_sampling *, pl_error *);
 pl_status pl_session_write_gradients(pl_session *, const char *path, pl_error *);
 void pl_session_close(pl_session *);
 
-uint64_t pl_session_minor_faults(const pl_session *);      /* since the second step of this process */
-double pl_session_step_seconds(const pl_session *);      /* median of the measured steps; 0 when there were none */
+uint64_t pl_session_minor_faults(const pl_session *); /* since the second step of this process */
+double pl_session_step_seconds(const pl_session *);   /* median of the measured steps; 0 when there were none */
 void *pl_session_value(const pl_session *, const char *name);
 
 /* ---- staging: what the session keeps in the arena beside the graph's own values; the plan must hold these ---- */
@@ -55,8 +56,9 @@ typedef struct pl_session_staging {
 #define PL_STAGING_SAMPLING   "staging.sampling"
 #define PL_STAGING_TRACE      "staging.trace"
 enum { PL_SESSION_LOADER_SLOTS = 2 };
-/* tokens NULL: no loader. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are written. */
-pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_tokens *, pl_session_staging *, uint64_t *disk_bytes,
-                                     uint64_t *checkpoint_bytes, pl_error *);
+/* tokens NULL: no loader. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are
+ * written. */
+pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_tokens *, pl_session_staging *,
+                                     uint64_t *disk_bytes, uint64_t *checkpoint_bytes, pl_error *);
 
 #endif

@@ -23,7 +23,8 @@ static bool is_saved(const pl_graph *g, pl_id id, pl_role role)
     return v->role == role && v->program == PL_NONE && pl_value_root(g, id) == id;
 }
 
-static pl_status list_role(const pl_graph *g, const pl_program *program, pl_role role, pl_st_entry **list, size_t *count, pl_error *err)
+static pl_status list_role(const pl_graph *g, const pl_program *program, pl_role role, pl_st_entry **list,
+                           size_t *count, pl_error *err)
 {
     *count = 0;
     for (size_t i = 0; i < g->value_count; i++) *count += is_saved(g, (pl_id)i, role);
@@ -35,8 +36,8 @@ static pl_status list_role(const pl_graph *g, const pl_program *program, pl_role
     return PL_OK;
 }
 
-pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_entry **model, size_t *models, pl_st_entry **state, size_t *states,
-                           pl_error *err)
+pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_entry **model, size_t *models,
+                           pl_st_entry **state, size_t *states, pl_error *err)
 {
     PL_TRY(list_role(g, program, PL_ROLE_WEIGHT, model, models, err));
     return list_role(g, program, PL_ROLE_OPTIMIZER, state, states, err);
@@ -51,8 +52,12 @@ void pl_session_shape_record(pl_session *s)
 {
     const pl_run_settings *r = s->settings;
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].key = counter_keys[i];
-    s->record_shape = (pl_record){.model_hash = r->model_hash, .plan_hash = r->plan_hash, .config = r->config_text, .best_metric = "validation_loss",
-                                  .counters = s->counter, .counter_count = PL_SESSION_COUNTERS};
+    s->record_shape = (pl_record){.model_hash = r->model_hash,
+                                  .plan_hash = r->plan_hash,
+                                  .config = r->config_text,
+                                  .best_metric = "validation_loss",
+                                  .counters = s->counter,
+                                  .counter_count = PL_SESSION_COUNTERS};
     s->spec.folder = r->out;
     s->spec.keep_last = r->keep_last ? r->keep_last : 1;
     s->spec.keep_best = r->keep_best;
@@ -61,15 +66,20 @@ void pl_session_shape_record(pl_session *s)
     s->spec.model.metadata_count = 1;
 }
 
-pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_tokens *tokens, pl_session_staging *staging,
-                                     uint64_t *disk_bytes, uint64_t *checkpoint_bytes, pl_error *err)
+pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_tokens *tokens,
+                                     pl_session_staging *staging, uint64_t *disk_bytes, uint64_t *checkpoint_bytes,
+                                     pl_error *err)
 {
-    *staging = (pl_session_staging){.sampling_bytes = pl_sample_workspace_bytes(r->vocab), .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
+    *staging = (pl_session_staging){.sampling_bytes = pl_sample_workspace_bytes(r->vocab),
+                                    .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
     *disk_bytes = *checkpoint_bytes = 0;
     if (tokens) {
-        pl_loader_options lo = {.tokens = tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS};
+        pl_loader_options lo = {
+            .tokens = tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS};
         staging->loader_bytes = pl_loader_bytes(&lo);
-        if (staging->loader_bytes == 0) return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u sequences of %u tokens is absurdly large", r->micro_batch, r->sequence);
+        if (staging->loader_bytes == 0)
+            return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u sequences of %u tokens is absurdly large",
+                           r->micro_batch, r->sequence);
     }
     if (r->keep_last == 0) return PL_OK;
     pl_status status = PL_OK;
@@ -78,7 +88,8 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
     s->settings = r;
     pl_session_shape_record(s);
     pl_checkpoint_sizes sizes;
-    PL_TRY_DONE(pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
+    PL_TRY_DONE(
+        pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
     s->spec.model.entries = s->model_entry;
     s->spec.state.entries = s->state_entry;
     PL_TRY_DONE(pl_checkpoint_measure(&s->spec, &sizes, err));
@@ -98,7 +109,8 @@ static bool trains(const pl_session *s) { return s->train != PL_NONE && s->setti
 
 pl_status pl_session_open_files(pl_session *s, pl_error *err)
 {
-    PL_TRY(pl_session_lists(s->o.plan->graph, s->program, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
+    PL_TRY(pl_session_lists(s->o.plan->graph, s->program, &s->model_entry, &s->spec.model.count, &s->state_entry,
+                            &s->spec.state.count, err));
     s->spec.model.entries = s->model_entry;
     s->spec.state.entries = s->state_entry;
     pl_session_shape_record(s);
@@ -123,7 +135,9 @@ static void take_progress(pl_session *s, const pl_record *r)
 
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
-    if (saved->warning[0]) pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = saved->warning, .text_bytes = strlen(saved->warning)});
+    if (saved->warning[0])
+        pl_session_tell(
+            s, (pl_event){.kind = PL_EVENT_WARNING, .text = saved->warning, .text_bytes = strlen(saved->warning)});
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
     take_progress(s, saved->record);
@@ -146,8 +160,10 @@ static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
 static pl_status refuse_old_run(const pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (!saved->record || s->settings->resume || !trains(s)) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: holds a run that is at step %llu; continue it with --resume, or choose another folder with --out", s->settings->out,
-                   (unsigned long long)saved->record->step);
+    return pl_fail(
+        err, PL_E_STORAGE,
+        "%s: holds a run that is at step %llu; continue it with --resume, or choose another folder with --out",
+        s->settings->out, (unsigned long long)saved->record->step);
 }
 
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
@@ -189,7 +205,8 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
 {
     if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
     char name[PL_STEP_NAME_BYTES];
-    const double values[PL_SESSION_COUNTERS] = {(double)s->tokens_seen, s->plateau.best, s->plateau.scale, (double)s->plateau.bad};
+    const double values[PL_SESSION_COUNTERS] = {(double)s->tokens_seen, s->plateau.best, s->plateau.scale,
+                                                (double)s->plateau.bad};
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
     s->record = s->record_shape;
     s->record.step = s->step;
@@ -204,7 +221,8 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     if (s->trace) PL_TRY(pl_trace_add(s->trace, "save", "checkpoint", began, pl_run_now(), err));
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_SAVED, .text = name, .text_bytes = strlen(name), .best_loss = s->best_loss});
+    pl_session_tell(
+        s, (pl_event){.kind = PL_EVENT_SAVED, .text = name, .text_bytes = strlen(name), .best_loss = s->best_loss});
     return PL_OK;
 }
 

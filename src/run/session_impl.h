@@ -69,9 +69,10 @@ pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; bef
 
 /* ---- session_files.c ---- */
 /* Lists of weights and of optimizer state; data stay NULL without a program. */
-pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models, pl_st_entry **state, size_t *states, pl_error *);
+pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,
+                           pl_st_entry **state, size_t *states, pl_error *);
 void pl_session_shape_record(pl_session *);
-pl_status pl_session_open_files(pl_session *, pl_error *);  /* before commit */
+pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
 pl_status pl_session_save(pl_session *, pl_error *);
 void pl_session_close_files(pl_session *);

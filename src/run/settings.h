@@ -1,5 +1,5 @@
-/* What the runner needs to know beside the plan, as plain values: it sees no config. Paths and texts are the caller's and
- * outlive the session. */
+/* What the runner needs to know beside the plan, as plain values: it sees no config. Paths and texts are the caller's
+ * and outlive the session. */
 #ifndef PL_RUN_SETTINGS_H
 #define PL_RUN_SETTINGS_H
 
@@ -13,7 +13,8 @@ typedef struct pl_lr_schedule {
     pl_lr_kind kind;
     double lr, min_ratio;
     uint64_t warmup, steps;
-    uint64_t patience; /* plateau: evaluations without a relative improvement of 1e-4 before lr is multiplied by factor */
+    /* plateau: evaluations without a relative improvement of 1e-4 before lr is multiplied by factor */
+    uint64_t patience;
     double factor;
 } pl_lr_schedule;
 

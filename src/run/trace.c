@@ -27,7 +27,9 @@ static pl_status write_text(pl_trace *t, const char *text, size_t bytes, pl_erro
     while (bytes) {
         ssize_t n = write(t->fd, text, bytes);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return pl_fail(err, PL_E_STORAGE, "%s: writing the trace failed: %s", t->path, strerror(n ? errno : ENOSPC));
+        if (n <= 0)
+            return pl_fail(err, PL_E_STORAGE, "%s: writing the trace failed: %s", t->path,
+                           strerror(n ? errno : ENOSPC));
         text += n, bytes -= (size_t)n;
     }
     return PL_OK;
@@ -53,8 +55,10 @@ static pl_status flush_events(pl_trace *t, pl_error *err)
     size_t used = 0;
     for (size_t i = 0; i < t->count; i++) {
         const trace_event *e = &t->event[i];
-        used += (size_t)snprintf(t->text + used, EVENT_TEXT_MAX, "%s\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%.80s\",\"cat\":\"%.120s\",\"ts\":%.3f,\"dur\":%.3f}",
-                                 t->any ? "," : "", e->name, e->category, (e->begin - t->origin) * 1e6, (e->end - e->begin) * 1e6);
+        used += (size_t)snprintf(
+            t->text + used, EVENT_TEXT_MAX,
+            "%s\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%.80s\",\"cat\":\"%.120s\",\"ts\":%.3f,\"dur\":%.3f}",
+            t->any ? "," : "", e->name, e->category, (e->begin - t->origin) * 1e6, (e->end - e->begin) * 1e6);
         t->any = 1;
         if (used + EVENT_TEXT_MAX < sizeof t->text && i + 1 < t->count) continue;
         PL_TRY(write_text(t, t->text, used, err));

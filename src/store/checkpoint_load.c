@@ -102,10 +102,7 @@ static pl_status open_step(const char *checkpoints, uint64_t step, pl_saved *s, 
 }
 
 /* Damage is what falling back is for; a lack of memory is not. */
-static int is_damage(pl_status status)
-{
-    return status == PL_E_DATA || status == PL_E_STORAGE;
-}
+static int is_damage(pl_status status) { return status == PL_E_DATA || status == PL_E_STORAGE; }
 
 /* From the newest folder down (the one already tried is met again and fails again). */
 static pl_status fall_back(const char *checkpoints, pl_saved *s, const pl_error *first, pl_error *err)

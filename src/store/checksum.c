@@ -34,10 +34,7 @@ uint64_t pl_checksum_value(const pl_checksum *c)
     return XXH64_digest(&state);
 }
 
-uint64_t pl_checksum_of(const void *data, size_t bytes)
-{
-    return XXH64(data, bytes, 0);
-}
+uint64_t pl_checksum_of(const void *data, size_t bytes) { return XXH64(data, bytes, 0); }
 
 const char *pl_checksum_print(uint64_t value, char text[PL_CHECKSUM_TEXT_BYTES])
 {

@@ -19,14 +19,8 @@ static const struct {
     [PL_ST_U64] = {"U64", 8},         [PL_ST_C64] = {"C64", 8},
 };
 
-const char *pl_st_dtype_name(pl_st_dtype dtype)
-{
-    return dtypes[dtype].name;
-}
-uint32_t pl_st_dtype_bytes(pl_st_dtype dtype)
-{
-    return dtypes[dtype].bytes;
-}
+const char *pl_st_dtype_name(pl_st_dtype dtype) { return dtypes[dtype].name; }
+uint32_t pl_st_dtype_bytes(pl_st_dtype dtype) { return dtypes[dtype].bytes; }
 
 int pl_st_dtype_parse(const char *text, pl_st_dtype *dtype)
 {

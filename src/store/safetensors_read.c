@@ -270,14 +270,8 @@ void pl_safetensors_destroy(pl_safetensors *s)
     pl_free(s);
 }
 
-size_t pl_safetensors_count(const pl_safetensors *s)
-{
-    return s->count;
-}
-const pl_st_tensor *pl_safetensors_at(const pl_safetensors *s, size_t index)
-{
-    return &s->tensors[index];
-}
+size_t pl_safetensors_count(const pl_safetensors *s) { return s->count; }
+const pl_st_tensor *pl_safetensors_at(const pl_safetensors *s, size_t index) { return &s->tensors[index]; }
 
 const pl_st_tensor *pl_safetensors_find(const pl_safetensors *s, const char *name)
 {

@@ -57,10 +57,7 @@ static void put_varint(wire *w, uint64_t value)
     put_byte(w, (unsigned char)value);
 }
 
-static void put_tag(wire *w, unsigned field, unsigned type)
-{
-    put_varint(w, field << 3 | type);
-}
+static void put_tag(wire *w, unsigned field, unsigned type) { put_varint(w, field << 3 | type); }
 
 static void put_double(wire *w, unsigned field, double value)
 {

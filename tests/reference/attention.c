@@ -44,10 +44,7 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-static bool sees(const sizes *s, int64_t i, int64_t j)
-{
-    return !s->causal || j <= s->tk - s->tq + i;
-}
+static bool sees(const sizes *s, int64_t i, int64_t j) { return !s->causal || j <= s->tk - s->tq + i; }
 
 void reference_attention(operands *o)
 {

@@ -59,10 +59,7 @@ static void copy_out(const reference *r, pl_id value, double *dense)
     for (uint64_t i = 0; i < elems; i++) dense[i] = block[reference_place(r->graph, value, i)];
 }
 
-uint64_t reference_elems(const reference *r, pl_id value)
-{
-    return pl_shape_elems(&r->graph->value[value].shape);
-}
+uint64_t reference_elems(const reference *r, pl_id value) { return pl_shape_elems(&r->graph->value[value].shape); }
 
 double *reference_address(reference *r, pl_id value)
 {
@@ -81,14 +78,8 @@ double *reference_find(reference *r, const char *name)
 
 /* ---- operands ---- */
 
-const pl_value *operand(const operands *o, int in)
-{
-    return pl_in(o->r->graph, o->node, in);
-}
-bool wanted(const operands *o, int out)
-{
-    return o->node->out[out] != PL_NONE;
-}
+const pl_value *operand(const operands *o, int in) { return pl_in(o->r->graph, o->node, in); }
+bool wanted(const operands *o, int out) { return o->node->out[out] != PL_NONE; }
 
 double *scratch(operands *o, uint64_t elems)
 {

@@ -1,14 +1,8 @@
 /* Products of matrices. Linear: y = x Wᵀ + b, dx = dy W, dW += dyᵀ x, db += Σ dy (appendix A). */
 #include "reference/state.h"
 
-static int64_t rows_of(const operands *o, int in)
-{
-    return pl_shape_rows(&operand(o, in)->shape);
-}
-static int64_t last_of(const operands *o, int in)
-{
-    return pl_shape_last(&operand(o, in)->shape);
-}
+static int64_t rows_of(const operands *o, int in) { return pl_shape_rows(&operand(o, in)->shape); }
+static int64_t last_of(const operands *o, int in) { return pl_shape_last(&operand(o, in)->shape); }
 
 void reference_linear(operands *o)
 {

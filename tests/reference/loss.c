@@ -40,11 +40,5 @@ static void cross_entropy(operands *o, bool backward)
     put(o, 2, o->in[5]);
 }
 
-void reference_linear_ce(operands *o)
-{
-    cross_entropy(o, false);
-}
-void reference_linear_ce_bwd(operands *o)
-{
-    cross_entropy(o, true);
-}
+void reference_linear_ce(operands *o) { cross_entropy(o, false); }
+void reference_linear_ce_bwd(operands *o) { cross_entropy(o, true); }

@@ -24,14 +24,8 @@ static void forward(operands *o, bool rms)
     put(o, rms ? 1 : 2, rstds);
 }
 
-void reference_layer_norm(operands *o)
-{
-    forward(o, false);
-}
-void reference_rms_norm(operands *o)
-{
-    forward(o, true);
-}
+void reference_layer_norm(operands *o) { forward(o, false); }
+void reference_rms_norm(operands *o) { forward(o, true); }
 
 void reference_layer_norm_bwd(operands *o)
 {

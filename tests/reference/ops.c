@@ -4,10 +4,7 @@
 #include "base/philox.h"
 #include "reference/state.h"
 
-static void load(operands *o)
-{
-    (void)o;
-} /* the interpreter calls the caller's hook instead */
+static void load(operands *o) { (void)o; } /* the interpreter calls the caller's hook instead */
 
 /* y[r, j·D …] = E[token[r − j]] (zeros before the beginning and for token −1) + P[position + t] */
 static void embedding(operands *o)

@@ -25,10 +25,7 @@ static uint32_t bits_of(uint64_t seed, uint64_t stream, uint64_t a, uint64_t b, 
     return bits[0];
 }
 
-double tiny_uniform(uint64_t seed, uint64_t a, uint64_t b)
-{
-    return bits_of(seed, STREAM_WEIGHT, a, b, 0) * 0x1p-32;
-}
+double tiny_uniform(uint64_t seed, uint64_t a, uint64_t b) { return bits_of(seed, STREAM_WEIGHT, a, b, 0) * 0x1p-32; }
 
 int64_t tiny_roll(tiny *t, int64_t low, int64_t high)
 {

@@ -47,11 +47,10 @@ PL_V_INLINE void score_rows(int vectors, int v0, const diagonal *g, const key_bl
     zero_tile(vectors, acc);
     multiply(0, vectors, b->width, b->k + j * b->width, b->width, 1, t->qt + v0 * PL_VW, GROUP, acc);
     if (j + ROWS > keys || g->shift + j + ROWS - 1 > v0 * PL_VW)
-        PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-            PL_V_UNROLL for (int v = 0; v < vectors; v++)
-                acc[r][v] = mask_lanes(g, j + r, keys, v0 + v, acc[r][v], pl_v_set(-INFINITY));
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++) high[v0 + v] = pl_v_max(high[v0 + v], acc[r][v]);
+        PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] =
+            mask_lanes(g, j + r, keys, v0 + v, acc[r][v], pl_v_set(-INFINITY));
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) high[v0 + v] =
+        pl_v_max(high[v0 + v], acc[r][v]);
     store_tile(vectors, b->p + j * GROUP + v0 * PL_VW, GROUP, acc);
 }
 
@@ -60,9 +59,15 @@ static void scores(int vectors, const diagonal *g, const key_block *b, const pan
     for (int64_t j = 0; j < keys; j += ROWS) {
         int v0 = first_vector(g, j);
         switch (vectors - v0) {
-        case 3: score_rows(3, v0, g, b, t, j, keys, high); break;
-        case 2: score_rows(2, v0, g, b, t, j, keys, high); break;
-        default: score_rows(1, v0, g, b, t, j, keys, high); break;
+        case 3:
+            score_rows(3, v0, g, b, t, j, keys, high);
+            break;
+        case 2:
+            score_rows(2, v0, g, b, t, j, keys, high);
+            break;
+        default:
+            score_rows(1, v0, g, b, t, j, keys, high);
+            break;
         }
     }
 }
@@ -70,8 +75,7 @@ static void scores(int vectors, const diagonal *g, const key_block *b, const pan
 /* P = 2^(S − m) in place for the rows [begin, end), vectors [v0, v1); adds to total. */
 PL_V_INLINE void exponentials(int v0, int v1, float *p, int64_t begin, int64_t end, const pl_vf *top, pl_vf *total)
 {
-    for (int64_t j = begin; j < end; j++)
-        PL_V_UNROLL for (int v = v0; v < v1; v++)
+    for (int64_t j = begin; j < end; j++) PL_V_UNROLL for (int v = v0; v < v1; v++)
         {
             pl_vf e = pl_v_exp2_flush(pl_v_load(p + j * GROUP + v * PL_VW) - top[v]);
             total[v] += e;
@@ -105,8 +109,8 @@ PL_V_INLINE void accumulate(int vectors, const diagonal *g, const key_block *b, 
     for (int64_t d = 0; d < b->width; d += ROWS) {
         pl_vf acc[ROWS][VECTORS];
         load_tile(vectors, t->ot + d * GROUP, GROUP, acc);
-        PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-            PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] *= pl_v_load(t->correction + v * PL_VW);
+        PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] *=
+            pl_v_load(t->correction + v * PL_VW);
         multiply_ragged(vectors, g->limit, b->v + d, 1, b->ldv, b->p, GROUP, acc);
         store_tile(vectors, t->ot + d * GROUP, GROUP, acc);
     }
@@ -127,9 +131,15 @@ static void visit(const pl_attention_head *h, const key_block *b, const panel *t
     int vectors = (int)((t->count + PL_VW - 1) / PL_VW);
     scores(vectors, &g, b, t, keys, high);
     switch (vectors) {
-    case 3: accumulate(3, &g, b, t, high); break;
-    case 2: accumulate(2, &g, b, t, high); break;
-    default: accumulate(1, &g, b, t, high); break;
+    case 3:
+        accumulate(3, &g, b, t, high);
+        break;
+    case 2:
+        accumulate(2, &g, b, t, high);
+        break;
+    default:
+        accumulate(1, &g, b, t, high);
+        break;
     }
 }
 

@@ -58,22 +58,20 @@ PL_V_INLINE void score_rows(int vectors, int v0, const diagonal *g, const work *
     int cut = j + ROWS > keys || g->shift + j + ROWS - 1 > v0 * PL_VW;
     zero_tile(vectors, acc);
     multiply(0, vectors, w->width, w->k + j * w->tile_width, w->tile_width, 1, w->qt + v0 * PL_VW, GROUP, acc);
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++)
-        {
-            pl_vf p = pl_v_exp2_flush(acc[r][v] - pl_v_load(w->lse + (v0 + v) * PL_VW));
-            acc[r][v] = cut ? mask_lanes(g, j + r, keys, v0 + v, p, pl_v_zero()) : p;
-        }
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++)
+    {
+        pl_vf p = pl_v_exp2_flush(acc[r][v] - pl_v_load(w->lse + (v0 + v) * PL_VW));
+        acc[r][v] = cut ? mask_lanes(g, j + r, keys, v0 + v, p, pl_v_zero()) : p;
+    }
     store_tile(vectors, w->p + at, GROUP, acc);
     zero_tile(vectors, acc);
     multiply(0, vectors, w->width, w->v + j * w->tile_width, w->tile_width, 1, w->d_ot + v0 * PL_VW, GROUP, acc);
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++)
-        {
-            pl_vf p = pl_v_load(w->p + at + r * GROUP + v * PL_VW);
-            pl_vf ds = p * (acc[r][v] - pl_v_load(w->delta + (v0 + v) * PL_VW));
-            acc[r][v] = cut ? mask_lanes(g, j + r, keys, v0 + v, ds, pl_v_zero()) : ds;
-        }
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++)
+    {
+        pl_vf p = pl_v_load(w->p + at + r * GROUP + v * PL_VW);
+        pl_vf ds = p * (acc[r][v] - pl_v_load(w->delta + (v0 + v) * PL_VW));
+        acc[r][v] = cut ? mask_lanes(g, j + r, keys, v0 + v, ds, pl_v_zero()) : ds;
+    }
     store_tile(vectors, w->ds + at, GROUP, acc);
 }
 
@@ -82,9 +80,15 @@ static void scores(int vectors, const diagonal *g, const work *w, int64_t keys)
     for (int64_t j = 0; j < keys; j += ROWS) {
         int v0 = first_vector(g, j);
         switch (vectors - v0) {
-        case 3: score_rows(3, v0, g, w, j, keys); break;
-        case 2: score_rows(2, v0, g, w, j, keys); break;
-        default: score_rows(1, v0, g, w, j, keys); break;
+        case 3:
+            score_rows(3, v0, g, w, j, keys);
+            break;
+        case 2:
+            score_rows(2, v0, g, w, j, keys);
+            break;
+        default:
+            score_rows(1, v0, g, w, j, keys);
+            break;
         }
     }
 }
@@ -102,9 +106,15 @@ static void add_query_gradient(int vectors, const diagonal *g, const work *w)
 {
     for (int64_t d = 0; d < w->width; d += ROWS) {
         switch (vectors) {
-        case 3: add_query_tile(3, g, w, d); break;
-        case 2: add_query_tile(2, g, w, d); break;
-        default: add_query_tile(1, g, w, d); break;
+        case 3:
+            add_query_tile(3, g, w, d);
+            break;
+        case 2:
+            add_query_tile(2, g, w, d);
+            break;
+        default:
+            add_query_tile(1, g, w, d);
+            break;
         }
     }
 }
@@ -118,9 +128,8 @@ PL_V_INLINE void load_output(int vectors, int64_t rows, int64_t columns, const f
         return;
     }
     zero_tile(vectors, acc);
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++)
-            if (r < rows) acc[r][v] = pl_v_load_part(out + r * ld + v * PL_VW, clamp_to(columns - v * PL_VW, PL_VW));
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) if (r < rows) acc[r][v] =
+        pl_v_load_part(out + r * ld + v * PL_VW, clamp_to(columns - v * PL_VW, PL_VW));
 }
 
 PL_V_INLINE void store_output(int vectors, int64_t rows, int64_t columns, float *out, int64_t ld,
@@ -130,9 +139,8 @@ PL_V_INLINE void store_output(int vectors, int64_t rows, int64_t columns, float 
         store_tile(vectors, out, ld, acc);
         return;
     }
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++)
-            if (r < rows) pl_v_store_part(out + r * ld + v * PL_VW, acc[r][v], clamp_to(columns - v * PL_VW, PL_VW));
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) if (r < rows)
+        pl_v_store_part(out + r * ld + v * PL_VW, acc[r][v], clamp_to(columns - v * PL_VW, PL_VW));
 }
 
 /* out += weights·rows of the panel, for ROWS keys and `vectors` vectors of the head. */
@@ -158,9 +166,15 @@ static void add_key_gradient(const diagonal *g, const work *w, int64_t keys, int
             int64_t columns = smaller(vectors * PL_VW, w->width - d);
             float *to = out + j * ld_out + d;
             switch (vectors) {
-            case 3: add_key_tile(3, rows, columns, steps, a, b + d, w->row_width, to, ld_out); break;
-            case 2: add_key_tile(2, rows, columns, steps, a, b + d, w->row_width, to, ld_out); break;
-            default: add_key_tile(1, rows, columns, steps, a, b + d, w->row_width, to, ld_out); break;
+            case 3:
+                add_key_tile(3, rows, columns, steps, a, b + d, w->row_width, to, ld_out);
+                break;
+            case 2:
+                add_key_tile(2, rows, columns, steps, a, b + d, w->row_width, to, ld_out);
+                break;
+            default:
+                add_key_tile(1, rows, columns, steps, a, b + d, w->row_width, to, ld_out);
+                break;
             }
             at += vectors;
         }
@@ -221,7 +235,6 @@ void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *h, const pl_attention
         start_panel(h, &w, first, count);
         for (int64_t key = part->key_begin; key < seen; key += KEYS)
             one_block(h, part, &w, first, count, key, smaller(seen - key, KEYS));
-        if (part->want_dq)
-            store_transposed(h->dq + first * h->lddq, h->lddq, count, w.width, w.dqt, w.factor);
+        if (part->want_dq) store_transposed(h->dq + first * h->lddq, h->lddq, count, w.width, w.dqt, w.factor);
     }
 }

@@ -21,7 +21,7 @@ enum {
 };
 
 #define ATTENTION_LOG2_E 1.4426950408889634f
-#define ATTENTION_LN_2 0.69314718055994531f
+#define ATTENTION_LN_2   0.69314718055994531f
 
 PL_V_INLINE int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 PL_V_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -55,20 +55,19 @@ PL_V_INLINE void multiply_ragged(int vectors, const int64_t limit[VECTORS], cons
 
 PL_V_INLINE void load_tile(int vectors, const float *c, int64_t ldc, pl_vf acc[ROWS][VECTORS])
 {
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] = pl_v_load(c + r * ldc + v * PL_VW);
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] =
+        pl_v_load(c + r * ldc + v * PL_VW);
 }
 
 PL_V_INLINE void store_tile(int vectors, float *c, int64_t ldc, pl_vf acc[ROWS][VECTORS])
 {
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++) pl_v_store(c + r * ldc + v * PL_VW, acc[r][v]);
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++)
+        pl_v_store(c + r * ldc + v * PL_VW, acc[r][v]);
 }
 
 PL_V_INLINE void zero_tile(int vectors, pl_vf acc[ROWS][VECTORS])
 {
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++)
-        PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] = pl_v_zero();
+    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] = pl_v_zero();
 }
 
 /* to[r][0 … ld_to) = scale·from[r][0 … width), zeros behind and in the rows [rows, padded_rows). ld_to ≥ width. */
@@ -97,8 +96,8 @@ static inline void pack_transposed(float *to, const float *from, int64_t ld, int
                 for (int64_t r = 0; r < PL_VW; r++)
                     tile[r] = r < lines ? pl_v_load_part(at + r * ld, columns) : pl_v_zero();
             pl_v_transpose(tile);
-            PL_V_UNROLL for (int r = 0; r < PL_VW; r++)
-                if (r < columns) pl_v_store(to + (d + r) * GROUP + i, scale * tile[r]);
+            PL_V_UNROLL for (int r = 0; r < PL_VW; r++) if (r < columns)
+                pl_v_store(to + (d + r) * GROUP + i, scale * tile[r]);
         }
 }
 
@@ -110,8 +109,8 @@ static inline void store_transposed(float *to, int64_t ld, int64_t rows, int64_t
         for (int64_t d = 0; d < width; d += PL_VW) {
             int64_t columns = smaller(width - d, PL_VW), lines = smaller(rows - i, PL_VW);
             pl_vf tile[PL_VW], scale = pl_v_load(factor + i);
-            PL_V_UNROLL for (int r = 0; r < PL_VW; r++)
-                tile[r] = r < columns ? scale * pl_v_load(from + (d + r) * GROUP + i) : pl_v_zero();
+            PL_V_UNROLL for (int r = 0; r < PL_VW; r++) tile[r] =
+                r < columns ? scale * pl_v_load(from + (d + r) * GROUP + i) : pl_v_zero();
             pl_v_transpose(tile);
             float *at = to + i * ld + d;
             if (columns == PL_VW && lines == PL_VW)

@@ -92,49 +92,58 @@ PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *
         (void)s;                                                                                                       \
         tile_by_columns(rows, vectors, k, a, b, ldb, d, ldd, add);                                                     \
     }
+/* clang-format off: it takes the macros for types */
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2)
 TILES(1)
 TILES(2)
-TILES(3) TILES(4)
+TILES(3)
+TILES(4)
+#if PL_GEMM_MR >= 6
+TILES(5)
+TILES(6)
+#endif
+#if PL_GEMM_MR >= 12
+    TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
+#endif
+
 #define ENTRY(form, rows)                                                                                              \
     {                                                                                                                  \
         form##_##rows##_1, form##_##rows##_2                                                                           \
     }
-#define FIRST_FOUR(form) ENTRY(form, 1), ENTRY(form, 2), ENTRY(form, 3), ENTRY(form, 4)
-#if PL_GEMM_MR >= 6
-    TILES(5) TILES(6)
-#endif
+#define FOUR(form) ENTRY(form, 1), ENTRY(form, 2), ENTRY(form, 3), ENTRY(form, 4)
+#define SIX(form)  FOUR(form), ENTRY(form, 5), ENTRY(form, 6)
+#define TWELVE(form)                                                                                                   \
+    SIX(form), ENTRY(form, 7), ENTRY(form, 8), ENTRY(form, 9), ENTRY(form, 10), ENTRY(form, 11), ENTRY(form, 12)
 #if PL_GEMM_MR >= 12
-        TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
 #define ALL(form)                                                                                                      \
     {                                                                                                                  \
-        FIRST_FOUR(form), ENTRY(form, 5), ENTRY(form, 6), ENTRY(form, 7), ENTRY(form, 8), ENTRY(form, 9),              \
-            ENTRY(form, 10), ENTRY(form, 11), ENTRY(form, 12)                                                          \
+        TWELVE(form)                                                                                                   \
     }
 #elif PL_GEMM_MR >= 6
 #define ALL(form)                                                                                                      \
     {                                                                                                                  \
-        FIRST_FOUR(form), ENTRY(form, 5), ENTRY(form, 6)                                                               \
+        SIX(form)                                                                                                      \
     }
 #else
 #define ALL(form)                                                                                                      \
     {                                                                                                                  \
-        FIRST_FOUR(form)                                                                                               \
+        FOUR(form)                                                                                                     \
     }
 #endif
+    /* clang-format on */
 
-            const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
-                .mr = PL_GEMM_MR,
-                .nr = PL_GEMM_NR,
-                .vector = PL_VW,
-                .k_block = 384,
-                .by_rows = ALL(by_rows),
-                .by_columns = ALL(by_columns),
-                .pack_a_columns = pl_gemm_pack_a_columns,
-                .pack_b = pl_gemm_pack_b,
-                .pack_b_transposed = pl_gemm_pack_b_transposed,
-                .finish = pl_gemm_finish,
-                .thin_rows = PL_GEMM_THIN_ROWS,
-                .thin = pl_gemm_thin,
-                .column_sum = pl_gemm_column_sum,
+    const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
+        .mr = PL_GEMM_MR,
+        .nr = PL_GEMM_NR,
+        .vector = PL_VW,
+        .k_block = 384,
+        .by_rows = ALL(by_rows),
+        .by_columns = ALL(by_columns),
+        .pack_a_columns = pl_gemm_pack_a_columns,
+        .pack_b = pl_gemm_pack_b,
+        .pack_b_transposed = pl_gemm_pack_b_transposed,
+        .finish = pl_gemm_finish,
+        .thin_rows = PL_GEMM_THIN_ROWS,
+        .thin = pl_gemm_thin,
+        .column_sum = pl_gemm_column_sum,
 };

@@ -167,8 +167,8 @@ void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms
     if (partial_beta) memset(partial_beta, 0, (size_t)width * sizeof(float));
     for (int64_t r = begin; r < end; r++) {
         int64_t at = r * width;
-        bwd_row w = {rms ? 0 : mean[r], rstd[r], dy + at, x + at, gamma, add ? add + at : NULL,
-                     dx + at, partial_gamma, partial_beta};
+        bwd_row w = {rms ? 0 : mean[r],     rstd[r], dy + at,       x + at,      gamma,
+                     add ? add + at : NULL, dx + at, partial_gamma, partial_beta};
         row_moments sum = partial_beta ? gather_row(width, &w, 1) : gather_row(width, &w, 0);
         float mean_g = rms ? 0 : pl_v_sum(sum.g) / (float)width, mean_gx = pl_v_sum(sum.gx) / (float)width;
         if (add)

@@ -25,7 +25,7 @@
 #include <emmintrin.h>
 #endif
 
-#define PL_V_BYTES (PL_VW * 4)
+#define PL_V_BYTES  (PL_VW * 4)
 #define PL_V_INLINE static inline __attribute__((always_inline))
 
 /* Before a loop over registers (a constant trip count): unroll it whole, so an array of pl_vf stays in registers. */
@@ -203,24 +203,24 @@ PL_V_INLINE float pl_v_hmax(pl_vf v)
 
 /* Transposes PL_VW rows of PL_VW floats in registers. Stage s swaps the off-diagonal s×s blocks of each 2s×2s block. */
 #if PL_VW == 16
-#define PL_V_STAGE_1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
-#define PL_V_STAGE_2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
-#define PL_V_STAGE_4 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
-#define PL_V_STAGE_8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define PL_V_STAGE_1     0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define PL_V_STAGE_2     0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define PL_V_STAGE_4     0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
+#define PL_V_STAGE_8     0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define PL_V_STAGE_1_ODD 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
 #define PL_V_STAGE_2_ODD 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
 #define PL_V_STAGE_4_ODD 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
 #define PL_V_STAGE_8_ODD 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 #elif PL_VW == 8
-#define PL_V_STAGE_1 0, 8, 2, 10, 4, 12, 6, 14
-#define PL_V_STAGE_2 0, 1, 8, 9, 4, 5, 12, 13
-#define PL_V_STAGE_4 0, 1, 2, 3, 8, 9, 10, 11
+#define PL_V_STAGE_1     0, 8, 2, 10, 4, 12, 6, 14
+#define PL_V_STAGE_2     0, 1, 8, 9, 4, 5, 12, 13
+#define PL_V_STAGE_4     0, 1, 2, 3, 8, 9, 10, 11
 #define PL_V_STAGE_1_ODD 1, 9, 3, 11, 5, 13, 7, 15
 #define PL_V_STAGE_2_ODD 2, 3, 10, 11, 6, 7, 14, 15
 #define PL_V_STAGE_4_ODD 4, 5, 6, 7, 12, 13, 14, 15
 #else
-#define PL_V_STAGE_1 0, 4, 2, 6
-#define PL_V_STAGE_2 0, 1, 4, 5
+#define PL_V_STAGE_1     0, 4, 2, 6
+#define PL_V_STAGE_2     0, 1, 4, 5
 #define PL_V_STAGE_1_ODD 1, 5, 3, 7
 #define PL_V_STAGE_2_ODD 2, 3, 6, 7
 #endif

@@ -183,22 +183,32 @@ PL_V_INLINE pl_vf pl_v_relu_grad(pl_vf x) /* 0 at 0; NaN stays NaN */
 PL_V_INLINE pl_vf pl_v_act(pl_activation act, pl_vf x)
 {
     switch (act) {
-    case PL_ACT_GELU: return pl_v_gelu(x);
-    case PL_ACT_SILU: return pl_v_silu(x);
-    case PL_ACT_TANH: return pl_v_tanh(x);
-    case PL_ACT_RELU: return pl_v_relu(x);
-    default: return x;
+    case PL_ACT_GELU:
+        return pl_v_gelu(x);
+    case PL_ACT_SILU:
+        return pl_v_silu(x);
+    case PL_ACT_TANH:
+        return pl_v_tanh(x);
+    case PL_ACT_RELU:
+        return pl_v_relu(x);
+    default:
+        return x;
     }
 }
 
 PL_V_INLINE pl_vf pl_v_act_grad(pl_activation act, pl_vf x)
 {
     switch (act) {
-    case PL_ACT_GELU: return pl_v_gelu_grad(x);
-    case PL_ACT_SILU: return pl_v_silu_grad(x);
-    case PL_ACT_TANH: return pl_v_tanh_grad(x);
-    case PL_ACT_RELU: return pl_v_relu_grad(x);
-    default: return pl_v_set(1.0f);
+    case PL_ACT_GELU:
+        return pl_v_gelu_grad(x);
+    case PL_ACT_SILU:
+        return pl_v_silu_grad(x);
+    case PL_ACT_TANH:
+        return pl_v_tanh_grad(x);
+    case PL_ACT_RELU:
+        return pl_v_relu_grad(x);
+    default:
+        return pl_v_set(1.0f);
     }
 }
 

@@ -9,11 +9,16 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double value(pl_activation act, double x)
 {
     switch (act) {
-    case PL_ACT_GELU: return x < -40 ? 0 : x * normal_cdf(x);
-    case PL_ACT_SILU: return x < -740 ? 0 : x * sigmoid(x);
-    case PL_ACT_TANH: return tanh(x);
-    case PL_ACT_RELU: return x < 0 ? 0 : x;
-    default: return x;
+    case PL_ACT_GELU:
+        return x < -40 ? 0 : x * normal_cdf(x);
+    case PL_ACT_SILU:
+        return x < -740 ? 0 : x * sigmoid(x);
+    case PL_ACT_TANH:
+        return tanh(x);
+    case PL_ACT_RELU:
+        return x < 0 ? 0 : x;
+    default:
+        return x;
     }
 }
 
@@ -21,11 +26,16 @@ static double slope(pl_activation act, double x)
 {
     double c = x < -700 ? -700 : x > 700 ? 700 : x; /* keeps inf·0 away; NaN passes */
     switch (act) {
-    case PL_ACT_GELU: return normal_cdf(c) + c * exp(-0.5 * c * c) * 0.39894228040143267794;
-    case PL_ACT_SILU: return sigmoid(c) * (1 + c * sigmoid(-c));
-    case PL_ACT_TANH: return 1 - tanh(x) * tanh(x);
-    case PL_ACT_RELU: return x > 0 ? 1 : x <= 0 ? 0 : x;
-    default: return 1;
+    case PL_ACT_GELU:
+        return normal_cdf(c) + c * exp(-0.5 * c * c) * 0.39894228040143267794;
+    case PL_ACT_SILU:
+        return sigmoid(c) * (1 + c * sigmoid(-c));
+    case PL_ACT_TANH:
+        return 1 - tanh(x) * tanh(x);
+    case PL_ACT_RELU:
+        return x > 0 ? 1 : x <= 0 ? 0 : x;
+    default:
+        return 1;
     }
 }
 
@@ -46,8 +56,10 @@ void PL_KERNEL(add)(int64_t count, const float *a, const float *b, float *y)
 
 void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, float *y)
 {
-    static double (*const functions[])(double) = {
-        [PL_VECMATH_EXP] = exp, [PL_VECMATH_EXP2] = exp2,      [PL_VECMATH_LOG] = log,
-        [PL_VECMATH_ERF] = erf, [PL_VECMATH_SIGMOID] = sigmoid};
+    static double (*const functions[])(double) = {[PL_VECMATH_EXP] = exp,
+                                                  [PL_VECMATH_EXP2] = exp2,
+                                                  [PL_VECMATH_LOG] = log,
+                                                  [PL_VECMATH_ERF] = erf,
+                                                  [PL_VECMATH_SIGMOID] = sigmoid};
     for (int64_t i = 0; i < count; i++) y[i] = (float)functions[function](x[i]);
 }

@@ -68,10 +68,7 @@ static pl_status PL_PRINTF(3, 4) fail_at(reader *r, unsigned at_column, const ch
     return status;
 }
 
-static unsigned column_at(const reader *r, const char *at)
-{
-    return (unsigned)(at - r->line_start) + 1;
-}
+static unsigned column_at(const reader *r, const char *at) { return (unsigned)(at - r->line_start) + 1; }
 
 static bool at_line_end(const reader *r)
 {

@@ -90,10 +90,7 @@ typedef struct heap {
     size_t count, capacity;
 } heap;
 
-static bool before(entry a, entry b)
-{
-    return a.at != b.at ? a.at < b.at : a.rank < b.rank;
-}
+static bool before(entry a, entry b) { return a.at != b.at ? a.at < b.at : a.rank < b.rank; }
 
 static int heap_push(heap *h, entry e)
 {

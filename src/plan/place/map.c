@@ -25,10 +25,7 @@ typedef struct canvas {
     uint32_t *by_area; /* buffers, largest first */
 } canvas;
 
-static double area(const pl_place_buffer *b)
-{
-    return (double)(b->upper - b->lower) * (double)b->size;
-}
+static double area(const pl_place_buffer *b) { return (double)(b->upper - b->lower) * (double)b->size; }
 
 static int compare_area(const void *left, const void *right, void *context)
 {

@@ -123,7 +123,4 @@ pl_status pl_place_save(const char *path, const char *text, size_t bytes, pl_err
     return pl_file_write_all(path, text, bytes, err);
 }
 
-void pl_place_text_free(char *text)
-{
-    pl_free(text);
-}
+void pl_place_text_free(char *text) { pl_free(text); }

@@ -34,10 +34,7 @@ static double x_of(const frame *f, double time)
 {
     return LEFT + (time - f->begin) / (f->end - f->begin) * (WIDTH - LEFT - RIGHT);
 }
-static double y_of(const frame *f, double bytes)
-{
-    return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM);
-}
+static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM); }
 
 static void escape(pl_str *out, const char *text)
 {

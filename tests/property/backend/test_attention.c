@@ -73,10 +73,11 @@ static void run(const problem *p, pl_team team)
     pl_attention_strides s[TENSORS];
     for (int i = 0; i < TENSORS; i++) s[i] = (pl_attention_strides){p->batches[i], p->token[i]};
     float *const *t = p->data;
-    pl_attention_call f = {p->batch, p->tq, p->tk, p->heads, p->width, p->causal, p->scale, t[0], t[1], t[2],
-                           s[0], s[1], s[2], s[3], t[3], p->lse, NULL};
-    pl_attention_bwd_call b = {p->batch, p->tq, p->tk, p->heads, p->width, p->causal, p->scale, t[0], t[1], t[2], t[3],
-                               p->lse, t[4], s[0], s[1], s[2], s[3], s[4], t[5], t[6], t[7], s[5], s[6], s[7]};
+    pl_attention_call f = {p->batch, p->tq, p->tk, p->heads, p->width, p->causal, p->scale, t[0], t[1],
+                           t[2],     s[0],  s[1],  s[2],     s[3],     t[3],      p->lse,   NULL};
+    pl_attention_bwd_call b = {p->batch, p->tq, p->tk, p->heads, p->width, p->causal, p->scale, t[0],
+                               t[1],     t[2],  t[3],  p->lse,   t[4],     s[0],      s[1],     s[2],
+                               s[3],     s[4],  t[5],  t[6],     t[7],     s[5],      s[6],     s[7]};
     uint64_t one = pl_attention_workspace_bytes(&f, team), two = pl_attention_bwd_workspace_bytes(&b, team);
     char *memory = pl_alloc((size_t)(one > two ? one : two) + 64, 1);
     assert_non_null(memory);
@@ -118,8 +119,10 @@ static void check_seed(uint64_t seed)
 static void test_random(void **state)
 {
     (void)state;
-    if (only_seed) check_seed(only_seed);
-    else for (uint64_t seed = 1; seed <= CASES; seed++) check_seed(seed);
+    if (only_seed)
+        check_seed(only_seed);
+    else
+        for (uint64_t seed = 1; seed <= CASES; seed++) check_seed(seed);
 }
 
 int main(int argc, char **argv)

@@ -30,14 +30,8 @@ static uint64_t draw(void)
     return z ^ (z >> 31);
 }
 
-static int64_t below(int64_t n)
-{
-    return (int64_t)(draw() % (uint64_t)n);
-}
-static int chance(int percent)
-{
-    return below(100) < percent;
-}
+static int64_t below(int64_t n) { return (int64_t)(draw() % (uint64_t)n); }
+static int chance(int percent) { return below(100) < percent; }
 
 static void fill(float *p, int64_t count, float scale)
 {
@@ -143,10 +137,7 @@ typedef struct result {
     matrix c, act_out, act_again;
 } result;
 
-static void result_destroy(result *r)
-{
-    free(r->c.block), free(r->act_out.block), free(r->act_again.block);
-}
+static void result_destroy(result *r) { free(r->c.block), free(r->act_out.block), free(r->act_again.block); }
 
 static result run(const problem *p, pl_team team)
 {

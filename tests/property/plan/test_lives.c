@@ -45,10 +45,7 @@ static uint64_t cell_of(const world *w, pl_id value, uint64_t elem)
     return at / CELL;
 }
 
-static uint64_t cells_per_elem(const world *w, pl_id value)
-{
-    return pl_dtype_bytes(w->g->value[value].dtype) / CELL;
-}
+static uint64_t cells_per_elem(const world *w, pl_id value) { return pl_dtype_bytes(w->g->value[value].dtype) / CELL; }
 
 static void claim(world *w, pl_id value)
 {

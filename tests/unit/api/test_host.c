@@ -1,5 +1,6 @@
-/* A host program's run, from a config file that does not name its folder: the plan's text must, because the run knows the
- * config only from there. Oracle: where the files lie, and the loss of the first step, close to ln 256 for bytes. */
+/* A host program's run, from a config file that does not name its folder: the plan's text must, because the run knows
+ * the config only from there. Oracle: where the files lie, and the loss of the first step, close to ln 256 for
+ * bytes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 
-#define GUARD 64
+#define GUARD       64
 #define GUARD_VALUE 12345.0f
 
 typedef struct problem {
@@ -80,11 +80,12 @@ static fixture fixture_make(problem c)
         }
     }
     float scale = 1 / sqrtf((float)c.width);
-    f.call = (pl_attention_call){c.batch, c.tq, c.tk, c.heads, c.width, c.causal, scale, in[0], in[1], in[2],
-                                 f.in[0].s, f.in[1].s, f.in[2].s, f.o.s, f.o.data, f.lse.data, NULL};
-    f.bwd = (pl_attention_bwd_call){c.batch, c.tq, c.tk, c.heads, c.width, c.causal, scale, in[0], in[1], in[2],
-                                    f.o.data, f.lse.data, f.d_o.data, f.in[0].s, f.in[1].s, f.in[2].s, f.o.s, f.d_o.s,
-                                    f.dq.data, f.dk.data, f.dv.data, f.dq.s, f.dk.s, f.dv.s};
+    f.call = (pl_attention_call){c.batch, c.tq,      c.tk,      c.heads,   c.width, c.causal, scale,      in[0], in[1],
+                                 in[2],   f.in[0].s, f.in[1].s, f.in[2].s, f.o.s,   f.o.data, f.lse.data, NULL};
+    f.bwd =
+        (pl_attention_bwd_call){c.batch, c.tq,    c.tk,      c.heads,    c.width,    c.causal,  scale,     in[0],
+                                in[1],   in[2],   f.o.data,  f.lse.data, f.d_o.data, f.in[0].s, f.in[1].s, f.in[2].s,
+                                f.o.s,   f.d_o.s, f.dq.data, f.dk.data,  f.dv.data,  f.dq.s,    f.dk.s,    f.dv.s};
     f.p = pl_alloc((size_t)(c.batch * c.heads * c.tq * c.tk), sizeof(double));
     assert_non_null(f.p);
     return f;
@@ -227,12 +228,12 @@ static void check_problem(problem c, pl_team team)
 }
 
 static const problem problems[] = {
-    {1, 1, 1, 1, 1, 1, 0},    {1, 2, 2, 1, 3, 1, 0},    {1, 5, 5, 2, 4, 0, 0},    {2, 7, 7, 3, 5, 1, 1},
-    {1, 16, 16, 1, 16, 1, 0}, {1, 17, 17, 1, 8, 1, 0},  {1, 24, 24, 1, 7, 1, 0},  {1, 33, 33, 2, 17, 1, 1},
-    {1, 48, 48, 1, 32, 1, 0}, {1, 49, 49, 1, 32, 0, 0}, {1, 63, 63, 1, 33, 1, 0}, {1, 64, 64, 2, 64, 1, 1},
-    {1, 65, 65, 1, 48, 1, 0}, {2, 97, 97, 2, 32, 1, 1}, {1, 128, 128, 2, 32, 1, 1}, {1, 130, 130, 1, 40, 0, 0},
-    {1, 100, 150, 1, 20, 1, 0}, {1, 5, 150, 2, 20, 1, 0}, {1, 3, 70, 2, 20, 1, 0}, {1, 1, 200, 2, 32, 1, 0},
-    {1, 4, 64, 1, 100, 0, 0}, {1, 70, 20, 1, 12, 0, 0}, {1, 70, 20, 1, 12, 1, 0}, {1, 4, 2, 1, 6, 1, 0},
+    {1, 1, 1, 1, 1, 1, 0},       {1, 2, 2, 1, 3, 1, 0},     {1, 5, 5, 2, 4, 0, 0},      {2, 7, 7, 3, 5, 1, 1},
+    {1, 16, 16, 1, 16, 1, 0},    {1, 17, 17, 1, 8, 1, 0},   {1, 24, 24, 1, 7, 1, 0},    {1, 33, 33, 2, 17, 1, 1},
+    {1, 48, 48, 1, 32, 1, 0},    {1, 49, 49, 1, 32, 0, 0},  {1, 63, 63, 1, 33, 1, 0},   {1, 64, 64, 2, 64, 1, 1},
+    {1, 65, 65, 1, 48, 1, 0},    {2, 97, 97, 2, 32, 1, 1},  {1, 128, 128, 2, 32, 1, 1}, {1, 130, 130, 1, 40, 0, 0},
+    {1, 100, 150, 1, 20, 1, 0},  {1, 5, 150, 2, 20, 1, 0},  {1, 3, 70, 2, 20, 1, 0},    {1, 1, 200, 2, 32, 1, 0},
+    {1, 4, 64, 1, 100, 0, 0},    {1, 70, 20, 1, 12, 0, 0},  {1, 70, 20, 1, 12, 1, 0},   {1, 4, 2, 1, 6, 1, 0},
     {1, 200, 200, 1, 128, 1, 0}, {1, 60, 60, 1, 130, 1, 0}, {1, 257, 257, 1, 16, 1, 0},
 };
 
@@ -366,8 +367,12 @@ static void test_workspace_is_small(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_oracle), cmocka_unit_test(test_position), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_nan),    cmocka_unit_test(test_causal),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_oracle),
+        cmocka_unit_test(test_position),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_causal),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_workspace_is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,8 +108,10 @@ static void check_dropout_residual(int t, pl_team team)
     for (int64_t i = 0; i < samples * elems; i++) {
         float factor = expected_factor(&c, i / elems, i % elems);
         double expected = b[i] + (factor > 0 ? (double)a[i] * factor : 0);
-        if (isfinite(expected)) assert_true(fabs(expected - (double)y[GUARD + i]) < 1e-6);
-        else assert_true(factor > 0 && !isfinite(y[GUARD + i]));
+        if (isfinite(expected))
+            assert_true(fabs(expected - (double)y[GUARD + i]) < 1e-6);
+        else
+            assert_true(factor > 0 && !isfinite(y[GUARD + i]));
     }
     float before[303];
     memcpy(before, y + GUARD, sizeof before);
@@ -132,8 +134,11 @@ static void test_dropout_residual(void **state) { (void)state, for_each_team(che
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activation), cmocka_unit_test(test_add), cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_dropout),    cmocka_unit_test(test_dropout_residual),
+        cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_dropout_residual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,8 @@ typedef struct problem {
     float *table, *positions; /* positions [tokens + FIRST_POSITION, width], NULL with a window */
 } problem;
 
-static const int64_t shapes[][5] = {{1, 1, 1, 1, 1},     {2, 9, 7, 33, 1},  {4, 128, 788, 256, 1}, {3, 50, 20, 24, 1},
-                                    {1, 300, 5, 100, 1}, {2, 9, 7, 33, 3},  {3, 2, 11, 16, 5},     {2, 60, 300, 64, 4}};
+static const int64_t shapes[][5] = {{1, 1, 1, 1, 1},     {2, 9, 7, 33, 1}, {4, 128, 788, 256, 1}, {3, 50, 20, 24, 1},
+                                    {1, 300, 5, 100, 1}, {2, 9, 7, 33, 3}, {3, 2, 11, 16, 5},     {2, 60, 300, 64, 4}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static problem make_problem(const int64_t *s)
@@ -43,8 +43,9 @@ static void check_forward(const problem *p, pl_team team, int with_positions, co
 {
     int64_t slot = p->width, row = p->window * slot, rows = p->batch * p->tokens, first = position ? *position : 0;
     float *y = guarded_f32(rows * row);
-    pl_embedding_call call = {p->batch, p->tokens, p->vocab, p->width, p->window, p->token, p->table,
-                              with_positions ? p->positions : NULL, position, y};
+    pl_embedding_call call = {p->batch,  p->tokens, p->vocab, p->width,
+                              p->window, p->token,  p->table, with_positions ? p->positions : NULL,
+                              position,  y};
     pl_embedding_exec(&call, team);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < p->window; j++)
@@ -83,8 +84,15 @@ typedef struct gradients {
 static gradients run_backward(const problem *p, const float *dy, pl_team team, int parts)
 {
     gradients g = {guarded_normal(p->vocab * p->width, 3), guarded_normal(p->tokens * p->width, 4)};
-    pl_embedding_bwd_call call = {p->batch, p->tokens, p->vocab, p->width, p->window, p->token, dy,
-                                  parts & 1 ? g.table : NULL, parts & 2 ? g.positions : NULL};
+    pl_embedding_bwd_call call = {p->batch,
+                                  p->tokens,
+                                  p->vocab,
+                                  p->width,
+                                  p->window,
+                                  p->token,
+                                  dy,
+                                  parts & 1 ? g.table : NULL,
+                                  parts & 2 ? g.positions : NULL};
     pl_embedding_bwd_exec(&call, team);
     return g;
 }

@@ -22,8 +22,15 @@ typedef struct problem {
 
 static problem make_problem(int64_t rows, int64_t width, int64_t vocab, int64_t chunk_rows)
 {
-    problem p = {rows, width, vocab, chunk_rows, guarded_normal(rows * width, 1), guarded_normal(vocab * width, 2),
-                 guarded_normal(vocab * width, 3), 0.125f, guarded_bytes((uint64_t)rows * sizeof(int32_t), 0)};
+    problem p = {rows,
+                 width,
+                 vocab,
+                 chunk_rows,
+                 guarded_normal(rows * width, 1),
+                 guarded_normal(vocab * width, 2),
+                 guarded_normal(vocab * width, 3),
+                 0.125f,
+                 guarded_bytes((uint64_t)rows * sizeof(int32_t), 0)};
     for (int64_t r = 0; r < rows; r++) p.target[r] = r % 5 == 4 ? -1 : (int32_t)(r * 7919 % vocab);
     return p;
 }
@@ -76,8 +83,17 @@ static results run(const problem *p, int parts, pl_team team)
     results out = {0, guarded_f32(p->rows * p->width), guarded_copy(p->dweight0, p->vocab * p->width)};
     double *loss = guarded_bytes(sizeof *loss, 0);
     *loss = 10;
-    pl_linear_ce_call call = {p->rows, p->width, p->vocab, p->chunk_rows, p->h, p->weight, p->target, &p->scale, loss,
-                              parts & 1 ? out.dh : NULL, parts & 2 ? out.dweight : NULL};
+    pl_linear_ce_call call = {p->rows,
+                              p->width,
+                              p->vocab,
+                              p->chunk_rows,
+                              p->h,
+                              p->weight,
+                              p->target,
+                              &p->scale,
+                              loss,
+                              parts & 1 ? out.dh : NULL,
+                              parts & 2 ? out.dweight : NULL};
     pl_linear_ce_exec(&call, guarded_bytes(pl_linear_ce_workspace_bytes(&call, team), 0), team);
     out.loss = *loss;
     return out;
@@ -129,7 +145,7 @@ static void check(const problem *p, pl_isa isa)
 static void test_all(void **state)
 {
     (void)state;
-    static const int64_t shapes[][4] = {{1, 1, 1, 1},    {7, 5, 3, 2},     {13, 16, 33, 13}, {10, 8, 17, 100},
+    static const int64_t shapes[][4] = {{1, 1, 1, 1},      {7, 5, 3, 2},      {13, 16, 33, 13}, {10, 8, 17, 100},
                                         {70, 24, 788, 32}, {30, 32, 1000, 7}, {0, 4, 4, 4}};
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {

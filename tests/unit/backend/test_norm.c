@@ -124,8 +124,16 @@ static void check_forward(const problem *p, pl_isa isa)
         for (int in_place = 0; in_place < 2; in_place++) {
             float *x = guarded_copy(p->x, n), *y = in_place ? x : guarded_f32(n);
             float *m = guarded_f32(p->rows), *s = guarded_f32(p->rows);
-            pl_norm_call call = {p->rows, p->width, p->rms, 1e-5f, x, p->gamma, p->has_beta ? p->beta : NULL, y,
-                                 p->rms || in_place ? NULL : m, in_place ? NULL : s};
+            pl_norm_call call = {p->rows,
+                                 p->width,
+                                 p->rms,
+                                 1e-5f,
+                                 x,
+                                 p->gamma,
+                                 p->has_beta ? p->beta : NULL,
+                                 y,
+                                 p->rms || in_place ? NULL : m,
+                                 in_place ? NULL : s};
             pl_norm_exec(&call, (pl_team){thread_counts[t], isa});
             if (!first) {
                 first = y;
@@ -146,8 +154,18 @@ static float *run_backward(const problem *p, const float *mean, const float *rst
     float *out = guarded_f32(n + 2 * p->width), *dy = guarded_copy(p->dy, n), *add = guarded_copy(p->add, n);
     float *dx = into == ALIAS_DY ? dy : into == ALIAS_ADD ? add : guarded_f32(n);
     float *dgamma = guarded_copy(p->dgamma0, p->width), *dbeta = guarded_copy(p->dbeta0, p->width);
-    pl_norm_bwd_call call = {p->rows, p->width, p->rms, dy, p->x, p->gamma, p->rms ? NULL : mean, rstd,
-                             p->has_add ? add : NULL, dx, dgamma, p->has_beta ? dbeta : NULL};
+    pl_norm_bwd_call call = {p->rows,
+                             p->width,
+                             p->rms,
+                             dy,
+                             p->x,
+                             p->gamma,
+                             p->rms ? NULL : mean,
+                             rstd,
+                             p->has_add ? add : NULL,
+                             dx,
+                             dgamma,
+                             p->has_beta ? dbeta : NULL};
     pl_norm_bwd_exec(&call, guarded_bytes(pl_norm_bwd_workspace_bytes(&call, team), 0), team);
     memcpy(out, dx, (size_t)n * sizeof *out);
     memcpy(out + n, dgamma, (size_t)p->width * sizeof *out);

@@ -36,8 +36,8 @@ static arrays run_steps(const settings *s, int64_t count, pl_team team)
 {
     arrays a = make_arrays(count);
     for (int64_t step = s->first_step; step < s->first_step + STEPS; step++) {
-        pl_adamw_call call = {count, a.w, a.m, a.v, a.g, s->beta1, s->beta2, s->eps, s->decay,
-                              &s->lr, &step, s->grad_scale};
+        pl_adamw_call call = {count,    a.w,    a.m,      a.v,    a.g,   s->beta1,
+                              s->beta2, s->eps, s->decay, &s->lr, &step, s->grad_scale};
         pl_adamw_exec(&call, team);
     }
     return a;
@@ -81,8 +81,10 @@ static void test_adamw(void **state)
 {
     (void)state;
     float scale = 0.37f;
-    const settings all[] = {{0.9f, 0.95f, 1e-8f, 0.1f, 1e-3f, NULL, 1}, {0.9f, 0.999f, 1e-8f, 0, 3e-4f, &scale, 1},
-                            {0.9f, 0.999f, 1e-5f, 0.01f, 1e-2f, NULL, 100000}, {0, 0.99f, 1e-8f, 0.1f, 1e-3f, NULL, 7}};
+    const settings all[] = {{0.9f, 0.95f, 1e-8f, 0.1f, 1e-3f, NULL, 1},
+                            {0.9f, 0.999f, 1e-8f, 0, 3e-4f, &scale, 1},
+                            {0.9f, 0.999f, 1e-5f, 0.01f, 1e-2f, NULL, 100000},
+                            {0, 0.99f, 1e-8f, 0.1f, 1e-3f, NULL, 7}};
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
         for (size_t s = 0; s < sizeof all / sizeof *all; s++)
             for (int c = 0; c < COUNTS; c++) {
@@ -183,9 +185,11 @@ static void test_clip_scale(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adamw),       cmocka_unit_test(test_adamw_zero_gradient),
-        cmocka_unit_test(test_sum_squares), cmocka_unit_test(test_sum_squares_range),
-        cmocka_unit_test(test_sum_squares_workspace), cmocka_unit_test(test_clip_scale)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_adamw),
+                                       cmocka_unit_test(test_adamw_zero_gradient),
+                                       cmocka_unit_test(test_sum_squares),
+                                       cmocka_unit_test(test_sum_squares_range),
+                                       cmocka_unit_test(test_sum_squares_workspace),
+                                       cmocka_unit_test(test_clip_scale)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

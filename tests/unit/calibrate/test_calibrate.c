@@ -31,10 +31,7 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-static void join(char path[128], const char *name)
-{
-    snprintf(path, 128, "%s/%s", folder, name);
-}
+static void join(char path[128], const char *name) { snprintf(path, 128, "%s/%s", folder, name); }
 
 static pl_calibration_options quick(void)
 {

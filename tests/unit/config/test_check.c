@@ -107,7 +107,9 @@ static void a_printed_config_passes(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "", "model: {arch: mlp}", "data: {validation_fraction: 0}",
+        "",
+        "model: {arch: mlp}",
+        "data: {validation_fraction: 0}",
         "data: {validation_fraction: 0, tokenizer: bytes}\ntrain: {keep_best: false, steps: 5}",
     };
     for (size_t i = 0; i < COUNT(texts); i++) {

@@ -72,8 +72,8 @@ static inline void assert_says(const pl_error *err, const char *part)
     if (!strstr(err->text, part)) fail_msg("\"%s\" was expected in: %s", part, err->text);
 }
 
-/* Runs under a tool with an allocator of its own (AddressSanitizer, ThreadSanitizer, valgrind), which asks the kernel for
- * memory when it likes: limits on memory say nothing then. */
+/* Runs under a tool with an allocator of its own (AddressSanitizer, ThreadSanitizer, valgrind), which asks the kernel
+ * for memory when it likes: limits on memory say nothing then. */
 static inline int scratch_instrumented(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,5 +1,5 @@
-/* Invariant 5: a smaller budget never gives a higher peak, a larger one is never predicted slower; and what does not fit is
- * refused with the bytes that are missing. The cost table is made up, so the right choice can be named. */
+/* Invariant 5: a smaller budget never gives a higher peak, a larger one is never predicted slower; and what does not
+ * fit is refused with the bytes that are missing. The cost table is made up, so the right choice can be named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,10 @@
 #include "grad/differentiate.h"
 #include "models/model.h"
 
-static pl_status no_staging(void *c, pl_graph *g, int64_t m, pl_error *e) { return (void)c, (void)g, (void)m, (void)e, PL_OK; }
+static pl_status no_staging(void *c, pl_graph *g, int64_t m, pl_error *e)
+{
+    return (void)c, (void)g, (void)m, (void)e, PL_OK;
+}
 static pl_status settled(void *c, pl_plan *p, pl_error *e) { return (void)c, (void)p, (void)e, PL_OK; }
 
 /* A fixed part per call and a part per row: small micro-batches are slower by a known amount. */
@@ -31,18 +34,29 @@ static pl_graph *training_graph(void)
     assert_int_equal(pl_model_build(&c, 50, &g, &err), PL_OK);
     pl_id train = pl_graph_find_program(g, "train");
     assert_int_equal(pl_grad_differentiate(g, train, &err), PL_OK);
-    pl_grad_update u = {0.9, 0.95, 1e-8, 0.1, 0, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
+    pl_grad_update u = {
+        0.9, 0.95, 1e-8, 0.1, 0, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
     assert_int_equal(pl_grad_add_update(g, train, &u, &err), PL_OK);
     return g;
 }
 
 static pl_fit_options options(double *overhead)
 {
-    return (pl_fit_options){.plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default(), .cost = {seconds, overhead}},
-                            .batch = 16, .sequence = 16, .recompute = true, .budget_bytes = PL_FIT_NO_BUDGET, .stage = no_staging, .settle = settled, .context = overhead};
+    return (pl_fit_options){
+        .plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default(), .cost = {seconds, overhead}},
+        .batch = 16,
+        .sequence = 16,
+        .recompute = true,
+        .budget_bytes = PL_FIT_NO_BUDGET,
+        .stage = no_staging,
+        .settle = settled,
+        .context = overhead};
 }
 
-static double step_seconds(const pl_plan *p) { return pl_plan_program_seconds(p, pl_graph_find_program(p->graph, "train")); }
+static double step_seconds(const pl_plan *p)
+{
+    return pl_plan_program_seconds(p, pl_graph_find_program(p->graph, "train"));
+}
 
 static void test_budgets_are_monotone(void **state)
 {
@@ -134,7 +148,9 @@ static void test_memory_refused_anywhere(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets_are_monotone), cmocka_unit_test(test_what_does_not_fit_is_refused_with_a_sentence),
-                                       cmocka_unit_test(test_overhead_decides_the_micro_batch), cmocka_unit_test(test_memory_refused_anywhere)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets_are_monotone),
+                                       cmocka_unit_test(test_what_does_not_fit_is_refused_with_a_sentence),
+                                       cmocka_unit_test(test_overhead_decides_the_micro_batch),
+                                       cmocka_unit_test(test_memory_refused_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

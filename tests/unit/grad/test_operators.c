@@ -30,18 +30,9 @@ static pl_id weight_of(maker *m, pl_role role, uint32_t rank, int64_t n, int64_t
                                m->weights++);
 }
 
-static pl_id weight(maker *m, int64_t n, int64_t k)
-{
-    return weight_of(m, PL_ROLE_WEIGHT, 2, n, k);
-}
-static pl_id gain(maker *m, int64_t n)
-{
-    return weight_of(m, PL_ROLE_WEIGHT, 1, n, 0);
-}
-static pl_id frozen(maker *m, int64_t n)
-{
-    return weight_of(m, PL_ROLE_STATE, 1, n, 0);
-}
+static pl_id weight(maker *m, int64_t n, int64_t k) { return weight_of(m, PL_ROLE_WEIGHT, 2, n, k); }
+static pl_id gain(maker *m, int64_t n) { return weight_of(m, PL_ROLE_WEIGHT, 1, n, 0); }
+static pl_id frozen(maker *m, int64_t n) { return weight_of(m, PL_ROLE_STATE, 1, n, 0); }
 
 static pl_id node(maker *m, pl_op op, pl_attr attr, pl_id a, pl_id b, pl_id c, pl_id d, int outs, pl_id *out)
 {
@@ -78,10 +69,7 @@ static pl_id make_nothing(maker *m, pl_id x)
     (void)m;
     return x;
 }
-static pl_id make_linear(maker *m, pl_id x)
-{
-    return linear(m, x, D);
-}
+static pl_id make_linear(maker *m, pl_id x) { return linear(m, x, D); }
 
 static pl_id make_linear_bias_residual(maker *m, pl_id x)
 {
@@ -109,26 +97,11 @@ static pl_id act(maker *m, pl_id x, pl_activation a)
     return node(m, PL_OP_ACTIVATION, pl_attr_i(a), x, PL_NONE, PL_NONE, PL_NONE, 1, out);
 }
 
-static pl_id make_gelu(maker *m, pl_id x)
-{
-    return act(m, x, PL_ACT_GELU);
-}
-static pl_id make_silu(maker *m, pl_id x)
-{
-    return act(m, x, PL_ACT_SILU);
-}
-static pl_id make_tanh(maker *m, pl_id x)
-{
-    return act(m, x, PL_ACT_TANH);
-}
-static pl_id make_relu(maker *m, pl_id x)
-{
-    return act(m, x, PL_ACT_RELU);
-}
-static pl_id make_identity(maker *m, pl_id x)
-{
-    return act(m, x, PL_ACT_NONE);
-}
+static pl_id make_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_GELU); }
+static pl_id make_silu(maker *m, pl_id x) { return act(m, x, PL_ACT_SILU); }
+static pl_id make_tanh(maker *m, pl_id x) { return act(m, x, PL_ACT_TANH); }
+static pl_id make_relu(maker *m, pl_id x) { return act(m, x, PL_ACT_RELU); }
+static pl_id make_identity(maker *m, pl_id x) { return act(m, x, PL_ACT_NONE); }
 
 static pl_id make_layer_norm(maker *m, pl_id x)
 {
@@ -204,10 +177,7 @@ static pl_id make_attention_full(maker *m, pl_id x)
 {
     return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 0);
 }
-static pl_id make_attention_of_itself(maker *m, pl_id x)
-{
-    return attend(m, x, x, x, 1);
-}
+static pl_id make_attention_of_itself(maker *m, pl_id x) { return attend(m, x, x, x, 1); }
 
 static pl_id make_attention_fused(maker *m, pl_id x)
 {
@@ -265,10 +235,7 @@ static pl_id plus(maker *m, pl_id x, pl_id y)
     return node(m, PL_OP_ADD, pl_attr_i(0), x, y, PL_NONE, PL_NONE, 1, out);
 }
 
-static pl_id frozen_table(maker *m, int64_t n)
-{
-    return weight_of(m, PL_ROLE_STATE, 2, n, D);
-}
+static pl_id frozen_table(maker *m, int64_t n) { return weight_of(m, PL_ROLE_STATE, 2, n, D); }
 static pl_id make_places(maker *m, pl_id x)
 {
     return plus(m, x, embedding(m, 1, weight(m, V, D), weight(m, T + 1, D)));
@@ -281,10 +248,7 @@ static pl_id make_places_frozen(maker *m, pl_id x)
 {
     return plus(m, x, embedding(m, 1, weight(m, V, D), frozen_table(m, T)));
 }
-static pl_id make_table_frozen(maker *m, pl_id x)
-{
-    return plus(m, x, embedding(m, 1, frozen_table(m, V), PL_NONE));
-}
+static pl_id make_table_frozen(maker *m, pl_id x) { return plus(m, x, embedding(m, 1, frozen_table(m, V), PL_NONE)); }
 static pl_id make_table_frozen_places_not(maker *m, pl_id x)
 {
     return plus(m, x, embedding(m, 1, frozen_table(m, V), weight(m, T, D)));

@@ -142,10 +142,7 @@ static void refuse_at(pl_graph_stage stage, const char *from, const char *to, co
     pl_str_deinit(&text);
 }
 
-static void refuse(const char *from, const char *to, const char *words)
-{
-    refuse_at(PL_STAGE_BOUND, from, to, words);
-}
+static void refuse(const char *from, const char *to, const char *words) { refuse_at(PL_STAGE_BOUND, from, to, words); }
 
 static void the_legal_graph_is_legal(void **state)
 {

@@ -63,8 +63,10 @@ static void check_exp2(const pl_kernels *kernels, const char *level)
     kernels->vecmath(PL_VECMATH_EXP2, COUNT, x, y);
     for (int i = 0; i < COUNT; i++) {
         double e = exp2(x[i]);
-        if (e < 0x1p-125) assert_true(y[i] >= 0 && y[i] <= 0x1p-124f);
-        else worst = fmax(worst, fabs(e - (double)y[i]) / ulp_of(e));
+        if (e < 0x1p-125)
+            assert_true(y[i] >= 0 && y[i] <= 0x1p-124f);
+        else
+            worst = fmax(worst, fabs(e - (double)y[i]) / ulp_of(e));
     }
     print_message("exp2 %s: %.2f ulp\n", level, worst);
     assert_true(worst <= 4);
@@ -193,9 +195,9 @@ static void test_fallback(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),   cmocka_unit_test(test_exp2),    cmocka_unit_test(test_log),
-        cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_edges), cmocka_unit_test(test_lengths), cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_exp),       cmocka_unit_test(test_exp2),  cmocka_unit_test(test_log),
+        cmocka_unit_test(test_functions), cmocka_unit_test(test_edges), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_fallback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

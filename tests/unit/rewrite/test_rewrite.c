@@ -40,18 +40,12 @@ static pl_id linear_by(maker *m, pl_id x, pl_id w)
 {
     return node(m, PL_OP_LINEAR, pl_attr_i(PL_ACT_NONE), x, w, PL_NONE);
 }
-static pl_id linear(maker *m, pl_id x)
-{
-    return linear_by(m, x, weight(m, pl_shape_of(2, (int64_t)D, (int64_t)D)));
-}
+static pl_id linear(maker *m, pl_id x) { return linear_by(m, x, weight(m, pl_shape_of(2, (int64_t)D, (int64_t)D))); }
 static pl_id act(maker *m, pl_id x, pl_activation a)
 {
     return node(m, PL_OP_ACTIVATION, pl_attr_i(a), x, PL_NONE, PL_NONE);
 }
-static pl_id add(maker *m, pl_id a, pl_id b)
-{
-    return node(m, PL_OP_ADD, pl_attr_i(0), a, b, PL_NONE);
-}
+static pl_id add(maker *m, pl_id a, pl_id b) { return node(m, PL_OP_ADD, pl_attr_i(0), a, b, PL_NONE); }
 static pl_id norm(maker *m, pl_id x)
 {
     return node(m, PL_OP_RMS_NORM, pl_attr_f(1e-3), x, weight(m, pl_shape_of(1, (int64_t)D)), PL_NONE);
@@ -61,10 +55,7 @@ typedef pl_id (*make_model)(maker *, pl_id x);
 
 /* ---- models ---- */
 
-static pl_id make_plain(maker *m, pl_id x)
-{
-    return linear(m, act(m, linear(m, x), PL_ACT_GELU));
-}
+static pl_id make_plain(maker *m, pl_id x) { return linear(m, act(m, linear(m, x), PL_ACT_GELU)); }
 
 /* One pre-activation through two functions, each read by a linear. */
 static pl_id make_two_activations(maker *m, pl_id x)

@@ -47,10 +47,13 @@ static void check(pl_sampling s)
     expected(&s, p);
     for (unsigned i = 0; i < DRAWS; i++) count[pl_sample_token(logits, VOCAB, &s, i, work)]++;
     for (int i = 0; i < VOCAB; i++) {
-        if (p[i] == 0) assert_int_equal(count[i], 0);
-        else chi += pow(count[i] - DRAWS * p[i], 2) / (DRAWS * p[i]), cells++;
+        if (p[i] == 0)
+            assert_int_equal(count[i], 0);
+        else
+            chi += pow(count[i] - DRAWS * p[i], 2) / (DRAWS * p[i]), cells++;
     }
-    assert_true(chi < 40 || cells < 2); /* 11 degrees of freedom: 40 is passed once in 30,000 seeds, and this seed is fixed */
+    assert_true(chi < 40 ||
+                cells < 2); /* 11 degrees of freedom: 40 is passed once in 30,000 seeds, and this seed is fixed */
     free(work);
 }
 
@@ -96,7 +99,8 @@ static void test_same_seed_and_place_same_token(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_distributions), cmocka_unit_test(test_greedy_takes_the_first_of_the_likeliest_and_never_nan),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_distributions),
+                                       cmocka_unit_test(test_greedy_takes_the_first_of_the_likeliest_and_never_nan),
                                        cmocka_unit_test(test_same_seed_and_place_same_token)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
 
 static pl_lr_schedule schedule(pl_lr_kind kind)
 {
-    return (pl_lr_schedule){.kind = kind, .lr = 2e-3, .min_ratio = 0.1, .warmup = 10, .steps = 110, .patience = 2, .factor = 0.5};
+    return (pl_lr_schedule){
+        .kind = kind, .lr = 2e-3, .min_ratio = 0.1, .warmup = 10, .steps = 110, .patience = 2, .factor = 0.5};
 }
 
 static void near(double a, double b) { assert_true(fabs(a - b) <= 1e-12 * fabs(b) + 1e-18); }

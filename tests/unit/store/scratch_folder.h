@@ -23,10 +23,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
-static inline void remove_tree(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
+static inline void remove_tree(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 static inline int make_test_folder(void **state)
 {
@@ -74,10 +71,7 @@ static inline size_t read_bytes(const char *path, void *data, size_t room)
     return n;
 }
 
-static inline int exists(const char *path)
-{
-    return access(path, F_OK) == 0;
-}
+static inline int exists(const char *path) { return access(path, F_OK) == 0; }
 
 static inline void assert_says(const char *text, const char *part)
 {

@@ -25,10 +25,7 @@ static const char *begin(const char *name, uint32_t keep_last)
     return folder;
 }
 
-static void save(uint64_t step)
-{
-    assert_ok(small_run_save(&run, step, &err));
-}
+static void save(uint64_t step) { assert_ok(small_run_save(&run, step, &err)); }
 
 static void save_best(uint64_t step)
 {
