@@ -108,7 +108,7 @@ static pl_status emit(const pl_place_problem *problem, const pl_place_solution *
     char *text;
     size_t bytes;
     pl_status status = pl_place_print(problem, s, form, &text, &bytes, err);
-    if (status == PL_OK) status = is_stdout(path) ? write_stdout(text, bytes) : pl_place_save(path, text, bytes, err);
+    if (status == PL_OK) status = is_stdout(path) ? write_stdout(text, bytes) : pl_text_save(path, text, bytes, err);
     pl_place_text_free(text);
     return status;
 }

@@ -7,8 +7,8 @@
 
 enum { QUIET, VERBOSE };
 static const pl_cli_option options[] = {
-    [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors"},
-    [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first"},
+    [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
+    [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
 };
 
 static const char about[] =
