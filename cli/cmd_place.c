@@ -38,8 +38,9 @@ typedef struct arguments {
 
 static int usage(const char *what, const char *which)
 {
-    fprintf(stderr, "plimsoll place: %s%s; try plimsoll place --help\n", what, which);
-    return pl_status_exit_code(PL_E_USAGE);
+    pl_error err = {0};
+    return pl_cli_complain("place", pl_cli_error(&err, PL_E_USAGE, "%s%.200s; try plimsoll place --help", what, which),
+                           &err);
 }
 
 static int take_capacity(arguments *a, const char *value)
@@ -113,12 +114,6 @@ static pl_status emit(const pl_place_problem *problem, const pl_place_solution *
     return status;
 }
 
-static int complain(pl_status status, const pl_error *err)
-{
-    if (err->text[0]) fprintf(stderr, "plimsoll place: %s\n", err->text);
-    return pl_status_exit_code(status);
-}
-
 /* A file with offsets that do not fit would mislead: --out is written only when the capacity is met. */
 static pl_status write_all(const arguments *a, const pl_place_problem *problem, const pl_place_solution *s,
                            pl_error *err)
@@ -148,8 +143,8 @@ static int solve(const arguments *a, const pl_place_problem *problem)
     free(s.offsets);
     if (written == PL_E_STORAGE && !write_err.text[0])
         snprintf(write_err.text, sizeof write_err.text, "stdout cannot be written");
-    int code = status == PL_OK ? 0 : complain(status, &err);
-    return written == PL_OK ? code : complain(written, &write_err);
+    int code = status == PL_OK ? 0 : pl_cli_complain("place", status, &err);
+    return written == PL_OK ? code : pl_cli_complain("place", written, &write_err);
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)
@@ -160,7 +155,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     int code = parse(command, &a, argc, argv);
     if (code) return code;
     pl_status status = pl_place_table_read(a.input, &table, &err);
-    if (status != PL_OK) return complain(status, &err);
+    if (status != PL_OK) return pl_cli_complain("place", status, &err);
     pl_place_problem problem = pl_place_table_problem(table);
     problem.capacity = a.capacity;
     code = solve(&a, &problem);
