@@ -14,9 +14,9 @@
 enum { CAPACITY, OUT, SVG, JSON, TIME };
 static const pl_cli_option own_options[] = {
     [CAPACITY] = {"--capacity", "SIZE", "fail (exit 3) when it cannot be met"},
-    [OUT] = {"--out", "FILE", "write the same rows with their offsets"},
-    [SVG] = {"--svg", "FILE", "draw the arena, time x offset"},
-    [JSON] = {"--json", NULL, "print the result as JSON (schema plimsoll.place/1)"},
+    [OUT] = {"--out", "FILE", "write the same rows with their offsets", true},
+    [SVG] = {"--svg", "FILE", "draw the arena, time x offset", true},
+    [JSON] = {"--json", NULL, "print the result as JSON (schema plimsoll.place/1)", true},
     [TIME] = {"--time", "SECONDS", "bound the search by the clock; the best answer so far is given"},
 };
 
@@ -76,8 +76,6 @@ static int parse(const pl_cli_command *command, arguments *a, int argc, char **a
                      .capacity = PL_PLACE_NONE};
     if (given.value[CAPACITY]) code = take_capacity(a, given.value[CAPACITY]);
     if (code == 0 && given.value[TIME]) code = take_time(a, given.value[TIME]);
-    if (code == 0 && a->json + is_stdout(a->out) + is_stdout(a->svg) > 1)
-        return usage("only one of --json, --out - and --svg - can go to stdout", "");
     return code;
 }
 

@@ -117,6 +117,12 @@ static void a_stronger_source_may_switch_evaluation_off(void **state)
     must_load(&cfg, "train: {eval_every: 10, eval_batches: 5}");
     assert_int_equal(pl_config_set(&cfg, "data.validation_fraction", "0", "--validation_fraction", &err), PL_OK);
     if (pl_config_check(&cfg, &err) != PL_OK) fail_msg("%s", err.text);
+    pl_config again;
+    pl_str printed = {0};
+    pl_config_print_yaml(&cfg, &printed);
+    must_load(&again, pl_str_text(&printed));
+    if (pl_config_check(&again, &err) != PL_OK) fail_msg("printed: %s", err.text);
+    pl_str_deinit(&printed);
 }
 
 /* A run keeps its config as it is printed; generate and eval read that. */
