@@ -25,9 +25,8 @@ static const char about[] =
     "is as small as possible. Columns, in any order: id,lower,upper,size (alive from lower to before upper) and, if\n"
     "wanted, alignment (a power of two) and offset (fixed; empty = free). Sizes take units: 500MB, 1.5MiB.\n"
     "\n"
-    "- as a file stands for stdin or stdout. Exit codes: 0 done, 2 wrong usage, 3 the capacity is not met (the "
-    "message\n"
-    "says whether that is proven), 4 the file cannot be read as a problem, 5 writing failed.\n";
+    "- as a file stands for stdin or stdout. Exit 3 when the capacity is not met; the message says whether that is\n"
+    "proven. --out is written only when it is met.\n";
 
 typedef struct arguments {
     const char *input, *out, *svg;

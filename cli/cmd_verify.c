@@ -4,7 +4,8 @@
 enum { GRADIENTS, CHECKPOINT, LEDGER };
 static const pl_cli_option options[] = {
     [GRADIENTS] = {"--gradients", "FILE", "write a batch, its loss and every gradient as safetensors"},
-    [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest, else first weights"},
+    [CHECKPOINT] = {"--checkpoint", "DIR",
+                    "a checkpoint's folder; default: the run's best, else its latest, else first weights"},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
 };
 

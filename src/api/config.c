@@ -52,8 +52,7 @@ pl_status pl_text_copy(const char *path, int descriptor, pl_error *err)
 {
     struct stat st;
     pl_file_writer w;
-    if (fstat(descriptor, &st) != 0)
-        return pl_fail(err, PL_E_USAGE, "%s: nothing to copy: %s", path, strerror(errno));
+    if (fstat(descriptor, &st) != 0) return pl_fail(err, PL_E_USAGE, "%s: nothing to copy: %s", path, strerror(errno));
     PL_TRY(pl_file_create(&w, path, err));
     pl_status status = copy_all(&w, descriptor, (uint64_t)st.st_size, err);
     if (status == PL_OK) return pl_file_commit(&w, err);

@@ -62,9 +62,9 @@ pl_status pl_path_join(char *path, size_t room, const char *folder, const char *
     return PL_OK;
 }
 
-/* The rename would replace whatever is there: a device, a pipe or a folder is not ours to replace. A link stays, and what
- * it leads to is replaced. The kernel resolves it (O_PATH does not open what is there, so nothing can hang), because
- * realpath may ask for memory. */
+/* The rename would replace whatever is there: a device, a pipe or a folder is not ours to replace. A link stays, and
+ * what it leads to is replaced. The kernel resolves it (O_PATH does not open what is there, so nothing can hang),
+ * because realpath may ask for memory. */
 static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
 {
     struct stat st;

@@ -1,5 +1,5 @@
-/* What a file may be written over: a regular file, or a link to one. Whatever else is there (a device, a pipe, a folder, a
- * link that leads nowhere or to one of those) is refused, and is afterwards what it was. */
+/* What a file may be written over: a regular file, or a link to one. Whatever else is there (a device, a pipe, a
+ * folder, a link that leads nowhere or to one of those) is refused, and is afterwards what it was. */
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdarg.h>
