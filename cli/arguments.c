@@ -21,8 +21,20 @@ static size_t find_option(const pl_cli_command *command, const char *word)
     return PL_CLI_OPTIONS_MAX;
 }
 
+/* The first command that has this option, or NULL. */
+static const pl_cli_command *find_owner(const char *word)
+{
+    for (size_t i = 0; i < pl_cli_command_count; i++)
+        if (find_option(pl_cli_commands[i], word) != PL_CLI_OPTIONS_MAX) return pl_cli_commands[i];
+    return NULL;
+}
+
 static pl_status unknown(const pl_cli_command *command, const char *word, pl_error *err)
 {
+    const pl_cli_command *owner = find_owner(word);
+    if (owner)
+        return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s", word,
+                            owner->name, command->name);
     const char *own[PL_CLI_OPTIONS_MAX + 1];
     for (size_t i = 0; i < command->option_count; i++) own[i] = command->options[i].name;
     own[command->option_count] = "--help";
