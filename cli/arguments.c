@@ -33,8 +33,8 @@ static pl_status unknown(const pl_cli_command *command, const char *word, pl_err
 {
     const pl_cli_command *owner = find_owner(word);
     if (owner)
-        return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s", word,
-                            owner->name, command->name);
+        return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s",
+                            word, owner->name, command->name);
     const char *own[PL_CLI_OPTIONS_MAX + 1];
     for (size_t i = 0; i < command->option_count; i++) own[i] = command->options[i].name;
     own[command->option_count] = "--help";
