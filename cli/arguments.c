@@ -21,8 +21,20 @@ static size_t find_option(const pl_cli_command *command, const char *word)
     return PL_CLI_OPTIONS_MAX;
 }
 
+/* The first command that has this option, or NULL. */
+static const pl_cli_command *find_owner(const char *word)
+{
+    for (size_t i = 0; i < pl_cli_command_count; i++)
+        if (find_option(pl_cli_commands[i], word) != PL_CLI_OPTIONS_MAX) return pl_cli_commands[i];
+    return NULL;
+}
+
 static pl_status unknown(const pl_cli_command *command, const char *word, pl_error *err)
 {
+    const pl_cli_command *owner = find_owner(word);
+    if (owner)
+        return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s",
+                            word, owner->name, command->name);
     const char *own[PL_CLI_OPTIONS_MAX + 1];
     for (size_t i = 0; i < command->option_count; i++) own[i] = command->options[i].name;
     own[command->option_count] = "--help";
@@ -54,6 +66,26 @@ static pl_status take_operand(const pl_cli_command *command, const char *word, p
     return PL_OK;
 }
 
+static bool takes_part(const pl_cli_option *option, const char *value)
+{
+    return option->excludes && value && (!option->value || strcmp(value, "-") == 0);
+}
+
+/* What is asked for is done or refused, never left out without a word. */
+static pl_status check_exclusive(const pl_cli_command *command, const pl_cli_arguments *a, pl_error *err)
+{
+    const pl_cli_option *first = NULL;
+    for (size_t i = 0; i < command->option_count; i++) {
+        const pl_cli_option *option = &command->options[i];
+        if (!takes_part(option, a->value[i])) continue;
+        if (first)
+            return pl_cli_error(err, PL_E_USAGE, "%s%s and %s%s exclude each other; give one of them", first->name,
+                                first->value ? " -" : "", option->name, option->value ? " -" : "");
+        first = option;
+    }
+    return PL_OK;
+}
+
 pl_status pl_cli_parse(const pl_cli_command *command, int argc, char **argv, pl_cli_arguments *a, pl_error *err)
 {
     bool options = true;
@@ -70,7 +102,7 @@ pl_status pl_cli_parse(const pl_cli_command *command, int argc, char **argv, pl_
             status = take_operand(command, argv[i], a, err);
         if (status != PL_OK) return status;
     }
-    return PL_OK;
+    return check_exclusive(command, a, err);
 }
 
 bool pl_cli_wants_help(int argc, char **argv)

@@ -3,7 +3,7 @@
 
 enum { CHECKPOINT, JSON, LEDGER };
 static const pl_cli_option options[] = {
-    [CHECKPOINT] = {"--checkpoint", "DIR", "this checkpoint's folder, not the run's best"},
+    [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [JSON] = {"--json", NULL, "the result as JSON (schema plimsoll.eval/1)"},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
 };
@@ -19,6 +19,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_error err = {0};
     pl_call call = {.name = "eval"};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_cli_require_trained(&in, in.arguments.value[CHECKPOINT], &err);
     if (status == PL_OK) status = pl_talk_read(in.config, false, false, &talk, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
     call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;

@@ -3,7 +3,7 @@
 
 enum { CHECKPOINT, LEDGER, VERBOSE, PROMPT_BYTES = 8192 };
 static const pl_cli_option options[] = {
-    [CHECKPOINT] = {"--checkpoint", "DIR", "this checkpoint's folder, not the run's best"},
+    [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
     [VERBOSE] = {"--verbose", NULL, "print the report of the plan first, to stderr"},
 };
@@ -18,7 +18,8 @@ static int start(const pl_cli_input *in)
     pl_talk talk;
     pl_error err = {0};
     pl_call call = {.name = "generate"};
-    pl_status status = pl_talk_read(in->config, false, in->arguments.value[VERBOSE], &talk, &err);
+    pl_status status = pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], &err);
+    if (status == PL_OK) status = pl_talk_read(in->config, false, in->arguments.value[VERBOSE], &talk, &err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "prompt", prompt, sizeof prompt, &err);
     if (status != PL_OK) return pl_cli_complain(call.name, status, &err);
     call.word[PL_CALL_CHECKPOINT] = in->arguments.value[CHECKPOINT];

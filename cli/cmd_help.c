@@ -9,11 +9,16 @@ enum { LEFT = 32 };
 
 static const char overview_end[] =
     "\n"
-    "plimsoll help COMMAND tells more. Every option of the config is an option of these commands, too; a config is a\n"
-    "YAML file, see plimsoll help config. Data goes to stdout, talk to stderr.\n"
+    "plimsoll help COMMAND tells more. CONFIG is a YAML file, or the folder of a run for the config that is kept "
+    "there;\n"
+    "plimsoll config --markdown prints its reference. Commands that take a CONFIG take every key as an option, too.\n"
+    "Data goes to stdout, talk to stderr.\n"
     "\n"
-    "Exit codes: 0 done; 1 failure; 2 wrong usage or config; 3 does not fit the memory; 4 data; 5 storage; 6 measured\n"
-    "memory differs from the plan; 75 stopped early, can be resumed; 130, 143 the same after SIGINT, SIGTERM.\n";
+    "Exit codes: 0 done; 1 failure (no memory, a loss that is no longer finite, a machine that cannot do it); 2 wrong\n"
+    "usage or config; 3 does not fit the memory; 4 data missing or damaged; 5 storage: a file cannot be read or "
+    "written;\n"
+    "6 measured memory differs from the plan; 75 stopped early, can be resumed; 130, 143 the same after SIGINT, "
+    "SIGTERM.\n";
 
 static pl_status put_row(const char *left, const char *help, pl_error *err)
 {

@@ -14,9 +14,9 @@
 enum { CAPACITY, OUT, SVG, JSON, TIME };
 static const pl_cli_option own_options[] = {
     [CAPACITY] = {"--capacity", "SIZE", "fail (exit 3) when it cannot be met"},
-    [OUT] = {"--out", "FILE", "write the same rows with their offsets"},
-    [SVG] = {"--svg", "FILE", "draw the arena, time x offset"},
-    [JSON] = {"--json", NULL, "print the result as JSON (schema plimsoll.place/1)"},
+    [OUT] = {"--out", "FILE", "write the same rows with their offsets", true},
+    [SVG] = {"--svg", "FILE", "draw the arena, time x offset", true},
+    [JSON] = {"--json", NULL, "print the result as JSON (schema plimsoll.place/1)", true},
     [TIME] = {"--time", "SECONDS", "bound the search by the clock; the best answer so far is given"},
 };
 
@@ -25,9 +25,8 @@ static const char about[] =
     "is as small as possible. Columns, in any order: id,lower,upper,size (alive from lower to before upper) and, if\n"
     "wanted, alignment (a power of two) and offset (fixed; empty = free). Sizes take units: 500MB, 1.5MiB.\n"
     "\n"
-    "- as a file stands for stdin or stdout. Exit codes: 0 done, 2 wrong usage, 3 the capacity is not met (the "
-    "message\n"
-    "says whether that is proven), 4 the file cannot be read as a problem, 5 writing failed.\n";
+    "- as a file stands for stdin or stdout. Exit 3 when the capacity is not met; the message says whether that is\n"
+    "proven. --out is written only when it is met.\n";
 
 typedef struct arguments {
     const char *input, *out, *svg;
@@ -38,8 +37,9 @@ typedef struct arguments {
 
 static int usage(const char *what, const char *which)
 {
-    fprintf(stderr, "plimsoll place: %s%s; try plimsoll place --help\n", what, which);
-    return pl_status_exit_code(PL_E_USAGE);
+    pl_error err = {0};
+    return pl_cli_complain("place", pl_cli_error(&err, PL_E_USAGE, "%s%.200s; try plimsoll place --help", what, which),
+                           &err);
 }
 
 static int take_capacity(arguments *a, const char *value)
@@ -75,8 +75,6 @@ static int parse(const pl_cli_command *command, arguments *a, int argc, char **a
                      .capacity = PL_PLACE_NONE};
     if (given.value[CAPACITY]) code = take_capacity(a, given.value[CAPACITY]);
     if (code == 0 && given.value[TIME]) code = take_time(a, given.value[TIME]);
-    if (code == 0 && a->json + is_stdout(a->out) + is_stdout(a->svg) > 1)
-        return usage("only one of --json, --out - and --svg - can go to stdout", "");
     return code;
 }
 
@@ -108,15 +106,9 @@ static pl_status emit(const pl_place_problem *problem, const pl_place_solution *
     char *text;
     size_t bytes;
     pl_status status = pl_place_print(problem, s, form, &text, &bytes, err);
-    if (status == PL_OK) status = is_stdout(path) ? write_stdout(text, bytes) : pl_place_save(path, text, bytes, err);
+    if (status == PL_OK) status = is_stdout(path) ? write_stdout(text, bytes) : pl_text_save(path, text, bytes, err);
     pl_place_text_free(text);
     return status;
-}
-
-static int complain(pl_status status, const pl_error *err)
-{
-    if (err->text[0]) fprintf(stderr, "plimsoll place: %s\n", err->text);
-    return pl_status_exit_code(status);
 }
 
 /* A file with offsets that do not fit would mislead: --out is written only when the capacity is met. */
@@ -148,8 +140,8 @@ static int solve(const arguments *a, const pl_place_problem *problem)
     free(s.offsets);
     if (written == PL_E_STORAGE && !write_err.text[0])
         snprintf(write_err.text, sizeof write_err.text, "stdout cannot be written");
-    int code = status == PL_OK ? 0 : complain(status, &err);
-    return written == PL_OK ? code : complain(written, &write_err);
+    int code = status == PL_OK ? 0 : pl_cli_complain("place", status, &err);
+    return written == PL_OK ? code : pl_cli_complain("place", written, &write_err);
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)
@@ -160,7 +152,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     int code = parse(command, &a, argc, argv);
     if (code) return code;
     pl_status status = pl_place_table_read(a.input, &table, &err);
-    if (status != PL_OK) return complain(status, &err);
+    if (status != PL_OK) return pl_cli_complain("place", status, &err);
     pl_place_problem problem = pl_place_table_problem(table);
     problem.capacity = a.capacity;
     code = solve(&a, &problem);

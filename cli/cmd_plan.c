@@ -7,10 +7,10 @@
 enum { COMMAND, JSON, HTML, LOCK, GRAPH };
 static const pl_cli_option options[] = {
     [COMMAND] = {"--command", "NAME", "plan for train (the default), evaluate, generate or gradients"},
-    [JSON] = {"--json", NULL, "the plan as JSON (schema plimsoll.plan/1)"},
-    [HTML] = {"--html", "FILE", "write the plan as a page with pictures"},
-    [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text"},
-    [GRAPH] = {"--graph", NULL, "print the graph as text instead"},
+    [JSON] = {"--json", NULL, "print the plan as JSON (schema plimsoll.plan/1) instead of the report", true},
+    [HTML] = {"--html", "FILE", "write the plan as a page with pictures (- for stdout, instead of the report)", true},
+    [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text (- likewise)", true},
+    [GRAPH] = {"--graph", NULL, "print the graph as text instead of the report", true},
 };
 
 static const char about[] =
@@ -39,7 +39,7 @@ static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *pa
     size_t bytes = 0;
     pl_status status = pl_plan_text(plan, form, &text, &bytes, err);
     if (status == PL_OK)
-        status = path && strcmp(path, "-") ? pl_write_file(path, text, bytes, err) : pl_put(text, bytes, err);
+        status = path && strcmp(path, "-") ? pl_text_save(path, text, bytes, err) : pl_put(text, bytes, err);
     pl_text_free(text);
     return status;
 }

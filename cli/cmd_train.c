@@ -7,8 +7,8 @@
 
 enum { QUIET, VERBOSE };
 static const pl_cli_option options[] = {
-    [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors"},
-    [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first"},
+    [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
+    [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
 };
 
 static const char about[] =
@@ -17,8 +17,9 @@ static const char about[] =
     "anything large is taken (exit 3). In the folder of the run (--out): checkpoints/ with model.safetensors,\n"
     "metrics.jsonl, TensorBoard events, config.yaml, plan.lock, plan.html and report.json, the ledger at the end.\n"
     "\n"
-    "Ctrl-C or SIGTERM finishes the step, saves and ends with 130 or 143; --resume goes on from there, bit for bit. A\n"
-    "second one leaves at once. SIGUSR1 prints the ledger. A folder of a run may stand for its config.\n";
+    "Ctrl-C, SIGTERM or SIGHUP finishes the step, saves and ends with 130, 143 or 75; --resume goes on from there, bit "
+    "for\n"
+    "bit. A second Ctrl-C or SIGTERM leaves at once. SIGUSR1 prints the ledger.\n";
 
 /* A resumed run takes the micro-batch that the run began with unless told otherwise: sums in another order have other
  * last bits. When that does not fit any more (a smaller budget), planning says so and which key to set. */

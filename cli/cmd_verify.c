@@ -4,7 +4,8 @@
 enum { GRADIENTS, CHECKPOINT, LEDGER };
 static const pl_cli_option options[] = {
     [GRADIENTS] = {"--gradients", "FILE", "write a batch, its loss and every gradient as safetensors"},
-    [CHECKPOINT] = {"--checkpoint", "DIR", "at this checkpoint's weights, not the run's newest or first ones"},
+    [CHECKPOINT] = {"--checkpoint", "DIR",
+                    "a checkpoint's folder; default: the run's best, else its latest, else first weights"},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
 };
 
@@ -24,6 +25,8 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     call.word[PL_CALL_LEDGER] = in.arguments.value[LEDGER] ? "1" : NULL;
     if (status == PL_OK && !call.word[PL_CALL_TO])
         status = pl_cli_error(&err, PL_E_USAGE, "nothing to verify: plimsoll verify --gradients FILE CONFIG");
+    if (status == PL_OK && call.word[PL_CALL_CHECKPOINT])
+        status = pl_cli_require_trained(&in, call.word[PL_CALL_CHECKPOINT], &err);
     if (status == PL_OK) status = pl_talk_read(in.config, false, false, &talk, &err);
     int code = status == PL_OK ? pl_cli_start(&in, PL_COMMAND_GRADIENTS, &talk, false, &call)
                                : pl_cli_complain(command->name, status, &err);

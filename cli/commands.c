@@ -38,14 +38,23 @@ static size_t distance(const char *a, const char *b)
     return row[n];
 }
 
+/* "gen" and "evaluate": one begins with the other. */
+static bool begins(const char *word, const char *name)
+{
+    size_t bytes = strlen(word) < strlen(name) ? strlen(word) : strlen(name);
+    return bytes >= 3 && strncmp(word, name, bytes) == 0;
+}
+
 const pl_cli_command *pl_cli_nearest(const char *name)
 {
     const pl_cli_command *nearest = NULL;
-    size_t best = 3;
-    if (strlen(name) >= WORD) return NULL;
+    while (*name == '-') name++; /* "plimsoll --train" */
+    size_t bytes = strlen(name), best = (bytes + 1) / 3 + 1;
+    if (bytes >= WORD) return NULL;
     for (size_t i = 0; i < pl_cli_command_count; i++) {
+        if (begins(name, pl_cli_commands[i]->name)) return pl_cli_commands[i];
         size_t d = distance(name, pl_cli_commands[i]->name);
-        if (d < best && d < strlen(name)) best = d, nearest = pl_cli_commands[i];
+        if (d < best) best = d, nearest = pl_cli_commands[i];
     }
     return nearest;
 }

@@ -1,6 +1,7 @@
 /* Failures, said in one form. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "out.h"
@@ -14,9 +15,23 @@ pl_status pl_cli_error(pl_error *err, pl_status status, const char *format, ...)
     return err->status = status;
 }
 
+/* The sentence may quote a path or a word of the command line: what would act on a terminal, or break the line, becomes
+ * a question mark. */
+static void disarm(const char *text, pl_line *line)
+{
+    for (size_t at = 0, bytes = strlen(text); at < bytes;) {
+        size_t n = pl_character_bytes(text + at, bytes - at);
+        bool shown = n > 0 && text[at] != '\n' && text[at] != '\t';
+        pl_line_bytes(line, shown ? text + at : "?", shown ? n : 1);
+        at += n ? n : 1;
+    }
+}
+
 int pl_cli_complain(const char *command, pl_status status, const pl_error *err)
 {
-    const char *gap = command[0] ? " " : "";
-    pl_say("plimsoll%s%s: %s\n", gap, command, err->text[0] ? err->text : pl_status_name(status));
+    char text[PL_ERROR_TEXT_BYTES] = "";
+    pl_line line = {text, sizeof text, 0};
+    disarm(err->text[0] ? err->text : pl_status_name(status), &line);
+    pl_say("plimsoll%s%s: %s\n", command[0] ? " " : "", command, text);
     return pl_status_exit_code(status);
 }

@@ -85,6 +85,20 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     return status == PL_OK ? pl_config_set(in->config, "run.out", in->out, "the folder of the run", err) : status;
 }
 
+pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint, pl_error *err)
+{
+    char path[PATH_MAX];
+    int n = checkpoint ? snprintf(path, sizeof path, "%s/run.json", checkpoint)
+                       : snprintf(path, sizeof path, "%s/checkpoints", in->out);
+    if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "the path of the checkpoint is too long");
+    if (access(path, F_OK) == 0) return PL_OK; /* whether it is sound, the library finds out */
+    if (checkpoint)
+        return pl_cli_error(err, PL_E_DATA, "%s: is no checkpoint (run.json: %s); give a folder of %s/checkpoints",
+                            checkpoint, strerror(errno), in->out);
+    return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s", in->out,
+                        in->arguments.operand[0]);
+}
+
 void pl_cli_release(pl_cli_input *in)
 {
     pl_config_destroy(in->config);

@@ -17,6 +17,9 @@ typedef struct pl_cli_input {
  * after a failure. */
 pl_status pl_cli_load(const pl_cli_command *, int argc, char **argv, size_t at, pl_cli_input *, pl_error *);
 void pl_cli_release(pl_cli_input *);
+/* Fails with a sentence that says what to do when there is no checkpoint: in this folder, or, NULL, in that of the run.
+ */
+pl_status pl_cli_require_trained(const pl_cli_input *, const char *checkpoint, pl_error *);
 const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */
 
 /* The text of a key ("run", "progress"), cut to room; "" when it has none. */

@@ -1,18 +1,15 @@
 #include "out.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "command.h"
 
-enum { SAY_BYTES = 4096, COPY_BYTES = 16384 };
+enum { SAY_BYTES = 4096 };
 
 /* 0, or errno. */
 static int write_all(int fd, const char *text, size_t bytes)
@@ -64,60 +61,6 @@ pl_status pl_put_format(pl_error *err, const char *format, ...)
     size_t bytes = format_into(text, format, list);
     va_end(list);
     return pl_put(text, bytes, err);
-}
-
-/* ---- files ---- */
-
-static pl_status create_file(const char *path, char temporary[PATH_MAX], int *fd, pl_error *err)
-{
-    int n = snprintf(temporary, PATH_MAX, "%s.tmp", path);
-    if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", path);
-    struct stat there; /* the rename would replace a device, a pipe or a link */
-    if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode))
-        return pl_cli_error(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name", path);
-    *fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (*fd >= 0) return PL_OK;
-    return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(errno));
-}
-
-static pl_status finish_file(const char *path, const char *temporary, int fd, int error, pl_error *err)
-{
-    if (error == 0 && fsync(fd)) error = errno;
-    if (close(fd) && error == 0) error = errno;
-    if (error == 0 && rename(temporary, path)) error = errno;
-    if (error == 0) return PL_OK;
-    (void)unlink(temporary);
-    return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(error));
-}
-
-pl_status pl_write_file(const char *path, const char *text, size_t bytes, pl_error *err)
-{
-    char temporary[PATH_MAX];
-    int fd;
-    pl_status status = create_file(path, temporary, &fd, err);
-    return status == PL_OK ? finish_file(path, temporary, fd, write_all(fd, text, bytes), err) : status;
-}
-
-static int copy_all(int to, int source)
-{
-    char block[COPY_BYTES];
-    off_t at = 0;
-    for (;;) {
-        ssize_t n = pread(source, block, sizeof block, at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n < 0 ? errno : 0;
-        int error = write_all(to, block, (size_t)n);
-        if (error) return error;
-        at += n;
-    }
-}
-
-pl_status pl_copy_file(const char *path, int source, pl_error *err)
-{
-    char temporary[PATH_MAX];
-    int fd;
-    pl_status status = create_file(path, temporary, &fd, err);
-    return status == PL_OK ? finish_file(path, temporary, fd, copy_all(fd, source), err) : status;
 }
 
 /* ---- lines ---- */

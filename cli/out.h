@@ -17,11 +17,6 @@ pl_status pl_put(const char *text, size_t bytes, pl_error *);
 pl_status pl_put_text(const char *text, pl_error *);
 pl_status pl_put_format(pl_error *, const char *format, ...) PL_PRINTF(2, 3); /* at most 4 KiB */
 
-/* A file under its final name only when it is whole; no memory is asked for. */
-pl_status pl_write_file(const char *path, const char *text, size_t bytes, pl_error *);
-/* What is in the open file, likewise. */
-pl_status pl_copy_file(const char *path, int source, pl_error *);
-
 /* A line put together piece by piece in the caller's memory; cut, and always terminated, when room is short. */
 typedef struct pl_line {
     char *text;

@@ -75,7 +75,7 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
     int n = snprintf(path, sizeof path, "%s/report.json", r->call.word[PL_CALL_OUT]);
     if (n < 0 || n >= PATH_MAX)
         return pl_cli_error(&r->error, PL_E_USAGE, "%s: the path is too long", r->call.word[PL_CALL_OUT]);
-    return pl_write_file(path, ledger_text, strlen(ledger_text), &r->error);
+    return pl_text_save(path, ledger_text, strlen(ledger_text), &r->error);
 }
 
 static void say_step_time(const pl_run_verdict *v)
@@ -114,7 +114,7 @@ static pl_status keep_file(runner *r, const char *descriptor, const char *name)
     int n = snprintf(path, sizeof path, "%s/%s", r->call.word[PL_CALL_OUT], name);
     pl_status status = n < 0 || n >= PATH_MAX
                            ? pl_cli_error(&r->error, PL_E_USAGE, "%s: the path is too long", r->call.word[PL_CALL_OUT])
-                           : pl_copy_file(path, fd, &r->error);
+                           : pl_text_copy(path, fd, &r->error);
     close(fd);
     return status;
 }

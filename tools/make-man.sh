@@ -2,6 +2,7 @@
 # The man page and the shell completions, from what the command says: tools/make-man.sh PLIMSOLL FOLDER VERSION
 # Writes plimsoll.1, and plimsoll.bash, _plimsoll, plimsoll.fish where `plimsoll completion SHELL` knows the shell.
 # The page is the help text in man's clothes: a line in the first column that ends with a colon opens a part of a section.
+# What all commands say alike, the options of the configuration, is said once.
 set -eu
 command=$1
 folder=$2
@@ -14,7 +15,7 @@ ask() { "$command" "$@" </dev/null 2>/dev/null; }
 to_roff() {
     sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^\([.']\)/\\\\\&\1/" |
         awk '
-        /^[A-Z][^:]*:$/ { printf ".fi\n.SS %s\n.nf\n", substr($0, 1, length($0) - 1); next }
+        /^[A-Za-z][^:]*:$/ { printf ".fi\n.SS %s\n.nf\n", substr($0, 1, length($0) - 1); next }
         { print }'
 }
 
@@ -23,6 +24,9 @@ section() { # title; text on stdin
     to_roff
     printf '.fi\n'
 }
+
+shared='^Options of the configuration'
+exit_codes='^Exit codes:'
 
 # Subcommands: indented first words of the help, kept when the command has help for them.
 subcommands() {
@@ -40,12 +44,14 @@ page=$folder/plimsoll.1
     printf '.TH PLIMSOLL 1 "" "plimsoll %s" "User Commands"\n' "$version"
     printf '.SH NAME\nplimsoll \\- trains and runs neural networks inside a memory budget\n'
     printf '.SH SYNOPSIS\n.B plimsoll\n.I command\n[\\fIarguments\\fR]\n'
-    echo "$help" | section DESCRIPTION
+    echo "$help" | sed "/$exit_codes/,\$d" | section DESCRIPTION
     for name in $(subcommands); do
         text=$(ask help "$name") || text=$(ask "$name" --help) || continue
         [ "$text" != "$help" ] || continue
-        echo "$text" | section "plimsoll $name"
+        echo "$text" | sed "/$shared/,\$d" | section "plimsoll $name"
     done
+    ask help train | sed -n "/$shared/,\$p" | section "OPTIONS OF THE CONFIGURATION"
+    echo "$help" | sed -n "/$exit_codes/,\$p" | section "EXIT STATUS"
     printf '.SH SEE ALSO\nThe documentation in the folder docs of the source, config.md (every key) above all.\n'
 } >"$page.tmp"
 mv "$page.tmp" "$page"

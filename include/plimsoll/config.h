@@ -45,6 +45,11 @@ typedef enum pl_config_form {
 /* Text in a block for pl_text_free. */
 PL_API pl_status pl_config_text(const pl_config *, pl_config_form, char **text, size_t *bytes, pl_error *);
 PL_API void pl_text_free(char *text); /* NULL is fine */
+/* Writes text so that nothing half-written is ever seen under this name; a link to a regular file is followed. Neither
+ * asks for memory. */
+PL_API PL_MUST_USE pl_status pl_text_save(const char *path, const char *text, size_t bytes, pl_error *);
+/* The same with what is in an open file. */
+PL_API PL_MUST_USE pl_status pl_text_copy(const char *path, int descriptor, pl_error *);
 
 #ifdef __cplusplus
 }

@@ -115,8 +115,6 @@ PL_API void pl_place_table_destroy(pl_place_table *);
 typedef enum pl_place_form { PL_PLACE_CSV, PL_PLACE_JSON, PL_PLACE_SVG } pl_place_form;
 PL_API PL_MUST_USE pl_status pl_place_print(const pl_place_problem *, const pl_place_solution *, pl_place_form,
                                             char **text, size_t *bytes, pl_error *);
-/* Writes such text so that nothing half-written is ever seen under this name. */
-PL_API PL_MUST_USE pl_status pl_place_save(const char *path, const char *text, size_t bytes, pl_error *);
 PL_API void pl_place_text_free(char *text);
 
 /* "500MB", "1MiB", "4096": 0 on success. Bare numbers are exact up to 64 bits. */

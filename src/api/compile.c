@@ -8,12 +8,20 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "calibrate/calibrate.h"
+#include "data/bpe_train.h"
 #include "data/encoder.h"
+#include "data/tokenizer.h"
 #include "fit/fit.h"
 #include "grad/differentiate.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
+#include "run/threads.h"
+
+/* What a config may ask for is what there is: the ranges are checked where the config is read. */
+_Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");
+_Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
+_Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_size");
 
 enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a checkpoint's header, the session */
 enum { ENTRY_BYTES = 96, HEADER_BYTES = 1300 }; /* of the heap, for each tensor of a checkpoint */
@@ -275,9 +283,6 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .stage = stage,
                           .settle = settle,
                           .context = c};
-    if (c->config->run.threads != PL_CONFIG_AUTO && c->config->run.threads > 64)
-        return pl_fail(err, PL_E_CONFIG, "run.threads is %lld; at most 64 are supported",
-                       (long long)c->config->run.threads);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->micro_batch = 1;

@@ -62,18 +62,37 @@ pl_status pl_path_join(char *path, size_t room, const char *folder, const char *
     return PL_OK;
 }
 
+/* The rename would replace whatever is there: a device, a pipe or a folder is not ours to replace. A link stays, and
+ * what it leads to is replaced. The kernel resolves it (O_PATH does not open what is there, so nothing can hang),
+ * because realpath may ask for memory. */
+static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
+{
+    struct stat st;
+    char link[32];
+    strcpy(w->path, path);
+    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return PL_OK;
+    if (!S_ISLNK(st.st_mode))
+        return pl_fail(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name", path);
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: is a link that leads nowhere: %s", path, strerror(errno));
+    int known = fstat(fd, &st);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, w->path, sizeof w->path - 1);
+    close(fd);
+    if (known != 0 || n <= 0 || !S_ISREG(st.st_mode))
+        return pl_fail(err, PL_E_STORAGE, "%s: is a link to what is no regular file; give another name", path);
+    w->path[n] = 0;
+    return PL_OK;
+}
+
 pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
 {
     *w = (pl_file_writer){.fd = -1};
     if (strlen(path) >= sizeof w->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
-    strcpy(w->path, path);
-    /* The rename would replace whatever is there: a device, a pipe or a link is not ours to replace. */
-    struct stat st;
-    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return pl_fail(err, PL_E_STORAGE,
-                       "%s: is there and is no regular file; give another name (a link is not followed)", path);
-    snprintf(w->temporary, sizeof w->temporary, "%s.tmp", path);
-    w->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
+    PL_TRY(find_target(w, path, err));
+    snprintf(w->temporary, sizeof w->temporary, "%s.tmp", w->path);
+    const int flags = O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK; /* a pipe must not hang */
+    w->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(w->temporary, flags, 0666);
     if (w->fd < 0) {
         int error = errno;
         w->temporary[0] = 0;

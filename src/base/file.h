@@ -23,7 +23,8 @@ typedef struct pl_file_writer {
     char temporary[PL_FILE_PATH_MAX + 16];
 } pl_file_writer;
 
-/* Opens path + ".tmp" for writing (replacing a left-over). */
+/* Opens path + ".tmp" for writing (replacing a left-over). A link to a regular file is followed; what is there and is
+ * no regular file is refused. */
 pl_status pl_file_create(pl_file_writer *, const char *path, pl_error *);
 pl_status pl_file_write(pl_file_writer *, const void *data, size_t bytes, pl_error *);
 /* Rewrites bytes already written (a header whose numbers are known last). */

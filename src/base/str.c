@@ -1,6 +1,8 @@
 #include "base/str.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,29 +106,35 @@ void pl_str_double(pl_str *s, double value)
     pl_str_append(s, text);
 }
 
+enum { WORD_MAX = 64 };
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Letters to insert, remove, change or swap with their neighbour (Damerau 1964, each place edited once). */
 static size_t edit_distance(const char *a, const char *b)
 {
-    size_t row[65], na = strlen(a), nb = strlen(b);
-    if (na > 64 || nb > 64) return SIZE_MAX;
-    for (size_t j = 0; j <= nb; j++) row[j] = j;
+    size_t rows[3][WORD_MAX + 1], *before = rows[0], *above = rows[1], *row = rows[2];
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > WORD_MAX || nb > WORD_MAX) return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++) above[j] = j;
     for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < change) change = row[j] + 1;
-            if (row[j - 1] + 1 < change) change = row[j - 1] + 1;
-            row[j] = change;
+            row[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], row[j - 1]) + 1);
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped) row[j] = least(row[j], before[j - 2] + 1);
         }
+        size_t *oldest = before;
+        before = above, above = row, row = oldest;
     }
-    return row[nb];
+    return above[nb];
 }
 
+/* A word of two letters is near to too much. */
 const char *pl_nearest(const char *word, const char *const *candidates, size_t count)
 {
     const char *best = NULL;
-    size_t limit = strlen(word) / 3 + 1, best_distance = limit + 1;
+    size_t limit = strlen(word) / 3, best_distance = limit + 1;
     for (size_t i = 0; i < count; i++) {
         size_t distance = edit_distance(word, candidates[i]);
         if (distance < best_distance) best = candidates[i], best_distance = distance;

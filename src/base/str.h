@@ -33,7 +33,8 @@ void pl_str_deinit(pl_str *);
 void pl_str_double(pl_str *, double value);
 
 /* The best match for `word` among `count` candidates by edit distance, or NULL when nothing is near (distance above a
- * third of the length): for did-you-mean. */
+ * third of the word's length): for did-you-mean. What all candidates begin with ("--") is better left away: it would
+ * make everything look alike. */
 const char *pl_nearest(const char *word, const char *const *candidates, size_t count);
 
 #endif

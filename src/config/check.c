@@ -73,6 +73,18 @@ static pl_status check_heads(const pl_config *cfg, pl_error *err)
                    where, heads, width, below, above);
 }
 
+/* Beyond its sequence a token has nothing before it: those weights would only ever see padding. */
+static pl_status check_window(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    const int64_t window = cfg->model.window, sequence = cfg->model.sequence;
+    if (cfg->model.arch != PL_ARCH_MLP || window <= sequence) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: model.window %" PRId64 " is more than model.sequence %" PRId64
+                   "; take at most that, or a longer sequence",
+                   blame(cfg, "model.window", "model.sequence", where), window, sequence);
+}
+
 static pl_status check_vocabulary(const pl_config *cfg, pl_error *err)
 {
     char where[WHERE_BYTES];
@@ -178,15 +190,20 @@ static pl_status check_schedule(const pl_config *cfg, pl_error *err)
     return PL_OK;
 }
 
-/* Without held-out text there is nothing to evaluate: asking for it is a contradiction, the defaults are not. */
+/* Without held-out text there is nothing to evaluate: asking for it is a contradiction. A key at its default asks for
+ * nothing, though the file may name it: the config that a run keeps names them all. Nor does one that a stronger source
+ * has just made pointless. */
 static pl_status check_evaluation(const pl_config *cfg, pl_error *err)
 {
-    static const char *const paths[] = {"train.eval_every", "train.eval_batches", "train.keep_best"};
-    const bool asked[] = {cfg->train.eval_every != PL_CONFIG_AUTO, true, cfg->train.keep_best};
+    static const char *const paths[] = {"train.eval_every", "train.eval_batches"};
+    const pl_config_level fraction = level_of(cfg, "data.validation_fraction");
     char where[WHERE_BYTES];
+    pl_config defaults;
     if (cfg->data.validation_fraction > 0) return PL_OK;
-    for (int i = 0; i < 3; i++) {
-        if (!asked[i] || !pl_config_is_set(cfg, paths[i])) continue;
+    pl_config_default(&defaults);
+    for (int i = 0; i < 2; i++) {
+        if (level_of(cfg, paths[i]) < fraction || pl_config_value_equal(cfg, &defaults, pl_config_find(paths[i])))
+            continue;
         return pl_fail(err, PL_E_CONFIG,
                        "%s: %s needs text held out, but data.validation_fraction is 0; raise it, or take %s out",
                        blame(cfg, paths[i], "data.validation_fraction", where), paths[i], paths[i]);
@@ -198,6 +215,7 @@ pl_status pl_config_check(const pl_config *cfg, pl_error *err)
 {
     PL_TRY(check_used(cfg, err));
     PL_TRY(check_heads(cfg, err));
+    PL_TRY(check_window(cfg, err));
     PL_TRY(check_vocabulary(cfg, err));
     PL_TRY(check_weights(cfg, err));
     PL_TRY(check_batch(cfg, err));

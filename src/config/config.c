@@ -29,15 +29,32 @@ pl_status pl_config_assign(pl_config *cfg, const pl_config_key *key, pl_config_s
     return PL_OK;
 }
 
+/* The path that was probably meant, or NULL. In a section that there is, only the key is compared, with the section's:
+ * the common beginning would make everything look alike. */
+static const char *nearest_path(const char *path)
+{
+    const char *names[PL_CONFIG_KEYS_MAX], *dot = strchr(path, '.');
+    size_t prefix = dot ? (size_t)(dot - path) + 1 : 0, count = 0;
+    const pl_config_key *key = pl_config_find_in(NULL, path + prefix);
+    if (key) return key->path; /* the section is wrong, or missing */
+    for (size_t i = 0; dot && i < pl_config_key_count; i++)
+        if (strncmp(pl_config_keys[i].path, path, prefix) == 0) names[count++] = pl_config_keys[i].name;
+    bool in_section = count > 0;
+    for (size_t i = 0; !in_section && i < pl_config_key_count; i++) names[count++] = pl_config_keys[i].path;
+    const char *near = pl_nearest(in_section ? path + prefix : path, names, count);
+    if (!near || !in_section) return near;
+    for (size_t i = 0; i < pl_config_key_count; i++)
+        if (strncmp(pl_config_keys[i].path, path, prefix) == 0 && strcmp(pl_config_keys[i].name, near) == 0)
+            return pl_config_keys[i].path;
+    return NULL;
+}
+
 /* "unknown key "model.layer"; did you mean "model.layers"?" */
 static pl_status unknown_path(const char *path, const char *origin, pl_error *err)
 {
-    const char *paths[PL_CONFIG_KEYS_MAX];
     char shown[64];
+    const char *near = nearest_path(path);
     pl_config_shown(path, strlen(path), shown);
-    const pl_config_key *key = strchr(path, '.') ? NULL : pl_config_find_in(NULL, path);
-    for (size_t i = 0; i < pl_config_key_count; i++) paths[i] = pl_config_keys[i].path;
-    const char *near = key ? key->path : pl_nearest(path, paths, pl_config_key_count);
     if (near) return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; did you mean \"%s\"?", origin, shown, near);
     return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; a key is written section.key, such as train.batch_size",
                    origin, shown);

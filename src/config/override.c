@@ -74,7 +74,11 @@ typedef struct words {
 static pl_status take_value(words *w, const option *o, const char **value, pl_error *err)
 {
     if (o->value) return *value = o->value, PL_OK;
-    if (w->at + 1 >= w->count) return pl_fail(err, PL_E_USAGE, "%s: needs a value: %s=…", o->label, o->label);
+    if (w->at + 1 >= w->count) {
+        bool set = strcmp(o->name, "set") == 0;
+        return pl_fail(err, PL_E_USAGE, "%s needs a value: %s %s", o->label, o->label,
+                       set ? "section.key=VALUE, such as --set train.batch_size=8" : "VALUE");
+    }
     *value = w->argv[++w->at];
     return PL_OK;
 }
@@ -119,6 +123,18 @@ pl_status pl_config_apply_args(pl_config *cfg, int *argc, char **argv, pl_error 
     return PL_OK;
 }
 
+/* All begin with two dashes; compared without them. */
+static const char *nearest_option(const char *label, const char *const *options, size_t count)
+{
+    const char *names[PL_CONFIG_KEYS_MAX + 1] = {NULL};
+    if (count > PL_CONFIG_KEYS_MAX + 1) count = PL_CONFIG_KEYS_MAX + 1;
+    for (size_t i = 0; i < count; i++) names[i] = options[i] + strspn(options[i], "-");
+    const char *near = pl_nearest(label + 2, names, count);
+    for (size_t i = 0; near && i < count; i++)
+        if (names[i] == near) return options[i];
+    return NULL;
+}
+
 pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *err)
 {
     char spelled[PL_CONFIG_KEYS_MAX][NAME_BYTES], shown[64];
@@ -136,8 +152,8 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
     if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
     const pl_config_key *key = pl_config_find_in(NULL, o.name);
     if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
-    const char *near = pl_nearest(o.label, own, own_count);
-    if (!near) near = pl_nearest(o.label, names, count);
+    const char *near = nearest_option(o.label, own, own_count);
+    if (!near) near = nearest_option(o.label, names, count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
     return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
 }

@@ -186,16 +186,18 @@ void pl_config_json_value(const pl_config *cfg, const pl_config_key *key, pl_jso
 
 /* ---- the whole ---- */
 
-/* Without held-out text these would be read back as asked for, and refused (check.c). */
-static bool is_about_evaluation(const pl_config_key *key)
+/* What the file asked for and a stronger source made pointless: both in one file would contradict each other. */
+static bool is_overruled(const pl_config *cfg, const pl_config_key *key)
 {
-    return strcmp(key->path, "train.eval_batches") == 0 || strcmp(key->path, "train.keep_best") == 0;
+    const pl_config_key *fraction = pl_config_find("data.validation_fraction");
+    return cfg->data.validation_fraction == 0 && strncmp(key->path, "train.eval_", 11) == 0 &&
+           pl_config_origin_at(cfg, key)->level < pl_config_origin_at(cfg, fraction)->level;
 }
 
 static bool is_printed(const pl_config *cfg, const pl_config *defaults, const pl_config_key *key)
 {
-    if (!pl_config_value_equal(cfg, defaults, key)) return true;
-    return pl_config_is_used(cfg, key) && !(cfg->data.validation_fraction == 0 && is_about_evaluation(key));
+    if (is_overruled(cfg, key)) return false;
+    return pl_config_is_used(cfg, key) || !pl_config_value_equal(cfg, defaults, key);
 }
 
 void pl_config_print_yaml(const pl_config *cfg, pl_str *out)

@@ -252,6 +252,7 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
         break;
     }
     if (key->flags & PL_CONFIG_FLAG_AUTO) say(&w, ", or auto");
+    if (key->flags & PL_CONFIG_FLAG_ZERO_IS_AUTO) say(&w, " (or 0, the same)");
     if (key->flags & PL_CONFIG_FLAG_NONE) say(&w, ", or none");
     pl_config_locale_leave(before);
     return buf;

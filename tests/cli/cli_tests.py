@@ -567,13 +567,14 @@ def run_one(test):
     return verdict
 
 
-def main():
+def main(groups):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.makedirs(ROOT, exist_ok=True)
-    wanted = sys.argv[3:] or list(GROUPS)
-    tests = [t for group in GROUPS for t in GROUPS[group] if group in wanted or t.__name__ in wanted]
+    wanted = sys.argv[3:] or list(groups)
+    tests = [t for group in groups for t in groups[group] if group in wanted or t.__name__ in wanted]
     verdicts = [run_one(test) for test in tests]
     sys.exit(any(v.startswith("FAILED") for v in verdicts))
 
 
-main()
+if __name__ == "__main__":
+    main(GROUPS)

@@ -9,7 +9,6 @@
 #include "svg.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json.h"
 
 static void print_id(pl_str *out, const pl_place_buffer *b, size_t i)
@@ -116,11 +115,6 @@ pl_status pl_place_print(const pl_place_problem *problem, const pl_place_solutio
     *text = out.data;
     *bytes = out.bytes;
     return PL_OK;
-}
-
-pl_status pl_place_save(const char *path, const char *text, size_t bytes, pl_error *err)
-{
-    return pl_file_write_all(path, text, bytes, err);
 }
 
 void pl_place_text_free(char *text) { pl_free(text); }

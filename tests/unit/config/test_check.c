@@ -55,9 +55,13 @@ static const struct {
     {"train: {eval_every: 10}\ndata: {validation_fraction: 0}", NULL, NULL,
      "c.yaml:1:21: train.eval_every needs text held out, but data.validation_fraction is 0; raise it, or take "
      "train.eval_every out"},
-    {"train: {keep_best: true}\ndata: {validation_fraction: 0}", NULL, NULL,
-     "c.yaml:1:20: train.keep_best needs text held out, but data.validation_fraction is 0; raise it, or take "
-     "train.keep_best out"},
+    {"data: {validation_fraction: 0}", "train.eval_batches", "3",
+     "--set train.eval_batches: train.eval_batches needs text held out, but data.validation_fraction is 0; raise it, "
+     "or take train.eval_batches out"},
+    {"model: {arch: mlp, window: 129}", NULL, NULL,
+     "c.yaml:1:28: model.window 129 is more than model.sequence 128; take at most that, or a longer sequence"},
+    {"model: {arch: mlp, window: 8}", "model.sequence", "7",
+     "--set model.sequence: model.window 8 is more than model.sequence 7; take at most that, or a longer sequence"},
 };
 
 static void each_contradiction_has_its_sentence(void **state)
@@ -93,6 +97,8 @@ static void sound_configs_pass(void **state)
         "train: {schedule: plateau, plateau_factor: 0.1, min_lr_ratio: 0}",
         "train: {micro_batch: 5, batch_size: 7, steps: 3, warmup_steps: 3}",
         "train: {keep_best: false}\ndata: {validation_fraction: 0}",
+        "train: {keep_best: true, eval_batches: 20, eval_every: auto}\ndata: {validation_fraction: 0}", /* defaults */
+        "model: {arch: mlp, window: 128}",
     };
     for (size_t i = 0; i < COUNT(texts); i++) {
         pl_config cfg;
@@ -100,6 +106,23 @@ static void sound_configs_pass(void **state)
         must_load(&cfg, texts[i]);
         if (pl_config_check(&cfg, &err) != PL_OK) fail_msg("%s: %s", texts[i], err.text);
     }
+}
+
+/* The file asked for evaluations, the command line for none: the stronger source has its way, nobody contradicts. */
+static void a_stronger_source_may_switch_evaluation_off(void **state)
+{
+    (void)state;
+    pl_config cfg;
+    pl_error err = {0};
+    must_load(&cfg, "train: {eval_every: 10, eval_batches: 5}");
+    assert_int_equal(pl_config_set(&cfg, "data.validation_fraction", "0", "--validation_fraction", &err), PL_OK);
+    if (pl_config_check(&cfg, &err) != PL_OK) fail_msg("%s", err.text);
+    pl_config again;
+    pl_str printed = {0};
+    pl_config_print_yaml(&cfg, &printed);
+    must_load(&again, pl_str_text(&printed));
+    if (pl_config_check(&again, &err) != PL_OK) fail_msg("printed: %s", err.text);
+    pl_str_deinit(&printed);
 }
 
 /* A run keeps its config as it is printed; generate and eval read that. */
@@ -185,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_contradiction_has_its_sentence),
         cmocka_unit_test(sound_configs_pass),
+        cmocka_unit_test(a_stronger_source_may_switch_evaluation_off),
         cmocka_unit_test(a_printed_config_passes),
         cmocka_unit_test(what_a_command_needs_is_asked_for),
         cmocka_unit_test(hashes_follow_the_flags),

@@ -248,7 +248,7 @@ static const struct {
     {"train:\n  beta1: 1\n", "c.yaml:2:10: train.beta1 must be a number of at least 0 and below 1, not 1"},
     {"data:\n  validation_fraction: 1.0\n",
      "c.yaml:2:24: data.validation_fraction must be a number of at least 0 and below 1, not 1.0"},
-    {"data:\n  vocab_size: 256\n", "c.yaml:2:15: data.vocab_size must be an integer from 257 to 16777216, not 256"},
+    {"data:\n  vocab_size: 256\n", "c.yaml:2:15: data.vocab_size must be an integer from 257 to 65535, not 256"},
     {"model:\n  bias: yes\n", "c.yaml:2:9: model.bias must be true or false, not \"yes\""},
     {"model:\n  bias: 1\n", "c.yaml:2:9: model.bias must be true or false, not 1"},
     {"model:\n  bias: 'true'\n", "c.yaml:2:9: model.bias must be true or false, not \"true\"; take the quotes away"},

@@ -78,7 +78,7 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         {{"--batch-size=0"},
          PL_E_CONFIG,
          "--batch-size: train.batch_size must be an integer from 1 to 16777216, not 0"},
-        {{"--batch_size"}, PL_E_USAGE, "--batch_size: needs a value: --batch_size=…"},
+        {{"--batch_size"}, PL_E_USAGE, "--batch_size needs a value: --batch_size VALUE"},
         {{"--batch_size="},
          PL_E_CONFIG,
          "--batch_size: train.batch_size has no value; give an integer from 1 to 16777216"},
@@ -94,7 +94,21 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         {{"--set", "model.layers=0"},
          PL_E_CONFIG,
          "--set model.layers: model.layers must be an integer from 1 to 100000, not 0"},
-        {{"--set"}, PL_E_USAGE, "--set: needs a value: --set=…"},
+        {{"--set"}, PL_E_USAGE, "--set needs a value: --set section.key=VALUE, such as --set train.batch_size=8"},
+        {{"--set", "model.abcd=3"}, /* two letters of model.arch, behind what all keys of the section begin with */
+         PL_E_CONFIG,
+         "--set: unknown key \"model.abcd\"; a key is written section.key, such as train.batch_size"},
+        {{"--set", "modl.layers=3"}, PL_E_CONFIG, "--set: unknown key \"modl.layers\"; did you mean \"model.layers\"?"},
+        {{"--set", "train.width=3"}, PL_E_CONFIG, "--set: unknown key \"train.width\"; did you mean \"model.width\"?"},
+        {{"--set", "generate.sede=3"},
+         PL_E_CONFIG,
+         "--set: unknown key \"generate.sede\"; did you mean \"generate.seed\"?"},
+        {{"--threads=65"},
+         PL_E_CONFIG,
+         "--threads: run.threads must be an integer from 1 to 64, or auto (or 0, the same), not 65"},
+        {{"--vocab_size=65536"},
+         PL_E_CONFIG,
+         "--vocab_size: data.vocab_size must be an integer from 257 to 65535, not 65536"},
         {{"--resume=maybe"}, PL_E_CONFIG, "--resume: run.resume must be true or false, not \"maybe\""},
         {{"--no-resume=true"}, PL_E_USAGE, "--no-resume: takes no value"},
         {{"--prompt=a\xff"},
@@ -125,6 +139,10 @@ static void unknown_options_get_a_suggestion(void **state)
         {"--beta1", "unknown option --beta1; write --set train.beta1=…"},
         {"--zzzzzzzzzzz", "unknown option --zzzzzzzzzzz; see --help"},
         {"-x", "unknown option -x; see --help"},
+        {"--abcd", "unknown option --abcd; see --help"}, /* not --arch */
+        {"--fooo", "unknown option --fooo; see --help"}, /* not --json */
+        {"--xy", "unknown option --xy; see --help"},
+        {"--widht=3", "unknown option --widht=3; did you mean --width?"}, /* two neighbours swapped: one edit */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         pl_error err = {0};

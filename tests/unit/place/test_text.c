@@ -12,6 +12,7 @@
 
 #include "plimsoll/place.h"
 #include "base/alloc.h"
+#include "base/file.h"
 #include "plan/place/map.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -223,14 +224,14 @@ static void test_save(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/out.csv", folder);
     pl_error err = {0};
-    assert_int_equal(pl_place_save(path, HEAD "a,0,1,7\n", strlen(HEAD) + 8, &err), PL_OK);
+    assert_int_equal(pl_file_write_all(path, HEAD "a,0,1,7\n", strlen(HEAD) + 8, &err), PL_OK);
     pl_place_table *t;
     assert_int_equal(pl_place_table_read(path, &t, &err), PL_OK);
     assert_int_equal(pl_place_table_problem(t).buffers[0].size, 7);
     pl_place_table_destroy(t);
     unlink(path);
     rmdir(folder);
-    assert_int_equal(pl_place_save(path, "x", 1, &err), PL_E_STORAGE);
+    assert_int_equal(pl_file_write_all(path, "x", 1, &err), PL_E_STORAGE);
 }
 
 static void test_every_allocation_may_fail(void **state)

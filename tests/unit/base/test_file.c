@@ -1,0 +1,143 @@
+/* What a file may be written over: a regular file, or a link to one. Whatever else is there (a device, a pipe, a
+ * folder, a link that leads nowhere or to one of those) is refused, and is afterwards what it was. */
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+static char folder[64], before[4096];
+
+static int begin(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/pl_file_XXXXXX");
+    return mkdtemp(folder) && getcwd(before, sizeof before) && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return chdir(before) == 0 && system(command) == 0 ? 0 : -1;
+}
+
+static void check_content(const char *path, const char *expected)
+{
+    char *text;
+    size_t bytes;
+    pl_error err = {0};
+    assert_int_equal(pl_file_read_all(path, 100, &text, &bytes, &err), PL_OK);
+    assert_string_equal(text, expected);
+    pl_free(text);
+}
+
+static void must_write(const char *path, const char *text)
+{
+    pl_error err = {0};
+    if (pl_file_write_all(path, text, strlen(text), &err) != PL_OK) fail_msg("%s", err.text);
+    check_content(path, text);
+}
+
+static bool is_link(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+static void refused(const char *path, const char *sentence)
+{
+    struct stat was = {0}, is = {0};
+    char expected[256];
+    pl_error err = {0};
+    assert_int_equal(lstat(path, &was), 0);
+    assert_int_equal(pl_file_write_all(path, "new", 3, &err), PL_E_STORAGE);
+    snprintf(expected, sizeof expected, "%s: %s", path, sentence);
+    assert_string_equal(err.text, expected);
+    assert_int_equal(lstat(path, &is), 0);
+    assert_true(was.st_ino == is.st_ino && was.st_mode == is.st_mode);
+}
+
+static void a_regular_file_is_replaced(void **state)
+{
+    (void)state;
+    must_write("file", "first");
+    must_write("file", "second, longer");
+    must_write("file", "");
+    assert_int_not_equal(access("file.tmp", F_OK), 0);
+}
+
+static void a_link_is_followed_and_stays(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("elsewhere", 0755), 0);
+    must_write("elsewhere/file", "first");
+    assert_int_equal(symlink("elsewhere/file", "link"), 0);
+    assert_int_equal(symlink("link", "link to link"), 0);
+    must_write("link to link", "second");
+    check_content("elsewhere/file", "second");
+    assert_true(is_link("link") && is_link("link to link") && !is_link("elsewhere/file"));
+    assert_int_not_equal(access("elsewhere/file.tmp", F_OK), 0);
+}
+
+static void what_is_no_regular_file_is_refused(void **state)
+{
+    (void)state;
+    static const char is_other[] = "is there and is no regular file; give another name";
+    static const char leads_to_other[] = "is a link to what is no regular file; give another name";
+    assert_int_equal(mkfifo("pipe", 0600) | mkdir("folder", 0755), 0);
+    assert_int_equal(symlink("nothing", "dangling") | symlink("round", "round"), 0);
+    assert_int_equal(symlink("pipe", "to pipe") | symlink("folder", "to folder") | symlink("/dev/full", "to full"), 0);
+    refused("/dev/null", is_other);
+    refused("pipe", is_other);
+    refused("folder", is_other);
+    refused("to pipe", leads_to_other);
+    refused("to folder", leads_to_other);
+    refused("to full", leads_to_other);
+    refused("dangling", "is a link that leads nowhere: No such file or directory");
+    refused("round", "is a link that leads nowhere: Too many levels of symbolic links");
+}
+
+/* Whoever may write in the folder could lay a link where the temporary file will be. */
+static void a_link_at_the_temporary_name_is_not_followed(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    must_write("precious", "kept");
+    assert_int_equal(symlink("precious", "out.tmp"), 0);
+    assert_int_equal(pl_file_write_all("out", "new", 3, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "out: cannot be created: "));
+    check_content("precious", "kept");
+    assert_int_equal(mkfifo("other.tmp", 0600), 0);
+    assert_int_equal(pl_file_write_all("other", "new", 3, &err), PL_E_STORAGE); /* and does not wait for a reader */
+}
+
+static void a_missing_folder_is_named(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    assert_int_equal(pl_file_write_all("missing/file", "new", 3, &err), PL_E_STORAGE);
+    assert_string_equal(err.text, "missing/file: cannot be created: No such file or directory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_regular_file_is_replaced, begin, end),
+        cmocka_unit_test_setup_teardown(a_link_is_followed_and_stays, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_no_regular_file_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_link_at_the_temporary_name_is_not_followed, begin, end),
+        cmocka_unit_test_setup_teardown(a_missing_folder_is_named, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
