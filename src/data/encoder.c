@@ -1,6 +1,8 @@
 /* The window holds the bytes not yet encoded. In front of it stands `start`; an added token (such as <|endoftext|>)
  * ends a segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the
- * window is known to hold no added token: a place is known when the longest of them would fit behind it.
+ * window is known to hold no added token: a place is known when the longest of them would fit behind it, and behind
+ * that, where there are both kinds, another: as in Hugging Face's library a token that is looked for in the normalized
+ * text gives way to one that is looked for in the text as it is, also where that begins later.
  *
  * Frequent pieces are remembered in a direct-mapped cache of fixed size. */
 #include "data/encoder.h"
@@ -14,14 +16,15 @@
 #include "data/unicode.h"
 
 enum {
-    WINDOW = 65536, /* ≥ PL_ENCODER_PIECE_MAX + lookahead + longest added token */
+    WINDOW = 65536, /* ≥ PL_ENCODER_PIECE_MAX + lookahead + twice the longest added token */
     OUT_IDS = 4096,
     CACHE_SLOTS = 8192,
     CACHED_BYTES = 22,
     CACHED_IDS = 10,
 };
 
-_Static_assert(WINDOW >= PL_ENCODER_PIECE_MAX + PL_TOKEN_BYTES_MAX + 64, "a piece and what is looked at behind it fit");
+_Static_assert(WINDOW >= PL_ENCODER_PIECE_MAX + 2 * PL_TOKEN_BYTES_MAX + 64,
+               "a piece and what is looked at behind it fit");
 
 typedef struct cached_piece { /* one cache line */
     uint8_t bytes, ids, text[CACHED_BYTES];
@@ -89,22 +92,37 @@ static pl_status encode_piece(pl_encoder *e, const uint8_t *piece, size_t bytes,
 
 /* ---- the window, byte-level BPE ---- */
 
-/* The added token at this place of the window, or NULL. */
-static const pl_added_token *added_at(const pl_encoder *e, size_t at)
+/* The longest added token of one kind that begins at this place of the window and ends by `end`, or NULL. */
+static const pl_added_token *longest_added(const pl_encoder *e, size_t at, size_t end, int normalized)
 {
     const pl_tokenizer *t = e->tokenizer;
     if (!t->added_first[e->window[at]]) return NULL;
     for (uint32_t i = 0; i < t->added_count; i++) {
         const pl_added_token *a = &t->added[i];
-        if (a->bytes <= e->end - at && memcmp(e->window + at, t->text + t->offset[a->id], a->bytes) == 0) return a;
+        if (a->normalized == normalized && a->bytes <= end - at &&
+            memcmp(e->window + at, t->text + t->offset[a->id], a->bytes) == 0)
+            return a;
     }
     return NULL;
+}
+
+/* The added token at this place of the window, or NULL. */
+static const pl_added_token *added_at(const pl_encoder *e, size_t at)
+{
+    const pl_added_token *found = longest_added(e, at, e->end, 0);
+    if (found) return found;
+    found = longest_added(e, at, e->end, 1);
+    if (!found || !e->tokenizer->added_mixed) return found;
+    for (size_t next = at + 1; next < at + found->bytes; next++)
+        if (longest_added(e, next, e->end, 0)) return longest_added(e, at, next, 1);
+    return found;
 }
 
 /* Moves `searched` forward to the next added token, or as far as can be known. */
 static const pl_added_token *search_added(pl_encoder *e, int final)
 {
     size_t longest = e->tokenizer->added_longest, unsure = longest && !final ? longest - 1 : 0;
+    if (e->tokenizer->added_mixed) unsure *= 2;
     for (; e->searched + unsure < e->end; e->searched++) {
         const pl_added_token *found = longest ? added_at(e, e->searched) : NULL;
         if (found) return found;

@@ -130,6 +130,7 @@ static pl_status copy_added(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error
         t->added[at] = add;
         t->added_first[t->text[t->offset[add.id]]] = 1;
         if (add.bytes > t->added_longest) t->added_longest = add.bytes;
+        if (add.normalized != parts->added[0].normalized) t->added_mixed = 1;
     }
     return PL_OK;
 }
@@ -152,7 +153,10 @@ static uint64_t hash_all(const pl_tokenizer *t)
     XXH64_update(&state, t->offset, ((size_t)t->vocab + 1) * sizeof *t->offset);
     XXH64_update(&state, t->text, t->offset[t->vocab]);
     if (t->merge_count) XXH64_update(&state, t->merge, t->merge_count * sizeof *t->merge);
-    for (uint32_t i = 0; i < t->added_count; i++) XXH64_update(&state, &t->added[i].id, sizeof t->added[i].id);
+    for (uint32_t i = 0; i < t->added_count; i++) {
+        XXH64_update(&state, &t->added[i].id, sizeof t->added[i].id);
+        if (t->added_mixed) XXH64_update(&state, &t->added[i].normalized, sizeof t->added[i].normalized);
+    }
     return XXH64_digest(&state);
 }
 

@@ -30,6 +30,7 @@ struct pl_tokenizer {
     pl_added_token *added; /* longest first, so that the first that matches is the longest */
     uint32_t added_count, added_longest;
     uint8_t added_first[256]; /* may an added token begin with this byte? */
+    int added_mixed;          /* some are looked for in the normalized text, some are not: which ones, decides ids */
     uint32_t unknown;         /* for a byte that the vocabulary lacks; PL_TOKEN_NONE: such a byte is left out */
     int fuse_unknown, ignore_merges, add_prefix_space;
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/size.h"
 #include "store/checkpoint_scratch.h"
@@ -31,6 +32,16 @@ int pl_step_name_parse(const char *name, uint64_t *step)
     return strcmp(pl_step_name_print(*step, again), name) == 0 ? 0 : -1;
 }
 
+int pl_step_name_parse_with(const char *name, const char *suffix, uint64_t *step)
+{
+    char stem[2 * PL_STEP_NAME_BYTES];
+    size_t n = strlen(name), m = strlen(suffix);
+    if (n < m || strcmp(name + n - m, suffix) != 0 || n - m >= sizeof stem) return -1;
+    memcpy(stem, name, n - m);
+    stem[n - m] = 0;
+    return pl_step_name_parse(stem, step);
+}
+
 pl_status pl_checkpoint_measure(const pl_checkpoint_spec *spec, pl_checkpoint_sizes *sizes, pl_error *err)
 {
     uint64_t at_once = (uint64_t)spec->keep_last + (spec->keep_best ? 1 : 0) + 1;
@@ -54,27 +65,50 @@ pl_status pl_checkpoint_measure(const pl_checkpoint_spec *spec, pl_checkpoint_si
     return PL_OK;
 }
 
-/* Bytes that the checkpoints there already occupy: these need not be free. */
+/* Bytes that are taken already: by checkpoints, which go as new ones come, and by what create removes at once. */
 typedef struct usage {
     const char *checkpoints;
-    uint64_t bytes;
+    uint64_t kept_bytes, leftover_bytes;
 } usage;
+
+/* The folder's three files, each under its name or with .tmp. */
+static uint64_t folder_bytes(const char *checkpoints, const char *name)
+{
+    static const char *const files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < 2 * sizeof files / sizeof *files; i++) {
+        int n = snprintf(path, sizeof path, "%s/%s/%s%s", checkpoints, name, files[i / 2], i % 2 ? ".tmp" : "");
+        if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0) bytes += (uint64_t)st.st_blocks * 512;
+    }
+    return bytes;
+}
+
+/* An .old comes back when there is no other of its step (checkpoint_save.c). */
+static int is_leftover(const char *checkpoints, const char *name)
+{
+    char path[PL_FILE_PATH_MAX], final[PL_STEP_NAME_BYTES];
+    uint64_t step;
+    if (pl_step_name_parse_with(name, ".tmp", &step) == 0) return 1;
+    if (pl_step_name_parse_with(name, ".old", &step)) return 0;
+    return pl_path_join(path, sizeof path, checkpoints, pl_step_name_print(step, final), NULL) == PL_OK &&
+           access(path, F_OK) == 0;
+}
 
 static pl_status add_usage(void *context, const char *name, pl_error *err)
 {
-    static const char *const files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
     usage *u = context;
-    char path[PL_FILE_PATH_MAX];
-    struct stat st;
     uint64_t step;
-    if (pl_step_name_parse(name, &step)) return PL_OK;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        int n = snprintf(path, sizeof path, "%s/%s/%s", u->checkpoints, name, files[i]);
-        if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0) u->bytes += (uint64_t)st.st_blocks * 512;
-    }
     (void)err;
+    if (is_leftover(u->checkpoints, name))
+        u->leftover_bytes += folder_bytes(u->checkpoints, name);
+    else if (pl_step_name_parse(name, &step) == 0 || pl_step_name_parse_with(name, ".old", &step) == 0)
+        u->kept_bytes += folder_bytes(u->checkpoints, name);
     return PL_OK;
 }
+
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *spec, pl_error *err)
 {
@@ -85,8 +119,10 @@ pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *spec, pl_error *err)
     PL_TRY(pl_checkpoint_measure(spec, &sizes, err));
     PL_TRY(pl_path_join(path, sizeof path, spec->folder, "checkpoints", err));
     PL_TRY(pl_folder_each(path, list, add_usage, &there, err));
+    /* Old ones go only after the new one is there, so however many there are, one more must find room. */
     uint64_t copies = sizes.disk_bytes / sizes.checkpoint_bytes;
-    uint64_t needed = sizes.disk_bytes + copies * 4 * BLOCK_BYTES; /* three files and their folder */
+    uint64_t one = sizes.checkpoint_bytes + 4 * BLOCK_BYTES; /* three files and their folder */
+    uint64_t more = less(copies * one, there.kept_bytes);
     snprintf(what, sizeof what, "%" PRIu64 " checkpoints", copies);
-    return pl_disk_require(spec->folder, needed > there.bytes ? needed - there.bytes : 0, what, err);
+    return pl_disk_require(spec->folder, less(more > one ? more : one, there.leftover_bytes), what, err);
 }

@@ -33,31 +33,14 @@ static pl_status rename_folder(const char *from, const char *to, unsigned flags,
 
 /* ---- start ---- */
 
-static int ends_with(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && strcmp(name + n - m, suffix) == 0;
-}
-
-/* The step of "step-…<suffix>"; 0 on success. */
-static int parse_with_suffix(const char *name, const char *suffix, uint64_t *step)
-{
-    char stem[2 * PL_STEP_NAME_BYTES];
-    size_t n = strlen(name), m = strlen(suffix);
-    if (!ends_with(name, suffix) || n - m >= sizeof stem) return -1;
-    memcpy(stem, name, n - m);
-    stem[n - m] = 0;
-    return pl_step_name_parse(stem, step);
-}
-
 /* .tmp: never finished, or on its way out. .old: put aside while a new one of the same step came (replace below): the
  * new one is there, or the old one comes back. */
 static pl_status clean_one(void *context, const char *name, pl_error *err)
 {
     pl_checkpoint *c = context;
     uint64_t step;
-    int is_old = parse_with_suffix(name, ".old", &step) == 0;
-    if (!is_old && parse_with_suffix(name, ".tmp", &step)) {
+    int is_old = pl_step_name_parse_with(name, ".old", &step) == 0;
+    if (!is_old && pl_step_name_parse_with(name, ".tmp", &step)) {
         if (strcmp(name, "latest.tmp") != 0 && strcmp(name, "best.tmp") != 0) return PL_OK;
         PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, name, err));
         unlink(c->path);

@@ -1,5 +1,5 @@
-/* The block that saving works in, so that measure and create lay it out in one place. Only checkpoint*.c include this.
- */
+/* The block that saving works in, so that measure and create lay it out in one place, and the names of what a kill may
+ * leave behind. Only checkpoint*.c include this. */
 #ifndef PL_STORE_CHECKPOINT_SCRATCH_H
 #define PL_STORE_CHECKPOINT_SCRATCH_H
 
@@ -26,5 +26,8 @@ static inline uint64_t pl_checkpoint_scratch_size(const pl_checkpoint_spec *spec
 {
     return sizeof(struct pl_checkpoint) + (uint64_t)spec->keep_last * sizeof(uint64_t) + record_bytes + 1;
 }
+
+/* The step of "step-…<suffix>"; 0 on success. */
+int pl_step_name_parse_with(const char *name, const char *suffix, uint64_t *step);
 
 #endif

@@ -289,6 +289,53 @@ static void test_unknown_token(void **state)
     pl_tokenizer_destroy(t);
 }
 
+static const char two_kinds_of_added[] =
+    "{\"added_tokens\":[{\"id\":5,\"content\":\"ab\",\"normalized\":true},"
+    "{\"id\":6,\"content\":\"bcd\",\"normalized\":false,\"special\":true},"
+    "{\"id\":7,\"content\":\"abc\",\"normalized\":true},{\"id\":8,\"content\":\"qqabcq\",\"normalized\":true}],"
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+    "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"q\":4},\"merges\":[]}}";
+
+typedef struct expected {
+    const int32_t *ids;
+} expected;
+
+static pl_status compare(void *context, const uint32_t *ids, size_t count, pl_error *e)
+{
+    expected *x = context;
+    (void)e;
+    for (size_t i = 0; i < count; i++) assert_int_equal(ids[i], *x->ids++);
+    return PL_OK;
+}
+
+/* Tokens that are not looked for in the normalized text go first, wherever they begin. Ids: tokenizers 0.23. */
+static void test_added_tokens_of_two_kinds(void **state)
+{
+    static const example all[] = {
+        {"abcd", {0, 6, -1}},
+        {"abc", {7, -1}},
+        {"qqabcqd", {8, 3, -1}},
+        {"aabab", {0, 5, 5, -1}},
+        {"qqabcdq", {4, 4, 0, 6, 4, -1}},
+        {"abcbcd", {7, 6, -1}},
+        {"qqabcq", {8, -1}},
+        {"ababcdabc", {5, 0, 6, 7, -1}},
+    };
+    pl_tokenizer *t = parse(two_kinds_of_added, sizeof two_kinds_of_added - 1);
+    pl_encoder *e;
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        expected x = {all[i].ids};
+        check_example(t, &all[i]);
+        assert_int_equal(pl_encoder_create(t, compare, &x, &e, &err), PL_OK);
+        for (const char *c = all[i].text; *c; c++) assert_int_equal(pl_encoder_feed(e, c, 1, &err), PL_OK);
+        assert_int_equal(pl_encoder_finish(e, &err), PL_OK);
+        assert_int_equal(*x.ids, -1);
+        pl_encoder_destroy(e);
+    }
+    pl_tokenizer_destroy(t);
+}
+
 static void test_simple_kinds(void **state)
 {
     (void)state;
@@ -340,8 +387,8 @@ int main(void)
         cmocka_unit_test(test_refused_alterations), cmocka_unit_test(test_refused_texts),
         cmocka_unit_test(test_bounded_tree),        cmocka_unit_test(test_every_truncation),
         cmocka_unit_test(test_memory_refused),      cmocka_unit_test(test_legacy_merges_and_ignore_merges),
-        cmocka_unit_test(test_unknown_token),       cmocka_unit_test(test_simple_kinds),
-        cmocka_unit_test(test_streaming_decode),
+        cmocka_unit_test(test_unknown_token),       cmocka_unit_test(test_added_tokens_of_two_kinds),
+        cmocka_unit_test(test_simple_kinds),        cmocka_unit_test(test_streaming_decode),
     };
     return cmocka_run_group_tests(tests, load_golden, free_golden);
 }

@@ -321,6 +321,30 @@ static void test_disk_too_small(void **state)
     (void)folder;
 }
 
+/* What a killed save left behind goes before anything is written, so it need not be free. */
+static void test_reserve_counts_leftovers(void **state)
+{
+    static const char *const leftovers[] = {"step-00000007.tmp", "step-00000006.tmp"};
+    const char *folder = begin("leftovers", 1);
+    uint64_t available, half = 32 << 20;
+    (void)state;
+    run.spec.keep_best = false;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mkdir(in_folder("leftovers/checkpoints/%s", leftovers[i]), 0755), 0);
+        int fd = open(
+            in_folder("leftovers/checkpoints/%s/%s", leftovers[i], i ? "model.safetensors" : "state.safetensors.tmp"),
+            O_CREAT | O_WRONLY, 0644);
+        assert_int_equal(posix_fallocate(fd, 0, (off_t)half), 0);
+        close(fd);
+    }
+    assert_ok(pl_disk_free(folder, &available, &err));
+    uint64_t elems = (available + half) / 2 / sizeof(float); /* of each of two checkpoints */
+    pl_st_entry huge = {"huge", PL_ST_F32, 1, {elems}, NULL, elems * sizeof(float)};
+    run.spec.model = (pl_st_list){&huge, 1, NULL, 0};
+    assert_ok(pl_checkpoint_reserve(&run.spec, &err));
+    remove_tree(in_folder("leftovers"));
+}
+
 static void test_folder_that_cannot_be_used(void **state)
 {
     (void)state;
@@ -390,13 +414,21 @@ static void test_refused_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_save_and_load),          cmocka_unit_test(test_sizes_are_exact),
-        cmocka_unit_test(test_saving_takes_no_memory), cmocka_unit_test(test_what_is_kept),
-        cmocka_unit_test(test_pointers_are_put_right), cmocka_unit_test(test_damage_falls_back),
-        cmocka_unit_test(test_latest_is_a_text_file),  cmocka_unit_test(test_another_model),
-        cmocka_unit_test(test_failing_disk),           cmocka_unit_test(test_left_overs_are_removed),
-        cmocka_unit_test(test_disk_too_small),         cmocka_unit_test(test_folder_that_cannot_be_used),
-        cmocka_unit_test(test_second_run_is_refused),  cmocka_unit_test(test_hostile_records),
+        cmocka_unit_test(test_save_and_load),
+        cmocka_unit_test(test_sizes_are_exact),
+        cmocka_unit_test(test_saving_takes_no_memory),
+        cmocka_unit_test(test_what_is_kept),
+        cmocka_unit_test(test_pointers_are_put_right),
+        cmocka_unit_test(test_damage_falls_back),
+        cmocka_unit_test(test_latest_is_a_text_file),
+        cmocka_unit_test(test_another_model),
+        cmocka_unit_test(test_failing_disk),
+        cmocka_unit_test(test_left_overs_are_removed),
+        cmocka_unit_test(test_disk_too_small),
+        cmocka_unit_test(test_reserve_counts_leftovers),
+        cmocka_unit_test(test_folder_that_cannot_be_used),
+        cmocka_unit_test(test_second_run_is_refused),
+        cmocka_unit_test(test_hostile_records),
         cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, make_test_folder, remove_test_folder);
