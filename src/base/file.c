@@ -45,6 +45,8 @@ static const char *hint(int error)
     case EACCES:
     case EPERM:
         return "; check the permissions or choose another folder";
+    case EFBIG:
+        return "; the limit on the size of files is reached (ulimit -f, or the file system's own): raise it";
     case EDQUOT:
         return "; the quota is used up";
     default:
