@@ -73,7 +73,8 @@ enum {
     MEMORY = 1 << 3,
     RATE = 1 << 4,
     ETA = 1 << 5,
-    ALL = (1 << 6) - 1,
+    WORD = 1 << 6, /* "step", and blanks that keep the columns */
+    ALL = (1 << 7) - 1,
 };
 
 static double steps_made(const pl_view *v, const pl_event *e)
@@ -111,8 +112,8 @@ static void add_loss(const pl_view *v, const pl_event *e, unsigned fields, pl_li
 static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
 {
     char text[PL_FORMAT_BYTES];
-    int width = snprintf(NULL, 0, "%" PRIu64, e->steps);
-    pl_line_add(line, "step %*" PRIu64 "/%" PRIu64, width, e->step, e->steps);
+    int width = fields & WORD ? snprintf(NULL, 0, "%" PRIu64, e->steps) : 0;
+    pl_line_add(line, "%s%*" PRIu64 "/%" PRIu64, fields & WORD ? "step " : "", width, e->step, e->steps);
     if ((fields & PART) && shows_part(v, e))
         pl_line_add(line, "  %s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : "part", e->part, e->parts);
     if (isfinite(e->loss)) add_loss(v, e, fields, line);
@@ -169,10 +170,11 @@ static int fit_numbers(const pl_view *v, const pl_event *e, int columns, pl_line
         int cells; /* at least */
     } tries[] = {{ALL, 16},
                  {ALL & ~(unsigned)PPL, 12},
-                 {PART | MEMORY | RATE | ETA, 10},
-                 {PART | RATE | ETA, 8},
-                 {PART | ETA, 6},
-                 {ETA, 6},
+                 {WORD | PART | MEMORY | RATE | ETA, 10},
+                 {WORD | PART | RATE | ETA, 8},
+                 {WORD | PART | ETA, 6},
+                 {WORD | ETA, 6},
+                 {WORD | ETA, 0},
                  {ETA, 0},
                  {0, 0}};
     int cells = 0;
