@@ -8,8 +8,9 @@
  *   warning    text                       stopped, finished   step, steps, seconds
  *   ledger     ledger (schema plimsoll.ledger/1), the last line
  *
- * step comes every train.log_every steps; the signs of life between (PL_EVENT_TICK) are for people and not here.
- * A number that is none, or too large for its type, is null. Fields may be added; a changed meaning raises the number in the schema. */
+ * step comes every train.log_every steps; the signs of life between (PL_EVENT_TICK) are for people and not here. A
+ * number that is none, or too large for its type, is null. Fields may be added; a changed meaning raises the number in
+ * the schema. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
