@@ -236,7 +236,7 @@ static void draw_validation(pl_view *v, const pl_event *e)
     pl_line line = {text, sizeof text, 0};
     double share = e->parts ? (double)e->part / (double)e->parts : 0;
     pl_line_add(&line, "validating %" PRIu64 "/%" PRIu64, e->part, e->parts);
-    if (share > 0) {
+    if (share > 0 && share < 1) {
         char left[PL_FORMAT_BYTES];
         pl_line_add(&line, "  eta %s", pl_show_seconds(e->seconds / share * (1 - share), left));
     }
