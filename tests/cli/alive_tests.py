@@ -220,4 +220,5 @@ GROUPS = {
               test_stopped_generate_and_eval],
     "limits": [test_file_limit, test_diverged, test_full_output, test_reader_leaves],
 }
-main(GROUPS)
+if __name__ == "__main__":
+    main(GROUPS)
