@@ -18,7 +18,9 @@ static const char overview_end[] =
     "usage or config; 3 does not fit the memory; 4 data missing or damaged; 5 storage: a file cannot be read or "
     "written;\n"
     "6 measured memory differs from the plan; 75 stopped early, can be resumed; 130, 143 the same after SIGINT, "
-    "SIGTERM.\n";
+    "SIGTERM.\n"
+    "A shell shows 141 (SIGPIPE) when who read the output left first (plimsoll plan x.yaml | head -3); train goes "
+    "on.\n";
 
 static pl_status put_row(const char *left, const char *help, pl_error *err)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "out.h"
 
 /* Without --time: a few seconds at most, counted in steps, so that the answer is the same on every machine. */
 #define WORK_LIMIT UINT64_C(5000000000)
@@ -78,26 +79,29 @@ static int parse(const pl_cli_command *command, arguments *a, int argc, char **a
     return code;
 }
 
-static void report(const arguments *a, size_t count, const pl_place_solution *s)
+static void add_capacity(const arguments *a, const pl_place_solution *s, pl_line *line)
 {
-    FILE *to = a->json || is_stdout(a->out) || is_stdout(a->svg) ? stderr : stdout;
-    double gap = s->lower_bound ? 100 * ((double)s->peak / (double)s->lower_bound - 1) : 0;
-    fprintf(to, "buffers      %zu\n", count);
-    fprintf(to, "peak         %" PRIu64 " bytes, at time %" PRIu64 "\n", s->peak, s->peak_time);
-    fprintf(to, "lower bound  %" PRIu64 " bytes, at time %" PRIu64 "\n", s->lower_bound, s->bound_time);
-    fprintf(to, "gap          %" PRIu64 " bytes (%.3f %%)%s\n", s->peak - s->lower_bound, gap,
-            s->optimal ? ", proven optimal" : "");
-    fprintf(to, "found by     %s in %.3f s, %" PRIu64 " nodes\n", s->heuristic, s->seconds, s->nodes);
-    if (a->capacity == PL_PLACE_NONE) return;
     const char *verdict = s->verdict == PL_PLACE_FITS         ? "met"
                           : s->verdict == PL_PLACE_IMPOSSIBLE ? "cannot be met (proven)"
                                                               : "not met within the limits";
-    fprintf(to, "capacity     %" PRIu64 " bytes, %s\n", a->capacity, verdict);
+    pl_line_add(line, "capacity     %" PRIu64 " bytes, %s\n", a->capacity, verdict);
 }
 
-static pl_status write_stdout(const char *text, size_t bytes)
+static pl_status report(const arguments *a, size_t count, const pl_place_solution *s, pl_error *err)
 {
-    return fwrite(text, 1, bytes, stdout) == bytes ? PL_OK : PL_E_STORAGE;
+    char text[1024];
+    pl_line line = {text, sizeof text, 0};
+    double gap = s->lower_bound ? 100 * ((double)s->peak / (double)s->lower_bound - 1) : 0;
+    pl_line_add(&line, "buffers      %zu\n", count);
+    pl_line_add(&line, "peak         %" PRIu64 " bytes, at time %" PRIu64 "\n", s->peak, s->peak_time);
+    pl_line_add(&line, "lower bound  %" PRIu64 " bytes, at time %" PRIu64 "\n", s->lower_bound, s->bound_time);
+    pl_line_add(&line, "gap          %" PRIu64 " bytes (%.3f %%)%s\n", s->peak - s->lower_bound, gap,
+                s->optimal ? ", proven optimal" : "");
+    pl_line_add(&line, "found by     %s in %.3f s, %" PRIu64 " nodes\n", s->heuristic, s->seconds, s->nodes);
+    if (a->capacity != PL_PLACE_NONE) add_capacity(a, s, &line);
+    if (!a->json && !is_stdout(a->out) && !is_stdout(a->svg)) return pl_put(text, line.bytes, err);
+    pl_say_bytes(text, line.bytes);
+    return PL_OK;
 }
 
 static pl_status emit(const pl_place_problem *problem, const pl_place_solution *s, pl_place_form form, const char *path,
@@ -106,7 +110,7 @@ static pl_status emit(const pl_place_problem *problem, const pl_place_solution *
     char *text;
     size_t bytes;
     pl_status status = pl_place_print(problem, s, form, &text, &bytes, err);
-    if (status == PL_OK) status = is_stdout(path) ? write_stdout(text, bytes) : pl_text_save(path, text, bytes, err);
+    if (status == PL_OK) status = is_stdout(path) ? pl_put(text, bytes, err) : pl_text_save(path, text, bytes, err);
     pl_place_text_free(text);
     return status;
 }
@@ -133,13 +137,10 @@ static int solve(const arguments *a, const pl_place_problem *problem)
     pl_status status = pl_place(problem, &options, &s, &err), written = PL_OK;
     if (status == PL_OK) status = pl_place_validate(problem, s.offsets, NULL, &err);
     if (status == PL_OK || status == PL_E_BUDGET) {
-        report(a, problem->buffer_count, &s);
-        written = write_all(a, problem, &s, &write_err);
-        if (fflush(stdout) || ferror(stdout)) written = PL_E_STORAGE;
+        written = report(a, problem->buffer_count, &s, &write_err);
+        if (written == PL_OK) written = write_all(a, problem, &s, &write_err);
     }
     free(s.offsets);
-    if (written == PL_E_STORAGE && !write_err.text[0])
-        snprintf(write_err.text, sizeof write_err.text, "stdout cannot be written");
     int code = status == PL_OK ? 0 : pl_cli_complain("place", status, &err);
     return written == PL_OK ? code : pl_cli_complain("place", written, &write_err);
 }

@@ -1,4 +1,5 @@
 /* plimsoll train: plans, then trains in a process that holds exactly what was planned. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +46,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_cli_input in;
     pl_talk talk;
     pl_error err = {0};
+    (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = take_micro_batch(&in, &err);
     if (status == PL_OK)

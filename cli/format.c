@@ -42,6 +42,20 @@ const char *pl_show_rate(double rate, char *text)
     return text;
 }
 
+const char *pl_show_perplexity(double loss, char *text)
+{
+    double perplexity = exp(loss);
+    if (!(perplexity < 1e30))
+        snprintf(text, PL_FORMAT_BYTES, perplexity > 0 ? "above 1e30" : "-");
+    else
+        snprintf(text, PL_FORMAT_BYTES,
+                 perplexity < 99.995   ? "%.2f"
+                 : perplexity < 9999.5 ? "%.1f"
+                                       : "%.3g",
+                 perplexity);
+    return text;
+}
+
 const char *pl_show_seconds(double seconds, char *text)
 {
     if (!(seconds >= 0) || seconds > 3.15e9)

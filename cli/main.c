@@ -1,10 +1,10 @@
 /* The command `plimsoll`. */
-#include <signal.h>
 #include <string.h>
 
 #include "command.h"
 #include "out.h"
 #include "runner.h"
+#include "signals.h"
 
 static int unknown_command(const char *name)
 {
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     pl_error err = {0};
     pl_status status = pl_process_start(&err);
     if (status != PL_OK) return pl_cli_complain("", status, &err);
-    (void)signal(SIGUSR1, SIG_IGN); /* asks a runner for its ledger; must not end what plans, or a runner that begins */
+    pl_signals_ignore();
     if (argc >= 2) return dispatch(argc, argv);
     pl_cli_error(&err, PL_E_USAGE, "a command is missing; see plimsoll help");
     return pl_cli_complain("", PL_E_USAGE, &err);

@@ -48,7 +48,9 @@ pl_status pl_put(const char *text, size_t bytes, pl_error *err)
 {
     int error = write_all(STDOUT_FILENO, text, bytes);
     if (error == 0) return PL_OK;
-    return pl_cli_error(err, PL_E_STORAGE, "the standard output cannot be written: %s", strerror(error));
+    (void)pl_cli_error(err, PL_E_STORAGE, "the standard output cannot be written: %s", strerror(error));
+    errno = error;
+    return PL_E_STORAGE;
 }
 
 pl_status pl_put_text(const char *text, pl_error *err) { return pl_put(text, strlen(text), err); }

@@ -12,7 +12,7 @@
 void pl_say(const char *format, ...) PL_PRINTF(1, 2);
 void pl_say_bytes(const char *text, size_t bytes);
 
-/* Data, to stdout: all of it, or PL_E_STORAGE. */
+/* Data, to stdout: all of it, or PL_E_STORAGE with errno as write left it. */
 pl_status pl_put(const char *text, size_t bytes, pl_error *);
 pl_status pl_put_text(const char *text, pl_error *);
 pl_status pl_put_format(pl_error *, const char *format, ...) PL_PRINTF(2, 3); /* at most 4 KiB */

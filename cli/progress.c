@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "format.h"
 #include "out.h"
 
-enum { LINE_BYTES = 1024, BAR_CELLS_MAX = 24 };
+#define DRAW_SECONDS 0.1 /* between two drawings of the bar */
+enum { LINE_BYTES = 1024, BAR_CELLS_MAX = 24, BAR_FRAME = 3 };
 
 pl_show pl_show_choose(const char *word, bool terminal)
 {
@@ -58,36 +60,72 @@ void pl_view_clear(pl_view *v)
 {
     if (v->bar_drawn) pl_say("\r\033[K");
     v->bar_drawn = false;
+    if (v->in_text && !v->text_to_stdout) v->text_column = UINT_MAX; /* the text goes on in a new line */
 }
 
 /* ---- one step ---- */
 
-static double seconds_left(const pl_view *v, const pl_event *e)
+/* The fields of the line, and in which order they go when the terminal is too narrow for all. */
+enum {
+    PPL = 1 << 0,
+    LR = 1 << 1,
+    PART = 1 << 2,
+    MEMORY = 1 << 3,
+    RATE = 1 << 4,
+    ETA = 1 << 5,
+    WORD = 1 << 6, /* "step", and blanks that keep the columns */
+    ALL = (1 << 7) - 1,
+};
+
+static double steps_made(const pl_view *v, const pl_event *e)
 {
-    uint64_t made = e->step - v->first_step;
-    return made ? e->seconds / (double)made * (double)(e->steps - e->step) : -1;
+    double part = e->parts && !e->validating ? (double)e->part / (double)e->parts : 0;
+    return (double)(e->step - v->first_step) + part;
 }
 
-static void add_numbers(const pl_view *v, const pl_event *e, pl_line *line)
+/* The end as the work so far lets expect it. It stays while nothing is completed: the time left counts down. */
+static void expect_end(pl_view *v, const pl_event *e)
+{
+    double made = steps_made(v, e);
+    if (e->validating || made <= 0 || made == v->made) return;
+    v->made = made;
+    v->end_at = e->seconds / made * (double)(e->steps - v->first_step);
+}
+
+/* A step that lasts shows how far it is. */
+static bool shows_part(const pl_view *v, const pl_event *e)
+{
+    return e->parts > 1 && e->step < e->steps && (e->validating || e->seconds - v->step_at >= 1 || v->step_took >= 1);
+}
+
+static void add_loss(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
 {
     char text[PL_FORMAT_BYTES];
-    int width = snprintf(NULL, 0, "%" PRIu64, e->steps);
-    pl_line_add(line, "step %*" PRIu64 "/%" PRIu64 "  ", width, e->step, e->steps);
     paint(v, line, "1");
-    pl_line_add(line, "loss %.3f", e->loss);
+    pl_line_add(line, "  loss %.3f", e->loss);
     paint(v, line, "0");
-    pl_line_add(line, "  ppl %.*f  lr %.1e", exp(e->loss) < 9999 ? 1 : 0, exp(fmin(e->loss, 60)), e->lr);
-    pl_line_add(line, "  %s tok/s", pl_show_rate(e->tokens_per_second, text));
-    uint64_t resident = pl_resident_now();
-    if (resident) pl_line_add(line, "  %s", pl_show_bytes(resident, text));
-    double left = seconds_left(v, e);
-    if (left >= 0 && e->step < e->steps) pl_line_add(line, "  eta %s", pl_show_seconds(left, text));
+    if (fields & PPL) pl_line_add(line, "  ppl %s", pl_show_perplexity(e->loss, text));
+    if (fields & LR) pl_line_add(line, "  lr %.1e", e->lr);
+    if (fields & RATE) pl_line_add(line, "  %s tok/s", pl_show_rate(e->tokens_per_second, text));
 }
 
-/* What the numbers leave of the terminal's width; no bar when that is too little. */
-static void add_bar(const pl_view *v, const pl_event *e, int cells, pl_line *line)
+static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
 {
-    int full = e->steps ? (int)((double)cells * (double)e->step / (double)e->steps) : cells;
+    char text[PL_FORMAT_BYTES];
+    int width = fields & WORD ? snprintf(NULL, 0, "%" PRIu64, e->steps) : 0;
+    pl_line_add(line, "%s%*" PRIu64 "/%" PRIu64, fields & WORD ? "step " : "", width, e->step, e->steps);
+    if ((fields & PART) && shows_part(v, e))
+        pl_line_add(line, "  %s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : "part", e->part, e->parts);
+    if (isfinite(e->loss)) add_loss(v, e, fields, line);
+    if ((fields & MEMORY) && v->resident_bytes) pl_line_add(line, "  %s", pl_show_bytes(v->resident_bytes, text));
+    double left = v->end_at - e->seconds;
+    if ((fields & ETA) && v->made > 0 && e->step < e->steps)
+        pl_line_add(line, "  eta %s", pl_show_seconds(left > 0 ? left : 0, text));
+}
+
+static void add_bar(const pl_view *v, double share, int cells, pl_line *line)
+{
+    int full = (int)((double)cells * share);
     pl_line_add(line, "[");
     paint(v, line, "36");
     for (int i = 0; i < full; i++) pl_line_add(line, "#");
@@ -124,22 +162,58 @@ static void cut_columns(pl_line *line, int columns)
     }
 }
 
+/* The numbers that the columns have room for; returns the cells that are left for the bar, 0: none. */
+static int fit_numbers(const pl_view *v, const pl_event *e, int columns, pl_line *numbers)
+{
+    static const struct {
+        unsigned fields;
+        int cells; /* at least */
+    } tries[] = {{ALL, 16},
+                 {ALL & ~(unsigned)PPL, 12},
+                 {WORD | PART | MEMORY | RATE | ETA, 10},
+                 {WORD | PART | RATE | ETA, 8},
+                 {WORD | PART | ETA, 6},
+                 {WORD | ETA, 6},
+                 {WORD | ETA, 0},
+                 {ETA, 0},
+                 {0, 0}};
+    int cells = 0;
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        numbers->bytes = 0;
+        numbers->text[0] = 0;
+        add_numbers(v, e, tries[i].fields, numbers);
+        int left = columns - visible(numbers);
+        cells = tries[i].cells ? left - BAR_FRAME : 0;
+        if (left >= 0 && cells >= tries[i].cells) break;
+    }
+    return cells < 0 ? 0 : cells > BAR_CELLS_MAX ? BAR_CELLS_MAX : cells;
+}
+
+static void draw_line(pl_view *v, const pl_event *e, pl_line *numbers, int cells, double share)
+{
+    char text[LINE_BYTES];
+    pl_line line = {text, sizeof text, 0};
+    pl_line_add(&line, "\r\033[K");
+    if (cells) add_bar(v, share, cells, &line);
+    cut_columns(numbers, (int)pl_terminal_columns(STDERR_FILENO) - 1);
+    pl_line_bytes(&line, numbers->text, numbers->bytes);
+    paint(v, &line, "0");
+    pl_say_bytes(text, line.bytes);
+    v->bar_drawn = true;
+    v->drawn_at = e->seconds;
+}
+
 static void draw_bar(pl_view *v, const pl_event *e)
 {
-    char text[LINE_BYTES], numbers_text[LINE_BYTES];
-    pl_line line = {text, sizeof text, 0}, numbers = {numbers_text, sizeof numbers_text, 0};
-    add_numbers(v, e, &numbers);
-    int columns = (int)pl_terminal_columns(STDERR_FILENO) - 1, cells = columns - visible(&numbers) - 3;
-    if (cells > BAR_CELLS_MAX) cells = BAR_CELLS_MAX;
-    pl_line_add(&line, "\r\033[K");
-    size_t head = line.bytes;
-    if (cells >= 6) add_bar(v, e, cells, &line);
-    pl_line_bytes(&line, numbers.text, numbers.bytes);
-    pl_line shown = {text + head, sizeof text - head, line.bytes - head};
-    cut_columns(&shown, columns);
-    pl_say_bytes(text, head + shown.bytes);
-    if (v->color) pl_say("\033[0m");
-    v->bar_drawn = true;
+    char text[LINE_BYTES];
+    pl_line numbers = {text, sizeof text, 0};
+    bool last = e->step == e->steps, first_loss = !isfinite(v->drawn_loss) && isfinite(e->loss);
+    if (v->bar_drawn && !last && !first_loss && e->seconds - v->drawn_at < DRAW_SECONDS) return;
+    v->drawn_loss = e->loss;
+    v->resident_bytes = pl_resident_now();
+    int cells = fit_numbers(v, e, (int)pl_terminal_columns(STDERR_FILENO) - 1, &numbers);
+    double share = e->steps ? ((double)v->first_step + steps_made(v, e)) / (double)e->steps : 1;
+    draw_line(v, e, &numbers, cells, share);
 }
 
 static void print_plain(pl_view *v, const pl_event *e)
@@ -147,21 +221,52 @@ static void print_plain(pl_view *v, const pl_event *e)
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
     bool due = v->shown_at < 0 || e->seconds - v->shown_at >= 1 || e->step == e->steps;
-    if (!due) return;
+    if (!due || e->step == v->shown_step) return;
     v->shown_at = e->seconds;
-    add_numbers(v, e, &line);
+    v->shown_step = e->step;
+    v->resident_bytes = pl_resident_now();
+    add_numbers(v, e, ALL & ~(unsigned)PART, &line);
     pl_say("%s\n", line.text);
+}
+
+/* `plimsoll eval`: nothing but a validation. */
+static void draw_validation(pl_view *v, const pl_event *e)
+{
+    char text[LINE_BYTES];
+    pl_line line = {text, sizeof text, 0};
+    double share = e->parts ? (double)e->part / (double)e->parts : 0;
+    pl_line_add(&line, "validating %" PRIu64 "/%" PRIu64, e->part, e->parts);
+    if (share > 0 && share < 1) {
+        char left[PL_FORMAT_BYTES];
+        pl_line_add(&line, "  eta %s", pl_show_seconds(e->seconds / share * (1 - share), left));
+    }
+    int cells = (int)pl_terminal_columns(STDERR_FILENO) - 1 - visible(&line) - BAR_FRAME;
+    draw_line(v, e, &line, cells < 6 ? 0 : cells > BAR_CELLS_MAX ? BAR_CELLS_MAX : cells, share);
+}
+
+/* A log gets the first step at once, and then what is reported; a terminal every sign of life. */
+static void show_tick(pl_view *v, const pl_event *e)
+{
+    bool first = v->shown_at < 0 && e->step > v->first_step;
+    if (v->in_text) return;
+    if (v->text_to_stdout) {
+        if (v->show == PL_SHOW_BAR && e->validating) draw_validation(v, e);
+    } else if (v->show == PL_SHOW_BAR)
+        draw_bar(v, e);
+    else if (first)
+        print_plain(v, e);
 }
 
 /* ---- the other events ---- */
 
 static void show_evaluated(pl_view *v, const pl_event *e)
 {
-    char text[LINE_BYTES];
+    char text[LINE_BYTES], perplexity[PL_FORMAT_BYTES];
     pl_line line = {text, sizeof text, 0};
     pl_view_clear(v);
     paint(v, &line, "32");
-    pl_line_add(&line, "validation  step %" PRIu64 "  loss %.4f  ppl %.2f", e->step, e->loss, exp(fmin(e->loss, 60)));
+    pl_line_add(&line, "validation  step %" PRIu64 "  loss %.4f  ppl %s", e->step, e->loss,
+                pl_show_perplexity(e->loss, perplexity));
     if (e->bytes_per_token > 0) pl_line_add(&line, "  bits/byte %.3f", e->loss / log(2) / e->bytes_per_token);
     if (e->loss <= e->best_loss) pl_line_add(&line, "  (best)");
     paint(v, &line, "0");
@@ -218,6 +323,9 @@ static void show(pl_view *v, const pl_event *e)
     case PL_EVENT_STEP:
         show_step(v, e);
         break;
+    case PL_EVENT_TICK:
+        show_tick(v, e);
+        break;
     case PL_EVENT_EVALUATED:
         show_evaluated(v, e);
         break;
@@ -239,9 +347,28 @@ static void show(pl_view *v, const pl_event *e)
     }
 }
 
+static void begin(pl_view *v, const pl_event *e)
+{
+    v->first_step = v->shown_step = v->timed_step = e->step;
+    v->shown_at = -1;
+    v->drawn_loss = NAN;
+}
+
+/* How long steps take, and when the last of them will be done. */
+static void follow(pl_view *v, const pl_event *e)
+{
+    if (e->step > v->timed_step) {
+        v->step_took = (e->seconds - v->step_at) / (double)(e->step - v->timed_step);
+        v->step_at = e->seconds;
+        v->timed_step = e->step;
+    }
+    expect_end(v, e);
+}
+
 void pl_view_event(pl_view *v, const pl_event *e)
 {
-    if (e->kind == PL_EVENT_COMMITTED) v->first_step = e->step, v->shown_at = -1;
+    if (e->kind == PL_EVENT_COMMITTED) begin(v, e);
+    if (e->kind == PL_EVENT_STEP || e->kind == PL_EVENT_TICK) follow(v, e);
     if (e->bytes_per_token > 0) v->bytes_per_token = e->bytes_per_token;
     v->step = e->step;
     bool text = e->kind == PL_EVENT_TEXT || e->kind == PL_EVENT_TEXT_END;

@@ -20,11 +20,18 @@ typedef struct pl_view {
     unsigned text_column;
     uint64_t first_step; /* where this process began */
     uint64_t shown_step;
-    double shown_at;        /* seconds of the last plain line; negative: none */
+    double shown_at; /* seconds of the last plain line; negative: none */
+    double drawn_at; /* and of the last bar */
+    double drawn_loss;
+    uint64_t timed_step; /* the last one that was seen to end, when, and how long it took */
+    double step_at, step_took;
+    double made, end_at; /* steps of this process, and the seconds at which the last one is expected */
+    uint64_t resident_bytes;
     double bytes_per_token; /* of the text; 0: not known */
     uint64_t step;          /* of the last event */
     uint64_t planned_bytes;
-    pl_status status; /* of writing text to stdout */
+    bool reader_left; /* nobody reads stdout any more */
+    pl_status status; /* of writing to stdout */
     pl_error error;
 } pl_view;
 

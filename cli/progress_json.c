@@ -8,7 +8,10 @@
  *   warning    text                       stopped, finished   step, steps, seconds
  *   ledger     ledger (schema plimsoll.ledger/1), the last line
  *
- * Fields may be added; a changed meaning raises the number in the schema. */
+ * step comes every train.log_every steps; the signs of life between (PL_EVENT_TICK) are for people and not here. A
+ * number that is none, or too large for its type, is null. Fields may be added; a changed meaning raises the number in
+ * the schema. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <unistd.h>
@@ -19,9 +22,11 @@
 enum { LINE_BYTES = 4096 };
 
 static const char *const names[] = {
-    [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",       [PL_EVENT_EVALUATED] = "evaluated",
-    [PL_EVENT_SAVED] = "saved",         [PL_EVENT_TEXT] = "text",       [PL_EVENT_TEXT_END] = "text_end",
-    [PL_EVENT_WARNING] = "warning",     [PL_EVENT_STOPPED] = "stopped", [PL_EVENT_FINISHED] = "finished",
+    [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",
+    [PL_EVENT_EVALUATED] = "evaluated", [PL_EVENT_SAVED] = "saved",
+    [PL_EVENT_TEXT] = "text",           [PL_EVENT_TEXT_END] = "text_end",
+    [PL_EVENT_WARNING] = "warning",     [PL_EVENT_STOPPED] = "stopped",
+    [PL_EVENT_FINISHED] = "finished",   [PL_EVENT_TICK] = NULL,
 };
 
 static void add_real(pl_line *line, const char *key, double value)
@@ -63,10 +68,24 @@ static void add_evaluated(pl_line *line, const pl_event *e)
     add_real(line, "best_loss", e->best_loss);
 }
 
+/* Lost lines do not end a run. That a reader left (EPIPE) is its own affair; any other reason is told at the end. */
+static void put_line(pl_view *v, const char *text, size_t bytes)
+{
+    pl_error err = {0};
+    if (v->status != PL_OK || v->reader_left) return;
+    pl_status status = pl_put(text, bytes, &err);
+    if (status == PL_OK) return;
+    v->reader_left = errno == EPIPE;
+    if (v->reader_left) return;
+    v->status = status;
+    v->error = err;
+}
+
 void pl_view_json(pl_view *v, const pl_event *e)
 {
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
+    if (e->kind == PL_EVENT_TICK) return;
     pl_line_add(&line, "{\"schema\":\"plimsoll.progress/1\",\"event\":\"%s\"", names[e->kind]);
     add_count(&line, "step", e->step);
     add_count(&line, "steps", e->steps);
@@ -92,9 +111,9 @@ void pl_view_json(pl_view *v, const pl_event *e)
         add_real(&line, "seconds", e->seconds);
         break;
     case PL_EVENT_TEXT_END:
+    case PL_EVENT_TICK:
         break;
     }
     pl_line_add(&line, "}\n");
-    pl_error ignored;
-    (void)pl_put(text, line.bytes, v->status == PL_OK ? &v->error : &ignored);
+    put_line(v, text, line.bytes);
 }

@@ -131,6 +131,15 @@ static pl_status keep_files(runner *r)
 
 /* ---- the work of each subcommand ---- */
 
+static pl_status train(runner *r)
+{
+    pl_status status = pl_run_train(r->run, &r->error);
+    if (status != PL_OK || r->view.status == PL_OK) return status;
+    (void)pl_cli_error(&r->error, PL_E_STORAGE, "the run is complete, but its progress is not: %.900s",
+                       r->view.error.text);
+    return PL_E_STORAGE;
+}
+
 static pl_status generate(runner *r)
 {
     const char *prompt = r->call.word[PL_CALL_PROMPT];
@@ -145,16 +154,18 @@ static pl_status evaluate(runner *r)
 {
     double loss = 0;
     uint64_t tokens = 0;
-    char count[PL_FORMAT_BYTES];
+    char count[PL_FORMAT_BYTES], perplexity[PL_FORMAT_BYTES];
     pl_status status = pl_run_evaluate(r->run, &loss, &tokens, &r->error);
+    pl_view_clear(&r->view);
     if (status != PL_OK) return status;
     double bits = loss / log(2), per_byte = r->view.bytes_per_token > 0 ? bits / r->view.bytes_per_token : 0;
+    snprintf(perplexity, sizeof perplexity, isfinite(exp(loss)) ? "%.9g" : "null", exp(loss));
     if (said(r, PL_CALL_JSON))
         return pl_put_format(
             &r->error,
-            "{\"schema\":\"plimsoll.eval/1\",\"step\":%llu,\"loss\":%.9g,\"perplexity\":%.9g,\"bits_per_token\":%.9g,"
+            "{\"schema\":\"plimsoll.eval/1\",\"step\":%llu,\"loss\":%.9g,\"perplexity\":%s,\"bits_per_token\":%.9g,"
             "\"bits_per_byte\":%.9g,\"tokens\":%llu}\n",
-            (unsigned long long)r->view.step, loss, exp(loss), bits, per_byte, (unsigned long long)tokens);
+            (unsigned long long)r->view.step, loss, perplexity, bits, per_byte, (unsigned long long)tokens);
     return pl_put_format(
         &r->error,
         "loss            %.5f nats per token\nperplexity      %.3f\nbits per token  %.4f\nbits per byte   %.4f\n"
@@ -172,7 +183,7 @@ static pl_status gradients(runner *r)
 
 static pl_status work(runner *r)
 {
-    if (strcmp(r->call.name, "train") == 0) return pl_run_train(r->run, &r->error);
+    if (strcmp(r->call.name, "train") == 0) return train(r);
     if (strcmp(r->call.name, "generate") == 0) return generate(r);
     if (strcmp(r->call.name, "eval") == 0) return evaluate(r);
     return gradients(r);
@@ -220,8 +231,6 @@ int pl_cli_run(int argc, char **argv)
     pl_status status = pl_call_parse(argc, argv, &r.call, &r.error);
     if (status != PL_OK) return pl_cli_complain(PL_CLI_RUNNER, status, &r.error);
     pl_signals_install();
-    if (strcmp(r.call.name, "train") == 0)
-        (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on */
     set_view(&r);
     status = open_run(&r);
     if (status == PL_OK) status = work(&r);

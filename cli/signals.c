@@ -31,6 +31,12 @@ static void install(int number, void (*handler)(int))
     if (!inherited) (void)sigaction(number, &action, NULL);
 }
 
+void pl_signals_ignore(void)
+{
+    (void)signal(SIGUSR1, SIG_IGN); /* asks a runner for its ledger; must not end what plans, or a runner that begins */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) is a write that fails, with a sentence */
+}
+
 void pl_signals_install(void)
 {
     install(SIGINT, on_stop);

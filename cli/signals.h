@@ -7,7 +7,8 @@
 
 extern volatile int pl_signal_stop; /* nonzero: stop after this step */
 
-void pl_signals_install(void);
+void pl_signals_ignore(void);     /* first thing: those that would end the process without a word */
+void pl_signals_install(void);    /* of a run */
 bool pl_signal_take_ledger(void); /* was it asked for since the last call? */
 /* 128 + the signal that stopped the run: 130, 143; 75 when it was none of those two. */
 int pl_signal_exit_code(void);

@@ -29,6 +29,9 @@ typedef enum pl_event_kind {
     PL_EVENT_WARNING, /* text */
     PL_EVENT_STOPPED, /* a stop was asked for; the state is saved */
     PL_EVENT_FINISHED,
+    /* The run is alive: about ten times a second at most, and after the first step, however long steps and validations
+     * take. loss, lr, tokens_per_second: of the last step that is done, NaN before there is one. */
+    PL_EVENT_TICK,
 } pl_event_kind;
 
 typedef struct pl_event {
@@ -42,6 +45,8 @@ typedef struct pl_event {
     double bytes_per_token;   /* of the text: bits per byte = loss / ln 2 / bytes_per_token */
     const char *text;         /* not terminated; valid during the call */
     size_t text_bytes;
+    uint64_t part, parts; /* tick: micro-batches done, of those in the step or the validation under way */
+    bool validating;      /* tick: the parts are of a validation */
 } pl_event;
 
 /* Called from the thread that runs; must not ask for memory after PL_EVENT_COMMITTED. */

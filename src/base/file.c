@@ -35,7 +35,7 @@ int pl_io_inject(pl_io_kind kind)
     return 1;
 }
 
-static const char *hint(int error)
+const char *pl_io_hint(int error)
 {
     switch (error) {
     case ENOSPC:
@@ -45,6 +45,8 @@ static const char *hint(int error)
     case EACCES:
     case EPERM:
         return "; check the permissions or choose another folder";
+    case EFBIG:
+        return "; the limit on the size of files is reached (ulimit -f, or the file system's own): raise it";
     case EDQUOT:
         return "; the quota is used up";
     default:
@@ -96,7 +98,7 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     if (w->fd < 0) {
         int error = errno;
         w->temporary[0] = 0;
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), hint(error));
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
     }
     return PL_OK;
 }
@@ -110,7 +112,7 @@ static pl_status write_fully(pl_file_writer *w, uint64_t offset, const char *dat
         if (n <= 0) {
             int error = n == 0 ? ENOSPC : errno;
             return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %llu failed: %s%s", w->path,
-                           (unsigned long long)offset, strerror(error), hint(error));
+                           (unsigned long long)offset, strerror(error), pl_io_hint(error));
         }
         data += n, offset += (uint64_t)n, bytes -= (size_t)n;
     }
@@ -150,6 +152,17 @@ pl_status pl_file_write_at(pl_file_writer *w, uint64_t offset, const void *data,
     return write_fully(w, offset, data, bytes, err);
 }
 
+int pl_io_append(int fd, const void *data, size_t bytes, size_t *written)
+{
+    for (*written = 0; *written < bytes;) {
+        ssize_t n = pl_io_inject(PL_IO_WRITE) ? -1 : write(fd, (const char *)data + *written, bytes - *written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n == 0 ? ENOSPC : errno;
+        *written += (size_t)n;
+    }
+    return 0;
+}
+
 static pl_status folder_of(const char *path, char *folder, size_t room, pl_error *err)
 {
     const char *slash = strrchr(path, '/');
@@ -185,7 +198,8 @@ pl_status pl_file_commit(pl_file_writer *w, pl_error *err)
     if (failed) {
         unlink(w->temporary);
         w->temporary[0] = 0;
-        return pl_fail(err, PL_E_STORAGE, "%s: could not be completed: %s%s", w->path, strerror(error), hint(error));
+        return pl_fail(err, PL_E_STORAGE, "%s: could not be completed: %s%s", w->path, strerror(error),
+                       pl_io_hint(error));
     }
     w->temporary[0] = 0;
     PL_TRY(folder_of(w->path, folder, sizeof folder, err));
@@ -278,7 +292,7 @@ pl_status pl_folder_create(const char *path, pl_error *err)
         memcpy(part, path, i);
         part[i] = 0;
         if (mkdir(part, 0755) == 0 || errno == EEXIST || (errno == EROFS && access(part, F_OK) == 0)) continue;
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(errno), hint(errno));
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(errno), pl_io_hint(errno));
     }
     struct stat st;
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))

@@ -56,4 +56,10 @@ void pl_io_fail_at(pl_io_kind, uint64_t n, int errno_value, int forever);
  * this one to fail.   int rc = pl_io_inject(PL_IO_RENAME) ? -1 : rename(from, to);  */
 int pl_io_inject(pl_io_kind);
 
+/* Writes at the file's position: 0, or errno with *written < bytes. A write that was cut short is tried on, because
+ * only the next one says why. */
+int pl_io_append(int fd, const void *data, size_t bytes, size_t *written);
+/* What to do about it, as the end of a sentence ("; free space on that disk"), or "". */
+const char *pl_io_hint(int error);
+
 #endif

@@ -99,6 +99,7 @@ pl_status pl_session_generate(pl_session *s, const pl_sampling *sampling, pl_err
         .s = s, .sampling = sampling, .input = pl_session_value(s, "generate.tokens"), .room = s->settings->sequence};
     pl_id tokens = pl_graph_find_value(s->o.plan->graph, "generate.tokens");
     g.width = tokens == PL_NONE ? 1 : pl_shape_elems(&s->o.plan->graph->value[tokens].shape);
-    for (size_t i = 0; i < s->prompt_count; i++) PL_TRY(feed(&g, (int32_t)s->prompt_id[i], err));
+    for (size_t i = 0; i < s->prompt_count && !pl_session_should_stop(s); i++)
+        PL_TRY(feed(&g, (int32_t)s->prompt_id[i], err));
     return generate(&g, err);
 }

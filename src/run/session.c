@@ -1,5 +1,6 @@
 #include "run/session.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,6 +22,26 @@ void pl_session_tell(pl_session *s, pl_event e)
     s->o.listener(s->o.context, &e);
 }
 
+void pl_session_tick(pl_session *s, double now)
+{
+    if (!s->o.listener || now - s->ticked_at < PL_SESSION_TICK_SECONDS) return;
+    s->ticked_at = now;
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_TICK,
+                                  .loss = s->last_loss,
+                                  .lr = s->last_lr,
+                                  .tokens_per_second = s->last_rate,
+                                  .part = s->part,
+                                  .parts = s->parts,
+                                  .validating = s->validating});
+}
+
+double pl_session_wall_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 bool pl_session_should_stop(const pl_session *s) { return s->o.stop && *s->o.stop; }
 
 void *pl_session_value(const pl_session *s, const char *name) { return pl_program_find(s->program, name); }
@@ -31,13 +52,15 @@ static pl_status load_batch(void *context, uint64_t iteration, const pl_load_cal
 {
     pl_session *s = context;
     pl_batch batch;
-    (void)iteration;
+    s->part = s->parts_before + iteration;
+    pl_session_tick(s, pl_run_now());
     PL_TRY(pl_loader_next(s->loader, &batch, err));
     if (!batch.tokens) return pl_fail(err, PL_E_INTERNAL, "the loader's stream ended in the middle of a step");
     memcpy(call->tokens, batch.tokens, (size_t)call->count * sizeof *call->tokens);
     memcpy(call->targets, batch.targets, (size_t)call->count * sizeof *call->targets);
     *s->first_sample = (int64_t)batch.first_sample;
     pl_loader_release(s->loader);
+    s->part++; /* done when the program is, or at the next load */
     return PL_OK;
 }
 
@@ -50,19 +73,36 @@ static pl_status load_nothing(void *context, uint64_t iteration, const pl_load_c
     return PL_OK;
 }
 
+static pl_status tick_node(void *context, uint32_t node, double begin, double end, pl_error *err)
+{
+    (void)node, (void)begin, (void)err;
+    pl_session_tick(context, end);
+    return PL_OK;
+}
+
 static pl_status trace_node(void *context, uint32_t node, double begin, double end, pl_error *err)
 {
     pl_session *s = context;
     const pl_node *n = &s->o.plan->graph->node[node];
+    pl_session_tick(s, end);
     return pl_trace_add(s->trace, pl_op_name(n->op), n->scope[0] ? n->scope : pl_phase_name(n->phase), begin, end, err);
 }
 
+/* A tick comes with every micro-batch and token; only where those take long does each node read the clock for one. */
 pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
 {
     pl_program_hooks hooks = {
         .load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
-    if (s->trace) hooks.timed = trace_node;
-    return pl_program_run(s->program, program, &hooks, err);
+    if (single_trip) return pl_program_run(s->program, program, &hooks, err);
+    double began = pl_run_now();
+    bool watched = s->o.listener && s->part_seconds >= PL_SESSION_TICK_SECONDS;
+    s->parts_before = s->part;
+    hooks.timed = s->trace ? trace_node : watched ? tick_node : NULL;
+    PL_TRY(pl_program_run(s->program, program, &hooks, err));
+    double ended = pl_run_now();
+    if (s->part > s->parts_before) s->part_seconds = (ended - began) / (double)(s->part - s->parts_before);
+    pl_session_tick(s, ended);
+    return PL_OK;
 }
 
 /* ---- open ---- */
@@ -164,6 +204,8 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     s->lock = -1;
     s->tokens.fd = -1;
     s->saved_step = UINT64_MAX;
+    s->part_seconds = INFINITY; /* not known: watched closely */
+    s->last_loss = s->last_rate = NAN;
     pl_plateau_init(&s->plateau);
     find_programs(s);
     if (s->o.owners) PL_TRY_DONE(pl_threads_create(s->o.plan->team.threads, &s->o.plan->process, s->o.owners, err));

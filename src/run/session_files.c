@@ -1,7 +1,6 @@
 /* What a session keeps on disk: checkpoints, metrics, events; and how it comes back from them. */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 #include "run/session_impl.h"
 
@@ -177,9 +176,7 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return pl_tensorboard_open(&s->tensorboard, s->settings->out, (double)wall.tv_sec, s->step, err);
+    return pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step, err);
 }
 
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)

@@ -12,6 +12,7 @@
 #include "store/metrics.h"
 #include "store/tensorboard.h"
 
+#define PL_SESSION_TICK_SECONDS 0.1
 enum { PL_SESSION_COUNTERS = 4, PL_SESSION_STEPS_KEPT = 512 };
 
 struct pl_session {
@@ -59,10 +60,19 @@ struct pl_session {
     double step_seconds[PL_SESSION_STEPS_KEPT]; /* ring of the last ones */
     uint64_t steps_timed;
     uint64_t faults_at_step_2;
+
+    /* what a tick tells */
+    double ticked_at, part_seconds; /* a micro-batch of the last program that loaded some */
+    uint64_t part, parts, parts_before;
+    bool validating;
+    double last_loss, last_lr, last_rate;
 };
 
 void pl_session_tell(pl_session *, pl_event);
 bool pl_session_should_stop(const pl_session *);
+/* PL_EVENT_TICK, unless one was told less than PL_SESSION_TICK_SECONDS ago. */
+void pl_session_tick(pl_session *, double now);
+double pl_session_wall_seconds(void); /* since 1970, for files that others read */
 pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, pl_error *);
 
 pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; before commit */

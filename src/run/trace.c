@@ -24,15 +24,11 @@ struct pl_trace {
 
 static pl_status write_text(pl_trace *t, const char *text, size_t bytes, pl_error *err)
 {
-    while (bytes) {
-        ssize_t n = write(t->fd, text, bytes);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return pl_fail(err, PL_E_STORAGE, "%s: writing the trace failed: %s", t->path,
-                           strerror(n ? errno : ENOSPC));
-        text += n, bytes -= (size_t)n;
-    }
-    return PL_OK;
+    size_t written;
+    int error = pl_io_append(t->fd, text, bytes, &written);
+    if (error == 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: writing the trace failed: %s%s", t->path, strerror(error),
+                   pl_io_hint(error));
 }
 
 pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **trace, pl_error *err)

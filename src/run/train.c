@@ -1,16 +1,9 @@
 /* The training loop. A step is a pure function of (weights, step): everything it needs is computed from the step's
  * number, so a run that was killed and resumed writes the same weights and the same lines. */
 #include <math.h>
-#include <time.h>
+#include <stdio.h>
 
 #include "run/session_impl.h"
-
-static double wall_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static bool due(uint64_t step, uint64_t every) { return every && step % every == 0; }
 
@@ -18,8 +11,8 @@ static pl_status write_metrics(pl_session *s, const pl_metric *values, size_t co
 {
     if (!s->writes_checkpoints) return PL_OK;
     PL_TRY(pl_metrics_write(&s->metrics, s->step, values, count, err));
-    return s->settings->tensorboard ? pl_tensorboard_write(&s->tensorboard, wall_seconds(), s->step, values, count, err)
-                                    : PL_OK;
+    if (!s->settings->tensorboard) return PL_OK;
+    return pl_tensorboard_write(&s->tensorboard, pl_session_wall_seconds(), s->step, values, count, err);
 }
 
 static pl_status report_step(pl_session *s, double loss, double lr, pl_error *err)
@@ -43,26 +36,85 @@ static pl_status begin_stream(pl_session *s, pl_error *err)
     return pl_loader_begin(s->loader, &s->train_sampler, s->step, s->settings->steps, err);
 }
 
+/* ---- numbers that are none ---- */
+
+/* PL_E_DIVERGED: what is not finite, and what there is to go on from. */
+static pl_status fail_diverged(const pl_session *s, uint64_t step, const char *what, pl_error *err)
+{
+    char from[96] = "there is no checkpoint yet: start again";
+    if (s->saved_step != UINT64_MAX)
+        snprintf(from, sizeof from, "the last checkpoint, of step %llu, is as it was: resume from it",
+                 (unsigned long long)s->saved_step);
+    return pl_fail(
+        err, PL_E_DIVERGED,
+        "%s is no longer finite at step %llu (learning rate %g); %s with a lower train.learning_rate or with "
+        "train.grad_clip",
+        what, (unsigned long long)step, s->last_lr, from);
+}
+
+/* An infinity or a NaN has all bits of the exponent set. No branch within a block: it runs as fast as memory gives. */
+static bool is_finite(const void *data, uint64_t bytes)
+{
+    const uint32_t *bits = data;
+    uint64_t count = bytes / sizeof *bits;
+    for (uint64_t at = 0; at < count;) {
+        uint64_t end = count - at < 65536 ? count : at + 65536;
+        uint32_t bad = 0;
+        for (; at < end; at++) bad |= (bits[at] & 0x7f800000u) == 0x7f800000u;
+        if (bad) return false;
+    }
+    return true;
+}
+
+/* The loss of a step is that of the weights before its update. What the update made of them is seen here, so that no
+ * checkpoint ever holds a number that is none. */
+static pl_status check_state(const pl_session *s, pl_error *err)
+{
+    const pl_st_list *lists[] = {&s->spec.model, &s->spec.state};
+    char what[96];
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < lists[k]->count; i++) {
+            const pl_st_entry *e = &lists[k]->entries[i];
+            if (is_finite(e->data, e->bytes)) continue;
+            snprintf(what, sizeof what, "%.80s", e->name);
+            return fail_diverged(s, s->step, what, err);
+        }
+    return PL_OK;
+}
+
+static pl_status save(pl_session *s, pl_error *err)
+{
+    if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
+    PL_TRY(check_state(s, err));
+    return pl_session_save(s, err);
+}
+
+/* ---- steps ---- */
+
 static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err)
 {
+    const pl_run_settings *r = s->settings;
     uint64_t counted = pl_sampler_step_tokens(&s->train_sampler, s->step);
     double began = pl_run_now();
-    *lr = pl_lr_at(&s->settings->lr, &s->plateau, s->step);
+    *lr = s->last_lr = pl_lr_at(&r->lr, &s->plateau, s->step);
     *s->lr = (float)*lr;
     *s->step_input = (int64_t)s->step + 1;
     *s->token_scale = counted ? 1.0f / (float)counted : 0;
+    s->part = 0;
+    s->parts = (r->batch + r->micro_batch - 1) / r->micro_batch;
     PL_TRY(pl_session_run_program(s, s->train, false, err));
     *loss = counted ? *s->train_loss / (double)counted : 0;
-    if (!isfinite(*loss))
-        return pl_fail(err, PL_E_DIVERGED,
-                       "the loss is no longer finite at step %llu (learning rate %g); the last checkpoint is of step "
-                       "%llu: resume from it with a lower train.learning_rate or with train.grad_clip",
-                       (unsigned long long)s->step + 1, *lr,
-                       (unsigned long long)(s->saved_step == UINT64_MAX ? 0 : s->saved_step));
+    if (!isfinite(*loss)) return fail_diverged(s, s->step + 1, "the loss", err);
+    s->last_loss = *loss;
     s->step++;
+    s->part = 0;
     s->tokens_seen += counted;
     if (s->steps_timed == 1) s->faults_at_step_2 = pl_process_count_faults().minor;
-    s->step_seconds[s->steps_timed++ % PL_SESSION_STEPS_KEPT] = pl_run_now() - began;
+    double ended = pl_run_now();
+    s->step_seconds[s->steps_timed++ % PL_SESSION_STEPS_KEPT] = ended - began;
+    s->last_rate = (double)(s->tokens_seen - s->reported_tokens) / (ended - s->reported_at);
+    if (s->steps_timed == 1) s->ticked_at = 0; /* the first loss is told at once */
+    pl_session_tick(s, ended);
     return PL_OK;
 }
 
@@ -70,15 +122,17 @@ static pl_status evaluate(pl_session *s, pl_error *err)
 {
     double loss, paused = pl_run_now();
     uint64_t tokens;
-    PL_TRY(pl_session_evaluate(s, s->settings->eval_batches, &loss, &tokens, err));
+    pl_status status = pl_session_evaluate(s, s->settings->eval_batches, &loss, &tokens, err);
+    if (status == PL_E_DIVERGED) return fail_diverged(s, s->step, "the validation loss", err);
+    if (status != PL_OK) return status;
     pl_plateau_update(&s->plateau, &s->settings->lr, loss);
-    bool best = !s->has_best || loss < s->best_loss;
+    bool best = !s->has_best || !(loss >= s->best_loss);
     if (best) s->has_best = true, s->best_loss = loss, s->best_step = s->step;
     const pl_metric line[] = {
         {"validation_loss", loss}, {"perplexity", exp(loss)}, {"best_validation_loss", s->best_loss}};
     PL_TRY(write_metrics(s, line, sizeof line / sizeof *line, err));
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_EVALUATED, .loss = loss, .best_loss = s->best_loss});
-    if (best && s->settings->keep_best) PL_TRY(pl_session_save(s, err));
+    if (best && s->settings->keep_best) PL_TRY(save(s, err));
     s->reported_at += pl_run_now() - paused;
     return PL_OK;
 }
@@ -97,7 +151,7 @@ static pl_status between_steps(pl_session *s, double loss, double lr, pl_error *
         PL_TRY(pl_session_generate(s, &r->sampling, err));
         s->reported_at += pl_run_now() - paused;
     }
-    if (due(s->step, r->checkpoint_every) || last) PL_TRY(pl_session_save(s, err));
+    if (due(s->step, r->checkpoint_every) || last) PL_TRY(save(s, err));
     return evaluates && !last ? begin_stream(s, err) : PL_OK;
 }
 
@@ -108,7 +162,7 @@ pl_status pl_session_train(pl_session *s, pl_error *err)
     while (s->step < s->settings->steps) {
         double loss, lr;
         if (pl_session_should_stop(s)) {
-            PL_TRY(pl_session_save(s, err));
+            PL_TRY(save(s, err));
             pl_session_tell(s, (pl_event){.kind = PL_EVENT_STOPPED});
             return pl_fail(err, PL_E_STOPPED, "stopped after step %llu of %llu; continue with --resume",
                            (unsigned long long)s->step, (unsigned long long)s->settings->steps);
@@ -117,6 +171,17 @@ pl_status pl_session_train(pl_session *s, pl_error *err)
         PL_TRY(between_steps(s, loss, lr, err));
     }
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_FINISHED, .best_loss = s->best_loss});
+    return PL_OK;
+}
+
+/* Between training steps a validation is finished before a stop: a resumed run must have the same metrics. */
+static pl_status validate_batch(pl_session *s, uint64_t batch, double *sum, uint64_t *tokens, pl_error *err)
+{
+    if (s->train == PL_NONE && pl_session_should_stop(s))
+        return pl_fail(err, PL_E_STOPPED, "stopped before the whole validation part was read");
+    PL_TRY(pl_session_run_program(s, s->evaluate, false, err));
+    *sum += *s->evaluate_loss;
+    *tokens += pl_sampler_step_tokens(&s->validation_sampler, batch);
     return PL_OK;
 }
 
@@ -129,11 +194,15 @@ pl_status pl_session_evaluate(pl_session *s, uint64_t batches, double *loss, uin
     double sum = 0;
     *tokens = 0;
     PL_TRY(pl_loader_begin(s->loader, &s->validation_sampler, 0, steps, err));
-    for (uint64_t i = 0; i < steps; i++) {
-        PL_TRY(pl_session_run_program(s, s->evaluate, false, err));
-        sum += *s->evaluate_loss;
-        *tokens += pl_sampler_step_tokens(&s->validation_sampler, i);
-    }
+    s->validating = true;
+    s->part = 0;
+    s->parts = steps * ((s->settings->batch + s->settings->micro_batch - 1) / s->settings->micro_batch);
+    for (uint64_t i = 0; i < steps; i++) PL_TRY(validate_batch(s, i, &sum, tokens, err));
+    s->validating = false;
+    s->part = 0;
     *loss = sum / (double)*tokens;
-    return PL_OK;
+    if (isfinite(*loss)) return PL_OK;
+    return pl_fail(err, PL_E_DIVERGED,
+                   "the loss of the validation part is not finite: these weights are of no use; take another "
+                   "checkpoint (--checkpoint), or train again with a lower train.learning_rate");
 }

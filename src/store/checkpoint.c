@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +111,18 @@ static pl_status add_usage(void *context, const char *name, pl_error *err)
 
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
+/* A limit on the size of files (ulimit -f) is told now, not at the first save. */
+static pl_status require_file_size(const char *folder, const pl_checkpoint_sizes *sizes, pl_error *err)
+{
+    struct rlimit limit;
+    uint64_t largest = sizes->model_bytes > sizes->state_bytes ? sizes->model_bytes : sizes->state_bytes;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= largest) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: a checkpoint has a file of %" PRIu64 " bytes, but no file may be larger than %" PRIu64
+                   " bytes (ulimit -f): raise that limit",
+                   folder, largest, (uint64_t)limit.rlim_cur);
+}
+
 pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *spec, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], what[64];
@@ -117,6 +130,7 @@ pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *spec, pl_error *err)
     pl_checkpoint_sizes sizes;
     usage there = {.checkpoints = path};
     PL_TRY(pl_checkpoint_measure(spec, &sizes, err));
+    PL_TRY(require_file_size(spec->folder, &sizes, err));
     PL_TRY(pl_path_join(path, sizeof path, spec->folder, "checkpoints", err));
     PL_TRY(pl_folder_each(path, list, add_usage, &there, err));
     /* Old ones go only after the new one is there, so however many there are, one more must find room. */

@@ -135,17 +135,16 @@ static void print_value(pl_json *j, const pl_metric *value)
 
 static pl_status append(pl_metrics *m, const char *line, size_t bytes, pl_error *err)
 {
-    ssize_t n;
-    do n = pl_io_inject(PL_IO_WRITE) ? -1 : write(m->fd, line, bytes);
-    while (n < 0 && errno == EINTR);
-    if (n == (ssize_t)bytes) {
+    size_t written;
+    int error = pl_io_append(m->fd, line, bytes, &written);
+    if (error == 0) {
         m->bytes += bytes;
         return PL_OK;
     }
-    int error = n < 0 ? errno : ENOSPC;
-    if (n > 0 && ftruncate(m->fd, (off_t)m->bytes) != 0) { /* then the torn line goes at the next start */
+    if (written > 0 && ftruncate(m->fd, (off_t)m->bytes) != 0) { /* then the torn line goes at the next start */
     }
-    return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %" PRIu64 " failed: %s", m->path, m->bytes, strerror(error));
+    return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %" PRIu64 " failed: %s%s", m->path, m->bytes,
+                   strerror(error), pl_io_hint(error));
 }
 
 pl_status pl_metrics_write(pl_metrics *m, uint64_t step, const pl_metric *values, size_t count, pl_error *err)

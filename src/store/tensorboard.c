@@ -121,17 +121,16 @@ static wire begin_event(pl_tensorboard *t, double wall_time, uint64_t step)
 
 static pl_status append(pl_tensorboard *t, size_t bytes, pl_error *err)
 {
-    ssize_t n;
-    do n = pl_io_inject(PL_IO_WRITE) ? -1 : write(t->fd, t->record, bytes);
-    while (n < 0 && errno == EINTR);
-    if (n == (ssize_t)bytes) {
+    size_t written;
+    int error = pl_io_append(t->fd, t->record, bytes, &written);
+    if (error == 0) {
         t->bytes += bytes;
         return PL_OK;
     }
-    int error = n < 0 ? errno : ENOSPC;
-    if (n > 0 && ftruncate(t->fd, (off_t)t->bytes) != 0) { /* TensorBoard stops at a torn record by itself */
+    if (written > 0 && ftruncate(t->fd, (off_t)t->bytes) != 0) { /* TensorBoard stops at a torn record by itself */
     }
-    return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %" PRIu64 " failed: %s", t->path, t->bytes, strerror(error));
+    return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %" PRIu64 " failed: %s%s", t->path, t->bytes,
+                   strerror(error), pl_io_hint(error));
 }
 
 static pl_status end_event(pl_tensorboard *t, const wire *w, pl_error *err)

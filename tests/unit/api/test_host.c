@@ -1,6 +1,6 @@
 /* A host program's run, from a config file that does not name its folder: the plan's text must, because the run knows
  * the config only from there. Oracle: where the files lie, and the loss of the first step, close to ln 256 for
- * bytes. */
+ * bytes; ticks tell the same loss, and before it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,12 +18,22 @@ static const char yaml[] = "model:\n  arch: mlp\n  width: 16\n  layers: 1\n  seq
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
                            "train:\n  batch_size: 4\n  steps: 3\n  log_every: 1\nrun:\n  threads: 1\n";
 
-static double first_loss;
+static double first_loss, told_loss; /* of the first step, as reported and as told at once */
+static int ticks_before;             /* before any step was over */
 
 static void hear(void *context, const pl_event *e)
 {
     (void)context;
     if (e->kind == PL_EVENT_STEP && e->step == 1) first_loss = e->loss;
+    if (e->kind != PL_EVENT_TICK) return;
+    assert_true(e->part <= e->parts && e->parts > 0 && e->steps == 3);
+    if (e->step == 0) {
+        ticks_before++;
+        assert_true(isnan(e->loss));
+    } else if (e->step == 1 && told_loss == 0) {
+        assert_true(first_loss == 0);
+        told_loss = e->loss;
+    }
 }
 
 static void write_file(const char *path, const char *text, int times)
@@ -58,6 +68,7 @@ static void a_host_needs_no_folder_in_its_config(void **state)
     pl_plan_destroy(plan);
     assert_int_equal(access("runs/small/checkpoints/latest", R_OK), 0);
     assert_true(fabs(first_loss - log(256)) < 0.1);
+    assert_true(ticks_before > 0 && told_loss == first_loss);
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(chdir("/"), 0);
     assert_int_equal(system(command), 0);
