@@ -188,6 +188,24 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
+/* Sizes of a few units (pages, blocks) and a gap above the bound, so that hill climbing looks for the highest buffers:
+ * an eighth of the peak is nothing there. */
+static void test_climb_over_few_units(void **state)
+{
+    (void)state;
+    const pl_place_buffer b[] = {{"a", 1, 2, 2, 4, NONE}, {"b", 0, 3, 3, 4, NONE}, {"c", 3, 4, 1, 2, NONE},
+                                 {"d", 3, 6, 1, 4, NONE}, {"e", 2, 5, 1, 2, NONE}, {"f", 2, 3, 2, 1, NONE}};
+    pl_place_problem problem = {b, COUNT(b), NONE};
+    pl_place_options options = pl_place_options_default();
+    options.exact = false;
+    options.work_limit = 100000;
+    pl_place_solution s = {.offsets = offsets};
+    pl_error err = {0};
+    assert_int_equal(pl_place(&problem, &options, &s, &err), PL_OK);
+    assert_int_equal(pl_place_validate(&problem, offsets, NULL, &err), PL_OK);
+    assert_true(s.peak < 8 && s.peak > s.lower_bound); /* or nothing was climbed */
+}
+
 static void test_time_limit(void **state)
 {
     (void)state;
@@ -212,6 +230,6 @@ int main(void)
         cmocka_unit_test(test_alignment),  cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_infeasible), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_validator),  cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_time_limit)};
+        cmocka_unit_test(test_time_limit), cmocka_unit_test(test_climb_over_few_units)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
