@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/units.h"
 
 enum { WIDTH = 1200, HEIGHT = 700, LEFT = 116, RIGHT = 24, TOP = 64, BOTTOM = 64, TICKS = 6 };
@@ -37,10 +38,15 @@ static double x_of(const frame *f, uint64_t time)
 }
 static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM); }
 
+/* XML takes no control characters and no bytes that are not UTF-8: one of them and nothing is shown. */
 static void escape(pl_str *out, const char *text)
 {
-    for (const char *c = text; *c; c++) {
-        if (*c == '&')
+    size_t left = strlen(text), n;
+    for (const char *c = text; left; c += n, left -= n) {
+        n = pl_json_utf8_length((const unsigned char *)c, left);
+        if (n == 0)
+            n = 1, pl_str_append(out, "\xef\xbf\xbd"); /* U+FFFD */
+        else if (*c == '&')
             pl_str_append(out, "&amp;");
         else if (*c == '<')
             pl_str_append(out, "&lt;");
@@ -49,7 +55,7 @@ static void escape(pl_str *out, const char *text)
         else if ((unsigned char)*c < 32)
             pl_str_append(out, " ");
         else
-            pl_str_append_bytes(out, c, 1);
+            pl_str_append_bytes(out, c, n);
     }
 }
 

@@ -191,6 +191,20 @@ static void test_json_out(void **state)
     pl_place_table_destroy(t);
 }
 
+/* An id may be any bytes; a picture with bytes that are not UTF-8 is no XML. */
+static void test_svg_is_utf8(void **state)
+{
+    (void)state;
+    pl_place_problem problem;
+    pl_place_solution s;
+    pl_place_table *t = solved(HEAD "caf\xe9,0,1,5\nd\xc3\xbc\xf0\x9f,0,1,5\n", &problem, &s);
+    char *text = print(&problem, &s, PL_PLACE_SVG);
+    assert_non_null(strstr(text, "<title>caf\xef\xbf\xbd: 5 B"));
+    assert_non_null(strstr(text, "<title>d\xc3\xbc\xef\xbf\xbd\xef\xbf\xbd: 5 B"));
+    pl_place_text_free(text);
+    pl_place_table_destroy(t);
+}
+
 /* Moments beyond 2^53 that a double cannot tell apart: the axis once stepped on the spot for ever. */
 static void test_late_times_in_svg(void **state)
 {
@@ -294,6 +308,7 @@ int main(void)
                                        cmocka_unit_test(test_map),
                                        cmocka_unit_test(test_save),
                                        cmocka_unit_test(test_every_allocation_may_fail),
-                                       cmocka_unit_test(test_late_times_in_svg)};
+                                       cmocka_unit_test(test_late_times_in_svg),
+                                       cmocka_unit_test(test_svg_is_utf8)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
