@@ -42,6 +42,7 @@ int main(int argc, char **argv)
     pl_status status = pl_process_start(&err);
     if (status != PL_OK) return pl_cli_complain("", status, &err);
     (void)signal(SIGUSR1, SIG_IGN); /* asks a runner for its ledger; must not end what plans, or a runner that begins */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit of sizes is an error with a sentence, in a runner too */
     if (argc >= 2) return dispatch(argc, argv);
     pl_cli_error(&err, PL_E_USAGE, "a command is missing; see plimsoll help");
     return pl_cli_complain("", PL_E_USAGE, &err);

@@ -45,6 +45,8 @@ static const char *hint(int error)
     case EACCES:
     case EPERM:
         return "; check the permissions or choose another folder";
+    case EFBIG:
+        return "; raise the limit on the size of a file (ulimit -f)";
     case EDQUOT:
         return "; the quota is used up";
     default:

@@ -292,6 +292,14 @@ def test_full_disk():
         subprocess.run(["umount", "small"])
 
 
+def test_file_size_limit():
+    """ulimit -f: the kernel's signal must not end the command, the error of the write says what is wrong."""
+    write_text()
+    done = subprocess.run([COMMAND, "train", write_config(), "--quiet"], capture_output=True, text=True, env=environment(), timeout=60,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
+    check(done.returncode == 5 and "ulimit -f" in done.stderr, done.returncode, done.stderr)
+
+
 def test_closed_output():
     write_text()
     with open("/dev/full", "wb") as full:
@@ -541,7 +549,7 @@ def test_verify_gradients():
 GROUPS = {
     "texts": [test_help_names_every_command, test_words_that_mean_nothing, test_completion, test_config],
     "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_checkpoint_of_another_model,
-               test_second_run, test_read_only_folder, test_full_disk, test_closed_output],
+               test_second_run, test_read_only_folder, test_full_disk, test_file_size_limit, test_closed_output],
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
     "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_is_kept, test_killed_at_random, test_ledger_on_request],
