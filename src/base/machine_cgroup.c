@@ -61,6 +61,19 @@ static bool find_group(const char *root, const char *controller, char *group, si
     return found;
 }
 
+/* Takes back what the kernel does to a path in mountinfo: blank, tab, newline and backslash stand there as \040, \011,
+ * \012, \134. Backslashes are common: systemd writes a dash in a name as \x2d. /proc/self/cgroup is not escaped. */
+static void unescape(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from; to++) {
+        bool octal = from[0] == '\\' && strspn(from + 1, "01234567") >= 3;
+        *to = octal ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
+        from += octal ? 4 : 1;
+    }
+    *to = 0;
+}
+
 /* 36 25 0:32 /part /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory */
 static bool parse_mount(char *line, const char *controller, char **part, char **mount)
 {
@@ -77,7 +90,10 @@ static bool parse_mount(char *line, const char *controller, char **part, char **
     strtok_r(NULL, " ", &save);
     *part = strtok_r(NULL, " ", &save);
     *mount = strtok_r(NULL, " ", &save);
-    return *part && *mount;
+    if (!*part || !*mount) return false;
+    unescape(*part);
+    unescape(*mount);
+    return true;
 }
 
 static void set_place(const char *root, const char *part, const char *mount, const char *group, cgroup_place *place)

@@ -135,6 +135,20 @@ static bool may_overwrite(const pl_node *n, pl_alias alias, pl_id value)
     return false;
 }
 
+/* Does the node read the storage that output k overwrites through an input that does not allow it? A product whose
+ * operand is its residual, too, would read what its other tiles have written. */
+static bool reads_what_it_overwrites(const pl_graph *g, const pl_node *n, int k)
+{
+    pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
+    pl_id old = g->value[n->out[k]].update_of;
+    if (old == PL_NONE) return false;
+    for (int i = 0; i < PL_NODE_IN_MAX; i++) {
+        if (n->in[i] == PL_NONE || i == alias.update || alias.may >> i & 1) continue;
+        if (pl_value_root(g, n->in[i]) == pl_value_root(g, old)) return true;
+    }
+    return false;
+}
+
 /* Given twice, an output would be written by two halves of a kernel. */
 static bool is_repeated(const pl_node *n, int k)
 {
@@ -172,6 +186,8 @@ static pl_status check_outputs(const checker *c, pl_id id)
             return fail_node(c, id, "an output that changes its input in place is not marked so");
         if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of))
             return fail_node(c, id, "an output takes the storage of a value that this operator may not overwrite");
+        if (reads_what_it_overwrites(c->g, n, k))
+            return fail_node(c, id, "an output overwrites an input that is read elsewhere in the operator, too");
         if (is_repeated(n, k)) return fail_node(c, id, "two outputs are one value");
         if (v->producer != id && v->program != PL_NONE) return fail_node(c, id, "an output has two producers");
     }

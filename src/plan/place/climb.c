@@ -24,10 +24,10 @@ typedef struct climber {
     uint64_t peak, random;
 } climber;
 
-/* A random item among those in the top eighth of the arena. */
+/* A random item among those in the top eighth of the arena; a peak of a few units has no eighth, so at least one. */
 static uint32_t pick_high(climber *c)
 {
-    uint64_t line = c->peak - c->peak / 8;
+    uint64_t line = c->peak - (c->peak / 8 ? c->peak / 8 : 1);
     uint32_t count = 0;
     for (uint32_t i = 0; i < c->part->count; i++)
         if (c->offsets[i] + c->part->items[i].size > line) c->high[count++] = i;

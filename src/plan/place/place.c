@@ -57,8 +57,9 @@ static pl_status try_capacity(const place_part *part, place_search *search, uint
 {
     place_answer answer;
     PL_TRY(place_search_try(search, capacity, work, best->trial, &answer, err));
-    if (answer == PLACE_NO) b->proven = capacity + part->grain;
-    if (answer != PLACE_YES && capacity + part->grain > b->stuck) b->stuck = capacity + part->grain;
+    uint64_t next = (capacity / part->grain + 1) * part->grain; /* the least peak above it that there can be */
+    if (answer == PLACE_NO) b->proven = next;
+    if (answer != PLACE_YES && next > b->stuck) b->stuck = next;
     if (answer != PLACE_YES) return PL_OK;
     memcpy(best->offsets, best->trial, part->count * sizeof *best->offsets);
     best->peak = 0;

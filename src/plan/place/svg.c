@@ -7,39 +7,46 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/units.h"
 
 enum { WIDTH = 1200, HEIGHT = 700, LEFT = 116, RIGHT = 24, TOP = 64, BOTTOM = 64, TICKS = 6 };
 
 typedef struct frame {
-    double begin, end; /* time */
-    double top;        /* bytes at the upper edge */
+    uint64_t begin, end; /* time; exact, for late moments close together are one as doubles */
+    double top;          /* bytes at the upper edge */
     double smallest, largest;
 } frame;
 
 static frame measure(const pl_place_problem *problem, const pl_place_solution *solution)
 {
-    frame f = {INFINITY, -INFINITY, fmax((double)solution->peak, 1), INFINITY, 1};
+    frame f = {UINT64_MAX, 0, fmax((double)solution->peak, 1), INFINITY, 1};
     for (size_t i = 0; i < problem->buffer_count; i++) {
         const pl_place_buffer *b = &problem->buffers[i];
         if (!b->size) continue;
-        f.begin = fmin(f.begin, (double)b->lower), f.end = fmax(f.end, (double)b->upper);
+        if (b->lower < f.begin) f.begin = b->lower;
+        if (b->upper > f.end) f.end = b->upper;
         f.smallest = fmin(f.smallest, (double)b->size), f.largest = fmax(f.largest, (double)b->size);
     }
     if (f.end < f.begin) f.begin = 0, f.end = 1, f.smallest = 1;
     return f;
 }
 
-static double x_of(const frame *f, double time)
+static double x_of(const frame *f, uint64_t time)
 {
-    return LEFT + (time - f->begin) / (f->end - f->begin) * (WIDTH - LEFT - RIGHT);
+    return LEFT + (double)(time - f->begin) / (double)(f->end - f->begin) * (WIDTH - LEFT - RIGHT);
 }
 static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM); }
 
+/* XML takes no control characters and no bytes that are not UTF-8: one of them and nothing is shown. */
 static void escape(pl_str *out, const char *text)
 {
-    for (const char *c = text; *c; c++) {
-        if (*c == '&')
+    size_t left = strlen(text), n;
+    for (const char *c = text; left; c += n, left -= n) {
+        n = pl_json_utf8_length((const unsigned char *)c, left);
+        if (n == 0)
+            n = 1, pl_str_append(out, "\xef\xbf\xbd"); /* U+FFFD */
+        else if (*c == '&')
             pl_str_append(out, "&amp;");
         else if (*c == '<')
             pl_str_append(out, "&lt;");
@@ -48,15 +55,14 @@ static void escape(pl_str *out, const char *text)
         else if ((unsigned char)*c < 32)
             pl_str_append(out, " ");
         else
-            pl_str_append_bytes(out, c, 1);
+            pl_str_append_bytes(out, c, n);
     }
 }
 
 static void draw_buffer(const frame *f, const pl_place_buffer *b, size_t i, uint64_t offset, pl_str *out)
 {
-    double x = x_of(f, (double)b->lower), y = y_of(f, (double)offset + (double)b->size),
-           range = log(f->largest / f->smallest);
-    double w = x_of(f, (double)b->upper) - x, h = y_of(f, (double)offset) - y;
+    double x = x_of(f, b->lower), y = y_of(f, (double)offset + (double)b->size), range = log(f->largest / f->smallest);
+    double w = x_of(f, b->upper) - x, h = y_of(f, (double)offset) - y;
     double share = range > 0 ? log((double)b->size / f->smallest) / range : 1;
     char size[16];
     pl_str_printf(out, "<rect x='%.2f' y='%.2f' width='%.2f' height='%.2f' fill='hsl(%.0f,%.0f%%,%.0f%%)'><title>", x,
@@ -79,6 +85,22 @@ static double tick_step(double range)
     return step * 10;
 }
 
+static void draw_times(const frame *f, pl_str *out)
+{
+    char label[32];
+    uint64_t range = f->end - f->begin, step = (uint64_t)fmax(tick_step((double)range), 1);
+    uint64_t at = (step - f->begin % step) % step; /* from the begin on */
+    for (; at <= range; at += step) {
+        double x = x_of(f, f->begin + at);
+        pl_str_printf(out,
+                      "<line x1='%.1f' x2='%.1f' y1='%d' y2='%d' stroke='#444'/><text x='%.1f' y='%d' "
+                      "text-anchor='middle'>%s</text>\n",
+                      x, x, HEIGHT - BOTTOM, HEIGHT - BOTTOM + 6, x, HEIGHT - BOTTOM + 22,
+                      pl_format_count(f->begin + at, label, sizeof label));
+        if (range - at < step) break; /* the next one might not fit 64 bits */
+    }
+}
+
 static void draw_axes(const frame *f, pl_str *out)
 {
     char label[32];
@@ -91,13 +113,7 @@ static void draw_axes(const frame *f, pl_str *out)
                       "text-anchor='end'>%s</text>\n",
                       LEFT - 6, LEFT, y_of(f, bytes), y_of(f, bytes), LEFT - 10, y_of(f, bytes) + 5,
                       pl_format_bytes((uint64_t)bytes, label, sizeof label));
-    step = fmax(tick_step(f->end - f->begin), 1);
-    for (double time = ceil(f->begin / step) * step; time <= f->end; time += step)
-        pl_str_printf(out,
-                      "<line x1='%.1f' x2='%.1f' y1='%d' y2='%d' stroke='#444'/><text x='%.1f' y='%d' "
-                      "text-anchor='middle'>%s</text>\n",
-                      x_of(f, time), x_of(f, time), HEIGHT - BOTTOM, HEIGHT - BOTTOM + 6, x_of(f, time),
-                      HEIGHT - BOTTOM + 22, pl_format_count((uint64_t)time, label, sizeof label));
+    draw_times(f, out);
     pl_str_printf(out, "<text x='%d' y='%d' text-anchor='middle'>time</text>\n", (LEFT + WIDTH - RIGHT) / 2,
                   HEIGHT - 14);
     pl_str_printf(out, "<text x='18' y='%d' text-anchor='middle' transform='rotate(-90 18 %d)'>offset</text>\n",

@@ -158,6 +158,22 @@ static void test_group_outside_of_the_mount(void **state)
     assert_int_equal(read_machine().cgroup_room_bytes, 6000000);
 }
 
+/* A container that systemd started: the part's name has a backslash, which mountinfo shows as \134. */
+static void test_escaped_names(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/machine.slice/machine-a\\x2db.scope/inner\n");
+    put("/proc/self/mountinfo",
+        "35 30 0:30 /machine.slice/machine-a\\134x2db.scope /c\\040g rw - cgroup2 cgroup2 rw\n");
+    put("/c g/memory.max", "900000000\n");
+    put("/c g/memory.current", "100000000\n");
+    put("/c g/inner/memory.max", "500000000\n");
+    put("/c g/inner/memory.current", "100000000\n");
+    pl_machine m = read_machine();
+    assert_int_equal(m.cgroup_limit_bytes, 500000000);
+    assert_int_equal(m.cgroup_room_bytes, 400000000);
+}
+
 static void test_damaged_files(void **state)
 {
     (void)state;
@@ -226,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_v1_container, begin, end),
         cmocka_unit_test_setup_teardown(test_unreadable_is_least_favourable, begin, end),
         cmocka_unit_test_setup_teardown(test_group_outside_of_the_mount, begin, end),
+        cmocka_unit_test_setup_teardown(test_escaped_names, begin, end),
         cmocka_unit_test_setup_teardown(test_damaged_files, begin, end),
         cmocka_unit_test(test_this_machine),
         cmocka_unit_test_setup_teardown(test_long_lines_are_cut, begin, end),

@@ -231,6 +231,20 @@ static void a_changed_input_must_be_given(void **state)
     pl_graph_destroy(g);
 }
 
+/* dx may take the place of what is added to it, but not when the product reads that, too. */
+static void an_operand_is_not_overwritten(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g = parse(legal);
+    g->value[36].update_of = 33;
+    if (pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s", err.text);
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_LINEAR_DX) g->node[i].in[0] = 33;
+    must_fail(g, PL_STAGE_BOUND, "dx over its own operand", "read elsewhere");
+    pl_graph_destroy(g);
+}
+
 /* Shapes and dtypes that a kernel would take on trust. */
 static void operands_of_matrix_products(void **state)
 {
@@ -368,6 +382,7 @@ int main(void)
         cmocka_unit_test(outputs),
         cmocka_unit_test(outputs_that_a_kernel_always_writes),
         cmocka_unit_test(a_changed_input_must_be_given),
+        cmocka_unit_test(an_operand_is_not_overwritten),
         cmocka_unit_test(operands_of_matrix_products),
         cmocka_unit_test(operands_of_norms),
         cmocka_unit_test(operands_of_attention),

@@ -188,6 +188,39 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
+/* What is proven is a true bound, also where the capacity is no possible peak: peaks are even here, the best is 182. */
+static void test_proof_between_peaks(void **state)
+{
+    (void)state;
+    const pl_place_buffer b[] = {{"a", 3, 7, 60, 1, NONE}, {"b", 6, 7, 10, 1, 2},    {"c", 2, 6, 40, 1, NONE},
+                                 {"d", 6, 8, 50, 1, NONE}, {"e", 3, 7, 50, 1, NONE}, {"f", 0, 4, 30, 1, 2}};
+    pl_place_solution s;
+    pl_error err;
+    assert_int_equal(solve(b, COUNT(b), NONE, &s, &err), PL_OK);
+    assert_int_equal(s.peak, 182);
+    assert_int_equal(solve(b, COUNT(b), 181, &s, &err), PL_E_BUDGET);
+    assert_int_equal(s.verdict, PL_PLACE_IMPOSSIBLE);
+    assert_non_null(strstr(err.text, "at least 182 bytes"));
+}
+
+/* Sizes of a few units (pages, blocks) and a gap above the bound, so that hill climbing looks for the highest buffers:
+ * an eighth of the peak is nothing there. */
+static void test_climb_over_few_units(void **state)
+{
+    (void)state;
+    const pl_place_buffer b[] = {{"a", 1, 2, 2, 4, NONE}, {"b", 0, 3, 3, 4, NONE}, {"c", 3, 4, 1, 2, NONE},
+                                 {"d", 3, 6, 1, 4, NONE}, {"e", 2, 5, 1, 2, NONE}, {"f", 2, 3, 2, 1, NONE}};
+    pl_place_problem problem = {b, COUNT(b), NONE};
+    pl_place_options options = pl_place_options_default();
+    options.exact = false;
+    options.work_limit = 100000;
+    pl_place_solution s = {.offsets = offsets};
+    pl_error err = {0};
+    assert_int_equal(pl_place(&problem, &options, &s, &err), PL_OK);
+    assert_int_equal(pl_place_validate(&problem, offsets, NULL, &err), PL_OK);
+    assert_true(s.peak < 8 && s.peak > s.lower_bound); /* or nothing was climbed */
+}
+
 static void test_time_limit(void **state)
 {
     (void)state;
@@ -207,11 +240,16 @@ static void test_time_limit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing),    cmocka_unit_test(test_reuse),
-        cmocka_unit_test(test_alignment),  cmocka_unit_test(test_fixed),
-        cmocka_unit_test(test_infeasible), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_validator),  cmocka_unit_test(test_every_allocation_may_fail),
-        cmocka_unit_test(test_time_limit)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing),
+                                       cmocka_unit_test(test_reuse),
+                                       cmocka_unit_test(test_alignment),
+                                       cmocka_unit_test(test_fixed),
+                                       cmocka_unit_test(test_infeasible),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_validator),
+                                       cmocka_unit_test(test_every_allocation_may_fail),
+                                       cmocka_unit_test(test_time_limit),
+                                       cmocka_unit_test(test_climb_over_few_units),
+                                       cmocka_unit_test(test_proof_between_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

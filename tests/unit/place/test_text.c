@@ -191,6 +191,42 @@ static void test_json_out(void **state)
     pl_place_table_destroy(t);
 }
 
+/* An id may be any bytes; a picture with bytes that are not UTF-8 is no XML. */
+static void test_svg_is_utf8(void **state)
+{
+    (void)state;
+    pl_place_problem problem;
+    pl_place_solution s;
+    pl_place_table *t = solved(HEAD "caf\xe9,0,1,5\nd\xc3\xbc\xf0\x9f,0,1,5\n", &problem, &s);
+    char *text = print(&problem, &s, PL_PLACE_SVG);
+    assert_non_null(strstr(text, "<title>caf\xef\xbf\xbd: 5 B"));
+    assert_non_null(strstr(text, "<title>d\xc3\xbc\xef\xbf\xbd\xef\xbf\xbd: 5 B"));
+    pl_place_text_free(text);
+    pl_place_table_destroy(t);
+}
+
+/* Moments beyond 2^53 that a double cannot tell apart: the axis once stepped on the spot for ever. */
+static void test_late_times_in_svg(void **state)
+{
+    (void)state;
+    pl_place_problem problem;
+    pl_place_solution s;
+    pl_place_table *t = solved(HEAD "a,1152921504606846976,1152921504606846986,10\n"
+                                    "b,1152921504606846981,1152921504606846986,20\n",
+                               &problem, &s);
+    char *text = print(&problem, &s, PL_PLACE_SVG);
+    assert_non_null(strstr(text, "<rect x='646.00' y='254.67' width='530.00'")); /* b: the right half */
+    assert_non_null(strstr(text, ">1,152,921,504,606,846,980</text>"));
+    assert_null(strstr(text, "nan"));
+    pl_place_text_free(text);
+    pl_place_table_destroy(t);
+    t = solved(HEAD "a,0,9223372036854775807,10\n", &problem, &s); /* the longest time line */
+    text = print(&problem, &s, PL_PLACE_SVG);
+    assert_non_null(strstr(text, ">8,000,000,000,000,000,000</text>"));
+    pl_place_text_free(text);
+    pl_place_table_destroy(t);
+}
+
 static void test_map(void **state)
 {
     (void)state;
@@ -264,10 +300,15 @@ static void test_every_allocation_may_fail(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),    cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_csv_out),
-        cmocka_unit_test(test_json_out), cmocka_unit_test(test_map),
-        cmocka_unit_test(test_save),     cmocka_unit_test(test_every_allocation_may_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads),
+                                       cmocka_unit_test(test_bad_files),
+                                       cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_csv_out),
+                                       cmocka_unit_test(test_json_out),
+                                       cmocka_unit_test(test_map),
+                                       cmocka_unit_test(test_save),
+                                       cmocka_unit_test(test_every_allocation_may_fail),
+                                       cmocka_unit_test(test_late_times_in_svg),
+                                       cmocka_unit_test(test_svg_is_utf8)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
