@@ -234,6 +234,10 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
 {
     compiler *c = context;
     p->numerics_hash = pl_config_hash_numerics(c->config);
+    if (c->tokens_open) {
+        p->text_hash = c->tokens.info.source_hash;
+        p->tokenizer_hash = c->tokens.info.tokenizer_hash;
+    }
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk_bytes - (c->disk_bytes ? c->checkpoint_bytes : 0));

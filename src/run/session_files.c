@@ -133,11 +133,33 @@ static void take_progress(pl_session *s, const pl_record *r)
     s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
 }
 
+/* Ids mean nothing under another tokenizer, and a run that goes on with another text is no longer that run. */
+static pl_status match_data(const pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    const pl_record *was = saved->record;
+    uint64_t tokenizer = s->tokens_open ? s->tokens.info.tokenizer_hash
+                         : s->tokenizer ? pl_tokenizer_hash(s->tokenizer)
+                                        : was->tokenizer_hash;
+    const char *path = s->tokens_open ? s->tokens.path : s->settings->tokenizer_path;
+    if (was->tokenizer_hash && was->tokenizer_hash != tokenizer)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%.350s: was trained with another tokenizer than that of %.350s; take the folder of the run "
+                       "that it belongs to, or put that run's tokenizer.json back",
+                       saved->path, path);
+    if (was->text_hash && trains(s) && was->text_hash != s->tokens.info.source_hash)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%.350s: was trained on another text than the one in %.350s; resume with that text, or train on "
+                       "this one in another folder with --out",
+                       saved->path, path);
+    return PL_OK;
+}
+
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0])
         pl_session_tell(
             s, (pl_event){.kind = PL_EVENT_WARNING, .text = saved->warning, .text_bytes = strlen(saved->warning)});
+    PL_TRY(match_data(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
     take_progress(s, saved->record);
@@ -179,7 +201,8 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     if (!s->settings->tensorboard) return PL_OK;
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
-    return pl_tensorboard_open(&s->tensorboard, s->settings->out, (double)wall.tv_sec, s->step, err);
+    pl_tensorboard_open(&s->tensorboard, s->settings->out, (double)wall.tv_sec, s->step);
+    return PL_OK;
 }
 
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
@@ -209,6 +232,8 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
                                                 (double)s->plateau.bad};
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
     s->record = s->record_shape;
+    s->record.tokenizer_hash = s->tokens.info.tokenizer_hash;
+    s->record.text_hash = s->tokens.info.source_hash;
     s->record.step = s->step;
     s->record.epoch = s->step / s->train_sampler.steps_per_epoch;
     s->record.sample = s->step % s->train_sampler.steps_per_epoch * s->settings->batch;
