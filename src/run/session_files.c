@@ -178,16 +178,6 @@ static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
     return pl_saved_find(r->out, saved, err);
 }
 
-/* A fresh run does not silently continue or overwrite another one. */
-static pl_status refuse_old_run(const pl_session *s, const pl_saved *saved, pl_error *err)
-{
-    if (!saved->record || s->settings->resume || !trains(s)) return PL_OK;
-    return pl_fail(
-        err, PL_E_STORAGE,
-        "%s: holds a run that is at step %llu; continue it with --resume, or choose another folder with --out",
-        s->settings->out, (unsigned long long)saved->record->step);
-}
-
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -211,7 +201,7 @@ pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
     pl_status status = PL_OK;
     *loaded = false;
     if (s->settings->out || s->settings->checkpoint) PL_TRY_DONE(find_saved(s, &saved, err));
-    PL_TRY_DONE(refuse_old_run(s, &saved, err));
+    if (trains(s) && !s->settings->resume) PL_TRY_DONE(pl_saved_refuse_new(s->settings->out, &saved, err));
     if (saved.record) {
         PL_TRY_DONE(load_saved(s, &saved, err));
         *loaded = true;

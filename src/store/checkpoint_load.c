@@ -155,6 +155,15 @@ pl_status pl_saved_find_best(const char *folder, pl_saved *s, pl_error *err)
     return open_step(checkpoints, step, true, s, err);
 }
 
+pl_status pl_saved_refuse_new(const char *folder, const pl_saved *s, pl_error *err)
+{
+    if (!s->record) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: holds a run that is at step %" PRIu64 "; continue it with --resume, or choose another folder "
+                   "with --out",
+                   folder, s->record->step);
+}
+
 /* ---- is it of this model? ---- */
 
 static pl_status open_tensors(const pl_saved *s, const char *name, pl_safetensors **file, pl_error *err)
