@@ -72,7 +72,8 @@ static pl_status lock_cache(preparation *p, pl_error *err)
 {
     PL_TRY(pl_made_folder(&p->made, p->config->data.cache, err));
     p->cache_lock = open(p->config->data.cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (p->cache_lock >= 0 && flock(p->cache_lock, LOCK_EX) != 0 && errno == EINTR) {}
+    while (p->cache_lock >= 0 && flock(p->cache_lock, LOCK_EX) != 0 && errno == EINTR) {
+    }
     return PL_OK;
 }
 
@@ -189,11 +190,11 @@ static pl_status refuse_text(const preparation *p, pl_error *err)
     const char *text = p->saved.record ? p->saved.record->config : NULL;
     if (!before || !text || pl_config_load_text(before, "run.json", text, strlen(text), &ignored) != PL_OK)
         pl_config_destroy(before), before = NULL;
-    pl_status status =
-        pl_fail(err, PL_E_CONFIG,
-                "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
-                "train on this one in another folder with --out",
-                p->config->data.text, p->settings.out, before ? before->data.text : "another");
+    pl_status status = pl_fail(
+        err, PL_E_CONFIG,
+        "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
+        "train on this one in another folder with --out",
+        p->config->data.text, p->settings.out, before ? before->data.text : "another");
     pl_config_destroy(before);
     return status;
 }

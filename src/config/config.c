@@ -152,8 +152,7 @@ static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_
     case PL_CONFIG_ENUM:
         return hash_text(hash, key->names[index]);
     case PL_CONFIG_NAME_OR_PATH:
-        return index < key->name_count ? hash_text(hash, key->names[index])
-                                       : hash_text(hash, "a file");
+        return index < key->name_count ? hash_text(hash, key->names[index]) : hash_text(hash, "a file");
     default:
         return hash_bytes(hash, at, key->bytes);
     }
