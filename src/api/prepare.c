@@ -142,12 +142,16 @@ static pl_status find_tokenizer(preparation *p, const pl_config *c, pl_error *er
     return PL_OK;
 }
 
-static bool is_there(const preparation *p, uint64_t hash)
+/* What is there and cannot be read is not it. */
+static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl_error *err)
 {
-    pl_error ignored = {0};
+    pl_error why = {0};
     uint64_t held;
-    return access(p->settings.tokenizer_path, F_OK) == 0 &&
-           hash_of(p->settings.tokenizer_path, &held, &ignored) == PL_OK && held == hash;
+    pl_status status = PL_OK;
+    *there = access(p->settings.tokenizer_path, F_OK) == 0;
+    if (*there) status = hash_of(p->settings.tokenizer_path, &held, &why);
+    *there = *there && status == PL_OK && held == hash;
+    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_OK;
 }
 
 /* The tokenizer that is used lies in the folder of the run, byte for byte as it was found. */
@@ -155,15 +159,18 @@ static pl_status keep_tokenizer(preparation *p, uint64_t hash, pl_error *err)
 {
     char *text;
     size_t bytes;
+    bool there;
     const char *own = p->settings.tokenizer_path;
     if (trained_with(p) && hash != trained_with(p)) return refuse_own(p, p->source, err);
-    if (is_there(p, hash)) return PL_OK;
+    PL_TRY(find_there(p, hash, &there, err));
+    if (there) return PL_OK;
     PL_TRY(lock_out(p, err));
     PL_TRY(pl_made_file(&p->made, own, err));
     PL_TRY(pl_file_read_all(p->source, PL_TOKENIZER_FILE_MAX, &text, &bytes, err));
     pl_status status = pl_file_write_all(own, text, bytes, err);
     pl_free(text);
-    if (status != PL_OK || is_there(p, hash)) return status;
+    if (status == PL_OK) status = find_there(p, hash, &there, err);
+    if (status != PL_OK || there) return status;
     return pl_fail(err, PL_E_DATA, "%s: changed while it was copied to %s; start again", p->source, own);
 }
 
