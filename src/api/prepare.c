@@ -171,7 +171,10 @@ static pl_status keep_tokenizer(preparation *p, uint64_t hash, pl_error *err)
     pl_free(text);
     if (status == PL_OK) status = find_there(p, hash, &there, err);
     if (status != PL_OK || there) return status;
-    return pl_fail(err, PL_E_DATA, "%s: changed while it was copied to %s; start again", p->source, own);
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: changed while it was copied to %s; when another command uses that folder too, start this one again",
+        p->source, own);
 }
 
 /* ---- the text ---- */

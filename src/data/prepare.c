@@ -231,6 +231,17 @@ pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t 
     return status;
 }
 
+pl_status pl_text_match(const char *text, const pl_tokens_info *info, int *same, pl_error *err)
+{
+    pl_text_file file;
+    pl_error ignored = {0};
+    *same = 1;
+    if (pl_text_open(&file, text, &ignored) != PL_OK) return PL_OK;
+    pl_status status = same_text(&file, info, same, err);
+    pl_text_close(&file);
+    return status;
+}
+
 /* ---- text behind tokens ---- */
 
 pl_status pl_text_count_bytes(pl_tokens_reader *r, const pl_tokenizer *t, uint64_t begin, uint64_t end, uint64_t *bytes,

@@ -39,6 +39,10 @@ pl_status pl_text_prepare(const pl_text_options *, pl_tokenizer **, pl_text_resu
  * time, else by reading it all. */
 pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t *hash, pl_error *);
 
+/* Are these tokens of this text? By size and time, else by content; a text that is not there (any more) contradicts
+ * nothing. */
+pl_status pl_text_match(const char *text, const pl_tokens_info *, int *same, pl_error *);
+
 /* Bytes of text that tokens [begin, end) stand for (for bits per byte); an unknown character counts 3. Streams. */
 pl_status pl_text_count_bytes(pl_tokens_reader *, const pl_tokenizer *, uint64_t begin, uint64_t end, uint64_t *bytes,
                               pl_error *);

@@ -105,7 +105,9 @@ TILES(6)
 #if PL_GEMM_MR >= 12
 TILES(7)
 TILES(8)
-TILES(9) TILES(10) TILES(11) TILES(12)
+TILES(9)
+TILES(10)
+TILES(11) TILES(12)
 #endif
 
 #define ENTRY(form, rows)                                                                                              \
