@@ -58,7 +58,7 @@ static pl_status stage_config(const pl_config *config, int *fd, pl_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
-    pl_status status = pl_config_text(config, PL_CONFIG_YAML, &text, &bytes, err);
+    pl_status status = pl_config_text(config, PL_CONFIG_KEPT, &text, &bytes, err);
     if (status == PL_OK) status = stage("plimsoll config", text, bytes, fd, err);
     pl_text_free(text);
     return status;

@@ -128,7 +128,8 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     call->word[PL_CALL_OUT] = in->out;
     call->word[PL_CALL_SHOW] = talk->show;
     call->word[PL_CALL_QUIET] = quiet;
-    pl_status status = pl_cli_make_plan(call->name, in, command, talk, &plan, &err);
+    pl_status status = pl_check_folder(in->config, command, &err);
+    if (status == PL_OK) status = pl_cli_make_plan(call->name, in, command, talk, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose)) say_summary(plan, command, in->out, now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
     if (status == PL_OK && keep) status = settle_config(in->config, plan, &err);

@@ -40,6 +40,9 @@ typedef enum pl_config_form {
     PL_CONFIG_HELP,     /* the options, for a terminal */
     PL_CONFIG_MARKDOWN, /* the reference */
     PL_CONFIG_SCHEMA,   /* JSON Schema of the YAML file */
+    /* YAML as a run keeps it in its folder: paths are absolute, so that it reads the same from any folder, and a
+     * tokenizer's file is the copy in the folder of the run */
+    PL_CONFIG_KEPT,
 } pl_config_form;
 
 /* Text in a block for pl_text_free. */

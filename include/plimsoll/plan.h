@@ -22,9 +22,17 @@ typedef enum pl_command {
 /* Told now and then during long work; done and total count whatever the phase is about. May be NULL. */
 typedef void (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
+/* May the command work in the folder of the run? Refuses to train where another process does (PL_E_STORAGE), or where a
+ * run is and run.resume is not set (PL_E_STORAGE), and any command with another tokenizer than the run's (PL_E_CONFIG).
+ * Quick; pl_prepare_text and pl_run_open refuse the same, later. */
+PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
+
 /* Makes sure that the tokenizer and the token file of data.text exist and are up to date; both stay in the run's folder
- * (or data.cache). Bounded memory: neither text nor tokens are ever whole in memory. PL_E_DATA, PL_E_STORAGE. */
-PL_API PL_MUST_USE pl_status pl_prepare_text(const pl_config *, pl_progress, void *context, pl_error *);
+ * (the token file in data.cache when that is set). Bounded memory: neither text nor tokens are ever whole in memory.
+ * A folder that holds a run keeps its tokenizer and its tokens: with run.resume another text is refused (PL_E_CONFIG),
+ * without, its tokens go to a folder of their own below, which data.cache then names. Of what fails nothing is left.
+ * PL_E_DATA, PL_E_STORAGE. */
+PL_API PL_MUST_USE pl_status pl_prepare_text(pl_config *, pl_progress, void *context, pl_error *);
 
 /* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured
  * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).

@@ -18,6 +18,7 @@ typedef struct pl_settings {
 } pl_settings;
 
 pl_status pl_settings_paths(const pl_config *, pl_settings *, pl_error *);
+pl_sampler_options pl_settings_sampler(const pl_config *, uint64_t tokens);
 /* tokens NULL: no data (generate). The vocabulary is the tokenizer's. */
 pl_status pl_settings_fill(const pl_config *, pl_command, const pl_tokens *, uint32_t vocab, pl_settings *, pl_error *);
 void pl_settings_deinit(pl_settings *);

@@ -234,6 +234,10 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
 {
     compiler *c = context;
     p->numerics_hash = pl_config_hash_numerics(c->config);
+    if (c->tokens_open) {
+        p->text_hash = c->tokens.info.source_hash;
+        p->tokenizer_hash = c->tokens.info.tokenizer_hash;
+    }
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk_bytes - (c->disk_bytes ? c->checkpoint_bytes : 0));
@@ -332,6 +336,21 @@ static pl_status tree_bytes(const char *path, uint64_t *bytes, pl_error *err)
     return PL_OK;
 }
 
+/* In a folder that others use too the token file may already be another one than was prepared. */
+static pl_status open_tokens(compiler *c, uint64_t tokenizer_hash, pl_error *err)
+{
+    int same;
+    PL_TRY(pl_tokens_open(&c->tokens, c->settings.tokens_path, err));
+    c->tokens_open = true;
+    PL_TRY(pl_text_match(c->config->data.text, &c->tokens.info, &same, err));
+    if (same && c->tokens.info.tokenizer_hash == tokenizer_hash) return PL_OK;
+    return pl_fail(
+        err, PL_E_DATA,
+        "%.350s: was made from another text than %.300s, or with another tokenizer than %.300s; when another "
+        "command uses this folder too, start this one again",
+        c->settings.tokens_path, c->config->data.text, c->settings.tokenizer_path);
+}
+
 static pl_status open_data(compiler *c, pl_error *err)
 {
     pl_tokenizer *tokenizer = NULL;
@@ -339,12 +358,10 @@ static pl_status open_data(compiler *c, pl_error *err)
     PL_TRY(pl_tokenizer_load(c->settings.tokenizer_path, &tokenizer, err));
     c->vocab = pl_tokenizer_vocab_size(tokenizer);
     uint64_t held = pl_tokenizer_bytes(tokenizer), encoder = pl_encoder_bytes(tokenizer), tree = 0;
+    uint64_t hash = pl_tokenizer_hash(tokenizer);
     pl_tokenizer_destroy(tokenizer);
     PL_TRY(tree_bytes(c->settings.tokenizer_path, &tree, err));
-    if (keeps_data(c->command)) {
-        PL_TRY(pl_tokens_open(&c->tokens, c->settings.tokens_path, err));
-        c->tokens_open = true;
-    }
+    if (keeps_data(c->command)) PL_TRY(open_tokens(c, hash, err));
     PL_TRY(pl_settings_fill(c->config, c->command, c->tokens_open ? &c->tokens : NULL, c->vocab, &c->settings, err));
     if (c->settings.run.tokenizer_path) c->tokenizer_bytes = held + (tree > encoder ? tree : encoder);
     return PL_OK;

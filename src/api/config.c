@@ -60,6 +60,35 @@ pl_status pl_text_copy(const char *path, int descriptor, pl_error *err)
     return status;
 }
 
+static void make_absolute(char path[PL_CONFIG_TEXT_BYTES])
+{
+    char absolute[PL_CONFIG_TEXT_BYTES];
+    pl_error ignored = {0};
+    if (path[0] && pl_path_absolute(absolute, sizeof absolute, path, &ignored) == PL_OK)
+        memcpy(path, absolute, strlen(absolute) + 1); /* else it stays as it is: right from this folder */
+}
+
+static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_settings *s = pl_alloc(1, sizeof *s);
+    pl_config *copy = pl_config_create();
+    if (!s || !copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
+    *copy = *c;
+    PL_TRY_DONE(pl_settings_paths(c, s, err));
+    memcpy(copy->run.out, s->out, strlen(s->out) + 1);
+    if (c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE)
+        memcpy(copy->data.tokenizer.path, s->tokenizer_path, strlen(s->tokenizer_path) + 1);
+    char *const paths[] = {copy->data.text, copy->data.tokenizer.path, copy->data.cache, copy->run.out,
+                           copy->run.trace};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) make_absolute(paths[i]);
+    pl_config_print_yaml(copy, out);
+done:
+    pl_config_destroy(copy);
+    pl_free(s);
+    return status;
+}
+
 static void print_json(const pl_config *c, pl_str *out)
 {
     pl_json j = pl_json_begin(out, false);
@@ -70,6 +99,7 @@ static void print_json(const pl_config *c, pl_str *out)
 pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, size_t *bytes, pl_error *err)
 {
     pl_str s = {0};
+    pl_status status = PL_OK;
     switch (form) {
     case PL_CONFIG_YAML:
         pl_config_print_yaml(c, &s);
@@ -86,6 +116,11 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     case PL_CONFIG_SCHEMA:
         pl_config_print_json_schema(&s);
         break;
+    case PL_CONFIG_KEPT:
+        status = print_kept(c, &s, err);
+        break;
     }
-    return pl_give_text(&s, text, bytes, err);
+    if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
+    pl_str_deinit(&s);
+    return status;
 }

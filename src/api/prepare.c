@@ -1,9 +1,229 @@
-/* From a text to its tokenizer and token file. */
+/* From a text to its tokenizer and token file, and what must not happen to those of a run.
+ *
+ * A run keeps the tokenizer that its weights were trained with, as tokenizer.json in its folder, wherever it came from
+ * (learned there or in data.cache, or a file of the user's): later commands use that one, and no other. Its token file
+ * is remade from the run's own text alone. What writes into the folder holds its lock, so a command that comes while a
+ * run works there changes nothing. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/made.h"
+#include "store/checkpoint.h"
+#include "store/folder.h"
+
+typedef struct preparation {
+    pl_config *config;
+    pl_settings settings;
+    pl_saved saved; /* the newest checkpoint; record NULL when there is none or none can be read */
+    bool holds_run;
+    const char *source; /* of the tokenizer: a file to be loaded, or where the new one is to be */
+    bool given;         /* it is to be loaded */
+    char learned[PL_FILE_PATH_MAX];
+    int lock, cache_lock;
+    pl_made made;
+} preparation;
+
+static pl_status begin(const pl_config *c, pl_config *writable, preparation **out, pl_error *err)
+{
+    pl_error ignored = {0};
+    preparation *p = pl_alloc(1, sizeof *p);
+    *out = p;
+    if (!p) return pl_fail(err, PL_E_NOMEM, "no memory to prepare the text");
+    p->config = writable;
+    p->lock = p->cache_lock = -1;
+    PL_TRY(pl_settings_paths(c, &p->settings, err));
+    pl_status status = pl_saved_peek(p->settings.out, &p->saved, &ignored);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", ignored.text);
+    p->holds_run = status != PL_OK || p->saved.record; /* a damaged one is one too */
+    return PL_OK;
+}
+
+static void end(preparation *p, pl_status status)
+{
+    if (!p) return;
+    if (status != PL_OK) pl_made_undo(&p->made);
+    pl_made_forget(&p->made);
+    pl_folder_unlock(&p->lock);
+    if (p->cache_lock >= 0) close(p->cache_lock);
+    pl_saved_deinit(&p->saved);
+    pl_free(p);
+}
+
+/* ---- keeping others out ---- */
+
+static pl_status lock_out(preparation *p, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    if (p->lock >= 0) return PL_OK;
+    PL_TRY(pl_made_folder(&p->made, p->settings.out, err));
+    PL_TRY(pl_path_join(path, sizeof path, p->settings.out, "lock", err));
+    PL_TRY(pl_made_file(&p->made, path, err));
+    return pl_folder_lock(p->settings.out, &p->lock, err);
+}
+
+/* Another folder is nobody's own: who comes second waits and finds the work done. The lock is the folder's itself, so
+ * no file stays; where the file system has no such lock, the files' checksums tell what went wrong. */
+static pl_status lock_cache(preparation *p, pl_error *err)
+{
+    PL_TRY(pl_made_folder(&p->made, p->config->data.cache, err));
+    p->cache_lock = open(p->config->data.cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (p->cache_lock >= 0 && flock(p->cache_lock, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    return PL_OK;
+}
+
+static pl_status before_writing(void *context, pl_error *err)
+{
+    preparation *p = context;
+    PL_TRY(p->config->data.cache[0] ? lock_cache(p, err) : lock_out(p, err));
+    PL_TRY(pl_made_file(&p->made, p->settings.tokens_path, err));
+    return p->given ? PL_OK : pl_made_file(&p->made, p->source, err);
+}
+
+/* ---- the tokenizer ---- */
+
+static pl_status hash_of(const char *path, uint64_t *hash, pl_error *err)
+{
+    pl_tokenizer *t;
+    PL_TRY(pl_tokenizer_load(path, &t, err));
+    *hash = pl_tokenizer_hash(t);
+    pl_tokenizer_destroy(t);
+    return PL_OK;
+}
+
+static uint64_t trained_with(const preparation *p) { return p->saved.record ? p->saved.record->tokenizer_hash : 0; }
+
+static pl_status refuse_own(const preparation *p, const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.350s: is not the tokenizer that %.350s was trained with; put that one back, or train anew in "
+                   "another folder with --out",
+                   path, p->saved.path);
+}
+
+/* The run's tokenizer is the one it was trained with, and nobody asks for another. A file that was given once may be
+ * gone: the run has its copy. */
+static pl_status check_own(const preparation *p, const pl_config *c, pl_error *err)
+{
+    const char *own = p->settings.tokenizer_path, *asked = c->data.tokenizer.path;
+    uint64_t own_hash, asked_hash;
+    bool compares = c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE && access(asked, F_OK) == 0;
+    if (!compares && trained_with(p) == 0) return PL_OK;
+    PL_TRY(hash_of(own, &own_hash, err));
+    if (trained_with(p) && own_hash != trained_with(p)) return refuse_own(p, own, err);
+    if (!compares) return PL_OK;
+    PL_TRY(hash_of(asked, &asked_hash, err));
+    if (asked_hash == own_hash) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.350s: is another tokenizer than %.350s, which this run was trained with; leave data.tokenizer as "
+                   "it was, or train with the new one in another folder with --out",
+                   asked, own);
+}
+
+/* Runs of older versions have none in their folder when it came from a file or lay in the cache. */
+static pl_status find_tokenizer(preparation *p, const pl_config *c, pl_error *err)
+{
+    const char *own = p->settings.tokenizer_path;
+    bool file = c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE;
+    if (p->holds_run && access(own, F_OK) == 0) {
+        p->source = own;
+        p->given = true;
+        return check_own(p, c, err);
+    }
+    const char *folder = c->data.cache[0] ? c->data.cache : p->settings.out;
+    PL_TRY(pl_path_join(p->learned, sizeof p->learned, folder, "tokenizer.json", err));
+    p->source = file ? c->data.tokenizer.path : p->learned;
+    p->given = file || (p->holds_run && access(p->learned, F_OK) == 0);
+    return PL_OK;
+}
+
+/* What is there and cannot be read is not it. */
+static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl_error *err)
+{
+    pl_error why = {0};
+    uint64_t held;
+    pl_status status = PL_OK;
+    *there = access(p->settings.tokenizer_path, F_OK) == 0;
+    if (*there) status = hash_of(p->settings.tokenizer_path, &held, &why);
+    *there = *there && status == PL_OK && held == hash;
+    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_OK;
+}
+
+/* The tokenizer that is used lies in the folder of the run, byte for byte as it was found. */
+static pl_status keep_tokenizer(preparation *p, uint64_t hash, pl_error *err)
+{
+    char *text;
+    size_t bytes;
+    bool there;
+    const char *own = p->settings.tokenizer_path;
+    if (trained_with(p) && hash != trained_with(p)) return refuse_own(p, p->source, err);
+    PL_TRY(find_there(p, hash, &there, err));
+    if (there) return PL_OK;
+    PL_TRY(lock_out(p, err));
+    PL_TRY(pl_made_file(&p->made, own, err));
+    PL_TRY(pl_file_read_all(p->source, PL_TOKENIZER_FILE_MAX, &text, &bytes, err));
+    pl_status status = pl_file_write_all(own, text, bytes, err);
+    pl_free(text);
+    if (status == PL_OK) status = find_there(p, hash, &there, err);
+    if (status != PL_OK || there) return status;
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: changed while it was copied to %s; when another command uses that folder too, start this one again",
+        p->source, own);
+}
+
+/* ---- the text ---- */
+
+/* The hash of the text that the run was trained on; 0 when nothing tells. Before run.json said so, the token file in
+ * the folder did. */
+static uint64_t trained_on(const preparation *p)
+{
+    pl_error ignored = {0};
+    pl_tokens tokens;
+    if (p->saved.record && p->saved.record->text_hash) return p->saved.record->text_hash;
+    if (!p->holds_run || p->config->data.cache[0]) return 0;
+    if (pl_tokens_open(&tokens, p->settings.tokens_path, &ignored) != PL_OK) return 0;
+    uint64_t hash = tokens.info.source_hash;
+    pl_tokens_close(&tokens);
+    return hash;
+}
+
+static pl_status refuse_text(const preparation *p, pl_error *err)
+{
+    pl_error ignored = {0};
+    pl_config *before = pl_config_create();
+    const char *text = p->saved.record ? p->saved.record->config : NULL;
+    if (!before || !text || pl_config_load_text(before, "run.json", text, strlen(text), &ignored) != PL_OK)
+        pl_config_destroy(before), before = NULL;
+    pl_status status = pl_fail(
+        err, PL_E_CONFIG,
+        "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
+        "train on this one in another folder with --out",
+        p->config->data.text, p->settings.out, before ? before->data.text : "another");
+    pl_config_destroy(before);
+    return status;
+}
+
+/* To look at a run with another text is fine; its tokens lie apart then, one folder a text. */
+static pl_status find_text(preparation *p, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], name[PL_CHECKSUM_TEXT_BYTES + 8];
+    uint64_t expected = trained_on(p), hash;
+    if (expected == 0) return PL_OK;
+    PL_TRY(pl_text_find_hash(p->config->data.text, p->settings.tokens_path, &hash, err));
+    if (hash == expected) return PL_OK;
+    if (p->config->run.resume) return refuse_text(p, err);
+    PL_TRY(pl_path_absolute(path, sizeof path, p->config->data.text, err));
+    memcpy(name, "texts/", 6);
+    pl_checksum_print(pl_checksum_of(path, strlen(path)), name + 6);
+    PL_TRY(pl_path_join(p->config->data.cache, sizeof p->config->data.cache, p->settings.out, name, err));
+    return pl_settings_paths(p->config, &p->settings, err);
+}
 
 static pl_tokenizer_kind kind_of(const pl_config *c)
 {
@@ -17,37 +237,75 @@ static pl_tokenizer_kind kind_of(const pl_config *c)
     }
 }
 
-/* A folder that holds a run keeps the tokenizer its weights were trained with: another text (or another wish) in a
- * later command must not replace it. */
-static bool holds_a_run(const pl_settings *s)
+/* Long enough to train and to evaluate on: said here, where what was made can still be taken back. */
+static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX + 32];
-    snprintf(path, sizeof path, "%s/checkpoints/latest", s->out);
-    return access(path, F_OK) == 0 && access(s->tokenizer_path, F_OK) == 0;
+    pl_sampler sampler;
+    pl_sampler_options o = pl_settings_sampler(c, tokens);
+    PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_TRAIN, err));
+    return o.validation_fraction > 0 ? pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err) : PL_OK;
 }
 
-pl_status pl_prepare_text(const pl_config *c, pl_progress progress, void *context, pl_error *err)
+static pl_status make_tokens(preparation *p, pl_progress progress, void *context, pl_error *err)
 {
-    static const char what[] = "this command";
-    pl_status status = PL_OK;
+    const pl_config *c = p->config;
     pl_tokenizer *tokenizer = NULL;
     pl_text_result result = {0};
-    pl_settings *s = pl_alloc(1, sizeof *s);
-    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to prepare the text");
-    PL_TRY_DONE(pl_config_require(c, "data.text", what, err));
-    PL_TRY_DONE(pl_settings_paths(c, s, err));
-    PL_TRY_DONE(pl_folder_create(c->data.cache[0] ? c->data.cache : s->out, err));
     pl_text_options o = {.text = c->data.text,
-                         .tokenizer_path = s->tokenizer_path,
-                         .tokens_path = s->tokens_path,
-                         .given = c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE || holds_a_run(s),
+                         .tokenizer_path = p->source,
+                         .tokens_path = p->settings.tokens_path,
+                         .given = p->given,
                          .kind = kind_of(c),
                          .vocab = (uint32_t)c->data.vocab_size,
                          .progress = progress,
-                         .context = context};
-    PL_TRY_DONE(pl_text_prepare(&o, &tokenizer, &result, err));
-done:
+                         .context = context,
+                         .before_writing = before_writing,
+                         .writing = p};
+    PL_TRY(pl_text_prepare(&o, &tokenizer, &result, err));
+    uint64_t hash = pl_tokenizer_hash(tokenizer);
     pl_tokenizer_destroy(tokenizer);
-    pl_free(s);
+    PL_TRY(check_length(c, result.info.count, err));
+    return keep_tokenizer(p, hash, err);
+}
+
+pl_status pl_prepare_text(pl_config *c, pl_progress progress, void *context, pl_error *err)
+{
+    static const char what[] = "this command";
+    pl_status status = PL_OK;
+    preparation *p = NULL;
+    PL_TRY(pl_config_require(c, "data.text", what, err));
+    PL_TRY_DONE(begin(c, c, &p, err));
+    PL_TRY_DONE(find_tokenizer(p, c, err));
+    PL_TRY_DONE(find_text(p, err));
+    PL_TRY_DONE(make_tokens(p, progress, context, err));
+done:
+    end(p, status);
+    return status;
+}
+
+/* ---- may this command work there? ---- */
+
+static pl_status refuse_training(preparation *p, const pl_config *c, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_path_join(path, sizeof path, p->settings.out, "lock", err));
+    if (access(path, F_OK) == 0) PL_TRY(pl_folder_lock(p->settings.out, &p->lock, err));
+    return c->run.resume ? PL_OK : pl_saved_refuse_new(p->settings.out, &p->saved, err);
+}
+
+pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
+{
+    pl_status status = PL_OK;
+    preparation *p = NULL;
+    uint64_t hash;
+    PL_TRY_DONE(begin(c, NULL, &p, err));
+    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(refuse_training(p, c, err));
+    if (!p->holds_run) goto done;
+    PL_TRY_DONE(find_tokenizer(p, c, err));
+    if (command != PL_COMMAND_GENERATE || !p->given || p->source == p->settings.tokenizer_path) goto done;
+    PL_TRY_DONE(hash_of(p->source, &hash, err));
+    PL_TRY_DONE(keep_tokenizer(p, hash, err));
+done:
+    end(p, status);
     return status;
 }

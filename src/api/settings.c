@@ -14,12 +14,7 @@ pl_status pl_settings_paths(const pl_config *c, pl_settings *s, pl_error *err)
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
     const char *folder = c->data.cache[0] ? c->data.cache : s->out;
     PL_TRY(pl_path_join(s->tokens_path, sizeof s->tokens_path, folder, "tokens.bin", err));
-    if (c->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE)
-        return pl_path_join(s->tokenizer_path, sizeof s->tokenizer_path, folder, "tokenizer.json", err);
-    if (strlen(c->data.tokenizer.path) >= sizeof s->tokenizer_path)
-        return pl_fail(err, PL_E_CONFIG, "data.tokenizer: the path is too long");
-    strcpy(s->tokenizer_path, c->data.tokenizer.path);
-    return PL_OK;
+    return pl_path_join(s->tokenizer_path, sizeof s->tokenizer_path, s->out, "tokenizer.json", err);
 }
 
 static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
@@ -37,14 +32,19 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
                             .factor = c->train.plateau_factor};
 }
 
+pl_sampler_options pl_settings_sampler(const pl_config *c, uint64_t tokens)
+{
+    return (pl_sampler_options){.tokens = tokens,
+                                .sequence = (uint32_t)c->model.sequence,
+                                .batch = (uint32_t)c->train.batch_size,
+                                .validation_fraction = c->data.validation_fraction,
+                                .seed = (uint64_t)c->train.seed};
+}
+
 static pl_status find_steps(const pl_config *c, const pl_tokens *tokens, uint64_t *steps, pl_error *err)
 {
     pl_sampler sampler;
-    pl_sampler_options o = {.tokens = tokens->info.count,
-                            .sequence = (uint32_t)c->model.sequence,
-                            .batch = (uint32_t)c->train.batch_size,
-                            .validation_fraction = c->data.validation_fraction,
-                            .seed = (uint64_t)c->train.seed};
+    pl_sampler_options o = pl_settings_sampler(c, tokens->info.count);
     PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_TRAIN, err));
     *steps = c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
                                               : sampler.steps_per_epoch * (uint64_t)c->train.epochs;

@@ -87,6 +87,15 @@ static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
     return PL_OK;
 }
 
+pl_status pl_path_absolute(char *absolute, size_t room, const char *path, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX] = "";
+    while (path[0] == '.' && path[1] == '/') path += 2 + (path[2] == '/');
+    if (path[0] != '/' && !getcwd(folder, sizeof folder))
+        return pl_fail(err, PL_E_STORAGE, "the current folder has no name: %s", strerror(errno));
+    return pl_path_join(absolute, room, folder, path, err);
+}
+
 pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
 {
     *w = (pl_file_writer){.fd = -1};

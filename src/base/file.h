@@ -46,6 +46,9 @@ pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl
 pl_status pl_folder_create(const char *path, pl_error *);
 /* Syncs a folder so that renames in it are durable. */
 pl_status pl_folder_sync(const char *path, pl_error *);
+/* The same path from the root: the current folder before it unless it begins with a slash. Links are not followed, and
+ * nothing needs to be there. */
+pl_status pl_path_absolute(char *absolute, size_t room, const char *path, pl_error *);
 /* path = folder "/" name into room bytes; PL_E_USAGE when too long. */
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *);
 

@@ -112,7 +112,7 @@ static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_toke
     pl_tokens_info info;
     int same;
     if (read_info(o->tokens_path, &info, &ignored) != PL_OK) return stale(r, ignored.text);
-    if (info.recipe != recipe_of(o))
+    if (!o->given && info.recipe != recipe_of(o)) /* with a given one its own hash decides */
         return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
     PL_TRY(same_text(file, &info, &same, err));
     if (!same) return stale(r, "the text is no longer the one that the tokens were made from");
@@ -189,6 +189,12 @@ static pl_status prepare(const pl_text_options *o, pl_text_file *file, pl_tokeni
     if (o->given) PL_TRY(pl_tokenizer_load(o->tokenizer_path, t, err));
     if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
     if (r->tokens_reused) return PL_OK;
+    if (o->before_writing) {
+        PL_TRY(o->before_writing(o->writing, err));
+        /* Who was kept waiting may find it done. */
+        if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
+        if (r->tokens_reused) return PL_OK;
+    }
     if (o->given)
         r->tokenizer_reused = 1;
     else
@@ -206,6 +212,33 @@ pl_status pl_text_prepare(const pl_text_options *o, pl_tokenizer **t, pl_text_re
     pl_status status = prepare(o, &file, t, r, err);
     pl_text_close(&file);
     if (status != PL_OK) pl_tokenizer_destroy(*t), *t = NULL;
+    return status;
+}
+
+pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t *hash, pl_error *err)
+{
+    pl_text_file file;
+    pl_tokens_info info;
+    pl_error ignored = {0};
+    PL_TRY(pl_text_open(&file, text, err));
+    pl_status status = PL_OK;
+    if (access(tokens_path, F_OK) == 0 && read_info(tokens_path, &info, &ignored) == PL_OK &&
+        info.source_bytes == file.bytes && info.source_mtime_ns == file.mtime_ns)
+        *hash = info.source_hash;
+    else
+        status = hash_text(&file, hash, err);
+    pl_text_close(&file);
+    return status;
+}
+
+pl_status pl_text_match(const char *text, const pl_tokens_info *info, int *same, pl_error *err)
+{
+    pl_text_file file;
+    pl_error ignored = {0};
+    *same = 1;
+    if (pl_text_open(&file, text, &ignored) != PL_OK) return PL_OK;
+    pl_status status = same_text(&file, info, same, err);
+    pl_text_close(&file);
     return status;
 }
 

@@ -21,8 +21,9 @@ typedef uint32_t pl_id; /* index into one of the graph's arrays */
     X(GRADIENT, "gradient")                                                                                            \
     X(OPTIMIZER, "optimizer")                                                                                          \
     X(STATE, "state")                                                                                                  \
-    X(SAVED, "saved") X(TEMPORARY, "temporary") X(WORKSPACE, "workspace") X(INPUT, "input") X(OUTPUT, "output")        \
-        X(STAGING, "staging") X(IO, "io")
+    X(SAVED, "saved")                                                                                                  \
+    X(TEMPORARY, "temporary")                                                                                          \
+    X(WORKSPACE, "workspace") X(INPUT, "input") X(OUTPUT, "output") X(STAGING, "staging") X(IO, "io")
 
 #define PL_ENUM_DTYPE(c, name, bytes) PL_DTYPE_##c,
 typedef enum pl_dtype { PL_DTYPES(PL_ENUM_DTYPE) PL_DTYPE_COUNT } pl_dtype;

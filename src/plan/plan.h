@@ -48,6 +48,8 @@ struct pl_plan {
     pl_plan_disk_row disk[PL_PLAN_DISK_ROWS_MAX];
     char *config;           /* the effective config as YAML */
     uint64_t numerics_hash; /* of everything that decides the numbers of the run */
+    /* What the token file was made from when this was planned; 0: the command reads none. */
+    uint64_t text_hash, tokenizer_hash;
 };
 
 /* Seconds that one execution of a node takes; negative: not known. */

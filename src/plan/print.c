@@ -59,6 +59,8 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
                   p->arena_bytes, p->lower_bound_bytes, p->peak_position, p->huge_pages, p->numerics_hash);
     pl_lex_quote(out, p->heuristic);
     pl_str_append(out, "\n");
+    if (p->tokenizer_hash)
+        pl_str_printf(out, "data text=%" PRIu64 " tokenizer=%" PRIu64 "\n", p->text_hash, p->tokenizer_hash);
     print_rows(p, out);
     print_config(p->config, out);
     pl_graph_print(p->graph, out);

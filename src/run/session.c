@@ -161,15 +161,29 @@ static pl_status adopt_loader_thread(void *context, pl_error *err)
     return s->o.owners ? pl_process_adopt_thread(&s->o.plan->process, s->o.owners, err) : PL_OK;
 }
 
+/* Between planning and this moment another command may have made the token file anew. */
+static pl_status check_tokens(const pl_session *s, pl_error *err)
+{
+    const pl_plan *p = s->o.plan;
+    const pl_tokens_info *i = &s->tokens.info;
+    if (i->vocab != s->settings->vocab)
+        return pl_fail(err, PL_E_DATA, "%s: made for a vocabulary of %u, the plan has %u; plan again", s->tokens.path,
+                       i->vocab, s->settings->vocab);
+    if (p->tokenizer_hash == 0 || (i->tokenizer_hash == p->tokenizer_hash && i->source_hash == p->text_hash))
+        return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: is no longer what was planned with: another command made it from another text or with another "
+                   "tokenizer; start this one again",
+                   s->tokens.path);
+}
+
 static pl_status open_data(pl_session *s, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
     if (!r->tokens_path) return PL_OK;
     PL_TRY(pl_tokens_open(&s->tokens, r->tokens_path, err));
     s->tokens_open = true;
-    if (s->tokens.info.vocab != r->vocab)
-        return pl_fail(err, PL_E_DATA, "%s: made for a vocabulary of %u, the plan has %u; plan again", r->tokens_path,
-                       s->tokens.info.vocab, r->vocab);
+    PL_TRY(check_tokens(s, err));
     pl_sampler_options so = {.tokens = s->tokens.info.count,
                              .sequence = r->sequence,
                              .batch = r->batch,

@@ -132,11 +132,33 @@ static void take_progress(pl_session *s, const pl_record *r)
     s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
 }
 
+/* Ids mean nothing under another tokenizer, and a run that goes on with another text is no longer that run. */
+static pl_status match_data(const pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    const pl_record *was = saved->record;
+    uint64_t tokenizer = s->tokens_open ? s->tokens.info.tokenizer_hash
+                         : s->tokenizer ? pl_tokenizer_hash(s->tokenizer)
+                                        : was->tokenizer_hash;
+    const char *path = s->tokens_open ? s->tokens.path : s->settings->tokenizer_path;
+    if (was->tokenizer_hash && was->tokenizer_hash != tokenizer)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%.350s: was trained with another tokenizer than that of %.350s; take the folder of the run "
+                       "that it belongs to, or put that run's tokenizer.json back",
+                       saved->path, path);
+    if (was->text_hash && trains(s) && was->text_hash != s->tokens.info.source_hash)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%.350s: was trained on another text than the one in %.350s; resume with that text, or train on "
+                       "this one in another folder with --out",
+                       saved->path, path);
+    return PL_OK;
+}
+
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0])
         pl_session_tell(
             s, (pl_event){.kind = PL_EVENT_WARNING, .text = saved->warning, .text_bytes = strlen(saved->warning)});
+    PL_TRY(match_data(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
     take_progress(s, saved->record);
@@ -155,16 +177,6 @@ static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
     return pl_saved_find(r->out, saved, err);
 }
 
-/* A fresh run does not silently continue or overwrite another one. */
-static pl_status refuse_old_run(const pl_session *s, const pl_saved *saved, pl_error *err)
-{
-    if (!saved->record || s->settings->resume || !trains(s)) return PL_OK;
-    return pl_fail(
-        err, PL_E_STORAGE,
-        "%s: holds a run that is at step %llu; continue it with --resume, or choose another folder with --out",
-        s->settings->out, (unsigned long long)saved->record->step);
-}
-
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -176,7 +188,8 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
-    return pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step, err);
+    pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step ? s->step + 1 : 0);
+    return PL_OK;
 }
 
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
@@ -185,7 +198,7 @@ pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
     pl_status status = PL_OK;
     *loaded = false;
     if (s->settings->out || s->settings->checkpoint) PL_TRY_DONE(find_saved(s, &saved, err));
-    PL_TRY_DONE(refuse_old_run(s, &saved, err));
+    if (trains(s) && !s->settings->resume) PL_TRY_DONE(pl_saved_refuse_new(s->settings->out, &saved, err));
     if (saved.record) {
         PL_TRY_DONE(load_saved(s, &saved, err));
         *loaded = true;
@@ -206,6 +219,8 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
                                                 (double)s->plateau.bad};
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
     s->record = s->record_shape;
+    s->record.tokenizer_hash = s->tokens.info.tokenizer_hash;
+    s->record.text_hash = s->tokens.info.source_hash;
     s->record.step = s->step;
     s->record.epoch = s->step / s->train_sampler.steps_per_epoch;
     s->record.sample = s->step % s->train_sampler.steps_per_epoch * s->settings->batch;

@@ -67,8 +67,14 @@ typedef struct pl_saved {
  * before it, with a warning. PL_OK and record NULL when OUT has none; PL_E_STORAGE when all it has are damaged. */
 pl_status pl_saved_find(const char *folder, pl_saved *, pl_error *);
 
+/* The same without a look at the tensors, which may take long: for what the record alone tells. */
+pl_status pl_saved_peek(const char *folder, pl_saved *, pl_error *);
+
 /* The best one of OUT (`best`), or PL_E_DATA. */
 pl_status pl_saved_find_best(const char *folder, pl_saved *, pl_error *);
+
+/* PL_E_STORAGE when something was found: a fresh run does not silently continue or overwrite another one. */
+pl_status pl_saved_refuse_new(const char *folder, const pl_saved *, pl_error *);
 
 /* This one: a checkpoint's own folder. */
 pl_status pl_saved_open(const char *checkpoint_folder, pl_saved *, pl_error *);

@@ -42,7 +42,7 @@ static pl_status verify(const pl_saved *s, pl_error *err)
     return status;
 }
 
-pl_status pl_saved_open(const char *folder, pl_saved *s, pl_error *err)
+static pl_status open_saved(const char *folder, bool whole, pl_saved *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     *s = (pl_saved){0};
@@ -50,10 +50,12 @@ pl_status pl_saved_open(const char *folder, pl_saved *s, pl_error *err)
     strcpy(s->path, folder);
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_RECORD_FILE, err));
     PL_TRY(pl_record_read(path, &s->record, err));
-    pl_status status = verify(s, err);
+    pl_status status = whole ? verify(s, err) : PL_OK;
     if (status != PL_OK) pl_saved_deinit(s);
     return status;
 }
+
+pl_status pl_saved_open(const char *folder, pl_saved *s, pl_error *err) { return open_saved(folder, true, s, err); }
 
 /* ---- which one ---- */
 
@@ -94,25 +96,25 @@ static pl_status highest_below(const char *checkpoints, uint64_t below, search *
     return pl_folder_each(checkpoints, list, note_highest, s, err);
 }
 
-static pl_status open_step(const char *checkpoints, uint64_t step, pl_saved *s, pl_error *err)
+static pl_status open_step(const char *checkpoints, uint64_t step, bool whole, pl_saved *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], name[PL_STEP_NAME_BYTES];
     PL_TRY(pl_path_join(path, sizeof path, checkpoints, pl_step_name_print(step, name), err));
-    return pl_saved_open(path, s, err);
+    return open_saved(path, whole, s, err);
 }
 
 /* Damage is what falling back is for; a lack of memory is not. */
 static int is_damage(pl_status status) { return status == PL_E_DATA || status == PL_E_STORAGE; }
 
 /* From the newest folder down (the one already tried is met again and fails again). */
-static pl_status fall_back(const char *checkpoints, pl_saved *s, const pl_error *first, pl_error *err)
+static pl_status fall_back(const char *checkpoints, bool whole, pl_saved *s, const pl_error *first, pl_error *err)
 {
     search next;
     pl_error why = *first, again;
     for (uint64_t below = UINT64_MAX;; below = next.highest) {
         PL_TRY(highest_below(checkpoints, below, &next, err));
         if (!next.found) break;
-        pl_status status = open_step(checkpoints, next.highest, s, &again);
+        pl_status status = open_step(checkpoints, next.highest, whole, s, &again);
         if (status == PL_OK) {
             snprintf(s->warning, sizeof s->warning, "%.700s; step %" PRIu64 " is used in its place", why.text,
                      next.highest);
@@ -123,7 +125,7 @@ static pl_status fall_back(const char *checkpoints, pl_saved *s, const pl_error 
     return pl_fail(err, PL_E_STORAGE, "%s: no sound checkpoint is left: %s", checkpoints, why.text);
 }
 
-pl_status pl_saved_find(const char *folder, pl_saved *s, pl_error *err)
+static pl_status find(const char *folder, bool whole, pl_saved *s, pl_error *err)
 {
     char checkpoints[PL_FILE_PATH_MAX];
     uint64_t step;
@@ -134,11 +136,14 @@ pl_status pl_saved_find(const char *folder, pl_saved *s, pl_error *err)
     PL_TRY(highest_below(checkpoints, UINT64_MAX, &any, err));
     if (!any.found) return PL_OK;
     pl_status status = read_pointer(checkpoints, "latest", &step, &why);
-    if (status == PL_OK) status = open_step(checkpoints, step, s, &why);
+    if (status == PL_OK) status = open_step(checkpoints, step, whole, s, &why);
     if (status == PL_OK) return PL_OK;
     if (!is_damage(status)) return pl_fail(err, status, "%s", why.text);
-    return fall_back(checkpoints, s, &why, err);
+    return fall_back(checkpoints, whole, s, &why, err);
 }
+
+pl_status pl_saved_find(const char *folder, pl_saved *s, pl_error *err) { return find(folder, true, s, err); }
+pl_status pl_saved_peek(const char *folder, pl_saved *s, pl_error *err) { return find(folder, false, s, err); }
 
 pl_status pl_saved_find_best(const char *folder, pl_saved *s, pl_error *err)
 {
@@ -147,7 +152,16 @@ pl_status pl_saved_find_best(const char *folder, pl_saved *s, pl_error *err)
     *s = (pl_saved){0};
     PL_TRY(pl_path_join(checkpoints, sizeof checkpoints, folder, "checkpoints", err));
     PL_TRY(read_pointer(checkpoints, "best", &step, err));
-    return open_step(checkpoints, step, s, err);
+    return open_step(checkpoints, step, true, s, err);
+}
+
+pl_status pl_saved_refuse_new(const char *folder, const pl_saved *s, pl_error *err)
+{
+    if (!s->record) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: holds a run that is at step %" PRIu64 "; continue it with --resume, or choose another folder "
+                   "with --out",
+                   folder, s->record->step);
 }
 
 /* ---- is it of this model? ---- */

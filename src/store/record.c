@@ -52,6 +52,8 @@ static void print_body(pl_str *out, const pl_record *r)
     pl_json_kv_uint(&j, "sample", r->sample);
     print_hash(&j, "model_hash", r->model_hash);
     print_hash(&j, "plan_hash", r->plan_hash);
+    print_hash(&j, "tokenizer_hash", r->tokenizer_hash);
+    print_hash(&j, "text_hash", r->text_hash);
     print_best(&j, r);
     pl_json_key(&j, "counters");
     pl_json_object(&j);
@@ -129,6 +131,13 @@ static pl_status get_hash(const json_t *object, const char *name, const char *ke
     return PL_OK;
 }
 
+/* Members that came later: an older file without them is fine. */
+static pl_status get_later_hash(const json_t *object, const char *name, const char *key, uint64_t *value, pl_error *err)
+{
+    *value = 0;
+    return json_object_get(object, key) ? get_hash(object, name, key, value, err) : PL_OK;
+}
+
 static pl_status get_file(const json_t *root, const char *name, const char *key, pl_record_file *file, pl_error *err)
 {
     const json_t *entry = json_object_get(json_object_get(root, "files"), key);
@@ -193,6 +202,8 @@ static pl_status get_all(owned_record *o, const char *name, pl_error *err)
     PL_TRY(get_uint(o->json, name, "sample", &r->sample, err));
     PL_TRY(get_hash(o->json, name, "model_hash", &r->model_hash, err));
     PL_TRY(get_hash(o->json, name, "plan_hash", &r->plan_hash, err));
+    PL_TRY(get_later_hash(o->json, name, "tokenizer_hash", &r->tokenizer_hash, err));
+    PL_TRY(get_later_hash(o->json, name, "text_hash", &r->text_hash, err));
     PL_TRY(get_best(o->json, name, r, err));
     PL_TRY(get_file(o->json, name, "model.safetensors", &r->model, err));
     PL_TRY(get_file(o->json, name, "state.safetensors", &r->state, err));

@@ -26,6 +26,7 @@ typedef struct pl_record_file {
 typedef struct pl_record {
     uint64_t step, epoch, sample; /* steps done; epoch and sample of the next step */
     uint64_t model_hash, plan_hash;
+    uint64_t tokenizer_hash, text_hash; /* what it was trained with and on; 0: not known (an older run.json) */
     const char *config;
     const char *best_metric; /* its name; NULL when the run has none */
     bool has_best;

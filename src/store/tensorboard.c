@@ -146,30 +146,29 @@ static pl_status end_event(pl_tensorboard *t, const wire *w, pl_error *err)
     return append(t, frame.bytes, err);
 }
 
-static pl_status create_file(pl_tensorboard *t, const char *folder, double wall_time, pl_error *err)
+static pl_status create_file(pl_tensorboard *t, pl_error *err)
 {
     char host[256], name[400];
     if (gethostname(host, sizeof host) != 0) strcpy(host, "localhost");
     host[sizeof host - 1] = 0;
     for (int i = 0; i < 1000; i++) {
-        snprintf(name, sizeof name, "events.out.tfevents.%010" PRIu64 ".%s.%ld.%d", (uint64_t)wall_time, host,
+        snprintf(name, sizeof name, "events.out.tfevents.%010" PRIu64 ".%s.%ld.%d", (uint64_t)t->began, host,
                  (long)getpid(), i);
-        PL_TRY(pl_path_join(t->path, sizeof t->path, folder, name, err));
+        PL_TRY(pl_path_join(t->path, sizeof t->path, t->folder, name, err));
         t->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(t->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
         if (t->fd >= 0 || errno != EEXIST) break;
     }
     if (t->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", t->path, strerror(errno));
-    t->is_open = 1;
     return PL_OK;
 }
 
-static pl_status write_start(pl_tensorboard *t, double wall_time, uint64_t first_step, pl_error *err)
+static pl_status write_start(pl_tensorboard *t, pl_error *err)
 {
-    wire w = begin_event(t, wall_time, 0);
+    wire w = begin_event(t, t->began, 0);
     put_text(&w, 3, "brain.Event:2");
     PL_TRY(end_event(t, &w, err));
-    if (first_step == 0) return PL_OK;
-    w = begin_event(t, wall_time, first_step);
+    if (t->first_step == 0) return PL_OK;
+    w = begin_event(t, t->began, t->first_step);
     put_tag(&w, 7, BYTES);
     put_varint(&w, 2);
     put_tag(&w, 1, VARINT);
@@ -177,15 +176,24 @@ static pl_status write_start(pl_tensorboard *t, double wall_time, uint64_t first
     return end_event(t, &w, err);
 }
 
-pl_status pl_tensorboard_open(pl_tensorboard *t, const char *folder, double wall_time, uint64_t first_step,
-                              pl_error *err)
+void pl_tensorboard_open(pl_tensorboard *t, const char *folder, double wall_time, uint64_t first_step)
 {
-    memset(t, 0, sizeof *t);
+    memset(t, 0, sizeof *t); /* touches its pages before "committed" */
     t->fd = -1;
-    PL_TRY(create_file(t, folder, wall_time, err));
-    pl_status status = write_start(t, wall_time, first_step, err);
+    t->folder = folder;
+    t->began = wall_time;
+    t->first_step = first_step;
+    t->is_open = 1;
+}
+
+static pl_status begin_file(pl_tensorboard *t, pl_error *err)
+{
+    t->bytes = 0;
+    PL_TRY(create_file(t, err));
+    pl_status status = write_start(t, err);
     if (status == PL_OK) return PL_OK;
-    pl_tensorboard_close(t);
+    close(t->fd);
+    t->fd = -1;
     unlink(t->path);
     return status;
 }
@@ -193,7 +201,9 @@ pl_status pl_tensorboard_open(pl_tensorboard *t, const char *folder, double wall
 pl_status pl_tensorboard_write(pl_tensorboard *t, double wall_time, uint64_t step, const pl_metric *values,
                                size_t count, pl_error *err)
 {
-    wire w = begin_event(t, wall_time, step), summary = {0};
+    wire w, summary = {0};
+    if (t->fd < 0) PL_TRY(begin_file(t, err));
+    w = begin_event(t, wall_time, step);
     put_summary(&summary, values, count);
     put_tag(&w, 5, BYTES);
     put_varint(&w, summary.bytes);
@@ -203,7 +213,7 @@ pl_status pl_tensorboard_write(pl_tensorboard *t, double wall_time, uint64_t ste
 
 void pl_tensorboard_close(pl_tensorboard *t)
 {
-    if (t->is_open) close(t->fd);
+    if (t->is_open && t->fd >= 0) close(t->fd);
     t->is_open = 0;
     t->fd = -1;
 }

@@ -6,8 +6,9 @@
  *   Event    1: wall_time double   2: step int64   3: file_version string   5: Summary   7: SessionLog
  *   Summary  1: Value { 1: tag string   2: simple_value float }
  *
- * Each event is one write(2) from a fixed buffer; no memory is asked for. A start of a run makes a file of its own; on
- * a resume its first event tells TensorBoard to forget what earlier files say from that step on. */
+ * Each event is one write(2) from a fixed buffer; no memory is asked for. A start of a run makes a file of its own, at
+ * its first event: one that writes none leaves none. On a resume the file begins by telling TensorBoard to forget what
+ * earlier files say from that step on. */
 #ifndef PL_STORE_TENSORBOARD_H
 #define PL_STORE_TENSORBOARD_H
 
@@ -18,17 +19,20 @@ enum { PL_TENSORBOARD_RECORD_BYTES = 8192 };
 
 /* The open file; fields are private. Lives wherever the caller puts it; zeroed is closed. */
 typedef struct pl_tensorboard {
-    int fd, is_open;
-    uint64_t bytes;
+    int fd, is_open; /* is_open: between open and close; fd −1: nothing was written yet */
+    uint64_t bytes, first_step;
+    double began;
+    const char *folder;
     char path[PL_FILE_PATH_MAX];
     unsigned char record[PL_TENSORBOARD_RECORD_BYTES];
 } pl_tensorboard;
 
-/* Makes folder/events.out.tfevents.<seconds>.<host>.<process>.<n>. first_step: of the step that comes next, 0 at a
- * fresh start. wall_time: seconds since 1970. */
-pl_status pl_tensorboard_open(pl_tensorboard *, const char *folder, double wall_time, uint64_t first_step, pl_error *);
+/* Nothing on disk yet. The folder's name must outlive it. first_step: of the step that comes next, 0 at a fresh start.
+ * wall_time: seconds since 1970. */
+void pl_tensorboard_open(pl_tensorboard *, const char *folder, double wall_time, uint64_t first_step);
 
-/* One event with all the values. On failure (a full disk) the file is as it was before the event. */
+/* One event with all the values; the first makes folder/events.out.tfevents.<seconds at open>.<host>.<process>.<n>. On
+ * failure (a full disk) the file is as it was before the event. */
 pl_status pl_tensorboard_write(pl_tensorboard *, double wall_time, uint64_t step, const pl_metric *values, size_t count,
                                pl_error *);
 void pl_tensorboard_close(pl_tensorboard *); /* harmless when closed */

@@ -103,7 +103,11 @@ TILES(5)
 TILES(6)
 #endif
 #if PL_GEMM_MR >= 12
-    TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12)
+TILES(7)
+TILES(8)
+TILES(9)
+TILES(10)
+TILES(11) TILES(12)
 #endif
 
 #define ENTRY(form, rows)                                                                                              \

@@ -114,13 +114,64 @@ static void test_given_tokenizer(void **state)
     write_text(100, "end");
     prepare(&o);
     o.given = 1;
-    assert_false(prepare(&o).tokens_reused); /* made for another wish */
+    assert_true(prepare(&o).tokens_reused); /* whoever made it: the ids are this tokenizer's */
+    assert_int_equal(unlink(o.tokens_path), 0);
+    assert_false(prepare(&o).tokens_reused);
     assert_true(prepare(&o).tokens_reused);
     assert_int_equal(unlink(o.tokenizer_path), 0);
     pl_tokenizer *t;
     pl_text_result r;
     assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_DATA);
     assert_null(t);
+}
+
+static int writes;
+
+static pl_status before_writing(void *refuse, pl_error *e)
+{
+    writes++;
+    return *(int *)refuse ? pl_fail(e, PL_E_STORAGE, "not now") : PL_OK;
+}
+
+/* Asked before the first byte is written, not asked when nothing is; refused, nothing is there. */
+static void test_asked_before_writing(void **state)
+{
+    (void)state;
+    int refuse = 1;
+    pl_tokenizer *t;
+    pl_text_result r;
+    pl_text_options o = options(PL_TOKENIZER_BPE, 280);
+    o.before_writing = before_writing;
+    o.writing = &refuse;
+    unlink(o.tokens_path), unlink(o.tokenizer_path);
+    write_text(100, "asked");
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_STORAGE);
+    assert_int_not_equal(access(o.tokens_path, F_OK), 0);
+    assert_int_not_equal(access(o.tokenizer_path, F_OK), 0);
+    refuse = writes = 0;
+    assert_false(prepare(&o).tokens_reused);
+    assert_true(prepare(&o).tokens_reused);
+    assert_int_equal(writes, 1);
+    write_text(100, "");
+    unlink(o.text);
+    assert_int_equal(pl_text_prepare(&o, &t, &r, &err), PL_E_DATA);
+    assert_int_equal(writes, 1); /* a text that cannot be read touches nothing */
+}
+
+static void test_finds_hash(void **state)
+{
+    (void)state;
+    uint64_t hash, read;
+    pl_text_options o = options(PL_TOKENIZER_BYTES, 0);
+    write_text(100, "one");
+    assert_int_equal(pl_text_find_hash(o.text, o.tokens_path, &read, &err), PL_OK);
+    assert_int_equal(prepare(&o).info.source_hash, read);
+    assert_int_equal(pl_text_find_hash(o.text, o.tokens_path, &hash, &err), PL_OK);
+    assert_int_equal(hash, read);
+    write_text(100, "two");
+    assert_int_equal(pl_text_find_hash(o.text, o.tokens_path, &hash, &err), PL_OK);
+    assert_int_not_equal(hash, read);
+    assert_int_equal(pl_text_find_hash("/nonexistent", o.tokens_path, &hash, &err), PL_E_DATA);
 }
 
 static void test_kinds_and_sizes(void **state)
@@ -188,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_made_once),       cmocka_unit_test(test_damage_heals),
         cmocka_unit_test(test_given_tokenizer), cmocka_unit_test(test_kinds_and_sizes),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_finds_hash),      cmocka_unit_test(test_asked_before_writing),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -68,6 +68,8 @@ static void test_save_and_load(void **state)
     assert_int_equal(s.record->epoch, 120);
     assert_int_equal(s.record->sample, 1200 * 32);
     assert_int_equal(s.record->plan_hash, 0xfedcba9876543210u);
+    assert_int_equal(s.record->tokenizer_hash, 0x123456789u);
+    assert_true(s.record->text_hash == UINT64_MAX);
     assert_string_equal(s.record->config, run.record.config);
     assert_string_equal(s.record->best_metric, "validation_loss");
     assert_true(s.record->has_best && s.record->best_value == 3.0 - 1.2 && s.record->best_step == 1200);
@@ -393,6 +395,66 @@ static void test_hostile_records(void **state)
     assert_int_equal(pl_alloc_live_blocks(), 0);
 }
 
+/* The record of a run without its member `key`, or with `value` there. */
+static pl_status parse_changed(const char *key, const char *value, pl_record **r)
+{
+    static char text[8192], changed[8192];
+    char digits[PL_CHECKSUM_TEXT_BYTES], member[64];
+    uint64_t bytes = pl_record_bytes(&run.record);
+    assert_true(bytes < sizeof text);
+    assert_ok(pl_record_print(&run.record, text, bytes, &err));
+    snprintf(member, sizeof member, "\"%s\": \"", key);
+    char *at = strstr(text, member), *tail = strstr(text, "\n  \"checksum\"");
+    assert_true(at && tail);
+    char *end = strstr(at, ",") + 1;
+    int n = snprintf(changed, sizeof changed, "%.*s%s%.*s", (int)(at - text), text, value, (int)(tail - end), end);
+    pl_checksum_print(pl_checksum_of(changed, (size_t)n), digits);
+    n += snprintf(changed + n, sizeof changed - (size_t)n, "\n  \"checksum\": \"%s\"\n}\n", digits);
+    return pl_record_parse(changed, (size_t)n, "R", r, &err);
+}
+
+/* Members that came later may be absent, not wrong; those that were always there may not be absent. */
+static void test_records_of_older_versions(void **state)
+{
+    pl_record *r;
+    (void)state;
+    begin("older", 1);
+    assert_ok(parse_changed("tokenizer_hash", "", &r));
+    assert_true(r->tokenizer_hash == 0 && r->text_hash == UINT64_MAX);
+    pl_record_destroy(r);
+    assert_ok(parse_changed("text_hash", "", &r));
+    assert_true(r->tokenizer_hash == 0x123456789u && r->text_hash == 0);
+    pl_record_destroy(r);
+    assert_int_equal(parse_changed("text_hash", "\"text_hash\": \"xyz\",", &r), PL_E_DATA);
+    assert_says(err.text, "R: \"text_hash\" is missing or not 16 hexadecimal digits");
+    assert_int_equal(parse_changed("text_hash", "\"text_hash\": 5,", &r), PL_E_DATA);
+    assert_int_equal(parse_changed("plan_hash", "", &r), PL_E_DATA);
+}
+
+/* The record alone: a damaged model is not looked at, a damaged record is stepped over. */
+static void test_peek(void **state)
+{
+    const char *folder = begin("peek", 3);
+    pl_saved s;
+    (void)state;
+    assert_ok(pl_saved_peek(folder, &s, &err));
+    assert_null(s.record);
+    save(1), save(2);
+    assert_int_equal(truncate(in_folder("peek/checkpoints/step-00000002/model.safetensors"), 10), 0);
+    assert_ok(pl_saved_peek(folder, &s, &err));
+    assert_int_equal(s.record->step, 2);
+    assert_int_equal(pl_saved_refuse_new(folder, &s, &err), PL_E_STORAGE);
+    assert_says(err.text, "holds a run that is at step 2");
+    pl_saved_deinit(&s);
+    assert_int_equal(truncate(in_folder("peek/checkpoints/step-00000002/run.json"), 10), 0);
+    assert_ok(pl_saved_peek(folder, &s, &err));
+    assert_int_equal(s.record->step, 1);
+    pl_saved_deinit(&s);
+    assert_int_equal(truncate(in_folder("peek/checkpoints/step-00000001/run.json"), 10), 0);
+    assert_int_equal(pl_saved_peek(folder, &s, &err), PL_E_STORAGE);
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
 static void test_refused_memory(void **state)
 {
     const char *folder = begin("memory", 2);
@@ -430,6 +492,8 @@ int main(void)
         cmocka_unit_test(test_second_run_is_refused),
         cmocka_unit_test(test_hostile_records),
         cmocka_unit_test(test_refused_memory),
+        cmocka_unit_test(test_records_of_older_versions),
+        cmocka_unit_test(test_peek),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, make_test_folder, remove_test_folder);
 }

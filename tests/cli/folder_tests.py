@@ -1,0 +1,274 @@
+"""Tests of what a run's folder keeps: folder_tests.py PLIMSOLL FOLDER GROUP…
+
+Its tokenizer, its text and its tokens, whatever a later command names, from wherever it is called, whoever else is at work
+there. The tests' tools are those of cli_tests.py."""
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+
+from cli_tests import COMMAND, await_event, check, environment, finish, last_checkpoint, main, read, refused, run, start, write_config, write_text
+
+BPE = {"tokenizer": "bpe", "vocab_size": 270}
+
+
+def kept(out="out", progress=("metrics.jsonl", "checkpoints/latest")):
+    """What later commands must not change: the files' bytes, and that they are the same files."""
+    names = [n for n in ("tokens.bin", "tokenizer.json", "config.yaml", "plan.lock", *progress) if os.path.exists(f"{out}/{n}")]
+    return {n: (os.stat(f"{out}/{n}").st_ino, read(f"{out}/{n}")) for n in names}
+
+
+def record(out="out"):
+    return json.loads(read(last_checkpoint(out) + "/run.json"))
+
+
+def xxh64(data):
+    """The checksum of run.json, seed 0, written down from the algorithm's description."""
+    mask, p = (1 << 64) - 1, (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261)
+    rotl = lambda x, n: (x << n | x >> 64 - n) & mask
+    mix = lambda lane, word: rotl((lane + word * p[1]) & mask, 31) * p[0] & mask
+    words = lambda at, form: struct.unpack_from(form, data, at)
+    at, lanes = 0, [p[0] + p[1] & mask, p[1], 0, -p[0] & mask]
+    while at + 32 <= len(data):
+        lanes = [mix(lane, word) for lane, word in zip(lanes, words(at, "<4Q"))]
+        at += 32
+    total = sum(rotl(lane, n) for lane, n in zip(lanes, (1, 7, 12, 18))) & mask if at else p[4]
+    for lane in lanes if at else ():
+        total = ((total ^ mix(0, lane)) * p[0] + p[3]) & mask
+    total = total + len(data) & mask
+    while at + 8 <= len(data):
+        total, at = (rotl(total ^ mix(0, words(at, "<Q")[0]), 27) * p[0] + p[3]) & mask, at + 8
+    if at + 4 <= len(data):
+        total, at = (rotl(total ^ words(at, "<I")[0] * p[0] & mask, 23) * p[1] + p[2]) & mask, at + 4
+    for byte in data[at:]:
+        total = rotl(total ^ byte * p[4] & mask, 11) * p[0] & mask
+    for shift, factor in ((33, p[1]), (29, p[2]), (32, 1)):
+        total = (total ^ total >> shift) * factor & mask
+    return total
+
+
+def write_record(record, out="out"):
+    """run.json as another version may have written it; its last member is the checksum of what comes before."""
+    path = last_checkpoint(out) + "/run.json"
+    whole = read(path)
+    check(f"{xxh64(whole[:-36]):016x}".encode() == whole[-20:-4], "xxh64 is not the program's", whole[-40:])
+    body = (json.dumps({k: v for k, v in record.items() if k != "checksum"})[:-1] + ",").encode()
+    with open(path, "wb") as file:
+        file.write(body + b'\n  "checksum": "%016x"\n}\n' % xxh64(body))
+
+
+def test_other_text():
+    write_text()
+    write_text("other.txt", seed=6)
+    config = write_config(data=BPE)
+    run("train", config, "--quiet", "--steps", "20")
+    check(re.fullmatch("[0-9a-f]{16}", record()["text_hash"]) and re.fullmatch("[0-9a-f]{16}", record()["tokenizer_hash"]), record())
+    loss = json.loads(run("eval", "out", "--json")[0])["loss"]
+    before = kept()
+    refused(2, r"other.txt: is not the text .* run in out .*\(.*text.txt then\); .*--out", "train", config, "--resume", "--steps", "30",
+            "--text", "other.txt")
+    refused(5, r"out: holds a run that is at step 20", "train", config, "--text", "other.txt")
+    check(kept() == before, "a refused run changed files")
+    # To look is fine, with the run's own tokenizer.
+    other = json.loads(run("eval", "out", "--text", "other.txt", "--json")[0])["loss"]
+    check(other != loss, "the other text was not looked at")
+    check(json.loads(run("eval", config, "--text", "other.txt", "--json")[0])["loss"] == other, "config and folder differ")
+    run("plan", config, "--text", "other.txt")
+    run("verify", "--gradients", "g.safetensors", config, "--text", "other.txt")
+    check(kept() == before, "looking at another text changed the run")
+    check(len(os.listdir("out/texts")) == 1, os.listdir("out/texts"))
+    check(json.loads(run("eval", "out", "--json")[0])["loss"] == loss, "the run's own loss is another now")
+    # The same text under another name or time is the same text.
+    shutil.copy("text.txt", "copy.txt")
+    check(json.loads(run("eval", "out", "--text", "copy.txt", "--json")[0])["loss"] == loss, "a copy is another text")
+    run("train", config, "--resume", "--quiet", "--steps", "30", "--text", "copy.txt")
+    check(len(os.listdir("out/texts")) == 1 and record()["step"] == 30, "a copy is another text")
+    # A text that was changed in place is another one.
+    shutil.copy("other.txt", "text.txt")
+    refused(2, r"text.txt: is not the text", "train", config, "--resume", "--steps", "40")
+
+
+def test_other_text_in_a_shared_cache():
+    write_text()
+    write_text("other.txt", seed=6)
+    config = write_config(data={**BPE, "cache": "cache"})
+    run("train", config, "--quiet", "--steps", "20")
+    check(os.path.exists("cache/tokens.bin") and not os.path.exists("out/tokens.bin"), os.listdir("cache"))
+    loss = json.loads(run("eval", "out", "--json")[0])["loss"]
+    run("train", config, "--quiet", "--steps", "20", "--text", "other.txt", "--out", "second")
+    check(read("out/tokenizer.json") != read("second/tokenizer.json"), "one tokenizer for two texts")
+    check(json.loads(run("eval", "out", "--json")[0])["loss"] == loss, "the second run changed the first")
+    run("train", config, "--resume", "--quiet", "--steps", "30")
+    run("train", config, "--quiet", "--steps", "20", "--out", "straight")
+    check(read("out/tokenizer.json") == read("straight/tokenizer.json"), "the tokenizer changed")
+    refused(2, r"other.txt: is not the text", "train", config, "--resume", "--steps", "40", "--text", "other.txt")
+
+
+def test_other_tokenizer():
+    write_text()
+    write_text("other.txt", seed=6)
+    for name, text in (("a", "text.txt"), ("b", "other.txt")):
+        run("plan", write_config(data=BPE), "--text", text, "--out", name)
+    config = write_config(data={"tokenizer": "a/tokenizer.json"})
+    run("train", config, "--quiet", "--steps", "20")
+    before = kept()
+    pattern = r"b/tokenizer.json: is another tokenizer than out/tokenizer.json, .*--out"
+    refused(2, pattern, "train", config, "--resume", "--steps", "30", "--tokenizer", "b/tokenizer.json")
+    for words in (["eval"], ["generate"], ["verify", "--gradients", "g"]):
+        refused(2, pattern, *words, config, "--tokenizer", "b/tokenizer.json")
+    refused(2, r"another model.*tokenizer", "generate", config, "--tokenizer", "bytes")
+    check(kept() == before, "a refused command changed files")
+    # The run has a copy of its own: where the file was plays no part any more.
+    check(read("out/tokenizer.json") == read("a/tokenizer.json"), "the copy is none")
+    os.rename("a", "moved")
+    text = run("generate", config)[0]
+    check(run("generate", "out")[0] == text, "config and folder differ")
+    run("eval", "out")
+    run("train", config, "--resume", "--quiet", "--steps", "30")
+    run("train", "out", "--resume", "--quiet", "--steps", "40")
+    # A tokenizer.json that somebody put into the folder.
+    shutil.copy("b/tokenizer.json", "out/tokenizer.json")
+    for words in (["train", "--resume", "--steps", "50"], ["eval"], ["generate"]):
+        refused(2, r"out/tokenizer.json: is not the tokenizer that out/checkpoints/step-\d+ was trained with", *words, config)
+    shutil.copy("moved/tokenizer.json", "out/tokenizer.json")
+    # A checkpoint of a run with another tokenizer.
+    run("train", write_config("second.yaml", data={"tokenizer": "b/tokenizer.json"}), "--quiet", "--steps", "20", "--out", "second")
+    for command in ("eval", "generate"):
+        refused(2, r"second/checkpoints/step-00000020: was trained with another tokenizer than that of out/", command, config,
+                "--checkpoint", last_checkpoint("second"))
+
+
+def test_run_keeps_its_tokenizer():
+    write_text()
+    write_text("other.txt", seed=6)
+    config = write_config(data=BPE)
+    run("train", config, "--quiet", "--steps", "20")
+    tokenizer = read("out/tokenizer.json")
+    os.remove("out/tokens.bin")
+    for words in (["eval", config], ["plan", config], ["verify", config, "--gradients", "g"]):
+        run(*words, "--text", "other.txt")
+        check(read("out/tokenizer.json") == tokenizer, *words, "replaced the tokenizer")
+
+
+def test_older_record():
+    """A run.json without the hashes still loads; the next one has them."""
+    write_text()
+    write_text("other.txt", seed=6)
+    config = write_config(data=BPE)
+    run("train", config, "--quiet", "--steps", "20")
+    old = record()
+    write_record({k: v for k, v in old.items() if k not in ("text_hash", "tokenizer_hash")})
+    check("text_hash" not in record(), "the record was not changed")
+    run("eval", "out"), run("generate", "out")
+    refused(2, r"other.txt: is not the text", "train", config, "--resume", "--steps", "30", "--text", "other.txt")
+    run("train", config, "--resume", "--quiet", "--steps", "30")
+    check([record()[k] for k in ("text_hash", "tokenizer_hash")] == [old[k] for k in ("text_hash", "tokenizer_hash")], record())
+
+
+def test_moved_folder():
+    os.mkdir("here")
+    os.mkdir("there")
+    os.chdir("here")
+    write_text()
+    config = write_config(data={**BPE, "cache": "cache"})
+    run("train", config, "--quiet", "--steps", "20", "--checkpoint_every", "1000")
+    text, loss = run("generate", "out")[0], run("eval", "out", "--json")[0]
+    os.chdir("../there")
+    before = kept("../here/out")
+    check(run("generate", "../here/out")[0] == text, "another folder, another text")
+    check(run("eval", "../here/out", "--json")[0] == loss, "another folder, another loss")
+    check(kept("../here/out") == before and not os.listdir("."), "looking from elsewhere changed something:", os.listdir("."))
+    run("train", "../here/out", "--resume", "--quiet", "--steps", "30")
+    check(record("../here/out")["step"] == 30 and not os.listdir("."), os.listdir("."))
+    os.rename("../here/out", "run")
+    check(run("generate", "run")[0] != "" and os.listdir(".") == ["run"], os.listdir("."))
+    shutil.rmtree("../here")
+    check(run("generate", "run", "--prompt", "the ")[0].startswith("the "), "generate needs more than the run's folder")
+    check(os.listdir(".") == ["run"], os.listdir("."))
+    os.chdir("..")
+
+
+def test_failed_text_leaves_nothing():
+    write_text()
+    open("empty.txt", "w").close()
+    with open("short.txt", "w") as file:
+        file.write("short")
+    with open("held.txt", "w") as file: # long enough to train on, too short to hold a part out
+        file.write("the cat " * 20)
+    before = sorted(os.listdir("."))
+    for name in ("none.txt", "empty.txt", "short.txt", "held.txt", "."):
+        for more in ({}, BPE, {"cache": "runs/cache"}):
+            config = write_config(data={"text": f"./{name}", **more})
+            for command in ("train", "plan", "eval"):
+                refused(4, r"\S", command, config, "--out", "runs/deep/out")
+                check(sorted(os.listdir(".")) == sorted({*before, config}), command, name, more, "left", os.listdir("."))
+    # What was there before stays.
+    os.makedirs("runs/deep/out")
+    open("runs/deep/out/note", "w").close()
+    refused(4, r"\S", "train", write_config(data={"text": "./short.txt"}), "--out", "runs/deep/out")
+    check(os.listdir("runs/deep/out") == ["note"], os.listdir("runs/deep/out"))
+
+
+def test_folder_in_use():
+    write_text()
+    write_text("other.txt", seed=6)
+    config = write_config(data=BPE)
+    process = start("train", config, "--steps", "100000", "--checkpoint_every", "1000000", "--eval_every", "1000000")
+    await_event(process, "step")
+    before = kept("out", ())
+    for words in (["train"], ["train", "--resume"], ["plan"], ["eval"]):
+        refused(5, r"out: another run \(process \d+\) is using this folder", *words, config, "--text", "other.txt")
+        check(kept("out", ()) == before, *words, "changed a folder in use")
+    run("plan", config)
+    check(kept("out", ()) == before, "plan changed a folder in use")
+    process.send_signal(signal.SIGTERM)
+    check(finish(process) == 143, process.returncode)
+    run("train", config, "--resume", "--quiet", "--steps", str(record()["step"]))
+
+
+def event_files(out="out"):
+    return sorted(n for n in os.listdir(out) if n.startswith("events.out."))
+
+
+def test_event_files():
+    write_text()
+    config = write_config()
+    run("train", config, "--quiet", "--steps", "20")
+    first = event_files()
+    check(len(first) == 1, first)
+    run("train", config, "--quiet", "--resume", "--steps", "20")
+    check(event_files() == first, "nothing left to do, but there is", event_files())
+    run("train", config, "--quiet", "--resume", "--steps", "30")
+    check(len(event_files()) == 2, event_files())
+    run("train", config, "--quiet", "--resume", "--steps", "40", "--no-tensorboard")
+    check(len(event_files()) == 2, event_files())
+
+
+def test_two_runs_share_a_cache():
+    """At the same time, on two texts: each ends as if it had been alone, or says that the tokens were changed under it."""
+    write_text()
+    write_text("other.txt", seed=6)
+    config = write_config(data=BPE)
+    words = ["train", "--quiet", "--steps", "20", "--set", "data.cache=cache"]
+    for name in ("text", "other"):
+        run("train", config, "--quiet", "--steps", "20", "--text", f"{name}.txt", "--out", f"{name}.alone")
+    for turn in range(3):
+        both = {name: subprocess.Popen([COMMAND, *words, config, "--text", f"{name}.txt", "--out", f"{name}.{turn}"], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, env=environment()) for name in ("text", "other")}
+        for name, process in both.items():
+            said = process.communicate(timeout=60)[1].decode()
+            if process.returncode == 0:
+                check(record(f"{name}.{turn}")["files"] == record(f"{name}.alone")["files"], name, "is another run")
+            else:
+                check(process.returncode == 4 and re.search("cache/token.*start this one again", said), process.returncode, said)
+
+
+GROUPS = {"folder": [test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
+                     test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_failed_text_leaves_nothing, test_folder_in_use,
+                     test_event_files]}
+
+if __name__ == "__main__":
+    main(GROUPS)
