@@ -2,7 +2,7 @@
 #include "api/api.h"
 #include "report/report.h"
 
-enum { LOCK_BYTES_MAX = 256 << 20 };
+#define LOCK_BYTES_MAX (UINT64_C(4) << 30) /* some 30 kB a layer: 100,000 layers */
 
 pl_status pl_plan_save(const pl_plan *plan, const char *path, pl_error *err)
 {

@@ -16,6 +16,7 @@
 #define PL_MODELS_MODEL_H
 
 #include "config/config.h"
+#include "ir/index.h"
 #include "ir/op.h"
 
 /* vocab: the tokenizer's, checked against model.vocab_size. The graph is the caller's to destroy. */
@@ -28,6 +29,7 @@ typedef struct pl_model {
     int64_t vocab;
     pl_builder b;    /* of the program being built */
     pl_builder init; /* of the init program: weights announce their first value there */
+    pl_names weights;
     bool training;
     bool generating;
     pl_id lr, step, token_scale, first_sample, position;
