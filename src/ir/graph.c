@@ -59,10 +59,12 @@ static const char *keep(pl_graph *g, const char *text, const char *last)
 }
 
 /* What comes later cannot be an owner; check.c says so. */
-static pl_id first_root(const pl_graph *g, const pl_value *v)
+static void find_root(const pl_graph *g, pl_id id, pl_value *v)
 {
     pl_id of = v->view_of != PL_NONE ? v->view_of : v->update_of;
-    return of < g->value_count ? pl_value_root(g, of) : (pl_id)g->value_count;
+    bool owner = of == PL_NONE || of >= id;
+    v->root = owner ? id : pl_value_root(g, of);
+    v->root_offset = owner ? 0 : pl_value_root_offset(g, of) + (v->view_of != PL_NONE ? v->view_offset : 0);
 }
 
 pl_id pl_graph_add_value(pl_graph *g, const pl_value *value)
@@ -75,7 +77,7 @@ pl_id pl_graph_add_value(pl_graph *g, const pl_value *value)
     v->name = keep(g, value->name, NULL);
     v->scope = keep(g, value->scope, last);
     if (!v->name || !v->scope) return PL_NONE;
-    v->root = first_root(g, v);
+    find_root(g, (pl_id)g->value_count, v);
     return (pl_id)g->value_count++;
 }
 
@@ -104,7 +106,7 @@ static void set_producers(pl_graph *g)
 void pl_graph_set_update(pl_graph *g, pl_id value, pl_id old)
 {
     g->value[value].update_of = old;
-    g->value[value].root = pl_value_root(g, old);
+    find_root(g, value, &g->value[value]);
 }
 
 pl_status pl_graph_reorder(pl_graph *g, const pl_id *order, pl_error *err)
@@ -173,6 +175,13 @@ pl_id pl_value_root(const pl_graph *g, pl_id id)
 {
     while (g->value[id].root != id) id = g->value[id].root;
     return id;
+}
+
+int64_t pl_value_root_offset(const pl_graph *g, pl_id id)
+{
+    int64_t offset = 0;
+    for (; g->value[id].root != id; id = g->value[id].root) offset += g->value[id].root_offset;
+    return offset;
 }
 
 bool pl_value_is_persistent(const pl_graph *g, pl_id id) { return g->value[pl_value_root(g, id)].program == PL_NONE; }
