@@ -77,11 +77,15 @@ pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command 
 
 static void say_batch(const pl_plan *plan)
 {
-    unsigned long long micro = pl_plan_micro_batch(plan), times = pl_plan_accumulation(plan);
-    if (times > 1)
-        pl_say("batch %llu = %llu sequence%s x %llu, ", micro * times, micro, micro == 1 ? "" : "s", times);
-    else if (micro)
-        pl_say("batch %llu, ", micro);
+    unsigned long long batch = pl_plan_batch(plan), micro = pl_plan_micro_batch(plan),
+                       times = pl_plan_accumulation(plan);
+    if (times > 1 && batch < micro * times)
+        pl_say("batch %llu in %llu micro-batches of %llu, the last with %llu, ", batch, times, micro,
+               batch - (times - 1) * micro);
+    else if (times > 1)
+        pl_say("batch %llu = %llu sequence%s x %llu, ", batch, micro, micro == 1 ? "" : "s", times);
+    else if (batch)
+        pl_say("batch %llu, ", batch);
 }
 
 static void say_summary(const pl_plan *plan, pl_command command, const char *out, double seconds)

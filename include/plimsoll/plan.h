@@ -62,6 +62,9 @@ PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process
 PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);
 PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one training step; 0 when unknown */
 PL_API int pl_plan_threads(const pl_plan *);
+/* Of a training step; 0 and 1 where there is none. The last micro-batch holds what is left of the batch: a batch of 16
+ * in micro-batches of 6 is 6 + 6 + 4. */
+PL_API uint64_t pl_plan_batch(const pl_plan *);        /* sequences in all */
 PL_API uint64_t pl_plan_micro_batch(const pl_plan *);  /* sequences at once */
 PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
 PL_API uint64_t pl_plan_parameters(const pl_plan *);

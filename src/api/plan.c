@@ -63,20 +63,22 @@ int pl_plan_threads(const pl_plan *p) { return p->team.threads; }
 double pl_plan_step_seconds(const pl_plan *p)
 {
     pl_id train = train_of(p);
-    return train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+    double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+    return seconds > 0 ? seconds : 0;
 }
+
+uint64_t pl_plan_batch(const pl_plan *p) { return p->batch; }
 
 uint64_t pl_plan_micro_batch(const pl_plan *p)
 {
-    pl_id train = train_of(p);
-    return train == PL_NONE ? 0 : (uint64_t)p->graph->region[train].batch;
+    return p->batch ? (uint64_t)p->graph->region[train_of(p)].batch : 0;
 }
 
 uint64_t pl_plan_accumulation(const pl_plan *p)
 {
     pl_id train = train_of(p);
     for (size_t i = 0; i < p->graph->region_count; i++)
-        if (train != PL_NONE && p->graph->region[i].parent == train) return p->graph->region[i].trip;
+        if (p->batch && p->graph->region[i].parent == train) return p->graph->region[i].trip;
     return 1;
 }
 
