@@ -383,6 +383,8 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
     PL_TRY_DONE(open_data(c, err));
     PL_TRY_DONE(find_options(c, &fit, err));
+    if (fit.budget_bytes != PL_FIT_NO_BUDGET)
+        PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
