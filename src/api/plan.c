@@ -69,10 +69,7 @@ double pl_plan_step_seconds(const pl_plan *p)
 
 uint64_t pl_plan_batch(const pl_plan *p) { return p->batch; }
 
-uint64_t pl_plan_micro_batch(const pl_plan *p)
-{
-    return p->batch ? (uint64_t)p->graph->region[train_of(p)].batch : 0;
-}
+uint64_t pl_plan_micro_batch(const pl_plan *p) { return p->batch ? (uint64_t)p->graph->region[train_of(p)].batch : 0; }
 
 uint64_t pl_plan_accumulation(const pl_plan *p)
 {

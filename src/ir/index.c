@@ -78,8 +78,7 @@ static pl_status resize(pl_names *n, const pl_graph *g, size_t slots, pl_error *
 
 pl_status pl_names_add(pl_names *n, const pl_graph *g, pl_id value, pl_error *err)
 {
-    if (2 * (n->count + 1) > n->slot_count)
-        PL_TRY(resize(n, g, n->slot_count ? 2 * n->slot_count : SLOTS_MIN, err));
+    if (2 * (n->count + 1) > n->slot_count) PL_TRY(resize(n, g, n->slot_count ? 2 * n->slot_count : SLOTS_MIN, err));
     pl_id *slot = slot_of(n, g, g->value[value].name);
     if (*slot != PL_NONE) return PL_OK;
     *slot = value;

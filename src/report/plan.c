@@ -221,9 +221,7 @@ static void print_components(const page *g)
 static void seconds_cell(pl_table *t, double seconds)
 {
     char text[32];
-    pl_table_cell(t, "%s", seconds > 0   ? pl_format_seconds(seconds, text, sizeof text)
-                           : seconds < 0 ? "unknown"
-                                         : "-");
+    pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : seconds < 0 ? "unknown" : "-");
 }
 
 /* "201 M", "1.23 G": a count of operations in three digits. */
@@ -324,7 +322,7 @@ static void print_kinds(const page *g)
     for (size_t i = 0; i < count; i++) timed |= kind[i].seconds > 0;
     int columns = sum.seconds > 0 ? 8 : 6;
     heading(g, timed ? "One training step, by operator"
-                               : "One training step, by operator (times are not known: no calibration)");
+                     : "One training step, by operator (times are not known: no calibration)");
     for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
         for (int i = 0; i < columns; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);

@@ -181,6 +181,6 @@ int main(void)
                                        cmocka_unit_test(test_what_does_not_fit_is_refused_with_a_sentence),
                                        cmocka_unit_test(test_overhead_decides_the_micro_batch),
                                        cmocka_unit_test(test_a_plan_with_unknown_parts_does_not_win),
-        cmocka_unit_test(test_memory_refused_anywhere)};
+                                       cmocka_unit_test(test_memory_refused_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,8 +140,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_counted_without_building),
-        cmocka_unit_test(the_gpt_of_the_book),           cmocka_unit_test(every_switch_counts),
-        cmocka_unit_test(an_mlp_is_a_stack_of_linears),  cmocka_unit_test(tensors_have_nanogpts_names),
+        cmocka_unit_test(the_gpt_of_the_book),
+        cmocka_unit_test(every_switch_counts),
+        cmocka_unit_test(an_mlp_is_a_stack_of_linears),
+        cmocka_unit_test(tensors_have_nanogpts_names),
         cmocka_unit_test(another_vocabulary_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
