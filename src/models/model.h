@@ -22,7 +22,7 @@
 /* vocab: the tokenizer's, checked against model.vocab_size. The graph is the caller's to destroy. */
 pl_status pl_model_build(const pl_config *, int64_t vocab, pl_graph **, pl_error *);
 
-/* weights.c: bytes of all weights of that model, known without building it: a deep one costs no more than a flat one. */
+/* weights.c: bytes of all weights of that model, without building it: a deep one costs no more than a flat one. */
 pl_status pl_model_count_weights(const pl_config *, int64_t vocab, uint64_t *bytes, pl_error *);
 
 /* ---- within this folder ---- */

@@ -2,7 +2,8 @@
  * behind the nodes of the graph and get their places at the end, all at once: until then each hangs in the list before
  * the node of the graph that it will precede.
  *
- *      list before node 40:   clone a, clone b, 40        a clone read by b goes right before b, else right before 40 */
+ *      list before node 40:   clone a, clone b, 40       a clone read by b goes right before b, else right before 40
+ */
 #include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"

@@ -2,8 +2,8 @@
  * fit). What is placed is kept sorted by offset, in chunks: the search for a gap is a walk upwards in which, for each
  * entry alive together with the item, the gap below it is tried.
  *
- * A chunk knows two things about its entries that spare most walks. Their lives lie within a hull: an item outside of it
- * meets none of them. And all of them live during a core (where lives begin and end like a stack's, neighbours are
+ * A chunk knows two things about its entries that spare most walks. Their lives lie within a hull: an item outside of
+ * it meets none of them. And all of them live during a core (where lives begin and end like a stack's, neighbours are
  * alike): an item that meets the core of a chunk meets all of it, and where no gap between entries is large enough it
  * passes at once. Both are exact: the offsets, and the steps that are booked, are those of the plain walk. */
 #include "part.h"
