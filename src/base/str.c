@@ -105,8 +105,8 @@ void pl_str_double(pl_str *s, double value)
         pl_str_printf(s, "%.0f", value);
         return;
     }
-    /* The fewest digits that give the number again. Up to 15 survive the way through a double, so when 15 are not enough
-     * (the common case of a measured number) no fewer are. */
+    /* The fewest digits that give the number again. Up to 15 survive the way through a double, so when 15 are not
+     * enough (the common case of a measured number) no fewer are. */
     snprintf(text, sizeof text, "%.15g", value);
     for (int digits = strtod(text, NULL) == value ? 1 : 16; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
