@@ -17,7 +17,9 @@ static const char about[] =
     "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is alive\n"
     "then, the arena over time, files on disk, predicted seconds per step. Prepares the text when that was not done "
     "(its\n"
-    "token file stays). Exit 3 when it does not fit memory.budget.\n";
+    "token file stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot hold (memory.budget "
+    "none)\n"
+    "is printed with a warning, for it may be meant for another one; train refuses it.\n";
 
 static pl_status parse_command(const char *name, pl_command *command, pl_error *err)
 {
@@ -62,7 +64,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_plan *p = NULL;
     pl_status status = parse_command(in->arguments.value[COMMAND], &of, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
-    if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, &p, err);
+    if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, false, &p, err);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
     pl_plan_destroy(p);
     return status;

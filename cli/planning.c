@@ -61,27 +61,46 @@ static void end_phases(phases *p)
 
 static bool needs_text(pl_command command) { return command != PL_COMMAND_GENERATE; }
 
-pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk,
+static pl_status check_machine(const char *name, const pl_talk *talk, bool here, pl_plan **plan, pl_error *err)
+{
+    pl_error why = {0};
+    pl_status status = pl_plan_check_machine(*plan, here ? err : &why);
+    if (status == PL_OK) return PL_OK;
+    if (!here && status == PL_E_BUDGET) {
+        if (talk->quiet < 2) pl_say("plimsoll %s: warning: it cannot run here: %s\n", name, why.text);
+        return PL_OK;
+    }
+    pl_plan_destroy(*plan);
+    *plan = NULL;
+    return status;
+}
+
+pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
                            pl_plan **plan, pl_error *err)
 {
     phases p = {.command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1};
     pl_progress tell = talk->quiet ? NULL : tell_phase;
     pl_status status = PL_OK;
     if (needs_text(command)) status = pl_prepare_text(in->config, tell, &p, err);
+    if (status == PL_OK && here) status = pl_plan_check_config(in->config, command, err);
     if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell, &p, plan, err);
     end_phases(&p);
-    return status;
+    return status == PL_OK ? check_machine(name, talk, here, plan, err) : status;
 }
 
 /* ---- a few words about the plan ---- */
 
 static void say_batch(const pl_plan *plan)
 {
-    unsigned long long micro = pl_plan_micro_batch(plan), times = pl_plan_accumulation(plan);
-    if (times > 1)
-        pl_say("batch %llu = %llu sequence%s x %llu, ", micro * times, micro, micro == 1 ? "" : "s", times);
-    else if (micro)
-        pl_say("batch %llu, ", micro);
+    unsigned long long batch = pl_plan_batch(plan), micro = pl_plan_micro_batch(plan),
+                       times = pl_plan_accumulation(plan);
+    if (times > 1 && batch < micro * times)
+        pl_say("batch %llu in %llu micro-batches of %llu, the last with %llu, ", batch, times, micro,
+               batch - (times - 1) * micro);
+    else if (times > 1)
+        pl_say("batch %llu = %llu sequence%s x %llu, ", batch, micro, micro == 1 ? "" : "s", times);
+    else if (batch)
+        pl_say("batch %llu, ", batch);
 }
 
 static void say_summary(const pl_plan *plan, pl_command command, const char *out, double seconds)
@@ -129,7 +148,7 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     call->word[PL_CALL_SHOW] = talk->show;
     call->word[PL_CALL_QUIET] = quiet;
     pl_status status = pl_check_folder(in->config, command, &err);
-    if (status == PL_OK) status = pl_cli_make_plan(call->name, in, command, talk, &plan, &err);
+    if (status == PL_OK) status = pl_cli_make_plan(call->name, in, command, talk, true, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose)) say_summary(plan, command, in->out, now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
     if (status == PL_OK && keep) status = settle_config(in->config, plan, &err);

@@ -14,8 +14,10 @@ typedef struct pl_talk {
 
 pl_status pl_talk_read(const pl_config *, bool quiet, bool verbose, pl_talk *, pl_error *);
 
-/* Prepares the text where the command needs one, and plans. Progress goes to stderr unless quiet. */
-pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, pl_plan **, pl_error *);
+/* Prepares the text where the command needs one, and plans. Progress goes to stderr unless quiet. What this machine
+ * cannot hold is refused when it is to run `here`; else it is planned, with a warning. */
+pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, bool here, pl_plan **,
+                           pl_error *);
 /* The whole road to the runner; returns the exit code of a failure. `keep`: a run with files of its own. */
 int pl_cli_start(const pl_cli_input *, pl_command, const pl_talk *, bool keep, pl_call *);
 

@@ -40,6 +40,12 @@ PL_API PL_MUST_USE pl_status pl_prepare_text(pl_config *, pl_progress, void *con
  * caller's to destroy. */
 PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                           void *context, pl_plan **, pl_error *);
+/* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) it may be one
+ * that only another machine can hold. Whoever is about to run asks these two: at once, before planning, whether the
+ * weights and their state alone are too large (the text must be prepared); and of the plan itself. PL_E_BUDGET with a
+ * sentence that names the limit: RAM and swap, the cgroup's, RLIMIT_AS or RLIMIT_DATA. */
+PL_API PL_MUST_USE pl_status pl_plan_check_config(const pl_config *, pl_command, pl_error *);
+PL_API PL_MUST_USE pl_status pl_plan_check_machine(const pl_plan *, pl_error *);
 PL_API void pl_plan_destroy(pl_plan *); /* NULL is fine */
 
 /* The lock file: the plan as text; runs exactly as printed. */
@@ -62,6 +68,9 @@ PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process
 PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);
 PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one training step; 0 when unknown */
 PL_API int pl_plan_threads(const pl_plan *);
+/* Of a training step; 0 and 1 where there is none. The last micro-batch holds what is left of the batch: a batch of 16
+ * in micro-batches of 6 is 6 + 6 + 4. */
+PL_API uint64_t pl_plan_batch(const pl_plan *);        /* sequences in all */
 PL_API uint64_t pl_plan_micro_batch(const pl_plan *);  /* sequences at once */
 PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
 PL_API uint64_t pl_plan_parameters(const pl_plan *);

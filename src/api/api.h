@@ -23,6 +23,12 @@ pl_sampler_options pl_settings_sampler(const pl_config *, uint64_t tokens);
 pl_status pl_settings_fill(const pl_config *, pl_command, const pl_tokens *, uint32_t vocab, pl_settings *, pl_error *);
 void pl_settings_deinit(pl_settings *);
 
+/* ---- room.c ---- */
+/* PL_E_BUDGET when the weights and what belongs to each of them are more than the room; `room` are the words before its
+ * figure: "the budget of". */
+pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, uint64_t room_bytes, const char *room,
+                              pl_error *);
+
 /* A text handed to the caller: takes the string's memory. */
 pl_status pl_give_text(pl_str *, char **text, size_t *bytes, pl_error *);
 

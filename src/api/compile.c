@@ -27,6 +27,10 @@ enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a ch
 enum { ENTRY_BYTES = 96, HEADER_BYTES = 1300 }; /* of the heap, for each tensor of a checkpoint */
 enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; three of them are the usual number */
 
+/* Without a budget a model larger than this machine is planned for another one, up to a depth at which planning itself
+ * takes a gigabyte and half a minute. */
+enum { LAYERS_FOR_ELSEWHERE = 4096 };
+
 typedef struct compiler {
     const pl_config *config;
     pl_command command;
@@ -383,6 +387,10 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
     PL_TRY_DONE(open_data(c, err));
     PL_TRY_DONE(find_options(c, &fit, err));
+    if (fit.budget_bytes == PL_FIT_NO_BUDGET && config->model.layers > LAYERS_FOR_ELSEWHERE)
+        PL_TRY_DONE(pl_plan_check_config(config, command, err));
+    if (fit.budget_bytes != PL_FIT_NO_BUDGET)
+        PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));

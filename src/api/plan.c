@@ -2,7 +2,7 @@
 #include "api/api.h"
 #include "report/report.h"
 
-enum { LOCK_BYTES_MAX = 256 << 20 };
+#define LOCK_BYTES_MAX (UINT64_C(4) << 30) /* some 30 kB a layer: 100,000 layers */
 
 pl_status pl_plan_save(const pl_plan *plan, const char *path, pl_error *err)
 {
@@ -63,20 +63,19 @@ int pl_plan_threads(const pl_plan *p) { return p->team.threads; }
 double pl_plan_step_seconds(const pl_plan *p)
 {
     pl_id train = train_of(p);
-    return train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+    double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+    return seconds > 0 ? seconds : 0;
 }
 
-uint64_t pl_plan_micro_batch(const pl_plan *p)
-{
-    pl_id train = train_of(p);
-    return train == PL_NONE ? 0 : (uint64_t)p->graph->region[train].batch;
-}
+uint64_t pl_plan_batch(const pl_plan *p) { return p->batch; }
+
+uint64_t pl_plan_micro_batch(const pl_plan *p) { return p->batch ? (uint64_t)p->graph->region[train_of(p)].batch : 0; }
 
 uint64_t pl_plan_accumulation(const pl_plan *p)
 {
     pl_id train = train_of(p);
     for (size_t i = 0; i < p->graph->region_count; i++)
-        if (train != PL_NONE && p->graph->region[i].parent == train) return p->graph->region[i].trip;
+        if (p->batch && p->graph->region[i].parent == train) return p->graph->region[i].trip;
     return 1;
 }
 

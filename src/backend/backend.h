@@ -6,7 +6,8 @@
 #include "backend/calls.h"
 #include "ir/graph.h"
 
-/* Where values live: base of the arena of space 0, and the offset of every storage root (indexed by value id). */
+/* Where values live: base of the arena of space 0, and the offset of every storage root (indexed by value id;
+ * NULL: all at the base). */
 typedef struct pl_addresses {
     unsigned char *base;
     const uint64_t *offset;

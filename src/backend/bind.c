@@ -13,12 +13,8 @@ static const pl_binding *const bindings[PL_OP_COUNT] = {
 void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
 {
     if (value == PL_NONE) return NULL;
-    uint64_t offset = a->offset[pl_value_root(g, value)];
-    for (pl_id v = value; g->value[v].view_of != PL_NONE || g->value[v].update_of != PL_NONE;) {
-        const pl_value *at = &g->value[v];
-        if (at->view_of != PL_NONE) offset += (uint64_t)at->view_offset * pl_dtype_bytes(at->dtype);
-        v = at->view_of != PL_NONE ? at->view_of : at->update_of;
-    }
+    uint64_t offset = a->offset ? a->offset[pl_value_root(g, value)] : 0;
+    offset += (uint64_t)pl_value_root_offset(g, value) * pl_dtype_bytes(g->value[value].dtype);
     return a->base + offset;
 }
 
@@ -76,12 +72,9 @@ pl_status pl_backend_bind(const pl_graph *g, const pl_node *n, const pl_addresse
 pl_status pl_backend_workspace_bytes(const pl_graph *g, const pl_node *n, pl_team team, uint64_t *bytes, pl_error *err)
 {
     pl_call call;
-    uint64_t *zero = pl_alloc(g->value_count, sizeof *zero);
-    if (!zero) return pl_fail(err, PL_E_NOMEM, "no memory to size workspaces");
-    pl_addresses nowhere = {(unsigned char *)64,
-                            zero}; /* sizing looks at which pointers are there, never behind them */
+    /* sizing looks at which pointers are there, never behind them */
+    pl_addresses nowhere = {(unsigned char *)64, NULL};
     pl_status status = pl_backend_bind(g, n, &nowhere, NULL, &call, err);
-    pl_free(zero);
     *bytes = status == PL_OK && bindings[n->op]->workspace ? bindings[n->op]->workspace(&call, team) : 0;
     return status;
 }

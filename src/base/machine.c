@@ -57,6 +57,7 @@ static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
         return pl_fail(err, PL_E_UNSUPPORTED, "%s has no MemTotal: mount /proc, the size of this machine is read there",
                        path);
     }
+    pl_procfile_find(path, "SwapTotal", &m->swap_bytes);
     if (pl_procfile_find(path, "MemAvailable", &m->available_bytes)) return PL_OK;
     /* Kernels before 3.14: free pages and page cache. */
     uint64_t cached = 0;
@@ -152,4 +153,16 @@ pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_e
     }
     b->bytes = b->room_bytes - b->reserve_bytes;
     return PL_OK;
+}
+
+pl_machine_ceiling pl_machine_find_ceiling(const pl_machine *m)
+{
+    const pl_machine_ceiling bounds[] = {{m->ram_bytes + m->swap_bytes, "the memory and swap of this machine"},
+                                         {m->cgroup_limit_bytes, "the cgroup limit"},
+                                         {m->address_space_limit_bytes, "RLIMIT_AS"},
+                                         {m->data_limit_bytes, "RLIMIT_DATA"}};
+    pl_machine_ceiling least = bounds[0];
+    for (size_t i = 1; i < sizeof bounds / sizeof *bounds; i++)
+        if (bounds[i].bytes < least.bytes) least = bounds[i];
+    return least;
 }

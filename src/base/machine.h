@@ -25,6 +25,7 @@ typedef struct pl_machine {
     int cores;          /* what this run should use by default: the smallest, rounded up, at least 1 */
     /* memory */
     uint64_t ram_bytes, available_bytes; /* MemTotal, MemAvailable */
+    uint64_t swap_bytes;                 /* SwapTotal; 0 where there is none */
     uint64_t cgroup_limit_bytes;         /* the tightest limit in sight */
     uint64_t cgroup_room_bytes;          /* least of (limit − usage + page cache) over all levels */
     char cgroup_path[256];               /* the level that binds; empty when none */
@@ -47,5 +48,13 @@ typedef struct pl_machine_budget {
     const char *bound_by;               /* "available memory", "cgroup limit", "RLIMIT_AS", "RLIMIT_DATA" */
 } pl_machine_budget;
 pl_status pl_machine_auto_budget(const pl_machine *, pl_machine_budget *, pl_error *);
+
+/* What no process here can ever hold more of, however much is free: RAM and swap, the cgroup's limit, RLIMIT_AS,
+ * RLIMIT_DATA; and which of them it is. */
+typedef struct pl_machine_ceiling {
+    uint64_t bytes;
+    const char *bound_by; /* "the memory and swap of this machine", "the cgroup limit", "RLIMIT_AS", "RLIMIT_DATA" */
+} pl_machine_ceiling;
+pl_machine_ceiling pl_machine_find_ceiling(const pl_machine *);
 
 #endif

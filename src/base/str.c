@@ -39,15 +39,21 @@ void pl_str_append_bytes(pl_str *s, const void *data, size_t bytes)
 
 void pl_str_append(pl_str *s, const char *text) { pl_str_append_bytes(s, text, strlen(text)); }
 
+/* Into the room there is; when that was too little, once more into enough. */
 void pl_str_vprintf(pl_str *s, const char *fmt, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int needed = vsnprintf(NULL, 0, fmt, args);
-    if (needed >= 0 && reserve(s, (size_t)needed) == 0) {
-        vsnprintf(s->data + s->bytes, (size_t)needed + 1, fmt, again);
-        s->bytes += (size_t)needed;
+    size_t room = s->data && !s->failed ? s->capacity - s->bytes : 0;
+    int needed = vsnprintf(room ? s->data + s->bytes : NULL, room, fmt, args);
+    if (needed >= 0 && (size_t)needed >= room) {
+        if (room) s->data[s->bytes] = 0; /* nothing was written, should there be no more room */
+        if (reserve(s, (size_t)needed))
+            needed = -1;
+        else
+            vsnprintf(s->data + s->bytes, (size_t)needed + 1, fmt, again);
     }
+    if (needed > 0) s->bytes += (size_t)needed;
     va_end(again);
 }
 
@@ -99,7 +105,10 @@ void pl_str_double(pl_str *s, double value)
         pl_str_printf(s, "%.0f", value);
         return;
     }
-    for (int digits = 1; digits <= 17; digits++) {
+    /* The fewest digits that give the number again. Up to 15 survive the way through a double, so when 15 are not
+     * enough (the common case of a measured number) no fewer are. */
+    snprintf(text, sizeof text, "%.15g", value);
+    for (int digits = strtod(text, NULL) == value ? 1 : 16; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }

@@ -20,6 +20,7 @@ typedef struct builder {
     life *life;       /* [values], of roots */
     live_block *live; /* sorted by begin */
     size_t live_count;
+    size_t *program_end; /* [regions] last node of a program */
     pl_team team;
 } builder;
 
@@ -36,13 +37,15 @@ static pl_area_kind kind_of(const pl_graph *g, pl_id root, uint64_t small_bytes)
 
 /* ---- lives ---- */
 
-static size_t end_of_program(const pl_graph *g, size_t node)
+static void find_program_ends(builder *b)
 {
-    size_t end = node;
-    pl_id program = pl_region_program(g, g->node[node].region);
-    for (size_t i = node; i < g->node_count; i++)
-        if (pl_region_program(g, g->node[i].region) == program) end = i;
-    return end;
+    const pl_graph *g = b->l->graph;
+    for (size_t i = 0; i < g->node_count; i++) b->program_end[pl_region_program(g, g->node[i].region)] = i;
+}
+
+static size_t end_of_program(const builder *b, size_t node)
+{
+    return b->program_end[pl_region_program(b->l->graph, b->l->graph->node[node].region)];
 }
 
 static void touch(builder *b, pl_id value, size_t node)
@@ -55,11 +58,11 @@ static void touch(builder *b, pl_id value, size_t node)
         b->l->kind[root] = PL_AREA_ACTIVATION; /* seen; the kind comes later */
         pl_role role = g->value[root].role;
         bool lasting = role == PL_ROLE_INPUT || role == PL_ROLE_OUTPUT || role == PL_ROLE_STATE;
-        *at = (life){node, lasting ? end_of_program(g, node) : node};
+        *at = (life){node, lasting ? end_of_program(b, node) : node};
     }
     if (node > at->last) at->last = node;
     /* made outside of a repeated region and read inside: needed in every trip */
-    if (g->node[node].region != g->node[at->first].region) at->last = end_of_program(g, node);
+    if (g->node[node].region != g->node[at->first].region) at->last = end_of_program(b, node);
 }
 
 static void find_lives(builder *b)
@@ -275,13 +278,16 @@ pl_status pl_layout_init(pl_layout *l, const pl_graph *g, bool *run, pl_team tea
     l->workspace_bytes = pl_alloc(g->node_count + 1, sizeof *l->workspace_bytes);
     b.life = pl_alloc(g->value_count + 1, sizeof *b.life);
     b.live = pl_alloc(g->value_count + 2, sizeof *b.live);
-    if (!l->kind || !l->home || !l->workspace_bytes || !b.life || !b.live)
+    b.program_end = pl_alloc(g->region_count + 1, sizeof *b.program_end);
+    if (!l->kind || !l->home || !l->workspace_bytes || !b.life || !b.live || !b.program_end)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to lay out a calibration of %zu nodes", g->node_count));
+    find_program_ends(&b);
     PL_TRY_DONE(find_workspaces(&b, err));
     lay_out(&b, bytes_max);
 done:
     pl_free(b.life);
     pl_free(b.live);
+    pl_free(b.program_end);
     if (status != PL_OK) pl_layout_deinit(l);
     return status;
 }

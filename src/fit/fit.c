@@ -22,6 +22,15 @@ static pl_status rewrite(pl_graph *g, const pl_fit_options *o, int64_t micro_bat
     return pl_rewrite_mark_saved(g, err);
 }
 
+/* A graph of another command has the region, but no nodes in it. */
+static bool trains(const pl_graph *g)
+{
+    uint64_t first, last = 0;
+    pl_id train = pl_graph_find_program(g, "train");
+    if (train != PL_NONE) pl_plan_program_span(g, train, &first, &last);
+    return last > 0;
+}
+
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_plan **plan,
                            pl_error *err)
 {
@@ -34,6 +43,7 @@ pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, int64
     if (o->measure) PL_TRY_DONE(o->measure(o->context, g, err));
     PL_TRY_DONE(pl_plan_create(g, &o->plan, plan, err));
     g = NULL;
+    (*plan)->batch = trains((*plan)->graph) ? (uint64_t)o->batch : 0;
     status = o->settle(o->context, *plan, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
 done:
@@ -99,6 +109,7 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
                    (unsigned long long)o->budget_bytes, alive, change);
 }
 
+/* Not above 0: not known. Such a plan does not take part in the choice by time. */
 static double step_seconds(const pl_plan *p)
 {
     pl_id train = pl_graph_find_program(p->graph, "train");
@@ -127,7 +138,8 @@ static size_t choose(const pl_fit_options *o, pl_plan *const *plan, const int64_
     if (fastest == 0) return choose_untimed(o, plan, candidate, count);
     size_t best = SIZE_MAX;
     for (int i = 0; i < count; i++) {
-        bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && step_seconds(plan[i]) <= 1.05 * fastest;
+        double s = step_seconds(plan[i]);
+        bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && s > 0 && s <= 1.05 * fastest;
         if (fits && (best == SIZE_MAX || pl_plan_charged_bytes(plan[i]) < pl_plan_charged_bytes(plan[best])))
             best = (size_t)i;
     }

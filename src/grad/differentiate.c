@@ -7,24 +7,24 @@
 
 #include "ir/op.h"
 
-static bool reads(const pl_graph *g, pl_id program, pl_id value)
+/* Which values the program's nodes read. */
+static void mark_read(const pl_graph *g, pl_id program, bool *read)
 {
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->dead || pl_region_program(g, n->region) != program) continue;
         for (int k = 0; k < PL_NODE_IN_MAX; k++)
-            if (n->in[k] == value) return true;
+            if (n->in[k] != PL_NONE) read[n->in[k]] = true;
     }
-    return false;
 }
 
 /* A window on a weight would be trained by nobody. */
-static pl_status check_windows(const pl_graph *g, pl_id program, pl_error *err)
+static pl_status check_windows(const pl_graph *g, const bool *read, pl_error *err)
 {
     for (size_t i = 0; i < g->value_count; i++) {
         pl_id root = pl_value_root(g, (pl_id)i);
         bool window = g->value[i].view_of != PL_NONE && g->value[root].role == PL_ROLE_WEIGHT;
-        if (window && reads(g, program, (pl_id)i))
+        if (window && read[i])
             return pl_fail(err, PL_E_UNSUPPORTED, "the weight %s is read through a window, which has no gradient rule",
                            g->value[root].name);
     }
@@ -32,11 +32,11 @@ static pl_status check_windows(const pl_graph *g, pl_id program, pl_error *err)
 }
 
 /* One zeroed gradient per weight that the program reads. */
-static pl_status add_accumulators(pl_builder *b, pl_id program, size_t values, pl_id *accumulator)
+static pl_status add_accumulators(pl_builder *b, const bool *read, size_t values, pl_id *accumulator)
 {
     pl_graph *g = b->graph;
     for (size_t i = 0; i < values && b->status == PL_OK; i++) {
-        if (g->value[i].role != PL_ROLE_WEIGHT || !reads(g, program, (pl_id)i)) continue;
+        if (g->value[i].role != PL_ROLE_WEIGHT || !read[i]) continue;
         pl_id grad;
         snprintf(b->scope, sizeof b->scope, "%s", g->value[i].scope);
         grad = pl_build_temporary(b, PL_ROLE_GRADIENT, PL_DTYPE_F32, g->value[i].shape, "grad.%s", g->value[i].name);
@@ -83,10 +83,13 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     pl_gradient grad = {.b = &b, .count = values};
     grad.of = pl_alloc(values, sizeof *grad.of);
     grad.accumulator = pl_alloc(values, sizeof *grad.accumulator);
-    PL_TRY_DONE(check_windows(g, program, err));
-    if (!grad.of || !grad.accumulator) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
+    bool *read = pl_alloc(values + 1, sizeof *read);
+    if (!grad.of || !grad.accumulator || !read)
+        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
+    mark_read(g, program, read);
+    PL_TRY_DONE(check_windows(g, read, err));
     for (size_t i = 0; i < values; i++) grad.of[i] = grad.accumulator[i] = PL_NONE;
-    PL_TRY_DONE(add_accumulators(&b, program, values, grad.accumulator));
+    PL_TRY_DONE(add_accumulators(&b, read, values, grad.accumulator));
     size_t zeros = g->node_count - nodes;
     b.phase = PL_PHASE_BACKWARD;
     for (size_t i = nodes; i-- > 0;) PL_TRY_DONE(visit(&grad, (pl_id)i, program));
@@ -95,5 +98,6 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
 done:
     pl_free(grad.of);
     pl_free(grad.accumulator);
+    pl_free(read);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "grad/differentiate.h"
+#include "ir/index.h"
 #include "ir/op.h"
 
 /* The newest version of each gradient: the last node of the program that writes its storage. */
@@ -73,15 +74,22 @@ pl_status pl_grad_add_update(pl_graph *g, pl_id program, const pl_grad_update *u
     size_t values = g->value_count;
     updater t = {.b = pl_builder_begin(g, program, err), .u = u, .scale = PL_NONE, .finite = PL_NONE};
     t.b.phase = PL_PHASE_UPDATE;
+    pl_status status;
+    pl_names names = {0};
     pl_id *newest = pl_alloc(values, sizeof *newest);
-    if (!newest) return pl_fail(err, PL_E_NOMEM, "no memory for the optimizer's nodes");
+    if (!newest) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the optimizer's nodes"));
+    PL_TRY_DONE(pl_names_init(&names, g, err));
     newest_versions(g, program, newest);
     pl_builder_enter(&t.b, "clip");
     if (u->clip > 0) add_clipping(&t, values, newest);
     for (size_t i = 0; i < values && t.b.status == PL_OK; i++) {
         if (g->value[i].role != PL_ROLE_GRADIENT || pl_value_root(g, (pl_id)i) != i) continue;
-        add_adamw(&t, pl_graph_find_value(g, g->value[i].name + sizeof "grad." - 1), newest[i]);
+        add_adamw(&t, pl_names_find(&names, g, g->value[i].name + sizeof "grad." - 1), newest[i]);
     }
+    PL_TRY_DONE(t.b.status);
+    PL_TRY_DONE(pl_graph_group_programs(g, err));
+done:
+    pl_names_deinit(&names);
     pl_free(newest);
-    return t.b.status == PL_OK ? pl_graph_group_programs(g, err) : t.b.status;
+    return status;
 }

@@ -58,6 +58,15 @@ static const char *keep(pl_graph *g, const char *text, const char *last)
     return pl_pool_strdup(g->pool, text);
 }
 
+/* What comes later cannot be an owner; check.c says so. */
+static void find_root(const pl_graph *g, pl_id id, pl_value *v)
+{
+    pl_id of = v->view_of != PL_NONE ? v->view_of : v->update_of;
+    bool owner = of == PL_NONE || of >= id;
+    v->root = owner ? id : pl_value_root(g, of);
+    v->root_offset = owner ? 0 : pl_value_root_offset(g, of) + (v->view_of != PL_NONE ? v->view_offset : 0);
+}
+
 pl_id pl_graph_add_value(pl_graph *g, const pl_value *value)
 {
     if (g->value_count >= PL_NONE - 1 || pl_grow(&g->value, &g->value_capacity, g->value_count, sizeof *g->value))
@@ -68,6 +77,7 @@ pl_id pl_graph_add_value(pl_graph *g, const pl_value *value)
     v->name = keep(g, value->name, NULL);
     v->scope = keep(g, value->scope, last);
     if (!v->name || !v->scope) return PL_NONE;
+    find_root(g, (pl_id)g->value_count, v);
     return (pl_id)g->value_count++;
 }
 
@@ -93,14 +103,10 @@ static void set_producers(pl_graph *g)
             if (g->node[i].out[k] != PL_NONE && !g->node[i].dead) g->value[g->node[i].out[k]].producer = (pl_id)i;
 }
 
-pl_id pl_graph_insert_node(pl_graph *g, size_t position, const pl_node *node)
+void pl_graph_set_update(pl_graph *g, pl_id value, pl_id old)
 {
-    if (pl_graph_add_node(g, node) == PL_NONE) return PL_NONE;
-    pl_node added = g->node[g->node_count - 1];
-    memmove(&g->node[position + 1], &g->node[position], (g->node_count - 1 - position) * sizeof *g->node);
-    g->node[position] = added;
-    set_producers(g);
-    return (pl_id)position;
+    g->value[value].update_of = old;
+    find_root(g, value, &g->value[value]);
 }
 
 pl_status pl_graph_reorder(pl_graph *g, const pl_id *order, pl_error *err)
@@ -164,17 +170,18 @@ refused:
     return NULL;
 }
 
+/* Windows on a value that later became an update still point at it: one step more. */
 pl_id pl_value_root(const pl_graph *g, pl_id id)
 {
-    for (;;) {
-        const pl_value *v = &g->value[id];
-        if (v->view_of != PL_NONE)
-            id = v->view_of;
-        else if (v->update_of != PL_NONE)
-            id = v->update_of;
-        else
-            return id;
-    }
+    while (g->value[id].root != id) id = g->value[id].root;
+    return id;
+}
+
+int64_t pl_value_root_offset(const pl_graph *g, pl_id id)
+{
+    int64_t offset = 0;
+    for (; g->value[id].root != id; id = g->value[id].root) offset += g->value[id].root_offset;
+    return offset;
 }
 
 bool pl_value_is_persistent(const pl_graph *g, pl_id id) { return g->value[pl_value_root(g, id)].program == PL_NONE; }

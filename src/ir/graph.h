@@ -7,7 +7,9 @@
  * Storage. A value owns its bytes unless it is
  *   a view     (view_of, view_offset, strides): a window on another value, or
  *   an update  (update_of): the new content of another value, in the same place (state changes in place).
- * pl_value_root() follows both to the value that owns the bytes; placement deals with roots only.
+ * pl_value_root() follows both to the value that owns the bytes; placement deals with roots only. Each value remembers
+ * its root (a residual stream changed in place is a chain as long as the model is deep), so that asking costs a step or
+ * two; therefore update_of of a value in the graph changes through pl_graph_set_update() alone.
  *
  * Nodes are kept in a legal order: every value is produced before it is read. Dead nodes stay in the array, marked. */
 #ifndef PL_IR_GRAPH_H
@@ -28,7 +30,9 @@ typedef struct pl_value {
     pl_id program;  /* region that owns a non-persistent value; PL_NONE: persistent */
     pl_id producer; /* node, or PL_NONE for persistent values and inputs */
     pl_id view_of, update_of;
+    pl_id root; /* set by the graph, not by whoever fills this in: a step on the way to the value that owns the bytes */
     int64_t view_offset; /* elements; only with view_of */
+    int64_t root_offset; /* elements from the root's beginning to its own; set by the graph, like root */
     int64_t stride[PL_RANK_MAX];
 } pl_value;
 
@@ -91,8 +95,8 @@ pl_id pl_graph_add_value(pl_graph *, const pl_value *);
 pl_id pl_graph_add_node(pl_graph *, const pl_node *); /* sets the producer of its outputs */
 pl_id pl_graph_add_region(pl_graph *, const char *name, pl_id parent, uint64_t trip);
 
-/* Puts the node at `position`; the nodes behind it move up by one. PL_NONE when memory is refused. */
-pl_id pl_graph_insert_node(pl_graph *, size_t position, const pl_node *);
+/* From now on the value is the new content of `old`, which must have been added before it. */
+void pl_graph_set_update(pl_graph *, pl_id value, pl_id old);
 /* order[i] = the node that comes i-th; a permutation of all nodes. PL_E_NOMEM. */
 pl_status pl_graph_reorder(pl_graph *, const pl_id *order, pl_error *);
 /* Nodes of a program become one stretch, programs in the order of their ids; within a program the order stays. */
@@ -101,11 +105,13 @@ pl_status pl_graph_group_programs(pl_graph *, pl_error *);
 void pl_graph_sweep(pl_graph *);
 
 pl_id pl_value_root(const pl_graph *, pl_id value);
+int64_t pl_value_root_offset(const pl_graph *, pl_id value); /* elements: where its bytes begin within the root's */
 bool pl_value_is_persistent(const pl_graph *, pl_id value);
 uint64_t pl_value_bytes(const pl_graph *, pl_id value); /* of its own shape, B counted as 1 while unbound */
 pl_id pl_region_program(const pl_graph *, pl_id region);
-pl_id pl_graph_find_value(const pl_graph *, const char *name);   /* PL_NONE when there is none */
-pl_id pl_graph_find_program(const pl_graph *, const char *name); /* likewise */
+/* PL_NONE when there is none. Looks at every value: for many names take ir/index.h. */
+pl_id pl_graph_find_value(const pl_graph *, const char *name);
+pl_id pl_graph_find_program(const pl_graph *, const char *name); /* PL_NONE when there is none */
 void pl_value_default_strides(pl_value *);                       /* row-major, from the shape */
 bool pl_value_is_contiguous(const pl_value *);
 

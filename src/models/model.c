@@ -42,10 +42,12 @@ pl_id pl_model_weight(pl_model *m, pl_model_init kind, pl_shape shape, const cha
     vsnprintf(name, sizeof name, fmt, args);
     va_end(args);
     if (m->b.status != PL_OK) return PL_NONE;
-    pl_id id = pl_graph_find_value(m->b.graph, name);
+    pl_id id = pl_names_find(&m->weights, m->b.graph, name);
     if (id != PL_NONE) return id;
     id = pl_build_persistent(&m->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, shape, "%s", name);
-    if (id != PL_NONE) add_init_node(m, kind, id, name);
+    if (id == PL_NONE) return id;
+    m->b.status = pl_names_add(&m->weights, m->b.graph, id, m->b.err);
+    if (m->b.status == PL_OK) add_init_node(m, kind, id, name);
     return id;
 }
 
@@ -198,6 +200,7 @@ pl_status pl_model_build(const pl_config *config, int64_t vocab, pl_graph **grap
     *graph = g;
     g = NULL;
 done:
+    pl_names_deinit(&m.weights);
     pl_graph_destroy(g);
     return status;
 }

@@ -16,10 +16,14 @@
 #define PL_MODELS_MODEL_H
 
 #include "config/config.h"
+#include "ir/index.h"
 #include "ir/op.h"
 
 /* vocab: the tokenizer's, checked against model.vocab_size. The graph is the caller's to destroy. */
 pl_status pl_model_build(const pl_config *, int64_t vocab, pl_graph **, pl_error *);
+
+/* weights.c: bytes of all weights of that model, without building it: a deep one costs no more than a flat one. */
+pl_status pl_model_count_weights(const pl_config *, int64_t vocab, uint64_t *bytes, pl_error *);
 
 /* ---- within this folder ---- */
 
@@ -28,6 +32,7 @@ typedef struct pl_model {
     int64_t vocab;
     pl_builder b;    /* of the program being built */
     pl_builder init; /* of the init program: weights announce their first value there */
+    pl_names weights;
     bool training;
     bool generating;
     pl_id lr, step, token_scale, first_sample, position;

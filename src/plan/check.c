@@ -1,4 +1,12 @@
-/* The judge of plans: quadratic, shares no code with the placer. */
+/* The judge of plans; shares no code with the placer.
+ *
+ * Do two blocks that are alive together overlap? Time is swept: at its first position a block takes its addresses, at
+ * its last it gives them back, and whoever finds one of its addresses taken overlaps. The addresses are the stretches
+ * between all ends of blocks, counted in a tree: a leaf is a stretch, a node knows how often all of it is taken (own)
+ * and the most that any stretch below is (most). Only when something is wrong are the two searched for, pair by pair.
+ */
+#include <stdlib.h>
+
 #include "backend/backend.h"
 #include "base/size.h"
 #include "plan/plan.h"
@@ -24,6 +32,112 @@ static bool overlap(const pl_block *a, const pl_block *b)
     return together && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
+typedef struct event {
+    uint64_t position;
+    uint32_t block;
+    bool begins;
+} event;
+
+typedef struct sweep {
+    event *event;      /* sorted: ends before beginnings, for lives are half-open */
+    uint64_t *address; /* sorted beginnings and ends of blocks; stretch k is [address[k], address[k + 1]) */
+    size_t address_count;
+    int32_t *own, *most; /* [4 · addresses] */
+} sweep;
+
+static int compare_events(const void *left, const void *right)
+{
+    const event *a = left, *b = right;
+    if (a->position != b->position) return a->position < b->position ? -1 : 1;
+    if (a->begins != b->begins) return a->begins ? 1 : -1;
+    return a->block < b->block ? -1 : a->block > b->block;
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static size_t stretch_at(const sweep *s, uint64_t address)
+{
+    size_t low = 0, high = s->address_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->address[middle] < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Adds to the stretches [from, to) of the node, which stands for [begin, end); returns the most among them. */
+static int32_t take(sweep *s, size_t node, size_t begin, size_t end, size_t from, size_t to, int32_t step)
+{
+    if (to <= begin || end <= from) return 0;
+    if (from <= begin && end <= to) {
+        s->own[node] += step;
+        return s->most[node] += step;
+    }
+    size_t middle = begin + (end - begin) / 2;
+    int32_t left = take(s, 2 * node, begin, middle, from, to, step);
+    int32_t right = take(s, 2 * node + 1, middle, end, from, to, step);
+    int32_t below = s->most[2 * node] > s->most[2 * node + 1] ? s->most[2 * node] : s->most[2 * node + 1];
+    s->most[node] = s->own[node] + below;
+    return s->own[node] + (left > right ? left : right);
+}
+
+static pl_status name_overlap(const named_block *b, size_t count, pl_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (overlap(b[i].block, b[j].block))
+                return pl_fail(err, PL_E_INTERNAL, "plan: %s and %s are alive together and overlap", b[i].name,
+                               b[j].name);
+    return pl_fail(err, PL_E_INTERNAL, "plan: the judge of overlaps contradicts itself");
+}
+
+static pl_status sweep_blocks(sweep *s, const named_block *b, size_t count, pl_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const pl_block *x = b[i].block;
+        s->event[2 * i] = (event){x->first, (uint32_t)i, true};
+        s->event[2 * i + 1] = (event){x->last, (uint32_t)i, false};
+        s->address[2 * i] = x->offset;
+        s->address[2 * i + 1] = x->offset + x->bytes;
+    }
+    s->address_count = 2 * count;
+    qsort(s->event, 2 * count, sizeof *s->event, compare_events);
+    qsort(s->address, 2 * count, sizeof *s->address, compare_addresses);
+    for (size_t i = 0; i < 2 * count; i++) {
+        const pl_block *x = b[s->event[i].block].block;
+        size_t from = stretch_at(s, x->offset), to = stretch_at(s, x->offset + x->bytes);
+        if (take(s, 1, 0, s->address_count, from, to, s->event[i].begins ? 1 : -1) > 1)
+            return name_overlap(b, count, err);
+    }
+    return PL_OK;
+}
+
+static pl_status check_overlaps(const named_block *b, size_t count, pl_error *err)
+{
+    sweep s = {0};
+    pl_status status = PL_OK;
+    s.event = pl_alloc(2 * count + 1, sizeof *s.event);
+    s.address = pl_alloc(2 * count + 1, sizeof *s.address);
+    s.own = pl_alloc(8 * count + 8, sizeof *s.own);
+    s.most = pl_alloc(8 * count + 8, sizeof *s.most);
+    if (!s.event || !s.address || !s.own || !s.most || count >= UINT32_MAX)
+        status = pl_fail(err, PL_E_NOMEM, "no memory to check the plan");
+    else
+        status = sweep_blocks(&s, b, count, err);
+    pl_free(s.event);
+    pl_free(s.address);
+    pl_free(s.own);
+    pl_free(s.most);
+    return status;
+}
+
 static pl_status check_blocks(const pl_plan *p, const named_block *b, size_t count, pl_error *err)
 {
     for (size_t i = 0; i < count; i++) {
@@ -33,12 +147,8 @@ static pl_status check_blocks(const pl_plan *p, const named_block *b, size_t cou
             x->first >= x->last)
             return pl_fail(err, PL_E_INTERNAL,
                            "plan: the block of %s lies outside the arena, is not aligned or has no life", b[i].name);
-        for (size_t j = 0; j < i; j++)
-            if (overlap(x, b[j].block))
-                return pl_fail(err, PL_E_INTERNAL, "plan: %s and %s are alive together and overlap", b[i].name,
-                               b[j].name);
     }
-    return PL_OK;
+    return check_overlaps(b, count, err);
 }
 
 /* A value has its bytes, and lives from the first to the last position at which somebody needs it (live.c). */

@@ -2,6 +2,10 @@
 #include "base/size.h"
 #include "plan/plan.h"
 
+typedef struct span {
+    uint64_t first, last; /* positions */
+} span;
+
 void pl_plan_program_span(const pl_graph *g, pl_id program, uint64_t *first, uint64_t *last)
 {
     *first = *last = 0;
@@ -47,6 +51,16 @@ static void touch(const pl_graph *g, const uint64_t *region_end, pl_block *block
     if (end > b->last) b->last = end;
 }
 
+/* Of every program at once: span[r] of a root region. */
+static void find_spans(const pl_graph *g, span *of)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        span *s = &of[pl_region_program(g, g->node[i].region)];
+        if (s->last == 0) s->first = i;
+        s->last = i + 1;
+    }
+}
+
 static bool lives_with_its_program(const pl_value *v)
 {
     return v->role == PL_ROLE_INPUT || v->role == PL_ROLE_OUTPUT || v->role == PL_ROLE_STATE;
@@ -56,9 +70,11 @@ pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
 {
     uint64_t *region_end = pl_alloc(g->region_count + 1, sizeof *region_end);
     pl_id *maker = pl_alloc(g->value_count + 1, sizeof *maker);
+    span *program = pl_alloc(g->region_count + 1, sizeof *program);
     pl_status status = PL_OK;
-    if (!region_end || !maker)
+    if (!region_end || !maker || !program)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to find the lives of %zu values", g->value_count));
+    find_spans(g, program);
     for (size_t i = 0; i < g->node_count; i++)
         for (pl_id r = g->node[i].region; r != PL_NONE; r = g->region[r].parent) region_end[r] = i + 1;
     for (size_t i = 0; i < g->node_count; i++) {
@@ -73,23 +89,30 @@ pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
         if (v->program == PL_NONE)
             block[i].first = 0, block[i].last = g->node_count;
         else if (lives_with_its_program(v))
-            pl_plan_program_span(g, v->program, &block[i].first, &block[i].last);
+            block[i].first = program[v->program].first, block[i].last = program[v->program].last;
         block[i].bytes = block[i].last ? pl_value_bytes(g, (pl_id)i) : 0;
     }
 done:
     pl_free(region_end);
     pl_free(maker);
+    pl_free(program);
     return status;
 }
 
-static void add_alive(const pl_block *b, uint64_t *sum)
+/* As differences (modulo 2^64): at its first position a block comes, at its last it goes. */
+static void add_difference(const pl_block *b, size_t positions, uint64_t *sum)
 {
-    for (uint64_t i = b->first; i < b->last; i++) sum[i] += pl_align_up(b->bytes, PL_PLAN_ALIGNMENT);
+    uint64_t bytes = pl_align_up(b->bytes, PL_PLAN_ALIGNMENT);
+    if (b->first >= b->last) return;
+    sum[b->first] += bytes;
+    if (b->last < positions) sum[b->last] -= bytes;
 }
 
 void pl_plan_alive(const pl_plan *p, uint64_t *sum)
 {
-    for (size_t i = 0; i < p->graph->node_count; i++) sum[i] = 0;
-    for (size_t i = 0; i < p->graph->value_count; i++) add_alive(&p->value[i], sum);
-    for (size_t i = 0; i < p->graph->node_count; i++) add_alive(&p->workspace[i], sum);
+    size_t positions = p->graph->node_count;
+    for (size_t i = 0; i < positions; i++) sum[i] = 0;
+    for (size_t i = 0; i < p->graph->value_count; i++) add_difference(&p->value[i], positions, sum);
+    for (size_t i = 0; i < positions; i++) add_difference(&p->workspace[i], positions, sum);
+    for (size_t i = 1; i < positions; i++) sum[i] += sum[i - 1];
 }

@@ -88,7 +88,9 @@ static pl_status parse_graph(pl_lex *l, pl_plan *p, pl_error *err)
     p->value = pl_alloc(p->graph->value_count + 1, sizeof *p->value);
     p->workspace = pl_alloc(p->graph->node_count + 1, sizeof *p->workspace);
     p->seconds = pl_alloc(p->graph->node_count + 1, sizeof *p->seconds);
-    return p->value && p->workspace && p->seconds ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+    if (!p->value || !p->workspace || !p->seconds) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+    for (size_t i = 0; i < p->graph->node_count; i++) p->seconds[i] = -1;
+    return PL_OK;
 }
 
 static pl_status parse_index(pl_lex *l, const pl_plan *p, bool node, uint64_t *id, pl_error *err)
@@ -128,6 +130,10 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
     if (strcmp(word, "disk") == 0) return parse_disk(l, p, err);
     if (strcmp(word, "team") == 0) return parse_team(l, p, err);
     if (strcmp(word, "arena") == 0) return parse_arena(l, p, err);
+    if (strcmp(word, "batch") == 0) {
+        PL_TRY(pl_lex_expect(l, NULL, err));
+        return pl_lex_uint(l, UINT32_MAX, &p->batch, err);
+    }
     if (strcmp(word, "graph") == 0) return parse_graph(l, p, err);
     if (strcmp(word, "data") == 0)
         return parse_numbers(l, (number_field[]){{"text", &p->text_hash}, {"tokenizer", &p->tokenizer_hash}}, 2, err);

@@ -110,9 +110,9 @@ pl_status pl_plan_account(pl_plan *p, int helper_threads, pl_error *err)
 
 static void predict(pl_plan *p, const pl_cost_model *cost)
 {
-    for (size_t i = 0; i < p->graph->node_count && cost->seconds; i++) {
-        double s = cost->seconds(cost->context, p->graph, &p->graph->node[i]);
-        p->seconds[i] = s > 0 ? s : 0;
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        double s = cost->seconds ? cost->seconds(cost->context, p->graph, &p->graph->node[i]) : -1;
+        p->seconds[i] = s >= 0 ? s : -1;
     }
 }
 
@@ -149,8 +149,10 @@ uint64_t pl_plan_charged_bytes(const pl_plan *p) { return p->ledger.charged_byte
 double pl_plan_program_seconds(const pl_plan *p, pl_id program)
 {
     double total = 0;
-    for (size_t i = 0; i < p->graph->node_count; i++)
-        if (pl_region_program(p->graph, p->graph->node[i].region) == program)
-            total += p->seconds[i] * (double)pl_node_trips(p->graph, &p->graph->node[i]);
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        if (pl_region_program(p->graph, p->graph->node[i].region) != program) continue;
+        if (p->seconds[i] < 0) return -1;
+        total += p->seconds[i] * (double)pl_node_trips(p->graph, &p->graph->node[i]);
+    }
     return total;
 }

@@ -34,7 +34,8 @@ struct pl_plan {
     pl_team team;
     pl_block *value;     /* [values], filled for storage roots */
     pl_block *workspace; /* [nodes] */
-    double *seconds;     /* [nodes] predicted, one execution; 0 when not known */
+    double *seconds;     /* [nodes] predicted, one execution; negative: not known */
+    uint64_t batch; /* sequences of a training step; the last micro-batch holds what is left of it. 0: no training */
     uint64_t arena_bytes, lower_bound_bytes;
     uint64_t peak_position; /* a position at which the sum of what is alive is largest */
     const char *heuristic;  /* of the placer; a constant, or in `names` */
@@ -71,7 +72,8 @@ typedef struct pl_plan_options {
 pl_status pl_plan_create(pl_graph *, const pl_plan_options *, pl_plan **, pl_error *);
 /* The process's rows again, after its heap or threads were settled. */
 pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
-/* Predicted seconds of one run of the program, its regions' trips counted; 0 when unknown. */
+/* Predicted seconds of one run of the program, its regions' trips counted; negative when any of its nodes' are not
+ * known: a sum that lacks a part is no prediction. */
 double pl_plan_program_seconds(const pl_plan *, pl_id program);
 
 /* ---- live.c: positions and lives ---- */

@@ -61,13 +61,14 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
     pl_str_append(out, "\n");
     if (p->tokenizer_hash)
         pl_str_printf(out, "data text=%" PRIu64 " tokenizer=%" PRIu64 "\n", p->text_hash, p->tokenizer_hash);
+    if (p->batch) pl_str_printf(out, "batch %" PRIu64 "\n", p->batch);
     print_rows(p, out);
     print_config(p->config, out);
     pl_graph_print(p->graph, out);
     for (size_t i = 0; i < p->graph->value_count; i++) print_block(out, "block", i, &p->value[i]);
     for (size_t i = 0; i < p->graph->node_count; i++) print_block(out, "workspace", i, &p->workspace[i]);
     for (size_t i = 0; i < p->graph->node_count; i++) {
-        if (p->seconds[i] == 0) continue;
+        if (p->seconds[i] < 0) continue;
         pl_str_printf(out, "time %zu ", i);
         pl_str_double(out, p->seconds[i]);
         pl_str_append(out, "\n");

@@ -1,6 +1,7 @@
 /* The bytes of a plan at its peak, by role. */
 #include "report/account.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +73,9 @@ static uint64_t layer_number(const char *scope)
     return end == scope + top ? number + 1 : 0;
 }
 
-pl_report_model pl_report_describe(const pl_graph *g)
+pl_report_model pl_report_describe(const pl_plan *p)
 {
+    const pl_graph *g = p->graph;
     pl_report_model m = {.accumulation = 1};
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
@@ -84,9 +86,22 @@ pl_report_model pl_report_describe(const pl_graph *g)
         if (number > m.layers) m.layers = number;
     }
     pl_id train = pl_graph_find_program(g, "train");
-    if (train == PL_NONE) return m;
-    m.micro_batch = g->region[train].batch;
+    if (train == PL_NONE || p->batch == 0) return m;
+    m.micro_batch = (uint64_t)g->region[train].batch;
     for (size_t i = 0; i < g->region_count; i++)
         if (g->region[i].parent == train && g->region[i].trip > m.accumulation) m.accumulation = g->region[i].trip;
+    m.batch = p->batch;
+    m.last = m.batch - (m.accumulation - 1) * m.micro_batch;
     return m;
+}
+
+void pl_report_batch(const pl_report_model *m, pl_str *out)
+{
+    if (m->batch == 0) return;
+    if (m->last == m->micro_batch)
+        pl_str_printf(out, "micro-batch %" PRIu64 " × accumulation %" PRIu64 " = batch %" PRIu64, m->micro_batch,
+                      m->accumulation, m->batch);
+    else
+        pl_str_printf(out, "batch %" PRIu64 " in %" PRIu64 " micro-batches of %" PRIu64 ", the last with %" PRIu64,
+                      m->batch, m->accumulation, m->micro_batch, m->last);
 }

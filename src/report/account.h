@@ -28,10 +28,15 @@ const char *pl_report_role_title(pl_role);
 typedef struct pl_report_model {
     uint64_t parameters, weights; /* elements and tensors of role weight */
     uint64_t layers;              /* numbered components at the top: block.0, block.1 … */
-    int64_t micro_batch;          /* of program train; 0: not bound or no such program */
-    uint64_t accumulation;        /* trips of its regions */
+    uint64_t batch;               /* sequences of a training step; 0: nothing is trained */
+    uint64_t micro_batch;         /* of them at once */
+    uint64_t accumulation;        /* trips: how often */
+    uint64_t last;                /* sequences in the last micro-batch */
 } pl_report_model;
-pl_report_model pl_report_describe(const pl_graph *);
+pl_report_model pl_report_describe(const pl_plan *);
+/* "micro-batch 4 × accumulation 8 = batch 32", "batch 16 in 3 micro-batches of 6, the last with 4"; "" where nothing
+ * is trained. */
+void pl_report_batch(const pl_report_model *, pl_str *out);
 
 /* ---- components.c: bytes alive at the peak by the first parts of the scope ---- */
 typedef enum pl_report_group {

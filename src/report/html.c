@@ -70,6 +70,7 @@ static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_rep
              p->lower_bound_bytes ? 100 * ((double)p->arena_bytes / (double)p->lower_bound_bytes - 1) : 0);
     card(out, pl_format_bytes(p->arena_bytes, number, sizeof number), words);
     if (seconds > 0) card(out, pl_format_seconds(seconds, number, sizeof number), "a step, predicted");
+    if (seconds < 0) card(out, "unknown", "a step, predicted");
     if (run && run->steps && run->seconds > 0) {
         snprintf(words, sizeof words, "a step, measured over %s", pl_format_count(run->steps, text, sizeof text));
         card(out, pl_format_seconds(run->seconds / (double)run->steps, number, sizeof number), words);
@@ -81,7 +82,7 @@ static void write_head(const pl_plan *p, const pl_report_run *run, const pl_repo
 {
     const char *title = o->title ? o->title : "Plimsoll";
     char count[32];
-    pl_report_model m = pl_report_describe(p->graph);
+    pl_report_model m = pl_report_describe(p);
     pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
                        "content='width=device-width'><title>");
     pl_html_text(out, title);
@@ -91,8 +92,8 @@ static void write_head(const pl_plan *p, const pl_report_run *run, const pl_repo
     pl_html_text(out, title);
     pl_str_printf(out, "</h1>\n<p>%s parameters", pl_format_count(m.parameters, count, sizeof count));
     if (m.layers) pl_str_printf(out, " in %" PRIu64 " layers", m.layers);
-    if (m.micro_batch)
-        pl_str_printf(out, "; micro-batch %" PRId64 " × accumulation %" PRIu64, m.micro_batch, m.accumulation);
+    if (m.batch) pl_str_append(out, "; ");
+    pl_report_batch(&m, out);
     pl_str_printf(out, "; %d threads, %s", p->team.threads, pl_isa_name(p->team.isa));
     if (run && run->verdict) {
         pl_str_append(out, ". ");

@@ -223,7 +223,9 @@ void pl_html_programs(const pl_plan *p, const pl_report_programs *programs, pl_s
         count(out, r->peak_bytes);
         megabytes(out, (int64_t)r->peak_bytes, false);
         pl_str_printf(out, "<td class='n'>%.3f</td><td class='n'>%s</td><td class='w'>%s ", r->flops / 1e9,
-                      r->seconds > 0 ? pl_format_seconds(r->seconds, seconds, sizeof seconds) : "–",
+                      r->seconds > 0   ? pl_format_seconds(r->seconds, seconds, sizeof seconds)
+                      : r->seconds < 0 ? "unknown"
+                                       : "–",
                       n ? pl_op_name(n->op) : "");
         pl_html_text(out, n ? n->scope : "");
         pl_str_append(out, "</td></tr>\n");

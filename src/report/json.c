@@ -42,7 +42,7 @@ static void ids(pl_json *j, const char *key, const pl_id *id, int max)
 
 static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
 {
-    pl_report_model m = pl_report_describe(p->graph);
+    pl_report_model m = pl_report_describe(p);
     char hash[24];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->numerics_hash);
     pl_json_kv_string(j, "schema", "plimsoll.plan/1");
@@ -55,8 +55,10 @@ static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
     pl_json_kv_uint(j, "parameters", m.parameters);
     pl_json_kv_uint(j, "weights", m.weights);
     pl_json_kv_uint(j, "layers", m.layers);
-    pl_json_kv_int(j, "micro_batch", m.micro_batch);
+    pl_json_kv_uint(j, "batch", m.batch);
+    pl_json_kv_uint(j, "micro_batch", m.micro_batch);
     pl_json_kv_uint(j, "accumulation", m.accumulation);
+    pl_json_kv_uint(j, "last_micro_batch", m.last);
     pl_json_object_end(j);
     pl_id train = pl_graph_find_program(p->graph, "train");
     kv_seconds(j, "seconds_per_step", train == PL_NONE ? 0 : pl_plan_program_seconds(p, train));

@@ -46,7 +46,7 @@ static void heading(const page *g, const char *text)
 static void print_head(const page *g)
 {
     const pl_plan *p = g->plan;
-    pl_report_model m = pl_report_describe(p->graph);
+    pl_report_model m = pl_report_describe(p);
     char count[32];
     if (g->options->title) {
         char title[PL_TABLE_CELL_BYTES];
@@ -56,9 +56,8 @@ static void print_head(const page *g)
     pl_str_printf(g->out, "%s parameters", pl_format_count(m.parameters, count, sizeof count));
     pl_str_printf(g->out, " in %" PRIu64 " tensors", m.weights);
     if (m.layers) pl_str_printf(g->out, ", %" PRIu64 " layer%s", m.layers, m.layers == 1 ? "" : "s");
-    if (m.micro_batch)
-        pl_str_printf(g->out, "; micro-batch %" PRId64 " × accumulation %" PRIu64 " = batch %" PRIu64, m.micro_batch,
-                      m.accumulation, (uint64_t)m.micro_batch * m.accumulation);
+    if (m.batch) pl_str_append(g->out, "; ");
+    pl_report_batch(&m, g->out);
     pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, p->team.threads == 1 ? "" : "s",
                   pl_isa_name(p->team.isa));
 }
@@ -222,7 +221,7 @@ static void print_components(const page *g)
 static void seconds_cell(pl_table *t, double seconds)
 {
     char text[32];
-    pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : "-");
+    pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : seconds < 0 ? "unknown" : "-");
 }
 
 /* "201 M", "1.23 G": a count of operations in three digits. */
@@ -276,7 +275,7 @@ static void kind_row(pl_table *t, const pl_report_kind *k, double total)
     moved_cell(t, k->bytes);
     seconds_cell(t, k->seconds);
     if (total > 0) {
-        pl_table_cell(t, "%.1f %%", 100 * k->seconds / total);
+        pl_table_cell(t, "%.1f %%", 100 * k->seconds / total); /* with a total every part is known */
         if (k->seconds > 0 && k->flops > 0) pl_table_cell(t, "%.1f", k->flops / k->seconds / 1e9);
     }
     pl_table_end_row(t);
@@ -305,7 +304,7 @@ static pl_report_kind sum_kinds(const pl_report_kind *kind, size_t count)
         sum.runs += kind[i].runs;
         sum.flops += kind[i].flops;
         sum.bytes += kind[i].bytes;
-        sum.seconds += kind[i].seconds;
+        sum.seconds = sum.seconds < 0 || kind[i].seconds < 0 ? -1 : sum.seconds + kind[i].seconds;
     }
     return sum;
 }
@@ -319,9 +318,11 @@ static void print_kinds(const page *g)
     pl_report_kind kind[PL_OP_COUNT];
     size_t count = pl_report_kinds(g->plan, train, kind);
     pl_report_kind sum = sum_kinds(kind, count);
+    bool timed = false;
+    for (size_t i = 0; i < count; i++) timed |= kind[i].seconds > 0;
     int columns = sum.seconds > 0 ? 8 : 6;
-    heading(g, sum.seconds > 0 ? "One training step, by operator"
-                               : "One training step, by operator (times are not known: no calibration)");
+    heading(g, timed ? "One training step, by operator"
+                     : "One training step, by operator (times are not known: no calibration)");
     for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
         for (int i = 0; i < columns; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);

@@ -60,7 +60,7 @@ size_t pl_report_kinds(const pl_plan *p, pl_id program, pl_report_kind *kind)
         pl_report_kind *k = &kind[n->op];
         k->nodes++;
         k->runs += trips;
-        k->seconds += p->seconds[i] * (double)trips;
+        k->seconds = k->seconds < 0 || p->seconds[i] < 0 ? -1 : k->seconds + p->seconds[i] * (double)trips;
         k->flops += cost.flops * (double)trips;
         k->bytes += cost.bytes * (double)trips;
     }

@@ -1,5 +1,18 @@
+/* Nodes keep their ids until the end, where all of them move at once: `order` and `place` say meanwhile in which order
+ * they come. What is moved is moved a few places, within its layer, so that a pass costs as much as the graph is long.
+ */
+#include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
+
+typedef struct fuser {
+    pl_graph *g;
+    pl_readers readers;
+    pl_id *order; /* [nodes] which node comes i-th */
+    pl_id *place; /* [nodes] its inverse */
+    pl_id *moved; /* [nodes] scratch */
+    bool *viewed; /* [values] looked at through a window, a value has readers that `readers` does not list */
+} fuser;
 
 static bool reads(const pl_node *n, pl_id value)
 {
@@ -8,20 +21,17 @@ static bool reads(const pl_node *n, pl_id value)
     return false;
 }
 
-/* Looked at through a window, a value has readers that count_readers does not see. */
-static bool is_viewed(const pl_graph *g, pl_id value)
+static bool really_reads(const fuser *f, const pl_reader *r, pl_id value)
 {
-    for (size_t i = 0; i < g->value_count; i++)
-        if (g->value[i].view_of == value) return true;
-    return false;
+    return !f->g->node[r->node].dead && reads(&f->g->node[r->node], value);
 }
 
-static int count_readers(const pl_graph *g, pl_id value)
+static bool has_one_reader(const fuser *f, pl_id value)
 {
-    int readers = 0;
-    for (size_t i = 0; i < g->node_count; i++)
-        for (int k = 0; k < PL_NODE_IN_MAX && !g->node[i].dead; k++) readers += g->node[i].in[k] == value;
-    return readers;
+    int count = 0;
+    for (const pl_reader *r = pl_readers_first(&f->readers, value); r; r = pl_readers_next(&f->readers, r))
+        count += really_reads(f, r, value);
+    return count == 1;
 }
 
 /* y = linear(x); a = act(y)  →  y, a = linear(x, act) */
@@ -41,81 +51,129 @@ static void fuse_forward(pl_graph *g, pl_node *act)
     g->value[linear->out[1]].producer = producer;
 }
 
-/* The same activation of u made again in the backward pass, if there is one. */
-static pl_node *find_again(pl_graph *g, const pl_node *bwd)
+/* The same activation of u made again in the backward pass, if there is one: the first. */
+static pl_id find_again(const fuser *f, const pl_node *bwd, pl_id before)
 {
-    for (pl_node *n = g->node; n < bwd; n++)
+    pl_id best = PL_NONE;
+    for (const pl_reader *r = pl_readers_first(&f->readers, bwd->in[0]); r; r = pl_readers_next(&f->readers, r)) {
+        const pl_node *n = &f->g->node[r->node];
         if (n->op == PL_OP_ACTIVATION && !n->dead && n->phase == PL_PHASE_BACKWARD && n->in[0] == bwd->in[0] &&
-            n->attr[0].i == bwd->attr[0].i && n->region == bwd->region)
-            return n;
-    return NULL;
+            n->attr[0].i == bwd->attr[0].i && n->region == bwd->region && f->place[r->node] < f->place[before] &&
+            (best == PL_NONE || f->place[r->node] < f->place[best]))
+            best = r->node;
+    }
+    return best;
+}
+
+static bool is_read_between(const fuser *f, pl_id value, pl_id after, pl_id last)
+{
+    for (const pl_reader *r = pl_readers_first(&f->readers, value); r; r = pl_readers_next(&f->readers, r))
+        if (f->place[r->node] > f->place[after] && f->place[r->node] <= f->place[last] && really_reads(f, r, value))
+            return true;
+    return false;
 }
 
 /* A weight's gradient that reads `made` may wait until after node `last`, unless something up to there reads what it
  * gives (a second gradient of the same weight). */
-static bool may_wait(const pl_graph *g, pl_id id, pl_id last, pl_id made)
+static bool may_wait(const fuser *f, pl_id id, pl_id last, pl_id made)
 {
-    const pl_node *n = &g->node[id];
+    const pl_node *n = &f->g->node[id];
     if (n->op != PL_OP_LINEAR_DW || n->in[1] != made || n->in[0] == made) return false;
-    for (pl_id i = id + 1; i <= last; i++)
-        if (!g->node[i].dead && reads(&g->node[i], n->out[0])) return false;
+    return !is_read_between(f, n->out[0], id, last);
+}
+
+static bool all_may_wait(const fuser *f, pl_id after, pl_id last, pl_id made)
+{
+    for (const pl_reader *r = pl_readers_first(&f->readers, made); r; r = pl_readers_next(&f->readers, r)) {
+        bool between = f->place[r->node] > f->place[after] && f->place[r->node] <= f->place[last];
+        if (between && really_reads(f, r, made) && (r->node == last || !may_wait(f, r->node, last, made))) return false;
+    }
     return true;
 }
 
-static bool all_may_wait(const pl_graph *g, pl_id first, pl_id last, pl_id made)
+/* Moves the readers of `made` from `begin` up to `last` behind `last`. */
+static void move_readers(fuser *f, pl_id begin, pl_id last, pl_id made)
 {
-    for (pl_id i = first; i <= last; i++)
-        if (!g->node[i].dead && reads(&g->node[i], made) && (i == last || !may_wait(g, i, last, made))) return false;
-    return true;
-}
-
-/* Moves the readers of `made` in [begin, last] behind `last`. */
-static pl_status move_readers(pl_graph *g, pl_id begin, pl_id last, pl_id made, pl_error *err)
-{
-    pl_id *order = pl_alloc(g->node_count, sizeof *order), at = 0;
-    if (!order) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
-    for (pl_id i = 0; i < begin; i++) order[at++] = i;
+    pl_id from = f->place[begin], to = f->place[last] + 1, at = from;
     for (int late = 0; late < 2; late++)
-        for (pl_id i = begin; i <= last; i++)
-            if ((!g->node[i].dead && reads(&g->node[i], made)) == (late == 1)) order[at++] = i;
-    for (pl_id i = last + 1; i < g->node_count; i++) order[at++] = i;
-    pl_status status = pl_graph_reorder(g, order, err);
-    pl_free(order);
-    return status;
+        for (pl_id i = from; i < to; i++) {
+            const pl_node *n = &f->g->node[f->order[i]];
+            if ((!n->dead && reads(n, made)) == (late == 1)) f->moved[at++] = f->order[i];
+        }
+    for (pl_id i = from; i < to; i++) {
+        f->order[i] = f->moved[i];
+        f->place[f->moved[i]] = i;
+    }
 }
 
 /* d = linear_dx(dy, W); du = act'(u)·d  →  du[, act(u)] = linear_dx(dy, W, u). What reads act(u) between the two must
  * then come after: those readers (the weight's gradient) are moved behind the fused node. u must be there before it. */
-static pl_status fuse_backward(pl_graph *g, pl_id id, pl_error *err)
+static pl_status fuse_backward(fuser *f, pl_id id, pl_error *err)
 {
+    pl_graph *g = f->g;
     pl_node *bwd = &g->node[id];
     pl_id d = bwd->in[1], producer = g->value[d].producer;
-    if (producer == PL_NONE || count_readers(g, d) != 1 || is_viewed(g, d)) return PL_OK;
+    if (producer == PL_NONE || f->viewed[d] || !has_one_reader(f, d)) return PL_OK;
     pl_node *dx = &g->node[producer];
-    if (dx->op != PL_OP_LINEAR_DX || dx->in[3] != PL_NONE || dx->region != bwd->region || id < producer) return PL_OK;
+    if (dx->op != PL_OP_LINEAR_DX || dx->in[3] != PL_NONE || dx->region != bwd->region ||
+        f->place[id] < f->place[producer])
+        return PL_OK;
     pl_id u_from = g->value[pl_value_root(g, bwd->in[0])].producer;
-    if (dx->predicate != bwd->predicate || (u_from != PL_NONE && u_from >= producer)) return PL_OK;
+    if (dx->predicate != bwd->predicate || (u_from != PL_NONE && f->place[u_from] >= f->place[producer])) return PL_OK;
     dx->attr[0] = bwd->attr[0];
     dx->in[3] = bwd->in[0];
     dx->out[0] = bwd->out[0];
     g->value[dx->out[0]].producer = producer;
+    PL_TRY(pl_readers_add(&f->readers, dx->in[3], producer, err));
     bwd->dead = true;
-    pl_node *again = find_again(g, bwd);
-    if (!again) return PL_OK;
-    pl_id begin = (pl_id)(again - g->node), made = again->out[0];
-    if (begin < producer && !all_may_wait(g, begin + 1, producer, made)) return PL_OK;
+    pl_id again = find_again(f, bwd, id);
+    if (again == PL_NONE) return PL_OK;
+    pl_id made = g->node[again].out[0];
+    bool early = f->place[again] < f->place[producer];
+    if (early && !all_may_wait(f, again, producer, made)) return PL_OK;
     dx->out[1] = made;
     g->value[made].producer = producer;
-    again->dead = true;
-    return begin < producer ? move_readers(g, begin, producer, made, err) : PL_OK;
+    g->node[again].dead = true;
+    if (early) move_readers(f, again, producer, made);
+    return PL_OK;
+}
+
+static pl_status init(fuser *f, pl_graph *g, pl_error *err)
+{
+    *f = (fuser){.g = g};
+    f->order = pl_alloc(g->node_count + 1, sizeof *f->order);
+    f->place = pl_alloc(g->node_count + 1, sizeof *f->place);
+    f->moved = pl_alloc(g->node_count + 1, sizeof *f->moved);
+    f->viewed = pl_alloc(g->value_count + 1, sizeof *f->viewed);
+    if (!f->order || !f->place || !f->moved || !f->viewed)
+        return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
+    for (size_t i = 0; i < g->node_count; i++) f->order[i] = f->place[i] = (pl_id)i;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->value[i].view_of != PL_NONE) f->viewed[g->value[i].view_of] = true;
+    return pl_readers_init(&f->readers, g, err);
+}
+
+static void deinit(fuser *f)
+{
+    pl_readers_deinit(&f->readers);
+    pl_free(f->order);
+    pl_free(f->place);
+    pl_free(f->moved);
+    pl_free(f->viewed);
 }
 
 pl_status pl_rewrite_fuse(pl_graph *g, pl_error *err)
 {
+    fuser f;
+    pl_status status;
+    PL_TRY_DONE(init(&f, g, err));
     for (size_t i = 0; i < g->node_count; i++)
-        if (g->node[i].op == PL_OP_ACTIVATION_BWD && !g->node[i].dead) PL_TRY(fuse_backward(g, (pl_id)i, err));
+        if (g->node[i].op == PL_OP_ACTIVATION_BWD && !g->node[i].dead) PL_TRY_DONE(fuse_backward(&f, (pl_id)i, err));
+    PL_TRY_DONE(pl_graph_reorder(g, f.order, err));
     for (size_t i = 0; i < g->node_count; i++)
         if (g->node[i].op == PL_OP_ACTIVATION && !g->node[i].dead) fuse_forward(g, &g->node[i]);
     pl_graph_sweep(g);
-    return PL_OK;
+done:
+    deinit(&f);
+    return status;
 }

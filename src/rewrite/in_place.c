@@ -64,7 +64,7 @@ pl_status pl_rewrite_in_place(pl_graph *g, pl_error *err)
                     !may_take(g, &l, (pl_id)i, n->out[k], n->in[j]))
                     continue;
                 pl_id root = pl_value_root(g, n->in[j]), last = l.last_reader[n->out[k]];
-                g->value[n->out[k]].update_of = n->in[j];
+                pl_graph_set_update(g, n->out[k], n->in[j]);
                 l.last_reader[root] = last;
                 break;
             }

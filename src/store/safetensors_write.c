@@ -3,8 +3,10 @@
 #include "store/safetensors.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/json.h"
 #include "base/size.h"
 
@@ -40,12 +42,28 @@ static pl_status check_entry(const pl_st_entry *e, pl_error *err)
                    e->bytes);
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static pl_status check_tensor_names(const pl_st_list *list, pl_error *err)
+{
+    const char **name = pl_alloc(list->count + 1, sizeof *name);
+    if (!name) return pl_fail(err, PL_E_NOMEM, "no memory to compare the names of %zu tensors", list->count);
+    for (size_t i = 0; i < list->count; i++) name[i] = list->entries[i].name;
+    qsort(name, list->count, sizeof *name, compare_names);
+    pl_status status = PL_OK;
+    for (size_t i = 1; i < list->count && status == PL_OK; i++)
+        if (strcmp(name[i - 1], name[i]) == 0)
+            status = pl_fail(err, PL_E_USAGE, "two tensors are named %.200s", name[i]);
+    pl_free(name);
+    return status;
+}
+
 static pl_status check_doubles(const pl_st_list *list, pl_error *err)
 {
-    for (size_t i = 0; i < list->count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(list->entries[i].name, list->entries[j].name) == 0)
-                return pl_fail(err, PL_E_USAGE, "two tensors are named %.200s", list->entries[i].name);
+    PL_TRY(check_tensor_names(list, err));
     for (size_t i = 0; i < list->metadata_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(list->metadata[i].key, list->metadata[j].key) == 0)

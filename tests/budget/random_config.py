@@ -38,6 +38,8 @@ def draw_batch(rng, keys, threads):
     sequence = rng.choice((2, 5, 8, 16, 32, 33, 64, 100, 128))
     batch = rng.randint(1, max(1, min(24, tokens_max // sequence)))
     keys["model.sequence"], keys["train.batch_size"] = sequence, batch
+    if "model.window" in keys:
+        keys["model.window"] = min(keys["model.window"], sequence)
     divisors = [m for m in range(1, batch + 1) if batch % m == 0]
     keys["train.micro_batch"] = rng.choice(divisors) if rng.random() < 0.9 or batch > 4 else "auto"
 

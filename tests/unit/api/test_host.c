@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -74,8 +76,48 @@ static void a_host_needs_no_folder_in_its_config(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* A budget of "none" plans for any machine; who is about to run asks whether this one can hold it. */
+static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/plimsoll-room-XXXXXX", command[64];
+    pl_error error = {0};
+    pl_plan *plan = NULL;
+    struct rlimit limit = {.rlim_cur = (rlim_t)6 << 30, .rlim_max = RLIM_INFINITY};
+    pl_config *config = pl_config_create();
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    write_file("small.yaml", yaml, 1);
+    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
+    assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
+    assert_int_equal(pl_prepare_text(config, NULL, NULL, &error), PL_OK);
+    assert_int_equal(pl_plan_check_config(config, PL_COMMAND_TRAIN, &error), PL_OK);
+    assert_int_equal(pl_config_set(config, "model.width", "16384", "here", &error), PL_OK);
+    assert_int_equal(pl_config_set(config, "model.layers", "4", "here", &error), PL_OK);
+    assert_int_equal(getrlimit(RLIMIT_DATA, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = (rlim_t)6 << 30;
+    assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
+    assert_int_equal(pl_plan_check_config(config, PL_COMMAND_TRAIN, &error), PL_E_BUDGET);
+    assert_non_null(strstr(error.text, "RLIMIT_DATA"));
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, NULL, NULL, NULL, &plan, &error), PL_OK);
+    assert_int_equal(pl_plan_check_machine(plan, &error), PL_E_BUDGET);
+    pl_plan_destroy(plan);
+    limit.rlim_cur = before;
+    assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
+    assert_int_equal(pl_config_set(config, "model.layers", "100000", "here", &error), PL_OK);
+    assert_int_equal(pl_config_set(config, "memory.budget", "1GB", "here", &error), PL_OK);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_E_BUDGET);
+    assert_non_null(strstr(error.text, "more than the budget of 1000000000"));
+    pl_config_destroy(config);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_host_needs_no_folder_in_its_config)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_cannot_be_held_is_refused_before_it_is_built),
+                                       cmocka_unit_test(a_host_needs_no_folder_in_its_config)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

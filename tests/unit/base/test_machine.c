@@ -234,6 +234,23 @@ static void test_long_lines_are_cut(void **state)
     assert_false(pl_mapping_parse("", &m));
 }
 
+static void the_ceiling_is_the_least_limit(void **state)
+{
+    (void)state;
+    pl_machine m = {.ram_bytes = 8000,
+                    .swap_bytes = 2000,
+                    .cgroup_limit_bytes = PL_MACHINE_UNLIMITED,
+                    .address_space_limit_bytes = PL_MACHINE_UNLIMITED,
+                    .data_limit_bytes = PL_MACHINE_UNLIMITED};
+    assert_int_equal(pl_machine_find_ceiling(&m).bytes, 10000);
+    m.cgroup_limit_bytes = 5000;
+    assert_string_equal(pl_machine_find_ceiling(&m).bound_by, "the cgroup limit");
+    m.address_space_limit_bytes = 4000;
+    assert_string_equal(pl_machine_find_ceiling(&m).bound_by, "RLIMIT_AS");
+    m.data_limit_bytes = 3000;
+    assert_int_equal(pl_machine_find_ceiling(&m).bytes, 3000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_group_outside_of_the_mount, begin, end),
         cmocka_unit_test_setup_teardown(test_escaped_names, begin, end),
         cmocka_unit_test_setup_teardown(test_damaged_files, begin, end),
+        cmocka_unit_test(the_ceiling_is_the_least_limit),
         cmocka_unit_test(test_this_machine),
         cmocka_unit_test_setup_teardown(test_long_lines_are_cut, begin, end),
     };

@@ -122,6 +122,35 @@ static void test_overhead_decides_the_micro_batch(void **state)
     pl_graph_destroy(g);
 }
 
+/* Above eight sequences a node has no cost (its operands are too large to be measured): what is left of the sum must
+ * not make those plans look fast. */
+static double partly_known(void *context, const pl_graph *g, const pl_node *n)
+{
+    bool large = n->op == PL_OP_LINEAR && g->value[n->out[0]].shape.dim[0] >= 8;
+    return large ? -1 : seconds(context, g, n);
+}
+
+static void test_a_plan_with_unknown_parts_does_not_win(void **state)
+{
+    (void)state;
+    double large = 1;
+    pl_error err = {0};
+    pl_graph *g = training_graph();
+    pl_plan *p;
+    pl_fit_options o = options(&large);
+    o.plan.cost.seconds = partly_known;
+    assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
+    assert_int_equal(p->graph->region[pl_graph_find_program(p->graph, "train")].batch, 4);
+    assert_true(step_seconds(p) > 0);
+    assert_int_equal(p->batch, 16);
+    pl_plan_destroy(p);
+    o.micro_batch = 16;
+    assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
+    assert_true(step_seconds(p) < 0);
+    pl_plan_destroy(p);
+    pl_graph_destroy(g);
+}
+
 static void test_memory_refused_anywhere(void **state)
 {
     (void)state;
@@ -151,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets_are_monotone),
                                        cmocka_unit_test(test_what_does_not_fit_is_refused_with_a_sentence),
                                        cmocka_unit_test(test_overhead_decides_the_micro_batch),
+                                       cmocka_unit_test(test_a_plan_with_unknown_parts_does_not_win),
                                        cmocka_unit_test(test_memory_refused_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

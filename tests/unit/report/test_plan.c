@@ -191,12 +191,54 @@ static void test_model_is_described(void **state)
 {
     (void)state;
     pl_plan *p = make(gpt_words, false, false);
-    pl_report_model m = pl_report_describe(p->graph);
+    pl_report_model m = pl_report_describe(p);
     uint64_t d = 64, block = 3 * d * d + d * d + 8 * d * d + 4 * d + d + 4 * d;
     assert_int_equal(m.parameters, 300 * d + 32 * d + 2 * block + 2 * d);
     assert_int_equal(m.layers, 2);
     assert_int_equal(m.micro_batch, 4);
     assert_int_equal(m.accumulation, 8);
+    assert_int_equal(m.batch, 32);
+    pl_plan_destroy(p);
+}
+
+/* A batch that the micro-batch does not divide, and a plan that trains nothing. */
+static void test_batch_in_words(void **state)
+{
+    (void)state;
+    pl_plan *p = make(gpt_words, false, false);
+    pl_str text = {0};
+    p->batch = 30;
+    pl_report_model m = pl_report_describe(p);
+    pl_report_batch(&m, &text);
+    assert_string_equal(pl_str_text(&text), "batch 30 in 8 micro-batches of 4, the last with 2");
+    pl_str_clear(&text);
+    p->batch = 0;
+    m = pl_report_describe(p);
+    pl_report_batch(&m, &text);
+    assert_string_equal(pl_str_text(&text), "");
+    pl_str_deinit(&text);
+    pl_plan_destroy(p);
+}
+
+/* One node whose time is not known makes every sum that it belongs to unknown, and leaves the others alone. */
+static void test_a_missing_part_makes_a_sum_unknown(void **state)
+{
+    (void)state;
+    pl_plan *p = make(gpt_words, true, false);
+    pl_str text = {0};
+    pl_error err = {0};
+    pl_id train = pl_graph_find_program(p->graph, "train"), evaluate = pl_graph_find_program(p->graph, "evaluate");
+    assert_true(pl_plan_program_seconds(p, train) > 0);
+    for (size_t i = 0; i < p->graph->node_count; i++)
+        if (p->graph->node[i].op == PL_OP_LINEAR_DW) p->seconds[i] = -1;
+    assert_true(pl_plan_program_seconds(p, train) < 0);
+    assert_true(pl_plan_program_seconds(p, evaluate) > 0);
+    assert_int_equal(pl_report_plan(p, NULL, &text, &err), PL_OK);
+    assert_non_null(strstr(pl_str_text(&text), "unknown"));
+    pl_str_clear(&text);
+    assert_int_equal(pl_report_plan_json(p, NULL, &text, &err), PL_OK);
+    assert_non_null(strstr(pl_str_text(&text), "\"seconds_per_step\": null"));
+    pl_str_deinit(&text);
     pl_plan_destroy(p);
 }
 
@@ -395,6 +437,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_adds_up),
         cmocka_unit_test(test_model_is_described),
+        cmocka_unit_test(test_batch_in_words),
+        cmocka_unit_test(test_a_missing_part_makes_a_sum_unknown),
         cmocka_unit_test(test_golden_text),
         cmocka_unit_test(test_text_is_tidy),
         cmocka_unit_test(test_page_is_whole_and_alone),

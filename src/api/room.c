@@ -1,0 +1,76 @@
+/* What is refused before it costs anything: a model whose weights and their state alone are too large, and a plan that
+ * this machine cannot hold whatever else is done. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/api.h"
+#include "base/machine.h"
+#include "base/size.h"
+#include "data/tokenizer.h"
+#include "models/model.h"
+
+/* Training holds each weight four times at its update: itself, its gradient and two moments. Gradients are complete
+ * before the first update, so all of these are alive together: no plan needs less. */
+static uint64_t copies_of(pl_command command, const char **what)
+{
+    *what = command == PL_COMMAND_TRAIN       ? "weights, gradients and optimizer state alone"
+            : command == PL_COMMAND_GRADIENTS ? "weights and gradients alone"
+                                              : "the weights alone";
+    return command == PL_COMMAND_TRAIN ? 4 : command == PL_COMMAND_GRADIENTS ? 2 : 1;
+}
+
+pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vocab, uint64_t room_bytes,
+                              const char *room, pl_error *err)
+{
+    uint64_t bytes;
+    const char *what;
+    uint64_t copies = copies_of(command, &what);
+    PL_TRY(pl_model_count_weights(c, vocab, &bytes, err));
+    if (pl_size_mul(bytes, copies, &bytes))
+        return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
+    if (bytes <= room_bytes) return PL_OK;
+    return pl_fail(err, PL_E_BUDGET,
+                   "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64
+                   "; a smaller model.width or model.layers is needed",
+                   what, bytes, bytes - room_bytes, room, room_bytes);
+}
+
+static const char *bound_text(const pl_machine_ceiling *c, char *text, size_t room)
+{
+    snprintf(text, room, "%s, which allows at most", c->bound_by);
+    return text;
+}
+
+pl_status pl_plan_check_config(const pl_config *config, pl_command command, pl_error *err)
+{
+    pl_machine machine;
+    pl_tokenizer *tokenizer = NULL;
+    char text[160];
+    pl_settings *s = pl_alloc(1, sizeof *s);
+    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
+    pl_status status;
+    PL_TRY_DONE(pl_config_check(config, err));
+    PL_TRY_DONE(pl_machine_read("", &machine, err));
+    PL_TRY_DONE(pl_settings_paths(config, s, err));
+    PL_TRY_DONE(pl_tokenizer_load(s->tokenizer_path, &tokenizer, err));
+    pl_machine_ceiling ceiling = pl_machine_find_ceiling(&machine);
+    PL_TRY_DONE(pl_room_check_state(config, command, pl_tokenizer_vocab_size(tokenizer), ceiling.bytes,
+                                    bound_text(&ceiling, text, sizeof text), err));
+done:
+    pl_tokenizer_destroy(tokenizer);
+    pl_free(s);
+    return status;
+}
+
+pl_status pl_plan_check_machine(const pl_plan *plan, pl_error *err)
+{
+    pl_machine machine;
+    PL_TRY(pl_machine_read("", &machine, err));
+    pl_machine_ceiling ceiling = pl_machine_find_ceiling(&machine);
+    uint64_t bytes = pl_plan_resident_bytes(plan);
+    if (bytes <= ceiling.bytes) return PL_OK;
+    return pl_fail(err, PL_E_BUDGET,
+                   "the plan holds %" PRIu64 " bytes, %" PRIu64 " more than %s, which allows at most %" PRIu64
+                   "; set memory.budget to auto, or make the model or train.micro_batch smaller",
+                   bytes, bytes - ceiling.bytes, ceiling.bound_by, ceiling.bytes);
+}
