@@ -139,7 +139,7 @@ static size_t choose(const pl_fit_options *o, pl_plan *const *plan, const int64_
     size_t best = SIZE_MAX;
     for (int i = 0; i < count; i++) {
         double s = step_seconds(plan[i]);
-        bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && s > 0 && s <= 1.05 * fastest;
+        bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && s > 0 && s <= 1.02 * fastest;
         if (fits && (best == SIZE_MAX || pl_plan_charged_bytes(plan[i]) < pl_plan_charged_bytes(plan[best])))
             best = (size_t)i;
     }
