@@ -183,8 +183,8 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     void *scratch = pl_session_value(s, PL_STAGING_CHECKPOINT);
     if (!scratch) return pl_fail(err, PL_E_DATA, "the plan has no staging for checkpoints; plan again");
     uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
+    PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err)); /* may make room */
     PL_TRY(pl_checkpoint_reserve(&s->spec, err));
-    PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err));
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
