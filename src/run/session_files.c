@@ -69,7 +69,7 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
                                      pl_session_staging *staging, uint64_t *disk_bytes, uint64_t *checkpoint_bytes,
                                      pl_error *err)
 {
-    *staging = (pl_session_staging){.sampling_bytes = pl_sample_workspace_bytes(r->vocab),
+    *staging = (pl_session_staging){.sampling_bytes = pl_session_sampling_bytes(g, r),
                                     .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
     *disk_bytes = *checkpoint_bytes = 0;
     if (tokens) {
