@@ -1,5 +1,6 @@
 /* Sizes as people write and read them. "500MB" is 500·10⁶ bytes, "500MiB" 500·2²⁰; a bare number is bytes; k, M, G, T
- * with optional i and B, any case of the letters, an optional space, decimals allowed ("1.5GiB"). Whole numbers are exact. */
+ * with optional i and B, any case of the letters, an optional space, decimals allowed ("1.5GiB").
+ * Whole numbers are exact. */
 #ifndef PL_BASE_UNITS_H
 #define PL_BASE_UNITS_H
 

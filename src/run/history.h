@@ -11,8 +11,8 @@ typedef struct pl_history {
     uint64_t count; /* tokens so far */
 } pl_history;
 
-/* Tokens to remember for a program that takes `width` tokens at once; with a cache (width 1) of `places` places, half of
- * it is fed again when all are used. */
+/* Tokens to remember for a program that takes `width` tokens at once; with a cache (width 1) of `places` places, half
+ * of it is fed again when all are used. */
 static inline uint64_t pl_history_room(uint64_t width, uint64_t places)
 {
     return width > 1 ? width : places > 2 ? places / 2 : 1;
