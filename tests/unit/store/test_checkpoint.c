@@ -152,8 +152,8 @@ static void test_what_is_kept(void **state)
     assert_false(exists(in_folder("kept/checkpoints/step-00000020")));
 }
 
-/* A kill after a save and before it thins out leaves one too many: the next start removes it, though nothing may be left
- * to be saved. Later steps stay until something is saved: this may be a fall-back from a damaged one. */
+/* A kill after a save and before it thins out leaves one too many: the next start removes it, though nothing may be
+ * left to be saved. Later steps stay until something is saved: this may be a fall-back from a damaged one. */
 static void test_resume_thins_out(void **state)
 {
     const char *folder = begin("thinned", 4);
@@ -161,8 +161,7 @@ static void test_resume_thins_out(void **state)
     for (uint64_t step = 1; step <= 4; step++) save(step);
     small_run_init(&run, folder, 1);
     assert_ok(small_run_create(&run, NULL, &err)); /* not a resume */
-    assert_ok(
-        small_run_create(&run, &(pl_record){.step = 9, .has_best = true, .best_step = 1}, &err)); /* not of here */
+    assert_ok(small_run_create(&run, &(pl_record){.step = 9, .has_best = true, .best_step = 1}, &err)); /* no such */
     for (int step = 1; step <= 4; step++) assert_true(exists(in_folder("thinned/checkpoints/step-%08d", step)));
     assert_ok(small_run_create(&run, &(pl_record){.step = 3, .has_best = true, .best_step = 1}, &err));
     for (int step = 1; step <= 4; step++)
