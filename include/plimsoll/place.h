@@ -96,7 +96,7 @@ PL_API PL_MUST_USE pl_status pl_place(const pl_place_problem *, const pl_place_o
                                       pl_error *);
 
 /* The judge: shares no code with the placer. PL_E_INTERNAL names what is wrong; *peak_bytes (or NULL) gets the peak.
- * Does not judge the capacity. */
+ * Does not judge the capacity. n log n in the buffers; PL_E_NOMEM when memory is refused. */
 PL_API PL_MUST_USE pl_status pl_place_validate(const pl_place_problem *, const uint64_t *offsets, uint64_t *peak_bytes,
                                                pl_error *);
 

@@ -123,7 +123,7 @@ typedef struct pl_embedding_call {
 } pl_embedding_call;
 void pl_embedding_exec(const pl_embedding_call *, pl_team);
 
-/* dE[token] += dy, dP[t] += dy, both accumulate, sums in a fixed order. */
+/* dE[token] += dy (not for the token −1), dP[t] += dy, both accumulate, sums in a fixed order. */
 typedef struct pl_embedding_bwd_call {
     int64_t batch, tokens_per_sequence, vocab, width, window;
     const int32_t *token;

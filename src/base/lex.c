@@ -106,6 +106,15 @@ pl_status pl_lex_expect(pl_lex *l, const char *key, pl_error *err)
     return PL_OK;
 }
 
+pl_status pl_lex_end(pl_lex *l, pl_error *err)
+{
+    int got = pl_lex_field(l, err);
+    if (got < 0) return PL_E_DATA;
+    return got ? pl_lex_fail(l, err, "expected the end of the line, found \"%s%s%.40s\"", l->key, l->key[0] ? "=" : "",
+                             l->value)
+               : PL_OK;
+}
+
 pl_status pl_lex_int(const pl_lex *l, int64_t min, int64_t max, int64_t *number, pl_error *err)
 {
     char *end;

@@ -24,6 +24,8 @@ int pl_lex_line(pl_lex *);
 int pl_lex_field(pl_lex *, pl_error *);
 /* The next field must exist and be bare (key NULL) or have this key. */
 pl_status pl_lex_expect(pl_lex *, const char *key, pl_error *);
+/* The line must end here. */
+pl_status pl_lex_end(pl_lex *, pl_error *);
 pl_status pl_lex_fail(const pl_lex *, pl_error *, const char *fmt, ...) PL_PRINTF(3, 4);
 /* The value of the field read last as a number. */
 pl_status pl_lex_int(const pl_lex *, int64_t min, int64_t max, int64_t *, pl_error *);

@@ -1,11 +1,32 @@
 #include "base/units.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+
+/* "k" 1000, "MiB" 2^20, "" or "B" 1; 0 when it is no unit. */
+static uint64_t read_unit(const char *text)
+{
+    uint64_t unit = 1, base = 1000;
+    const char *letters = "kmgt";
+    while (*text == ' ') text++;
+    const char *at = *text ? strchr(letters, tolower((unsigned char)*text)) : NULL;
+    if (at) {
+        text++;
+        if (*text == 'i' || *text == 'I') base = 1024, text++;
+        for (const char *c = letters; c <= at; c++) unit *= base;
+    }
+    if (*text == 'b' || *text == 'B') text++;
+    while (isspace((unsigned char)*text)) text++;
+    return *text ? 0 : unit;
+}
+
+/* Whole numbers are exact; a double would round those above 2^53. */
 int pl_parse_bytes(const char *text, uint64_t *bytes)
 {
     while (isspace((unsigned char)*text)) text++;
@@ -13,21 +34,18 @@ int pl_parse_bytes(const char *text, uint64_t *bytes)
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) return -1;
     char *end;
     double number = strtod(text, &end);
-    while (*end == ' ') end++;
-    double unit = 1;
-    const char *letters = "kmgt";
-    const char *at = *end ? strchr(letters, tolower((unsigned char)*end)) : NULL;
-    if (at) {
-        end++;
-        double base = 1000;
-        if (*end == 'i' || *end == 'I') base = 1024, end++;
-        unit = pow(base, (double)(at - letters + 1));
+    uint64_t unit = read_unit(end), whole;
+    if (!unit) return -1;
+    if (text + strspn(text, "0123456789") == end) {
+        errno = 0;
+        whole = strtoull(text, NULL, 10);
+        if (errno || pl_size_mul(whole, unit, &whole) || whole > INT64_MAX) return -1;
+        *bytes = whole;
+        return 0;
     }
-    if (*end == 'b' || *end == 'B') end++;
-    while (isspace((unsigned char)*end)) end++;
-    double total = number * unit;
-    if (*end || !(total >= 0) || total >= 9.2e18) return -1;
-    *bytes = (uint64_t)(total + 0.5);
+    double total = number * (double)unit + 0.5;
+    if (!(total < 0x1p63)) return -1;
+    *bytes = (uint64_t)total;
     return 0;
 }
 
@@ -58,7 +76,7 @@ const char *pl_format_count(uint64_t count, char *buf, size_t room)
 
 const char *pl_format_seconds(double s, char *buf, size_t room)
 {
-    if (!(s >= 0))
+    if (!(s >= 0) || isinf(s))
         snprintf(buf, room, "?");
     else if (s < 0.9995e-3)
         snprintf(buf, room, "%.3g us", s * 1e6);
@@ -68,6 +86,8 @@ const char *pl_format_seconds(double s, char *buf, size_t room)
         snprintf(buf, room, "%.3g s", s);
     else if (s < 3600)
         snprintf(buf, room, "%d min %02d s", (int)(s / 60), (int)s % 60);
+    else if (s > 3.6e12) /* a thousand million hours */
+        snprintf(buf, room, "%.3g h", s / 3600);
     else
         snprintf(buf, room, "%lld h %02d min", (long long)(s / 3600), (int)(fmod(s, 3600) / 60));
     return buf;

@@ -1,5 +1,6 @@
 /* Sizes as people write and read them. "500MB" is 500·10⁶ bytes, "500MiB" 500·2²⁰; a bare number is bytes; k, M, G, T
- * with optional i and B, any case of the letters, an optional space, decimals allowed ("1.5GiB"). */
+ * with optional i and B, any case of the letters, an optional space, decimals allowed ("1.5GiB").
+ * Whole numbers are exact. */
 #ifndef PL_BASE_UNITS_H
 #define PL_BASE_UNITS_H
 
@@ -15,7 +16,7 @@ const char *pl_format_bytes(uint64_t bytes, char *buf, size_t room);
 /* "1,234,567" into buf (32 bytes suffice); returns buf. */
 const char *pl_format_count(uint64_t count, char *buf, size_t room);
 
-/* "340 ms", "12.3 s", "4 min 05 s", "2 h 03 min" into buf (32 bytes suffice); returns buf. */
+/* "340 ms", "12.3 s", "4 min 05 s", "2 h 03 min" into buf (32 bytes suffice), "?" when it is no time; returns buf. */
 const char *pl_format_seconds(double seconds, char *buf, size_t room);
 
 #endif

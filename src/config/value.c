@@ -310,7 +310,7 @@ static pl_status set_int(pl_config *cfg, const pl_config_key *key, pl_config_sca
     return PL_OK;
 }
 
-/* A bare number is read exactly (pl_parse_bytes goes through double) and must be whole. */
+/* A bare number may have any form of a whole number, and must be one. */
 static bool parse_size(pl_config_scalar s, uint64_t *bytes)
 {
     int64_t number;

@@ -23,6 +23,7 @@ typedef struct reader {
     pl_vocab_entry *entry;
     uint32_t vocab;
     pl_added_token *added;
+    uint32_t next_added; /* the id of the next added token that the model's vocabulary lacks */
     pl_bpe_parts parts;
     pl_merge *merge;
 } reader;
@@ -166,7 +167,21 @@ static pl_status alphabet_bytes(const reader *r, const char *text, size_t length
     return PL_OK;
 }
 
-/* Grows the list of entries so that id is in it. */
+/* As Hugging Face's library does it, whatever `id` the file gives: the vocabulary's when the token is in it, otherwise
+ * those behind the vocabulary, in turn. */
+static pl_status added_id(reader *r, const json_t *vocab, const json_t *item, uint32_t *id)
+{
+    const json_t *content = json_object_get(item, "content"), *in_vocab = NULL;
+    const char *text = json_string_value(content);
+    PL_TRY(read_id(r, json_object_get(item, "id"), text ? text : "an added token", id));
+    if (text && strlen(text) == json_string_length(content)) in_vocab = json_object_get(vocab, text);
+    if (in_vocab) return read_id(r, in_vocab, text, id);
+    if (r->next_added >= PL_VOCAB_MAX) return BAD("%s: more than %d tokens", r->name, PL_VOCAB_MAX);
+    *id = r->next_added++;
+    return PL_OK;
+}
+
+/* Makes the list of entries, with room for all ids. */
 static pl_status largest_id(reader *r, const json_t *vocab, const json_t *added)
 {
     const char *text;
@@ -178,9 +193,10 @@ static pl_status largest_id(reader *r, const json_t *vocab, const json_t *added)
         PL_TRY(read_id(r, value, text, &id));
         if (id >= count) count = id + 1;
     }
+    r->next_added = (uint32_t)json_object_size(vocab);
     json_array_foreach(added, i, value)
     {
-        PL_TRY(read_id(r, json_object_get(value, "id"), "an added token", &id));
+        PL_TRY(added_id(r, vocab, value, &id));
         if (id >= count) count = id + 1;
     }
     if (count == 0) return BAD("%s: the vocabulary is empty", r->name);
@@ -190,7 +206,7 @@ static pl_status largest_id(reader *r, const json_t *vocab, const json_t *added)
 }
 
 /* Added tokens first: their texts stand for themselves, not for bytes in the alphabet. */
-static pl_status read_added_token(reader *r, const json_t *item)
+static pl_status read_added_token(reader *r, const json_t *vocab, const json_t *item)
 {
     static const char *const neutral[] = {"single_word", "lstrip", "rstrip"};
     uint32_t id = 0;
@@ -200,7 +216,7 @@ static pl_status read_added_token(reader *r, const json_t *item)
     if (!text || length == 0 || length > PL_TOKEN_BYTES_MAX)
         return BAD("%s: an added token needs \"content\" of 1 to %d bytes", r->name, PL_TOKEN_BYTES_MAX);
     for (size_t i = 0; i < 3; i++) PL_TRY(refuse_unless_neutral(r, item, neutral[i]));
-    PL_TRY(read_id(r, json_object_get(item, "id"), text, &id));
+    PL_TRY(added_id(r, vocab, item, &id));
     if (r->entry[id].text) return BAD("%s: two added tokens have the id %u", r->name, id);
     pl_added_token *a = &r->added[r->parts.added_count++];
     *a = (pl_added_token){.id = id, .bytes = (uint32_t)length};
@@ -210,14 +226,15 @@ static pl_status read_added_token(reader *r, const json_t *item)
     return PL_OK;
 }
 
-static pl_status read_added(reader *r, const json_t *added)
+static pl_status read_added(reader *r, const json_t *vocab, const json_t *added)
 {
     size_t i;
     const json_t *item;
     if (json_array_size(added) > 4096) return BAD("%s: more than 4,096 added tokens are not supported", r->name);
     r->added = pl_pool_alloc(r->pool, json_array_size(added) + 1, sizeof *r->added);
     if (!r->added) return no_memory(r);
-    json_array_foreach(added, i, item) PL_TRY(read_added_token(r, item));
+    r->next_added = (uint32_t)json_object_size(vocab);
+    json_array_foreach(added, i, item) PL_TRY(read_added_token(r, vocab, item));
     r->parts.added = r->added;
     return PL_OK;
 }
@@ -355,7 +372,7 @@ static pl_status read_bpe(reader *r, const json_t *root, const json_t *model, pl
     PL_TRY(check_pipeline(r, root));
     PL_TRY(read_bpe_options(r, model, vocab));
     PL_TRY(largest_id(r, vocab, added));
-    PL_TRY(read_added(r, added));
+    PL_TRY(read_added(r, vocab, added));
     PL_TRY(read_vocab(r, vocab));
     pl_status status = pl_tokenizer_begin(PL_TOKENIZER_BPE, r->entry, r->vocab, out, r->err);
     if (status != PL_OK) return pl_fail_prefix(r->err, status, "%s", r->name);

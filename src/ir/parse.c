@@ -239,15 +239,18 @@ pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
     PL_TRY_DONE(pl_lex_expect(l, NULL, err));
     if (strcmp(l->value, "1") != 0)
         PL_TRY_DONE(pl_lex_fail(l, err, "this program reads version 1 of the graph text, found %.20s", l->value));
+    PL_TRY_DONE(pl_lex_end(l, err));
     for (;;) {
         if (!pl_lex_line(l)) PL_TRY_DONE(pl_lex_fail(l, err, "the text ends before \"end graph\"; it is truncated"));
         PL_TRY_DONE(pl_lex_expect(l, NULL, err));
         if (strcmp(l->value, "end") == 0) break;
         PL_TRY_DONE(parse_line(l, g, err));
+        PL_TRY_DONE(pl_lex_end(l, err));
     }
     PL_TRY_DONE(pl_lex_expect(l, NULL, err));
     if (strcmp(l->value, "graph") != 0)
         PL_TRY_DONE(pl_lex_fail(l, err, "expected \"end graph\", found \"end %.40s\"", l->value));
+    PL_TRY_DONE(pl_lex_end(l, err));
     *graph = g;
     g = NULL;
 done:

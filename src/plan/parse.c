@@ -167,6 +167,7 @@ static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (strcmp(l->value, "plan") != 0)
         return pl_lex_fail(l, err, "expected \"end plan\", found \"end %.40s\"", l->value);
+    PL_TRY(pl_lex_end(l, err));
     if (!p->graph) return pl_lex_fail(l, err, "a plan without a graph");
     if (p->team.threads == 0) return pl_lex_fail(l, err, "a plan without a line \"team\"");
     if (!p->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
@@ -181,11 +182,13 @@ static pl_status parse_lines(pl_lex *l, pl_plan *p, pl_str *config, pl_error *er
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (strcmp(l->value, "1") != 0)
         return pl_lex_fail(l, err, "this program reads version 1 of the plan text, found %.20s", l->value);
+    PL_TRY(pl_lex_end(l, err));
     for (;;) {
         if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text ends before \"end plan\"; it is truncated");
         PL_TRY(pl_lex_expect(l, NULL, err));
         if (strcmp(l->value, "end") == 0) return parse_end(l, p, err);
         PL_TRY(parse_line(l, p, config, err));
+        PL_TRY(pl_lex_end(l, err));
     }
 }
 

@@ -4,23 +4,33 @@
 #include <string.h>
 
 #include "data/encoder.h"
+#include "run/history.h"
 #include "run/session_impl.h"
-
-enum { HISTORY = 8192 };
 
 typedef struct generator {
     pl_session *s;
     const pl_sampling *sampling;
     int32_t *input;
-    uint64_t width;           /* tokens the program takes */
-    uint64_t room;            /* places of the cache */
-    uint64_t position;        /* next place */
-    int32_t history[HISTORY]; /* ring of the last tokens */
-    uint64_t count;           /* tokens so far */
+    uint64_t width;    /* tokens the program takes */
+    uint64_t room;     /* places of the cache */
+    uint64_t position; /* next place */
+    pl_history history;
     pl_decoder decoder;
 } generator;
 
-static int32_t token_at(const generator *g, uint64_t index) { return g->history[index % HISTORY]; }
+/* Tokens that the program takes; 0: the plan has none that generates. */
+static uint64_t program_width(const pl_graph *graph)
+{
+    pl_id tokens = pl_graph_find_value(graph, "generate.tokens");
+    return tokens == PL_NONE ? 0 : pl_shape_elems(&graph->value[tokens].shape);
+}
+
+/* The sampler's workspace, and behind it the last tokens. */
+uint64_t pl_session_sampling_bytes(const pl_graph *graph, const pl_run_settings *r)
+{
+    uint64_t width = program_width(graph), history = width ? pl_history_room(width, r->sequence) : 0;
+    return pl_sample_workspace_bytes(r->vocab) + history * sizeof(int32_t);
+}
 
 static pl_status feed_cached(generator *g, int32_t token, pl_error *err)
 {
@@ -31,18 +41,15 @@ static pl_status feed_cached(generator *g, int32_t token, pl_error *err)
 
 static pl_status feed(generator *g, int32_t token, pl_error *err)
 {
-    g->history[g->count++ % HISTORY] = token;
+    pl_history_add(&g->history, token);
+    uint64_t count = g->history.count, again = g->history.room;
     if (g->width > 1) {
-        for (uint64_t i = 0; i < g->width; i++)
-            g->input[i] = g->count + i >= g->width ? token_at(g, g->count + i - g->width) : -1;
+        for (uint64_t i = 0; i < g->width; i++) g->input[i] = pl_history_at(&g->history, count + i - g->width);
         return pl_session_run_program(g->s, g->s->generate, false, err);
     }
     if (g->position < g->room) return feed_cached(g, token, err);
-    uint64_t again = g->room / 2;
-    if (again < 1) again = 1;
-    if (again > HISTORY) again = HISTORY;
     g->position = 0;
-    for (uint64_t i = g->count - again; i < g->count; i++) PL_TRY(feed_cached(g, token_at(g, i), err));
+    for (uint64_t i = count - again; i < count; i++) PL_TRY(feed_cached(g, pl_history_at(&g->history, i), err));
     return PL_OK;
 }
 
@@ -65,7 +72,7 @@ static pl_status generate(generator *g, pl_error *err)
     void *workspace = pl_session_value(s, PL_STAGING_SAMPLING);
     if (!logits || !workspace || !g->input) return pl_fail(err, PL_E_USAGE, "this plan cannot generate");
     for (uint64_t i = 0; i < g->sampling->tokens && !pl_session_should_stop(s); i++) {
-        uint32_t id = pl_sample_token(logits, s->settings->vocab, g->sampling, g->count, workspace);
+        uint32_t id = pl_sample_token(logits, s->settings->vocab, g->sampling, g->history.count, workspace);
         tell_token(g, id);
         if (i + 1 < g->sampling->tokens) PL_TRY(feed(g, (int32_t)id, err));
     }
@@ -95,10 +102,15 @@ pl_status pl_session_encode_prompt(pl_session *s, pl_error *err)
 pl_status pl_session_generate(pl_session *s, const pl_sampling *sampling, pl_error *err)
 {
     if (s->generate == PL_NONE || !s->tokenizer) return pl_fail(err, PL_E_USAGE, "this plan cannot generate");
-    generator g = {
-        .s = s, .sampling = sampling, .input = pl_session_value(s, "generate.tokens"), .room = s->settings->sequence};
-    pl_id tokens = pl_graph_find_value(s->o.plan->graph, "generate.tokens");
-    g.width = tokens == PL_NONE ? 1 : pl_shape_elems(&s->o.plan->graph->value[tokens].shape);
+    char *staging = pl_session_value(s, PL_STAGING_SAMPLING);
+    generator g = {.s = s,
+                   .sampling = sampling,
+                   .input = pl_session_value(s, "generate.tokens"),
+                   .width = program_width(s->o.plan->graph),
+                   .room = s->settings->sequence};
+    if (!staging || !g.input) return pl_fail(err, PL_E_USAGE, "this plan cannot generate");
+    g.history.ring = (int32_t *)(staging + pl_sample_workspace_bytes(s->settings->vocab));
+    g.history.room = pl_history_room(g.width, g.room);
     for (size_t i = 0; i < s->prompt_count && !pl_session_should_stop(s); i++)
         PL_TRY(feed(&g, (int32_t)s->prompt_id[i], err));
     return generate(&g, err);

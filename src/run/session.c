@@ -150,9 +150,14 @@ static pl_status check_values(const pl_session *s, pl_error *err)
 {
     bool inputs = s->lr && s->step_input && s->token_scale && s->first_sample && s->position;
     bool losses = (s->train == PL_NONE || s->train_loss) && (s->evaluate == PL_NONE || s->evaluate_loss);
-    return inputs && losses
-               ? PL_OK
-               : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
+    if (!inputs || !losses)
+        return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
+    const pl_graph *g = s->o.plan->graph;
+    pl_id staging = pl_graph_find_value(g, PL_STAGING_SAMPLING);
+    if (s->generate == PL_NONE || staging == PL_NONE ||
+        pl_value_bytes(g, staging) >= pl_session_sampling_bytes(g, s->settings))
+        return PL_OK;
+    return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
 }
 
 static pl_status adopt_loader_thread(void *context, pl_error *err)

@@ -69,7 +69,7 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
                                      pl_session_staging *staging, uint64_t *disk_bytes, uint64_t *checkpoint_bytes,
                                      pl_error *err)
 {
-    *staging = (pl_session_staging){.sampling_bytes = pl_sample_workspace_bytes(r->vocab),
+    *staging = (pl_session_staging){.sampling_bytes = pl_session_sampling_bytes(g, r),
                                     .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
     *disk_bytes = *checkpoint_bytes = 0;
     if (tokens) {
@@ -183,8 +183,8 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     void *scratch = pl_session_value(s, PL_STAGING_CHECKPOINT);
     if (!scratch) return pl_fail(err, PL_E_DATA, "the plan has no staging for checkpoints; plan again");
     uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
+    PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err)); /* may make room */
     PL_TRY(pl_checkpoint_reserve(&s->spec, err));
-    PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err));
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;

@@ -75,6 +75,7 @@ void pl_session_tick(pl_session *, double now);
 double pl_session_wall_seconds(void); /* since 1970, for files that others read */
 pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, pl_error *);
 
+uint64_t pl_session_sampling_bytes(const pl_graph *, const pl_run_settings *);
 pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; before commit */
 
 /* ---- session_files.c ---- */

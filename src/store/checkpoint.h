@@ -8,7 +8,8 @@
  *
  * A folder gets its name by one rename, after everything in it is on disk; then `latest` is replaced, then `best`, then
  * folders that are no longer kept go. A kill at any instant leaves the old latest or the new one, whole. run.json says
- * which step is best, so a `best` that a kill left behind is put right at the next start.
+ * which step is best, so a `best` that a kill left behind is put right at the next start, and so are folders that a
+ * kill kept from going.
  *
  * After create no memory is asked for: what saving needs lies in the caller's block, its size known beforehand, as are
  * the bytes on disk. Saving is the work of one thread, while nothing writes the tensors. */
@@ -44,8 +45,9 @@ pl_status pl_checkpoint_reserve(const pl_checkpoint_spec *, pl_error *);
 
 typedef struct pl_checkpoint pl_checkpoint;
 
-/* Makes the folder, removes what crashes left behind, and makes `latest` and `best` those of the record that the run
- * goes on from; a fresh run (NULL) has no best. The caller holds the folder's lock (folder.h). `scratch` is aligned to
+/* Makes the folder, removes what crashes left behind, makes `latest` and `best` those of the record that the run goes
+ * on from, and removes the older ones that are not kept; a fresh run (NULL) has no best and removes none. Comes before
+ * reserve, for which it makes room. The caller holds the folder's lock (folder.h). `scratch` is aligned to
  * 64 and stays the caller's; nothing to destroy. The first save removes checkpoints of later steps: they are of a
  * cut-off future. */
 pl_status pl_checkpoint_create(const pl_checkpoint_spec *, const pl_record *resumed, void *scratch,

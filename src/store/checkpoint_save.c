@@ -69,21 +69,96 @@ static pl_status point(pl_checkpoint *c, const char *pointer, uint64_t step, pl_
     return status;
 }
 
+static int points_to(pl_checkpoint *c, const char *pointer, uint64_t step)
+{
+    char name[PL_STEP_NAME_BYTES + 1], found[PL_STEP_NAME_BYTES + 1];
+    uint64_t bytes;
+    int fd;
+    pl_step_name_print(step, name);
+    strcat(name, "\n");
+    if (pl_path_join(c->path, sizeof c->path, c->folder, pointer, NULL) != PL_OK) return 0;
+    if (pl_file_open(c->path, &fd, &bytes, NULL) != PL_OK) return 0;
+    int same = bytes == strlen(name) && pl_file_read_at(fd, c->path, 0, found, bytes, NULL) == PL_OK &&
+               memcmp(found, name, bytes) == 0;
+    close(fd);
+    return same;
+}
+
 static int is_there(pl_checkpoint *c, uint64_t step)
 {
     return step != STEP_NONE && step_path(c, step, "", c->final, NULL) == PL_OK && access(c->final, F_OK) == 0;
 }
 
 /* What a kill between two renames left behind. A checkpoint from another folder (weights to begin with) changes
- * nothing. */
+ * nothing. What is right is not written again: the disk may be full until thinning has made room. */
 static pl_status restore_pointers(pl_checkpoint *c, uint64_t latest, pl_error *err)
 {
-    if (is_there(c, latest)) PL_TRY(point(c, "latest", latest, err));
-    if (is_there(c, c->best)) return point(c, "best", c->best, err);
+    if (is_there(c, latest) && !points_to(c, "latest", latest)) PL_TRY(point(c, "latest", latest, err));
+    if (is_there(c, c->best)) return points_to(c, "best", c->best) ? PL_OK : point(c, "best", c->best, err);
     PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, "best", err));
     unlink(c->path);
     return PL_OK;
 }
+
+/* ---- thinning ---- */
+
+/* Keeps the highest keep_last steps up to the current one, in descending order. */
+static pl_status note_step(void *context, const char *name, pl_error *err)
+{
+    pl_checkpoint *c = context;
+    uint64_t step;
+    (void)err;
+    if (pl_step_name_parse(name, &step) || step > c->current) return PL_OK;
+    uint32_t at = c->kept_count;
+    while (at > 0 && c->kept[at - 1] < step) at--;
+    if (at == c->spec->keep_last) return PL_OK;
+    uint32_t last = c->kept_count < c->spec->keep_last ? c->kept_count++ : c->kept_count - 1;
+    memmove(c->kept + at + 1, c->kept + at, (last - at) * sizeof *c->kept);
+    c->kept[at] = step;
+    return PL_OK;
+}
+
+/* Steps above the current one are of a future that a resume from an older checkpoint has cut off: they go too. */
+static pl_status remove_if_not_kept(void *context, const char *name, pl_error *err)
+{
+    pl_checkpoint *c = context;
+    uint64_t step;
+    if (pl_step_name_parse(name, &step) || step == c->current) return PL_OK;
+    if (c->spec->keep_best && step == c->best) return PL_OK;
+    for (uint32_t i = 0; i < c->kept_count; i++)
+        if (c->kept[i] == step) return PL_OK;
+    PL_TRY(step_path(c, step, "", c->final, err));
+    PL_TRY(step_path(c, step, ".tmp", c->temporary, err));
+    PL_TRY(rename_folder(c->final, c->temporary, 0, err)); /* never a folder of its name with files missing */
+    return pl_folder_remove(c->temporary, files, FILE_COUNT, err);
+}
+
+static pl_status remove_if_older(void *context, const char *name, pl_error *err)
+{
+    const pl_checkpoint *c = context;
+    uint64_t step;
+    return pl_step_name_parse(name, &step) || step > c->current ? PL_OK : remove_if_not_kept(context, name, err);
+}
+
+static pl_status thin_out(pl_checkpoint *c, pl_error *err)
+{
+    c->kept_count = 0;
+    PL_TRY(pl_folder_each(c->folder, c->list, note_step, c, err));
+    return pl_folder_each(c->folder, c->list, remove_if_not_kept, c, err);
+}
+
+/* A kill after a save may have come before its thinning, and the run may have nothing left to save. Later steps stay
+ * until something is saved: where this is a fall-back, one of them is the damaged one. */
+static pl_status thin_out_at_start(pl_checkpoint *c, uint64_t resumed, pl_error *err)
+{
+    if (!is_there(c, resumed)) return PL_OK;
+    c->current = resumed;
+    c->kept_count = 0;
+    PL_TRY(pl_folder_each(c->folder, c->list, note_step, c, err));
+    return pl_folder_each(c->folder, c->list, remove_if_older, c, err);
+}
+
+/* ---- create ---- */
 
 pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, const pl_record *resumed, void *scratch,
                                uint64_t scratch_bytes, pl_checkpoint **out, pl_error *err)
@@ -105,6 +180,7 @@ pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, const pl_record *
     PL_TRY(pl_folder_create(c->folder, err));
     PL_TRY(pl_folder_each(c->folder, c->list, clean_one, c, err));
     PL_TRY(restore_pointers(c, resumed ? resumed->step : STEP_NONE, err));
+    PL_TRY(thin_out_at_start(c, resumed ? resumed->step : STEP_NONE, err));
     *out = c;
     return PL_OK;
 }
@@ -163,46 +239,6 @@ static pl_status replace(pl_checkpoint *c, pl_error *err)
     }
     PL_TRY(pl_folder_sync(c->folder, err));
     return pl_folder_remove(c->path, files, FILE_COUNT, err);
-}
-
-/* ---- thinning ---- */
-
-/* Keeps the highest keep_last steps up to the current one, in descending order. */
-static pl_status note_step(void *context, const char *name, pl_error *err)
-{
-    pl_checkpoint *c = context;
-    uint64_t step;
-    (void)err;
-    if (pl_step_name_parse(name, &step) || step > c->current) return PL_OK;
-    uint32_t at = c->kept_count;
-    while (at > 0 && c->kept[at - 1] < step) at--;
-    if (at == c->spec->keep_last) return PL_OK;
-    uint32_t last = c->kept_count < c->spec->keep_last ? c->kept_count++ : c->kept_count - 1;
-    memmove(c->kept + at + 1, c->kept + at, (last - at) * sizeof *c->kept);
-    c->kept[at] = step;
-    return PL_OK;
-}
-
-/* Steps above the current one are of a future that a resume from an older checkpoint has cut off: they go too. */
-static pl_status remove_if_not_kept(void *context, const char *name, pl_error *err)
-{
-    pl_checkpoint *c = context;
-    uint64_t step;
-    if (pl_step_name_parse(name, &step) || step == c->current) return PL_OK;
-    if (c->spec->keep_best && step == c->best) return PL_OK;
-    for (uint32_t i = 0; i < c->kept_count; i++)
-        if (c->kept[i] == step) return PL_OK;
-    PL_TRY(step_path(c, step, "", c->final, err));
-    PL_TRY(step_path(c, step, ".tmp", c->temporary, err));
-    PL_TRY(rename_folder(c->final, c->temporary, 0, err)); /* never a folder of its name with files missing */
-    return pl_folder_remove(c->temporary, files, FILE_COUNT, err);
-}
-
-static pl_status thin_out(pl_checkpoint *c, pl_error *err)
-{
-    c->kept_count = 0;
-    PL_TRY(pl_folder_each(c->folder, c->list, note_step, c, err));
-    return pl_folder_each(c->folder, c->list, remove_if_not_kept, c, err);
 }
 
 static pl_status write_and_name(pl_checkpoint *c, pl_record *record, pl_error *err)

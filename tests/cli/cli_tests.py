@@ -478,7 +478,19 @@ def test_killed_at_random():
             break
     run("train", config, "--resume", "--quiet")
     same_run("whole", "out")
-    check(not [n for n in os.listdir("out") if n.endswith(".tmp")], "left over:", os.listdir("out"))
+    left = [f"{folder}/{n}" for folder, folders, names in os.walk("out") for n in folders + names if re.search(r"\.(tmp|old)$", n)]
+    check(not left, "left over:", left)
+
+
+def test_killed_before_thinning():
+    """A kill after the last save and before it thinned out; nothing is left to be done."""
+    config = write_config()
+    reference(config)
+    shutil.copytree("whole", "out")
+    steps = sorted(n for n in os.listdir("out/checkpoints") if n.startswith("step-"))
+    shutil.copytree(f"out/checkpoints/{steps[0]}", "out/checkpoints/step-00000001")
+    run("train", config, "--resume", "--quiet")
+    same_run("whole", "out")
 
 
 def test_ledger_on_request():
@@ -544,7 +556,7 @@ GROUPS = {
                test_second_run, test_read_only_folder, test_full_disk, test_closed_output],
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
-    "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_is_kept, test_killed_at_random, test_ledger_on_request],
+    "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_is_kept, test_killed_at_random, test_killed_before_thinning, test_ledger_on_request],
     "generate": [test_generate, test_eval, test_verify_gradients],
 }
 

@@ -33,7 +33,8 @@ static void embedding_bwd(operands *o)
         for (int64_t t = 0; t < tokens->dim[1]; t++)
             for (int64_t j = 0; j < window; j++)
                 for (int64_t d = 0; d < width; d++, dy++) {
-                    if (j <= t) o->in[2][(int64_t)o->in[0][b * tokens->dim[1] + t - j] * width + d] += *dy;
+                    int64_t token = j <= t ? (int64_t)o->in[0][b * tokens->dim[1] + t - j] : -1;
+                    if (token >= 0) o->in[2][token * width + d] += *dy;
                     if (o->in[3]) o->in[3][t * width + d] += *dy;
                 }
     put(o, 0, o->in[2]);

@@ -35,7 +35,7 @@ void PL_KERNEL(embedding_rows)(int64_t begin, int64_t end, int64_t tokens_per_se
 /* Rows are dealt out in blocks, so that few of them have a neighbour that another thread writes. */
 PL_V_INLINE int is_own(int64_t row, int64_t group, int64_t groups) { return groups == 1 || row / 8 % groups == group; }
 
-/* Each own element of dE and dP gets its terms in the order (row of dy, slot). */
+/* Each own element of dE and dP gets its terms in the order (row of dy, slot). The token −1 has no row in dE. */
 void PL_KERNEL(embedding_bwd)(int64_t group, int64_t groups, int64_t batch, int64_t tokens_per_sequence, int64_t width,
                               int64_t window, const int32_t *token, const float *dy, float *dtable, float *dposition)
 {
@@ -44,8 +44,9 @@ void PL_KERNEL(embedding_bwd)(int64_t group, int64_t groups, int64_t batch, int6
             int64_t r = b * tokens_per_sequence + t, slots = t + 1 < window ? t + 1 : window;
             const float *from = dy + r * window * width;
             for (int64_t j = 0; j < slots && dtable; j++) {
-                float *to = dtable + token[r - j] * width;
-                if (is_own(token[r - j], group, groups)) add_row(width, to, from + j * width, to);
+                int64_t id = token[r - j];
+                if (id < 0 || !is_own(id, group, groups)) continue;
+                add_row(width, dtable + id * width, from + j * width, dtable + id * width);
             }
             if (dposition && is_own(t, group, groups))
                 add_row(width, dposition + t * width, from, dposition + t * width);

@@ -19,9 +19,9 @@ void PL_KERNEL(embedding_bwd)(int64_t group, int64_t groups, int64_t batch, int6
     for (int64_t r = 0; r < batch * tokens_per_sequence; r++)
         for (int64_t j = 0; j < window; j++)
             for (int64_t d = 0; d < width; d++) {
-                int64_t t = r % tokens_per_sequence;
+                int64_t t = r % tokens_per_sequence, id = j <= t ? token[r - j] : -1;
                 float term = dy[(r * window + j) * width + d];
-                if (dtable && j <= t && token[r - j] / 8 % groups == group) dtable[token[r - j] * width + d] += term;
+                if (dtable && id >= 0 && id / 8 % groups == group) dtable[id * width + d] += term;
                 if (dposition && t / 8 % groups == group) dposition[t * width + d] += term;
             }
 }

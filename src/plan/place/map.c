@@ -19,8 +19,9 @@ typedef struct canvas {
     const pl_place_problem *problem;
     const pl_place_solution *solution;
     unsigned width, height;
-    double begin, end, peak; /* of time, of address */
-    double *best, *claimed;  /* by cell: the winner's area, all areas */
+    uint64_t begin, end;    /* of time; exact, for late moments close together are one as doubles */
+    double peak;            /* of address */
+    double *best, *claimed; /* by cell: the winner's area, all areas */
     char *cells;
     uint32_t *by_area; /* buffers, largest first */
 } canvas;
@@ -41,14 +42,17 @@ static double shared(double a_begin, double a_end, double b_begin, double b_end)
     return length > 0 ? length : 0;
 }
 
+static unsigned cell_of(double at, unsigned cells) { return at < cells ? (unsigned)at : cells; }
+
 static void paint(canvas *c, uint32_t i, char letter)
 {
     const pl_place_buffer *b = &c->problem->buffers[i];
     double offset = (double)c->solution->offsets[i];
-    double dt = (c->end - c->begin) / c->width, da = c->peak / c->height;
-    unsigned x0 = (unsigned)(((double)b->lower - c->begin) / dt), y0 = (unsigned)(offset / da);
-    for (unsigned x = x0; x < c->width && c->begin + x * dt < (double)b->upper; x++) {
-        double time = shared((double)b->lower, (double)b->upper, c->begin + x * dt, c->begin + (x + 1) * dt) / dt;
+    double dt = (double)(c->end - c->begin) / c->width, da = c->peak / c->height;
+    double begin = (double)(b->lower - c->begin), end = (double)(b->upper - c->begin);
+    unsigned x0 = cell_of(begin / dt, c->width), y0 = cell_of(offset / da, c->height);
+    for (unsigned x = x0; x < c->width && x * dt < end; x++) {
+        double time = shared(begin, end, x * dt, (x + 1) * dt) / dt;
         for (unsigned y = y0; y < c->height && y * da < offset + (double)b->size; y++) {
             size_t at = (size_t)y * c->width + x;
             double part = time * shared(offset, offset + (double)b->size, y * da, (y + 1) * da) / da;
@@ -91,9 +95,9 @@ static void print_rows(const canvas *c, pl_str *out)
         pl_str_append(out, "|\n");
     }
     char last[24];
-    int digits = snprintf(last, sizeof last, "%.0f", c->end);
+    int digits = snprintf(last, sizeof last, "%" PRIu64, c->end);
     char first[24];
-    int used = snprintf(first, sizeof first, "%.0f", c->begin);
+    int used = snprintf(first, sizeof first, "%" PRIu64, c->begin);
     int gap = (int)c->width - digits - used;
     pl_str_printf(out, "%9s  %s%*s%s\n", "time", first, gap > 1 ? gap : 1, "", last);
 }
@@ -101,13 +105,13 @@ static void print_rows(const canvas *c, pl_str *out)
 static size_t list_buffers(canvas *c)
 {
     size_t count = 0;
-    c->begin = INFINITY, c->end = -INFINITY;
+    c->begin = UINT64_MAX, c->end = 0;
     for (size_t i = 0; i < c->problem->buffer_count; i++) {
         const pl_place_buffer *b = &c->problem->buffers[i];
         if (!b->size) continue;
         c->by_area[count++] = (uint32_t)i;
-        c->begin = fmin(c->begin, (double)b->lower);
-        c->end = fmax(c->end, (double)b->upper);
+        if (b->lower < c->begin) c->begin = b->lower;
+        if (b->upper > c->end) c->end = b->upper;
     }
     qsort_r(c->by_area, count, sizeof *c->by_area, compare_area, c);
     return count;
@@ -117,8 +121,11 @@ pl_status pl_place_map(const pl_place_problem *problem, const pl_place_solution 
                        unsigned height, pl_str *out, pl_error *err)
 {
     if (!width || !height) return PL_OK;
-    canvas c = {
-        .problem = problem, .solution = solution, .width = width, .height = height, .peak = (double)solution->peak};
+    canvas c = {.problem = problem,
+                .solution = solution,
+                .width = width,
+                .height = height,
+                .peak = fmax((double)solution->peak, 1)};
     size_t cells = (size_t)width * height;
     c.best = pl_alloc(cells, sizeof *c.best);
     c.claimed = pl_alloc(cells, sizeof *c.claimed);

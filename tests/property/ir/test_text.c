@@ -149,15 +149,43 @@ static void ends_of_the_text_are_sentences(void **state)
     }
 }
 
+/* Every line with one field more: an error at that field. */
+static void a_field_too_many_is_refused(void **state)
+{
+    (void)state;
+    pl_graph *g = graph_of(2);
+    pl_str text = print(g);
+    const char *const extras[] = {" x", " x=1", "  \"a b\""};
+    for (size_t end = 0, begin = 0, line = 1; end < text.bytes; end++) {
+        if (text.data[end] != '\n') continue;
+        for (size_t k = 0; k < sizeof extras / sizeof *extras; k++) {
+            pl_error err = {0};
+            pl_graph *read = NULL;
+            pl_str damaged = {0};
+            char place[64];
+            snprintf(place, sizeof place, "t:%zu:%zu: ", line, end - begin + (k == 2 ? 3 : 2));
+            pl_str_append_bytes(&damaged, text.data, end);
+            pl_str_append(&damaged, extras[k]);
+            pl_str_append_bytes(&damaged, text.data + end, text.bytes - end);
+            if (pl_graph_parse("t", pl_str_text(&damaged), damaged.bytes, &read, &err) == PL_OK)
+                fail_msg("\"%.*s%s\" was accepted", (int)(end - begin), text.data + begin, extras[k]);
+            if (strncmp(err.text, place, strlen(place)) != 0) fail_msg("\"%s\" is not at %s", err.text, place);
+            pl_str_deinit(&damaged);
+        }
+        begin = end + 1, line++;
+    }
+    pl_graph_destroy(g);
+    pl_str_deinit(&text);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
     if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(print_parse_print_is_the_identity),
-        cmocka_unit_test(damaged_texts_are_refused_with_a_place),
-        cmocka_unit_test(truncated_texts_are_refused),
-        cmocka_unit_test(ends_of_the_text_are_sentences),
+        cmocka_unit_test(print_parse_print_is_the_identity), cmocka_unit_test(damaged_texts_are_refused_with_a_place),
+        cmocka_unit_test(truncated_texts_are_refused),       cmocka_unit_test(ends_of_the_text_are_sentences),
+        cmocka_unit_test(a_field_too_many_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

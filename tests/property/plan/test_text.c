@@ -214,6 +214,42 @@ static void truncated_texts_are_refused(void **state)
     pl_str_deinit(&text);
 }
 
+/* Every line with one field more: an error at that field. */
+static void a_field_too_many_is_refused(void **state)
+{
+    (void)state;
+    static tiny t;
+    tiny_of(&t, 4);
+    t.config.model.arch = PL_ARCH_MLP;
+    pl_plan *p = tiny_plan(&t, (pl_team){1, PL_ISA_REF});
+    p->config = pl_strdup("model:\n  width: 4\n");
+    p->text_hash = p->tokenizer_hash = 1;
+    p->disk_count = 1;
+    p->disk[0] = (pl_plan_disk_row){"checkpoints", 1000};
+    pl_str text = print(p);
+    const char *const extras[] = {" x", " x=1", "  \"a b\""};
+    for (size_t end = 0, begin = 0, line = 1; end < text.bytes; end++) {
+        if (text.data[end] != '\n') continue;
+        for (size_t k = 0; k < sizeof extras / sizeof *extras; k++) {
+            pl_error err = {0};
+            pl_plan *read = NULL;
+            pl_str damaged = {0};
+            char place[64];
+            snprintf(place, sizeof place, "t:%zu:%zu: ", line, end - begin + (k == 2 ? 3 : 2));
+            pl_str_append_bytes(&damaged, text.data, end);
+            pl_str_append(&damaged, extras[k]);
+            pl_str_append_bytes(&damaged, text.data + end, text.bytes - end);
+            if (pl_plan_parse("t", pl_str_text(&damaged), damaged.bytes, &read, &err) == PL_OK)
+                fail_msg("\"%.*s%s\" was accepted", (int)(end - begin), text.data + begin, extras[k]);
+            if (strncmp(err.text, place, strlen(place)) != 0) fail_msg("\"%s\" is not at %s", err.text, place);
+            pl_str_deinit(&damaged);
+        }
+        begin = end + 1, line++;
+    }
+    pl_plan_destroy(p);
+    pl_str_deinit(&text);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
@@ -223,6 +259,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_plan_that_was_read_runs_to_the_same_bits),
         cmocka_unit_test(damaged_texts_do_no_harm),
         cmocka_unit_test(truncated_texts_are_refused),
+        cmocka_unit_test(a_field_too_many_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

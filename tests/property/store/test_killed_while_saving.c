@@ -130,6 +130,18 @@ static int save_and_kill_at(const pl_record *resumed, int n)
     return 1;
 }
 
+/* The next start leaves the one that it goes on from, the best, and nothing that is older. */
+static void check_kept(const pl_record *found)
+{
+    small_run_init(&run, test_folder, 1);
+    if (small_run_create(&run, found, &err) != PL_OK) fail_msg("%s", err.text);
+    for (uint64_t step = 1; step <= found->step; step++) {
+        int kept = step == found->step || (found->has_best && step == found->best_step);
+        if (exists(in_folder("checkpoints/step-%08" PRIu64, step)) != kept)
+            fail_msg("step %" PRIu64 " is %s after a start from %" PRIu64, step, kept ? "gone" : "there", found->step);
+    }
+}
+
 static void test_killed_at_every_call(void **state)
 {
     pl_saved s = {0};
@@ -144,7 +156,7 @@ static void test_killed_at_every_call(void **state)
         pl_saved_deinit(&s);
         if (pl_saved_find(test_folder, &s, &err) != PL_OK) fail_msg("killed before call %d: %s", n, err.text);
         if (s.record)
-            check_found(&s, was_pointed, done + (killed == 0));
+            check_found(&s, was_pointed, done + (killed == 0)), check_kept(s.record);
         else
             assert_int_equal(done, 0);
         if (s.record) done = s.record->step;

@@ -1,4 +1,5 @@
-/* Embedding forward and backward against naive loops; forward is exact, backward sums are compared with double. */
+/* Embedding forward and backward, also with tokens that are none yet (−1), against naive loops; forward is exact,
+ * backward sums are compared with double. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,14 +17,15 @@ enum { THREAD_COUNTS = 5, FIRST_POSITION = 3 };
 typedef struct problem {
     int64_t batch, tokens, vocab, width, window;
     int32_t *token;
-    float *table, *positions; /* positions [tokens + FIRST_POSITION, width], NULL with a window */
+    float *table, *positions; /* positions [tokens + FIRST_POSITION, width], NULL with a window or gaps */
 } problem;
 
 static const int64_t shapes[][5] = {{1, 1, 1, 1, 1},     {2, 9, 7, 33, 1}, {4, 128, 788, 256, 1}, {3, 50, 20, 24, 1},
                                     {1, 300, 5, 100, 1}, {2, 9, 7, 33, 3}, {3, 2, 11, 16, 5},     {2, 60, 300, 64, 4}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static problem make_problem(const int64_t *s)
+/* gaps: every third token or so is −1 */
+static problem make_problem(const int64_t *s, int gaps)
 {
     problem p = {s[0], s[1], s[2], s[3], s[4], 0};
     int64_t rows = p.batch * p.tokens;
@@ -33,9 +35,10 @@ static problem make_problem(const int64_t *s)
         state = state * 1664525u + 1013904223u;
         p.token[r] = (int32_t)((state >> 8) % (uint32_t)p.vocab);
         if (r % 3 == 0) p.token[r] = (int32_t)(p.vocab / 2); /* one token is frequent, as in text */
+        if (gaps && (state >> 16) % 3 == 0) p.token[r] = -1;
     }
     p.table = guarded_normal(p.vocab * p.width, 1);
-    p.positions = p.window == 1 ? guarded_normal((p.tokens + FIRST_POSITION) * p.width, 2) : NULL;
+    p.positions = p.window == 1 && !gaps ? guarded_normal((p.tokens + FIRST_POSITION) * p.width, 2) : NULL;
     return p;
 }
 
@@ -51,7 +54,7 @@ static void check_forward(const problem *p, pl_team team, int with_positions, co
         for (int64_t j = 0; j < p->window; j++)
             for (int64_t d = 0; d < slot; d++) {
                 int64_t t = r % p->tokens;
-                float expected = j <= t ? p->table[p->token[r - j] * slot + d] : 0;
+                float expected = j <= t && p->token[r - j] >= 0 ? p->table[p->token[r - j] * slot + d] : 0;
                 if (with_positions) expected += p->positions[(first + t) * slot + d];
                 assert_true(y[r * row + j * slot + d] == expected);
             }
@@ -62,8 +65,8 @@ static void test_forward(void **state)
     (void)state;
     int64_t position = FIRST_POSITION;
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
-        for (int s = 0; s < SHAPES; s++) {
-            problem p = make_problem(shapes[s]);
+        for (int s = 0; s < 2 * SHAPES; s++) {
+            problem p = make_problem(shapes[s % SHAPES], s >= SHAPES);
             for (int t = 0; t < THREAD_COUNTS; t++) {
                 pl_team team = {thread_counts[t], isa};
                 check_forward(&p, team, 0, NULL);
@@ -108,13 +111,13 @@ static void check_backward(const problem *p, pl_isa isa)
     static double table[788 * 256], positions[300 * 256];
     int64_t row = p->window * p->width, rows = p->batch * p->tokens;
     float *dy = guarded_normal(rows * row, 5);
-    int parts = p->window == 1 ? 3 : 1;
+    int parts = p->positions ? 3 : 1;
     gradients start = {guarded_normal(p->vocab * p->width, 3), guarded_normal(p->tokens * p->width, 4)};
     for (int64_t i = 0; i < p->vocab * p->width; i++) table[i] = start.table[i];
     for (int64_t i = 0; i < p->tokens * p->width; i++) positions[i] = start.positions[i];
     for (int64_t i = 0; i < rows * row; i++) {
         int64_t r = i / row, slot = i % row / p->width, d = i % p->width, t = r % p->tokens;
-        if (slot <= t) table[p->token[r - slot] * p->width + d] += dy[i];
+        if (slot <= t && p->token[r - slot] >= 0) table[p->token[r - slot] * p->width + d] += dy[i];
         if (parts & 2) positions[t * p->width + d] += dy[i];
     }
     gradients first = run_backward(p, dy, (pl_team){1, isa}, parts);
@@ -133,8 +136,8 @@ static void test_backward(void **state)
 {
     (void)state;
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
-        for (int s = 0; s < SHAPES; s++) {
-            problem p = make_problem(shapes[s]);
+        for (int s = 0; s < 2 * SHAPES; s++) {
+            problem p = make_problem(shapes[s % SHAPES], s >= SHAPES);
             check_backward(&p, isa);
             guarded_check_all();
             guarded_free_all();
@@ -145,8 +148,8 @@ static void test_backward(void **state)
 static void test_adjoint(void **state)
 {
     (void)state;
-    for (int s = 0; s < SHAPES; s++) {
-        problem p = make_problem(shapes[s]);
+    for (int s = 0; s < 2 * SHAPES; s++) {
+        problem p = make_problem(shapes[s % SHAPES], s >= SHAPES);
         pl_team team = {2, pl_isa_of_machine()};
         int64_t count = p.batch * p.tokens * p.window * p.width, size = p.vocab * p.width;
         float *dy = guarded_normal(count, 5), *y = guarded_f32(count), *dtable = guarded_f32(size);

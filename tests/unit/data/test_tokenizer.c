@@ -173,8 +173,8 @@ static void test_refused_alterations(void **state)
         {"\"!\":1,", "\"#\":1,", "not valid JSON"},
         {"\"content\":\"<user>\"", "\"content\":\"\"", "content"},
         {"\"content\":\"<user>\"", "\"content\":5", "content"},
-        {"\"id\":325", "\"id\":0", "id 0"},
-        {"\"id\":325", "\"id\":17", "another token"},
+        {"\"id\":325", "\"id\":-1", "below 1048576"},
+        {"\"content\":\"<user>\"", "\"content\":\"<|endoftext|>\"", "two added tokens have the id 0"},
         {"[\"t\",\"h\"]", "[\"h\"]", "merge"},
         {"[\"t\",\"h\"]", "\"he\"", "merge"},
         {"[\"t\",\"h\"]", "\"h e x\"", "merge"},
@@ -296,6 +296,38 @@ static const char two_kinds_of_added[] =
     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
     "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"q\":4},\"merges\":[]}}";
 
+/* The file's ids of added tokens mean nothing to that library: the vocabulary's count, then those behind it. Ids:
+ * tokenizers 0.23. */
+static void test_ids_of_added_tokens(void **state)
+{
+    (void)state;
+    static const struct {
+        int u_in_vocab;
+        const char *added; /* each: id, content */
+        int32_t ids[8];    /* of "<u>a<v><w>" */
+    } all[] = {
+        {3, "{\"id\":3,\"content\":\"<u>\"},{\"id\":4,\"content\":\"<v>\"}", {3, 0, 4, -1}},
+        {3, "{\"id\":1,\"content\":\"<u>\"},{\"id\":4,\"content\":\"<v>\"}", {3, 0, 4, -1}},
+        {3, "{\"id\":7,\"content\":\"<u>\"},{\"id\":9,\"content\":\"<v>\"}", {3, 0, 4, -1}},
+        {3, "{\"id\":3,\"content\":\"<u>\"},{\"id\":1,\"content\":\"<v>\"}", {3, 0, 4, -1}},
+        {3, "{\"id\":9,\"content\":\"<v>\"},{\"id\":5,\"content\":\"<w>\"}", {0, 4, 5, -1}},
+        {3, "{\"id\":5,\"content\":\"<v>\"},{\"id\":5,\"content\":\"<w>\"}", {0, 4, 5, -1}},
+        {30, "{\"id\":9,\"content\":\"<u>\"},{\"id\":9,\"content\":\"<v>\"}", {30, 0, 4, -1}},
+    };
+    const char *json = "{\"added_tokens\":[%s],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
+                       "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"<u>\":%d},\"merges\":[]}}";
+    char text[512];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        example e = {"<u>a<v><w>", {0}};
+        memcpy(e.ids, all[i].ids, sizeof all[i].ids);
+        pl_tokenizer *t = parse(text, (size_t)snprintf(text, sizeof text, json, all[i].added, all[i].u_in_vocab));
+        check_example(t, &e);
+        pl_tokenizer_destroy(t);
+    }
+    int n = snprintf(text, sizeof text, json, "{\"id\":9,\"content\":\"<v>\"}", 4); /* both would be 4 there */
+    check_refused(text, (size_t)n, "belongs both");
+}
+
 typedef struct expected {
     const int32_t *ids;
 } expected;
@@ -382,13 +414,21 @@ static void test_streaming_decode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden_ids),          cmocka_unit_test(test_prefix_space),
-        cmocka_unit_test(test_print_parse_print),   cmocka_unit_test(test_save_and_load),
-        cmocka_unit_test(test_refused_alterations), cmocka_unit_test(test_refused_texts),
-        cmocka_unit_test(test_bounded_tree),        cmocka_unit_test(test_every_truncation),
-        cmocka_unit_test(test_memory_refused),      cmocka_unit_test(test_legacy_merges_and_ignore_merges),
-        cmocka_unit_test(test_unknown_token),       cmocka_unit_test(test_added_tokens_of_two_kinds),
-        cmocka_unit_test(test_simple_kinds),        cmocka_unit_test(test_streaming_decode),
+        cmocka_unit_test(test_golden_ids),
+        cmocka_unit_test(test_prefix_space),
+        cmocka_unit_test(test_print_parse_print),
+        cmocka_unit_test(test_save_and_load),
+        cmocka_unit_test(test_refused_alterations),
+        cmocka_unit_test(test_refused_texts),
+        cmocka_unit_test(test_bounded_tree),
+        cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_legacy_merges_and_ignore_merges),
+        cmocka_unit_test(test_unknown_token),
+        cmocka_unit_test(test_ids_of_added_tokens),
+        cmocka_unit_test(test_added_tokens_of_two_kinds),
+        cmocka_unit_test(test_simple_kinds),
+        cmocka_unit_test(test_streaming_decode),
     };
     return cmocka_run_group_tests(tests, load_golden, free_golden);
 }

@@ -155,6 +155,10 @@ static void test_validator(void **state)
         assert_int_equal(pl_place_validate(&problem, bad[k].offsets, &peak, &err), PL_E_INTERNAL);
         if (!strstr(err.text, bad[k].reason)) fail_msg("'%s' does not say '%s'", err.text, bad[k].reason);
     }
+    const pl_place_buffer backward = {"d", 4, 3, 10, 1, NONE};
+    assert_int_equal(pl_place_validate(&(pl_place_problem){&backward, 1, NONE}, &(uint64_t){0}, &peak, &err),
+                     PL_E_INTERNAL);
+    assert_non_null(strstr(err.text, "alive in [4, 3)"));
     const uint64_t good[] = {20, 32, 20};
     assert_int_equal(pl_place_validate(&problem, good, &peak, &err), PL_OK);
     assert_int_equal(peak, 42);

@@ -253,6 +253,31 @@ static void test_map(void **state)
     pl_place_table_destroy(t);
 }
 
+/* Above 2^53 the moments below are one and the same as doubles. */
+static void test_map_of_late_times(void **state)
+{
+    (void)state;
+    pl_place_problem problem;
+    pl_place_solution s;
+    pl_place_table *t = solved(HEAD "a,9223372036854775799,9223372036854775803,20\n"
+                                    "b,9223372036854775803,9223372036854775807,10\n",
+                               &problem, &s);
+    pl_str out = {0};
+    pl_error err = {0};
+    assert_int_equal(pl_place_map(&problem, &s, 8, 2, &out, &err), PL_OK);
+    assert_string_equal(pl_str_text(&out), "     20 B |AAAA....|\n"
+                                           "      0 B |AAAABBBB|\n"
+                                           "     time  9223372036854775799 9223372036854775807\n"
+                                           "  A a, 20 B, alive [9223372036854775799, 9223372036854775803)\n"
+                                           "  B b, 10 B, alive [9223372036854775803, 9223372036854775807)\n");
+    pl_str_clear(&out);
+    s.offsets[1] = UINT64_MAX - 10; /* wrong: far above the peak */
+    assert_int_equal(pl_place_map(&problem, &s, 8, 2, &out, &err), PL_OK);
+    assert_non_null(strstr(pl_str_text(&out), "|AAAA....|\n      0 B |AAAA....|"));
+    pl_str_deinit(&out);
+    pl_place_table_destroy(t);
+}
+
 static void test_save(void **state)
 {
     (void)state;
@@ -306,6 +331,7 @@ int main(void)
                                        cmocka_unit_test(test_csv_out),
                                        cmocka_unit_test(test_json_out),
                                        cmocka_unit_test(test_map),
+                                       cmocka_unit_test(test_map_of_late_times),
                                        cmocka_unit_test(test_save),
                                        cmocka_unit_test(test_every_allocation_may_fail),
                                        cmocka_unit_test(test_late_times_in_svg),

@@ -152,6 +152,43 @@ static void test_what_is_kept(void **state)
     assert_false(exists(in_folder("kept/checkpoints/step-00000020")));
 }
 
+/* A kill after a save and before it thins out leaves one too many: the next start removes it, though nothing may be
+ * left to be saved. Later steps stay until something is saved: this may be a fall-back from a damaged one. */
+static void test_resume_thins_out(void **state)
+{
+    const char *folder = begin("thinned", 4);
+    (void)state;
+    for (uint64_t step = 1; step <= 4; step++) save(step);
+    small_run_init(&run, folder, 1);
+    assert_ok(small_run_create(&run, NULL, &err)); /* not a resume */
+    assert_ok(small_run_create(&run, &(pl_record){.step = 9, .has_best = true, .best_step = 1}, &err)); /* no such */
+    for (int step = 1; step <= 4; step++) assert_true(exists(in_folder("thinned/checkpoints/step-%08d", step)));
+    assert_ok(small_run_create(&run, &(pl_record){.step = 3, .has_best = true, .best_step = 1}, &err));
+    for (int step = 1; step <= 4; step++)
+        assert_int_equal(exists(in_folder("thinned/checkpoints/step-%08d", step)), step != 2);
+    assert_int_equal(find_and_load(folder, warning), 3);
+    run.spec.keep_best = false;
+    assert_ok(small_run_create(&run, &(pl_record){.step = 4}, &err));
+    for (int step = 1; step <= 4; step++)
+        assert_int_equal(exists(in_folder("thinned/checkpoints/step-%08d", step)), step == 4);
+    assert_int_equal(find_and_load(folder, warning), 4);
+}
+
+/* A start that finds all as it should be writes nothing: the disk may be full. */
+static void test_resume_writes_nothing(void **state)
+{
+    begin("full", 1);
+    (void)state;
+    save_best(1);
+    for (pl_io_kind kind = PL_IO_OPEN; kind < PL_IO_KINDS; kind++) {
+        if (kind == PL_IO_READ || kind == PL_IO_OPEN) continue; /* it looks */
+        pl_io_fail_at(kind, 1, ENOSPC, 1);
+        pl_status status = small_run_create(&run, &(pl_record){.step = 1, .has_best = true, .best_step = 1}, &err);
+        pl_io_fail_at(kind, 0, 0, 0);
+        assert_ok(status);
+    }
+}
+
 static void test_pointers_are_put_right(void **state)
 {
     const char *folder = begin("best", 2);
@@ -480,6 +517,8 @@ int main(void)
         cmocka_unit_test(test_sizes_are_exact),
         cmocka_unit_test(test_saving_takes_no_memory),
         cmocka_unit_test(test_what_is_kept),
+        cmocka_unit_test(test_resume_thins_out),
+        cmocka_unit_test(test_resume_writes_nothing),
         cmocka_unit_test(test_pointers_are_put_right),
         cmocka_unit_test(test_damage_falls_back),
         cmocka_unit_test(test_latest_is_a_text_file),
