@@ -35,7 +35,7 @@ static void print_rows(const pl_plan *p, pl_str *out)
 /* The config a line at a time, so that no field is long. */
 static void print_config(const char *text, pl_str *out)
 {
-    char line[1024];
+    char line[250]; /* in four bytes each when quoted, still a field */
     while (text && *text) {
         size_t n = 0;
         while (text[n] && text[n] != '\n' && n + 1 < sizeof line) line[n] = text[n], n++;

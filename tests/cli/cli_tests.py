@@ -521,6 +521,8 @@ def test_generate():
     check("As planned" in err, err)
     quoted = 'a "b" \\ c\u00e4\n'
     check(run("generate", "out", "--prompt", quoted)[0].startswith(quoted), "the prompt is changed")
+    for prompt in ("long " * 800, '"\\' * 2000): # as long as a prompt may be: no line of the plan is too long for its reader
+        check(run("generate", "out", "--prompt", prompt)[0].startswith(prompt), "a long prompt is changed")
 
 
 def test_eval():
