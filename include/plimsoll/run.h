@@ -42,7 +42,8 @@ typedef struct pl_event {
     uint64_t tokens;          /* trained on, in all */
     double tokens_per_second; /* since the last report */
     double seconds;           /* since "committed" */
-    double bytes_per_token;   /* of the text: bits per byte = loss / ln 2 / bytes_per_token */
+    /* Of what the run's validations read: bits per byte = a validation's loss / ln 2 / bytes_per_token. 0: not known. */
+    double bytes_per_token;
     const char *text;         /* not terminated; valid during the call */
     size_t text_bytes;
     uint64_t part, parts; /* tick: micro-batches done, of those in the step or the validation under way */

@@ -17,8 +17,8 @@ void pl_session_tell(pl_session *s, pl_event e)
     e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
     if (s->tokens_open && s->train_sampler.steps_per_epoch)
         e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
-    if (s->tokens_open && s->tokens.info.count)
-        e.bytes_per_token = (double)s->tokens.info.source_bytes / (double)s->tokens.info.count;
+    if (s->o.plan->validation_tokens)
+        e.bytes_per_token = (double)s->o.plan->validation_bytes / (double)s->o.plan->validation_tokens;
     s->o.listener(s->o.context, &e);
 }
 

@@ -537,6 +537,24 @@ def test_eval():
     check(f"{result['loss']:.5f} nats per token" in out, out)
 
 
+def test_bits_per_byte():
+    """Of the text that was evaluated, which may be in another alphabet than most of the text."""
+    write_text(words=4000)
+    with open("text.txt", "a") as file:
+        file.write("".join(chr(0x4e00 + i % 97) for i in range(6000)))
+    text = read("text.txt").decode()
+    held_out = text[len(text) - int(len(text) * 0.25):]
+    config = write_config(data={"tokenizer": "chars", "validation_fraction": 0.25}, train={"eval_batches": 2})
+    out, _ = run("train", config, "--progress", "json", "--steps", "40")
+    result = json.loads(run("eval", "out", "--json")[0])
+    check(abs(result["bits_per_byte"] - result["loss"] / math.log(2) * (len(held_out) - 1) / len(held_out[1:].encode())) < 1e-5, result)
+    check(result["tokens"] == len(held_out) - 1, result)
+    # While training: the targets of the first two batches of 8 sequences of 16 characters.
+    seen = held_out[1:1 + 2 * 8 * 16]
+    event = [e for e in map(json.loads, out.splitlines()) if e["event"] == "evaluated"][-1]
+    check(abs(event["bits_per_byte"] - event["loss"] / math.log(2) * len(seen) / len(seen.encode())) < 1e-5, event)
+
+
 def test_verify_gradients():
     write_text()
     run("train", write_config(), "--quiet", "--steps", "20")
@@ -557,7 +575,7 @@ GROUPS = {
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
     "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_is_kept, test_killed_at_random, test_killed_before_thinning, test_ledger_on_request],
-    "generate": [test_generate, test_eval, test_verify_gradients],
+    "generate": [test_generate, test_eval, test_bits_per_byte, test_verify_gradients],
 }
 
 
