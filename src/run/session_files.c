@@ -170,11 +170,8 @@ static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
     const pl_run_settings *r = s->settings;
     if (r->checkpoint) return pl_saved_open(r->checkpoint, saved, err);
     if (trains(s)) return pl_saved_find(r->out, saved, err);
-    pl_error ignored = {0};
-    if (pl_saved_find_best(r->out, saved, &ignored) == PL_OK) return PL_OK;
-    pl_saved_deinit(saved);
-    *saved = (pl_saved){0};
-    return pl_saved_find(r->out, saved, err);
+    PL_TRY(pl_saved_find_best(r->out, saved, err));
+    return saved->record ? PL_OK : pl_saved_find(r->out, saved, err);
 }
 
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)

@@ -225,7 +225,7 @@ def test_damaged_files():
     whole = read(model)
     with open(model, "r+b") as file:
         file.truncate(len(whole) // 2)
-    refused(5, r"model.safetensors.*damaged", "eval", config, "--checkpoint", last_checkpoint("out"))
+    refused(4, r"model.safetensors.*damaged", "eval", config, "--checkpoint", last_checkpoint("out"))
     with open(model, "wb") as file:
         file.write(whole)
     # A truncated token file is made again, not read.
@@ -233,6 +233,45 @@ def test_damaged_files():
         file.truncate(1000)
     out, _ = run("eval", config, "--json")
     check(json.loads(out)["schema"] == "plimsoll.eval/1", out)
+
+
+def damage(path):
+    """One bit; twice is as it was."""
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+
+
+def test_damaged_checkpoints():
+    """No command takes other weights than it says without a word."""
+    write_text()
+    config = write_config()
+    run("train", config, "--quiet", "--steps", "60")
+    best = "out/checkpoints/" + read("out/checkpoints/best").decode().strip()
+    damage(f"{best}/model.safetensors")
+    for words in (["eval"], ["generate"], ["verify", "--gradients", "g.safetensors"]):
+        refused(4, rf"{best}/model.safetensors: does not match its checksum .* best checkpoint: .*--checkpoint", *words, "out")
+    damage(f"{best}/model.safetensors")
+    run("eval", "out")
+    with open("out/checkpoints/best", "w") as file:
+        file.write("nonsense\n")
+    refused(4, r"out/checkpoints/best: does not name a checkpoint", "eval", "out")
+    # Without a best one it is the newest.
+    os.remove("out/checkpoints/best")
+    check(json.loads(run("eval", "out", "--json")[0])["step"] == 60, "not the newest")
+    damage("out/checkpoints/step-00000060/model.safetensors")
+    warning = r"warning: .*step-00000060/model.safetensors: does not match its checksum .*; step 40 is used in its place"
+    for words in (["eval", "out", "--json"], ["eval", "out", "--json", "--progress", "json"]):
+        out, err = run(*words)
+        check(json.loads(out)["step"] == 40 and re.search(warning, err), words, out, err)
+    out, err = run("train", config, "--resume", "--quiet", "--steps", "80")
+    check(re.search(warning, err) and last_checkpoint("out").endswith("80"), err)
+    for name in os.listdir("out/checkpoints"):
+        if name.startswith("step"):
+            damage(f"out/checkpoints/{name}/model.safetensors")
+    refused(4, "no sound checkpoint is left", "train", config, "--resume", "--steps", "90")
 
 
 def test_checkpoint_of_another_model():
@@ -570,7 +609,8 @@ def test_verify_gradients():
 
 GROUPS = {
     "texts": [test_help_names_every_command, test_words_that_mean_nothing, test_completion, test_config],
-    "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_checkpoint_of_another_model,
+    "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_damaged_checkpoints,
+               test_checkpoint_of_another_model,
                test_second_run, test_read_only_folder, test_full_disk, test_closed_output],
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
