@@ -185,7 +185,8 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
-    pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step ? s->step + 1 : 0);
+    /* At a fresh start too: a run that died before its first checkpoint may have left events, as it left metrics. */
+    pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step + 1);
     return PL_OK;
 }
 
