@@ -156,8 +156,7 @@ static pl_status match_data(const pl_session *s, const pl_saved *saved, pl_error
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0])
-        pl_session_tell(
-            s, (pl_event){.kind = PL_EVENT_WARNING, .text = saved->warning, .text_bytes = strlen(saved->warning)});
+        pl_session_warn(s, saved->warning);
     PL_TRY(match_data(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
@@ -225,10 +224,10 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     s->record.has_best = s->has_best;
     s->record.best_value = s->best_loss;
     s->record.best_step = s->best_step;
-    PL_TRY(pl_metrics_sync(&s->metrics, err));
+    if (s->metrics_lost.status == PL_OK) PL_TRY(pl_metrics_sync(&s->metrics, err));
     double began = pl_run_now();
     PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
-    if (s->trace) PL_TRY(pl_trace_add(s->trace, "save", "checkpoint", began, pl_run_now(), err));
+    pl_session_trace(s, "save", "checkpoint", began, pl_run_now());
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);
     pl_session_tell(
