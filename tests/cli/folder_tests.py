@@ -191,6 +191,20 @@ def test_moved_folder():
     os.chdir("..")
 
 
+def test_same_config_in_another_folder():
+    write_text()
+    run("train", write_config(data=BPE), "--quiet", "--steps", "20")
+    before = kept()
+    run("train", "out", "--out", "other", "--quiet", "--steps", "30")
+    check(kept() == before and record()["step"] == 20, "the first run was changed")
+    check(record("other")["step"] == 30 and read("out/tokenizer.json") == read("other/tokenizer.json"), record("other"))
+    check(b"/other\n" in read("other/config.yaml"), read("other/config.yaml"))
+    refused(5, "other: holds a run that is at step 30", "train", "out", "--out", "other", "--steps", "40")
+    run("train", "out", "--out", "other", "--resume", "--quiet", "--steps", "40")
+    check(json.loads(run("eval", "out", "--out", "other", "--json")[0])["step"] == 40, "another run")
+    check(json.loads(run("eval", "out", "--json")[0])["step"] == 20, "another run")
+
+
 def test_failed_text_leaves_nothing():
     write_text()
     open("empty.txt", "w").close()
@@ -322,7 +336,8 @@ def test_two_runs_share_a_cache():
 
 
 GROUPS = {"folder": [test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
-                     test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_failed_text_leaves_nothing, test_folder_in_use,
+                     test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_same_config_in_another_folder,
+                     test_failed_text_leaves_nothing, test_folder_in_use,
                      test_event_files, test_event_files_of_a_run_that_died]}
 
 if __name__ == "__main__":
