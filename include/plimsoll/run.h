@@ -42,9 +42,9 @@ typedef struct pl_event {
     uint64_t tokens;          /* trained on, in all */
     double tokens_per_second; /* since the last report */
     double seconds;           /* since "committed" */
-    /* Of what the run's validations read: bits per byte = a validation's loss / ln 2 / bytes_per_token. 0: not known. */
+    /* Of what the run's validations read: bits per byte = their loss / ln 2 / bytes_per_token. 0: not known. */
     double bytes_per_token;
-    const char *text;         /* not terminated; valid during the call */
+    const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
     uint64_t part, parts; /* tick: micro-batches done, of those in the step or the validation under way */
     bool validating;      /* tick: the parts are of a validation */

@@ -155,8 +155,7 @@ static pl_status match_data(const pl_session *s, const pl_saved *saved, pl_error
 
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
-    if (saved->warning[0])
-        pl_session_warn(s, saved->warning);
+    if (saved->warning[0]) pl_session_warn(s, saved->warning);
     PL_TRY(match_data(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));

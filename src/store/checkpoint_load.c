@@ -27,8 +27,8 @@ static pl_status verify_file(const char *folder, const char *name, const pl_reco
     PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
     PL_TRY(pl_checksum_file(path, buffer, READ_BYTES, &checksum, &bytes, err));
     if (bytes != file->bytes)
-        return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged",
-                       path, bytes, file->bytes);
+        return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged", path,
+                       bytes, file->bytes);
     if (checksum != file->checksum)
         return pl_fail(err, PL_E_DATA, "%s: does not match its checksum in run.json; it is damaged", path);
     return PL_OK;

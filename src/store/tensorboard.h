@@ -7,8 +7,8 @@
  *   Summary  1: Value { 1: tag string   2: simple_value float }
  *
  * Each event is one write(2) from a fixed buffer; no memory is asked for. A start of a run makes a file of its own, at
- * its first event: one that writes none leaves none. The file begins by telling TensorBoard to forget what earlier files
- * say from the step on that comes next. */
+ * its first event: one that writes none leaves none. The file begins by telling TensorBoard to forget what earlier
+ * files say from the step on that comes next. */
 #ifndef PL_STORE_TENSORBOARD_H
 #define PL_STORE_TENSORBOARD_H
 

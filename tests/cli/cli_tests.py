@@ -148,9 +148,10 @@ def test_completion():
     if not shutil.which("bash"):
         raise Skipped("no bash")
     ask = "source completion.bash; COMP_WORDS=(plimsoll %s); COMP_CWORD=%d; _plimsoll; echo ${COMPREPLY[@]}"
-    for words, at, expected in (("tr", 1, "train"), ("train --batch_s", 2, "--batch_size"), ("plan --js", 2, "--json")):
+    for words, at, expected in (("tr", 1, "train"), ("train --batch_s", 2, "--batch_size"), ("plan --js", 2, "--json"), ("generate --temp", 2, "--temperature"),
+                                ("eval --temp", 2, None)):
         done = subprocess.run(["bash", "-c", ask % (words, at)], capture_output=True, text=True)
-        check(done.stdout.split() == [expected], words, "gives", done.stdout, done.stderr)
+        check(done.stdout.split() == ([expected] if expected else []), words, "gives", done.stdout, done.stderr)
 
 
 def test_config():
