@@ -46,7 +46,7 @@ def test_options_that_the_command_does_not_read():
                        ("train.seed", ["eval", "out", "--seed", "3"]), ("train.seed", ["generate", "out", "--set", "train.seed=3"]),
                        ("model.dropout", ["eval", "out", "--dropout", "0.5"]), ("train.eval_batches", ["eval", "out", "--eval_batches", "1"]),
                        ("generate.tokens", ["plan", config, "--command", "eval", "--tokens", "3"])):
-        refused(2, rf"--.*: this command does not read {key} \\(.* (does|do)\\); take it away", *words)
+        refused(2, rf"--.*: this command does not read {key} \(.* (does|do)\); take it away", *words)
     refused(2, r"--resume: this command does not read run.resume \(train does\)", "generate", "out", "--resume")
     refused(2, r"--text: this command does not read data.text \(train, eval and verify do\)", "generate", "out", "--text=text.txt")
     for words in (["train"], ["plan"]):
