@@ -9,31 +9,31 @@ static const char about[] =
     "                  zsh   plimsoll completion zsh > \"${fpath[1]}/_plimsoll\"\n"
     "                  fish  plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish\n";
 
-/* Calls put with each "--option" of the config's help text. */
-static pl_status each_config_option(pl_status (*put)(const char *name, size_t bytes, pl_error *), pl_error *err)
+/* Calls put with each "--option" of the config that the command takes: those of its help text. */
+static pl_status each_config_option(const pl_cli_command *c,
+                                    pl_status (*put)(const pl_cli_command *, const char *name, size_t, pl_error *),
+                                    pl_error *err)
 {
     char *text = NULL;
-    pl_config *config = pl_config_create();
-    pl_status status = config ? pl_config_text(config, PL_CONFIG_HELP, &text, NULL, err)
-                              : pl_cli_error(err, PL_E_NOMEM, "no memory for the options");
+    pl_status status = c->takes_config ? pl_cli_config_help(c, &text, NULL, err) : PL_OK;
     for (const char *line = text; status == PL_OK && line; line = strchr(line, '\n')) {
         if (*line == '\n') line++;
         if (strncmp(line, "  --", 4) != 0 || strncmp(line, "  --set ", 8) == 0) continue;
-        status = put(line + 2, strcspn(line + 2, " ,\n"), err);
+        status = put(c, line + 2, strcspn(line + 2, " ,\n"), err);
     }
     pl_text_free(text);
-    pl_config_destroy(config);
     return status;
 }
 
-static pl_status put_word(const char *name, size_t bytes, pl_error *err)
+static pl_status put_word(const pl_cli_command *c, const char *name, size_t bytes, pl_error *err)
 {
-    return pl_put_format(err, "%.*s ", (int)bytes, name);
+    (void)c;
+    return pl_put_format(err, " %.*s", (int)bytes, name);
 }
 
-static pl_status put_fish_word(const char *name, size_t bytes, pl_error *err)
+static pl_status put_fish_word(const pl_cli_command *c, const char *name, size_t bytes, pl_error *err)
 {
-    return pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from $__plimsoll_configured' -l %.*s\n",
+    return pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l %.*s\n", c->name,
                          (int)bytes - 2, name + 2);
 }
 
@@ -53,7 +53,9 @@ static pl_status put_bash_case(const pl_cli_command *c, pl_error *err)
     if (status == PL_OK) status = put_options(c, err);
     if (status == PL_OK && c == &pl_cli_completion) status = pl_put_text(" bash zsh fish", err);
     if (status == PL_OK && c == &pl_cli_help) status = pl_put_text(" '\"$commands\"'", err);
-    return status == PL_OK ? pl_put_format(err, "'%s ;;\n", c->takes_config ? "\" $config\"" : "") : status;
+    if (status == PL_OK && c->takes_config) status = pl_put_text(" --set", err);
+    if (status == PL_OK) status = each_config_option(c, put_word, err);
+    return status == PL_OK ? pl_put_text("' ;;\n", err) : status;
 }
 
 static pl_status put_bash(pl_error *err)
@@ -61,8 +63,6 @@ static pl_status put_bash(pl_error *err)
     pl_status status = pl_put_text("_plimsoll() {\n    local current=${COMP_WORDS[COMP_CWORD]} words= commands='", err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
         status = pl_put_format(err, "%s ", pl_cli_commands[i]->name);
-    if (status == PL_OK) status = pl_put_text("' config='--set ", err);
-    if (status == PL_OK) status = each_config_option(put_word, err);
     if (status == PL_OK)
         status = pl_put_text("'\n    case ${COMP_CWORD}:${COMP_WORDS[1]} in\n        1:*) words=\"$commands --help "
                              "--version\" ;;\n    esac\n"
@@ -109,16 +109,13 @@ static pl_status put_fish_command(const pl_cli_command *c, pl_error *err)
 
 static pl_status put_fish(pl_error *err)
 {
-    pl_status status = pl_put_text("set -g __plimsoll_configured", err);
-    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        if (pl_cli_commands[i]->takes_config) status = pl_put_format(err, " %s", pl_cli_commands[i]->name);
-    if (status == PL_OK) status = pl_put_text("\n", err);
+    pl_status status = PL_OK;
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
         status = put_fish_command(pl_cli_commands[i], err);
-    if (status == PL_OK)
-        status =
-            pl_put_text("complete -c plimsoll -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n", err);
-    return status == PL_OK ? each_config_option(put_fish_word, err) : status;
+    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
+        status = each_config_option(pl_cli_commands[i], put_fish_word, err);
+    if (status != PL_OK) return status;
+    return pl_put_text("complete -c plimsoll -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n", err);
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)

@@ -37,4 +37,6 @@ const pl_cli_command pl_cli_eval = {.name = "eval",
                                     .options = options,
                                     .option_count = sizeof options / sizeof *options,
                                     .takes_config = true,
+                                    .of_command = true,
+                                    .command = PL_COMMAND_EVALUATE,
                                     .run = run};

@@ -45,4 +45,6 @@ const pl_cli_command pl_cli_generate = {.name = "generate",
                                         .options = options,
                                         .option_count = sizeof options / sizeof *options,
                                         .takes_config = true,
+                                        .of_command = true,
+                                        .command = PL_COMMAND_GENERATE,
                                         .run = run};

@@ -11,7 +11,8 @@ static const char overview_end[] =
     "\n"
     "plimsoll help COMMAND tells more. CONFIG is a YAML file, or the folder of a run for the config that is kept "
     "there;\n"
-    "plimsoll config --markdown prints its reference. Commands that take a CONFIG take every key as an option, too.\n"
+    "plimsoll config --markdown prints its reference. Commands that take a CONFIG take the keys that they read as "
+    "options, too.\n"
     "Data goes to stdout, talk to stderr.\n"
     "\n"
     "Exit codes: 0 done; 1 failure (no memory, a loss that is no longer finite, a machine that cannot do it); 2 wrong\n"
@@ -58,17 +59,24 @@ static pl_status put_options(const pl_cli_command *c, pl_error *err)
     return status == PL_OK ? put_row("  --help", "this text", err) : status;
 }
 
-static pl_status put_config_options(pl_error *err)
+pl_status pl_cli_config_help(const pl_cli_command *c, char **text, size_t *bytes, pl_error *err)
+{
+    if (c->of_command) return pl_command_help(c->command, text, bytes, err);
+    pl_config *config = pl_config_create();
+    pl_status status = config ? pl_config_text(config, PL_CONFIG_HELP, text, bytes, err)
+                              : pl_cli_error(err, PL_E_NOMEM, "no memory for the help");
+    pl_config_destroy(config);
+    return status;
+}
+
+static pl_status put_config_options(const pl_cli_command *c, pl_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
-    pl_config *config = pl_config_create();
-    pl_status status = config ? pl_config_text(config, PL_CONFIG_HELP, &text, &bytes, err)
-                              : pl_cli_error(err, PL_E_NOMEM, "no memory for the help");
+    pl_status status = pl_cli_config_help(c, &text, &bytes, err);
     if (status == PL_OK) status = pl_put_text("\n", err);
     if (status == PL_OK) status = pl_put(text, bytes, err);
     pl_text_free(text);
-    pl_config_destroy(config);
     return status;
 }
 
@@ -79,7 +87,7 @@ int pl_cli_print_help(const pl_cli_command *c)
                                      c->name, c->operands);
     if (status == PL_OK && c->text) status = pl_put_format(&err, "\n%s", c->text);
     if (status == PL_OK) status = put_options(c, &err);
-    if (status == PL_OK && c->takes_config) status = put_config_options(&err);
+    if (status == PL_OK && c->takes_config) status = put_config_options(c, &err);
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);
 }
 

@@ -66,4 +66,6 @@ const pl_cli_command pl_cli_train = {.name = "train",
                                      .options = options,
                                      .option_count = sizeof options / sizeof *options,
                                      .takes_config = true,
+                                     .of_command = true,
+                                     .command = PL_COMMAND_TRAIN,
                                      .run = run};

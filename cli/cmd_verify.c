@@ -41,4 +41,6 @@ const pl_cli_command pl_cli_verify = {.name = "verify",
                                       .options = options,
                                       .option_count = sizeof options / sizeof *options,
                                       .takes_config = true,
+                                      .of_command = true,
+                                      .command = PL_COMMAND_GRADIENTS,
                                       .run = run};

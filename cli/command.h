@@ -27,7 +27,9 @@ typedef struct pl_cli_command {
     const char *text;            /* what the help says behind it, or NULL */
     const pl_cli_option *options;
     size_t option_count;
-    bool takes_config;                                                /* and with it every option of the config */
+    bool takes_config; /* and with it options of the config: */
+    bool of_command;   /* those that `command` reads; else all */
+    pl_command command;
     int (*run)(const struct pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
 } pl_cli_command;
 
@@ -55,6 +57,8 @@ bool pl_cli_wants_help(int argc, char **argv);
 /* ---- cmd_help.c ---- */
 int pl_cli_print_help(const pl_cli_command *);
 int pl_cli_print_overview(void);
+/* The options of the config that this command takes; text in a block for pl_text_free. */
+pl_status pl_cli_config_help(const pl_cli_command *, char **text, size_t *bytes, pl_error *);
 
 /* ---- complain.c ---- */
 /* A sentence of the command's own into the error; returns the status. */

@@ -38,18 +38,20 @@ const char *pl_cli_cache(const pl_cli_input *in) { return in->cache[0] ? in->cac
 
 /* ---- loading ---- */
 
-/* The folder of a run stands for its config with that folder as its place. */
+/* The folder of a run stands for its config with that folder as its place, unless --out names another one. */
 static pl_status load_folder(pl_config *config, const char *folder, pl_error *err)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], out[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/" PL_CLI_CONFIG_FILE, folder);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
     if (access(path, R_OK))
         return pl_cli_error(err, PL_E_CONFIG,
                             "%s: is no folder of a run that can be read (%s: %s); give a config file or such a folder",
                             folder, PL_CLI_CONFIG_FILE, strerror(errno));
-    pl_status status = pl_config_load_file(config, path, err);
-    return status == PL_OK ? pl_config_set(config, "run.out", folder, "the folder of the run", err) : status;
+    pl_status status = pl_cli_setting(config, "run", "out", out, sizeof out, err); /* only options are in it yet */
+    if (status == PL_OK) status = pl_config_load_file(config, path, err);
+    if (status != PL_OK || strcmp(out, "auto") != 0) return status;
+    return pl_config_set(config, "run.out", folder, "the folder of the run", err);
 }
 
 static bool is_folder(const char *path)
@@ -79,6 +81,7 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     if (status == PL_OK) status = pl_cli_parse(command, argc, argv, &in->arguments, err);
     if (status == PL_OK) status = load(command, at, in, err);
     if (status == PL_OK) status = pl_config_apply_env(in->config, environ, err);
+    if (status == PL_OK && command->of_command) status = pl_command_check_options(command->command, in->config, err);
     if (status == PL_OK) status = pl_config_check(in->config, err);
     if (status == PL_OK) status = pl_config_run_folder(in->config, in->out, sizeof in->out, err);
     /* Said outright, so that plan and kept config name the folder whatever they are called themselves. */

@@ -372,8 +372,9 @@ void pl_view_event(pl_view *v, const pl_event *e)
     if (e->bytes_per_token > 0) v->bytes_per_token = e->bytes_per_token;
     v->step = e->step;
     bool text = e->kind == PL_EVENT_TEXT || e->kind == PL_EVENT_TEXT_END;
-    if (e->kind == PL_EVENT_WARNING && v->quiet < 2 && v->show != PL_SHOW_JSON) show_warning(v, e);
-    if (v->show == PL_SHOW_JSON && !v->text_to_stdout)
+    bool as_json = v->show == PL_SHOW_JSON && !v->text_to_stdout;
+    if (e->kind == PL_EVENT_WARNING && v->quiet < 2 && !as_json) show_warning(v, e);
+    if (as_json)
         pl_view_json(v, e);
     else if (!v->quiet || (text && v->text_to_stdout))
         show(v, e);

@@ -27,7 +27,7 @@ typedef struct pl_view {
     double step_at, step_took;
     double made, end_at; /* steps of this process, and the seconds at which the last one is expected */
     uint64_t resident_bytes;
-    double bytes_per_token; /* of the text; 0: not known */
+    double bytes_per_token; /* of what is validated; 0: not known */
     uint64_t step;          /* of the last event */
     uint64_t planned_bytes;
     bool reader_left; /* nobody reads stdout any more */

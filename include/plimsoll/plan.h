@@ -19,6 +19,12 @@ typedef enum pl_command {
     PL_COMMAND_GRADIENTS, /* one batch, its loss and every gradient: plimsoll verify --gradients */
 } pl_command;
 
+/* The options of the command line (pl_config_apply_args) must be of keys that the command reads: PL_E_USAGE names one
+ * that is not. Keys of files and of the environment are not looked at: several commands share those. */
+PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_config *, pl_error *);
+/* PL_CONFIG_HELP, but only what this command reads; text in a block for pl_text_free. */
+PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
+
 /* Told now and then during long work; done and total count whatever the phase is about. May be NULL. */
 typedef void (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 

@@ -42,8 +42,9 @@ typedef struct pl_event {
     uint64_t tokens;          /* trained on, in all */
     double tokens_per_second; /* since the last report */
     double seconds;           /* since "committed" */
-    double bytes_per_token;   /* of the text: bits per byte = loss / ln 2 / bytes_per_token */
-    const char *text;         /* not terminated; valid during the call */
+    /* Of what the run's validations read: bits per byte = their loss / ln 2 / bytes_per_token. 0: not known. */
+    double bytes_per_token;
+    const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
     uint64_t part, parts; /* tick: micro-batches done, of those in the step or the validation under way */
     bool validating;      /* tick: the parts are of a validation */
@@ -80,7 +81,8 @@ typedef struct pl_run_options {
 /* Everything is opened, mapped, touched and executed once; the weights are the first values or those of a checkpoint;
  * then it is committed. The plan must outlive the run. */
 PL_API PL_MUST_USE pl_status pl_run_open(const pl_plan *, const pl_run_options *, pl_run **, pl_error *);
-/* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite. */
+/* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite,
+ * PL_E_STORAGE when metrics or a checkpoint cannot be written (in the first case the state is saved). */
 PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
 /* Mean loss per token of the validation part. */
 PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *tokens, pl_error *);

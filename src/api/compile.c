@@ -41,6 +41,7 @@ typedef struct compiler {
     pl_settings settings;
     pl_calibration *calibration;
     uint64_t disk_bytes, checkpoint_bytes;
+    uint64_t validation_tokens, validation_bytes; /* as in the plan */
     /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
     uint64_t tokenizer_bytes;
 } compiler;
@@ -241,6 +242,8 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
     if (c->tokens_open) {
         p->text_hash = c->tokens.info.source_hash;
         p->tokenizer_hash = c->tokens.info.tokenizer_hash;
+        p->validation_tokens = c->validation_tokens;
+        p->validation_bytes = c->validation_bytes;
     }
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
@@ -355,18 +358,45 @@ static pl_status open_tokens(compiler *c, uint64_t tokenizer_hash, pl_error *err
         c->settings.tokens_path, c->config->data.text, c->settings.tokenizer_path);
 }
 
+/* For bits per byte: the text behind the targets that this command evaluates, and no other, for elsewhere in the text a
+ * token may stand for more or fewer bytes. They come from front to back, so they are one range of the token file. */
+static pl_status count_validation(compiler *c, const pl_tokenizer *t, pl_error *err)
+{
+    pl_sampler sampler;
+    pl_tokens_reader reader;
+    uint64_t begin, end;
+    bool evaluates = c->command == PL_COMMAND_TRAIN || c->command == PL_COMMAND_EVALUATE;
+    pl_sampler_options o = pl_settings_sampler(c->config, c->tokens.info.count);
+    if (!evaluates || o.validation_fraction <= 0) return PL_OK;
+    PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err));
+    pl_sampler_targets(&sampler, c->command == PL_COMMAND_TRAIN ? c->settings.run.eval_batches : 0, &begin, &end);
+    void *memory = pl_alloc(1, pl_tokens_reader_bytes(&c->tokens.info));
+    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", c->tokens.path);
+    pl_tokens_reader_init(&reader, &c->tokens, memory);
+    pl_status status = pl_text_count_bytes(&reader, t, begin, end, &c->validation_bytes, err);
+    c->validation_tokens = end - begin;
+    pl_free(memory);
+    return status;
+}
+
+static pl_status read_data(compiler *c, const pl_tokenizer *tokenizer, pl_error *err)
+{
+    c->vocab = pl_tokenizer_vocab_size(tokenizer);
+    if (keeps_data(c->command)) PL_TRY(open_tokens(c, pl_tokenizer_hash(tokenizer), err));
+    PL_TRY(pl_settings_fill(c->config, c->command, c->tokens_open ? &c->tokens : NULL, c->vocab, &c->settings, err));
+    return c->tokens_open ? count_validation(c, tokenizer, err) : PL_OK;
+}
+
 static pl_status open_data(compiler *c, pl_error *err)
 {
     pl_tokenizer *tokenizer = NULL;
     PL_TRY(pl_settings_paths(c->config, &c->settings, err));
     PL_TRY(pl_tokenizer_load(c->settings.tokenizer_path, &tokenizer, err));
-    c->vocab = pl_tokenizer_vocab_size(tokenizer);
     uint64_t held = pl_tokenizer_bytes(tokenizer), encoder = pl_encoder_bytes(tokenizer), tree = 0;
-    uint64_t hash = pl_tokenizer_hash(tokenizer);
+    pl_status status = read_data(c, tokenizer, err);
     pl_tokenizer_destroy(tokenizer);
+    if (status != PL_OK) return status;
     PL_TRY(tree_bytes(c->settings.tokenizer_path, &tree, err));
-    if (keeps_data(c->command)) PL_TRY(open_tokens(c, hash, err));
-    PL_TRY(pl_settings_fill(c->config, c->command, c->tokens_open ? &c->tokens : NULL, c->vocab, &c->settings, err));
     if (c->settings.run.tokenizer_path) c->tokenizer_bytes = held + (tree > encoder ? tree : encoder);
     return PL_OK;
 }

@@ -211,6 +211,54 @@ static pl_status check_evaluation(const pl_config *cfg, pl_error *err)
     return PL_OK;
 }
 
+/* "train, eval and verify do" */
+static void print_readers(uint32_t readers, pl_str *out)
+{
+    static const char *const names[] = {"train", "eval", "generate", "verify"};
+    int count = 0, told = 0;
+    for (int i = 0; i < 4; i++) count += readers >> i & 1;
+    for (int i = 0; i < 4; i++) {
+        if (!(readers >> i & 1)) continue;
+        pl_str_printf(out, "%s%s", told == 0 ? "" : told + 1 == count ? " and " : ", ", names[i]);
+        told++;
+    }
+    pl_str_append(out, count == 1 ? " does" : " do");
+}
+
+/* --seed belongs to two rows; it is enough that one of them is read. */
+static bool is_option_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
+{
+    bool by_option = strncmp(pl_config_origin_at(cfg, key)->by, "--set", 5) != 0;
+    for (size_t i = 0; by_option && key->option && i < pl_config_key_count; i++) {
+        const pl_config_key *other = &pl_config_keys[i];
+        if (other->option && strcmp(other->option, key->option) == 0 && pl_config_is_read(cfg, other, by)) return true;
+    }
+    return pl_config_is_read(cfg, key, by);
+}
+
+static pl_status refuse_option(const pl_config_key *key, const char *option, pl_config_reader by, pl_error *err)
+{
+    char text[96];
+    pl_str readers = pl_str_fixed(text, sizeof text);
+    if (by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES)
+        return pl_fail(err, PL_E_USAGE,
+                       "%s: train reads %s only for samples of text; give --sample_every too, or take it away", option,
+                       key->path);
+    print_readers(key->readers, &readers);
+    return pl_fail(err, PL_E_USAGE, "%s: this command does not read %s (%s); take it away", option, key->path, text);
+}
+
+pl_status pl_config_check_options(const pl_config *cfg, pl_config_reader by, pl_error *err)
+{
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        const pl_config_origin *from = pl_config_origin_at(cfg, key);
+        bool by_option = from->level == PL_CONFIG_FROM_COMMAND_LINE && strncmp(from->by, "--", 2) == 0;
+        if (by_option && !is_option_read(cfg, key, by)) return refuse_option(key, from->by, by, err);
+    }
+    return PL_OK;
+}
+
 pl_status pl_config_check(const pl_config *cfg, pl_error *err)
 {
     PL_TRY(check_used(cfg, err));

@@ -228,7 +228,19 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
  * PLIMSOLL_… variable is an error, but those that begin with PLIMSOLL_TEST_ or PLIMSOLL_INTERNAL_ are nobody's here. */
 pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
 
+/* Who reads a key: a bit for each command that runs a plan, in the order of pl_command. */
+typedef enum pl_config_reader {
+    PL_CONFIG_BY_TRAIN = 1 << 0,
+    PL_CONFIG_BY_EVAL = 1 << 1,
+    PL_CONFIG_BY_GENERATE = 1 << 2,
+    PL_CONFIG_BY_VERIFY = 1 << 3,
+    PL_CONFIG_BY_SAMPLES = 1 << 4, /* train, when it writes samples */
+    PL_CONFIG_BY_ANY = (1 << 5) - 1,
+} pl_config_reader;
+
 /* ---- check.c: what no single key can tell ---- */
+/* PL_E_USAGE for the first option of the command line that the command does not read. */
+pl_status pl_config_check_options(const pl_config *, pl_config_reader, pl_error *);
 /* Keys that the chosen architecture does not use, sums and products that overflow, values that contradict each other.
  */
 pl_status pl_config_check(const pl_config *, pl_error *);
@@ -238,9 +250,10 @@ void pl_config_print_yaml(const pl_config *, pl_str *); /* loads back to an equa
 void pl_config_json(const pl_config *, pl_json *);      /* an object; loads back as well */
 
 /* ---- document.c ---- */
-void pl_config_print_help(pl_str *);        /* the options part of --help, at most 100 columns */
-void pl_config_print_options(pl_str *);     /* "--batch_size" a line: for shell completion */
-void pl_config_print_markdown(pl_str *);    /* docs/config.md */
-void pl_config_print_json_schema(pl_str *); /* draft 2020-12 */
+void pl_config_print_help(pl_str *);                      /* the options part of --help, at most 100 columns */
+void pl_config_print_help_of(pl_config_reader, pl_str *); /* the same, of one command */
+void pl_config_print_options(pl_str *);                   /* "--batch_size" a line: for shell completion */
+void pl_config_print_markdown(pl_str *);                  /* docs/config.md */
+void pl_config_print_json_schema(pl_str *);               /* draft 2020-12 */
 
 #endif

@@ -82,16 +82,21 @@ static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str
 }
 
 /* The row that describes an option two rows share is the first. */
-static bool is_first_of_option(size_t index)
+static bool is_first_of_option(size_t index, uint32_t readers)
 {
     const char *option = pl_config_keys[index].option;
-    for (size_t i = 0; option && i < index; i++)
-        if (pl_config_keys[i].option && strcmp(pl_config_keys[i].option, option) == 0) return false;
+    for (size_t i = 0; option && i < index; i++) {
+        const pl_config_key *key = &pl_config_keys[i];
+        if (key->readers & readers && key->option && strcmp(key->option, option) == 0) return false;
+    }
     return true;
 }
 
-void pl_config_print_help(pl_str *out)
+void pl_config_print_help(pl_str *out) { pl_config_print_help_of(PL_CONFIG_BY_ANY, out); }
+
+void pl_config_print_help_of(pl_config_reader by, pl_str *out)
 {
+    uint32_t readers = by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
     pl_config defaults;
     const char *section = "";
     pl_config_default(&defaults);
@@ -99,7 +104,7 @@ void pl_config_print_help(pl_str *out)
                        "Any key: --set section.key=VALUE, or the variable PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
     for (size_t i = 0; i < pl_config_key_count; i++) {
         const pl_config_key *key = &pl_config_keys[i];
-        if (!is_first_of_option(i)) continue;
+        if (!(key->readers & readers) || !is_first_of_option(i, readers)) continue;
         if (strcmp(section, key->section) != 0) pl_str_printf(out, "\n%s:\n", key->section);
         section = key->section;
         help_row(&defaults, key, out);
@@ -110,7 +115,7 @@ void pl_config_print_options(pl_str *out)
 {
     for (size_t i = 0; i < pl_config_key_count; i++) {
         const pl_config_key *key = &pl_config_keys[i];
-        if (!key->option || !is_first_of_option(i)) continue;
+        if (!key->option || !is_first_of_option(i, PL_CONFIG_BY_ANY)) continue;
         pl_str_printf(out, "--%s\n", key->option);
         if (key->type == PL_CONFIG_BOOL) pl_str_printf(out, "--no-%s\n", key->option);
     }
@@ -172,7 +177,12 @@ static const char markdown_head[] =
     "\n"
     "- Command line: `--batch_size 8`, `--batch-size=8` for keys with an option; `--set train.batch_size=8` for every "
     "key;\n"
-    "  `--resume` and `--no-resume` for truth values. The last one counts.\n"
+    "  `--resume` and `--no-resume` for truth values. The last one counts. A command refuses an option of a key that "
+    "it "
+    "does\n"
+    "  not read (`plimsoll help COMMAND` lists those it reads); in a file such keys are fine, for several commands "
+    "share "
+    "it.\n"
     "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an option. "
     "An\n"
     "  empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n"

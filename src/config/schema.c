@@ -27,6 +27,15 @@ enum {
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
+enum {
+    TRAIN = PL_CONFIG_BY_TRAIN,
+    EVAL = PL_CONFIG_BY_EVAL,
+    GENERATE = PL_CONFIG_BY_GENERATE,
+    VERIFY = PL_CONFIG_BY_VERIFY,
+    SAMPLES = PL_CONFIG_BY_SAMPLES,
+    EVERY = PL_CONFIG_BY_ANY,
+};
+
 /* As initialisers: the rows name them by token. */
 #define INIT_USE_ANY                                                                                                   \
     {                                                                                                                  \
@@ -54,31 +63,33 @@ enum {
     }
 
 #define FIELD(s, k) ((pl_config *)0)->s.k
-#define ROW(kind, s, k, opt, fl, when, text)                                                                           \
+#define ROW(kind, s, k, opt, fl, when, who, text)                                                                      \
     .section = #s, .name = #k, .path = #s "." #k, .option = opt, .help = text, .type = PL_CONFIG_##kind, .flags = fl,  \
-    .offset = offsetof(pl_config, s.k), .bytes = sizeof FIELD(s, k), .use = INIT_##when
+    .offset = offsetof(pl_config, s.k), .bytes = sizeof FIELD(s, k), .use = INIT_##when, .readers = who
 
 /* The field's C type is what the row's kind reads and writes: anything else does not compile. */
 #define CHECKED(s, k, type, value) _Generic(FIELD(s, k), type : (value))
 
 #define SECTION(name, text)
-#define INT(s, k, opt, def, lo, hi, fl, when, text)                                                                    \
-    {ROW(INT, s, k, opt, fl, when, text), .default_int = CHECKED(s, k, int64_t, def), .min_int = lo, .max_int = hi},
-#define BYTES(s, k, opt, def, lo, hi, fl, when, text)                                                                  \
-    {ROW(BYTES, s, k, opt, fl, when, text), .default_int = (int64_t)CHECKED(s, k, uint64_t, def), .min_int = lo,       \
+#define INT(s, k, opt, def, lo, hi, fl, when, who, text)                                                               \
+    {ROW(INT, s, k, opt, fl, when, who, text), .default_int = CHECKED(s, k, int64_t, def), .min_int = lo,              \
      .max_int = hi},
-#define REAL(s, k, opt, def, lo, hi, fl, when, text)                                                                   \
-    {ROW(REAL, s, k, opt, fl, when, text), .default_real = CHECKED(s, k, double, def), .min_real = lo, .max_real = hi},
-#define BOOL(s, k, opt, def, fl, when, text)                                                                           \
-    {ROW(BOOL, s, k, opt, fl, when, text), .default_int = CHECKED(s, k, bool, def)},
-#define ENUM(s, k, opt, def, list, fl, when, text)                                                                     \
-    {ROW(ENUM, s, k, opt, fl, when, text), .default_int = def, .names = list, .name_count = COUNT(list)},
-#define SET(s, k, opt, list, fl, when, text)                                                                           \
-    {ROW(SET, s, k, opt, fl, when, text), .names = list, .name_count = CHECKED(s, k, uint32_t, COUNT(list))},
-#define TEXT(s, k, opt, fl, when, text)       {ROW(TEXT, s, k, opt, fl, when, text)},
-#define PATH(s, k, opt, word, fl, when, text) {ROW(PATH, s, k, opt, fl, when, text), .empty_word = word},
-#define NAME_OR_PATH(s, k, opt, def, list, fl, when, text)                                                             \
-    {ROW(NAME_OR_PATH, s, k, opt, fl, when, text), .default_int = def, .names = list,                                  \
+#define BYTES(s, k, opt, def, lo, hi, fl, when, who, text)                                                             \
+    {ROW(BYTES, s, k, opt, fl, when, who, text), .default_int = (int64_t)CHECKED(s, k, uint64_t, def), .min_int = lo,  \
+     .max_int = hi},
+#define REAL(s, k, opt, def, lo, hi, fl, when, who, text)                                                              \
+    {ROW(REAL, s, k, opt, fl, when, who, text), .default_real = CHECKED(s, k, double, def), .min_real = lo,            \
+     .max_real = hi},
+#define BOOL(s, k, opt, def, fl, when, who, text)                                                                      \
+    {ROW(BOOL, s, k, opt, fl, when, who, text), .default_int = CHECKED(s, k, bool, def)},
+#define ENUM(s, k, opt, def, list, fl, when, who, text)                                                                \
+    {ROW(ENUM, s, k, opt, fl, when, who, text), .default_int = def, .names = list, .name_count = COUNT(list)},
+#define SET(s, k, opt, list, fl, when, who, text)                                                                      \
+    {ROW(SET, s, k, opt, fl, when, who, text), .names = list, .name_count = CHECKED(s, k, uint32_t, COUNT(list))},
+#define TEXT(s, k, opt, fl, when, who, text)       {ROW(TEXT, s, k, opt, fl, when, who, text)},
+#define PATH(s, k, opt, word, fl, when, who, text) {ROW(PATH, s, k, opt, fl, when, who, text), .empty_word = word},
+#define NAME_OR_PATH(s, k, opt, def, list, fl, when, who, text)                                                        \
+    {ROW(NAME_OR_PATH, s, k, opt, fl, when, who, text), .default_int = def, .names = list,                             \
      .name_count = CHECKED(s, k, pl_config_tokenizer, COUNT(list))},
 
 const pl_config_key pl_config_keys[] = {
@@ -146,4 +157,10 @@ bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key)
     int value; /* the enum, or the kind that a NAME_OR_PATH begins with */
     memcpy(&value, (const char *)cfg + pl_config_find(key->use.path)->offset, sizeof value);
     return key->use.mask >> value & 1;
+}
+
+bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
+{
+    if (key->readers & by) return true;
+    return by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES && cfg->train.sample_every > 0;
 }

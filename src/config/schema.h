@@ -50,6 +50,7 @@ typedef struct pl_config_key {
     size_t name_count;
     const char *empty_word; /* PATH: how "" is written */
     pl_config_use use;
+    uint32_t readers; /* pl_config_reader bits */
 } pl_config_key;
 
 typedef struct pl_config_section {
@@ -69,6 +70,8 @@ pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);
 const pl_config_origin *pl_config_origin_at(const pl_config *, const pl_config_key *);
 /* Whether the program reads this key under the config's other values. */
 bool pl_config_is_used(const pl_config *, const pl_config_key *);
+/* Whether this command does. */
+bool pl_config_is_read(const pl_config *, const pl_config_key *, pl_config_reader);
 
 /* ---- value.c: one value as text, both ways ---- */
 typedef enum pl_config_style {

@@ -1,6 +1,7 @@
 #include "data/sampler.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 
 enum { ROUNDS = 6 };
 
@@ -86,6 +87,13 @@ uint64_t pl_sampler_step_tokens(const pl_sampler *s, uint64_t step)
     uint64_t counted = 0;
     for (uint32_t row = 0; row < s->batch; row++) counted += pl_sampler_window(s, step, row).counted;
     return counted;
+}
+
+void pl_sampler_targets(const pl_sampler *s, uint64_t steps, uint64_t *begin, uint64_t *end)
+{
+    bool all = steps == 0 || steps >= s->steps_per_epoch;
+    *begin = s->begin + 1;
+    *end = all ? s->end : s->begin + 1 + steps * s->batch * s->sequence;
 }
 
 uint64_t pl_sampler_epoch_tokens(const pl_sampler *s) { return s->end - s->begin - 1; }

@@ -47,6 +47,8 @@ pl_status pl_sampler_init(pl_sampler *, const pl_sampler_options *, pl_part, pl_
 pl_window pl_sampler_window(const pl_sampler *, uint64_t step, uint32_t row);
 /* Targets that count in a whole step: known before its first micro-batch. */
 uint64_t pl_sampler_step_tokens(const pl_sampler *, uint64_t step);
+/* The targets of the first `steps` steps of an epoch that is not shuffled (0: of all) are one range of tokens. */
+void pl_sampler_targets(const pl_sampler *, uint64_t steps, uint64_t *begin, uint64_t *end);
 /* Targets of an epoch. */
 uint64_t pl_sampler_epoch_tokens(const pl_sampler *);
 /* The place in the file's order of the index-th window of an epoch. */

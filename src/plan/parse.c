@@ -137,6 +137,9 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
     if (strcmp(word, "graph") == 0) return parse_graph(l, p, err);
     if (strcmp(word, "data") == 0)
         return parse_numbers(l, (number_field[]){{"text", &p->text_hash}, {"tokenizer", &p->tokenizer_hash}}, 2, err);
+    if (strcmp(word, "validation") == 0)
+        return parse_numbers(l, (number_field[]){{"tokens", &p->validation_tokens}, {"bytes", &p->validation_bytes}}, 2,
+                             err);
     if (strcmp(word, "config") == 0 || strcmp(word, "config_part") == 0) {
         bool whole = word[6] == 0;
         PL_TRY(pl_lex_expect(l, NULL, err));

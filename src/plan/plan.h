@@ -51,6 +51,9 @@ struct pl_plan {
     uint64_t numerics_hash; /* of everything that decides the numbers of the run */
     /* What the token file was made from when this was planned; 0: the command reads none. */
     uint64_t text_hash, tokenizer_hash;
+    /* Of the validation part what this command evaluates: the tokens whose loss is taken, and the bytes of text they
+     * stand for; 0: none. */
+    uint64_t validation_tokens, validation_bytes;
 };
 
 /* Seconds that one execution of a node takes; negative: not known. */

@@ -61,6 +61,9 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
     pl_str_append(out, "\n");
     if (p->tokenizer_hash)
         pl_str_printf(out, "data text=%" PRIu64 " tokenizer=%" PRIu64 "\n", p->text_hash, p->tokenizer_hash);
+    if (p->validation_tokens)
+        pl_str_printf(out, "validation tokens=%" PRIu64 " bytes=%" PRIu64 "\n", p->validation_tokens,
+                      p->validation_bytes);
     if (p->batch) pl_str_printf(out, "batch %" PRIu64 "\n", p->batch);
     print_rows(p, out);
     print_config(p->config, out);

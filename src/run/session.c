@@ -1,6 +1,7 @@
 #include "run/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,9 +18,14 @@ void pl_session_tell(pl_session *s, pl_event e)
     e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
     if (s->tokens_open && s->train_sampler.steps_per_epoch)
         e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
-    if (s->tokens_open && s->tokens.info.count)
-        e.bytes_per_token = (double)s->tokens.info.source_bytes / (double)s->tokens.info.count;
+    if (s->o.plan->validation_tokens)
+        e.bytes_per_token = (double)s->o.plan->validation_bytes / (double)s->o.plan->validation_tokens;
     s->o.listener(s->o.context, &e);
+}
+
+void pl_session_warn(pl_session *s, const char *text)
+{
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = text, .text_bytes = strlen(text)});
 }
 
 void pl_session_tick(pl_session *s, double now)
@@ -80,12 +86,30 @@ static pl_status tick_node(void *context, uint32_t node, double begin, double en
     return PL_OK;
 }
 
+static void close_trace(pl_session *s)
+{
+    pl_error why;
+    char text[PL_ERROR_TEXT_BYTES];
+    if (pl_trace_close(s->trace, &why) != PL_OK) {
+        snprintf(text, sizeof text, "%.900s; the trace ends there", why.text);
+        pl_session_warn(s, text);
+    }
+    s->trace = NULL;
+}
+
+void pl_session_trace(pl_session *s, const char *name, const char *category, double begin, double end)
+{
+    if (s->trace && !pl_trace_add(s->trace, name, category, begin, end)) close_trace(s);
+}
+
 static pl_status trace_node(void *context, uint32_t node, double begin, double end, pl_error *err)
 {
     pl_session *s = context;
     const pl_node *n = &s->o.plan->graph->node[node];
+    (void)err;
     pl_session_tick(s, end);
-    return pl_trace_add(s->trace, pl_op_name(n->op), n->scope[0] ? n->scope : pl_phase_name(n->phase), begin, end, err);
+    pl_session_trace(s, pl_op_name(n->op), n->scope[0] ? n->scope : pl_phase_name(n->phase), begin, end);
+    return PL_OK;
 }
 
 /* A tick comes with every micro-batch and token; only where those take long does each node read the clock for one. */
@@ -312,7 +336,7 @@ void pl_session_close(pl_session *s)
 {
     if (!s) return;
     if (s->o.owners) pl_alloc_seal(0);
-    pl_trace_close(s->trace);
+    close_trace(s);
     close_data(s);
     pl_session_close_files(s);
     pl_tokenizer_destroy(s->tokenizer);

@@ -155,9 +155,7 @@ static pl_status match_data(const pl_session *s, const pl_saved *saved, pl_error
 
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
-    if (saved->warning[0])
-        pl_session_tell(
-            s, (pl_event){.kind = PL_EVENT_WARNING, .text = saved->warning, .text_bytes = strlen(saved->warning)});
+    if (saved->warning[0]) pl_session_warn(s, saved->warning);
     PL_TRY(match_data(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
@@ -170,11 +168,8 @@ static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
     const pl_run_settings *r = s->settings;
     if (r->checkpoint) return pl_saved_open(r->checkpoint, saved, err);
     if (trains(s)) return pl_saved_find(r->out, saved, err);
-    pl_error ignored = {0};
-    if (pl_saved_find_best(r->out, saved, &ignored) == PL_OK) return PL_OK;
-    pl_saved_deinit(saved);
-    *saved = (pl_saved){0};
-    return pl_saved_find(r->out, saved, err);
+    PL_TRY(pl_saved_find_best(r->out, saved, err));
+    return saved->record ? PL_OK : pl_saved_find(r->out, saved, err);
 }
 
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
@@ -188,7 +183,8 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
-    pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step ? s->step + 1 : 0);
+    /* At a fresh start too: a run that died before its first checkpoint may have left events, as it left metrics. */
+    pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step + 1);
     return PL_OK;
 }
 
@@ -227,10 +223,10 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     s->record.has_best = s->has_best;
     s->record.best_value = s->best_loss;
     s->record.best_step = s->best_step;
-    PL_TRY(pl_metrics_sync(&s->metrics, err));
+    if (s->metrics_lost.status == PL_OK) PL_TRY(pl_metrics_sync(&s->metrics, err));
     double began = pl_run_now();
     PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
-    if (s->trace) PL_TRY(pl_trace_add(s->trace, "save", "checkpoint", began, pl_run_now(), err));
+    pl_session_trace(s, "save", "checkpoint", began, pl_run_now());
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);
     pl_session_tell(

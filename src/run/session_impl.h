@@ -42,6 +42,7 @@ struct pl_session {
     pl_metrics metrics;
     pl_tensorboard tensorboard;
     pl_trace *trace;
+    pl_error metrics_lost; /* why a line of metrics.jsonl could not be written; then no further one is */
 
     /* progress, all of it saved */
     uint64_t step, tokens_seen;
@@ -69,11 +70,15 @@ struct pl_session {
 };
 
 void pl_session_tell(pl_session *, pl_event);
+void pl_session_warn(pl_session *, const char *text);
 bool pl_session_should_stop(const pl_session *);
 /* PL_EVENT_TICK, unless one was told less than PL_SESSION_TICK_SECONDS ago. */
 void pl_session_tick(pl_session *, double now);
 double pl_session_wall_seconds(void); /* since 1970, for files that others read */
 pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, pl_error *);
+
+/* Into the trace if there is one. Where that cannot be written the run goes on without it, after a warning. */
+void pl_session_trace(pl_session *, const char *name, const char *category, double begin, double end);
 
 uint64_t pl_session_sampling_bytes(const pl_graph *, const pl_run_settings *);
 pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; before commit */

@@ -15,6 +15,8 @@ enum { TEXT_BYTES = 32 << 10, EVENT_TEXT_MAX = 400 };
 
 struct pl_trace {
     int fd, any;
+    uint64_t bytes;  /* of the file */
+    pl_error failed; /* the first write that did */
     double origin;
     size_t count, room;
     char path[PL_FILE_PATH_MAX];
@@ -22,12 +24,18 @@ struct pl_trace {
     trace_event event[];
 };
 
-static pl_status write_text(pl_trace *t, const char *text, size_t bytes, pl_error *err)
+/* A part that failed is taken away again. */
+static pl_status write_text(pl_trace *t, const char *text, size_t bytes)
 {
     size_t written;
     int error = pl_io_append(t->fd, text, bytes, &written);
-    if (error == 0) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: writing the trace failed: %s%s", t->path, strerror(error),
+    if (error == 0) {
+        t->bytes += bytes;
+        return PL_OK;
+    }
+    if (written > 0 && ftruncate(t->fd, (off_t)t->bytes) != 0) { /* then the last event is torn */
+    }
+    return pl_fail(&t->failed, PL_E_STORAGE, "%s: writing the trace failed: %s%s", t->path, strerror(error),
                    pl_io_hint(error));
 }
 
@@ -35,6 +43,8 @@ pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **t
 {
     pl_trace *t = memory;
     t->any = 0;
+    t->bytes = 0;
+    t->failed = (pl_error){0};
     t->origin = now;
     t->count = 0;
     t->room = (PL_TRACE_STAGING_BYTES - sizeof *t) / sizeof *t->event;
@@ -42,11 +52,15 @@ pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **t
     strcpy(t->path, path);
     t->fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
     if (t->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", path, strerror(errno));
-    *trace = t;
-    return write_text(t, "[", 1, err);
+    if (write_text(t, "[", 1) == PL_OK) {
+        *trace = t;
+        return PL_OK;
+    }
+    close(t->fd);
+    return pl_fail(err, PL_E_STORAGE, "%s", t->failed.text);
 }
 
-static pl_status flush_events(pl_trace *t, pl_error *err)
+static pl_status flush_events(pl_trace *t)
 {
     size_t used = 0;
     for (size_t i = 0; i < t->count; i++) {
@@ -57,23 +71,24 @@ static pl_status flush_events(pl_trace *t, pl_error *err)
             t->any ? "," : "", e->name, e->category, (e->begin - t->origin) * 1e6, (e->end - e->begin) * 1e6);
         t->any = 1;
         if (used + EVENT_TEXT_MAX < sizeof t->text && i + 1 < t->count) continue;
-        PL_TRY(write_text(t, t->text, used, err));
+        PL_TRY(write_text(t, t->text, used));
         used = 0;
     }
     t->count = 0;
     return PL_OK;
 }
 
-pl_status pl_trace_add(pl_trace *t, const char *name, const char *category, double begin, double end, pl_error *err)
+bool pl_trace_add(pl_trace *t, const char *name, const char *category, double begin, double end)
 {
     t->event[t->count++] = (trace_event){name, category, begin, end};
-    return t->count < t->room ? PL_OK : flush_events(t, err);
+    return t->count < t->room || flush_events(t) == PL_OK;
 }
 
-void pl_trace_close(pl_trace *t)
+pl_status pl_trace_close(pl_trace *t, pl_error *err)
 {
-    if (!t) return;
-    pl_error ignored;
-    if (flush_events(t, &ignored) == PL_OK) write_text(t, "\n]\n", 3, &ignored);
+    if (!t) return PL_OK;
+    if (t->failed.status == PL_OK && flush_events(t) == PL_OK) write_text(t, "\n]\n", 3);
     close(t->fd);
+    *err = t->failed;
+    return err->status;
 }

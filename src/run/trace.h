@@ -3,6 +3,8 @@
 #ifndef PL_RUN_TRACE_H
 #define PL_RUN_TRACE_H
 
+#include <stdbool.h>
+
 #include "base/file.h"
 
 enum { PL_TRACE_STAGING_BYTES = 128 << 10 };
@@ -11,9 +13,11 @@ typedef struct pl_trace pl_trace;
 
 /* memory: PL_TRACE_STAGING_BYTES, aligned to 64, the caller's. now: the time that counts as 0. */
 pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **, pl_error *);
-/* name and category live as long as the trace; times in seconds. Returns the status of the first failed write. */
-pl_status pl_trace_add(pl_trace *, const char *name, const char *category, double begin, double end, pl_error *);
-/* Writes what is left and the end of the file; NULL is fine. */
-void pl_trace_close(pl_trace *);
+/* name and category live as long as the trace; times in seconds. False when the file cannot be written any more:
+ * then close it. */
+bool pl_trace_add(pl_trace *, const char *name, const char *category, double begin, double end);
+/* Writes what is left and the end of the file. The status is that of the first write that failed; the file then ends
+ * behind the last whole event before it. NULL is fine. */
+pl_status pl_trace_close(pl_trace *, pl_error *);
 
 #endif

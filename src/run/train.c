@@ -7,12 +7,30 @@
 
 static bool due(uint64_t step, uint64_t every) { return every && step % every == 0; }
 
+/* TensorBoard's file has nothing that metrics.jsonl has not: where it cannot be written the run goes on without it. */
+static void write_events(pl_session *s, const pl_metric *values, size_t count)
+{
+    pl_error why;
+    char text[PL_ERROR_TEXT_BYTES];
+    if (pl_tensorboard_write(&s->tensorboard, pl_session_wall_seconds(), s->step, values, count, &why) == PL_OK) return;
+    pl_tensorboard_close(&s->tensorboard);
+    snprintf(text, sizeof text, "%.900s; the run goes on without events for TensorBoard", why.text);
+    pl_session_warn(s, text);
+}
+
+/* A line that metrics.jsonl has no room for does not fail at once: what the step has still to do is done, then the run
+ * stops with its state saved (stop_without_metrics). */
 static pl_status write_metrics(pl_session *s, const pl_metric *values, size_t count, pl_error *err)
 {
-    if (!s->writes_checkpoints) return PL_OK;
-    PL_TRY(pl_metrics_write(&s->metrics, s->step, values, count, err));
-    if (!s->settings->tensorboard) return PL_OK;
-    return pl_tensorboard_write(&s->tensorboard, pl_session_wall_seconds(), s->step, values, count, err);
+    if (!s->writes_checkpoints || s->metrics_lost.status != PL_OK) return PL_OK;
+    pl_status status = pl_metrics_write(&s->metrics, s->step, values, count, err);
+    if (status == PL_E_STORAGE) {
+        s->metrics_lost = *err;
+        pl_error_clear(err);
+        return PL_OK;
+    }
+    if (status == PL_OK && s->tensorboard.is_open) write_events(s, values, count);
+    return status;
 }
 
 static pl_status report_step(pl_session *s, double loss, double lr, pl_error *err)
@@ -155,6 +173,19 @@ static pl_status between_steps(pl_session *s, double loss, double lr, pl_error *
     return evaluates && !last ? begin_stream(s, err) : PL_OK;
 }
 
+/* metrics.jsonl is what the run has to show, so it does not go on without; but no step that was made is lost. */
+static pl_status stop_without_metrics(pl_session *s, pl_error *err)
+{
+    pl_error why;
+    unsigned long long step = s->step;
+    if (save(s, &why) != PL_OK)
+        return pl_fail(err, why.status, "%.450s; and step %llu could not be saved: %.450s", s->metrics_lost.text, step,
+                       why.text);
+    return pl_fail(err, PL_E_STORAGE,
+                   "%.700s; step %llu is saved, its line of metrics is lost: make room and continue with --resume",
+                   s->metrics_lost.text, step);
+}
+
 pl_status pl_session_train(pl_session *s, pl_error *err)
 {
     if (s->train == PL_NONE || !s->loader) return pl_fail(err, PL_E_USAGE, "this plan has no training program");
@@ -169,6 +200,7 @@ pl_status pl_session_train(pl_session *s, pl_error *err)
         }
         PL_TRY(one_step(s, &loss, &lr, err));
         PL_TRY(between_steps(s, loss, lr, err));
+        if (s->metrics_lost.status != PL_OK) return stop_without_metrics(s, err);
     }
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_FINISHED, .best_loss = s->best_loss});
     return PL_OK;

@@ -66,13 +66,14 @@ typedef struct pl_saved {
 } pl_saved;
 
 /* The latest checkpoint of OUT whose three files match their checksums. When the latest is damaged the newest sound one
- * before it, with a warning. PL_OK and record NULL when OUT has none; PL_E_STORAGE when all it has are damaged. */
+ * before it, with a warning. PL_OK and record NULL when OUT has none; PL_E_DATA when all it has are damaged. */
 pl_status pl_saved_find(const char *folder, pl_saved *, pl_error *);
 
 /* The same without a look at the tensors, which may take long: for what the record alone tells. */
 pl_status pl_saved_peek(const char *folder, pl_saved *, pl_error *);
 
-/* The best one of OUT (`best`), or PL_E_DATA. */
+/* The best one of OUT (`best`). PL_OK and record NULL when there is no `best`; PL_E_DATA when that one is damaged:
+ * whoever asks for the best weights is not given others. */
 pl_status pl_saved_find_best(const char *folder, pl_saved *, pl_error *);
 
 /* PL_E_STORAGE when something was found: a fresh run does not silently continue or overwrite another one. */

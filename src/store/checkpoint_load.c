@@ -1,8 +1,10 @@
 #include "store/checkpoint.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "store/folder.h"
@@ -25,10 +27,10 @@ static pl_status verify_file(const char *folder, const char *name, const pl_reco
     PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
     PL_TRY(pl_checksum_file(path, buffer, READ_BYTES, &checksum, &bytes, err));
     if (bytes != file->bytes)
-        return pl_fail(err, PL_E_STORAGE, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged",
-                       path, bytes, file->bytes);
+        return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged", path,
+                       bytes, file->bytes);
     if (checksum != file->checksum)
-        return pl_fail(err, PL_E_STORAGE, "%s: does not match its checksum in run.json; it is damaged", path);
+        return pl_fail(err, PL_E_DATA, "%s: does not match its checksum in run.json; it is damaged", path);
     return PL_OK;
 }
 
@@ -122,7 +124,7 @@ static pl_status fall_back(const char *checkpoints, bool whole, pl_saved *s, con
         }
         if (!is_damage(status)) return pl_fail(err, status, "%s", again.text);
     }
-    return pl_fail(err, PL_E_STORAGE, "%s: no sound checkpoint is left: %s", checkpoints, why.text);
+    return pl_fail(err, PL_E_DATA, "%s: no sound checkpoint is left: %s", checkpoints, why.text);
 }
 
 static pl_status find(const char *folder, bool whole, pl_saved *s, pl_error *err)
@@ -147,12 +149,19 @@ pl_status pl_saved_peek(const char *folder, pl_saved *s, pl_error *err) { return
 
 pl_status pl_saved_find_best(const char *folder, pl_saved *s, pl_error *err)
 {
-    char checkpoints[PL_FILE_PATH_MAX];
+    char checkpoints[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
     uint64_t step;
+    pl_error why;
     *s = (pl_saved){0};
     PL_TRY(pl_path_join(checkpoints, sizeof checkpoints, folder, "checkpoints", err));
-    PL_TRY(read_pointer(checkpoints, "best", &step, err));
-    return open_step(checkpoints, step, true, s, err);
+    PL_TRY(pl_path_join(path, sizeof path, checkpoints, "best", err));
+    if (access(path, F_OK) != 0 && errno == ENOENT) return PL_OK;
+    pl_status status = read_pointer(checkpoints, "best", &step, &why);
+    if (status == PL_OK) status = open_step(checkpoints, step, true, s, &why);
+    if (status == PL_OK || !is_damage(status)) return status == PL_OK ? status : pl_fail(err, status, "%s", why.text);
+    return pl_fail(err, PL_E_DATA,
+                   "%.600s; it is the run's best checkpoint: put it back, or take another one with --checkpoint",
+                   why.text);
 }
 
 pl_status pl_saved_refuse_new(const char *folder, const pl_saved *s, pl_error *err)

@@ -7,8 +7,8 @@
  *   Summary  1: Value { 1: tag string   2: simple_value float }
  *
  * Each event is one write(2) from a fixed buffer; no memory is asked for. A start of a run makes a file of its own, at
- * its first event: one that writes none leaves none. On a resume the file begins by telling TensorBoard to forget what
- * earlier files say from that step on. */
+ * its first event: one that writes none leaves none. The file begins by telling TensorBoard to forget what earlier
+ * files say from the step on that comes next. */
 #ifndef PL_STORE_TENSORBOARD_H
 #define PL_STORE_TENSORBOARD_H
 
@@ -27,8 +27,8 @@ typedef struct pl_tensorboard {
     unsigned char record[PL_TENSORBOARD_RECORD_BYTES];
 } pl_tensorboard;
 
-/* Nothing on disk yet. The folder's name must outlive it. first_step: of the step that comes next, 0 at a fresh start.
- * wall_time: seconds since 1970. */
+/* Nothing on disk yet. The folder's name must outlive it. first_step: the number of the step that comes next,
+ * or 0: nothing is to be forgotten. wall_time: seconds since 1970. */
 void pl_tensorboard_open(pl_tensorboard *, const char *folder, double wall_time, uint64_t first_step);
 
 /* One event with all the values; the first makes folder/events.out.tfevents.<seconds at open>.<host>.<process>.<n>. On

@@ -94,4 +94,6 @@ def draw(rng, bench):
 
 
 def options_of(keys):
-    return [word for key, value in keys.items() for word in set_key(key, value)]
+    """Of train, which refuses those of generate when it writes no samples."""
+    reads = lambda key: keys.get("train.sample_every") or not key.startswith("generate.")
+    return [word for key, value in keys.items() if reads(key) for word in set_key(key, value)]

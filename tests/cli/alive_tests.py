@@ -114,6 +114,18 @@ def limit_files(size):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+def test_run_goes_on_without_a_trace():
+    config = write_config(train={"steps": 200})
+    reference(config)
+    largest = max(os.path.getsize(os.path.join(folder, n)) for folder, _, names in os.walk("whole") for n in names if n != "tokens.bin")
+    run("plan", config)
+    _, err = run("train", config, "--quiet", "--trace", "trace.json", preexec_fn=limit_files(largest + 4096))
+    check(re.search(r"warning: trace.json: writing the trace failed: File too large; .*; the trace ends there", err), err)
+    check(err.count("warning") == 1, err)
+    same_run("whole", "out")
+    check(len(json.loads(read("trace.json") + b"]")) > 100, "no whole events")
+
+
 def test_file_limit():
     config = write_config(train={"steps": 1200, "log_every": 1, "checkpoint_every": 20, "eval_every": 400, "keep_best": "false"})
     reference(config)
@@ -121,10 +133,16 @@ def test_file_limit():
     largest = max(os.path.getsize(f"{last_checkpoint('whole')}/{n}") for n in ("model.safetensors", "state.safetensors"))
     size = max(largest, os.path.getsize("whole/plan.html"), os.path.getsize("whole/plan.lock")) + 4096
     check(os.path.getsize("whole/metrics.jsonl") > size, "the test needs longer metrics")
-    refused(5, rf"(metrics.jsonl|tfevents\S*): writing at byte \d+ failed: File too large; .*ulimit -f", "train", config, "--quiet",
-            preexec_fn=limit_files(size))
-    check(os.path.exists("out/checkpoints/latest"), "the checkpoints before are gone")
+    refused(5, r"metrics.jsonl: writing at byte \d+ failed: File too large; .*ulimit -f.*; step \d+ is saved, its line of metrics is lost: .*--resume",
+            "train", config, "--quiet", preexec_fn=limit_files(size))
+    # No step is lost: the checkpoint is of the step whose line there was no room for.
+    written = metrics("out")[-1]["step"]
+    check(int(last_checkpoint("out")[-8:]) == written + 1, last_checkpoint("out"), written)
     run("train", config, "--resume", "--quiet")
+    with open("whole/metrics.jsonl", "rb") as file:
+        lines = [line for line in file if json.loads(line)["step"] != written + 1]
+    with open("whole/metrics.jsonl", "wb") as file:
+        file.writelines(lines)
     same_run("whole", "out")
     run("plan", config, "--out", "small")
     # A checkpoint that the limit forbids is refused before the first step.
@@ -219,7 +237,7 @@ def test_stopped_generate_and_eval():
 GROUPS = {
     "alive": [test_ledger_within_a_step, test_first_loss_at_once_and_no_flood, test_bar_moves_and_fits, test_json_has_reports_only,
               test_stopped_generate_and_eval],
-    "limits": [test_file_limit, test_diverged, test_full_output, test_reader_leaves],
+    "limits": [test_file_limit, test_run_goes_on_without_a_trace, test_diverged, test_full_output, test_reader_leaves],
 }
 if __name__ == "__main__":
     main(GROUPS)

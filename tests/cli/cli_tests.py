@@ -148,9 +148,10 @@ def test_completion():
     if not shutil.which("bash"):
         raise Skipped("no bash")
     ask = "source completion.bash; COMP_WORDS=(plimsoll %s); COMP_CWORD=%d; _plimsoll; echo ${COMPREPLY[@]}"
-    for words, at, expected in (("tr", 1, "train"), ("train --batch_s", 2, "--batch_size"), ("plan --js", 2, "--json")):
+    for words, at, expected in (("tr", 1, "train"), ("train --batch_s", 2, "--batch_size"), ("plan --js", 2, "--json"), ("generate --temp", 2, "--temperature"),
+                                ("eval --temp", 2, None)):
         done = subprocess.run(["bash", "-c", ask % (words, at)], capture_output=True, text=True)
-        check(done.stdout.split() == [expected], words, "gives", done.stdout, done.stderr)
+        check(done.stdout.split() == ([expected] if expected else []), words, "gives", done.stdout, done.stderr)
 
 
 def test_config():
@@ -225,7 +226,7 @@ def test_damaged_files():
     whole = read(model)
     with open(model, "r+b") as file:
         file.truncate(len(whole) // 2)
-    refused(5, r"model.safetensors.*damaged", "eval", config, "--checkpoint", last_checkpoint("out"))
+    refused(4, r"model.safetensors.*damaged", "eval", config, "--checkpoint", last_checkpoint("out"))
     with open(model, "wb") as file:
         file.write(whole)
     # A truncated token file is made again, not read.
@@ -233,6 +234,45 @@ def test_damaged_files():
         file.truncate(1000)
     out, _ = run("eval", config, "--json")
     check(json.loads(out)["schema"] == "plimsoll.eval/1", out)
+
+
+def damage(path):
+    """One bit; twice is as it was."""
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+
+
+def test_damaged_checkpoints():
+    """No command takes other weights than it says without a word."""
+    write_text()
+    config = write_config()
+    run("train", config, "--quiet", "--steps", "60")
+    best = "out/checkpoints/" + read("out/checkpoints/best").decode().strip()
+    damage(f"{best}/model.safetensors")
+    for words in (["eval"], ["generate"], ["verify", "--gradients", "g.safetensors"]):
+        refused(4, rf"{best}/model.safetensors: does not match its checksum .* best checkpoint: .*--checkpoint", *words, "out")
+    damage(f"{best}/model.safetensors")
+    run("eval", "out")
+    with open("out/checkpoints/best", "w") as file:
+        file.write("nonsense\n")
+    refused(4, r"out/checkpoints/best: does not name a checkpoint", "eval", "out")
+    # Without a best one it is the newest.
+    os.remove("out/checkpoints/best")
+    check(json.loads(run("eval", "out", "--json")[0])["step"] == 60, "not the newest")
+    damage("out/checkpoints/step-00000060/model.safetensors")
+    warning = r"warning: .*step-00000060/model.safetensors: does not match its checksum .*; step 40 is used in its place"
+    for words in (["eval", "out", "--json"], ["eval", "out", "--json", "--progress", "json"]):
+        out, err = run(*words)
+        check(json.loads(out)["step"] == 40 and re.search(warning, err), words, out, err)
+    out, err = run("train", config, "--resume", "--quiet", "--steps", "80")
+    check(re.search(warning, err) and last_checkpoint("out").endswith("80"), err)
+    for name in os.listdir("out/checkpoints"):
+        if name.startswith("step"):
+            damage(f"out/checkpoints/{name}/model.safetensors")
+    refused(4, "no sound checkpoint is left", "train", config, "--resume", "--steps", "90")
 
 
 def test_checkpoint_of_another_model():
@@ -539,6 +579,24 @@ def test_eval():
     check(f"{result['loss']:.5f} nats per token" in out, out)
 
 
+def test_bits_per_byte():
+    """Of the text that was evaluated, which may be in another alphabet than most of the text."""
+    write_text(words=4000)
+    with open("text.txt", "a") as file:
+        file.write("".join(chr(0x4e00 + i % 97) for i in range(6000)))
+    text = read("text.txt").decode()
+    held_out = text[len(text) - int(len(text) * 0.25):]
+    config = write_config(data={"tokenizer": "chars", "validation_fraction": 0.25}, train={"eval_batches": 2})
+    out, _ = run("train", config, "--progress", "json", "--steps", "40")
+    result = json.loads(run("eval", "out", "--json")[0])
+    check(abs(result["bits_per_byte"] - result["loss"] / math.log(2) * (len(held_out) - 1) / len(held_out[1:].encode())) < 1e-5, result)
+    check(result["tokens"] == len(held_out) - 1, result)
+    # While training: the targets of the first two batches of 8 sequences of 16 characters.
+    seen = held_out[1:1 + 2 * 8 * 16]
+    event = [e for e in map(json.loads, out.splitlines()) if e["event"] == "evaluated"][-1]
+    check(abs(event["bits_per_byte"] - event["loss"] / math.log(2) * len(seen) / len(seen.encode())) < 1e-5, event)
+
+
 def test_verify_gradients():
     write_text()
     run("train", write_config(), "--quiet", "--steps", "20")
@@ -554,12 +612,13 @@ def test_verify_gradients():
 
 GROUPS = {
     "texts": [test_help_names_every_command, test_words_that_mean_nothing, test_completion, test_config],
-    "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_checkpoint_of_another_model,
+    "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_damaged_checkpoints,
+               test_checkpoint_of_another_model,
                test_second_run, test_read_only_folder, test_full_disk, test_closed_output],
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
     "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_is_kept, test_killed_at_random, test_killed_before_thinning, test_ledger_on_request],
-    "generate": [test_generate, test_eval, test_verify_gradients],
+    "generate": [test_generate, test_eval, test_bits_per_byte, test_verify_gradients],
 }
 
 

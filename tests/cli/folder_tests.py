@@ -191,6 +191,20 @@ def test_moved_folder():
     os.chdir("..")
 
 
+def test_same_config_in_another_folder():
+    write_text()
+    run("train", write_config(data=BPE), "--quiet", "--steps", "20")
+    before = kept()
+    run("train", "out", "--out", "other", "--quiet", "--steps", "30")
+    check(kept() == before and record()["step"] == 20, "the first run was changed")
+    check(record("other")["step"] == 30 and read("out/tokenizer.json") == read("other/tokenizer.json"), record("other"))
+    check(b"/other\n" in read("other/config.yaml"), read("other/config.yaml"))
+    refused(5, "other: holds a run that is at step 30", "train", "out", "--out", "other", "--steps", "40")
+    run("train", "out", "--out", "other", "--resume", "--quiet", "--steps", "40")
+    check(json.loads(run("eval", "out", "--out", "other", "--json")[0])["step"] == 40, "another run")
+    check(json.loads(run("eval", "out", "--json")[0])["step"] == 20, "another run")
+
+
 def test_failed_text_leaves_nothing():
     write_text()
     open("empty.txt", "w").close()
@@ -247,6 +261,61 @@ def test_event_files():
     check(len(event_files()) == 2, event_files())
 
 
+def fields(data):
+    """Protobuf's wire format: (number, value) of each field."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte, at = data[at], at + 1
+            value, shift = value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+            continue
+        size = varint() if tag & 7 == 2 else {1: 8, 5: 4}[tag & 7]
+        yield tag >> 3, data[at:at + size]
+        at += size
+
+
+def curves(out):
+    """What TensorBoard shows: {tag: {step: value}}, later files and restarts (SessionLog START) replacing earlier ones."""
+    shown = {}
+    for name in event_files(out):
+        data, at = read(f"{out}/{name}"), 0
+        while at < len(data):
+            size = struct.unpack_from("<Q", data, at)[0]
+            event, at = dict(fields(data[at + 12:at + 12 + size])), at + size + 16
+            step = event.get(2, 0)
+            if 7 in event:
+                shown = {tag: {s: v for s, v in points.items() if s < step} for tag, points in shown.items()}
+            for _, value in fields(event.get(5, b"")):
+                value = dict(fields(value))
+                shown.setdefault(value[1].decode(), {})[step] = struct.unpack("<f", value[2])[0]
+    return {tag: points for tag, points in shown.items() if points}
+
+
+def test_event_files_of_a_run_that_died():
+    """Before its first checkpoint: the next start is a fresh one, in metrics.jsonl and in TensorBoard."""
+    write_text()
+    config = write_config(train={"log_every": 1, "checkpoint_every": 1000000, "eval_every": 1000000})
+    process = start("train", config, "--steps", "1000000")
+    await_event(process, "step", 300)
+    process.kill()
+    finish(process)
+    check(not os.path.exists("out/checkpoints/latest") and len(curves("out")["loss"]) >= 299, "the test killed too late")
+    run("train", config, "--quiet", "--steps", "40")
+    check(len(event_files()) == 2, event_files())
+    steps = {m["step"]: m["loss"] for m in map(json.loads, read("out/metrics.jsonl").splitlines()) if "loss" in m}
+    check(list(curves("out")["loss"]) == list(steps) == list(range(1, 41)), list(curves("out")["loss"])[-3:], list(steps)[-3:])
+
+
 def test_two_runs_share_a_cache():
     """At the same time, on two texts: each ends as if it had been alone, or says that the tokens were changed under it."""
     write_text()
@@ -267,8 +336,9 @@ def test_two_runs_share_a_cache():
 
 
 GROUPS = {"folder": [test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
-                     test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_failed_text_leaves_nothing, test_folder_in_use,
-                     test_event_files]}
+                     test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_same_config_in_another_folder,
+                     test_failed_text_leaves_nothing, test_folder_in_use,
+                     test_event_files, test_event_files_of_a_run_that_died]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -34,6 +34,38 @@ def test_exclusive_options():
     refused(2, "exclude each other", "place", "problem.csv", "--json", "--svg", "-")
 
 
+def test_options_that_the_command_does_not_read():
+    """On the command line; in a file, which several commands share, and in the environment they are fine."""
+    write_text()
+    config = write_config()
+    run("train", config, "--quiet", "--steps", "20")
+    for key, words in (("run.resume", ["generate", "out", "--resume"]), ("run.resume", ["eval", config, "--no-resume"]),
+                       ("generate.prompt", ["eval", "out", "--prompt", "x"]), ("data.text", ["generate", "out", "--text", "text.txt"]),
+                       ("train.learning_rate", ["verify", "out", "--gradients", "g", "--set", "train.learning_rate=1"]),
+                       ("train.micro_batch", ["verify", "out", "--gradients", "g", "--micro_batch", "2"]),
+                       ("train.seed", ["eval", "out", "--seed", "3"]), ("train.seed", ["generate", "out", "--set", "train.seed=3"]),
+                       ("model.dropout", ["eval", "out", "--dropout", "0.5"]), ("train.eval_batches", ["eval", "out", "--eval_batches", "1"]),
+                       ("generate.tokens", ["plan", config, "--command", "eval", "--tokens", "3"])):
+        refused(2, rf"--.*: this command does not read {key} \(.* (does|do)\); take it away", *words)
+    refused(2, r"--resume: this command does not read run.resume \(train does\)", "generate", "out", "--resume")
+    refused(2, r"--text: this command does not read data.text \(train, eval and verify do\)", "generate", "out", "--text=text.txt")
+    for words in (["train"], ["plan"]):
+        refused(2, r"--prompt: train reads generate.prompt only for samples of text; give --sample_every too", *words, config, "--prompt", "x")
+    run("plan", config, "--prompt", "x", "--sample_every", "5")
+    run("plan", write_config("samples.yaml", train={"sample_every": 5}), "--set", "generate.top_k=3")
+    # One option for two keys: it is enough that one of them is read.
+    for words in (["generate", "out"], ["plan", config], ["plan", config, "--command", "generate"], ["verify", "out", "--gradients", "g"]):
+        run(*words, "--seed", "3")
+    run("config", config, "--prompt", "x", "--resume", "--steps", "3")
+    run("eval", "out", env=environment(PLIMSOLL_PROMPT="x", PLIMSOLL_STEPS="7"))
+    # The help lists what the command takes.
+    for command, there, not_there in (("generate", "--prompt", "--steps"), ("eval", "--validation_fraction", "--prompt"),
+                                      ("verify", "--dropout", "--learning_rate"), ("train", "--steps", "--checkpoint "), ("plan", "--prompt", "--svg")):
+        text = run("help", command)[0]
+        check(there + " " in text and not_there not in text, "help", command, there, not_there)
+        check("--threads N" in text and "--seed" in text or command == "eval", "help", command)
+
+
 def test_guesses():
     refused(2, "did you mean eval", "evaluate")
     refused(2, "did you mean generate", "gen")
@@ -209,7 +241,7 @@ __attribute__((constructor)) static void take(void)
 
 
 GROUPS = {
-    "refused": [test_exclusive_options, test_guesses, test_control_characters_are_not_echoed, test_ranges_where_they_are_read,
+    "refused": [test_exclusive_options, test_options_that_the_command_does_not_read, test_guesses, test_control_characters_are_not_echoed, test_ranges_where_they_are_read,
                 test_before_any_training, test_evaluation_switched_off, test_exit_codes, test_measured_differs],
     "files": [test_output_goes_to_regular_files, test_output_follows_links, test_output_on_full_disk],
 }

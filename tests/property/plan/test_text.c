@@ -52,12 +52,14 @@ static void print_parse_print_is_the_identity(void **state)
         p->seconds[seed] = 1.0 / 3;
         p->numerics_hash = UINT64_MAX;
         if (seed % 2) p->text_hash = UINT64_MAX - seed, p->tokenizer_hash = seed;
+        if (seed % 3) p->validation_tokens = seed, p->validation_bytes = UINT64_MAX - seed;
         if (configs[seed % 4]) p->config = pl_strdup(configs[seed % 4]);
         p->disk_count = seed % 3;
         for (size_t i = 0; i < p->disk_count; i++) p->disk[i] = (pl_plan_disk_row){"checkpoints \"x\"", 1000 + i};
         pl_str first = print(p);
         pl_plan *again = parse(&first);
         assert_true(again->text_hash == p->text_hash && again->tokenizer_hash == p->tokenizer_hash);
+        assert_true(again->validation_tokens == p->validation_tokens && again->validation_bytes == p->validation_bytes);
         pl_str second = print(again);
         if (seed % 4 != 3) assert_string_equal(pl_str_text(&first), pl_str_text(&second));
         pl_plan *third = parse(&second); /* a last line without an end gets one, once */
