@@ -25,7 +25,7 @@ _Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_
 
 enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a checkpoint's header, the session */
 enum { ENTRY_BYTES = 96, HEADER_BYTES = 1300 }; /* of the heap, for each tensor of a checkpoint */
-enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; three of them are the usual number */
+enum { CANDIDATE_SECONDS_TENTHS = 13 };         /* calibration time of one candidate; mostly the first one fits */
 
 /* Without a budget a model larger than this machine is planned for another one, up to a depth at which planning itself
  * takes a gigabyte and half a minute. */
@@ -234,6 +234,15 @@ static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
     r->bytes = bytes;
 }
 
+/* Pages of files being written: two windows of a checkpoint's largest file, or all of a small checkpoint; metrics,
+ * events and trace beside it. */
+static uint64_t writer_cache_bytes(uint64_t checkpoint_bytes)
+{
+    enum { BESIDE = 1 << 20 };
+    uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES;
+    return checkpoint_bytes + BESIDE < windows ? pl_align_up(checkpoint_bytes + BESIDE, PL_PAGE_BYTES) : windows;
+}
+
 /* The rows of the whole process. */
 static pl_status settle(void *context, pl_plan *p, pl_error *err)
 {
@@ -250,7 +259,7 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
     add_disk(p, "checkpoints kept", c->disk_bytes - (c->disk_bytes ? c->checkpoint_bytes : 0));
     add_disk(p, "checkpoint being written", c->disk_bytes ? c->checkpoint_bytes : 0);
     if (c->tokens_open) add_disk(p, "token file", pl_tokens_file_bytes(&c->tokens.info));
-    if (c->disk_bytes) p->writer_cache_bytes = 2 * (uint64_t)PL_FILE_WINDOW_BYTES;
+    if (c->disk_bytes) p->writer_cache_bytes = writer_cache_bytes(c->checkpoint_bytes);
     PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
     return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
 }

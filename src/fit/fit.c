@@ -51,7 +51,7 @@ done:
     return status;
 }
 
-/* Divisors of the batch, up to the size at which larger ones gain nothing; at least 1 and the smallest above it. */
+/* Divisors of the batch, the largest first, up to the size at which larger ones gain nothing; always 1. */
 static int find_candidates(const pl_fit_options *o, int64_t candidate[CANDIDATES_MAX])
 {
     int count = 0;
@@ -59,8 +59,10 @@ static int find_candidates(const pl_fit_options *o, int64_t candidate[CANDIDATES
         candidate[0] = o->micro_batch;
         return 1;
     }
-    for (int64_t m = 1; m <= o->batch && count < CANDIDATES_MAX; m++)
-        if (o->batch % m == 0 && (m == 1 || m * o->sequence <= TOKENS_ENOUGH)) candidate[count++] = m;
+    int64_t most = o->sequence < TOKENS_ENOUGH ? TOKENS_ENOUGH / o->sequence : 1;
+    for (int64_t m = most < o->batch ? most : o->batch; m > 1 && count < CANDIDATES_MAX - 1; m--)
+        if (o->batch % m == 0) candidate[count++] = m;
+    candidate[count++] = 1;
     return count;
 }
 
@@ -109,59 +111,40 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
                    (unsigned long long)o->budget_bytes, alive, change);
 }
 
-/* Not above 0: not known. Such a plan does not take part in the choice by time. */
-static double step_seconds(const pl_plan *p)
+/* Whether this one fits; if not, it replaces *smallest when it needs less. */
+static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_plan **plan,
+                         pl_plan **smallest, pl_error *err)
 {
-    pl_id train = pl_graph_find_program(p->graph, "train");
-    return train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+    pl_plan *p;
+    PL_TRY(pl_fit_candidate(graph, o, micro_batch, &p, err));
+    if (pl_plan_charged_bytes(p) <= o->budget_bytes) {
+        *plan = p;
+    } else if (!*smallest || pl_plan_charged_bytes(p) < pl_plan_charged_bytes(*smallest)) {
+        pl_plan_destroy(*smallest);
+        *smallest = p;
+    } else {
+        pl_plan_destroy(p);
+    }
+    return PL_OK;
 }
 
-/* Without predictions: the smallest that gives a GEMM 256 rows. */
-static size_t choose_untimed(const pl_fit_options *o, pl_plan *const *plan, const int64_t *candidate, int count)
-{
-    size_t chosen = 0;
-    for (int i = 0; i < count; i++) {
-        if (pl_plan_charged_bytes(plan[i]) > o->budget_bytes) break;
-        chosen = (size_t)i;
-        if (candidate[i] * o->sequence >= 256) break;
-    }
-    return chosen;
-}
-
-static size_t choose(const pl_fit_options *o, pl_plan *const *plan, const int64_t *candidate, int count)
-{
-    double fastest = 0;
-    for (int i = 0; i < count; i++) {
-        double s = step_seconds(plan[i]);
-        if (s > 0 && pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && (fastest == 0 || s < fastest)) fastest = s;
-    }
-    if (fastest == 0) return choose_untimed(o, plan, candidate, count);
-    size_t best = SIZE_MAX;
-    for (int i = 0; i < count; i++) {
-        double s = step_seconds(plan[i]);
-        bool fits = pl_plan_charged_bytes(plan[i]) <= o->budget_bytes && s > 0 && s <= 1.02 * fastest;
-        if (fits && (best == SIZE_MAX || pl_plan_charged_bytes(plan[i]) < pl_plan_charged_bytes(plan[best])))
-            best = (size_t)i;
-    }
-    return best;
-}
-
-pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan, pl_error *err)
+pl_status pl_fit(const pl_graph *graph, const pl_fit_options *options, pl_plan **plan, pl_error *err)
 {
     int64_t candidate[CANDIDATES_MAX];
-    pl_plan *tried[CANDIDATES_MAX] = {0};
+    pl_plan *smallest = NULL;
     pl_status status = PL_OK;
-    int count = find_candidates(o, candidate);
-    size_t smallest = 0, chosen;
-    for (int i = 0; i < count; i++) {
-        PL_TRY_DONE(pl_fit_candidate(graph, o, candidate[i], &tried[i], err));
-        if (pl_plan_charged_bytes(tried[i]) < pl_plan_charged_bytes(tried[smallest])) smallest = (size_t)i;
+    pl_fit_options o = *options;
+    int count = find_candidates(&o, candidate);
+    *plan = NULL;
+    for (int i = 0; i < count && !*plan; i++) {
+        o.plan.huge_pages = options->plan.huge_pages;
+        PL_TRY_DONE(try_one(graph, &o, candidate[i], plan, &smallest, err));
+        if (*plan || !o.plan.huge_pages) continue;
+        o.plan.huge_pages = false; /* what rounding to them costs may be what is missing */
+        PL_TRY_DONE(try_one(graph, &o, candidate[i], plan, &smallest, err));
     }
-    if (pl_plan_charged_bytes(tried[smallest]) > o->budget_bytes) PL_TRY_DONE(refuse(tried[smallest], o, err));
-    chosen = choose(o, tried, candidate, count);
-    *plan = tried[chosen];
-    tried[chosen] = NULL;
+    if (!*plan) status = refuse(smallest, &o, err);
 done:
-    for (int i = 0; i < count; i++) pl_plan_destroy(tried[i]);
+    pl_plan_destroy(smallest);
     return status;
 }

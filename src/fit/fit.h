@@ -1,8 +1,9 @@
-/* Choosing the micro-batch: the one decision that is taken today. For each candidate the graph is rewritten, planned by
- * the real planner and timed by the real cost table; nothing here sizes or times anything itself.
+/* Choosing the micro-batch: the one decision that is taken today. Each candidate is rewritten and planned by the real
+ * planner; nothing here sizes anything itself.
  *
- * Rule: of the candidates whose charged total fits the budget, those predicted within 5 % of the fastest; of these the
- * one with the smallest peak. */
+ * Rule: the largest divisor of the batch of at most 512 tokens (beyond that a matrix product gains nothing) whose
+ * charged total fits the budget. Predicted times take no part: the micro-batch orders sums, so it must not depend on a
+ * clock or on the number of threads, or the last bits of a run would. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 

@@ -116,13 +116,18 @@ static void predict(pl_plan *p, const pl_cost_model *cost)
     }
 }
 
+/* Huge pages where rounding up to them adds at most a sixteenth. */
+static bool huge_pages_pay(uint64_t arena_bytes)
+{
+    return (pl_align_up(arena_bytes, PL_HUGE_PAGE_BYTES) - arena_bytes) <= arena_bytes / 16;
+}
+
 pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **plan, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_plan *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     p->team = options->team;
-    p->huge_pages = options->huge_pages;
     p->process = options->process;
     p->value = pl_alloc(g->value_count + 1, sizeof *p->value);
     p->workspace = pl_alloc(g->node_count + 1, sizeof *p->workspace);
@@ -133,6 +138,7 @@ pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **
     PL_TRY_DONE(check_sizes(p, err));
     PL_TRY_DONE(find_workspaces(p, err));
     PL_TRY_DONE(place(p, err));
+    p->huge_pages = options->huge_pages && huge_pages_pay(p->arena_bytes);
     predict(p, &options->cost);
     PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
     *plan = p;

@@ -103,34 +103,65 @@ static void test_what_does_not_fit_is_refused_with_a_sentence(void **state)
     pl_graph_destroy(g);
 }
 
-static void test_overhead_decides_the_micro_batch(void **state)
+static int64_t micro_batch_of(const pl_plan *p)
+{
+    return p->graph->region[pl_graph_find_program(p->graph, "train")].batch;
+}
+
+/* The micro-batch orders sums: neither the clock nor the number of threads may have a say in it. */
+static void test_the_batch_and_the_budget_alone_decide(void **state)
 {
     (void)state;
-    double none = 0, large = 1;
+    static const struct {
+        int64_t batch, sequence, micro_batch;
+    } cases[] = {{16, 16, 16}, {64, 16, 32}, {96, 16, 32}, {33, 16, 11}, {37, 16, 1}, {8, 600, 1}, {8, 256, 2}};
     pl_error err = {0};
     pl_graph *g = training_graph();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int threads = 1; threads <= 16; threads *= 4)
+            for (double overhead = 0; overhead <= 1; overhead++) {
+                pl_fit_options o = options(&overhead);
+                pl_plan *p;
+                o.batch = cases[i].batch, o.sequence = cases[i].sequence, o.plan.team.threads = threads;
+                assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
+                assert_int_equal(micro_batch_of(p), cases[i].micro_batch);
+                pl_plan_destroy(p);
+            }
+    pl_graph_destroy(g);
+}
+
+/* Where huge pages are what a budget has no room for, pages of 4 KiB are taken, not a smaller micro-batch. */
+static void test_a_tight_budget_takes_small_pages(void **state)
+{
+    (void)state;
+    double overhead = 0;
+    pl_error err = {0};
+    pl_graph *g = training_graph();
+    pl_fit_options o = options(&overhead);
     pl_plan *p;
-    pl_fit_options o = options(&none);
-    assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK); /* all equally fast but for the rows: the smallest peak wins */
-    int64_t small = p->graph->region[pl_graph_find_program(p->graph, "train")].batch;
-    pl_plan_destroy(p);
-    o = options(&large);
+    o.micro_batch = 4096, o.batch = 4096; /* an arena of many huge pages */
+    o.plan.huge_pages = true;
     assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
-    assert_int_equal(p->graph->region[pl_graph_find_program(p->graph, "train")].batch, 16);
-    assert_true(small < 16);
+    assert_true(p->huge_pages);
+    uint64_t charged = pl_plan_charged_bytes(p);
+    pl_plan_destroy(p);
+    o.budget_bytes = charged - 1;
+    assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
+    assert_false(p->huge_pages);
+    assert_true(pl_plan_charged_bytes(p) < charged && micro_batch_of(p) == 4096);
     pl_plan_destroy(p);
     pl_graph_destroy(g);
 }
 
-/* Above eight sequences a node has no cost (its operands are too large to be measured): what is left of the sum must
- * not make those plans look fast. */
+/* Above eight sequences a node has no cost (its operands are too large to be measured): what is left of the
+ * sum is no prediction. */
 static double partly_known(void *context, const pl_graph *g, const pl_node *n)
 {
     bool large = n->op == PL_OP_LINEAR && g->value[n->out[0]].shape.dim[0] >= 8;
     return large ? -1 : seconds(context, g, n);
 }
 
-static void test_a_plan_with_unknown_parts_does_not_win(void **state)
+static void test_a_sum_with_an_unknown_part_is_unknown(void **state)
 {
     (void)state;
     double large = 1;
@@ -139,8 +170,8 @@ static void test_a_plan_with_unknown_parts_does_not_win(void **state)
     pl_plan *p;
     pl_fit_options o = options(&large);
     o.plan.cost.seconds = partly_known;
+    o.micro_batch = 4;
     assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
-    assert_int_equal(p->graph->region[pl_graph_find_program(p->graph, "train")].batch, 4);
     assert_true(step_seconds(p) > 0);
     assert_int_equal(p->batch, 16);
     pl_plan_destroy(p);
@@ -179,8 +210,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets_are_monotone),
                                        cmocka_unit_test(test_what_does_not_fit_is_refused_with_a_sentence),
-                                       cmocka_unit_test(test_overhead_decides_the_micro_batch),
-                                       cmocka_unit_test(test_a_plan_with_unknown_parts_does_not_win),
+                                       cmocka_unit_test(test_the_batch_and_the_budget_alone_decide),
+                                       cmocka_unit_test(test_a_tight_budget_takes_small_pages),
+                                       cmocka_unit_test(test_a_sum_with_an_unknown_part_is_unknown),
                                        cmocka_unit_test(test_memory_refused_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
