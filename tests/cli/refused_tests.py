@@ -192,6 +192,7 @@ def test_output_on_full_disk():
         subprocess.run(["mount", "-o", "remount,ro", "small"], check=True, capture_output=True)
         for words in each:
             check("Read-only" in writes(5, words, "small/file"), words)
+        refused(5, "small/run: cannot be created: Read-only file system", "train", each[0][1], "--quiet", "--out", "small/run")
     finally:
         subprocess.run(["umount", "small"])
 
