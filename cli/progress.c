@@ -371,6 +371,7 @@ void pl_view_event(pl_view *v, const pl_event *e)
     if (e->kind == PL_EVENT_STEP || e->kind == PL_EVENT_TICK) follow(v, e);
     if (e->bytes_per_token > 0) v->bytes_per_token = e->bytes_per_token;
     v->step = e->step;
+    if (!v->quiet && !v->text_to_stdout) pl_view_stopping(v, e);
     bool text = e->kind == PL_EVENT_TEXT || e->kind == PL_EVENT_TEXT_END;
     bool as_json = v->show == PL_SHOW_JSON && !v->text_to_stdout;
     if (e->kind == PL_EVENT_WARNING && v->quiet < 2 && !as_json) show_warning(v, e);

@@ -26,6 +26,11 @@ typedef struct pl_view {
     uint64_t timed_step; /* the last one that was seen to end, when, and how long it took */
     double step_at, step_took;
     double made, end_at; /* steps of this process, and the seconds at which the last one is expected */
+    uint64_t work_step; /* the step or the validation under way, when it began, and the last event of it */
+    bool work_validates;
+    double work_at, heard_at;
+    bool stop_heard, stop_said; /* a signal asked for the end: since when that is known here */
+    double stop_heard_at;
     uint64_t resident_bytes;
     double bytes_per_token; /* of what is validated; 0: not known */
     uint64_t step;          /* of the last event */
@@ -43,6 +48,8 @@ bool pl_color_wanted(int fd); /* NO_COLOR, TERM=dumb */
 void pl_view_event(pl_view *, const pl_event *);
 void pl_view_clear(pl_view *); /* takes the bar away, so that other text can be written */
 
+/* ---- progress_stop.c: each event of a training ---- */
+void pl_view_stopping(pl_view *, const pl_event *);
 /* ---- progress_json.c ---- */
 void pl_view_json(pl_view *, const pl_event *);
 /* ---- progress_text.c: generated text, framed or raw ---- */

@@ -293,6 +293,23 @@ static pl_status refuse_training(preparation *p, const pl_config *c, pl_error *e
     return c->run.resume ? PL_OK : pl_saved_refuse_new(p->settings.out, &p->saved, err);
 }
 
+/* Whether it is another model the two configs tell. A record whose config this version cannot read is for the run
+ * itself to compare. */
+static pl_status check_model(const preparation *p, const pl_config *c, pl_error *err)
+{
+    pl_error ignored = {0};
+    pl_status status = PL_OK;
+    if (!p->saved.record) return PL_OK;
+    const char *text = p->saved.record->config;
+    pl_config *before = pl_config_create();
+    if (!before) return pl_fail(err, PL_E_NOMEM, "no memory to read the config of %.350s", p->saved.path);
+    if (pl_config_load_text(before, "run.json", text, strlen(text), &ignored) == PL_OK &&
+        pl_config_hash_model(before) != pl_config_hash_model(c))
+        status = pl_config_check_same_model(before, c, err);
+    pl_config_destroy(before);
+    return status;
+}
+
 pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
 {
     pl_status status = PL_OK;
@@ -300,6 +317,7 @@ pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
     uint64_t hash;
     PL_TRY_DONE(begin(c, NULL, &p, err));
     if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(refuse_training(p, c, err));
+    if (command == PL_COMMAND_TRAIN && c->run.resume) PL_TRY_DONE(check_model(p, c, err));
     if (!p->holds_run) goto done;
     PL_TRY_DONE(find_tokenizer(p, c, err));
     if (command != PL_COMMAND_GENERATE || !p->given || p->source == p->settings.tokenizer_path) goto done;

@@ -300,8 +300,10 @@ pl_status pl_folder_create(const char *path, pl_error *err)
         if (path[i] != '/' && path[i] != 0) continue;
         memcpy(part, path, i);
         part[i] = 0;
-        if (mkdir(part, 0755) == 0 || errno == EEXIST || (errno == EROFS && access(part, F_OK) == 0)) continue;
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(errno), pl_io_hint(errno));
+        if (mkdir(part, 0755) == 0) continue;
+        int reason = errno; /* that access leaves its own behind is no reason */
+        if (reason == EEXIST || (reason == EROFS && access(part, F_OK) == 0)) continue;
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(reason), pl_io_hint(reason));
     }
     struct stat st;
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))

@@ -114,11 +114,12 @@ static uint64_t limit_room(uint64_t limit, const char *key)
     return limit > held ? limit - held : 0;
 }
 
-/* Everything else on the machine breathes: a sixteenth of the room, between 64 MiB and 2 GiB. */
+/* Everything else on the machine breathes: a sixteenth of the room, at most 2 GiB. In a small container too there is
+ * room for a small model, so no least. */
 static uint64_t reserve_of(uint64_t room)
 {
-    uint64_t reserve = room / 16, least = (uint64_t)64 << 20, most = (uint64_t)2 << 30;
-    return reserve < least ? least : reserve > most ? most : reserve;
+    uint64_t reserve = room / 16, most = (uint64_t)2 << 30;
+    return reserve > most ? most : reserve;
 }
 
 pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_error *err)
@@ -145,11 +146,11 @@ pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_e
         b->bound_by = bounds[i].name;
     }
     b->reserve_bytes = reserve_of(b->room_bytes);
-    if (b->room_bytes <= b->reserve_bytes) {
+    if (b->room_bytes == 0) {
         return pl_fail(err, PL_E_BUDGET,
-                       "only %llu bytes are free (%s), less than the reserve of %llu that 'budget: auto' keeps "
-                       "for the rest of the machine: free memory or give the budget as a size",
-                       (unsigned long long)b->room_bytes, b->bound_by, (unsigned long long)b->reserve_bytes);
+                       "nothing is free (%s), so 'budget: auto' has nothing to give: free memory or give the budget as "
+                       "a size",
+                       b->bound_by);
     }
     b->bytes = b->room_bytes - b->reserve_bytes;
     return PL_OK;

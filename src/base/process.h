@@ -92,6 +92,9 @@ typedef struct pl_process_options {
     uint64_t thread_stack_touched_bytes;  /* of those, resident */
 } pl_process_options;
 
+/* The command as a whole, planner and runner, is made for this much. */
+enum { PL_PROCESS_MAIN_STACK_BYTES = 256 << 10 };
+
 /* 1 MiB heap, 256 KiB main stack, 512 KiB reserved and 64 KiB touched a thread. */
 pl_process_options pl_process_options_default(void);
 pl_status pl_process_check_options(const pl_process_options *, pl_error *);
@@ -124,7 +127,8 @@ typedef struct pl_process_planned {
     uint64_t charged_bytes;    /* resident + page tables + kernel; the page cache of writers is the store's to add */
 } pl_process_planned;
 
-/* Records the mappings of the loader: the first call in main(), before any thread. Harmless when repeated. */
+/* Records the mappings of the loader: the first call in main(), before any thread. Harmless when repeated. PL_E_USAGE
+ * when the main stack may not grow to PL_PROCESS_MAIN_STACK_BYTES. */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
 
 /* Everything the runner will hold with `threads` in the OpenMP team (main included) and `helper_threads` (loader,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/procfile.h"
@@ -89,9 +90,17 @@ static void sort_mapping(pl_image *image, const pl_mapping *m)
     }
 }
 
-pl_status pl_process_start(pl_error *err)
+/* Before any large frame: one that goes over the limit is a segmentation fault, without a word. */
+static pl_status check_main_stack(pl_error *err)
 {
-    if (start_done) return PL_OK;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= PL_PROCESS_MAIN_STACK_BYTES) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "the main stack may have %llu bytes, it needs %d: raise the limit (ulimit -s %d)",
+                   (unsigned long long)limit.rlim_cur, PL_PROCESS_MAIN_STACK_BYTES, PL_PROCESS_MAIN_STACK_BYTES >> 10);
+}
+
+static __attribute__((noinline)) pl_status record_start(pl_error *err)
+{
     dl_iterate_phdr(add_module, &started);
     pl_procfile maps;
     if (pl_procfile_open(&maps, "/proc/self/maps")) {
@@ -105,6 +114,13 @@ pl_status pl_process_start(pl_error *err)
     pl_procfile_close(&maps);
     start_done = true;
     return PL_OK;
+}
+
+pl_status pl_process_start(pl_error *err)
+{
+    if (start_done) return PL_OK;
+    PL_TRY(check_main_stack(err));
+    return record_start(err);
 }
 
 pl_status pl_image_read(pl_image *image, pl_error *err)

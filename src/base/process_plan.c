@@ -18,7 +18,7 @@ enum { PROCESS_KERNEL_BYTES = 128 << 10 };
 pl_process_options pl_process_options_default(void)
 {
     return (pl_process_options){.heap_bytes = 1 << 20,
-                                .main_stack_bytes = 256 << 10,
+                                .main_stack_bytes = PL_PROCESS_MAIN_STACK_BYTES,
                                 .thread_stack_reserved_bytes = 512 << 10,
                                 .thread_stack_touched_bytes = 64 << 10};
 }

@@ -200,10 +200,7 @@ const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room)
 
 static void say_int_range(words *w, const pl_config_key *key)
 {
-    if (key->max_int == INT64_MAX)
-        say(w, "an integer of at least %" PRId64, key->min_int);
-    else
-        say(w, "an integer from %" PRId64 " to %" PRId64, key->min_int, key->max_int);
+    say(w, "an integer from %" PRId64 " to %" PRId64, key->min_int, key->max_int);
 }
 
 static void say_real_range(words *w, const pl_config_key *key)

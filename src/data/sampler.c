@@ -20,12 +20,12 @@ static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl
         return pl_fail(
             err, PL_E_DATA,
             "the text has %" PRIu64
-            " tokens, fewer than one sequence of %u and its last target; use a longer text or a shorter sequence",
-            o->tokens, o->sequence);
+            " token%s, fewer than one sequence of %u and its last target; use a longer text or a shorter sequence",
+            o->tokens, o->tokens == 1 ? "" : "s", o->sequence);
     return pl_fail(err, PL_E_DATA,
-                   "the %s part of the text has %" PRIu64 " tokens, fewer than one sequence of %u and its last target; "
-                   "%s validation_fraction (%g) or shorten the sequence",
-                   part == PL_PART_TRAIN ? "training" : "validation", tokens, o->sequence,
+                   "the %s part of the text has %" PRIu64 " token%s, fewer than one sequence of %u and its last "
+                   "target; %s validation_fraction (%g) or shorten the sequence",
+                   part == PL_PART_TRAIN ? "training" : "validation", tokens, tokens == 1 ? "" : "s", o->sequence,
                    part == PL_PART_TRAIN ? "lower" : "raise", o->validation_fraction);
 }
 

@@ -112,14 +112,15 @@ static pl_status trace_node(void *context, uint32_t node, double begin, double e
     return PL_OK;
 }
 
-/* A tick comes with every micro-batch and token; only where those take long does each node read the clock for one. */
+/* A tick comes with every micro-batch and token; only where those take long, or nobody knows yet how long they take,
+ * does each node read the clock for one. */
 pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
 {
     pl_program_hooks hooks = {
         .load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
     if (single_trip) return pl_program_run(s->program, program, &hooks, err);
     double began = pl_run_now();
-    bool watched = s->o.listener && s->part_seconds >= PL_SESSION_TICK_SECONDS;
+    bool watched = s->o.listener && (s->part_seconds <= 0 || s->part_seconds >= PL_SESSION_TICK_SECONDS);
     s->parts_before = s->part;
     hooks.timed = s->trace ? trace_node : watched ? tick_node : NULL;
     PL_TRY(pl_program_run(s->program, program, &hooks, err));

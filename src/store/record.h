@@ -1,6 +1,7 @@
 /* run.json: what a checkpoint says about the run beside its tensors (schema "plimsoll.run/1").
  *
- * It holds no time and no rate, so a run that was interrupted and resumed writes the same bytes as one that was not.
+ * It holds no time and no rate: of a run that was interrupted and resumed and one that was not, only the config (and so
+ * the checksum) differs.
  * Its length is known beforehand (spaces fill it up), so the plan can book it. The last member is the checksum of all
  * bytes before it. */
 #ifndef PL_STORE_RECORD_H

@@ -55,6 +55,28 @@ def test_first_loss_at_once_and_no_flood():
     check(process.returncode == 143 and said.count(b"step ") <= 3, process.returncode, said)
 
 
+def test_stop_within_a_step():
+    """Whoever asks for the end is told what it waits for; a run that ends at once has no need of it."""
+    write_text()
+    process = subprocess.Popen([COMMAND, "train", write_config(train={**SLOW, "batch_size": 1 << 17})], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, env=environment())
+    await_text(process, b"committed: ")
+    time.sleep(0.5)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    await_text(process, rb"stopping: the step is finished first \(about .*s\); a second signal leaves at once\n")
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    check(process.returncode == 143 and time.monotonic() - began < 3, process.returncode, time.monotonic() - began, "s")
+    check(b"stopping" not in said and b"stopped" not in said, said)
+    process = subprocess.Popen([COMMAND, "train", write_config(train={"steps": 100000}), "--out", "quick"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, env=environment())
+    await_text(process, rb"step +\d+/")
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    check(process.returncode == 143 and b"stopped at step" in said and b"stopping" not in said, process.returncode, said)
+
+
 def on_terminal(columns, act, *words):
     """The lines that the command draws on a terminal; act(terminal, child) is called a second after the first one."""
     import fcntl
@@ -235,7 +257,7 @@ def test_stopped_generate_and_eval():
 
 
 GROUPS = {
-    "alive": [test_ledger_within_a_step, test_first_loss_at_once_and_no_flood, test_bar_moves_and_fits, test_json_has_reports_only,
+    "alive": [test_ledger_within_a_step, test_stop_within_a_step, test_first_loss_at_once_and_no_flood, test_bar_moves_and_fits, test_json_has_reports_only,
               test_stopped_generate_and_eval],
     "limits": [test_file_limit, test_run_goes_on_without_a_trace, test_diverged, test_full_output, test_reader_leaves],
 }

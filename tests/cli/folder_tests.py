@@ -141,6 +141,25 @@ def test_other_tokenizer():
                 "--checkpoint", last_checkpoint("second"))
 
 
+def test_other_model():
+    """Said before anything is planned, with the key that differs; nothing in the folder is touched."""
+    write_text()
+    config = write_config(model={"norm_eps": "1.1e-7"}, train={"steps": 20})
+    run("train", config, "--quiet")
+    before = kept()
+    for words, pattern in ((["--width", "32"], "model.width is 32 here and 16 in the saved run"),
+                           (["--layers", "2"], "model.layers is 2 here and 1 in the saved run"),
+                           (["--set", "model.norm_eps=1e-6"], "model.norm_eps is 1e-06 here and 1.1e-07 in the saved run"),
+                           (["--tokenizer", "chars"], "data.tokenizer is chars here and bytes in the saved run")):
+        for which in (config, "out"):
+            _, err = run("train", which, "--resume", "--steps", "30", *words, code=2)
+            check(re.fullmatch(rf"plimsoll train: --[a-z]+: {pattern}, which is another model; .*another --out\n",
+                               err.replace("--set model.norm_eps", "--set")), which, err)
+    check(kept() == before, "a refused resume changed", [n for n in before if kept().get(n) != before[n]])
+    run("train", config, "--resume", "--quiet", "--steps", "30")
+    run("train", "out", "--resume", "--quiet", "--steps", "40", "--dropout", "0.1")
+
+
 def test_run_keeps_its_tokenizer():
     write_text()
     write_text("other.txt", seed=6)
@@ -335,7 +354,7 @@ def test_two_runs_share_a_cache():
                 check(process.returncode == 4 and re.search("cache/token.*start this one again", said), process.returncode, said)
 
 
-GROUPS = {"folder": [test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
+GROUPS = {"folder": [test_other_model, test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
                      test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_same_config_in_another_folder,
                      test_failed_text_leaves_nothing, test_folder_in_use,
                      test_event_files, test_event_files_of_a_run_that_died]}

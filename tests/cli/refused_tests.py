@@ -3,6 +3,7 @@
 Whatever is asked for is done, or refused with one sentence and an exit code; nothing is left out without a word."""
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -191,8 +192,21 @@ def test_output_on_full_disk():
         subprocess.run(["mount", "-o", "remount,ro", "small"], check=True, capture_output=True)
         for words in each:
             check("Read-only" in writes(5, words, "small/file"), words)
+        refused(5, "small/run: cannot be created: Read-only file system", "train", each[0][1], "--quiet", "--out", "small/run")
     finally:
         subprocess.run(["umount", "small"])
+
+
+def test_small_stack():
+    """A sentence at the very beginning, not a segmentation fault somewhere later."""
+    write_text()
+    config = write_config()
+    for kib in (32, 64, 128, 255):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_STACK, (kib << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        for words in (["train", config], ["config", config], ["plan", config]):
+            refused(2, f"the main stack may have {kib << 10} bytes, .*ulimit -s 256", *words, preexec_fn=limit)
+    kib = 256
+    run("train", config, "--quiet", "--steps", "5", preexec_fn=limit)
 
 
 def test_exit_codes():
@@ -242,7 +256,7 @@ __attribute__((constructor)) static void take(void)
 
 GROUPS = {
     "refused": [test_exclusive_options, test_options_that_the_command_does_not_read, test_guesses, test_control_characters_are_not_echoed, test_ranges_where_they_are_read,
-                test_before_any_training, test_evaluation_switched_off, test_exit_codes, test_measured_differs],
+                test_before_any_training, test_evaluation_switched_off, test_small_stack, test_exit_codes, test_measured_differs],
     "files": [test_output_goes_to_regular_files, test_output_follows_links, test_output_on_full_disk],
 }
 

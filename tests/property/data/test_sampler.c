@@ -103,6 +103,9 @@ static void test_refusals(void **state)
     pl_sampler_options o = {.tokens = 128, .sequence = 128, .batch = 4};
     assert_int_equal(pl_sampler_init(&s, &o, PL_PART_TRAIN, &err), PL_E_DATA);
     assert_says(&err, "the text has 128 tokens, fewer than one sequence of 128");
+    o.tokens = 1;
+    assert_int_equal(pl_sampler_init(&s, &o, PL_PART_TRAIN, &err), PL_E_DATA);
+    assert_says(&err, "the text has 1 token, fewer than one sequence of 128");
     o.tokens = 129;
     assert_int_equal(pl_sampler_init(&s, &o, PL_PART_TRAIN, &err), PL_OK);
     assert_int_equal(s.windows, 1);

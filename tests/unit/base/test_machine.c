@@ -101,9 +101,14 @@ static void test_v2_ancestor_binds(void **state)
     pl_error err = {0};
     assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_OK);
     assert_string_equal(b.bound_by, "cgroup limit");
-    assert_int_equal(b.bytes, 110000000 - (64 << 20));
-    put("/cg/a/memory.current", "480000000\n");
+    assert_int_equal(b.bytes, 110000000 - 110000000 / 16);
+    put("/cg/a/memory.current", "485956480\n"); /* 24,043,520 bytes left: a small model trains in them */
     m = read_machine();
+    assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_OK);
+    assert_int_equal(b.bytes, 24043520 - 24043520 / 16);
+    put("/cg/a/memory.current", "510000000\n");
+    m = read_machine();
+    assert_int_equal(m.cgroup_room_bytes, 0);
     assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_E_BUDGET);
     assert_non_null(strstr(err.text, "cgroup limit"));
 }

@@ -229,7 +229,9 @@ static const struct {
     {"train:\n  batch_size: null\n",
      "c.yaml:2:15: train.batch_size has no value; give an integer from 1 to 16777216, or "
      "take the line out for the default"},
-    {"train:\n  seed: -1\n", "c.yaml:2:9: train.seed must be an integer of at least 0, not -1"},
+    {"train:\n  seed: -1\n", "c.yaml:2:9: train.seed must be an integer from 0 to 9223372036854775807, not -1"},
+    {"train:\n  seed: 18446744073709551615\n",
+     "c.yaml:2:9: train.seed must be an integer from 0 to 9223372036854775807, not 18446744073709551615"},
     {"train:\n  steps: true\n",
      "c.yaml:2:10: train.steps must be an integer from 1 to 1099511627776, or auto, not \"true\""},
     {"train:\n  learning_rate: 0\n",

@@ -1,0 +1,46 @@
+/* What a person who asked a training to stop hears when that takes longer than about a second: the step (or the
+ * validation) under way is finished first, and how long that will be. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "format.h"
+#include "out.h"
+#include "progress.h"
+#include "signals.h"
+
+#define SOON_SECONDS 1.0
+
+/* When the step or the validation under way began: at the last event of what came before. */
+static void follow_work(pl_view *v, const pl_event *e)
+{
+    if (e->step != v->work_step || e->validating != v->work_validates) v->work_at = v->heard_at;
+    v->work_step = e->step;
+    v->work_validates = e->validating;
+    v->heard_at = e->seconds;
+}
+
+/* Seconds until what is under way is done; NAN: not known. */
+static double seconds_left(const pl_view *v, const pl_event *e)
+{
+    double gone = e->seconds - v->work_at;
+    if (e->parts > 1 && e->part > 0) return gone / (double)e->part * (double)(e->parts - e->part);
+    return !e->validating && v->step_took > 0 ? fmax(v->step_took - gone, 0) : NAN;
+}
+
+void pl_view_stopping(pl_view *v, const pl_event *e)
+{
+    char left[PL_FORMAT_BYTES], about[PL_FORMAT_BYTES + 16] = "";
+    follow_work(v, e);
+    if (!pl_signal_stop || v->stop_said || e->kind != PL_EVENT_TICK) return;
+    if (!v->stop_heard) v->stop_heard_at = e->seconds;
+    v->stop_heard = true;
+    double seconds = seconds_left(v, e);
+    bool long_left = seconds >= SOON_SECONDS;
+    if (!long_left && e->seconds - v->stop_heard_at < SOON_SECONDS) return;
+    if (long_left) snprintf(about, sizeof about, " (about %s)", pl_show_seconds(seconds, left));
+    pl_view_clear(v);
+    pl_say("stopping: the %s is finished first%s; a second signal leaves at once\n",
+           e->validating ? "validation" : "step", about);
+    v->stop_said = true;
+}
