@@ -26,7 +26,7 @@ typedef struct pl_view {
     uint64_t timed_step; /* the last one that was seen to end, when, and how long it took */
     double step_at, step_took;
     double made, end_at; /* steps of this process, and the seconds at which the last one is expected */
-    uint64_t work_step; /* the step or the validation under way, when it began, and the last event of it */
+    uint64_t work_step;  /* the step or the validation under way, when it began, and the last event of it */
     bool work_validates;
     double work_at, heard_at;
     bool stop_heard, stop_said; /* a signal asked for the end: since when that is known here */

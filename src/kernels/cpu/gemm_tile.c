@@ -107,7 +107,8 @@ TILES(7)
 TILES(8)
 TILES(9)
 TILES(10)
-TILES(11) TILES(12)
+TILES(11)
+TILES(12)
 #endif
 
 #define ENTRY(form, rows)                                                                                              \
