@@ -111,12 +111,13 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
                    (unsigned long long)o->budget_bytes, alive, change);
 }
 
-/* Whether this one fits; if not, it replaces *smallest when it needs less. */
+/* *plan is this one where it fits; else it replaces *smallest when it needs less. */
 static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_plan **plan,
                          pl_plan **smallest, pl_error *err)
 {
     pl_plan *p;
     PL_TRY(pl_fit_candidate(graph, o, micro_batch, &p, err));
+    bool again = p->huge_pages && pl_plan_charged_bytes(p) > o->budget_bytes;
     if (pl_plan_charged_bytes(p) <= o->budget_bytes) {
         *plan = p;
     } else if (!*smallest || pl_plan_charged_bytes(p) < pl_plan_charged_bytes(*smallest)) {
@@ -125,25 +126,21 @@ static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, int64_t
     } else {
         pl_plan_destroy(p);
     }
-    return PL_OK;
+    if (!again) return PL_OK;
+    pl_fit_options small_pages = *o; /* what rounding to huge ones costs may be what is missing */
+    small_pages.plan.huge_pages = false;
+    return try_one(graph, &small_pages, micro_batch, plan, smallest, err);
 }
 
-pl_status pl_fit(const pl_graph *graph, const pl_fit_options *options, pl_plan **plan, pl_error *err)
+pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan, pl_error *err)
 {
     int64_t candidate[CANDIDATES_MAX];
     pl_plan *smallest = NULL;
     pl_status status = PL_OK;
-    pl_fit_options o = *options;
-    int count = find_candidates(&o, candidate);
+    int count = find_candidates(o, candidate);
     *plan = NULL;
-    for (int i = 0; i < count && !*plan; i++) {
-        o.plan.huge_pages = options->plan.huge_pages;
-        PL_TRY_DONE(try_one(graph, &o, candidate[i], plan, &smallest, err));
-        if (*plan || !o.plan.huge_pages) continue;
-        o.plan.huge_pages = false; /* what rounding to them costs may be what is missing */
-        PL_TRY_DONE(try_one(graph, &o, candidate[i], plan, &smallest, err));
-    }
-    if (!*plan) status = refuse(smallest, &o, err);
+    for (int i = 0; i < count && !*plan; i++) PL_TRY_DONE(try_one(graph, o, candidate[i], plan, &smallest, err));
+    if (!*plan) status = refuse(smallest, o, err);
 done:
     pl_plan_destroy(smallest);
     return status;

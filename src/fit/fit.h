@@ -2,8 +2,9 @@
  * planner; nothing here sizes anything itself.
  *
  * Rule: the largest divisor of the batch of at most 512 tokens (beyond that a matrix product gains nothing) whose
- * charged total fits the budget. Predicted times take no part: the micro-batch orders sums, so it must not depend on a
- * clock or on the number of threads, or the last bits of a run would. */
+ * charged total fits the budget. Predicted times take no part: the micro-batch orders sums, so a clock must not choose
+ * it, or the last bits of a run would depend on one. The number of threads counts only by its memory: where a budget
+ * lies between what the plans of two teams need. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 
