@@ -123,7 +123,7 @@ enum { PIECES = 4 };
 static pl_status make_pieces(const arguments *a, const pl_doctor *doctor, piece *pieces, pl_error *err)
 {
     pl_doctor_form full = a->json ? PL_DOCTOR_JSON : a->all ? PL_DOCTOR_REPORT_LONG : PL_DOCTOR_REPORT;
-    bool both = a->watches && !a->json && a->peak && a->end;
+    bool both = a->watches && !a->json && a->peak && a->end && !pl_doctor_count(doctor).peak_is_last;
     pl_status status = PL_OK;
     if (a->watches && !a->json)
         status = pl_doctor_text(doctor, PL_DOCTOR_PLOT, PL_DOCTOR_PEAK, &pieces[0].text, &pieces[0].bytes, err);

@@ -38,7 +38,8 @@ pl_status pl_doctor_look(pl_doctor *d, bool *alive, pl_error *err) { return pl_d
 pl_doctor_now pl_doctor_count(const pl_doctor *d)
 {
     const pl_doctor_sample *s = d->sample_count ? &d->sample[d->sample_count - 1] : &(pl_doctor_sample){0};
-    return (pl_doctor_now){s->bytes, d->most_bytes, s->seconds, s->processes, d->looks, d->look_cost};
+    return (pl_doctor_now){s->bytes, d->most_bytes, s->seconds, s->processes, d->looks, d->look_cost,
+                           !d->peak.known};
 }
 
 void pl_doctor_set_kernel_peak(pl_doctor *d, uint64_t bytes) { d->command_peak_bytes = bytes; }

@@ -57,6 +57,7 @@ typedef struct pl_doctor_map {
     char protection[5];
     bool tmpfs; /* its file lies on a tmpfs */
     uint64_t offset, inode;
+    uintptr_t image_end; /* of a file's writable mapping: where its zeroed data ends; 0: not known */
     const char *name;
     uint64_t bytes[PL_SMAPS_FIELDS];
 } pl_doctor_map;
@@ -93,6 +94,7 @@ pl_status pl_doctor_process_read(const char *root, pid_t, pl_doctor_process *, p
 void pl_doctor_process_deinit(pl_doctor_process *);
 /* Into process->thread; what cannot be read stays unknown. */
 pl_status pl_doctor_threads_read(const char *root, pl_doctor_process *, pl_error *);
+void pl_doctor_read_images(const char *root, pl_doctor_process *); /* image_end of the mappings */
 
 /* ---- explained (sort.c, stacks.c) ---- */
 

@@ -283,6 +283,7 @@ static pl_status read_all(const char *root, pl_doctor_process *p, pl_error *err)
     read_limits(root, p);
     PL_TRY(read_maps(root, p, err));
     read_rollup(root, p);
+    pl_doctor_read_images(root, p);
     PL_TRY(read_status(root, p, &s, err));
     PL_TRY(check_memory(p, &s, err)); /* it may have ended while it was read */
     if (p->permitted) PL_TRY(pl_doctor_threads_read(root, p, err));

@@ -4,9 +4,9 @@
 
 #include "doctor/doctor.h"
 
-/* A library's zeroed data (.bss) follows its file's last mapping as anonymous memory. A larger neighbour is taken for a
- * stranger. */
-#define BSS_BYTES_MAX ((uintptr_t)64 << 20)
+/* A library's zeroed data (.bss) follows its file's last mapping as anonymous memory. Where the file's headers cannot be
+ * read, a larger neighbour is taken for a stranger. */
+#define BSS_BYTES_MAX ((uintptr_t)256 << 10)
 
 #define X(constant, json, text, what) json,
 const char *pl_doctor_kind_word(pl_doctor_kind kind)
@@ -88,19 +88,29 @@ static pl_doctor_kind kind_of_file(const pl_doctor_process *p, const code_files 
     return m->protection[3] == 's' ? PL_DOCTOR_FILES_SHARED : PL_DOCTOR_FILES_PRIVATE;
 }
 
+/* Is this the zeroed data of the file mapped before it? When the kernel has joined it with a neighbour, the larger part
+ * decides. */
+static bool follows_code(const pl_doctor_view *v, size_t i)
+{
+    const pl_doctor_map *m = &v->process->map[i], *before = m - 1;
+    if (i == 0 || before->end != m->begin || *m->name || m->protection[1] != 'w') return false;
+    bool code = v->kind[i - 1] == PL_DOCTOR_PROGRAM || v->kind[i - 1] == PL_DOCTOR_LIBRARIES;
+    if (!code || before->name[0] != '/' || before->protection[1] != 'w') return false;
+    if (!before->image_end) return m->end - m->begin <= BSS_BYTES_MAX;
+    return before->image_end > m->begin && before->image_end - m->begin >= (m->end - m->begin) / 2;
+}
+
 static pl_doctor_kind kind_of(const pl_doctor_view *v, const code_files *c, size_t i)
 {
     static const char *const lent[] = {"[vdso]", "[vvar", "[vsyscall]", "[uprobes]", "[sigpage]", NULL};
-    const pl_doctor_map *m = &v->process->map[i], *before = i ? m - 1 : NULL;
+    const pl_doctor_map *m = &v->process->map[i];
     if (m->name[0] == '/') return kind_of_file(v->process, c, m);
     if (strcmp(m->name, "[heap]") == 0) return PL_DOCTOR_HEAP;
     if (is_one_of(m->name, lent)) return PL_DOCTOR_KERNEL;
     if (m->protection[3] == 's' || begins(m->name, "[anon_shmem:")) return PL_DOCTOR_SHARED_MEMORY;
     if (begins(m->name, "anon_inode:") || begins(m->name, "socket:")) return PL_DOCTOR_DEVICES;
     if (strcmp(m->protection, "---p") == 0) return PL_DOCTOR_NO_ACCESS;
-    bool follows = before && before->end == m->begin && before->name[0] == '/' && before->protection[1] == 'w';
-    bool code = follows && (v->kind[i - 1] == PL_DOCTOR_PROGRAM || v->kind[i - 1] == PL_DOCTOR_LIBRARIES);
-    if (code && !*m->name && m->protection[1] == 'w' && m->end - m->begin <= BSS_BYTES_MAX) return v->kind[i - 1];
+    if (follows_code(v, i)) return v->kind[i - 1];
     return PL_DOCTOR_ANONYMOUS;
 }
 

@@ -413,7 +413,7 @@ static void write_watch(const pl_doctor *d, pl_str *out)
     else if (mark)
         pl_str_printf(out, ". The kernel's own mark%s is %s", d->tree ? " for the largest single process" : "",
                       show(mark, kernel));
-    pl_str_append(out, ".\n");
+    pl_str_append(out, d->peak.known ? ".\n" : "; the report is of the last full reading.\n");
 }
 
 pl_status pl_doctor_write_report(const pl_doctor *d, const pl_doctor_moment *m, bool detailed, pl_str *out,
