@@ -218,12 +218,17 @@ static void say_files(writer *w, pl_doctor_kind kind)
     list_groups(w->view, kind, 3, names, sizeof names);
     snprintf(w->cause->title, sizeof w->cause->title, "%s",
              kind == PL_DOCTOR_FILES_PRIVATE ? "files mapped privately" : "files mapped shared");
+    bool written = clean_bytes(row) < row->bytes[PL_SMAPS_RSS] / 2;
     snprintf(w->cause->text, sizeof w->cause->text,
-             "%s. %s of it is unchanged page cache: the kernel takes it back before it refuses memory to anybody, so it "
-             "looks larger than it weighs.",
+             written ? "%s. Only %s of it is unchanged page cache; the rest was written and waits for its disk, or is a "
+                       "private copy."
+                     : "%s. %s of it is unchanged page cache: the kernel takes it back before it refuses memory to "
+                       "anybody, so it looks larger than it weighs.",
              names, show(clean_bytes(row), clean));
+    if (written && kind == PL_DOCTOR_FILES_PRIVATE) return;
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
-             "usually none is needed; madvise(MADV_DONTNEED) or munmap gives it back sooner.");
+             written ? "msync has it written; then the kernel can take it back."
+                     : "usually none is needed; madvise(MADV_DONTNEED) or munmap gives it back sooner.");
 }
 
 static void say_shared_memory(writer *w)

@@ -234,15 +234,16 @@ static void write_stack(pl_table *t, const pl_doctor_stack *s)
     pl_table_end_row(t);
 }
 
-/* Is fewer than `limit` stacks fuller than this one? Equal ones: the lower address first. */
-static bool among_fullest(const pl_doctor_view *v, size_t at, size_t limit)
+/* The fullest of those that come behind `before` in this order: more touched first, then the lower address. */
+static const pl_doctor_stack *next_fullest(const pl_doctor_view *v, const pl_doctor_stack *before)
 {
-    size_t fuller = 0;
-    for (size_t i = 0; i < v->stack_count && fuller < limit; i++) {
-        uint64_t a = v->stack[i].touched_bytes, b = v->stack[at].touched_bytes;
-        fuller += a > b || (a == b && i < at);
+    const pl_doctor_stack *best = NULL;
+    for (const pl_doctor_stack *s = v->stack; s < v->stack + v->stack_count; s++) {
+        bool later = !before || s->touched_bytes < before->touched_bytes ||
+                     (s->touched_bytes == before->touched_bytes && s > before);
+        if (later && (!best || s->touched_bytes > best->touched_bytes)) best = s;
     }
-    return fuller < limit;
+    return best;
 }
 
 static void write_stacks(const pl_doctor_view *v, bool detailed, pl_str *out)
@@ -254,8 +255,11 @@ static void write_stacks(const pl_doctor_view *v, bool detailed, pl_str *out)
         static const char *const titles[] = {"  thread", "name", "reserved", "touched"};
         for (int i = 0; i < 4; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);
-        for (size_t i = 0; i < v->stack_count; i++)
-            if (detailed || among_fullest(v, i, limit)) write_stack(&t, &v->stack[i]);
+        const pl_doctor_stack *s = NULL;
+        for (size_t i = 0; i < v->stack_count && i < limit; i++) {
+            s = detailed ? &v->stack[i] : next_fullest(v, s);
+            write_stack(&t, s);
+        }
     }
     if (v->stack_count > limit) pl_str_printf(out, "  and %zu more (--all)\n", v->stack_count - limit);
 }
