@@ -24,8 +24,10 @@ static const pl_cli_option own_options[] = {
 };
 
 static const char about[] =
-    "Explains where the memory of any process is: heap, mappings, libraries, stacks of threads (reserved and touched),\n"
-    "shared memory, page tables; which limits hold; the three largest causes in words. Only /proc and /sys are read: the\n"
+    "Explains where the memory of any process is: heap, mappings, libraries, stacks of threads (reserved and "
+    "touched),\n"
+    "shared memory, page tables; which limits hold; the three largest causes in words. Only /proc and /sys are read: "
+    "the\n"
     "process is never stopped. Mappings of another user's process need root.\n"
     "\n"
     "With -- COMMAND, the command is run and watched with all its children. Its input and output stay its own; the\n"
@@ -93,8 +95,7 @@ static pl_status parse(const pl_cli_command *command, int argc, char **argv, arg
     int own = 1;
     while (own < argc && strcmp(argv[own], "--") != 0) own++;
     *a = (arguments){.watch.interval_s = 0.1};
-    if (own < argc && !argv[own + 1])
-        return pl_cli_error(err, PL_E_USAGE, "a command is missing behind --");
+    if (own < argc && !argv[own + 1]) return pl_cli_error(err, PL_E_USAGE, "a command is missing behind --");
     if (own < argc) a->command = argv + own + 1;
     pl_status status = pl_cli_parse(command, own, argv, &given, err);
     if (status == PL_OK) status = take_pid(given.value[PID], &a->pid, err);

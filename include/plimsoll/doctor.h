@@ -36,8 +36,8 @@ typedef struct pl_doctor_now {
     double seconds; /* since the first look */
     uint32_t processes;
     uint64_t looks;
-    double cost_seconds;    /* of the last look: who asks too often only measures itself */
-    bool peak_is_last;      /* the report of the peak is that of the last look */
+    double cost_seconds; /* of the last look: who asks too often only measures itself */
+    bool peak_is_last;   /* the report of the peak is that of the last look */
 } pl_doctor_now;
 PL_API pl_doctor_now pl_doctor_count(const pl_doctor *);
 

@@ -17,8 +17,12 @@ pl_status pl_doctor_open(int process_id, bool tree, pl_doctor **doctor, pl_error
         pl_doctor_process_deinit(&process);
         return pl_fail(err, PL_E_NOMEM, "no memory to watch process %d", process_id);
     }
-    *d = (pl_doctor){.id = process.id, .asked_id = process_id, .start_ticks = process.start_ticks, .tree = tree,
-                     .sample = samples, .merged = 1};
+    *d = (pl_doctor){.id = process.id,
+                     .asked_id = process_id,
+                     .start_ticks = process.start_ticks,
+                     .tree = tree,
+                     .sample = samples,
+                     .merged = 1};
     pl_doctor_process_deinit(&process);
     *doctor = d;
     return PL_OK;
@@ -38,8 +42,7 @@ pl_status pl_doctor_look(pl_doctor *d, bool *alive, pl_error *err) { return pl_d
 pl_doctor_now pl_doctor_count(const pl_doctor *d)
 {
     const pl_doctor_sample *s = d->sample_count ? &d->sample[d->sample_count - 1] : &(pl_doctor_sample){0};
-    return (pl_doctor_now){s->bytes, d->most_bytes, s->seconds, s->processes, d->looks, d->look_cost,
-                           !d->peak.known};
+    return (pl_doctor_now){s->bytes, d->most_bytes, s->seconds, s->processes, d->looks, d->look_cost, !d->peak.known};
 }
 
 void pl_doctor_set_kernel_peak(pl_doctor *d, uint64_t bytes) { d->command_peak_bytes = bytes; }
@@ -49,11 +52,17 @@ static pl_status write_form(const pl_doctor *d, pl_doctor_form form, pl_doctor_w
     const pl_doctor_moment *m = when == PL_DOCTOR_PEAK && d->peak.known ? &d->peak : &d->last;
     switch (form) {
     case PL_DOCTOR_REPORT:
-    case PL_DOCTOR_REPORT_LONG: return pl_doctor_write_report(d, m, form == PL_DOCTOR_REPORT_LONG, s, err);
-    case PL_DOCTOR_TABLE: return pl_doctor_write_table(d, m, s, err);
-    case PL_DOCTOR_PLOT: pl_doctor_write_plot(d, PLOT_WIDTH, PLOT_HEIGHT, s); return PL_OK;
-    case PL_DOCTOR_JSON: return pl_doctor_write_json(d, s, err);
-    case PL_DOCTOR_HTML: return pl_doctor_write_page(d, s, err);
+    case PL_DOCTOR_REPORT_LONG:
+        return pl_doctor_write_report(d, m, form == PL_DOCTOR_REPORT_LONG, s, err);
+    case PL_DOCTOR_TABLE:
+        return pl_doctor_write_table(d, m, s, err);
+    case PL_DOCTOR_PLOT:
+        pl_doctor_write_plot(d, PLOT_WIDTH, PLOT_HEIGHT, s);
+        return PL_OK;
+    case PL_DOCTOR_JSON:
+        return pl_doctor_write_json(d, s, err);
+    case PL_DOCTOR_HTML:
+        return pl_doctor_write_page(d, s, err);
     }
     return pl_fail(err, PL_E_USAGE, "there is no form %d of a doctor's report", (int)form);
 }

@@ -80,8 +80,7 @@ static void read_charges(int version, pl_cgroup_account *a)
     for (size_t i = 0; i < sizeof charges / sizeof *charges && a->charge_count < PL_CGROUP_CHARGES_MAX; i++) {
         uint64_t bytes;
         if (charges[i].version != version || !pl_procfile_find(path, charges[i].key, &bytes)) continue;
-        a->charge[a->charge_count++] =
-            (pl_cgroup_charge){charges[i].name, charges[i].meaning, bytes, charges[i].part};
+        a->charge[a->charge_count++] = (pl_cgroup_charge){charges[i].name, charges[i].meaning, bytes, charges[i].part};
     }
     uint64_t kernel = number_of(a->level[0].path, "memory.kmem.usage_in_bytes");
     if (version == 1 && kernel < PL_CGROUP_UNKNOWN && a->charge_count < PL_CGROUP_CHARGES_MAX)

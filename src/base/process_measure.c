@@ -118,8 +118,8 @@ static uint64_t count_present(int pagemap, uintptr_t begin, uintptr_t end)
 }
 
 /* One stretch of a mapping with several owners. */
-static void account_part(const measurement *m, const pl_smaps_entry *map, const pl_memory_range *range,
-                         uintptr_t begin, uintptr_t end)
+static void account_part(const measurement *m, const pl_smaps_entry *map, const pl_memory_range *range, uintptr_t begin,
+                         uintptr_t end)
 {
     uint64_t resident = map->bytes[PL_SMAPS_RSS] && m->pagemap >= 0 ? count_present(m->pagemap, begin, end) : 0;
     account(m, map, range, begin, end, resident > map->bytes[PL_SMAPS_RSS] ? map->bytes[PL_SMAPS_RSS] : resident);

@@ -37,7 +37,8 @@ typedef struct pl_smaps_entry {
     char protection[5]; /* rwxp; s in the last place: shared */
     uint64_t offset, inode;
     unsigned device_major, device_minor;
-    char name[PL_SMAPS_NAME_BYTES]; /* as the kernel writes it: \012 for a newline, " (deleted)" behind a removed file */
+    char
+        name[PL_SMAPS_NAME_BYTES]; /* as the kernel writes it: \012 for a newline, " (deleted)" behind a removed file */
     uint64_t bytes[PL_SMAPS_FIELDS];
 } pl_smaps_entry;
 

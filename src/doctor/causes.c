@@ -39,15 +39,18 @@ static const struct runtime {
     const char *title, *text, *remedy;
 } runtimes[] = {
     {"libjvm.so", NULL, "memory of a JVM",
-     "A JVM is loaded: the Java heap, metaspace, code cache and tables of the collector are in it. Which is which, only "
+     "A JVM is loaded: the Java heap, metaspace, code cache and tables of the collector are in it. Which is which, "
+     "only "
      "the JVM can tell: jcmd PID VM.native_memory (it must have been started with -XX:NativeMemoryTracking=summary).",
-     "-Xmx512m or -XX:MaxRAMPercentage=50 bounds the heap (by default it may grow to a quarter of the memory that the JVM "
+     "-Xmx512m or -XX:MaxRAMPercentage=50 bounds the heap (by default it may grow to a quarter of the memory that the "
+     "JVM "
      "sees); -XX:MaxMetaspaceSize and -XX:ReservedCodeCacheSize bound the rest."},
     {NULL, "node", "memory of Node.js", "The heap of JavaScript objects and buffers of the runtime are in it.",
      "--max-old-space-size=MB bounds the heap; node --heap-prof shows who fills it."},
     {NULL, "python", "memory of Python and its libraries",
      "Arenas of Python objects, arrays and tensors, large blocks of malloc: the mappings do not tell them apart.",
-     "python -X tracemalloc names the lines that hold memory; an array goes back to the system with its last reference."},
+     "python -X tracemalloc names the lines that hold memory; an array goes back to the system with its last "
+     "reference."},
 };
 
 static bool is_program(const pl_doctor_view *v, const char *name)
@@ -87,9 +90,10 @@ static void say_heap(writer *w)
              "malloc's main arena holds %s. How much of that the program uses, and how much it has freed and malloc "
              "keeps, cannot be known from outside.",
              show(row->bytes[PL_SMAPS_RSS], resident));
-    snprintf(w->cause->remedy, sizeof w->cause->remedy,
-             "heaptrack or valgrind --tool=massif names who asks for it; if much was freed, malloc_trim(0) in the program "
-             "or MALLOC_TRIM_THRESHOLD_=131072 in its environment gives it back.");
+    snprintf(
+        w->cause->remedy, sizeof w->cause->remedy,
+        "heaptrack or valgrind --tool=massif names who asks for it; if much was freed, malloc_trim(0) in the program "
+        "or MALLOC_TRIM_THRESHOLD_=131072 in its environment gives it back.");
 }
 
 static void say_arenas(writer *w)
@@ -98,11 +102,12 @@ static void say_arenas(writer *w)
     char resident[TEXT], reserved[TEXT];
     bool java = pl_doctor_finds_library(w->view, "libjvm.so");
     snprintf(w->cause->title, sizeof w->cause->title, "%zu arenas of malloc", w->view->arena_count);
-    snprintf(w->cause->text, sizeof w->cause->text,
-             "They hold %s of %s reserved addresses. Threads open an arena each, up to 8 a core, and memory freed in one "
-             "does not serve the others.%s",
-             show(row->bytes[PL_SMAPS_RSS], resident), show(row->reserved_bytes, reserved),
-             java ? " (A JVM's metaspace can have the same shape.)" : "");
+    snprintf(
+        w->cause->text, sizeof w->cause->text,
+        "They hold %s of %s reserved addresses. Threads open an arena each, up to 8 a core, and memory freed in one "
+        "does not serve the others.%s",
+        show(row->bytes[PL_SMAPS_RSS], resident), show(row->reserved_bytes, reserved),
+        java ? " (A JVM's metaspace can have the same shape.)" : "");
     if (w->view->arena_count >= 3)
         snprintf(w->cause->remedy, sizeof w->cause->remedy,
                  "MALLOC_ARENA_MAX=2 in its environment lets threads share arenas, at some cost in waiting.");
@@ -110,14 +115,11 @@ static void say_arenas(writer *w)
 
 static void say_plimsoll(writer *w)
 {
-    const char *folder = w->view->process->run_folder;
     snprintf(w->cause->title, sizeof w->cause->title, "Plimsoll's arena");
     snprintf(w->cause->text, sizeof w->cause->text,
-             "A run of Plimsoll: its plan names the owner of every byte of it%s%.300s%s.", folder ? " (" : "",
-             folder ? folder : "", folder ? "/plan.lock)" : "");
-    snprintf(w->cause->remedy, sizeof w->cause->remedy,
-             "kill -USR1 %d makes it print its ledger, planned beside measured; --budget SIZE plans a smaller one.",
-             (int)w->view->process->id);
+             "Weights, gradients and activations of a run of Plimsoll, as its plan placed them (%.300s/plan.lock).",
+             w->view->process->run_folder);
+    snprintf(w->cause->remedy, sizeof w->cause->remedy, "--budget SIZE plans a smaller one.");
 }
 
 static void say_anonymous(writer *w)
@@ -220,10 +222,11 @@ static void say_files(writer *w, pl_doctor_kind kind)
              kind == PL_DOCTOR_FILES_PRIVATE ? "files mapped privately" : "files mapped shared");
     bool written = clean_bytes(row) < row->bytes[PL_SMAPS_RSS] / 2;
     snprintf(w->cause->text, sizeof w->cause->text,
-             written ? "%s. Only %s of it is unchanged page cache; the rest was written and waits for its disk, or is a "
-                       "private copy."
-                     : "%s. %s of it is unchanged page cache: the kernel takes it back before it refuses memory to "
-                       "anybody, so it looks larger than it weighs.",
+             written
+                 ? "%s. Only %s of it is unchanged page cache; the rest was written and waits for its disk, or is a "
+                   "private copy."
+                 : "%s. %s of it is unchanged page cache: the kernel takes it back before it refuses memory to "
+                   "anybody, so it looks larger than it weighs.",
              names, show(clean_bytes(row), clean));
     if (written && kind == PL_DOCTOR_FILES_PRIVATE) return;
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
@@ -236,28 +239,46 @@ static void say_shared_memory(writer *w)
     char names[260];
     list_groups(w->view, PL_DOCTOR_SHARED_MEMORY, 3, names, sizeof names);
     snprintf(w->cause->title, sizeof w->cause->title, "shared memory");
-    snprintf(w->cause->text, sizeof w->cause->text,
-             "%s. It has no file on a disk behind it, so it can only be swapped; the control group of who touched a page "
-             "first pays for it.",
-             names);
-    snprintf(w->cause->remedy, sizeof w->cause->remedy,
-             "a file in /dev/shm or another tmpfs stays until it is removed, a System V segment until ipcrm, even when no "
-             "process uses it.");
+    snprintf(
+        w->cause->text, sizeof w->cause->text,
+        "%s. It has no file on a disk behind it, so it can only be swapped; the control group of who touched a page "
+        "first pays for it.",
+        names);
+    snprintf(
+        w->cause->remedy, sizeof w->cause->remedy,
+        "a file in /dev/shm or another tmpfs stays until it is removed, a System V segment until ipcrm, even when no "
+        "process uses it.");
 }
 
 static void say_kind(writer *w, pl_doctor_kind kind)
 {
     switch (kind) {
-    case PL_DOCTOR_HEAP: say_heap(w); break;
-    case PL_DOCTOR_ARENAS: say_arenas(w); break;
-    case PL_DOCTOR_ANONYMOUS: say_anonymous(w); break;
-    case PL_DOCTOR_THREAD_STACKS: say_stacks(w); break;
-    case PL_DOCTOR_MAIN_STACK: say_main_stack(w); break;
+    case PL_DOCTOR_HEAP:
+        say_heap(w);
+        break;
+    case PL_DOCTOR_ARENAS:
+        say_arenas(w);
+        break;
+    case PL_DOCTOR_ANONYMOUS:
+        say_anonymous(w);
+        break;
+    case PL_DOCTOR_THREAD_STACKS:
+        say_stacks(w);
+        break;
+    case PL_DOCTOR_MAIN_STACK:
+        say_main_stack(w);
+        break;
     case PL_DOCTOR_PROGRAM:
-    case PL_DOCTOR_LIBRARIES: say_code(w, kind); break;
+    case PL_DOCTOR_LIBRARIES:
+        say_code(w, kind);
+        break;
     case PL_DOCTOR_FILES_PRIVATE:
-    case PL_DOCTOR_FILES_SHARED: say_files(w, kind); break;
-    case PL_DOCTOR_SHARED_MEMORY: say_shared_memory(w); break;
+    case PL_DOCTOR_FILES_SHARED:
+        say_files(w, kind);
+        break;
+    case PL_DOCTOR_SHARED_MEMORY:
+        say_shared_memory(w);
+        break;
     default:
         snprintf(w->cause->title, sizeof w->cause->title, "%s", pl_doctor_kind_title(kind));
         snprintf(w->cause->text, sizeof w->cause->text, "%s.", pl_doctor_kind_what(kind));

@@ -71,8 +71,8 @@ typedef struct pl_doctor_process {
     char *executable; /* "" when not permitted */
     char *run_folder; /* of a run of Plimsoll's own: its --out; NULL: none */
     uint64_t start_ticks;
-    double seconds; /* CLOCK_MONOTONIC when it was read */
-    double cost_seconds;
+    double seconds;      /* CLOCK_MONOTONIC when it was read */
+    double cost_seconds; /* processor time of the reading */
     pl_doctor_status status;
     uint64_t limit[PL_DOCTOR_LIMITS]; /* soft; PL_MACHINE_UNLIMITED */
     bool permitted;                   /* mappings could be read */
@@ -92,6 +92,9 @@ typedef struct pl_doctor_process {
 /* Below `root` ("" = the real /proc). PL_E_DATA with a sentence: no such process, ended, zombie, kernel thread. */
 pl_status pl_doctor_process_read(const char *root, pid_t, pl_doctor_process *, pl_error *);
 void pl_doctor_process_deinit(pl_doctor_process *);
+double pl_doctor_seconds(void); /* CLOCK_MONOTONIC */
+double
+pl_doctor_work_seconds(void); /* processor time of this thread: what looking costs, however busy the machine is */
 /* Into process->thread; what cannot be read stays unknown. */
 pl_status pl_doctor_threads_read(const char *root, pl_doctor_process *, pl_error *);
 void pl_doctor_read_images(const char *root, pl_doctor_process *); /* image_end of the mappings */
@@ -161,8 +164,8 @@ typedef struct pl_doctor_view {
     pl_doctor_group *group; /* the most resident first */
     pl_doctor_stack *stack; /* by address; the main stack is one of them */
     pl_doctor_arena *arena;
-    size_t guessed;         /* of the stacks */
-    size_t threads_unknown; /* threads whose stack pointer is not known */
+    size_t guessed;           /* of the stacks */
+    size_t threads_unknown;   /* threads whose stack pointer is not known */
     size_t threads_elsewhere; /* whose stack pointer lies in memory that is not one stack of its own */
 } pl_doctor_view;
 
@@ -192,8 +195,8 @@ const char *pl_doctor_finds_library(const pl_doctor_view *, const char *prefix);
 /* ---- over time (tree.c, watch.c) ---- */
 
 typedef struct pl_doctor_sample {
-    double seconds;          /* since the watch began */
-    uint64_t bytes;          /* one process: Rss; several: the sum of Pss */
+    double seconds; /* since the watch began */
+    uint64_t bytes; /* one process: Rss; several: the sum of Pss */
     uint32_t processes;
 } pl_doctor_sample;
 
@@ -212,8 +215,8 @@ pl_status pl_doctor_tree_read(const char *root, pid_t, bool tree, pl_doctor_memb
 
 typedef struct pl_doctor_moment {
     bool known;
-    double seconds; /* since the watch began */
-    uint64_t bytes; /* of the tree */
+    double seconds;            /* since the watch began */
+    uint64_t bytes;            /* of the tree */
     pl_doctor_process process; /* the largest of the tree */
     size_t member_count;
     pl_doctor_member *member;

@@ -106,8 +106,20 @@ static void note_blas(const pl_doctor_view *v, pl_str *out)
                       show(reserved, text[0]), show(touched, text[1]));
 }
 
+static void note_plimsoll(const pl_doctor_view *v, pl_str *out)
+{
+    const pl_doctor_process *p = v->process;
+    if (p->run_folder)
+        pl_str_printf(
+            out,
+            "A run of Plimsoll's own: %s/plan.lock is its plan; kill -USR1 %d makes it print its ledger, planned "
+            "beside measured, with an owner for every byte.\n",
+            p->run_folder, (int)p->id);
+}
+
 void pl_doctor_notes(const pl_doctor_view *v, pl_str *out)
 {
+    note_plimsoll(v, out);
     note_stacks(v, out);
     note_threads(v, out);
     note_blas(v, out);

@@ -36,15 +36,15 @@ static pl_status write_curve(const pl_doctor *d, pl_str *out, pl_error *err)
     for (size_t i = 0; i < d->sample_count; i++)
         point[i] = (pl_report_point){d->sample[i].seconds, (double)d->sample[i].bytes / 1e6};
     const pl_html_curve curve = {point, d->sample_count, "train", "weight", "memory", false};
-    pl_html_curves(&(pl_html_chart){.title = "Memory over time",
-                                    .unit = d->tree ? "MB: Rss of one process, Pss of all that descend from it"
-                                                    : "MB, resident",
-                                    .axis = "seconds",
-                                    .least_tick = 0.01,
-                                    .from_zero = true,
-                                    .curve = &curve,
-                                    .count = 1},
-                   out);
+    pl_html_curves(
+        &(pl_html_chart){.title = "Memory over time",
+                         .unit = d->tree ? "MB: Rss of one process, Pss of all that descend from it" : "MB, resident",
+                         .axis = "seconds",
+                         .least_tick = 0.01,
+                         .from_zero = true,
+                         .curve = &curve,
+                         .count = 1},
+        out);
     pl_free(point);
     return PL_OK;
 }

@@ -21,12 +21,15 @@ const char *pl_doctor_limit_name(pl_doctor_limit limit)
     return (unsigned)limit < PL_DOCTOR_LIMITS ? names[limit] : "?";
 }
 
-static double now_seconds(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+double pl_doctor_seconds(void) { return read_clock(CLOCK_MONOTONIC); }
+double pl_doctor_work_seconds(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 static void path_of(char *path, const char *root, pid_t id, const char *file)
 {
@@ -49,10 +52,12 @@ static void read_status_line(const char *line, pl_doctor_process *p, state *s)
         const char *key;
         uint64_t *value;
     } const keys[] = {
-        {"VmRSS", &t->resident_bytes},   {"RssAnon", &t->anonymous_bytes},     {"RssFile", &t->file_bytes},
-        {"VmHWM", &t->peak_bytes},       {"RssShmem", &t->shared_memory_bytes}, {"VmPeak", &t->virtual_peak_bytes},
-        {"VmPTE", &t->page_table_bytes}, {"VmSwap", &t->swap_bytes},           {"VmLck", &t->locked_bytes},
-        {"Threads", &t->threads},        {"HugetlbPages", &t->hugetlb_bytes},  {"Tgid", &s->group},
+        {"VmRSS", &t->resident_bytes},         {"RssAnon", &t->anonymous_bytes},
+        {"RssFile", &t->file_bytes},           {"VmHWM", &t->peak_bytes},
+        {"RssShmem", &t->shared_memory_bytes}, {"VmPeak", &t->virtual_peak_bytes},
+        {"VmPTE", &t->page_table_bytes},       {"VmSwap", &t->swap_bytes},
+        {"VmLck", &t->locked_bytes},           {"Threads", &t->threads},
+        {"HugetlbPages", &t->hugetlb_bytes},   {"Tgid", &s->group},
         {"Kthread", &s->kernel_thread},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -61,8 +66,7 @@ static void read_status_line(const char *line, pl_doctor_process *p, state *s)
     if (pl_procfile_field(line, "PPid", &number)) p->parent = (pid_t)number;
     if (pl_procfile_field(line, "Uid", &number)) p->user = (unsigned)number;
     if (strncmp(line, "State:", 6) == 0) s->letter = line[6 + strspn(line + 6, " \t")];
-    if (strncmp(line, "Name:", 5) == 0)
-        snprintf(p->name, sizeof p->name, "%s", line + 5 + strspn(line + 5, " \t"));
+    if (strncmp(line, "Name:", 5) == 0) snprintf(p->name, sizeof p->name, "%s", line + 5 + strspn(line + 5, " \t"));
     if (strncmp(line, "NSpid:", 6) == 0) { /* one number for each namespace it is in, its own last */
         const char *last = strrchr(line, '\t');
         p->inner_id = last && strchr(line, '\t') != last ? (pid_t)strtol(last, NULL, 10) : 0;
@@ -292,10 +296,11 @@ static pl_status read_all(const char *root, pl_doctor_process *p, pl_error *err)
 
 pl_status pl_doctor_process_read(const char *root, pid_t id, pl_doctor_process *p, pl_error *err)
 {
-    *p = (pl_doctor_process){.id = id, .asked_id = id, .seconds = now_seconds(), .pool = pl_pool_create()};
+    *p = (pl_doctor_process){.id = id, .asked_id = id, .seconds = pl_doctor_seconds(), .pool = pl_pool_create()};
     if (!p->pool) return pl_fail(err, PL_E_NOMEM, "no memory to read process %d", (int)id);
+    double worked = pl_doctor_work_seconds();
     pl_status status = read_all(root, p, err);
-    p->cost_seconds = now_seconds() - p->seconds;
+    p->cost_seconds = pl_doctor_work_seconds() - worked;
     if (status != PL_OK) pl_doctor_process_deinit(p);
     return status;
 }

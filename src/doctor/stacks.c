@@ -15,11 +15,11 @@
 
 #include "doctor/doctor.h"
 
-#define ARENA_BYTES             ((uintptr_t)64 << 20)
-#define DEFAULT_STACK_BYTES     ((uint64_t)8 << 20)
-#define UNLIMITED_STACK_BYTES   ((uint64_t)2 << 20) /* glibc's ARCH_STACK_DEFAULT_SIZE, where RLIMIT_STACK is unlimited */
-#define GUARD_BYTES_MAX         ((uintptr_t)1 << 20)
-#define NONE                    SIZE_MAX
+#define ARENA_BYTES           ((uintptr_t)64 << 20)
+#define DEFAULT_STACK_BYTES   ((uint64_t)8 << 20)
+#define UNLIMITED_STACK_BYTES ((uint64_t)2 << 20) /* glibc's ARCH_STACK_DEFAULT_SIZE, where RLIMIT_STACK is unlimited */
+#define GUARD_BYTES_MAX       ((uintptr_t)1 << 20)
+#define NONE                  SIZE_MAX
 
 bool pl_doctor_is_anonymous(const pl_doctor_map *m)
 {

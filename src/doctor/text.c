@@ -44,9 +44,11 @@ static void write_head(const pl_doctor *d, const pl_doctor_moment *m, pl_str *ou
     pl_str_printf(out, "process %d (%s)", (int)p->id, name);
     if (d->asked_id != d->id && p->id == d->id) pl_str_printf(out, ", which thread %d belongs to", (int)d->asked_id);
     if (p->inner_id) pl_str_printf(out, ", %d in its own PID namespace", (int)p->inner_id);
-    pl_str_printf(out, ", %" PRIu64 " thread%s, user %u", p->status.threads, p->status.threads == 1 ? "" : "s", p->user);
+    pl_str_printf(out, ", %" PRIu64 " thread%s, user %u", p->status.threads, p->status.threads == 1 ? "" : "s",
+                  p->user);
     if (d->looks > 1)
-        pl_str_printf(out, ", as it was %s after the first look", pl_format_seconds(m->seconds, seconds, sizeof seconds));
+        pl_str_printf(out, ", as it was %s after the first look",
+                      pl_format_seconds(m->seconds, seconds, sizeof seconds));
     if (*command) pl_str_printf(out, "\n  %s%s", command, strlen(p->command) >= sizeof command ? " …" : "");
     pl_str_append(out, "\n\n");
 }
@@ -77,8 +79,8 @@ static void write_members(const pl_doctor_moment *m, pl_str *out)
 
 static void write_header(pl_table *t)
 {
-    static const char *const titles[] = {"",       "reserved MB",      "resident", "MB", "Pss MB", "private dirty MB",
-                                         "swap MB", "maps"};
+    static const char *const titles[] = {"",       "reserved MB",      "resident", "MB",
+                                         "Pss MB", "private dirty MB", "swap MB",  "maps"};
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) pl_table_cell(t, "%s", titles[i]);
     pl_table_end_row(t);
 }
@@ -324,7 +326,8 @@ static void figure(pl_table *t, uint64_t bytes)
 static void write_levels(const pl_cgroup_account *c, pl_str *out)
 {
     for (pl_table t = pl_table_begin(out, "rrrrrl"); pl_table_pass(&t);) {
-        const char *const titles[] = {"  limit MB", c->version == 2 ? "high MB" : "soft MB", "charged MB", "peak MB",
+        const char *const titles[] = {"  limit MB", c->version == 2 ? "high MB" : "soft MB",
+                                      "charged MB", "peak MB",
                                       "oom kills",  "control group"};
         for (int i = 0; i < 6; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);
@@ -412,8 +415,8 @@ static void write_watch(const pl_doctor *d, pl_str *out)
                   pl_format_seconds(d->most_seconds, when, sizeof when));
     if (d->tree) pl_str_append(out, ", with the processes that descend from it");
     if (mark > d->most_bytes)
-        pl_str_printf(out, ". The kernel's own mark is %s: %s came and went between two looks",
-                      show(mark, kernel), show(mark - d->most_bytes, missed));
+        pl_str_printf(out, ". The kernel's own mark is %s: %s came and went between two looks", show(mark, kernel),
+                      show(mark - d->most_bytes, missed));
     else if (mark)
         pl_str_printf(out, ". The kernel's own mark%s is %s", d->tree ? " for the largest single process" : "",
                       show(mark, kernel));

@@ -25,8 +25,9 @@ static bool read_member(const char *root, pid_t id, pl_doctor_member *m)
     if (pl_procfile_read_line(path, text, sizeof text)) return false;
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
     if (!open || !close || close < open) return false;
-    int got = sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu %*u %ld",
-                     &state, &parent, &start, &pages);
+    int got =
+        sscanf(close + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu %*u %ld",
+               &state, &parent, &start, &pages);
     if (got != 4 || state == 'Z' || state == 'X' || pages < 0) return false;
     uint64_t bytes = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
     *m = (pl_doctor_member){id, (pid_t)parent, "", start, bytes, bytes};
@@ -96,8 +97,7 @@ pl_status pl_doctor_tree_read(const char *root, pid_t id, bool tree, pl_doctor_m
     *count = 0;
     *list = pl_alloc(1, sizeof **list);
     if (!*list) return pl_fail(err, PL_E_NOMEM, "no memory to list the processes");
-    pl_status status = read_member(root, id, *list) ? PL_OK
-                                                    : pl_fail(err, PL_E_DATA, "process %d has ended", (int)id);
+    pl_status status = read_member(root, id, *list) ? PL_OK : pl_fail(err, PL_E_DATA, "process %d has ended", (int)id);
     *count = 1;
     if (status == PL_OK && tree) status = list_all(root, list, count, err);
     if (status == PL_OK) keep_descendants(*list, count);

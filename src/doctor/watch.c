@@ -2,19 +2,11 @@
  * beside the time since the last one, or when memory has grown, so that there is one of the fullest moment and one of the
  * last. Samples are merged in pairs when their room is used up: the larger of both stays, so a peak is never lost. */
 #include <string.h>
-#include <time.h>
 
 #include "doctor/doctor.h"
 
-enum { CHEAP = 20 };                       /* a reading may take a twentieth of the time */
+enum { CHEAP = 20 };                     /* a reading may take a twentieth of the time */
 #define GROWTH_BYTES ((uint64_t)1 << 20) /* and 1 % */
-
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 void pl_doctor_moment_deinit(pl_doctor_moment *m)
 {
@@ -62,7 +54,7 @@ static const pl_doctor_moment *fullest(const pl_doctor *d) { return d->peak.know
 static bool is_due(const pl_doctor *d, uint64_t bytes)
 {
     if (!d->last.known) return true;
-    if (now_seconds() - d->snapshot_at >= CHEAP * d->snapshot_cost) return true;
+    if (pl_doctor_seconds() - d->snapshot_at >= CHEAP * d->snapshot_cost) return true;
     uint64_t most = fullest(d)->bytes;
     return bytes > most && bytes - most > GROWTH_BYTES + most / 100;
 }
@@ -91,7 +83,7 @@ static pl_status take_snapshot(pl_doctor *d, double seconds, uint64_t bytes, pl_
         pl_free(list);
         return status;
     }
-    d->snapshot_at = now_seconds();
+    d->snapshot_at = pl_doctor_seconds();
     d->snapshot_cost = m.process.cost_seconds;
     keep(d, &m);
     return PL_OK;
@@ -102,7 +94,7 @@ pl_status pl_doctor_watch_look(pl_doctor *d, bool *alive, pl_error *err)
     pl_doctor_member *list;
     size_t count;
     uint64_t bytes = 0;
-    double begin = now_seconds();
+    double begin = pl_doctor_seconds(), worked = pl_doctor_work_seconds();
     *alive = false;
     pl_status status = pl_doctor_tree_read("", d->id, d->tree, &list, &count, err);
     if (status == PL_E_DATA && d->looks) return PL_OK;
@@ -114,7 +106,7 @@ pl_status pl_doctor_watch_look(pl_doctor *d, bool *alive, pl_error *err)
     for (size_t i = 0; i < count; i++) bytes += list[i].proportional_bytes;
     if (!d->looks) d->began = begin;
     add_sample(d, (pl_doctor_sample){begin - d->began, bytes, (uint32_t)count});
-    d->look_cost = now_seconds() - begin; /* a full reading is not in it: is_due keeps that in bounds */
+    d->look_cost = pl_doctor_work_seconds() - worked; /* a full reading is not in it: is_due keeps that in bounds */
     *alive = true;
     if (is_due(d, bytes))
         status = take_snapshot(d, begin - d->began, bytes, list, count, err);

@@ -48,10 +48,9 @@ static void draw_dots(const frame *f, const pl_report_point *point, size_t count
 {
     for (size_t i = 0; i < count; i++)
         if (isfinite(point[i].value) && isfinite(point[i].step))
-            pl_str_printf(f->out,
-                          "<circle class='dot' cx='%.1f' cy='%.1f' r='3.2'><title>%s %.5g: %.4f</title></circle>\n",
-                          x_of(f, point[i].step), y_of(f, point[i].value), f->chart->axis, point[i].step,
-                          point[i].value);
+            pl_str_printf(
+                f->out, "<circle class='dot' cx='%.1f' cy='%.1f' r='3.2'><title>%s %.5g: %.4f</title></circle>\n",
+                x_of(f, point[i].step), y_of(f, point[i].value), f->chart->axis, point[i].step, point[i].value);
 }
 
 static void draw_axes(const frame *f)
@@ -69,9 +68,8 @@ static void draw_axes(const frame *f)
                       "y='%d'>%.8g</text>\n",
                       x_of(f, v), x_of(f, v), CURVE - BOTTOM, CURVE - BOTTOM + 5, x_of(f, v), CURVE - BOTTOM + 20, v);
     pl_str_printf(
-        f->out,
-        "<line class='axis' x1='%d' x2='%d' y1='%d' y2='%d'/><text class='soft mid' x='%d' y='%d'>%s</text>\n", LEFT,
-        WIDTH - RIGHT, CURVE - BOTTOM, CURVE - BOTTOM, (LEFT + WIDTH - RIGHT) / 2, CURVE - 6, f->chart->axis);
+        f->out, "<line class='axis' x1='%d' x2='%d' y1='%d' y2='%d'/><text class='soft mid' x='%d' y='%d'>%s</text>\n",
+        LEFT, WIDTH - RIGHT, CURVE - BOTTOM, CURVE - BOTTOM, (LEFT + WIDTH - RIGHT) / 2, CURVE - 6, f->chart->axis);
 }
 
 static void draw_legend(const pl_html_chart *c, pl_str *out)
@@ -93,8 +91,7 @@ void pl_html_curves(const pl_html_chart *c, pl_str *out)
     if (!c->from_zero) f.low -= room;
     f.high += room;
     if (f.right - f.left < c->least_tick) f.right = f.left + c->least_tick;
-    pl_str_printf(out,
-                  "<section><h2>%s</h2><p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n",
+    pl_str_printf(out, "<section><h2>%s</h2><p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n",
                   c->title, c->unit, WIDTH, CURVE, c->title, c->axis);
     draw_axes(&f);
     for (size_t i = 0; i < c->count; i++) draw_curve(&f, c->curve[i].point, c->curve[i].count, c->curve[i].line);

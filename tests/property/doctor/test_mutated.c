@@ -109,6 +109,7 @@ int main(int argc, char **argv)
     const char *given = argc > 1 ? argv[1] : getenv("PLIMSOLL_TEST_SEED");
     seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     printf("seed %llu\n", (unsigned long long)seed);
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_damaged_texts, fake_root_begin, fake_root_end)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_damaged_texts, fake_root_begin, fake_root_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

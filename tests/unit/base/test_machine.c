@@ -21,7 +21,8 @@
 static int begin(void **state)
 {
     if (fake_root_begin(state)) return -1;
-    fake_root_put("/proc/meminfo", "MemTotal:       16000000 kB\nMemFree:  1000 kB\nMemAvailable:    8000000 kB\nCached: 5 kB\n");
+    fake_root_put("/proc/meminfo",
+                  "MemTotal:       16000000 kB\nMemFree:  1000 kB\nMemAvailable:    8000000 kB\nCached: 5 kB\n");
     fake_root_put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU @ 1 GHz\nflags\t: a b c\n");
     fake_root_put("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     return 0;
@@ -52,7 +53,7 @@ static void test_v2_ancestor_binds(void **state)
     (void)state;
     fake_root_put("/proc/self/cgroup", "0::/a/b\n");
     fake_root_put("/proc/self/mountinfo",
-        "30 1 0:5 / /proc rw - proc proc rw\n35 30 0:30 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+                  "30 1 0:5 / /proc rw - proc proc rw\n35 30 0:30 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
     fake_root_put("/cg/a/b/memory.max", "900000000\n");
     fake_root_put("/cg/a/b/memory.current", "100000000\n");
     fake_root_put("/cg/a/b/memory.stat", "anon 1\ninactive_file 30000000\nactive_file 20000000\n");
@@ -88,10 +89,11 @@ static void test_v1_container(void **state)
     (void)state;
     fake_root_put("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/x\n2:cpu,cpuacct:/docker/x\n0::/\n");
     fake_root_put("/proc/self/mountinfo", "40 1 0:31 /docker/x /cg1/memory rw - cgroup cgroup rw,memory\n"
-                                "41 1 0:32 /docker/x /cg1/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+                                          "41 1 0:32 /docker/x /cg1/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
     fake_root_put("/cg1/memory/memory.limit_in_bytes", "300000000\n");
     fake_root_put("/cg1/memory/memory.usage_in_bytes", "50000000\n");
-    fake_root_put("/cg1/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 10000000\ntotal_active_file 10000000\n");
+    fake_root_put("/cg1/memory/memory.stat",
+                  "inactive_file 5\ntotal_inactive_file 10000000\ntotal_active_file 10000000\n");
     fake_root_put("/cg1/cpu/cpu.cfs_quota_us", "50000\n");
     fake_root_put("/cg1/cpu/cpu.cfs_period_us", "100000\n");
     pl_machine m = read_machine();
@@ -139,7 +141,7 @@ static void test_escaped_names(void **state)
     (void)state;
     fake_root_put("/proc/self/cgroup", "0::/machine.slice/machine-a\\x2db.scope/inner\n");
     fake_root_put("/proc/self/mountinfo",
-        "35 30 0:30 /machine.slice/machine-a\\134x2db.scope /c\\040g rw - cgroup2 cgroup2 rw\n");
+                  "35 30 0:30 /machine.slice/machine-a\\134x2db.scope /c\\040g rw - cgroup2 cgroup2 rw\n");
     fake_root_put("/c g/memory.max", "900000000\n");
     fake_root_put("/c g/memory.current", "100000000\n");
     fake_root_put("/c g/inner/memory.max", "500000000\n");

@@ -219,7 +219,8 @@ static void test_refusals(void **state)
     assert_refused(78, "there is no process 78");
     fake_root_put("/proc/90/status", "Name:\tdead\nState:\tZ (zombie)\nTgid:\t90\nPPid:\t77\nThreads:\t1\n");
     assert_refused(90, "zombie until its parent 77");
-    fake_root_put("/proc/91/status", "Name:\tkworker/0:1\nState:\tI (idle)\nTgid:\t91\nPPid:\t2\nKthread:\t1\nThreads:\t1\n");
+    fake_root_put("/proc/91/status",
+                  "Name:\tkworker/0:1\nState:\tI (idle)\nTgid:\t91\nPPid:\t2\nKthread:\t1\nThreads:\t1\n");
     assert_refused(91, "thread of the kernel");
     fake_root_put("/proc/92/status", "");
     assert_refused(92, "there is no process 92");
