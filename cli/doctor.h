@@ -22,9 +22,9 @@ void pl_cli_watch_show(const pl_cli_watch *, const pl_doctor *, bool end);
 /* Looks until the process has ended, or SIGINT, SIGTERM or SIGHUP came (*stopped_by), or the time is up. */
 pl_status pl_cli_watch_process(const pl_cli_watch *, pl_doctor *, int *stopped_by, pl_error *);
 
-/* Starts the command, looks at it and its children until it ends, and passes signals on. *exit_code is the command's, as
- * a shell tells it (128 + signal); 127 and 126 when it could not be started, with PL_E_USAGE and a sentence. *doctor is
- * NULL when it ended before the first look. */
+/* Starts the command, looks at it and its children until it ends, and passes signals on. *exit_code is the command's,
+ * as a shell tells it (128 + signal); 127 and 126 when it could not be started, with PL_E_USAGE and a sentence.
+ * *doctor is NULL when it ended before the first look. */
 pl_status pl_cli_watch_command(const pl_cli_watch *, char **argv, pl_doctor **, int *exit_code, pl_error *);
 
 #endif

@@ -51,8 +51,8 @@ static bool has_ended(pid_t child, int *state, struct rusage *usage)
     return got == child || (got < 0 && errno != EINTR);
 }
 
-/* exec keeps the high-water mark of the process that called it, which is the doctor itself here: a figure no larger than
- * the doctor's own says nothing about the command. */
+/* exec keeps the high-water mark of the process that called it, which is the doctor itself here: a figure no larger
+ * than the doctor's own says nothing about the command. */
 static uint64_t kernel_peak(const struct rusage *usage, const struct rusage *own)
 {
     return usage->ru_maxrss > own->ru_maxrss ? (uint64_t)usage->ru_maxrss * 1024 : 0;

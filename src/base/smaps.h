@@ -1,8 +1,8 @@
 /* A process's mappings and what the kernel counts in each: the text of /proc/N/smaps (or smaps_rollup, or maps, which
  * has no counts), one mapping at a time. No heap. Source: proc_pid_smaps(5), fs/proc/task_mmu.c.
  *
- * A mapping's counts hold  Rss = Shared_Clean + Shared_Dirty + Private_Clean + Private_Dirty;  pages of hugetlbfs are in
- * none of them but in Shared_Hugetlb and Private_Hugetlb. */
+ * A mapping's counts hold  Rss = Shared_Clean + Shared_Dirty + Private_Clean + Private_Dirty;  pages of hugetlbfs are
+ * in none of them but in Shared_Hugetlb and Private_Hugetlb. */
 #ifndef PL_BASE_SMAPS_H
 #define PL_BASE_SMAPS_H
 

@@ -1,8 +1,8 @@
-/* How far a program or library reaches behind its file: zeroed data (.bss) is anonymous memory right behind the file's last
- * mapping, and so, by chance, may be a stranger's. The file's program headers say where the one ends.
+/* How far a program or library reaches behind its file: zeroed data (.bss) is anonymous memory right behind the
+ * file's last mapping, and so, by chance, may be a stranger's. The file's program headers say where the one ends.
  *
  *       r-xp libx.so | rw-p libx.so | rw-p (anonymous)      PT_LOAD: p_filesz <= p_memsz
- *                                   ^ end of the file       ^ end of .bss = load address + p_vaddr + p_memsz            */
+ *                                   ^ end of the file       ^ end of .bss = load address + p_vaddr + p_memsz */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Facts about one process. What needs no permission (status, limits, cgroup) is read of every process; mappings and stack
- * pointers need the right to trace it: the same user, or CAP_SYS_PTRACE. Source: proc_pid_status(5), proc_pid_stat(5),
- * proc_pid_limits(5), ptrace(2) "Ptrace access mode checking". */
+/* Facts about one process. What needs no permission (status, limits, cgroup) is read of every process; mappings and
+ * stack pointers need the right to trace it: the same user, or CAP_SYS_PTRACE. Source: proc_pid_status(5),
+ * proc_pid_stat(5), proc_pid_limits(5), ptrace(2) "Ptrace access mode checking". */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
 
 #include "doctor/doctor.h"
 
-/* A library's zeroed data (.bss) follows its file's last mapping as anonymous memory. Where the file's headers cannot be
- * read, a larger neighbour is taken for a stranger. */
+/* A library's zeroed data (.bss) follows its file's last mapping as anonymous memory. Where the file's headers cannot
+ * be read, a larger neighbour is taken for a stranger. */
 #define BSS_BYTES_MAX ((uintptr_t)256 << 10)
 
 #define X(constant, json, text, what) json,

@@ -5,10 +5,10 @@
  * pointer both marks together make a guess.
  *
  *       no access | readable, writable         stacks grow down:
- *         guard   |            ...<touched>    what is above the deepest call ever made is touched, the rest costs nothing
+ *         guard   |            ...<touched>    touched down to the deepest call ever made; the rest costs nothing
  *
- * An arena of glibc's malloc (malloc/arena.c: HEAP_MAX_SIZE) is 64 MiB of addresses at a multiple of 64 MiB, its beginning
- * writable, its rest without access. */
+ * An arena of glibc's malloc (malloc/arena.c: HEAP_MAX_SIZE) is 64 MiB of addresses at a multiple of 64 MiB, its
+ * beginning writable, its rest without access. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The report for a person: who, the table, causes, notes, stacks, what is mapped, limits. Tables are report/table.h's. */
+/* The report for a person: who, the table, causes, notes, stacks, what is mapped, limits. Tables are
+ * report/table.h's. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -224,184 +225,6 @@ static void write_notes(const pl_doctor_view *v, pl_str *out)
     pl_str_deinit(&notes);
 }
 
-/* ---- stacks ---- */
-
-static void write_stack(pl_table *t, const pl_doctor_stack *s)
-{
-    pl_table_cell(t, s->thread ? "  %d" : "  ?", (int)s->thread);
-    pl_table_cell(t, "%s", s->name);
-    pl_table_count(t, s->reserved_bytes);
-    pl_table_count(t, s->touched_bytes);
-    pl_table_cell(t, "%s", s->main ? "main stack" : s->thread ? "by stack pointer" : "guess");
-    pl_table_end_row(t);
-}
-
-/* The fullest of those that come behind `before` in this order: more touched first, then the lower address. */
-static const pl_doctor_stack *next_fullest(const pl_doctor_view *v, const pl_doctor_stack *before)
-{
-    const pl_doctor_stack *best = NULL;
-    for (const pl_doctor_stack *s = v->stack; s < v->stack + v->stack_count; s++) {
-        bool later = !before || s->touched_bytes < before->touched_bytes ||
-                     (s->touched_bytes == before->touched_bytes && s > before);
-        if (later && (!best || s->touched_bytes > best->touched_bytes)) best = s;
-    }
-    return best;
-}
-
-static void write_stacks(const pl_doctor_view *v, bool detailed, pl_str *out)
-{
-    size_t limit = detailed ? v->stack_count : SHOWN;
-    if (v->stack_count < 2) return;
-    pl_str_append(out, v->stack_count > limit ? "\nStacks, the fullest\n" : "\nStacks\n");
-    for (pl_table t = pl_table_begin(out, "rlrrl"); pl_table_pass(&t);) {
-        static const char *const titles[] = {"  thread", "name", "reserved", "touched"};
-        for (int i = 0; i < 4; i++) pl_table_cell(&t, "%s", titles[i]);
-        pl_table_end_row(&t);
-        const pl_doctor_stack *s = NULL;
-        for (size_t i = 0; i < v->stack_count && i < limit; i++) {
-            s = detailed ? &v->stack[i] : next_fullest(v, s);
-            write_stack(&t, s);
-        }
-    }
-    if (v->stack_count > limit) pl_str_printf(out, "  and %zu more (--all)\n", v->stack_count - limit);
-}
-
-/* ---- what is mapped ---- */
-
-static void write_groups(const pl_doctor_view *v, bool detailed, pl_str *out)
-{
-    size_t limit = detailed ? v->group_count : SHOWN;
-    if (v->group_count == 0) return;
-    pl_str_append(out, v->group_count > limit ? "\nMapped by name, the largest\n" : "\nMapped by name\n");
-    for (pl_table t = pl_table_begin(out, "rrrll"); pl_table_pass(&t);) {
-        static const char *const titles[] = {"  reserved MB", "resident MB", "Pss MB", "kind", "name"};
-        for (int i = 0; i < 5; i++) pl_table_cell(&t, "%s", titles[i]);
-        pl_table_end_row(&t);
-        for (size_t i = 0; i < v->group_count && i < limit; i++) {
-            const pl_doctor_group *g = &v->group[i];
-            pl_table_megabytes(&t, g->sum.reserved_bytes);
-            pl_table_megabytes(&t, g->sum.bytes[PL_SMAPS_RSS]);
-            pl_table_megabytes(&t, g->sum.bytes[PL_SMAPS_PSS]);
-            pl_table_cell(&t, "%s", pl_doctor_kind_title(g->kind));
-            pl_table_cell(&t, "%s", g->name);
-            pl_table_end_row(&t);
-        }
-    }
-    if (v->group_count > limit) pl_str_printf(out, "  and %zu more (--all)\n", v->group_count - limit);
-}
-
-static void write_maps(const pl_doctor_view *v, pl_str *out)
-{
-    pl_str_append(out, "\nEvery mapping\n");
-    for (pl_table t = pl_table_begin(out, "llrrrll"); pl_table_pass(&t);) {
-        static const char *const titles[] = {"  address", "", "reserved", "resident", "Pss", "kind", "name"};
-        for (int i = 0; i < 7; i++) pl_table_cell(&t, "%s", titles[i]);
-        pl_table_end_row(&t);
-        for (size_t i = 0; i < v->process->map_count; i++) {
-            const pl_doctor_map *m = &v->process->map[i];
-            pl_table_cell(&t, "  %012" PRIxPTR, m->begin);
-            pl_table_cell(&t, "%s", m->protection);
-            pl_table_count(&t, m->end - m->begin);
-            pl_table_count(&t, m->bytes[PL_SMAPS_RSS]);
-            pl_table_count(&t, m->bytes[PL_SMAPS_PSS]);
-            pl_table_cell(&t, "%s", pl_doctor_kind_title(v->kind[i]));
-            pl_table_cell(&t, "%s", m->name);
-            pl_table_end_row(&t);
-        }
-    }
-}
-
-/* ---- limits ---- */
-
-static void figure(pl_table *t, uint64_t bytes)
-{
-    if (bytes == PL_MACHINE_UNLIMITED)
-        pl_table_cell(t, "none");
-    else if (bytes == PL_CGROUP_UNKNOWN)
-        pl_table_cell(t, "-");
-    else
-        pl_table_megabytes(t, bytes);
-}
-
-static void write_levels(const pl_cgroup_account *c, pl_str *out)
-{
-    for (pl_table t = pl_table_begin(out, "rrrrrl"); pl_table_pass(&t);) {
-        const char *const titles[] = {"  limit MB", c->version == 2 ? "high MB" : "soft MB",
-                                      "charged MB", "peak MB",
-                                      "oom kills",  "control group"};
-        for (int i = 0; i < 6; i++) pl_table_cell(&t, "%s", titles[i]);
-        pl_table_end_row(&t);
-        for (size_t i = 0; i < c->level_count; i++) {
-            const pl_cgroup_level *l = &c->level[i];
-            figure(&t, l->limit_bytes);
-            figure(&t, l->high_bytes);
-            figure(&t, l->usage_bytes);
-            figure(&t, l->peak_bytes);
-            if (l->oom_kills == PL_CGROUP_UNKNOWN)
-                pl_table_cell(&t, "-");
-            else
-                pl_table_count(&t, l->oom_kills);
-            pl_table_cell(&t, "%s%s", l->path, i == c->binding ? "  <- the least limit: this one holds" : "");
-            pl_table_end_row(&t);
-        }
-    }
-}
-
-static void write_charges(const pl_cgroup_account *c, pl_str *out)
-{
-    if (c->charge_count == 0) return;
-    pl_str_append(out, "  charged to its own group, with all processes in it:\n");
-    for (pl_table t = pl_table_begin(out, "lrl"); pl_table_pass(&t);)
-        for (size_t i = 0; i < c->charge_count; i++) {
-            const pl_cgroup_charge *charge = &c->charge[i];
-            if (charge->bytes == 0) continue;
-            pl_table_cell(&t, "%s%s", charge->part ? "      " : "    ", charge->name);
-            pl_table_megabytes(&t, charge->bytes);
-            pl_table_cell(&t, "%s", charge->meaning);
-            pl_table_end_row(&t);
-        }
-}
-
-static void write_process_limits(const pl_doctor_process *p, pl_str *out)
-{
-    char bytes[TEXT], held[TEXT];
-    bool any = false;
-    for (int i = 0; i < PL_DOCTOR_LIMITS; i++) {
-        if (p->limit[i] == PL_MACHINE_UNLIMITED) continue;
-        pl_str_printf(out, "%s%s %s", any ? ", " : "  ", pl_doctor_limit_name((pl_doctor_limit)i),
-                      show(p->limit[i], bytes));
-        if (i == PL_DOCTOR_LIMIT_AS) pl_str_printf(out, " (of it %s used)", show(p->status.virtual_bytes, held));
-        if (i == PL_DOCTOR_LIMIT_RSS) pl_str_append(out, " (Linux does not enforce it)");
-        any = true;
-    }
-    pl_str_append(out, any ? "; no other limit of the process\n" : "  no limit of the process itself\n");
-}
-
-static const char *overcommit_words(int mode)
-{
-    static const char *const words[] = {"0: refuses only what is plainly too much", "1: never refuses",
-                                        "2: refuses beyond the commit limit"};
-    return mode >= 0 && mode < 3 ? words[mode] : "not known";
-}
-
-static void write_limits(const pl_doctor_process *p, pl_str *out)
-{
-    char text[5][TEXT];
-    pl_str_append(out, "\nLimits\n");
-    if (p->cgroup.version) {
-        write_levels(&p->cgroup, out);
-        if (p->cgroup.binding == p->cgroup.level_count) pl_str_append(out, "  no group limits its memory\n");
-        write_charges(&p->cgroup, out);
-    } else {
-        pl_str_append(out, "  no control group that counts memory is in sight\n");
-    }
-    write_process_limits(p, out);
-    pl_str_printf(out, "  machine: %s of memory, %s available, %s of swap; overcommit %s (%s committed of %s)\n",
-                  show(p->machine.ram_bytes, text[0]), show(p->machine.available_bytes, text[1]),
-                  show(p->machine.swap_bytes, text[2]), overcommit_words(p->overcommit),
-                  show(p->committed_bytes, text[3]), show(p->commit_limit_bytes, text[4]));
-}
-
 /* ---- over time ---- */
 
 static void write_watch(const pl_doctor *d, pl_str *out)
@@ -433,14 +256,14 @@ pl_status pl_doctor_write_report(const pl_doctor *d, const pl_doctor_moment *m, 
         write_table(&v, out);
         write_causes(&v, out);
         write_notes(&v, out);
-        write_stacks(&v, detailed, out);
-        write_groups(&v, detailed, out);
-        if (detailed) write_maps(&v, out);
+        pl_doctor_write_stacks(&v, detailed, out);
+        pl_doctor_write_groups(&v, detailed, out);
+        if (detailed) pl_doctor_write_maps(&v, out);
     } else {
         write_public_table(&m->process, out);
     }
     write_members(m, out);
-    write_limits(&m->process, out);
+    pl_doctor_write_limits(&m->process, out);
     write_watch(d, out);
     pl_doctor_view_deinit(&v);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the report") : PL_OK;

@@ -1,6 +1,6 @@
-/* Names and stack pointers of a process's threads. /proc/N/task/T/syscall tells the stack pointer of a thread that waits
- * in the kernel and "running" of one that runs; the latter is asked some more times. A thread is never stopped for it.
- * Source: proc_pid_syscall(5). (The kstkesp of /proc/N/stat is 0 for living processes since Linux 4.11.) */
+/* Names and stack pointers of a process's threads. /proc/N/task/T/syscall tells the stack pointer of a thread that
+ * waits in the kernel and "running" of one that runs; the latter is asked some more times. A thread is never stopped
+ * for it. Source: proc_pid_syscall(5). (The kstkesp of /proc/N/stat is 0 for living processes since Linux 4.11.) */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@ the page; what it says when it is refused; commands that it watches. Called as c
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -110,6 +111,19 @@ def test_huge_pages():
         check(huge == smaps * 1024, huge, smaps)
         check(huge in (0, 8 * MEGABYTE) or huge % (2 * MEGABYTE) == 0, huge)
         check(huge == 0 or "huge pages" in last["notes"], last["notes"])
+
+
+def test_many_mappings():
+    """50,000 of them: exact, and in less than a second of processor time."""
+    plain = baseline()
+    with Known(maps=50000) as known:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run("doctor", "--pid", known.pid)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        check(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.0, after, before)
+        _, rows = ask(known.pid)
+        check(grown(plain, rows, "anonymous") == 50000 * PAGE, grown(plain, rows, "anonymous"))
+        check(abs(grown(plain, rows, "anonymous", "mappings") - 50000) <= 1, rows["anonymous"]["mappings"])
 
 
 # ---- stacks ----
@@ -312,7 +326,8 @@ def test_watch_until_it_ends_or_is_stopped():
 
 
 GROUPS = {
-    "doctor": [test_idle_process_is_explained, test_anonymous_and_heap, test_shared_memory, test_mapped_file, test_huge_pages, test_stacks,
+    "doctor": [test_idle_process_is_explained, test_anonymous_and_heap, test_shared_memory, test_mapped_file, test_huge_pages, test_many_mappings,
+               test_stacks,
                test_untouched_stacks_cost_nothing, test_running_thread_is_a_guess, test_malloc_arenas, test_refusals,
                test_zombie_and_kernel_thread, test_thread_id_leads_to_its_process, test_other_users_process, test_limits_are_shown,
                test_plimsoll_itself],

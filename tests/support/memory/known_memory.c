@@ -4,6 +4,7 @@
  *
  *     threads=K stack=BYTES pages=T   K threads with stacks of so many bytes, T pages of each touched and no fewer
  *     anonymous=M untouched=R         private anonymous memory: M bytes touched, R more only reserved
+ *     maps=N                          N mappings of a page, each touched
  *     heap=B                          the heap grown by B bytes, all touched
  *     huge=H                          H bytes with MADV_HUGEPAGE, touched
  *     arenas=1                        each thread asks malloc for a block
@@ -12,8 +13,8 @@
  *                                     mapped privately, W bytes written
  *     spin=1                          one more thread, that never sleeps
  *
- * It says on one line of JSON what it holds, with the pages of each thread's stack as /proc/self/pagemap tells them, and
- * waits to be killed. Sizes are multiples of the page size. */
+ * It says on one line of JSON what it holds, with the pages of each thread's stack as /proc/self/pagemap tells them,
+ * and waits to be killed. Sizes are multiples of the page size. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -172,6 +173,16 @@ static void map_anonymous(uint64_t touched, uint64_t untouched, uint64_t huge)
     touch(aligned, huge);
 }
 
+/* Neighbours differ in what they allow, so the kernel cannot join them. */
+static void map_many(uint64_t count)
+{
+    if (count == 0) return;
+    char *memory = must(mmap(NULL, count * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    touch(memory, count * PAGE);
+    for (uint64_t i = 0; i < count; i += 2)
+        if (mprotect(memory + i * PAGE, PAGE, PROT_READ)) perror("known_memory: mprotect"), exit(1);
+}
+
 static void grow_heap(uint64_t bytes)
 {
     char *old = sbrk((intptr_t)bytes);
@@ -189,6 +200,7 @@ int main(int argc, char **argv)
     map_anonymous(VALUE("anonymous"), VALUE("untouched"), VALUE("huge"));
     map_shared(VALUE("shared"), VALUE("memfd"), VALUE("sysv"));
     map_file(VALUE("file"), VALUE("written"));
+    map_many(VALUE("maps"));
     grow_heap(VALUE("heap"));
     if (count) start(count, VALUE("stack"), VALUE("pages"), VALUE("arenas") != 0);
     if (VALUE("spin") && pthread_create(&spinner, NULL, spin, NULL)) return 1;

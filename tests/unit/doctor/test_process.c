@@ -122,11 +122,11 @@ static void test_names(void **state)
     pl_str text = {0};
     read_77(&p, &v);
     bool found = false;
-    for (size_t i = 0; i < p.map_count; i++) found = found || strcmp(p.map[i].name, "/data/odd\nname (deleted)") == 0;
+    for (size_t i = 0; i < p.map_count; i++) found = found || strcmp(p.map[i].name, "/srv/odd\nname (deleted)") == 0;
     assert_true(found);
     pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
     assert_int_equal(pl_doctor_write_report(&d, &d.last, true, &text, &err), PL_OK);
-    assert_non_null(strstr(text.data, "/data/odd?name (deleted)")); /* harmless on a terminal */
+    assert_non_null(strstr(text.data, "/srv/odd?name (deleted)")); /* harmless on a terminal */
     assert_non_null(strstr(text.data, "[anon: my pool]"));
     pl_str_deinit(&text);
     release(&p, &v);
