@@ -30,9 +30,12 @@ static const char about[] =
     "the\n"
     "process is never stopped. Mappings of another user's process need root.\n"
     "\n"
-    "With -- COMMAND, the command is run and watched with all its children. Its input and output stay its own; the\n"
-    "report goes to stderr (with --pid: to stdout), or to --out FILE. Signals are passed on. The exit code is the\n"
-    "command's own, 128 + N when signal N ended it, 127 when there is no such command, 126 when it cannot be started.\n"
+    "With -- COMMAND, behind all options, the command is run and watched with all its children. Its input and output "
+    "stay\n"
+    "its own; the report goes to stderr (with --pid: to stdout), or to --out FILE. Signals are passed on. The exit "
+    "code\n"
+    "is the command's own, 128 + N when signal N ended it, 127 when there is no such command, 126 when it cannot be\n"
+    "started.\n"
     "docs/doctor.md explains each row.\n";
 
 typedef struct arguments {
@@ -184,7 +187,7 @@ static pl_status report(const arguments *a, const pl_doctor *doctor, pl_error *e
 
 /* ---- the two ways ---- */
 
-static int explain_process(const arguments *a)
+static int explain_process(arguments *a)
 {
     pl_error err = {0};
     pl_doctor *doctor = NULL;
@@ -200,7 +203,7 @@ static int explain_process(const arguments *a)
     return stopped_by && stopped_by != SIGINT ? 128 + stopped_by : 0; /* Ctrl-C is how a watch is ended */
 }
 
-static int explain_command(const arguments *a)
+static int explain_command(arguments *a)
 {
     pl_error err = {0};
     pl_doctor *doctor = NULL;
@@ -230,7 +233,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
 }
 
 const pl_cli_command pl_cli_doctor = {.name = "doctor",
-                                      .operands = "--pid N | -- COMMAND…",
+                                      .operands = "--pid N | -- COMMAND",
                                       .summary = "explain the memory of any process",
                                       .text = about,
                                       .options = own_options,

@@ -58,14 +58,14 @@ static uint64_t kernel_peak(const struct rusage *usage, const struct rusage *own
     return usage->ru_maxrss > own->ru_maxrss ? (uint64_t)usage->ru_maxrss * 1024 : 0;
 }
 
-static void look(const pl_cli_watch *w, pl_doctor *doctor, bool *alive)
+static void look(pl_cli_watch *w, pl_doctor *doctor, bool *alive)
 {
     pl_error ignored = {0};
     if (doctor && *alive && pl_doctor_look(doctor, alive, &ignored) != PL_OK) *alive = false;
     if (doctor && *alive) pl_cli_watch_show(w, doctor, false);
 }
 
-static int watch(const pl_cli_watch *w, pid_t child, const sigset_t *set, pl_doctor *doctor, struct rusage *usage)
+static int watch(pl_cli_watch *w, pid_t child, const sigset_t *set, pl_doctor *doctor, struct rusage *usage)
 {
     bool alive = doctor != NULL;
     int state = 0;
@@ -79,7 +79,7 @@ static int watch(const pl_cli_watch *w, pid_t child, const sigset_t *set, pl_doc
 
 static int exit_code_of(int state) { return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state); }
 
-pl_status pl_cli_watch_command(const pl_cli_watch *w, char **argv, pl_doctor **doctor, int *exit_code, pl_error *err)
+pl_status pl_cli_watch_command(pl_cli_watch *w, char **argv, pl_doctor **doctor, int *exit_code, pl_error *err)
 {
     sigset_t set, before;
     struct rusage usage = {0}, own = {0};

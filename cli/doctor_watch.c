@@ -25,11 +25,12 @@ int pl_cli_watch_wait(const sigset_t *set, double seconds, siginfo_t *info)
     return number > 0 ? number : 0;
 }
 
-void pl_cli_watch_show(const pl_cli_watch *w, const pl_doctor *doctor, bool end)
+void pl_cli_watch_show(pl_cli_watch *w, const pl_doctor *doctor, bool end)
 {
     char bytes[PL_FORMAT_BYTES], peak[PL_FORMAT_BYTES], seconds[PL_FORMAT_BYTES];
     pl_doctor_now now = pl_doctor_count(doctor);
-    if (!w->show) return;
+    if (!w->show || (!end && now.looks > 1 && now.seconds < w->shown_s + 0.2)) return;
+    w->shown_s = now.seconds;
     if (end)
         pl_say("\r\033[K");
     else
@@ -37,7 +38,7 @@ void pl_cli_watch_show(const pl_cli_watch *w, const pl_doctor *doctor, bool end)
                pl_show_bytes(now.peak_bytes, peak));
 }
 
-pl_status pl_cli_watch_process(const pl_cli_watch *w, pl_doctor *doctor, int *stopped_by, pl_error *err)
+pl_status pl_cli_watch_process(pl_cli_watch *w, pl_doctor *doctor, int *stopped_by, pl_error *err)
 {
     sigset_t set, before;
     siginfo_t info;

@@ -19,16 +19,18 @@ static void figure(pl_table *t, uint64_t bytes)
 
 static void write_levels(const pl_cgroup_account *c, pl_str *out)
 {
-    for (pl_table t = pl_table_begin(out, "rrrrrl"); pl_table_pass(&t);) {
-        const char *const titles[] = {"  limit MB", c->version == 2 ? "high MB" : "soft MB",
-                                      "charged MB", "peak MB",
-                                      "oom kills",  "control group"};
-        for (int i = 0; i < 6; i++) pl_table_cell(&t, "%s", titles[i]);
+    for (pl_table t = pl_table_begin(out, "rrrrrrl"); pl_table_pass(&t);) {
+        const char *const titles[] = {"  limit MB",    c->version == 2 ? "high MB" : "soft MB",
+                                      "swap limit MB", "charged MB",
+                                      "peak MB",       "oom kills",
+                                      "control group"};
+        for (int i = 0; i < 7; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);
         for (size_t i = 0; i < c->level_count; i++) {
             const pl_cgroup_level *l = &c->level[i];
             figure(&t, l->limit_bytes);
             figure(&t, l->high_bytes);
+            figure(&t, l->swap_limit_bytes);
             figure(&t, l->usage_bytes);
             figure(&t, l->peak_bytes);
             if (l->oom_kills == PL_CGROUP_UNKNOWN)
@@ -44,7 +46,7 @@ static void write_levels(const pl_cgroup_account *c, pl_str *out)
 static void write_charges(const pl_cgroup_account *c, pl_str *out)
 {
     if (c->charge_count == 0) return;
-    pl_str_append(out, "  charged to its own group, with all processes in it:\n");
+    pl_str_append(out, "  charged to the first of them, with all processes in it:\n");
     for (pl_table t = pl_table_begin(out, "lrl"); pl_table_pass(&t);)
         for (size_t i = 0; i < c->charge_count; i++) {
             const pl_cgroup_charge *charge = &c->charge[i];
