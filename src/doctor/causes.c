@@ -196,7 +196,7 @@ static uint64_t clean_bytes(const pl_doctor_row *row)
 static void say_code(writer *w, pl_doctor_kind kind)
 {
     const pl_doctor_row *row = &w->view->row[kind];
-    char names[300], clean[TEXT];
+    char names[280], clean[TEXT], dirty[TEXT];
     bool cuda = pl_doctor_finds_library(w->view, "libcuda") || pl_doctor_finds_library(w->view, "libtorch_cuda");
     size_t count = count_groups(w->view, kind);
     list_groups(w->view, kind, 3, names, sizeof names);
@@ -204,13 +204,15 @@ static void say_code(writer *w, pl_doctor_kind kind)
         snprintf(w->cause->title, sizeof w->cause->title, "the program's own code and data");
     else
         snprintf(w->cause->title, sizeof w->cause->title, "%zu %s", count, count == 1 ? "library" : "libraries");
-    snprintf(w->cause->text, sizeof w->cause->text,
-             "%s. %s of it is unchanged: page cache, shared with others that map the same files, and the kernel can "
-             "drop it.",
-             names, show(clean_bytes(row), clean));
+    snprintf(
+        w->cause->text, sizeof w->cause->text,
+        "%s. %s of it is unchanged: page cache, shared with others that map the same files, and the kernel can drop "
+        "it. %s is its own: written data, and pages that the loader relocated.",
+        names, show(clean_bytes(row), clean), show(row->bytes[PL_SMAPS_PRIVATE_DIRTY], dirty));
     if (cuda && kind == PL_DOCTOR_LIBRARIES)
         snprintf(w->cause->remedy, sizeof w->cause->remedy,
-                 "CUDA_MODULE_LOADING=LAZY loads kernels of CUDA only when they are used.");
+                 "files of CUDA are among them: where no GPU is used, a build without CUDA maps none; with one, "
+                 "CUDA_MODULE_LOADING=LAZY (the default since CUDA 12.2) loads kernels only when they are used.");
 }
 
 static void say_files(writer *w, pl_doctor_kind kind)
