@@ -255,9 +255,9 @@ def test_plimsoll_itself():
 SCRIPT = """
 import sys, time
 held = bytearray(60000000)
-time.sleep(0.4)
+time.sleep(0.8)
 del held
-time.sleep(0.4)
+time.sleep(0.8)
 print("data")
 sys.exit(7)
 """
@@ -285,7 +285,7 @@ def test_peak_and_end():
 
 
 def test_children_are_counted():
-    script = "import time; held = bytearray(40000000); time.sleep(0.6)"
+    script = "import time; held = bytearray(40000000); time.sleep(1.5)"
     run("doctor", "--json", "--out", "r.json", "--", "sh", "-c", f"python3 -S -c '{script}' & python3 -S -c '{script}'; wait")
     report = json.loads(read("r.json"))
     check(report["peak_bytes"] > 80000000, report["peak_bytes"])

@@ -80,10 +80,10 @@ static void test_damaged_texts(void **state)
     state_of_dice = seed;
     uint64_t blocks = pl_alloc_live_blocks();
     size_t readable = 0;
+    fixture_put();
     for (int round = 0; round < ROUNDS; round++) {
         pl_doctor_process p;
         pl_error err = {0};
-        fixture_put();
         put_damaged("/proc/77/smaps", fixture_smaps);
         put_damaged("/proc/77/status", fixture_status);
         put_damaged("/proc/77/task/78/syscall", "-1 0x7f0005800f00 0x7f000a000545\n");
