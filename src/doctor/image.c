@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "doctor/doctor.h"
@@ -43,12 +44,19 @@ static uintptr_t read_end(int fd, const pl_doctor_map *m)
     return 0;
 }
 
-/* As the process itself sees the path: it may live in a container. O_NONBLOCK: a pipe put there must not hold us. */
+/* As the process itself sees the path: it may live in a container. What lies there now may be no regular file any more,
+ * and opening a device or a pipe does things: so it is looked at first, through a descriptor that only names it. */
 static int open_file(const char *root, pid_t id, const char *name)
 {
     char path[PATH_BYTES];
+    struct stat s;
     snprintf(path, sizeof path, "%s/proc/%d/root%s", root, (int)id, name);
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int place = open(path, O_PATH | O_CLOEXEC);
+    if (place < 0) return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", place);
+    int fd = fstat(place, &s) == 0 && S_ISREG(s.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    close(place);
+    return fd;
 }
 
 void pl_doctor_read_images(const char *root, pl_doctor_process *p)

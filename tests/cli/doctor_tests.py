@@ -82,6 +82,16 @@ def test_anonymous_and_heap():
         check(last["causes"][0]["resident_bytes"] == figure(rows, "anonymous"), last["causes"][0])
 
 
+def test_zeroed_data_is_the_programs():
+    """.bss is anonymous memory behind the file: the ELF headers tell whose it is."""
+    plain = baseline()
+    with Known(bss=2 * MEGABYTE + PAGE, anonymous=MEGABYTE) as known:
+        _, rows = ask(known.pid)
+        check(grown(plain, rows, "program") == 2 * MEGABYTE + PAGE, grown(plain, rows, "program"))
+        check(grown(plain, rows, "anonymous") == MEGABYTE, grown(plain, rows, "anonymous"))
+        check(figure(rows, "program", "reserved_bytes") > 3 * MEGABYTE, rows["program"])
+
+
 def test_shared_memory():
     plain = baseline()
     with Known(shared=3 * MEGABYTE, memfd=2 * MEGABYTE + PAGE, sysv=MEGABYTE) as known:
@@ -326,7 +336,8 @@ def test_watch_until_it_ends_or_is_stopped():
 
 
 GROUPS = {
-    "doctor": [test_idle_process_is_explained, test_anonymous_and_heap, test_shared_memory, test_mapped_file, test_huge_pages, test_many_mappings,
+    "doctor": [test_idle_process_is_explained, test_anonymous_and_heap, test_zeroed_data_is_the_programs,
+               test_shared_memory, test_mapped_file, test_huge_pages, test_many_mappings,
                test_stacks,
                test_untouched_stacks_cost_nothing, test_running_thread_is_a_guess, test_malloc_arenas, test_refusals,
                test_zombie_and_kernel_thread, test_thread_id_leads_to_its_process, test_other_users_process, test_limits_are_shown,

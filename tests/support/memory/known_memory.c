@@ -4,6 +4,7 @@
  *
  *     threads=K stack=BYTES pages=T   K threads with stacks of so many bytes, T pages of each touched and no fewer
  *     anonymous=M untouched=R         private anonymous memory: M bytes touched, R more only reserved
+ *     bss=B                           B bytes (at most 3 MiB) of the program's zeroed data touched
  *     maps=N                          N mappings of a page, each touched
  *     heap=B                          the heap grown by B bytes, all touched
  *     huge=H                          H bytes with MADV_HUGEPAGE, touched
@@ -27,7 +28,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, THREADS_MAX = 256, HUGE_PAGE = 2 << 20 };
+enum { PAGE = 4096, THREADS_MAX = 256, HUGE_PAGE = 2 << 20, ZEROED = 3 << 20 };
+
+static char zeroed[ZEROED] __attribute__((aligned(4096)));
 
 static uint64_t value_of(int argc, char **argv, const char *key)
 {
@@ -200,6 +203,7 @@ int main(int argc, char **argv)
     map_anonymous(VALUE("anonymous"), VALUE("untouched"), VALUE("huge"));
     map_shared(VALUE("shared"), VALUE("memfd"), VALUE("sysv"));
     map_file(VALUE("file"), VALUE("written"));
+    if (VALUE("bss") <= ZEROED) touch(zeroed, VALUE("bss"));
     map_many(VALUE("maps"));
     grow_heap(VALUE("heap"));
     if (count) start(count, VALUE("stack"), VALUE("pages"), VALUE("arenas") != 0);
