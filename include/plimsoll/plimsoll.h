@@ -19,6 +19,7 @@
 #define PLIMSOLL_PLIMSOLL_H
 
 #include "plimsoll/config.h"
+#include "plimsoll/doctor.h"
 #include "plimsoll/place.h"
 #include "plimsoll/plan.h"
 #include "plimsoll/run.h"

@@ -15,7 +15,7 @@
 
 #include "base/procfile.h"
 
-enum { PATH_BYTES = 1024 };
+enum { PATH_BYTES = 2 * PL_CGROUP_PATH_BYTES };
 
 /* The names one version of the interface uses. */
 typedef struct cgroup_files {
@@ -25,11 +25,6 @@ typedef struct cgroup_files {
 static const cgroup_files files_v2 = {"memory.max", "memory.current", "inactive_file", "active_file"};
 static const cgroup_files files_v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
                                       "total_active_file"};
-
-typedef struct cgroup_place {
-    char mount[PATH_BYTES / 2]; /* with root in front; empty = hierarchy not in sight */
-    char below[PATH_BYTES / 2]; /* the group's path below the mount, "" or "/b/c" */
-} cgroup_place;
 
 /* True when the comma-separated list has the word. */
 static bool lists(const char *list, const char *word)
@@ -42,10 +37,10 @@ static bool lists(const char *list, const char *word)
 }
 
 /* "4:memory:/a/b" (version 1) or "0::/a/b" (version 2: controller ""). */
-static bool find_group(const char *root, const char *controller, char *group, size_t room)
+static bool find_group(const char *root, const char *process, const char *controller, char *group, size_t room)
 {
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    snprintf(path, sizeof path, "%s/proc/%s/cgroup", root, process);
     pl_procfile f;
     if (pl_procfile_open(&f, path)) return false;
     bool found = false;
@@ -59,19 +54,6 @@ static bool find_group(const char *root, const char *controller, char *group, si
     }
     pl_procfile_close(&f);
     return found;
-}
-
-/* Takes back what the kernel does to a path in mountinfo: blank, tab, newline and backslash stand there as \040, \011,
- * \012, \134. Backslashes are common: systemd writes a dash in a name as \x2d. /proc/self/cgroup is not escaped. */
-static void unescape(char *path)
-{
-    char *to = path;
-    for (const char *from = path; *from; to++) {
-        bool octal = from[0] == '\\' && strspn(from + 1, "01234567") >= 3;
-        *to = octal ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
-        from += octal ? 4 : 1;
-    }
-    *to = 0;
 }
 
 /* 36 25 0:32 /part /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory */
@@ -91,12 +73,12 @@ static bool parse_mount(char *line, const char *controller, char **part, char **
     *part = strtok_r(NULL, " ", &save);
     *mount = strtok_r(NULL, " ", &save);
     if (!*part || !*mount) return false;
-    unescape(*part);
-    unescape(*mount);
+    pl_procfile_unescape(*part);
+    pl_procfile_unescape(*mount);
     return true;
 }
 
-static void set_place(const char *root, const char *part, const char *mount, const char *group, cgroup_place *place)
+static void set_place(const char *root, const char *part, const char *mount, const char *group, pl_cgroup_place *place)
 {
     snprintf(place->mount, sizeof place->mount, "%s%s", root, mount);
     size_t length = strcmp(part, "/") == 0 ? 0 : strlen(part);
@@ -107,10 +89,10 @@ static void set_place(const char *root, const char *part, const char *mount, con
     snprintf(place->below, sizeof place->below, "%s", below);
 }
 
-static bool find_place(const char *root, const char *controller, cgroup_place *place)
+bool pl_cgroup_find(const char *root, const char *process, const char *controller, pl_cgroup_place *place)
 {
     char group[PATH_BYTES / 2], path[PATH_BYTES];
-    if (!find_group(root, controller, group, sizeof group)) return false;
+    if (!find_group(root, process, controller, group, sizeof group)) return false;
     snprintf(path, sizeof path, "%s/proc/self/mountinfo", root);
     pl_procfile f;
     if (pl_procfile_open(&f, path)) return false;
@@ -124,8 +106,7 @@ static bool find_place(const char *root, const char *controller, cgroup_place *p
     return found;
 }
 
-/* A file of one number; "max" is unlimited. 0, 1 when there is no such file, -1 when it cannot be read. */
-static int read_number(const char *folder, const char *name, uint64_t *value)
+int pl_cgroup_read_number(const char *folder, const char *name, uint64_t *value)
 {
     char path[PATH_BYTES * 2], text[64], *end;
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -159,10 +140,10 @@ static void bind_level(const char *folder, uint64_t limit, uint64_t room, pl_mac
 static void read_memory_level(const char *folder, const cgroup_files *files, pl_machine *m)
 {
     uint64_t limit, usage = 0;
-    int got = read_number(folder, files->limit, &limit);
+    int got = pl_cgroup_read_number(folder, files->limit, &limit);
     if (got == 1) return;                               /* the root group has no limit file */
     if (got == 0 && limit >= (uint64_t)1 << 62) return; /* "max", or version 1's way to say so */
-    if (got != 0 || read_number(folder, files->usage, &usage) != 0) {
+    if (got != 0 || pl_cgroup_read_number(folder, files->usage, &usage) != 0) {
         m->cgroup_unreadable = true;
         m->cgroup_room_bytes = 0;
         snprintf(m->cgroup_path, sizeof m->cgroup_path, "%.200s/%s", folder, got ? files->limit : files->usage);
@@ -190,12 +171,12 @@ static double quota_v1(const char *folder)
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
     if (pl_procfile_read_line(path, quota, sizeof quota)) return INFINITY;
     double microseconds = strtod(quota, NULL);
-    bool known = read_number(folder, "cpu.cfs_period_us", &period) == 0 && period > 0;
+    bool known = pl_cgroup_read_number(folder, "cpu.cfs_period_us", &period) == 0 && period > 0;
     return known && microseconds > 0 ? microseconds / (double)period : INFINITY;
 }
 
 /* Calls for the group and each ancestor down to the mount. */
-static void walk_memory(cgroup_place place, const cgroup_files *files, pl_machine *m)
+static void walk_memory(pl_cgroup_place place, const cgroup_files *files, pl_machine *m)
 {
     for (;;) {
         char folder[PATH_BYTES];
@@ -207,7 +188,7 @@ static void walk_memory(cgroup_place place, const cgroup_files *files, pl_machin
     }
 }
 
-static void walk_quota(cgroup_place place, double (*quota_of)(const char *), pl_machine *m)
+static void walk_quota(pl_cgroup_place place, double (*quota_of)(const char *), pl_machine *m)
 {
     for (;;) {
         char folder[PATH_BYTES];
@@ -224,11 +205,11 @@ void pl_cgroup_read(const char *root, pl_machine *m)
 {
     m->cgroup_limit_bytes = m->cgroup_room_bytes = PL_MACHINE_UNLIMITED;
     m->cores_quota = INFINITY;
-    cgroup_place place;
-    if (find_place(root, "", &place)) {
+    pl_cgroup_place place;
+    if (pl_cgroup_find(root, "self", "", &place)) {
         walk_memory(place, &files_v2, m);
         walk_quota(place, quota_v2, m);
     }
-    if (!m->cgroup_unreadable && find_place(root, "memory", &place)) walk_memory(place, &files_v1, m);
-    if (find_place(root, "cpu", &place)) walk_quota(place, quota_v1, m);
+    if (!m->cgroup_unreadable && pl_cgroup_find(root, "self", "memory", &place)) walk_memory(place, &files_v1, m);
+    if (pl_cgroup_find(root, "self", "cpu", &place)) walk_quota(place, quota_v1, m);
 }

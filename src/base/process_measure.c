@@ -11,14 +11,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "base/procfile.h"
-
-typedef struct measured_mapping {
-    uintptr_t begin, end;
-    char protection[5];
-    char name[PL_MEMORY_NAME_BYTES];
-    uint64_t resident_bytes, proportional_bytes, anonymous_bytes, huge_bytes;
-} measured_mapping;
+#include "base/smaps.h"
 
 typedef struct measurement {
     const pl_memory_owners *owners;
@@ -71,7 +64,7 @@ static pl_status begin_rows(const pl_memory_owners *owners, pl_memory_measured *
     return PL_OK;
 }
 
-static void add_unexplained(pl_memory_measured *out, const measured_mapping *map, uintptr_t begin, uintptr_t end,
+static void add_unexplained(pl_memory_measured *out, const pl_smaps_entry *map, uintptr_t begin, uintptr_t end,
                             uint64_t resident_bytes)
 {
     if (resident_bytes == 0) return;
@@ -80,7 +73,8 @@ static void add_unexplained(pl_memory_measured *out, const measured_mapping *map
     pl_memory_unexplained *u = &out->unexplained[out->unexplained_count++];
     *u = (pl_memory_unexplained){.begin = begin, .end = end, .resident_bytes = resident_bytes};
     memcpy(u->protection, map->protection, sizeof map->protection);
-    memcpy(u->name, map->name, sizeof u->name);
+    const char *slash = strrchr(map->name, '/');
+    snprintf(u->name, sizeof u->name, "%s", slash ? slash + 1 : map->name);
 }
 
 /* The share of a whole mapping that `part` of its resident bytes stands for. */
@@ -90,7 +84,7 @@ static uint64_t share(uint64_t whole, uint64_t part, uint64_t resident)
 }
 
 /* Adds [begin, end) of a mapping with `resident` bytes to its owner, or to what is unexplained (range NULL). */
-static void account(const measurement *m, const measured_mapping *map, const pl_memory_range *range, uintptr_t begin,
+static void account(const measurement *m, const pl_smaps_entry *map, const pl_memory_range *range, uintptr_t begin,
                     uintptr_t end, uint64_t resident)
 {
     if (!range) {
@@ -102,9 +96,9 @@ static void account(const measurement *m, const measured_mapping *map, const pl_
     row->resident_bytes += resident;
     m->out->explained_bytes += resident;
     if (resident == 0) return;
-    row->proportional_bytes += share(map->proportional_bytes, resident, map->resident_bytes);
-    row->anonymous_bytes += share(map->anonymous_bytes, resident, map->resident_bytes);
-    row->huge_bytes += share(map->huge_bytes, resident, map->resident_bytes);
+    row->proportional_bytes += share(map->bytes[PL_SMAPS_PSS], resident, map->bytes[PL_SMAPS_RSS]);
+    row->anonymous_bytes += share(map->bytes[PL_SMAPS_ANONYMOUS], resident, map->bytes[PL_SMAPS_RSS]);
+    row->huge_bytes += share(map->bytes[PL_SMAPS_ANON_HUGE], resident, map->bytes[PL_SMAPS_RSS]);
 }
 
 /* Resident bytes of [begin, end): entries of pagemap with the "present" bit. */
@@ -124,23 +118,23 @@ static uint64_t count_present(int pagemap, uintptr_t begin, uintptr_t end)
 }
 
 /* One stretch of a mapping with several owners. */
-static void account_part(const measurement *m, const measured_mapping *map, const pl_memory_range *range,
-                         uintptr_t begin, uintptr_t end)
+static void account_part(const measurement *m, const pl_smaps_entry *map, const pl_memory_range *range, uintptr_t begin,
+                         uintptr_t end)
 {
-    uint64_t resident = map->resident_bytes && m->pagemap >= 0 ? count_present(m->pagemap, begin, end) : 0;
-    account(m, map, range, begin, end, resident > map->resident_bytes ? map->resident_bytes : resident);
+    uint64_t resident = map->bytes[PL_SMAPS_RSS] && m->pagemap >= 0 ? count_present(m->pagemap, begin, end) : 0;
+    account(m, map, range, begin, end, resident > map->bytes[PL_SMAPS_RSS] ? map->bytes[PL_SMAPS_RSS] : resident);
 }
 
-static void divide(const measurement *m, const measured_mapping *map)
+static void divide(const measurement *m, const pl_smaps_entry *map)
 {
     size_t i = find_range(m, map->begin);
     const pl_memory_range *range = i < m->owners->count ? &m->owners->range[i] : NULL;
     if (!range || range->begin >= map->end) {
-        account(m, map, NULL, map->begin, map->end, map->resident_bytes);
+        account(m, map, NULL, map->begin, map->end, map->bytes[PL_SMAPS_RSS]);
         return;
     }
     if (range->begin <= map->begin && end_of(m, range) >= map->end) {
-        account(m, map, range, map->begin, map->end, map->resident_bytes);
+        account(m, map, range, map->begin, map->end, map->bytes[PL_SMAPS_RSS]);
         return;
     }
     uintptr_t at = map->begin;
@@ -154,41 +148,16 @@ static void divide(const measurement *m, const measured_mapping *map)
     if (at < map->end) account_part(m, map, NULL, at, map->end);
 }
 
-static void begin_mapping(measured_mapping *map, const pl_mapping *parsed)
-{
-    *map = (measured_mapping){.begin = parsed->begin, .end = parsed->end};
-    memcpy(map->protection, parsed->protection, sizeof map->protection);
-    const char *slash = strrchr(parsed->name, '/');
-    snprintf(map->name, sizeof map->name, "%s", slash ? slash + 1 : parsed->name);
-}
-
-static void read_field(measured_mapping *map, const char *line)
-{
-    if (pl_procfile_field(line, "Rss", &map->resident_bytes)) return;
-    if (pl_procfile_field(line, "Pss", &map->proportional_bytes)) return;
-    if (pl_procfile_field(line, "Anonymous", &map->anonymous_bytes)) return;
-    pl_procfile_field(line, "AnonHugePages", &map->huge_bytes);
-}
-
 static pl_status walk_mappings(const measurement *m, pl_error *err)
 {
-    pl_procfile smaps;
-    if (pl_procfile_open(&smaps, "/proc/self/smaps")) {
+    pl_smaps smaps;
+    pl_smaps_entry map;
+    if (pl_smaps_open(&smaps, "/proc/self/smaps")) {
         return pl_fail(err, PL_E_UNSUPPORTED,
                        "/proc/self/smaps cannot be read (%s): mount /proc, memory is measured there", strerror(errno));
     }
-    measured_mapping map = {0};
-    pl_mapping parsed;
-    for (char *line; (line = pl_procfile_line(&smaps));) {
-        if (!pl_mapping_parse(line, &parsed)) {
-            read_field(&map, line);
-            continue;
-        }
-        if (map.end) divide(m, &map);
-        begin_mapping(&map, &parsed);
-    }
-    if (map.end) divide(m, &map);
-    pl_procfile_close(&smaps);
+    while (pl_smaps_read(&smaps, &map)) divide(m, &map);
+    pl_smaps_close(&smaps);
     return PL_OK;
 }
 

@@ -88,6 +88,17 @@ int pl_procfile_read_line(const char *path, char *text, size_t room)
     return 0;
 }
 
+void pl_procfile_unescape(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from; to++) {
+        bool octal = from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && strspn(from + 1, "01234567") >= 3;
+        *to = octal ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
+        from += octal ? 4 : 1;
+    }
+    *to = 0;
+}
+
 /* 55ed843d2000-55ed843d4000 r--p 00000000 fe:00 247134                     /usr/bin/cat */
 bool pl_mapping_parse(const char *line, pl_mapping *m)
 {
@@ -99,10 +110,11 @@ bool pl_mapping_parse(const char *line, pl_mapping *m)
     if (end == line || *end != ' ' || strlen(end) < 6) return false;
     memcpy(m->protection, end + 1, 4);
     m->protection[4] = 0;
-    strtoul(end + 5, &end, 16);             /* offset */
-    end = strchr(end + (*end == ' '), ' '); /* past the device */
-    if (!end) return false;
+    m->offset = strtoul(end + 5, &end, 16);
+    m->device_major = (unsigned)strtoul(end, &end, 16);
+    m->device_minor = *end == ':' ? (unsigned)strtoul(end + 1, &end, 16) : 0;
+    if (*end != ' ') return false;
     m->inode = strtoul(end, &end, 10);
     m->name = end + strspn(end, " ");
-    return true;
+    return m->begin < m->end;
 }

@@ -25,13 +25,18 @@ bool pl_procfile_find(const char *path, const char *key, uint64_t *value);
 /* A file of one short line into text; 0, or -1 with errno set. */
 int pl_procfile_read_line(const char *path, char *text, size_t room);
 
+/* Undoes, in place, what the kernel does to paths: blank, tab, newline and backslash stand there as \040, \011, \012,
+ * \134. Backslashes are common: systemd writes a dash in a name as \x2d. */
+void pl_procfile_unescape(char *path);
+
 /* One line of /proc/self/maps, or the first line of a mapping in smaps. */
 typedef struct pl_mapping {
     uintptr_t begin, end;
     char protection[5]; /* rwxp */
-    uint64_t inode;
+    uint64_t offset, inode;
+    unsigned device_major, device_minor;
     const char *name; /* inside the line; "" for anonymous memory */
 } pl_mapping;
-bool pl_mapping_parse(const char *line, pl_mapping *);
+bool pl_mapping_parse(const char *line, pl_mapping *); /* false: no such line, or an empty range */
 
 #endif

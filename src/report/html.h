@@ -20,6 +20,25 @@ const char *pl_html_group_class(pl_report_group);
 void pl_html_arena(const pl_plan *, const pl_report_account *, uint64_t budget_bytes, pl_str *);
 /* ---- html_timeline.c: one pass through the nodes of program "train" ---- */
 void pl_html_timeline(const pl_plan *, pl_str *);
+/* ---- html_curve.c ---- */
+typedef struct pl_html_curve {
+    const pl_report_point *point;
+    size_t count;
+    const char *line, *mark, *name; /* classes of the line and of its mark in the legend; its name there */
+    bool dots;
+} pl_html_curve;
+
+/* Texts are constants of ours: they are not escaped. */
+typedef struct pl_html_chart {
+    const char *title, *unit, *axis;
+    double least_tick; /* of the axis */
+    bool from_zero;
+    const pl_html_curve *curve;
+    size_t count;
+} pl_html_chart;
+
+void pl_html_curves(const pl_html_chart *, pl_str *); /* nothing when no point is finite */
+
 /* ---- html_charts.c ---- */
 void pl_html_components(const pl_report_components *, pl_str *);
 void pl_html_losses(const pl_report_run *, pl_str *);

@@ -16,52 +16,23 @@
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/procfile.h"
-
-static char root[64];
-
-static void put(const char *path, const char *text)
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    char *slash = strrchr(full, '/');
-    *slash = 0;
-    pl_error err = {0};
-    assert_int_equal(pl_folder_create(full, &err), PL_OK);
-    *slash = '/';
-    FILE *f = fopen(full, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
-static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *ftw)
-{
-    (void)s, (void)type, (void)ftw;
-    return remove(path);
-}
+#include "support/fake_root.h"
 
 static int begin(void **state)
 {
-    (void)state;
-    snprintf(root, sizeof root, "/tmp/plimsoll-machine-XXXXXX");
-    if (!mkdtemp(root)) return -1;
-    put("/proc/meminfo", "MemTotal:       16000000 kB\nMemFree:  1000 kB\nMemAvailable:    8000000 kB\nCached: 5 kB\n");
-    put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU @ 1 GHz\nflags\t: a b c\n");
-    put("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    if (fake_root_begin(state)) return -1;
+    fake_root_put("/proc/meminfo",
+                  "MemTotal:       16000000 kB\nMemFree:  1000 kB\nMemAvailable:    8000000 kB\nCached: 5 kB\n");
+    fake_root_put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU @ 1 GHz\nflags\t: a b c\n");
+    fake_root_put("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static pl_machine read_machine(void)
 {
     pl_machine m;
     pl_error err = {0};
-    if (pl_machine_read(root, &m, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_machine_read(fake_root, &m, &err) != PL_OK) fail_msg("%s", err.text);
     return m;
 }
 
@@ -80,17 +51,17 @@ static void test_no_cgroup(void **state)
 static void test_v2_ancestor_binds(void **state)
 {
     (void)state;
-    put("/proc/self/cgroup", "0::/a/b\n");
-    put("/proc/self/mountinfo",
-        "30 1 0:5 / /proc rw - proc proc rw\n35 30 0:30 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
-    put("/cg/a/b/memory.max", "900000000\n");
-    put("/cg/a/b/memory.current", "100000000\n");
-    put("/cg/a/b/memory.stat", "anon 1\ninactive_file 30000000\nactive_file 20000000\n");
-    put("/cg/a/memory.max", "500000000\n");
-    put("/cg/a/memory.current", "400000000\n");
-    put("/cg/a/memory.stat", "inactive_file 10000000\nactive_file 0\nfile 99\n");
-    put("/cg/a/cpu.max", "150000 100000\n");
-    put("/cg/a/b/cpu.max", "max 100000\n");
+    fake_root_put("/proc/self/cgroup", "0::/a/b\n");
+    fake_root_put("/proc/self/mountinfo",
+                  "30 1 0:5 / /proc rw - proc proc rw\n35 30 0:30 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+    fake_root_put("/cg/a/b/memory.max", "900000000\n");
+    fake_root_put("/cg/a/b/memory.current", "100000000\n");
+    fake_root_put("/cg/a/b/memory.stat", "anon 1\ninactive_file 30000000\nactive_file 20000000\n");
+    fake_root_put("/cg/a/memory.max", "500000000\n");
+    fake_root_put("/cg/a/memory.current", "400000000\n");
+    fake_root_put("/cg/a/memory.stat", "inactive_file 10000000\nactive_file 0\nfile 99\n");
+    fake_root_put("/cg/a/cpu.max", "150000 100000\n");
+    fake_root_put("/cg/a/b/cpu.max", "max 100000\n");
     pl_machine m = read_machine();
     assert_int_equal(m.cgroup_limit_bytes, 500000000);
     assert_int_equal(m.cgroup_room_bytes, 500000000 - 390000000); /* page cache counts as free */
@@ -102,11 +73,11 @@ static void test_v2_ancestor_binds(void **state)
     assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_OK);
     assert_string_equal(b.bound_by, "cgroup limit");
     assert_int_equal(b.bytes, 110000000 - 110000000 / 16);
-    put("/cg/a/memory.current", "485956480\n"); /* 24,043,520 bytes left: a small model trains in them */
+    fake_root_put("/cg/a/memory.current", "485956480\n"); /* 24,043,520 bytes left: a small model trains in them */
     m = read_machine();
     assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_OK);
     assert_int_equal(b.bytes, 24043520 - 24043520 / 16);
-    put("/cg/a/memory.current", "510000000\n");
+    fake_root_put("/cg/a/memory.current", "510000000\n");
     m = read_machine();
     assert_int_equal(m.cgroup_room_bytes, 0);
     assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_E_BUDGET);
@@ -116,20 +87,21 @@ static void test_v2_ancestor_binds(void **state)
 static void test_v1_container(void **state)
 {
     (void)state;
-    put("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/x\n2:cpu,cpuacct:/docker/x\n0::/\n");
-    put("/proc/self/mountinfo", "40 1 0:31 /docker/x /cg1/memory rw - cgroup cgroup rw,memory\n"
-                                "41 1 0:32 /docker/x /cg1/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
-    put("/cg1/memory/memory.limit_in_bytes", "300000000\n");
-    put("/cg1/memory/memory.usage_in_bytes", "50000000\n");
-    put("/cg1/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 10000000\ntotal_active_file 10000000\n");
-    put("/cg1/cpu/cpu.cfs_quota_us", "50000\n");
-    put("/cg1/cpu/cpu.cfs_period_us", "100000\n");
+    fake_root_put("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/x\n2:cpu,cpuacct:/docker/x\n0::/\n");
+    fake_root_put("/proc/self/mountinfo", "40 1 0:31 /docker/x /cg1/memory rw - cgroup cgroup rw,memory\n"
+                                          "41 1 0:32 /docker/x /cg1/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+    fake_root_put("/cg1/memory/memory.limit_in_bytes", "300000000\n");
+    fake_root_put("/cg1/memory/memory.usage_in_bytes", "50000000\n");
+    fake_root_put("/cg1/memory/memory.stat",
+                  "inactive_file 5\ntotal_inactive_file 10000000\ntotal_active_file 10000000\n");
+    fake_root_put("/cg1/cpu/cpu.cfs_quota_us", "50000\n");
+    fake_root_put("/cg1/cpu/cpu.cfs_period_us", "100000\n");
     pl_machine m = read_machine();
     assert_int_equal(m.cgroup_limit_bytes, 300000000);
     assert_int_equal(m.cgroup_room_bytes, 270000000);
     assert_int_equal(m.cores, 1);
-    put("/cg1/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* version 1 for "none" */
-    put("/cg1/cpu/cpu.cfs_quota_us", "-1\n");
+    fake_root_put("/cg1/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* version 1 for "none" */
+    fake_root_put("/cg1/cpu/cpu.cfs_quota_us", "-1\n");
     m = read_machine();
     assert_true(m.cgroup_room_bytes == PL_MACHINE_UNLIMITED && isinf(m.cores_quota));
 }
@@ -137,9 +109,9 @@ static void test_v1_container(void **state)
 static void test_unreadable_is_least_favourable(void **state)
 {
     (void)state;
-    put("/proc/self/cgroup", "0::/a\n");
-    put("/proc/self/mountinfo", "35 30 0:30 / /cg rw - cgroup2 cgroup2 rw\n");
-    put("/cg/a/memory.max", "not a number\n");
+    fake_root_put("/proc/self/cgroup", "0::/a\n");
+    fake_root_put("/proc/self/mountinfo", "35 30 0:30 / /cg rw - cgroup2 cgroup2 rw\n");
+    fake_root_put("/cg/a/memory.max", "not a number\n");
     pl_machine m = read_machine();
     assert_true(m.cgroup_unreadable);
     assert_int_equal(m.cgroup_room_bytes, 0);
@@ -147,19 +119,19 @@ static void test_unreadable_is_least_favourable(void **state)
     pl_error err = {0};
     assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_E_BUDGET);
     assert_non_null(strstr(err.text, "/cg/a/memory.max"));
-    put("/cg/a/memory.max", "1000\n"); /* a limit, but no usage */
+    fake_root_put("/cg/a/memory.max", "1000\n"); /* a limit, but no usage */
     assert_true(read_machine().cgroup_unreadable);
-    put("/cg/a/memory.max", "max\n");
+    fake_root_put("/cg/a/memory.max", "max\n");
     assert_false(read_machine().cgroup_unreadable);
 }
 
 static void test_group_outside_of_the_mount(void **state)
 {
     (void)state;
-    put("/proc/self/cgroup", "0::/../../other\n");
-    put("/proc/self/mountinfo", "35 30 0:30 / /cg rw - cgroup2 cgroup2 rw\n");
-    put("/cg/memory.max", "7000000\n");
-    put("/cg/memory.current", "1000000\n");
+    fake_root_put("/proc/self/cgroup", "0::/../../other\n");
+    fake_root_put("/proc/self/mountinfo", "35 30 0:30 / /cg rw - cgroup2 cgroup2 rw\n");
+    fake_root_put("/cg/memory.max", "7000000\n");
+    fake_root_put("/cg/memory.current", "1000000\n");
     assert_int_equal(read_machine().cgroup_room_bytes, 6000000);
 }
 
@@ -167,13 +139,13 @@ static void test_group_outside_of_the_mount(void **state)
 static void test_escaped_names(void **state)
 {
     (void)state;
-    put("/proc/self/cgroup", "0::/machine.slice/machine-a\\x2db.scope/inner\n");
-    put("/proc/self/mountinfo",
-        "35 30 0:30 /machine.slice/machine-a\\134x2db.scope /c\\040g rw - cgroup2 cgroup2 rw\n");
-    put("/c g/memory.max", "900000000\n");
-    put("/c g/memory.current", "100000000\n");
-    put("/c g/inner/memory.max", "500000000\n");
-    put("/c g/inner/memory.current", "100000000\n");
+    fake_root_put("/proc/self/cgroup", "0::/machine.slice/machine-a\\x2db.scope/inner\n");
+    fake_root_put("/proc/self/mountinfo",
+                  "35 30 0:30 /machine.slice/machine-a\\134x2db.scope /c\\040g rw - cgroup2 cgroup2 rw\n");
+    fake_root_put("/c g/memory.max", "900000000\n");
+    fake_root_put("/c g/memory.current", "100000000\n");
+    fake_root_put("/c g/inner/memory.max", "500000000\n");
+    fake_root_put("/c g/inner/memory.current", "100000000\n");
     pl_machine m = read_machine();
     assert_int_equal(m.cgroup_limit_bytes, 500000000);
     assert_int_equal(m.cgroup_room_bytes, 400000000);
@@ -182,16 +154,16 @@ static void test_escaped_names(void **state)
 static void test_damaged_files(void **state)
 {
     (void)state;
-    put("/proc/self/cgroup", "garbage\n\n:\n::\n4:memory\n0::");
-    put("/proc/self/mountinfo", " - \n1 2 3 - cgroup2\n - cgroup2 x y\n\n1 2 3 4 5 6 - cgroup\n");
-    put("/sys/kernel/mm/transparent_hugepage/enabled", "nothing here\n");
-    put("/proc/cpuinfo", "model name\nmodel name");
+    fake_root_put("/proc/self/cgroup", "garbage\n\n:\n::\n4:memory\n0::");
+    fake_root_put("/proc/self/mountinfo", " - \n1 2 3 - cgroup2\n - cgroup2 x y\n\n1 2 3 4 5 6 - cgroup\n");
+    fake_root_put("/sys/kernel/mm/transparent_hugepage/enabled", "nothing here\n");
+    fake_root_put("/proc/cpuinfo", "model name\nmodel name");
     pl_machine m = read_machine();
     assert_true(m.cgroup_room_bytes == PL_MACHINE_UNLIMITED);
     assert_string_equal(m.transparent_huge_pages, "unknown");
-    put("/proc/meminfo", "Mem\n");
+    fake_root_put("/proc/meminfo", "Mem\n");
     pl_error err = {0};
-    assert_int_equal(pl_machine_read(root, &m, &err), PL_E_UNSUPPORTED);
+    assert_int_equal(pl_machine_read(fake_root, &m, &err), PL_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "MemTotal"));
 }
 
@@ -213,10 +185,10 @@ static void test_long_lines_are_cut(void **state)
     memset(text, 'x', 19999);
     memcpy(text + 10000, "\nKey:\t12 kB\n", 12);
     text[19999] = 0;
-    put("/long", text);
+    fake_root_put("/long", text);
     free(text);
     char path[128];
-    snprintf(path, sizeof path, "%s/long", root);
+    snprintf(path, sizeof path, "%s/long", fake_root);
     pl_procfile f;
     assert_int_equal(pl_procfile_open(&f, path), 0);
     assert_int_equal(strlen(pl_procfile_line(&f)), 1023);
@@ -226,7 +198,7 @@ static void test_long_lines_are_cut(void **state)
     assert_int_equal(strlen(pl_procfile_line(&f)), 1023);
     assert_null(pl_procfile_line(&f));
     pl_procfile_close(&f);
-    snprintf(path, sizeof path, "%s/none", root);
+    snprintf(path, sizeof path, "%s/none", fake_root);
     assert_int_equal(pl_procfile_open(&f, path), -1);
     assert_false(pl_procfile_field("Keys: 3", "Key", &value));
     assert_false(pl_procfile_field("Key: none", "Key", &value));
@@ -260,16 +232,16 @@ static void the_ceiling_is_the_least_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_cgroup, begin, end),
-        cmocka_unit_test_setup_teardown(test_v2_ancestor_binds, begin, end),
-        cmocka_unit_test_setup_teardown(test_v1_container, begin, end),
-        cmocka_unit_test_setup_teardown(test_unreadable_is_least_favourable, begin, end),
-        cmocka_unit_test_setup_teardown(test_group_outside_of_the_mount, begin, end),
-        cmocka_unit_test_setup_teardown(test_escaped_names, begin, end),
-        cmocka_unit_test_setup_teardown(test_damaged_files, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_cgroup, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_v2_ancestor_binds, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_v1_container, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_unreadable_is_least_favourable, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_group_outside_of_the_mount, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_escaped_names, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_damaged_files, begin, fake_root_end),
         cmocka_unit_test(the_ceiling_is_the_least_limit),
         cmocka_unit_test(test_this_machine),
-        cmocka_unit_test_setup_teardown(test_long_lines_are_cut, begin, end),
+        cmocka_unit_test_setup_teardown(test_long_lines_are_cut, begin, fake_root_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,129 @@
+/* What looks large and costs nothing, and what the figures cannot say. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "doctor/doctor.h"
+
+enum { TEXT = 32 };
+
+static const char *show(uint64_t bytes, char *text) { return pl_format_bytes(bytes, text, TEXT); }
+
+/* An untouched stack costs no memory: whoever adds up what stacks reserve blames the wrong thing. */
+static void note_stacks(const pl_doctor_view *v, pl_str *out)
+{
+    const pl_doctor_row *row = &v->row[PL_DOCTOR_THREAD_STACKS];
+    char reserved[TEXT], touched[TEXT];
+    if (row->maps == 0) return;
+    pl_str_printf(out, "%u thread %s %s and %s %s: ", row->maps, row->maps == 1 ? "stack reserves" : "stacks reserve",
+                  show(row->reserved_bytes, reserved), row->maps == 1 ? "touches" : "touch",
+                  show(row->bytes[PL_SMAPS_RSS], touched));
+    pl_str_append(out, "an untouched stack costs no memory, only addresses.\n");
+    if (v->guessed)
+        pl_str_printf(out,
+                      "%zu of the stacks are a guess, by size and guard: no thread's stack pointer was seen in them "
+                      "(running all the time, not permitted, or kept by the C library for the next thread).\n",
+                      v->guessed);
+}
+
+static void note_threads(const pl_doctor_view *v, pl_str *out)
+{
+    if (v->threads_elsewhere)
+        pl_str_printf(out,
+                      "%zu threads run on stacks inside other memory (a runtime's own stacks): those count there.\n",
+                      v->threads_elsewhere);
+    if (v->threads_unknown && v->threads_unknown == v->process->thread_count)
+        pl_str_append(out, "No stack pointer could be read (/proc/N/task/T/syscall), so stacks are told by shape.\n");
+}
+
+static void note_addresses(const pl_doctor_view *v, pl_str *out)
+{
+    char bytes[TEXT], resident[TEXT];
+    uint64_t reserved = v->row[PL_DOCTOR_NO_ACCESS].reserved_bytes;
+    if (reserved >= 1 << 20)
+        pl_str_printf(out, "%s of addresses are reserved without access: they cost nothing.\n", show(reserved, bytes));
+    if (v->total.reserved_bytes / 2 > v->total.bytes[PL_SMAPS_RSS])
+        pl_str_printf(out, "Of %s of addresses (VmSize) %s are resident; only what was touched costs memory.\n",
+                      show(v->total.reserved_bytes, bytes), show(v->total.bytes[PL_SMAPS_RSS], resident));
+}
+
+static void note_huge(const pl_doctor_view *v, pl_str *out)
+{
+    char huge[TEXT];
+    uint64_t bytes = v->total.bytes[PL_SMAPS_ANON_HUGE];
+    if (bytes)
+        pl_str_printf(out,
+                      "%s of anonymous memory is in huge pages (THP, set to %s): one byte touched in such a page holds "
+                      "2 MiB.%s\n",
+                      show(bytes, huge), v->process->machine.transparent_huge_pages,
+                      bytes > v->total.bytes[PL_SMAPS_ANONYMOUS] / 4
+                          ? " Where memory is touched sparsely, prctl(PR_SET_THP_DISABLE), madvise(MADV_NOHUGEPAGE) or "
+                            "/sys/kernel/mm/transparent_hugepage/enabled = madvise takes less."
+                          : "");
+    bytes = v->total.bytes[PL_SMAPS_SHARED_HUGETLB] + v->total.bytes[PL_SMAPS_PRIVATE_HUGETLB];
+    if (bytes)
+        pl_str_printf(out, "%s of hugetlb pages come on top: the kernel counts them in no Rss.\n", show(bytes, huge));
+}
+
+static void note_rest(const pl_doctor_view *v, pl_str *out)
+{
+    char bytes[TEXT];
+    if (v->process->status.swap_bytes)
+        pl_str_printf(out, "%s more lie in swap.\n", show(v->process->status.swap_bytes, bytes));
+    if (v->process->status.locked_bytes)
+        pl_str_printf(out, "%s are locked (mlock): the kernel may neither swap nor drop them.\n",
+                      show(v->process->status.locked_bytes, bytes));
+    if (v->total.bytes[PL_SMAPS_LAZY_FREE])
+        pl_str_printf(out, "%s are freed with MADV_FREE: resident until the kernel needs them.\n",
+                      show(v->total.bytes[PL_SMAPS_LAZY_FREE], bytes));
+    if (v->unexplained_bytes)
+        pl_str_append(out, "Unexplained: the process ran on between the reading of its mappings and of their sum.\n");
+}
+
+/* OpenBLAS maps a buffer for each thread, by its processor 32, 64 or 128 MiB of addresses. Known by size: so told as
+ * such, and only where the library is there. */
+static void note_blas(const pl_doctor_view *v, pl_str *out)
+{
+    uint64_t reserved = 0, touched = 0;
+    size_t count = 0;
+    char text[2][TEXT];
+    for (size_t i = 0; i < v->process->map_count; i++) {
+        const pl_doctor_map *m = &v->process->map[i];
+        uint64_t bytes = m->end - m->begin;
+        bool buffer = bytes == 32 << 20 || bytes == 64 << 20 || bytes == 128 << 20;
+        if (v->kind[i] != PL_DOCTOR_ANONYMOUS || *m->name || !buffer) continue;
+        count++;
+        reserved += bytes;
+        touched += m->bytes[PL_SMAPS_RSS];
+    }
+    const char *library = pl_doctor_finds_library(v, "libopenblas");
+    if (!library) library = pl_doctor_finds_library(v, "libscipy_openblas");
+    if (count && library)
+        pl_str_printf(out,
+                      "%zu %s of 32, 64 or 128 MiB %s like buffers of OpenBLAS (%s): %s reserved, %s touched. "
+                      "OPENBLAS_NUM_THREADS=1 leaves one.\n",
+                      count, count == 1 ? "mapping" : "mappings", count == 1 ? "looks" : "look", library,
+                      show(reserved, text[0]), show(touched, text[1]));
+}
+
+static void note_plimsoll(const pl_doctor_view *v, pl_str *out)
+{
+    const pl_doctor_process *p = v->process;
+    if (p->run_folder)
+        pl_str_printf(
+            out,
+            "A run of Plimsoll's own: %s/plan.lock is its plan; kill -USR1 %d makes it print its ledger, planned "
+            "beside measured, with an owner for every byte.\n",
+            p->run_folder, (int)p->id);
+}
+
+void pl_doctor_notes(const pl_doctor_view *v, pl_str *out)
+{
+    note_plimsoll(v, out);
+    note_stacks(v, out);
+    note_threads(v, out);
+    note_blas(v, out);
+    note_huge(v, out);
+    note_addresses(v, out);
+    note_rest(v, out);
+}

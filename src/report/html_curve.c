@@ -1,0 +1,102 @@
+/* Curves over steps or seconds, with axes and a legend. */
+#include <math.h>
+
+#include "report/html.h"
+
+enum { WIDTH = 1080, CURVE = 330, LEFT = 60, RIGHT = 20, TOP = 14, BOTTOM = 46 };
+
+typedef struct frame {
+    const pl_html_chart *chart;
+    double left, right, low, high; /* along the axis, of values */
+    pl_str *out;
+} frame;
+
+static double x_of(const frame *f, double step)
+{
+    return LEFT + (step - f->left) / (f->right - f->left) * (WIDTH - LEFT - RIGHT);
+}
+static double y_of(const frame *f, double loss)
+{
+    return CURVE - BOTTOM - (loss - f->low) / (f->high - f->low) * (CURVE - TOP - BOTTOM);
+}
+
+static void widen(frame *f, const pl_report_point *point, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(point[i].value) || !isfinite(point[i].step)) continue;
+        f->left = fmin(f->left, point[i].step), f->right = fmax(f->right, point[i].step);
+        f->low = fmin(f->low, point[i].value), f->high = fmax(f->high, point[i].value);
+    }
+}
+
+/* A line through the points; where a value is not finite it is interrupted. */
+static void draw_curve(const frame *f, const pl_report_point *point, size_t count, const char *class)
+{
+    bool pen = false;
+    if (count == 0) return;
+    pl_str_printf(f->out, "<path class='%s' d='", class);
+    for (size_t i = 0; i < count; i++) {
+        bool finite = isfinite(point[i].value) && isfinite(point[i].step);
+        if (finite)
+            pl_str_printf(f->out, "%c%.1f %.1f", pen ? 'L' : 'M', x_of(f, point[i].step), y_of(f, point[i].value));
+        pen = finite;
+    }
+    pl_str_append(f->out, "'/>\n");
+}
+
+static void draw_dots(const frame *f, const pl_report_point *point, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(point[i].value) && isfinite(point[i].step))
+            pl_str_printf(
+                f->out, "<circle class='dot' cx='%.1f' cy='%.1f' r='3.2'><title>%s %.5g: %.4f</title></circle>\n",
+                x_of(f, point[i].step), y_of(f, point[i].value), f->chart->axis, point[i].step, point[i].value);
+}
+
+static void draw_axes(const frame *f)
+{
+    double step = pl_html_tick(f->high - f->low, 6);
+    for (double v = ceil(f->low / step) * step; v <= f->high; v += step)
+        pl_str_printf(f->out,
+                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end' x='%d' "
+                      "y='%.1f'>%.5g</text>\n",
+                      LEFT, WIDTH - RIGHT, y_of(f, v), y_of(f, v), LEFT - 8, y_of(f, v) + 4.5, v);
+    step = fmax(pl_html_tick(f->right - f->left, 8), f->chart->least_tick);
+    for (double v = ceil(f->left / step) * step; v <= f->right; v += step)
+        pl_str_printf(f->out,
+                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' x='%.1f' "
+                      "y='%d'>%.8g</text>\n",
+                      x_of(f, v), x_of(f, v), CURVE - BOTTOM, CURVE - BOTTOM + 5, x_of(f, v), CURVE - BOTTOM + 20, v);
+    pl_str_printf(
+        f->out, "<line class='axis' x1='%d' x2='%d' y1='%d' y2='%d'/><text class='soft mid' x='%d' y='%d'>%s</text>\n",
+        LEFT, WIDTH - RIGHT, CURVE - BOTTOM, CURVE - BOTTOM, (LEFT + WIDTH - RIGHT) / 2, CURVE - 6, f->chart->axis);
+}
+
+static void draw_legend(const pl_html_chart *c, pl_str *out)
+{
+    pl_str_append(out, "<div class='legend'>");
+    for (size_t i = 0; i < c->count && c->count > 1; i++)
+        if (c->curve[i].count)
+            pl_str_printf(out, "<span><i class='%s'></i>%s</span>", c->curve[i].mark, c->curve[i].name);
+    pl_str_append(out, "</div></section>\n");
+}
+
+void pl_html_curves(const pl_html_chart *c, pl_str *out)
+{
+    frame f = {.chart = c, .left = INFINITY, .right = -INFINITY, .low = INFINITY, .high = -INFINITY, .out = out};
+    for (size_t i = 0; i < c->count; i++) widen(&f, c->curve[i].point, c->curve[i].count);
+    if (!(f.left <= f.right)) return;
+    if (c->from_zero) f.low = fmin(f.low, 0);
+    double room = f.high > f.low ? 0.05 * (f.high - f.low) : 0.5;
+    if (!c->from_zero) f.low -= room;
+    f.high += room;
+    if (f.right - f.left < c->least_tick) f.right = f.left + c->least_tick;
+    pl_str_printf(out, "<section><h2>%s</h2><p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n",
+                  c->title, c->unit, WIDTH, CURVE, c->title, c->axis);
+    draw_axes(&f);
+    for (size_t i = 0; i < c->count; i++) draw_curve(&f, c->curve[i].point, c->curve[i].count, c->curve[i].line);
+    for (size_t i = 0; i < c->count; i++)
+        if (c->curve[i].dots) draw_dots(&f, c->curve[i].point, c->curve[i].count);
+    pl_str_append(out, "</svg>\n");
+    draw_legend(c, out);
+}

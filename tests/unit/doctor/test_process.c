@@ -1,0 +1,378 @@
+/* Recorded /proc texts in, known rows out. */
+#include <jansson.h>
+
+#include "unit/doctor/fixture.h"
+
+static pl_error err;
+
+static int begin(void **state)
+{
+    if (fake_root_begin(state)) return -1;
+    fixture_put();
+    err = (pl_error){0};
+    return 0;
+}
+
+static void read_77(pl_doctor_process *p, pl_doctor_view *v)
+{
+    if (pl_doctor_process_read(fake_root, 77, p, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_doctor_view_build(p, v, &err) != PL_OK) fail_msg("%s", err.text);
+}
+
+static void release(pl_doctor_process *p, pl_doctor_view *v)
+{
+    pl_doctor_view_deinit(v);
+    pl_doctor_process_deinit(p);
+}
+
+static void assert_row(const pl_doctor_view *v, pl_doctor_kind kind, uint32_t maps, uint64_t reserved_kb, uint64_t kb)
+{
+    const pl_doctor_row *row = &v->row[kind];
+    if (row->maps != maps || row->reserved_bytes != reserved_kb * 1024 || row->bytes[PL_SMAPS_RSS] != kb * 1024)
+        fail_msg("%s: %u mappings, %llu reserved, %llu resident", pl_doctor_kind_word(kind), row->maps,
+                 (unsigned long long)row->reserved_bytes / 1024, (unsigned long long)row->bytes[PL_SMAPS_RSS] / 1024);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_77(&p, &v);
+    assert_row(&v, PL_DOCTOR_PROGRAM, 3, 20, 20);
+    assert_row(&v, PL_DOCTOR_HEAP, 1, 1024, 1000);
+    assert_row(&v, PL_DOCTOR_ARENAS, 2, 65536, 400);
+    assert_row(&v, PL_DOCTOR_THREAD_STACKS, 2, 16384, 20);
+    assert_row(&v, PL_DOCTOR_MAIN_STACK, 1, 132, 20);
+    assert_row(&v, PL_DOCTOR_NO_ACCESS, 2, 8, 0);
+    assert_row(&v, PL_DOCTOR_ANONYMOUS, 2, 1028, 1028);
+    assert_row(&v, PL_DOCTOR_FILES_PRIVATE, 1, 64, 40);
+    assert_row(&v, PL_DOCTOR_FILES_SHARED, 1, 64, 64);
+    assert_row(&v, PL_DOCTOR_SHARED_MEMORY, 3, 192, 40);
+    assert_row(&v, PL_DOCTOR_LIBRARIES, 2, 68, 64);
+    assert_row(&v, PL_DOCTOR_KERNEL, 1, 8, 4);
+    assert_int_equal(v.total.bytes[PL_SMAPS_RSS], FIXTURE_RSS_KB * 1024);
+    assert_int_equal(v.total.bytes[PL_SMAPS_SWAP], 24 * 1024);
+    assert_int_equal(v.unexplained_bytes, 0);
+    assert_int_equal(v.arena_count, 1);
+    release(&p, &v);
+}
+
+static void test_facts(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_77(&p, &v);
+    assert_string_equal(p.name, "server");
+    assert_string_equal(p.command, "/opt/bin/server --port 80");
+    assert_string_equal(p.executable, "/opt/bin/server");
+    assert_int_equal(p.inner_id, 5);
+    assert_int_equal(p.user, 1000);
+    assert_int_equal(p.start_ticks, 4242);
+    assert_int_equal(p.status.peak_bytes, 3000 * 1024);
+    assert_int_equal(p.status.threads, 3);
+    assert_int_equal(p.limit[PL_DOCTOR_LIMIT_AS], 1000000000);
+    assert_true(p.limit[PL_DOCTOR_LIMIT_DATA] == PL_MACHINE_UNLIMITED);
+    assert_int_equal(p.overcommit, 1);
+    assert_null(p.run_folder);
+    release(&p, &v);
+}
+
+static void test_stacks(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_77(&p, &v);
+    assert_int_equal(v.stack_count, 3);
+    assert_int_equal(v.guessed, 1);
+    assert_int_equal(v.threads_unknown, 1); /* 79 runs all the time */
+    assert_int_equal(v.stack[0].thread, 78);
+    assert_string_equal(v.stack[0].name, "worker");
+    assert_int_equal(v.stack[0].touched_bytes, 12 * 1024);
+    assert_int_equal(v.stack[1].thread, 0);
+    assert_true(v.stack[2].main);
+    pl_str notes = {0};
+    pl_doctor_notes(&v, &notes);
+    assert_non_null(strstr(pl_str_text(&notes), "2 thread stacks reserve 16.8 MB and touch 20.5 kB"));
+    assert_non_null(strstr(pl_str_text(&notes), "an untouched stack costs no memory"));
+    pl_str_deinit(&notes);
+    release(&p, &v);
+}
+
+/* Two threads in one mapping: it is no thread's own stack, and nobody claims it. */
+static void test_shared_stack_is_none(void **state)
+{
+    (void)state;
+    fake_root_put("/proc/77/task/79/syscall", "-1 0x7f0005700000 0x7f000a000545\n");
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_77(&p, &v);
+    assert_int_equal(v.threads_elsewhere, 2);
+    assert_int_equal(v.stack[0].thread, 0); /* still shaped like one: a guess */
+    release(&p, &v);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    pl_str text = {0};
+    read_77(&p, &v);
+    bool found = false;
+    for (size_t i = 0; i < p.map_count; i++) found = found || strcmp(p.map[i].name, "/srv/odd\nname (deleted)") == 0;
+    assert_true(found);
+    pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
+    assert_int_equal(pl_doctor_write_report(&d, &d.last, true, &text, &err), PL_OK);
+    assert_non_null(strstr(text.data, "/srv/odd?name (deleted)")); /* harmless on a terminal */
+    assert_non_null(strstr(text.data, "[anon: my pool]"));
+    pl_str_deinit(&text);
+    release(&p, &v);
+}
+
+static void test_unexplained_is_named(void **state)
+{
+    (void)state;
+    fake_root_put("/proc/77/smaps_rollup", "00400000-7ffc00102000 ---p 00000000 00:00 0   [rollup]\nRss: 2712 kB\n");
+    pl_doctor_process p;
+    pl_doctor_view v;
+    pl_str text = {0};
+    read_77(&p, &v);
+    assert_int_equal(v.unexplained_bytes, 12 * 1024);
+    pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
+    assert_int_equal(pl_doctor_write_report(&d, &d.last, false, &text, &err), PL_OK);
+    assert_non_null(strstr(text.data, "+12,288"));
+    pl_str_deinit(&text);
+    release(&p, &v);
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_str text = {0};
+    assert_int_equal(pl_doctor_process_read(fake_root, 77, &p, &err), PL_OK);
+    pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
+    assert_int_equal(pl_doctor_write_json(&d, &text, &err), PL_OK);
+    json_error_t why;
+    json_t *whole = json_loads(text.data, 0, &why);
+    if (!whole) fail_msg("line %d: %s", why.line, why.text);
+    assert_string_equal(json_string_value(json_object_get(whole, "schema")), "plimsoll.doctor/1");
+    json_t *rows = json_object_get(json_object_get(whole, "peak"), "rows"), *row;
+    size_t i;
+    json_int_t sum = 0;
+    json_array_foreach(rows, i, row) sum += json_integer_value(json_object_get(row, "resident_bytes"));
+    assert_int_equal(sum, FIXTURE_RSS_KB * 1024);
+    json_decref(whole);
+    pl_str_deinit(&text);
+    pl_doctor_process_deinit(&p);
+}
+
+static void test_causes(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
+    read_77(&p, &v);
+    assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
+    assert_int_equal(cause[0].bytes, 1028 * 1024);
+    assert_int_equal(cause[1].bytes, 1000 * 1024);
+    assert_non_null(strstr(cause[1].text, "cannot be known from outside"));
+    assert_int_equal(cause[2].bytes, 400 * 1024);
+    assert_string_equal(cause[2].remedy, ""); /* a single arena: no remedy is invented */
+    release(&p, &v);
+}
+
+/* Another user's process: the public figures are shown, and who may see the rest. */
+static void test_not_permitted(void **state)
+{
+    (void)state;
+    char path[128];
+    pl_doctor_process p;
+    pl_str text = {0};
+    snprintf(path, sizeof path, "%s/proc/77/smaps", fake_root);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(pl_doctor_process_read(fake_root, 77, &p, &err), PL_OK);
+    assert_false(p.permitted);
+    pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
+    assert_int_equal(pl_doctor_write_report(&d, &d.last, false, &text, &err), PL_OK);
+    assert_non_null(strstr(text.data, "2,543,616")); /* RssAnon */
+    assert_non_null(strstr(text.data, "its user (1000) and by root"));
+    pl_str_deinit(&text);
+    pl_doctor_process_deinit(&p);
+}
+
+static void assert_refused(int id, const char *says)
+{
+    pl_doctor_process p;
+    err = (pl_error){0};
+    assert_int_equal(pl_doctor_process_read(fake_root, id, &p, &err), PL_E_DATA);
+    if (!strstr(err.text, says)) fail_msg("%s", err.text);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    assert_refused(78, "there is no process 78");
+    fake_root_put("/proc/90/status", "Name:\tdead\nState:\tZ (zombie)\nTgid:\t90\nPPid:\t77\nThreads:\t1\n");
+    assert_refused(90, "zombie until its parent 77");
+    fake_root_put("/proc/91/status",
+                  "Name:\tkworker/0:1\nState:\tI (idle)\nTgid:\t91\nPPid:\t2\nKthread:\t1\nThreads:\t1\n");
+    assert_refused(91, "thread of the kernel");
+    fake_root_put("/proc/92/status", "");
+    assert_refused(92, "there is no process 92");
+}
+
+static void test_thread_leads_to_process(void **state)
+{
+    (void)state;
+    char text[sizeof fixture_status + 8];
+    pl_doctor_process p;
+    snprintf(text, sizeof text, "%s", fixture_status);
+    fake_root_put("/proc/78/status", text);
+    assert_int_equal(pl_doctor_process_read(fake_root, 78, &p, &err), PL_OK);
+    assert_int_equal(p.id, 77);
+    assert_int_equal(p.asked_id, 78);
+    pl_doctor_process_deinit(&p);
+}
+
+static void test_plimsoll_run(void **state)
+{
+    (void)state;
+    static const char words[] = "/usr/bin/plimsoll\0__run\0train\0--lock=/proc/self/fd/3\0--out=runs/tiny";
+    pl_doctor_process p;
+    pl_doctor_view v;
+    pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
+    fake_root_put_bytes("/proc/77/cmdline", words, sizeof words);
+    read_77(&p, &v);
+    assert_string_equal(p.run_folder, "runs/tiny");
+    assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
+    assert_non_null(strstr(cause[0].text, "runs/tiny/plan.lock"));
+    release(&p, &v);
+}
+
+static void test_cgroup_levels(void **state)
+{
+    (void)state;
+    pl_cgroup_account a;
+    fake_root_put("/proc/77/cgroup", "0::/a/b\n");
+    fake_root_put("/proc/self/mountinfo", "36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    fake_root_put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    fake_root_put("/sys/fs/cgroup/a/b/memory.high", "800\n");
+    fake_root_put("/sys/fs/cgroup/a/b/memory.current", "500\n");
+    fake_root_put("/sys/fs/cgroup/a/b/memory.peak", "700\n");
+    fake_root_put("/sys/fs/cgroup/a/b/memory.stat", "anon 300\nfile 150\nkernel 50\nshmem 10\n");
+    fake_root_put("/sys/fs/cgroup/a/b/memory.events", "low 0\nhigh 0\nmax 4\noom 2\noom_kill 1\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.max", "1000\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.current", "900\n");
+    pl_cgroup_account_read(fake_root, "77", &a);
+    assert_int_equal(a.version, 2);
+    assert_int_equal(a.level_count, 2);
+    assert_int_equal(a.binding, 1);
+    assert_true(a.level[0].limit_bytes == PL_MACHINE_UNLIMITED);
+    assert_int_equal(a.level[0].high_bytes, 800);
+    assert_int_equal(a.level[0].peak_bytes, 700);
+    assert_int_equal(a.level[0].oom_kills, 1);
+    assert_true(a.level[1].peak_bytes == PL_CGROUP_UNKNOWN);
+    assert_int_equal(a.charge_count, 4);
+    assert_string_equal(a.charge[0].name, "anon");
+    assert_int_equal(a.charge[0].bytes, 300);
+}
+
+static void test_cgroup_version_1(void **state)
+{
+    (void)state;
+    pl_cgroup_account a;
+    fake_root_put("/proc/77/cgroup", "4:memory:/x\n0::/\n");
+    fake_root_put("/proc/self/mountinfo", "35 31 0:32 / /cg/memory rw - cgroup cgroup rw,memory\n");
+    fake_root_put("/cg/memory/x/memory.limit_in_bytes", "5000\n");
+    fake_root_put("/cg/memory/x/memory.usage_in_bytes", "4000\n");
+    fake_root_put("/cg/memory/x/memory.max_usage_in_bytes", "4500\n");
+    fake_root_put("/cg/memory/x/memory.memsw.usage_in_bytes", "4100\n");
+    fake_root_put("/cg/memory/x/memory.stat", "rss 1\ntotal_rss 3000\ntotal_cache 900\n");
+    fake_root_put("/cg/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    fake_root_put("/cg/memory/memory.usage_in_bytes", "100000\n");
+    pl_cgroup_account_read(fake_root, "77", &a);
+    assert_int_equal(a.version, 1);
+    assert_int_equal(a.level_count, 2);
+    assert_int_equal(a.binding, 0);
+    assert_int_equal(a.level[0].swap_bytes, 100);
+    assert_true(a.level[1].limit_bytes == PL_MACHINE_UNLIMITED);
+    assert_int_equal(a.charge[0].bytes, 3000);
+}
+
+static void test_tree(void **state)
+{
+    (void)state;
+    pl_doctor_member *list;
+    size_t count;
+    fake_root_put("/proc/80/stat", "80 (child) S 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 50 1 10 0\n");
+    fake_root_put("/proc/81/stat", "81 (a b) c) R 80 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
+    fake_root_put("/proc/82/stat", "82 (dead) Z 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
+    fake_root_put("/proc/83/stat", "83 (stranger) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
+    fake_root_put("/proc/81/smaps_rollup", "0-1000 ---p 00000000 00:00 0 [rollup]\nRss: 80 kB\nPss: 60 kB\n");
+    assert_int_equal(pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err), PL_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(list[0].id, 77);
+    assert_string_equal(list[0].name, "ser) ver");
+    assert_int_equal(list[1].id, 80);
+    assert_string_equal(list[2].name, "a b) c");
+    assert_int_equal(list[2].resident_bytes, 20 * sysconf(_SC_PAGESIZE));
+    assert_int_equal(list[2].proportional_bytes, 60 * 1024);
+    pl_free(list);
+    assert_int_equal(pl_doctor_tree_read(fake_root, 77, false, &list, &count, &err), PL_OK);
+    assert_int_equal(count, 1);
+    pl_free(list);
+    assert_int_equal(pl_doctor_tree_read(fake_root, 82, true, &list, &count, &err), PL_E_DATA);
+}
+
+/* Refused memory anywhere: a sentence or a whole answer, and nothing is left behind. */
+static void test_memory_refused(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 400; n++) {
+        pl_doctor_process p;
+        pl_str text = {0};
+        uint64_t blocks = pl_alloc_live_blocks();
+        err = (pl_error){0};
+        pl_alloc_fail_at(n, 1);
+        pl_status status = pl_doctor_process_read(fake_root, 77, &p, &err);
+        if (status == PL_OK) {
+            pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
+            status = pl_doctor_write_report(&d, &d.last, false, &text, &err);
+            if (status == PL_OK) status = pl_doctor_write_json(&d, &text, &err);
+            pl_doctor_process_deinit(&p);
+        }
+        pl_alloc_fail_at(0, 0);
+        pl_str_deinit(&text);
+        assert_int_equal(pl_alloc_live_blocks(), blocks);
+        assert_true(status == PL_OK || (status == PL_E_NOMEM && err.text[0]));
+        if (status == PL_OK) return;
+    }
+    fail_msg("it never succeeds");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, fake_root_end)
+    const struct CMUnitTest tests[] = {TEST(test_rows),
+                                       TEST(test_facts),
+                                       TEST(test_stacks),
+                                       TEST(test_shared_stack_is_none),
+                                       TEST(test_names),
+                                       TEST(test_unexplained_is_named),
+                                       TEST(test_json),
+                                       TEST(test_causes),
+                                       TEST(test_not_permitted),
+                                       TEST(test_refusals),
+                                       TEST(test_thread_leads_to_process),
+                                       TEST(test_plimsoll_run),
+                                       TEST(test_cgroup_levels),
+                                       TEST(test_cgroup_version_1),
+                                       TEST(test_tree),
+                                       TEST(test_memory_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
