@@ -6,7 +6,7 @@
 #include "data/encoder.h"
 #include "fuzz/fuzz.h"
 
-enum { VOCAB = 300, WORD_BYTES = 16, WORDS = 8, WORDS_TEXT = 64 };
+enum { VOCAB = 300, WORD_BYTES = 16, WORDS = 16, WORDS_TEXT = 256 };
 
 static void check_round_trip(const pl_tokenizer *t)
 {

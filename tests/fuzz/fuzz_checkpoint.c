@@ -75,7 +75,7 @@ static void split(const char *text, size_t size, part parts[NAMES])
         const char *next = find_mark(line + 1, end);
         for (int i = 0; i < NAMES; i++)
             if (strlen(names[i]) == (size_t)(line - name) && memcmp(names[i], name, (size_t)(line - name)) == 0)
-                parts[i] = (part){line + 1, (size_t)(next - line - 1) - (next < end)};
+                parts[i] = (part){line + 1, (size_t)(next - line - 1) - (next < end && next > line + 1)};
         at = next;
     }
 }

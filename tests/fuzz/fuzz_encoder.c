@@ -59,8 +59,7 @@ static void make_tokenizers(void)
                                "\"added_tokens\": ["
                                "{\"id\": 0, \"content\": \"the\", \"special\": false, \"normalized\": true},"
                                "{\"id\": 0, \"content\": \"he \", \"special\": true, \"normalized\": false},"
-                               "{\"id\": 0, \"content\": \"<|end\", \"special\": false, \"normalized\": true},"
-                               "{\"id\": 0, \"content\": \"\\u00fc\", \"special\": true},");
+                               "{\"id\": 0, \"content\": \"<|end\", \"special\": false, \"normalized\": true},");
     tokenizer[WHOLE] = variant("\"ignore_merges\": false", "\"ignore_merges\": true");
 }
 

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
@@ -44,9 +46,12 @@ void fuzz_refused(pl_status status, const pl_error *err, const char *name, fuzz_
     FUZZ_CHECK(strstr(err->text, name), "the sentence does not name %s: \"%s\"", name, err->text);
     FUZZ_CHECK(place == FUZZ_NAME || (strncmp(err->text, name, n) == 0 && has_line_and_column(err->text + n)),
                "no line and column behind the name in \"%s\"", err->text);
-    for (const char *c = err->text; *c; c++)
-        FUZZ_CHECK((unsigned char)*c >= 0x20 && *c != 0x7f, "a control character 0x%02x in the sentence \"%s\"",
-                   (unsigned char)*c, err->text);
+    for (size_t i = 0, left = strlen(err->text), bytes; left; i += bytes, left -= bytes) {
+        const unsigned char *c = (const unsigned char *)err->text + i;
+        bytes = pl_json_utf8_length(c, left);
+        FUZZ_CHECK(bytes && *c >= 0x20 && *c != 0x7f, "byte 0x%02x at %zu of the sentence \"%s\" is not printable", *c,
+                   i, err->text);
+    }
 }
 
 void fuzz_same_text(pl_str *first, pl_str *second, const char *what)
