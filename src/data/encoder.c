@@ -209,6 +209,7 @@ static pl_status drain(pl_encoder *e, int final, pl_error *err)
 /* Moves what waits to the front of the window. */
 static void compact(pl_encoder *e)
 {
+    if (e->start == 0) return;
     memmove(e->window, e->window + e->start, e->end - e->start);
     e->end -= e->start;
     e->searched -= e->searched < e->start ? e->searched : e->start;

@@ -30,7 +30,8 @@ static void check_text(const pl_tokenizer *t, const uint8_t *text, size_t bytes)
     for (size_t i = 0; i < count; i++) {
         size_t n;
         const uint8_t *token = pl_tokenizer_token(t, ids[i], &n);
-        FUZZ_CHECK(n && n <= bytes - at && memcmp(text + at, token, n) == 0, "id %zu is not the text at byte %zu", i, at);
+        FUZZ_CHECK(n && n <= bytes - at && memcmp(text + at, token, n) == 0, "id %zu is not the text at byte %zu", i,
+                   at);
         at += n;
     }
     FUZZ_CHECK(at == bytes, "ids for %zu bytes of %zu", at, bytes);

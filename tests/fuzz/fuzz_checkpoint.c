@@ -50,9 +50,15 @@ static bool is_filled(float value)
 
 /* ---- the folder ---- */
 
-static const char *const names[] = {
-    "latest",     "best",                "1/run.json",          "1/model.safetensors", "1/state.safetensors",
-    "2/run.json", "2/model.safetensors", "2/state.safetensors", "3/run.json"};
+static const char *const names[] = {"latest",
+                                    "best",
+                                    "1/run.json",
+                                    "1/model.safetensors",
+                                    "1/state.safetensors",
+                                    "2/run.json",
+                                    "2/model.safetensors",
+                                    "2/state.safetensors",
+                                    "3/run.json"};
 enum { NAMES = sizeof names / sizeof *names, LATEST = 0, BEST = 1 };
 
 typedef struct part {

@@ -51,8 +51,8 @@ static void make_tokenizers(void)
     static const uint32_t points[] = {'\n', ' ', 'a', 'b', 'e', 'h', 't', 0xfc, 0x20ac, 0x1f600};
     pl_error err = {0};
     FUZZ_CHECK(pl_tokenizer_create_bytes(&tokenizer[BYTES], &err) == PL_OK, "%s", err.text);
-    FUZZ_CHECK(pl_tokenizer_create_chars(points, sizeof points / sizeof *points, &tokenizer[CHARS], &err) == PL_OK, "%s",
-               err.text);
+    FUZZ_CHECK(pl_tokenizer_create_chars(points, sizeof points / sizeof *points, &tokenizer[CHARS], &err) == PL_OK,
+               "%s", err.text);
     tokenizer[BPE] = train();
     tokenizer[PREFIX] = variant("\"add_prefix_space\": false", "\"add_prefix_space\": true");
     tokenizer[ADDED] = variant("\"added_tokens\": [",

@@ -31,8 +31,8 @@ static void mend(uint8_t *file, size_t size)
     if (inside) {
         uint64_t block_bytes = (uint64_t)PL_TOKENS_BLOCK * id_bytes;
         for (uint64_t at = 0, to = table; at < ids && to + 8 <= size; at += block_bytes, to += 8)
-            put_u64(file + to, XXH64(file + PL_TOKENS_HEADER_BYTES + at, ids - at < block_bytes ? ids - at : block_bytes,
-                                     0));
+            put_u64(file + to,
+                    XXH64(file + PL_TOKENS_HEADER_BYTES + at, ids - at < block_bytes ? ids - at : block_bytes, 0));
         put_u64(file + 88, XXH64(file + table, size - table, 0));
     }
     put_u64(file + 120, XXH64(file, 120, 0));

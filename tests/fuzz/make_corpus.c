@@ -151,8 +151,11 @@ static void make_checkpoints(void)
                         .counter_count = 2};
     char folder[PL_FILE_PATH_MAX], steps[2][PL_FILE_PATH_MAX + 32];
     snprintf(folder, sizeof folder, "%s/run", root);
-    pl_checkpoint_spec spec = {
-        .folder = folder, .model = {model, 2, metadata, 1}, .state = {state, 1, NULL, 0}, .keep_last = 3, .record = &record};
+    pl_checkpoint_spec spec = {.folder = folder,
+                               .model = {model, 2, metadata, 1},
+                               .state = {state, 1, NULL, 0},
+                               .keep_last = 3,
+                               .record = &record};
     pl_error err = {0};
     pl_checkpoint *checkpoint;
     must(pl_folder_create(folder, &err), &err);

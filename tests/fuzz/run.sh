@@ -2,7 +2,7 @@
 # Runs one libFuzzer target: run.sh PROGRAM SEED-FOLDER…
 # First every seed and regression, then new inputs. An input that breaks a promise is left in the folder of the program's
 # build tree, fuzz-failures/, and the command that repeats it is printed.
-#   FUZZ_SECONDS  of searching (4)
+#   FUZZ_SECONDS  of searching (3)
 #   FUZZ_SEED     of the random numbers (1: the same search in every run, as far as the seconds reach)
 #   FUZZ_KEEP     a folder to keep new inputs in, one folder a target, so that the next search begins there
 set -eu
@@ -26,7 +26,7 @@ dictionary=
 # An input of some kilobytes may neither take a second nor 256 MB at once.
 status=0
 # shellcheck disable=SC2086
-"$program" -seed="${FUZZ_SEED:-1}" -max_total_time="${FUZZ_SECONDS:-4}" -timeout=5 -rss_limit_mb=1024 \
+"$program" -seed="${FUZZ_SEED:-1}" -max_total_time="${FUZZ_SECONDS:-3}" -timeout=5 -rss_limit_mb=1024 \
     -malloc_limit_mb=256 -print_final_stats=1 -verbosity=1 -artifact_prefix="$failures/$thing-" $dictionary \
     "$found" "$@" >"$failures/$thing.log" 2>&1 || status=$?
 if [ "$status" = 0 ]; then
