@@ -1,8 +1,11 @@
-/* A plan as text. What the parser and the judge both accept is then asked for its figures. */
+/* A plan as text. What the parser and the judge both accept is then asked for its figures and reported in every form. */
 #include <stdlib.h>
+
+#include <jansson.h>
 
 #include "fuzz/fuzz.h"
 #include "plan/plan.h"
+#include "report/report.h"
 
 static pl_str print(const pl_plan *p)
 {
@@ -38,6 +41,21 @@ static void check_figures(const pl_plan *p)
     free(alive);
 }
 
+static void check_reports(const pl_plan *p)
+{
+    pl_error err = {0};
+    pl_str text = {0};
+    FUZZ_CHECK(pl_report_plan(p, NULL, &text, &err) == PL_OK, "%s", err.text);
+    pl_str_clear(&text);
+    FUZZ_CHECK(pl_report_html(p, NULL, NULL, &text, &err) == PL_OK, "%s", err.text);
+    pl_str_clear(&text);
+    FUZZ_CHECK(pl_report_plan_json(p, NULL, &text, &err) == PL_OK, "%s", err.text);
+    json_t *root = json_loadb(pl_str_text(&text), text.bytes, 0, NULL);
+    FUZZ_CHECK(json_is_object(root), "the report is no JSON");
+    json_decref(root);
+    pl_str_deinit(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     pl_error err = {0};
@@ -47,10 +65,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == PL_OK) {
         check_round_trip(p);
         status = pl_plan_check(p, &err);
-        if (status == PL_OK)
+        if (status == PL_OK) {
             check_figures(p);
-        else
+            check_reports(p);
+        } else {
             fuzz_refused(status, &err, "", FUZZ_NAME);
+        }
         pl_plan_destroy(p);
     } else {
         fuzz_refused(status, &err, "input", FUZZ_LINE_COLUMN);

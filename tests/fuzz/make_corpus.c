@@ -41,6 +41,27 @@ static void put(const char *thing, const char *name, pl_str *text)
 
 /* ---- graphs and plans of small models ---- */
 
+/* Lines that tiny models have no use for. */
+static void add_fields(pl_plan *p, uint64_t seed)
+{
+    static const char config[] = "model:\n  width: 4\ndata:\n  text: ";
+    if (seed % 2) {
+        p->config = pl_alloc(sizeof config + 600, 1);
+        must(p->config ? PL_OK : PL_E_NOMEM, &(pl_error){.text = "no memory"});
+        memset(p->config, 'x', sizeof config + 599);
+        memcpy(p->config, config, sizeof config - 1);
+        p->batch = 2;
+        p->disk_count = 2;
+        p->disk[0] = (pl_plan_disk_row){"checkpoints", 1000};
+        p->disk[1] = (pl_plan_disk_row){"tokens \"x\"", 2000};
+    }
+    if (seed % 3) {
+        p->text_hash = seed, p->tokenizer_hash = UINT64_MAX - seed;
+        p->validation_tokens = 10 * seed, p->validation_bytes = 40 * seed;
+    }
+    for (size_t i = 0; i < p->graph->node_count; i++) p->seconds[i] = 1e-6 * (double)(i + 1);
+}
+
 static void make_plans(void)
 {
     static tiny t;
@@ -56,7 +77,7 @@ static void make_plans(void)
         pl_graph_destroy(model);
         put("graph", name, &text);
         pl_plan *plan = tiny_plan(&t, (pl_team){2, PL_ISA_BASELINE});
-        if (seed % 2) plan->config = pl_strdup("model:\n  width: 4\n");
+        add_fields(plan, seed);
         pl_plan_print(plan, &text);
         pl_plan_destroy(plan);
         put("plan", name, &text);
