@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the libFuzzer targets and searches with each for FUZZ_SECONDS (60), beginning with what earlier searches found
-# (kept in BUILD-fuzz/found). A target's name as argument runs that one alone. A failure prints the command that repeats it.
+# (kept in BUILD-fuzz/found). A target's name as argument runs that one alone. A failure prints the command that
+# repeats it.
 # Environment: FUZZ_SECONDS, FUZZ_SEED (the clock), BUILD, JOBS, CMAKE_OPTIONS, NO_INSTALL.
 set -eu
 cd "$(dirname "$0")/.."

@@ -119,7 +119,7 @@ static pl_status copy_merges(pl_tokenizer *t, const pl_bpe_parts *parts, pl_erro
     return PL_OK;
 }
 
-/* Longest first; among equals by id, so that the order of a file's list, which has no meaning, does not reach the hash. */
+/* Longest first; among equals by id: the order of a file's list has no meaning and must not reach the hash. */
 static int goes_before(const pl_added_token *a, const pl_added_token *b)
 {
     return a->bytes != b->bytes ? a->bytes > b->bytes : a->id < b->id;

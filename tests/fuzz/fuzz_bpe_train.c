@@ -1,5 +1,5 @@
-/* Any bytes as the text that a tokenizer is trained on, with tables so small that they overflow. The tokenizer that comes
- * out is written, read again, and gives the text back. */
+/* Any bytes as the text that a tokenizer is trained on, with tables so small that they overflow. The tokenizer that
+ * comes out is written, read again, and gives the text back. */
 #include <string.h>
 
 #include "data/bpe_train.h"

@@ -1,5 +1,5 @@
-/* The writers of quoted text: any bytes as a JSON string, read back by jansson; any text as a field of a plan, read back
- * by our own reader. And the two readers of UTF-8 agree. */
+/* The writers of quoted text: any bytes as a JSON string, read back by jansson; any text as a field of a plan, read
+ * back by our own reader. And the two readers of UTF-8 agree. */
 #include <string.h>
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* A plan as text. What the parser and the judge both accept is then asked for its figures and reported in every form. */
+/* A plan as text. What the parser and the judge both accept is asked for its figures and reported in every form. */
 #include <stdlib.h>
 
 #include <jansson.h>

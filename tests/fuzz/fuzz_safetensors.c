@@ -1,5 +1,5 @@
-/* A safetensors file: as it is, and its header alone with a length and data that fit, so that the fuzzer need not count.
- * What is accepted is written by our writer and read again, tensor by tensor. */
+/* A safetensors file: as it is, and its header alone with a length and data that fit, so that the fuzzer need not
+ * count. What is accepted is written by our writer and read again, tensor by tensor. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Feeds a target every file it is given, and every file of every folder, in the order of their names: the seeds and what
- * once broke something, again, in trees without clang. Prints how many. */
+/* Feeds a target every file it is given, and every file of every folder, in the order of their names: the seeds and
+ * what once broke something, again, in trees without clang. Prints how many. */
 #include "fuzz/fuzz.h"
 
 #include <dirent.h>

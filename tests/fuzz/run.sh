@@ -32,7 +32,8 @@ status=0
 if [ "$status" = 0 ]; then
     awk '/DONE|stat::/' "$failures/$thing.log"
 else
-    grep -aE '\.c:[0-9]+|ERROR:|SUMMARY:|stat::' "$failures/$thing.log" | grep -v '^    #.*fuzzer::' | cut -c 1-400 | head -n 40
+    grep -aE "\.c:[0-9]+|ERROR:|SUMMARY:|stat::" "$failures/$thing.log" | grep -v "^    #.*fuzzer::" | cut -c 1-400 |
+        head -n 40
     echo "FAILED; to repeat: $program $(sed -n 's/.*Test unit written to //p' "$failures/$thing.log" | tail -n 1)"
 fi
 exit "$status"
