@@ -33,6 +33,15 @@ static void check_copies(const pl_graph *g)
     pl_graph_destroy(copy);
 }
 
+static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
+{
+    pl_graph *g = NULL;
+    pl_status status = pl_graph_parse("input", (const char *)data, size, &g, err);
+    if (status == PL_OK) status = pl_graph_check(g, PL_STAGE_BOUND, err);
+    pl_graph_destroy(g);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     pl_error err = {0};
@@ -46,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         fuzz_refused(status, &err, "input", FUZZ_LINE_COLUMN);
     }
+    fuzz_without_memory(read_once, data, size);
     FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
     return 0;
 }

@@ -77,6 +77,19 @@ static void check_solution(const pl_place_problem *problem, const pl_place_solut
     check_texts(problem, s);
 }
 
+static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
+{
+    pl_place_table *table;
+    uint64_t offsets[64];
+    pl_place_solution solution = {.offsets = offsets};
+    pl_status status = pl_place_table_parse((const char *)data, size, "input", &table, err);
+    pl_place_problem problem = table ? pl_place_table_problem(table) : (pl_place_problem){0};
+    pl_place_options options = options_of(0);
+    if (table && problem.buffer_count <= 64) status = pl_place(&problem, &options, &solution, err);
+    pl_place_table_destroy(table);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     pl_error err = {0};
@@ -97,6 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     free(offsets);
     pl_place_table_destroy(table);
+    fuzz_without_memory(read_once, data, size);
     FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
     return 0;
 }

@@ -56,6 +56,15 @@ static void check_reports(const pl_plan *p)
     pl_str_deinit(&text);
 }
 
+static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
+{
+    pl_plan *p = NULL;
+    pl_status status = pl_plan_parse("input", (const char *)data, size, &p, err);
+    if (status == PL_OK) status = pl_plan_check(p, err);
+    pl_plan_destroy(p);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     pl_error err = {0};
@@ -75,6 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         fuzz_refused(status, &err, "input", FUZZ_LINE_COLUMN);
     }
+    fuzz_without_memory(read_once, data, size);
     FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
     return 0;
 }

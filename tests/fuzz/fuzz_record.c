@@ -55,6 +55,17 @@ static void check_text(const char *text, size_t size)
     pl_record_destroy(record);
 }
 
+static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
+{
+    pl_str mended = mend_record((const char *)data, size);
+    pl_record *record = NULL;
+    pl_status status = mended.failed ? pl_fail(err, PL_E_NOMEM, "no memory")
+                                     : pl_record_parse(pl_str_text(&mended), mended.bytes, "input", &record, err);
+    pl_record_destroy(record);
+    pl_str_deinit(&mended);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t before = pl_alloc_live_blocks();
@@ -62,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pl_str mended = mend_record((const char *)data, size);
     check_text(pl_str_text(&mended), mended.bytes);
     pl_str_deinit(&mended);
+    fuzz_without_memory(read_once, data, size);
     FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
     return 0;
 }

@@ -125,11 +125,20 @@ static void check_header(const uint8_t *data, size_t size)
     free(file);
 }
 
+static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
+{
+    pl_safetensors *s;
+    pl_status status = pl_safetensors_parse(data, size, size, "input", &s, err);
+    pl_safetensors_destroy(s);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint64_t before = pl_alloc_live_blocks();
     check_file(data, size);
     check_header(data, size);
+    fuzz_without_memory(read_once, data, size);
     FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
     return 0;
 }

@@ -60,6 +60,18 @@ static void check_use(const pl_tokenizer *t, const uint8_t *text, size_t bytes)
     pl_free(ids);
 }
 
+static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
+{
+    pl_tokenizer *t;
+    pl_str text = {0};
+    pl_status status = pl_tokenizer_parse("input", (const char *)data, size, &t, err);
+    if (t) pl_tokenizer_print(t, &text);
+    if (text.failed) status = pl_fail(err, PL_E_NOMEM, "no memory to print");
+    pl_str_deinit(&text);
+    pl_tokenizer_destroy(t);
+    return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char text[] = "The the  theory\n isn't 1234 <|endoftext|> \xc3\xbc\xff <s></s> abba\t\t";
@@ -76,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!t, "a tokenizer that was refused");
         fuzz_refused(status, &err, "input", FUZZ_NAME);
     }
+    fuzz_without_memory(read_once, data, size);
     FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
     return 0;
 }

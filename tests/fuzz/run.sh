@@ -27,7 +27,7 @@ dictionary=
 status=0
 # shellcheck disable=SC2086
 "$program" -seed="${FUZZ_SEED:-1}" -max_total_time="${FUZZ_SECONDS:-3}" -timeout=5 -rss_limit_mb=1024 \
-    -malloc_limit_mb=256 -print_final_stats=1 -verbosity=1 -artifact_prefix="$failures/$thing-" $dictionary \
+    -malloc_limit_mb=256 -print_final_stats=1 -entropic_scale_per_exec_time=1 -artifact_prefix="$failures/$thing-" $dictionary \
     "$found" "$@" >"$failures/$thing.log" 2>&1 || status=$?
 if [ "$status" = 0 ]; then
     awk '/DONE|stat::/' "$failures/$thing.log"

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/json.h"
+#include "store/checksum.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -52,6 +53,22 @@ void fuzz_refused(pl_status status, const pl_error *err, const char *name, fuzz_
         FUZZ_CHECK(bytes && *c >= 0x20 && *c != 0x7f, "byte 0x%02x at %zu of the sentence \"%s\" is not printable", *c,
                    i, err->text);
     }
+}
+
+void fuzz_without_memory(fuzz_read read, const uint8_t *data, size_t size)
+{
+    pl_error err = {0};
+    uint64_t drawn = pl_checksum_of(data, size), before = pl_alloc_live_blocks(), requests = pl_alloc_request_count();
+    pl_status usual = read(data, size, &err);
+    requests = pl_alloc_request_count() - requests;
+    if (requests == 0) return;
+    pl_alloc_fail_at(1 + (drawn >> 1) % requests, drawn & 1);
+    pl_status status = read(data, size, &err);
+    pl_alloc_fail_at(0, 0);
+    FUZZ_CHECK(status == usual || status == PL_E_NOMEM, "with memory refused %s in place of %s: %s",
+               pl_status_name(status), pl_status_name(usual), err.text);
+    FUZZ_CHECK(status == PL_OK || (err.status == status && err.text[0]), "memory refused without a sentence");
+    FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still after memory was refused");
 }
 
 void fuzz_same_text(pl_str *first, pl_str *second, const char *what)
