@@ -30,8 +30,8 @@ typedef enum fuzz_place { FUZZ_NAME, FUZZ_LINE_COLUMN } fuzz_place;
 /* Holds a refusal to the rules; `name` is what the reader was told that the input is called. */
 void fuzz_refused(pl_status status, const pl_error *err, const char *name, fuzz_place place);
 
-/* Reads the input with the n-th request for memory refused, once or from then on, n drawn from the bytes: the reader says
- * that memory was refused, or could do without and says what it says otherwise. `read` gives back what it made. */
+/* Reads the input with the n-th request for memory refused, once or from then on, n drawn from the bytes: the reader
+ * says that memory was refused, or could do without and says what it says otherwise. `read` gives back what it made. */
 typedef pl_status (*fuzz_read)(const uint8_t *data, size_t size, pl_error *);
 void fuzz_without_memory(fuzz_read read, const uint8_t *data, size_t size);
 
