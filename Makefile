@@ -40,6 +40,9 @@ bench: ## Benchmarks: ratios against ceilings measured in the same run
 soak: ## Property, budget and fuzz tests with many more random cases (SOAK_MINUTES=30)
 	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-soak.sh
 
+fuzz: ## Search for inputs that break a reader, FUZZ_SECONDS=60 for each target; needs clang
+	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-fuzz.sh
+
 install: all ## Command, libraries, headers, pkg-config, CMake package, man page (PREFIX=, DESTDIR=)
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
@@ -55,7 +58,7 @@ size: ## The ten longest functions and files, median and 90th percentile
 	@python3 tools/size.py
 
 clean: ## Remove the build folders
-	@rm -rf $(BUILD) $(BUILD)-san
+	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-fuzz
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'

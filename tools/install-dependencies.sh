@@ -21,6 +21,7 @@ test|python3|command:python3|the tests of structure, of files and of the command
 test|valgrind|command:valgrind|the valgrind pass
 ?test|clang|command:clang|the fuzz targets and a second compiler; skipped without it
 ?test|libclang-rt-14-dev|clang-runtime|the libFuzzer and sanitizer runtime of clang; skipped without it
+?test|libomp-dev|clang-openmp|OpenMP for what clang builds; skipped without it
 ?format|clang-format|command:clang-format|one layout for all sources
 '
 
@@ -34,6 +35,10 @@ has_clang_runtime() {
         ls "$(clang -print-resource-dir 2>/dev/null)"/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1
 }
 
+has_clang_openmp() {
+    command -v clang >/dev/null 2>&1 && printf '#include <omp.h>\n' | clang -fopenmp -fsyntax-only -xc - 2>/dev/null
+}
+
 is_there() {
     case $1 in
     command:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
@@ -41,6 +46,7 @@ is_there() {
     header:*) has_header "${1#*:}" ;;
     file:*) [ -e "${1#*:}" ] ;;
     clang-runtime) has_clang_runtime ;;
+    clang-openmp) has_clang_openmp ;;
     esac
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Property programs with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, then the tests
-# that are labelled soak. A failure prints the command that repeats it, and the search goes on.
+# Property programs with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, after each
+# round a search with every fuzz target (20 seconds each, going on from what was found before), at the end the tests that
+# are labelled soak. A failure prints the command that repeats it, and the search goes on.
 # A property program takes the seed as its first argument (or reads PLIMSOLL_TEST_SEED); those without a seed run once.
 # Environment: SOAK_MINUTES, SOAK_SEED (where to begin; the clock), BUILD, JOBS, CMAKE_OPTIONS, NO_INSTALL.
 set -eu
@@ -19,6 +20,9 @@ for tree in "$build" "$build-san"; do
     cmake --build "$tree" -j "$jobs"
 done
 
+fuzzer=yes
+tools/has-fuzzer.sh || fuzzer=
+
 log=$build/soak.log
 runs=0
 failures=0
@@ -33,6 +37,10 @@ while [ "$(date +%s)" -lt "$until" ]; do
             echo "FAILED; to repeat: PLIMSOLL_TEST_SEED=$seed $program $seed"
         fi
     done
+    if [ -n "$fuzzer" ] && [ "$(date +%s)" -lt "$until" ]; then
+        runs=$((runs + 1))
+        FUZZ_SECONDS=20 FUZZ_SEED=$seed tools/run-fuzz.sh || failures=$((failures + 1))
+    fi
     seed=$((seed + 1))
     echo "$runs runs, $failures failed, next seed $seed"
 done

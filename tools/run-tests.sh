@@ -2,12 +2,14 @@
 # The whole suite: tools/run-tests.sh [--quick]
 #   build        unit, property, structure, cli, budget, golden, valgrind, install tests (labels: docs/testing.md)
 #   build-san    the unit and property programs again under AddressSanitizer and UndefinedBehaviorSanitizer
+#   build-fuzz   the libFuzzer targets, some seconds each (with clang; the first tree says when it is missing)
 # However it ends, the last line is `N passed, N failed[, N skipped]`, alone; a build that fails counts as one failure.
 # Environment: BUILD (build), JOBS, CMAKE_OPTIONS, NO_INSTALL.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 san=$build-san
+fuzz=$build-fuzz
 jobs=${JOBS:-$(nproc)}
 quick=${1:-}
 
@@ -45,6 +47,9 @@ if tools/install-dependencies.sh build test; then
     fi
     if [ "$quick" != --quick ]; then
         if build_tree "$san" -DPL_SANITIZE=ON; then run_tree "$san"; else fail_build "$san"; fi
+        if tools/has-fuzzer.sh >/dev/null; then
+            if build_tree "$fuzz" -DPL_FUZZ=ON -DCMAKE_C_COMPILER=clang; then run_tree "$fuzz"; else fail_build "$fuzz"; fi
+        fi
     fi
 else
     reports=--failed-build=dependencies

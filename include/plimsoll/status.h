@@ -39,7 +39,7 @@ typedef enum pl_status {
 
 typedef struct pl_error {
     pl_status status;
-    char text[PL_ERROR_TEXT_BYTES]; /* one sentence, always terminated; empty while status is PL_OK */
+    char text[PL_ERROR_TEXT_BYTES]; /* one sentence, printable UTF-8, always terminated; empty while status is PL_OK */
 } pl_error;
 
 /* A short constant name of the status ("PL_E_CONFIG"), never NULL. */

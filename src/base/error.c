@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static const struct {
     const char *name;
     int exit_code;
@@ -34,6 +36,20 @@ int pl_status_exit_code(pl_status status)
     return statuses[status].exit_code;
 }
 
+/* What a sentence quotes came from outside, and sentences go to terminals: control characters (C0, DEL, C1) and bytes
+ * that are no UTF-8, such as the rest of a character that was cut, become '?'. */
+static void make_printable(char *text)
+{
+    unsigned char *p = (unsigned char *)text;
+    for (size_t left = strlen(text), n; left > 0; p += n, left -= n) {
+        n = pl_json_utf8_length(p, left);
+        if (n == 0 || p[0] < 0x20 || p[0] == 0x7f || (n == 2 && p[0] == 0xc2 && p[1] < 0xa0)) {
+            memset(p, '?', n ? n : 1);
+            n = n ? n : 1;
+        }
+    }
+}
+
 pl_status pl_fail(pl_error *err, pl_status status, const char *fmt, ...)
 {
     if (!err) return status;
@@ -42,6 +58,7 @@ pl_status pl_fail(pl_error *err, pl_status status, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    make_printable(text);
     err->status = status;
     memcpy(err->text, text, sizeof text);
     return status;
@@ -56,6 +73,7 @@ pl_status pl_fail_prefix(pl_error *err, pl_status status, const char *fmt, ...)
     int used = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     if (used >= 0 && (size_t)used < sizeof text) snprintf(text + used, sizeof text - (size_t)used, ": %s", err->text);
+    make_printable(text);
     err->status = status;
     memcpy(err->text, text, sizeof text);
     return status;

@@ -16,14 +16,14 @@
 #include "data/unicode.h"
 
 enum {
-    WINDOW = 65536, /* ≥ PL_ENCODER_PIECE_MAX + lookahead + twice the longest added token */
+    WINDOW = 65536, /* ≥ twice PL_ENCODER_PIECE_MAX + lookahead, + twice the longest added token */
     OUT_IDS = 4096,
     CACHE_SLOTS = 8192,
     CACHED_BYTES = 22,
     CACHED_IDS = 10,
 };
 
-_Static_assert(WINDOW >= PL_ENCODER_PIECE_MAX + 2 * PL_TOKEN_BYTES_MAX + 64,
+_Static_assert(WINDOW >= 2 * (PL_ENCODER_PIECE_MAX + PL_PRETOKEN_LOOKAHEAD) + 2 * PL_TOKEN_BYTES_MAX + 64,
                "a piece and what is looked at behind it fit");
 
 typedef struct cached_piece { /* one cache line */
@@ -37,6 +37,7 @@ struct pl_encoder {
     void *context;
     size_t start, end;  /* the window's bytes that wait */
     size_t searched;    /* up to here no added token begins */
+    size_t enough;      /* fewer bytes than this do not tell where the first piece ends: twice what did not suffice */
     int segment_begins; /* the next byte is the first of a segment */
     uint32_t out_count;
     uint32_t out[OUT_IDS];
@@ -148,7 +149,10 @@ static pl_status encode_segment(pl_encoder *e, size_t end, int final, pl_error *
     if (e->start < end && e->segment_begins) begin_segment(e, &end);
     while (e->start < end) {
         const uint8_t *piece = e->window + e->start;
-        size_t bytes = pl_pretoken_length(piece, end - e->start, final, PL_ENCODER_PIECE_MAX);
+        size_t waiting = end - e->start;
+        if (!final && waiting < e->enough) break; /* a long piece in small portions is looked at a few times only */
+        size_t bytes = pl_pretoken_length(piece, waiting, final, PL_ENCODER_PIECE_MAX);
+        e->enough = bytes ? 0 : 2 * waiting;
         if (bytes == 0) break;
         PL_TRY(encode_piece(e, piece, bytes, err));
         e->start += bytes;
@@ -205,6 +209,7 @@ static pl_status drain(pl_encoder *e, int final, pl_error *err)
 /* Moves what waits to the front of the window. */
 static void compact(pl_encoder *e)
 {
+    if (e->start == 0) return;
     memmove(e->window, e->window + e->start, e->end - e->start);
     e->end -= e->start;
     e->searched -= e->searched < e->start ? e->searched : e->start;
@@ -231,6 +236,7 @@ pl_status pl_encoder_finish(pl_encoder *e, pl_error *err)
     if (status == PL_OK) status = send(e, err);
     e->start = e->end = e->searched = 0;
     e->out_count = 0;
+    e->enough = 0;
     e->segment_begins = 1;
     return status;
 }

@@ -119,6 +119,12 @@ static pl_status copy_merges(pl_tokenizer *t, const pl_bpe_parts *parts, pl_erro
     return PL_OK;
 }
 
+/* Longest first; among equals by id: the order of a file's list has no meaning and must not reach the hash. */
+static int goes_before(const pl_added_token *a, const pl_added_token *b)
+{
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a->id < b->id;
+}
+
 static pl_status copy_added(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error *err)
 {
     t->added = take(t, parts->added_count, sizeof *t->added);
@@ -126,7 +132,7 @@ static pl_status copy_added(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error
     for (uint32_t i = 0; i < parts->added_count; i++) {
         pl_added_token add = parts->added[i];
         uint32_t at = t->added_count++;
-        for (; at > 0 && t->added[at - 1].bytes < add.bytes; at--) t->added[at] = t->added[at - 1];
+        for (; at > 0 && goes_before(&add, &t->added[at - 1]); at--) t->added[at] = t->added[at - 1];
         t->added[at] = add;
         t->added_first[t->text[t->offset[add.id]]] = 1;
         if (add.bytes > t->added_longest) t->added_longest = add.bytes;

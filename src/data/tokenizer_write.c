@@ -2,8 +2,10 @@
  * which all its versions read; no token of the byte-level alphabet has a blank. The simpler kinds, which that library
  * does not have, name a model type of their own: {"type": "PlimsollBytes"}, {"type": "PlimsollChars", "code_points":
  * […]}. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "data/alphabet.h"
@@ -19,24 +21,38 @@ static void append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
     }
 }
 
-static const pl_added_token *added_with_id(const pl_tokenizer *t, uint32_t id)
+static int compare_ids(const void *left, const void *right)
 {
-    for (uint32_t i = 0; i < t->added_count; i++)
-        if (t->added[i].id == id) return &t->added[i];
-    return NULL;
+    const pl_added_token *a = left, *b = right;
+    return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static void print_added(const pl_tokenizer *t, pl_json *j)
+/* The added tokens by id, as Hugging Face wants them, in a block for pl_free; NULL when memory is refused. */
+static pl_added_token *added_by_id(const pl_tokenizer *t)
+{
+    pl_added_token *added = pl_alloc(t->added_count, sizeof *added);
+    if (!added) return NULL;
+    if (t->added_count) memcpy(added, t->added, t->added_count * sizeof *added);
+    qsort(added, t->added_count, sizeof *added, compare_ids);
+    return added;
+}
+
+static const pl_added_token *added_with_id(const pl_tokenizer *t, const pl_added_token *added, uint32_t id)
+{
+    pl_added_token key = {.id = id};
+    return t->added_count ? bsearch(&key, added, t->added_count, sizeof *added, compare_ids) : NULL;
+}
+
+static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
 {
     pl_json_key(j, "added_tokens");
     pl_json_array(j);
-    for (uint32_t id = 0; t->added_count && id < t->vocab; id++) { /* by id, as Hugging Face wants them */
-        const pl_added_token *a = added_with_id(t, id);
-        if (!a) continue;
+    for (uint32_t i = 0; i < t->added_count; i++) {
+        const pl_added_token *a = &added[i];
         pl_json_object(j);
-        pl_json_kv_uint(j, "id", id);
+        pl_json_kv_uint(j, "id", a->id);
         pl_json_key(j, "content");
-        pl_json_string_bytes(j, (const char *)t->text + t->offset[id], a->bytes);
+        pl_json_string_bytes(j, (const char *)t->text + t->offset[a->id], a->bytes);
         pl_json_kv_bool(j, "single_word", false);
         pl_json_kv_bool(j, "lstrip", false);
         pl_json_kv_bool(j, "rstrip", false);
@@ -58,13 +74,14 @@ static void print_byte_level(pl_json *j, const char *key, bool add_prefix_space)
     pl_json_object_end(j);
 }
 
-static void print_vocab(const pl_tokenizer *t, pl_json *j, pl_str *word)
+static void print_vocab(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     pl_json_key(j, "vocab");
     pl_json_object(j);
     for (uint32_t id = 0; id < t->vocab; id++) {
-        const pl_added_token *a = t->added_count ? added_with_id(t, id) : NULL;
-        if (t->offset[id] == t->offset[id + 1] || (a && !a->in_model)) continue;
+        if (t->offset[id] == t->offset[id + 1]) continue;
+        const pl_added_token *a = added_with_id(t, added, id);
+        if (a && !a->in_model) continue;
         pl_str_clear(word);
         if (a)
             pl_str_append_bytes(word, t->text + t->offset[id], a->bytes);
@@ -89,13 +106,13 @@ static void print_merges(const pl_tokenizer *t, pl_json *j, pl_str *word)
     pl_json_array_end(j);
 }
 
-static void print_bpe_model(const pl_tokenizer *t, pl_json *j, pl_str *word)
+static void print_bpe_model(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     pl_json_kv_string(j, "type", "BPE");
     pl_json_key(j, "dropout"), pl_json_null(j);
     pl_str_clear(word);
     if (t->unknown != PL_TOKEN_NONE) {
-        const pl_added_token *a = added_with_id(t, t->unknown);
+        const pl_added_token *a = added_with_id(t, added, t->unknown);
         if (a)
             pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
         else
@@ -107,7 +124,7 @@ static void print_bpe_model(const pl_tokenizer *t, pl_json *j, pl_str *word)
     pl_json_kv_bool(j, "fuse_unk", t->fuse_unknown);
     pl_json_kv_bool(j, "byte_fallback", false);
     pl_json_kv_bool(j, "ignore_merges", t->ignore_merges);
-    print_vocab(t, j, word);
+    print_vocab(t, added, j, word);
     print_merges(t, j, word);
 }
 
@@ -121,11 +138,11 @@ static void print_chars_model(const pl_tokenizer *t, pl_json *j)
     pl_json_array_end(j);
 }
 
-static void print_pipeline(const pl_tokenizer *t, pl_json *j)
+static void print_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
 {
     static const char *const absent[] = {"truncation", "padding"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) pl_json_key(j, absent[i]), pl_json_null(j);
-    print_added(t, j);
+    print_added(t, added, j);
     pl_json_key(j, "normalizer"), pl_json_null(j);
     print_byte_level(j, "pre_tokenizer", t->add_prefix_space);
     pl_json_key(j, "post_processor"), pl_json_null(j);
@@ -136,13 +153,18 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
 {
     pl_json j = pl_json_begin(out, false);
     pl_str word = {0};
+    pl_added_token *added = added_by_id(t);
+    if (!added) {
+        out->failed = 1;
+        return;
+    }
     pl_json_object(&j);
     pl_json_kv_string(&j, "version", "1.0");
-    if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, &j);
+    if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, added, &j);
     pl_json_key(&j, "model");
     pl_json_object(&j);
     if (t->kind == PL_TOKENIZER_BPE)
-        print_bpe_model(t, &j, &word);
+        print_bpe_model(t, added, &j, &word);
     else if (t->kind == PL_TOKENIZER_CHARS)
         print_chars_model(t, &j);
     else
@@ -152,6 +174,7 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     pl_str_append(out, "\n");
     if (word.failed) out->failed = 1;
     pl_str_deinit(&word);
+    pl_free(added);
 }
 
 pl_status pl_tokenizer_save(const pl_tokenizer *t, const char *path, pl_error *err)

@@ -191,10 +191,20 @@ static pl_status check_node(const pl_plan *p, size_t position, pl_error *err)
                    position, pl_op_name(n->op), (unsigned long long)b->bytes, (unsigned long long)needed);
 }
 
+/* Who asks for the micro-batch of a plan with a batch finds the program that trains on it. */
+static pl_status check_batch(const pl_plan *p, pl_error *err)
+{
+    pl_id train = pl_graph_find_program(p->graph, "train");
+    if (p->batch == 0 || (train != PL_NONE && p->graph->region[train].batch > 0)) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "plan: a batch of %llu sequences and no program that trains on some of them",
+                   (unsigned long long)p->batch);
+}
+
 pl_status pl_plan_check(const pl_plan *p, pl_error *err)
 {
     if (p->team.threads < 1) return pl_fail(err, PL_E_INTERNAL, "plan: a team of %d threads", p->team.threads);
     PL_TRY(pl_graph_check(p->graph, PL_STAGE_BOUND, err));
+    PL_TRY(check_batch(p, err));
     named_block *b = pl_alloc(p->graph->value_count + p->graph->node_count + 1, sizeof *b);
     if (!b) return pl_fail(err, PL_E_NOMEM, "no memory to check the plan");
     pl_status status = check_blocks(p, b, all_blocks(p, b), err);

@@ -64,6 +64,7 @@ static pl_status parse_row(pl_lex *l, pl_plan *p, pl_error *err)
     PL_TRY(parse_text(l, NULL, r->name, sizeof r->name, err));
     number_field fields[] = {{"count", &count}, {"reserved", &r->reserved_bytes}, {"resident", &r->resident_bytes}};
     PL_TRY(parse_numbers(l, fields, 3, err));
+    if (count > UINT32_MAX) return pl_lex_fail(l, err, "a row counts at most %u", UINT32_MAX);
     r->kind = (pl_memory_kind)kind;
     r->count = (uint32_t)count;
     p->ledger.row_count++;

@@ -62,6 +62,10 @@ static pl_status load_batch(void *context, uint64_t iteration, const pl_load_cal
     pl_session_tick(s, pl_run_now());
     PL_TRY(pl_loader_next(s->loader, &batch, err));
     if (!batch.tokens) return pl_fail(err, PL_E_INTERNAL, "the loader's stream ended in the middle of a step");
+    if ((uint64_t)call->count != (uint64_t)s->settings->micro_batch * s->settings->sequence)
+        return pl_fail(err, PL_E_DATA,
+                       "the plan takes %lld tokens at once, its config gives %u sequences of %u; plan again",
+                       (long long)call->count, s->settings->micro_batch, s->settings->sequence);
     memcpy(call->tokens, batch.tokens, (size_t)call->count * sizeof *call->tokens);
     memcpy(call->targets, batch.targets, (size_t)call->count * sizeof *call->targets);
     *s->first_sample = (int64_t)batch.first_sample;
@@ -160,15 +164,24 @@ static pl_status map_memory(pl_session *s, pl_error *err)
     return pl_program_create(p, aligned, p->arena_bytes, &s->program, err);
 }
 
+/* Where a number lies that the session reads or writes itself; NULL when the plan has none of that name and dtype. */
+static void *find_number(const pl_session *s, const char *name, pl_dtype dtype)
+{
+    const pl_graph *g = s->o.plan->graph;
+    pl_id id = pl_graph_find_value(g, name);
+    bool fits = id != PL_NONE && g->value[id].dtype == dtype && pl_shape_elems(&g->value[id].shape) == 1;
+    return fits ? pl_session_value(s, name) : NULL;
+}
+
 static void find_values(pl_session *s)
 {
-    s->lr = pl_session_value(s, "input.lr");
-    s->step_input = pl_session_value(s, "input.step");
-    s->token_scale = pl_session_value(s, "input.token_scale");
-    s->first_sample = pl_session_value(s, "input.first_sample");
-    s->position = pl_session_value(s, "input.position");
-    s->train_loss = pl_session_value(s, "train.loss");
-    s->evaluate_loss = pl_session_value(s, "evaluate.loss");
+    s->lr = find_number(s, "input.lr", PL_DTYPE_F32);
+    s->step_input = find_number(s, "input.step", PL_DTYPE_I64);
+    s->token_scale = find_number(s, "input.token_scale", PL_DTYPE_F32);
+    s->first_sample = find_number(s, "input.first_sample", PL_DTYPE_I64);
+    s->position = find_number(s, "input.position", PL_DTYPE_I64);
+    s->train_loss = find_number(s, "train.loss", PL_DTYPE_F64);
+    s->evaluate_loss = find_number(s, "evaluate.loss", PL_DTYPE_F64);
 }
 
 static pl_status check_values(const pl_session *s, pl_error *err)

@@ -132,6 +132,24 @@ static void take_progress(pl_session *s, const pl_record *r)
     s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
 }
 
+/* A counter of the record lies in [0, most]; not-a-number does not. */
+static pl_status check_counter(const pl_saved *saved, const char *key, double otherwise, double most, pl_error *err)
+{
+    double value = pl_record_counter_value(saved->record, key, otherwise);
+    if (value >= 0 && value <= most) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%.350s: the counter \"%s\" is %g, a number from 0 to %g was expected; take another checkpoint",
+                   saved->path, key, value, most);
+}
+
+/* What take_progress turns into whole numbers and factors. */
+static pl_status check_progress(const pl_saved *saved, pl_error *err)
+{
+    PL_TRY(check_counter(saved, "tokens", 0, 0x1p63, err));
+    PL_TRY(check_counter(saved, "plateau_bad", 0, 0x1p53, err));
+    return check_counter(saved, "plateau_scale", 1, 1, err);
+}
+
 /* Ids mean nothing under another tokenizer, and a run that goes on with another text is no longer that run. */
 static pl_status match_data(const pl_session *s, const pl_saved *saved, pl_error *err)
 {
@@ -157,6 +175,7 @@ static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0]) pl_session_warn(s, saved->warning);
     PL_TRY(match_data(s, saved, err));
+    PL_TRY(check_progress(saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
     take_progress(s, saved->record);

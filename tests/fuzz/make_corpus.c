@@ -1,0 +1,234 @@
+/* Seeds that our own writers make, so that they are never behind the formats: make_corpus FOLDER. What no writer makes
+ * (configs, CSV, hand-made mistakes) lies in corpus/. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "calibrate/table.h"
+#include "data/bpe_train.h"
+#include "data/tokens.h"
+#include "reference/tiny.h"
+#include "store/checkpoint.h"
+
+static const char *root;
+
+static void must(pl_status status, const pl_error *err)
+{
+    if (status == PL_OK) return;
+    fprintf(stderr, "fuzz_make_corpus: %s\n", err->text);
+    exit(1);
+}
+
+/* FOLDER/thing/name; the folder is made. */
+static const char *path_of(const char *thing, const char *name)
+{
+    static char path[PL_FILE_PATH_MAX];
+    pl_error err = {0};
+    snprintf(path, sizeof path, "%s/%s", root, thing);
+    must(pl_folder_create(path, &err), &err);
+    snprintf(path, sizeof path, "%s/%s/%s", root, thing, name);
+    return path;
+}
+
+static void put(const char *thing, const char *name, pl_str *text)
+{
+    pl_error err = {0};
+    must(text->failed ? pl_fail(&err, PL_E_NOMEM, "no memory") : PL_OK, &err);
+    must(pl_file_write_all(path_of(thing, name), text->data, text->bytes, &err), &err);
+    pl_str_deinit(text);
+}
+
+/* ---- graphs and plans of small models ---- */
+
+/* Lines that tiny models have no use for. */
+static void add_fields(pl_plan *p, uint64_t seed)
+{
+    static const char config[] = "model:\n  width: 4\ndata:\n  text: ";
+    if (seed % 2) {
+        p->config = pl_alloc(sizeof config + 600, 1);
+        must(p->config ? PL_OK : PL_E_NOMEM, &(pl_error){.text = "no memory"});
+        memset(p->config, 'x', sizeof config + 599);
+        memcpy(p->config, config, sizeof config - 1);
+        p->batch = 2;
+        p->disk_count = 2;
+        p->disk[0] = (pl_plan_disk_row){"checkpoints", 1000};
+        p->disk[1] = (pl_plan_disk_row){"tokens \"x\"", 2000};
+    }
+    if (seed % 3) {
+        p->text_hash = seed, p->tokenizer_hash = UINT64_MAX - seed;
+        p->validation_tokens = 10 * seed, p->validation_bytes = 40 * seed;
+    }
+    for (size_t i = 0; i < p->graph->node_count; i++) p->seconds[i] = 1e-6 * (double)(i + 1);
+}
+
+static void make_plans(void)
+{
+    static tiny t;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        char name[32];
+        pl_str text = {0};
+        tiny_random(&t, seed);
+        t.update = true;
+        t.config.model.layers = 1;
+        snprintf(name, sizeof name, "model_%d", (int)seed);
+        pl_graph *model = tiny_forward(&t);
+        pl_graph_print(model, &text);
+        pl_graph_destroy(model);
+        put("graph", name, &text);
+        pl_plan *plan = tiny_plan(&t, (pl_team){2, PL_ISA_BASELINE});
+        add_fields(plan, seed);
+        pl_plan_print(plan, &text);
+        pl_plan_destroy(plan);
+        put("plan", name, &text);
+    }
+}
+
+/* ---- tokenizers ---- */
+
+static void make_tokenizers(void)
+{
+    static const char text[] = "the theory of the other thing: it's there, there! 2026 \n\n\tabc abc";
+    static const uint32_t points[] = {'\n', ' ', 'a', 0xfc, 0x1f600};
+    pl_error err = {0};
+    pl_str out = {0};
+    pl_tokenizer *t;
+    pl_bpe_trainer *trainer;
+    pl_bpe_options o = pl_bpe_options_default(280);
+    must(pl_bpe_trainer_create(&o, &trainer, &err), &err);
+    pl_bpe_trainer_feed(trainer, text, sizeof text - 1);
+    must(pl_bpe_trainer_finish(trainer, &t, &err), &err);
+    pl_bpe_trainer_destroy(trainer);
+    pl_tokenizer_print(t, &out);
+    pl_tokenizer_destroy(t);
+    put("tokenizer", "bpe", &out);
+    must(pl_tokenizer_create_chars(points, sizeof points / sizeof *points, &t, &err), &err);
+    pl_tokenizer_print(t, &out);
+    pl_tokenizer_destroy(t);
+    put("tokenizer", "chars", &out);
+    must(pl_tokenizer_create_bytes(&t, &err), &err);
+    pl_tokenizer_print(t, &out);
+    pl_tokenizer_destroy(t);
+    put("tokenizer", "bytes", &out);
+}
+
+/* ---- token files ---- */
+
+static void make_tokens(const char *name, uint32_t vocab, uint32_t count)
+{
+    pl_error err = {0};
+    pl_tokens_writer *w;
+    must(pl_tokens_create(path_of("tokens", name), vocab, &w, &err), &err);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t id = (i * i + 7 * i) % vocab;
+        must(pl_tokens_append(w, &id, 1, &err), &err);
+    }
+    pl_tokens_info info = {.tokenizer_hash = 11, .recipe = 12, .source_bytes = 13, .source_hash = 14};
+    must(pl_tokens_commit(w, &info, &err), &err);
+}
+
+/* ---- checkpoints, their tensors and their record ---- */
+
+static void append_file(pl_str *out, const char *mark, const char *folder, const char *name)
+{
+    char path[PL_FILE_PATH_MAX], *text;
+    pl_error err = {0};
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    must(pl_file_read_all(path, 1 << 20, &text, &bytes, &err), &err);
+    pl_str_printf(out, "=== %s%s\n", mark, name);
+    pl_str_append_bytes(out, text, bytes);
+    pl_str_append(out, "\n");
+    pl_free(text);
+}
+
+static void copy_file(const char *thing, const char *name, const char *folder, const char *file)
+{
+    pl_error err = {0};
+    pl_str out = {0};
+    char path[PL_FILE_PATH_MAX], *text;
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    must(pl_file_read_all(path, 1 << 20, &text, &bytes, &err), &err);
+    pl_str_append_bytes(&out, text, bytes);
+    pl_free(text);
+    put(thing, name, &out);
+}
+
+static void make_checkpoints(void)
+{
+    static float weight[6] = {1, 2, 3, 4, 5, 6}, bias[2], moment[6];
+    static _Alignas(64) char scratch[256 << 10];
+    pl_st_entry model[] = {{"weight", PL_ST_F32, 2, {2, 3}, weight, sizeof weight},
+                           {"bias", PL_ST_F32, 1, {2}, bias, sizeof bias}};
+    pl_st_entry state[] = {{"weight.m", PL_ST_F32, 2, {2, 3}, moment, sizeof moment}};
+    pl_st_text metadata[] = {{"format", "pt"}};
+    pl_record_counter counter[] = {{"tokens", 7}, {"plateau_best", 1.25}};
+    pl_record record = {.model_hash = 77,
+                        .config = "model:\n  width: 3\n",
+                        .best_metric = "validation_loss",
+                        .has_best = true,
+                        .counters = counter,
+                        .counter_count = 2};
+    char folder[PL_FILE_PATH_MAX], steps[2][PL_FILE_PATH_MAX + 32];
+    snprintf(folder, sizeof folder, "%s/run", root);
+    pl_checkpoint_spec spec = {.folder = folder,
+                               .model = {model, 2, metadata, 1},
+                               .state = {state, 1, NULL, 0},
+                               .keep_last = 3,
+                               .record = &record};
+    pl_error err = {0};
+    pl_checkpoint *checkpoint;
+    must(pl_folder_create(folder, &err), &err);
+    must(pl_checkpoint_create(&spec, NULL, scratch, sizeof scratch, &checkpoint, &err), &err);
+    for (uint64_t step = 1; step <= 2; step++) {
+        record.step = record.best_step = step;
+        must(pl_checkpoint_save(checkpoint, &record, &err), &err);
+        snprintf(steps[step - 1], sizeof steps[0], "%s/checkpoints/step-0000000%d", folder, (int)step);
+    }
+    copy_file("record", "saved", steps[0], PL_RECORD_FILE);
+    copy_file("safetensors", "model", steps[0], PL_MODEL_FILE);
+    copy_file("safetensors", "state", steps[0], PL_STATE_FILE);
+    pl_str one = {0}, two = {0};
+    pl_str_append(&one, "=== latest\nstep-00000001\n=== best\nstep-00000001\n");
+    pl_str_append(&two, "=== latest\nstep-00000002\n");
+    for (int i = 0; i < 3; i++) {
+        static const char *const files[] = {PL_RECORD_FILE, PL_MODEL_FILE, PL_STATE_FILE};
+        append_file(&one, "1/", steps[0], files[i]);
+        append_file(&two, "1/", steps[0], files[i]);
+        append_file(&two, "2/", steps[1], files[i]);
+    }
+    put("checkpoint", "one", &one);
+    put("checkpoint", "two", &two);
+}
+
+/* ---- the rest ---- */
+
+static void make_calibration(void)
+{
+    static pl_calibration c = {.machine = {.cpu = "a machine", .isa = "avx2", .cores = 2, .kernels = 1}};
+    pl_error err = {0};
+    strcpy(c.path, path_of("calibration", "saved"));
+    must(pl_calibration_put(&c, "linear forward [4,8] [8,8]", 1e-5, 1e-7, 100, &err), &err);
+    must(pl_calibration_put(&c, "norm", 2e-6, 0, 1, &err), &err);
+    c.changed = true;
+    must(pl_calibration_save(&c, &err), &err);
+    pl_calibration_clear(&c);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: fuzz_make_corpus FOLDER\n");
+        return 2;
+    }
+    root = argv[1];
+    make_plans();
+    make_tokenizers();
+    make_tokens("narrow", 300, 50);
+    make_tokens("wide", 70000, 40);
+    make_tokens("blocks", 300, PL_TOKENS_BLOCK + 20);
+    make_checkpoints();
+    make_calibration();
+    return 0;
+}
