@@ -1,0 +1,375 @@
+"""I/O that fails: io_tests.py PLIMSOLL SHIM FOLDER GROUP… [--all] [--jobs N] [--only COMMAND[:KIND[:ACTION[:N]]]]
+
+For each command, each kind of call and each way to fail, the n-th call fails (io_shim.c), for every n with --all, else for a
+sample of them with a printed seed (IO_TESTS_SEED). The oracle is the command that nothing happened to:
+
+    exit code 0     the outputs are those of the undisturbed command, but for what a warning says is missing
+    another one     a documented code, and one sentence at the end of stderr with the reason
+    in any case     the same command (train: with --resume) without faults then ends with the undisturbed files, bit for bit,
+                    and nothing else is left in the folder
+
+A process that is killed owes no sentence, only the last line. Prints calls counted, cases run and what failed, with the
+words that repeat it."""
+import argparse
+import concurrent.futures
+import errno
+import hashlib
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+CONFIG = """model:
+  width: 8
+  layers: 1
+  heads: 2
+  sequence: 8
+data:
+  text: text.txt
+  tokenizer: bytes
+train:
+  batch_size: 4
+  micro_batch: 4
+  steps: %d
+  learning_rate: 1e-2
+  schedule: constant
+  warmup_steps: 0
+  checkpoint_every: 1
+  eval_every: 1
+  eval_batches: 2
+  log_every: 1
+  keep_last: 2
+generate:
+  tokens: 20
+run:
+  threads: 1
+  out: out
+"""
+BUFFERS = "id,lower,upper,size\na,0,2,10\nb,1,3,20\nc,2,5,30\n"
+
+E = errno
+ERRORS = {  # kind: (errno, once or forever)
+    "open": [(E.EIO, 0), (E.EMFILE, 1), (E.EINTR, 0)],
+    "close": [(E.EIO, 0), (E.EINTR, 0)],
+    "read": [(E.EIO, 0), (E.EIO, 1), (E.EINTR, 0), ("short", 0), ("short", 1)],
+    "write": [(E.ENOSPC, 0), (E.ENOSPC, 1), (E.EIO, 0), (E.EDQUOT, 1), (E.EINTR, 0), ("short", 0), ("short", 1)],
+    "sync": [(E.EIO, 0), (E.EIO, 1), (E.EINTR, 0), (E.ENOSPC, 0)],
+    "rename": [(E.EIO, 0), (E.ENOSPC, 1)],
+    "cut": [(E.EIO, 0), (E.EINTR, 0)],
+    "lock": [(E.ENOLCK, 0), (E.EINTR, 0)],
+    "mkdir": [(E.ENOSPC, 0), (E.EIO, 1)],
+    "unlink": [(E.EIO, 0), (E.EIO, 1)],
+    "list": [(E.EIO, 0), (E.EIO, 1)],
+    "look": [(E.EIO, 0), (E.EIO, 1)],
+}
+DEATHS = {"open": ["kill"], "write": ["kill", "torn", "lost"], "sync": ["kill", "lost"], "rename": ["kill", "lost"], "cut": ["kill"],
+          "mkdir": ["kill"], "unlink": ["kill", "lost"], "close": ["lost"]}
+RETRIED = ("4", "short")  # EINTR, and what is cut short: nobody may notice
+CODES = (1, 2, 3, 4, 5, 6)
+SIDE = re.compile(r"(^|/)(lock|events\.out\.tfevents\..*|std(out|err)\.txt|calls\.log)$")
+TIMES = ("tokens_per_second", "seconds")
+
+
+class Failed(Exception):
+    pass
+
+
+# ---- commands: how they begin, what they leave ----
+
+class Command:
+    def __init__(self, name, words, base="fresh", again=None, warm=True):
+        self.name, self.words, self.base, self.again, self.warm = name, words, base, again or words, warm
+
+
+RESUMED = ["train", "config.yaml", "--resume", "--trace", "trace.json"]
+COMMANDS = [
+    Command("train", ["train", "config.yaml", "--trace", "trace.json"], again=RESUMED),
+    Command("resume", RESUMED, base="begun"),
+    Command("plan", ["plan", "config.yaml", "--out-lock", "a.lock", "--html", "a.html"]),
+    Command("plan-cold", ["plan", "config.yaml"], warm=False),
+    Command("generate", ["generate", "out", "--prompt", "a"], base="trained"),
+    Command("eval", ["eval", "out", "--json"], base="trained"),
+    Command("eval-other", ["eval", "out", "--text", "other.txt"], base="trained"),
+    Command("verify", ["verify", "--gradients", "g.safetensors", "out"], base="trained"),
+    Command("place", ["place", "buffers.csv", "--out", "placed.csv"]),
+    Command("config", ["config", "config.yaml"]),
+]
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+    env.update(XDG_CACHE_HOME=os.path.join(ROOT, "cache"), OMP_WAIT_POLICY="passive", LC_ALL="C", **more)
+    return env
+
+
+def execute(folder, words, warm=True, **more):
+    env = environment(**more)
+    if not warm:
+        env["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
+    with open(f"{folder}/stdout.txt", "wb") as out, open(f"{folder}/stderr.txt", "wb") as err:
+        return subprocess.run([COMMAND, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=120).returncode
+
+
+def faulty(folder, command, fault=None):
+    more = {"LD_PRELOAD": SHIM, "PL_FAULT_LOG": os.path.join(folder, "calls.log")}
+    if fault:
+        more["PL_FAULT"] = fault
+    return execute(folder, command.words, command.warm, **more)
+
+
+def write_text(path, words, seed):
+    source = random.Random(seed)
+    known = ["".join(source.choice("etaoinshrdlu") for _ in range(source.randint(2, 7))) for _ in range(50)]
+    with open(path, "w") as file:
+        file.write(" ".join(source.choice(known) for _ in range(words)))
+
+
+def make_bases():
+    """fresh: a config and texts; begun: trained half way; trained: all the way."""
+    base = f"{ROOT}/base/fresh"
+    os.makedirs(base)
+    write_text(f"{base}/text.txt", 200, 1)
+    write_text(f"{base}/other.txt", 100, 2)
+    with open(f"{base}/buffers.csv", "w") as file:
+        file.write(BUFFERS)
+    for name, steps in (("begun", 2), ("trained", 4)):
+        copy = f"{ROOT}/base/{name}"
+        shutil.copytree(base, copy)
+        with open(f"{copy}/config.yaml", "w") as file:
+            file.write(CONFIG % steps)
+        if execute(copy, ["train", "config.yaml", "--quiet"]) != 0:
+            raise Failed(read(f"{copy}/stderr.txt").decode())
+    for name in ("fresh", "begun"):
+        with open(f"{ROOT}/base/{name}/config.yaml", "w") as file:
+            file.write(CONFIG % 4)
+    for name in ("begun", "trained"):
+        for extra in ("stdout.txt", "stderr.txt"):
+            os.remove(f"{ROOT}/base/{name}/{extra}")
+
+
+# ---- what is left ----
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def essence(path, folder):
+    """The content without times, without where it lies, and without that a run was resumed."""
+    name, data = os.path.basename(path), read(path).replace(folder.encode(), b"HERE")
+    if name == "metrics.jsonl":
+        return [{k: v for k, v in json.loads(line).items() if k not in TIMES} for line in data.splitlines()]
+    if name == "run.json":
+        record = json.loads(data)
+        return {k: v for k, v in record.items() if k not in ("config", "checksum")}
+    if name == "config.yaml":
+        return [line for line in data.splitlines() if b"resume" not in line]
+    if name in ("plan.lock", "a.lock"):
+        return sum(not line.startswith((b"time ", b"totals ", b"row ", b"config ")) for line in data.splitlines()), data.endswith(b"end plan\n")
+    if name in ("plan.html", "a.html"):
+        return data.rstrip().endswith(b"</html>")
+    if name == "report.json":
+        return sorted(json.loads(data))
+    if name == "trace.json" or name.startswith("calibration"):
+        return len(data) > 0
+    return hashlib.sha256(data).hexdigest()
+
+
+def leftovers(folder):
+    found = {}
+    for at, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(at, name)
+            if not SIDE.search(path):
+                try:
+                    content = essence(path, folder)
+                except (ValueError, KeyError) as error:
+                    content = f"cannot be read: {error}"
+                found[re.sub("texts/[0-9a-f]{16}", "texts/HASH", os.path.relpath(path, folder))] = content
+    return found
+
+
+def output(folder):
+    return read(f"{folder}/stdout.txt").replace(folder.encode(), b"HERE")
+
+
+def difference(was, wanted):
+    return [f"{n}: {'missing' if n not in was else 'left over' if n not in wanted else 'differs'}" for n in sorted(was.keys() | wanted.keys())
+            if was.get(n) != wanted.get(n)]
+
+
+class Reference:
+    """A command that nothing happened to: what it leaves, what it says, and its calls."""
+
+    def __init__(self, command):
+        self.folder = f"{ROOT}/reference/{command.name}"
+        shutil.copytree(f"{ROOT}/base/{command.base}", self.folder)
+        if faulty(self.folder, command) != 0:
+            raise Failed(f"{command.name}: {read(self.folder + '/stderr.txt').decode()}")
+        self.left, self.out = leftovers(self.folder), output(self.folder)
+        self.calls = [line[1:].split(" ", 2) for line in read(f"{self.folder}/calls.log").decode().splitlines()]
+
+    def count(self, kind):
+        return sum(call[0] == kind for call in self.calls)
+
+
+# ---- one case ----
+
+def hits(folder):
+    return [line[1:].split(" ", 2) for line in read(f"{folder}/calls.log").decode(errors="replace").splitlines() if line.startswith("!")]
+
+
+def judge_success(reference, folder, hit, action):
+    said = read(f"{folder}/stderr.txt").decode(errors="replace")
+    wrong = difference(leftovers(folder), reference.left)
+    if "warning: " in said and action not in RETRIED:
+        wrong = [w for w in wrong if os.path.basename(w.split(":")[0]) not in said]
+    if output(folder) != reference.out:
+        wrong.append("another output")
+    if wrong:
+        raise Failed(f"exit code 0, but {', '.join(wrong)}")
+
+
+def judge_failure(code, folder, hit, action):
+    if code not in CODES:
+        raise Failed(f"exit code {code}")
+    if action in RETRIED:
+        raise Failed(f"exit code {code} where it had to go on")
+    if any(h[2].endswith("/stderr.txt") for h in hit):
+        return
+    lines = read(f"{folder}/stderr.txt").decode(errors="replace").strip().split("\n")
+    if not re.match(r"plimsoll( [a-z_]+)?: \S", lines[-1]):
+        raise Failed(f"exit code {code} without a sentence")
+    if not any(os.strerror(int(action)) in line for line in lines):
+        raise Failed(f"exit code {code}, the sentence does not say {os.strerror(int(action))!r}")
+
+
+def judge_after(command, reference, folder):
+    """Without faults, as if nothing had been."""
+    code = execute(folder, command.again, command.warm)
+    if code != 0:
+        raise Failed(f"then exit code {code}: {read(folder + '/stderr.txt').decode(errors='replace').strip()[-300:]}")
+    wrong = difference(leftovers(folder), reference.left)
+    if wrong:
+        raise Failed(f"then {', '.join(wrong)}")
+
+
+def try_fault(command, reference, fault):
+    folder = tempfile.mkdtemp(dir=f"{ROOT}/cases")
+    os.rmdir(folder)
+    shutil.copytree(f"{ROOT}/base/{command.base}", folder)
+    action, said, hit = fault.split(":")[3], "", []
+    try:
+        code = faulty(folder, command, fault)
+        hit, said = hits(folder), read(f"{folder}/stderr.txt").decode(errors="replace").strip()[-500:]
+        if not hit:
+            return None  # another order of threads; the reference had one call more
+        if action in ("kill", "torn", "lost"):
+            if code != -signal.SIGKILL:
+                raise Failed(f"exit code {code}, though it was killed")
+        elif code == 0:
+            judge_success(reference, folder, hit, action)
+        else:
+            judge_failure(code, folder, hit, action)
+        if code != 0:
+            judge_after(command, reference, folder)
+        shutil.rmtree(folder)
+        return code
+    except (Failed, subprocess.TimeoutExpired) as error:
+        raise Failed(f"{command.name}:{fault} at {' '.join(hit[0]) if hit else 'no call'}: {error}\n    it said: {said}\n    kept in {folder}")
+
+
+# ---- which cases ----
+
+def all_faults(command, reference):
+    for kind, ways in ERRORS.items():
+        for what, forever in ways:
+            for n in range(1, reference.count(kind) + 1):
+                yield f"{kind}:{n}:{'forever' if forever else 'once'}:{what}"
+    if command.words[0] == "train":
+        for kind, ways in DEATHS.items():
+            for what in ways:
+                for n in range(1, reference.count(kind) + 1):
+                    yield f"{kind}:{n}:once:{what}"
+
+
+def sample(faults, share, source):
+    """Some of each kind and action, so that none is left out."""
+    groups = {}
+    for fault in faults:
+        kind, n, often, action = fault.split(":")
+        groups.setdefault((kind, often, action), []).append(fault)
+    return [f for group in groups.values() for f in source.sample(group, min(len(group), max(1, round(len(group) * share))))]
+
+
+def sweep(names, arguments):
+    failures, counts, lock = [], {}, threading.Lock()
+    source = random.Random(SEED)
+    os.makedirs(f"{ROOT}/cases")
+    for command in (c for c in COMMANDS if c.name in names):
+        began, done = time.time(), {}
+        reference = Reference(command)
+        faults = list(all_faults(command, reference))
+        if arguments.only:
+            faults = [f for f in faults if matches(command, f, arguments.only)]
+        elif not arguments.all:
+            faults = sample(faults, arguments.share, source)
+
+        def one(fault):
+            try:
+                code = try_fault(command, reference, fault)
+                with lock:
+                    done[code] = done.get(code, 0) + 1
+            except Failed as error:
+                with lock:
+                    failures.append(str(error))
+                    print("FAILED", error, flush=True)
+        with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            list(pool.map(one, faults))
+        calls = " ".join(f"{k} {reference.count(k)}" for k in ERRORS if reference.count(k))
+        print(f"{command.name}: {len(reference.calls)} calls ({calls}); {len(faults)} cases, exit codes "
+              f"{ {k: done[k] for k in sorted(done, key=str)} }, {time.time() - began:.0f} s", flush=True)
+    return failures
+
+
+def matches(command, fault, only):
+    kind, n, often, action = fault.split(":")
+    wanted = only.split(":")
+    have = [command.name, kind, n, often, action]
+    return all(w in ("", h) for w, h in zip(wanted, have))
+
+
+def main():
+    global COMMAND, SHIM, ROOT, SEED
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command"), parser.add_argument("shim"), parser.add_argument("folder")
+    parser.add_argument("groups", nargs="*")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--share", type=float, default=0.02)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only")
+    arguments = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    COMMAND, SHIM = os.path.abspath(arguments.command), os.path.abspath(arguments.shim)
+    os.makedirs(arguments.folder, exist_ok=True)
+    ROOT = tempfile.mkdtemp(prefix="io.", dir=os.path.abspath(arguments.folder))
+    SEED = int(os.environ.get("IO_TESTS_SEED", random.randrange(1 << 30)))
+    make_bases()
+    print(f"IO_TESTS_SEED={SEED}")
+    failures = sweep(arguments.groups or [c.name for c in COMMANDS], arguments)
+    print(f"{len(failures)} failed")
+    if not failures:
+        shutil.rmtree(ROOT)
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
