@@ -250,6 +250,15 @@ pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl
     return status;
 }
 
+/* A folder that is new is durable when the one above it is. That one may be closed to us (x without r): then it is as
+ * durable as it gets. */
+static pl_status sync_above(const char *path, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    PL_TRY(folder_of(path, folder, sizeof folder, err));
+    return access(folder, R_OK) == 0 ? pl_folder_sync(folder, err) : PL_OK;
+}
+
 pl_status pl_folder_create(const char *path, pl_error *err)
 {
     char part[PL_FILE_PATH_MAX];
@@ -260,7 +269,10 @@ pl_status pl_folder_create(const char *path, pl_error *err)
         if (path[i] != '/' && path[i] != 0) continue;
         memcpy(part, path, i);
         part[i] = 0;
-        if (mkdir(part, 0755) == 0) continue;
+        if (mkdir(part, 0755) == 0) {
+            PL_TRY(sync_above(part, err));
+            continue;
+        }
         int reason = errno; /* that access leaves its own behind is no reason */
         if (reason == EEXIST || (reason == EROFS && access(part, F_OK) == 0)) continue;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(reason), pl_io_hint(reason));

@@ -128,7 +128,8 @@ pl_status pl_folder_lock(const char *folder, int *lock, pl_error *err)
         return status;
     }
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (pl_io_truncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) { /* a full disk: the lock holds all the same */
+    if (pl_io_truncate(fd, 0) != 0 ||
+        pwrite(fd, text, (size_t)n, 0) != n) { /* a full disk: the lock holds all the same */
     }
     *lock = fd;
     return PL_OK;

@@ -32,8 +32,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { OPEN, CLOSE, READ, WRITE, SYNC, RENAME, CUT, LOCK, MKDIR, UNLINK, LIST, LOOK, KINDS };
-static const char *const kind_names[KINDS] = {"open", "close", "read",   "write", "sync", "rename",
-                                              "cut",  "lock",  "mkdir",  "unlink", "list", "look"};
+static const char *const kind_names[KINDS] = {"open", "close", "read",  "write",  "sync", "rename",
+                                              "cut",  "lock",  "mkdir", "unlink", "list", "look"};
 enum { ACTION_ERROR, ACTION_SHORT, ACTION_KILL, ACTION_TORN, ACTION_LOST };
 enum { LOG_FD = 700, KEPT_FD = 701, FILES_MAX = 64, RENAMES_MAX = 16 };
 
@@ -84,8 +84,8 @@ static written_file *find_file(int fd, const struct stat *st)
 static bool is_remembered(const char *path)
 {
     size_t n = strlen(path);
-    return action == ACTION_LOST && path[0] == '/' && strncmp(path, "/memfd:", 7) != 0 && strncmp(path, "/dev/", 5) != 0 &&
-           (n < 5 || strcmp(path + n - 5, "/lock") != 0);
+    return action == ACTION_LOST && path[0] == '/' && strncmp(path, "/memfd:", 7) != 0 &&
+           strncmp(path, "/dev/", 5) != 0 && (n < 5 || strcmp(path + n - 5, "/lock") != 0);
 }
 
 static void note_write(int fd, const char *path)
@@ -101,7 +101,8 @@ static void forget_renames(const char *folder)
     size_t n = strlen(folder);
     int kept = 0;
     for (int i = 0; i < rename_count; i++) {
-        bool here = strncmp(renames[i].to, folder, n) == 0 && renames[i].to[n] == '/' && !strchr(renames[i].to + n + 1, '/');
+        bool here =
+            strncmp(renames[i].to, folder, n) == 0 && renames[i].to[n] == '/' && !strchr(renames[i].to + n + 1, '/');
         if (here && renames[i].old[0]) syscall(SYS_unlinkat, AT_FDCWD, renames[i].old, 0);
         if (!here) renames[kept++] = renames[i];
     }

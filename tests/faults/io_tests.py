@@ -15,6 +15,7 @@ import concurrent.futures
 import errno
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -85,16 +86,16 @@ class Failed(Exception):
 # ---- commands: how they begin, what they leave ----
 
 class Command:
-    def __init__(self, name, words, base="fresh", again=None, warm=True):
-        self.name, self.words, self.base, self.again, self.warm = name, words, base, again or words, warm
+    def __init__(self, name, words, base="fresh", again=None, warm=True, weight=1):
+        self.name, self.words, self.base, self.again, self.warm, self.weight = name, words, base, again or words, warm, weight
 
 
 RESUMED = ["train", "config.yaml", "--resume", "--trace", "trace.json"]
 COMMANDS = [
-    Command("train", ["train", "config.yaml", "--trace", "trace.json"], again=RESUMED),
-    Command("resume", RESUMED, base="begun"),
+    Command("train", ["train", "config.yaml", "--trace", "trace.json"], again=RESUMED, weight=6),
+    Command("resume", RESUMED, base="begun", weight=5),
     Command("plan", ["plan", "config.yaml", "--out-lock", "a.lock", "--html", "a.html"]),
-    Command("plan-cold", ["plan", "config.yaml"], warm=False),
+    Command("plan-cold", ["plan", "config.yaml"], warm=False, weight=2),
     Command("generate", ["generate", "out", "--prompt", "a"], base="trained"),
     Command("eval", ["eval", "out", "--json"], base="trained"),
     Command("eval-other", ["eval", "out", "--text", "other.txt"], base="trained"),
@@ -110,12 +111,14 @@ def environment(**more):
     return env
 
 
-def execute(folder, words, warm=True, **more):
+def execute(folder, words, warm=True, out=None, **more):
+    """What it says goes to files in its folder, or to out.stdout and out.stderr."""
     env = environment(**more)
     if not warm:
         env["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
-    with open(f"{folder}/stdout.txt", "wb") as out, open(f"{folder}/stderr.txt", "wb") as err:
-        return subprocess.run([COMMAND, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=120).returncode
+    names = (f"{out}.stdout", f"{out}.stderr") if out else (f"{folder}/stdout.txt", f"{folder}/stderr.txt")
+    with open(names[0], "wb") as said, open(names[1], "wb") as told:
+        return subprocess.run([COMMAND, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=told, timeout=30).returncode
 
 
 def faulty(folder, command, fault=None):
@@ -188,7 +191,7 @@ def leftovers(folder):
     for at, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(at, name)
-            if not SIDE.search(path):
+            if not SIDE.search(path) and "/cache/" not in path:  # without a cache it is measured again
                 try:
                     content = essence(path, folder)
                 except (ValueError, KeyError) as error:
@@ -198,7 +201,9 @@ def leftovers(folder):
 
 
 def output(folder):
-    return read(f"{folder}/stdout.txt").replace(folder.encode(), b"HERE")
+    """What was printed, without the place, and of a plan without what was measured here."""
+    text = read(f"{folder}/stdout.txt").replace(folder.encode(), b"HERE")
+    return text[:text.find(b"page tables")] if b"Memory of the process" in text else text
 
 
 def difference(was, wanted):
@@ -210,7 +215,8 @@ class Reference:
     """A command that nothing happened to: what it leaves, what it says, and its calls."""
 
     def __init__(self, command):
-        self.folder = f"{ROOT}/reference/{command.name}"
+        self.folder = tempfile.mkdtemp(prefix=f"{command.name}.", dir=ROOT)
+        os.rmdir(self.folder)
         shutil.copytree(f"{ROOT}/base/{command.base}", self.folder)
         if faulty(self.folder, command) != 0:
             raise Failed(f"{command.name}: {read(self.folder + '/stderr.txt').decode()}")
@@ -244,7 +250,7 @@ def judge_failure(code, folder, hit, action):
     if action in RETRIED:
         raise Failed(f"exit code {code} where it had to go on")
     if any(h[2].endswith("/stderr.txt") for h in hit):
-        return
+        return  # nobody could be told
     lines = read(f"{folder}/stderr.txt").decode(errors="replace").strip().split("\n")
     if not re.match(r"plimsoll( [a-z_]+)?: \S", lines[-1]):
         raise Failed(f"exit code {code} without a sentence")
@@ -252,12 +258,14 @@ def judge_failure(code, folder, hit, action):
         raise Failed(f"exit code {code}, the sentence does not say {os.strerror(int(action))!r}")
 
 
-def judge_after(command, reference, folder):
+def judge_after(command, reference, folder, lost_metrics):
     """Without faults, as if nothing had been."""
     code = execute(folder, command.again, command.warm)
     if code != 0:
         raise Failed(f"then exit code {code}: {read(folder + '/stderr.txt').decode(errors='replace').strip()[-300:]}")
     wrong = difference(leftovers(folder), reference.left)
+    if lost_metrics:
+        wrong = [w for w in wrong if w != "out/metrics.jsonl: differs"]
     if wrong:
         raise Failed(f"then {', '.join(wrong)}")
 
@@ -268,8 +276,11 @@ def try_fault(command, reference, fault):
     shutil.copytree(f"{ROOT}/base/{command.base}", folder)
     action, said, hit = fault.split(":")[3], "", []
     try:
-        code = faulty(folder, command, fault)
-        hit, said = hits(folder), read(f"{folder}/stderr.txt").decode(errors="replace").strip()[-500:]
+        try:
+            code = faulty(folder, command, fault)
+        finally:
+            hit = hits(folder)
+        said = read(f"{folder}/stderr.txt").decode(errors="replace").strip()[-500:]
         if not hit:
             return None  # another order of threads; the reference had one call more
         if action in ("kill", "torn", "lost"):
@@ -280,7 +291,7 @@ def try_fault(command, reference, fault):
         else:
             judge_failure(code, folder, hit, action)
         if code != 0:
-            judge_after(command, reference, folder)
+            judge_after(command, reference, folder, "its line of metrics is lost" in said)
         shutil.rmtree(folder)
         return code
     except (Failed, subprocess.TimeoutExpired) as error:
@@ -289,15 +300,21 @@ def try_fault(command, reference, fault):
 
 # ---- which cases ----
 
-def all_faults(command, reference):
+def places(reference, kind, edges):
+    """The n of that kind; with edges only where a row of the same call on the same file begins and ends."""
+    row = [call[1:] for call in reference.calls if call[0] == kind]
+    return [n + 1 for n in range(len(row)) if not edges or not 0 < n < len(row) - 1 or not row[n - 1] == row[n] == row[n + 1]]
+
+
+def all_faults(command, reference, edges):
     for kind, ways in ERRORS.items():
         for what, forever in ways:
-            for n in range(1, reference.count(kind) + 1):
+            for n in places(reference, kind, edges):
                 yield f"{kind}:{n}:{'forever' if forever else 'once'}:{what}"
     if command.words[0] == "train":
         for kind, ways in DEATHS.items():
             for what in ways:
-                for n in range(1, reference.count(kind) + 1):
+                for n in places(reference, kind, edges):
                     yield f"{kind}:{n}:once:{what}"
 
 
@@ -310,20 +327,31 @@ def sample(faults, share, source):
     return [f for group in groups.values() for f in source.sample(group, min(len(group), max(1, round(len(group) * share))))]
 
 
+def choose(command, reference, arguments, source):
+    faults = list(all_faults(command, reference, arguments.edges))
+    if arguments.only:
+        return [f for f in faults if matches(command, f, arguments.only)]
+    if not (arguments.all or arguments.edges):
+        faults = sample(faults, arguments.share, source)
+    source.shuffle(faults)
+    return faults
+
+
 def sweep(names, arguments):
-    failures, counts, lock = [], {}, threading.Lock()
+    """The commands share the time there is; training, whose files matter most, gets more of it."""
+    failures, lock = [], threading.Lock()
     source = random.Random(SEED)
-    os.makedirs(f"{ROOT}/cases")
-    for command in (c for c in COMMANDS if c.name in names):
+    chosen = [c for c in COMMANDS if c.name in names]
+    total = sum(c.weight for c in chosen)
+    for command in chosen:
         began, done = time.time(), {}
         reference = Reference(command)
-        faults = list(all_faults(command, reference))
-        if arguments.only:
-            faults = [f for f in faults if matches(command, f, arguments.only)]
-        elif not arguments.all:
-            faults = sample(faults, arguments.share, source)
+        faults = choose(command, reference, arguments, source)
+        until = began + arguments.seconds * command.weight / total if arguments.seconds else math.inf
 
         def one(fault):
+            if time.time() > until:
+                return
             try:
                 code = try_fault(command, reference, fault)
                 with lock:
@@ -335,8 +363,9 @@ def sweep(names, arguments):
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             list(pool.map(one, faults))
         calls = " ".join(f"{k} {reference.count(k)}" for k in ERRORS if reference.count(k))
-        print(f"{command.name}: {len(reference.calls)} calls ({calls}); {len(faults)} cases, exit codes "
-              f"{ {k: done[k] for k in sorted(done, key=str)} }, {time.time() - began:.0f} s", flush=True)
+        codes = ", ".join(f"{done[k]} x {'killed' if k == -signal.SIGKILL else 'not reached' if k is None else k}" for k in sorted(done, key=str))
+        print(f"{command.name}: {len(reference.calls)} calls ({calls}); {sum(done.values())} of {len(faults)} cases, exit codes {codes}, "
+              f"{time.time() - began:.0f} s", flush=True)
     return failures
 
 
@@ -347,13 +376,141 @@ def matches(command, fault, only):
     return all(w in ("", h) for w, h in zip(wanted, have))
 
 
+# ---- the tool itself: nothing passes it by ----
+
+SYSTEM_CALLS = {"open": ["open", "openat"], "close": ["close"], "read": ["read", "pread64", "readv", "preadv", "preadv2"],
+                "write": ["write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "copy_file_range"],
+                "sync": ["fsync", "fdatasync", "sync", "syncfs", "msync"], "rename": ["rename", "renameat", "renameat2", "link", "linkat"],
+                "cut": ["ftruncate", "truncate", "fallocate"], "lock": ["flock"], "mkdir": ["mkdir", "mkdirat"],
+                "unlink": ["unlink", "unlinkat", "rmdir"], "list": ["getdents64"]}
+
+
+def strace_counts(folder, command):
+    """What the kernel was asked for, of paths in this folder; also whether a file was mapped."""
+    names = [n for names in SYSTEM_CALLS.values() for n in names] + ["mmap"]
+    done = subprocess.run(["strace", "-f", "-y", "-qq", "-e", "trace=" + ",".join(names), "-o", f"{folder}/strace.txt", COMMAND, *command.words],
+                          cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+    if done.returncode != 0:
+        return None
+    counts = dict.fromkeys(SYSTEM_CALLS, 0)
+    for line in read(f"{folder}/strace.txt").decode(errors="replace").splitlines():
+        call = re.match(r"\d+ +(\w+)\((.*)", line)
+        by_name = call and (call[1].endswith(("at", "at2")) or not re.match(r"\d+<", call[2]))
+        target = call and re.search(r", \d+<([^>]*)>" if call[1] == "mmap" else r'"([^"]*)"' if by_name else r"\d+<([^>]*)>", call[2])
+        if not target or "resumed>" in line or not is_ours(target[1]):
+            continue
+        if call[1] == "mmap":
+            raise Failed(f"{command.name} maps a file; io_shim.c has to learn mmap: {line}")
+        for kind, calls in SYSTEM_CALLS.items():
+            counts[kind] += call[1] in calls
+    return counts
+
+
+def is_ours(path):
+    """Not the system's, nor the loader's, nor what is said to whoever started it."""
+    return (path.startswith(ROOT) or path[:1] not in ("/", "")) and not re.search(r"^(pipe|socket|anon_inode):|^plimsoll |/cache(/|$)|std(out|err)\.txt$", path)
+
+
+def check_shim():
+    if not shutil.which("strace"):
+        print("calls are not compared: there is no strace")
+        return []
+    failures = []
+    for command in (c for c in COMMANDS if c.warm):
+        reference = Reference(command)
+        folder = tempfile.mkdtemp(dir=f"{ROOT}/cases")
+        os.rmdir(folder)
+        shutil.copytree(f"{ROOT}/base/{command.base}", folder)
+        seen = strace_counts(folder, command)
+        if seen is None:
+            print("calls are not compared: strace may not trace here")
+            return failures
+        here = {kind: sum(c[0] == kind and is_ours(c[2]) for c in reference.calls) for kind in SYSTEM_CALLS}
+        for kind, count in here.items():
+            slack = 30 if kind == "read" else 0  # the loader's thread is some batches ahead
+            if abs(seen[kind] - count) > slack:
+                failures.append(f"{command.name}: the kernel saw {seen[kind]} calls of the kind {kind}, io_shim {count}")
+        print(f"{command.name}: strace and io_shim count the same: " + " ".join(f"{k} {here[k]}/{seen[k]}" for k in here if here[k] or seen[k]), flush=True)
+    return failures
+
+
+# ---- a disk that is full, and one that cannot be written ----
+
+def mount(folder, options):
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "plimsoll-test", folder], capture_output=True).returncode == 0
+
+
+def remount(folder, options):
+    subprocess.run(["mount", "-o", f"remount,{options}", folder], check=True, capture_output=True)
+
+
+def train_on_disk(folder, kilobytes, reference):
+    """As much of a run as has room, then the rest of it."""
+    shutil.copytree(f"{ROOT}/base/fresh", folder, dirs_exist_ok=True)
+    code = execute(folder, COMMANDS[0].words, out=f"{ROOT}/said")
+    said = read(f"{ROOT}/said.stderr").decode(errors="replace").strip().split("\n")[-1]
+    if code == 0:
+        return code
+    if code != 5 or not re.match("plimsoll train: .*(No space left|free)", said):
+        raise Failed(f"{kilobytes} kB: exit code {code}: {said}")
+    lost = "its line of metrics is lost" in said
+    remount(folder, "size=16M")
+    code = execute(folder, RESUMED, out=f"{ROOT}/said")
+    if code != 0:
+        raise Failed(f"{kilobytes} kB, then room: exit code {code}: {read(f'{ROOT}/said.stderr').decode(errors='replace')[-300:]}")
+    wrong = [w for w in difference(leftovers(folder), reference.left) if not (lost and w == "out/metrics.jsonl: differs")]
+    if wrong:
+        raise Failed(f"{kilobytes} kB, {said}; then {', '.join(wrong)}")
+    return 5
+
+
+def check_read_only(folder):
+    shutil.copytree(f"{ROOT}/base/trained", folder, dirs_exist_ok=True)
+    remount(folder, "ro")
+    for words, code in ((["generate", "out"], 0), (["eval", "out"], 0), (["train", "config.yaml", "--out", "new"], 5),
+                        (["train", "config.yaml", "--resume"], 5), (["verify", "--gradients", "g.safetensors", "out"], 5)):
+        got = execute(folder, words, out=f"{ROOT}/said")
+        said = read(f"{ROOT}/said.stderr").decode(errors="replace").strip().split("\n")[-1]
+        if got != code or (code and "Read-only file system" not in said):
+            raise Failed(f"read-only: {' '.join(words)}: exit code {got}: {said}")
+
+
+def check_disks(step):
+    """In a mount namespace of its own, so that nothing stays mounted."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        print("full disks are skipped: mounting needs root")
+        return []
+    probe = f"{ROOT}/disk"
+    os.makedirs(probe)
+    if not mount(probe, "size=1M"):
+        print("full disks are skipped: mounting is not allowed here")
+        return []
+    subprocess.run(["umount", probe], check=True)
+    reference, failures, stopped, sizes = Reference(COMMANDS[0]), [], 0, list(range(64, 641, step))
+    for kilobytes in sizes + [0]:
+        mount(probe, f"size={kilobytes}k" if kilobytes else "size=4M")
+        try:
+            if kilobytes:
+                stopped += train_on_disk(probe, kilobytes, reference) == 5
+            else:
+                check_read_only(probe)
+        except Failed as error:
+            failures.append(str(error))
+            print("FAILED", error, flush=True)
+        subprocess.run(["umount", probe], check=True)
+    print(f"disks of {sizes[0]} to {sizes[-1]} kB: {len(sizes)} runs, {stopped} stopped for want of room and were completed; a read-only one", flush=True)
+    return failures
+
+
 def main():
     global COMMAND, SHIM, ROOT, SEED
     parser = argparse.ArgumentParser()
     parser.add_argument("command"), parser.add_argument("shim"), parser.add_argument("folder")
-    parser.add_argument("groups", nargs="*")
-    parser.add_argument("--all", action="store_true")
+    parser.add_argument("groups", nargs="*", help="calls, disks, or a command; all of them")
+    parser.add_argument("--all", action="store_true", help="every n")
+    parser.add_argument("--edges", action="store_true", help="every n but those in the middle of a row of the same call on the same file")
     parser.add_argument("--share", type=float, default=0.02)
+    parser.add_argument("--seconds", type=float, help="begin no case after that time")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only")
     arguments = parser.parse_args()
@@ -363,8 +520,14 @@ def main():
     ROOT = tempfile.mkdtemp(prefix="io.", dir=os.path.abspath(arguments.folder))
     SEED = int(os.environ.get("IO_TESTS_SEED", random.randrange(1 << 30)))
     make_bases()
+    os.makedirs(f"{ROOT}/cases")
     print(f"IO_TESTS_SEED={SEED}")
-    failures = sweep(arguments.groups or [c.name for c in COMMANDS], arguments)
+    groups, failures = arguments.groups or ["calls", "disks", *(c.name for c in COMMANDS)], []
+    if "calls" in groups:
+        failures += check_shim()
+    if "disks" in groups:
+        failures += check_disks(16 if arguments.all or arguments.edges else 64)
+    failures += sweep(groups, arguments)
     print(f"{len(failures)} failed")
     if not failures:
         shutil.rmtree(ROOT)
