@@ -44,14 +44,16 @@ pl_status pl_folder_remove(const char *path, const char *const *names, size_t co
 {
     int fd = pl_io_open(path, O_RDONLY | O_DIRECTORY);
     char temporary[64];
+    int error = 0;
     if (fd < 0 && errno == ENOENT) return PL_OK;
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
     for (size_t i = 0; i < count; i++) {
         snprintf(temporary, sizeof temporary, "%s.tmp", names[i]);
-        unlinkat(fd, names[i], 0);
-        unlinkat(fd, temporary, 0);
+        if (unlinkat(fd, names[i], 0) != 0 && errno != ENOENT) error = errno;
+        if (unlinkat(fd, temporary, 0) != 0 && errno != ENOENT) error = errno;
     }
     close(fd);
+    if (error) return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(error));
     if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
 }

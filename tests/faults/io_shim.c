@@ -13,7 +13,6 @@
  *
  * Works below the memory filter of a run: it asks for no memory, and its own calls go by syscall(2). Calls that the C
  * library makes inside of other functions are not seen; io_tests.py compares with strace that there are none. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,15 +24,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { OPEN, CLOSE, READ, WRITE, SYNC, RENAME, CUT, LOCK, MKDIR, UNLINK, LIST, LOOK, KINDS };
-static const char *const kind_names[KINDS] = {"open", "close", "read",  "write",  "sync", "rename",
-                                              "cut",  "lock",  "mkdir", "unlink", "list", "look"};
+enum { OPEN, CLOSE, READ, WRITE, SYNC, RENAME, CUT, LOCK, MKDIR, UNLINK, LIST, LOOK, MEMORY, KINDS };
+static const char *const kind_names[KINDS] = {"open", "close", "read",   "write", "sync", "rename", "cut",
+                                              "lock", "mkdir", "unlink", "list",  "look", "memory"};
 enum { ACTION_ERROR, ACTION_SHORT, ACTION_KILL, ACTION_TORN, ACTION_LOST };
 enum { LOG_FD = 700, KEPT_FD = 701, FILES_MAX = 64, RENAMES_MAX = 16 };
 
@@ -250,7 +248,7 @@ EXPORT int open(const char *path, int flags, ...)
 
 EXPORT int memfd_create(const char *name, unsigned flags)
 {
-    return fate(OPEN, "memfd_create", name) >= 0 ? -1 : (int)syscall(SYS_memfd_create, name, flags);
+    return fate(MEMORY, "memfd_create", name) >= 0 ? -1 : (int)syscall(SYS_memfd_create, name, flags);
 }
 
 /* As Linux does it: the descriptor is gone, whatever is said. */

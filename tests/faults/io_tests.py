@@ -70,6 +70,7 @@ ERRORS = {  # kind: (errno, once or forever)
     "unlink": [(E.EIO, 0), (E.EIO, 1)],
     "list": [(E.EIO, 0), (E.EIO, 1)],
     "look": [(E.EIO, 0), (E.EIO, 1)],
+    "memory": [(E.EMFILE, 0), (E.ENOMEM, 0)],  # files in memory, from the planner to the runner
 }
 DEATHS = {"open": ["kill"], "write": ["kill", "torn", "lost"], "sync": ["kill", "lost"], "rename": ["kill", "lost"], "cut": ["kill"],
           "mkdir": ["kill"], "unlink": ["kill", "lost"], "close": ["lost"]}
@@ -238,7 +239,8 @@ def judge_success(reference, folder, hit, action):
     wrong = difference(leftovers(folder), reference.left)
     if "warning: " in said and action not in RETRIED:
         wrong = [w for w in wrong if os.path.basename(w.split(":")[0]) not in said]
-    if output(folder) != reference.out:
+    renamed = any(h[2] == "/proc/self/exe" for h in hit)  # then the ledger's row of the program has another name
+    if output(folder) != reference.out and not renamed:
         wrong.append("another output")
     if wrong:
         raise Failed(f"exit code 0, but {', '.join(wrong)}")
