@@ -364,6 +364,8 @@ def sweep(names, arguments):
                     print("FAILED", error, flush=True)
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             list(pool.map(one, faults))
+        if done.get(None, 0) > max(3, len(faults) / 5):
+            failures.append(f"{command.name}: {done[None]} of {len(faults)} faults were not reached; does the shim work?")
         calls = " ".join(f"{k} {reference.count(k)}" for k in ERRORS if reference.count(k))
         codes = ", ".join(f"{done[k]} x {'killed' if k == -signal.SIGKILL else 'not reached' if k is None else k}" for k in sorted(done, key=str))
         print(f"{command.name}: {len(reference.calls)} calls ({calls}); {sum(done.values())} of {len(faults)} cases, exit codes {codes}, "
