@@ -23,6 +23,7 @@ typedef struct stream {
     uint64_t at, end; /* of the header, in the file */
     char buffer[BUFFER_BYTES];
     size_t used, filled;
+    int error; /* errno of the read that failed */
 } stream;
 
 typedef struct tensor {
@@ -30,12 +31,27 @@ typedef struct tensor {
     uint64_t begin; /* in the data */
 } tensor;
 
+/* Up to that many bytes: fewer only at the end of the file; -1 with errno. */
+static ssize_t read_at(int fd, void *data, size_t bytes, off_t at)
+{
+    size_t got = 0;
+    while (got < bytes) {
+        ssize_t n = pread(fd, (char *)data + got, bytes - got, at + (off_t)got);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -1;
+        if (n == 0) break;
+        got += (size_t)n;
+    }
+    return (ssize_t)got;
+}
+
 static int peek(stream *s)
 {
     if (s->used < s->filled) return (unsigned char)s->buffer[s->used];
     if (s->at >= s->end) return -1;
     uint64_t room = s->end - s->at < BUFFER_BYTES ? s->end - s->at : BUFFER_BYTES;
-    ssize_t n = pread(s->fd, s->buffer, (size_t)room, (off_t)s->at);
+    ssize_t n = read_at(s->fd, s->buffer, (size_t)room, (off_t)s->at);
+    if (n < 0) s->error = errno;
     if (n <= 0) return -1;
     s->at += (uint64_t)n;
     s->used = 0;
@@ -103,18 +119,21 @@ static void read_entry(stream *s, tensor *t)
 }
 
 /* The value of a tensor of one number; false when it is none. */
-static bool read_scalar(const stream *s, const tensor *t, double *value)
+static bool read_scalar(stream *s, const tensor *t, double *value)
 {
     float single;
     off_t at = (off_t)(s->end + t->begin);
     if (strcmp(t->shape, "[]") != 0 && strcmp(t->shape, "[1]") != 0) return false;
-    if (strcmp(t->dtype, "F64") == 0) return pread(s->fd, value, sizeof *value, at) == sizeof *value;
-    if (strcmp(t->dtype, "F32") != 0 || pread(s->fd, &single, sizeof single, at) != sizeof single) return false;
-    *value = (double)single;
-    return true;
+    bool is_double = strcmp(t->dtype, "F64") == 0;
+    if (!is_double && strcmp(t->dtype, "F32") != 0) return false;
+    size_t bytes = is_double ? sizeof *value : sizeof single;
+    ssize_t n = read_at(s->fd, is_double ? (void *)value : &single, bytes, at);
+    if (n < 0) s->error = errno;
+    if (n == sizeof single) *value = (double)single;
+    return n == (ssize_t)bytes;
 }
 
-static pl_status print_tensor(const stream *s, const tensor *t, pl_error *err)
+static pl_status print_tensor(stream *s, const tensor *t, pl_error *err)
 {
     double value;
     pl_status status = pl_put_format(err, "%-44s %-4s %s", t->name, t->dtype, t->shape);
@@ -126,7 +145,8 @@ static pl_status list(stream *s, const char *path, pl_error *err)
 {
     unsigned long long count = 0;
     pl_status status = PL_OK;
-    if (next(s) != '{') return pl_cli_error(err, PL_E_DATA, "%s: is no safetensors file", path);
+    int first = next(s);
+    if (first != '{' && !s->error) return pl_cli_error(err, PL_E_DATA, "%s: is no safetensors file", path);
     while (status == PL_OK && peek_token(s) == '"') {
         tensor t = {0};
         char ignored[8];
@@ -139,16 +159,23 @@ static pl_status list(stream *s, const char *path, pl_error *err)
         count++;
         status = print_tensor(s, &t, err);
     }
+    if (status == PL_OK && s->error)
+        return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be read: %s", path, strerror(s->error));
     return status == PL_OK ? pl_put_format(err, "%llu tensors in %s\n", count, path) : status;
 }
 
 pl_status pl_list_tensors(const char *path, pl_error *err)
 {
     unsigned char length[8];
-    stream s = {.fd = open(path, O_RDONLY | O_CLOEXEC), .at = sizeof length};
+    stream s = {.fd = -1, .at = sizeof length};
+    do s.fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (s.fd < 0 && errno == EINTR);
     if (s.fd < 0) return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be read: %s", path, strerror(errno));
     pl_status status = PL_OK;
-    if (pread(s.fd, length, sizeof length, 0) != sizeof length)
+    ssize_t got = read_at(s.fd, length, sizeof length, 0);
+    if (got < 0)
+        status = pl_cli_error(err, PL_E_STORAGE, "%s: cannot be read: %s", path, strerror(errno));
+    else if (got != sizeof length)
         status = pl_cli_error(err, PL_E_DATA, "%s: is no safetensors file", path);
     for (int i = 8; i-- > 0;) s.end = s.end << 8 | length[i];
     s.end += sizeof length;

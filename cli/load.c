@@ -54,10 +54,15 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     return pl_config_set(config, "run.out", folder, "the folder of the run", err);
 }
 
-static bool is_folder(const char *path)
+/* What is not there, the reader of the config says. */
+static pl_status load_path(pl_config *config, const char *path, pl_error *err)
 {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    int known = stat(path, &info);
+    if (known != 0 && errno == EIO)
+        return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
+    return known == 0 && S_ISDIR(info.st_mode) ? load_folder(config, path, err)
+                                               : pl_config_load_file(config, path, err);
 }
 
 static pl_status load(const pl_cli_command *command, size_t at, pl_cli_input *in, pl_error *err)
@@ -69,7 +74,7 @@ static pl_status load(const pl_cli_command *command, size_t at, pl_cli_input *in
     if (a->operand_count > at + 1)
         return pl_cli_error(err, PL_E_USAGE, "one config only, but there is also %.200s", a->operand[at + 1]);
     const char *path = a->operand[at];
-    return is_folder(path) ? load_folder(in->config, path, err) : pl_config_load_file(in->config, path, err);
+    return load_path(in->config, path, err);
 }
 
 pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size_t at, pl_cli_input *in, pl_error *err)
@@ -95,6 +100,8 @@ pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint,
                        : snprintf(path, sizeof path, "%s/checkpoints", in->out);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "the path of the checkpoint is too long");
     if (access(path, F_OK) == 0) return PL_OK; /* whether it is sound, the library finds out */
+    if (errno != ENOENT && errno != ENOTDIR)
+        return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
     if (checkpoint)
         return pl_cli_error(err, PL_E_DATA, "%s: is no checkpoint (run.json: %s); give a folder of %s/checkpoints",
                             checkpoint, strerror(errno), in->out);

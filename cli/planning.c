@@ -64,12 +64,13 @@ static bool needs_text(pl_command command) { return command != PL_COMMAND_GENERA
 static pl_status check_machine(const char *name, const pl_talk *talk, bool here, pl_plan **plan, pl_error *err)
 {
     pl_error why = {0};
-    pl_status status = pl_plan_check_machine(*plan, here ? err : &why);
+    pl_status status = pl_plan_check_machine(*plan, &why);
     if (status == PL_OK) return PL_OK;
     if (!here && status == PL_E_BUDGET) {
         if (talk->quiet < 2) pl_say("plimsoll %s: warning: it cannot run here: %s\n", name, why.text);
         return PL_OK;
     }
+    *err = why;
     pl_plan_destroy(*plan);
     *plan = NULL;
     return status;

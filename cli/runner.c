@@ -214,13 +214,19 @@ static pl_status open_run(runner *r)
     return status == PL_OK ? keep_files(r) : status;
 }
 
-static int finish(runner *r, pl_status status)
+static pl_status finish(runner *r, pl_status status)
 {
     if (status == PL_OK || status == PL_E_STOPPED) {
         pl_status measured = measure(r, status == PL_OK);
         if (status == PL_OK) status = measured;
     }
     pl_view_clear(&r->view);
+    return status;
+}
+
+/* The last thing that is said: why it ends. */
+static int conclude(const runner *r, pl_status status)
+{
     if (status == PL_E_STOPPED) return pl_signal_exit_code();
     return status == PL_OK ? 0 : pl_cli_complain(r->call.name, status, &r->error);
 }
@@ -234,11 +240,11 @@ int pl_cli_run(int argc, char **argv)
     set_view(&r);
     status = open_run(&r);
     if (status == PL_OK) status = work(&r);
-    int code = finish(&r, status);
+    status = finish(&r, status);
     /* Threads that end give their stacks back by madvise, which the filter of this mode forbids. */
     const char *filter = getenv("PLIMSOLL_TEST_SECCOMP");
-    if (filter && filter[0]) _exit(code);
-    pl_run_close(r.run);
+    if (filter && filter[0]) _exit(conclude(&r, status));
+    pl_run_close(r.run); /* may warn */
     pl_plan_destroy(r.plan);
-    return code;
+    return conclude(&r, status);
 }

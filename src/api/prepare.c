@@ -71,8 +71,8 @@ static pl_status lock_out(preparation *p, pl_error *err)
 static pl_status lock_cache(preparation *p, pl_error *err)
 {
     PL_TRY(pl_made_folder(&p->made, p->config->data.cache, err));
-    p->cache_lock = open(p->config->data.cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (p->cache_lock >= 0 && flock(p->cache_lock, LOCK_EX) != 0 && errno == EINTR) {
+    p->cache_lock = pl_io_open(p->config->data.cache, O_RDONLY | O_DIRECTORY);
+    if (p->cache_lock >= 0 && pl_io_lock(p->cache_lock, LOCK_EX) != 0) { /* as said above */
     }
     return PL_OK;
 }

@@ -26,10 +26,13 @@ struct pl_run {
 static pl_status peek_process(const char *path, pl_process_options *o, int *threads, pl_error *err)
 {
     char head[1024];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
-    if (fd >= 0) close(fd);
-    if (n <= 0) return pl_fail(err, PL_E_DATA, "%s: cannot be read; plan again", path);
+    uint64_t bytes;
+    int fd;
+    PL_TRY(pl_file_open(path, &fd, &bytes, err));
+    size_t n = bytes < sizeof head - 1 ? (size_t)bytes : sizeof head - 1;
+    pl_status status = pl_file_read_at(fd, path, 0, head, n, err);
+    close(fd);
+    if (status != PL_OK) return status;
     head[n] = 0;
     const char *team = strstr(head, "\nteam threads="), *process = strstr(head, "\nprocess heap=");
     unsigned long long heap, main_stack, reserved, touched;

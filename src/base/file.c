@@ -2,57 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-
-static struct {
-    atomic_uint_fast64_t left;
-    atomic_int error, forever;
-} injected[PL_IO_KINDS];
-
-void pl_io_fail_at(pl_io_kind kind, uint64_t n, int errno_value, int forever)
-{
-    atomic_store(&injected[kind].error, errno_value);
-    atomic_store(&injected[kind].forever, forever);
-    atomic_store(&injected[kind].left, n);
-}
-
-int pl_io_inject(pl_io_kind kind)
-{
-    uint_fast64_t left = atomic_load_explicit(&injected[kind].left, memory_order_relaxed);
-    if (left == 0) return 0;
-    if (left > 1) {
-        atomic_store(&injected[kind].left, left - 1);
-        return 0;
-    }
-    if (!atomic_load(&injected[kind].forever)) atomic_store(&injected[kind].left, 0);
-    errno = atomic_load(&injected[kind].error);
-    return 1;
-}
-
-const char *pl_io_hint(int error)
-{
-    switch (error) {
-    case ENOSPC:
-        return "; free space on that disk";
-    case EROFS:
-        return "; choose a folder on a writable file system";
-    case EACCES:
-    case EPERM:
-        return "; check the permissions or choose another folder";
-    case EFBIG:
-        return "; the limit on the size of files is reached (ulimit -f, or the file system's own): raise it";
-    case EDQUOT:
-        return "; the quota is used up";
-    default:
-        return "";
-    }
-}
 
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *err)
 {
@@ -75,13 +30,16 @@ static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
     if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return PL_OK;
     if (!S_ISLNK(st.st_mode))
         return pl_fail(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name", path);
-    int fd = open(path, O_PATH | O_CLOEXEC);
+    int fd = pl_io_open(path, O_PATH);
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: is a link that leads nowhere: %s", path, strerror(errno));
-    int known = fstat(fd, &st);
+    int known = fstat(fd, &st), error = errno;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, w->path, sizeof w->path - 1);
+    if (n <= 0 && known == 0) error = errno;
     close(fd);
-    if (known != 0 || n <= 0 || !S_ISREG(st.st_mode))
+    if (known != 0 || n <= 0)
+        return pl_fail(err, PL_E_STORAGE, "%s: is a link whose end cannot be found: %s", path, strerror(error));
+    if (!S_ISREG(st.st_mode))
         return pl_fail(err, PL_E_STORAGE, "%s: is a link to what is no regular file; give another name", path);
     w->path[n] = 0;
     return PL_OK;
@@ -102,8 +60,7 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     if (strlen(path) >= sizeof w->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(find_target(w, path, err));
     snprintf(w->temporary, sizeof w->temporary, "%s.tmp", w->path);
-    const int flags = O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK; /* a pipe must not hang */
-    w->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(w->temporary, flags, 0666);
+    w->fd = pl_io_open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_NOFOLLOW | O_NONBLOCK); /* a pipe must not hang */
     if (w->fd < 0) {
         int error = errno;
         w->temporary[0] = 0;
@@ -128,20 +85,33 @@ static pl_status write_fully(pl_file_writer *w, uint64_t offset, const char *dat
     return PL_OK;
 }
 
-/* Two windows: the last full one is being written back while the next one fills; what is on disk leaves the cache. */
-static void bound_page_cache(pl_file_writer *w)
+/* Linux tells of a write-back that failed once only: here it may be this call that hears of it, and fsync would find
+ * nothing. File systems that have no such call say so by one of these. */
+static int start_writing_back(int fd, off_t at, unsigned flags)
 {
+    int rc;
+    do rc = pl_io_inject(PL_IO_FSYNC) ? -1 : sync_file_range(fd, at, PL_FILE_WINDOW_BYTES, flags);
+    while (rc != 0 && errno == EINTR);
+    return rc == 0 || errno == ENOSYS || errno == EINVAL || errno == ESPIPE || errno == ENOTSUP ? 0 : errno;
+}
+
+/* Two windows: the last full one is being written back while the next one fills; what is on disk leaves the cache. */
+static pl_status bound_page_cache(pl_file_writer *w, pl_error *err)
+{
+    const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     while (w->bytes - w->flushed >= PL_FILE_WINDOW_BYTES) {
-        off_t at = (off_t)w->flushed;
-        sync_file_range(w->fd, at, PL_FILE_WINDOW_BYTES, SYNC_FILE_RANGE_WRITE);
-        if (w->flushed >= PL_FILE_WINDOW_BYTES) {
-            off_t before = at - PL_FILE_WINDOW_BYTES;
-            sync_file_range(w->fd, before, PL_FILE_WINDOW_BYTES,
-                            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+        off_t at = (off_t)w->flushed, before = at - PL_FILE_WINDOW_BYTES;
+        int error = start_writing_back(w->fd, at, SYNC_FILE_RANGE_WRITE);
+        if (error == 0 && before >= 0) {
+            error = start_writing_back(w->fd, before, wait);
             posix_fadvise(w->fd, before, PL_FILE_WINDOW_BYTES, POSIX_FADV_DONTNEED);
         }
+        if (error)
+            return pl_fail(err, PL_E_STORAGE, "%s: what was written before byte %llu did not reach the disk: %s%s",
+                           w->path, (unsigned long long)w->bytes, strerror(error), pl_io_hint(error));
         w->flushed += PL_FILE_WINDOW_BYTES;
     }
+    return PL_OK;
 }
 
 pl_status pl_file_write(pl_file_writer *w, const void *data, size_t bytes, pl_error *err)
@@ -151,7 +121,7 @@ pl_status pl_file_write(pl_file_writer *w, const void *data, size_t bytes, pl_er
         size_t chunk = bytes < PL_FILE_WINDOW_BYTES ? bytes : PL_FILE_WINDOW_BYTES;
         PL_TRY(write_fully(w, w->bytes, from, chunk, err));
         w->bytes += chunk, from += chunk, bytes -= chunk;
-        bound_page_cache(w);
+        PL_TRY(bound_page_cache(w, err));
     }
     return PL_OK;
 }
@@ -159,17 +129,6 @@ pl_status pl_file_write(pl_file_writer *w, const void *data, size_t bytes, pl_er
 pl_status pl_file_write_at(pl_file_writer *w, uint64_t offset, const void *data, size_t bytes, pl_error *err)
 {
     return write_fully(w, offset, data, bytes, err);
-}
-
-int pl_io_append(int fd, const void *data, size_t bytes, size_t *written)
-{
-    for (*written = 0; *written < bytes;) {
-        ssize_t n = pl_io_inject(PL_IO_WRITE) ? -1 : write(fd, (const char *)data + *written, bytes - *written);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n == 0 ? ENOSPC : errno;
-        *written += (size_t)n;
-    }
-    return 0;
 }
 
 static pl_status folder_of(const char *path, char *folder, size_t room, pl_error *err)
@@ -185,10 +144,9 @@ static pl_status folder_of(const char *path, char *folder, size_t room, pl_error
 
 pl_status pl_folder_sync(const char *path, pl_error *err)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = pl_io_open(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
-    int rc = pl_io_inject(PL_IO_FSYNC) ? -1 : fsync(fd);
-    int error = errno;
+    int rc = pl_io_sync(fd), error = errno;
     close(fd);
     /* Some file systems cannot sync a folder; their renames are as durable as they get. */
     if (rc != 0 && error != EINVAL && error != ENOTSUP)
@@ -199,9 +157,9 @@ pl_status pl_folder_sync(const char *path, pl_error *err)
 pl_status pl_file_commit(pl_file_writer *w, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
-    int failed = pl_io_inject(PL_IO_FSYNC) || fsync(w->fd) != 0, error = errno;
+    int failed = pl_io_sync(w->fd) != 0, error = errno;
     if (!failed) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
-    if (close(w->fd) != 0 && !failed) failed = 1, error = errno;
+    if (pl_io_close(w->fd) != 0 && !failed) failed = 1, error = errno;
     w->fd = -1;
     if (!failed && (pl_io_inject(PL_IO_RENAME) || rename(w->temporary, w->path) != 0)) failed = 1, error = errno;
     if (failed) {
@@ -244,12 +202,14 @@ pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data,
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *err)
 {
     struct stat st;
-    *fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not hang */
+    *fd = pl_io_open(path, O_RDONLY | O_NONBLOCK); /* a pipe must not hang */
     if (*fd < 0) return pl_fail(err, PL_E_DATA, "%s: cannot be opened: %s", path, strerror(errno));
-    if (fstat(*fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    int known = fstat(*fd, &st), error = errno;
+    if (known != 0 || !S_ISREG(st.st_mode)) {
         close(*fd);
         *fd = -1;
-        return pl_fail(err, PL_E_DATA, "%s: is not a regular file", path);
+        return known == 0 ? pl_fail(err, PL_E_DATA, "%s: is not a regular file", path)
+                          : pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
     }
     if (bytes) *bytes = (uint64_t)st.st_size;
     return PL_OK;
@@ -290,6 +250,15 @@ pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl
     return status;
 }
 
+/* A folder that is new is durable when the one above it is. That one may be closed to us (x without r): then it is as
+ * durable as it gets. */
+static pl_status sync_above(const char *path, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    PL_TRY(folder_of(path, folder, sizeof folder, err));
+    return access(folder, R_OK) == 0 ? pl_folder_sync(folder, err) : PL_OK;
+}
+
 pl_status pl_folder_create(const char *path, pl_error *err)
 {
     char part[PL_FILE_PATH_MAX];
@@ -300,13 +269,16 @@ pl_status pl_folder_create(const char *path, pl_error *err)
         if (path[i] != '/' && path[i] != 0) continue;
         memcpy(part, path, i);
         part[i] = 0;
-        if (mkdir(part, 0755) == 0) continue;
+        if (mkdir(part, 0755) == 0) {
+            PL_TRY(sync_above(part, err));
+            continue;
+        }
         int reason = errno; /* that access leaves its own behind is no reason */
         if (reason == EEXIST || (reason == EROFS && access(part, F_OK) == 0)) continue;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(reason), pl_io_hint(reason));
     }
     struct stat st;
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        return pl_fail(err, PL_E_STORAGE, "%s: is in the way: a folder was expected there", path);
-    return PL_OK;
+    if (stat(path, &st) != 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: is in the way: a folder was expected there", path);
 }

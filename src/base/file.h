@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/io.h"
 
 enum { PL_FILE_PATH_MAX = 4096, PL_FILE_WINDOW_BYTES = 8 << 20 };
 
@@ -51,18 +52,5 @@ pl_status pl_folder_sync(const char *path, pl_error *);
 pl_status pl_path_absolute(char *absolute, size_t room, const char *path, pl_error *);
 /* path = folder "/" name into room bytes; PL_E_USAGE when too long. */
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *);
-
-/* For the tests: the n-th call of this kind from now on fails with this errno, once or (forever) from then on. */
-typedef enum pl_io_kind { PL_IO_OPEN, PL_IO_READ, PL_IO_WRITE, PL_IO_FSYNC, PL_IO_RENAME, PL_IO_KINDS } pl_io_kind;
-void pl_io_fail_at(pl_io_kind, uint64_t n, int errno_value, int forever);
-/* For code that makes such a call itself (appending, renaming a folder): nonzero, with errno set, when a test asked for
- * this one to fail.   int rc = pl_io_inject(PL_IO_RENAME) ? -1 : rename(from, to);  */
-int pl_io_inject(pl_io_kind);
-
-/* Writes at the file's position: 0, or errno with *written < bytes. A write that was cut short is tried on, because
- * only the next one says why. */
-int pl_io_append(int fd, const void *data, size_t bytes, size_t *written);
-/* What to do about it, as the end of a sentence ("; free space on that disk"), or "". */
-const char *pl_io_hint(int error);
 
 #endif

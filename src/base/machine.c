@@ -54,11 +54,12 @@ static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
     if (!pl_procfile_find(path, "MemTotal", &m->ram_bytes)) {
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s has no MemTotal: mount /proc, the size of this machine is read there",
-                       path);
+        const char *why = errno ? strerror(errno) : "it has no MemTotal";
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s: %s; mount /proc, the size of this machine is read there", path, why);
     }
     pl_procfile_find(path, "SwapTotal", &m->swap_bytes);
     if (pl_procfile_find(path, "MemAvailable", &m->available_bytes)) return PL_OK;
+    if (errno) return pl_fail(err, PL_E_UNSUPPORTED, "%s: cannot be read: %s", path, strerror(errno));
     /* Kernels before 3.14: free pages and page cache. */
     uint64_t cached = 0;
     pl_procfile_find(path, "MemFree", &m->available_bytes);

@@ -53,6 +53,7 @@ static bool find_group(const char *root, const char *process, const char *contro
         if (found) snprintf(group, room, "%s", name + 1);
     }
     pl_procfile_close(&f);
+    errno = f.error;
     return found;
 }
 
@@ -89,6 +90,7 @@ static void set_place(const char *root, const char *part, const char *mount, con
     snprintf(place->below, sizeof place->below, "%s", below);
 }
 
+/* False: not in sight, or (errno) what says so cannot be read. */
 bool pl_cgroup_find(const char *root, const char *process, const char *controller, pl_cgroup_place *place)
 {
     char group[PATH_BYTES / 2], path[PATH_BYTES];
@@ -103,6 +105,7 @@ bool pl_cgroup_find(const char *root, const char *process, const char *controlle
         if (found) set_place(root, part, mount, group, place);
     }
     pl_procfile_close(&f);
+    errno = f.error;
     return found;
 }
 
@@ -201,15 +204,26 @@ static void walk_quota(pl_cgroup_place place, double (*quota_of)(const char *), 
     }
 }
 
+/* Where there are no control groups there is no limit; where one cannot look, there may be any. */
+static bool find_memory(const char *root, const char *controller, pl_cgroup_place *place, pl_machine *m)
+{
+    if (pl_cgroup_find(root, "self", controller, place)) return true;
+    if (errno == 0 || errno == ENOENT) return false;
+    m->cgroup_unreadable = true;
+    m->cgroup_room_bytes = 0;
+    snprintf(m->cgroup_path, sizeof m->cgroup_path, "%.200s/proc/self/cgroup", root);
+    return false;
+}
+
 void pl_cgroup_read(const char *root, pl_machine *m)
 {
     m->cgroup_limit_bytes = m->cgroup_room_bytes = PL_MACHINE_UNLIMITED;
     m->cores_quota = INFINITY;
     pl_cgroup_place place;
-    if (pl_cgroup_find(root, "self", "", &place)) {
+    if (find_memory(root, "", &place, m)) {
         walk_memory(place, &files_v2, m);
         walk_quota(place, quota_v2, m);
     }
-    if (!m->cgroup_unreadable && pl_cgroup_find(root, "self", "memory", &place)) walk_memory(place, &files_v1, m);
+    if (!m->cgroup_unreadable && find_memory(root, "memory", &place, m)) walk_memory(place, &files_v1, m);
     if (pl_cgroup_find(root, "self", "cpu", &place)) walk_quota(place, quota_v1, m);
 }

@@ -112,6 +112,7 @@ static __attribute__((noinline)) pl_status record_start(pl_error *err)
         if (pl_mapping_parse(line, &m)) sort_mapping(&started, &m);
     }
     pl_procfile_close(&maps);
+    if (maps.error) return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/maps cannot be read: %s", strerror(maps.error));
     start_done = true;
     return PL_OK;
 }

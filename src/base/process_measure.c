@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/process.h"
 #include "base/smaps.h"
 
@@ -108,7 +109,9 @@ static uint64_t count_present(int pagemap, uintptr_t begin, uintptr_t end)
     for (uintptr_t page = begin / PL_PAGE_BYTES; page < end / PL_PAGE_BYTES;) {
         size_t wanted = end / PL_PAGE_BYTES - page;
         if (wanted > 128) wanted = 128;
-        ssize_t got = pread(pagemap, entries, wanted * sizeof entries[0], (off_t)(page * sizeof entries[0]));
+        ssize_t got;
+        do got = pread(pagemap, entries, wanted * sizeof entries[0], (off_t)(page * sizeof entries[0]));
+        while (got < 0 && errno == EINTR);
         if (got < (ssize_t)sizeof entries[0]) break;
         size_t count = (size_t)got / sizeof entries[0];
         for (size_t i = 0; i < count; i++) present += entries[i] >> 63;
@@ -148,34 +151,35 @@ static void divide(const measurement *m, const pl_smaps_entry *map)
     if (at < map->end) account_part(m, map, NULL, at, map->end);
 }
 
+static pl_status refuse_unread(const char *path, int error, pl_error *err)
+{
+    return pl_fail(err, PL_E_UNSUPPORTED, "%s cannot be read (%s): mount /proc, memory is measured there", path,
+                   strerror(error));
+}
+
 static pl_status walk_mappings(const measurement *m, pl_error *err)
 {
     pl_smaps smaps;
     pl_smaps_entry map;
-    if (pl_smaps_open(&smaps, "/proc/self/smaps")) {
-        return pl_fail(err, PL_E_UNSUPPORTED,
-                       "/proc/self/smaps cannot be read (%s): mount /proc, memory is measured there", strerror(errno));
-    }
+    if (pl_smaps_open(&smaps, "/proc/self/smaps")) return refuse_unread("/proc/self/smaps", errno, err);
     while (pl_smaps_read(&smaps, &map)) divide(m, &map);
     pl_smaps_close(&smaps);
+    if (smaps.file.error) return refuse_unread("/proc/self/smaps", smaps.file.error, err);
     return PL_OK;
 }
 
 static pl_status read_totals(pl_memory_measured *out, pl_error *err)
 {
     pl_procfile f;
-    if (pl_procfile_open(&f, "/proc/self/smaps_rollup")) {
-        return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/smaps_rollup cannot be read: %s", strerror(errno));
-    }
+    if (pl_procfile_open(&f, "/proc/self/smaps_rollup")) return refuse_unread("/proc/self/smaps_rollup", errno, err);
     for (char *line; (line = pl_procfile_line(&f));) {
         pl_procfile_field(line, "Rss", &out->rollup_bytes);
         pl_procfile_field(line, "AnonHugePages", &out->rollup_huge_bytes);
         pl_procfile_field(line, "Swap", &out->swap_bytes);
     }
     pl_procfile_close(&f);
-    if (pl_procfile_open(&f, "/proc/self/status")) {
-        return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/status cannot be read: %s", strerror(errno));
-    }
+    if (f.error) return refuse_unread("/proc/self/smaps_rollup", f.error, err);
+    if (pl_procfile_open(&f, "/proc/self/status")) return refuse_unread("/proc/self/status", errno, err);
     uint64_t threads = 0;
     for (char *line; (line = pl_procfile_line(&f));) {
         pl_procfile_field(line, "VmHWM", &out->peak_bytes);
@@ -184,6 +188,7 @@ static pl_status read_totals(pl_memory_measured *out, pl_error *err)
         pl_procfile_field(line, "Threads", &threads);
     }
     pl_procfile_close(&f);
+    if (f.error) return refuse_unread("/proc/self/status", f.error, err);
     out->threads = (uint32_t)threads;
     return PL_OK;
 }
@@ -195,7 +200,7 @@ pl_status pl_memory_measure(const pl_memory_owners *owners, pl_memory_measured *
     out->minor_faults = faults.minor;
     out->major_faults = faults.major;
     PL_TRY(begin_rows(owners, out, err));
-    measurement m = {owners, out, (uintptr_t)sbrk(0), open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)};
+    measurement m = {owners, out, (uintptr_t)sbrk(0), pl_io_open("/proc/self/pagemap", O_RDONLY)};
     pl_status status = walk_mappings(&m, err);
     if (m.pagemap >= 0) close(m.pagemap);
     return status == PL_OK ? read_totals(out, err) : status;

@@ -142,6 +142,7 @@ static pl_status populate_all(const pl_memory_owners *owners, pl_error *err)
         if (pl_mapping_parse(line, &m)) status = populate_mapping(&m, owners, err);
     }
     pl_procfile_close(&maps);
+    if (maps.error) return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/maps cannot be read: %s", strerror(maps.error));
     return status;
 }
 

@@ -6,10 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 int pl_procfile_open(pl_procfile *f, const char *path)
 {
     f->next = f->end = 0;
-    f->fd = open(path, O_RDONLY | O_CLOEXEC);
+    f->error = 0;
+    f->fd = pl_io_open(path, O_RDONLY);
     return f->fd < 0 ? -1 : 0;
 }
 
@@ -19,13 +22,15 @@ void pl_procfile_close(pl_procfile *f)
     f->fd = -1;
 }
 
-/* The next byte, or -1 at the end (an error ends the file too: half of a /proc file is as good as none). */
+/* The next byte, or -1 at the end and from the first error on. */
 static int next_byte(pl_procfile *f)
 {
+    if (f->error) return -1;
     if (f->next == f->end) {
         ssize_t got;
         do got = read(f->fd, f->chunk, sizeof f->chunk);
         while (got < 0 && errno == EINTR);
+        if (got < 0) f->error = errno;
         if (got <= 0) return -1;
         f->next = 0;
         f->end = (size_t)got;
@@ -41,7 +46,7 @@ char *pl_procfile_line(pl_procfile *f)
         if (used < sizeof f->line - 1) f->line[used++] = (char)c;
     }
     f->line[used] = 0;
-    return c < 0 && used == 0 ? NULL : f->line;
+    return f->error || (c < 0 && used == 0) ? NULL : f->line; /* half a line is none */
 }
 
 bool pl_procfile_field(const char *line, const char *key, uint64_t *value)
@@ -66,6 +71,7 @@ bool pl_procfile_find(const char *path, const char *key, uint64_t *value)
     bool found = false;
     for (char *line; !found && (line = pl_procfile_line(&f));) found = pl_procfile_field(line, key, value);
     pl_procfile_close(&f);
+    errno = f.error;
     return found;
 }
 
@@ -73,12 +79,10 @@ int pl_procfile_read_line(const char *path, char *text, size_t room)
 {
     pl_procfile f;
     if (pl_procfile_open(&f, path)) return -1;
-    errno = 0;
     char *line = pl_procfile_line(&f);
-    int error = errno;
     pl_procfile_close(&f);
-    if (!line && error) {
-        errno = error;
+    if (f.error) {
+        errno = f.error;
         return -1;
     }
     size_t bytes = line ? strlen(line) : 0;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef struct pl_procfile {
-    int fd;
+    int fd, error;    /* errno of the read that failed, 0: none. To be asked for when there are no more lines */
     size_t next, end; /* unread bytes of chunk */
     char chunk[2048];
     char line[1024];
@@ -20,7 +20,7 @@ void pl_procfile_close(pl_procfile *);
 
 /* "Key:    123 kB" gives 123·1024, "Key: 7" gives 7; false when the line has another key. */
 bool pl_procfile_field(const char *line, const char *key, uint64_t *value);
-/* The first such field of a file; false when there is none. */
+/* The first such field of a file; false when there is none (errno is 0 then) or the file cannot be read (errno). */
 bool pl_procfile_find(const char *path, const char *key, uint64_t *value);
 /* A file of one short line into text; 0, or -1 with errno set. */
 int pl_procfile_read_line(const char *path, char *text, size_t room);

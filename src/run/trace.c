@@ -33,7 +33,7 @@ static pl_status write_text(pl_trace *t, const char *text, size_t bytes)
         t->bytes += bytes;
         return PL_OK;
     }
-    if (written > 0 && ftruncate(t->fd, (off_t)t->bytes) != 0) { /* then the last event is torn */
+    if (written > 0 && pl_io_truncate(t->fd, t->bytes) != 0) { /* then the last event is torn */
     }
     return pl_fail(&t->failed, PL_E_STORAGE, "%s: writing the trace failed: %s%s", t->path, strerror(error),
                    pl_io_hint(error));
@@ -50,7 +50,7 @@ pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **t
     t->room = (PL_TRACE_STAGING_BYTES - sizeof *t) / sizeof *t->event;
     if (strlen(path) >= sizeof t->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     strcpy(t->path, path);
-    t->fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+    t->fd = pl_io_open(path, O_CREAT | O_TRUNC | O_WRONLY);
     if (t->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", path, strerror(errno));
     if (write_text(t, "[", 1) == PL_OK) {
         *trace = t;

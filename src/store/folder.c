@@ -30,7 +30,7 @@ pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
 {
     ssize_t bytes = 0;
     pl_status status = PL_OK;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = pl_io_open(path, O_RDONLY | O_DIRECTORY);
     if (fd < 0 && errno == ENOENT) return PL_OK;
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
     while (status == PL_OK && (bytes = getdents64(fd, list, PL_FOLDER_LIST_BYTES)) > 0)
@@ -42,16 +42,18 @@ pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
 
 pl_status pl_folder_remove(const char *path, const char *const *names, size_t count, pl_error *err)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = pl_io_open(path, O_RDONLY | O_DIRECTORY);
     char temporary[64];
+    int error = 0;
     if (fd < 0 && errno == ENOENT) return PL_OK;
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
     for (size_t i = 0; i < count; i++) {
         snprintf(temporary, sizeof temporary, "%s.tmp", names[i]);
-        unlinkat(fd, names[i], 0);
-        unlinkat(fd, temporary, 0);
+        if (unlinkat(fd, names[i], 0) != 0 && errno != ENOENT) error = errno;
+        if (unlinkat(fd, temporary, 0) != 0 && errno != ENOENT) error = errno;
     }
     close(fd);
+    if (error) return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(error));
     if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
 }
@@ -119,16 +121,17 @@ pl_status pl_folder_lock(const char *folder, int *lock, pl_error *err)
     *lock = -1;
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(pl_path_join(path, sizeof path, folder, "lock", err));
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    int fd = pl_io_open(path, O_RDWR | O_CREAT | O_NONBLOCK);
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0) {
         status = errno == EWOULDBLOCK ? refused(folder, fd, err)
                                       : pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", path, strerror(errno));
         close(fd);
         return status;
     }
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) { /* a full disk: the lock holds all the same */
+    if (pl_io_truncate(fd, 0) != 0 ||
+        pwrite(fd, text, (size_t)n, 0) != n) { /* a full disk: the lock holds all the same */
     }
     *lock = fd;
     return PL_OK;

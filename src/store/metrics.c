@@ -97,10 +97,11 @@ static pl_status find_end(pl_metrics *m, uint64_t last_step, uint64_t file_bytes
 static pl_status cut(pl_metrics *m, uint64_t last_step, pl_error *err)
 {
     struct stat st;
-    if (fstat(m->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return pl_fail(err, PL_E_STORAGE, "%s: is not a regular file", m->path);
+    if (fstat(m->fd, &st) != 0)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", m->path, strerror(errno));
+    if (!S_ISREG(st.st_mode)) return pl_fail(err, PL_E_STORAGE, "%s: is not a regular file", m->path);
     if (last_step != PL_METRICS_NONE) PL_TRY(find_end(m, last_step, (uint64_t)st.st_size, &m->bytes, err));
-    if (m->bytes < (uint64_t)st.st_size && ftruncate(m->fd, (off_t)m->bytes) != 0)
+    if (m->bytes < (uint64_t)st.st_size && pl_io_truncate(m->fd, m->bytes) != 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be cut back to %" PRIu64 " bytes: %s", m->path, m->bytes,
                        strerror(errno));
     return PL_OK;
@@ -111,7 +112,7 @@ pl_status pl_metrics_open(pl_metrics *m, const char *path, uint64_t last_step, p
     memset(m, 0, sizeof *m);
     if (strlen(path) >= sizeof m->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     strcpy(m->path, path);
-    m->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+    m->fd = pl_io_open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK);
     if (m->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened for writing: %s", path, strerror(errno));
     m->is_open = 1;
     pl_status status = cut(m, last_step, err);
@@ -141,7 +142,7 @@ static pl_status append(pl_metrics *m, const char *line, size_t bytes, pl_error 
         m->bytes += bytes;
         return PL_OK;
     }
-    if (written > 0 && ftruncate(m->fd, (off_t)m->bytes) != 0) { /* then the torn line goes at the next start */
+    if (written > 0 && pl_io_truncate(m->fd, m->bytes) != 0) { /* then the torn line goes at the next start */
     }
     return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %" PRIu64 " failed: %s%s", m->path, m->bytes,
                    strerror(error), pl_io_hint(error));
@@ -168,8 +169,7 @@ pl_status pl_metrics_write(pl_metrics *m, uint64_t step, const pl_metric *values
 
 pl_status pl_metrics_sync(pl_metrics *m, pl_error *err)
 {
-    int rc = pl_io_inject(PL_IO_FSYNC) ? -1 : fdatasync(m->fd);
-    if (rc == 0) return PL_OK;
+    if (pl_io_sync_data(m->fd) == 0) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: could not be brought to disk: %s", m->path, strerror(errno));
 }
 

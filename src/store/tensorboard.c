@@ -127,7 +127,7 @@ static pl_status append(pl_tensorboard *t, size_t bytes, pl_error *err)
         t->bytes += bytes;
         return PL_OK;
     }
-    if (written > 0 && ftruncate(t->fd, (off_t)t->bytes) != 0) { /* TensorBoard stops at a torn record by itself */
+    if (written > 0 && pl_io_truncate(t->fd, t->bytes) != 0) { /* TensorBoard stops at a torn record by itself */
     }
     return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %" PRIu64 " failed: %s%s", t->path, t->bytes,
                    strerror(error), pl_io_hint(error));
@@ -155,7 +155,7 @@ static pl_status create_file(pl_tensorboard *t, pl_error *err)
         snprintf(name, sizeof name, "events.out.tfevents.%010" PRIu64 ".%s.%ld.%d", (uint64_t)t->began, host,
                  (long)getpid(), i);
         PL_TRY(pl_path_join(t->path, sizeof t->path, t->folder, name, err));
-        t->fd = pl_io_inject(PL_IO_OPEN) ? -1 : open(t->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
+        t->fd = pl_io_open(t->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
         if (t->fd >= 0 || errno != EEXIST) break;
     }
     if (t->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", t->path, strerror(errno));

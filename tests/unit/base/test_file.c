@@ -1,5 +1,6 @@
 /* What a file may be written over: a regular file, or a link to one. Whatever else is there (a device, a pipe, a
  * folder, a link that leads nowhere or to one of those) is refused, and is afterwards what it was. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdarg.h>
@@ -130,6 +131,39 @@ static void a_missing_folder_is_named(void **state)
     assert_string_equal(err.text, "missing/file: cannot be created: No such file or directory");
 }
 
+/* The kernel tells of a write-back that failed once; who starts write-back early must not lose it. */
+static void a_failed_write_back_is_heard(void **state)
+{
+    (void)state;
+    const size_t bytes = 2 * PL_FILE_WINDOW_BYTES + 1;
+    char *data = pl_alloc(bytes, 1);
+    pl_error err = {0};
+    for (uint64_t n = 1; n <= 3; n++) {
+        must_write("old", "before");
+        pl_io_fail_at(PL_IO_FSYNC, n, EIO, 0);
+        pl_status status = pl_file_write_all("old", data, bytes, &err);
+        pl_io_fail_at(PL_IO_FSYNC, 0, 0, 0);
+        assert_int_equal(status, PL_E_STORAGE);
+        assert_non_null(strstr(err.text, "did not reach the disk: Input/output error"));
+        check_content("old", "before");
+        assert_int_equal(access("old.tmp", F_OK), -1);
+    }
+    pl_free(data);
+}
+
+/* A signal between is none of the caller's business. */
+static void an_interrupted_call_is_made_again(void **state)
+{
+    (void)state;
+    for (pl_io_kind kind = PL_IO_OPEN; kind <= PL_IO_FSYNC; kind++) {
+        for (uint64_t n = 1; n <= 2; n++) {
+            pl_io_fail_at(kind, n, EINTR, 0);
+            must_write("f", "text");
+            pl_io_fail_at(kind, 0, 0, 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +172,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_no_regular_file_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_link_at_the_temporary_name_is_not_followed, begin, end),
         cmocka_unit_test_setup_teardown(a_missing_folder_is_named, begin, end),
+        cmocka_unit_test_setup_teardown(a_failed_write_back_is_heard, begin, end),
+        cmocka_unit_test_setup_teardown(an_interrupted_call_is_made_again, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

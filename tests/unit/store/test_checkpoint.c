@@ -324,8 +324,10 @@ static void test_failing_disk(void **state)
                 assert_says(err.text, "the checkpoint of step");
                 assert_true(found == done || found == done + 1);
                 assert_string_equal(warning, "");
+                /* While no folder can be opened, none can be emptied; the next start does it. */
+                bool locked_out = forever && kind == PL_IO_OPEN;
+                if (n % 3 == 0 || locked_out) assert_ok(small_run_create(&run, NULL, &err));
                 assert_false(exists(in_folder("failing/checkpoints/step-%08llu.tmp", (unsigned long long)done + 1)));
-                if (n % 3 == 0) assert_ok(small_run_create(&run, NULL, &err));
             }
         }
     }
