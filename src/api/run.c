@@ -1,4 +1,5 @@
 /* Runs: the session of src/run with its plan's config, and the process around it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +28,9 @@ static pl_status peek_process(const char *path, pl_process_options *o, int *thre
 {
     char head[1024];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof head - 1);
-    if (fd >= 0) close(fd);
+    if (fd < 0) return pl_fail(err, PL_E_DATA, "%s: the plan cannot be opened: %s", path, strerror(errno));
+    ssize_t n = read(fd, head, sizeof head - 1);
+    close(fd);
     if (n <= 0) return pl_fail(err, PL_E_DATA, "%s: cannot be read; plan again", path);
     head[n] = 0;
     const char *team = strstr(head, "\nteam threads="), *process = strstr(head, "\nprocess heap=");

@@ -8,9 +8,12 @@ endif()
 pl_folder(kernels SOURCES ${kernel_ref_sources} MAY_INCLUDE base)
 
 # Kernels are worth -O3. Under a sanitizer that costs minutes of compiling and finds nothing more; a Debug build steps
-# through what was written.
+# through what was written; the matrix of compilers (tools/run-environments.sh) says itself.
+set(PL_KERNEL_OPTIMIZATION "" CACHE STRING "Optimisation of the kernels (-O0 to -O3), if not the usual one")
 set(kernel_optimization -O3)
-if(PL_SANITIZE OR PL_FUZZ)
+if(PL_KERNEL_OPTIMIZATION)
+  set(kernel_optimization ${PL_KERNEL_OPTIMIZATION})
+elseif(PL_SANITIZE OR PL_FUZZ)
   set(kernel_optimization -O1)
 elseif(CMAKE_BUILD_TYPE STREQUAL Debug)
   set(kernel_optimization -O0)

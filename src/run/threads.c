@@ -40,6 +40,12 @@ static pl_status probe_threads(int further, pl_error *err)
         count + 2, further + 1, strerror(error));
 }
 
+int pl_threads_limit(void)
+{
+    int limit = omp_get_thread_limit();
+    return limit < PL_THREADS_MAX ? limit : PL_THREADS_MAX;
+}
+
 static pl_status set_openmp(int threads, pl_error *err)
 {
     if (threads < 1 || threads > PL_THREADS_MAX) {
