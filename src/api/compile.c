@@ -217,7 +217,7 @@ static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *byt
              less = bound + text.bytes - more;
     uint64_t base = read - before + more + less / 4;
     *bytes = pl_align_up(base + base / 32 + checkpoint_heap(c, plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
-                             (uint64_t)plan->team.threads * 2048,
+                             pl_threads_heap_bytes(plan->team.threads),
                          64 << 10);
 done:
     pl_program_destroy(program);
