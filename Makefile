@@ -49,8 +49,8 @@ install: all ## Command, libraries, headers, pkg-config, CMake package, man page
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
-uninstall: ## Remove what `make install` of this build folder wrote
-	@xargs -d '\n' rm -vf < $(BUILD)/install_manifest.txt
+uninstall: ## Remove what `make install` with the same PREFIX and DESTDIR wrote
+	@tools/uninstall.sh $(BUILD) $(PREFIX) $(DESTDIR)
 
 format: ## Lay all C sources out as .clang-format says
 	@tools/install-dependencies.sh format
