@@ -2,7 +2,6 @@
  * time can tell; contradictions between keys are pl_config_check's. */
 #include <string.h>
 
-
 #include "config/schema.h"
 
 static void kv_const(pl_json *json, const char *word)

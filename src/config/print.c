@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-
 #include "config/schema.h"
 
 static const void *field(const pl_config *cfg, const pl_config_key *key) { return (const char *)cfg + key->offset; }

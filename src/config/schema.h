@@ -2,7 +2,6 @@
 #ifndef PL_CONFIG_SCHEMA_H
 #define PL_CONFIG_SCHEMA_H
 
-
 #include "config/config.h"
 
 typedef enum pl_config_type {

@@ -96,7 +96,7 @@ def learned(out):
 
 
 def run_units(bench, environment, folder):
-    programs = [p for f in UNIT_FOLDERS for p in sorted(glob.glob(os.path.join(folder, f"unit_{f}_test_*")))]
+    programs = [p for f in UNIT_FOLDERS for p in sorted(glob.glob(os.path.join(os.path.abspath(folder), f"unit_{f}_test_*")))]
     programs = [p for p in programs if os.path.basename(p) not in LONG and not p.endswith(".so")]
     if not programs:
         raise Failure(f"{folder}: no unit programs are there; build them first")

@@ -18,13 +18,20 @@ static void hear(void *context, const pl_event *e)
 
 static pl_status set_all(pl_config *config, const char *text, const char *folder, pl_error *err)
 {
-    const char *const keys[][2] = {{"data.text", text},          {"run.out", folder},
-                                   {"data.tokenizer", "bytes"},  {"data.cache", folder},
-                                   {"model.width", "16"},        {"model.sequence", "16"},
-                                   {"train.batch_size", "4"},    {"train.steps", "4"},
-                                   {"train.log_every", "1"},     {"train.learning_rate", "2.5e-3"},
-                                   {"model.dropout", "0.125"},   {"data.validation_fraction", "0.125"},
-                                   {"run.threads", "1"},         {"memory.budget", "0.5GB"},
+    const char *const keys[][2] = {{"data.text", text},
+                                   {"run.out", folder},
+                                   {"data.tokenizer", "bytes"},
+                                   {"data.cache", folder},
+                                   {"model.width", "16"},
+                                   {"model.sequence", "16"},
+                                   {"train.batch_size", "4"},
+                                   {"train.steps", "4"},
+                                   {"train.log_every", "1"},
+                                   {"train.learning_rate", "2.5e-3"},
+                                   {"model.dropout", "0.125"},
+                                   {"data.validation_fraction", "0.125"},
+                                   {"run.threads", "1"},
+                                   {"memory.budget", "0.5GB"},
                                    {"train.checkpoint_every", "2"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         pl_status status = pl_config_set(config, keys[i][0], keys[i][1], "host", err);

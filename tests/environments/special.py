@@ -203,9 +203,9 @@ def languages(bench, arguments):
         plan = json.loads(out)
         host = subprocess.run([arguments.host, name, bench.text(), bench.path("host"), bench.path("cache")], env=env, capture_output=True, timeout=120)
         check(host.returncode == 0, name, host.stderr.decode(errors="replace")[-800:])
-        words[name] = (plan["process"]["resident_bytes"], host.stdout)
+        words[name] = (plan["process"]["resident_bytes"], losses_of(bench.path("host")), host.stdout)
     for name in ("de_DE.UTF-8", "tr_TR.UTF-8"):
-        check(words[name] == words["C"], name, "differs from C:", words[name][1][-400:], words["C"][1][-400:])
+        check(words[name] == words["C"], name, "differs from C:", words[name][2][-400:], words["C"][2][-400:])
     return "a host program with a decimal comma or a dotless i: config, plan, page, losses byte for byte as in C"
 
 
