@@ -46,8 +46,8 @@ int pl_threads_limit(void)
     return limit < PL_THREADS_MAX ? limit : PL_THREADS_MAX;
 }
 
-/* Measured, rounded up. libomp 14, which clang's code calls: 42 KiB as it is loaded, 13.3 KiB a thread, and at the first
- * call a mask of cores of 1 MiB, given back when the machine's size is known. libgomp 12: 0.6 KiB a thread. */
+/* Measured, rounded up. libomp 14, which clang's code calls: 42 KiB as it is loaded, 13.3 KiB a thread, and at its
+ * first call a mask of cores of 1 MiB, given back when the number of cores is known. libgomp 12: 0.6 KiB a thread. */
 uint64_t pl_threads_heap_bytes(int threads)
 {
 #ifdef __clang__

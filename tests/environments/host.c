@@ -1,5 +1,5 @@
-/* A host program with a locale of its own: host LOCALE TEXT FOLDER CACHE. Plans, prints and trains under it; what comes out must be
- * the same bytes under any locale (special.py compares). Exit 2 when the locale does not exist. */
+/* A host program with a locale of its own: host LOCALE TEXT FOLDER CACHE. Plans, prints and trains under it; what comes
+ * out must be the same bytes under any locale (special.py compares). Exit 2 when the locale does not exist. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
