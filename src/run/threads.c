@@ -9,8 +9,8 @@
 enum { STACK_BYTES_UNKNOWN = 8 << 20 };
 
 /* libgomp ends the program when it cannot create a thread; so the system is asked first, with threads that only wait
- * for each other. Their stacks are a mapping of ours, given back: glibc's cache would keep them, and libomp, which wants
- * each of another size, would not take them from there. */
+ * for each other. Their stacks are a mapping of ours, given back: glibc's cache would keep them, and libomp, which
+ * wants each of another size, would not take them from there. */
 typedef struct probe {
     pthread_mutex_t lock;
     pthread_cond_t changed;
