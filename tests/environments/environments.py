@@ -48,7 +48,14 @@ def run(bench, environment, *words):
     return done.stdout
 
 
+def is_linked_with_libomp(path):
+    with open(path, "rb") as f:
+        return b"libomp.so" in f.read()
+
+
 def may_be_tried(bench, environment):
+    if not environment.libomp and is_linked_with_libomp(bench.plimsoll):
+        raise Skip("LLVM's OpenMP needs /dev/shm")
     line = environment.command(["true"])
     try:
         done = subprocess.run(line, env=variables_of(bench, environment), capture_output=True, timeout=60)
