@@ -166,7 +166,10 @@ def main():
     for name in names:
         if name not in TABLE and name not in special.ALL:
             sys.exit(f"--only: {name} is none of {'; '.join([*TABLE, *special.ALL])}")
-    examiner = Examiner(arguments)
+    try:
+        examiner = Examiner(arguments)
+    except Failure as reason:
+        sys.exit(f"in a plain environment: {reason}")
     try:
         verdicts = [examiner.one(name) for name in names]
     finally:
