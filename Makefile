@@ -42,6 +42,7 @@ soak: ## Property, budget and fuzz tests with many more random cases (SOAK_MINUT
 
 fuzz: ## Search for inputs that break a reader, FUZZ_SECONDS=60 for each target; needs clang
 	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-fuzz.sh
+
 environments: ## The important tests under odd circumstances, with gcc and clang, -O0 to -O3; an hour
 	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-environments.sh
 
@@ -60,8 +61,7 @@ size: ## The ten longest functions and files, median and 90th percentile
 	@python3 tools/size.py
 
 clean: ## Remove the build folders
-	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-fuzz
-	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-matrix
+	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-fuzz $(BUILD)-matrix
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'

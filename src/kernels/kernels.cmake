@@ -19,7 +19,7 @@ elseif(PL_SANITIZE OR PL_FUZZ)
 elseif(CMAKE_BUILD_TYPE STREQUAL Debug)
   set(kernel_optimization -Og)
 endif()
-if(NOT PL_SANITIZE)
+if(NOT (PL_SANITIZE OR PL_FUZZ))
   list(APPEND kernel_optimization $<IF:$<C_COMPILER_ID:GNU>,-Werror=frame-larger-than=16384,-Wframe-larger-than=16384>
     $<$<NOT:$<C_COMPILER_ID:GNU>>:-Werror=frame-larger-than=>)
 endif()
