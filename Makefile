@@ -11,7 +11,7 @@ export NO_INSTALL
 
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
-.PHONY: all configure test test-quick demo bench soak fuzz install uninstall clean format size help
+.PHONY: all configure test test-quick demo bench soak fuzz environments install uninstall clean format size help
 .DEFAULT_GOAL := all
 
 all: ## Install what is missing, build: the command is build/plimsoll
@@ -43,12 +43,15 @@ soak: ## Property, budget and fuzz tests with many more random cases (SOAK_MINUT
 fuzz: ## Search for inputs that break a reader, FUZZ_SECONDS=60 for each target; needs clang
 	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-fuzz.sh
 
+environments: ## The important tests under odd circumstances, with gcc and clang, -O0 to -O3; an hour
+	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/run-environments.sh
+
 install: all ## Command, libraries, headers, pkg-config, CMake package, man page (PREFIX=, DESTDIR=)
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 
-uninstall: ## Remove what `make install` of this build folder wrote
-	@xargs -d '\n' rm -vf < $(BUILD)/install_manifest.txt
+uninstall: ## Remove what `make install` with the same PREFIX and DESTDIR wrote
+	@tools/uninstall.sh $(BUILD) $(PREFIX) $(DESTDIR)
 
 format: ## Lay all C sources out as .clang-format says
 	@tools/install-dependencies.sh format
@@ -58,7 +61,7 @@ size: ## The ten longest functions and files, median and 90th percentile
 	@python3 tools/size.py
 
 clean: ## Remove the build folders
-	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-fuzz
+	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-fuzz $(BUILD)-matrix
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'

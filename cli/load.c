@@ -11,27 +11,38 @@ extern char **environ;
 
 /* ---- where the calibration is kept ---- */
 
-static bool make_folder(char *path)
+static bool is_folder(const char *path)
 {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* The folders of a path, from the slash at `from` on. For the owner alone, as the XDG specification wants it. */
+static bool make_folders(char *path, size_t from)
+{
+    for (char *slash = strchr(path + from + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        bool failed = mkdir(path, 0777) && errno != EEXIST;
+        bool failed = mkdir(path, 0700) && errno != EEXIST;
         *slash = '/';
         if (failed) return false;
     }
-    return mkdir(path, 0777) == 0 || errno == EEXIST;
+    return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
-/* No home, a relative one or one that cannot be written: there is no cache, and that is fine. */
+/* No home, a relative one, one that is not there or cannot be written: there is no cache, and that is fine. A home is
+ * never made: where there is none (a service's account has /nonexistent), none is wanted. $XDG_CACHE_HOME is made. */
 static void find_cache(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    size_t there = 0;
     int n = -1;
     if (cache && cache[0] == '/')
         n = snprintf(path, PATH_MAX, "%s/plimsoll", cache);
-    else if (home && home[0] == '/')
+    else if (home && home[0] == '/' && is_folder(home)) {
         n = snprintf(path, PATH_MAX, "%s/.cache/plimsoll", home);
-    if (n < 0 || n >= PATH_MAX || !make_folder(path) || access(path, R_OK | W_OK | X_OK)) path[0] = 0;
+        there = strlen(home);
+    }
+    if (n < 0 || n >= PATH_MAX || !make_folders(path, there) || access(path, R_OK | W_OK | X_OK)) path[0] = 0;
 }
 
 const char *pl_cli_cache(const pl_cli_input *in) { return in->cache[0] ? in->cache : NULL; }

@@ -1,10 +1,15 @@
 /* The command `plimsoll`. */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "out.h"
 #include "runner.h"
 #include "signals.h"
+
+extern char **environ;
 
 static int unknown_command(const char *name)
 {
@@ -36,10 +41,29 @@ static int dispatch(int argc, char **argv)
     return command->run(command, argc - 1, argv + 1);
 }
 
+/* A descriptor that was closed (`2>&-`) would be the next file's that is opened, and talk would go into a plan or a
+ * checkpoint. O_PATH holds its place, needs no /dev, and every read and write of it still fails. */
+static int hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_DIRECTORY) != fd) return -1;
+    return 0;
+}
+
+/* What the command needs of its process before it looks at a word. */
+static pl_status start(char **argv, pl_error *err)
+{
+    if (hold_standard_descriptors())
+        return pl_cli_error(err, PL_E_UNSUPPORTED, "standard input, output and errors cannot be held open: %s",
+                            strerror(errno));
+    pl_status status = pl_process_restart_plain(argv, environ, err);
+    return status == PL_OK ? pl_process_start(err) : status;
+}
+
 int main(int argc, char **argv)
 {
     pl_error err = {0};
-    pl_status status = pl_process_start(&err);
+    pl_status status = start(argv, &err);
     if (status != PL_OK) return pl_cli_complain("", status, &err);
     pl_signals_ignore();
     if (argc >= 2) return dispatch(argc, argv);

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Property programs with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, after each
 # round a search with every fuzz target (20 seconds each, going on from what was found before), at the end the tests that
-# are labelled soak. A failure prints the command that repeats it, and the search goes on.
+# are labelled soak and the environments (run-environments.sh). A failure prints the command that repeats it, and the
+# search goes on.
 # A property program takes the seed as its first argument (or reads PLIMSOLL_TEST_SEED); those without a seed run once.
 # Environment: SOAK_MINUTES, SOAK_SEED (where to begin; the clock), BUILD, JOBS, CMAKE_OPTIONS, NO_INSTALL.
 set -eu
@@ -45,5 +46,6 @@ while [ "$(date +%s)" -lt "$until" ]; do
     echo "$runs runs, $failures failed, next seed $seed"
 done
 ctest --test-dir "$build" -L '^soak$' --output-on-failure || failures=$((failures + 1))
+tools/run-environments.sh || failures=$((failures + 1))
 echo "$runs runs, $failures failed"
 [ "$failures" = 0 ]

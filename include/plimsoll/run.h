@@ -55,6 +55,10 @@ typedef void (*pl_listener)(void *context, const pl_event *);
 
 /* ---- a process of its own ---- */
 
+/* When the environment tells malloc how to behave (MALLOC_…, GLIBC_TUNABLES with glibc.malloc…), replaces this process
+ * by one without, so that planner and runner begin alike; else PL_OK at once. A program that plans for a process of its
+ * own calls it first in main(). */
+PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
 /* First thing in main(). */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
 /* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only

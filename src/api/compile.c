@@ -217,7 +217,7 @@ static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *byt
              less = bound + text.bytes - more;
     uint64_t base = read - before + more + less / 4;
     *bytes = pl_align_up(base + base / 32 + checkpoint_heap(c, plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
-                             (uint64_t)plan->team.threads * 2048,
+                             pl_threads_heap_bytes(plan->team.threads),
                          64 << 10);
 done:
     pl_program_destroy(program);
@@ -273,8 +273,9 @@ static pl_team team_of(const compiler *c)
                                   [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
                                   [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512};
     pl_isa best = c->machine.isa, wanted = c->config->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->config->run.isa];
-    int threads = c->config->run.threads == PL_CONFIG_AUTO ? c->machine.cores : (int)c->config->run.threads;
-    return (pl_team){.threads = threads > 64 ? 64 : threads, .isa = wanted < best ? wanted : best};
+    int limit = pl_threads_limit(), most = c->machine.cores < limit ? c->machine.cores : limit;
+    int threads = c->config->run.threads == PL_CONFIG_AUTO ? most : (int)c->config->run.threads;
+    return (pl_team){.threads = threads, .isa = wanted < best ? wanted : best};
 }
 
 static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)

@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "config/schema.h"
 
 pl_config *pl_config_create(void)
 {
@@ -60,12 +61,22 @@ pl_status pl_text_copy(const char *path, int descriptor, pl_error *err)
     return status;
 }
 
-static void make_absolute(char path[PL_CONFIG_TEXT_BYTES])
+/* A file name may be any bytes, a text of YAML may not: a kept config that cannot be read back would lose the run. */
+static pl_status make_absolute(char path[PL_CONFIG_TEXT_BYTES], pl_error *err)
 {
     char absolute[PL_CONFIG_TEXT_BYTES];
     pl_error ignored = {0};
-    if (path[0] && pl_path_absolute(absolute, sizeof absolute, path, &ignored) == PL_OK)
-        memcpy(path, absolute, strlen(absolute) + 1); /* else it stays as it is: right from this folder */
+    size_t bad;
+    if (!path[0] || pl_path_absolute(absolute, sizeof absolute, path, &ignored) != PL_OK)
+        return PL_OK; /* it stays as it is: right from this folder */
+    if (!pl_config_is_text(absolute, strlen(absolute), &bad))
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%s: byte %zu of the absolute path (0x%02x) is not printable UTF-8, and a config cannot keep it: "
+            "give an absolute path in UTF-8, or work in a folder with such a name",
+            path, bad, (unsigned char)absolute[bad]);
+    memcpy(path, absolute, strlen(absolute) + 1);
+    return PL_OK;
 }
 
 static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
@@ -81,7 +92,7 @@ static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
         memcpy(copy->data.tokenizer.path, s->tokenizer_path, strlen(s->tokenizer_path) + 1);
     char *const paths[] = {copy->data.text, copy->data.tokenizer.path, copy->data.cache, copy->run.out,
                            copy->run.trace};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) make_absolute(paths[i]);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) PL_TRY_DONE(make_absolute(paths[i], err));
     pl_config_print_yaml(copy, out);
 done:
     pl_config_destroy(copy);

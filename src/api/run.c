@@ -1,4 +1,5 @@
 /* Runs: the session of src/run with its plan's config, and the process around it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/locale.h"
 
 static const struct {
     const char *name;
@@ -56,7 +57,7 @@ pl_status pl_fail(pl_error *err, pl_status status, const char *fmt, ...)
     char text[PL_ERROR_TEXT_BYTES]; /* the arguments may point into err->text */
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    pl_vprint(text, sizeof text, fmt, args);
     va_end(args);
     make_printable(text);
     err->status = status;
@@ -70,7 +71,7 @@ pl_status pl_fail_prefix(pl_error *err, pl_status status, const char *fmt, ...)
     char text[PL_ERROR_TEXT_BYTES];
     va_list args;
     va_start(args, fmt);
-    int used = vsnprintf(text, sizeof text, fmt, args);
+    int used = pl_vprint(text, sizeof text, fmt, args);
     va_end(args);
     if (used >= 0 && (size_t)used < sizeof text) snprintf(text + used, sizeof text - (size_t)used, ": %s", err->text);
     make_printable(text);

@@ -218,7 +218,7 @@ pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *err
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
 {
     int fd;
-    uint64_t size;
+    uint64_t size = 0;
     PL_TRY(pl_file_open(path, &fd, &size, err));
     pl_status status = PL_OK;
     *text = NULL;

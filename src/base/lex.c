@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
+
 pl_lex pl_lex_begin(const char *name, const char *text, size_t bytes)
 {
     return (pl_lex){.name = name, .at = text, .end = text + bytes, .line_start = text};
@@ -38,7 +40,7 @@ pl_status pl_lex_fail(const pl_lex *l, pl_error *err, const char *fmt, ...)
     char text[PL_ERROR_TEXT_BYTES];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    pl_vprint(text, sizeof text, fmt, args);
     va_end(args);
     return pl_fail(err, PL_E_DATA, "%s:%d:%d: %s", l->name, l->line, l->column, text);
 }
@@ -140,7 +142,7 @@ pl_status pl_lex_uint(const pl_lex *l, uint64_t max, uint64_t *number, pl_error 
 pl_status pl_lex_double(const pl_lex *l, double *number, pl_error *err)
 {
     char *end;
-    double v = strtod(l->value, &end);
+    double v = pl_read_double(l->value, &end);
     if (!l->value[0] || isspace((unsigned char)l->value[0]) || *end)
         return pl_lex_fail(l, err, "\"%.40s\" is not a number", l->value);
     *number = v;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/procfile.h"
 
 enum { PATH_BYTES = 2 * PL_CGROUP_PATH_BYTES };
@@ -162,8 +163,8 @@ static double quota_v2(const char *folder)
     char path[PATH_BYTES * 2], text[64], *end;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
     if (pl_procfile_read_line(path, text, sizeof text)) return INFINITY;
-    double quota = strtod(text, &end);
-    double period = strtod(end, NULL);
+    double quota = pl_read_double(text, &end);
+    double period = pl_read_double(end, NULL);
     return end != text && quota > 0 && period > 0 ? quota / period : INFINITY;
 }
 
@@ -173,7 +174,7 @@ static double quota_v1(const char *folder)
     uint64_t period;
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
     if (pl_procfile_read_line(path, quota, sizeof quota)) return INFINITY;
-    double microseconds = strtod(quota, NULL);
+    double microseconds = pl_read_double(quota, NULL);
     bool known = pl_cgroup_read_number(folder, "cpu.cfs_period_us", &period) == 0 && period > 0;
     return known && microseconds > 0 ? microseconds / (double)period : INFINITY;
 }

@@ -127,6 +127,10 @@ typedef struct pl_process_planned {
     uint64_t charged_bytes;    /* resident + page tables + kernel; the page cache of writers is the store's to add */
 } pl_process_planned;
 
+/* When the environment tells malloc how to behave (MALLOC_…, GLIBC_TUNABLES with glibc.malloc…), replaces this process
+ * by one without: the planner's mappings at the start are what is planned for the runner's. Else PL_OK at once. */
+PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
+
 /* Records the mappings of the loader: the first call in main(), before any thread. Harmless when repeated. PL_E_USAGE
  * when the main stack may not grow to PL_PROCESS_MAIN_STACK_BYTES. */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);

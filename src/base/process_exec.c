@@ -51,17 +51,22 @@ static void set_entry(environment *e, const char *name, unsigned long long value
     e->entries[e->count] = NULL;
 }
 
+/* Works against a heap of fixed size: hugetlb takes it from elsewhere, a top pad grows it before main() begins.
+ * MALLOC_PERTURB_ only fills blocks, and whoever sets it is looking for something. */
+static bool tells_malloc(const char *entry)
+{
+    if (has_name(entry, "GLIBC_TUNABLES")) return strstr(entry, "glibc.malloc.");
+    return strncmp(entry, "MALLOC_", 7) == 0 && !has_name(entry, "MALLOC_PERTURB_");
+}
+
 static int copy_environment(environment *e, char *const *envp)
 {
     size_t count = 0;
     while (envp[count]) count++;
     e->entries = pl_alloc(count + ADDED_MAX + 1, sizeof *e->entries);
     if (!e->entries) return -1;
-    for (size_t i = 0; i < count; i++) {
-        /* malloc's tunables would work against the fixed heap (hugetlb rounds it to 2 MiB). */
-        bool drop = has_name(envp[i], "GLIBC_TUNABLES") && strstr(envp[i], "glibc.malloc.");
-        if (!drop) e->entries[e->count++] = envp[i];
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!tells_malloc(envp[i])) e->entries[e->count++] = envp[i];
     return 0;
 }
 
@@ -84,6 +89,30 @@ static void add_openmp(environment *e, const pl_process_exec *exec)
     set_entry(e, "GOMP_SPINCOUNT", exec->threads > exec->cores ? 0 : 2000, NULL);
 }
 
+/* Returns only on failure. */
+static pl_status exec_again(char *const *argv, const environment *e, pl_error *err)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    if (length > 0) execve(path, argv, e->entries); /* by its name first: that is what ps and top show */
+    execve("/proc/self/exe", argv, e->entries);
+    return pl_fail(err, PL_E_UNSUPPORTED, "the command cannot start itself again (%s): %s",
+                   length > 0 ? path : "/proc/self/exe", strerror(errno));
+}
+
+pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *err)
+{
+    environment e = {0};
+    bool plain = true;
+    for (size_t i = 0; envp[i]; i++) plain = plain && !tells_malloc(envp[i]);
+    if (plain) return PL_OK;
+    if (copy_environment(&e, envp)) return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the command");
+    pl_status status = exec_again(argv, &e, err);
+    pl_free(e.entries);
+    return status;
+}
+
 pl_status pl_process_exec_self(const pl_process_exec *exec, pl_error *err)
 {
     environment e = {0};
@@ -91,13 +120,7 @@ pl_status pl_process_exec_self(const pl_process_exec *exec, pl_error *err)
         return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the runner");
     add_openmp(&e, exec);
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* prepare tries again and says so when it cannot */
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
-    if (length > 0) execve(path, exec->argv, e.entries); /* by its name first: that is what ps and top show */
-    execve("/proc/self/exe", exec->argv, e.entries);
-    pl_status status = pl_fail(err, PL_E_UNSUPPORTED, "the command cannot start itself again as runner (%s): %s",
-                               length > 0 ? path : "/proc/self/exe", strerror(errno));
+    pl_status status = exec_again(exec->argv, &e, err);
     pl_free(e.entries);
     return status;
 }

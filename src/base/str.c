@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/locale.h"
 
 static int reserve(pl_str *s, size_t more)
 {
@@ -45,13 +46,13 @@ void pl_str_vprintf(pl_str *s, const char *fmt, va_list args)
     va_list again;
     va_copy(again, args);
     size_t room = s->data && !s->failed ? s->capacity - s->bytes : 0;
-    int needed = vsnprintf(room ? s->data + s->bytes : NULL, room, fmt, args);
+    int needed = pl_vprint(room ? s->data + s->bytes : NULL, room, fmt, args);
     if (needed >= 0 && (size_t)needed >= room) {
         if (room) s->data[s->bytes] = 0; /* nothing was written, should there be no more room */
         if (reserve(s, (size_t)needed))
             needed = -1;
         else
-            vsnprintf(s->data + s->bytes, (size_t)needed + 1, fmt, again);
+            pl_vprint(s->data + s->bytes, (size_t)needed + 1, fmt, again);
     }
     if (needed > 0) s->bytes += (size_t)needed;
     va_end(again);
@@ -107,10 +108,10 @@ void pl_str_double(pl_str *s, double value)
     }
     /* The fewest digits that give the number again. Up to 15 survive the way through a double, so when 15 are not
      * enough (the common case of a measured number) no fewer are. */
-    snprintf(text, sizeof text, "%.15g", value);
-    for (int digits = strtod(text, NULL) == value ? 1 : 16; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
+    pl_print(text, sizeof text, "%.15g", value);
+    for (int digits = pl_read_double(text, NULL) == value ? 1 : 16; digits <= 17; digits++) {
+        pl_print(text, sizeof text, "%.*g", digits, value);
+        if (pl_read_double(text, NULL) == value) break;
     }
     pl_str_append(s, text);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/size.h"
 
 /* "k" 1000, "MiB" 2^20, "" or "B" 1; 0 when it is no unit. */
@@ -33,7 +34,7 @@ int pl_parse_bytes(const char *text, uint64_t *bytes)
     if (!isdigit((unsigned char)*text) && *text != '.') return -1;
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) return -1;
     char *end;
-    double number = strtod(text, &end);
+    double number = pl_read_double(text, &end);
     uint64_t unit = read_unit(end), whole;
     if (!unit) return -1;
     if (text + strspn(text, "0123456789") == end) {
@@ -57,14 +58,14 @@ const char *pl_format_bytes(uint64_t bytes, char *buf, size_t room)
     while (value >= 999.5 && unit < 6) value /= 1000, unit++;
     int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
     if (unit >= 2 && value >= 99.95) decimals = 1;
-    snprintf(buf, room, "%.*f %s", decimals, value, names[unit]);
+    pl_print(buf, room, "%.*f %s", decimals, value, names[unit]);
     return buf;
 }
 
 const char *pl_format_count(uint64_t count, char *buf, size_t room)
 {
     char digits[24];
-    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    int n = pl_print(digits, sizeof digits, "%llu", (unsigned long long)count);
     size_t out = 0;
     for (int i = 0; i < n && out + 2 < room; i++) {
         if (i && (n - i) % 3 == 0) buf[out++] = ',';
@@ -77,18 +78,18 @@ const char *pl_format_count(uint64_t count, char *buf, size_t room)
 const char *pl_format_seconds(double s, char *buf, size_t room)
 {
     if (!(s >= 0) || isinf(s))
-        snprintf(buf, room, "?");
+        pl_print(buf, room, "?");
     else if (s < 0.9995e-3)
-        snprintf(buf, room, "%.3g us", s * 1e6);
+        pl_print(buf, room, "%.3g us", s * 1e6);
     else if (s < 0.9995)
-        snprintf(buf, room, "%.3g ms", s * 1e3);
+        pl_print(buf, room, "%.3g ms", s * 1e3);
     else if (s < 99.5)
-        snprintf(buf, room, "%.3g s", s);
+        pl_print(buf, room, "%.3g s", s);
     else if (s < 3600)
-        snprintf(buf, room, "%d min %02d s", (int)(s / 60), (int)s % 60);
+        pl_print(buf, room, "%d min %02d s", (int)(s / 60), (int)s % 60);
     else if (s > 3.6e12) /* a thousand million hours */
-        snprintf(buf, room, "%.3g h", s / 3600);
+        pl_print(buf, room, "%.3g h", s / 3600);
     else
-        snprintf(buf, room, "%lld h %02d min", (long long)(s / 3600), (int)(fmod(s, 3600) / 60));
+        pl_print(buf, room, "%lld h %02d min", (long long)(s / 3600), (int)(fmod(s, 3600) / 60));
     return buf;
 }

@@ -146,7 +146,6 @@ void pl_config_print_json_schema(pl_str *out)
     pl_config defaults;
     pl_json json = pl_json_begin(out, false);
     pl_config_default(&defaults);
-    locale_t before = pl_config_locale_enter();
     pl_json_object(&json);
     pl_json_kv_string(&json, "$schema", "https://json-schema.org/draft/2020-12/schema");
     pl_json_kv_string(&json, "title", "Plimsoll configuration");
@@ -157,6 +156,5 @@ void pl_config_print_json_schema(pl_str *out)
     for (size_t i = 0; i < pl_config_section_count; i++) section_schema(&json, &defaults, &pl_config_sections[i]);
     pl_json_object_end(&json);
     pl_json_object_end(&json);
-    pl_config_locale_leave(before);
     pl_str_append(out, "\n");
 }

@@ -142,7 +142,6 @@ void pl_config_print_value(const pl_config *cfg, const pl_config_key *key, pl_st
 {
     char size[32];
     const char *word = word_of(cfg, key);
-    locale_t before = pl_config_locale_enter();
     if (word)
         pl_str_append(out, word);
     else if (key->type == PL_CONFIG_INT)
@@ -157,13 +156,11 @@ void pl_config_print_value(const pl_config *cfg, const pl_config_key *key, pl_st
         pl_str_append(out, text_of(cfg, key));
     else
         quoted(out, text_of(cfg, key));
-    pl_config_locale_leave(before);
 }
 
 void pl_config_json_value(const pl_config *cfg, const pl_config_key *key, pl_json *json)
 {
     const char *word = word_of(cfg, key);
-    locale_t before = pl_config_locale_enter();
     if (key->type == PL_CONFIG_BOOL)
         pl_json_bool(json, *(const bool *)field(cfg, key));
     else if (word)
@@ -181,7 +178,6 @@ void pl_config_json_value(const pl_config *cfg, const pl_config_key *key, pl_jso
         pl_json_array_end(json);
     } else
         pl_json_string(json, text_of(cfg, key));
-    pl_config_locale_leave(before);
 }
 
 /* ---- the whole ---- */

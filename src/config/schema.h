@@ -2,8 +2,6 @@
 #ifndef PL_CONFIG_SCHEMA_H
 #define PL_CONFIG_SCHEMA_H
 
-#include <locale.h>
-
 #include "config/config.h"
 
 typedef enum pl_config_type {
@@ -86,9 +84,6 @@ typedef struct pl_config_scalar {
     pl_config_style style;
 } pl_config_scalar;
 
-/* Between these two, numbers read and print as in the C locale. */
-locale_t pl_config_locale_enter(void);
-void pl_config_locale_leave(locale_t before);
 /* "256KiB": exact, reads back as the same number. */
 const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room);
 /* Reads the text into the key's field. Errors begin with `where`. The field is unchanged on failure. */

@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/locale.h"
 #include "config/schema.h"
 
 static void *field(pl_config *cfg, const pl_config_key *key) { return (char *)cfg + key->offset; }
@@ -23,11 +23,6 @@ static bool is_word(pl_config_scalar s, const char *word)
 {
     return s.bytes == strlen(word) && memcmp(s.text, word, s.bytes) == 0;
 }
-
-/* Numbers are written with a point whatever the host program's locale says. glibc's "C" locale is static: nothing is
- * allocated, nothing can fail. */
-locale_t pl_config_locale_enter(void) { return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); }
-void pl_config_locale_leave(locale_t before) { uselocale(before); }
 
 /* ---- the core schema ---- */
 
@@ -213,7 +208,7 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
 {
     words w = {buf, room, 0};
     char low[32], high[32];
-    locale_t before = pl_config_locale_enter();
+    locale_t before = pl_locale_enter();
     buf[0] = 0;
     switch (key->type) {
     case PL_CONFIG_INT:
@@ -251,7 +246,7 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
     if (key->flags & PL_CONFIG_FLAG_AUTO) say(&w, ", or auto");
     if (key->flags & PL_CONFIG_FLAG_ZERO_IS_AUTO) say(&w, " (or 0, the same)");
     if (key->flags & PL_CONFIG_FLAG_NONE) say(&w, ", or none");
-    pl_config_locale_leave(before);
+    pl_locale_leave(before);
     return buf;
 }
 
@@ -473,9 +468,9 @@ pl_status pl_config_parse_value(pl_config *cfg, const pl_config_key *key, pl_con
         [PL_CONFIG_BOOL] = set_bool, [PL_CONFIG_ENUM] = set_enum,   [PL_CONFIG_SET] = set_set,
         [PL_CONFIG_TEXT] = set_text, [PL_CONFIG_PATH] = set_text,   [PL_CONFIG_NAME_OR_PATH] = set_name_or_path,
     };
-    locale_t before = pl_config_locale_enter();
+    locale_t before = pl_locale_enter();
     pl_status status = setters[key->type](cfg, key, s, where, err);
-    pl_config_locale_leave(before);
+    pl_locale_leave(before);
     return status;
 }
 

@@ -218,7 +218,7 @@ pl_status pl_text_prepare(const pl_text_options *o, pl_tokenizer **t, pl_text_re
 pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t *hash, pl_error *err)
 {
     pl_text_file file;
-    pl_tokens_info info;
+    pl_tokens_info info = {0};
     pl_error ignored = {0};
     PL_TRY(pl_text_open(&file, text, err));
     pl_status status = PL_OK;

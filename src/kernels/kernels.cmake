@@ -7,13 +7,21 @@ if(NOT kernel_ref_sources)
 endif()
 pl_folder(kernels SOURCES ${kernel_ref_sources} MAY_INCLUDE base)
 
-# Kernels are worth -O3. Under a sanitizer that costs minutes of compiling and finds nothing more; a Debug build steps
-# through what was written.
+# Kernels are worth -O3. Under a sanitizer that costs minutes of compiling and finds nothing more; the matrix of compilers
+# (tools/run-environments.sh) says itself. Never -O0: every vector that a function ever names would get a place in its
+# frame, 1.2 MB of them, which is more than the whole stack of a thread and steps over the guard page behind it.
+set(PL_KERNEL_OPTIMIZATION "" CACHE STRING "Optimisation of the kernels (-Og, -O1 to -O3), if not the usual one")
 set(kernel_optimization -O3)
-if(PL_SANITIZE OR PL_FUZZ)
+if(PL_KERNEL_OPTIMIZATION)
+  set(kernel_optimization ${PL_KERNEL_OPTIMIZATION})
+elseif(PL_SANITIZE OR PL_FUZZ)
   set(kernel_optimization -O1)
 elseif(CMAKE_BUILD_TYPE STREQUAL Debug)
-  set(kernel_optimization -O0)
+  set(kernel_optimization -Og)
+endif()
+if(NOT (PL_SANITIZE OR PL_FUZZ))
+  list(APPEND kernel_optimization $<IF:$<C_COMPILER_ID:GNU>,-Werror=frame-larger-than=16384,-Wframe-larger-than=16384>
+    $<$<NOT:$<C_COMPILER_ID:GNU>>:-Werror=frame-larger-than=>)
 endif()
 
 function(pl_kernel_level name)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 
 void pl_html_text_bytes(pl_str *out, const char *text, size_t bytes)
@@ -66,7 +67,7 @@ static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_rep
     else
         snprintf(words, sizeof words, "charged, planned, of %s", pl_format_bytes(o->budget_bytes, text, sizeof text));
     card(out, pl_format_bytes(pl_plan_charged_bytes(p), number, sizeof number), words);
-    snprintf(words, sizeof words, "arena, %.2f %% above its lower bound",
+    pl_print(words, sizeof words, "arena, %.2f %% above its lower bound",
              p->lower_bound_bytes ? 100 * ((double)p->arena_bytes / (double)p->lower_bound_bytes - 1) : 0);
     card(out, pl_format_bytes(p->arena_bytes, number, sizeof number), words);
     if (seconds > 0) card(out, pl_format_seconds(seconds, number, sizeof number), "a step, predicted");

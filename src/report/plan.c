@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/locale.h"
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/map.h"
@@ -110,7 +111,7 @@ static void arena_rows(const page *g, pl_table *t)
     double gap = g->plan->lower_bound_bytes ? 100.0 * (double)(g->plan->arena_bytes - g->plan->lower_bound_bytes) /
                                                   (double)g->plan->lower_bound_bytes
                                             : 0;
-    snprintf(remark, sizeof remark, "%.2f %% above the lower bound", gap);
+    pl_print(remark, sizeof remark, "%.2f %% above the lower bound", gap);
     plain_row(t, "  alignment", a->alignment_bytes, "every block to 64 bytes");
     plain_row(t, "  placement gap", a->gap_bytes, remark);
     plain_row(t, "  rounding", a->rounding_bytes, g->plan->huge_pages ? "to huge pages of 2 MiB" : "to pages of 4 KiB");

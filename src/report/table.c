@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/locale.h"
 #include "base/units.h"
 
 enum { GAP = 2 }; /* spaces between columns */
@@ -91,7 +92,7 @@ void pl_table_cell(pl_table *t, const char *fmt, ...)
     if (t->column >= PL_TABLE_COLUMNS_MAX || !t->columns[t->column]) return;
     va_list args;
     va_start(args, fmt);
-    vsnprintf(raw, sizeof raw, fmt, args);
+    pl_vprint(raw, sizeof raw, fmt, args);
     va_end(args);
     pl_text_clean(text, sizeof text, raw);
     size_t bytes = strlen(text), columns = pl_text_columns(text, bytes);

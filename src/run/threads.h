@@ -8,6 +8,12 @@
 
 enum { PL_THREADS_MAX = 64 };
 
+/* The most threads that a team may have here: OMP_THREAD_LIMIT, or PL_THREADS_MAX. */
+int pl_threads_limit(void);
+
+/* What the OpenMP library takes from the heap for a team of this size. */
+uint64_t pl_threads_heap_bytes(int threads);
+
 /* Creates the team of `threads` (the caller included), touches and registers every stack. PL_E_USAGE when the number is
  * out of range or the environment forbids it (OMP_THREAD_LIMIT), PL_E_NOMEM when the system refuses threads. */
 pl_status pl_threads_create(int threads, const pl_process_options *, pl_memory_owners *, pl_error *);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/locale.h"
+
 typedef struct trace_event {
     const char *name, *category;
     double begin, end;
@@ -65,7 +67,7 @@ static pl_status flush_events(pl_trace *t)
     size_t used = 0;
     for (size_t i = 0; i < t->count; i++) {
         const trace_event *e = &t->event[i];
-        used += (size_t)snprintf(
+        used += (size_t)pl_print(
             t->text + used, EVENT_TEXT_MAX,
             "%s\n{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"name\":\"%.80s\",\"cat\":\"%.120s\",\"ts\":%.3f,\"dur\":%.3f}",
             t->any ? "," : "", e->name, e->category, (e->begin - t->origin) * 1e6, (e->end - e->begin) * 1e6);

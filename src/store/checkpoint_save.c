@@ -118,6 +118,15 @@ static pl_status note_step(void *context, const char *name, pl_error *err)
     return PL_OK;
 }
 
+/* Before the best checkpoint goes (keep_best off): a pointer to what is not there would stop whoever follows it. */
+static pl_status forget_best(pl_checkpoint *c, pl_error *err)
+{
+    if (!points_to(c, "best", c->best)) return PL_OK;
+    PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, "best", err));
+    unlink(c->path);
+    return PL_OK;
+}
+
 /* Steps above the current one are of a future that a resume from an older checkpoint has cut off: they go too. */
 static pl_status remove_if_not_kept(void *context, const char *name, pl_error *err)
 {
@@ -127,6 +136,7 @@ static pl_status remove_if_not_kept(void *context, const char *name, pl_error *e
     if (c->spec->keep_best && step == c->best) return PL_OK;
     for (uint32_t i = 0; i < c->kept_count; i++)
         if (c->kept[i] == step) return PL_OK;
+    if (step == c->best) PL_TRY(forget_best(c, err));
     PL_TRY(step_path(c, step, "", c->final, err));
     PL_TRY(step_path(c, step, ".tmp", c->temporary, err));
     PL_TRY(rename_folder(c->final, c->temporary, 0, err)); /* never a folder of its name with files missing */

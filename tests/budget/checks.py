@@ -252,28 +252,7 @@ def check_thp(bench, arguments):
     return f"collapsed {rounds} times in runs of up to {seconds} s, looked at {looks} times: resident constant"
 
 
-# ---- surroundings ----
-
-SURROUNDINGS = {
-    # name: (variables, command before, keys, does it change the plan)
-    "plain": ({}, (), {}, False),
-    "avx2": ({"PLIMSOLL_ISA": "avx2"}, (), {}, True),
-    "baseline": ({"PLIMSOLL_ISA": "baseline"}, (), {}, True),
-    "oneDNN at AVX2": ({"ONEDNN_MAX_CPU_ISA": "AVX2"}, (), {}, False),
-    "OMP_DYNAMIC": ({"OMP_DYNAMIC": "true"}, (), {}, False),
-    "OMP_THREAD_LIMIT": ({"OMP_THREAD_LIMIT": "64"}, (), {"run__threads": 64}, True),
-    "OMP_NUM_THREADS": ({"OMP_NUM_THREADS": "1"}, (), {}, False),
-    "OMP_STACKSIZE": ({"OMP_STACKSIZE": "64M"}, (), {}, False),
-    "C": ({"LANG": "C", "LC_ALL": "C"}, (), {}, False),
-    "C.UTF-8": ({"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}, (), {}, False),
-    "ulimit -s 65536": ({}, ("sh", "-c", 'ulimit -s 65536 && exec "$@"', "sh"), {}, False),
-    "ulimit -s unlimited": ({}, ("sh", "-c", 'ulimit -s unlimited && exec "$@"', "sh"), {}, False),
-    "one core": ({}, ("taskset", "-c", "0"), {}, False),
-    "one core, auto": ({}, ("taskset", "-c", "0"), {"run__threads": "auto"}, True),
-    "spinning": ({"OMP_WAIT_POLICY": "active"}, (), {}, False),
-    "malloc tunables": ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_ARENA_MAX": "8"}, (), {}, False),
-    "large environment": ({"PADDING": "x" * 100_000}, (), {}, False),
-}
+# ---- the same bits with any number of threads ----
 
 
 def weights_of(out):
@@ -282,32 +261,6 @@ def weights_of(out):
     with open(path, "rb") as f:
         return hashlib.sha256(f.read()).hexdigest()
 
-
-def check_surroundings(bench, arguments):
-    del arguments
-    bits, plain, failures = None, None, []
-    for name, (env, prefix, keys, changes) in SURROUNDINGS.items():
-        out = bench.out()
-        options = tiny(bench, out, **keys)
-        try:
-            own = bench.plan(options, env=env if changes else {}, prefix=prefix if changes else ())
-            plain = plain or own
-            run = bench.train(options, out, env, prefix)
-            found = run.judge(plain if not changes else own)
-            if found["resident"]:
-                raise Failure(f"{found['resident']:+,} bytes beside the plan\n{run.repeat}")
-            bits = bits or weights_of(out)
-            if not changes and weights_of(out) != bits:
-                raise Failure(f"other weights than without\n{run.repeat}")
-        except Failure as reason:
-            failures.append(name)
-            print(f"surroundings, {name}: {reason}", flush=True)
-    if failures:
-        raise Failure(f"{len(failures)} of {len(SURROUNDINGS)} failed: {', '.join(failures)}")
-    return f"{len(SURROUNDINGS)}: {', '.join(SURROUNDINGS)}: as planned"
-
-
-# ---- the same bits with any number of threads ----
 
 SAME_BITS = {
     "dropout and clip": {"model__dropout": 0.1, "train__grad_clip": 1},
@@ -407,5 +360,5 @@ def check_threads(bench, arguments):
 
 ALL = {
     "random": check_random, "deep": check_deep, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults, "thp": check_thp,
-    "surroundings": check_surroundings, "bits": check_bits, "texts": check_texts, "budget": check_budget, "threads": check_threads,
+    "bits": check_bits, "texts": check_texts, "budget": check_budget, "threads": check_threads,
 }

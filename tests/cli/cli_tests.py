@@ -275,6 +275,17 @@ def test_damaged_checkpoints():
     refused(4, "no sound checkpoint is left", "train", config, "--resume", "--steps", "90")
 
 
+def test_best_checkpoint_that_is_not_kept():
+    write_text()
+    config = write_config(train={"steps": 6, "eval_every": 1, "checkpoint_every": 1, "keep_last": 1, "keep_best": "false", "learning_rate": 1,
+                                 "log_every": 1})
+    run("train", config, "--quiet")
+    losses = [m["validation_loss"] for m in metrics("out") if "validation_loss" in m]
+    check(losses.index(min(losses)) + 1 < len(losses), "the best is the last; the test needs a worse learning rate:", losses)
+    check(not os.path.exists("out/checkpoints/best"), "a best checkpoint is named that is not kept")
+    check(json.loads(run("eval", "out", "--json")[0])["step"] == 6, "not the newest")
+
+
 def test_checkpoint_of_another_model():
     write_text()
     run("train", write_config(), "--quiet", "--steps", "20")
@@ -613,7 +624,7 @@ def test_verify_gradients():
 GROUPS = {
     "texts": [test_help_names_every_command, test_words_that_mean_nothing, test_completion, test_config],
     "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_damaged_checkpoints,
-               test_checkpoint_of_another_model,
+               test_best_checkpoint_that_is_not_kept, test_checkpoint_of_another_model,
                test_second_run, test_read_only_folder, test_full_disk, test_closed_output],
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],

@@ -2,10 +2,11 @@
 # Installs into a temporary prefix and uses it as a stranger would: test_install.sh PART BUILD_FOLDER SOURCE_FOLDER
 #   files       everything is there; nothing in it names the build or the source folder
 #   exports     libplimsoll.so exports exactly the functions that the public headers mark PL_API
-#   headers     each public header compiles alone, strictly, and as C99
-#   pkg_config  a small program, against the shared library and against the archive
+#   headers     each public header compiles alone, strictly, as C99 and as C++
+#   pkg_config  two small programs, against the shared library and against the archive; one trains the small perceptron
 #   cmake       the same through find_package
-#   command     the installed command and its man page
+#   command     the installed command and its man page; the command trains where it was not installed
+#   uninstall   leaves no file of ours and takes none of another's, with PREFIX and with DESTDIR
 set -eu
 part=$1
 build=$2
@@ -59,18 +60,48 @@ test_headers() {
                 $cc -std=$standard -Wall -Wextra -pedantic -Werror -fsyntax-only -I"$prefix/include" -xc - ||
                 fail "$header does not compile alone as $standard"
         done
+        for compiler in g++ clang++; do
+            command -v $compiler >/dev/null 2>&1 || continue
+            printf '#include "plimsoll/%s"\n' "$(basename "$header")" |
+                $compiler -std=c++11 -Wall -Wextra -Werror -fsyntax-only -I"$prefix/include" -xc++ - ||
+                fail "$header does not compile alone with $compiler"
+        done
     done
+    command -v g++ >/dev/null 2>&1 || { echo "no g++: nothing was linked from C++"; return; }
+    # shellcheck disable=SC2046
+    g++ -std=c++11 "$source/tests/install/consumer/consumer.cpp" -o "$root/cpp" $(pkg-config --cflags --libs plimsoll) \
+        "-Wl,-rpath,$lib"
+    "$root/cpp" || fail "a C++ program linked with libplimsoll.so failed"
+}
+
+# The small perceptron on a text of its own; the program runs in a folder that is neither ours nor the build's.
+train_perceptron() { # program
+    place=$root/place-$(basename "$1")
+    mkdir "$place"
+    cp "$source/examples/mlp.yaml" "$place"
+    printf '\nrun: {out: run, threads: 1}\n' >>"$place/mlp.yaml"
+    sed -i 's/^  tokenizer: bytes$/&\n  text: text.txt/' "$place/mlp.yaml"
+    awk 'BEGIN { for (i = 0; i < 20000; i++) printf "%s ", substr("abracadabra", i % 11 + 1, i * i % 5 + 1) }' >"$place/text.txt"
+    (cd "$place" && "$1") >"$root/log" 2>&1 || fail "$1 does not train: $(cat "$root/log")"
+    sed -n 's/.*"loss": *\([0-9.]*\).*/\1/p' "$place/run/metrics.jsonl" >"$root/losses"
+    awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(NR > 1 && last < first / 2) }' "$root/losses" ||
+        fail "$1: the loss does not fall by half: $(tr '\n' ' ' <"$root/losses")"
 }
 
 test_pkg_config() {
-    program=$source/tests/install/consumer/consumer.c
-    # shellcheck disable=SC2046
-    $cc "$program" -o "$root/shared" $(pkg-config --cflags --libs plimsoll) "-Wl,-rpath,$lib"
-    "$root/shared" || fail "the program linked with libplimsoll.so failed"
-    # shellcheck disable=SC2046
-    $cc "$program" -o "$root/static" $(pkg-config --cflags plimsoll) "$lib/libplimsoll.a" \
-        $(pkg-config --static --libs-only-l plimsoll | sed 's/-lplimsoll//')
-    "$root/static" || fail "the program linked with libplimsoll.a failed"
+    lines=$(sed -n '/^int main/,/^}/p' "$source/tests/install/consumer/train.c" | grep -c '^    ')
+    [ "$lines" -le 10 ] || fail "train.c has $lines lines; a stranger should need no more than ten"
+    for program in consumer train; do
+        file=$source/tests/install/consumer/$program.c
+        # shellcheck disable=SC2046
+        $cc "$file" -o "$root/${program}_shared" $(pkg-config --cflags --libs plimsoll) "-Wl,-rpath,$lib"
+        # shellcheck disable=SC2046
+        $cc "$file" -o "$root/${program}_static" $(pkg-config --cflags plimsoll) "$lib/libplimsoll.a" \
+            $(pkg-config --static --libs-only-l plimsoll | sed 's/-lplimsoll//')
+    done
+    "$root/consumer_shared" || fail "the program linked with libplimsoll.so failed"
+    "$root/consumer_static" || fail "the program linked with libplimsoll.a failed"
+    train_perceptron "$root/train_shared" # statically: test_cmake
 }
 
 test_cmake() {
@@ -78,6 +109,7 @@ test_cmake() {
         cmake --build "$root/consumer" >>"$root/log" || { cat "$root/log"; exit 1; }
     "$root/consumer/consumer_shared" || fail "plimsoll::plimsoll: the program failed"
     "$root/consumer/consumer_static" || fail "plimsoll::static: the program failed"
+    train_perceptron "$root/consumer/train_static"
 }
 
 test_command() {
@@ -90,6 +122,27 @@ test_command() {
         said=$(groff -man -Tutf8 -ww -rLL=200n "$page" 2>&1 >/dev/null)
         [ -z "$said" ] || fail "groff warns about the man page: $said"
     fi
+    # The runner is this very file, wherever it lies and whatever it is called.
+    mkdir "$root/else where"
+    mv "$prefix/bin/plimsoll" "$root/else where/another name"
+    printf '#!/bin/sh\nexec "%s" train mlp.yaml --quiet\n' "$root/else where/another name" >"$root/moved"
+    chmod +x "$root/moved"
+    train_perceptron "$root/moved"
+}
+
+test_uninstall() {
+    echo "not ours" >"$prefix/share/theirs"
+    echo "not ours" >"$prefix/include/plimsoll/theirs.h"
+    "$source/tools/uninstall.sh" "$build" "$prefix" >"$root/log"
+    left=$(find "$prefix" ! -type d)
+    [ "$left" = "$(printf '%s\n%s' "$prefix/share/theirs" "$prefix/include/plimsoll/theirs.h")" ] ||
+        [ "$left" = "$(printf '%s\n%s' "$prefix/include/plimsoll/theirs.h" "$prefix/share/theirs")" ] ||
+        fail "uninstall leaves or takes too much; left are: $left"
+    [ ! -e "$lib/cmake/plimsoll" ] || fail "an empty folder of ours is left: $lib/cmake/plimsoll"
+    DESTDIR=$root/package cmake --install "$build" --prefix /usr >"$root/log"
+    "$source/tools/uninstall.sh" "$build" /usr "$root/package" >"$root/log"
+    left=$(find "$root/package" ! -type d)
+    [ -z "$left" ] || fail "uninstall with DESTDIR leaves: $left"
 }
 
 "test_$part"

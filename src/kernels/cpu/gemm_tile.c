@@ -135,20 +135,20 @@ TILES(12)
         FOUR(form)                                                                                                     \
     }
 #endif
-    /* clang-format on */
+/* clang-format on */
 
-    const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
-        .mr = PL_GEMM_MR,
-        .nr = PL_GEMM_NR,
-        .vector = PL_VW,
-        .k_block = 384,
-        .by_rows = ALL(by_rows),
-        .by_columns = ALL(by_columns),
-        .pack_a_columns = pl_gemm_pack_a_columns,
-        .pack_b = pl_gemm_pack_b,
-        .pack_b_transposed = pl_gemm_pack_b_transposed,
-        .finish = pl_gemm_finish,
-        .thin_rows = PL_GEMM_THIN_ROWS,
-        .thin = pl_gemm_thin,
-        .column_sum = pl_gemm_column_sum,
+const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
+    .mr = PL_GEMM_MR,
+    .nr = PL_GEMM_NR,
+    .vector = PL_VW,
+    .k_block = 384,
+    .by_rows = ALL(by_rows),
+    .by_columns = ALL(by_columns),
+    .pack_a_columns = pl_gemm_pack_a_columns,
+    .pack_b = pl_gemm_pack_b,
+    .pack_b_transposed = pl_gemm_pack_b_transposed,
+    .finish = pl_gemm_finish,
+    .thin_rows = PL_GEMM_THIN_ROWS,
+    .thin = pl_gemm_thin,
+    .column_sum = pl_gemm_column_sum,
 };
