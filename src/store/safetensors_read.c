@@ -176,8 +176,7 @@ static pl_status parse_json(pl_safetensors *s, const char *json, size_t bytes, p
     pl_status status = pl_json_read(json, bytes, JSON_REJECT_DUPLICATES, &s->header, &why);
     if (status == PL_OK) return PL_OK;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s: no memory to read its header", s->path);
-    return pl_fail(err, status, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8,
-                   why.text);
+    return pl_fail(err, status, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8, why.text);
 }
 
 /* The length field against the bounds; the first 8 bytes of the file. */

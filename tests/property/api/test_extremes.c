@@ -72,9 +72,12 @@ static pl_config *draw_config(pl_command command)
     int64_t sequence = extreme(command == PL_COMMAND_GENERATE ? 1 << 24 : 1 << 13), width = extreme(1 << 24);
     int64_t batch = extreme(1 << 24), heads = 1;
     for (uint64_t i = draw(16); i > 0 && width % (heads * 2) == 0; i--) heads *= 2;
-    const char *fixed[][2] = {{"data.text", "text.txt"},      {"data.tokenizer", "bytes"},
-                              {"run.out", "out"},             {"run.threads", "1"},
-                              {"model.arch", mlp ? "mlp" : "gpt"}, {"memory.budget", budgets[draw(5)]},
+    const char *fixed[][2] = {{"data.text", "text.txt"},
+                              {"data.tokenizer", "bytes"},
+                              {"run.out", "out"},
+                              {"run.threads", "1"},
+                              {"model.arch", mlp ? "mlp" : "gpt"},
+                              {"memory.budget", budgets[draw(5)]},
                               {"data.validation_fraction", "0.5"}};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (pl_config_set(c, fixed[i][0], fixed[i][1], "test", &err)) fail_msg("%s", err.text);
@@ -119,7 +122,8 @@ static void try(pl_command command)
     double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
     bool said = status == PL_E_BUDGET ? strstr(err.text, " bytes") || strstr(err.text, "2^")
                                       : status == PL_E_CONFIG && strlen(err.text) > 30;
-    if (status != PL_OK && !said) fail_msg("seed %" PRIu64 ": %s: %s: %s", seed, line, pl_status_name(status), err.text);
+    if (status != PL_OK && !said)
+        fail_msg("seed %" PRIu64 ": %s: %s: %s", seed, line, pl_status_name(status), err.text);
     if (status == PL_OK && !((double)pl_plan_resident_bytes(plan) >= weight_bytes(c)))
         fail_msg("seed %" PRIu64 ": %s: planned in %" PRIu64 " bytes, of which weights %g", seed, line,
                  pl_plan_resident_bytes(plan), weight_bytes(c));
