@@ -19,9 +19,9 @@ static uint64_t copies_of(pl_command command, const char **what)
     return command == PL_COMMAND_TRAIN ? 4 : command == PL_COMMAND_GRADIENTS ? 2 : 1;
 }
 
-/* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for the
- * smallest mlp (measured, PL_COMMAND_GENERATE, which has the shortest plan). Half of that is safe to ask for, and keeps
- * the planner from building a graph of 100,000 layers for a budget that could not hold its text. */
+/* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for
+ * the smallest mlp (measured for generate and evaluate, whose plans are the shortest). Half of that is safe to ask for,
+ * and keeps the planner from building a graph of 100,000 layers for a budget that could not hold its text. */
 static uint64_t plan_bytes_at_least(const pl_config *c)
 {
     return (uint64_t)c->model.layers * (c->model.arch == PL_ARCH_MLP ? 2 << 10 : 16 << 10);

@@ -134,8 +134,8 @@ static int weight_bytes(const pl_config *cfg, uint64_t *bytes)
             return -1;
     }
     if (add_product(&count, (uint64_t)m->layers, layer) || add_product(&count, vocabulary, d)) return -1;
-    return pl_size_mul(count, 16, bytes) || *bytes > LARGEST_MODEL_BYTES ? -1
-                                                                         : 0; /* weight, gradient, two moments, f32 */
+    /* weight, gradient, two moments, f32 */
+    return pl_size_mul(count, 16, bytes) || *bytes > LARGEST_MODEL_BYTES ? -1 : 0;
 }
 
 static pl_status check_weights(const pl_config *cfg, pl_error *err)

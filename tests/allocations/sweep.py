@@ -22,7 +22,7 @@ import time
 
 TINY = {
     "model": {"width": 8, "layers": 1, "heads": 2, "sequence": 8},
-    "data": {"text": "text.txt", "tokenizer": "bytes"},
+    "data": {"text": "text.txt", "tokenizer": "bytes", "validation_fraction": 0.2},
     "train": {"batch_size": 4, "micro_batch": 2, "steps": 2, "learning_rate": "3e-3", "eval_batches": 1},
     "generate": {"tokens": 3},
     "memory": {"budget": "1GB"},
@@ -199,7 +199,7 @@ class Series:
         self.sweep, self.case, self.where, self.mode, self.good, self.lines = sweep, case, where, mode, good, lines
         self.requests = count(lines, where)
         self.lock = threading.Lock()
-        self.failed, self.survived, self.left, self.sentences = 0, 0, set(), set()
+        self.failed, self.survived, self.left, self.sentences = 0, [], set(), set()
 
     def judge(self, place, n):
         done, lines = place.refuse(f"{self.where}:{n}:{self.mode}")
@@ -211,7 +211,7 @@ class Series:
             raise Failure(f"killed by signal {-done.returncode}: {errors[-400:]}")
         if said(done) == said(self.good) and (done.returncode or not sentences):
             with self.lock:
-                self.survived += 1
+                self.survived.append(n)
             place.restore()
         elif done.returncode == 1 and "libgomp: " in errors and not sentences:
             pass # libgomp got no thread or no memory: it says so itself and exits
@@ -262,9 +262,9 @@ class Series:
             for task in [pool.submit(self.work, k, numbers[k::jobs]) for k in range(jobs)]:
                 task.result()
         print(f"{self.case:16} {self.where:8} {self.mode:8} {self.requests:6} requests, {len(numbers):6} refused, "
-              f"{self.survived} survived, {self.failed} failed, {time.monotonic() - began:.1f} s", flush=True)
+              f"{len(self.survived)} survived, {self.failed} failed, {time.monotonic() - began:.1f} s", flush=True)
         if self.sweep.verbose:
-            print("    left:", *sorted(self.left), "\n    " + "\n    ".join(sorted(self.sentences)))
+            print("    survived:", *sorted(self.survived), "\n    left:", *sorted(self.left), "\n    " + "\n    ".join(sorted(self.sentences)))
         return self.failed
 
 
@@ -293,6 +293,8 @@ class Sweep:
             place.restore()
         good, lines = place.refuse("none:0:once")
         place.remove()
+        if (good.returncode == 0) == (case.startswith("wrong") or case == "plan-small"):
+            raise Failure(f"{case}: exit code {good.returncode} when nothing is refused: {good.stderr.decode(errors='replace')[-300:]}")
         failed, refused = 0, 0
         for where in ("planner", "runner"):
             for mode in ("once", "forever"):

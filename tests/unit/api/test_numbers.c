@@ -1,7 +1,7 @@
-/* Numbers at the edge and beyond, for every key of the schema that takes one (a new key is covered by being there): each
- * is taken or refused as the table below and the key's range say, from an option and from a file; a refusal names key
- * and place; what is taken reads back as the same number, and gives a plan or a sentence, soon and without a crash.
- * Then models whose sizes do not fit 32 or 64 bits. Oracle: the values written beside the texts by hand. */
+/* Numbers at the edge and beyond, for every key of the schema that takes one (a new key is covered by being there):
+ * each is taken or refused as the table below and the key's range say, from an option and from a file; a refusal names
+ * key and place; what is taken reads back as the same number, and gives a plan or a sentence, soon and without a crash.
+ * Oracle: the values written beside the texts by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Reading JSON while memory is refused: whichever request it is, the answer is "no memory" or the whole tree, never
- * another error and never a tree with a letter less. Oracle: the tree that was read undisturbed. */
+/* Reading JSON while memory is refused: whichever request it is, the answer is "no memory", never another error, a tree
+ * with a letter less or a read behind a buffer, and nothing is kept. Oracle: the tree that was read undisturbed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,12 +11,20 @@
 
 #include "base/json_read.h"
 
-static long left, asked;
+static long left, asked, held;
 
 static void *refusing_malloc(size_t bytes)
 {
     asked++;
-    return --left == 0 ? NULL : malloc(bytes);
+    if (--left == 0) return NULL;
+    held++;
+    return malloc(bytes);
+}
+
+static void counting_free(void *block)
+{
+    held--;
+    free(block);
 }
 
 /* Tokens longer than jansson's first buffer of 16 bytes, numbers among them. */
@@ -37,19 +45,21 @@ static void a_refusal_is_told(void **state)
 {
     (void)state;
     json_t *whole, *root;
-    json_set_alloc_funcs(refusing_malloc, free);
+    json_set_alloc_funcs(refusing_malloc, counting_free);
     assert_int_equal(read_refusing(0, &whole), PL_OK);
-    long requests = asked;
+    long requests = asked, tree = held;
     assert_true(requests > 20);
     for (long n = 1; n <= requests; n++) {
         pl_status status = read_refusing(n, &root);
         if (status != PL_E_NOMEM) fail_msg("request %ld: %s", n, pl_status_name(status));
         assert_null(root);
+        assert_int_equal(held, tree);
     }
     assert_int_equal(read_refusing(0, &root), PL_OK);
     assert_true(json_equal(root, whole));
     json_decref(root);
     json_decref(whole);
+    assert_int_equal(held, 0);
     json_set_alloc_funcs(malloc, free);
 }
 
@@ -60,14 +70,14 @@ static void the_hosts_functions_stay(void **state)
     json_error_t why;
     json_malloc_t asks;
     json_free_t frees;
-    json_set_alloc_funcs(refusing_malloc, free);
+    json_set_alloc_funcs(refusing_malloc, counting_free);
     assert_int_equal(read_refusing(0, &root), PL_OK);
     json_decref(root);
     assert_int_equal(pl_json_read("{", 1, 0, &root, &why), PL_E_DATA);
     assert_null(root);
     assert_true(why.text[0]);
     json_get_alloc_funcs(&asks, &frees);
-    assert_true(asks == refusing_malloc && frees == free);
+    assert_true(asks == refusing_malloc && frees == counting_free);
     json_set_alloc_funcs(malloc, free);
 }
 
