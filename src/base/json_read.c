@@ -1,10 +1,10 @@
-/* jansson (2.14) does not survive a refused request for memory: a token that outgrows its buffer loses the letters that
- * did not fit (lex_save looks at no result). A number or a name is then another one; and where it was the closing quote,
- * the search for it runs off the end of the buffer. So a refusal must never return to it.
+/* jansson (2.14) does not survive a refused request for memory: a token that outgrows its buffer loses the letters
+ * that did not fit (lex_save looks at no result). A number or a name is then another one; and where it was the closing
+ * quote, the search for it runs off the end of the buffer. So a refusal must never return to it.
  *
  * While it reads, it asks through functions that note each block; a refusal jumps straight out of the parser, and what
- * it held is given back from the notes. (The parser holds nothing but memory.) A note is dropped when its block is given
- * back, found from the end, where the young ones are.
+ * it held is given back from the notes. (The parser holds nothing but memory.) A note is dropped when its block is
+ * given back, found from the end, where the young ones are.
  *
  * The functions that jansson asks are those of the whole process. In other threads, where a host program may be using
  * jansson, what stands there meanwhile hands every request on to what stood there before. */
