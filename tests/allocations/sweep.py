@@ -58,6 +58,8 @@ CASES = {
     "place-json": ([], "place b.csv --json --svg a.svg --out o.csv"),
     "place-tight": ([], "place hard.csv --capacity 300"),
     "place-time": ([], "place hard.csv --time 0.01"),
+    "doctor": ([], "doctor --pid THIS"),
+    "doctor-json": ([], "doctor --pid THIS --all --json"),
     "config": ([], "config c.yaml"),
     "config-json": ([], "config c.yaml --json --set run.log=debug"),
     "config-folder": (TRAINED, "config out"),
@@ -119,7 +121,7 @@ class Place:
 
     def __init__(self, sweep, case, number):
         self.sweep, (self.before, line) = sweep, CASES[case]
-        self.words, self.measures = line.split(), case == "plan-measure"
+        self.words, self.measures = line.replace("THIS", str(os.getpid())).split(), case == "plan-measure"
         self.path = os.path.join(sweep.folder, f"{case}.{number}")
         self.kept, self.cache = self.path + ".kept", self.path + ".cache"
         for path in (self.path, self.kept, self.cache):
@@ -183,9 +185,9 @@ class Place:
 
 
 def said(done):
-    """The result, without what differs from run to run: times, the progress of train, which is made of them, and a plan that
-    counts a sanitizer's pages."""
-    differs = done.args[1] == "train" or (done.args[1] == "plan" and b"libasan" in done.stdout)
+    """The result, without what differs from run to run: times, the progress of train, which is made of them, what the doctor
+    sees, and a plan that counts a sanitizer's pages."""
+    differs = done.args[1] in ("train", "doctor") or (done.args[1] == "plan" and b"libasan" in done.stdout)
     return done.returncode, b"" if differs else DURATION.sub(b"#", done.stdout)
 
 
