@@ -3,8 +3,8 @@
  * quote, the search for it runs off the end of the buffer. So a refusal must never return to it.
  *
  * While it reads, it asks through functions that note each block; a refusal jumps straight out of the parser, and what
- * it held is given back from the notes. (The parser holds nothing but memory.) A note is dropped when its block is
- * given back, found from the end, where the young ones are.
+ * it held is given back from the notes. (The parser holds nothing but memory.) The notes are a hash table, open
+ * addressing, at most half full: a damaged tree of a million values gives its blocks back one by one.
  *
  * The functions that jansson asks are those of the whole process. In other threads, where a host program may be using
  * jansson, what stands there meanwhile hands every request on to what stood there before. */
@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdbool.h>
-#include <string.h>
+#include <stdint.h>
 
 #include "base/alloc.h"
 
@@ -24,31 +24,67 @@ static json_free_t usual_free;
 static _Thread_local struct {
     bool active;
     jmp_buf refused;
-    void **block;
+    void **note; /* [capacity], a power of two; NULL: free */
     size_t count, capacity;
 } reading;
 
+static size_t home_of(const void *block)
+{
+    return (size_t)((uintptr_t)block >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (reading.capacity - 1);
+}
+
+static void note(void *block)
+{
+    size_t at = home_of(block);
+    while (reading.note[at]) at = (at + 1) & (reading.capacity - 1);
+    reading.note[at] = block;
+    reading.count++;
+}
+
+/* Those behind the gap that would not be found over it move up. */
+static void drop(const void *block)
+{
+    size_t mask = reading.capacity - 1, gap = home_of(block);
+    while (reading.note[gap] != block) gap = (gap + 1) & mask;
+    reading.count--;
+    for (size_t at = (gap + 1) & mask; reading.note[at]; at = (at + 1) & mask) {
+        if (((at - home_of(reading.note[at])) & mask) < ((at - gap) & mask)) continue;
+        reading.note[gap] = reading.note[at];
+        gap = at;
+    }
+    reading.note[gap] = NULL;
+}
+
+static int make_room(void)
+{
+    size_t before = reading.capacity;
+    void **old = reading.note;
+    if (2 * (reading.count + 1) <= before) return 0;
+    void **bigger = pl_alloc(before ? 2 * before : 256, sizeof *bigger);
+    if (!bigger) return -1;
+    reading.note = bigger;
+    reading.capacity = before ? 2 * before : 256;
+    reading.count = 0;
+    for (size_t i = 0; i < before; i++)
+        if (old[i]) note(old[i]);
+    pl_free(old);
+    return 0;
+}
+
 static void *noting_malloc(size_t bytes)
 {
-    void *block = usual_malloc(bytes);
-    if (!reading.active) return block;
+    if (!reading.active) return usual_malloc(bytes);
+    void *block = make_room() ? NULL : usual_malloc(bytes);
     if (!block) longjmp(reading.refused, 1);
-    if (pl_grow(&reading.block, &reading.capacity, reading.count, sizeof *reading.block)) {
-        usual_free(block);
-        longjmp(reading.refused, 1);
-    }
-    return reading.block[reading.count++] = block;
+    note(block);
+    return block;
 }
 
 static void noting_free(void *block)
 {
-    size_t at = reading.active ? reading.count : 0;
-    while (at > 0 && reading.block[at - 1] != block) at--;
-    if (at > 0) {
-        reading.count--;
-        memmove(reading.block + at - 1, reading.block + at, (reading.count - (at - 1)) * sizeof *reading.block);
-    }
-    if (block) usual_free(block);
+    if (!block) return;
+    if (reading.active) drop(block);
+    usual_free(block);
 }
 
 static void begin(void)
@@ -64,9 +100,10 @@ static void end(bool keep)
 {
     reading.active = false;
     json_set_alloc_funcs(usual_malloc, usual_free);
-    while (!keep && reading.count > 0) usual_free(reading.block[--reading.count]);
-    pl_free(reading.block);
-    reading.block = NULL;
+    for (size_t i = 0; i < reading.capacity && !keep; i++)
+        if (reading.note[i]) usual_free(reading.note[i]);
+    pl_free(reading.note);
+    reading.note = NULL;
     reading.count = reading.capacity = 0;
     (void)pthread_mutex_unlock(&one_reader);
 }

@@ -82,7 +82,7 @@ CASES = {
 }
 DO_NOT_FIT = ("plan-small", "place-tight")
 DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(seconds|placement_seconds)\": ?[0-9.e+-]+")
-SENTENCE = re.compile(r"\bmemory\b.*; .*raise the limit")
+SENTENCE = re.compile(r"\b(memory|stack)\b.*; .*raise the limit")
 OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
 
 
