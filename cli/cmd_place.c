@@ -133,7 +133,7 @@ static int solve(const arguments *a, const pl_place_problem *problem)
     options.work_limit = a->time_s > 0 ? PL_PLACE_NONE : WORK_LIMIT;
     options.time_limit_s = a->time_s;
     pl_place_solution s = {.offsets = calloc(problem->buffer_count + 1, sizeof *s.offsets)};
-    if (!s.offsets) return fprintf(stderr, "plimsoll place: no memory for the offsets\n"), 1;
+    if (!s.offsets) return pl_cli_complain("place", pl_cli_error(&err, PL_E_NOMEM, "no memory for the offsets"), &err);
     pl_status status = pl_place(problem, &options, &s, &err), written = PL_OK;
     if (status == PL_OK) status = pl_place_validate(problem, s.offsets, NULL, &err);
     if (status == PL_OK || status == PL_E_BUDGET) {

@@ -27,11 +27,18 @@ static void disarm(const char *text, pl_line *line)
     }
 }
 
+/* Most who ask for memory in the library do not know who refuses it; those that do name the limit. */
+static const char *remedy(pl_status status, const char *text)
+{
+    bool is_said = status != PL_E_NOMEM || strstr(text, "raise the limit");
+    return is_said ? "" : "; end other programs or raise the limit (ulimit -v, ulimit -d, the container's)";
+}
+
 int pl_cli_complain(const char *command, pl_status status, const pl_error *err)
 {
     char text[PL_ERROR_TEXT_BYTES] = "";
     pl_line line = {text, sizeof text, 0};
     disarm(err->text[0] ? err->text : pl_status_name(status), &line);
-    pl_say("plimsoll%s%s: %s\n", command[0] ? " " : "", command, text);
+    pl_say("plimsoll%s%s: %s%s\n", command[0] ? " " : "", command, text, remedy(status, text));
     return pl_status_exit_code(status);
 }

@@ -26,7 +26,7 @@ pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
     if (status == PL_OK) return PL_OK;
     pl_plan_destroy(*plan);
     *plan = NULL;
-    return pl_fail_prefix(err, PL_E_DATA, "%s", path);
+    return pl_fail_prefix(err, status == PL_E_NOMEM ? status : PL_E_DATA, "%s", path);
 }
 
 pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size_t *bytes, pl_error *err)

@@ -297,15 +297,18 @@ static pl_status refuse_training(preparation *p, const pl_config *c, pl_error *e
  * itself to compare. */
 static pl_status check_model(const preparation *p, const pl_config *c, pl_error *err)
 {
-    pl_error ignored = {0};
-    pl_status status = PL_OK;
+    pl_error why = {0};
     if (!p->saved.record) return PL_OK;
     const char *text = p->saved.record->config;
     pl_config *before = pl_config_create();
     if (!before) return pl_fail(err, PL_E_NOMEM, "no memory to read the config of %.350s", p->saved.path);
-    if (pl_config_load_text(before, "run.json", text, strlen(text), &ignored) == PL_OK &&
-        pl_config_hash_model(before) != pl_config_hash_model(c))
+    pl_status status = pl_config_load_text(before, "run.json", text, strlen(text), &why);
+    if (status == PL_E_NOMEM)
+        (void)pl_fail(err, status, "%s", why.text);
+    else if (status == PL_OK && pl_config_hash_model(before) != pl_config_hash_model(c))
         status = pl_config_check_same_model(before, c, err);
+    else
+        status = PL_OK;
     pl_config_destroy(before);
     return status;
 }

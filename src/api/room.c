@@ -19,6 +19,14 @@ static uint64_t copies_of(pl_command command, const char **what)
     return command == PL_COMMAND_TRAIN ? 4 : command == PL_COMMAND_GRADIENTS ? 2 : 1;
 }
 
+/* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for
+ * the smallest mlp (measured for generate and evaluate, whose plans are the shortest). Half of that is safe to ask for,
+ * and keeps the planner from building a graph of 100,000 layers for a budget that could not hold its text. */
+static uint64_t plan_bytes_at_least(const pl_config *c)
+{
+    return (uint64_t)c->model.layers * (c->model.arch == PL_ARCH_MLP ? 2 << 10 : 16 << 10);
+}
+
 pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vocab, uint64_t room_bytes,
                               const char *room, pl_error *err)
 {
@@ -28,6 +36,11 @@ pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vo
     PL_TRY(pl_model_count_weights(c, vocab, &bytes, err));
     if (pl_size_mul(bytes, copies, &bytes))
         return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
+    if (bytes <= room_bytes && plan_bytes_at_least(c) > room_bytes)
+        return pl_fail(err, PL_E_BUDGET,
+                       "the plan alone of %" PRIi64 " layers takes more than %" PRIu64 " bytes, and %s %" PRIu64
+                       " is smaller; take fewer model.layers",
+                       c->model.layers, plan_bytes_at_least(c), room, room_bytes);
     if (bytes <= room_bytes) return PL_OK;
     return pl_fail(err, PL_E_BUDGET,
                    "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64

@@ -32,13 +32,17 @@ uint64_t pl_alloc_live_blocks(void) { return atomic_load(&live_blocks); }
 uint64_t pl_alloc_request_count(void) { return atomic_load(&requests); }
 void pl_alloc_seal(int on) { atomic_store(&sealed, on); }
 
-void *pl_alloc(size_t count, size_t size)
+static void *take_block(size_t bytes)
 {
-    size_t bytes;
-    if (refused() || __builtin_mul_overflow(count, size, &bytes)) return NULL;
     void *block = calloc(1, bytes ? bytes : 1);
     if (block) atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
     return block;
+}
+
+void *pl_alloc(size_t count, size_t size)
+{
+    size_t bytes;
+    return refused() || __builtin_mul_overflow(count, size, &bytes) ? NULL : take_block(bytes);
 }
 
 void *pl_realloc(void *block, size_t count, size_t size)
@@ -97,13 +101,13 @@ pl_pool *pl_pool_create(void) { return pl_alloc(1, sizeof(pl_pool)); }
 void *pl_pool_alloc(pl_pool *pool, size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 4) return NULL;
+    if (refused() || __builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 4) return NULL;
     bytes = (bytes + 15) & ~(size_t)15;
     if (!pool->head || pool->head->bytes - pool->head->used < bytes) {
         size_t room = pool->head ? pool->head->bytes * 2 : SLAB_MIN;
         if (room > SLAB_MAX) room = SLAB_MAX;
         if (room < bytes) room = bytes;
-        slab *fresh = pl_alloc(1, SLAB_HEADER + room);
+        slab *fresh = take_block(SLAB_HEADER + room);
         if (!fresh) return NULL;
         fresh->next = pool->head;
         fresh->bytes = room;

@@ -62,7 +62,9 @@ static pl_status grow_heap(uint64_t heap_bytes, uintptr_t *begin, pl_error *err)
 {
     enum { HEADER = 8, SMALLEST_CHUNK = 32 };
     *begin = 0;
-    pl_free(pl_alloc(1, 1)); /* makes sure that there is a heap */
+    void *first = pl_alloc(1, 1); /* makes sure that there is a heap */
+    if (!first) return pl_fail(err, PL_E_NOMEM, "no memory for a heap of %llu bytes", (unsigned long long)heap_bytes);
+    pl_free(first);
     struct mallinfo2 info = mallinfo2();
     uintptr_t end = (uintptr_t)sbrk(0);
     if (info.arena == 0 || info.arena > end) return PL_OK;
@@ -75,8 +77,7 @@ static pl_status grow_heap(uint64_t heap_bytes, uintptr_t *begin, pl_error *err)
     if (missing > 0) {
         void *block = pl_alloc(1, missing + info.keepcost - SMALLEST_CHUNK - HEADER);
         if (!block) {
-            return pl_fail(err, PL_E_NOMEM,
-                           "the heap cannot grow to %llu bytes: check RLIMIT_DATA and RLIMIT_AS (ulimit -d, -v)",
+            return pl_fail(err, PL_E_NOMEM, "no memory: the heap cannot grow to %llu bytes",
                            (unsigned long long)heap_bytes);
         }
         pl_free(block);

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_read.h"
 #include "base/philox.h"
 #include "calibrate/table.h"
 
@@ -95,14 +96,17 @@ pl_status pl_calibration_read(pl_calibration *c, pl_error *err)
         return PL_OK;
     }
     json_error_t where;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &where);
-    const char *wrong = root ? judge(c, root) : "is damaged (no JSON)";
+    json_t *root;
+    status = pl_json_read(text, bytes, JSON_REJECT_DUPLICATES, &root, &where);
+    pl_free(text);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "no memory to read the calibration file %s", c->path);
+    const char *wrong = status == PL_OK ? judge(c, root) : "is damaged (no JSON)";
+    status = PL_OK;
     if (wrong)
         warn(c, wrong);
     else
         status = take_entries(c, json_object_get(root, "entries"), err);
     json_decref(root);
-    pl_free(text);
     return status;
 }
 

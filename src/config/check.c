@@ -103,6 +103,9 @@ static pl_status check_vocabulary(const pl_config *cfg, pl_error *err)
     return PL_OK;
 }
 
+#define LARGEST_MODEL_BYTES (UINT64_C(1) << 60)
+#define LARGEST_VALUE_BYTES (UINT64_C(1) << 58)
+
 /* *sum += a·b; -1 when that does not fit. */
 static int add_product(uint64_t *sum, uint64_t a, uint64_t b)
 {
@@ -110,7 +113,8 @@ static int add_product(uint64_t *sum, uint64_t a, uint64_t b)
     return pl_size_mul(a, b, &product) || pl_size_add(*sum, product, sum) ? -1 : 0;
 }
 
-/* The matrices, within one layer of the truth (the exact count is the model's business); -1 beyond 63 bits. */
+/* The matrices, within one layer of the truth (the exact count is the model's business); -1 beyond 2^60, so that no
+ * matrix comes near the 2^56 numbers that a value of a graph may have. */
 static int weight_bytes(const pl_config *cfg, uint64_t *bytes)
 {
     const pl_config_model *m = &cfg->model;
@@ -125,46 +129,69 @@ static int weight_bytes(const pl_config *cfg, uint64_t *bytes)
             add_product(&count, (uint64_t)m->sequence, d))
             return -1;
     } else {
-        if (add_product(&layer, d, d) || add_product(&count, (uint64_t)m->window * d, d)) return -1;
+        uint64_t read; /* by the first layer for a token */
+        if (pl_size_mul((uint64_t)m->window, d, &read) || add_product(&layer, d, d) || add_product(&count, read, d))
+            return -1;
     }
     if (add_product(&count, (uint64_t)m->layers, layer) || add_product(&count, vocabulary, d)) return -1;
-    return pl_size_mul(count, 16, bytes) || *bytes > INT64_MAX ? -1 : 0; /* weight, gradient, two moments, f32 */
+    /* weight, gradient, two moments, f32 */
+    return pl_size_mul(count, 16, bytes) || *bytes > LARGEST_MODEL_BYTES ? -1 : 0;
 }
 
 static pl_status check_weights(const pl_config *cfg, pl_error *err)
 {
     char where[WHERE_BYTES];
     uint64_t bytes;
+    bool mlp = cfg->model.arch == PL_ARCH_MLP;
     if (weight_bytes(cfg, &bytes) == 0) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: a model of model.width %" PRId64 ", model.layers %" PRId64 " and model.feed_forward %" PRId64
-                   " holds more than 2^63 bytes; take smaller numbers",
+                   "%s: a model of model.width %" PRId64 ", model.layers %" PRId64 " and model.%s %" PRId64
+                   " holds more than 2^60 bytes; take smaller numbers",
                    blame(cfg, "model.width", "model.layers", where), cfg->model.width, cfg->model.layers,
-                   pl_config_feed_forward(cfg));
+                   mlp ? "window" : "feed_forward", mlp ? cfg->model.window : pl_config_feed_forward(cfg));
 }
 
 /* ---- the training ---- */
+
+/* Numbers that the widest layer holds for a token: the perceptron's first one reads a window, the transformer's
+ * attention has three of the width. */
+static uint64_t widest(const pl_config *cfg)
+{
+    uint64_t width = (uint64_t)cfg->model.width, inner = (uint64_t)pl_config_feed_forward(cfg);
+    if (cfg->model.arch == PL_ARCH_MLP) return width * (uint64_t)cfg->model.window;
+    return inner > 3 * width ? inner : 3 * width;
+}
+
+/* Of the sequences in memory at once. */
+static pl_status check_activations(const pl_config *cfg, pl_error *err)
+{
+    char where[WHERE_BYTES];
+    const pl_config_train *t = &cfg->train;
+    bool chosen = t->micro_batch != PL_CONFIG_AUTO;
+    int64_t sequences = chosen ? t->micro_batch : t->batch_size;
+    uint64_t bytes;
+    if (!pl_size_mul((uint64_t)sequences * (uint64_t)cfg->model.sequence, 4 * widest(cfg), &bytes) &&
+        bytes <= LARGEST_VALUE_BYTES)
+        return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: one layer's activations, train.%s %" PRId64 " times model.sequence %" PRId64 " times %" PRIu64
+                   " numbers a token, exceed 2^58 bytes; take smaller numbers",
+                   blame(cfg, chosen ? "train.micro_batch" : "train.batch_size", "model.width", where),
+                   chosen ? "micro_batch" : "batch_size", sequences, cfg->model.sequence, widest(cfg));
+}
 
 static pl_status check_batch(const pl_config *cfg, pl_error *err)
 {
     char where[WHERE_BYTES];
     const pl_config_train *t = &cfg->train;
-    /* The perceptron's first layer reads a window for each token. */
-    const int64_t window = cfg->model.arch == PL_ARCH_MLP ? cfg->model.window : 1;
-    uint64_t tokens, bytes, seen;
+    const uint64_t tokens = (uint64_t)t->batch_size * (uint64_t)cfg->model.sequence; /* 2^48 at most */
+    uint64_t seen;
     if (t->micro_batch > t->batch_size)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: train.micro_batch %" PRId64 " is more than train.batch_size %" PRId64
                        "; take at most that, or auto",
                        blame(cfg, "train.micro_batch", "train.batch_size", where), t->micro_batch, t->batch_size);
-    if (pl_size_mul((uint64_t)t->batch_size, (uint64_t)cfg->model.sequence, &tokens) ||
-        pl_size_mul(tokens, (uint64_t)cfg->model.width, &bytes) || pl_size_mul(bytes, 4 * (uint64_t)window, &bytes) ||
-        bytes > INT64_MAX)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: one layer's activations, train.batch_size %" PRId64 " times model.sequence %" PRId64
-                       " times model.width %" PRId64 " numbers, exceed 2^63 bytes; take smaller numbers",
-                       blame(cfg, "train.batch_size", "model.width", where), t->batch_size, cfg->model.sequence,
-                       cfg->model.width);
+    PL_TRY(check_activations(cfg, err));
     if (t->steps != PL_CONFIG_AUTO && (pl_size_mul(tokens, (uint64_t)t->steps, &seen) || seen > INT64_MAX))
         return pl_fail(err, PL_E_CONFIG,
                        "%s: train.steps %" PRId64 " with train.batch_size %" PRId64

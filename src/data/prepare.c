@@ -79,6 +79,12 @@ static pl_status stale(pl_text_result *r, const char *reason)
     return PL_OK;
 }
 
+/* What cannot be read is made again; for want of memory that would be work for nothing, and fail again. */
+static pl_status stale_unless_refused(pl_text_result *r, pl_status status, const pl_error *why, pl_error *err)
+{
+    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why->text) : stale(r, why->text);
+}
+
 /* The text that the tokens were made from is this one: by size and time, or, when only the time differs, by content. */
 static pl_status same_text(pl_text_file *file, const pl_tokens_info *i, int *same, pl_error *err)
 {
@@ -91,33 +97,35 @@ static pl_status same_text(pl_text_file *file, const pl_tokens_info *i, int *sam
 }
 
 /* The tokenizer of these tokens: the given one, or the file beside them. */
-static void reuse_tokenizer(const pl_text_options *o, const pl_tokens_info *i, pl_tokenizer **t, pl_text_result *r)
+static pl_status reuse_tokenizer(const pl_text_options *o, const pl_tokens_info *i, pl_tokenizer **t, pl_text_result *r,
+                                 pl_error *err)
 {
-    pl_error ignored = {0};
-    if (!o->given && pl_tokenizer_load(o->tokenizer_path, t, &ignored) != PL_OK) {
-        (void)stale(r, ignored.text);
-    } else if (pl_tokenizer_hash(*t) != i->tokenizer_hash) {
+    pl_error why = {0};
+    pl_status status = o->given ? PL_OK : pl_tokenizer_load(o->tokenizer_path, t, &why);
+    if (status != PL_OK) return stale_unless_refused(r, status, &why, err);
+    if (pl_tokenizer_hash(*t) != i->tokenizer_hash) {
         (void)stale(r, "the tokens were made with another tokenizer");
         if (!o->given) pl_tokenizer_destroy(*t), *t = NULL;
     } else {
         r->tokenizer_reused = r->tokens_reused = 1;
         r->info = *i;
     }
+    return PL_OK;
 }
 
 static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
                            pl_error *err)
 {
-    pl_error ignored = {0};
+    pl_error why = {0};
     pl_tokens_info info;
     int same;
-    if (read_info(o->tokens_path, &info, &ignored) != PL_OK) return stale(r, ignored.text);
+    pl_status status = read_info(o->tokens_path, &info, &why);
+    if (status != PL_OK) return stale_unless_refused(r, status, &why, err);
     if (!o->given && info.recipe != recipe_of(o)) /* with a given one its own hash decides */
         return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
     PL_TRY(same_text(file, &info, &same, err));
     if (!same) return stale(r, "the text is no longer the one that the tokens were made from");
-    reuse_tokenizer(o, &info, t, r);
-    return PL_OK;
+    return reuse_tokenizer(o, &info, t, r, err);
 }
 
 /* ---- making ---- */
@@ -219,11 +227,12 @@ pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t 
 {
     pl_text_file file;
     pl_tokens_info info = {0};
-    pl_error ignored = {0};
+    pl_error why = {0};
     PL_TRY(pl_text_open(&file, text, err));
-    pl_status status = PL_OK;
-    if (access(tokens_path, F_OK) == 0 && read_info(tokens_path, &info, &ignored) == PL_OK &&
-        info.source_bytes == file.bytes && info.source_mtime_ns == file.mtime_ns)
+    pl_status status = access(tokens_path, F_OK) == 0 ? read_info(tokens_path, &info, &why) : PL_E_DATA;
+    if (status == PL_E_NOMEM)
+        (void)pl_fail(err, status, "%s", why.text);
+    else if (status == PL_OK && info.source_bytes == file.bytes && info.source_mtime_ns == file.mtime_ns)
         *hash = info.source_hash;
     else
         status = hash_text(&file, hash, err);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json_read.h"
 #include "data/alphabet.h"
 #include "data/tokenizer_impl.h"
 #include "data/unicode.h"
@@ -78,11 +79,10 @@ static pl_status parse_tree(const char *name, const char *json, size_t bytes, js
 {
     json_error_t where;
     PL_TRY(check_tree_size(name, json, bytes, err));
-    *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
-    if (*root) return PL_OK;
-    if (json_error_code(&where) == json_error_out_of_memory)
-        return pl_fail(err, PL_E_NOMEM, "%s: no memory for reading it", name);
-    return pl_fail(err, PL_E_DATA, "%s:%d:%d: is not valid JSON: %s", name, where.line, where.column, where.text);
+    pl_status status = pl_json_read(json, bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, root, &where);
+    if (status == PL_OK) return PL_OK;
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s: no memory to read it", name);
+    return pl_fail(err, status, "%s:%d:%d: is not valid JSON: %s", name, where.line, where.column, where.text);
 }
 
 static int absent(const json_t *value) { return !value || json_is_null(value); }

@@ -7,7 +7,7 @@
 #include "ir/op.h"
 #include "ir/parse.h"
 
-enum { DIM_MAX_BITS = 40 };
+enum { DIM_MAX_BITS = 40, STRIDE_MAX_BITS = 56 }; /* a stride is a product of dimensions */
 
 static pl_status no_memory(const pl_lex *l, pl_error *err)
 {
@@ -47,7 +47,7 @@ static pl_status parse_strides(const pl_lex *l, uint32_t rank, int64_t *stride, 
     for (uint32_t i = 0; i < rank; i++) {
         char *end;
         stride[i] = strtoll(at, &end, 10);
-        if (end == at || stride[i] < 0 || stride[i] >> DIM_MAX_BITS || *end != (i + 1 < rank ? ',' : 0))
+        if (end == at || stride[i] < 0 || stride[i] >> STRIDE_MAX_BITS || *end != (i + 1 < rank ? ',' : 0))
             return pl_lex_fail(l, err, "\"%.60s\" are not %u strides", l->value, rank);
         at = end + 1;
     }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_read.h"
 
 #define SCHEMA       "plimsoll.run/1"
 #define CHECKSUM_KEY "\n  \"checksum\": \""
@@ -219,10 +220,13 @@ pl_status pl_record_parse(const char *text, size_t bytes, const char *name, pl_r
     PL_TRY(check_checksum(text, bytes, name, err));
     owned_record *o = pl_alloc(1, sizeof *o);
     if (!o) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
-    o->json = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
-    pl_status status =
-        o->json ? get_all(o, name, err)
-                : pl_fail(err, PL_E_DATA, "%s:%d:%d: no valid JSON: %s", name, why.line, why.column, why.text);
+    pl_status status = pl_json_read(text, bytes, JSON_REJECT_DUPLICATES, &o->json, &why);
+    if (status == PL_OK)
+        status = get_all(o, name, err);
+    else if (status == PL_E_NOMEM)
+        (void)pl_fail(err, status, "%s: no memory to read it", name);
+    else
+        (void)pl_fail(err, status, "%s:%d:%d: no valid JSON: %s", name, why.line, why.column, why.text);
     if (status != PL_OK) {
         pl_record_destroy(&o->record);
         return status;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/json_read.h"
 
 struct pl_safetensors {
     int fd; /* -1: parsed from memory */
@@ -172,10 +173,10 @@ static pl_status parse_json(pl_safetensors *s, const char *json, size_t bytes, p
     if (bytes == 0 || json[0] != '{')
         return pl_fail(err, PL_E_DATA, "%s: the header at byte 8 does not begin with '{'; is this a safetensors file?",
                        s->path);
-    s->header = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &why);
-    if (s->header) return PL_OK;
-    return pl_fail(err, PL_E_DATA, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8,
-                   why.text);
+    pl_status status = pl_json_read(json, bytes, JSON_REJECT_DUPLICATES, &s->header, &why);
+    if (status == PL_OK) return PL_OK;
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s: no memory to read its header", s->path);
+    return pl_fail(err, status, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8, why.text);
 }
 
 /* The length field against the bounds; the first 8 bytes of the file. */

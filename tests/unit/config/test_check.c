@@ -31,15 +31,22 @@ static const struct {
      "c.yaml:1:21: model.vocab_size 255 has no room for the 256 tokens of the tokenizer bytes; take auto"},
     {"model: {width: 16777216, layers: 100000}", NULL, NULL,
      "c.yaml:1:16: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more "
-     "than 2^63 "
+     "than 2^60 "
      "bytes; take smaller numbers"},
     {"model: {arch: mlp, width: 16777216, layers: 100000}", NULL, NULL,
-     "c.yaml:1:27: a model of model.width 16777216, model.layers 100000 and model.feed_forward 67108864 holds more "
-     "than 2^63 "
+     "c.yaml:1:27: a model of model.width 16777216, model.layers 100000 and model.window 8 holds more than 2^60 "
+     "bytes; take smaller numbers"},
+    {"model: {arch: mlp, width: 16777216, layers: 1, sequence: 2048, window: 2048}", NULL, NULL,
+     "c.yaml:1:27: a model of model.width 16777216, model.layers 1 and model.window 2048 holds more than 2^60 "
      "bytes; take smaller numbers"},
     {"model: {sequence: 16777216, width: 1048576, layers: 1}\ntrain: {batch_size: 16777216}", NULL, NULL,
-     "c.yaml:2:21: one layer's activations, train.batch_size 16777216 times model.sequence 16777216 times model.width "
-     "1048576 numbers, exceed 2^63 bytes; take smaller numbers"},
+     "c.yaml:2:21: one layer's activations, train.batch_size 16777216 times model.sequence 16777216 times 4194304 "
+     "numbers a token, exceed 2^58 bytes; take smaller numbers"},
+    {"model: {width: 1024, feed_forward: 67108864, sequence: 8192, layers: 1}\n"
+     "train: {batch_size: 16777216, micro_batch: 8388608}",
+     NULL, NULL,
+     "c.yaml:2:44: one layer's activations, train.micro_batch 8388608 times model.sequence 8192 times 67108864 "
+     "numbers a token, exceed 2^58 bytes; take smaller numbers"},
     {"model: {sequence: 16777216, width: 8}\ntrain: {batch_size: 65536, steps: 1099511627776}", NULL, NULL,
      "c.yaml:2:35: train.steps 1099511627776 with train.batch_size 65536 is more than 2^63 tokens; take fewer"},
     {"train: {micro_batch: 33}", NULL, NULL,

@@ -1,0 +1,122 @@
+/* jansson (2.14) does not survive a refused request for memory: a token that outgrows its buffer loses the letters
+ * that did not fit (lex_save looks at no result). A number or a name is then another one; and where it was the closing
+ * quote, the search for it runs off the end of the buffer. So a refusal must never return to it.
+ *
+ * While it reads, it asks through functions that note each block; a refusal jumps straight out of the parser, and what
+ * it held is given back from the notes. (The parser holds nothing but memory.) The notes are a hash table, open
+ * addressing, at most half full: a damaged tree of a million values gives its blocks back one by one.
+ *
+ * The functions that jansson asks are those of the whole process. In other threads, where a host program may be using
+ * jansson, what stands there meanwhile hands every request on to what stood there before. */
+#include "base/json_read.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/alloc.h"
+
+static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
+static json_malloc_t usual_malloc;
+static json_free_t usual_free;
+
+static _Thread_local struct {
+    bool active;
+    jmp_buf refused;
+    void **note; /* [capacity], a power of two; NULL: free */
+    size_t count, capacity;
+} reading;
+
+static size_t home_of(const void *block)
+{
+    return (size_t)((uintptr_t)block >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 20 & (reading.capacity - 1);
+}
+
+static void note(void *block)
+{
+    size_t at = home_of(block);
+    while (reading.note[at]) at = (at + 1) & (reading.capacity - 1);
+    reading.note[at] = block;
+    reading.count++;
+}
+
+/* Those behind the gap that would not be found over it move up. */
+static void drop(const void *block)
+{
+    size_t mask = reading.capacity - 1, gap = home_of(block);
+    while (reading.note[gap] != block) gap = (gap + 1) & mask;
+    reading.count--;
+    for (size_t at = (gap + 1) & mask; reading.note[at]; at = (at + 1) & mask) {
+        if (((at - home_of(reading.note[at])) & mask) < ((at - gap) & mask)) continue;
+        reading.note[gap] = reading.note[at];
+        gap = at;
+    }
+    reading.note[gap] = NULL;
+}
+
+static int make_room(void)
+{
+    size_t before = reading.capacity;
+    void **old = reading.note;
+    if (2 * (reading.count + 1) <= before) return 0;
+    void **bigger = pl_alloc(before ? 2 * before : 256, sizeof *bigger);
+    if (!bigger) return -1;
+    reading.note = bigger;
+    reading.capacity = before ? 2 * before : 256;
+    reading.count = 0;
+    for (size_t i = 0; i < before; i++)
+        if (old[i]) note(old[i]);
+    pl_free(old);
+    return 0;
+}
+
+static void *noting_malloc(size_t bytes)
+{
+    if (!reading.active) return usual_malloc(bytes);
+    void *block = make_room() ? NULL : usual_malloc(bytes);
+    if (!block) longjmp(reading.refused, 1);
+    note(block);
+    return block;
+}
+
+static void noting_free(void *block)
+{
+    if (!block) return;
+    if (reading.active) drop(block);
+    usual_free(block);
+}
+
+static void begin(void)
+{
+    (void)pthread_mutex_lock(&one_reader); /* fails for no mutex like this one */
+    json_get_alloc_funcs(&usual_malloc, &usual_free);
+    json_set_alloc_funcs(noting_malloc, noting_free);
+    reading.active = true;
+}
+
+/* keep: the blocks are those of the tree. */
+static void end(bool keep)
+{
+    reading.active = false;
+    json_set_alloc_funcs(usual_malloc, usual_free);
+    for (size_t i = 0; i < reading.capacity && !keep; i++)
+        if (reading.note[i]) usual_free(reading.note[i]);
+    pl_free(reading.note);
+    reading.note = NULL;
+    reading.count = reading.capacity = 0;
+    (void)pthread_mutex_unlock(&one_reader);
+}
+
+pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **root, json_error_t *why)
+{
+    *root = NULL;
+    begin();
+    if (setjmp(reading.refused)) {
+        end(false);
+        return PL_E_NOMEM;
+    }
+    *root = json_loadb(text, bytes, flags, why);
+    end(true);
+    return *root ? PL_OK : PL_E_DATA;
+}

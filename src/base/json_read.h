@@ -1,0 +1,13 @@
+/* Reading JSON: jansson's parser, and the one thing that it does not say by itself. */
+#ifndef PL_BASE_JSON_READ_H
+#define PL_BASE_JSON_READ_H
+
+#include <jansson.h>
+
+#include "plimsoll/status.h"
+
+/* As json_loadb. PL_E_DATA: it is no JSON, `why` tells what and where. PL_E_NOMEM: a request for memory was refused
+ * meanwhile, and `why` tells nothing. *root is NULL then. */
+pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **root, json_error_t *why);
+
+#endif

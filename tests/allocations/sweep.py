@@ -1,0 +1,339 @@
+"""Every request for memory of every command is refused: sweep.py PROGRAM FOLDER [--sample N] [--seed S] [--jobs N] [CASE…]
+
+PROGRAM is plimsoll_refused (refuse.c). For each command below the requests of a good run are counted, of the planner and of
+the runner that it becomes; then each one is refused, once and from then on. Each time the command must end by itself, with
+status 1 and one sentence that names memory, or else as the good run did, to the byte; it must have given everything back;
+and what it left in the folder must not disturb the good run that follows.
+
+--sample N takes N random requests of each series instead of all (all where there are few more); the seed is printed.
+--planner leaves out the commands that become a runner, for a sanitizer's memory is in no plan, and what takes long.
+--only planner:12:once repeats one. A failure prints the command that repeats it."""
+import argparse
+import concurrent.futures
+import hashlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+TINY = {
+    "model": {"width": 8, "layers": 1, "heads": 2, "sequence": 8},
+    "data": {"text": "text.txt", "tokenizer": "bytes", "validation_fraction": 0.2},
+    "train": {"batch_size": 4, "micro_batch": 2, "steps": 2, "learning_rate": "3e-3", "eval_batches": 1},
+    "generate": {"tokens": 3},
+    "memory": {"budget": "1GB"},
+    "run": {"threads": 1, "out": "out"},
+}
+TRAINED = ["train c.yaml --quiet"]
+# Name: (what is done before, the command line). What differs from case to case is what is asked for, and by whom.
+CASES = {
+    "plan": (["plan c.yaml"], "plan c.yaml"),
+    "plan-first": ([], "plan c.yaml"),
+    "plan-bpe": ([], "plan c.yaml --tokenizer bpe --vocab_size 300"),
+    "plan-chars": ([], "plan c.yaml --tokenizer chars"),
+    "plan-tokenizer": (["plan c.yaml --tokenizer bpe --vocab_size 270 --out other"], "plan c.yaml --tokenizer other/tokenizer.json"),
+    "plan-mlp": (["plan mlp.yaml"], "plan mlp.yaml"),
+    "plan-json": (["plan c.yaml"], "plan c.yaml --json"),
+    "plan-html": (["plan c.yaml"], "plan c.yaml --html page.html"),
+    "plan-lock": (["plan c.yaml"], "plan c.yaml --out-lock plan.lock"),
+    "plan-graph": (["plan c.yaml"], "plan c.yaml --graph"),
+    "plan-generate": (["plan c.yaml"], "plan c.yaml --command generate"),
+    "plan-evaluate": (["plan c.yaml"], "plan c.yaml --command evaluate"),
+    "plan-gradients": (["plan c.yaml"], "plan c.yaml --command gradients"),
+    "plan-fit": (["plan c.yaml --micro_batch auto"], "plan c.yaml --micro_batch auto"),
+    "plan-small": (["plan c.yaml"], "plan c.yaml --budget 6MB --micro_batch auto"),
+    "plan-measure": (["plan mlp.yaml"], "plan mlp.yaml --graph"),
+    "train": ([], "train c.yaml"),
+    "train-bpe": ([], "train c.yaml --tokenizer bpe --vocab_size 270 --dropout 0.1 --sample_every 1 --progress json --trace trace.json"),
+    "train-resume": (TRAINED, "train c.yaml --resume --steps 3 --verbose"),
+    "generate": (TRAINED, "generate out --prompt a"),
+    "eval": (TRAINED, "eval out"),
+    "eval-json": (TRAINED, "eval out --json --ledger"),
+    "verify": (TRAINED, "verify --gradients g.safetensors out"),
+    "place": ([], "place b.csv"),
+    "place-json": ([], "place b.csv --json --svg a.svg --out o.csv"),
+    "place-tight": ([], "place hard.csv --capacity 300"),
+    "place-time": ([], "place hard.csv --time 0.01"),
+    "doctor": ([], "doctor --pid THIS"),
+    "doctor-json": ([], "doctor --pid THIS --all --json"),
+    "config": ([], "config c.yaml"),
+    "config-json": ([], "config c.yaml --json --set run.log=debug"),
+    "config-folder": (TRAINED, "config out"),
+    "config-schema": ([], "config --schema"),
+    "config-markdown": ([], "config --markdown"),
+    "completion-bash": ([], "completion bash"),
+    "completion-zsh": ([], "completion zsh"),
+    "completion-fish": ([], "completion fish"),
+    "help": ([], "help"),
+    "help-train": ([], "help train"),
+    "help-generate": ([], "generate --help"),
+    "version": ([], "--version"),
+    "wrong-command": ([], "trian"),
+    "wrong-option": ([], "plan c.yaml --widht 3"),
+    "wrong-yaml": ([], "plan wrong.yaml"),
+    "wrong-value": ([], "plan c.yaml --width 0"),
+    "wrong-text": ([], "plan c.yaml --text none.txt"),
+    "wrong-csv": ([], "place wrong.csv"),
+    "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
+}
+DO_NOT_FIT = ("plan-small", "place-tight")
+DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(seconds|placement_seconds)\": ?[0-9.e+-]+")
+SENTENCE = re.compile(r"\b(memory|stack)\b.*; .*raise the limit")
+OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
+
+
+def runs(case):
+    return any(line.split()[0] in ("train", "generate", "eval", "verify") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
+
+
+class Failure(Exception):
+    pass
+
+
+def write_inputs(folder):
+    source = random.Random(1)
+    words = ["the", "ship", "sea", "line", "load", "deep", "wind", "of", "men"]
+    with open(os.path.join(folder, "text.txt"), "w") as file:
+        file.write(" ".join(source.choice(words) for _ in range(400)))
+    for path, more in (("c.yaml", {}), ("mlp.yaml", {"model": {"arch": "mlp", "width": 8, "layers": 1, "window": 4, "sequence": 8}})):
+        with open(os.path.join(folder, path), "w") as file:
+            for name, keys in {**TINY, **more}.items():
+                file.write(f"{name}:\n" + "".join(f"  {k}: {v}\n" for k, v in keys.items()))
+    texts = {
+        "wrong.yaml": "model:\n  width: 16\n  layres: 2\n",
+        "wrong.csv": "id,lower,upper,size\na,0,2,10\nb,3,1,20\n",
+        "wrong.json": '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}}\n',
+        "b.csv": "id,lower,upper,size,alignment\na,0,2,10,1\nb,1,3,20,4\nc,2,5,8,1\n",
+        "hard.csv": "id,lower,upper,size\n" + "".join(f"b{i},{at},{at + source.randint(1, 9)},{source.randint(1, 60)}\n"
+                                                    for i, at in enumerate(source.choices(range(30), k=40))),
+    }
+    for path, text in texts.items():
+        with open(os.path.join(folder, path), "w") as file:
+            file.write(text)
+
+
+class Place:
+    """A folder of one worker: what the case needs is in it, and a copy beside it brings it back."""
+
+    def __init__(self, sweep, case, number):
+        self.sweep, (self.before, line) = sweep, CASES[case]
+        self.words, self.measures = line.replace("THIS", str(os.getpid())).split(), case == "plan-measure"
+        self.path = os.path.join(sweep.folder, f"{case}.{number}")
+        self.kept, self.cache = self.path + ".kept", self.path + ".cache"
+        for path in (self.path, self.kept, self.cache):
+            shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(self.path)
+        write_inputs(self.path)
+        self.restore_cache()
+        for line in self.before:
+            done = self.run(line.split(), {})
+            if done.returncode:
+                raise Failure(f"{case}: {line}: {done.stderr.decode(errors='replace')}")
+        shutil.copytree(self.path, self.kept, symlinks=True)
+        self.restore_cache()
+        self.state = self.sign()
+
+    def restore_cache(self):
+        """Kernels are measured once, in the good run before all others, so that their figures are the same in all."""
+        shutil.rmtree(self.cache, ignore_errors=True)
+        os.mkdir(self.cache)
+        if os.path.exists(self.sweep.cache) and not self.measures:
+            shutil.copytree(self.sweep.cache, self.cache, dirs_exist_ok=True)
+
+    def run(self, words, more):
+        environment = {**self.sweep.environment, "XDG_CACHE_HOME": self.cache, **more}
+        return subprocess.run([self.sweep.program, *words], cwd=self.path, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=120)
+
+    def sign(self):
+        found = []
+        for folder, _, names in [*sorted(os.walk(self.path)), *sorted(os.walk(self.cache))]:
+            found.append(folder)
+            for name in sorted(names):
+                with open(os.path.join(folder, name), "rb") as file:
+                    found += [name, hashlib.sha1(file.read()).hexdigest()]
+        return hashlib.sha1("\n".join(found).encode()).hexdigest()
+
+    def names(self):
+        return {os.path.relpath(os.path.join(folder, name), self.path) for folder, _, names in os.walk(self.path) for name in names}
+
+    def restore(self):
+        shutil.rmtree(self.path)
+        shutil.copytree(self.kept, self.path, symlinks=True)
+        self.restore_cache()
+
+    def refuse(self, order):
+        """The command with this order: (result, lines of the report)."""
+        report = self.path + ".report"
+        if os.path.exists(report):
+            os.remove(report)
+        done = self.run(self.words, {"PL_REFUSE": order, "PL_REFUSE_REPORT": report})
+        if not os.path.exists(report):
+            return done, []
+        with open(report) as file:
+            return done, file.read().splitlines()
+
+    def remove(self):
+        for path in (self.path, self.kept, self.cache):
+            shutil.rmtree(path, ignore_errors=True)
+        if os.path.exists(self.path + ".report"):
+            os.remove(self.path + ".report")
+
+
+def said(done):
+    """The result, without what differs from run to run: times, the progress of train, which is made of them, what the doctor
+    sees, and a plan that counts a sanitizer's pages."""
+    differs = done.args[1] in ("train", "doctor") or (done.args[1] == "plan" and b"libasan" in done.stdout)
+    return done.returncode, b"" if differs else DURATION.sub(b"#", done.stdout)
+
+
+def count(lines, where):
+    """Requests of the good run. The planner's line is the first, a runner's the second."""
+    at = 0 if where == "planner" else 1
+    return int(re.search(r"requests (\d+)", lines[at]).group(1)) if at < len(lines) else 0
+
+
+class Series:
+    """One command, one of its processes, once or forever: every number of `numbers`."""
+
+    def __init__(self, sweep, case, where, mode, good, lines):
+        self.sweep, self.case, self.where, self.mode, self.good, self.lines = sweep, case, where, mode, good, lines
+        self.requests = count(lines, where)
+        self.lock = threading.Lock()
+        self.failed, self.survived, self.left, self.sentences = 0, [], set(), set()
+
+    def judge(self, place, n):
+        done, lines = place.refuse(f"{self.where}:{n}:{self.mode}")
+        report = next((line for line in lines if line.startswith("target")), "")
+        errors = done.stderr.decode(errors="replace")
+        sentences = [line for line in errors.splitlines() if re.match(r"plimsoll( [a-z_]+)?: (?!warning)", line)]
+        hit = re.search(r"refused (\d+)", report)
+        if done.returncode < 0:
+            raise Failure(f"killed by signal {-done.returncode}: {errors[-400:]}")
+        if said(done) == said(self.good) and (done.returncode or not sentences):
+            with self.lock:
+                self.survived.append(n)
+            place.restore()
+        elif done.returncode == 1 and "libgomp: " in errors and not sentences:
+            pass # libgomp got no thread or no memory: it says so itself and exits
+        elif done.returncode != 1 or len(sentences) != 1 or not SENTENCE.search(sentences[0]):
+            raise Failure(f"exit code {done.returncode}, {report}\n{done.stdout.decode(errors='replace')[-300:]}\n{errors[-600:]}")
+        else:
+            with self.lock:
+                self.sentences.add(sentences[0])
+        if not hit or int(hit.group(1)) == 0:
+            if self.requests - n > self.requests // 50 + 3: # the number of requests varies a little: times are printed
+                raise Failure(f"request {n} of {self.requests} did not come: {report}")
+            return
+        if "libgomp: " not in errors and (OWN.search(report) or not re.search(r"descriptors (0|-\d+)$", report)) and "exec" not in report:
+            raise Failure(f"not given back: {report}")
+        self.look_at_folder(place)
+
+    def look_at_folder(self, place):
+        """Unchanged, or at least no hindrance."""
+        if place.sign() == place.state:
+            return
+        with self.lock:
+            self.left |= place.names()
+        place.restore_cache()
+        done = place.run(place.words, {})
+        if said(done) != said(self.good):
+            raise Failure(f"the good run after it: exit code {done.returncode}\n{done.stdout.decode(errors='replace')[-300:]}\n"
+                          f"{done.stderr.decode(errors='replace')[-600:]}")
+        place.restore()
+
+    def work(self, number, numbers):
+        place = Place(self.sweep, self.case, number)
+        for n in numbers:
+            try:
+                self.judge(place, n)
+            except (Failure, subprocess.TimeoutExpired) as reason:
+                place.restore()
+                with self.lock:
+                    self.failed += 1
+                print(f"FAILED {self.case} {self.where}:{n}:{self.mode}: {reason}\n  to repeat: {self.sweep.repeat} {self.case} "
+                      f"--only {self.where}:{n}:{self.mode}", flush=True)
+                if self.failed >= self.sweep.failures_max:
+                    break
+        place.remove()
+
+    def run(self, numbers):
+        began, jobs = time.monotonic(), min(self.sweep.jobs, max(1, len(numbers) // 20))
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for task in [pool.submit(self.work, k, numbers[k::jobs]) for k in range(jobs)]:
+                task.result()
+        print(f"{self.case:16} {self.where:8} {self.mode:8} {self.requests:6} requests, {len(numbers):6} refused, "
+              f"{len(self.survived)} survived, {self.failed} failed, {time.monotonic() - began:.1f} s", flush=True)
+        if self.sweep.verbose:
+            print("    survived:", *sorted(self.survived), "\n    left:", *sorted(self.left), "\n    " + "\n    ".join(sorted(self.sentences)))
+        return self.failed
+
+
+class Sweep:
+    def __init__(self, a):
+        self.program, self.folder, self.jobs, self.verbose = os.path.abspath(a.program), os.path.abspath(a.folder), a.jobs, a.verbose
+        self.sample, self.only, self.failures_max = a.sample, a.only, 10
+        self.cache = os.path.join(self.folder, "cache")
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("PLIMSOLL_", "PL_"))}
+        self.environment.update(OMP_WAIT_POLICY="passive", LC_ALL="C", HOME=self.folder)
+        self.repeat = f"{sys.executable} {os.path.abspath(__file__)} {self.program} {self.folder}"
+        self.random = random.Random(a.seed)
+        os.makedirs(self.folder, exist_ok=True)
+
+    def numbers(self, requests):
+        numbers = range(1, requests + 1)
+        if self.sample and requests > 3 * self.sample:
+            return sorted(self.random.sample(numbers, self.sample))
+        return list(numbers)
+
+    def try_case(self, case):
+        place = Place(self, case, "good")
+        if not place.measures:
+            place.run(place.words, {})
+            shutil.copytree(place.cache, self.cache, dirs_exist_ok=True)
+            place.restore()
+        good, lines = place.refuse("none:0:once")
+        place.remove()
+        if (good.returncode == 0) == (case.startswith("wrong") or case in DO_NOT_FIT):
+            raise Failure(f"{case}: exit code {good.returncode} when nothing is refused: {good.stderr.decode(errors='replace')[-300:]}")
+        failed, refused = 0, 0
+        for where in ("planner", "runner"):
+            for mode in ("once", "forever"):
+                series = Series(self, case, where, mode, good, lines)
+                wanted = self.only.split(":") if self.only else [where, 0, mode]
+                if series.requests == 0 or [where, mode] != [wanted[0], wanted[2]]:
+                    continue
+                numbers = [int(wanted[1])] if self.only else self.numbers(series.requests)
+                failed += series.run(numbers)
+                refused += len(numbers)
+        return failed, refused
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("folder")
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only")
+    parser.add_argument("--planner", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    a = parser.parse_intermixed_args()
+    sweep = Sweep(a)
+    if a.sample:
+        print(f"--seed {a.seed}", flush=True)
+    cases = a.cases or [case for case in CASES if not (a.planner and (runs(case) or case == "plan-measure"))]
+    results = [sweep.try_case(case) for case in cases]
+    failed, refused = map(sum, zip(*results))
+    print(f"{refused} refusals of {len(results)} commands, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
