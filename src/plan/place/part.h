@@ -30,7 +30,9 @@ typedef struct place_part {
     uint64_t *section_sum;  /* sum of sizes alive */
     uint64_t *section_time; /* a moment inside the section */
     uint64_t lower_bound, bound_time;
-    uint64_t grain; /* divides every offset and peak of a canonical placement */
+    uint64_t grain; /* divides every offset and peak of a placement in which all buffers rest on something */
+    uint64_t span;  /* time from the first birth to the last end */
+    double area;    /* sum of size × life */
 } place_part;
 
 /* part.c */

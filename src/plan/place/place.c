@@ -30,13 +30,15 @@ pl_place_options pl_place_options_default(void)
                               .skyline = true,
                               .exact = true,
                               .time_decomposition = true,
-                              .canonical = true,
+                              .floor_rise = true,
                               .section_bound = true,
                               .dominance = true,
-                              .hatless = true,
                               .twins = true,
                               .memo = true,
                               .dynamic_decomposition = true,
+                              .fewest_answers = true,
+                              .failure_weights = true,
+                              .restarts = true,
                               .hill_climb = true,
                               .work_limit = UINT64_C(1000000000)};
 }
