@@ -41,10 +41,10 @@
 enum {
     MEMO_BITS_MIN = 8,
     MEMO_BITS_MAX = 18,
-    RANKINGS = 4,
     LONG_SHARE = 3, /* one node in so many belongs to a long attempt */
 };
 
+#define NOISE 0.6 /* of the criteria, at most */
 #define NOWHERE ((uint64_t)INT64_MAX) /* beyond any capacity */
 
 typedef struct order {
@@ -61,10 +61,14 @@ typedef struct node {
     uint32_t section_begin, section_end;
 } node;
 
-typedef struct ranked {
+/* What the order of the answers goes by, largest first: the fullest moment of a buffer's life, over the whole problem;
+ * the mean and the fullest of what is left to place at its moments; its life. */
+typedef enum criterion { FULLEST, MEAN_LEFT, FULLEST_LEFT, LIFE, CRITERIA } criterion;
+
+typedef struct choice {
     double key;
     uint32_t item;
-} ranked;
+} choice;
 
 /* Stacks shared by all nodes: each node owns what it pushed. */
 typedef struct stack {
@@ -77,8 +81,11 @@ struct place_search {
     place_run *run;
     uint64_t capacity, stop_at;     /* work at which to give up */
     uint64_t nodes, node_limit;     /* of this attempt */
+    uint64_t attempts;              /* at all capacities */
     bool by_weight;                 /* prefer sections that have often failed */
-    uint32_t *rank, *twin;          /* by item; twin: the one alike just before it, or PLACE_NO_ITEM */
+    criterion by;                   /* the order of the answers */
+    double *noise;                  /* by item: a factor on what is compared */
+    uint32_t *twin;                 /* by item: the one alike just before it, or PLACE_NO_ITEM */
     uint64_t *low, *offset;         /* by item; low: scratch of a node, offset PL_PLACE_NONE = unplaced */
     uint64_t *floor, *base, *left;  /* by section */
     uint64_t *top, *least;          /* by section: scratch */
@@ -87,9 +94,8 @@ struct place_search {
     order *unplaced;                /* a permutation; each node owns a range of it */
     uint32_t *placed, placed_count; /* a stack */
     stack trail;                    /* of change */
-    stack choices;                  /* of uint32_t: items */
+    stack choices;                  /* of choice */
     stack pieces;                   /* of node */
-    ranked *list;                   /* scratch of ranking */
     uint64_t *memo;
     unsigned memo_bits;
     uint64_t memo_capacity; /* of the failures in the memo */
@@ -185,7 +191,7 @@ static bool find_lows(place_search *s, const node *n)
         for (uint32_t q = item->first; q < item->last; q++) s->least[q] = low < s->least[q] ? low : s->least[q];
         spans += item->last - item->first;
     }
-    place_run_spend(s->run, 6 * spans + 8 * (uint64_t)(n->end - n->begin) + 100);
+    place_run_spend(s->run, 3 * spans + 4 * (uint64_t)(n->end - n->begin) + 100);
     for (uint32_t q = n->section_begin; q < n->section_end; q++) {
         if (!s->left[q]) continue;
         if (s->run->options->floor_rise && !set(s, &s->floor[q], s->least[q])) return false;
@@ -315,18 +321,40 @@ static uint64_t raised_floor(place_search *s, const node *n, uint32_t section)
     return raised < s->capacity && raised + s->left[section] <= s->capacity ? raised : NOWHERE;
 }
 
-/* Pushes the items that can begin at the floor of the section, by rank. */
+static double measure(const place_search *s, uint32_t i)
+{
+    const place_item *item = item_of(s, i);
+    uint32_t sections = item->last - item->first;
+    double left = 0;
+    switch (s->by) {
+    case FULLEST: /* long ones first where this is equal */
+        return (double)highest(s->part->section_sum, item) *
+               (1 + 1e-3 * (double)(item->upper - item->lower) / (double)s->part->span);
+    case MEAN_LEFT:
+        for (uint32_t q = item->first; q < item->last; q++) left += (double)s->left[q];
+        return left / sections;
+    case FULLEST_LEFT:
+        return (double)highest(s->left, item) * (1 + (double)sections / s->part->section_count);
+    case LIFE:
+    case CRITERIA:
+        break;
+    }
+    return (double)(item->upper - item->lower);
+}
+
+/* Pushes the items that can begin at the floor of the section in the order in which they are tried. */
 static bool push_choices(place_search *s, const node *n, uint32_t section)
 {
     size_t first = s->choices.count;
     for (uint32_t k = n->begin; k < n->end; k++) {
         uint32_t i = s->unplaced[k].item;
         if (!spans(item_of(s, i), section) || !is_answer(s, i, s->floor[section])) continue;
-        if (!push(s, &s->choices, sizeof(uint32_t))) return false;
-        uint32_t *choice = s->choices.elements;
+        if (!push(s, &s->choices, sizeof(choice))) return false;
+        choice c = {measure(s, i) * s->noise[i], i}, *list = s->choices.elements;
         size_t at = s->choices.count - 1;
-        for (; at > first && s->rank[choice[at - 1]] > s->rank[i]; at--) choice[at] = choice[at - 1];
-        choice[at] = i;
+        for (; at > first && (list[at - 1].key < c.key || (list[at - 1].key == c.key && list[at - 1].item > i)); at--)
+            list[at] = list[at - 1];
+        list[at] = c;
     }
     return true;
 }
@@ -400,7 +428,7 @@ static place_answer try_choices(place_search *s, const node *n, uint32_t section
     if (!push_choices(s, n, section)) return PLACE_UNKNOWN;
     place_answer answer = PLACE_NO;
     for (size_t k = first; k < s->choices.count && answer == PLACE_NO; k++) {
-        uint32_t item = ((const uint32_t *)s->choices.elements)[k];
+        uint32_t item = ((const choice *)s->choices.elements)[k].item;
         mark before = mark_here(s);
         node child = *n;
         remove_item(s, &child, item);
@@ -445,37 +473,13 @@ static place_answer solve(place_search *s, node n)
 
 /* --- preparing a part and an attempt --- */
 
-static int compare_ranked(const void *left, const void *right) /* largest first */
-{
-    const ranked *a = left, *b = right;
-    if (a->key != b->key) return a->key > b->key ? -1 : 1;
-    return a->item < b->item ? -1 : 1;
-}
-
-/* Long, large and crowded first; after the first round of the rankings with up to a fifth of noise. */
-static void rank_items(place_search *s, uint32_t attempt)
-{
-    for (uint32_t i = 0; i < s->part->count; i++) {
-        const place_item *item = item_of(s, i);
-        double width = (double)(item->upper - item->lower), area = width * (double)item->size;
-        double fullest = (double)highest(s->part->section_sum, item);
-        const double keys[RANKINGS] = {fullest * (1 + 1e-3 * width / (double)s->part->span),
-                                       fullest * (1 + 1e-3 * area / s->part->area), area, width};
-        uint64_t random = mix(i + 1 + attempt * UINT64_C(0x9e3779b97f4a7c15));
-        double noise = attempt < RANKINGS ? 0 : 0.2 * (double)(random >> 11) * 0x1p-53;
-        s->list[i] = (ranked){keys[attempt % RANKINGS] * (1 + noise), i};
-    }
-    qsort(s->list, s->part->count, sizeof *s->list, compare_ranked);
-    for (uint32_t r = 0; r < s->part->count; r++) s->rank[s->list[r].item] = r;
-}
-
 static bool alike(const place_item *a, const place_item *b)
 {
     return a->lower == b->lower && a->upper == b->upper && a->size == b->size && a->alignment == b->alignment &&
            a->fixed == PL_PLACE_NONE && b->fixed == PL_PLACE_NONE;
 }
 
-static void prepare(place_search *s, uint32_t attempt)
+static void prepare(place_search *s)
 {
     const place_part *part = s->part;
     memset(s->cuts, 0, part->section_count * sizeof *s->cuts);
@@ -490,13 +494,19 @@ static void prepare(place_search *s, uint32_t attempt)
         for (uint32_t q = item->first; q + 1 < item->last; q++) s->cuts[q]++;
     }
     s->trail.count = s->choices.count = s->pieces.count = s->placed_count = 0;
-    s->by_weight = s->run->options->failure_weights && attempt / RANKINGS % 2;
-    rank_items(s, attempt);
 }
 
+/* The first attempts at a capacity are without noise; no two others anywhere have the same. */
 static place_answer attempt(place_search *s, uint32_t number, uint64_t node_limit)
 {
-    prepare(s, number);
+    prepare(s);
+    s->by = number % CRITERIA;
+    s->by_weight = s->run->options->failure_weights && number / CRITERIA % 2;
+    for (uint32_t i = 0; i < s->part->count; i++) {
+        uint64_t random = mix(i + 1 + s->attempts * UINT64_C(0x9e3779b97f4a7c15));
+        s->noise[i] = number < CRITERIA ? 1 : 1 + NOISE * (double)(random >> 11) * 0x1p-53;
+    }
+    s->attempts++;
     s->nodes = 0;
     s->node_limit = node_limit;
     return solve_pieces(s, (node){0, s->part->count, 0, s->part->section_count});
@@ -526,6 +536,7 @@ pl_status place_search_try(place_search *s, uint64_t capacity, uint64_t work_lim
     s->stop_at = work_limit > UINT64_MAX - s->run->work ? UINT64_MAX : s->run->work + work_limit;
     if (capacity > s->memo_capacity) memset(s->memo, 0, sizeof *s->memo << s->memo_bits);
     s->capacity = s->memo_capacity = capacity;
+    memset(s->weight, 0, s->part->section_count * sizeof *s->weight);
     *answer = search(s);
     if (s->refused) return pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %u buffers", s->part->count);
     if (*answer == PLACE_YES) memcpy(offsets, s->offset, s->part->count * sizeof *offsets);
@@ -540,18 +551,17 @@ place_search *place_search_create(const place_part *part, place_run *run)
     s->part = part, s->run = run;
     s->memo_bits = MEMO_BITS_MIN;
     while (s->memo_bits < MEMO_BITS_MAX && n * n * 8 >> s->memo_bits) s->memo_bits++;
-    s->rank = pl_alloc(n, sizeof *s->rank);
+    s->noise = pl_alloc(n, sizeof *s->noise);
     s->twin = pl_alloc(n, sizeof *s->twin);
     s->low = pl_alloc(n, sizeof *s->low);
     s->offset = pl_alloc(n, sizeof *s->offset);
-    s->list = pl_alloc(n, sizeof *s->list);
     s->unplaced = pl_alloc(n, sizeof *s->unplaced);
     s->placed = pl_alloc(n, sizeof *s->placed);
     s->floor = pl_alloc(5 * sections, sizeof *s->floor); /* and base, left, top, least */
     s->answers = pl_alloc(2 * sections, sizeof *s->answers);
     s->weight = pl_alloc(sections, sizeof *s->weight);
     s->memo = pl_alloc((size_t)1 << s->memo_bits, sizeof *s->memo);
-    if (s->rank && s->twin && s->low && s->offset && s->list && s->unplaced && s->placed && s->floor && s->answers &&
+    if (s->noise && s->twin && s->low && s->offset && s->unplaced && s->placed && s->floor && s->answers &&
         s->weight && s->memo) {
         s->base = s->floor + sections, s->left = s->base + sections, s->top = s->left + sections;
         s->least = s->top + sections, s->cuts = s->answers + sections;
@@ -564,11 +574,10 @@ place_search *place_search_create(const place_part *part, place_run *run)
 void place_search_destroy(place_search *s)
 {
     if (!s) return;
-    pl_free(s->rank);
+    pl_free(s->noise);
     pl_free(s->twin);
     pl_free(s->low);
     pl_free(s->offset);
-    pl_free(s->list);
     pl_free(s->unplaced);
     pl_free(s->placed);
     pl_free(s->floor);

@@ -188,8 +188,6 @@ pl_status place_part_init(place_part *part, place_item *items, uint32_t count, p
         count_conflicts(part);
         part->grain = find_grain(part);
         part->span = endings[count - 1].upper - items[0].lower;
-        for (uint32_t i = 0; i < count; i++)
-            part->area += (double)items[i].size * (double)(items[i].upper - items[i].lower);
         refused = build_rows(part) || find_bound(part);
     }
     pl_free(endings);

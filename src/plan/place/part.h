@@ -32,7 +32,6 @@ typedef struct place_part {
     uint64_t lower_bound, bound_time;
     uint64_t grain; /* divides every offset and peak of a placement in which all buffers rest on something */
     uint64_t span;  /* time from the first birth to the last end */
-    double area;    /* sum of size × life */
 } place_part;
 
 /* part.c */
