@@ -6,6 +6,7 @@
 #include "part.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -43,9 +44,13 @@ pl_place_options pl_place_options_default(void)
                               .work_limit = UINT64_C(1000000000)};
 }
 
+/* Shares are of this; by the clock when it bounds the work sooner. */
 static uint64_t work_left(const place_run *run)
 {
-    return run->work < run->work_limit ? run->work_limit - run->work : 0;
+    uint64_t left = run->work < run->work_limit ? run->work_limit - run->work : 0;
+    if (run->deadline <= 0) return left;
+    double by_clock = fmax(run->deadline - place_now(), 0) * 1e9;
+    return by_clock < (double)left ? (uint64_t)by_clock : left;
 }
 
 /* What is known of a part's optimum while the exact search closes in on it. */
@@ -106,12 +111,12 @@ done:
     return status;
 }
 
-static pl_status place_part_solve(const place_part *part, place_run *run, uint64_t capacity, place_best *best,
+static pl_status place_part_solve(place_part *part, place_run *run, uint64_t capacity, place_best *best,
                                   uint64_t *proven, pl_error *err)
 {
     PL_TRY(place_greedy(part, run, best, err));
     bracket b = {part->lower_bound, part->lower_bound};
-    if (best->peak > best->target && run->options->exact && part->row && part->count <= EXACT_ITEMS_MAX)
+    if (best->peak > best->target && run->options->exact && part->count <= EXACT_ITEMS_MAX)
         PL_TRY(search_part(part, run, capacity, best, &b, err));
     if (best->peak > best->target && best->peak > b.proven && run->options->hill_climb &&
         part->count <= CLIMB_ITEMS_MAX)
@@ -164,7 +169,7 @@ static void merge_part(const place_part *part, const place_best *best, pl_place_
         if (best->offsets[i] + part->items[i].size == best->peak) solution->peak_time = part->items[i].lower;
 }
 
-static pl_status solve_parts(const place_part *parts, size_t part_count, place_run *run, uint64_t capacity,
+static pl_status solve_parts(place_part *parts, size_t part_count, place_run *run, uint64_t capacity,
                              pl_place_solution *solution, uint64_t *proven, pl_error *err)
 {
     for (size_t k = 0; k < part_count; k++) {
