@@ -44,7 +44,7 @@ enum {
     LONG_SHARE = 3, /* one node in so many belongs to a long attempt */
 };
 
-#define NOISE 0.6 /* of the criteria, at most */
+#define NOISE   0.6                   /* of the criteria, at most */
 #define NOWHERE ((uint64_t)INT64_MAX) /* beyond any capacity */
 
 typedef struct order {
@@ -561,8 +561,8 @@ place_search *place_search_create(const place_part *part, place_run *run)
     s->answers = pl_alloc(2 * sections, sizeof *s->answers);
     s->weight = pl_alloc(sections, sizeof *s->weight);
     s->memo = pl_alloc((size_t)1 << s->memo_bits, sizeof *s->memo);
-    if (s->noise && s->twin && s->low && s->offset && s->unplaced && s->placed && s->floor && s->answers &&
-        s->weight && s->memo) {
+    if (s->noise && s->twin && s->low && s->offset && s->unplaced && s->placed && s->floor && s->answers && s->weight &&
+        s->memo) {
         s->base = s->floor + sections, s->left = s->base + sections, s->top = s->left + sections;
         s->least = s->top + sections, s->cuts = s->answers + sections;
         return s;

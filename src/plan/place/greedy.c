@@ -256,7 +256,12 @@ static void run_fits(const place_part *part, place_run *run, place_best *best, p
                                    o->by_area, o->by_duration, o->by_birth, o->by_conflicts};
     for (measure by = SIZE; by < MEASURES; by++) {
         if (!wanted[by]) continue;
-        sort_items(part, keys, by, by == SIZE ? DURATION : by == FINE ? DEATH : by == CLASS || by == COARSE ? BIRTH : SIZE, order);
+        sort_items(part, keys, by,
+                   by == SIZE                    ? DURATION
+                   : by == FINE                  ? DEATH
+                   : by == CLASS || by == COARSE ? BIRTH
+                                                 : SIZE,
+                   order);
         for (int best_fit = 0; best_fit < 2; best_fit++) {
             if (!(best_fit ? o->best_fit : o->first_fit)) continue;
             if (best_fit && o->first_fit && part->count > BEST_FIT_MAX) continue;

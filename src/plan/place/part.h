@@ -24,7 +24,7 @@ typedef struct place_part {
     place_item *items; /* sorted; not owned */
     uint32_t count, section_count;
     uint64_t *row_begin; /* conflicts of item i: row[row_begin[i] … row_begin[i+1]) */
-    uint32_t *row;       /* NULL before place_part_link or when there would be too many: then they are found by scanning */
+    uint32_t *row; /* NULL before place_part_link or when there would be too many: then they are found by scanning */
     uint32_t *scratch;
     uint32_t *degree;       /* number of conflicts */
     uint64_t *section_sum;  /* sum of sizes alive */
