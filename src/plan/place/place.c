@@ -76,9 +76,9 @@ static pl_status try_capacity(const place_part *part, place_search *search, uint
     return PL_OK;
 }
 
-/* The capacity asked for first, if there is one. Then rounds, each beginning at the lower bound, where most problems end,
- * and halving what is open above it until two tries have failed: luck decides, hardly less at a higher capacity than at
- * a lower one. The rounds get longer. */
+/* The capacity asked for first, if there is one. Then rounds, each beginning at the lower bound, where most problems
+ * end, and halving what is open above it until some tries have failed: luck decides, hardly less at a higher capacity
+ * than at a lower one. The rounds get longer. */
 static pl_status search_part(const place_part *part, place_run *run, uint64_t capacity, place_best *best, bracket *b,
                              pl_error *err)
 {
