@@ -96,7 +96,7 @@ static pl_status report(const arguments *a, size_t count, const pl_place_solutio
     pl_line_add(&line, "peak         %" PRIu64 " bytes, at time %" PRIu64 "\n", s->peak, s->peak_time);
     pl_line_add(&line, "lower bound  %" PRIu64 " bytes, at time %" PRIu64 "\n", s->lower_bound, s->bound_time);
     pl_line_add(&line, "gap          %" PRIu64 " bytes (%.3f %%)%s\n", s->peak - s->lower_bound, gap,
-                s->optimal ? ", proven optimal" : "");
+                s->optimal ? ", proven optimal" : ", not proven optimal");
     pl_line_add(&line, "found by     %s in %.3f s, %" PRIu64 " nodes\n", s->heuristic, s->seconds, s->nodes);
     if (a->capacity != PL_PLACE_NONE) add_capacity(a, s, &line);
     if (!a->json && !is_stdout(a->out) && !is_stdout(a->svg)) return pl_put(text, line.bytes, err);

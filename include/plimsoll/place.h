@@ -55,13 +55,15 @@ typedef struct pl_place_options {
     /* exact search */
     bool exact;
     bool time_decomposition;    /* parts of the time line that share no buffer are solved alone */
-    bool canonical;             /* only sequences that never step down */
+    bool floor_rise;            /* per moment: the floor rises to the lowest offset that a buffer left can have */
     bool section_bound;         /* per moment: what is left to place must fit above the lowest offsets left to it */
     bool dominance;             /* no gap into which an unplaced buffer would fit whole */
-    bool hatless;               /* nothing goes above it: its place cannot be the reason of a failure */
     bool twins;                 /* buffers alike are placed in one order only */
     bool memo;                  /* states that failed are remembered */
     bool dynamic_decomposition; /* as time_decomposition, after each placed buffer */
+    bool fewest_answers;        /* decide first where the fewest buffers could come next */
+    bool failure_weights;       /* and where the search has often failed */
+    bool restarts;              /* many short attempts in differing orders, few long ones */
     bool hill_climb;            /* swaps in the order of the best greedy pass, when the exact search did not end */
     uint64_t work_limit; /* elementary steps, roughly a nanosecond each; deterministic. PL_PLACE_NONE: no limit */
     double time_limit_s; /* wall clock; 0: none (then the answer is reproducible) */

@@ -74,8 +74,9 @@ static void climb(climber *c, place_fitter *fitter, place_run *run, place_best *
     }
 }
 
-pl_status place_climb(const place_part *part, place_run *run, place_best *best, uint64_t work_limit, pl_error *err)
+pl_status place_climb(place_part *part, place_run *run, place_best *best, uint64_t work_limit, pl_error *err)
 {
+    PL_TRY(place_part_link(part, err));
     climber c = {.part = part};
     c.order = pl_alloc(part->count, sizeof *c.order);
     c.trial = pl_alloc(part->count, sizeof *c.trial);

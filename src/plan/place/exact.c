@@ -1,30 +1,35 @@
-/* Exact search: is there a placement below a capacity? After MiniMalloc (Moffitt, ASPLOS'23), with stronger bounds and
- * a memory of failed states.
+/* Exact search: is there a placement within a capacity?
  *
- * The idea. Drop every buffer of any placement as far as it falls: each then sits on the floor, at its fixed offset or
- * on another buffer. Among all placements that fit, take one whose sorted list of offsets is lexicographically least;
- * where offsets tie, a fixed total order of the buffers, their rank, decides who is listed first. The search walks down
- * such lists, placing one buffer at a time at the lowest offset left to it, and may cut whatever the least list cannot
- * contain. Every cut below keeps it, so all of them together are sound, in any combination of switches:
+ * The idea. Of all placements that fit take one whose offsets have the least sum. In it each free buffer rests on the
+ * floor or on another buffer, and none could lie lower. The search builds that one from below. It keeps for each
+ * section the floor: nothing left to place in this section lies lower. At a node it takes a section whose floor is the
+ * lowest of all and asks: what begins exactly there? The answers – each buffer of the section that could, or nothing
+ * – exclude each other, so no placement is ever met twice; and the question is about one moment, so that a failure is
+ * noticed where it arises, not after all that happens elsewhere was tried. (MiniMalloc, Moffitt, ASPLOS'23, asks for
+ * the next buffer in a sorted list of offsets instead: the whole time line takes part in each choice.)
  *
- *   canonical      the list never steps down: the next buffer lies above the line (offset, rank) of the last one. A
- * buffer whose lowest offset is below the line is blocked: it can only be placed after a neighbour lifted it, so it
- * will lie no lower than the lowest top an unplaced neighbour can have dominance      no buffer is placed at or above
- * the top of the place where another unplaced one could lie now: moving that one there would give a lesser list hatless
- * a buffer with nothing unplaced above it fails => its siblings fail: it could be dropped to this place twins of two
- * buffers alike in life, size and alignment the one of lower rank comes first: swap them section bound  in each
- * section, unplaced buffers i can lie no lower than at(i): taken by rising at, a pointer t = max(t, at(i)) + size(i) is
- * a lower bound on the section's top (one machine, release dates) memo           what is below a node depends only on
- * the unplaced buffers, their lowest offsets and who is blocked
+ * "Nothing begins at the floor f of section s" raises the floor of s. A buffer i of s whose lowest offset is above f
+ * lies there or higher; one that could lie at f but does not rests on a buffer k that is not alive in s, hence at
+ * low(k) + size(k) or higher.
  *
- * When the unplaced buffers fall apart into pieces that share no moment, each piece is solved alone; if one fails, so
- * does the node. A piece may get ranks of its own, from what is left in its sections: ties are the only thing ranks
- * decide, so the least list of offsets stays. Several rankings are tried in turn with a growing limit on nodes, until
- * one finds or refutes: search trees of this kind have heavy tails, and which ranking is lucky differs from problem to
- * problem.
+ * Cuts, each of which keeps the placement sought, so that any combination is sound:
  *
- * Invariant: low[i] is the lowest aligned offset of i above everything placed that conflicts with it (fixed: at least
- * its offset); everything changed is written to the trail and undone from it. */
+ *   floor rise     a floor rises to the lowest offset that a buffer of the section can have
+ *   section bound  unplaced buffers of a section lie no lower than low(i): taken by rising low, a pointer
+ *                  t = max(t, low(i)) + size(i) ends at or below the section's top (one machine, release dates)
+ *   dominance      no unplaced buffer would fit whole below the floors: it would lie there, with a lesser sum
+ *   twins          of buffers alike in life, size and alignment the first one lies lowest
+ *   memo           what is below a node depends on the unplaced buffers alone, how low each can lie and the top of
+ *                  what was placed below it; a state that failed fails within any lesser capacity as well
+ *
+ * When the unplaced buffers fall apart into pieces that share no section, each is solved alone. Which of the lowest
+ * sections is asked first: the one with the fewest answers. Trees of this kind have heavy tails, so there are many
+ * attempts with few nodes each, with orders of answers that differ by fixed random numbers, and every third node
+ * belongs to a long attempt, so that proofs come to an end; half of the attempts prefer sections that have often
+ * failed (as dom/wdeg in constraint programming, Boussemart et al. 2004).
+ *
+ * Invariant: floor[s] bounds every unplaced buffer of s from below; base[s] is the top of what is placed in s, left[s]
+ * the sum of what is not; all changes of the three are on the trail and undone from it. */
 #include "part.h"
 
 #include <stdlib.h>
@@ -33,37 +38,37 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-enum { MEMO_BITS_MIN = 8, MEMO_BITS_MAX = 18, RANKINGS = 4 };
+enum {
+    MEMO_BITS_MIN = 8,
+    MEMO_BITS_MAX = 18,
+    LONG_SHARE = 3, /* one node in so many belongs to a long attempt */
+};
 
-/* Long, large and crowded first. `fresh`: pieces are ranked anew. */
-static const struct ranking {
-    enum { WIDTH_AREA_TOTAL, TOTAL_AREA_WIDTH, TOTAL_WIDTH_AREA } keys;
-    bool fresh;
-} rankings[RANKINGS] = {
-    {TOTAL_WIDTH_AREA, true}, {TOTAL_AREA_WIDTH, true}, {TOTAL_WIDTH_AREA, false}, {WIDTH_AREA_TOTAL, false}};
+#define NOISE   0.6                   /* of the criteria, at most */
+#define NOWHERE ((uint64_t)INT64_MAX) /* beyond any capacity */
 
 typedef struct order {
-    uint64_t at; /* lowest offset it can have in the least list */
-    uint32_t rank, item;
+    uint64_t low; /* lowest offset it can have */
+    uint32_t item;
 } order;
 
 typedef struct change {
-    uint64_t low;
-    uint32_t item;
+    uint64_t *where, value;
 } change;
 
 typedef struct node {
     uint32_t begin, end; /* of unplaced */
     uint32_t section_begin, section_end;
-    uint64_t line; /* (line, line_rank): the last one placed */
-    uint32_t line_rank;
-    uint64_t salt; /* says which ranks hold, for the memo */
 } node;
 
-typedef struct ranked {
-    double keys[3];
+/* What the order of the answers goes by, largest first: the fullest moment of a buffer's life, over the whole problem;
+ * the mean and the fullest of what is left to place at its moments; its life. */
+typedef enum criterion { FULLEST, MEAN_LEFT, FULLEST_LEFT, LIFE, CRITERIA } criterion;
+
+typedef struct choice {
+    double key;
     uint32_t item;
-} ranked;
+} choice;
 
 /* Stacks shared by all nodes: each node owns what it pushed. */
 typedef struct stack {
@@ -74,127 +79,34 @@ typedef struct stack {
 struct place_search {
     const place_part *part;
     place_run *run;
-    uint64_t capacity, stop_at; /* work at which to give up */
-    uint64_t nodes_left;        /* of this attempt */
-    uint32_t ranking;
-    uint32_t *rank, *twin; /* twin: the one alike just before it, or PLACE_NO_ITEM */
-    uint64_t *low, *offset;
-    uint64_t *top;    /* by section: scratch of the bound */
-    uint32_t *cuts;   /* by section: unplaced items that span it and the next one */
-    order *unplaced;  /* a permutation; each node owns a range of it */
-    stack trail;      /* of change */
-    stack choices;    /* of order */
-    stack pieces;     /* of node */
-    stack old_ranks;  /* of order: item and rank */
-    ranked *list;     /* scratch of ranking */
-    uint32_t *placed; /* a stack */
-    uint32_t placed_count;
+    uint64_t capacity, stop_at;     /* work at which to give up */
+    uint64_t nodes, node_limit;     /* of this attempt */
+    uint64_t attempts;              /* at all capacities */
+    bool by_weight;                 /* prefer sections that have often failed */
+    criterion by;                   /* the order of the answers */
+    double *noise;                  /* by item: a factor on what is compared */
+    uint32_t *twin;                 /* by item: the one alike just before it, or PLACE_NO_ITEM */
+    uint64_t *low, *offset;         /* by item; low: scratch of a node, offset PL_PLACE_NONE = unplaced */
+    uint64_t *floor, *base, *left;  /* by section */
+    uint64_t *top, *least;          /* by section: scratch */
+    uint32_t *answers, *cuts;       /* by section: scratch; unplaced items that span it and the next one */
+    double *weight;                 /* by section: how often it failed */
+    order *unplaced;                /* a permutation; each node owns a range of it */
+    uint32_t *placed, placed_count; /* a stack */
+    stack trail;                    /* of change */
+    stack choices;                  /* of choice */
+    stack pieces;                   /* of node */
     uint64_t *memo;
     unsigned memo_bits;
-    bool refused; /* memory */
+    uint64_t memo_capacity; /* of the failures in the memo */
+    bool refused;           /* memory */
 };
 
 static place_answer solve(place_search *, node);
-static place_answer expand(place_search *, const node *);
 
-/* --- order, bound and memory of a node --- */
+static const place_item *item_of(const place_search *s, uint32_t i) { return &s->part->items[i]; }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
-    x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
-    return x ^ (x >> 32);
-}
-
-static bool is_blocked(const place_search *s, const node *n, uint32_t item)
-{
-    if (!s->run->options->canonical) return false;
-    return s->low[item] != n->line ? s->low[item] < n->line : s->rank[item] < n->line_rank;
-}
-
-/* The lowest top that an unplaced neighbour of a blocked item can have, if nothing is placed below `line` any more. */
-static uint64_t lifted(place_search *s, uint64_t line, uint32_t item)
-{
-    uint32_t count;
-    const uint32_t *row = place_part_conflicts(s->part, item, &count);
-    uint64_t least = INT64_MAX; /* nothing lifts it: beyond any capacity */
-    for (uint32_t k = 0; k < count; k++) {
-        if (s->offset[row[k]] != PL_PLACE_NONE) continue;
-        uint64_t at = s->low[row[k]] > line ? s->low[row[k]] : line, top = at + s->part->items[row[k]].size;
-        if (top < least) least = top;
-    }
-    place_run_spend(s->run, count);
-    return least;
-}
-
-/* What a node can do: nothing lies below `lowest` any more, nothing may be placed at `least_top` or above. */
-typedef struct outlook {
-    uint64_t lowest, least_top;
-} outlook;
-
-static outlook look(const place_search *s, const node *n)
-{
-    outlook view = {INT64_MAX, INT64_MAX};
-    for (uint32_t k = n->begin; k < n->end; k++) {
-        uint32_t item = s->unplaced[k].item;
-        uint64_t low = s->low[item], top = low + s->part->items[item].size;
-        if (low < view.lowest && !is_blocked(s, n, item)) view.lowest = low;
-        if (top < view.least_top) view.least_top = top;
-    }
-    if (!s->run->options->dominance) view.least_top = INT64_MAX;
-    return view;
-}
-
-/* Fills at, sorts by (at, rank) – nearly sorted already, so by insertion – and returns the state's hash. */
-static uint64_t sort_unplaced(place_search *s, const node *n, uint64_t line)
-{
-    uint64_t hash = n->salt;
-    order *o = s->unplaced;
-    for (uint32_t k = n->begin; k < n->end; k++) {
-        order now = o[k];
-        bool blocked = is_blocked(s, n, now.item);
-        now.at = blocked ? lifted(s, line, now.item) : s->low[now.item];
-        now.rank = s->rank[now.item];
-        hash ^= mix((uint64_t)now.item * UINT64_C(0x9e3779b97f4a7c15) + (blocked ? PL_PLACE_NONE : now.at));
-        uint32_t j = k;
-        for (; j > n->begin && (o[j - 1].at > now.at || (o[j - 1].at == now.at && o[j - 1].rank > now.rank)); j--)
-            o[j] = o[j - 1];
-        o[j] = now;
-    }
-    return hash;
-}
-
-static bool exceeds_sections(place_search *s, const node *n)
-{
-    uint64_t work = 0, capacity = s->capacity;
-    memset(s->top + n->section_begin, 0, (n->section_end - n->section_begin) * sizeof *s->top);
-    for (uint32_t k = n->begin; k < n->end; k++) {
-        const place_item *item = &s->part->items[s->unplaced[k].item];
-        uint64_t at = s->unplaced[k].at, highest = 0, *top = s->top;
-        for (uint32_t i = item->first; i < item->last; i++) {
-            uint64_t t = (top[i] > at ? top[i] : at) + item->size;
-            top[i] = t;
-            highest = t > highest ? t : highest;
-        }
-        work += item->last - item->first;
-        if (highest > capacity) break;
-        if (k + 1 == n->end) {
-            place_run_spend(s->run, work);
-            return false;
-        }
-    }
-    place_run_spend(s->run, work);
-    return true;
-}
-
-static bool exceeds_singly(const place_search *s, const node *n)
-{
-    for (uint32_t k = n->begin; k < n->end; k++)
-        if (s->unplaced[k].at + s->part->items[s->unplaced[k].item].size > s->capacity) return true;
-    return false;
-}
-
-/* --- placing and taking back --- */
+/* --- trail --- */
 
 /* Room for one more element of a stack; NULL (and the search given up) when memory is refused. */
 static void *push(place_search *s, stack *to, size_t elem_bytes)
@@ -206,87 +118,245 @@ static void *push(place_search *s, stack *to, size_t elem_bytes)
     return (char *)to->elements + elem_bytes * to->count++;
 }
 
+static bool set(place_search *s, uint64_t *where, uint64_t value)
+{
+    if (*where == value) return true;
+    change *c = push(s, &s->trail, sizeof *c);
+    if (!c) return false;
+    *c = (change){where, *where};
+    *where = value;
+    return true;
+}
+
 typedef struct mark {
     size_t trail_count;
     uint32_t placed_count;
 } mark;
 
-/* Lifts what conflicts with it. *hatless: nothing unplaced does. False when something can no longer fit. */
-static bool place(place_search *s, uint32_t item, uint64_t at, bool *hatless)
-{
-    uint32_t count;
-    uint64_t height = at + s->part->items[item].size;
-    const uint32_t *row = place_part_conflicts(s->part, item, &count);
-    s->offset[item] = at;
-    s->placed[s->placed_count++] = item;
-    for (uint32_t i = s->part->items[item].first; i + 1 < s->part->items[item].last; i++) s->cuts[i]--;
-    *hatless = true;
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t other = row[k];
-        if (s->offset[other] != PL_PLACE_NONE) continue;
-        *hatless = false;
-        if (s->low[other] >= height) continue;
-        change *c = push(s, &s->trail, sizeof *c);
-        if (!c) return false;
-        *c = (change){s->low[other], other};
-        const place_item *o = &s->part->items[other];
-        s->low[other] = pl_align_up(height, o->alignment);
-        if (s->low[other] + o->size > s->capacity || s->low[other] > o->fixed) return false;
-    }
-    return true;
-}
+static mark mark_here(const place_search *s) { return (mark){s->trail.count, s->placed_count}; }
 
 static void take_back(place_search *s, mark to)
 {
     while (s->trail.count > to.trail_count) {
         const change *c = (const change *)s->trail.elements + --s->trail.count;
-        s->low[c->item] = c->low;
+        *c->where = c->value;
     }
     while (s->placed_count > to.placed_count) {
         uint32_t item = s->placed[--s->placed_count];
         s->offset[item] = PL_PLACE_NONE;
-        for (uint32_t i = s->part->items[item].first; i + 1 < s->part->items[item].last; i++) s->cuts[i]++;
+        for (uint32_t q = item_of(s, item)->first; q + 1 < item_of(s, item)->last; q++) s->cuts[q]++;
     }
 }
 
-/* --- ranks --- */
-
-static int compare_ranked(const void *left, const void *right)
+static bool place(place_search *s, uint32_t i, uint64_t at)
 {
-    const ranked *a = left, *b = right;
-    for (int k = 0; k < 3; k++)
-        if (a->keys[k] != b->keys[k]) return a->keys[k] > b->keys[k] ? -1 : 1;
-    return a->item < b->item ? -1 : 1;
+    const place_item *item = item_of(s, i);
+    uint64_t top = at + item->size;
+    s->offset[i] = at;
+    s->placed[s->placed_count++] = i;
+    for (uint32_t q = item->first; q + 1 < item->last; q++) s->cuts[q]--;
+    for (uint32_t q = item->first; q < item->last; q++)
+        if (!set(s, &s->floor[q], top) || !set(s, &s->base[q], top) || !set(s, &s->left[q], s->left[q] - item->size))
+            return false;
+    return true;
 }
 
-/* Ranks the node's items among themselves, by width, area and the fullest of their sections, counting only what the
- * node has left to place; its line then has no rank, and its salt says who was ranked. */
-static void rank_items(place_search *s, node *n)
+/* --- what a node knows --- */
+
+static uint64_t highest(const uint64_t *by_section, const place_item *item)
 {
-    memset(s->top + n->section_begin, 0, (n->section_end - n->section_begin) * sizeof *s->top);
+    uint64_t most = 0;
+    for (uint32_t q = item->first; q < item->last; q++) most = by_section[q] > most ? by_section[q] : most;
+    return most;
+}
+
+static bool fails_at(place_search *s, uint32_t section)
+{
+    s->weight[section] += 1;
+    return false;
+}
+
+/* Low of each item from the floors, the floors from low. Low never grows from that: one pass is a fixed point. */
+static bool find_lows(place_search *s, const node *n)
+{
+    uint64_t spans = 0;
+    for (uint32_t q = n->section_begin; q < n->section_end; q++) s->least[q] = NOWHERE;
     for (uint32_t k = n->begin; k < n->end; k++) {
-        const place_item *item = &s->part->items[s->unplaced[k].item];
-        for (uint32_t i = item->first; i < item->last; i++) s->top[i] += item->size;
+        uint32_t i = s->unplaced[k].item;
+        const place_item *item = item_of(s, i);
+        uint64_t floor = highest(s->floor, item);
+        uint64_t low = item->fixed == PL_PLACE_NONE ? pl_align_up(floor, item->alignment) : item->fixed;
+        if (low < floor || low + item->size > s->capacity) return fails_at(s, item->first);
+        s->low[i] = s->unplaced[k].low = low;
+        for (uint32_t q = item->first; q < item->last; q++) s->least[q] = low < s->least[q] ? low : s->least[q];
+        spans += item->last - item->first;
     }
-    uint64_t salt = s->ranking + 1;
+    place_run_spend(s->run, 3 * spans + 4 * (uint64_t)(n->end - n->begin) + 100);
+    for (uint32_t q = n->section_begin; q < n->section_end; q++) {
+        if (!s->left[q]) continue;
+        if (s->run->options->floor_rise && !set(s, &s->floor[q], s->least[q])) return false;
+        if (s->floor[q] + s->left[q] > s->capacity) return fails_at(s, q);
+    }
+    return true;
+}
+
+/* Sorts by (low, item); nearly sorted already, so by insertion. */
+static void sort_unplaced(place_search *s, const node *n)
+{
+    order *o = s->unplaced;
+    for (uint32_t k = n->begin + 1; k < n->end; k++) {
+        order now = o[k];
+        uint32_t j = k;
+        for (; j > n->begin && (o[j - 1].low > now.low || (o[j - 1].low == now.low && o[j - 1].item > now.item)); j--)
+            o[j] = o[j - 1];
+        o[j] = now;
+    }
+}
+
+static bool fits_sections(place_search *s, const node *n)
+{
+    if (!s->run->options->section_bound) return true;
+    sort_unplaced(s, n);
+    uint64_t capacity = s->capacity, *top = s->top;
+    memset(top + n->section_begin, 0, (n->section_end - n->section_begin) * sizeof *top);
     for (uint32_t k = n->begin; k < n->end; k++) {
-        const place_item *item = &s->part->items[s->unplaced[k].item];
-        uint64_t fullest = 0;
-        for (uint32_t i = item->first; i < item->last; i++)
-            if (s->top[i] > fullest) fullest = s->top[i];
-        double width = (double)(item->upper - item->lower), area = width * (double)item->size, total = (double)fullest;
-        const double keys[][3] = {[WIDTH_AREA_TOTAL] = {width, area, total},
-                                  [TOTAL_AREA_WIDTH] = {total, area, width},
-                                  [TOTAL_WIDTH_AREA] = {total, width, area}};
-        ranked *r = &s->list[k - n->begin];
-        memcpy(r->keys, keys[rankings[s->ranking].keys], sizeof r->keys);
-        r->item = s->unplaced[k].item;
-        salt ^= mix(r->item + UINT64_C(0x51ab1e));
+        const place_item *item = item_of(s, s->unplaced[k].item);
+        uint64_t low = s->unplaced[k].low;
+        for (uint32_t q = item->first; q < item->last; q++) {
+            top[q] = (top[q] > low ? top[q] : low) + item->size;
+            if (top[q] > capacity) return fails_at(s, q);
+        }
     }
-    qsort(s->list, n->end - n->begin, sizeof *s->list, compare_ranked);
-    for (uint32_t r = 0; r < n->end - n->begin; r++) s->rank[s->list[r].item] = r;
-    n->line_rank = 0;
-    n->salt = mix(salt);
+    return true;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    return x ^ (x >> 32);
+}
+
+/* The state's hash; false when an item would fit whole below the floors. */
+static bool undominated(place_search *s, const node *n, uint64_t *hash)
+{
+    *hash = UINT64_C(0x2545f4914f6cdd1d); /* never the hash of an empty slot */
+    for (uint32_t k = n->begin; k < n->end; k++) {
+        uint32_t i = s->unplaced[k].item;
+        const place_item *item = item_of(s, i);
+        uint64_t base = 0, floor = NOWHERE;
+        for (uint32_t q = item->first; q < item->last; q++) {
+            base = s->base[q] > base ? s->base[q] : base;
+            floor = s->floor[q] < floor ? s->floor[q] : floor;
+        }
+        base = pl_align_up(base, item->alignment);
+        bool below = item->fixed == PL_PLACE_NONE && floor >= base + item->size;
+        if (below && s->run->options->dominance) return false;
+        *hash ^= mix(mix(s->low[i] + (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15)) + base);
+    }
+    return true;
+}
+
+/* --- the question: a section, its answers --- */
+
+static bool is_answer(const place_search *s, uint32_t i, uint64_t floor)
+{
+    uint32_t twin = s->run->options->twins ? s->twin[i] : PLACE_NO_ITEM;
+    return s->low[i] == floor && (twin == PLACE_NO_ITEM || s->offset[twin] != PL_PLACE_NONE);
+}
+
+/* Of the sections with the lowest floor the one with the fewest answers, then with the least room to waste. */
+static uint32_t choose_section(place_search *s, const node *n)
+{
+    uint64_t floor = NOWHERE, best_room = 0;
+    for (uint32_t q = n->section_begin; q < n->section_end; q++)
+        if (s->left[q] && s->floor[q] < floor) floor = s->floor[q];
+    memset(s->answers + n->section_begin, 0, (n->section_end - n->section_begin) * sizeof *s->answers);
+    for (uint32_t k = n->begin; k < n->end; k++) {
+        uint32_t i = s->unplaced[k].item;
+        if (!is_answer(s, i, floor)) continue;
+        for (uint32_t q = item_of(s, i)->first; q < item_of(s, i)->last; q++) s->answers[q]++;
+    }
+    uint32_t best = n->section_end;
+    double best_key = 0;
+    for (uint32_t q = n->section_begin; q < n->section_end; q++) {
+        if (!s->left[q] || s->floor[q] != floor) continue;
+        uint64_t room = s->capacity - floor - s->left[q];
+        double key = s->answers[q] + (room > 0);
+        if (s->by_weight) key /= 1 + s->weight[q];
+        if (best != n->section_end && (key > best_key || (key == best_key && room >= best_room))) continue;
+        best = q, best_key = key, best_room = room;
+        if (!s->run->options->fewest_answers) break;
+    }
+    return best;
+}
+
+static bool spans(const place_item *item, uint32_t section) { return item->first <= section && section < item->last; }
+
+/* The floor of the section if nothing begins at the one it has; NOWHERE when that cannot fit. */
+static uint64_t raised_floor(place_search *s, const node *n, uint32_t section)
+{
+    uint64_t floor = s->floor[section], raised = NOWHERE;
+    if (floor + s->left[section] >= s->capacity) return NOWHERE;
+    for (uint32_t q = n->section_begin; q < n->section_end; q++) s->top[q] = NOWHERE;
+    for (uint32_t k = n->begin; k < n->end; k++) { /* lowest top of what is not alive in the section */
+        const place_item *item = item_of(s, s->unplaced[k].item);
+        if (spans(item, section)) continue;
+        uint64_t top = s->low[s->unplaced[k].item] + item->size;
+        for (uint32_t q = item->first; q < item->last; q++) s->top[q] = top < s->top[q] ? top : s->top[q];
+    }
+    for (uint32_t k = n->begin; k < n->end; k++) {
+        uint32_t i = s->unplaced[k].item;
+        const place_item *item = item_of(s, i);
+        if (!spans(item, section)) continue;
+        uint64_t rest = s->low[i];
+        if (rest == floor && item->fixed != PL_PLACE_NONE) continue; /* it is an answer, and has no other place */
+        if (rest == floor) {
+            rest = NOWHERE;
+            for (uint32_t q = item->first; q < item->last; q++) rest = s->top[q] < rest ? s->top[q] : rest;
+            rest = pl_align_up(rest, item->alignment);
+        }
+        raised = rest < raised ? rest : raised;
+    }
+    return raised < s->capacity && raised + s->left[section] <= s->capacity ? raised : NOWHERE;
+}
+
+static double measure(const place_search *s, uint32_t i)
+{
+    const place_item *item = item_of(s, i);
+    uint32_t sections = item->last - item->first;
+    double left = 0;
+    switch (s->by) {
+    case FULLEST: /* long ones first where this is equal */
+        return (double)highest(s->part->section_sum, item) *
+               (1 + 1e-3 * (double)(item->upper - item->lower) / (double)s->part->span);
+    case MEAN_LEFT:
+        for (uint32_t q = item->first; q < item->last; q++) left += (double)s->left[q];
+        return left / sections;
+    case FULLEST_LEFT:
+        return (double)highest(s->left, item) * (1 + (double)sections / s->part->section_count);
+    case LIFE:
+    case CRITERIA:
+        break;
+    }
+    return (double)(item->upper - item->lower);
+}
+
+/* Pushes the items that can begin at the floor of the section in the order in which they are tried. */
+static bool push_choices(place_search *s, const node *n, uint32_t section)
+{
+    size_t first = s->choices.count;
+    for (uint32_t k = n->begin; k < n->end; k++) {
+        uint32_t i = s->unplaced[k].item;
+        if (!spans(item_of(s, i), section) || !is_answer(s, i, s->floor[section])) continue;
+        if (!push(s, &s->choices, sizeof(choice))) return false;
+        choice c = {measure(s, i) * s->noise[i], i}, *list = s->choices.elements;
+        size_t at = s->choices.count - 1;
+        for (; at > first && (list[at - 1].key < c.key || (list[at - 1].key == c.key && list[at - 1].item > i)); at--)
+            list[at] = list[at - 1];
+        list[at] = c;
+    }
+    return true;
 }
 
 /* --- the tree --- */
@@ -296,7 +366,7 @@ static uint32_t split_at(place_search *s, const node *n, uint32_t section)
 {
     uint32_t border = n->begin;
     for (uint32_t k = n->begin; k < n->end; k++) {
-        if (s->part->items[s->unplaced[k].item].last > section) continue;
+        if (item_of(s, s->unplaced[k].item)->last > section) continue;
         order o = s->unplaced[k];
         s->unplaced[k] = s->unplaced[border];
         s->unplaced[border++] = o;
@@ -304,74 +374,41 @@ static uint32_t split_at(place_search *s, const node *n, uint32_t section)
     return border;
 }
 
-static bool push_piece(place_search *s, node piece)
+static bool push_piece(place_search *s, node piece, size_t first)
 {
     if (piece.begin == piece.end) return true;
-    node *p = push(s, &s->pieces, sizeof *p);
-    if (p) *p = piece;
-    return p != NULL;
+    if (!push(s, &s->pieces, sizeof piece)) return false;
+    node *p = s->pieces.elements;
+    size_t at = s->pieces.count - 1; /* small ones first: they fail soonest */
+    for (; at > first && p[at - 1].end - p[at - 1].begin > piece.end - piece.begin; at--) p[at] = p[at - 1];
+    p[at] = piece;
+    return true;
 }
 
 /* The node's buffers in pieces that share no section. */
 static bool push_pieces(place_search *s, node n)
 {
-    for (uint32_t i = n.section_begin; s->run->options->dynamic_decomposition && i + 1 < n.section_end; i++) {
-        if (s->cuts[i]) continue;
+    size_t first = s->pieces.count;
+    for (uint32_t q = n.section_begin; s->run->options->dynamic_decomposition && q + 1 < n.section_end; q++) {
+        if (s->cuts[q]) continue;
         node left = n;
-        left.end = n.begin = split_at(s, &n, i + 1);
-        left.section_end = n.section_begin = i + 1;
-        if (!push_piece(s, left)) return false;
+        left.end = n.begin = split_at(s, &n, q + 1);
+        left.section_end = n.section_begin = q + 1;
+        if (!push_piece(s, left, first)) return false;
     }
-    return push_piece(s, n);
+    return push_piece(s, n, first);
 }
 
-static place_answer solve_fresh(place_search *s, node piece)
-{
-    size_t first = s->old_ranks.count;
-    for (uint32_t k = piece.begin; k < piece.end; k++) {
-        order *o = push(s, &s->old_ranks, sizeof *o);
-        if (!o) return PLACE_UNKNOWN;
-        *o = (order){0, s->rank[s->unplaced[k].item], s->unplaced[k].item};
-    }
-    rank_items(s, &piece);
-    place_answer answer = solve(s, piece);
-    const order *old = s->old_ranks.elements;
-    for (size_t k = first; k < s->old_ranks.count; k++) s->rank[old[k].item] = old[k].rank;
-    s->old_ranks.count = first;
-    return answer;
-}
-
-static place_answer solve_pieces(place_search *s, const node *n)
+static place_answer solve_pieces(place_search *s, node n)
 {
     size_t first = s->pieces.count;
-    if (!push_pieces(s, *n)) return PLACE_UNKNOWN;
+    if (!push_pieces(s, n)) return PLACE_UNKNOWN;
     size_t end = s->pieces.count;
     place_answer answer = PLACE_YES;
-    for (size_t k = first; k < end && answer == PLACE_YES; k++) {
-        node piece = ((const node *)s->pieces.elements)[k];
-        if (end == first + 1)
-            answer = expand(s, &piece);
-        else
-            answer = rankings[s->ranking].fresh ? solve_fresh(s, piece) : solve(s, piece);
-    }
+    for (size_t k = first; k < end && answer == PLACE_YES; k++)
+        answer = solve(s, ((const node *)s->pieces.elements)[k]);
     s->pieces.count = first;
     return answer;
-}
-
-static bool push_choices(place_search *s, const node *n)
-{
-    uint64_t least_top = look(s, n).least_top;
-    for (uint32_t k = n->begin; k < n->end; k++) {
-        const order *o = &s->unplaced[k];
-        if (o->at >= least_top) break;
-        if (is_blocked(s, n, o->item)) continue;
-        uint32_t twin = s->run->options->twins ? s->twin[o->item] : PLACE_NO_ITEM;
-        if (twin != PLACE_NO_ITEM && s->offset[twin] == PL_PLACE_NONE) continue;
-        order *choice = push(s, &s->choices, sizeof *choice);
-        if (!choice) return false;
-        *choice = *o;
-    }
-    return true;
 }
 
 /* Takes the item out of the node's range, which deeper nodes have permuted meanwhile. */
@@ -384,51 +421,53 @@ static void remove_item(place_search *s, node *n, uint32_t item)
     s->unplaced[--n->end] = o;
 }
 
-static place_answer branch(place_search *s, const node *n, const order *c, bool *hatless)
-{
-    mark before = {s->trail.count, s->placed_count};
-    place_answer answer = PLACE_NO;
-    if (place(s, c->item, c->at, hatless)) {
-        node child = *n;
-        remove_item(s, &child, c->item);
-        child.line = c->at, child.line_rank = c->rank;
-        answer = solve(s, child);
-    }
-    if (s->refused) answer = PLACE_UNKNOWN;
-    if (answer != PLACE_YES) take_back(s, before);
-    return answer;
-}
-
-static place_answer expand(place_search *s, const node *n)
+static place_answer try_choices(place_search *s, const node *n, uint32_t section)
 {
     size_t first = s->choices.count;
-    if (!push_choices(s, n)) return PLACE_UNKNOWN;
+    uint64_t floor = s->floor[section];
+    if (!push_choices(s, n, section)) return PLACE_UNKNOWN;
     place_answer answer = PLACE_NO;
     for (size_t k = first; k < s->choices.count && answer == PLACE_NO; k++) {
-        order choice = ((const order *)s->choices.elements)[k];
-        bool hatless = false;
-        answer = branch(s, n, &choice, &hatless);
-        if (hatless && s->run->options->hatless) break;
+        uint32_t item = ((const choice *)s->choices.elements)[k].item;
+        mark before = mark_here(s);
+        node child = *n;
+        remove_item(s, &child, item);
+        answer = place(s, item, floor) ? solve_pieces(s, child) : PLACE_UNKNOWN;
+        if (answer != PLACE_YES) take_back(s, before);
     }
     s->choices.count = first;
     return answer;
 }
 
+/* Asks one section after another, of which each is raised when no answer has led anywhere. */
+static place_answer ask(place_search *s, const node *n)
+{
+    for (;;) {
+        uint64_t hash;
+        s->run->nodes++;
+        if (s->nodes++ >= s->node_limit || s->run->work >= s->stop_at || place_run_spend(s->run, 0))
+            return PLACE_UNKNOWN;
+        if (!find_lows(s, n) || !fits_sections(s, n) || !undominated(s, n, &hash))
+            return s->refused ? PLACE_UNKNOWN : PLACE_NO;
+        uint64_t *slot = &s->memo[hash >> (64 - s->memo_bits)];
+        if (s->run->options->memo && *slot == hash) return PLACE_NO;
+        uint32_t section = choose_section(s, n);
+        uint64_t raised = raised_floor(s, n, section);
+        place_answer answer = try_choices(s, n, section);
+        if (answer != PLACE_NO) return answer;
+        if (raised == NOWHERE) {
+            *slot = hash;
+            return PLACE_NO;
+        }
+        if (!set(s, &s->floor[section], raised)) return PLACE_UNKNOWN;
+    }
+}
+
 static place_answer solve(place_search *s, node n)
 {
-    if (n.begin == n.end) return PLACE_YES;
-    s->run->nodes++;
-    if (s->nodes_left == 0 || s->run->work >= s->stop_at) return PLACE_UNKNOWN;
-    s->nodes_left--;
-    if (place_run_spend(s->run, 4 * (uint64_t)(n.end - n.begin) + 50)) return PLACE_UNKNOWN;
-    outlook view = look(s, &n);
-    if (view.lowest >= view.least_top) return PLACE_NO; /* also when all are blocked */
-    uint64_t hash = sort_unplaced(s, &n, view.lowest), *slot = &s->memo[hash >> (64 - s->memo_bits)];
-    if (s->run->options->memo && *slot == hash) return PLACE_NO;
-    bool exceeds = s->run->options->section_bound ? exceeds_sections(s, &n) : exceeds_singly(s, &n);
-    if (exceeds) return PLACE_NO;
-    place_answer answer = solve_pieces(s, &n);
-    if (answer == PLACE_NO) *slot = hash;
+    mark before = mark_here(s);
+    place_answer answer = ask(s, &n);
+    if (answer != PLACE_YES) take_back(s, before);
     return answer;
 }
 
@@ -444,36 +483,61 @@ static void prepare(place_search *s)
 {
     const place_part *part = s->part;
     memset(s->cuts, 0, part->section_count * sizeof *s->cuts);
+    memset(s->floor, 0, part->section_count * sizeof *s->floor);
+    memset(s->base, 0, part->section_count * sizeof *s->base);
+    memcpy(s->left, part->section_sum, part->section_count * sizeof *s->left);
     for (uint32_t i = 0; i < part->count; i++) {
         const place_item *item = &part->items[i];
-        s->low[i] = item->fixed == PL_PLACE_NONE ? 0 : item->fixed;
         s->offset[i] = PL_PLACE_NONE;
-        s->unplaced[i] = (order){0, 0, i};
+        s->unplaced[i] = (order){0, i};
         s->twin[i] = i && alike(item - 1, item) ? i - 1 : PLACE_NO_ITEM; /* sorted: twins are neighbours */
-        for (uint32_t k = item->first; k + 1 < item->last; k++) s->cuts[k]++;
+        for (uint32_t q = item->first; q + 1 < item->last; q++) s->cuts[q]++;
     }
-    s->trail.count = s->choices.count = s->pieces.count = s->old_ranks.count = s->placed_count = 0;
+    s->trail.count = s->choices.count = s->pieces.count = s->placed_count = 0;
+}
+
+/* The first attempts at a capacity are without noise; no two others anywhere have the same. */
+static place_answer attempt(place_search *s, uint32_t number, uint64_t node_limit)
+{
+    prepare(s);
+    s->by = number % CRITERIA;
+    s->by_weight = s->run->options->failure_weights && number / CRITERIA % 2;
+    for (uint32_t i = 0; i < s->part->count; i++) {
+        uint64_t random = mix(i + 1 + s->attempts * UINT64_C(0x9e3779b97f4a7c15));
+        s->noise[i] = number < CRITERIA ? 1 : 1 + NOISE * (double)(random >> 11) * 0x1p-53;
+    }
+    s->attempts++;
+    s->nodes = 0;
+    s->node_limit = node_limit;
+    return solve_pieces(s, (node){0, s->part->count, 0, s->part->section_count});
+}
+
+static place_answer search(place_search *s)
+{
+    place_answer answer = PLACE_UNKNOWN;
+    uint64_t nodes = 0, long_nodes = 0, long_limit = 8 * (uint64_t)s->part->count;
+    if (!s->run->options->restarts) return attempt(s, 0, UINT64_MAX);
+    for (uint32_t k = 0; answer == PLACE_UNKNOWN && !s->refused; k++) {
+        uint64_t limit = (2 + k / 32) * (uint64_t)s->part->count + 16;
+        bool is_long = LONG_SHARE * (long_nodes + long_limit) <= nodes;
+        if (is_long) limit = long_limit, long_limit *= 2;
+        if (s->run->work >= s->stop_at || place_run_spend(s->run, 0)) break;
+        answer = attempt(s, k, limit);
+        nodes += s->nodes;
+        if (is_long) long_nodes += s->nodes;
+    }
+    return answer;
 }
 
 pl_status place_search_try(place_search *s, uint64_t capacity, uint64_t work_limit, uint64_t *offsets,
                            place_answer *answer, pl_error *err)
 {
     s->refused = false;
-    s->capacity = capacity;
     s->stop_at = work_limit > UINT64_MAX - s->run->work ? UINT64_MAX : s->run->work + work_limit;
-    *answer = PLACE_UNKNOWN;
-    memset(s->memo, 0, sizeof *s->memo << s->memo_bits);
-    uint64_t node_limit = 2 * (uint64_t)s->part->count + 16;
-    for (uint32_t k = 0; *answer == PLACE_UNKNOWN && !s->refused; k++) {
-        if (s->run->work >= s->stop_at || place_run_spend(s->run, 0)) break;
-        if (k && k % RANKINGS == 0) node_limit *= 2;
-        s->ranking = k % RANKINGS;
-        s->nodes_left = node_limit;
-        prepare(s);
-        node root = {0, s->part->count, 0, s->part->section_count, 0, 0, 0};
-        rank_items(s, &root);
-        *answer = solve(s, root);
-    }
+    if (capacity > s->memo_capacity) memset(s->memo, 0, sizeof *s->memo << s->memo_bits);
+    s->capacity = s->memo_capacity = capacity;
+    memset(s->weight, 0, s->part->section_count * sizeof *s->weight);
+    *answer = search(s);
     if (s->refused) return pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %u buffers", s->part->count);
     if (*answer == PLACE_YES) memcpy(offsets, s->offset, s->part->count * sizeof *offsets);
     return PL_OK;
@@ -483,23 +547,26 @@ place_search *place_search_create(const place_part *part, place_run *run)
 {
     place_search *s = pl_alloc(1, sizeof *s);
     if (!s) return NULL;
-    size_t n = part->count;
+    size_t n = part->count, sections = part->section_count;
     s->part = part, s->run = run;
     s->memo_bits = MEMO_BITS_MIN;
     while (s->memo_bits < MEMO_BITS_MAX && n * n * 8 >> s->memo_bits) s->memo_bits++;
-    s->rank = pl_alloc(n, sizeof *s->rank);
+    s->noise = pl_alloc(n, sizeof *s->noise);
     s->twin = pl_alloc(n, sizeof *s->twin);
     s->low = pl_alloc(n, sizeof *s->low);
     s->offset = pl_alloc(n, sizeof *s->offset);
-    s->list = pl_alloc(n, sizeof *s->list);
-    s->top = pl_alloc(part->section_count, sizeof *s->top);
-    s->cuts = pl_alloc(part->section_count, sizeof *s->cuts);
     s->unplaced = pl_alloc(n, sizeof *s->unplaced);
     s->placed = pl_alloc(n, sizeof *s->placed);
+    s->floor = pl_alloc(5 * sections, sizeof *s->floor); /* and base, left, top, least */
+    s->answers = pl_alloc(2 * sections, sizeof *s->answers);
+    s->weight = pl_alloc(sections, sizeof *s->weight);
     s->memo = pl_alloc((size_t)1 << s->memo_bits, sizeof *s->memo);
-    if (s->rank && s->twin && s->low && s->offset && s->list && s->top && s->cuts && s->unplaced && s->placed &&
-        s->memo)
+    if (s->noise && s->twin && s->low && s->offset && s->unplaced && s->placed && s->floor && s->answers && s->weight &&
+        s->memo) {
+        s->base = s->floor + sections, s->left = s->base + sections, s->top = s->left + sections;
+        s->least = s->top + sections, s->cuts = s->answers + sections;
         return s;
+    }
     place_search_destroy(s);
     return NULL;
 }
@@ -507,19 +574,18 @@ place_search *place_search_create(const place_part *part, place_run *run)
 void place_search_destroy(place_search *s)
 {
     if (!s) return;
-    pl_free(s->rank);
+    pl_free(s->noise);
     pl_free(s->twin);
     pl_free(s->low);
     pl_free(s->offset);
-    pl_free(s->list);
-    pl_free(s->top);
-    pl_free(s->cuts);
     pl_free(s->unplaced);
+    pl_free(s->placed);
+    pl_free(s->floor);
+    pl_free(s->answers);
+    pl_free(s->weight);
     pl_free(s->trail.elements);
     pl_free(s->choices.elements);
     pl_free(s->pieces.elements);
-    pl_free(s->old_ranks.elements);
-    pl_free(s->placed);
     pl_free(s->memo);
     pl_free(s);
 }

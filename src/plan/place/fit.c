@@ -13,7 +13,10 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-enum { CHUNK = 128 };
+enum {
+    CHUNK = 128,
+    STEPS_PER_LOOK = 100000, /* at the clock */
+};
 
 typedef struct placed {
     uint64_t begin, end;
@@ -181,13 +184,35 @@ static void insert(place_fitter *fitter, const place_item *item, uint64_t offset
     fitter->steps += (fitter->placed_count++ - below - at) / 2; /* as if one array had been moved up */
 }
 
+/* Books the steps done; says whether to give up, which only the clock decides. */
+static bool look_at_clock(place_fitter *fitter, place_run *run)
+{
+    if (fitter->steps < STEPS_PER_LOOK) return false;
+    place_run_spend(run, fitter->steps);
+    fitter->steps = 0;
+    return run->out_of_time;
+}
+
+/* No time is left, but there must be an answer: the rest goes on top, one above the other. */
+static uint64_t stack_up(const place_part *part, const uint32_t *order, uint32_t begin, uint64_t peak,
+                         uint64_t *offsets)
+{
+    for (uint32_t k = begin; k < part->count; k++) {
+        const place_item *item = &part->items[order[k]];
+        if (item->fixed != PL_PLACE_NONE) continue;
+        offsets[order[k]] = pl_align_up(peak, item->alignment);
+        peak = offsets[order[k]] + item->size;
+    }
+    return peak;
+}
+
 uint64_t place_fitter_run(place_fitter *fitter, place_run *run, const uint32_t *order, bool best_fit, uint64_t ceiling,
                           uint64_t *offsets)
 {
     const place_part *part = fitter->part;
     uint64_t peak = 0;
     fitter->placed_count = fitter->chunk_count = 0;
-    fitter->steps = 0;
+    fitter->steps = part->count;
     for (uint32_t i = 0; i < part->count; i++) {
         const place_item *item = &part->items[i];
         if (item->fixed == PL_PLACE_NONE) continue;
@@ -198,11 +223,13 @@ uint64_t place_fitter_run(place_fitter *fitter, place_run *run, const uint32_t *
     for (uint32_t k = 0; k < part->count && peak < ceiling; k++) {
         const place_item *item = &part->items[order[k]];
         if (item->fixed != PL_PLACE_NONE) continue;
+        if (look_at_clock(fitter, run))
+            return ceiling == PL_PLACE_NONE ? stack_up(part, order, k, peak, offsets) : PL_PLACE_NONE;
         uint64_t offset = find_gap(fitter, item, best_fit);
         if (offset + item->size > peak) peak = offset + item->size;
         insert(fitter, item, offset);
         offsets[order[k]] = offset;
     }
-    place_run_spend(run, fitter->steps + part->count);
+    place_run_spend(run, fitter->steps);
     return peak < ceiling ? peak : PL_PLACE_NONE;
 }

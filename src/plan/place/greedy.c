@@ -10,7 +10,10 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-enum { BEST_FIT_MAX = 8000 }; /* beyond it best fit costs twice as much as first fit and loses */
+enum {
+    BEST_FIT_MAX = 8000,     /* beyond it best fit costs twice as much as first fit and loses */
+    STEPS_PER_LOOK = 100000, /* at the clock */
+};
 
 typedef struct key {
     double major, minor;
@@ -25,17 +28,26 @@ static int compare_keys(const void *left, const void *right) /* largest first, t
     return a->item < b->item ? -1 : 1;
 }
 
-typedef enum measure { SIZE, CLASS, COARSE, AREA, DURATION, BIRTH, CONFLICTS, MEASURES } measure;
+typedef enum measure { SIZE, CLASS, FINE, COARSE, AREA, DURATION, BIRTH, CONFLICTS, MEASURES, DEATH } measure;
 
 static const char *const fit_names[MEASURES][2] = {
     [SIZE] = {"size, first fit", "size, best fit"},
     [CLASS] = {"size class, first fit", "size class, best fit"},
+    [FINE] = {"fine size class, first fit", "fine size class, best fit"},
     [COARSE] = {"coarse size class, first fit", "coarse size class, best fit"},
     [AREA] = {"area, first fit", "area, best fit"},
     [DURATION] = {"duration, first fit", "duration, best fit"},
     [BIRTH] = {"birth, first fit", "birth, best fit"},
     [CONFLICTS] = {"conflicts, first fit", "conflicts, best fit"},
 };
+
+/* So many classes to each doubling of the size, of equal width. */
+static double size_class(uint64_t size, uint64_t parts)
+{
+    unsigned octave = 63 - (unsigned)__builtin_clzll(size);
+    uint64_t above = size - (UINT64_C(1) << octave), width = (UINT64_C(1) << octave) / parts;
+    return (double)(octave * parts + (width ? above / width : 0));
+}
 
 static double measure_item(const place_part *part, uint32_t i, measure by)
 {
@@ -46,6 +58,8 @@ static double measure_item(const place_part *part, uint32_t i, measure by)
         return size;
     case CLASS:
         return 64 - __builtin_clzll(item->size);
+    case FINE:
+        return size_class(item->size, 2);
     case COARSE:
         return (64 - __builtin_clzll(item->size)) / 3;
     case AREA:
@@ -56,6 +70,8 @@ static double measure_item(const place_part *part, uint32_t i, measure by)
         return -(double)i; /* items are sorted by birth */
     case CONFLICTS:
         return (double)part->degree[i];
+    case DEATH:
+        return (double)item->upper;
     case MEASURES:
         break;
     }
@@ -137,25 +153,32 @@ static uint64_t above_fixed(const place_part *part, const uint32_t *fixed, uint3
     return at;
 }
 
+/* Puts all items into the heap; returns the highest end of the fixed ones. */
+static uint64_t skyline_fill(skyline *s, const uint32_t *fixed, uint32_t fixed_count, uint64_t *offsets, int *refused)
+{
+    const place_part *part = s->part;
+    uint64_t peak = 0;
+    s->heap.count = 0;
+    for (uint32_t r = 0; r < part->count && !*refused; r++) {
+        uint32_t i = s->order[r];
+        const place_item *item = &part->items[i];
+        s->done[i] = item->fixed != PL_PLACE_NONE;
+        s->low[i] = s->done[i] ? item->fixed : above_fixed(part, fixed, fixed_count, i, 0);
+        if (!s->done[i]) {
+            *refused = heap_push(&s->heap, (entry){s->low[i], r});
+            continue;
+        }
+        offsets[i] = item->fixed;
+        if (item->fixed + item->size > peak) peak = item->fixed + item->size;
+    }
+    return peak;
+}
+
 static uint64_t skyline_run(skyline *s, place_run *run, const uint32_t *fixed, uint32_t fixed_count, uint64_t ceiling,
                             uint64_t *offsets, int *refused)
 {
     const place_part *part = s->part;
-    uint64_t peak = 0, steps = part->count;
-    s->heap.count = 0;
-    for (uint32_t k = 0; k < fixed_count; k++) {
-        const place_item *f = &part->items[fixed[k]];
-        if (f->fixed + f->size > peak) peak = f->fixed + f->size;
-    }
-    for (uint32_t r = 0; r < part->count && !*refused; r++) {
-        uint32_t i = s->order[r];
-        s->done[i] = part->items[i].fixed != PL_PLACE_NONE;
-        s->low[i] = s->done[i] ? part->items[i].fixed : above_fixed(part, fixed, fixed_count, i, 0);
-        if (s->done[i])
-            offsets[i] = part->items[i].fixed;
-        else
-            *refused = heap_push(&s->heap, (entry){s->low[i], r});
-    }
+    uint64_t peak = skyline_fill(s, fixed, fixed_count, offsets, refused), steps = part->count;
     while (s->heap.count && peak < ceiling && !*refused) {
         entry e = heap_pop(&s->heap);
         uint32_t i = s->order[e.rank], count;
@@ -169,10 +192,14 @@ static uint64_t skyline_run(skyline *s, place_run *run, const uint32_t *fixed, u
         uint64_t top = e.at + part->items[i].size;
         if (top > peak) peak = top;
         const uint32_t *row = place_part_conflicts(part, i, &count);
-        steps += count + 16;
         for (uint32_t k = 0; k < count; k++)
             if (!s->done[row[k]] && s->low[row[k]] < top)
                 s->low[row[k]] = above_fixed(part, fixed, fixed_count, row[k], top);
+        steps += count + 16 + (part->row ? 0 : i); /* without lists all before it were looked at */
+        if (steps < STEPS_PER_LOOK) continue;
+        place_run_spend(run, steps);
+        steps = 0;
+        if (run->out_of_time) return PL_PLACE_NONE;
     }
     place_run_spend(run, steps);
     return peak < ceiling ? peak : PL_PLACE_NONE;
@@ -190,7 +217,7 @@ static uint32_t list_fixed(const place_part *part, uint32_t *fixed)
     return count;
 }
 
-static pl_status run_skylines(const place_part *part, place_run *run, place_best *best, key *keys, uint32_t *order,
+static pl_status run_skylines(place_part *part, place_run *run, place_best *best, key *keys, uint32_t *order,
                               pl_error *err)
 {
     static const struct {
@@ -200,6 +227,8 @@ static pl_status run_skylines(const place_part *part, place_run *run, place_best
                  {AREA, DURATION, "skyline by area"},
                  {SIZE, DURATION, "skyline by size"}};
     int refused = 0;
+    if (best->peak <= best->target || place_run_spend(run, 0)) return PL_OK;
+    PL_TRY(place_part_link(part, err));
     skyline s = {.part = part, .order = order};
     uint32_t *fixed = pl_alloc(part->count, sizeof *fixed);
     s.low = pl_alloc(part->count, sizeof *s.low);
@@ -223,11 +252,16 @@ static void run_fits(const place_part *part, place_run *run, place_best *best, p
                      uint32_t *order)
 {
     const pl_place_options *o = run->options;
-    const bool wanted[MEASURES] = {o->by_size,     o->by_class, o->by_class,    o->by_area,
-                                   o->by_duration, o->by_birth, o->by_conflicts};
+    const bool wanted[MEASURES] = {o->by_size, o->by_class,    o->by_class, o->by_class,
+                                   o->by_area, o->by_duration, o->by_birth, o->by_conflicts};
     for (measure by = SIZE; by < MEASURES; by++) {
         if (!wanted[by]) continue;
-        sort_items(part, keys, by, by == SIZE ? DURATION : by == CLASS || by == COARSE ? BIRTH : SIZE, order);
+        sort_items(part, keys, by,
+                   by == SIZE                    ? DURATION
+                   : by == FINE                  ? DEATH
+                   : by == CLASS || by == COARSE ? BIRTH
+                                                 : SIZE,
+                   order);
         for (int best_fit = 0; best_fit < 2; best_fit++) {
             if (!(best_fit ? o->best_fit : o->first_fit)) continue;
             if (best_fit && o->first_fit && part->count > BEST_FIT_MAX) continue;
@@ -250,7 +284,7 @@ static void run_fallback(const place_part *part, place_run *run, place_best *bes
     best->order_peak = peak;
 }
 
-pl_status place_greedy(const place_part *part, place_run *run, place_best *best, pl_error *err)
+pl_status place_greedy(place_part *part, place_run *run, place_best *best, pl_error *err)
 {
     pl_status status = PL_OK;
     key *keys = pl_alloc(part->count, sizeof *keys);

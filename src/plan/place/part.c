@@ -14,7 +14,7 @@
 #include "base/size.h"
 
 /* Above this the lists (4 bytes an entry) would cost more than scanning saves. */
-enum { CONFLICTS_MAX = 48 << 20 };
+enum { CONFLICTS_MAX = 4 << 20 };
 
 typedef struct ending {
     uint64_t upper;
@@ -96,6 +96,12 @@ static int build_rows(place_part *part)
         }
     }
     return 0;
+}
+
+pl_status place_part_link(place_part *part, pl_error *err)
+{
+    if (part->row || !build_rows(part)) return PL_OK;
+    return pl_fail(err, PL_E_NOMEM, "no memory for the conflict lists of %u buffers", (unsigned)part->count);
 }
 
 const uint32_t *place_part_conflicts(const place_part *part, uint32_t item, uint32_t *count)
@@ -187,12 +193,13 @@ pl_status place_part_init(place_part *part, place_item *items, uint32_t count, p
         sweep(part, endings);
         count_conflicts(part);
         part->grain = find_grain(part);
-        refused = build_rows(part) || find_bound(part);
+        part->span = endings[count - 1].upper - items[0].lower;
+        refused = find_bound(part);
     }
     pl_free(endings);
     if (!refused) return PL_OK;
     place_part_deinit(part);
-    return pl_fail(err, PL_E_NOMEM, "no memory for the conflict lists of %u buffers", (unsigned)count);
+    return pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)count);
 }
 
 void place_part_deinit(place_part *part)
@@ -217,7 +224,7 @@ bool place_run_spend(place_run *run, uint64_t work)
 {
     run->work += work;
     if (run->deadline > 0 && run->work >= run->next_look) {
-        run->next_look = run->work + 200000;
+        run->next_look = run->work + 100000;
         if (place_now() >= run->deadline) run->out_of_time = true;
     }
     return run->out_of_time || run->work >= run->work_limit;

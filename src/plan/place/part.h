@@ -24,18 +24,21 @@ typedef struct place_part {
     place_item *items; /* sorted; not owned */
     uint32_t count, section_count;
     uint64_t *row_begin; /* conflicts of item i: row[row_begin[i] … row_begin[i+1]) */
-    uint32_t *row;       /* NULL when there would be too many: then they are found by scanning into scratch */
+    uint32_t *row; /* NULL before place_part_link or when there would be too many: then they are found by scanning */
     uint32_t *scratch;
     uint32_t *degree;       /* number of conflicts */
     uint64_t *section_sum;  /* sum of sizes alive */
     uint64_t *section_time; /* a moment inside the section */
     uint64_t lower_bound, bound_time;
-    uint64_t grain; /* divides every offset and peak of a canonical placement */
+    uint64_t grain; /* divides every offset and peak of a placement in which all buffers rest on something */
+    uint64_t span;  /* time from the first birth to the last end */
 } place_part;
 
 /* part.c */
 pl_status place_part_init(place_part *, place_item *items, uint32_t count, pl_error *);
 void place_part_deinit(place_part *);
+/* Builds the lists of conflicts, unless they would be too long: for those who ask for them often. */
+pl_status place_part_link(place_part *, pl_error *);
 /* The conflicts of an item; valid until the next call. */
 const uint32_t *place_part_conflicts(const place_part *, uint32_t item, uint32_t *count);
 
@@ -70,9 +73,9 @@ typedef struct place_best {
 } place_best;
 
 /* greedy.c: all passes that the options ask for, until the target is met. */
-pl_status place_greedy(const place_part *, place_run *, place_best *, pl_error *);
+pl_status place_greedy(place_part *, place_run *, place_best *, pl_error *);
 /* climb.c: swaps in best->order for as long as the work lasts. */
-pl_status place_climb(const place_part *, place_run *, place_best *, uint64_t work_limit, pl_error *);
+pl_status place_climb(place_part *, place_run *, place_best *, uint64_t work_limit, pl_error *);
 
 /* fit.c: places items in this order; returns the peak, or PL_PLACE_NONE as soon as it would not be below `ceiling`. */
 typedef struct place_fitter place_fitter;

@@ -6,6 +6,7 @@
 #include "part.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,7 +15,7 @@
 enum {
     EXACT_ITEMS_MAX = 2000, /* beyond it one descent alone costs seconds, and the recursion a deep stack */
     CLIMB_ITEMS_MAX = 5000, /* beyond it a step costs too much to climb anywhere */
-    TRIES_MAX = 24,         /* capacities in a round of the search */
+    FAILURES_MAX = 2,       /* of tries above the lower bound in a round of the search */
 };
 
 pl_place_options pl_place_options_default(void)
@@ -30,20 +31,26 @@ pl_place_options pl_place_options_default(void)
                               .skyline = true,
                               .exact = true,
                               .time_decomposition = true,
-                              .canonical = true,
+                              .floor_rise = true,
                               .section_bound = true,
                               .dominance = true,
-                              .hatless = true,
                               .twins = true,
                               .memo = true,
                               .dynamic_decomposition = true,
+                              .fewest_answers = true,
+                              .failure_weights = true,
+                              .restarts = true,
                               .hill_climb = true,
                               .work_limit = UINT64_C(1000000000)};
 }
 
+/* Shares are of this; by the clock when it bounds the work sooner. */
 static uint64_t work_left(const place_run *run)
 {
-    return run->work < run->work_limit ? run->work_limit - run->work : 0;
+    uint64_t left = run->work < run->work_limit ? run->work_limit - run->work : 0;
+    if (run->deadline <= 0) return left;
+    double by_clock = fmax(run->deadline - place_now(), 0) * 1e9;
+    return by_clock < (double)left ? (uint64_t)by_clock : left;
 }
 
 /* What is known of a part's optimum while the exact search closes in on it. */
@@ -69,46 +76,47 @@ static pl_status try_capacity(const place_part *part, place_search *search, uint
     return PL_OK;
 }
 
-/* The capacity asked for first, if there is one. Then two rounds, each beginning at the lower bound, where most
- * problems end, and halving what is open above it: a short round that brings the best answer down, and a thorough one.
- */
+/* The capacity asked for first, if there is one. Then rounds, each beginning at the lower bound, where most problems
+ * end, and halving what is open above it until some tries have failed: luck decides, hardly less at a higher capacity
+ * than at a lower one. The rounds get longer. */
 static pl_status search_part(const place_part *part, place_run *run, uint64_t capacity, place_best *best, bracket *b,
                              pl_error *err)
 {
-    static const struct {
-        uint64_t at_bound, above;
-    } share[] = {{64, 64}, {1, 2}}; /* of the work left: 1 / share */
     place_search *search = place_search_create(part, run);
     if (!search)
         return pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %u buffers", (unsigned)part->count);
+    static const struct {
+        uint64_t at_bound, above; /* of the work left: 1 / share */
+    } share[] = {{8, 32}, {8, 16}, {4, 8}, {2, 4}, {1, 1}};
     pl_status status = PL_OK;
     uint64_t floor = b->proven > best->target ? b->proven : best->target;
     if (capacity < best->peak && capacity > floor)
         PL_TRY_DONE(try_capacity(part, search, capacity, work_left(run) / 2, best, b, err));
     if (best->peak <= capacity && capacity != PL_PLACE_NONE && capacity > floor && work_left(run) > run->work_limit / 4)
         run->work_limit = run->work + run->work_limit / 4; /* met: going on is a courtesy */
-    for (size_t round = 0; round < 2; round++) {
+    for (size_t round = 0; round < sizeof share / sizeof *share; round++) {
         b->stuck = b->proven;
-        for (int tries = 0; tries < TRIES_MAX && !place_run_spend(run, 0); tries++) {
-            uint64_t low = b->stuck > best->target ? b->stuck : best->target;
-            if (best->peak <= low) break;
-            uint64_t goal = tries == 0 ? low : low + (best->peak - low) / 2 / part->grain * part->grain;
-            uint64_t work = work_left(run) / (tries == 0 ? share[round].at_bound : share[round].above);
-            if (round && tries == 0) work -= work / 4;
+        for (int failures = 0; failures <= FAILURES_MAX && !place_run_spend(run, 0);) {
+            uint64_t low = b->stuck > best->target ? b->stuck : best->target, peak = best->peak;
+            if (peak <= low) break;
+            uint64_t goal = failures == 0 && low == floor ? low : low + (peak - low) / 2 / part->grain * part->grain;
+            uint64_t work = work_left(run) / (goal == low ? share[round].at_bound : share[round].above);
             PL_TRY_DONE(try_capacity(part, search, goal, work, best, b, err));
+            failures += best->peak == peak;
         }
+        floor = b->proven > best->target ? b->proven : best->target;
     }
 done:
     place_search_destroy(search);
     return status;
 }
 
-static pl_status place_part_solve(const place_part *part, place_run *run, uint64_t capacity, place_best *best,
+static pl_status place_part_solve(place_part *part, place_run *run, uint64_t capacity, place_best *best,
                                   uint64_t *proven, pl_error *err)
 {
     PL_TRY(place_greedy(part, run, best, err));
     bracket b = {part->lower_bound, part->lower_bound};
-    if (best->peak > best->target && run->options->exact && part->row && part->count <= EXACT_ITEMS_MAX)
+    if (best->peak > best->target && run->options->exact && part->count <= EXACT_ITEMS_MAX)
         PL_TRY(search_part(part, run, capacity, best, &b, err));
     if (best->peak > best->target && best->peak > b.proven && run->options->hill_climb &&
         part->count <= CLIMB_ITEMS_MAX)
@@ -161,7 +169,7 @@ static void merge_part(const place_part *part, const place_best *best, pl_place_
         if (best->offsets[i] + part->items[i].size == best->peak) solution->peak_time = part->items[i].lower;
 }
 
-static pl_status solve_parts(const place_part *parts, size_t part_count, place_run *run, uint64_t capacity,
+static pl_status solve_parts(place_part *parts, size_t part_count, place_run *run, uint64_t capacity,
                              pl_place_solution *solution, uint64_t *proven, pl_error *err)
 {
     for (size_t k = 0; k < part_count; k++) {

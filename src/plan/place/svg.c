@@ -127,9 +127,9 @@ static void draw_title(const pl_place_problem *problem, const pl_place_solution 
                   pl_format_count(problem->buffer_count, count, sizeof count),
                   pl_format_bytes(s->peak, peak, sizeof peak));
     double gap = s->lower_bound ? 100 * ((double)s->peak / (double)s->lower_bound - 1) : 0;
-    pl_str_printf(out, "<text x='%d' y='50'>lower bound %s, gap %.2f %%%s; %s</text>\n", LEFT,
-                  pl_format_bytes(s->lower_bound, bound, sizeof bound), gap, s->optimal ? " (optimal)" : "",
-                  s->heuristic);
+    pl_str_printf(out, "<text x='%d' y='50'>lower bound %s%s, gap %.2f %%%s; %s</text>\n", LEFT,
+                  pl_format_bytes(s->lower_bound, bound, sizeof bound), s->lower_bound < s->peak ? " (dashed)" : "",
+                  gap, s->optimal ? " (optimal)" : "", s->heuristic);
 }
 
 void place_svg(const pl_place_problem *problem, const pl_place_solution *s, pl_str *out)

@@ -43,24 +43,23 @@ static void test_transformer_steps(void **state)
     }
 }
 
-/* With some tiles left out there is air beside the full moment; the optimum stays. */
+/* With some tiles left out there is air beside the full moment; the optimum stays. Greedy orders end up to a quarter
+ * above it. */
 static void test_tilings(void **state)
 {
     (void)state;
     static const unsigned pieces[] = {40, 150, 250, 350, 450}, drops[] = {15, 30};
-    unsigned solved = 0;
     for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
         for (size_t d = 0; d < 2; d++) {
             char what[64];
             snprintf(what, sizeof what, "tiling, %u less %u %%", pieces[k], drops[d]);
             case_tiling(&one, 7 * k + d, pieces[k], 1 << 20, drops[d]);
-            pl_place_solution s = solve(300000000, what);
+            pl_place_solution s = solve(5000000000, what);
             assert_int_equal(s.lower_bound, 1 << 20);
-            assert_true(s.peak <= (1 << 20) * 5 / 4);
-            solved += s.peak == s.lower_bound;
+            assert_int_equal(s.peak, 1 << 20);
+            assert_true(s.optimal);
         }
     }
-    assert_true(solved >= 7);
 }
 
 static void test_large(void **state)

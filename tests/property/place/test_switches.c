@@ -10,7 +10,7 @@
 
 #include "cases.h"
 
-enum { PROBLEMS = 150, MOST = 7, ORACLE_PROBLEMS_OF_8 = 4 };
+enum { PROBLEMS = 150, MOST = 7, ORACLE_PROBLEMS_OF_8 = 4, ALL_EXACT = 1023 };
 
 static place_case one, other;
 
@@ -85,13 +85,15 @@ static pl_place_options exact_options(unsigned m)
 {
     return (pl_place_options){.exact = true,
                               .time_decomposition = m & 1,
-                              .canonical = m & 2,
+                              .floor_rise = m & 2,
                               .section_bound = m & 4,
                               .dominance = m & 8,
-                              .hatless = m & 16,
-                              .twins = m & 32,
-                              .memo = m & 64,
-                              .dynamic_decomposition = m & 128,
+                              .twins = m & 16,
+                              .memo = m & 32,
+                              .dynamic_decomposition = m & 64,
+                              .fewest_answers = m & 128,
+                              .failure_weights = m & 256,
+                              .restarts = m & 512,
                               .work_limit = PL_PLACE_NONE};
 }
 
@@ -114,7 +116,7 @@ static pl_place_options greedy_options(unsigned m)
 static void check_case(place_case *c, uint64_t seed)
 {
     uint64_t best = optimum(c);
-    for (unsigned m = 0; m < 256; m++) {
+    for (unsigned m = 0; m <= ALL_EXACT; m++) {
         pl_place_options options = exact_options(m);
         pl_place_solution s = solve(c, &options, seed, m);
         if (s.peak != best) fail_case(seed, m, s.peak > best ? "exact, but above the optimum" : "below the optimum");
@@ -145,8 +147,8 @@ static void test_more_problems(void **state)
     for (uint64_t seed = 1000; seed < 2500; seed++) {
         case_small(&one, seed, 6);
         uint64_t best = optimum(&one);
-        for (unsigned bit = 0; bit <= 8; bit++) {
-            unsigned m = 255 & ~(1u << bit);
+        for (unsigned bit = 0; bit <= 10; bit++) {
+            unsigned m = ALL_EXACT & ~(1u << bit);
             pl_place_options options = exact_options(m);
             pl_place_solution s = solve(&one, &options, seed, m);
             if (s.peak != best || !s.optimal) fail_case(seed, m, "not the optimum");
@@ -160,14 +162,16 @@ static void test_cuts_agree(void **state)
     (void)state;
     for (uint64_t seed = 5000; seed < 5400; seed++) {
         case_small(&one, seed, 13);
-        pl_place_options all = exact_options(255), few = exact_options(2 | 4 | 32);
+        pl_place_options all = exact_options(ALL_EXACT), few = exact_options(2 | 4 | 16);
         uint64_t peak = solve(&one, &few, seed, 0).peak;
-        if (solve(&one, &all, seed, 255).peak != peak) fail_case(seed, 255, "another optimum than with few cuts");
+        if (solve(&one, &all, seed, ALL_EXACT).peak != peak)
+            fail_case(seed, ALL_EXACT, "another optimum than with few cuts");
         case_tiling(&one, seed, 12, 12 << 10, 20);
         for (size_t i = 0; i < one.count; i++)
             one.buffers[i].size += 64 * case_random(&one, 8); /* no longer a tiling */
         peak = solve(&one, &few, seed, 0).peak;
-        if (solve(&one, &all, seed, 255).peak != peak) fail_case(seed, 255, "another optimum than with few cuts");
+        if (solve(&one, &all, seed, ALL_EXACT).peak != peak)
+            fail_case(seed, ALL_EXACT, "another optimum than with few cuts");
     }
 }
 
