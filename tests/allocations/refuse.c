@@ -102,11 +102,11 @@ static struct {
     void *block;
     const void *caller;
 } live[TABLE]; /* open addressing; who comes too many is not counted */
+#if !defined(__SANITIZE_ADDRESS__) /* there LeakSanitizer finds what is left */
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t place_of(const void *block) { return ((uintptr_t)block >> 4) * 0x9e3779b97f4a7c15u >> (64 - TABLE_BITS); }
 
-#if !defined(__SANITIZE_ADDRESS__) /* there LeakSanitizer finds what is left */
 static void remember(void *block, const void *caller)
 {
     if (!block || !atomic_load_explicit(&armed, memory_order_relaxed)) return;
