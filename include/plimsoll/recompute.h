@@ -61,13 +61,15 @@ typedef struct pl_recompute_options {
     bool distance_0, distance_half, distance_1, distance_3_2; /* p */
     bool prune;                                               /* take out computations that nobody uses */
     bool refill;                                              /* keep what fits after all */
+    /* climbing: the greedy pass again and again, with weights that are changed */
+    bool climb;
+    bool climb_orders; /* and with another order */
     /* annealing on the retention matrix */
     bool anneal;
     bool anneal_pairs;  /* one value for another */
     bool anneal_blocks; /* all values of a stretch of nodes at once */
     bool anneal_far;    /* beyond the next use */
     bool anneal_orders; /* neighbours in the order change places */
-    unsigned restarts;  /* at least one; the work is shared out among them */
     uint64_t seed;
     /* exact search */
     bool exact;

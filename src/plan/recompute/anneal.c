@@ -1,11 +1,12 @@
 /* Annealing on the retention matrix (Kirkpatrick et al. 1983): cost + price × bytes over the budget, summed over the
  * stages. The price rises and the temperature falls with the work done, not with the clock, so the answer is the same
- * on every machine. Several short rounds find more than a long one; each begins at the best schedule so far. */
+ * on every machine. Several short rounds find more than a long one; each begins at the best schedule so far,
+ * more or less hot. */
 #include "moves.h"
 
 #include <math.h>
 
-enum { ACCEPTANCES = 1024, HALVINGS = 10, MOVES_PER_LOOK = 64 };
+enum { ACCEPTANCES = 1024, HALVINGS = 10, MOVES_PER_LOOK = 64, VISITS_PER_MOVE = 60 };
 
 typedef struct round_state {
     const recompute_graph *g;
@@ -75,17 +76,16 @@ static pl_status try_move(round_state *s, pl_error *err)
 
 static pl_status cool_down(round_state *s, uint64_t work, pl_error *err)
 {
-    uint64_t *visits = &s->matrix.visits, booked = *visits, start = *visits;
-    while (*visits - start < work) {
-        double share = (double)(*visits - start) / (double)work;
+    uint64_t *visits = &s->matrix.visits, booked = 0;
+    for (*visits = 0; *visits < work; booked = *visits) {
+        double share = (double)*visits / (double)work;
         s->temperature = s->hottest * cooled(share);
-        s->price = s->price_unit * (4 + 60 * share);
+        s->price = s->price_unit * (1 + 8 * share);
         for (int k = 0; k < MOVES_PER_LOOK; k++) {
             PL_TRY(try_move(s, err));
-            *visits += 30;
+            *visits += VISITS_PER_MOVE;
         }
         bool spent = recompute_run_spend(s->run, *visits - booked);
-        booked = *visits;
         if (spent || (s->run->options->first_that_fits && (s->unsaved || s->found_cost < INFINITY))) break;
     }
     return PL_OK;
@@ -103,25 +103,21 @@ static pl_status run_round(round_state *s, const recompute_sequence *start, uint
     return recompute_best_offer(best, s->g, s->run, &s->found, "annealing", err);
 }
 
-pl_status recompute_anneal(const recompute_graph *g, recompute_run *run, uint64_t work, recompute_best *best,
-                           pl_error *err)
+pl_status recompute_anneal(const recompute_graph *g, recompute_run *run, uint64_t work, uint64_t round,
+                           recompute_best *best, pl_error *err)
 {
-    static const double heats[] = {1, 0.5, 0.25};
+    static const double heats[] = {1, 0.3, 0.1};
     round_state s = {.g = g, .run = run};
     pl_status status = PL_OK;
     if (g->count < 2 || g->count > RECOMPUTE_ANNEAL_NODES_MAX) return PL_OK;
-    unsigned rounds = run->options->restarts ? run->options->restarts : 1;
     double unit = g->base_cost > 0 ? g->base_cost : 1;
     fill_logs(s.minus_log);
     s.least_gain = 1e-9 * unit;
     PL_TRY_DONE(matrix_init(&s.matrix, g, err));
     s.price_unit = unit / (double)(g->budget - g->fixed + 1);
-    for (unsigned k = 0; k < rounds && !recompute_run_spend(run, 0); k++) {
-        s.random = recompute_random_begin(run->options->seed, k);
-        s.hottest = 0.01 * unit * heats[k % (sizeof heats / sizeof *heats)];
-        PL_TRY_DONE(run_round(&s, &best->sequence, work / rounds, best, err));
-        if (run->options->first_that_fits && best->fits) break;
-    }
+    s.random = recompute_random_begin(run->options->seed, round);
+    s.hottest = 0.01 * unit * heats[round % (sizeof heats / sizeof *heats)];
+    status = run_round(&s, &best->sequence, work, best, err);
 done:
     matrix_deinit(&s.matrix);
     recompute_sequence_deinit(&s.found);

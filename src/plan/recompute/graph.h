@@ -71,19 +71,30 @@ typedef struct recompute_best {
     const char *method;
 } recompute_best;
 
-/* best.c: measures, polishes as the options ask, and keeps a copy if it is better than what was there. */
+/* ---- best.c ---- */
+/* Measures and polishes; the order of goodness: within the budget, cheap; else a low peak. */
+pl_status recompute_sequence_polish(const recompute_graph *, recompute_run *, recompute_sequence *, pl_error *);
+bool recompute_is_better(const recompute_graph *, const recompute_sequence *, const recompute_sequence *than);
+/* Polishes, and keeps a copy if it is better than what was there. */
 pl_status recompute_best_offer(recompute_best *, const recompute_graph *, recompute_run *, recompute_sequence *,
                                const char *method, pl_error *);
 
 /* ---- greedy.c ---- */
-/* One pass in this order with the score's exponent twice_p / 2. Beyond the budget only where nothing is left to drop.
- */
+/* One pass in this order with the score's exponent twice_p / 2, each loss times its weight (NULL: 1). Beyond the budget
+ * only where nothing is left to drop. */
 pl_status recompute_greedy(const recompute_graph *, recompute_run *, const uint32_t *order, unsigned twice_p,
-                           recompute_sequence *, pl_error *);
+                           const double *weight, recompute_sequence *, pl_error *);
+
+/* ---- climb.c ---- */
+/* One round: changes weights and order of the greedy pass, and keeps what is no worse, until the work is spent. */
+pl_status recompute_climb(const recompute_graph *, recompute_run *, const uint32_t *order, unsigned twice_p,
+                          uint64_t work, uint64_t round, recompute_best *, pl_error *);
 
 /* ---- anneal.c ---- */
 enum { RECOMPUTE_ANNEAL_NODES_MAX = 6000 }; /* the matrix grows with the square: 18 MB here */
-pl_status recompute_anneal(const recompute_graph *, recompute_run *, uint64_t work, recompute_best *, pl_error *);
+/* One round, from the best so far. */
+pl_status recompute_anneal(const recompute_graph *, recompute_run *, uint64_t work, uint64_t round, recompute_best *,
+                           pl_error *);
 
 /* ---- exact.c ---- */
 enum { RECOMPUTE_EXACT_NODES_MAX = 256 };

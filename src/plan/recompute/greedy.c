@@ -25,6 +25,7 @@ typedef struct greedy {
     const recompute_graph *g;
     recompute_run *run;
     recompute_sequence *out;
+    const double *weight; /* by node: makes its loss heavier or lighter; NULL: all alike */
     uint32_t *position; /* by node: in the order */
     uint32_t *next_use; /* by node: index into by_position, of the next reader in the order */
     uint32_t *by_position; /* as g->use, each row sorted by position */
@@ -85,9 +86,11 @@ static double cost_now(greedy *w, uint32_t v, double most)
     return cost;
 }
 
-static double weight(const greedy *w, uint32_t v, uint32_t use)
+/* Size × distance^p: what dropping it brings. */
+static double gain(const greedy *w, uint32_t v, uint32_t use)
 {
     double distance = (double)(use - w->now + 1), bytes = (double)w->g->size[v];
+    if (w->weight) bytes /= w->weight[v];
     switch (w->twice_p) {
     case 0:
         return bytes;
@@ -108,7 +111,7 @@ static uint32_t find_victim(greedy *w)
     for (uint32_t r = 0; r < w->resident_count; r++) {
         uint32_t v = w->resident[r];
         if (w->pins[v] || w->g->keep[v] || w->g->size[v] == 0) continue;
-        double bytes = weight(w, v, next_use(w, v));
+        double bytes = gain(w, v, next_use(w, v));
         if (w->g->cost[v] > least * bytes) continue; /* the walk can only add to it */
         double score = cost_now(w, v, least * bytes) / bytes;
         if (score > least || (score == least && v > victim)) continue;
@@ -233,9 +236,9 @@ static void begin(greedy *w, const uint32_t *order)
 }
 
 pl_status recompute_greedy(const recompute_graph *g, recompute_run *run, const uint32_t *order, unsigned twice_p,
-                           recompute_sequence *out, pl_error *err)
+                           const double *weight, recompute_sequence *out, pl_error *err)
 {
-    greedy w = {.g = g, .run = run, .out = out, .budget = g->budget, .twice_p = twice_p};
+    greedy w = {.g = g, .run = run, .out = out, .weight = weight, .budget = g->budget, .twice_p = twice_p};
     pl_status status = allocate(&w, err);
     if (status == PL_OK) begin(&w, order);
     for (uint32_t t = 0; t < g->count && status == PL_OK; t++) {

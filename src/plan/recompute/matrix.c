@@ -84,7 +84,7 @@ static void run_stage(matrix *m, uint32_t t)
     m->stage[t].cost = cost;
     m->stage[t].rise = rise;
     m->stage[t].base = find_base(m, t);
-    m->visits += 12 + m->words + 12 * (uint64_t)count;
+    m->visits += 40 + 2 * m->words + 30 * (uint64_t)count;
 }
 
 /* ---- what a change does to the stages ---- */
@@ -117,7 +117,7 @@ static pl_status visit_quickly(matrix *m, uint32_t t, const matrix_change *chang
     for (uint32_t k = 0; k < m->differs_count; k++) PL_TRY(pass_on(m, t, m->differs[k], next_count, err));
     for (uint32_t k = 0; k < change->count; k++)
         if (flips_row(&change->flips[k], t + 1)) PL_TRY(pass_on(m, t, change->flips[k].node, next_count, err));
-    m->visits += 4 + m->differs_count + change->count;
+    m->visits += 8 + 4 * (m->differs_count + change->count);
     return PL_OK;
 }
 
@@ -234,17 +234,6 @@ void matrix_undo(matrix *m, const matrix_change *change)
 
 /* ---- from and to sequences ---- */
 
-static void clear_rows(matrix *m)
-{
-    size_t row = m->words * sizeof *m->wanted;
-    memset(m->wanted, 0, (m->count + 1) * row);
-    memset(m->entry, 0, (m->count + 1) * row);
-    memset(m->touched, 0, m->count * row);
-    memset(m->stage, 0, m->count * sizeof *m->stage);
-    m->cost = 0;
-    m->over = 0;
-}
-
 /* Lives of the sequence into `wanted`: from the computation of an instance to its last use, over the stages whose
  * beginning lies between. born: by node, the stage of the latest instance + 1. */
 static void want_lives(matrix *m, const recompute_sequence *s, uint32_t *latest_stage)
@@ -268,19 +257,29 @@ static void want_lives(matrix *m, const recompute_sequence *s, uint32_t *latest_
     }
 }
 
-static void run_all(matrix *m)
+/* What leaves stage t and enters the next. */
+static void enter_next(matrix *m, uint32_t t)
 {
+    uint64_t *next = matrix_row(m, m->entry, t + 1);
+    int64_t held = 0;
+    for (uint32_t w = 0; w < m->words; w++) {
+        next[w] = (matrix_row(m, m->entry, t)[w] | matrix_row(m, m->touched, t)[w]) &
+                  (matrix_row(m, m->wanted, t + 1)[w] | m->kept[w]);
+        for (uint64_t rest = next[w]; rest; rest &= rest - 1)
+            held += m->g->size[64 * w + (uint32_t)__builtin_ctzll(rest)];
+    }
+    if (t + 1 < m->count) m->stage[t + 1].held = held;
+}
+
+void matrix_refresh(matrix *m)
+{
+    memset(m->entry, 0, m->words * sizeof *m->entry);
+    m->stage[0].held = 0;
+    m->cost = 0;
+    m->over = 0;
     for (uint32_t t = 0; t < m->count; t++) {
-        uint64_t *next = matrix_row(m, m->entry, t + 1);
         run_stage(m, t);
-        int64_t held = 0;
-        for (uint32_t w = 0; w < m->words; w++) {
-            next[w] = (matrix_row(m, m->entry, t)[w] | matrix_row(m, m->touched, t)[w]) &
-                      (matrix_row(m, m->wanted, t + 1)[w] | m->kept[w]);
-            for (uint64_t rest = next[w]; rest; rest &= rest - 1)
-                held += m->g->size[64 * w + (uint32_t)__builtin_ctzll(rest)];
-        }
-        if (t + 1 < m->count) m->stage[t + 1].held = held;
+        enter_next(m, t);
         m->cost += m->stage[t].cost;
         m->over += over_budget(m, t);
     }
@@ -291,10 +290,10 @@ pl_status matrix_load(matrix *m, const recompute_sequence *s, pl_error *err)
     const recompute_graph *g = m->g;
     uint32_t *latest_stage = pl_alloc(m->count, sizeof *latest_stage);
     if (!latest_stage) return pl_fail(err, PL_E_NOMEM, "no memory to plan %" PRIu32 " nodes", m->count);
-    clear_rows(m);
+    memset(m->wanted, 0, (m->count + 1) * m->words * sizeof *m->wanted);
     want_lives(m, s, latest_stage);
     pl_free(latest_stage);
-    run_all(m);
+    matrix_refresh(m);
     for (uint32_t v = 0; v < m->count; v++) {
         m->last_stage[v] = m->stage_of[v];
         for (uint32_t k = g->use_begin[v]; k < g->use_begin[v + 1]; k++)

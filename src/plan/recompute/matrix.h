@@ -84,6 +84,8 @@ pl_status matrix_init(matrix *, const recompute_graph *, pl_error *);
 void matrix_deinit(matrix *);
 /* The order of first computations, and what is resident at each, taken from a sequence. */
 pl_status matrix_load(matrix *, const recompute_sequence *, pl_error *);
+/* Everything anew from the order and what is wanted. */
+void matrix_refresh(matrix *);
 pl_status matrix_sequence(matrix *, recompute_sequence *, pl_error *);
 /* Carries a change out; cost and over follow. May be taken back until the next one. */
 pl_status matrix_apply(matrix *, const matrix_change *, pl_error *);

@@ -3,6 +3,8 @@
 #ifndef PL_PLAN_RECOMPUTE_RANDOM_H
 #define PL_PLAN_RECOMPUTE_RANDOM_H
 
+#include <stdbool.h>
+
 #include "base/philox.h"
 
 typedef struct recompute_random {

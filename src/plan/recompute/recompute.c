@@ -1,5 +1,5 @@
 /* pl_recompute: the whole road on one screen. Graph → does all fit as it is? → greedy passes → exact search while it is
- * small → annealing from the best of them → steps, bound, verdict.
+ * small → climbing and annealing from the best of them → steps, bound, verdict.
  *
  * Work is shared out in elementary steps, not seconds, so that the same schedule comes out on each machine. */
 #include "graph.h"
@@ -22,17 +22,18 @@ pl_recompute_options pl_recompute_options_default(void)
                                   .distance_3_2 = true,
                                   .prune = true,
                                   .refill = true,
+                                  .climb = true,
+                                  .climb_orders = true,
                                   .anneal = true,
                                   .anneal_pairs = true,
                                   .anneal_blocks = true,
                                   .anneal_far = true,
                                   .anneal_orders = true,
-                                  .restarts = 8,
                                   .exact = true,
                                   .exact_bound = true,
                                   .exact_dead = true,
                                   .exact_states = 300000,
-                                  .work_limit = UINT64_C(1000000000)};
+                                  .work_limit = UINT64_C(500000000)};
 }
 
 /* What is known while the methods run. */
@@ -93,7 +94,7 @@ static pl_status greedy(progress *p, pl_error *err)
     for (unsigned twice_p = 0; twice_p < EXPONENTS; twice_p++) {
         for (uint32_t k = 0; k < ORDERS && p->orders[k] && wanted[twice_p]; k++) {
             if (is_done(p)) return PL_OK;
-            PL_TRY(recompute_greedy(&p->graph, &p->run, p->orders[k], twice_p, &p->trial, err));
+            PL_TRY(recompute_greedy(&p->graph, &p->run, p->orders[k], twice_p, NULL, &p->trial, err));
             PL_TRY(recompute_best_offer(&p->best, &p->graph, &p->run, &p->trial, "greedy", err));
         }
     }
@@ -101,23 +102,49 @@ static pl_status greedy(progress *p, pl_error *err)
 }
 
 /* The exact search ends where the graph is small, or little is missing; else it is not given much. */
-static pl_status search(progress *p, pl_error *err)
+static pl_status search(progress *p, uint64_t work, pl_error *err)
 {
     enum { SMALL = 64, SHARE_SMALL = 2, SHARE = 16 };
-    if (!p->run.options->exact || p->proof != RECOMPUTE_OPEN || is_done(p)) return PL_OK;
-    uint64_t share = work_left(&p->run) / (p->graph.count <= SMALL ? SHARE_SMALL : SHARE);
-    PL_TRY(recompute_exact(&p->graph, &p->run, share, &p->best, &p->proof, &p->bound, err));
+    if (!p->run.options->exact || is_done(p)) return PL_OK;
+    uint64_t share = work / (p->graph.count <= SMALL ? SHARE_SMALL : SHARE);
+    double bound;
+    PL_TRY(recompute_exact(&p->graph, &p->run, share, &p->best, &p->proof, &bound, err));
+    if (bound > p->bound) p->bound = bound;
     return PL_OK;
 }
 
+/* Many short rounds of climbing, from both orders and with all exponents, then a few of annealing. */
+static pl_status improve(progress *p, uint64_t work, uint64_t pass, pl_error *err)
+{
+    enum { CLIMBS = 8, ANNEALS = 3 };
+    const pl_recompute_options *o = p->run.options;
+    uint64_t end = p->run.work + work, climbing = o->anneal ? work / 2 : work;
+    for (uint64_t k = 0; k < CLIMBS && o->climb; k++) {
+        const uint32_t *order = p->orders[k / EXPONENTS % ORDERS] ? p->orders[k / EXPONENTS % ORDERS] : p->orders[0];
+        if (is_done(p)) return PL_OK;
+        PL_TRY(recompute_climb(&p->graph, &p->run, order, k % EXPONENTS, climbing / CLIMBS, pass * CLIMBS + k, &p->best,
+                               err));
+    }
+    uint64_t annealing = p->run.work < end ? end - p->run.work : 0;
+    for (uint64_t k = 0; k < ANNEALS && o->anneal && !is_done(p); k++)
+        PL_TRY(recompute_anneal(&p->graph, &p->run, annealing / ANNEALS, pass * ANNEALS + k, &p->best, err));
+    return PL_OK;
+}
+
+/* With a limit on work, one pass uses it up; with a clock, passes grow until it stops them. */
 static pl_status find(progress *p, pl_error *err)
 {
+    const uint64_t first_pass = 400000000;
     PL_TRY(find_orders(p, err));
     PL_TRY(store_all(p, err));
     PL_TRY(greedy(p, err));
-    PL_TRY(search(p, err));
-    if (p->run.options->anneal && p->proof == RECOMPUTE_OPEN && !is_done(p))
-        PL_TRY(recompute_anneal(&p->graph, &p->run, work_left(&p->run), &p->best, err));
+    for (uint64_t pass = 0; p->proof == RECOMPUTE_OPEN && !is_done(p); pass++) {
+        uint64_t before = p->run.work, work = first_pass << (pass < 16 ? pass : 16);
+        if (p->run.work_limit != PL_RECOMPUTE_NONE) work = work_left(&p->run);
+        PL_TRY(search(p, work, err));
+        if (p->proof == RECOMPUTE_OPEN) PL_TRY(improve(p, work - (p->run.work - before), pass, err));
+        if (p->run.work - before < 1000) return PL_OK; /* no method is left that would do anything */
+    }
     return PL_OK;
 }
 
