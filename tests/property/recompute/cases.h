@@ -89,7 +89,7 @@ static inline void case_random_graph(recompute_case *c, uint32_t half)
 }
 
 /* Forward: norm, matrix, attention, sum, wide matrix, activation, matrix, sum. Backward the same from the end, each
- * with what it saved; gradients of weights are small, and nobody reads them. */
+ * with what it saved; gradients of weights are small, and nobody reads them (in one block there is one of them). */
 static inline void case_blocks(recompute_case *c, uint32_t layers, uint64_t tensor)
 {
     enum { PARTS = 6 };
@@ -114,7 +114,7 @@ static inline void case_blocks(recompute_case *c, uint32_t layers, uint64_t tens
             uint32_t saved = first + k - 1, d = case_add(c, 1 + costs[k], (k > 0 ? sizes[k - 1] : 1) * tensor);
             case_read(c, d, g);
             if (k != 1) case_read(c, d, saved);
-            if (k % 2) {
+            if (k % 2 && (layers > 1 || k == 1)) {
                 uint32_t w = case_add(c, costs[k], 1 + tensor / 4);
                 case_read(c, w, g);
                 case_read(c, w, saved);
