@@ -23,7 +23,8 @@ static const pl_cli_option own_options[] = {
 };
 
 static const char about[] =
-    "Decides which results of the graph in FILE.dag to drop and compute again so that it runs within the budget, at the\n"
+    "Decides which results of the graph in FILE.dag to drop and compute again so that it runs within the budget, at "
+    "the\n"
     "least added cost. Lines of the file (# begins a comment):\n"
     "\n"
     "  dag N NAME                             first\n"
@@ -32,7 +33,8 @@ static const char about[] =
     "  keep ID ...                            stays from its first run to the end; optional\n"
     "\n"
     "To compute a node its inputs must be resident, and fixed + resident + SIZE + WORK must fit. Without --time the\n"
-    "answer is the same on every machine. - as a file stands for stdin or stdout. Exit 3 when no schedule is found; the\n"
+    "answer is the same on every machine. - as a file stands for stdin or stdout. Exit 3 when no schedule is found; "
+    "the\n"
     "message says whether that is proven. --out is written only when one is found.\n";
 
 typedef struct arguments {

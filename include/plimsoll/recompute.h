@@ -55,7 +55,6 @@ typedef struct pl_recompute_step {
 /* Every heuristic is a switch, so that each can be tested alone and in all combinations. None changes what is a right
  * answer; they change how good an answer is found, and how fast. */
 typedef struct pl_recompute_options {
-    bool store_all;      /* stop at once when nothing needs to be dropped */
     bool low_peak_order; /* beside the given order, one that keeps little alive */
     /* greedy: drop the least cost to compute again / (size × distance to next use ^ p) */
     bool distance_0, distance_half, distance_1, distance_3_2; /* p */
@@ -73,12 +72,12 @@ typedef struct pl_recompute_options {
     uint64_t seed;
     /* exact search */
     bool exact;
-    bool exact_bound;      /* what must still run, as an estimate of the cost to come */
-    bool exact_dead;       /* free at once what nobody will need */
-    size_t exact_states;   /* most states held; a state takes about 50 bytes */
-    uint64_t work_limit;   /* elementary steps, roughly a nanosecond each; deterministic. PL_RECOMPUTE_NONE: none */
-    double time_limit_s;   /* wall clock; 0: none (then the answer is reproducible) */
-    bool first_that_fits;  /* stop at the first schedule within the budget, whatever its cost */
+    bool exact_bound;     /* what must still run, as an estimate of the cost to come */
+    bool exact_dead;      /* free at once what nobody will need */
+    size_t exact_states;  /* most states held; a state takes about 50 bytes */
+    uint64_t work_limit;  /* elementary steps, roughly a nanosecond each; deterministic. PL_RECOMPUTE_NONE: none */
+    double time_limit_s;  /* wall clock; 0: none (then the answer is reproducible) */
+    bool first_that_fits; /* stop at the first schedule within the budget, whatever its cost */
 } pl_recompute_options;
 
 typedef enum pl_recompute_verdict {
@@ -90,14 +89,14 @@ typedef enum pl_recompute_verdict {
 typedef struct pl_recompute_solution {
     pl_recompute_step *steps; /* of the library; given back by pl_recompute_solution_deinit */
     size_t step_count;
-    double cost;                        /* of the schedule */
-    double base_cost;                   /* of every node once */
-    double cost_lower_bound;            /* no schedule within the budget costs less */
-    uint64_t peak;                      /* of the schedule */
-    uint64_t store_all_peak;            /* in the given order, freeing after the last use */
-    uint64_t floor_bytes;               /* proven: no schedule has a lower peak */
-    uint32_t floor_node;                /* which needs them, with its inputs; node_count: proven by search */
-    bool optimal;                       /* proven: cost = cost_lower_bound */
+    double cost;             /* of the schedule */
+    double base_cost;        /* of every node once */
+    double cost_lower_bound; /* no schedule within the budget costs less */
+    uint64_t peak;           /* of the schedule */
+    uint64_t store_all_peak; /* in the given order, freeing after the last use */
+    uint64_t floor_bytes;    /* proven: no schedule has a lower peak */
+    uint32_t floor_node;     /* which needs them, with its inputs; node_count: proven by search */
+    bool optimal;            /* proven: cost = cost_lower_bound */
     pl_recompute_verdict verdict;
     double seconds;
     uint64_t work;

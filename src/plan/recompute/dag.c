@@ -104,8 +104,10 @@ static pl_status read_deps(reader *r, pl_recompute_node *node)
     for (uint64_t k = 0; k < count; k++) {
         PL_TRY(expect_uint(r, "the id of an input", NODES_MAX, &dep));
         if (dep >= own)
-            return pl_lex_fail(&r->lex, r->err, "node %" PRIu64 " reads node %" PRIu64 "; nodes stand behind what they "
-                                                "read, in topological order", own, dep);
+            return pl_lex_fail(&r->lex, r->err,
+                               "node %" PRIu64 " reads node %" PRIu64 "; nodes stand behind what they "
+                               "read, in topological order",
+                               own, dep);
         deps[k] = (uint32_t)dep;
     }
     node->deps = deps;

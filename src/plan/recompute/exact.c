@@ -21,12 +21,12 @@ typedef struct search {
     recompute_run *run;
     states *all;
     uint32_t words;
-    double ceiling;       /* states at or above it are not kept */
-    uint64_t *inputs;     /* [count][words] */
-    uint64_t *readers;    /* [count][words] */
-    uint64_t *kept;       /* [words] */
-    uint32_t *by_size;    /* nodes, the largest first */
-    uint32_t parent;      /* the state being expanded */
+    double ceiling;    /* states at or above it are not kept */
+    uint64_t *inputs;  /* [count][words] */
+    uint64_t *readers; /* [count][words] */
+    uint64_t *kept;    /* [words] */
+    uint32_t *by_size; /* nodes, the largest first */
+    uint32_t parent;   /* the state being expanded */
     double parent_cost;
     uint64_t ran[STATE_WORDS_MAX], held[STATE_WORDS_MAX], useful[STATE_WORDS_MAX]; /* of it */
     pl_error *err;
@@ -57,8 +57,8 @@ static double cost_to_come(const search *s, const uint64_t *ran, const uint64_t 
     double cost = 0;
     if (!s->run->options->exact_bound) return 0;
     for (uint32_t w = s->words; w-- > 0;) {
-        uint64_t here = w + 1 < s->words || s->g->count % 64 == 0 ? ~UINT64_C(0)
-                                                                  : (UINT64_C(1) << s->g->count % 64) - 1;
+        uint64_t here =
+            w + 1 < s->words || s->g->count % 64 == 0 ? ~UINT64_C(0) : (UINT64_C(1) << s->g->count % 64) - 1;
         needed[w] |= here & ~ran[w];
         for (uint64_t todo; (todo = needed[w] & ~held[w]) != 0;) {
             uint32_t bit = 63 - (uint32_t)__builtin_clzll(todo), v = 64 * w + bit;
@@ -175,8 +175,7 @@ static pl_status expand(search *s, uint32_t state, bool *full)
 static bool is_complete(const search *s, uint32_t state)
 {
     uint32_t count = 0;
-    for (uint32_t w = 0; w < s->words; w++)
-        count += (uint32_t)__builtin_popcountll(states_ran(s->all, state)[w]);
+    for (uint32_t w = 0; w < s->words; w++) count += (uint32_t)__builtin_popcountll(states_ran(s->all, state)[w]);
     return count == s->g->count;
 }
 

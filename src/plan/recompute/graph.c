@@ -139,7 +139,8 @@ static pl_status find_floor(recompute_graph *g, pl_error *err)
     enum { FAR_COUNT_MAX = 4096 }; /* the walk to all ancestors grows with the square */
     bool any_kept = false;
     int64_t kept = g->fixed;
-    uint32_t *seen = pl_alloc((size_t)g->count + 1, sizeof *seen), *stack = pl_alloc((size_t)g->count + 1, sizeof *stack);
+    uint32_t *seen = pl_alloc((size_t)g->count + 1, sizeof *seen),
+             *stack = pl_alloc((size_t)g->count + 1, sizeof *stack);
     pl_status status = PL_OK;
     if (!seen || !stack) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to plan %" PRIu32 " nodes", g->count));
     for (uint32_t v = 0; v < g->count; v++) any_kept |= g->keep[v];

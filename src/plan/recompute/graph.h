@@ -14,7 +14,7 @@
 typedef struct recompute_graph {
     uint32_t count;
     double *cost;
-    int64_t *size, *work; /* bytes: fixed, all sizes and the largest work together fit 62 bits */
+    int64_t *size, *work;      /* bytes: fixed, all sizes and the largest work together fit 62 bits */
     uint32_t *dep_begin, *dep; /* of node v: dep[dep_begin[v] … dep_begin[v + 1]), ascending, each once */
     uint32_t *use_begin, *use; /* who reads v, ascending */
     bool *keep;
@@ -100,7 +100,7 @@ pl_status recompute_anneal(const recompute_graph *, recompute_run *, uint64_t wo
 enum { RECOMPUTE_EXACT_NODES_MAX = 256 };
 typedef enum recompute_proof { RECOMPUTE_OPEN, RECOMPUTE_BEST_IS_OPTIMAL, RECOMPUTE_NONE_FITS } recompute_proof;
 /* Goes on until the work, or the states, are spent. *bound gets the proven lower bound on the cost. */
-pl_status recompute_exact(const recompute_graph *, recompute_run *, uint64_t work, recompute_best *,
-                          recompute_proof *, double *bound, pl_error *);
+pl_status recompute_exact(const recompute_graph *, recompute_run *, uint64_t work, recompute_best *, recompute_proof *,
+                          double *bound, pl_error *);
 
 #endif

@@ -25,13 +25,13 @@ typedef struct greedy {
     const recompute_graph *g;
     recompute_run *run;
     recompute_sequence *out;
-    const double *weight; /* by node: makes its loss heavier or lighter; NULL: all alike */
-    uint32_t *position; /* by node: in the order */
-    uint32_t *next_use; /* by node: index into by_position, of the next reader in the order */
-    uint32_t *by_position; /* as g->use, each row sorted by position */
-    uint32_t *resident;    /* list */
-    uint32_t *slot;        /* by node: place in that list; RECOMPUTE_NO_NODE: not resident */
-    uint32_t *pins;        /* by node */
+    const double *weight;   /* by node: makes its loss heavier or lighter; NULL: all alike */
+    uint32_t *position;     /* by node: in the order */
+    uint32_t *next_use;     /* by node: index into by_position, of the next reader in the order */
+    uint32_t *by_position;  /* as g->use, each row sorted by position */
+    uint32_t *resident;     /* list */
+    uint32_t *slot;         /* by node: place in that list; RECOMPUTE_NO_NODE: not resident */
+    uint32_t *pins;         /* by node */
     uint32_t *seen, *stack; /* of the walk that adds up costs */
     frame *frames;
     uint32_t resident_count, seen_mark, now;

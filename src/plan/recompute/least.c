@@ -41,7 +41,8 @@ static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
     pl_status status = pl_recompute(&b->problem, &b->trial, &s, err);
     if (status == PL_E_BUDGET) {
         b->low = budget + b->grain;
-        if (s.verdict == PL_RECOMPUTE_IMPOSSIBLE) b->proven = s.floor_node < b->problem.node_count ? s.floor_bytes : b->low;
+        if (s.verdict == PL_RECOMPUTE_IMPOSSIBLE)
+            b->proven = s.floor_node < b->problem.node_count ? s.floor_bytes : b->low;
         if (b->low < b->proven) b->low = b->proven;
         status = PL_OK;
         pl_error_clear(err);

@@ -18,10 +18,7 @@ static int64_t over_budget(const matrix *m, uint32_t t)
 }
 
 /* What of `entry` is needed or stays; the rest is freed as the stage begins, if it was resident at all. */
-static bool stays(const matrix *m, uint32_t t, uint32_t v)
-{
-    return m->g->keep[v] || matrix_wants(m, t + 1, v);
-}
+static bool stays(const matrix *m, uint32_t t, uint32_t v) { return m->g->keep[v] || matrix_wants(m, t + 1, v); }
 
 /* ---- one stage from scratch ---- */
 
@@ -218,7 +215,8 @@ void matrix_undo(matrix *m, const matrix_change *change)
         matrix_bit bit = m->toggled[k];
         uint64_t *row = matrix_row(m, m->entry, bit.stage);
         toggle(row, bit.node);
-        if (bit.stage < m->count) m->stage[bit.stage].held += matrix_has(row, bit.node) ? m->g->size[bit.node] : -m->g->size[bit.node];
+        if (bit.stage < m->count)
+            m->stage[bit.stage].held += matrix_has(row, bit.node) ? m->g->size[bit.node] : -m->g->size[bit.node];
     }
     for (uint32_t t = m->first_visited; t < m->end_visited; t++) {
         int64_t held = m->stage[t].held;

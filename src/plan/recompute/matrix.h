@@ -45,12 +45,12 @@ typedef struct matrix {
     matrix_stage *stage;
     uint32_t *last_stage; /* by node: of its last reader, or its own */
     double cost;
-    int64_t over; /* bytes above the budget, summed over stages */
+    int64_t over;    /* bytes above the budget, summed over stages */
     uint64_t visits; /* work done */
     /* the last change, for undo */
     uint64_t *old_touched;
     matrix_stage *old_stage;
-    uint32_t *redone;      /* stages whose touched row was saved */
+    uint32_t *redone;           /* stages whose touched row was saved */
     struct matrix_bit *toggled; /* entry bits turned round */
     size_t redone_count, toggled_count, toggled_capacity;
     uint32_t first_visited, end_visited;

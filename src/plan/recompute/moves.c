@@ -32,10 +32,7 @@ static void add_gap(const matrix *m, dice r, const pl_recompute_options *o, uint
     c->flips[c->count++] = find_gap(m, r, v, t, far);
 }
 
-static bool may_flip(const matrix *m, uint32_t v, uint32_t t)
-{
-    return m->stage_of[v] < t && !m->g->keep[v];
-}
+static bool may_flip(const matrix *m, uint32_t v, uint32_t t) { return m->stage_of[v] < t && !m->g->keep[v]; }
 
 /* Somebody that v reads or that reads v. */
 static uint32_t find_neighbour(const matrix *m, dice r, uint32_t v)

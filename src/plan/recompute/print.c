@@ -15,16 +15,11 @@ static void print_schedule(const pl_recompute_solution *s, pl_str *out)
 
 static const char *verdict_name(pl_recompute_verdict verdict)
 {
-    return verdict == PL_RECOMPUTE_FITS         ? "fits"
-           : verdict == PL_RECOMPUTE_IMPOSSIBLE ? "impossible"
-                                                : "not found";
+    return verdict == PL_RECOMPUTE_FITS ? "fits" : verdict == PL_RECOMPUTE_IMPOSSIBLE ? "impossible" : "not found";
 }
 
 /* Added share of the cost; 0 where all is free. */
-static double added_share(const pl_recompute_solution *s)
-{
-    return s->base_cost > 0 ? s->cost / s->base_cost - 1 : 0;
-}
+static double added_share(const pl_recompute_solution *s) { return s->base_cost > 0 ? s->cost / s->base_cost - 1 : 0; }
 
 static void print_numbers(const pl_recompute_problem *problem, const pl_recompute_solution *s, pl_json *json)
 {

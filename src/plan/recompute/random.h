@@ -33,6 +33,9 @@ static inline uint32_t recompute_random_below(recompute_random *r, uint32_t limi
     return (uint32_t)((uint64_t)recompute_random_next(r) * limit >> 32);
 }
 
-static inline bool recompute_random_one_in(recompute_random *r, uint32_t n) { return recompute_random_below(r, n) == 0; }
+static inline bool recompute_random_one_in(recompute_random *r, uint32_t n)
+{
+    return recompute_random_below(r, n) == 0;
+}
 
 #endif

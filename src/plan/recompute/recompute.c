@@ -14,8 +14,7 @@ enum { ORDERS = 2, EXPONENTS = 4 };
 
 pl_recompute_options pl_recompute_options_default(void)
 {
-    return (pl_recompute_options){.store_all = true,
-                                  .low_peak_order = true,
+    return (pl_recompute_options){.low_peak_order = true,
                                   .distance_0 = true,
                                   .distance_half = true,
                                   .distance_1 = true,
@@ -81,8 +80,7 @@ static pl_status store_all(progress *p, pl_error *err)
                 return pl_fail(err, PL_E_NOMEM, "no memory for a schedule of %zu computations", p->trial.count);
         PL_TRY(recompute_sequence_measure(&p->graph, &p->trial, err));
         if (k == 0) p->store_all_peak = (uint64_t)p->trial.peak;
-        if (p->run.options->store_all || p->trial.peak > p->graph.budget)
-            PL_TRY(recompute_best_offer(&p->best, &p->graph, &p->run, &p->trial, "store all", err));
+        PL_TRY(recompute_best_offer(&p->best, &p->graph, &p->run, &p->trial, "store all", err));
     }
     return PL_OK;
 }

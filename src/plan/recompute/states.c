@@ -14,7 +14,7 @@ struct states {
     uint32_t words;
     size_t count, capacity, most;
     state_record *record;
-    uint64_t *sets; /* ran and held, one behind the other */
+    uint64_t *sets;  /* ran and held, one behind the other */
     uint32_t *table; /* open addressing; a power of two, at most half full */
     size_t table_size;
     entry *heap;

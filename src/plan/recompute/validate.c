@@ -23,9 +23,9 @@ static pl_status compute(residency *r, uint32_t v, pl_error *err)
         return pl_fail(err, PL_E_INTERNAL, "step %zu computes node %" PRIu32 ", which is resident", r->step, v);
     for (size_t k = 0; k < node->dep_count; k++)
         if (!r->resident[node->deps[k]])
-            return pl_fail(err, PL_E_INTERNAL, "step %zu computes node %" PRIu32 ", but its input %" PRIu32
-                                               " is not resident",
-                           r->step, v, node->deps[k]);
+            return pl_fail(err, PL_E_INTERNAL,
+                           "step %zu computes node %" PRIu32 ", but its input %" PRIu32 " is not resident", r->step, v,
+                           node->deps[k]);
     if (pl_size_add(r->bytes, node->size, &r->bytes) || pl_size_add(r->bytes, node->work, &at))
         return pl_fail(err, PL_E_INTERNAL, "step %zu holds more than 2^64 bytes", r->step);
     if (at > r->peak) r->peak = at;

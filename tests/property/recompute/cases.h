@@ -61,7 +61,11 @@ static inline pl_recompute_problem case_problem(const recompute_case *c, uint64_
 static inline void case_chain(recompute_case *c, uint32_t layers, bool uneven)
 {
     for (uint32_t k = 0; k <= layers; k++) {
-        uint32_t x = case_add(c, k == 0 ? 0 : uneven ? 1 + (double)case_random(c, 9) : 1, uneven ? 1 + case_random(c, 5) : 1);
+        uint32_t x = case_add(c,
+                              k == 0   ? 0
+                              : uneven ? 1 + (double)case_random(c, 9)
+                                       : 1,
+                              uneven ? 1 + case_random(c, 5) : 1);
         if (k > 0) case_read(c, x, x - 1);
     }
     for (uint32_t k = layers + 1; k-- > 0;) {

@@ -55,7 +55,8 @@ static pl_recompute_solution solve(const pl_recompute_problem *problem, const pl
     if (pl_recompute_validate(problem, s.steps, s.step_count, &cost, &peak, &wrong) != PL_OK)
         fail_case(seed, problem->budget, wrong.text);
     *found = status == PL_OK;
-    if (cost != s.cost || peak != s.peak || (*found && peak > problem->budget) || *found != (s.verdict == PL_RECOMPUTE_FITS))
+    if (cost != s.cost || peak != s.peak || (*found && peak > problem->budget) ||
+        *found != (s.verdict == PL_RECOMPUTE_FITS))
         fail_case(seed, problem->budget, "cost, peak or verdict is not that of the steps");
     if (s.cost_lower_bound < s.base_cost || (*found && s.cost < s.cost_lower_bound))
         fail_case(seed, problem->budget, "the lower bound is wrong");
