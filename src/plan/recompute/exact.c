@@ -7,6 +7,9 @@
  *    from the heap is a cheapest schedule.
  *  - States that cannot be below the best schedule known are not kept; if nothing is left, that one is optimal.
  *
+ * Where any schedule within the budget will do, ways cost nothing, and the state that is nearest to the end is taken
+ * first: that leads down to a schedule soon, or proves that there is none.
+ *
  * When it stops at its limits, the least estimate in the heap is a lower bound on the cost. */
 #include "states.h"
 
@@ -21,6 +24,7 @@ typedef struct search {
     recompute_run *run;
     states *all;
     uint32_t words;
+    bool any;          /* whatever fits will do, at any cost */
     double ceiling;    /* states at or above it are not kept */
     uint64_t *inputs;  /* [count][words] */
     uint64_t *readers; /* [count][words] */
@@ -111,7 +115,7 @@ static pl_status offer(search *s, eviction *e)
     memcpy(held, e->held, sizeof held);
     set_bit(held, e->node);
     for (uint32_t w = 0; w < s->words; w++) held[w] &= e->stays[w];
-    if (!s->run->options->first_that_fits) record.cost += s->g->cost[e->node]; /* else all ways are alike */
+    if (!s->any) record.cost += s->g->cost[e->node]; /* else all ways are alike */
     record.estimate = record.cost + cost_to_come(s, e->ran, held);
     recompute_run_spend(s->run, 100 + 4 * s->g->count);
     if (record.estimate < s->ceiling) answer = states_offer(s->all, e->ran, held, record);
@@ -215,10 +219,10 @@ static pl_status search_on(search *s, uint64_t work_limit, recompute_best *best,
             *bound = best->sequence.cost;
             return PL_OK;
         }
-        if (states_record(s->all, state)->estimate > *bound) *bound = states_record(s->all, state)->estimate;
+        if (!s->any && states_record(s->all, state)->estimate > *bound) *bound = states_record(s->all, state)->estimate;
         if (is_complete(s, state)) {
             PL_TRY(take_way(s, state, best));
-            if (!s->run->options->first_that_fits) *proof = RECOMPUTE_BEST_IS_OPTIMAL;
+            if (!s->any) *proof = RECOMPUTE_BEST_IS_OPTIMAL;
             return PL_OK;
         }
         PL_TRY(expand(s, state, &full));
@@ -242,16 +246,16 @@ static void fill_sets(search *s)
     }
 }
 
-pl_status recompute_exact(const recompute_graph *g, recompute_run *run, uint64_t work, recompute_best *best,
+pl_status recompute_exact(const recompute_graph *g, recompute_run *run, bool any, uint64_t work, recompute_best *best,
                           recompute_proof *proof, double *bound, pl_error *err)
 {
-    search s = {.g = g, .run = run, .words = (g->count + 63) / 64, .err = err};
+    search s = {.g = g, .run = run, .words = (g->count + 63) / 64, .any = any, .err = err};
     pl_status status = PL_OK;
     *proof = RECOMPUTE_OPEN;
     *bound = g->base_cost;
     if (g->count == 0 || g->count > RECOMPUTE_EXACT_NODES_MAX) return PL_OK;
     s.ceiling = best->fits ? best->sequence.cost : INFINITY;
-    if (run->options->first_that_fits && best->fits) return PL_OK;
+    if (any && best->fits) return PL_OK;
     s.all = states_create(s.words, run->options->exact_states);
     s.inputs = pl_alloc(g->count, s.words * sizeof *s.inputs);
     s.readers = pl_alloc(g->count, s.words * sizeof *s.readers);

@@ -99,8 +99,9 @@ pl_status recompute_anneal(const recompute_graph *, recompute_run *, uint64_t wo
 /* ---- exact.c ---- */
 enum { RECOMPUTE_EXACT_NODES_MAX = 256 };
 typedef enum recompute_proof { RECOMPUTE_OPEN, RECOMPUTE_BEST_IS_OPTIMAL, RECOMPUTE_NONE_FITS } recompute_proof;
-/* Goes on until the work, or the states, are spent. *bound gets the proven lower bound on the cost. */
-pl_status recompute_exact(const recompute_graph *, recompute_run *, uint64_t work, recompute_best *, recompute_proof *,
-                          double *bound, pl_error *);
+/* Goes on until the work, or the states, are spent. *bound gets the proven lower bound on the cost. With `any` it looks
+ * for a schedule within the budget, whatever its cost, and proves nothing about that. */
+pl_status recompute_exact(const recompute_graph *, recompute_run *, bool any, uint64_t work, recompute_best *,
+                          recompute_proof *, double *bound, pl_error *);
 
 #endif

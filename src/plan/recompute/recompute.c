@@ -99,15 +99,18 @@ static pl_status greedy(progress *p, pl_error *err)
     return PL_OK;
 }
 
-/* The exact search ends where the graph is small, or little is missing; else it is not given much. */
+/* The exact search ends where the graph is small, or little is missing; else it is not given much. When nothing is known
+ * that fits, it looks for that first. */
 static pl_status search(progress *p, uint64_t work, pl_error *err)
 {
-    enum { SMALL = 64, SHARE_SMALL = 2, SHARE = 16 };
-    if (!p->run.options->exact || is_done(p)) return PL_OK;
+    enum { SMALL = 64, SHARE_SMALL = 4, SHARE = 32 };
     uint64_t share = work / (p->graph.count <= SMALL ? SHARE_SMALL : SHARE);
-    double bound;
-    PL_TRY(recompute_exact(&p->graph, &p->run, share, &p->best, &p->proof, &bound, err));
-    if (bound > p->bound) p->bound = bound;
+    for (int round = p->best.fits ? 1 : 0; round < 2 && p->proof == RECOMPUTE_OPEN; round++) {
+        double bound;
+        if (!p->run.options->exact || is_done(p)) return PL_OK;
+        PL_TRY(recompute_exact(&p->graph, &p->run, round == 0, share, &p->best, &p->proof, &bound, err));
+        if (bound > p->bound) p->bound = bound;
+    }
     return PL_OK;
 }
 
