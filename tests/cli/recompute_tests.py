@@ -123,7 +123,7 @@ def test_refused():
     refused(2, "--budget expects a size such as .*, not many", "recompute", "chain.dag", "--budget", "many")
     refused(2, "--time expects a number of seconds above 0, not 0", "recompute", "chain.dag", "--budget", "4", "--time", "0")
     refused(2, "one file only, but there is also b.dag", "recompute", "a.dag", "b.dag", "--budget", "4")
-    refused(2, "unknown option --bugdet; did you mean --budget", "recompute", "chain.dag", "--bugdet", "4")
+    refused(2, "unknown option --bugdet", "recompute", "chain.dag", "--bugdet", "4")
     refused(4, "missing.dag", "recompute", "missing.dag", "--budget", "4")
     refused(4, r"bad.dag:2:8: the cost is \"x\"; expected a finite number", "recompute", write("bad.dag", "dag 1 x\nnode 0 x 1 0 0\n"), "--budget", "4")
     refused(4, r"bad.dag: ends after 1 nodes; the header promises 2", "recompute", write("bad.dag", "dag 2 x\nnode 0 1 1 0 0\n"), "--budget", "4")

@@ -43,7 +43,7 @@ typedef struct matrix {
     uint64_t *touched;        /* [count][words]: computed or read in the stage */
     uint64_t *kept;           /* [words] */
     matrix_stage *stage;
-    uint32_t *last_stage; /* by node: of its last reader, or its own */
+    uint32_t *last_stage; /* by node: of its last reader, or its own, when the matrix was loaded */
     double cost;
     int64_t over;    /* bytes above the budget, summed over stages */
     uint64_t visits; /* work done */

@@ -99,8 +99,8 @@ static pl_status greedy(progress *p, pl_error *err)
     return PL_OK;
 }
 
-/* The exact search ends where the graph is small, or little is missing; else it is not given much. When nothing is known
- * that fits, it looks for that first. */
+/* The exact search ends where the graph is small, or little is missing; else it is not given much. When nothing that
+ * fits is known, it looks for that first. */
 static pl_status search(progress *p, uint64_t work, pl_error *err)
 {
     enum { SMALL = 64, SHARE_SMALL = 4, SHARE = 32 };

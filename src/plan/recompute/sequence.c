@@ -127,7 +127,7 @@ static void drop_unused(trace *t, const recompute_graph *g, recompute_sequence *
         s->node[--out] = v;
     }
     s->count -= out;
-    memmove(s->node, s->node + out, s->count * sizeof *s->node);
+    if (s->count) memmove(s->node, s->node + out, s->count * sizeof *s->node);
 }
 
 pl_status recompute_sequence_prune(const recompute_graph *g, recompute_sequence *s, pl_error *err)

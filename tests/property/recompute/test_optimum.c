@@ -12,7 +12,7 @@
 #include "cases.h"
 #include "oracle.h"
 
-enum { PROBLEMS = 60, BUDGETS = 4, RATIOS_MAX = PROBLEMS * BUDGETS };
+enum { PROBLEMS = 48, BUDGETS = 4, RATIOS_MAX = PROBLEMS * BUDGETS };
 
 static recompute_case one;
 static uint64_t first_seed;
