@@ -2,6 +2,7 @@
  *
  *  - A result is dropped only when room is needed, and then only a smallest set that makes room (no member could stay):
  *    whatever a schedule drops earlier can be dropped then. Results that nobody will need again are dropped for free.
+ *  - A node whose result nobody reads runs as soon as it can without dropping anything: it is in nobody's way.
  *  - The estimate of the cost to come is what must still run: every node that never ran, and what is missing for those,
  *    closed over dependencies. It never exceeds the truth (it ignores the budget), so the first complete state taken
  *    from the heap is a cheapest schedule.
@@ -59,6 +60,7 @@ static double cost_to_come(const search *s, const uint64_t *ran, const uint64_t 
 {
     uint64_t needed[STATE_WORDS_MAX] = {0};
     double cost = 0;
+    recompute_run_spend(s->run, 4 * s->g->count);
     if (!s->run->options->exact_bound) return 0;
     for (uint32_t w = s->words; w-- > 0;) {
         uint64_t here =
@@ -116,9 +118,11 @@ static pl_status offer(search *s, eviction *e)
     set_bit(held, e->node);
     for (uint32_t w = 0; w < s->words; w++) held[w] &= e->stays[w];
     if (!s->any) record.cost += s->g->cost[e->node]; /* else all ways are alike */
-    record.estimate = record.cost + cost_to_come(s, e->ran, held);
-    recompute_run_spend(s->run, 100 + 4 * s->g->count);
-    if (record.estimate < s->ceiling) answer = states_offer(s->all, e->ran, held, record);
+    recompute_run_spend(s->run, 150);
+    uint32_t known = states_find(s->all, e->ran, held);
+    if (known != STATE_NONE && states_record(s->all, known)->cost <= record.cost) return PL_OK;
+    record.to_come = known == STATE_NONE ? cost_to_come(s, e->ran, held) : states_record(s->all, known)->to_come;
+    if (state_estimate(&record) < s->ceiling) answer = states_offer(s->all, e->ran, held, record);
     e->full |= answer == STATES_FULL;
     if (answer == STATES_NO_MEMORY) return pl_fail(s->err, PL_E_NOMEM, "no memory for the exact search");
     return PL_OK;
@@ -160,6 +164,23 @@ static pl_status compute_next(search *s, uint32_t v, int64_t held_bytes, bool *f
     return PL_OK;
 }
 
+static bool is_ready(const search *s, uint32_t v)
+{
+    return !has(s->held, v) && contains(s->held, s->inputs + (size_t)v * s->words, s->words);
+}
+
+/* A result that nobody reads leaves nothing behind: where there is room for it, it may as well run now. One such node,
+ * or the count. */
+static uint32_t find_leaf(const search *s, int64_t held_bytes)
+{
+    const recompute_graph *g = s->g;
+    for (uint32_t v = 0; v < g->count && s->run->options->exact_leaves; v++) {
+        if (g->use_begin[v] != g->use_begin[v + 1] || g->keep[v] || has(s->ran, v) || !is_ready(s, v)) continue;
+        if (held_bytes + g->size[v] + g->work[v] <= g->budget) return v;
+    }
+    return g->count;
+}
+
 static pl_status expand(search *s, uint32_t state, bool *full)
 {
     s->parent = state;
@@ -169,10 +190,10 @@ static pl_status expand(search *s, uint32_t state, bool *full)
     find_useful(s, s->ran, s->useful);
     int64_t bytes = s->g->fixed + bytes_of(s, s->held);
     recompute_run_spend(s->run, 100 + 8 * s->g->count);
-    for (uint32_t v = 0; v < s->g->count && !*full; v++) {
-        if (has(s->held, v) || (has(s->ran, v) && !has(s->useful, v))) continue;
-        if (contains(s->held, s->inputs + (size_t)v * s->words, s->words)) PL_TRY(compute_next(s, v, bytes, full));
-    }
+    uint32_t leaf = find_leaf(s, bytes);
+    if (leaf < s->g->count) return compute_next(s, leaf, bytes, full);
+    for (uint32_t v = 0; v < s->g->count && !*full; v++)
+        if ((!has(s->ran, v) || has(s->useful, v)) && is_ready(s, v)) PL_TRY(compute_next(s, v, bytes, full));
     return PL_OK;
 }
 
@@ -219,7 +240,8 @@ static pl_status search_on(search *s, uint64_t work_limit, recompute_best *best,
             *bound = best->sequence.cost;
             return PL_OK;
         }
-        if (!s->any && states_record(s->all, state)->estimate > *bound) *bound = states_record(s->all, state)->estimate;
+        double least = state_estimate(states_record(s->all, state));
+        if (!s->any && least > *bound) *bound = least;
         if (is_complete(s, state)) {
             PL_TRY(take_way(s, state, best));
             if (!s->any) *proof = RECOMPUTE_BEST_IS_OPTIMAL;

@@ -31,8 +31,9 @@ pl_recompute_options pl_recompute_options_default(void)
                                   .exact = true,
                                   .exact_bound = true,
                                   .exact_dead = true,
+                                  .exact_leaves = true,
                                   .exact_states = 300000,
-                                  .work_limit = UINT64_C(500000000)};
+                                  .work_limit = UINT64_C(1000000000)};
 }
 
 /* What is known while the methods run. */
@@ -103,12 +104,13 @@ static pl_status greedy(progress *p, pl_error *err)
  * fits is known, it looks for that first. */
 static pl_status search(progress *p, uint64_t work, pl_error *err)
 {
-    enum { SMALL = 64, SHARE_SMALL = 4, SHARE = 32 };
-    uint64_t share = work / (p->graph.count <= SMALL ? SHARE_SMALL : SHARE);
+    enum { SMALL = 64, LITTLE = 32 };
+    uint64_t share = p->graph.count <= SMALL ? work - work / 4 : work / LITTLE;
     for (int round = p->best.fits ? 1 : 0; round < 2 && p->proof == RECOMPUTE_OPEN; round++) {
         double bound;
+        bool any = round == 0;
         if (!p->run.options->exact || is_done(p)) return PL_OK;
-        PL_TRY(recompute_exact(&p->graph, &p->run, round == 0, share, &p->best, &p->proof, &bound, err));
+        PL_TRY(recompute_exact(&p->graph, &p->run, any, any ? share / 4 : share, &p->best, &p->proof, &bound, err));
         if (bound > p->bound) p->bound = bound;
     }
     return PL_OK;
@@ -132,10 +134,11 @@ static pl_status improve(progress *p, uint64_t work, uint64_t pass, pl_error *er
     return PL_OK;
 }
 
-/* With a limit on work, one pass uses it up; with a clock, passes grow until it stops them. */
+/* Most of the work for the exact search where it has a chance, at most half for the others. With a limit on work there
+ * is one pass; with a clock, passes grow until it stops them, or nothing is left that would do anything. */
 static pl_status find(progress *p, pl_error *err)
 {
-    const uint64_t first_pass = 400000000;
+    const uint64_t first_pass = 600000000;
     PL_TRY(find_orders(p, err));
     PL_TRY(store_all(p, err));
     PL_TRY(greedy(p, err));
@@ -143,8 +146,9 @@ static pl_status find(progress *p, pl_error *err)
         uint64_t before = p->run.work, work = first_pass << (pass < 16 ? pass : 16);
         if (p->run.work_limit != PL_RECOMPUTE_NONE) work = work_left(&p->run);
         PL_TRY(search(p, work, err));
-        if (p->proof == RECOMPUTE_OPEN) PL_TRY(improve(p, work - (p->run.work - before), pass, err));
-        if (p->run.work - before < 1000) return PL_OK; /* no method is left that would do anything */
+        uint64_t left = p->run.work - before < work ? work - (p->run.work - before) : 0;
+        if (p->proof == RECOMPUTE_OPEN) PL_TRY(improve(p, left < work / 2 ? left : work / 2, pass, err));
+        if (p->run.work_limit != PL_RECOMPUTE_NONE || p->run.work - before < 1000) return PL_OK;
     }
     return PL_OK;
 }

@@ -121,12 +121,24 @@ static entry pop(states *s)
     return top;
 }
 
+static void join(const states *s, const uint64_t *ran, const uint64_t *held, uint64_t *sets)
+{
+    memcpy(sets, ran, s->words * sizeof *sets);
+    memcpy(sets + s->words, held, s->words * sizeof *sets);
+}
+
+uint32_t states_find(const states *s, const uint64_t *ran, const uint64_t *held)
+{
+    uint64_t sets[2 * STATE_WORDS_MAX];
+    join(s, ran, held, sets);
+    return s->table[find_slot(s, sets)];
+}
+
 states_answer states_offer(states *s, const uint64_t *ran, const uint64_t *held, state_record record)
 {
     uint64_t sets[2 * STATE_WORDS_MAX];
-    entry e = {record.estimate, 0, 0};
-    memcpy(sets, ran, s->words * sizeof *sets);
-    memcpy(sets + s->words, held, s->words * sizeof *sets);
+    entry e = {state_estimate(&record), 0, 0};
+    join(s, ran, held, sets);
     size_t slot = find_slot(s, sets);
     e.state = s->table[slot];
     if (e.state != STATE_NONE && s->record[e.state].cost <= record.cost) return STATES_KNOWN;
@@ -148,7 +160,8 @@ uint32_t states_take(states *s)
 {
     while (s->heap_count) {
         entry e = pop(s);
-        if (e.estimate == s->record[e.state].estimate) return e.state; /* else a cheaper way was found meanwhile */
+        if (e.estimate == state_estimate(&s->record[e.state]))
+            return e.state; /* else a cheaper way was found meanwhile */
     }
     return STATE_NONE;
 }
