@@ -10,8 +10,8 @@
 #include "command.h"
 #include "out.h"
 
-/* With --time the clock binds, and the exact search may hold this many states (about 50 bytes each). */
-enum { STATES_WITH_TIME = 4000000 };
+/* With --time the clock binds, and the exact search may hold this many states (about 100 bytes each). */
+enum { STATES_WITH_TIME = 2000000 };
 
 enum { BUDGET, OUT, TIME, MIN, JSON };
 static const pl_cli_option own_options[] = {

@@ -75,7 +75,7 @@ typedef struct pl_recompute_options {
     bool exact_bound;     /* what must still run, as an estimate of the cost to come */
     bool exact_dead;      /* free at once what nobody will need */
     bool exact_leaves;    /* run at once what nobody will read */
-    size_t exact_states;  /* most states held; a state takes about 50 bytes */
+    size_t exact_states;  /* most states held; a state takes about 100 bytes */
     uint64_t work_limit;  /* elementary steps, roughly a nanosecond each; deterministic. PL_RECOMPUTE_NONE: none */
     double time_limit_s;  /* wall clock; 0: none (then the answer is reproducible) */
     bool first_that_fits; /* stop at the first schedule within the budget, whatever its cost */

@@ -26,6 +26,7 @@ typedef struct search {
     states *all;
     uint32_t words;
     bool any;          /* whatever fits will do, at any cost */
+    uint64_t work_end; /* of run->work */
     double ceiling;    /* states at or above it are not kept */
     uint64_t *inputs;  /* [count][words] */
     uint64_t *readers; /* [count][words] */
@@ -106,7 +107,7 @@ typedef struct eviction {
     uint32_t count;
     uint64_t ran[STATE_WORDS_MAX], held[STATE_WORDS_MAX];
     uint64_t stays[STATE_WORDS_MAX]; /* what is not dead once the node has run */
-    bool full;
+    bool full;                       /* a limit is reached: no room for states, or no work left */
 } eviction;
 
 static pl_status offer(search *s, eviction *e)
@@ -118,7 +119,7 @@ static pl_status offer(search *s, eviction *e)
     set_bit(held, e->node);
     for (uint32_t w = 0; w < s->words; w++) held[w] &= e->stays[w];
     if (!s->any) record.cost += s->g->cost[e->node]; /* else all ways are alike */
-    recompute_run_spend(s->run, 150);
+    e->full |= recompute_run_spend(s->run, 150) || s->run->work >= s->work_end;
     uint32_t known = states_find(s->all, e->ran, held);
     if (known != STATE_NONE && states_record(s->all, known)->cost <= record.cost) return PL_OK;
     record.to_come = known == STATE_NONE ? cost_to_come(s, e->ran, held) : states_record(s->all, known)->to_come;
@@ -189,7 +190,7 @@ static pl_status expand(search *s, uint32_t state, bool *full)
     memcpy(s->held, states_held(s->all, state), s->words * sizeof *s->held);
     find_useful(s, s->ran, s->useful);
     int64_t bytes = s->g->fixed + bytes_of(s, s->held);
-    recompute_run_spend(s->run, 100 + 8 * s->g->count);
+    *full |= recompute_run_spend(s->run, 100 + 8 * s->g->count) || s->run->work >= s->work_end;
     uint32_t leaf = find_leaf(s, bytes);
     if (leaf < s->g->count) return compute_next(s, leaf, bytes, full);
     for (uint32_t v = 0; v < s->g->count && !*full; v++)
@@ -222,7 +223,7 @@ done:
     return status;
 }
 
-static pl_status search_on(search *s, uint64_t work_limit, recompute_best *best, recompute_proof *proof, double *bound)
+static pl_status search_on(search *s, recompute_best *best, recompute_proof *proof, double *bound)
 {
     const uint64_t nothing[STATE_WORDS_MAX] = {0};
     bool full = false;
@@ -248,7 +249,7 @@ static pl_status search_on(search *s, uint64_t work_limit, recompute_best *best,
             return PL_OK;
         }
         PL_TRY(expand(s, state, &full));
-        if (full || s->run->work >= work_limit || recompute_run_spend(s->run, 0)) return PL_OK;
+        if (full) return PL_OK;
     }
 }
 
@@ -271,7 +272,8 @@ static void fill_sets(search *s)
 pl_status recompute_exact(const recompute_graph *g, recompute_run *run, bool any, uint64_t work, recompute_best *best,
                           recompute_proof *proof, double *bound, pl_error *err)
 {
-    search s = {.g = g, .run = run, .words = (g->count + 63) / 64, .any = any, .err = err};
+    search s = {
+        .g = g, .run = run, .words = (g->count + 63) / 64, .any = any, .work_end = run->work + work, .err = err};
     pl_status status = PL_OK;
     *proof = RECOMPUTE_OPEN;
     *bound = g->base_cost;
@@ -286,7 +288,7 @@ pl_status recompute_exact(const recompute_graph *g, recompute_run *run, bool any
     if (!s.all || !s.inputs || !s.readers || !s.kept || !s.by_size)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %" PRIu32 " nodes", g->count));
     fill_sets(&s);
-    PL_TRY_DONE(search_on(&s, run->work + work, best, proof, bound));
+    PL_TRY_DONE(search_on(&s, best, proof, bound));
 done:
     states_destroy(s.all);
     pl_free(s.inputs);
