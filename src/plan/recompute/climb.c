@@ -6,7 +6,6 @@
 #include "graph.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"

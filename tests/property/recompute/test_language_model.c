@@ -1,5 +1,6 @@
-/* The figures of docs/recompute.md, held: forward and backward of a language model (6 layers, width 256, batch 32 × 128,
- * flash attention; costs in FLOPs), at the default effort. The graph is that of planning/recompute/lm6_flash_oib.dag. */
+/* The figures of docs/recompute.md, held: forward and backward of a language model (6 layers, width 256, batch 32 by
+ * 128, flash attention; costs in FLOPs), at the default effort. It is the graph of lm6_flash_oib.dag (PLANNING.md, D).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

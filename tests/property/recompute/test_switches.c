@@ -21,7 +21,7 @@ static pl_recompute_options options_of(uint64_t bits)
     bool *const switches[SWITCHES] = {
         &o.low_peak_order, &o.distance_0,    &o.distance_half, &o.distance_1,  &o.distance_3_2, &o.prune,
         &o.refill,         &o.climb,         &o.climb_orders,  &o.anneal,      &o.anneal_pairs, &o.anneal_blocks,
-        &o.anneal_far,     &o.anneal_orders, &o.exact,         &o.exact_bound, &o.exact_dead, &o.exact_leaves};
+        &o.anneal_far,     &o.anneal_orders, &o.exact,         &o.exact_bound, &o.exact_dead,   &o.exact_leaves};
     for (unsigned k = 0; k < SWITCHES; k++) *switches[k] = bits >> k & 1;
     o.work_limit = 3000000;
     return o;
