@@ -34,7 +34,7 @@ typedef struct pl_cli_command {
 } pl_cli_command;
 
 extern const pl_cli_command pl_cli_plan, pl_cli_train, pl_cli_generate, pl_cli_eval, pl_cli_verify, pl_cli_place,
-    pl_cli_doctor, pl_cli_config, pl_cli_completion, pl_cli_help;
+    pl_cli_recompute, pl_cli_doctor, pl_cli_config, pl_cli_completion, pl_cli_help;
 
 /* ---- commands.c ---- */
 extern const pl_cli_command *const pl_cli_commands[];

@@ -22,6 +22,7 @@
 #include "plimsoll/doctor.h"
 #include "plimsoll/place.h"
 #include "plimsoll/plan.h"
+#include "plimsoll/recompute.h"
 #include "plimsoll/run.h"
 #include "plimsoll/status.h"
 

@@ -240,6 +240,35 @@ done:
     return status;
 }
 
+static pl_status read_stdin(uint64_t limit, char **text, size_t *bytes, pl_error *err)
+{
+    size_t capacity = 0;
+    *text = NULL, *bytes = 0;
+    for (;;) {
+        if (*bytes == capacity) {
+            capacity = capacity ? 2 * capacity : 65536;
+            char *grown = capacity / 2 > limit ? NULL : pl_realloc(*text, capacity, 1);
+            if (!grown)
+                return pl_fail(err, PL_E_DATA, "stdin: more text than fits memory (at most %llu bytes)",
+                               (unsigned long long)limit);
+            *text = grown;
+        }
+        ssize_t got = read(STDIN_FILENO, *text + *bytes, capacity - *bytes);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return pl_fail(err, PL_E_DATA, "stdin: cannot be read: %s", strerror(errno));
+        if (got == 0) return PL_OK;
+        *bytes += (size_t)got;
+    }
+}
+
+pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
+{
+    if (strcmp(path, "-") != 0) return pl_file_read_all(path, limit, text, bytes, err);
+    pl_status status = read_stdin(limit, text, bytes, err);
+    if (status != PL_OK) pl_free(*text), *text = NULL;
+    return status;
+}
+
 pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl_error *err)
 {
     pl_file_writer w;

@@ -41,6 +41,8 @@ pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data,
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);
 /* The whole of a small file (at most `limit` bytes), zero-terminated, in a block for pl_free. */
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
+/* The same, or standard input to its end where the path is "-". */
+pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
 /* create + write + commit. */
 pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl_error *);
 /* mkdir -p. */

@@ -210,8 +210,11 @@ def test_full_output():
     run("train", config, "--quiet", "--steps", "20")
     with open("buffers.csv", "w") as file:
         file.write("id,lower,upper,size\na,0,2,10\nb,1,3,20\n")
+    with open("graph.dag", "w") as file:
+        file.write("dag 1 one\nnode 0 1 1 0 0\n")
     for words in (["plan", config], ["plan", config, "--json"], ["plan", config, "--graph"], ["config", config], ["config", config, "--json"],
                   ["config", "--schema"], ["place", "buffers.csv"], ["place", "--json", "buffers.csv"], ["place", "--out", "-", "buffers.csv"],
+                  ["recompute", "--min", "graph.dag"], ["recompute", "--min", "--json", "graph.dag"], ["recompute", "--min", "--out", "-", "graph.dag"],
                   ["eval", "out"], ["eval", "out", "--json"], ["generate", "out"], ["verify", "--gradients", "g.safetensors", "out"], ["help"],
                   ["help", "train"], ["plan", "--help"], ["--help"], ["--version"], ["completion", "bash"], ["completion", "zsh"], ["completion", "fish"],
                   ["train", config, "--progress", "json", "--out", "other", "--steps", "20"]):

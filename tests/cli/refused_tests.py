@@ -81,7 +81,8 @@ def test_guesses():
 
 def test_control_characters_are_not_echoed():
     for words in (("\x1b[31mtrain",), ("config", "\x1b[2J.yaml"), ("config", b"\xff\xc2\x9b.yaml"), ("config", "--\x1b[31m"),
-                  ("plan", "a\nb.yaml"), ("place", "\x1b]0;x\x07.csv"), ("place", "x.csv", "--capacity", "\x1b[31m")):
+                  ("plan", "a\nb.yaml"), ("place", "\x1b]0;x\x07.csv"), ("place", "x.csv", "--capacity", "\x1b[31m"),
+                  ("recompute", "\x1b]0;x\x07.dag", "--min"), ("recompute", "x.dag", "--budget", "\x1b[31m")):
         done = subprocess.run([COMMAND, *words], capture_output=True, env=environment(), timeout=60)
         text = done.stderr.decode()  # UTF-8, or this fails
         check(done.returncode in (2, 4), words, done.returncode, text)
@@ -135,8 +136,10 @@ def writers():
     config = write_config()
     with open("problem.csv", "w") as file:
         file.write("id,lower,upper,size\na,0,2,10\nb,1,3,10\n")
+    with open("graph.dag", "w") as file:
+        file.write("dag 1 one\nnode 0 1 1 0 0\n")
     return (("plan", config, "--html"), ("plan", config, "--out-lock"), ("place", "problem.csv", "--out"), ("place", "problem.csv", "--svg"),
-            ("verify", config, "--gradients"))
+            ("recompute", "graph.dag", "--min", "--out"), ("verify", config, "--gradients"))
 
 
 def writes(code, words, target):

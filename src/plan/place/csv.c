@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -325,34 +324,13 @@ pl_status pl_place_table_parse(const char *text, size_t bytes, const char *name,
     return status;
 }
 
-static pl_status read_stdin(char **text, size_t *bytes, pl_error *err)
-{
-    size_t capacity = 0;
-    *text = NULL, *bytes = 0;
-    for (;;) {
-        if (*bytes == capacity) {
-            capacity = capacity ? 2 * capacity : 65536;
-            char *grown = capacity > TEXT_MAX ? NULL : pl_realloc(*text, capacity, 1);
-            if (!grown) return pl_fail(err, PL_E_DATA, "stdin: more text than fits memory (at most 1 GiB)");
-            *text = grown;
-        }
-        ssize_t got = read(STDIN_FILENO, *text + *bytes, capacity - *bytes);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return pl_fail(err, PL_E_DATA, "stdin: cannot be read: %s", strerror(errno));
-        if (got == 0) return PL_OK;
-        *bytes += (size_t)got;
-    }
-}
-
 pl_status pl_place_table_read(const char *path, pl_place_table **out, pl_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
-    bool from_stdin = strcmp(path, "-") == 0;
     *out = NULL;
-    pl_status status =
-        from_stdin ? read_stdin(&text, &bytes, err) : pl_file_read_all(path, TEXT_MAX, &text, &bytes, err);
-    if (status == PL_OK) status = pl_place_table_parse(text, bytes, from_stdin ? "stdin" : path, out, err);
+    pl_status status = pl_file_read_text(path, TEXT_MAX, &text, &bytes, err);
+    if (status == PL_OK) status = pl_place_table_parse(text, bytes, strcmp(path, "-") ? path : "stdin", out, err);
     pl_free(text);
     return status;
 }

@@ -1,0 +1,105 @@
+/* The least budget that can be met: budgets are halved between the floor and what is known to work, each tried with a
+ * share of the work; then the least one is solved with all of it. Peaks differ by multiples of what divides all sizes,
+ * so only those budgets are tried. */
+#include "graph.h"
+
+#include "base/alloc.h"
+
+enum { TRIAL_SHARE = 16 };
+
+typedef struct bracket {
+    pl_recompute_problem problem;
+    pl_recompute_options trial; /* for one budget: any schedule will do */
+    uint64_t grain;
+    uint64_t low;    /* nothing below was found, or can be */
+    uint64_t proven; /* nothing below exists */
+    pl_recompute_solution best;
+} bracket;
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint64_t find_grain(const pl_recompute_problem *p)
+{
+    uint64_t grain = 0;
+    for (size_t i = 0; i < p->node_count; i++)
+        grain = greatest_divisor(greatest_divisor(grain, p->nodes[i].size), p->nodes[i].work);
+    return grain ? grain : 1;
+}
+
+static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
+{
+    pl_recompute_solution s;
+    b->problem.budget = budget;
+    pl_status status = pl_recompute(&b->problem, &b->trial, &s, err);
+    if (status == PL_E_BUDGET) {
+        b->low = budget + b->grain;
+        if (s.verdict == PL_RECOMPUTE_IMPOSSIBLE)
+            b->proven = s.floor_node < b->problem.node_count ? s.floor_bytes : b->low;
+        if (b->low < b->proven) b->low = b->proven;
+        status = PL_OK;
+        pl_error_clear(err);
+    }
+    if (status == PL_OK && s.peak < b->best.peak) {
+        pl_recompute_solution worse = b->best;
+        b->best = s;
+        s = worse;
+    }
+    pl_recompute_solution_deinit(&s);
+    return status;
+}
+
+/* At the least budget, with all that is allowed. What the trial found is at hand if that should find nothing. */
+static pl_status solve_least(bracket *b, const pl_recompute_options *options, pl_error *err)
+{
+    pl_recompute_solution s;
+    b->problem.budget = b->best.peak;
+    pl_status status = pl_recompute(&b->problem, options, &s, err);
+    if (status == PL_OK && s.cost <= b->best.cost) {
+        pl_recompute_solution worse = b->best;
+        b->best = s;
+        s = worse;
+    }
+    pl_recompute_solution_deinit(&s);
+    if (status != PL_E_BUDGET) return status;
+    pl_error_clear(err);
+    return PL_OK;
+}
+
+pl_status pl_recompute_least(const pl_recompute_problem *problem, const pl_recompute_options *options, uint64_t *budget,
+                             pl_recompute_solution *solution, pl_error *err)
+{
+    bracket b = {.problem = *problem, .trial = *options, .grain = find_grain(problem)};
+    b.trial.first_that_fits = true;
+    if (b.trial.work_limit != PL_RECOMPUTE_NONE) b.trial.work_limit /= TRIAL_SHARE;
+    b.trial.time_limit_s /= 2 * TRIAL_SHARE;
+    b.problem.budget = PL_RECOMPUTE_NONE;
+    *solution = (pl_recompute_solution){.method = "none"};
+    pl_status status = pl_recompute(&b.problem, &b.trial, &b.best, err);
+    b.low = b.proven = b.best.floor_bytes;
+    bool first = true;
+    while (status == PL_OK && b.low < b.best.peak) {
+        uint64_t half = first ? 0 : (b.best.peak - b.low) / 2 / b.grain * b.grain;
+        first = false;
+        status = try_budget(&b, b.low + half, err);
+    }
+    if (status == PL_OK) status = solve_least(&b, options, err);
+    if (status != PL_OK) {
+        pl_recompute_solution_deinit(&b.best);
+        return status;
+    }
+    *budget = b.best.peak;
+    *solution = b.best;
+    if (solution->floor_bytes < b.proven) {
+        solution->floor_bytes = b.proven;
+        solution->floor_node = (uint32_t)problem->node_count;
+    }
+    return PL_OK;
+}
