@@ -13,7 +13,7 @@ static double run(const pl_place_problem *problem, bool greedy_only, uint64_t *o
 {
     pl_place_options options = pl_place_options_default();
     pl_error err = {0};
-    options.work_limit = greedy_only ? 1 << 20 : UINT64_C(5000000000);
+    options.work_limit = greedy_only ? 1 << 20 : UINT64_C(6000000000);
     if (greedy_only) options.exact = options.hill_climb = options.skyline = false;
     *s = (pl_place_solution){.offsets = offsets};
     clock_t begin = clock();

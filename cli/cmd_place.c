@@ -9,8 +9,8 @@
 #include "command.h"
 #include "out.h"
 
-/* Without --time: a few seconds at most, counted in steps, so that the answer is the same on every machine. */
-#define WORK_LIMIT UINT64_C(5000000000)
+/* A few seconds at most, counted in steps, so that the answer is the same on every machine. */
+#define WORK_LIMIT UINT64_C(6000000000)
 
 enum { CAPACITY, OUT, SVG, JSON, TIME };
 static const pl_cli_option own_options[] = {
@@ -18,7 +18,8 @@ static const pl_cli_option own_options[] = {
     [OUT] = {"--out", "FILE", "write the same rows with their offsets", true},
     [SVG] = {"--svg", "FILE", "draw the arena, time x offset", true},
     [JSON] = {"--json", NULL, "print the result as JSON (schema plimsoll.place/1)", true},
-    [TIME] = {"--time", "SECONDS", "bound the search by the clock; the best answer so far is given"},
+    [TIME] = {"--time", "SECONDS",
+              "search for at most this long, if need be longer than by default; best answer so far"},
 };
 
 static const char about[] =
@@ -130,7 +131,7 @@ static int solve(const arguments *a, const pl_place_problem *problem)
 {
     pl_error err = {0}, write_err = {0};
     pl_place_options options = pl_place_options_default();
-    options.work_limit = a->time_s > 0 ? PL_PLACE_NONE : WORK_LIMIT;
+    options.work_limit = WORK_LIMIT; /* with --time too: first what is done without it */
     options.time_limit_s = a->time_s;
     pl_place_solution s = {.offsets = calloc(problem->buffer_count + 1, sizeof *s.offsets)};
     if (!s.offsets) return pl_cli_complain("place", pl_cli_error(&err, PL_E_NOMEM, "no memory for the offsets"), &err);

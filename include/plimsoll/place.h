@@ -66,7 +66,9 @@ typedef struct pl_place_options {
     bool restarts;              /* many short attempts in differing orders, few long ones */
     bool hill_climb;            /* swaps in the order of the best greedy pass, when the exact search did not end */
     uint64_t work_limit; /* elementary steps, roughly a nanosecond each; deterministic. PL_PLACE_NONE: no limit */
-    double time_limit_s; /* wall clock; 0: none (then the answer is reproducible) */
+    /* Wall clock; 0: none (then the answer is reproducible). The work allowed is done first, then more while time is
+     * left. */
+    double time_limit_s;
 } pl_place_options;
 
 typedef enum pl_place_verdict {

@@ -14,6 +14,7 @@
  *
  * Cuts, each of which keeps the placement sought, so that any combination is sound:
  *
+ *   fixed ones     low(i) lies above, below or between the fixed buffers in the way of i
  *   floor rise     a floor rises to the lowest offset that a buffer of the section can have
  *   section bound  unplaced buffers of a section lie no lower than low(i): taken by rising low, a pointer
  *                  t = max(t, low(i)) + size(i) ends at or below the section's top (one machine, release dates)
@@ -62,8 +63,8 @@ typedef struct node {
 } node;
 
 /* What the order of the answers goes by, largest first: the fullest moment of a buffer's life, over the whole problem;
- * the mean and the fullest of what is left to place at its moments; its life. */
-typedef enum criterion { FULLEST, MEAN_LEFT, FULLEST_LEFT, LIFE, CRITERIA } criterion;
+ * the mean and the fullest of what is left to place at its moments; its life. Besides: how low it lies in the guide. */
+typedef enum criterion { FULLEST, MEAN_LEFT, FULLEST_LEFT, LIFE, CRITERIA, GUIDE = CRITERIA } criterion;
 
 typedef struct choice {
     double key;
@@ -81,7 +82,7 @@ struct place_search {
     place_run *run;
     uint64_t capacity, stop_at;     /* work at which to give up */
     uint64_t nodes, node_limit;     /* of this attempt */
-    uint64_t attempts;              /* at all capacities */
+    const uint64_t *guide;          /* offsets, by item, of a placement that some attempts follow; or NULL */
     bool by_weight;                 /* prefer sections that have often failed */
     criterion by;                   /* the order of the answers */
     double *noise;                  /* by item: a factor on what is compared */
@@ -91,6 +92,8 @@ struct place_search {
     uint64_t *top, *least;          /* by section: scratch */
     uint32_t *answers, *cuts;       /* by section: scratch; unplaced items that span it and the next one */
     double *weight;                 /* by section: how often it failed */
+    order *fixed;                   /* the fixed items in the way of each one, by offset */
+    uint32_t *fixed_begin;          /* by item: where its begin in `fixed`; one more at the end */
     order *unplaced;                /* a permutation; each node owns a range of it */
     uint32_t *placed, placed_count; /* a stack */
     stack trail;                    /* of change */
@@ -176,6 +179,19 @@ static bool fails_at(place_search *s, uint32_t section)
     return false;
 }
 
+/* The lowest offset from the floor on at which the item meets none of the fixed ones. */
+static uint64_t past_fixed(const place_search *s, uint32_t i, uint64_t floor)
+{
+    const place_item *item = item_of(s, i);
+    uint64_t at = pl_align_up(floor, item->alignment);
+    for (uint32_t k = s->fixed_begin[i]; k < s->fixed_begin[i + 1] && s->fixed[k].low < at + item->size; k++) {
+        const order *f = &s->fixed[k];
+        uint64_t end = f->low + item_of(s, f->item)->size;
+        if (end > at) at = pl_align_up(end, item->alignment);
+    }
+    return at;
+}
+
 /* Low of each item from the floors, the floors from low. Low never grows from that: one pass is a fixed point. */
 static bool find_lows(place_search *s, const node *n)
 {
@@ -185,11 +201,11 @@ static bool find_lows(place_search *s, const node *n)
         uint32_t i = s->unplaced[k].item;
         const place_item *item = item_of(s, i);
         uint64_t floor = highest(s->floor, item);
-        uint64_t low = item->fixed == PL_PLACE_NONE ? pl_align_up(floor, item->alignment) : item->fixed;
+        uint64_t low = item->fixed == PL_PLACE_NONE ? past_fixed(s, i, floor) : item->fixed;
         if (low < floor || low + item->size > s->capacity) return fails_at(s, item->first);
         s->low[i] = s->unplaced[k].low = low;
         for (uint32_t q = item->first; q < item->last; q++) s->least[q] = low < s->least[q] ? low : s->least[q];
-        spans += item->last - item->first;
+        spans += item->last - item->first + s->fixed_begin[i + 1] - s->fixed_begin[i];
     }
     place_run_spend(s->run, 3 * spans + 4 * (uint64_t)(n->end - n->begin) + 100);
     for (uint32_t q = n->section_begin; q < n->section_end; q++) {
@@ -335,8 +351,9 @@ static double measure(const place_search *s, uint32_t i)
         return left / sections;
     case FULLEST_LEFT:
         return (double)highest(s->left, item) * (1 + (double)sections / s->part->section_count);
+    case GUIDE:
+        return (double)(2 * s->capacity) - (double)s->guide[i];
     case LIFE:
-    case CRITERIA:
         break;
     }
     return (double)(item->upper - item->lower);
@@ -473,6 +490,41 @@ static place_answer solve(place_search *s, node n)
 
 /* --- preparing a part and an attempt --- */
 
+static int compare_orders(const void *left, const void *right)
+{
+    const order *a = left, *b = right;
+    if (a->low != b->low) return a->low < b->low ? -1 : 1;
+    return a->item < b->item ? -1 : a->item > b->item;
+}
+
+/* Lists for each free item the fixed ones that share a section with it; into `to` unless it is NULL. */
+static uint32_t list_fixed(place_search *s, const order *all, uint32_t all_count, order *to)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->part->count; i++) {
+        const place_item *item = item_of(s, i);
+        s->fixed_begin[i] = count;
+        for (uint32_t k = 0; item->fixed == PL_PLACE_NONE && k < all_count; k++) {
+            const place_item *f = item_of(s, all[k].item);
+            if (f->first >= item->last || item->first >= f->last) continue;
+            if (to) to[count] = all[k];
+            count++;
+        }
+    }
+    return s->fixed_begin[s->part->count] = count;
+}
+
+static bool find_fixed(place_search *s)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->part->count; i++)
+        if (item_of(s, i)->fixed != PL_PLACE_NONE) s->unplaced[count++] = (order){item_of(s, i)->fixed, i};
+    qsort(s->unplaced, count, sizeof *s->unplaced, compare_orders);
+    s->fixed = pl_alloc(list_fixed(s, s->unplaced, count, NULL), sizeof *s->fixed);
+    if (s->fixed) list_fixed(s, s->unplaced, count, s->fixed);
+    return s->fixed;
+}
+
 static bool alike(const place_item *a, const place_item *b)
 {
     return a->lower == b->lower && a->upper == b->upper && a->size == b->size && a->alignment == b->alignment &&
@@ -501,12 +553,13 @@ static place_answer attempt(place_search *s, uint32_t number, uint64_t node_limi
 {
     prepare(s);
     s->by = number % CRITERIA;
+    if (s->guide && number >= CRITERIA && number % 2) s->by = GUIDE;
     s->by_weight = s->run->options->failure_weights && number / CRITERIA % 2;
     for (uint32_t i = 0; i < s->part->count; i++) {
-        uint64_t random = mix(i + 1 + s->attempts * UINT64_C(0x9e3779b97f4a7c15));
+        uint64_t random = mix(i + 1 + s->run->attempts * UINT64_C(0x9e3779b97f4a7c15));
         s->noise[i] = number < CRITERIA ? 1 : 1 + NOISE * (double)(random >> 11) * 0x1p-53;
     }
-    s->attempts++;
+    s->run->attempts++;
     s->nodes = 0;
     s->node_limit = node_limit;
     return solve_pieces(s, (node){0, s->part->count, 0, s->part->section_count});
@@ -528,6 +581,8 @@ static place_answer search(place_search *s)
     }
     return answer;
 }
+
+void place_search_follow(place_search *s, const uint64_t *offsets) { s->guide = offsets; }
 
 pl_status place_search_try(place_search *s, uint64_t capacity, uint64_t work_limit, uint64_t *offsets,
                            place_answer *answer, pl_error *err)
@@ -560,9 +615,10 @@ place_search *place_search_create(const place_part *part, place_run *run)
     s->floor = pl_alloc(5 * sections, sizeof *s->floor); /* and base, left, top, least */
     s->answers = pl_alloc(2 * sections, sizeof *s->answers);
     s->weight = pl_alloc(sections, sizeof *s->weight);
+    s->fixed_begin = pl_alloc(n + 1, sizeof *s->fixed_begin);
     s->memo = pl_alloc((size_t)1 << s->memo_bits, sizeof *s->memo);
     if (s->noise && s->twin && s->low && s->offset && s->unplaced && s->placed && s->floor && s->answers && s->weight &&
-        s->memo) {
+        s->memo && s->fixed_begin && find_fixed(s)) {
         s->base = s->floor + sections, s->left = s->base + sections, s->top = s->left + sections;
         s->least = s->top + sections, s->cuts = s->answers + sections;
         return s;
@@ -575,6 +631,8 @@ void place_search_destroy(place_search *s)
 {
     if (!s) return;
     pl_free(s->noise);
+    pl_free(s->fixed);
+    pl_free(s->fixed_begin);
     pl_free(s->twin);
     pl_free(s->low);
     pl_free(s->offset);

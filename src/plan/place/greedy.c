@@ -294,7 +294,8 @@ pl_status place_greedy(place_part *part, place_run *run, place_best *best, pl_er
         status = pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)part->count);
     } else {
         run_fits(part, run, best, fitter, keys, order);
-        if (best->order_peak == PL_PLACE_NONE) run_fallback(part, run, best, fitter);
+        if (best->peak == PL_PLACE_NONE || (best->order_peak == PL_PLACE_NONE && !run->out_of_time))
+            run_fallback(part, run, best, fitter);
         if (run->options->skyline) status = run_skylines(part, run, best, keys, order, err);
     }
     place_fitter_destroy(fitter);

@@ -52,8 +52,10 @@ typedef struct place_run {
     const pl_place_options *options;
     uint64_t work, work_limit; /* elementary steps done and allowed, over all parts */
     uint64_t nodes;
+    uint64_t attempts;  /* of the exact search, at all capacities */
     double deadline;    /* of pl_place_now, 0 = none */
     uint64_t next_look; /* work at which to look at the clock again */
+    bool last_part;     /* time left may be spent: no other part needs it */
     bool out_of_time;
 } place_run;
 
@@ -72,6 +74,8 @@ typedef struct place_best {
     uint64_t order_peak;
 } place_best;
 
+/* quick.c: a first placement that takes next to no time; for best->peak that is PL_PLACE_NONE. */
+pl_status place_quick(const place_part *, place_best *, pl_error *);
 /* greedy.c: all passes that the options ask for, until the target is met. */
 pl_status place_greedy(place_part *, place_run *, place_best *, pl_error *);
 /* climb.c: swaps in best->order for as long as the work lasts. */
@@ -89,6 +93,8 @@ typedef enum place_answer { PLACE_YES, PLACE_NO, PLACE_UNKNOWN } place_answer;
 typedef struct place_search place_search;
 place_search *place_search_create(const place_part *, place_run *); /* NULL when memory is refused */
 void place_search_destroy(place_search *);
+/* From now on some attempts try first what lies lowest in this placement (by item; it may change between tries). */
+void place_search_follow(place_search *, const uint64_t *offsets);
 /* On yes `offsets` (by item) holds it. PL_E_NOMEM when memory was refused on the way. */
 pl_status place_search_try(place_search *, uint64_t capacity, uint64_t work_limit, uint64_t *offsets,
                            place_answer *answer, pl_error *);

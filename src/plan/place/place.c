@@ -15,6 +15,7 @@
 enum {
     EXACT_ITEMS_MAX = 2000, /* beyond it one descent alone costs seconds, and the recursion a deep stack */
     CLIMB_ITEMS_MAX = 5000, /* beyond it a step costs too much to climb anywhere */
+    QUICK_ITEMS_MIN = 1000, /* up to it the first greedy pass is over before the clock is looked at */
     FAILURES_MAX = 2,       /* of tries above the lower bound in a round of the search */
 };
 
@@ -44,13 +45,12 @@ pl_place_options pl_place_options_default(void)
                               .work_limit = UINT64_C(1000000000)};
 }
 
-/* Shares are of this; by the clock when it bounds the work sooner. */
+/* Shares are of this; by the clock when nothing else bounds the work. */
 static uint64_t work_left(const place_run *run)
 {
     uint64_t left = run->work < run->work_limit ? run->work_limit - run->work : 0;
-    if (run->deadline <= 0) return left;
-    double by_clock = fmax(run->deadline - place_now(), 0) * 1e9;
-    return by_clock < (double)left ? (uint64_t)by_clock : left;
+    if (run->deadline <= 0 || run->work_limit != PL_PLACE_NONE) return left;
+    return (uint64_t)fmin(fmax(run->deadline - place_now(), 0) * 1e9, 1e18);
 }
 
 /* What is known of a part's optimum while the exact search closes in on it. */
@@ -73,6 +73,7 @@ static pl_status try_capacity(const place_part *part, place_search *search, uint
     for (uint32_t i = 0; i < part->count; i++)
         if (best->offsets[i] + part->items[i].size > best->peak) best->peak = best->offsets[i] + part->items[i].size;
     best->heuristic = "exact search";
+    place_search_follow(search, best->offsets);
     return PL_OK;
 }
 
@@ -87,7 +88,7 @@ static pl_status search_part(const place_part *part, place_run *run, uint64_t ca
         return pl_fail(err, PL_E_NOMEM, "no memory for the exact search over %u buffers", (unsigned)part->count);
     static const struct {
         uint64_t at_bound, above; /* of the work left: 1 / share */
-    } share[] = {{8, 32}, {8, 16}, {4, 8}, {2, 4}, {1, 1}};
+    } share[] = {{8, 32}, {16, 16}, {16, 12}, {16, 8}, {8, 4}, {4, 2}, {1, 1}};
     pl_status status = PL_OK;
     uint64_t floor = b->proven > best->target ? b->proven : best->target;
     if (capacity < best->peak && capacity > floor)
@@ -111,16 +112,32 @@ done:
     return status;
 }
 
+/* What takes long, when the greedy passes were not enough. */
+static pl_status search_on(place_part *part, place_run *run, uint64_t capacity, place_best *best, bracket *b,
+                           pl_error *err)
+{
+    if (best->peak > best->target && run->options->exact && part->count <= EXACT_ITEMS_MAX)
+        PL_TRY(search_part(part, run, capacity, best, b, err));
+    if (best->peak > best->target && best->peak > b->proven && run->options->hill_climb &&
+        part->count <= CLIMB_ITEMS_MAX)
+        PL_TRY(place_climb(part, run, best, work_left(run), err));
+    return PL_OK;
+}
+
+/* With time left when the allowed work is done, what is open gets as much again, and again: never a worse answer than
+ * without a time limit. The last part alone, for which nothing else waits. */
 static pl_status place_part_solve(place_part *part, place_run *run, uint64_t capacity, place_best *best,
                                   uint64_t *proven, pl_error *err)
 {
+    if (run->deadline > 0 && part->count > QUICK_ITEMS_MIN) PL_TRY(place_quick(part, best, err));
     PL_TRY(place_greedy(part, run, best, err));
     bracket b = {part->lower_bound, part->lower_bound};
-    if (best->peak > best->target && run->options->exact && part->count <= EXACT_ITEMS_MAX)
-        PL_TRY(search_part(part, run, capacity, best, &b, err));
-    if (best->peak > best->target && best->peak > b.proven && run->options->hill_climb &&
-        part->count <= CLIMB_ITEMS_MAX)
-        PL_TRY(place_climb(part, run, best, work_left(run), err));
+    PL_TRY(search_on(part, run, capacity, best, &b, err));
+    while (run->deadline > 0 && run->last_part && run->work >= run->work_limit && !run->out_of_time &&
+           part->count <= CLIMB_ITEMS_MAX && best->peak > best->target && best->peak > b.proven) {
+        run->work_limit = run->work + run->options->work_limit;
+        PL_TRY(search_on(part, run, capacity, best, &b, err));
+    }
     *proven = b.proven;
     return PL_OK;
 }
@@ -180,6 +197,7 @@ static pl_status solve_parts(place_part *parts, size_t part_count, place_run *ru
     *proven = solution->lower_bound;
     for (size_t k = 0; k < part_count; k++) {
         place_best best;
+        run->last_part = k + 1 == part_count;
         uint64_t part_proven = 0;
         uint64_t target = solution->peak > solution->lower_bound ? solution->peak : solution->lower_bound;
         pl_status status = best_init(&best, parts[k].count, target, err);

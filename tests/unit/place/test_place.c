@@ -242,6 +242,52 @@ static void test_time_limit(void **state)
     assert_true(s.seconds < 1);
 }
 
+/* More buffers than a greedy pass places in a hundredth of a second; aligned ones and fixed ones among them. */
+static void test_short_time_limit(void **state)
+{
+    (void)state;
+    enum { MANY = 50000 };
+    static pl_place_buffer b[MANY];
+    static uint64_t at[MANY];
+    for (uint64_t i = 0; i < MANY; i++) {
+        b[i] = pl_place_buffer_make(i * 7919 % MANY, i * 7919 % MANY + 1 + i * 131 % 1000, 64 + i * 104729 % 65536);
+        if (i % 3 == 0) b[i].alignment = UINT64_C(1) << i % 13;
+        if (i % 5000 == 0) b[i].alignment = 1, b[i].fixed_offset = i / 5000 * 70000;
+    }
+    pl_place_problem problem = {b, MANY, NONE};
+    pl_place_options options = pl_place_options_default();
+    static const double limits[] = {1e-9, 0.02, 0.1};
+    for (size_t k = 0; k < COUNT(limits); k++) {
+        options.time_limit_s = limits[k];
+        pl_place_solution s = {.offsets = at};
+        pl_error err;
+        assert_int_equal(pl_place(&problem, &options, &s, &err), PL_OK);
+        assert_int_equal(pl_place_validate(&problem, at, NULL, &err), PL_OK);
+        assert_true(s.peak < 2 * s.lower_bound); /* the first pass has ended: nothing is stacked up */
+        assert_true(s.seconds < 5);              /* on a loaded machine, under a sanitizer */
+    }
+}
+
+/* With time for all that is done without a time limit, and for more: never a higher peak. */
+static void test_time_adds(void **state)
+{
+    (void)state;
+    static pl_place_buffer b[COUNT(offsets)];
+    for (size_t i = 0; i < COUNT(b); i++)
+        b[i] = pl_place_buffer_make(i * 37 % 41, i * 37 % 41 + 1 + i * 13 % 19, 1 + i * 31 % 97);
+    pl_place_problem problem = {b, COUNT(b), NONE};
+    pl_place_options options = pl_place_options_default();
+    options.work_limit = 300000;
+    pl_place_solution s = {.offsets = offsets};
+    pl_error err;
+    assert_int_equal(pl_place(&problem, &options, &s, &err), PL_OK);
+    uint64_t peak = s.peak, work = s.work;
+    options.time_limit_s = 0.3;
+    assert_int_equal(pl_place(&problem, &options, &s, &err), PL_OK);
+    assert_int_equal(pl_place_validate(&problem, offsets, NULL, &err), PL_OK);
+    assert_true(s.peak <= peak && (s.optimal || s.work > work));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing),
@@ -253,6 +299,8 @@ int main(void)
                                        cmocka_unit_test(test_validator),
                                        cmocka_unit_test(test_every_allocation_may_fail),
                                        cmocka_unit_test(test_time_limit),
+                                       cmocka_unit_test(test_short_time_limit),
+                                       cmocka_unit_test(test_time_adds),
                                        cmocka_unit_test(test_climb_over_few_units),
                                        cmocka_unit_test(test_proof_between_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
