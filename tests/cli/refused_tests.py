@@ -189,7 +189,9 @@ def test_output_on_full_disk():
             file.write(bytes(8192))
         with open("small/file", "w") as file:
             file.write("old")
-        for words in each[:2] + each[4:]:
+        for words in each:
+            if words[0] in ("place", "recompute"):
+                continue  # what these write finds room
             check("No space left" in writes(5, words, "small/file"), words)
             check(read("small/file") == b"old" and sorted(os.listdir("small")) == ["file", "filler"], os.listdir("small"))
         subprocess.run(["mount", "-o", "remount,ro", "small"], check=True, capture_output=True)
