@@ -246,6 +246,18 @@ static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err
     return o.validation_fraction > 0 ? pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err) : PL_OK;
 }
 
+/* What is made here must not be made from itself. */
+static pl_status spare_text(const preparation *p, pl_error *err)
+{
+    const char *const made[] = {p->settings.tokens_path, p->settings.tokenizer_path, p->given ? NULL : p->source};
+    for (int i = 0; i < 3; i++) {
+        const pl_file_use uses[] = {{made[i], i == 0 ? "the tokens" : "the tokenizer", PL_FILE_WRITTEN},
+                                    {p->config->data.text, "data.text", PL_FILE_READ}};
+        PL_TRY(pl_files_check(uses, 2, err));
+    }
+    return PL_OK;
+}
+
 static pl_status make_tokens(preparation *p, pl_progress progress, void *context, pl_error *err)
 {
     const pl_config *c = p->config;
@@ -277,6 +289,7 @@ pl_status pl_prepare_text(pl_config *c, pl_progress progress, void *context, pl_
     PL_TRY_DONE(begin(c, c, &p, err));
     PL_TRY_DONE(find_tokenizer(p, c, err));
     PL_TRY_DONE(find_text(p, err));
+    PL_TRY_DONE(spare_text(p, err));
     PL_TRY_DONE(make_tokens(p, progress, context, err));
 done:
     end(p, status);

@@ -262,6 +262,62 @@ def test_folder_in_use():
     run("train", config, "--resume", "--quiet", "--steps", str(record()["step"]))
 
 
+def test_folder_that_loses_its_lock():
+    """The lock is the folder's: who removes the file called lock lets nobody in."""
+    write_text()
+    config = write_config()
+    process = start("train", config, "--steps", "100000", "--checkpoint_every", "1000000", "--eval_every", "1000000")
+    await_event(process, "step")
+    os.remove("out/lock")
+    before = kept("out", ())
+    for words in (["train"], ["train", "--resume"]):
+        refused(5, "out: another run .*is using this folder", *words, config)
+    refused(5, "out: another run .*is using this folder", "train", config, "--out", "new", "--set", "data.cache=out", "--tokenizer", "chars")
+    check(kept("out", ()) == before and not os.path.exists("new"), "a folder in use changed")
+    process.send_signal(signal.SIGTERM)
+    check(finish(process) == 143, process.returncode)
+    run("train", config, "--quiet", "--steps", "5", "--out", "new", "--set", "data.cache=new")
+    run("train", config, "--quiet", "--steps", "5", "--out", "newer", "--set", "data.cache=./newer/../newer")
+    run("train", config, "--quiet", "--steps", "5", "--out", "newest", "--set", "data.cache=new", "--tokenizer", "chars")
+
+
+def test_files_that_were_there():
+    """A first start in a folder writes over nothing that no run of ours wrote, nor through a link."""
+    write_text()
+    config = write_config()
+    for name in ("config.yaml", "report.json"):
+        os.makedirs("own")
+        shutil.copy(config, f"own/{name}")
+        for words in ((config,), (config, "--resume")) + ((("own/config.yaml",),) if name == "config.yaml" else ()):
+            refused(5, f"own/{name}: is there, and no run's .*--out", "train", *words, "--out", "own")
+            check(os.listdir("own") == [name] and read(f"own/{name}") == read(config), words, os.listdir("own"))
+        shutil.rmtree("own")
+    refused(5, r"\./config.yaml: is there, and no run's .*--out", "train", config, "--out", ".")
+    for text in ("my own notes\n", '{"loss": 1}\n', "no newline"):
+        os.makedirs("own", exist_ok=True)
+        with open("own/metrics.jsonl", "w") as file:
+            file.write(text)
+        refused(4, "metrics.jsonl:1:1: this is no line of a run's metrics .*move the file away", "train", config, "--quiet", "--out", "own")
+        check(read("own/metrics.jsonl") == text.encode(), "a file of somebody's was cut")
+        shutil.rmtree("own")
+    for name in ("lock", "metrics.jsonl"):
+        for content in ("precious\n", '{"step":1,"loss":2}\n', ""):
+            os.makedirs("own")
+            with open("precious", "w") as file:
+                file.write(content)
+            os.symlink(os.path.abspath("precious"), f"own/{name}")
+            refused(5, f"own/{name}: .*(symbolic links|is a link)", "train", config, "--quiet", "--out", "own")
+            check(read("precious") == content.encode(), name, "was followed")
+            shutil.rmtree("own")
+    # What died before its first checkpoint is ours: the next start is a fresh one.
+    os.makedirs("own")
+    with open("own/metrics.jsonl", "w") as file:
+        file.write('{"step":1,"loss":2}\n{"step":2,"lo')
+    run("train", config, "--quiet", "--steps", "5", "--out", "own")
+    check(b"lo\n" not in read("own/metrics.jsonl"), "the old lines are still there")
+    run("train", "own/config.yaml", "--resume", "--quiet", "--steps", "10")
+
+
 def event_files(out="out"):
     return sorted(n for n in os.listdir(out) if n.startswith("events.out."))
 
@@ -356,7 +412,7 @@ def test_two_runs_share_a_cache():
 
 GROUPS = {"folder": [test_other_model, test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
                      test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_same_config_in_another_folder,
-                     test_failed_text_leaves_nothing, test_folder_in_use,
+                     test_failed_text_leaves_nothing, test_folder_in_use, test_folder_that_loses_its_lock, test_files_that_were_there,
                      test_event_files, test_event_files_of_a_run_that_died]}
 
 if __name__ == "__main__":
