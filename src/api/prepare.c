@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -70,7 +71,15 @@ static pl_status lock_out(preparation *p, pl_error *err)
  * no file stays; where the file system has no such lock, the files' checksums tell what went wrong. */
 static pl_status lock_cache(preparation *p, pl_error *err)
 {
+    char path[PL_FILE_PATH_MAX];
+    struct stat cache, out;
     PL_TRY(pl_made_folder(&p->made, p->config->data.cache, err));
+    if (stat(p->config->data.cache, &cache) == 0 && stat(p->settings.out, &out) == 0 && cache.st_dev == out.st_dev &&
+        cache.st_ino == out.st_ino)
+        return lock_out(p, err);
+    /* That of another run: who works there holds it for long. */
+    PL_TRY(pl_path_join(path, sizeof path, p->config->data.cache, "checkpoints", err));
+    if (access(path, F_OK) == 0) return pl_folder_lock(p->config->data.cache, &p->cache_lock, err);
     p->cache_lock = pl_io_open(p->config->data.cache, O_RDONLY | O_DIRECTORY);
     if (p->cache_lock >= 0 && pl_io_lock(p->cache_lock, LOCK_EX) != 0) { /* as said above */
     }
@@ -300,9 +309,13 @@ done:
 
 static pl_status refuse_training(preparation *p, const pl_config *c, pl_error *err)
 {
+    static const char *const traces[] = {"lock",
+                                         "checkpoints"}; /* that a run leaves; no other folder gets a lock here */
     char path[PL_FILE_PATH_MAX];
-    PL_TRY(pl_path_join(path, sizeof path, p->settings.out, "lock", err));
-    if (access(path, F_OK) == 0) PL_TRY(pl_folder_lock(p->settings.out, &p->lock, err));
+    for (int i = 0; i < 2; i++) {
+        PL_TRY(pl_path_join(path, sizeof path, p->settings.out, traces[i], err));
+        if (access(path, F_OK) == 0) PL_TRY(lock_out(p, err));
+    }
     return c->run.resume ? PL_OK : pl_saved_refuse_new(p->settings.out, &p->saved, err);
 }
 

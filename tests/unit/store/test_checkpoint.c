@@ -412,6 +412,8 @@ static void test_second_run_is_refused(void **state)
     assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
     snprintf(expected, sizeof expected, "another run (process %ld)", (long)getpid());
     assert_says(err.text, expected);
+    assert_int_equal(unlink(in_folder("lock/lock")), 0); /* that does not let it in */
+    assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
     pl_folder_unlock(&first);
     assert_ok(pl_folder_lock(in_folder("lock"), &second, &err));
     pl_folder_unlock(&second);
