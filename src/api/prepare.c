@@ -151,7 +151,7 @@ static pl_status find_tokenizer(preparation *p, const pl_config *c, pl_error *er
     return PL_OK;
 }
 
-/* What is there and cannot be read is not it. */
+/* What is there and damaged is not it. */
 static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl_error *err)
 {
     pl_error why = {0};
@@ -160,7 +160,8 @@ static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl
     *there = access(p->settings.tokenizer_path, F_OK) == 0;
     if (*there) status = hash_of(p->settings.tokenizer_path, &held, &why);
     *there = *there && status == PL_OK && held == hash;
-    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_OK;
+    bool refused = status == PL_E_NOMEM || status == PL_E_STORAGE;
+    return refused ? pl_fail(err, status, "%s", why.text) : PL_OK;
 }
 
 /* The tokenizer that is used lies in the folder of the run, byte for byte as it was found. */

@@ -53,7 +53,7 @@ pl_status pl_folder_remove(const char *path, const char *const *names, size_t co
         if (unlinkat(fd, temporary, 0) != 0 && errno != ENOENT) error = errno;
     }
     close(fd);
-    if (error) return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(error));
+    if (error) return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s; move it away", path, strerror(error));
     if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
 }
