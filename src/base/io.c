@@ -47,6 +47,8 @@ const char *pl_io_hint(int error)
         return "; it is a link, which is not followed here: move it away";
     case EMFILE:
         return "; the limit on open files is reached: raise it (ulimit -n)";
+    case ENFILE:
+        return "; no more files can be open on this machine: end other programs";
     case EDQUOT:
         return "; the quota is used up";
     default:

@@ -261,6 +261,22 @@ def test_small_stack():
     run("train", config, "--quiet", "--steps", "5", preexec_fn=limit)
 
 
+def test_too_few_descriptors():
+    """Whatever is refused for want of them, the sentence says so, not that /proc or a process is not there."""
+    write_text()
+    run("train", write_config(), "--quiet", "--steps", "5")
+    codes = []
+    for least in range(4, 12):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (least, least))
+        for words in (["eval", "out"], ["doctor", "--pid", str(os.getpid())]):
+            done = subprocess.run([COMMAND, *words], capture_output=True, text=True, env=environment(), preexec_fn=limit, timeout=60)
+            said, codes = done.stderr.strip().split("\n")[-1], codes + [done.returncode]
+            check(done.returncode in (0, 1, 5, 127), words, least, done.returncode, said)
+            if done.returncode in (1, 5):
+                check("Too many open files" in said and "ulimit -n" in said and "mount /proc" not in said, words, least, done.returncode, said)
+    check(5 in codes and 0 in codes, codes)
+
+
 def test_exit_codes():
     """Each code that the help promises, provoked."""
     promised = " ".join(run("help")[0].split("Exit codes: ")[1].split())
@@ -308,7 +324,7 @@ __attribute__((constructor)) static void take(void)
 
 GROUPS = {
     "refused": [test_exclusive_options, test_options_that_the_command_does_not_read, test_guesses, test_control_characters_are_not_echoed, test_ranges_where_they_are_read,
-                test_before_any_training, test_evaluation_switched_off, test_small_stack, test_exit_codes, test_measured_differs],
+                test_before_any_training, test_evaluation_switched_off, test_small_stack, test_too_few_descriptors, test_exit_codes, test_measured_differs],
     "files": [test_output_goes_to_regular_files, test_output_is_no_input, test_output_follows_links, test_output_on_full_disk],
 }
 
