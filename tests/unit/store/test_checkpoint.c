@@ -293,6 +293,13 @@ static void test_checkpoint_that_cannot_be_replaced(void **state)
     assert_int_equal(small_run_save(&run, 2, &err), PL_E_STORAGE);
     assert_says(err.text, "step-00000002.tmp: cannot be emptied: Is a directory; move it away");
     assert_int_equal(find_and_load(folder, warning), 2);
+    pl_record resumed = {.step = 1};
+    assert_int_equal(rename(in_folder("in_the_way/checkpoints/step-00000002.tmp"),
+                            in_folder("in_the_way/checkpoints/step-00000003")),
+                     0);
+    assert_int_equal(small_run_create(&run, &resumed, &err), PL_E_STORAGE); /* said at the start */
+    assert_says(err.text, "step-00000003/model.safetensors: is a folder where a file was expected");
+    assert_says(err.text, "move it away");
 }
 
 static void test_latest_is_a_text_file(void **state)
