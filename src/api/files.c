@@ -1,4 +1,4 @@
-/* May these files be written? A writer puts a new file in the old one's place, by way of PATH.tmp: neither may be a file
+/* May these files be written? A writer puts a new file in the place of the old, by way of PATH.tmp: neither may be one
  * that is read too, or written under another name. Files that are there are compared by what they are (a link and what
  * it leads to are one file), those that are not by folder and name. */
 #include <limits.h>
