@@ -202,8 +202,8 @@ def leftovers(folder):
 
 
 def output(folder):
-    """What was printed, without the place, and of a plan without what was measured here."""
-    text = read(f"{folder}/stdout.txt").replace(folder.encode(), b"HERE")
+    """What was printed, without the place and the time, and of a plan without what was measured here."""
+    text = re.sub(rb" in \d+\.\d+ s\b", b"", read(f"{folder}/stdout.txt").replace(folder.encode(), b"HERE"))
     return text[:text.find(b"page tables")] if b"Memory of the process" in text else text
 
 
