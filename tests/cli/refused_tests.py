@@ -233,7 +233,7 @@ def test_output_on_full_disk():
         raise Skipped("tmpfs cannot be mounted here")
     try:
         with open("small/filler", "wb") as file:
-            file.write(bytes(12288))
+            file.write(bytes(8192))
         with open("small/file", "w") as file:
             file.write("old")
         for words in each:
