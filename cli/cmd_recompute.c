@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
+#include "load.h"
 #include "out.h"
 
 /* With --time the clock binds, and the exact search may hold this many states (about 100 bytes each). */
@@ -74,7 +74,8 @@ static int parse(const pl_cli_command *command, arguments *a, int argc, char **a
     pl_cli_arguments given;
     pl_error err = {0};
     int code = 0;
-    if (pl_cli_parse(command, argc, argv, &given, &err) != PL_OK) return pl_cli_complain("recompute", err.status, &err);
+    if (pl_cli_parse(command, argc, argv, &given, &err) != PL_OK || pl_cli_check_words(command, &given, &err) != PL_OK)
+        return pl_cli_complain("recompute", err.status, &err);
     if (given.operand_count == 0) return usage("a .dag file is missing", "");
     if (given.operand_count > 1) return usage("one file only, but there is also ", given.operand[1]);
     *a = (arguments){.input = given.operand[0],

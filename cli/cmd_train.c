@@ -49,6 +49,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_error err = {0};
     (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_cli_check_new_run(&in, &err);
     if (status == PL_OK) status = take_micro_batch(&in, &err);
     if (status == PL_OK)
         status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);

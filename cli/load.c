@@ -101,7 +101,8 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     if (status == PL_OK) status = pl_config_check(in->config, err);
     if (status == PL_OK) status = pl_config_run_folder(in->config, in->out, sizeof in->out, err);
     /* Said outright, so that plan and kept config name the folder whatever they are called themselves. */
-    return status == PL_OK ? pl_config_set(in->config, "run.out", in->out, "the folder of the run", err) : status;
+    if (status == PL_OK) status = pl_config_set(in->config, "run.out", in->out, "the folder of the run", err);
+    return status == PL_OK ? pl_cli_check_files(command, in, err) : status;
 }
 
 pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint, pl_error *err)

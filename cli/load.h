@@ -20,6 +20,13 @@ void pl_cli_release(pl_cli_input *);
 /* Fails with a sentence that says what to do when there is no checkpoint: in this folder, or, NULL, in that of the run.
  */
 pl_status pl_cli_require_trained(const pl_cli_input *, const char *checkpoint, pl_error *);
+/* ---- files.c ---- */
+/* PL_E_USAGE when what a word names to be written is also read, written twice or the run's; in is as it was loaded. */
+pl_status pl_cli_check_words(const pl_cli_command *, const pl_cli_arguments *, pl_error *);
+pl_status pl_cli_check_files(const pl_cli_command *, const pl_cli_input *, pl_error *);
+/* PL_E_STORAGE when training in a folder that holds no run yet would write over files that are there. */
+pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);
+
 const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */
 
 /* The text of a key ("run", "progress"), cut to room; "" when it has none. */

@@ -54,6 +54,20 @@ PL_API PL_MUST_USE pl_status pl_text_save(const char *path, const char *text, si
 /* The same with what is in an open file. */
 PL_API PL_MUST_USE pl_status pl_text_copy(const char *path, int descriptor, pl_error *);
 
+/* A file that is about to be read or written, and what a sentence calls it ("--html"). */
+typedef enum pl_file_role {
+    PL_FILE_READ,
+    PL_FILE_WRITTEN,
+    PL_FILE_CLOSED, /* a folder: nothing else is written in it or below */
+} pl_file_role;
+typedef struct pl_file_use {
+    const char *path, *name;
+    pl_file_role role;
+} pl_file_use;
+/* PL_E_USAGE when one of them is to be written that is also read, or written twice, whatever the paths look like. Paths
+ * that are NULL, "" or "-" are passed over. */
+PL_API PL_MUST_USE pl_status pl_files_check(const pl_file_use *, size_t count, pl_error *);
+
 #ifdef __cplusplus
 }
 #endif

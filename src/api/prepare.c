@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -70,7 +71,15 @@ static pl_status lock_out(preparation *p, pl_error *err)
  * no file stays; where the file system has no such lock, the files' checksums tell what went wrong. */
 static pl_status lock_cache(preparation *p, pl_error *err)
 {
+    char path[PL_FILE_PATH_MAX];
+    struct stat cache, out;
     PL_TRY(pl_made_folder(&p->made, p->config->data.cache, err));
+    if (stat(p->config->data.cache, &cache) == 0 && stat(p->settings.out, &out) == 0 && cache.st_dev == out.st_dev &&
+        cache.st_ino == out.st_ino)
+        return lock_out(p, err);
+    /* That of another run: who works there holds it for long. */
+    PL_TRY(pl_path_join(path, sizeof path, p->config->data.cache, "checkpoints", err));
+    if (access(path, F_OK) == 0) return pl_folder_lock(p->config->data.cache, &p->cache_lock, err);
     p->cache_lock = pl_io_open(p->config->data.cache, O_RDONLY | O_DIRECTORY);
     if (p->cache_lock >= 0 && pl_io_lock(p->cache_lock, LOCK_EX) != 0) { /* as said above */
     }
@@ -142,7 +151,7 @@ static pl_status find_tokenizer(preparation *p, const pl_config *c, pl_error *er
     return PL_OK;
 }
 
-/* What is there and cannot be read is not it. */
+/* What is there and damaged is not it. */
 static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl_error *err)
 {
     pl_error why = {0};
@@ -151,7 +160,8 @@ static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl
     *there = access(p->settings.tokenizer_path, F_OK) == 0;
     if (*there) status = hash_of(p->settings.tokenizer_path, &held, &why);
     *there = *there && status == PL_OK && held == hash;
-    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_OK;
+    bool refused = status == PL_E_NOMEM || status == PL_E_STORAGE;
+    return refused ? pl_fail(err, status, "%s", why.text) : PL_OK;
 }
 
 /* The tokenizer that is used lies in the folder of the run, byte for byte as it was found. */
@@ -246,6 +256,18 @@ static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err
     return o.validation_fraction > 0 ? pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err) : PL_OK;
 }
 
+/* What is made here must not be made from itself. */
+static pl_status spare_text(const preparation *p, pl_error *err)
+{
+    const char *const made[] = {p->settings.tokens_path, p->settings.tokenizer_path, p->given ? NULL : p->source};
+    for (int i = 0; i < 3; i++) {
+        const pl_file_use uses[] = {{made[i], i == 0 ? "the tokens" : "the tokenizer", PL_FILE_WRITTEN},
+                                    {p->config->data.text, "data.text", PL_FILE_READ}};
+        PL_TRY(pl_files_check(uses, 2, err));
+    }
+    return PL_OK;
+}
+
 static pl_status make_tokens(preparation *p, pl_progress progress, void *context, pl_error *err)
 {
     const pl_config *c = p->config;
@@ -277,6 +299,7 @@ pl_status pl_prepare_text(pl_config *c, pl_progress progress, void *context, pl_
     PL_TRY_DONE(begin(c, c, &p, err));
     PL_TRY_DONE(find_tokenizer(p, c, err));
     PL_TRY_DONE(find_text(p, err));
+    PL_TRY_DONE(spare_text(p, err));
     PL_TRY_DONE(make_tokens(p, progress, context, err));
 done:
     end(p, status);
@@ -287,9 +310,13 @@ done:
 
 static pl_status refuse_training(preparation *p, const pl_config *c, pl_error *err)
 {
+    static const char *const traces[] = {"lock",
+                                         "checkpoints"}; /* that a run leaves; no other folder gets a lock here */
     char path[PL_FILE_PATH_MAX];
-    PL_TRY(pl_path_join(path, sizeof path, p->settings.out, "lock", err));
-    if (access(path, F_OK) == 0) PL_TRY(pl_folder_lock(p->settings.out, &p->lock, err));
+    for (int i = 0; i < 2; i++) {
+        PL_TRY(pl_path_join(path, sizeof path, p->settings.out, traces[i], err));
+        if (access(path, F_OK) == 0) PL_TRY(lock_out(p, err));
+    }
     return c->run.resume ? PL_OK : pl_saved_refuse_new(p->settings.out, &p->saved, err);
 }
 

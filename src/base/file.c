@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -203,7 +204,11 @@ pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *err
 {
     struct stat st;
     *fd = pl_io_open(path, O_RDONLY | O_NONBLOCK); /* a pipe must not hang */
-    if (*fd < 0) return pl_fail(err, PL_E_DATA, "%s: cannot be opened: %s", path, strerror(errno));
+    if (*fd < 0) {
+        bool is_missing = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG;
+        return pl_fail(err, is_missing ? PL_E_DATA : PL_E_STORAGE, "%s: cannot be opened: %s%s", path, strerror(errno),
+                       errno == EMFILE ? pl_io_hint(errno) : "");
+    }
     int known = fstat(*fd, &st), error = errno;
     if (known != 0 || !S_ISREG(st.st_mode)) {
         close(*fd);

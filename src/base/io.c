@@ -43,6 +43,12 @@ const char *pl_io_hint(int error)
         return "; check the permissions or choose another folder";
     case EFBIG:
         return "; the limit on the size of files is reached (ulimit -f, or the file system's own): raise it";
+    case ELOOP: /* where O_NOFOLLOW asks for it */
+        return "; it is a link, which is not followed here: move it away";
+    case EMFILE:
+        return "; the limit on open files is reached: raise it (ulimit -n)";
+    case ENFILE:
+        return "; no more files can be open on this machine: end other programs";
     case EDQUOT:
         return "; the quota is used up";
     default:

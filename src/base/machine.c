@@ -69,8 +69,8 @@ static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
     if (!pl_procfile_find(path, "MemTotal", &m->ram_bytes)) {
         int why = errno;
         if (!root[0] && why == ENOENT && ask_memory(m)) return PL_OK;
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s: %s; mount /proc, the size of this machine is read there", path,
-                       why ? strerror(why) : "it has no MemTotal");
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s: %s%s", path, why ? strerror(why) : "it has no MemTotal",
+                       pl_procfile_hint(why));
     }
     pl_procfile_find(path, "SwapTotal", &m->swap_bytes);
     if (pl_procfile_find(path, "MemAvailable", &m->available_bytes)) return PL_OK;

@@ -104,8 +104,8 @@ static __attribute__((noinline)) pl_status record_start(pl_error *err)
     dl_iterate_phdr(add_module, &started);
     pl_procfile maps;
     if (pl_procfile_open(&maps, "/proc/self/maps")) {
-        return pl_fail(err, PL_E_UNSUPPORTED,
-                       "/proc/self/maps cannot be read (%s): mount /proc, memory is measured there", strerror(errno));
+        return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/maps cannot be read: %s%s", strerror(errno),
+                       pl_procfile_hint(errno));
     }
     pl_mapping m;
     for (char *line; (line = pl_procfile_line(&maps));) {

@@ -153,8 +153,7 @@ static void divide(const measurement *m, const pl_smaps_entry *map)
 
 static pl_status refuse_unread(const char *path, int error, pl_error *err)
 {
-    return pl_fail(err, PL_E_UNSUPPORTED, "%s cannot be read (%s): mount /proc, memory is measured there", path,
-                   strerror(error));
+    return pl_fail(err, PL_E_UNSUPPORTED, "%s cannot be read: %s%s", path, strerror(error), pl_procfile_hint(error));
 }
 
 static pl_status walk_mappings(const measurement *m, pl_error *err)

@@ -16,6 +16,11 @@ int pl_procfile_open(pl_procfile *f, const char *path)
     return f->fd < 0 ? -1 : 0;
 }
 
+const char *pl_procfile_hint(int error)
+{
+    return error == EMFILE || error == ENFILE ? pl_io_hint(error) : "; mount /proc, memory is measured there";
+}
+
 void pl_procfile_close(pl_procfile *f)
 {
     if (f->fd >= 0) close(f->fd);

@@ -15,6 +15,8 @@ typedef struct pl_procfile {
 } pl_procfile;
 
 int pl_procfile_open(pl_procfile *, const char *path); /* 0, or -1 with errno set */
+/* What to do when it could not be opened or read, as the end of a sentence. */
+const char *pl_procfile_hint(int error);
 char *pl_procfile_line(pl_procfile *); /* without its newline; NULL at the end. Valid until the next call */
 void pl_procfile_close(pl_procfile *);
 

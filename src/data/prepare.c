@@ -79,10 +79,12 @@ static pl_status stale(pl_text_result *r, const char *reason)
     return PL_OK;
 }
 
-/* What cannot be read is made again; for want of memory that would be work for nothing, and fail again. */
+/* What is damaged is made again. For want of memory that would be work for nothing, and fail again; and what the system
+ * does not let us read may be whole, and somebody's. */
 static pl_status stale_unless_refused(pl_text_result *r, pl_status status, const pl_error *why, pl_error *err)
 {
-    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why->text) : stale(r, why->text);
+    int refused = status == PL_E_NOMEM || status == PL_E_STORAGE;
+    return refused ? pl_fail(err, status, "%s", why->text) : stale(r, why->text);
 }
 
 /* The text that the tokens were made from is this one: by size and time, or, when only the time differs, by content. */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "doctor/doctor.h"
+#include "base/io.h"
 
 enum { PATH_BYTES = 512, COMMAND_BYTES = 4096, TMPFS_MAX = 64 };
 
@@ -73,8 +74,12 @@ static void read_status_line(const char *line, pl_doctor_process *p, state *s)
     }
 }
 
-static pl_status say_absent(const char *root, pid_t id, pl_error *err)
+static pl_status say_absent(const char *root, pid_t id, int error, pl_error *err)
 {
+    bool gone = error == 0 || error == ENOENT || error == ESRCH || error == EACCES || error == EPERM;
+    if (!gone)
+        return pl_fail(err, PL_E_STORAGE, "process %d cannot be looked at: %s%s", (int)id, strerror(error),
+                       pl_io_hint(error));
     bool hidden = !*root && (kill(id, 0) == 0 || errno == EPERM);
     if (hidden)
         return pl_fail(err, PL_E_DATA,
@@ -90,10 +95,10 @@ static pl_status read_status(const char *root, pl_doctor_process *p, state *s, p
     path_of(path, root, p->id, "status");
     *s = (state){0};
     p->status = (pl_doctor_status){0};
-    if (pl_procfile_open(&f, path)) return say_absent(root, p->id, err);
+    if (pl_procfile_open(&f, path)) return say_absent(root, p->id, errno, err);
     for (char *line; (line = pl_procfile_line(&f));) read_status_line(line, p, s);
     pl_procfile_close(&f);
-    return s->letter ? PL_OK : say_absent(root, p->id, err);
+    return s->letter ? PL_OK : say_absent(root, p->id, 0, err);
 }
 
 static pl_status check_memory(const pl_doctor_process *p, const state *s, pl_error *err)

@@ -105,8 +105,8 @@ static pl_status open_step(const char *checkpoints, uint64_t step, bool whole, p
     return open_saved(path, whole, s, err);
 }
 
-/* Damage is what falling back is for; a lack of memory is not. */
-static int is_damage(pl_status status) { return status == PL_E_DATA || status == PL_E_STORAGE; }
+/* Damage is what falling back is for; a lack of memory, of rights or of descriptors is not: the checkpoint is sound. */
+static int is_damage(pl_status status) { return status == PL_E_DATA; }
 
 /* From the newest folder down (the one already tried is met again and fails again). */
 static pl_status fall_back(const char *checkpoints, bool whole, pl_saved *s, const pl_error *first, pl_error *err)

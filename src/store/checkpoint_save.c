@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/checkpoint_scratch.h"
@@ -143,11 +144,31 @@ static pl_status remove_if_not_kept(void *context, const char *name, pl_error *e
     return pl_folder_remove(c->temporary, files, FILE_COUNT, err);
 }
 
+/* The run comes to that step again and puts a new one in its place: whether it can is said now, not after hours. */
+static pl_status check_replaceable(pl_checkpoint *c, uint64_t step, pl_error *err)
+{
+    struct stat st;
+    PL_TRY(step_path(c, step, "", c->final, err));
+    if (access(c->final, W_OK | X_OK) != 0 && errno == EACCES)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced when the run comes to its step: %s; move it away",
+                       c->final, strerror(EACCES));
+    for (int i = 0; i < FILE_COUNT; i++) {
+        PL_TRY(pl_path_join(c->path, sizeof c->path, c->final, files[i], err));
+        if (lstat(c->path, &st) == 0 && S_ISDIR(st.st_mode))
+            return pl_fail(err, PL_E_STORAGE,
+                           "%s: is a folder where a file was expected, which cannot be replaced when the run comes to "
+                           "its step; move it away",
+                           c->path);
+    }
+    return PL_OK;
+}
+
 static pl_status remove_if_older(void *context, const char *name, pl_error *err)
 {
-    const pl_checkpoint *c = context;
+    pl_checkpoint *c = context;
     uint64_t step;
-    return pl_step_name_parse(name, &step) || step > c->current ? PL_OK : remove_if_not_kept(context, name, err);
+    if (pl_step_name_parse(name, &step)) return PL_OK;
+    return step > c->current ? check_replaceable(c, step, err) : remove_if_not_kept(c, name, err);
 }
 
 static pl_status thin_out(pl_checkpoint *c, pl_error *err)

@@ -53,7 +53,7 @@ pl_status pl_folder_remove(const char *path, const char *const *names, size_t co
         if (unlinkat(fd, temporary, 0) != 0 && errno != ENOENT) error = errno;
     }
     close(fd);
-    if (error) return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(error));
+    if (error) return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s; move it away", path, strerror(error));
     if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
 }
@@ -114,27 +114,38 @@ static pl_status refused(const char *folder, int fd, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: another run is using this folder; wait for it or choose another", folder);
 }
 
+/* The folder is what is locked: a file in it could be removed, and then two would hold it. NFS locks only what is open
+ * for writing, which no folder can be: there it is the file. */
+static pl_status take_lock(const char *folder, int folder_fd, int file_fd, int *lock, pl_error *err)
+{
+    *lock = folder_fd;
+    int rc = pl_io_lock(folder_fd, LOCK_EX | LOCK_NB);
+    if (rc != 0 && errno == EBADF) rc = pl_io_lock(*lock = file_fd, LOCK_EX | LOCK_NB);
+    if (rc == 0) return PL_OK;
+    if (errno == EWOULDBLOCK) return refused(folder, file_fd, err);
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", folder, strerror(errno));
+}
+
 pl_status pl_folder_lock(const char *folder, int *lock, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], text[32];
-    pl_status status;
+    int file = -1, held = -1;
     *lock = -1;
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(pl_path_join(path, sizeof path, folder, "lock", err));
-    int fd = pl_io_open(path, O_RDWR | O_CREAT | O_NONBLOCK);
-    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened: %s", path, strerror(errno));
-    if (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0) {
-        status = errno == EWOULDBLOCK ? refused(folder, fd, err)
-                                      : pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", path, strerror(errno));
-        close(fd);
-        return status;
-    }
+    int fd = pl_io_open(folder, O_RDONLY | O_DIRECTORY);
+    if (fd >= 0) file = pl_io_open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_NOFOLLOW);
+    pl_status status = file >= 0 ? take_lock(folder, fd, file, &held, err)
+                                 : pl_fail(err, PL_E_STORAGE, "%s: cannot be opened: %s%s", fd < 0 ? folder : path,
+                                           strerror(errno), pl_io_hint(errno));
     int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (pl_io_truncate(fd, 0) != 0 ||
-        pwrite(fd, text, (size_t)n, 0) != n) { /* a full disk: the lock holds all the same */
+    if (status == PL_OK && (pl_io_truncate(file, 0) != 0 || pwrite(file, text, (size_t)n, 0) != n)) {
+        /* a full disk: the lock holds all the same */
     }
-    *lock = fd;
-    return PL_OK;
+    if (status == PL_OK) *lock = held;
+    if (fd >= 0 && fd != *lock) close(fd);
+    if (file >= 0 && file != *lock) close(file);
+    return status;
 }
 
 void pl_folder_unlock(int *lock)

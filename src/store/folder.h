@@ -28,7 +28,7 @@ pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *);
 pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *);
 
 /* The lock of a run's folder: held until the descriptor is closed or the process ends, however it ends. A second run is
- * refused with the process that holds it. The file stays; it holds the number of the last process that had the lock. */
+ * refused with the process that holds it, as the file `lock` in it tells: it stays, and is not what is locked. */
 pl_status pl_folder_lock(const char *folder, int *fd, pl_error *);
 void pl_folder_unlock(int *fd); /* sets -1; harmless on -1 */
 

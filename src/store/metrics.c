@@ -100,7 +100,9 @@ static pl_status cut(pl_metrics *m, uint64_t last_step, pl_error *err)
     if (fstat(m->fd, &st) != 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", m->path, strerror(errno));
     if (!S_ISREG(st.st_mode)) return pl_fail(err, PL_E_STORAGE, "%s: is not a regular file", m->path);
-    if (last_step != PL_METRICS_NONE) PL_TRY(find_end(m, last_step, (uint64_t)st.st_size, &m->bytes, err));
+    bool fresh = last_step == PL_METRICS_NONE; /* all goes, if it is ours */
+    PL_TRY(find_end(m, fresh ? 0 : last_step, (uint64_t)st.st_size, &m->bytes, err));
+    if (fresh) m->bytes = 0;
     if (m->bytes < (uint64_t)st.st_size && pl_io_truncate(m->fd, m->bytes) != 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be cut back to %" PRIu64 " bytes: %s", m->path, m->bytes,
                        strerror(errno));
@@ -112,8 +114,10 @@ pl_status pl_metrics_open(pl_metrics *m, const char *path, uint64_t last_step, p
     memset(m, 0, sizeof *m);
     if (strlen(path) >= sizeof m->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     strcpy(m->path, path);
-    m->fd = pl_io_open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK);
-    if (m->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened for writing: %s", path, strerror(errno));
+    m->fd = pl_io_open(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW);
+    if (m->fd < 0)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened for writing: %s%s", path, strerror(errno),
+                       pl_io_hint(errno));
     m->is_open = 1;
     pl_status status = cut(m, last_step, err);
     if (status != PL_OK)

@@ -213,7 +213,7 @@ def test_text_errors():
     if os.geteuid() != 0:
         write_text("secret.txt")
         os.chmod("secret.txt", 0)
-        refused(4, r"secret.txt: .*ermission", "train", write_config(data={"text": "secret.txt"}))
+        refused(5, r"secret.txt: .*ermission", "train", write_config(data={"text": "secret.txt"}))
 
 
 def test_damaged_files():

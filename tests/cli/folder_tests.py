@@ -10,7 +10,7 @@ import signal
 import struct
 import subprocess
 
-from cli_tests import COMMAND, await_event, check, environment, finish, last_checkpoint, main, read, refused, run, start, write_config, write_text
+from cli_tests import COMMAND, Skipped, await_event, check, environment, finish, last_checkpoint, main, read, refused, run, start, without_rights, write_config, write_text
 
 BPE = {"tokenizer": "bpe", "vocab_size": 270}
 
@@ -262,6 +262,98 @@ def test_folder_in_use():
     run("train", config, "--resume", "--quiet", "--steps", str(record()["step"]))
 
 
+def test_folder_that_loses_its_lock():
+    """The lock is the folder's: who removes the file called lock lets nobody in."""
+    write_text()
+    config = write_config()
+    process = start("train", config, "--steps", "100000", "--checkpoint_every", "1000000", "--eval_every", "1000000")
+    await_event(process, "step")
+    os.remove("out/lock")
+    before = kept("out", ())
+    for words in (["train"], ["train", "--resume"]):
+        refused(5, "out: another run .*is using this folder", *words, config)
+    refused(5, "out: another run .*is using this folder", "train", config, "--out", "new", "--set", "data.cache=out", "--tokenizer", "chars")
+    check(kept("out", ()) == before and not os.path.exists("new"), "a folder in use changed")
+    process.send_signal(signal.SIGTERM)
+    check(finish(process) == 143, process.returncode)
+    run("train", config, "--quiet", "--steps", "5", "--out", "new", "--set", "data.cache=new")
+    run("train", config, "--quiet", "--steps", "5", "--out", "newer", "--set", "data.cache=./newer/../newer")
+    run("train", config, "--quiet", "--steps", "5", "--out", "newest", "--set", "data.cache=new", "--tokenizer", "chars")
+
+
+def test_files_that_were_there():
+    """A first start in a folder writes over nothing that no run of ours wrote, nor through a link."""
+    write_text()
+    config = write_config()
+    for name in ("config.yaml", "report.json"):
+        os.makedirs("own")
+        shutil.copy(config, f"own/{name}")
+        for words in ((config,), (config, "--resume")) + ((("own/config.yaml",),) if name == "config.yaml" else ()):
+            refused(5, f"own/{name}: is there, and no run's .*--out", "train", *words, "--out", "own")
+            check(os.listdir("own") == [name] and read(f"own/{name}") == read(config), words, os.listdir("own"))
+        shutil.rmtree("own")
+    refused(5, r"\./config.yaml: is there, and no run's .*--out", "train", config, "--out", ".")
+    for text in ("my own notes\n", '{"loss": 1}\n', "no newline"):
+        os.makedirs("own", exist_ok=True)
+        with open("own/metrics.jsonl", "w") as file:
+            file.write(text)
+        refused(4, "metrics.jsonl:1:1: this is no line of a run's metrics .*move the file away", "train", config, "--quiet", "--out", "own")
+        check(read("own/metrics.jsonl") == text.encode(), "a file of somebody's was cut")
+        shutil.rmtree("own")
+    for name in ("lock", "metrics.jsonl"):
+        for content in ("precious\n", '{"step":1,"loss":2}\n', ""):
+            os.makedirs("own")
+            with open("precious", "w") as file:
+                file.write(content)
+            os.symlink(os.path.abspath("precious"), f"own/{name}")
+            refused(5, f"own/{name}: .*(symbolic links|is a link)", "train", config, "--quiet", "--out", "own")
+            check(read("precious") == content.encode(), name, "was followed")
+            shutil.rmtree("own")
+    # What died before its first checkpoint is ours: the next start is a fresh one.
+    os.makedirs("own")
+    with open("own/metrics.jsonl", "w") as file:
+        file.write('{"step":1,"loss":2}\n{"step":2,"lo')
+    run("train", config, "--quiet", "--steps", "5", "--out", "own")
+    check(b"lo\n" not in read("own/metrics.jsonl"), "the old lines are still there")
+    run("train", "own/config.yaml", "--resume", "--quiet", "--steps", "10")
+
+
+def test_files_without_rights():
+    """What may not be read is neither damaged nor made anew, and nothing older is taken in its place."""
+    if os.geteuid() == 0 and not shutil.which("setpriv"):
+        raise Skipped("root may read everything, and there is no setpriv")
+    write_text()
+    config = write_config(train={"checkpoint_every": 10})
+    run("train", config, "--quiet", "--steps", "20")
+    os.chmod(".", 0o777)
+    for at, _, names in os.walk("out"):
+        for path in (at, *(f"{at}/{n}" for n in names)):
+            if os.geteuid() == 0:
+                os.chown(path, 65534, 65534)
+    for path, commands in (("out/tokens.bin", ("plan", "eval")), ("out/tokenizer.json", ("plan", "eval", "generate")), (config, ("plan", "train")),
+                           (last_checkpoint("out") + "/model.safetensors", ("eval", "generate", "resume")), (last_checkpoint("out"), ("eval", "resume")),
+                           ("text.txt", ("plan",))):
+        before, mode = kept(), os.stat(path).st_mode
+        os.chmod(path, 0)
+        for command in commands:
+            words = ["train", config, "--resume", "--steps", "30"] if command == "resume" else [command, config]
+            done = subprocess.run(without_rights(*words), capture_output=True, text=True, env=environment(), timeout=60)
+            if done.returncode in (126, 127) or "setpriv" in done.stderr:
+                raise Skipped("the command cannot be started as nobody: " + done.stderr)
+            said = done.stderr.strip().split("\n")[-1]
+            check(done.returncode == 5 and path in said and "Permission denied" in said, path, command, done.returncode, said)
+        os.chmod(path, mode & 0o777)
+        check(kept() == before, path, "was made anew")
+    # What cannot be replaced is said before the steps that lead there are done again.
+    model, before = last_checkpoint("out") + "/model.safetensors", kept("out", ("metrics.jsonl",))
+    os.remove(model)
+    os.mkdir(model)
+    refused(5, "model.safetensors: is a folder where a file was expected, .*move it away", "train", config, "--resume", "--quiet", "--steps", "30")
+    check(kept("out", ("metrics.jsonl",)) == before, "steps were done before it was said")
+    os.rename(os.path.dirname(model), "away")
+    run("train", config, "--resume", "--quiet", "--steps", "30")
+
+
 def event_files(out="out"):
     return sorted(n for n in os.listdir(out) if n.startswith("events.out."))
 
@@ -356,7 +448,7 @@ def test_two_runs_share_a_cache():
 
 GROUPS = {"folder": [test_other_model, test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
                      test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_same_config_in_another_folder,
-                     test_failed_text_leaves_nothing, test_folder_in_use,
+                     test_failed_text_leaves_nothing, test_folder_in_use, test_folder_that_loses_its_lock, test_files_that_were_there, test_files_without_rights,
                      test_event_files, test_event_files_of_a_run_that_died]}
 
 if __name__ == "__main__":

@@ -164,6 +164,53 @@ def test_output_goes_to_regular_files():
     check(os.path.islink("dangling") and os.path.islink("to_full") and not os.path.isfile("pipe"), "what was there is not there any more")
 
 
+def test_output_is_no_input():
+    """Nor one of the other outputs, nor what a run keeps: whatever the name, with nothing written before that is known."""
+    (plan, config, _), *_ = writers()
+    run("train", config, "--quiet", "--steps", "20")
+    os.link("problem.csv", "hard.csv")
+    os.symlink("problem.csv", "soft.csv")
+    os.mkdir("folder")
+    model = [f"out/checkpoints/{n}/model.safetensors" for n in sorted(os.listdir("out/checkpoints")) if n.startswith("step")][-1]
+    shutil.copytree(os.path.dirname(model), "copied")
+    shutil.copy("problem.csv", "named.tmp")
+    before = {path: read(path) for path in ("problem.csv", "named.tmp", "graph.dag", "text.txt", config, model, "copied/model.safetensors",
+                                            "out/config.yaml", "out/metrics.jsonl", "out/tokens.bin", "out/report.json")}
+    verify = ["verify", "--gradients"]
+    for words in (["place", "problem.csv", "--svg", "problem.csv"], ["place", "problem.csv", "--out", "./folder/../hard.csv"],
+                  ["place", "problem.csv", "--svg", "soft.csv"], ["place", "soft.csv", "--out", "problem.csv"],
+                  ["place", "problem.csv", "--svg", "new", "--out", "./new"], ["place", "named.tmp", "--svg", "named"],
+                  ["recompute", "graph.dag", "--min", "--out", "graph.dag"],
+                  [plan, config, "--html", "new", "--out-lock", os.path.abspath("new")], [plan, config, "--html", "new.tmp", "--out-lock", "new"],
+                  [plan, config, "--html", config], [plan, config, "--out-lock", "text.txt"], [plan, "out", "--html", "out/config.yaml"],
+                  [*verify, "text.txt", "out"], [*verify, "out/tokens.bin", "out"], [*verify, "out/metrics.jsonl", config],
+                  ["train", config, "--resume", "--steps", "30", "--trace", "text.txt"], ["train", config, "--out", "new", "--trace", config],
+                  ["train", config, "--resume", "--steps", "30", "--trace", "out/metrics.jsonl"],
+                  ["train", config, "--resume", "--steps", "30", "--trace", "out/report.json"],
+                  ["train", config, "--text", "out/metrics.jsonl", "--resume", "--steps", "30"]):
+        refused(2, " are the same file; give another name", *words)
+        check({path: read(path) for path in before} == before and not os.path.exists("new"), words, "wrote something")
+    for words in ([*verify, model, "out"], [*verify, "out/checkpoints/g.safetensors", "out"], [plan, config, "--html", f"{os.path.dirname(model)}/../page.html"],
+                  ["train", config, "--resume", "--steps", "30", "--trace", "out/checkpoints/latest"],
+                  [*verify, "copied/model.safetensors", "out", "--checkpoint", "copied"]):
+        refused(2, "lies in .*, where nothing else may be written; give another name", *words)
+        check({path: read(path) for path in before} == before, words, "wrote something")
+    for out, words in (("out", ["--text", "out/tokens.bin"]), ("fresh", ["--text", "out/tokenizer.json", "--out", "out"]),
+                       ("cached", ["--text", "cached/tokens.bin", "--set", "data.cache=cached", "--out", "fresh"])):
+        shutil.rmtree("out/checkpoints", ignore_errors=True)
+        os.makedirs("cached", exist_ok=True)
+        shutil.copy("text.txt", "cached/tokens.bin")
+        if out == "fresh":
+            shutil.copy("text.txt", "out/tokenizer.json")
+        at = words[1]
+        was = read(at)
+        refused(2, " are the same file; give another name", plan, config, *words)
+        check(read(at) == was, words, "wrote over its text")
+    run(plan, config, "--html", "-", "--out-lock", "lock")
+    run("place", "problem.csv", "--svg", "drawing", "--out", "placed")
+    run("place", "problem.csv", "--svg", "drawing", "--out", "placed")
+
+
 def test_output_follows_links():
     for number, words in enumerate(writers()):
         os.makedirs("elsewhere", exist_ok=True)
@@ -214,6 +261,22 @@ def test_small_stack():
     run("train", config, "--quiet", "--steps", "5", preexec_fn=limit)
 
 
+def test_too_few_descriptors():
+    """Whatever is refused for want of them, the sentence says so, not that /proc or a process is not there."""
+    write_text()
+    run("train", write_config(), "--quiet", "--steps", "5")
+    codes = []
+    for least in range(4, 12):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (least, least))
+        for words in (["eval", "out"], ["doctor", "--pid", str(os.getpid())]):
+            done = subprocess.run([COMMAND, *words], capture_output=True, text=True, env=environment(), preexec_fn=limit, timeout=60)
+            said, codes = done.stderr.strip().split("\n")[-1], codes + [done.returncode]
+            check(done.returncode in (0, 1, 5, 127), words, least, done.returncode, said)
+            if done.returncode in (1, 5):
+                check("Too many open files" in said and "ulimit -n" in said and "mount /proc" not in said, words, least, done.returncode, said)
+    check(5 in codes and 0 in codes, codes)
+
+
 def test_exit_codes():
     """Each code that the help promises, provoked."""
     promised = " ".join(run("help")[0].split("Exit codes: ")[1].split())
@@ -261,8 +324,8 @@ __attribute__((constructor)) static void take(void)
 
 GROUPS = {
     "refused": [test_exclusive_options, test_options_that_the_command_does_not_read, test_guesses, test_control_characters_are_not_echoed, test_ranges_where_they_are_read,
-                test_before_any_training, test_evaluation_switched_off, test_small_stack, test_exit_codes, test_measured_differs],
-    "files": [test_output_goes_to_regular_files, test_output_follows_links, test_output_on_full_disk],
+                test_before_any_training, test_evaluation_switched_off, test_small_stack, test_too_few_descriptors, test_exit_codes, test_measured_differs],
+    "files": [test_output_goes_to_regular_files, test_output_is_no_input, test_output_follows_links, test_output_on_full_disk],
 }
 
 if __name__ == "__main__":

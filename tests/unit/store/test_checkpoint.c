@@ -254,6 +254,54 @@ static void test_damage_falls_back(void **state)
     }
 }
 
+/* What the system does not give is not damaged: an older one would undo steps without need. */
+static void test_refused_opens_do_not_fall_back(void **state)
+{
+    static const int reasons[] = {EACCES, EMFILE, EIO, ENFILE};
+    const char *folder = begin("refused", 3);
+    pl_saved s;
+    (void)state;
+    save(1), save_best(2);
+    for (int r = 0; r < 4; r++)
+        for (uint64_t n = 1;; n++) {
+            pl_io_fail_at(PL_IO_OPEN, n, reasons[r], 0);
+            pl_status status = n % 2 ? pl_saved_find(folder, &s, &err) : pl_saved_find_best(folder, &s, &err);
+            bool hit = pl_io_inject(PL_IO_OPEN) == 0;
+            pl_io_fail_at(PL_IO_OPEN, 0, 0, 0);
+            if (status == PL_OK) {
+                assert_int_equal(s.record->step, 2);
+                pl_saved_deinit(&s);
+                if (n > 8) break;
+            } else {
+                assert_true(hit);
+                assert_int_equal(status, PL_E_STORAGE);
+                assert_says(err.text, strerror(reasons[r]));
+            }
+        }
+}
+
+/* A folder in a file's place: the step is done again, and the sentence says what to do. */
+static void test_checkpoint_that_cannot_be_replaced(void **state)
+{
+    const char *folder = begin("in_the_way", 3);
+    (void)state;
+    save(1), save(2);
+    assert_int_equal(unlink(in_folder("in_the_way/checkpoints/step-00000002/model.safetensors")), 0);
+    assert_int_equal(mkdir(in_folder("in_the_way/checkpoints/step-00000002/model.safetensors"), 0755), 0);
+    assert_int_equal(find_and_load(folder, warning), 1);
+    assert_says(warning, "is not a regular file");
+    assert_int_equal(small_run_save(&run, 2, &err), PL_E_STORAGE);
+    assert_says(err.text, "step-00000002.tmp: cannot be emptied: Is a directory; move it away");
+    assert_int_equal(find_and_load(folder, warning), 2);
+    pl_record resumed = {.step = 1};
+    assert_int_equal(rename(in_folder("in_the_way/checkpoints/step-00000002.tmp"),
+                            in_folder("in_the_way/checkpoints/step-00000003")),
+                     0);
+    assert_int_equal(small_run_create(&run, &resumed, &err), PL_E_STORAGE); /* said at the start */
+    assert_says(err.text, "step-00000003/model.safetensors: is a folder where a file was expected");
+    assert_says(err.text, "move it away");
+}
+
 static void test_latest_is_a_text_file(void **state)
 {
     const char *folder = begin("latest", 3);
@@ -412,6 +460,8 @@ static void test_second_run_is_refused(void **state)
     assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
     snprintf(expected, sizeof expected, "another run (process %ld)", (long)getpid());
     assert_says(err.text, expected);
+    assert_int_equal(unlink(in_folder("lock/lock")), 0); /* that does not let it in */
+    assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
     pl_folder_unlock(&first);
     assert_ok(pl_folder_lock(in_folder("lock"), &second, &err));
     pl_folder_unlock(&second);
@@ -529,6 +579,8 @@ int main(void)
         cmocka_unit_test(test_resume_writes_nothing),
         cmocka_unit_test(test_pointers_are_put_right),
         cmocka_unit_test(test_damage_falls_back),
+        cmocka_unit_test(test_refused_opens_do_not_fall_back),
+        cmocka_unit_test(test_checkpoint_that_cannot_be_replaced),
         cmocka_unit_test(test_latest_is_a_text_file),
         cmocka_unit_test(test_another_model),
         cmocka_unit_test(test_failing_disk),

@@ -1,0 +1,94 @@
+/* What the words of a command name must not destroy: what it reads, what else it writes, what a run keeps, and what was
+ * in a folder before any run. Asked before anything is written. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "load.h"
+
+enum { USES_MAX = PL_CLI_OPTIONS_MAX + 16 };
+
+/* In the folder of a run; those that only train writes are others' to give out too (plan --html). */
+static const struct {
+    const char *name;
+    bool train_writes, train_only;
+} own_files[] = {{"config.yaml", false, false},  {"tokens.bin", false, false}, {"tokenizer.json", false, false},
+                 {"metrics.jsonl", true, false}, {"report.json", true, false}, {"lock", true, false},
+                 {"plan.lock", true, true},      {"plan.html", true, true}};
+enum { OWN_FILES = sizeof own_files / sizeof *own_files };
+
+typedef struct list {
+    pl_file_use use[USES_MAX];
+    size_t count;
+} list;
+
+static void add(list *l, const char *path, const char *name, pl_file_role role)
+{
+    if (l->count < USES_MAX) l->use[l->count++] = (pl_file_use){path, name, role};
+}
+
+/* Every option with a FILE is one to write; a DIR is a checkpoint to read. */
+static void add_words(list *l, const pl_cli_command *command, const pl_cli_arguments *a)
+{
+    if (a->operand_count) add(l, a->operand[0], command->operands, PL_FILE_READ);
+    for (size_t i = 0; i < command->option_count; i++) {
+        const pl_cli_option *o = &command->options[i];
+        if (o->value && strcmp(o->value, "FILE") == 0) add(l, a->value[i], o->name, PL_FILE_WRITTEN);
+        if (o->value && strcmp(o->value, "DIR") == 0) add(l, a->value[i], o->name, PL_FILE_CLOSED);
+    }
+}
+
+pl_status pl_cli_check_words(const pl_cli_command *command, const pl_cli_arguments *a, pl_error *err)
+{
+    list l = {.count = 0};
+    add_words(&l, command, a);
+    return pl_files_check(l.use, l.count, err);
+}
+
+static pl_status join(char path[PATH_MAX], const char *folder, const char *name, pl_error *err)
+{
+    int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return n >= 0 && n < PATH_MAX ? PL_OK : pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
+}
+
+pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
+{
+    char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
+    list l = {.count = 0};
+    bool trains = command->of_command && command->command == PL_COMMAND_TRAIN;
+    pl_status status = pl_cli_setting(in->config, "data", "text", text, sizeof text, err);
+    if (status == PL_OK) status = pl_cli_setting(in->config, "data", "tokenizer", tokenizer, sizeof tokenizer, err);
+    if (status == PL_OK) status = pl_cli_setting(in->config, "run", "trace", trace, sizeof trace, err);
+    if (status == PL_OK) status = join(checkpoints, in->out, "checkpoints", err);
+    add_words(&l, command, &in->arguments);
+    add(&l, text, "data.text", PL_FILE_READ);
+    add(&l, tokenizer, "data.tokenizer", PL_FILE_READ);
+    add(&l, trace, "run.trace", PL_FILE_WRITTEN);
+    add(&l, checkpoints, "checkpoints", PL_FILE_CLOSED);
+    for (size_t i = 0; i < OWN_FILES && status == PL_OK; i++) {
+        status = join(own[i], in->out, own_files[i].name, err);
+        bool writes = trains && own_files[i].train_writes;
+        if (trains || !own_files[i].train_only)
+            add(&l, own[i], own_files[i].name, writes ? PL_FILE_WRITTEN : PL_FILE_READ);
+    }
+    return status == PL_OK ? pl_files_check(l.use, l.count, err) : status;
+}
+
+/* A run makes its checkpoints' folder first of all, so without one these files are somebody else's. */
+pl_status pl_cli_check_new_run(const pl_cli_input *in, pl_error *err)
+{
+    static const char *const names[] = {PL_CLI_CONFIG_FILE, "report.json"};
+    char path[PATH_MAX];
+    pl_status status = join(path, in->out, "checkpoints", err);
+    bool fresh = status == PL_OK && access(path, F_OK) != 0 && errno == ENOENT;
+    for (size_t i = 0; i < sizeof names / sizeof *names && fresh && status == PL_OK; i++) {
+        status = join(path, in->out, names[i], err);
+        if (status == PL_OK && access(path, F_OK) == 0)
+            status = pl_cli_error(err, PL_E_STORAGE,
+                                  "%s: is there, and no run's (there is no checkpoints beside it), and training would "
+                                  "write over it; move it away or choose another folder with --out",
+                                  path);
+    }
+    return status;
+}
