@@ -329,7 +329,7 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
 {
     told *t = context;
     (void)seconds;
-    if (t->progress) t->progress(t->context, "measuring kernels", done, total);
+    if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
 static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *folder, told *t, pl_error *err)
