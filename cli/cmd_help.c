@@ -98,6 +98,10 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_status status = pl_cli_parse(command, argc, argv, &a, &err);
     if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
     if (a.operand_count == 0) return pl_cli_print_overview();
+    if (a.operand_count > 1) {
+        pl_cli_error(&err, PL_E_USAGE, "one command only, but there is also %.200s", a.operand[1]);
+        return pl_cli_complain(command->name, PL_E_USAGE, &err);
+    }
     const pl_cli_command *about = pl_cli_find(a.operand[0]), *near = pl_cli_nearest(a.operand[0]);
     if (about) return pl_cli_print_help(about);
     pl_cli_error(&err, PL_E_USAGE, "there is no command %.60s; %s%s", a.operand[0],

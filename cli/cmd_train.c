@@ -20,7 +20,8 @@ static const char about[] =
     "\n"
     "Ctrl-C, SIGTERM or SIGHUP finishes the step, saves and ends with 130, 143 or 75; --resume goes on from there, bit "
     "for\n"
-    "bit. A second Ctrl-C or SIGTERM leaves at once. A step that takes long says so.\n"
+    "bit. A second Ctrl-C or SIGTERM leaves at once, and so does the first before the first step. A step that takes "
+    "long says so.\n"
     "SIGUSR1 prints the ledger.\n";
 
 /* A resumed run takes the micro-batch that the run began with unless told otherwise: sums in another order have other

@@ -1,4 +1,6 @@
 /* plimsoll verify: numbers for others to check. */
+#include <string.h>
+
 #include "planning.h"
 
 enum { GRADIENTS, CHECKPOINT, LEDGER };
@@ -25,6 +27,8 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     call.word[PL_CALL_LEDGER] = in.arguments.value[LEDGER] ? "1" : NULL;
     if (status == PL_OK && !call.word[PL_CALL_TO])
         status = pl_cli_error(&err, PL_E_USAGE, "nothing to verify: plimsoll verify --gradients FILE CONFIG");
+    if (status == PL_OK && strcmp(call.word[PL_CALL_TO], "-") == 0)
+        status = pl_cli_error(&err, PL_E_USAGE, "--gradients - is no file: they are binary; give the name of one");
     if (status == PL_OK && call.word[PL_CALL_CHECKPOINT])
         status = pl_cli_require_trained(&in, call.word[PL_CALL_CHECKPOINT], &err);
     if (status == PL_OK) status = pl_talk_read(in.config, false, false, &talk, &err);

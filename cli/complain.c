@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "out.h"
+#include "signals.h"
 
 pl_status pl_cli_error(pl_error *err, pl_status status, const char *format, ...)
 {
@@ -37,6 +38,7 @@ static const char *remedy(pl_status status, const char *text)
 int pl_cli_complain(const char *command, pl_status status, const pl_error *err)
 {
     char text[PL_ERROR_TEXT_BYTES] = "";
+    if (status == PL_E_STOPPED) return pl_signal_exit_code(); /* as was asked for: no word about it */
     pl_line line = {text, sizeof text, 0};
     disarm(err->text[0] ? err->text : pl_status_name(status), &line);
     pl_say("plimsoll%s%s: %s%s\n", command[0] ? " " : "", command, text, remedy(status, text));

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "signals.h"
+
 extern char **environ;
 
 /* ---- where the calibration is kept ---- */
@@ -92,6 +94,7 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
 {
     *in = (pl_cli_input){.config = pl_config_create()};
     if (!in->config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
+    pl_signals_leave();
     find_cache(in->cache);
     pl_status status = pl_config_apply_args(in->config, &argc, argv, err);
     if (status == PL_OK) status = pl_cli_parse(command, argc, argv, &in->arguments, err);

@@ -8,6 +8,7 @@
 #include "format.h"
 #include "out.h"
 #include "progress.h"
+#include "signals.h"
 
 pl_status pl_talk_read(const pl_config *config, bool quiet, bool verbose, pl_talk *talk, pl_error *err)
 {
@@ -26,7 +27,7 @@ pl_status pl_talk_read(const pl_config *config, bool quiet, bool verbose, pl_tal
 
 typedef struct phases {
     const char *command;
-    bool terminal, drawn;
+    bool quiet, terminal, drawn;
     char name[64];
     int percent;
 } phases;
@@ -38,12 +39,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void tell_phase(void *context, const char *phase, uint64_t done, uint64_t total)
+static void say_phase(phases *p, const char *phase, int percent, bool same)
 {
-    phases *p = context;
-    int percent = total ? (int)(100.0 * ((double)done / (double)total)) : 0;
-    bool same = strncmp(p->name, phase, sizeof p->name - 1) == 0;
-    if (same && (!p->terminal || percent == p->percent)) return;
+    if (p->quiet || (same && (!p->terminal || percent == p->percent))) return;
     strncpy(p->name, phase, sizeof p->name - 1);
     p->percent = percent;
     if (p->terminal)
@@ -51,6 +49,14 @@ static void tell_phase(void *context, const char *phase, uint64_t done, uint64_t
     else
         pl_say("%s …\n", phase);
     p->drawn = p->terminal;
+}
+
+static bool tell_phase(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    phases *p = context;
+    say_phase(p, phase, total ? (int)(100.0 * ((double)done / (double)total)) : 0,
+              strncmp(p->name, phase, sizeof p->name - 1) == 0);
+    return !pl_signal_stop;
 }
 
 static void end_phases(phases *p)
@@ -79,12 +85,14 @@ static pl_status check_machine(const char *name, const pl_talk *talk, bool here,
 pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
                            pl_plan **plan, pl_error *err)
 {
-    phases p = {.command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1};
-    pl_progress tell = talk->quiet ? NULL : tell_phase;
+    phases p = {.command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
     pl_status status = PL_OK;
-    if (needs_text(command)) status = pl_prepare_text(in->config, tell, &p, err);
+    pl_signals_catch(); /* what is half written goes */
+    if (needs_text(command)) status = pl_prepare_text(in->config, tell_phase, &p, err);
+    pl_signals_leave();
+    if (status == PL_OK && pl_signal_stop) status = PL_E_STOPPED;
     if (status == PL_OK && here) status = pl_plan_check_config(in->config, command, err);
-    if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell, &p, plan, err);
+    if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
     end_phases(&p);
     return status == PL_OK ? check_machine(name, talk, here, plan, err) : status;
 }

@@ -45,6 +45,7 @@ static void say_ledger(runner *r, pl_run_verdict *verdict)
 static void hear(void *context, const pl_event *e)
 {
     runner *r = context;
+    if (e->kind == PL_EVENT_COMMITTED) pl_signals_catch();
     pl_view_event(&r->view, e);
     if (r->run && pl_signal_take_ledger()) say_ledger(r, NULL);
 }
@@ -227,7 +228,6 @@ static pl_status finish(runner *r, pl_status status)
 /* The last thing that is said: why it ends. */
 static int conclude(const runner *r, pl_status status)
 {
-    if (status == PL_E_STOPPED) return pl_signal_exit_code();
     return status == PL_OK ? 0 : pl_cli_complain(r->call.name, status, &r->error);
 }
 
@@ -236,7 +236,8 @@ int pl_cli_run(int argc, char **argv)
     static runner r;
     pl_status status = pl_call_parse(argc, argv, &r.call, &r.error);
     if (status != PL_OK) return pl_cli_complain(PL_CLI_RUNNER, status, &r.error);
-    pl_signals_install();
+    pl_signals_leave(); /* until there is something to save */
+    pl_signals_ledger();
     set_view(&r);
     status = open_run(&r);
     if (status == PL_OK) status = work(&r);

@@ -9,9 +9,16 @@
 volatile int pl_signal_stop;
 static volatile sig_atomic_t stopped_by, ledger_wanted;
 
+static int exit_code(int number)
+{
+    return number == SIGINT || number == SIGTERM ? 128 + number : pl_status_exit_code(PL_E_STOPPED);
+}
+
+static void on_leave(int number) { _exit(exit_code(number)); }
+
 static void on_stop(int number)
 {
-    if (stopped_by && number != SIGHUP) _exit(128 + number);
+    if (stopped_by && number != SIGHUP) _exit(exit_code(number));
     stopped_by = number;
     pl_signal_stop = 1;
 }
@@ -37,13 +44,16 @@ void pl_signals_ignore(void)
     (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) is a write that fails, with a sentence */
 }
 
-void pl_signals_install(void)
+static void install_end(void (*handler)(int))
 {
-    install(SIGINT, on_stop);
-    install(SIGTERM, on_stop);
-    install(SIGHUP, on_stop);
-    install(SIGUSR1, on_ledger);
+    install(SIGINT, handler);
+    install(SIGTERM, handler);
+    install(SIGHUP, handler);
 }
+
+void pl_signals_leave(void) { install_end(on_leave); }
+void pl_signals_catch(void) { install_end(on_stop); }
+void pl_signals_ledger(void) { install(SIGUSR1, on_ledger); }
 
 bool pl_signal_take_ledger(void)
 {
@@ -52,8 +62,4 @@ bool pl_signal_take_ledger(void)
     return wanted;
 }
 
-int pl_signal_exit_code(void)
-{
-    bool asked = stopped_by == SIGINT || stopped_by == SIGTERM;
-    return asked ? 128 + stopped_by : pl_status_exit_code(PL_E_STOPPED);
-}
+int pl_signal_exit_code(void) { return exit_code(stopped_by); }

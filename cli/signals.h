@@ -1,5 +1,6 @@
-/* Signals of a run: SIGINT, SIGTERM and SIGHUP ask it to stop after the step; a second SIGINT or SIGTERM leaves at
- * once. SIGUSR1 asks for the ledger. */
+/* Signals of a run: SIGINT, SIGTERM and SIGHUP end it at once as long as there is nothing to save or to clean up; while
+ * a text is prepared they ask it to stop there, while it runs after the step, and a second SIGINT or SIGTERM leaves at
+ * once. The exit code is the same. SIGUSR1 asks for the ledger. */
 #ifndef PL_CLI_SIGNALS_H
 #define PL_CLI_SIGNALS_H
 
@@ -8,7 +9,9 @@
 extern volatile int pl_signal_stop; /* nonzero: stop after this step */
 
 void pl_signals_ignore(void);     /* first thing: those that would end the process without a word */
-void pl_signals_install(void);    /* of a run */
+void pl_signals_leave(void);      /* from now on they end the process at once */
+void pl_signals_catch(void);      /* from now on they set pl_signal_stop */
+void pl_signals_ledger(void);     /* SIGUSR1 is heard */
 bool pl_signal_take_ledger(void); /* was it asked for since the last call? */
 /* 128 + the signal that stopped the run: 130, 143; 75 when it was none of those two. */
 int pl_signal_exit_code(void);

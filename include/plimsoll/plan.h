@@ -2,6 +2,7 @@
 #ifndef PLIMSOLL_PLAN_H
 #define PLIMSOLL_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "plimsoll/config.h"
@@ -25,8 +26,9 @@ PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_confi
 /* PL_CONFIG_HELP, but only what this command reads; text in a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
 
-/* Told now and then during long work; done and total count whatever the phase is about. May be NULL. */
-typedef void (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+/* Told now and then during long work; done and total count whatever the phase is about. May be NULL. False ends the
+ * preparation of a text with PL_E_STOPPED, as if it had failed; planning does not ask. */
+typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* May the command work in the folder of the run? Refuses to train where another process does (PL_E_STORAGE), or where a
  * run is and run.resume is not set (PL_E_STORAGE), and any command with another tokenizer than the run's (PL_E_CONFIG).

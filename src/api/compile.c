@@ -40,6 +40,7 @@ typedef struct compiler {
     uint32_t vocab;
     pl_settings settings;
     pl_calibration *calibration;
+    int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     uint64_t disk_bytes, checkpoint_bytes;
     uint64_t validation_tokens, validation_bytes; /* as in the plan */
     /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
@@ -176,7 +177,14 @@ static pl_status stage(void *context, pl_graph *g, int64_t micro_batch, pl_error
 
 static pl_status measure(void *context, const pl_graph *g, pl_error *err)
 {
-    return pl_calibration_measure(((compiler *)context)->calibration, g, err);
+    compiler *c = context;
+    size_t missing = 0;
+    if (c->team_wanted) PL_TRY(pl_calibration_count_missing(c->calibration, g, &missing, err));
+    if (missing) {
+        PL_TRY(pl_threads_probe(c->team_wanted, err));
+        c->team_wanted = 0;
+    }
+    return pl_calibration_measure(c->calibration, g, err);
 }
 
 static uint64_t heap_now(void)
@@ -321,7 +329,7 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
 {
     told *t = context;
     (void)seconds;
-    if (t->progress) t->progress(t->context, "measuring kernels", done, total);
+    if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
 static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *folder, told *t, pl_error *err)
@@ -336,6 +344,7 @@ static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *fo
                                  .progress = tell_calibration,
                                  .progress_context = t};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
+    c->team_wanted = o->plan.team.threads;
     o->measure = measure;
     o->plan.cost = (pl_cost_model){pl_calibration_seconds, c->calibration};
     return PL_OK;

@@ -238,6 +238,8 @@ pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t
         goto done;
     }
     status = pl_file_read_at(fd, path, 0, *text, (size_t)size, err);
+    if (status == PL_OK && size == 0 && pread(fd, &(char){0}, 1, 0) > 0)
+        status = pl_fail(err, PL_E_DATA, "%s: has more bytes than its size of 0 says; give a copy of it", path);
     if (bytes) *bytes = (size_t)size;
 done:
     close(fd);

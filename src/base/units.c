@@ -45,7 +45,7 @@ int pl_parse_bytes(const char *text, uint64_t *bytes)
         return 0;
     }
     double total = number * (double)unit + 0.5;
-    if (!(total < 0x1p63)) return -1;
+    if (!(total < 0x1p63) || (number > 0 && total < 1)) return -1; /* something must not become nothing */
     *bytes = (uint64_t)total;
     return 0;
 }

@@ -393,7 +393,7 @@ pl_status pl_bpe_train_file(pl_text_file *file, const pl_bpe_options *options, p
         status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
         if (status != PL_OK || got == 0) break;
         pl_bpe_trainer_feed(t, block, got);
-        if (progress) progress(context, "learning the vocabulary", file->at, file->bytes);
+        status = pl_text_tell(file, progress, context, "learning the vocabulary", err);
     }
     pl_free(block);
     if (status == PL_OK) status = pl_bpe_trainer_finish(t, out, err);

@@ -97,7 +97,7 @@ static pl_status count_file(chars *c, pl_text_file *file, pl_text_progress progr
         PL_TRY(pl_text_read(file, c->block + c->held, PL_TEXT_BLOCK_BYTES, &got, err));
         c->held += got;
         count_block(c, got == 0);
-        if (progress) progress(context, "collecting the characters", file->at, file->bytes);
+        PL_TRY(pl_text_tell(file, progress, context, "collecting the characters", err));
     }
     return PL_OK;
 }

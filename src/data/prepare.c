@@ -168,7 +168,7 @@ static pl_status encode_blocks(const pl_text_options *o, pl_text_file *file, pl_
         if (status != PL_OK) break;
         XXH64_update(&state, block, got);
         status = pl_encoder_feed(e, block, got, err);
-        if (o->progress) o->progress(o->context, "turning text into tokens", file->at, file->bytes);
+        if (status == PL_OK) status = pl_text_tell(file, o->progress, o->context, "turning text into tokens", err);
     }
     pl_free(block);
     *hash = XXH64_digest(&state);

@@ -59,3 +59,10 @@ void pl_text_close(pl_text_file *t)
     if (t->fd >= 0) close(t->fd);
     t->fd = -1;
 }
+
+pl_status pl_text_tell(const pl_text_file *t, pl_text_progress progress, void *context, const char *phase,
+                       pl_error *err)
+{
+    if (!progress || progress(context, phase, t->at, t->bytes)) return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "%s: stopped while %s", t->path, phase);
+}

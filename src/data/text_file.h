@@ -3,6 +3,7 @@
 #ifndef PL_DATA_TEXT_FILE_H
 #define PL_DATA_TEXT_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +27,9 @@ void pl_text_rewind(pl_text_file *);
 pl_status pl_text_check_unchanged(const pl_text_file *, pl_error *);
 void pl_text_close(pl_text_file *); /* harmless on one that was not opened, if zeroed with fd −1 */
 
-/* Called now and then; done of total bytes. May be NULL. */
-typedef void (*pl_text_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+/* Called now and then; done of total bytes. May be NULL. False: stop. */
+typedef bool (*pl_text_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+/* PL_E_STOPPED when it said so. */
+pl_status pl_text_tell(const pl_text_file *, pl_text_progress, void *context, const char *phase, pl_error *);
 
 #endif

@@ -265,7 +265,9 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     s->last_loss = s->last_rate = NAN;
     pl_plateau_init(&s->plateau);
     find_programs(s);
-    if (s->o.owners) PL_TRY_DONE(pl_threads_create(s->o.plan->team.threads, &s->o.plan->process, s->o.owners, err));
+    int threads = s->o.plan->team.threads;
+    PL_TRY_DONE(s->o.owners ? pl_threads_create(threads, &s->o.plan->process, s->o.owners, err)
+                            : pl_threads_probe(threads, err));
     PL_TRY_DONE(map_memory(s, err));
     find_values(s);
     PL_TRY_DONE(check_values(s, err));

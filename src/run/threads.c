@@ -59,8 +59,12 @@ static size_t default_stack_bytes(void)
     return bytes ? bytes : STACK_BYTES_UNKNOWN;
 }
 
-static pl_status probe_threads(int further, pl_error *err)
+pl_status pl_threads_probe(int threads, pl_error *err)
 {
+    int further = threads - 1;
+    if (further < 1) return PL_OK;
+    if (further >= PL_THREADS_MAX)
+        return pl_fail(err, PL_E_USAGE, "%d threads asked for: 1 to %d are possible", threads, PL_THREADS_MAX);
     probe p = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     pthread_t thread[PL_THREADS_MAX];
     size_t stack_bytes = default_stack_bytes(), bytes = stack_bytes * (size_t)further;
@@ -120,7 +124,7 @@ pl_status pl_threads_create(int threads, const pl_process_options *options, pl_m
 {
     PL_TRY(set_openmp(threads, err));
     if (threads == 1) return PL_OK; /* the caller alone: no region is ever opened */
-    PL_TRY(probe_threads(threads - 1, err));
+    PL_TRY(pl_threads_probe(threads, err));
     pl_status status = PL_OK;
     int got = 0;
 #pragma omp parallel num_threads(threads)

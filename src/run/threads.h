@@ -14,6 +14,10 @@ int pl_threads_limit(void);
 /* What the OpenMP library takes from the heap for a team of this size. */
 uint64_t pl_threads_heap_bytes(int threads);
 
+/* Before the first parallel region of a process: libgomp ends it without a sentence when it cannot create a thread, so
+ * the system is asked for as many first, and gets them back. PL_E_NOMEM when it refuses. */
+pl_status pl_threads_probe(int threads, pl_error *);
+
 /* Creates the team of `threads` (the caller included), touches and registers every stack. PL_E_USAGE when the number is
  * out of range or the environment forbids it (OMP_THREAD_LIMIT), PL_E_NOMEM when the system refuses threads. */
 pl_status pl_threads_create(int threads, const pl_process_options *, pl_memory_owners *, pl_error *);

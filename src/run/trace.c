@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/locale.h"
@@ -52,13 +53,19 @@ pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **t
     t->room = (PL_TRACE_STAGING_BYTES - sizeof *t) / sizeof *t->event;
     if (strlen(path) >= sizeof t->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     strcpy(t->path, path);
-    t->fd = pl_io_open(path, O_CREAT | O_TRUNC | O_WRONLY);
-    if (t->fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", path, strerror(errno));
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    if (there && !S_ISREG(st.st_mode))
+        return pl_fail(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name", path);
+    t->fd = pl_io_open(path, O_CREAT | O_TRUNC | O_WRONLY | O_NONBLOCK); /* what comes there meanwhile must not hang */
+    if (t->fd < 0)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(errno), pl_io_hint(errno));
     if (write_text(t, "[", 1) == PL_OK) {
         *trace = t;
         return PL_OK;
     }
     close(t->fd);
+    if (!there) unlink(path);
     return pl_fail(err, PL_E_STORAGE, "%s", t->failed.text);
 }
 

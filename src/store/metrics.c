@@ -22,7 +22,7 @@ typedef struct scan {
     uint64_t at, keep_bytes;
     uint64_t line; /* from 1 */
     char head[48];
-    size_t head_bytes;
+    size_t head_bytes, line_bytes;
     bool done;
 } scan;
 
@@ -51,24 +51,25 @@ static pl_status end_line(scan *s, const char *path, char before, pl_error *err)
 {
     uint64_t step;
     s->head[s->head_bytes] = 0;
-    if (memchr(s->head, 0, s->head_bytes)) { /* zeros where a power cut lost what was written: a torn end */
-        s->done = true;
-        return PL_OK;
-    }
     if (parse_head(s, &step) || before != '}') return not_ours(s, path, err);
     if (step > s->last_step)
         s->done = true;
     else
         s->keep_bytes = s->at + 1;
-    s->head_bytes = 0;
+    s->head_bytes = s->line_bytes = 0;
     s->line++;
     return PL_OK;
 }
 
+/* Zeros are where a power cut lost what was written: a torn end. */
 static pl_status scan_block(scan *s, const char *path, const char *block, size_t bytes, char *before, pl_error *err)
 {
     for (size_t i = 0; i < bytes && !s->done; i++, s->at++) {
-        if (block[i] == '\n')
+        if (block[i] == 0)
+            s->done = true;
+        else if (++s->line_bytes > PL_METRICS_LINE_BYTES)
+            return not_ours(s, path, err);
+        else if (block[i] == '\n')
             PL_TRY(end_line(s, path, *before, err));
         else if (s->head_bytes < sizeof s->head - 1)
             s->head[s->head_bytes++] = block[i];
@@ -88,7 +89,7 @@ static pl_status find_end(pl_metrics *m, uint64_t last_step, uint64_t file_bytes
         PL_TRY(scan_block(&s, m->path, m->line, n, &before, err));
     }
     size_t start = s.head_bytes < sizeof LINE_START - 1 ? s.head_bytes : sizeof LINE_START - 1;
-    if (!s.done && !memchr(s.head, 0, s.head_bytes) && memcmp(s.head, LINE_START, start) != 0)
+    if (memcmp(s.head, LINE_START, start) != 0)
         return not_ours(&s, m->path, err); /* no torn end of a line of ours either */
     *keep = s.keep_bytes;
     return PL_OK;

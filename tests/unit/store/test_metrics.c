@@ -88,6 +88,13 @@ static void test_lines_of_others_are_left_alone(void **state)
     assert_int_equal(symlink("lines", in_folder("link")), 0);
     assert_int_equal(pl_metrics_open(&m, in_folder("link"), PL_METRICS_NONE, &err), PL_E_STORAGE);
     assert_says(err.text, "it is a link, which is not followed here");
+    static char long_line[PL_METRICS_LINE_BYTES + 64] = "{\"step\":1,\"loss\":";
+    memset(long_line + 17, '1', sizeof long_line - 19);
+    memcpy(long_line + sizeof long_line - 2, "}\n", 2);
+    write_bytes(in_folder("other"), long_line, sizeof long_line);
+    assert_int_equal(pl_metrics_open(&m, in_folder("other"), 5, &err), PL_E_DATA);
+    write_bytes(in_folder("other"), "hello\0\n", 7); /* zeros end a line of ours only */
+    assert_int_equal(pl_metrics_open(&m, in_folder("other"), 5, &err), PL_E_DATA);
     assert_int_equal(pl_metrics_open(&m, test_folder, 5, &err), PL_E_STORAGE);
 }
 
