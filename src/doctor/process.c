@@ -113,12 +113,12 @@ static pl_status check_memory(const pl_doctor_process *p, const state *s, pl_err
 
 /* ---- small files ---- */
 
-/* comm may hold blanks and brackets; what follows the last bracket does not. Field 22 is the start time. */
+/* comm may hold blanks, brackets and newlines; what follows the last bracket does not. Field 22 is the start time. */
 static uint64_t read_start(const char *root, pid_t id)
 {
     char path[PATH_BYTES], text[1024];
     path_of(path, root, id, "stat");
-    if (pl_procfile_read_line(path, text, sizeof text)) return 0;
+    if (pl_procfile_read(path, text, sizeof text)) return 0;
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
     return p ? strtoull(p, NULL, 10) : 0;
