@@ -113,7 +113,7 @@ pl_status pl_doctor_watch_look(pl_doctor *d, bool *alive, pl_error *err)
         pl_free(list);
     if (status == PL_E_DATA && d->last.known) status = PL_OK; /* ended while it was read: the next look sees it */
     PL_TRY(status);
-    add_sample(d, (pl_doctor_sample){begin - d->began, bytes, (uint32_t)count}); /* so behind a look there is a report */
+    add_sample(d, (pl_doctor_sample){begin - d->began, bytes, (uint32_t)count}); /* behind a look there is a report */
     *alive = true;
     return PL_OK;
 }
