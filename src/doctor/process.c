@@ -83,6 +83,14 @@ static pl_status say_absent(const char *root, pid_t id, pl_error *err)
     return pl_fail(err, PL_E_DATA, "there is no process %d; ps -e lists those that are", (int)id);
 }
 
+pl_status pl_doctor_unreadable(const char *path, pl_error *err)
+{
+    if (errno == ENOMEM) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", path);
+    return pl_fail(err, PL_E_STORAGE, "%s cannot be read: %s", path, strerror(errno));
+}
+
+bool pl_doctor_is_gone(int error) { return error == ENOENT || error == ESRCH; }
+
 static pl_status read_status(const char *root, pl_doctor_process *p, state *s, pl_error *err)
 {
     char path[PATH_BYTES];
@@ -90,7 +98,8 @@ static pl_status read_status(const char *root, pl_doctor_process *p, state *s, p
     path_of(path, root, p->id, "status");
     *s = (state){0};
     p->status = (pl_doctor_status){0};
-    if (pl_procfile_open(&f, path)) return say_absent(root, p->id, err);
+    if (pl_procfile_open(&f, path))
+        return pl_doctor_is_gone(errno) ? say_absent(root, p->id, err) : pl_doctor_unreadable(path, err);
     for (char *line; (line = pl_procfile_line(&f));) read_status_line(line, p, s);
     pl_procfile_close(&f);
     return s->letter ? PL_OK : say_absent(root, p->id, err);

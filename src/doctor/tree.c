@@ -5,6 +5,7 @@
  * milliseconds a gigabyte. A process whose parent has ended is its grandparent's no more (the kernel hands it to
  * init), so it is not seen here. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static pl_status list_all(const char *root, pl_doctor_member **list, size_t *cou
     pl_status status = PL_OK;
     snprintf(path, sizeof path, "%s/proc", root);
     DIR *folder = opendir(path);
-    if (!folder) return pl_fail(err, PL_E_UNSUPPORTED, "%s cannot be read: mount it, processes are listed there", path);
+    if (!folder) return pl_doctor_unreadable(path, err);
     for (struct dirent *entry; status == PL_OK && (entry = readdir(folder));) {
         long id = strtol(entry->d_name, NULL, 10);
         if (id <= 0 || id == (*list)[0].id) continue;
@@ -94,13 +95,23 @@ static void read_proportional(const char *root, pl_doctor_member *m)
     (void)pl_procfile_find(path, "Pss", &m->proportional_bytes);
 }
 
+static pl_status read_first(const char *root, pid_t id, pl_doctor_member *m, pl_error *err)
+{
+    char path[PATH_BYTES];
+    errno = 0;
+    if (read_member(root, id, m)) return PL_OK;
+    if (!errno || pl_doctor_is_gone(errno)) return pl_fail(err, PL_E_DATA, "process %d has ended", (int)id);
+    snprintf(path, sizeof path, "%s/proc/%d/stat", root, (int)id);
+    return pl_doctor_unreadable(path, err);
+}
+
 pl_status pl_doctor_tree_read(const char *root, pid_t id, bool tree, pl_doctor_member **list, size_t *count,
                               pl_error *err)
 {
     *count = 0;
     *list = pl_alloc(1, sizeof **list);
     if (!*list) return pl_fail(err, PL_E_NOMEM, "no memory to list the processes");
-    pl_status status = read_member(root, id, *list) ? PL_OK : pl_fail(err, PL_E_DATA, "process %d has ended", (int)id);
+    pl_status status = read_first(root, id, *list, err);
     *count = 1;
     if (status == PL_OK && tree) status = list_all(root, list, count, err);
     if (status == PL_OK) status = keep_descendants(*list, count, err);

@@ -1,5 +1,9 @@
 /* Recorded /proc texts in, known rows out. */
+#include <errno.h>
+
 #include <jansson.h>
+
+#include "base/io.h"
 
 #include "unit/doctor/fixture.h"
 
@@ -226,6 +230,21 @@ static void test_refusals(void **state)
     assert_refused(92, "there is no process 92");
 }
 
+/* What cannot be opened is no process that is gone. */
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_member *list;
+    size_t count;
+    pl_io_fail_at(PL_IO_OPEN, 1, EMFILE, 1);
+    assert_int_equal(pl_doctor_process_read(fake_root, 77, &p, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "/proc/77/status cannot be read: Too many open files"));
+    assert_int_equal(pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "/proc/77/stat cannot be read: Too many open files"));
+    pl_io_fail_at(PL_IO_OPEN, 0, 0, 0);
+}
+
 static void test_thread_leads_to_process(void **state)
 {
     (void)state;
@@ -378,6 +397,7 @@ int main(void)
                                        TEST(test_causes),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
+                                       TEST(test_no_descriptors),
                                        TEST(test_thread_leads_to_process),
                                        TEST(test_plimsoll_run),
                                        TEST(test_cgroup_levels),
