@@ -87,7 +87,7 @@ CASES = {
 }
 DO_NOT_FIT = ("plan-small", "place-tight")
 VARIES = ("doctor-command",) # how often it looks depends on the time
-DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(\w*seconds|tokens_per_second|minor_faults|measured_(page_table|proportional)_bytes)\": ?[0-9.e+-]+")
+DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(\w*seconds|tokens_per_second|(minor|major)_faults|measured_(page_table|proportional)_bytes)\": ?[0-9.e+-]+")
 FIGURE = re.compile(rb"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?([kMGT]?B|ns|us|ms|s|min|h|%)\b)?|0x[0-9a-f]+| +|--+")
 SENTENCE = re.compile(r"\b(memory|stack)\b.*; .*raise the limit")
 OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
@@ -121,6 +121,7 @@ def write_inputs(folder):
     for path, text in texts.items():
         with open(os.path.join(folder, path), "w") as file:
             file.write(text)
+    os.utime(os.path.join(folder, "text.txt"), (1, 1)) # the file of tokens holds its time
 
 
 class Place:
