@@ -182,7 +182,7 @@ bool pl_doctor_is_anonymous(const pl_doctor_map *); /* private and of no file */
 /* ---- in words (causes.c) ---- */
 
 typedef struct pl_doctor_cause {
-    uint64_t bytes; /* resident */
+    uint64_t bytes; /* resident, or outside of any Rss: hugetlb, page tables, kernel stacks, swap */
     char title[96];
     char text[512];
     char remedy[384]; /* "" when none is known */
@@ -190,6 +190,7 @@ typedef struct pl_doctor_cause {
 
 /* The largest first, at most PL_DOCTOR_CAUSES_MAX; returns how many. */
 size_t pl_doctor_find_causes(const pl_doctor_view *, pl_doctor_cause *);
+uint64_t pl_doctor_held_bytes(const pl_doctor_view *); /* the sum of all that may be a cause */
 /* What looks large and costs nothing, and what only looks odd: sentences, one a line. */
 void pl_doctor_notes(const pl_doctor_view *, pl_str *out);
 /* Does the process map a file whose name begins so ("libjvm.so")? Its name, or NULL. */
