@@ -4,15 +4,17 @@
 #ifndef PL_CLI_SIGNALS_H
 #define PL_CLI_SIGNALS_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 extern volatile int pl_signal_stop; /* nonzero: stop after this step */
 
-void pl_signals_ignore(void);     /* first thing: those that would end the process without a word */
-void pl_signals_leave(void);      /* from now on they end the process at once */
-void pl_signals_catch(void);      /* from now on they set pl_signal_stop */
-void pl_signals_ledger(void);     /* SIGUSR1 is heard */
-bool pl_signal_take_ledger(void); /* was it asked for since the last call? */
+void pl_signals_ignore(void);             /* first thing: those that would end the process without a word */
+const sigset_t *pl_signals_changed(void); /* those of them that were at their default before */
+void pl_signals_leave(void);              /* from now on they end the process at once */
+void pl_signals_catch(void);              /* from now on they set pl_signal_stop */
+void pl_signals_ledger(void);             /* SIGUSR1 is heard */
+bool pl_signal_take_ledger(void);         /* was it asked for since the last call? */
 /* 128 + the signal that stopped the run: 130, 143; 75 when it was none of those two. */
 int pl_signal_exit_code(void);
 

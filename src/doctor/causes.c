@@ -57,7 +57,9 @@ static bool is_program(const pl_doctor_view *v, const char *name)
 {
     const char *own = base_name(v->process->executable);
     size_t bytes = strlen(name);
-    return strncmp(own, name, bytes) == 0 && own[bytes + strspn(own + bytes, "0123456789.")] == 0;
+    if (strncmp(own, name, bytes) != 0) return false;
+    own += bytes + strspn(own + bytes, "0123456789.");
+    return *own == 0 || strcmp(own, " (deleted)") == 0; /* an update replaced it */
 }
 
 static const struct runtime *find_runtime(const pl_doctor_view *v)
@@ -223,6 +225,12 @@ static void say_files(writer *w, pl_doctor_kind kind)
     snprintf(w->cause->title, sizeof w->cause->title, "%s",
              kind == PL_DOCTOR_FILES_PRIVATE ? "files mapped privately" : "files mapped shared");
     bool written = clean_bytes(row) < row->bytes[PL_SMAPS_RSS] / 2;
+    if (row->bytes[PL_SMAPS_LOCKED] > row->bytes[PL_SMAPS_RSS] / 2) {
+        snprintf(w->cause->text, sizeof w->cause->text,
+                 "%s. They are locked (mlock, mlockall): the kernel can neither drop nor move them.", names);
+        snprintf(w->cause->remedy, sizeof w->cause->remedy, "munlock, or locking less, gives the kernel its choice.");
+        return;
+    }
     snprintf(w->cause->text, sizeof w->cause->text,
              written
                  ? "%s. Only %s of it is unchanged page cache; the rest was written and waits for its disk, or is a "
@@ -287,28 +295,66 @@ static void say_kind(writer *w, pl_doctor_kind kind)
     }
 }
 
-static pl_doctor_kind next_kind(const pl_doctor_view *v, const bool *used)
+/* ---- what is in no mapping's Rss ---- */
+
+enum { PAGE_TABLES = PL_DOCTOR_KIND_COUNT, KERNEL_STACKS, SWAP, CANDIDATES };
+
+static const struct {
+    const char *title, *text, *remedy;
+} outside[CANDIDATES - PL_DOCTOR_KIND_COUNT] = {
+    {"page tables",
+     "The kernel keeps 8 bytes for each page of 4 KiB that is or was mapped, in tables of 4 KiB for 2 MiB of "
+     "addresses: "
+     "memory that is touched here and there needs a whole table for each place, and reading is touching, too.",
+     "touch memory densely, give back what is no longer used (munmap), or use huge pages, which need no such table."},
+    {"kernel stacks", "Each thread has a stack of 16 KiB in the kernel, whether it works or waits.",
+     "fewer threads: a pool instead of one for each task."},
+    {"swap", "Pages of this process that the kernel has moved out: it needs more than it was left with.",
+     "more memory for it, or less use of it; the rows' swap column shows whose pages they are."},
+};
+
+static uint64_t weigh(const pl_doctor_view *v, int candidate)
 {
-    pl_doctor_kind most = PL_DOCTOR_KIND_COUNT;
-    for (int k = 0; k < PL_DOCTOR_KIND_COUNT; k++) {
-        uint64_t bytes = v->row[k].bytes[PL_SMAPS_RSS];
-        bool larger = most == PL_DOCTOR_KIND_COUNT || bytes > v->row[most].bytes[PL_SMAPS_RSS];
-        if (!used[k] && bytes && larger) most = (pl_doctor_kind)k;
-    }
+    const pl_doctor_status *s = &v->process->status;
+    if (candidate == PAGE_TABLES) return s->page_table_bytes;
+    if (candidate == KERNEL_STACKS) return s->threads * PL_DOCTOR_KERNEL_STACK_BYTES;
+    if (candidate == SWAP) return s->swap_bytes;
+    const uint64_t *bytes = v->row[candidate].bytes;
+    return bytes[PL_SMAPS_RSS] + bytes[PL_SMAPS_SHARED_HUGETLB] + bytes[PL_SMAPS_PRIVATE_HUGETLB];
+}
+
+uint64_t pl_doctor_held_bytes(const pl_doctor_view *v)
+{
+    uint64_t sum = 0;
+    for (int k = 0; k < CANDIDATES; k++) sum += weigh(v, k);
+    return sum;
+}
+
+static int next_candidate(const pl_doctor_view *v, const bool *used)
+{
+    int most = CANDIDATES;
+    for (int k = 0; k < CANDIDATES; k++)
+        if (!used[k] && weigh(v, k) && (most == CANDIDATES || weigh(v, k) > weigh(v, most))) most = k;
     return most;
 }
 
 size_t pl_doctor_find_causes(const pl_doctor_view *v, pl_doctor_cause *causes)
 {
-    bool used[PL_DOCTOR_KIND_COUNT] = {false};
-    size_t count = 0;
-    while (count < PL_DOCTOR_CAUSES_MAX) {
-        pl_doctor_kind kind = next_kind(v, used);
-        if (kind == PL_DOCTOR_KIND_COUNT) break;
-        used[kind] = true;
-        causes[count] = (pl_doctor_cause){.bytes = v->row[kind].bytes[PL_SMAPS_RSS]};
-        say_kind(&(writer){v, &causes[count]}, kind);
-        count++;
+    bool used[CANDIDATES] = {false};
+    for (size_t count = 0; count < PL_DOCTOR_CAUSES_MAX; count++) {
+        if (!v->process->permitted) return 0; /* the mappings, mostly the largest, are not known */
+        int next = next_candidate(v, used), beyond = next - PL_DOCTOR_KIND_COUNT;
+        if (next == CANDIDATES) return count;
+        pl_doctor_cause *c = &causes[count];
+        used[next] = true;
+        *c = (pl_doctor_cause){.bytes = weigh(v, next)};
+        if (beyond < 0) {
+            say_kind(&(writer){v, c}, (pl_doctor_kind)next);
+            continue;
+        }
+        snprintf(c->title, sizeof c->title, "%s", outside[beyond].title);
+        snprintf(c->text, sizeof c->text, "%s", outside[beyond].text);
+        snprintf(c->remedy, sizeof c->remedy, "%s", outside[beyond].remedy);
     }
-    return count;
+    return PL_DOCTOR_CAUSES_MAX;
 }

@@ -90,6 +90,9 @@ typedef struct pl_doctor_process {
 } pl_doctor_process;
 
 /* Below `root` ("" = the real /proc). PL_E_DATA with a sentence: no such process, ended, zombie, kernel thread. */
+/* What errno says of a file of /proc: the process has ended, or another reason, in a sentence. */
+bool pl_doctor_is_gone(int error);
+pl_status pl_doctor_unreadable(const char *path, pl_error *);
 pl_status pl_doctor_process_read(const char *root, pid_t, pl_doctor_process *, pl_error *);
 void pl_doctor_process_deinit(pl_doctor_process *);
 double pl_doctor_seconds(void); /* CLOCK_MONOTONIC */
@@ -179,7 +182,7 @@ bool pl_doctor_is_anonymous(const pl_doctor_map *); /* private and of no file */
 /* ---- in words (causes.c) ---- */
 
 typedef struct pl_doctor_cause {
-    uint64_t bytes; /* resident */
+    uint64_t bytes; /* resident, or outside of any Rss: hugetlb, page tables, kernel stacks, swap */
     char title[96];
     char text[512];
     char remedy[384]; /* "" when none is known */
@@ -187,6 +190,7 @@ typedef struct pl_doctor_cause {
 
 /* The largest first, at most PL_DOCTOR_CAUSES_MAX; returns how many. */
 size_t pl_doctor_find_causes(const pl_doctor_view *, pl_doctor_cause *);
+uint64_t pl_doctor_held_bytes(const pl_doctor_view *); /* the sum of all that may be a cause */
 /* What looks large and costs nothing, and what only looks odd: sentences, one a line. */
 void pl_doctor_notes(const pl_doctor_view *, pl_str *out);
 /* Does the process map a file whose name begins so ("libjvm.so")? Its name, or NULL. */

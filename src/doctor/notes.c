@@ -34,6 +34,11 @@ static void note_threads(const pl_doctor_view *v, pl_str *out)
                       v->threads_elsewhere);
     if (v->threads_unknown && v->threads_unknown == v->process->thread_count)
         pl_str_append(out, "No stack pointer could be read (/proc/N/task/T/syscall), so stacks are told by shape.\n");
+    else if (v->threads_unknown > v->guessed)
+        pl_str_printf(out,
+                      "%zu threads ran whenever they were asked for their stack pointer, and %zu stacks were guessed: "
+                      "the others' stacks may lie among anonymous memory.\n",
+                      v->threads_unknown, v->guessed);
 }
 
 static void note_addresses(const pl_doctor_view *v, pl_str *out)
@@ -56,7 +61,8 @@ static void note_huge(const pl_doctor_view *v, pl_str *out)
                       "%s of anonymous memory is in huge pages (THP, set to %s): one byte touched in such a page holds "
                       "2 MiB.%s\n",
                       show(bytes, huge), v->process->machine.transparent_huge_pages,
-                      bytes > v->total.bytes[PL_SMAPS_ANONYMOUS] / 4
+                      bytes > v->total.bytes[PL_SMAPS_ANONYMOUS] / 4 &&
+                              strcmp(v->process->machine.transparent_huge_pages, "always") == 0
                           ? " Where memory is touched sparsely, prctl(PR_SET_THP_DISABLE), madvise(MADV_NOHUGEPAGE) or "
                             "/sys/kernel/mm/transparent_hugepage/enabled = madvise takes less."
                           : "");

@@ -74,12 +74,8 @@ static void read_status_line(const char *line, pl_doctor_process *p, state *s)
     }
 }
 
-static pl_status say_absent(const char *root, pid_t id, int error, pl_error *err)
+static pl_status say_absent(const char *root, pid_t id, pl_error *err)
 {
-    bool gone = error == 0 || error == ENOENT || error == ESRCH || error == EACCES || error == EPERM;
-    if (!gone)
-        return pl_fail(err, PL_E_STORAGE, "process %d cannot be looked at: %s%s", (int)id, strerror(error),
-                       pl_io_hint(error));
     bool hidden = !*root && (kill(id, 0) == 0 || errno == EPERM);
     if (hidden)
         return pl_fail(err, PL_E_DATA,
@@ -88,6 +84,14 @@ static pl_status say_absent(const char *root, pid_t id, int error, pl_error *err
     return pl_fail(err, PL_E_DATA, "there is no process %d; ps -e lists those that are", (int)id);
 }
 
+pl_status pl_doctor_unreadable(const char *path, pl_error *err)
+{
+    if (errno == ENOMEM) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", path);
+    return pl_fail(err, PL_E_STORAGE, "%s cannot be read: %s", path, strerror(errno));
+}
+
+bool pl_doctor_is_gone(int error) { return error == ENOENT || error == ESRCH; }
+
 static pl_status read_status(const char *root, pl_doctor_process *p, state *s, pl_error *err)
 {
     char path[PATH_BYTES];
@@ -95,10 +99,13 @@ static pl_status read_status(const char *root, pl_doctor_process *p, state *s, p
     path_of(path, root, p->id, "status");
     *s = (state){0};
     p->status = (pl_doctor_status){0};
-    if (pl_procfile_open(&f, path)) return say_absent(root, p->id, errno, err);
+    if (pl_procfile_open(&f, path)) {
+        bool hidden = errno == EACCES || errno == EPERM; /* hidepid=1 */
+        return hidden || pl_doctor_is_gone(errno) ? say_absent(root, p->id, err) : pl_doctor_unreadable(path, err);
+    }
     for (char *line; (line = pl_procfile_line(&f));) read_status_line(line, p, s);
     pl_procfile_close(&f);
-    return s->letter ? PL_OK : say_absent(root, p->id, 0, err);
+    return s->letter ? PL_OK : say_absent(root, p->id, err);
 }
 
 static pl_status check_memory(const pl_doctor_process *p, const state *s, pl_error *err)
@@ -118,12 +125,12 @@ static pl_status check_memory(const pl_doctor_process *p, const state *s, pl_err
 
 /* ---- small files ---- */
 
-/* comm may hold blanks and brackets; what follows the last bracket does not. Field 22 is the start time. */
+/* comm may hold blanks, brackets and newlines; what follows the last bracket does not. Field 22 is the start time. */
 static uint64_t read_start(const char *root, pid_t id)
 {
     char path[PATH_BYTES], text[1024];
     path_of(path, root, id, "stat");
-    if (pl_procfile_read_line(path, text, sizeof text)) return 0;
+    if (pl_procfile_read(path, text, sizeof text)) return 0;
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
     return p ? strtoull(p, NULL, 10) : 0;
@@ -299,8 +306,20 @@ static pl_status read_all(const char *root, pl_doctor_process *p, pl_error *err)
     return read_surroundings(root, p, err);
 }
 
+/* `unshare -p` without a /proc of its own: the numbers there are of other processes. */
+static pl_status check_namespace(pl_error *err)
+{
+    char text[32] = "";
+    if (readlink("/proc/self", text, sizeof text - 1) < 0 || strtol(text, NULL, 10) == getpid()) return PL_OK;
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "/proc is of another PID namespace, where this process is %s and not %d: mount one (unshare "
+                   "--mount-proc)",
+                   text, (int)getpid());
+}
+
 pl_status pl_doctor_process_read(const char *root, pid_t id, pl_doctor_process *p, pl_error *err)
 {
+    if (!*root) PL_TRY(check_namespace(err));
     *p = (pl_doctor_process){.id = id, .asked_id = id, .seconds = pl_doctor_seconds(), .pool = pl_pool_create()};
     if (!p->pool) return pl_fail(err, PL_E_NOMEM, "no memory to read process %d", (int)id);
     double worked = pl_doctor_work_seconds();

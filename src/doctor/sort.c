@@ -79,9 +79,10 @@ static pl_doctor_kind kind_of_file(const pl_doctor_process *p, const code_files 
     static const char *const shared_memory[] = {"/dev/shm/", "/SYSV", "/memfd:", "/dev/zero", NULL};
     if (m->bytes[PL_SMAPS_SHARED_HUGETLB] || m->bytes[PL_SMAPS_PRIVATE_HUGETLB] || begins(m->name, "/anon_hugepage"))
         return PL_DOCTOR_HUGETLB;
+    if (same_file(m->name, p->executable)) return PL_DOCTOR_PROGRAM; /* a memfd, or on tmpfs, too */
+    if (m->protection[3] == 'p' && same_file(m->name, "/dev/zero")) return PL_DOCTOR_ANONYMOUS;
     if (is_one_of(m->name, shared_memory)) return PL_DOCTOR_SHARED_MEMORY;
     if (begins(m->name, "/dev/")) return PL_DOCTOR_DEVICES;
-    if (same_file(m->name, p->executable)) return PL_DOCTOR_PROGRAM;
     bool code = c->count && bsearch(&m->name, c->name, c->count, sizeof *c->name, by_text);
     if (code || has_library_name(m->name)) return PL_DOCTOR_LIBRARIES;
     if (m->tmpfs) return PL_DOCTOR_SHARED_MEMORY;

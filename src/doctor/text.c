@@ -194,7 +194,7 @@ static void write_causes(const pl_doctor_view *v, pl_str *out)
     pl_doctor_cause causes[PL_DOCTOR_CAUSES_MAX];
     size_t count = pl_doctor_find_causes(v, causes);
     char bytes[TEXT], text[PL_TABLE_CELL_BYTES * 4];
-    double whole = (double)v->total.bytes[PL_SMAPS_RSS];
+    double whole = (double)pl_doctor_held_bytes(v);
     pl_str_append(out, "\nThe largest causes\n");
     for (size_t i = 0; i < count; i++) {
         const pl_doctor_cause *c = &causes[i];

@@ -163,7 +163,7 @@ def test_untouched_stacks_cost_nothing():
         check(reserved == 65 * 8 * MEGABYTE and touched <= 65 * 4 * PAGE, reserved, touched)
         check("65 thread stacks reserve 545.3 MB and touch" in text, text)
         check("an untouched stack costs no memory" in text, text)
-        check(all(cause["resident_bytes"] < MEGABYTE for cause in last["causes"] if "stack" in cause["title"]), last["causes"])
+        check(all(cause["resident_bytes"] < MEGABYTE for cause in last["causes"] if "thread stacks" in cause["title"]), last["causes"])
 
 
 def test_running_thread_is_a_guess():
@@ -209,6 +209,15 @@ def test_zombie_and_kernel_thread():
         refused(4, "thread of the kernel", "doctor", "--pid", "2")
 
 
+def test_proc_of_another_namespace():
+    """Its numbers are of other processes: explaining the wrong one is worse than none."""
+    apart = ["unshare", "-p", "-f", COMMAND, "doctor", "--pid", "1"]
+    if os.geteuid() != 0 or subprocess.run([*apart[:3], "true"], capture_output=True).returncode != 0:
+        raise Skipped("no namespace of processes here")
+    done = subprocess.run(apart, capture_output=True, text=True, env=environment())
+    check(done.returncode == 1 and "another PID namespace" in done.stderr, done)
+
+
 def test_thread_id_leads_to_its_process():
     with Known(threads=1) as known:
         thread = known.told["stacks"][0]["thread"]
@@ -232,6 +241,8 @@ def test_other_users_process():
             raise Skipped("the test's folder is closed to others")
         done = subprocess.run([copy, "doctor", "--pid", known.pid], capture_output=True, text=True, user=65534, group=65534,
                               extra_groups=[], env=environment())
+        if done.returncode == 4 and "mounted with hidepid" in done.stderr:
+            raise Skipped("/proc hides processes of others here, and the doctor says so")
         check(done.returncode == 0 and "by root (CAP_SYS_PTRACE) only" in done.stdout, done)
         check("RssAnon" in done.stdout and "Limits" in done.stdout, done.stdout)
 
@@ -318,6 +329,52 @@ def test_signals_are_passed_on():
         check(b"The largest causes" in read("r.txt"), "no report")
 
 
+PROBE = """env | sort; grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; for n in 0 1 3 4 5; do readlink /proc/self/fd/$n; done; exit 3"""
+
+
+def probe(ignored, closed, *before):
+    """What a command finds of its environment, signals and descriptors, with and without the doctor before it."""
+    def prepare():
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        if closed:
+            os.close(0)
+
+    with open("probe.txt", "wb") as out:
+        env = {**environment(), "MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}
+        done = subprocess.run([*before, "sh", "-c", PROBE], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, env=env,
+                              preexec_fn=prepare)
+    check(done.returncode == 3, done.returncode)
+    internal = 3 << 31  # 32 and 33 are the C library's own; its posix_spawn ignores them in what it starts
+    return re.sub("(?<=SigIgn:\t)\\S+", lambda bits: f"{int(bits[0], 16) & ~internal:x}", read("probe.txt").decode())
+
+
+def test_command_gets_what_the_doctor_got():
+    for ignored, closed in (((), False), ((signal.SIGUSR1, signal.SIGXFSZ, signal.SIGHUP), True), ((signal.SIGUSR1,), False)):
+        alone, watched = probe(ignored, closed), probe(ignored, closed, COMMAND, "doctor", "--")
+        check("MALLOC_ARENA_MAX=1" in alone and alone == watched, ignored, closed, set(alone.split("\n")) ^ set(watched.split("\n")))
+
+
+def test_exit_code_where_children_are_ignored():
+    """With SIGCHLD ignored the kernel throws exit codes away."""
+    done = subprocess.run([COMMAND, "doctor", "--", "sh", "-c", "sleep 0.1; exit 3"], capture_output=True, env=environment(),
+                          preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    check(done.returncode == 3, done)
+
+
+def test_name_of_two_lines():
+    """A process calls itself what it likes; the kernel writes it as it is into /proc/N/stat."""
+    script = "import time; open('/proc/self/comm', 'wb', 0).write(b'a\\n) S'); print('ready', flush=True); time.sleep(0.6)"
+    done = subprocess.run([COMMAND, "doctor", "--out", "r.txt", "--", "sh", "-c", f'python3 -S -c "{script}"; true'], capture_output=True,
+                          env=environment())
+    check(done.returncode == 0 and b"a?) S" in read("r.txt"), done, read("r.txt"))
+    process = subprocess.Popen(["python3", "-S", "-c", script], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    text, _ = run("doctor", "--pid", str(process.pid))
+    check("The largest causes" in text, text)
+    process.communicate()
+
+
 def test_watch_until_it_ends_or_is_stopped():
     with Known(anonymous=20 * MEGABYTE) as known:
         text, _ = run("doctor", "--pid", known.pid, "--watch", "--for", "0.5", "--interval", "0.05")
@@ -340,9 +397,10 @@ GROUPS = {
                test_shared_memory, test_mapped_file, test_huge_pages, test_many_mappings,
                test_stacks,
                test_untouched_stacks_cost_nothing, test_running_thread_is_a_guess, test_malloc_arenas, test_refusals,
-               test_zombie_and_kernel_thread, test_thread_id_leads_to_its_process, test_other_users_process, test_limits_are_shown,
+               test_zombie_and_kernel_thread, test_proc_of_another_namespace, test_thread_id_leads_to_its_process, test_other_users_process, test_limits_are_shown,
                test_plimsoll_itself],
     "watched": [test_command_keeps_its_streams_and_exit_code, test_peak_and_end, test_children_are_counted, test_at_once_over,
+                test_command_gets_what_the_doctor_got, test_exit_code_where_children_are_ignored, test_name_of_two_lines,
                 test_signals_are_passed_on, test_watch_until_it_ends_or_is_stopped],
 }
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
 /* Recorded /proc texts in, known rows out. */
+#include <errno.h>
+
 #include <jansson.h>
+
+#include "base/io.h"
 
 #include "unit/doctor/fixture.h"
 
@@ -69,7 +73,7 @@ static void test_facts(void **state)
     assert_string_equal(p.executable, "/opt/bin/server");
     assert_int_equal(p.inner_id, 5);
     assert_int_equal(p.user, 1000);
-    assert_int_equal(p.start_ticks, 4242);
+    assert_int_equal(p.start_ticks, 4242); /* behind a name of two lines, with a bracket */
     assert_int_equal(p.status.peak_bytes, 3000 * 1024);
     assert_int_equal(p.status.threads, 3);
     assert_int_equal(p.limit[PL_DOCTOR_LIMIT_AS], 1000000000);
@@ -186,6 +190,55 @@ static void test_causes(void **state)
     release(&p, &v);
 }
 
+/* What is in no Rss is a cause like any other: a hundred megabytes of tables for one resident. */
+static void test_causes_outside_of_resident(void **state)
+{
+    (void)state;
+    char text[sizeof fixture_status + 64];
+    pl_doctor_process p;
+    pl_doctor_view v;
+    pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
+    const char *tables = strstr(fixture_status, "VmPTE:"), *threads = strstr(fixture_status, "Threads:");
+    snprintf(text, sizeof text, "%.*sVmPTE:\t100000 kB\nVmSwap:\t9000 kB\nThreads:\t4000\n",
+             (int)(tables - fixture_status), fixture_status);
+    assert_true(tables && threads > tables);
+    fake_root_put("/proc/77/status", text);
+    read_77(&p, &v);
+    assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
+    assert_string_equal(cause[0].title, "page tables");
+    assert_int_equal(cause[0].bytes, 100000 * 1024);
+    assert_string_equal(cause[1].title, "kernel stacks");
+    assert_int_equal(cause[1].bytes, 4000 * 16384);
+    assert_string_equal(cause[2].title, "swap");
+    assert_int_equal(pl_doctor_held_bytes(&v), (FIXTURE_RSS_KB + 100000 + 9000 + 64000) * 1024);
+    release(&p, &v);
+}
+
+static void test_kinds_by_protection_and_executable(void **state)
+{
+    (void)state;
+    static const char smaps[] =
+        MAP("00400000-00410000 r-xp 00000000 00:01 11                     /dev/shm/python3.11 (deleted)", 64, 60, 0,
+            0) MAP("7f0000000000-7f0000010000 rw-p 00000000 00:06 12                     /dev/zero", 64, 40, 40, 0)
+            MAP("7f0000100000-7f0000110000 rw-s 00000000 00:01 13                     /dev/zero (deleted)", 64, 8, 0, 0)
+                MAP("7f0000200000-7f0000300000 rw-p 00000000 00:00 0 ", 1024, 900, 900, 0);
+    char link[128];
+    pl_doctor_process p;
+    pl_doctor_view v;
+    pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
+    snprintf(link, sizeof link, "%s/proc/77/exe", fake_root);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink("/dev/shm/python3.11 (deleted)", link), 0);
+    fake_root_put("/proc/77/smaps", smaps);
+    read_77(&p, &v);
+    assert_row(&v, PL_DOCTOR_PROGRAM, 1, 64, 60);
+    assert_row(&v, PL_DOCTOR_ANONYMOUS, 2, 1088, 940);
+    assert_row(&v, PL_DOCTOR_SHARED_MEMORY, 1, 64, 8);
+    assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
+    assert_string_equal(cause[0].title, "memory of Python and its libraries"); /* though its file was replaced */
+    release(&p, &v);
+}
+
 /* Another user's process: the public figures are shown, and who may see the rest. */
 static void test_not_permitted(void **state)
 {
@@ -224,6 +277,21 @@ static void test_refusals(void **state)
     assert_refused(91, "thread of the kernel");
     fake_root_put("/proc/92/status", "");
     assert_refused(92, "there is no process 92");
+}
+
+/* What cannot be opened is no process that is gone. */
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_member *list;
+    size_t count;
+    pl_io_fail_at(PL_IO_OPEN, 1, EMFILE, 1);
+    assert_int_equal(pl_doctor_process_read(fake_root, 77, &p, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "/proc/77/status cannot be read: Too many open files"));
+    assert_int_equal(pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "/proc/77/stat cannot be read: Too many open files"));
+    pl_io_fail_at(PL_IO_OPEN, 0, 0, 0);
 }
 
 static void test_thread_leads_to_process(void **state)
@@ -310,23 +378,35 @@ static void test_tree(void **state)
     pl_doctor_member *list;
     size_t count;
     fake_root_put("/proc/80/stat", "80 (child) S 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 50 1 10 0\n");
-    fake_root_put("/proc/81/stat", "81 (a b) c) R 80 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
+    fake_root_put("/proc/81/stat", "81 (a\nb) c) R 80 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/82/stat", "82 (dead) Z 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/83/stat", "83 (stranger) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
+    fake_root_put("/proc/77/status", "State:\tS\nVmRSS:\t2600 kB\n");
     fake_root_put("/proc/81/smaps_rollup", "0-1000 ---p 00000000 00:00 0 [rollup]\nRss: 80 kB\nPss: 60 kB\n");
     assert_int_equal(pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err), PL_OK);
     assert_int_equal(count, 3);
     assert_int_equal(list[0].id, 77);
-    assert_string_equal(list[0].name, "ser) ver");
+    assert_string_equal(list[0].name, "ser)\nver");
     assert_int_equal(list[1].id, 80);
-    assert_string_equal(list[2].name, "a b) c");
+    assert_string_equal(list[2].name, "a\nb) c");
     assert_int_equal(list[2].resident_bytes, 20 * sysconf(_SC_PAGESIZE));
     assert_int_equal(list[2].proportional_bytes, 60 * 1024);
+    assert_int_equal(list[0].resident_bytes, 2600 * 1024); /* of status: stat is some pages behind */
     pl_free(list);
     assert_int_equal(pl_doctor_tree_read(fake_root, 77, false, &list, &count, &err), PL_OK);
     assert_int_equal(count, 1);
     pl_free(list);
     assert_int_equal(pl_doctor_tree_read(fake_root, 82, true, &list, &count, &err), PL_E_DATA);
+    for (uint64_t n = 1;; n++) { /* no smaller sum for want of memory */
+        pl_alloc_fail_at(n, 0);
+        pl_status status = pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err);
+        pl_alloc_fail_at(0, 0);
+        if (status == PL_OK) break;
+        assert_int_equal(status, PL_E_NOMEM);
+        assert_null(list);
+    }
+    assert_int_equal(count, 3);
+    pl_free(list);
 }
 
 /* Refused memory anywhere: a sentence or a whole answer, and nothing is left behind. */
@@ -366,8 +446,11 @@ int main(void)
                                        TEST(test_unexplained_is_named),
                                        TEST(test_json),
                                        TEST(test_causes),
+                                       TEST(test_causes_outside_of_resident),
+                                       TEST(test_kinds_by_protection_and_executable),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
+                                       TEST(test_no_descriptors),
                                        TEST(test_thread_leads_to_process),
                                        TEST(test_plimsoll_run),
                                        TEST(test_cgroup_levels),
