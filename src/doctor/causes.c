@@ -252,9 +252,66 @@ static void say_shared_memory(writer *w)
         "process uses it.");
 }
 
-static void say_kind(writer *w, pl_doctor_kind kind)
+/* ---- beside resident ---- */
+
+/* Candidates that no row's Rss counts, numbered behind the kinds. */
+enum { PAGE_TABLES = PL_DOCTOR_KIND_COUNT, KERNEL_STACKS, SWAP, CANDIDATES };
+
+static void say_page_tables(writer *w)
+{
+    const pl_doctor_view *v = w->view;
+    char addresses[TEXT];
+    snprintf(w->cause->title, sizeof w->cause->title, "page tables, not in resident");
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "The kernel holds 4 KiB of table for every 2 MiB of addresses in which a page was ever read or written, "
+             "here somewhere in %s of addresses; what is touched sparsely costs most, even where Rss stays small.",
+             show(v->total.reserved_bytes, addresses));
+    snprintf(w->cause->remedy, sizeof w->cause->remedy,
+             "touch memory densely; madvise(MADV_HUGEPAGE) or hugetlb needs one entry where 512 stand; munmap of a "
+             "whole range gives its tables back.");
+}
+
+static void say_kernel_stacks(writer *w)
+{
+    snprintf(w->cause->title, sizeof w->cause->title, "kernel stacks of %llu threads, not in resident",
+             (unsigned long long)w->view->process->status.threads);
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "Each thread has one of 16 KiB in the kernel (x86-64), whatever it does; computed, not measured.");
+    snprintf(w->cause->remedy, sizeof w->cause->remedy, "fewer threads: a pool instead of one for each task.");
+}
+
+static void say_swap(writer *w)
+{
+    snprintf(w->cause->title, sizeof w->cause->title, "pages in swap, not in resident");
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "The kernel has moved them out to make room; the column swap says of which row. They take memory again "
+             "when they are touched.");
+}
+
+static void say_hugetlb(writer *w)
+{
+    snprintf(w->cause->title, sizeof w->cause->title, "hugetlb pages, not in resident");
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "Reserved huge pages (MAP_HUGETLB, hugetlbfs): the kernel counts them in no Rss and never swaps them.");
+    snprintf(w->cause->remedy, sizeof w->cause->remedy,
+             "munmap gives them back to their pool; /proc/sys/vm/nr_hugepages says how many the machine keeps there.");
+}
+
+static void say_kind(writer *w, int kind)
 {
     switch (kind) {
+    case PAGE_TABLES:
+        say_page_tables(w);
+        break;
+    case KERNEL_STACKS:
+        say_kernel_stacks(w);
+        break;
+    case SWAP:
+        say_swap(w);
+        break;
+    case PL_DOCTOR_HUGETLB:
+        say_hugetlb(w);
+        break;
     case PL_DOCTOR_HEAP:
         say_heap(w);
         break;
@@ -272,42 +329,68 @@ static void say_kind(writer *w, pl_doctor_kind kind)
         break;
     case PL_DOCTOR_PROGRAM:
     case PL_DOCTOR_LIBRARIES:
-        say_code(w, kind);
+        say_code(w, (pl_doctor_kind)kind);
         break;
     case PL_DOCTOR_FILES_PRIVATE:
     case PL_DOCTOR_FILES_SHARED:
-        say_files(w, kind);
+        say_files(w, (pl_doctor_kind)kind);
         break;
     case PL_DOCTOR_SHARED_MEMORY:
         say_shared_memory(w);
         break;
     default:
-        snprintf(w->cause->title, sizeof w->cause->title, "%s", pl_doctor_kind_title(kind));
-        snprintf(w->cause->text, sizeof w->cause->text, "%s.", pl_doctor_kind_what(kind));
+        snprintf(w->cause->title, sizeof w->cause->title, "%s", pl_doctor_kind_title((pl_doctor_kind)kind));
+        snprintf(w->cause->text, sizeof w->cause->text, "%s.", pl_doctor_kind_what((pl_doctor_kind)kind));
     }
 }
 
-static pl_doctor_kind next_kind(const pl_doctor_view *v, const bool *used)
+static uint64_t resident_bytes_of(const pl_doctor_view *v, int k)
 {
-    pl_doctor_kind most = PL_DOCTOR_KIND_COUNT;
-    for (int k = 0; k < PL_DOCTOR_KIND_COUNT; k++) {
-        uint64_t bytes = v->row[k].bytes[PL_SMAPS_RSS];
-        bool larger = most == PL_DOCTOR_KIND_COUNT || bytes > v->row[most].bytes[PL_SMAPS_RSS];
-        if (!used[k] && bytes && larger) most = (pl_doctor_kind)k;
+    return k < PL_DOCTOR_KIND_COUNT ? v->row[k].bytes[PL_SMAPS_RSS] : 0;
+}
+
+static uint64_t bytes_of(const pl_doctor_view *v, int k)
+{
+    const pl_doctor_status *s = &v->process->status;
+    switch (k) {
+    case PAGE_TABLES:
+        return s->page_table_bytes;
+    case KERNEL_STACKS:
+        return s->threads * PL_DOCTOR_KERNEL_STACK_BYTES;
+    case SWAP:
+        return s->swap_bytes;
+    case PL_DOCTOR_HUGETLB:
+        return v->total.bytes[PL_SMAPS_SHARED_HUGETLB] + v->total.bytes[PL_SMAPS_PRIVATE_HUGETLB];
+    default:
+        return resident_bytes_of(v, k);
     }
+}
+
+uint64_t pl_doctor_charged_bytes(const pl_doctor_view *v)
+{
+    uint64_t sum = 0;
+    for (int k = 0; k < CANDIDATES; k++) sum += bytes_of(v, k);
+    return sum;
+}
+
+static int next_candidate(const pl_doctor_view *v, const bool *used)
+{
+    int most = CANDIDATES;
+    for (int k = 0; k < CANDIDATES; k++)
+        if (!used[k] && bytes_of(v, k) && (most == CANDIDATES || bytes_of(v, k) > bytes_of(v, most))) most = k;
     return most;
 }
 
 size_t pl_doctor_find_causes(const pl_doctor_view *v, pl_doctor_cause *causes)
 {
-    bool used[PL_DOCTOR_KIND_COUNT] = {false};
+    bool used[CANDIDATES] = {false};
     size_t count = 0;
-    while (count < PL_DOCTOR_CAUSES_MAX) {
-        pl_doctor_kind kind = next_kind(v, used);
-        if (kind == PL_DOCTOR_KIND_COUNT) break;
-        used[kind] = true;
-        causes[count] = (pl_doctor_cause){.bytes = v->row[kind].bytes[PL_SMAPS_RSS]};
-        say_kind(&(writer){v, &causes[count]}, kind);
+    while (v->process->permitted && count < PL_DOCTOR_CAUSES_MAX) {
+        int k = next_candidate(v, used);
+        if (k == CANDIDATES) break;
+        used[k] = true;
+        causes[count] = (pl_doctor_cause){.bytes = bytes_of(v, k), .resident_bytes = resident_bytes_of(v, k)};
+        say_kind(&(writer){v, &causes[count]}, k);
         count++;
     }
     return count;

@@ -26,6 +26,19 @@ static void note_stacks(const pl_doctor_view *v, pl_str *out)
                       v->guessed);
 }
 
+static void note_joined(const pl_doctor_view *v, pl_str *out)
+{
+    size_t count = 0;
+    char usual[TEXT];
+    for (size_t i = 0; i < v->process->map_count; i++) count += v->process->map[i].joined;
+    if (count)
+        pl_str_printf(out,
+                      "%zu of the stacks and the memory above %s are one mapping: %s of each, the usual size, %s "
+                      "counted as stack, the rest as other memory.\n",
+                      count, count == 1 ? "it" : "them",
+                      show(pl_doctor_usual_stack_bytes(v->process), usual), count == 1 ? "is" : "are");
+}
+
 static void note_threads(const pl_doctor_view *v, pl_str *out)
 {
     if (v->threads_elsewhere)
@@ -121,6 +134,7 @@ void pl_doctor_notes(const pl_doctor_view *v, pl_str *out)
 {
     note_plimsoll(v, out);
     note_stacks(v, out);
+    note_joined(v, out);
     note_threads(v, out);
     note_blas(v, out);
     note_huge(v, out);

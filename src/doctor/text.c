@@ -194,8 +194,11 @@ static void write_causes(const pl_doctor_view *v, pl_str *out)
     pl_doctor_cause causes[PL_DOCTOR_CAUSES_MAX];
     size_t count = pl_doctor_find_causes(v, causes);
     char bytes[TEXT], text[PL_TABLE_CELL_BYTES * 4];
-    double whole = (double)v->total.bytes[PL_SMAPS_RSS];
-    pl_str_append(out, "\nThe largest causes\n");
+    uint64_t charged = pl_doctor_charged_bytes(v);
+    double whole = (double)charged;
+    pl_str_printf(out, "\nThe largest causes, of %s: resident, page tables, kernel stacks%s%s\n", show(charged, bytes),
+                  v->process->status.swap_bytes ? ", swap" : "",
+                  v->row[PL_DOCTOR_HUGETLB].maps ? ", hugetlb pages" : "");
     for (size_t i = 0; i < count; i++) {
         const pl_doctor_cause *c = &causes[i];
         pl_str_printf(out, "%zu. %s, %.0f %%: %s\n   ", i + 1, show(c->bytes, bytes),

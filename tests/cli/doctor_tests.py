@@ -166,6 +166,29 @@ def test_untouched_stacks_cost_nothing():
         check(all(cause["resident_bytes"] < MEGABYTE for cause in last["causes"] if "stack" in cause["title"]), last["causes"])
 
 
+def test_stack_joined_with_data():
+    """A stack at the low end of a large mapping: what lies above the usual size is not the stack's."""
+    plain = baseline()
+    usual, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    usual = 2 * MEGABYTE if usual == resource.RLIM_INFINITY else usual
+    data = usual + 64 * MEGABYTE
+    with Known(joined=data) as known:
+        last, rows = ask(known.pid)
+        stack = [s for s in last["stacks"] if s["found"] == "stack_pointer"]
+        check(len(stack) == 1 and stack[0]["reserved_bytes"] == usual, last["stacks"])
+        check(grown(plain, rows, "anonymous") == data - (usual - MEGABYTE), grown(plain, rows, "anonymous"))
+        check(0 < figure(rows, "thread_stacks") - (usual - MEGABYTE) <= 8 * PAGE, rows["thread_stacks"])
+        check("anonymous" in last["causes"][0]["title"] and "one mapping" in last["notes"], last["causes"][0], last["notes"])
+
+
+def test_sparse_reading_costs_page_tables():
+    with Known(sparse=8 << 30) as known:
+        last, _ = ask(known.pid)
+        cause = last["causes"][0]
+        check("page tables" in cause["title"] and cause["bytes"] == last["status"]["page_table_bytes"] > 16 * MEGABYTE, cause)
+        check(cause["resident_bytes"] == 0 and 0.5 < cause["share"] < 1, cause)
+
+
 def test_running_thread_is_a_guess():
     """A thread that never sleeps tells no stack pointer: its stack is found by shape, and called a guess."""
     with Known(spin=1) as known:
@@ -338,7 +361,7 @@ def test_watch_until_it_ends_or_is_stopped():
 GROUPS = {
     "doctor": [test_idle_process_is_explained, test_anonymous_and_heap, test_zeroed_data_is_the_programs,
                test_shared_memory, test_mapped_file, test_huge_pages, test_many_mappings,
-               test_stacks,
+               test_stacks, test_stack_joined_with_data, test_sparse_reading_costs_page_tables,
                test_untouched_stacks_cost_nothing, test_running_thread_is_a_guess, test_malloc_arenas, test_refusals,
                test_zombie_and_kernel_thread, test_thread_id_leads_to_its_process, test_other_users_process, test_limits_are_shown,
                test_plimsoll_itself],

@@ -186,6 +186,45 @@ static void test_causes(void **state)
     release(&p, &v);
 }
 
+/* The fixture's status with one figure changed. */
+static void put_status(const char *line, const char *instead)
+{
+    char text[sizeof fixture_status + 64];
+    const char *at = strstr(fixture_status, line);
+    assert_non_null(at);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - fixture_status), fixture_status, instead, at + strlen(line));
+    fake_root_put("/proc/77/status", text);
+}
+
+/* What the kernel spends on a process beside its resident pages ranks with them. */
+static void test_causes_beside_resident(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *instead, *title, *remedy;
+        uint64_t bytes;
+    } cases[] = {{"VmPTE:\t     100 kB", "VmPTE:\t 84100 kB", "page tables", "densely", 84100 * 1024},
+                 {"Threads:\t3", "Threads:\t4000", "kernel stacks", "fewer threads", 4000 * 16384},
+                 {"VmSwap:\t      24 kB", "VmSwap:\t 50000 kB", "swap", "", 50000 * 1024}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_doctor_process p;
+        pl_doctor_view v;
+        pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
+        put_status(cases[i].line, cases[i].instead);
+        read_77(&p, &v);
+        assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
+        if (!strstr(cause[0].title, cases[i].title)) fail_msg("%s: %s", cases[i].title, cause[0].title);
+        assert_int_equal(cause[0].bytes, cases[i].bytes);
+        assert_int_equal(cause[0].resident_bytes, 0);
+        assert_non_null(strstr(cause[0].remedy, cases[i].remedy));
+        assert_int_equal(cause[1].bytes, 1028 * 1024);
+        assert_int_equal(pl_doctor_charged_bytes(&v),
+                         v.total.bytes[PL_SMAPS_RSS] + p.status.page_table_bytes + p.status.swap_bytes +
+                             p.status.threads * PL_DOCTOR_KERNEL_STACK_BYTES);
+        release(&p, &v);
+    }
+}
+
 /* Another user's process: the public figures are shown, and who may see the rest. */
 static void test_not_permitted(void **state)
 {
@@ -366,6 +405,7 @@ int main(void)
                                        TEST(test_unexplained_is_named),
                                        TEST(test_json),
                                        TEST(test_causes),
+                                       TEST(test_causes_beside_resident),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
                                        TEST(test_thread_leads_to_process),
