@@ -150,9 +150,10 @@ static void say_stacks(writer *w)
     char resident[TEXT], reserved[TEXT];
     snprintf(w->cause->title, sizeof w->cause->title, "touched pages of thread stacks");
     snprintf(w->cause->text, sizeof w->cause->text,
-             "%u stacks have touched %s of %s reserved. What calls once touched stays until the thread ends; what they "
+             "%u %s touched %s of %s reserved. What calls once touched stays until the thread ends; what they "
              "never touched costs no memory.",
-             row->maps, show(row->bytes[PL_SMAPS_RSS], resident), show(row->reserved_bytes, reserved));
+             row->maps, row->maps == 1 ? "stack has" : "stacks have", show(row->bytes[PL_SMAPS_RSS], resident),
+             show(row->reserved_bytes, reserved));
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
              "fewer threads, or smaller local arrays and less deep calls; a smaller stack size changes only what is "
              "reserved.");

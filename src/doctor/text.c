@@ -9,6 +9,7 @@
 #include "report/table.h"
 
 enum { WIDTH = 110, TEXT = 32, SHOWN = 8 };
+#define MARK_BYTES ((uint64_t)1 << 20) /* and 1 %: the kernel takes its mark from approximate counters */
 
 static const char *show(uint64_t bytes, char *text) { return pl_format_bytes(bytes, text, TEXT); }
 
@@ -240,7 +241,7 @@ static void write_watch(const pl_doctor *d, pl_str *out)
     pl_str_printf(out, "\nPeak of %" PRIu64 " looks: %s, %s after the first", d->looks, show(d->most_bytes, most),
                   pl_format_seconds(d->most_seconds, when, sizeof when));
     if (d->tree) pl_str_append(out, ", with the processes that descend from it");
-    if (mark > d->most_bytes)
+    if (mark > d->most_bytes && mark - d->most_bytes > MARK_BYTES + mark / 100)
         pl_str_printf(out, ". The kernel's own mark is %s: %s came and went between two looks", show(mark, kernel),
                       show(mark - d->most_bytes, missed));
     else if (mark)

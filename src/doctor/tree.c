@@ -1,6 +1,7 @@
 /* A process and all that descend from it, and what each holds: cheap enough to be asked many times a second.
  *
- * /proc/N/stat has parent, start time and Rss; several processes share pages (copy on write, libraries), so theirs are
+ * /proc/N/stat has parent, start time and an Rss that may be off by many pages (per-processor counters that are not
+ * added up); so of those that are kept, VmRSS of /proc/N/status is read. Several processes share pages (copy on write, libraries), so theirs are
  * added as Pss, which divides a shared page by those that share it. Reading Pss walks the page tables: some
  * milliseconds a gigabyte. A process whose parent has ended is its grandparent's no more (the kernel hands it to
  * init), so it is not seen here. */
@@ -84,6 +85,13 @@ static void keep_descendants(pl_doctor_member *list, size_t *count)
     *count = kept;
 }
 
+static void read_resident(const char *root, pl_doctor_member *m)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/proc/%d/status", root, (int)m->id);
+    if (pl_procfile_find(path, "VmRSS", &m->resident_bytes)) m->proportional_bytes = m->resident_bytes;
+}
+
 static void read_proportional(const char *root, pl_doctor_member *m)
 {
     char path[PATH_BYTES];
@@ -101,6 +109,7 @@ pl_status pl_doctor_tree_read(const char *root, pid_t id, bool tree, pl_doctor_m
     *count = 1;
     if (status == PL_OK && tree) status = list_all(root, list, count, err);
     if (status == PL_OK) keep_descendants(*list, count);
+    for (size_t i = 0; status == PL_OK && i < *count; i++) read_resident(root, &(*list)[i]);
     for (size_t i = 0; status == PL_OK && *count > 1 && i < *count; i++) read_proportional(root, &(*list)[i]);
     if (status == PL_OK) return PL_OK;
     pl_free(*list);

@@ -259,6 +259,17 @@ def test_other_users_process():
         check("RssAnon" in done.stdout and "Limits" in done.stdout, done.stdout)
 
 
+def test_proc_of_another_namespace():
+    """Where /proc was not mounted anew, process 1 is not who it is there: refused, not misread."""
+    words = ["unshare", "--pid", "--fork"]
+    if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
+        raise Skipped("needs the right to make a PID namespace")
+    done = subprocess.run([*words, "sh", "-c", f"{COMMAND} doctor --pid 1; exit $?"], capture_output=True, env=environment())
+    check(b"another PID namespace" in done.stderr and done.stdout == b"", done)
+    done = subprocess.run([*words, "--mount-proc", "sh", "-c", f"{COMMAND} doctor --pid $$; exit $?"], capture_output=True, env=environment())
+    check(done.stdout.startswith(b"process 1 (sh)"), done)
+
+
 def test_limits_are_shown():
     limited = subprocess.Popen(["sh", "-c", "ulimit -v 3000000; exec sleep 60"])
     time.sleep(0.3)
@@ -363,7 +374,8 @@ GROUPS = {
                test_shared_memory, test_mapped_file, test_huge_pages, test_many_mappings,
                test_stacks, test_stack_joined_with_data, test_sparse_reading_costs_page_tables,
                test_untouched_stacks_cost_nothing, test_running_thread_is_a_guess, test_malloc_arenas, test_refusals,
-               test_zombie_and_kernel_thread, test_thread_id_leads_to_its_process, test_other_users_process, test_limits_are_shown,
+               test_zombie_and_kernel_thread, test_thread_id_leads_to_its_process, test_other_users_process,
+               test_proc_of_another_namespace, test_limits_are_shown,
                test_plimsoll_itself],
     "watched": [test_command_keeps_its_streams_and_exit_code, test_peak_and_end, test_children_are_counted, test_at_once_over,
                 test_signals_are_passed_on, test_watch_until_it_ends_or_is_stopped],

@@ -353,9 +353,11 @@ static void test_tree(void **state)
     fake_root_put("/proc/82/stat", "82 (dead) Z 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/83/stat", "83 (stranger) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/81/smaps_rollup", "0-1000 ---p 00000000 00:00 0 [rollup]\nRss: 80 kB\nPss: 60 kB\n");
+    put_status("VmRSS:\t    2700", "VmRSS:\t    2704");
     assert_int_equal(pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err), PL_OK);
     assert_int_equal(count, 3);
     assert_int_equal(list[0].id, 77);
+    assert_int_equal(list[0].resident_bytes, 2704 * 1024); /* of status; the 675 pages of stat are approximate */
     assert_string_equal(list[0].name, "ser) ver");
     assert_int_equal(list[1].id, 80);
     assert_string_equal(list[2].name, "a b) c");
