@@ -57,7 +57,9 @@ static bool is_program(const pl_doctor_view *v, const char *name)
 {
     const char *own = base_name(v->process->executable);
     size_t bytes = strlen(name);
-    return strncmp(own, name, bytes) == 0 && own[bytes + strspn(own + bytes, "0123456789.")] == 0;
+    if (strncmp(own, name, bytes) != 0) return false;
+    const char *rest = own + bytes + strspn(own + bytes, "0123456789.");
+    return !*rest || strcmp(rest, " (deleted)") == 0;
 }
 
 static const struct runtime *find_runtime(const pl_doctor_view *v)
@@ -194,6 +196,12 @@ static uint64_t clean_bytes(const pl_doctor_row *row)
     return row->bytes[PL_SMAPS_SHARED_CLEAN] + row->bytes[PL_SMAPS_PRIVATE_CLEAN];
 }
 
+/* Locked counts as Pss does. */
+static bool is_locked(const pl_doctor_row *row)
+{
+    return row->bytes[PL_SMAPS_LOCKED] && row->bytes[PL_SMAPS_LOCKED] >= row->bytes[PL_SMAPS_PSS] / 2;
+}
+
 static void say_code(writer *w, pl_doctor_kind kind)
 {
     const pl_doctor_row *row = &w->view->row[kind];
@@ -207,9 +215,10 @@ static void say_code(writer *w, pl_doctor_kind kind)
         snprintf(w->cause->title, sizeof w->cause->title, "%zu %s", count, count == 1 ? "library" : "libraries");
     snprintf(
         w->cause->text, sizeof w->cause->text,
-        "%s. %s of it is unchanged: page cache, shared with others that map the same files, and the kernel can drop "
-        "it. %s is its own: written data, and pages that the loader relocated.",
-        names, show(clean_bytes(row), clean), show(row->bytes[PL_SMAPS_PRIVATE_DIRTY], dirty));
+        "%s. %s of it is unchanged: page cache, shared with others that map the same files, and %s. %s is its own: "
+        "written data, and pages that the loader relocated.",
+        names, show(clean_bytes(row), clean),
+        is_locked(row) ? "locked (mlock), so it stays" : "the kernel can drop it", show(row->bytes[PL_SMAPS_PRIVATE_DIRTY], dirty));
     if (cuda && kind == PL_DOCTOR_LIBRARIES)
         snprintf(w->cause->remedy, sizeof w->cause->remedy,
                  "files of CUDA are among them: where no GPU is used, a build without CUDA maps none; with one, "
@@ -224,6 +233,13 @@ static void say_files(writer *w, pl_doctor_kind kind)
     snprintf(w->cause->title, sizeof w->cause->title, "%s",
              kind == PL_DOCTOR_FILES_PRIVATE ? "files mapped privately" : "files mapped shared");
     bool written = clean_bytes(row) < row->bytes[PL_SMAPS_RSS] / 2;
+    if (is_locked(row)) {
+        snprintf(w->cause->text, sizeof w->cause->text,
+                 "%s. %s of it is unchanged page cache, but locked (mlock): the kernel may not take it back.", names,
+                 show(clean_bytes(row), clean));
+        snprintf(w->cause->remedy, sizeof w->cause->remedy, "munlock, or no MCL_FUTURE in mlockall.");
+        return;
+    }
     snprintf(w->cause->text, sizeof w->cause->text,
              written
                  ? "%s. Only %s of it is unchanged page cache; the rest was written and waits for its disk, or is a "
@@ -237,20 +253,59 @@ static void say_files(writer *w, pl_doctor_kind kind)
                      : "usually none is needed; madvise(MADV_DONTNEED) or munmap gives it back sooner.");
 }
 
+static const pl_doctor_group *largest_group(const pl_doctor_view *v, pl_doctor_kind kind)
+{
+    for (size_t i = 0; i < v->group_count; i++)
+        if (v->group[i].kind == kind) return &v->group[i];
+    return NULL;
+}
+
+/* "It is mapped 3 times…": in Rss a page counts in each mapping of it. */
+static void say_mapped_again(const pl_doctor_group *g, char *text, size_t room)
+{
+    char pss[TEXT];
+    const uint64_t *bytes = g->sum.bytes;
+    bool again = g->sum.maps > 1 && bytes[PL_SMAPS_PSS] < bytes[PL_SMAPS_RSS] - bytes[PL_SMAPS_RSS] / 4;
+    text[0] = 0;
+    if (again)
+        snprintf(text, room, " The largest is mapped %u times, and Rss counts a page in each; Pss, which divides it, "
+                 "is %s.",
+                 g->sum.maps, show(bytes[PL_SMAPS_PSS], pss));
+}
+
+/* Only what has a name outlives its processes. */
+static const char *remedy_of_shared_memory(const pl_doctor_view *v)
+{
+    bool file = false, segment = false;
+    for (size_t i = 0; i < v->process->map_count; i++) {
+        const pl_doctor_map *m = &v->process->map[i];
+        if (v->kind[i] != PL_DOCTOR_SHARED_MEMORY) continue;
+        segment = segment || strncmp(m->name, "/SYSV", 5) == 0;
+        file = file || strncmp(m->name, "/dev/shm/", 9) == 0 || (m->tmpfs && strncmp(m->name, "/memfd:", 7) != 0);
+    }
+    if (file && segment)
+        return "a file in /dev/shm or another tmpfs stays until it is removed, a System V segment until ipcrm, even "
+               "when no process uses it.";
+    if (file) return "a file in /dev/shm or another tmpfs stays until it is removed, even when no process uses it.";
+    if (segment) return "a System V segment stays until ipcrm, even when no process uses it.";
+    return "it goes with the last process that maps it or holds its descriptor.";
+}
+
 static void say_shared_memory(writer *w)
 {
-    char names[260];
-    list_groups(w->view, PL_DOCTOR_SHARED_MEMORY, 3, names, sizeof names);
-    snprintf(w->cause->title, sizeof w->cause->title, "shared memory");
-    snprintf(
-        w->cause->text, sizeof w->cause->text,
-        "%s. It has no file on a disk behind it, so it can only be swapped; the control group of who touched a page "
-        "first pays for it.",
-        names);
-    snprintf(
-        w->cause->remedy, sizeof w->cause->remedy,
-        "a file in /dev/shm or another tmpfs stays until it is removed, a System V segment until ipcrm, even when no "
-        "process uses it.");
+    char names[260], again[160] = "";
+    const pl_doctor_group *most = largest_group(w->view, PL_DOCTOR_SHARED_MEMORY);
+    bool java = most && strncmp(most->name, "/memfd:java_heap", 16) == 0;
+    const struct runtime *runtime = java ? find_runtime(w->view) : NULL;
+    list_groups(w->view, PL_DOCTOR_SHARED_MEMORY, runtime ? 1 : 3, names, sizeof names);
+    if (most) say_mapped_again(most, again, sizeof again);
+    snprintf(w->cause->title, sizeof w->cause->title, "%s", runtime ? runtime->title : "shared memory");
+    snprintf(w->cause->text, sizeof w->cause->text, "%s.%s %s", *names ? names : "mappings without a name", again,
+             runtime ? runtime->text
+                     : "It has no file on a disk behind it, so it can only be swapped; the control group of who touched "
+                       "a page first pays for it.");
+    snprintf(w->cause->remedy, sizeof w->cause->remedy, "%s",
+             runtime ? runtime->remedy : remedy_of_shared_memory(w->view));
 }
 
 /* ---- beside resident ---- */

@@ -189,7 +189,7 @@ typedef struct pl_doctor_cause {
     uint64_t bytes;
     uint64_t resident_bytes; /* 0: page tables, kernel stacks, swap, hugetlb: not in resident */
     char title[96];
-    char text[512];
+    char text[640];
     char remedy[384]; /* "" when none is known */
 } pl_doctor_cause;
 

@@ -225,6 +225,124 @@ static void test_causes_beside_resident(void **state)
     }
 }
 
+/* Process 77 with these mappings alone, run from this file. */
+static void read_mapped(const char *smaps, const char *executable, pl_doctor_process *p, pl_doctor_view *v)
+{
+    char link[128];
+    snprintf(link, sizeof link, "%s/proc/77/exe", fake_root);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink(executable, link), 0);
+    fake_root_put("/proc/77/smaps", smaps);
+    read_77(p, v);
+}
+
+/* Whether memory is shared, the mapping says, not its file alone. */
+static void test_private_mappings_of_shared_files(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_mapped(MAP("7f0000000000-7f0000010000 rw-p 00000000 00:01 14    /dev/zero", 64, 60, 60, 0)      /* anonymous */
+                MAP("7f0000100000-7f0000110000 rw-p 00000000 00:20 15    /dev/shm/copied", 64, 56, 48, 0) /* copies */
+                MAP("7f0000200000-7f0000210000 r--p 00000000 00:20 16    /dev/shm/read", 64, 40, 0, 0)
+                    MAP("7f0000300000-7f0000310000 rw-s 00000000 00:20 17    /dev/shm/shared", 64, 20, 0, 0),
+                "/opt/bin/server", &p, &v);
+    assert_row(&v, PL_DOCTOR_ANONYMOUS, 1, 64, 60);
+    assert_row(&v, PL_DOCTOR_FILES_PRIVATE, 1, 64, 56);
+    assert_row(&v, PL_DOCTOR_SHARED_MEMORY, 2, 128, 60);
+    release(&p, &v);
+}
+
+/* A program and a library in memory files are what they are; code that a runtime writes into one it shares is not. */
+static void test_program_in_memory(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_mapped(MAP("00400000-00410000 r-xp 00000000 00:01 14    /memfd:tool (deleted)", 64, 60, 0, 0)
+                    MAP("7f0000000000-7f0000010000 r-xp 00000000 00:20 15    /dev/shm/plug.so", 64, 32, 0, 0)
+                        MAP("7f0000100000-7f0000110000 r-xs 00000000 00:01 16    /memfd:jit (deleted)", 64, 16, 0, 0),
+                "/memfd:tool (deleted)", &p, &v);
+    assert_row(&v, PL_DOCTOR_PROGRAM, 1, 64, 60);
+    assert_row(&v, PL_DOCTOR_LIBRARIES, 1, 64, 32);
+    assert_row(&v, PL_DOCTOR_SHARED_MEMORY, 1, 64, 16);
+    release(&p, &v);
+}
+
+static void assert_cause(const pl_doctor_view *v, const char *says, const char *not_this)
+{
+    pl_doctor_cause c[PL_DOCTOR_CAUSES_MAX];
+    char text[2048];
+    assert_true(pl_doctor_find_causes(v, c) > 0);
+    snprintf(text, sizeof text, "%s; %s; %s", c[0].title, c[0].text, c[0].remedy);
+    if (!strstr(text, says) || strstr(text, not_this)) fail_msg("%s", text);
+}
+
+/* A heap of ZGC is a memory file: the runtime's words, and no advice about /dev/shm. */
+static void test_java_heap_in_a_memory_file(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    static const char smaps[] =
+        MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /memfd:java_heap (deleted)", 16384, 16384, 0, 0)
+            MAP("7f0100000000-7f0101000000 rw-s 00000000 00:01 14    /memfd:java_heap (deleted)", 16384, 16384, 0, 0)
+                MAP("7f0200000000-7f0200010000 r-xp 00000000 fe:00 15    /opt/libjvm.so", 64, 32, 0, 0);
+    static char halved[sizeof smaps];
+    memcpy(halved, smaps, sizeof smaps);
+    for (char *at = halved; (at = strstr(at, "Pss:   16384"));) memcpy(at, "Pss:   08192", 12);
+    read_mapped(halved, "/opt/bin/java", &p, &v);
+    assert_cause(&v, "memory of a JVM", "ipcrm");
+    assert_cause(&v, "-Xmx", "/dev/shm");
+    assert_cause(&v, "mapped 2 times", "/dev/shm");
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:20 14    /dev/shm/x", 16384, 16384, 0, 0), "/x", &p, &v);
+    assert_cause(&v, "until it is removed", "ipcrm");
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /SYSV00000000 (deleted)", 16384, 16384, 0, 0),
+                "/x", &p, &v);
+    assert_cause(&v, "ipcrm", "/dev/shm");
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /memfd:x (deleted)", 16384, 16384, 0, 0), "/x", &p,
+                &v);
+    assert_cause(&v, "shared memory", "until");
+    release(&p, &v);
+}
+
+static void test_replaced_runtime(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-p 00000000 00:00 0 ", 16384, 16384, 16384, 0),
+                "/usr/bin/python3.11 (deleted)", &p, &v);
+    assert_cause(&v, "memory of Python", "heaptrack");
+    release(&p, &v);
+}
+
+/* What is locked, nobody takes back. */
+static void test_locked_files(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    static const char *const smaps[] = {
+        MAP("7f0000000000-7f0001000000 r--s 00000000 fe:00 14    /srv/index", 16384, 16384, 0, 0),
+        MAP("7f0000000000-7f0001000000 r-xp 00000000 fe:00 14    /srv/libx.so", 16384, 16384, 0, 0)};
+    for (size_t i = 0; i < 2; i++) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s", smaps[i]);
+        memcpy(strstr(text, "Private_Dirty:         16384"), "Private_Clean:         16384", 28);
+        read_mapped(text, "/x", &p, &v);
+        assert_cause(&v, i ? "can drop it" : "takes it back", "locked");
+        release(&p, &v);
+        memcpy(strstr(text, "Locked:                0"), "Locked:            16384", 24);
+        read_mapped(text, "/x", &p, &v);
+        assert_cause(&v, "locked", i ? "can drop" : "takes it back");
+        release(&p, &v);
+    }
+}
+
 /* Another user's process: the public figures are shown, and who may see the rest. */
 static void test_not_permitted(void **state)
 {
@@ -408,6 +526,11 @@ int main(void)
                                        TEST(test_json),
                                        TEST(test_causes),
                                        TEST(test_causes_beside_resident),
+                                       TEST(test_private_mappings_of_shared_files),
+                                       TEST(test_program_in_memory),
+                                       TEST(test_java_heap_in_a_memory_file),
+                                       TEST(test_locked_files),
+                                       TEST(test_replaced_runtime),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
                                        TEST(test_thread_leads_to_process),
