@@ -95,7 +95,7 @@ static void say_heap(writer *w)
     snprintf(
         w->cause->remedy, sizeof w->cause->remedy,
         "heaptrack or valgrind --tool=massif names who asks for it; if much was freed, malloc_trim(0) in the program "
-        "or MALLOC_TRIM_THRESHOLD_=131072 in its environment gives it back.");
+        "gives its whole pages back (MALLOC_TRIM_THRESHOLD_ only what is free at the heap's upper end).");
 }
 
 static void say_arenas(writer *w)

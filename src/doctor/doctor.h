@@ -104,7 +104,7 @@ void pl_doctor_read_images(const char *root, pl_doctor_process *); /* image_end 
 
 /* ---- explained (sort.c, stacks.c) ---- */
 
-/* In the order of the table. X(constant, word in JSON, words in text, what it is) */
+/* In the order of the table; the first three are memory that the program asked for. X(constant, word in JSON, words in text, what it is) */
 #define PL_DOCTOR_KINDS(X)                                                                                             \
     X(HEAP, "heap", "heap", "[heap]: grown by brk, malloc's main arena")                                               \
     X(ARENAS, "malloc_arenas", "malloc arenas", "of further threads, 64 MiB of addresses each; known by shape")        \

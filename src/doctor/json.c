@@ -37,9 +37,13 @@ static void put_rows(pl_json *j, const pl_doctor_view *v)
     }
     pl_json_array_end(j);
     pl_json_key(j, "sum");
-    pl_json_object(j);
-    put_row(j, &v->total);
-    pl_json_object_end(j);
+    if (v->process->permitted) {
+        pl_json_object(j);
+        put_row(j, &v->total);
+        pl_json_object_end(j);
+    } else {
+        pl_json_null(j);
+    }
     pl_json_key(j, "rollup");
     if (v->process->rollup_known) {
         pl_json_object(j);
@@ -48,7 +52,11 @@ static void put_rows(pl_json *j, const pl_doctor_view *v)
     } else {
         pl_json_null(j);
     }
-    pl_json_kv_int(j, "unexplained_bytes", v->unexplained_bytes);
+    pl_json_key(j, "unexplained_bytes");
+    if (v->process->permitted && v->process->rollup_known)
+        pl_json_int(j, v->unexplained_bytes);
+    else
+        pl_json_null(j);
 }
 
 static void put_stacks(pl_json *j, const pl_doctor_view *v)

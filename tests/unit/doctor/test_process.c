@@ -320,6 +320,52 @@ static void test_replaced_runtime(void **state)
     release(&p, &v);
 }
 
+static void assert_note(const pl_doctor_view *v, const char *text, bool there)
+{
+    pl_str notes = {0};
+    pl_doctor_notes(v, &notes);
+    if ((strstr(pl_str_text(&notes), text) != NULL) != there) fail_msg("%s", pl_str_text(&notes));
+    pl_str_deinit(&notes);
+}
+
+/* Two threads that always run, and no mapping shaped like their stacks. */
+static void test_hidden_stacks_are_noted(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    fake_root_put("/proc/77/task/78/syscall", "running\n");
+    read_77(&p, &v); /* two shapes, two threads: both guessed */
+    assert_note(&v, "no stack in this report", false);
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-p 00000000 00:00 0 ", 16384, 16384, 16384, 0), "/x", &p, &v);
+    assert_note(&v, "At least 2 threads have no stack in this report", true);
+    release(&p, &v);
+}
+
+static void test_forked_and_huge(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    char text[2048];
+    static const char *const settings[] = {"always [madvise] never\n", "[always] madvise never\n"};
+    snprintf(text, sizeof text, "%s", MAP("7f0000000000-7f0001000000 rw-p 00000000 00:00 0 ", 16384, 16384, 16384, 0));
+    memcpy(strstr(text, "AnonHugePages:         0"), "AnonHugePages:     16384", 24);
+    for (int always = 0; always < 2; always++) {
+        fake_root_put("/sys/kernel/mm/transparent_hugepage/enabled", settings[always]);
+        read_mapped(text, "/x", &p, &v);
+        assert_note(&v, "MADV_NOHUGEPAGE", true);
+        assert_note(&v, "enabled = madvise", always);
+        assert_note(&v, "since fork", false);
+        release(&p, &v);
+    }
+    memcpy(strstr(text, "Pss:   16384"), "Pss:    5000", 12);
+    read_mapped(text, "/x", &p, &v);
+    assert_note(&v, "Pss is only 5.12 MB: processes share it since fork", true);
+    release(&p, &v);
+}
+
 /* What is locked, nobody takes back. */
 static void test_locked_files(void **state)
 {
@@ -358,6 +404,11 @@ static void test_not_permitted(void **state)
     assert_int_equal(pl_doctor_write_report(&d, &d.last, false, &text, &err), PL_OK);
     assert_non_null(strstr(text.data, "2,543,616")); /* RssAnon */
     assert_non_null(strstr(text.data, "its user (1000) and by root"));
+    pl_str_deinit(&text);
+    text = (pl_str){0};
+    assert_int_equal(pl_doctor_write_json(&d, &text, &err), PL_OK);
+    assert_non_null(strstr(text.data, "\"sum\": null")); /* not known is not 0 */
+    assert_non_null(strstr(text.data, "\"unexplained_bytes\": null"));
     pl_str_deinit(&text);
     pl_doctor_process_deinit(&p);
 }
@@ -530,6 +581,8 @@ int main(void)
                                        TEST(test_program_in_memory),
                                        TEST(test_java_heap_in_a_memory_file),
                                        TEST(test_locked_files),
+                                       TEST(test_hidden_stacks_are_noted),
+                                       TEST(test_forked_and_huge),
                                        TEST(test_replaced_runtime),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
