@@ -12,9 +12,10 @@ static pl_status check_proc(pl_error *err)
 {
     char own[32] = "";
     if (readlink("/proc/self", own, sizeof own - 1) > 0 && strtol(own, NULL, 10) == (long)getpid()) return PL_OK;
-    return pl_fail(err, PL_E_UNSUPPORTED,
-                   "/proc is not mounted, or belongs to another PID namespace, where the same number is another process: "
-                   "mount it (mount -t proc proc /proc; unshare --mount-proc does)");
+    return pl_fail(
+        err, PL_E_UNSUPPORTED,
+        "/proc is not mounted, or belongs to another PID namespace, where the same number is another process: "
+        "mount it (mount -t proc proc /proc; unshare --mount-proc does)");
 }
 
 pl_status pl_doctor_open(int process_id, bool tree, pl_doctor **doctor, pl_error *err)

@@ -217,8 +217,8 @@ static void say_code(writer *w, pl_doctor_kind kind)
         w->cause->text, sizeof w->cause->text,
         "%s. %s of it is unchanged: page cache, shared with others that map the same files, and %s. %s is its own: "
         "written data, and pages that the loader relocated.",
-        names, show(clean_bytes(row), clean),
-        is_locked(row) ? "locked (mlock), so it stays" : "the kernel can drop it", show(row->bytes[PL_SMAPS_PRIVATE_DIRTY], dirty));
+        names, show(clean_bytes(row), clean), is_locked(row) ? "locked (mlock), so it stays" : "the kernel can drop it",
+        show(row->bytes[PL_SMAPS_PRIVATE_DIRTY], dirty));
     if (cuda && kind == PL_DOCTOR_LIBRARIES)
         snprintf(w->cause->remedy, sizeof w->cause->remedy,
                  "files of CUDA are among them: where no GPU is used, a build without CUDA maps none; with one, "
@@ -268,7 +268,8 @@ static void say_mapped_again(const pl_doctor_group *g, char *text, size_t room)
     bool again = g->sum.maps > 1 && bytes[PL_SMAPS_PSS] < bytes[PL_SMAPS_RSS] - bytes[PL_SMAPS_RSS] / 4;
     text[0] = 0;
     if (again)
-        snprintf(text, room, " The largest is mapped %u times, and Rss counts a page in each; Pss, which divides it, "
+        snprintf(text, room,
+                 " The largest is mapped %u times, and Rss counts a page in each; Pss, which divides it, "
                  "is %s.",
                  g->sum.maps, show(bytes[PL_SMAPS_PSS], pss));
 }
@@ -301,9 +302,10 @@ static void say_shared_memory(writer *w)
     if (most) say_mapped_again(most, again, sizeof again);
     snprintf(w->cause->title, sizeof w->cause->title, "%s", runtime ? runtime->title : "shared memory");
     snprintf(w->cause->text, sizeof w->cause->text, "%s.%s %s", *names ? names : "mappings without a name", again,
-             runtime ? runtime->text
-                     : "It has no file on a disk behind it, so it can only be swapped; the control group of who touched "
-                       "a page first pays for it.");
+             runtime
+                 ? runtime->text
+                 : "It has no file on a disk behind it, so it can only be swapped; the control group of who touched "
+                   "a page first pays for it.");
     snprintf(w->cause->remedy, sizeof w->cause->remedy, "%s",
              runtime ? runtime->remedy : remedy_of_shared_memory(w->view));
 }

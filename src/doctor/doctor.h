@@ -100,11 +100,12 @@ pl_doctor_work_seconds(void); /* processor time of this thread: what looking cos
 /* Into process->thread; what cannot be read stays unknown. */
 pl_status pl_doctor_threads_read(const char *root, pl_doctor_process *, pl_error *);
 pl_status pl_doctor_divide_joined(const char *root, pl_doctor_process *, pl_error *); /* of stacks and data */
-void pl_doctor_read_images(const char *root, pl_doctor_process *); /* image_end of the mappings */
+void pl_doctor_read_images(const char *root, pl_doctor_process *);                    /* image_end of the mappings */
 
 /* ---- explained (sort.c, stacks.c) ---- */
 
-/* In the order of the table; the first three are memory that the program asked for. X(constant, word in JSON, words in text, what it is) */
+/* In the order of the table; the first three are memory that the program asked for. X(constant, word in JSON, words in
+ * text, what it is) */
 #define PL_DOCTOR_KINDS(X)                                                                                             \
     X(HEAP, "heap", "heap", "[heap]: grown by brk, malloc's main arena")                                               \
     X(ARENAS, "malloc_arenas", "malloc arenas", "of further threads, 64 MiB of addresses each; known by shape")        \

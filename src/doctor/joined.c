@@ -54,8 +54,8 @@ static void divide(pl_doctor_map *low, pl_doctor_map *high, uintptr_t at, const 
     uint64_t swapped = least(counted->swapped_bytes, whole[PL_SMAPS_SWAP]);
     for (int k = 0; k < PL_SMAPS_FIELDS; k++) {
         bool swap = k == PL_SMAPS_SWAP || k == PL_SMAPS_SWAP_PSS;
-        uint64_t part = swap ? share(whole[k], swapped, whole[PL_SMAPS_SWAP])
-                             : share(whole[k], resident, whole[PL_SMAPS_RSS]);
+        uint64_t part =
+            swap ? share(whole[k], swapped, whole[PL_SMAPS_SWAP]) : share(whole[k], resident, whole[PL_SMAPS_RSS]);
         low->bytes[k] = least(part, whole[k]);
     }
     low->bytes[PL_SMAPS_RSS] = resident;

@@ -35,8 +35,8 @@ static void note_joined(const pl_doctor_view *v, pl_str *out)
         pl_str_printf(out,
                       "%zu of the stacks and the memory above %s are one mapping: %s of each, the usual size, %s "
                       "counted as stack, the rest as other memory.\n",
-                      count, count == 1 ? "it" : "them",
-                      show(pl_doctor_usual_stack_bytes(v->process), usual), count == 1 ? "is" : "are");
+                      count, count == 1 ? "it" : "them", show(pl_doctor_usual_stack_bytes(v->process), usual),
+                      count == 1 ? "is" : "are");
 }
 
 /* Threads but the first, whose stack is known by name. */
@@ -87,12 +87,11 @@ static void note_huge(const pl_doctor_view *v, pl_str *out)
                       "2 MiB.",
                       show(bytes, huge), setting);
         if (bytes > v->total.bytes[PL_SMAPS_ANONYMOUS] / 4)
-            pl_str_printf(out,
-                          " Where memory is touched sparsely, prctl(PR_SET_THP_DISABLE)%s madvise(MADV_NOHUGEPAGE)%s.",
-                          strcmp(setting, "always") == 0 ? "," : " or",
-                          strcmp(setting, "always") == 0
-                              ? " or /sys/kernel/mm/transparent_hugepage/enabled = madvise takes less"
-                              : " takes less");
+            pl_str_printf(
+                out, " Where memory is touched sparsely, prctl(PR_SET_THP_DISABLE)%s madvise(MADV_NOHUGEPAGE)%s.",
+                strcmp(setting, "always") == 0 ? "," : " or",
+                strcmp(setting, "always") == 0 ? " or /sys/kernel/mm/transparent_hugepage/enabled = madvise takes less"
+                                               : " takes less");
         pl_str_append(out, "\n");
     }
     bytes = v->total.bytes[PL_SMAPS_SHARED_HUGETLB] + v->total.bytes[PL_SMAPS_PRIVATE_HUGETLB];

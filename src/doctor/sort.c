@@ -80,8 +80,8 @@ static bool is_copied(const pl_doctor_map *m)
     return m->protection[3] == 'p' && m->bytes[PL_SMAPS_ANONYMOUS] > m->bytes[PL_SMAPS_RSS] / 2;
 }
 
-/* Code before shared memory: a program or library can lie on a tmpfs or in a memory file. Where that is mapped shared, a
- * runtime writes its code there. */
+/* Code before shared memory: a program or library can lie on a tmpfs or in a memory file. Where that is mapped shared,
+ * a runtime writes its code there. */
 static pl_doctor_kind kind_of_file(const pl_doctor_process *p, const code_files *c, const pl_doctor_map *m)
 {
     static const char *const in_memory[] = {"/dev/shm/", "/SYSV", "/memfd:", "/dev/zero", NULL};

@@ -144,7 +144,8 @@ static void take_others(pl_doctor_view *v)
         if (v->kind[i] != PL_DOCTOR_KIND_COUNT) continue;
         if (is_main_stack(m))
             set_stack(v, i, first, true);
-        else if (pl_doctor_may_be_stack(p, i) && (is_named_stack(m) || (has_guard(p, i) && pl_doctor_has_usual_stack_size(p, m))))
+        else if (pl_doctor_may_be_stack(p, i) &&
+                 (is_named_stack(m) || (has_guard(p, i) && pl_doctor_has_usual_stack_size(p, m))))
             set_stack(v, i, NULL, false);
     }
 }

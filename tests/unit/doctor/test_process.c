@@ -218,9 +218,9 @@ static void test_causes_beside_resident(void **state)
         assert_int_equal(cause[0].resident_bytes, 0);
         assert_non_null(strstr(cause[0].remedy, cases[i].remedy));
         assert_int_equal(cause[1].bytes, 1028 * 1024);
-        assert_int_equal(pl_doctor_charged_bytes(&v),
-                         v.total.bytes[PL_SMAPS_RSS] + p.status.page_table_bytes + p.status.swap_bytes +
-                             p.status.threads * PL_DOCTOR_KERNEL_STACK_BYTES);
+        assert_int_equal(pl_doctor_charged_bytes(&v), v.total.bytes[PL_SMAPS_RSS] + p.status.page_table_bytes +
+                                                          p.status.swap_bytes +
+                                                          p.status.threads * PL_DOCTOR_KERNEL_STACK_BYTES);
         release(&p, &v);
     }
 }
@@ -242,7 +242,7 @@ static void test_private_mappings_of_shared_files(void **state)
     (void)state;
     pl_doctor_process p;
     pl_doctor_view v;
-    read_mapped(MAP("7f0000000000-7f0000010000 rw-p 00000000 00:01 14    /dev/zero", 64, 60, 60, 0)      /* anonymous */
+    read_mapped(MAP("7f0000000000-7f0000010000 rw-p 00000000 00:01 14    /dev/zero", 64, 60, 60, 0) /* anonymous */
                 MAP("7f0000100000-7f0000110000 rw-p 00000000 00:20 15    /dev/shm/copied", 64, 56, 48, 0) /* copies */
                 MAP("7f0000200000-7f0000210000 r--p 00000000 00:20 16    /dev/shm/read", 64, 40, 0, 0)
                     MAP("7f0000300000-7f0000310000 rw-s 00000000 00:20 17    /dev/shm/shared", 64, 20, 0, 0),
@@ -296,15 +296,16 @@ static void test_java_heap_in_a_memory_file(void **state)
     assert_cause(&v, "-Xmx", "/dev/shm");
     assert_cause(&v, "mapped 2 times", "/dev/shm");
     release(&p, &v);
-    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:20 14    /dev/shm/x", 16384, 16384, 0, 0), "/x", &p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:20 14    /dev/shm/x", 16384, 16384, 0, 0), "/x", &p,
+                &v);
     assert_cause(&v, "until it is removed", "ipcrm");
     release(&p, &v);
     read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /SYSV00000000 (deleted)", 16384, 16384, 0, 0),
                 "/x", &p, &v);
     assert_cause(&v, "ipcrm", "/dev/shm");
     release(&p, &v);
-    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /memfd:x (deleted)", 16384, 16384, 0, 0), "/x", &p,
-                &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /memfd:x (deleted)", 16384, 16384, 0, 0), "/x",
+                &p, &v);
     assert_cause(&v, "shared memory", "until");
     release(&p, &v);
 }
