@@ -1,10 +1,10 @@
 /* A process and all that descend from it, and what each holds: cheap enough to be asked many times a second.
  *
  * /proc/N/stat has parent, start time and an Rss that may be off by many pages (per-processor counters that are not
- * added up); so of those that are kept, VmRSS of /proc/N/status is read. Several processes share pages (copy on write,
- * libraries), so theirs are added as Pss, which divides a shared page by those that share it. Reading Pss walks the
- * page tables: some milliseconds a gigabyte. A process whose parent has ended is its grandparent's no more (the kernel hands it to
- * init), so it is not seen here. */
+ * added up); so of those that are kept, VmRSS of /proc/N/status is read. Several processes share pages (copy on
+ * write, libraries), so theirs are added as Pss, which divides a shared page by those that share it. Reading Pss
+ * walks the page tables: some milliseconds a gigabyte. A process whose parent has ended is its grandparent's no more
+ * (the kernel hands it to init), so it is not seen here. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Looking again and again. Every look gives a sample; a full reading of the largest process is made when it is cheap
  * beside the time since the last one, or, a little dearer, when memory has grown, so that there is one of the fullest
- * moment and one of the last. Samples are merged in pairs when their room is used up: the larger of both stays, so a peak is never
- * lost. */
+ * moment and one of the last. Samples are merged in pairs when their room is used up: the larger of both stays, so a
+ * peak is never lost. */
 #include <string.h>
 
 #include "doctor/doctor.h"
