@@ -205,21 +205,18 @@ static int explain_process(arguments *a)
 
 static int explain_command(arguments *a)
 {
-    pl_error err = {0};
+    pl_error err = {0}, unseen = {0};
     pl_doctor *doctor = NULL;
     int code = 0;
-    pl_status status = pl_cli_watch_command(&a->watch, a->command, &doctor, &code, &err);
-    if (status != PL_OK) {
-        (void)pl_cli_complain("doctor", status, &err);
+    pl_status told = PL_OK, status = pl_cli_watch_command(&a->watch, a->command, &doctor, &code, &unseen);
+    if (doctor && pl_doctor_count(doctor).looks) told = report(a, doctor, &err);
+    pl_doctor_close(doctor);
+    if (status == PL_E_DATA) {
+        pl_say("plimsoll doctor: %.200s ended before it could be looked at: %s\n", a->command[0], unseen.text);
         return code;
     }
-    if (doctor && pl_doctor_count(doctor).looks)
-        status = report(a, doctor, &err);
-    else
-        pl_say("plimsoll doctor: %.200s ended before it could be looked at\n", a->command[0]);
-    pl_doctor_close(doctor);
-    if (status == PL_OK) return code;
-    int own = pl_cli_complain("doctor", status, &err);
+    if (told == PL_OK && status == PL_OK) return code;
+    int own = status == PL_OK ? pl_cli_complain("doctor", told, &err) : pl_cli_complain("doctor", status, &unseen);
     return code ? code : own;
 }
 

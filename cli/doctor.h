@@ -25,7 +25,8 @@ pl_status pl_cli_watch_process(pl_cli_watch *, pl_doctor *, int *stopped_by, pl_
 
 /* Starts the command, looks at it and its children until it ends, and passes signals on. *exit_code is the command's,
  * as a shell tells it (128 + signal); 127 and 126 when it could not be started, with PL_E_USAGE and a sentence.
- * *doctor is NULL when it ended before the first look. */
+ * PL_E_DATA: it was never seen, mostly because it ended at once; other failures ended the looking. What was seen before
+ * is in *doctor, or NULL. */
 pl_status pl_cli_watch_command(pl_cli_watch *, char **argv, pl_doctor **, int *exit_code, pl_error *);
 
 #endif

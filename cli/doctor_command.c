@@ -9,6 +9,7 @@
 #include "command.h"
 #include "doctor.h"
 #include "out.h"
+#include "signals.h"
 
 extern char **environ;
 
@@ -21,18 +22,17 @@ static void fill_set(sigset_t *set)
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) (void)sigaddset(set, passed_on[i]);
 }
 
-/* The command gets the signals as they were before the doctor began. 0, or errno. */
+/* The command gets the signals as they were before the doctor began, but for a SIGCHLD that was ignored: the kernel
+ * would throw the exit code away, and a program that needs to know may not expect to inherit it (exec in POSIX). 0, or
+ * errno. */
 static int start(char **argv, const sigset_t *mask, pid_t *child)
 {
     posix_spawnattr_t attributes;
-    sigset_t defaults;
     int error = posix_spawnattr_init(&attributes);
     if (error) return error;
-    (void)sigemptyset(&defaults);
-    (void)sigaddset(&defaults, SIGUSR1); /* the two that main ignores */
-    (void)sigaddset(&defaults, SIGXFSZ);
+    (void)signal(SIGCHLD, SIG_DFL);
     (void)posix_spawnattr_setsigmask(&attributes, mask);
-    (void)posix_spawnattr_setsigdefault(&attributes, &defaults);
+    (void)posix_spawnattr_setsigdefault(&attributes, pl_signals_changed());
     (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     error = posix_spawnp(child, argv[0], NULL, &attributes, argv, environ);
     (void)posix_spawnattr_destroy(&attributes);
@@ -58,22 +58,27 @@ static uint64_t kernel_peak(const struct rusage *usage, const struct rusage *own
     return usage->ru_maxrss > own->ru_maxrss ? (uint64_t)usage->ru_maxrss * 1024 : 0;
 }
 
-static void look(pl_cli_watch *w, pl_doctor *doctor, bool *alive)
+static pl_status look(pl_cli_watch *w, pid_t child, pl_doctor **doctor, bool *alive, pl_error *err)
 {
-    pl_error ignored = {0};
-    if (doctor && *alive && pl_doctor_look(doctor, alive, &ignored) != PL_OK) *alive = false;
-    if (doctor && *alive) pl_cli_watch_show(w, doctor, false);
+    pl_status status = *doctor ? PL_OK : pl_doctor_open(child, true, doctor, err);
+    if (status == PL_OK) status = pl_doctor_look(*doctor, alive, err);
+    if (status == PL_OK && *alive) pl_cli_watch_show(w, *doctor, false);
+    return status;
 }
 
-static int watch(pl_cli_watch *w, pid_t child, const sigset_t *set, pl_doctor *doctor, struct rusage *usage)
+/* Until the command has ended. What could not be seen (PL_E_DATA) may be there at the next look; behind any other
+ * failure there is none. */
+static pl_status watch(pl_cli_watch *w, pid_t child, const sigset_t *set, pl_doctor **doctor, int *state,
+                       struct rusage *usage, pl_error *err)
 {
-    bool alive = doctor != NULL;
-    int state = 0;
+    bool alive = true;
+    pl_status status = PL_E_DATA;
     for (;;) {
         siginfo_t info = {0};
-        look(w, doctor, &alive);
-        pass_on(child, pl_cli_watch_wait(set, alive ? pl_cli_watch_pause(w, doctor) : w->interval_s, &info), &info);
-        if (has_ended(child, &state, usage)) return state;
+        if (alive && (status == PL_OK || status == PL_E_DATA)) status = look(w, child, doctor, &alive, err);
+        bool looks = alive && status == PL_OK;
+        pass_on(child, pl_cli_watch_wait(set, looks ? pl_cli_watch_pause(w, *doctor) : w->interval_s, &info), &info);
+        if (has_ended(child, state, usage)) return status;
     }
 }
 
@@ -83,8 +88,8 @@ pl_status pl_cli_watch_command(pl_cli_watch *w, char **argv, pl_doctor **doctor,
 {
     sigset_t set, before;
     struct rusage usage = {0}, own = {0};
-    pl_error ended = {0};
     pid_t child;
+    int state = 0;
     *doctor = NULL;
     fill_set(&set);
     (void)sigprocmask(SIG_BLOCK, &set, &before);
@@ -96,10 +101,10 @@ pl_status pl_cli_watch_command(pl_cli_watch *w, char **argv, pl_doctor **doctor,
         return pl_cli_error(err, PL_E_USAGE, "%.200s cannot be started: %s", argv[0],
                             error == ENOENT ? "there is no such command" : strerror(error));
     }
-    if (pl_doctor_open(child, true, doctor, &ended) != PL_OK) *doctor = NULL; /* ended at once */
-    *exit_code = exit_code_of(watch(w, child, &set, *doctor, &usage));
+    pl_status status = watch(w, child, &set, doctor, &state, &usage, err);
+    *exit_code = exit_code_of(state);
     if (*doctor) pl_doctor_set_kernel_peak(*doctor, kernel_peak(&usage, &own));
     if (*doctor) pl_cli_watch_show(w, *doctor, true);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
-    return PL_OK;
+    return status;
 }

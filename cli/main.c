@@ -42,21 +42,29 @@ static int dispatch(int argc, char **argv)
 }
 
 /* A descriptor that was closed (`2>&-`) would be the next file's that is opened, and talk would go into a plan or a
- * checkpoint. O_PATH holds its place, needs no /dev, and every read and write of it still fails. */
+ * checkpoint. O_PATH holds its place, needs no /dev, and every read and write of it still fails. For what is started
+ * from here (the doctor's command, a runner, which begins with this too) it is closed as before. */
 static int hold_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_DIRECTORY) != fd) return -1;
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) != fd) return -1;
     return 0;
 }
 
-/* What the command needs of its process before it looks at a word. */
+/* Only these know a planned heap; the doctor must pass on the environment that it got. */
+static bool plans(const char *name)
+{
+    const pl_cli_command *command = name ? pl_cli_find(name) : NULL;
+    return command && command->takes_config;
+}
+
+/* What the command needs of its process before it does anything. */
 static pl_status start(char **argv, pl_error *err)
 {
     if (hold_standard_descriptors())
         return pl_cli_error(err, PL_E_UNSUPPORTED, "standard input, output and errors cannot be held open: %s",
                             strerror(errno));
-    pl_status status = pl_process_restart_plain(argv, environ, err);
+    pl_status status = plans(argv[0] ? argv[1] : NULL) ? pl_process_restart_plain(argv, environ, err) : PL_OK;
     return status == PL_OK ? pl_process_start(err) : status;
 }
 

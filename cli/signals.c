@@ -1,6 +1,5 @@
 #include "signals.h"
 
-#include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 
 volatile int pl_signal_stop;
 static volatile sig_atomic_t stopped_by, ledger_wanted;
+static sigset_t changed; /* by pl_signals_ignore; what was ignored before is not in it */
 
 static void on_stop(int number)
 {
@@ -31,11 +31,19 @@ static void install(int number, void (*handler)(int))
     if (!inherited) (void)sigaction(number, &action, NULL);
 }
 
+static void ignore(int number)
+{
+    if (signal(number, SIG_IGN) != SIG_IGN) (void)sigaddset(&changed, number);
+}
+
 void pl_signals_ignore(void)
 {
-    (void)signal(SIGUSR1, SIG_IGN); /* asks a runner for its ledger; must not end what plans, or a runner that begins */
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit (ulimit -f) is a write that fails, with a sentence */
+    (void)sigemptyset(&changed);
+    ignore(SIGUSR1); /* asks a runner for its ledger; must not end what plans, or a runner that begins */
+    ignore(SIGXFSZ); /* a file at its limit (ulimit -f) is a write that fails, with a sentence */
 }
+
+const sigset_t *pl_signals_changed(void) { return &changed; }
 
 void pl_signals_install(void)
 {

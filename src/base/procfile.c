@@ -75,20 +75,22 @@ bool pl_procfile_find(const char *path, const char *key, uint64_t *value)
     return found;
 }
 
-int pl_procfile_read_line(const char *path, char *text, size_t room)
+int pl_procfile_read(const char *path, char *text, size_t room)
 {
     pl_procfile f;
+    size_t used = 0;
     if (pl_procfile_open(&f, path)) return -1;
-    char *line = pl_procfile_line(&f);
+    for (int c; used + 1 < room && (c = next_byte(&f)) >= 0;) text[used++] = (char)c;
+    text[used] = 0;
     pl_procfile_close(&f);
-    if (f.error) {
-        errno = f.error;
-        return -1;
-    }
-    size_t bytes = line ? strlen(line) : 0;
-    if (bytes >= room) bytes = room - 1;
-    memcpy(text, line ? line : "", bytes);
-    text[bytes] = 0;
+    if (f.error) errno = f.error;
+    return f.error ? -1 : 0;
+}
+
+int pl_procfile_read_line(const char *path, char *text, size_t room)
+{
+    if (pl_procfile_read(path, text, room)) return -1;
+    text[strcspn(text, "\n")] = 0;
     return 0;
 }
 

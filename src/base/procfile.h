@@ -22,7 +22,9 @@ void pl_procfile_close(pl_procfile *);
 bool pl_procfile_field(const char *line, const char *key, uint64_t *value);
 /* The first such field of a file; false when there is none (errno is 0 then) or the file cannot be read (errno). */
 bool pl_procfile_find(const char *path, const char *key, uint64_t *value);
-/* A file of one short line into text; 0, or -1 with errno set. */
+/* A short file into text, as much of it as has room; 0, or -1 with errno set. */
+int pl_procfile_read(const char *path, char *text, size_t room);
+/* Its first line only. */
 int pl_procfile_read_line(const char *path, char *text, size_t room);
 
 /* Undoes, in place, what the kernel does to paths: blank, tab, newline and backslash stand there as \040, \011, \012,

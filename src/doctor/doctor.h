@@ -92,6 +92,9 @@ typedef struct pl_doctor_process {
 } pl_doctor_process;
 
 /* Below `root` ("" = the real /proc). PL_E_DATA with a sentence: no such process, ended, zombie, kernel thread. */
+/* What errno says of a file of /proc: the process has ended, or another reason, in a sentence. */
+bool pl_doctor_is_gone(int error);
+pl_status pl_doctor_unreadable(const char *path, pl_error *);
 pl_status pl_doctor_process_read(const char *root, pid_t, pl_doctor_process *, pl_error *);
 void pl_doctor_process_deinit(pl_doctor_process *);
 double pl_doctor_seconds(void); /* CLOCK_MONOTONIC */

@@ -83,6 +83,14 @@ static pl_status say_absent(const char *root, pid_t id, pl_error *err)
     return pl_fail(err, PL_E_DATA, "there is no process %d; ps -e lists those that are", (int)id);
 }
 
+pl_status pl_doctor_unreadable(const char *path, pl_error *err)
+{
+    if (errno == ENOMEM) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", path);
+    return pl_fail(err, PL_E_STORAGE, "%s cannot be read: %s", path, strerror(errno));
+}
+
+bool pl_doctor_is_gone(int error) { return error == ENOENT || error == ESRCH; }
+
 static pl_status read_status(const char *root, pl_doctor_process *p, state *s, pl_error *err)
 {
     char path[PATH_BYTES];
@@ -90,7 +98,8 @@ static pl_status read_status(const char *root, pl_doctor_process *p, state *s, p
     path_of(path, root, p->id, "status");
     *s = (state){0};
     p->status = (pl_doctor_status){0};
-    if (pl_procfile_open(&f, path)) return say_absent(root, p->id, err);
+    if (pl_procfile_open(&f, path))
+        return pl_doctor_is_gone(errno) ? say_absent(root, p->id, err) : pl_doctor_unreadable(path, err);
     for (char *line; (line = pl_procfile_line(&f));) read_status_line(line, p, s);
     pl_procfile_close(&f);
     return s->letter ? PL_OK : say_absent(root, p->id, err);
@@ -113,12 +122,12 @@ static pl_status check_memory(const pl_doctor_process *p, const state *s, pl_err
 
 /* ---- small files ---- */
 
-/* comm may hold blanks and brackets; what follows the last bracket does not. Field 22 is the start time. */
+/* comm may hold blanks, brackets and newlines; what follows the last bracket does not. Field 22 is the start time. */
 static uint64_t read_start(const char *root, pid_t id)
 {
     char path[PATH_BYTES], text[1024];
     path_of(path, root, id, "stat");
-    if (pl_procfile_read_line(path, text, sizeof text)) return 0;
+    if (pl_procfile_read(path, text, sizeof text)) return 0;
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
     return p ? strtoull(p, NULL, 10) : 0;

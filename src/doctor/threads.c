@@ -2,6 +2,7 @@
  * waits in the kernel and "running" of one that runs; the latter is asked some more times. A thread is never stopped
  * for it. Source: proc_pid_syscall(5). (The kstkesp of /proc/N/stat is 0 for living processes since Linux 4.11.) */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ pl_status pl_doctor_threads_read(const char *root, pl_doctor_process *p, pl_erro
     pl_status status = PL_OK;
     snprintf(path, sizeof path, "%s/proc/%d/task", root, (int)p->id);
     DIR *folder = opendir(path);
-    if (!folder) return PL_OK;
+    if (!folder) return pl_doctor_is_gone(errno) || errno == EACCES ? PL_OK : pl_doctor_unreadable(path, err);
     for (struct dirent *entry; status == PL_OK && (entry = readdir(folder));) {
         long id = strtol(entry->d_name, NULL, 10);
         if (id > 0) status = add_thread(root, p, &capacity, (pid_t)id, err);

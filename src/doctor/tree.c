@@ -6,6 +6,7 @@
  * walks the page tables: some milliseconds a gigabyte. A process whose parent has ended is its grandparent's no more
  * (the kernel hands it to init), so it is not seen here. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 
 enum { PATH_BYTES = 512, DEPTH_MAX = 256 };
 
-/* "7 (a (b) c) S 1 …": the name may hold anything, so the fields begin behind the last bracket. False: gone or dead. */
+/* "7 (a (b) c) S 1 …": the name may hold anything, a newline too, so the fields begin behind the last bracket. False:
+ * gone or dead. */
 static bool read_member(const char *root, pid_t id, pl_doctor_member *m)
 {
     char path[PATH_BYTES], text[1024], state = 0;
@@ -23,7 +25,7 @@ static bool read_member(const char *root, pid_t id, pl_doctor_member *m)
     unsigned long long start = 0;
     long pages = 0;
     snprintf(path, sizeof path, "%s/proc/%d/stat", root, (int)id);
-    if (pl_procfile_read_line(path, text, sizeof text)) return false;
+    if (pl_procfile_read(path, text, sizeof text)) return false;
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
     if (!open || !close || close < open) return false;
     int got =
@@ -59,7 +61,7 @@ static pl_status list_all(const char *root, pl_doctor_member **list, size_t *cou
     pl_status status = PL_OK;
     snprintf(path, sizeof path, "%s/proc", root);
     DIR *folder = opendir(path);
-    if (!folder) return pl_fail(err, PL_E_UNSUPPORTED, "%s cannot be read: mount it, processes are listed there", path);
+    if (!folder) return pl_doctor_unreadable(path, err);
     for (struct dirent *entry; status == PL_OK && (entry = readdir(folder));) {
         long id = strtol(entry->d_name, NULL, 10);
         if (id <= 0 || id == (*list)[0].id) continue;
@@ -73,16 +75,18 @@ static pl_status list_all(const char *root, pl_doctor_member **list, size_t *cou
 }
 
 /* Keeps the first and what descends from it. */
-static void keep_descendants(pl_doctor_member *list, size_t *count)
+static pl_status keep_descendants(pl_doctor_member *list, size_t *count, pl_error *err)
 {
     size_t kept = 1, all = *count - 1;
-    if (all) qsort(list + 1, all, sizeof *list, by_id);
     bool *keep = pl_alloc(all + 1, sizeof *keep);
-    for (size_t i = 0; keep && i < all; i++) keep[i] = descends(list + 1, all, &list[i + 1], list[0].id);
-    for (size_t i = 0; keep && i < all; i++)
+    if (!keep) return pl_fail(err, PL_E_NOMEM, "no memory to list the processes");
+    if (all) qsort(list + 1, all, sizeof *list, by_id);
+    for (size_t i = 0; i < all; i++) keep[i] = descends(list + 1, all, &list[i + 1], list[0].id);
+    for (size_t i = 0; i < all; i++)
         if (keep[i] && kept < PL_DOCTOR_MEMBERS_MAX) list[kept++] = list[i + 1];
     pl_free(keep);
     *count = kept;
+    return PL_OK;
 }
 
 static void read_resident(const char *root, pl_doctor_member *m)
@@ -99,16 +103,26 @@ static void read_proportional(const char *root, pl_doctor_member *m)
     (void)pl_procfile_find(path, "Pss", &m->proportional_bytes);
 }
 
+static pl_status read_first(const char *root, pid_t id, pl_doctor_member *m, pl_error *err)
+{
+    char path[PATH_BYTES];
+    errno = 0;
+    if (read_member(root, id, m)) return PL_OK;
+    if (!errno || pl_doctor_is_gone(errno)) return pl_fail(err, PL_E_DATA, "process %d has ended", (int)id);
+    snprintf(path, sizeof path, "%s/proc/%d/stat", root, (int)id);
+    return pl_doctor_unreadable(path, err);
+}
+
 pl_status pl_doctor_tree_read(const char *root, pid_t id, bool tree, pl_doctor_member **list, size_t *count,
                               pl_error *err)
 {
     *count = 0;
     *list = pl_alloc(1, sizeof **list);
     if (!*list) return pl_fail(err, PL_E_NOMEM, "no memory to list the processes");
-    pl_status status = read_member(root, id, *list) ? PL_OK : pl_fail(err, PL_E_DATA, "process %d has ended", (int)id);
+    pl_status status = read_first(root, id, *list, err);
     *count = 1;
     if (status == PL_OK && tree) status = list_all(root, list, count, err);
-    if (status == PL_OK) keep_descendants(*list, count);
+    if (status == PL_OK) status = keep_descendants(*list, count, err);
     for (size_t i = 0; status == PL_OK && i < *count; i++) read_resident(root, &(*list)[i]);
     for (size_t i = 0; status == PL_OK && *count > 1 && i < *count; i++) read_proportional(root, &(*list)[i]);
     if (status == PL_OK) return PL_OK;

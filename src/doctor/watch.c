@@ -108,12 +108,14 @@ pl_status pl_doctor_watch_look(pl_doctor *d, bool *alive, pl_error *err)
     }
     for (size_t i = 0; i < count; i++) bytes += list[i].proportional_bytes;
     if (!d->looks) d->began = begin;
-    add_sample(d, (pl_doctor_sample){begin - d->began, bytes, (uint32_t)count});
     d->look_cost = pl_doctor_work_seconds() - worked; /* a full reading is not in it: is_due keeps that in bounds */
-    *alive = true;
     if (is_due(d, bytes))
         status = take_snapshot(d, begin - d->began, bytes, list, count, err);
     else
         pl_free(list);
-    return status == PL_E_DATA && d->last.known ? PL_OK : status; /* ended while it was read: the next look sees it */
+    if (status == PL_E_DATA && d->last.known) status = PL_OK; /* ended while it was read: the next look sees it */
+    PL_TRY(status);
+    add_sample(d, (pl_doctor_sample){begin - d->began, bytes, (uint32_t)count}); /* behind a look there is a report */
+    *alive = true;
+    return PL_OK;
 }

@@ -2,8 +2,9 @@
 
 PROGRAM is plimsoll_refused (refuse.c). For each command below the requests of a good run are counted, of the planner and of
 the runner that it becomes; then each one is refused, once and from then on. Each time the command must end by itself, with
-status 1 and one sentence that names memory, or else as the good run did, to the byte; it must have given everything back;
-and what it left in the folder must not disturb the good run that follows.
+status 1 and one sentence that names memory, or else as the good run did, to the byte, in what it says and in the files that
+it leaves (times apart); it must have given everything back; and what it left in the folder must not disturb the good run
+that follows.
 
 --sample N takes N random requests of each series instead of all (all where there are few more); the seed is printed.
 --planner leaves out the commands that become a runner, for a sanitizer's memory is in no plan, and what takes long.
@@ -19,6 +20,9 @@ import subprocess
 import sys
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from io_tests import difference, leftovers
 
 TINY = {
     "model": {"width": 8, "layers": 1, "heads": 2, "sequence": 8},
@@ -60,6 +64,7 @@ CASES = {
     "place-time": ([], "place hard.csv --time 0.01"),
     "doctor": ([], "doctor --pid THIS"),
     "doctor-json": ([], "doctor --pid THIS --all --json"),
+    "doctor-command": ([], "doctor -- sleep 0.2"),
     "config": ([], "config c.yaml"),
     "config-json": ([], "config c.yaml --json --set run.log=debug"),
     "config-folder": (TRAINED, "config out"),
@@ -81,7 +86,9 @@ CASES = {
     "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
 }
 DO_NOT_FIT = ("plan-small", "place-tight")
-DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(seconds|placement_seconds)\": ?[0-9.e+-]+")
+VARIES = ("doctor-command",) # how often it looks depends on the time
+DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(\w*seconds|tokens_per_second|(minor|major)_faults|measured_(page_table|proportional)_bytes)\": ?[0-9.e+-]+")
+FIGURE = re.compile(rb"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?([kMGT]?B|ns|us|ms|s|min|h|%)\b)?|0x[0-9a-f]+| +|--+")
 SENTENCE = re.compile(r"\b(memory|stack)\b.*; .*raise the limit")
 OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
 
@@ -114,6 +121,7 @@ def write_inputs(folder):
     for path, text in texts.items():
         with open(os.path.join(folder, path), "w") as file:
             file.write(text)
+    os.utime(os.path.join(folder, "text.txt"), (1, 1)) # the file of tokens holds its time
 
 
 class Place:
@@ -121,7 +129,7 @@ class Place:
 
     def __init__(self, sweep, case, number):
         self.sweep, (self.before, line) = sweep, CASES[case]
-        self.words, self.measures = line.replace("THIS", str(os.getpid())).split(), case == "plan-measure"
+        self.words, self.measures = line.replace("THIS", str(sweep.idle.pid)).split(), case == "plan-measure"
         self.path = os.path.join(sweep.folder, f"{case}.{number}")
         self.kept, self.cache = self.path + ".kept", self.path + ".cache"
         for path in (self.path, self.kept, self.cache):
@@ -185,10 +193,10 @@ class Place:
 
 
 def said(done):
-    """The result, without what differs from run to run: times, the progress of train, which is made of them, what the doctor
-    sees, and a plan that counts a sanitizer's pages."""
-    differs = done.args[1] in ("train", "doctor") or (done.args[1] == "plan" and b"libasan" in done.stdout)
-    return done.returncode, b"" if differs else DURATION.sub(b"#", done.stdout)
+    """The result, without what differs from run to run: times, and what other processes and chance decide; all figures of the doctor, who
+    looks at a whole machine; a plan that counts a sanitizer's pages."""
+    differs = done.args[1] == "plan" and b"libasan" in done.stdout
+    return done.returncode, b"" if differs else (FIGURE if done.args[1] == "doctor" else DURATION).sub(b"#", done.stdout)
 
 
 def count(lines, where):
@@ -200,8 +208,8 @@ def count(lines, where):
 class Series:
     """One command, one of its processes, once or forever: every number of `numbers`."""
 
-    def __init__(self, sweep, case, where, mode, good, lines):
-        self.sweep, self.case, self.where, self.mode, self.good, self.lines = sweep, case, where, mode, good, lines
+    def __init__(self, sweep, case, where, mode, good, lines, kept):
+        self.sweep, self.case, self.where, self.mode, self.good, self.lines, self.kept = sweep, case, where, mode, good, lines, kept
         self.requests = count(lines, where)
         self.lock = threading.Lock()
         self.failed, self.survived, self.left, self.sentences = 0, [], set(), set()
@@ -212,13 +220,19 @@ class Series:
         errors = done.stderr.decode(errors="replace")
         sentences = [line for line in errors.splitlines() if re.match(r"plimsoll( [a-z_]+)?: (?!warning)", line)]
         hit = re.search(r"refused (\d+)", report)
+        if self.case in VARIES and not (hit and int(hit[1])):
+            return # it asked less often this time
         if done.returncode < 0:
             raise Failure(f"killed by signal {-done.returncode}: {errors[-400:]}")
         if said(done) == said(self.good) and (done.returncode or not sentences):
             with self.lock:
                 self.survived.append(n)
+            wrong = [w for w in difference(leftovers(place.path), self.kept)
+                     if "warning: " not in errors or os.path.basename(w.split(":")[0]) not in errors]
+            if wrong:
+                raise Failure(f"as if nothing had been, but {', '.join(wrong)}\n{errors[-600:]}")
             place.restore()
-        elif done.returncode == 1 and "libgomp: " in errors and not sentences:
+        elif done.returncode == 1 and "libgomp: " in errors and not sentences and (" by program+" not in report or self.mode == "forever"):
             pass # libgomp got no thread or no memory: it says so itself and exits
         elif done.returncode != 1 or len(sentences) != 1 or not SENTENCE.search(sentences[0]):
             raise Failure(f"exit code {done.returncode}, {report}\n{done.stdout.decode(errors='replace')[-300:]}\n{errors[-600:]}")
@@ -282,6 +296,7 @@ class Sweep:
         self.environment.update(OMP_WAIT_POLICY="passive", LC_ALL="C", HOME=self.folder)
         self.repeat = f"{sys.executable} {os.path.abspath(__file__)} {self.program} {self.folder}"
         self.random = random.Random(a.seed)
+        self.idle = subprocess.Popen(["sleep", "86400"]) # for the doctor
         os.makedirs(self.folder, exist_ok=True)
 
     def numbers(self, requests):
@@ -297,13 +312,14 @@ class Sweep:
             shutil.copytree(place.cache, self.cache, dirs_exist_ok=True)
             place.restore()
         good, lines = place.refuse("none:0:once")
+        kept = leftovers(place.path)
         place.remove()
         if (good.returncode == 0) == (case.startswith("wrong") or case in DO_NOT_FIT):
             raise Failure(f"{case}: exit code {good.returncode} when nothing is refused: {good.stderr.decode(errors='replace')[-300:]}")
         failed, refused = 0, 0
         for where in ("planner", "runner"):
             for mode in ("once", "forever"):
-                series = Series(self, case, where, mode, good, lines)
+                series = Series(self, case, where, mode, good, lines, kept)
                 wanted = self.only.split(":") if self.only else [where, 0, mode]
                 if series.requests == 0 or [where, mode] != [wanted[0], wanted[2]]:
                     continue
@@ -329,7 +345,10 @@ def main():
     if a.sample:
         print(f"--seed {a.seed}", flush=True)
     cases = a.cases or [case for case in CASES if not (a.planner and (runs(case) or case == "plan-measure"))]
-    results = [sweep.try_case(case) for case in cases]
+    try:
+        results = [sweep.try_case(case) for case in cases]
+    finally:
+        sweep.idle.kill()
     failed, refused = map(sum, zip(*results))
     print(f"{refused} refusals of {len(results)} commands, {failed} failed")
     return failed > 0

@@ -354,6 +354,52 @@ def test_signals_are_passed_on():
         check(b"The largest causes" in read("r.txt"), "no report")
 
 
+PROBE = """env | sort; grep -E 'Sig(Ign|Blk)' /proc/self/status; ls /proc/self/fd; for n in 0 1 3 4 5; do readlink /proc/self/fd/$n; done; exit 3"""
+
+
+def probe(ignored, closed, *before):
+    """What a command finds of its environment, signals and descriptors, with and without the doctor before it."""
+    def prepare():
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+        if closed:
+            os.close(0)
+
+    with open("probe.txt", "wb") as out:
+        env = {**environment(), "MALLOC_ARENA_MAX": "1", "GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}
+        done = subprocess.run([*before, "sh", "-c", PROBE], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, env=env,
+                              preexec_fn=prepare)
+    check(done.returncode == 3, done.returncode)
+    internal = 3 << 31  # 32 and 33 are the C library's own; its posix_spawn ignores them in what it starts
+    return re.sub("(?<=SigIgn:\t)\\S+", lambda bits: f"{int(bits[0], 16) & ~internal:x}", read("probe.txt").decode())
+
+
+def test_command_gets_what_the_doctor_got():
+    for ignored, closed in (((), False), ((signal.SIGUSR1, signal.SIGXFSZ, signal.SIGHUP), True), ((signal.SIGUSR1,), False)):
+        alone, watched = probe(ignored, closed), probe(ignored, closed, COMMAND, "doctor", "--")
+        check("MALLOC_ARENA_MAX=1" in alone and alone == watched, ignored, closed, set(alone.split("\n")) ^ set(watched.split("\n")))
+
+
+def test_exit_code_where_children_are_ignored():
+    """With SIGCHLD ignored the kernel throws exit codes away."""
+    done = subprocess.run([COMMAND, "doctor", "--", "sh", "-c", "sleep 0.1; exit 3"], capture_output=True, env=environment(),
+                          preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    check(done.returncode == 3, done)
+
+
+def test_name_of_two_lines():
+    """A process calls itself what it likes; the kernel writes it as it is into /proc/N/stat."""
+    script = "import time; open('/proc/self/comm', 'wb', 0).write(b'a\\n) S'); print('ready', flush=True); time.sleep(0.6)"
+    done = subprocess.run([COMMAND, "doctor", "--out", "r.txt", "--", "sh", "-c", f'python3 -S -c "{script}"; true'], capture_output=True,
+                          env=environment())
+    check(done.returncode == 0 and b"a?) S" in read("r.txt"), done, read("r.txt"))
+    process = subprocess.Popen(["python3", "-S", "-c", script], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    text, _ = run("doctor", "--pid", str(process.pid))
+    check("The largest causes" in text, text)
+    process.communicate()
+
+
 def test_watch_until_it_ends_or_is_stopped():
     with Known(anonymous=20 * MEGABYTE) as known:
         text, _ = run("doctor", "--pid", known.pid, "--watch", "--for", "0.5", "--interval", "0.05")
@@ -380,6 +426,7 @@ GROUPS = {
                test_proc_of_another_namespace, test_limits_are_shown,
                test_plimsoll_itself],
     "watched": [test_command_keeps_its_streams_and_exit_code, test_peak_and_end, test_children_are_counted, test_at_once_over,
+                test_command_gets_what_the_doctor_got, test_exit_code_where_children_are_ignored, test_name_of_two_lines,
                 test_signals_are_passed_on, test_watch_until_it_ends_or_is_stopped],
 }
 if __name__ == "__main__":

@@ -176,9 +176,9 @@ def essence(path, folder):
         return {k: v for k, v in record.items() if k not in ("config", "checksum")}
     if name == "config.yaml":
         return [line for line in data.splitlines() if b"resume" not in line]
-    if name in ("plan.lock", "a.lock"):
+    if name.endswith(".lock"):
         return sum(not line.startswith((b"time ", b"totals ", b"row ", b"config ")) for line in data.splitlines()), data.endswith(b"end plan\n")
-    if name in ("plan.html", "a.html"):
+    if name.endswith(".html"):
         return data.rstrip().endswith(b"</html>")
     if name == "report.json":
         return sorted(json.loads(data))

@@ -74,7 +74,7 @@ static inline void fixture_put(void)
     fake_root_put("/proc/77/status", fixture_status);
     fake_root_put("/proc/77/smaps", fixture_smaps);
     fake_root_put("/proc/77/smaps_rollup", fixture_rollup);
-    fake_root_put("/proc/77/stat", "77 (ser) ver) S 1 77 77 0 -1 0 1 2 3 4 5 6 7 8 20 0 3 0 4242 84992000 675 0 0\n");
+    fake_root_put("/proc/77/stat", "77 (ser)\nver) S 1 77 77 0 -1 0 1 2 3 4 5 6 7 8 20 0 3 0 4242 84992000 675 0 0\n");
     fake_root_put_bytes("/proc/77/cmdline",
                         "/opt/bin/server\0--port\0"
                         "80",

@@ -1,5 +1,9 @@
 /* Recorded /proc texts in, known rows out. */
+#include <errno.h>
+
 #include <jansson.h>
+
+#include "base/io.h"
 
 #include "unit/doctor/fixture.h"
 
@@ -69,7 +73,7 @@ static void test_facts(void **state)
     assert_string_equal(p.executable, "/opt/bin/server");
     assert_int_equal(p.inner_id, 5);
     assert_int_equal(p.user, 1000);
-    assert_int_equal(p.start_ticks, 4242);
+    assert_int_equal(p.start_ticks, 4242); /* behind a name of two lines, with a bracket */
     assert_int_equal(p.status.peak_bytes, 3000 * 1024);
     assert_int_equal(p.status.threads, 3);
     assert_int_equal(p.limit[PL_DOCTOR_LIMIT_AS], 1000000000);
@@ -435,6 +439,21 @@ static void test_refusals(void **state)
     assert_refused(92, "there is no process 92");
 }
 
+/* What cannot be opened is no process that is gone. */
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_member *list;
+    size_t count;
+    pl_io_fail_at(PL_IO_OPEN, 1, EMFILE, 1);
+    assert_int_equal(pl_doctor_process_read(fake_root, 77, &p, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "/proc/77/status cannot be read: Too many open files"));
+    assert_int_equal(pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "/proc/77/stat cannot be read: Too many open files"));
+    pl_io_fail_at(PL_IO_OPEN, 0, 0, 0);
+}
+
 static void test_thread_leads_to_process(void **state)
 {
     (void)state;
@@ -519,7 +538,7 @@ static void test_tree(void **state)
     pl_doctor_member *list;
     size_t count;
     fake_root_put("/proc/80/stat", "80 (child) S 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 50 1 10 0\n");
-    fake_root_put("/proc/81/stat", "81 (a b) c) R 80 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
+    fake_root_put("/proc/81/stat", "81 (a\nb) c) R 80 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/82/stat", "82 (dead) Z 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/83/stat", "83 (stranger) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/81/smaps_rollup", "0-1000 ---p 00000000 00:00 0 [rollup]\nRss: 80 kB\nPss: 60 kB\n");
@@ -528,9 +547,9 @@ static void test_tree(void **state)
     assert_int_equal(count, 3);
     assert_int_equal(list[0].id, 77);
     assert_int_equal(list[0].resident_bytes, 2704 * 1024); /* of status; the 675 pages of stat are approximate */
-    assert_string_equal(list[0].name, "ser) ver");
+    assert_string_equal(list[0].name, "ser)\nver");
     assert_int_equal(list[1].id, 80);
-    assert_string_equal(list[2].name, "a b) c");
+    assert_string_equal(list[2].name, "a\nb) c");
     assert_int_equal(list[2].resident_bytes, 20 * sysconf(_SC_PAGESIZE));
     assert_int_equal(list[2].proportional_bytes, 60 * 1024);
     pl_free(list);
@@ -538,6 +557,16 @@ static void test_tree(void **state)
     assert_int_equal(count, 1);
     pl_free(list);
     assert_int_equal(pl_doctor_tree_read(fake_root, 82, true, &list, &count, &err), PL_E_DATA);
+    for (uint64_t n = 1;; n++) { /* no smaller sum for want of memory */
+        pl_alloc_fail_at(n, 0);
+        pl_status status = pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err);
+        pl_alloc_fail_at(0, 0);
+        if (status == PL_OK) break;
+        assert_int_equal(status, PL_E_NOMEM);
+        assert_null(list);
+    }
+    assert_int_equal(count, 3);
+    pl_free(list);
 }
 
 /* Refused memory anywhere: a sentence or a whole answer, and nothing is left behind. */
@@ -587,6 +616,7 @@ int main(void)
                                        TEST(test_replaced_runtime),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
+                                       TEST(test_no_descriptors),
                                        TEST(test_thread_leads_to_process),
                                        TEST(test_plimsoll_run),
                                        TEST(test_cgroup_levels),

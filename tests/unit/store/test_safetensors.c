@@ -305,8 +305,9 @@ static void test_failing_files(void **state)
             assert_false(exists(in_folder("f.tmp")));
             if (status == PL_OK) break;
             assert_int_equal(status, PL_E_STORAGE);
-            /* After the rename the folder is opened and synced. */
-            assert_true(count == 3 || kinds[k] == PL_IO_FSYNC || kinds[k] == PL_IO_OPEN);
+            /* After the rename the folder is opened and synced: the second call of either kind. */
+            int renamed = n == 2 && (kinds[k] == PL_IO_FSYNC || kinds[k] == PL_IO_OPEN);
+            assert_int_equal(count, renamed ? 2 : 3);
         }
     }
     pl_io_fail_at(PL_IO_READ, 2, EIO, 0);
