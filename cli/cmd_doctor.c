@@ -36,7 +36,7 @@ static const char about[] =
     "code\n"
     "is the command's own, 128 + N when signal N ended it, 127 when there is no such command, 126 when it cannot be\n"
     "started.\n"
-    "docs/doctor.md explains each row.\n";
+    "Each row says what it is; docs/doctor.md in Plimsoll's source explains it at length.\n";
 
 typedef struct arguments {
     int pid;

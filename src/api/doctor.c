@@ -1,13 +1,28 @@
 /* The doctor for callers of the library. */
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "api/api.h"
 #include "doctor/doctor.h"
 
 enum { PLOT_WIDTH = 100, PLOT_HEIGHT = 10 };
 
+/* In a PID namespace that kept the /proc of another, number N is somebody else's there. */
+static pl_status check_proc(pl_error *err)
+{
+    char own[32] = "";
+    if (readlink("/proc/self", own, sizeof own - 1) > 0 && strtol(own, NULL, 10) == (long)getpid()) return PL_OK;
+    return pl_fail(
+        err, PL_E_UNSUPPORTED,
+        "/proc is not mounted, or belongs to another PID namespace, where the same number is another process: "
+        "mount it (mount -t proc proc /proc; unshare --mount-proc does)");
+}
+
 pl_status pl_doctor_open(int process_id, bool tree, pl_doctor **doctor, pl_error *err)
 {
     pl_doctor_process process;
     *doctor = NULL;
+    PL_TRY(check_proc(err));
     PL_TRY(pl_doctor_process_read("", (pid_t)process_id, &process, err));
     pl_doctor *d = pl_alloc(1, sizeof *d);
     pl_doctor_sample *samples = pl_alloc(PL_DOCTOR_SAMPLES_MAX, sizeof *samples);

@@ -58,8 +58,8 @@ static bool is_program(const pl_doctor_view *v, const char *name)
     const char *own = base_name(v->process->executable);
     size_t bytes = strlen(name);
     if (strncmp(own, name, bytes) != 0) return false;
-    own += bytes + strspn(own + bytes, "0123456789.");
-    return *own == 0 || strcmp(own, " (deleted)") == 0; /* an update replaced it */
+    const char *rest = own + bytes + strspn(own + bytes, "0123456789.");
+    return !*rest || strcmp(rest, " (deleted)") == 0;
 }
 
 static const struct runtime *find_runtime(const pl_doctor_view *v)
@@ -95,7 +95,7 @@ static void say_heap(writer *w)
     snprintf(
         w->cause->remedy, sizeof w->cause->remedy,
         "heaptrack or valgrind --tool=massif names who asks for it; if much was freed, malloc_trim(0) in the program "
-        "or MALLOC_TRIM_THRESHOLD_=131072 in its environment gives it back.");
+        "gives its whole pages back (MALLOC_TRIM_THRESHOLD_ only what is free at the heap's upper end).");
 }
 
 static void say_arenas(writer *w)
@@ -152,9 +152,10 @@ static void say_stacks(writer *w)
     char resident[TEXT], reserved[TEXT];
     snprintf(w->cause->title, sizeof w->cause->title, "touched pages of thread stacks");
     snprintf(w->cause->text, sizeof w->cause->text,
-             "%u stacks have touched %s of %s reserved. What calls once touched stays until the thread ends; what they "
+             "%u %s touched %s of %s reserved. What calls once touched stays until the thread ends; what they "
              "never touched costs no memory.",
-             row->maps, show(row->bytes[PL_SMAPS_RSS], resident), show(row->reserved_bytes, reserved));
+             row->maps, row->maps == 1 ? "stack has" : "stacks have", show(row->bytes[PL_SMAPS_RSS], resident),
+             show(row->reserved_bytes, reserved));
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
              "fewer threads, or smaller local arrays and less deep calls; a smaller stack size changes only what is "
              "reserved.");
@@ -195,6 +196,12 @@ static uint64_t clean_bytes(const pl_doctor_row *row)
     return row->bytes[PL_SMAPS_SHARED_CLEAN] + row->bytes[PL_SMAPS_PRIVATE_CLEAN];
 }
 
+/* Locked counts as Pss does. */
+static bool is_locked(const pl_doctor_row *row)
+{
+    return row->bytes[PL_SMAPS_LOCKED] && row->bytes[PL_SMAPS_LOCKED] >= row->bytes[PL_SMAPS_PSS] / 2;
+}
+
 static void say_code(writer *w, pl_doctor_kind kind)
 {
     const pl_doctor_row *row = &w->view->row[kind];
@@ -208,9 +215,10 @@ static void say_code(writer *w, pl_doctor_kind kind)
         snprintf(w->cause->title, sizeof w->cause->title, "%zu %s", count, count == 1 ? "library" : "libraries");
     snprintf(
         w->cause->text, sizeof w->cause->text,
-        "%s. %s of it is unchanged: page cache, shared with others that map the same files, and the kernel can drop "
-        "it. %s is its own: written data, and pages that the loader relocated.",
-        names, show(clean_bytes(row), clean), show(row->bytes[PL_SMAPS_PRIVATE_DIRTY], dirty));
+        "%s. %s of it is unchanged: page cache, shared with others that map the same files, and %s. %s is its own: "
+        "written data, and pages that the loader relocated.",
+        names, show(clean_bytes(row), clean), is_locked(row) ? "locked (mlock), so it stays" : "the kernel can drop it",
+        show(row->bytes[PL_SMAPS_PRIVATE_DIRTY], dirty));
     if (cuda && kind == PL_DOCTOR_LIBRARIES)
         snprintf(w->cause->remedy, sizeof w->cause->remedy,
                  "files of CUDA are among them: where no GPU is used, a build without CUDA maps none; with one, "
@@ -225,10 +233,11 @@ static void say_files(writer *w, pl_doctor_kind kind)
     snprintf(w->cause->title, sizeof w->cause->title, "%s",
              kind == PL_DOCTOR_FILES_PRIVATE ? "files mapped privately" : "files mapped shared");
     bool written = clean_bytes(row) < row->bytes[PL_SMAPS_RSS] / 2;
-    if (row->bytes[PL_SMAPS_LOCKED] > row->bytes[PL_SMAPS_RSS] / 2) {
+    if (is_locked(row)) {
         snprintf(w->cause->text, sizeof w->cause->text,
-                 "%s. They are locked (mlock, mlockall): the kernel can neither drop nor move them.", names);
-        snprintf(w->cause->remedy, sizeof w->cause->remedy, "munlock, or locking less, gives the kernel its choice.");
+                 "%s. %s of it is unchanged page cache, but locked (mlock): the kernel may not take it back.", names,
+                 show(clean_bytes(row), clean));
+        snprintf(w->cause->remedy, sizeof w->cause->remedy, "munlock, or no MCL_FUTURE in mlockall.");
         return;
     }
     snprintf(w->cause->text, sizeof w->cause->text,
@@ -244,25 +253,123 @@ static void say_files(writer *w, pl_doctor_kind kind)
                      : "usually none is needed; madvise(MADV_DONTNEED) or munmap gives it back sooner.");
 }
 
-static void say_shared_memory(writer *w)
+static const pl_doctor_group *largest_group(const pl_doctor_view *v, pl_doctor_kind kind)
 {
-    char names[260];
-    list_groups(w->view, PL_DOCTOR_SHARED_MEMORY, 3, names, sizeof names);
-    snprintf(w->cause->title, sizeof w->cause->title, "shared memory");
-    snprintf(
-        w->cause->text, sizeof w->cause->text,
-        "%s. It has no file on a disk behind it, so it can only be swapped; the control group of who touched a page "
-        "first pays for it.",
-        names);
-    snprintf(
-        w->cause->remedy, sizeof w->cause->remedy,
-        "a file in /dev/shm or another tmpfs stays until it is removed, a System V segment until ipcrm, even when no "
-        "process uses it.");
+    for (size_t i = 0; i < v->group_count; i++)
+        if (v->group[i].kind == kind) return &v->group[i];
+    return NULL;
 }
 
-static void say_kind(writer *w, pl_doctor_kind kind)
+/* "It is mapped 3 times…": in Rss a page counts in each mapping of it. */
+static void say_mapped_again(const pl_doctor_group *g, char *text, size_t room)
+{
+    char pss[TEXT];
+    const uint64_t *bytes = g->sum.bytes;
+    bool again = g->sum.maps > 1 && bytes[PL_SMAPS_PSS] < bytes[PL_SMAPS_RSS] - bytes[PL_SMAPS_RSS] / 4;
+    text[0] = 0;
+    if (again)
+        snprintf(text, room,
+                 " The largest is mapped %u times, and Rss counts a page in each; Pss, which divides it, "
+                 "is %s.",
+                 g->sum.maps, show(bytes[PL_SMAPS_PSS], pss));
+}
+
+/* Only what has a name outlives its processes. */
+static const char *remedy_of_shared_memory(const pl_doctor_view *v)
+{
+    bool file = false, segment = false;
+    for (size_t i = 0; i < v->process->map_count; i++) {
+        const pl_doctor_map *m = &v->process->map[i];
+        if (v->kind[i] != PL_DOCTOR_SHARED_MEMORY) continue;
+        segment = segment || strncmp(m->name, "/SYSV", 5) == 0;
+        file = file || strncmp(m->name, "/dev/shm/", 9) == 0 || (m->tmpfs && strncmp(m->name, "/memfd:", 7) != 0);
+    }
+    if (file && segment)
+        return "a file in /dev/shm or another tmpfs stays until it is removed, a System V segment until ipcrm, even "
+               "when no process uses it.";
+    if (file) return "a file in /dev/shm or another tmpfs stays until it is removed, even when no process uses it.";
+    if (segment) return "a System V segment stays until ipcrm, even when no process uses it.";
+    return "it goes with the last process that maps it or holds its descriptor.";
+}
+
+static void say_shared_memory(writer *w)
+{
+    char names[260], again[160] = "";
+    const pl_doctor_group *most = largest_group(w->view, PL_DOCTOR_SHARED_MEMORY);
+    bool java = most && strncmp(most->name, "/memfd:java_heap", 16) == 0;
+    const struct runtime *runtime = java ? find_runtime(w->view) : NULL;
+    list_groups(w->view, PL_DOCTOR_SHARED_MEMORY, runtime ? 1 : 3, names, sizeof names);
+    if (most) say_mapped_again(most, again, sizeof again);
+    snprintf(w->cause->title, sizeof w->cause->title, "%s", runtime ? runtime->title : "shared memory");
+    snprintf(w->cause->text, sizeof w->cause->text, "%s.%s %s", *names ? names : "mappings without a name", again,
+             runtime
+                 ? runtime->text
+                 : "It has no file on a disk behind it, so it can only be swapped; the control group of who touched "
+                   "a page first pays for it.");
+    snprintf(w->cause->remedy, sizeof w->cause->remedy, "%s",
+             runtime ? runtime->remedy : remedy_of_shared_memory(w->view));
+}
+
+/* ---- beside resident ---- */
+
+/* Candidates that no row's Rss counts, numbered behind the kinds. */
+enum { PAGE_TABLES = PL_DOCTOR_KIND_COUNT, KERNEL_STACKS, SWAP, CANDIDATES };
+
+static void say_page_tables(writer *w)
+{
+    const pl_doctor_view *v = w->view;
+    char addresses[TEXT];
+    snprintf(w->cause->title, sizeof w->cause->title, "page tables, not in resident");
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "The kernel holds 4 KiB of table for every 2 MiB of addresses in which a page was ever read or written, "
+             "here somewhere in %s of addresses; what is touched sparsely costs most, even where Rss stays small.",
+             show(v->total.reserved_bytes, addresses));
+    snprintf(w->cause->remedy, sizeof w->cause->remedy,
+             "touch memory densely; madvise(MADV_HUGEPAGE) or hugetlb needs one entry where 512 stand; munmap of a "
+             "whole range gives its tables back.");
+}
+
+static void say_kernel_stacks(writer *w)
+{
+    snprintf(w->cause->title, sizeof w->cause->title, "kernel stacks of %llu threads, not in resident",
+             (unsigned long long)w->view->process->status.threads);
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "Each thread has one of 16 KiB in the kernel (x86-64), whatever it does; computed, not measured.");
+    snprintf(w->cause->remedy, sizeof w->cause->remedy, "fewer threads: a pool instead of one for each task.");
+}
+
+static void say_swap(writer *w)
+{
+    snprintf(w->cause->title, sizeof w->cause->title, "pages in swap, not in resident");
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "The kernel has moved them out to make room; the column swap says of which row. They take memory again "
+             "when they are touched.");
+}
+
+static void say_hugetlb(writer *w)
+{
+    snprintf(w->cause->title, sizeof w->cause->title, "hugetlb pages, not in resident");
+    snprintf(w->cause->text, sizeof w->cause->text,
+             "Reserved huge pages (MAP_HUGETLB, hugetlbfs): the kernel counts them in no Rss and never swaps them.");
+    snprintf(w->cause->remedy, sizeof w->cause->remedy,
+             "munmap gives them back to their pool; /proc/sys/vm/nr_hugepages says how many the machine keeps there.");
+}
+
+static void say_kind(writer *w, int kind)
 {
     switch (kind) {
+    case PAGE_TABLES:
+        say_page_tables(w);
+        break;
+    case KERNEL_STACKS:
+        say_kernel_stacks(w);
+        break;
+    case SWAP:
+        say_swap(w);
+        break;
+    case PL_DOCTOR_HUGETLB:
+        say_hugetlb(w);
+        break;
     case PL_DOCTOR_HEAP:
         say_heap(w);
         break;
@@ -280,53 +387,47 @@ static void say_kind(writer *w, pl_doctor_kind kind)
         break;
     case PL_DOCTOR_PROGRAM:
     case PL_DOCTOR_LIBRARIES:
-        say_code(w, kind);
+        say_code(w, (pl_doctor_kind)kind);
         break;
     case PL_DOCTOR_FILES_PRIVATE:
     case PL_DOCTOR_FILES_SHARED:
-        say_files(w, kind);
+        say_files(w, (pl_doctor_kind)kind);
         break;
     case PL_DOCTOR_SHARED_MEMORY:
         say_shared_memory(w);
         break;
     default:
-        snprintf(w->cause->title, sizeof w->cause->title, "%s", pl_doctor_kind_title(kind));
-        snprintf(w->cause->text, sizeof w->cause->text, "%s.", pl_doctor_kind_what(kind));
+        snprintf(w->cause->title, sizeof w->cause->title, "%s", pl_doctor_kind_title((pl_doctor_kind)kind));
+        snprintf(w->cause->text, sizeof w->cause->text, "%s.", pl_doctor_kind_what((pl_doctor_kind)kind));
     }
 }
 
-/* ---- what is in no mapping's Rss ---- */
-
-enum { PAGE_TABLES = PL_DOCTOR_KIND_COUNT, KERNEL_STACKS, SWAP, CANDIDATES };
-
-static const struct {
-    const char *title, *text, *remedy;
-} outside[CANDIDATES - PL_DOCTOR_KIND_COUNT] = {
-    {"page tables",
-     "The kernel keeps 8 bytes for each page of 4 KiB that is or was mapped, in tables of 4 KiB for 2 MiB of "
-     "addresses: "
-     "memory that is touched here and there needs a whole table for each place, and reading is touching, too.",
-     "touch memory densely, give back what is no longer used (munmap), or use huge pages, which need no such table."},
-    {"kernel stacks", "Each thread has a stack of 16 KiB in the kernel, whether it works or waits.",
-     "fewer threads: a pool instead of one for each task."},
-    {"swap", "Pages of this process that the kernel has moved out: it needs more than it was left with.",
-     "more memory for it, or less use of it; the rows' swap column shows whose pages they are."},
-};
-
-static uint64_t weigh(const pl_doctor_view *v, int candidate)
+static uint64_t resident_bytes_of(const pl_doctor_view *v, int k)
 {
-    const pl_doctor_status *s = &v->process->status;
-    if (candidate == PAGE_TABLES) return s->page_table_bytes;
-    if (candidate == KERNEL_STACKS) return s->threads * PL_DOCTOR_KERNEL_STACK_BYTES;
-    if (candidate == SWAP) return s->swap_bytes;
-    const uint64_t *bytes = v->row[candidate].bytes;
-    return bytes[PL_SMAPS_RSS] + bytes[PL_SMAPS_SHARED_HUGETLB] + bytes[PL_SMAPS_PRIVATE_HUGETLB];
+    return k < PL_DOCTOR_KIND_COUNT ? v->row[k].bytes[PL_SMAPS_RSS] : 0;
 }
 
-uint64_t pl_doctor_held_bytes(const pl_doctor_view *v)
+static uint64_t bytes_of(const pl_doctor_view *v, int k)
+{
+    const pl_doctor_status *s = &v->process->status;
+    switch (k) {
+    case PAGE_TABLES:
+        return s->page_table_bytes;
+    case KERNEL_STACKS:
+        return s->threads * PL_DOCTOR_KERNEL_STACK_BYTES;
+    case SWAP:
+        return s->swap_bytes;
+    case PL_DOCTOR_HUGETLB:
+        return v->total.bytes[PL_SMAPS_SHARED_HUGETLB] + v->total.bytes[PL_SMAPS_PRIVATE_HUGETLB];
+    default:
+        return resident_bytes_of(v, k);
+    }
+}
+
+uint64_t pl_doctor_charged_bytes(const pl_doctor_view *v)
 {
     uint64_t sum = 0;
-    for (int k = 0; k < CANDIDATES; k++) sum += weigh(v, k);
+    for (int k = 0; k < CANDIDATES; k++) sum += bytes_of(v, k);
     return sum;
 }
 
@@ -334,27 +435,21 @@ static int next_candidate(const pl_doctor_view *v, const bool *used)
 {
     int most = CANDIDATES;
     for (int k = 0; k < CANDIDATES; k++)
-        if (!used[k] && weigh(v, k) && (most == CANDIDATES || weigh(v, k) > weigh(v, most))) most = k;
+        if (!used[k] && bytes_of(v, k) && (most == CANDIDATES || bytes_of(v, k) > bytes_of(v, most))) most = k;
     return most;
 }
 
 size_t pl_doctor_find_causes(const pl_doctor_view *v, pl_doctor_cause *causes)
 {
     bool used[CANDIDATES] = {false};
-    for (size_t count = 0; count < PL_DOCTOR_CAUSES_MAX; count++) {
-        if (!v->process->permitted) return 0; /* the mappings, mostly the largest, are not known */
-        int next = next_candidate(v, used), beyond = next - PL_DOCTOR_KIND_COUNT;
-        if (next == CANDIDATES) return count;
-        pl_doctor_cause *c = &causes[count];
-        used[next] = true;
-        *c = (pl_doctor_cause){.bytes = weigh(v, next)};
-        if (beyond < 0) {
-            say_kind(&(writer){v, c}, (pl_doctor_kind)next);
-            continue;
-        }
-        snprintf(c->title, sizeof c->title, "%s", outside[beyond].title);
-        snprintf(c->text, sizeof c->text, "%s", outside[beyond].text);
-        snprintf(c->remedy, sizeof c->remedy, "%s", outside[beyond].remedy);
+    size_t count = 0;
+    while (v->process->permitted && count < PL_DOCTOR_CAUSES_MAX) {
+        int k = next_candidate(v, used);
+        if (k == CANDIDATES) break;
+        used[k] = true;
+        causes[count] = (pl_doctor_cause){.bytes = bytes_of(v, k), .resident_bytes = resident_bytes_of(v, k)};
+        say_kind(&(writer){v, &causes[count]}, k);
+        count++;
     }
-    return PL_DOCTOR_CAUSES_MAX;
+    return count;
 }

@@ -2,6 +2,7 @@
  * /sys, read and never written; no process is stopped.
  *
  *   process.c threads.c     what the kernel tells about one process       -> pl_doctor_process (facts)
+ *   joined.c                a mapping that begins with a stack and goes on with data is read as two
  *   sort.c stacks.c         every mapping gets one kind                   -> pl_doctor_view (rows that add up)
  *   causes.c                the largest of them in words, with remedies   -> pl_doctor_cause
  *   text*.c json.c page.c   the same for a person and for a program
@@ -55,7 +56,8 @@ typedef struct pl_doctor_thread {
 typedef struct pl_doctor_map {
     uintptr_t begin, end;
     char protection[5];
-    bool tmpfs; /* its file lies on a tmpfs */
+    bool tmpfs;  /* its file lies on a tmpfs */
+    bool joined; /* a stack that was cut from the mapping behind it (joined.c) */
     uint64_t offset, inode;
     uintptr_t image_end; /* of a file's writable mapping: where its zeroed data ends; 0: not known */
     const char *name;
@@ -100,11 +102,13 @@ double
 pl_doctor_work_seconds(void); /* processor time of this thread: what looking costs, however busy the machine is */
 /* Into process->thread; what cannot be read stays unknown. */
 pl_status pl_doctor_threads_read(const char *root, pl_doctor_process *, pl_error *);
-void pl_doctor_read_images(const char *root, pl_doctor_process *); /* image_end of the mappings */
+pl_status pl_doctor_divide_joined(const char *root, pl_doctor_process *, pl_error *); /* of stacks and data */
+void pl_doctor_read_images(const char *root, pl_doctor_process *);                    /* image_end of the mappings */
 
 /* ---- explained (sort.c, stacks.c) ---- */
 
-/* In the order of the table. X(constant, word in JSON, words in text, what it is) */
+/* In the order of the table; the first three are memory that the program asked for. X(constant, word in JSON, words in
+ * text, what it is) */
 #define PL_DOCTOR_KINDS(X)                                                                                             \
     X(HEAP, "heap", "heap", "[heap]: grown by brk, malloc's main arena")                                               \
     X(ARENAS, "malloc_arenas", "malloc arenas", "of further threads, 64 MiB of addresses each; known by shape")        \
@@ -177,20 +181,25 @@ void pl_doctor_view_deinit(pl_doctor_view *);
 /* Marks arenas and stacks in view->kind (PL_DOCTOR_KIND_COUNT: not yet known). */
 pl_status pl_doctor_find_stacks(pl_doctor_view *, pl_error *);
 pl_status pl_doctor_find_arenas(pl_doctor_view *, pl_error *);
+size_t pl_doctor_find_map(const pl_doctor_process *, uintptr_t address); /* SIZE_MAX: none */
+bool pl_doctor_may_be_stack(const pl_doctor_process *, size_t map);
+bool pl_doctor_has_usual_stack_size(const pl_doctor_process *, const pl_doctor_map *);
+uint64_t pl_doctor_usual_stack_bytes(const pl_doctor_process *);
 bool pl_doctor_is_anonymous(const pl_doctor_map *); /* private and of no file */
 
 /* ---- in words (causes.c) ---- */
 
 typedef struct pl_doctor_cause {
-    uint64_t bytes; /* resident, or outside of any Rss: hugetlb, page tables, kernel stacks, swap */
+    uint64_t bytes;
+    uint64_t resident_bytes; /* 0: page tables, kernel stacks, swap, hugetlb: not in resident */
     char title[96];
-    char text[512];
+    char text[640];
     char remedy[384]; /* "" when none is known */
 } pl_doctor_cause;
 
 /* The largest first, at most PL_DOCTOR_CAUSES_MAX; returns how many. */
 size_t pl_doctor_find_causes(const pl_doctor_view *, pl_doctor_cause *);
-uint64_t pl_doctor_held_bytes(const pl_doctor_view *); /* the sum of all that may be a cause */
+uint64_t pl_doctor_charged_bytes(const pl_doctor_view *); /* what shares are of: resident, and the four beside it */
 /* What looks large and costs nothing, and what only looks odd: sentences, one a line. */
 void pl_doctor_notes(const pl_doctor_view *, pl_str *out);
 /* Does the process map a file whose name begins so ("libjvm.so")? Its name, or NULL. */

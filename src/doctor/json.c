@@ -112,12 +112,13 @@ static void put_causes(pl_json *j, const pl_doctor_view *v, pl_str *notes)
 {
     pl_doctor_cause causes[PL_DOCTOR_CAUSES_MAX];
     size_t count = pl_doctor_find_causes(v, causes);
-    uint64_t whole = pl_doctor_held_bytes(v);
+    uint64_t whole = pl_doctor_charged_bytes(v);
     pl_json_key(j, "causes");
     pl_json_array(j);
     for (size_t i = 0; i < count; i++) {
         pl_json_object(j);
-        pl_json_kv_uint(j, "resident_bytes", causes[i].bytes);
+        pl_json_kv_uint(j, "bytes", causes[i].bytes);
+        pl_json_kv_uint(j, "resident_bytes", causes[i].resident_bytes);
         pl_json_kv_double(j, "share", whole ? (double)causes[i].bytes / (double)whole : 0);
         pl_json_kv_string(j, "title", causes[i].title);
         pl_json_kv_string(j, "text", causes[i].text);

@@ -26,19 +26,43 @@ static void note_stacks(const pl_doctor_view *v, pl_str *out)
                       v->guessed);
 }
 
+static void note_joined(const pl_doctor_view *v, pl_str *out)
+{
+    size_t count = 0;
+    char usual[TEXT];
+    for (size_t i = 0; i < v->process->map_count; i++) count += v->process->map[i].joined;
+    if (count)
+        pl_str_printf(out,
+                      "%zu of the stacks and the memory above %s are one mapping: %s of each, the usual size, %s "
+                      "counted as stack, the rest as other memory.\n",
+                      count, count == 1 ? "it" : "them", show(pl_doctor_usual_stack_bytes(v->process), usual),
+                      count == 1 ? "is" : "are");
+}
+
+/* Threads but the first, whose stack is known by name. */
+static size_t count_hidden(const pl_doctor_view *v)
+{
+    const pl_doctor_process *p = v->process;
+    size_t unknown = 0;
+    for (size_t i = 0; i < p->thread_count; i++) unknown += !p->thread[i].stack_pointer && p->thread[i].id != p->id;
+    return unknown > v->guessed ? unknown - v->guessed : 0;
+}
+
 static void note_threads(const pl_doctor_view *v, pl_str *out)
 {
+    size_t hidden = count_hidden(v);
+    if (hidden)
+        pl_str_printf(out,
+                      "At least %zu %s no stack in this report: %s told no stack pointer (running each time), and no "
+                      "mapping has the shape of %s; what %s touched counts as anonymous.\n",
+                      hidden, hidden == 1 ? "thread has" : "threads have", hidden == 1 ? "it" : "they",
+                      hidden == 1 ? "its stack" : "their stacks", hidden == 1 ? "it" : "they");
     if (v->threads_elsewhere)
         pl_str_printf(out,
                       "%zu threads run on stacks inside other memory (a runtime's own stacks): those count there.\n",
                       v->threads_elsewhere);
     if (v->threads_unknown && v->threads_unknown == v->process->thread_count)
         pl_str_append(out, "No stack pointer could be read (/proc/N/task/T/syscall), so stacks are told by shape.\n");
-    else if (v->threads_unknown > v->guessed)
-        pl_str_printf(out,
-                      "%zu threads ran whenever they were asked for their stack pointer, and %zu stacks were guessed: "
-                      "the others' stacks may lie among anonymous memory.\n",
-                      v->threads_unknown, v->guessed);
 }
 
 static void note_addresses(const pl_doctor_view *v, pl_str *out)
@@ -56,19 +80,39 @@ static void note_huge(const pl_doctor_view *v, pl_str *out)
 {
     char huge[TEXT];
     uint64_t bytes = v->total.bytes[PL_SMAPS_ANON_HUGE];
-    if (bytes)
+    const char *setting = v->process->machine.transparent_huge_pages;
+    if (bytes) {
         pl_str_printf(out,
                       "%s of anonymous memory is in huge pages (THP, set to %s): one byte touched in such a page holds "
-                      "2 MiB.%s\n",
-                      show(bytes, huge), v->process->machine.transparent_huge_pages,
-                      bytes > v->total.bytes[PL_SMAPS_ANONYMOUS] / 4 &&
-                              strcmp(v->process->machine.transparent_huge_pages, "always") == 0
-                          ? " Where memory is touched sparsely, prctl(PR_SET_THP_DISABLE), madvise(MADV_NOHUGEPAGE) or "
-                            "/sys/kernel/mm/transparent_hugepage/enabled = madvise takes less."
-                          : "");
+                      "2 MiB.",
+                      show(bytes, huge), setting);
+        if (bytes > v->total.bytes[PL_SMAPS_ANONYMOUS] / 4)
+            pl_str_printf(
+                out, " Where memory is touched sparsely, prctl(PR_SET_THP_DISABLE)%s madvise(MADV_NOHUGEPAGE)%s.",
+                strcmp(setting, "always") == 0 ? "," : " or",
+                strcmp(setting, "always") == 0 ? " or /sys/kernel/mm/transparent_hugepage/enabled = madvise takes less"
+                                               : " takes less");
+        pl_str_append(out, "\n");
+    }
     bytes = v->total.bytes[PL_SMAPS_SHARED_HUGETLB] + v->total.bytes[PL_SMAPS_PRIVATE_HUGETLB];
     if (bytes)
         pl_str_printf(out, "%s of hugetlb pages come on top: the kernel counts them in no Rss.\n", show(bytes, huge));
+}
+
+/* After fork, processes share the pages that none of them has written since: Rss counts them in each. */
+static void note_forked(const pl_doctor_view *v, pl_str *out)
+{
+    uint64_t resident = 0, proportional = 0;
+    char text[2][TEXT];
+    for (int k = PL_DOCTOR_HEAP; k <= PL_DOCTOR_ANONYMOUS; k++) {
+        resident += v->row[k].bytes[PL_SMAPS_RSS];
+        proportional += v->row[k].bytes[PL_SMAPS_PSS];
+    }
+    if (resident >= 1 << 20 && proportional < resident / 2)
+        pl_str_printf(out,
+                      "Of %s in heap, arenas and anonymous memory Pss is only %s: processes share it since fork, and "
+                      "the end of this one alone frees no more than its private pages.\n",
+                      show(resident, text[0]), show(proportional, text[1]));
 }
 
 static void note_rest(const pl_doctor_view *v, pl_str *out)
@@ -127,9 +171,11 @@ void pl_doctor_notes(const pl_doctor_view *v, pl_str *out)
 {
     note_plimsoll(v, out);
     note_stacks(v, out);
+    note_joined(v, out);
     note_threads(v, out);
     note_blas(v, out);
     note_huge(v, out);
     note_addresses(v, out);
+    note_forked(v, out);
     note_rest(v, out);
 }

@@ -68,6 +68,7 @@ static void write_causes(const pl_doctor_view *v, pl_str *out)
     pl_str_append(out, "</table></section>\n");
 }
 
+/* most: what the longest bar stands for; 0: no bar */
 static void write_cells(const char *title, const pl_doctor_row *row, double most, pl_str *out)
 {
     static const pl_smaps_field shown[] = {PL_SMAPS_RSS, PL_SMAPS_PSS, PL_SMAPS_PRIVATE_DIRTY, PL_SMAPS_SWAP};
@@ -77,9 +78,10 @@ static void write_cells(const char *title, const pl_doctor_row *row, double most
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
         pl_str_printf(out, "<td class='n'>%s</td>", pl_format_count(row->bytes[shown[k]], text, sizeof text));
     if (most > 0)
-        pl_str_printf(out, "<td class='bar'><i class='weight' style='width:%.1f%%'></i></td>",
+        pl_str_printf(out, "<td class='bar'><i class='weight' style='width:%.1f%%'></i></td></tr>\n",
                       100 * (double)row->bytes[PL_SMAPS_RSS] / most);
-    pl_str_append(out, most > 0 ? "</tr>\n" : "<td></td></tr>\n");
+    else
+        pl_str_append(out, "<td></td></tr>\n");
 }
 
 static void write_table(const pl_doctor_view *v, pl_str *out)

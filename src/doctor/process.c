@@ -303,23 +303,12 @@ static pl_status read_all(const char *root, pl_doctor_process *p, pl_error *err)
     PL_TRY(read_status(root, p, &s, err));
     PL_TRY(check_memory(p, &s, err)); /* it may have ended while it was read */
     if (p->permitted) PL_TRY(pl_doctor_threads_read(root, p, err));
+    if (p->permitted) PL_TRY(pl_doctor_divide_joined(root, p, err));
     return read_surroundings(root, p, err);
-}
-
-/* `unshare -p` without a /proc of its own: the numbers there are of other processes. */
-static pl_status check_namespace(pl_error *err)
-{
-    char text[32] = "";
-    if (readlink("/proc/self", text, sizeof text - 1) < 0 || strtol(text, NULL, 10) == getpid()) return PL_OK;
-    return pl_fail(err, PL_E_UNSUPPORTED,
-                   "/proc is of another PID namespace, where this process is %s and not %d: mount one (unshare "
-                   "--mount-proc)",
-                   text, (int)getpid());
 }
 
 pl_status pl_doctor_process_read(const char *root, pid_t id, pl_doctor_process *p, pl_error *err)
 {
-    if (!*root) PL_TRY(check_namespace(err));
     *p = (pl_doctor_process){.id = id, .asked_id = id, .seconds = pl_doctor_seconds(), .pool = pl_pool_create()};
     if (!p->pool) return pl_fail(err, PL_E_NOMEM, "no memory to read process %d", (int)id);
     double worked = pl_doctor_work_seconds();

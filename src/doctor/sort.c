@@ -74,19 +74,27 @@ static pl_status list_code_files(const pl_doctor_process *p, code_files *c, pl_e
     return PL_OK;
 }
 
+/* Most of it is pages that the process has written, and so copied: no longer the file's. */
+static bool is_copied(const pl_doctor_map *m)
+{
+    return m->protection[3] == 'p' && m->bytes[PL_SMAPS_ANONYMOUS] > m->bytes[PL_SMAPS_RSS] / 2;
+}
+
+/* Code before shared memory: a program or library can lie on a tmpfs or in a memory file. Where that is mapped shared,
+ * a runtime writes its code there. */
 static pl_doctor_kind kind_of_file(const pl_doctor_process *p, const code_files *c, const pl_doctor_map *m)
 {
-    static const char *const shared_memory[] = {"/dev/shm/", "/SYSV", "/memfd:", "/dev/zero", NULL};
+    static const char *const in_memory[] = {"/dev/shm/", "/SYSV", "/memfd:", "/dev/zero", NULL};
+    bool is_private = m->protection[3] == 'p', memory = m->tmpfs || is_one_of(m->name, in_memory);
     if (m->bytes[PL_SMAPS_SHARED_HUGETLB] || m->bytes[PL_SMAPS_PRIVATE_HUGETLB] || begins(m->name, "/anon_hugepage"))
         return PL_DOCTOR_HUGETLB;
-    if (same_file(m->name, p->executable)) return PL_DOCTOR_PROGRAM; /* a memfd, or on tmpfs, too */
-    if (m->protection[3] == 'p' && same_file(m->name, "/dev/zero")) return PL_DOCTOR_ANONYMOUS;
-    if (is_one_of(m->name, shared_memory)) return PL_DOCTOR_SHARED_MEMORY;
-    if (begins(m->name, "/dev/")) return PL_DOCTOR_DEVICES;
+    if (is_private && begins(m->name, "/dev/zero")) return PL_DOCTOR_ANONYMOUS;
+    if (same_file(m->name, p->executable)) return PL_DOCTOR_PROGRAM;
+    if (begins(m->name, "/dev/") && !memory) return PL_DOCTOR_DEVICES;
     bool code = c->count && bsearch(&m->name, c->name, c->count, sizeof *c->name, by_text);
-    if (code || has_library_name(m->name)) return PL_DOCTOR_LIBRARIES;
-    if (m->tmpfs) return PL_DOCTOR_SHARED_MEMORY;
-    return m->protection[3] == 's' ? PL_DOCTOR_FILES_SHARED : PL_DOCTOR_FILES_PRIVATE;
+    if ((code || has_library_name(m->name)) && (is_private || !memory)) return PL_DOCTOR_LIBRARIES;
+    if (memory && !is_copied(m)) return PL_DOCTOR_SHARED_MEMORY;
+    return is_private ? PL_DOCTOR_FILES_PRIVATE : PL_DOCTOR_FILES_SHARED;
 }
 
 /* Is this the zeroed data of the file mapped before it? When the kernel has joined it with a neighbour, the larger part

@@ -31,7 +31,7 @@ static bool has_protection(const pl_doctor_map *m, const char *wanted)
     return strncmp(m->protection, wanted, strlen(wanted)) == 0;
 }
 
-static size_t find_map(const pl_doctor_process *p, uintptr_t address)
+size_t pl_doctor_find_map(const pl_doctor_process *p, uintptr_t address)
 {
     size_t low = 0, high = p->map_count;
     while (low < high) {
@@ -54,10 +54,15 @@ static bool has_guard(const pl_doctor_process *p, size_t i)
            guard->end - guard->begin <= GUARD_BYTES_MAX;
 }
 
-static bool has_default_size(const pl_doctor_process *p, const pl_doctor_map *m)
+uint64_t pl_doctor_usual_stack_bytes(const pl_doctor_process *p)
 {
-    uint64_t limit = p->limit[PL_DOCTOR_LIMIT_STACK], bytes = m->end - m->begin;
-    uint64_t usual = limit == PL_MACHINE_UNLIMITED ? UNLIMITED_STACK_BYTES : limit;
+    uint64_t limit = p->limit[PL_DOCTOR_LIMIT_STACK];
+    return limit == PL_MACHINE_UNLIMITED ? UNLIMITED_STACK_BYTES : limit;
+}
+
+bool pl_doctor_has_usual_stack_size(const pl_doctor_process *p, const pl_doctor_map *m)
+{
+    uint64_t usual = pl_doctor_usual_stack_bytes(p), bytes = m->end - m->begin;
     return bytes == usual || bytes == usual + 4096 || bytes == DEFAULT_STACK_BYTES;
 }
 
@@ -66,11 +71,11 @@ static bool is_named_stack(const pl_doctor_map *m)
     return strstr(m->name, "pthread stack") || strncmp(m->name, "[anon:stack", 11) == 0;
 }
 
-static bool may_be_stack(const pl_doctor_process *p, size_t i)
+bool pl_doctor_may_be_stack(const pl_doctor_process *p, size_t i)
 {
     const pl_doctor_map *m = &p->map[i];
     if (!has_protection(m, "rw") || !pl_doctor_is_anonymous(m)) return false;
-    return is_named_stack(m) || (!*m->name && (has_guard(p, i) || has_default_size(p, m)));
+    return is_named_stack(m) || (!*m->name && (has_guard(p, i) || pl_doctor_has_usual_stack_size(p, m)));
 }
 
 static void set_stack(pl_doctor_view *v, size_t map, const pl_doctor_thread *thread, bool is_main)
@@ -106,7 +111,7 @@ static size_t list_seen(pl_doctor_view *v, seen *list)
     for (size_t i = 0; i < p->thread_count; i++) {
         uintptr_t pointer = p->thread[i].stack_pointer;
         if (pointer)
-            list[count++] = (seen){find_map(p, pointer), i};
+            list[count++] = (seen){pl_doctor_find_map(p, pointer), i};
         else
             v->threads_unknown++;
     }
@@ -123,7 +128,7 @@ static void take_seen(pl_doctor_view *v, const seen *list, size_t count)
         for (next = i + 1; next < count && list[next].map == list[i].map;) next++;
         size_t map = list[i].map;
         if (map != NONE && is_main_stack(&p->map[map])) continue;
-        if (map != NONE && next == i + 1 && may_be_stack(p, map))
+        if (map != NONE && next == i + 1 && pl_doctor_may_be_stack(p, map))
             set_stack(v, map, &p->thread[list[i].thread], false);
         else
             v->threads_elsewhere += next - i;
@@ -139,7 +144,8 @@ static void take_others(pl_doctor_view *v)
         if (v->kind[i] != PL_DOCTOR_KIND_COUNT) continue;
         if (is_main_stack(m))
             set_stack(v, i, first, true);
-        else if (may_be_stack(p, i) && (is_named_stack(m) || (has_guard(p, i) && has_default_size(p, m))))
+        else if (pl_doctor_may_be_stack(p, i) &&
+                 (is_named_stack(m) || (has_guard(p, i) && pl_doctor_has_usual_stack_size(p, m))))
             set_stack(v, i, NULL, false);
     }
 }

@@ -9,6 +9,7 @@
 #include "report/table.h"
 
 enum { WIDTH = 110, TEXT = 32, SHOWN = 8 };
+#define MARK_BYTES ((uint64_t)1 << 20) /* and 1 %: the kernel takes its mark from approximate counters */
 
 static const char *show(uint64_t bytes, char *text) { return pl_format_bytes(bytes, text, TEXT); }
 
@@ -194,8 +195,11 @@ static void write_causes(const pl_doctor_view *v, pl_str *out)
     pl_doctor_cause causes[PL_DOCTOR_CAUSES_MAX];
     size_t count = pl_doctor_find_causes(v, causes);
     char bytes[TEXT], text[PL_TABLE_CELL_BYTES * 4];
-    double whole = (double)pl_doctor_held_bytes(v);
-    pl_str_append(out, "\nThe largest causes\n");
+    uint64_t charged = pl_doctor_charged_bytes(v);
+    double whole = (double)charged;
+    pl_str_printf(out, "\nThe largest causes, of %s: resident, page tables, kernel stacks%s%s\n", show(charged, bytes),
+                  v->process->status.swap_bytes ? ", swap" : "",
+                  v->row[PL_DOCTOR_HUGETLB].maps ? ", hugetlb pages" : "");
     for (size_t i = 0; i < count; i++) {
         const pl_doctor_cause *c = &causes[i];
         pl_str_printf(out, "%zu. %s, %.0f %%: %s\n   ", i + 1, show(c->bytes, bytes),
@@ -237,7 +241,7 @@ static void write_watch(const pl_doctor *d, pl_str *out)
     pl_str_printf(out, "\nPeak of %" PRIu64 " looks: %s, %s after the first", d->looks, show(d->most_bytes, most),
                   pl_format_seconds(d->most_seconds, when, sizeof when));
     if (d->tree) pl_str_append(out, ", with the processes that descend from it");
-    if (mark > d->most_bytes)
+    if (mark > d->most_bytes && mark - d->most_bytes > MARK_BYTES + mark / 100)
         pl_str_printf(out, ". The kernel's own mark is %s: %s came and went between two looks", show(mark, kernel),
                       show(mark - d->most_bytes, missed));
     else if (mark)

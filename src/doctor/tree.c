@@ -1,9 +1,10 @@
 /* A process and all that descend from it, and what each holds: cheap enough to be asked many times a second.
  *
- * /proc/N/stat has parent, start time and Rss; several processes share pages (copy on write, libraries), so theirs are
- * added as Pss, which divides a shared page by those that share it. Reading Pss walks the page tables: some
- * milliseconds a gigabyte. A process whose parent has ended is its grandparent's no more (the kernel hands it to
- * init), so it is not seen here. */
+ * /proc/N/stat has parent, start time and an Rss that may be off by many pages (per-processor counters that are not
+ * added up); so of those that are kept, VmRSS of /proc/N/status is read. Several processes share pages (copy on
+ * write, libraries), so theirs are added as Pss, which divides a shared page by those that share it. Reading Pss
+ * walks the page tables: some milliseconds a gigabyte. A process whose parent has ended is its grandparent's no more
+ * (the kernel hands it to init), so it is not seen here. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -88,13 +89,11 @@ static pl_status keep_descendants(pl_doctor_member *list, size_t *count, pl_erro
     return PL_OK;
 }
 
-/* stat has what the processors have added up so far, some dozens of pages too few or too many. */
 static void read_resident(const char *root, pl_doctor_member *m)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/proc/%d/status", root, (int)m->id);
-    (void)pl_procfile_find(path, "VmRSS", &m->resident_bytes);
-    m->proportional_bytes = m->resident_bytes;
+    if (pl_procfile_find(path, "VmRSS", &m->resident_bytes)) m->proportional_bytes = m->resident_bytes;
 }
 
 static void read_proportional(const char *root, pl_doctor_member *m)

@@ -1,12 +1,12 @@
 /* Looking again and again. Every look gives a sample; a full reading of the largest process is made when it is cheap
- * beside the time since the last one, or when memory has grown, so that there is one of the fullest moment and one of
- * the last. Samples are merged in pairs when their room is used up: the larger of both stays, so a peak is never
- * lost. */
+ * beside the time since the last one, or, a little dearer, when memory has grown, so that there is one of the fullest
+ * moment and one of the last. Samples are merged in pairs when their room is used up: the larger of both stays, so a
+ * peak is never lost. */
 #include <string.h>
 
 #include "doctor/doctor.h"
 
-enum { CHEAP = 20 };                     /* a reading may take a twentieth of the time */
+enum { CHEAP = 20, GROWING = 4 };        /* a reading may take a twentieth of the time, a fifth while memory grows */
 #define GROWTH_BYTES ((uint64_t)1 << 20) /* and 1 % */
 
 void pl_doctor_moment_deinit(pl_doctor_moment *m)
@@ -55,7 +55,9 @@ static const pl_doctor_moment *fullest(const pl_doctor *d) { return d->peak.know
 static bool is_due(const pl_doctor *d, uint64_t bytes)
 {
     if (!d->last.known) return true;
-    if (pl_doctor_seconds() - d->snapshot_at >= CHEAP * d->snapshot_cost) return true;
+    double since = pl_doctor_seconds() - d->snapshot_at;
+    if (since >= CHEAP * d->snapshot_cost) return true;
+    if (since < GROWING * d->snapshot_cost) return false;
     uint64_t most = fullest(d)->bytes;
     return bytes > most && bytes - most > GROWTH_BYTES + most / 100;
 }

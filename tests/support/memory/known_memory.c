@@ -12,6 +12,8 @@
  *     shared=S memfd=S sysv=S         MAP_SHARED anonymous, a memory file, a System V segment
  *     file=F written=W                FILE (in the current folder, "mapped.bin") of F bytes: mapped shared and read;
  *                                     mapped privately, W bytes written
+ *     joined=B                        a thread on the lowest MiB of one mapping, of which B bytes more are touched
+ *     sparse=R                        R bytes of which one in every 2 MiB is read: page tables, and hardly a page
  *     spin=1                          one more thread, that never sleeps
  *
  * It says on one line of JSON what it holds, with the pages of each thread's stack as /proc/self/pagemap tells them,
@@ -186,6 +188,38 @@ static void map_many(uint64_t count)
         if (mprotect(memory + i * PAGE, PAGE, PROT_READ)) perror("known_memory: mprotect"), exit(1);
 }
 
+static void *sleep_for_ever(void *argument)
+{
+    pthread_barrier_wait(&ready);
+    while (pause()) continue;
+    return argument;
+}
+
+static void start_joined(uint64_t bytes)
+{
+    enum { OWN = 1 << 20 };
+    pthread_attr_t attributes;
+    pthread_t handle;
+    if (bytes == 0) return;
+    char *memory = map_alone(OWN + bytes);
+    touch(memory + OWN, bytes);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setstack(&attributes, memory, OWN);
+    (void)pthread_barrier_init(&ready, NULL, 2);
+    if (pthread_create(&handle, &attributes, sleep_for_ever, NULL)) perror("known_memory: thread"), exit(1);
+    pthread_barrier_wait(&ready);
+    usleep(100000);
+}
+
+static void read_sparsely(uint64_t bytes)
+{
+    volatile char sum = 0;
+    if (bytes == 0) return;
+    char *memory = must(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    (void)madvise(memory, bytes, MADV_NOHUGEPAGE);
+    for (uint64_t at = 0; at < bytes; at += HUGE_PAGE) sum = (char)(sum + memory[at]);
+}
+
 static void grow_heap(uint64_t bytes)
 {
     char *old = sbrk((intptr_t)bytes);
@@ -206,6 +240,8 @@ int main(int argc, char **argv)
     if (VALUE("bss") <= ZEROED) touch(zeroed, VALUE("bss"));
     map_many(VALUE("maps"));
     grow_heap(VALUE("heap"));
+    start_joined(VALUE("joined"));
+    read_sparsely(VALUE("sparse"));
     if (count) start(count, VALUE("stack"), VALUE("pages"), VALUE("arenas") != 0);
     if (VALUE("spin") && pthread_create(&spinner, NULL, spin, NULL)) return 1;
     printf("{\"stacks\": [");

@@ -190,53 +190,208 @@ static void test_causes(void **state)
     release(&p, &v);
 }
 
-/* What is in no Rss is a cause like any other: a hundred megabytes of tables for one resident. */
-static void test_causes_outside_of_resident(void **state)
+/* The fixture's status with one figure changed. */
+static void put_status(const char *line, const char *instead)
+{
+    char text[sizeof fixture_status + 64];
+    const char *at = strstr(fixture_status, line);
+    assert_non_null(at);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - fixture_status), fixture_status, instead, at + strlen(line));
+    fake_root_put("/proc/77/status", text);
+}
+
+/* What the kernel spends on a process beside its resident pages ranks with them. */
+static void test_causes_beside_resident(void **state)
 {
     (void)state;
-    char text[sizeof fixture_status + 64];
+    static const struct {
+        const char *line, *instead, *title, *remedy;
+        uint64_t bytes;
+    } cases[] = {{"VmPTE:\t     100 kB", "VmPTE:\t 84100 kB", "page tables", "densely", 84100 * 1024},
+                 {"Threads:\t3", "Threads:\t4000", "kernel stacks", "fewer threads", 4000 * 16384},
+                 {"VmSwap:\t      24 kB", "VmSwap:\t 50000 kB", "swap", "", 50000 * 1024}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_doctor_process p;
+        pl_doctor_view v;
+        pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
+        put_status(cases[i].line, cases[i].instead);
+        read_77(&p, &v);
+        assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
+        if (!strstr(cause[0].title, cases[i].title)) fail_msg("%s: %s", cases[i].title, cause[0].title);
+        assert_int_equal(cause[0].bytes, cases[i].bytes);
+        assert_int_equal(cause[0].resident_bytes, 0);
+        assert_non_null(strstr(cause[0].remedy, cases[i].remedy));
+        assert_int_equal(cause[1].bytes, 1028 * 1024);
+        assert_int_equal(pl_doctor_charged_bytes(&v), v.total.bytes[PL_SMAPS_RSS] + p.status.page_table_bytes +
+                                                          p.status.swap_bytes +
+                                                          p.status.threads * PL_DOCTOR_KERNEL_STACK_BYTES);
+        release(&p, &v);
+    }
+}
+
+/* Process 77 with these mappings alone, run from this file. */
+static void read_mapped(const char *smaps, const char *executable, pl_doctor_process *p, pl_doctor_view *v)
+{
+    char link[128];
+    snprintf(link, sizeof link, "%s/proc/77/exe", fake_root);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink(executable, link), 0);
+    fake_root_put("/proc/77/smaps", smaps);
+    read_77(p, v);
+}
+
+/* Whether memory is shared, the mapping says, not its file alone. */
+static void test_private_mappings_of_shared_files(void **state)
+{
+    (void)state;
     pl_doctor_process p;
     pl_doctor_view v;
-    pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
-    const char *tables = strstr(fixture_status, "VmPTE:"), *threads = strstr(fixture_status, "Threads:");
-    snprintf(text, sizeof text, "%.*sVmPTE:\t100000 kB\nVmSwap:\t9000 kB\nThreads:\t4000\n",
-             (int)(tables - fixture_status), fixture_status);
-    assert_true(tables && threads > tables);
-    fake_root_put("/proc/77/status", text);
-    read_77(&p, &v);
-    assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
-    assert_string_equal(cause[0].title, "page tables");
-    assert_int_equal(cause[0].bytes, 100000 * 1024);
-    assert_string_equal(cause[1].title, "kernel stacks");
-    assert_int_equal(cause[1].bytes, 4000 * 16384);
-    assert_string_equal(cause[2].title, "swap");
-    assert_int_equal(pl_doctor_held_bytes(&v), (FIXTURE_RSS_KB + 100000 + 9000 + 64000) * 1024);
+    read_mapped(MAP("7f0000000000-7f0000010000 rw-p 00000000 00:01 14    /dev/zero", 64, 60, 60, 0) /* anonymous */
+                MAP("7f0000100000-7f0000110000 rw-p 00000000 00:20 15    /dev/shm/copied", 64, 56, 48, 0) /* copies */
+                MAP("7f0000200000-7f0000210000 r--p 00000000 00:20 16    /dev/shm/read", 64, 40, 0, 0)
+                    MAP("7f0000300000-7f0000310000 rw-s 00000000 00:20 17    /dev/shm/shared", 64, 20, 0, 0),
+                "/opt/bin/server", &p, &v);
+    assert_row(&v, PL_DOCTOR_ANONYMOUS, 1, 64, 60);
+    assert_row(&v, PL_DOCTOR_FILES_PRIVATE, 1, 64, 56);
+    assert_row(&v, PL_DOCTOR_SHARED_MEMORY, 2, 128, 60);
     release(&p, &v);
 }
 
-static void test_kinds_by_protection_and_executable(void **state)
+/* A program and a library in memory files are what they are; code that a runtime writes into one it shares is not. */
+static void test_program_in_memory(void **state)
 {
     (void)state;
-    static const char smaps[] =
-        MAP("00400000-00410000 r-xp 00000000 00:01 11                     /dev/shm/python3.11 (deleted)", 64, 60, 0,
-            0) MAP("7f0000000000-7f0000010000 rw-p 00000000 00:06 12                     /dev/zero", 64, 40, 40, 0)
-            MAP("7f0000100000-7f0000110000 rw-s 00000000 00:01 13                     /dev/zero (deleted)", 64, 8, 0, 0)
-                MAP("7f0000200000-7f0000300000 rw-p 00000000 00:00 0 ", 1024, 900, 900, 0);
-    char link[128];
     pl_doctor_process p;
     pl_doctor_view v;
-    pl_doctor_cause cause[PL_DOCTOR_CAUSES_MAX];
-    snprintf(link, sizeof link, "%s/proc/77/exe", fake_root);
-    assert_int_equal(unlink(link), 0);
-    assert_int_equal(symlink("/dev/shm/python3.11 (deleted)", link), 0);
-    fake_root_put("/proc/77/smaps", smaps);
-    read_77(&p, &v);
+    read_mapped(MAP("00400000-00410000 r-xp 00000000 00:01 14    /memfd:tool (deleted)", 64, 60, 0, 0)
+                    MAP("7f0000000000-7f0000010000 r-xp 00000000 00:20 15    /dev/shm/plug.so", 64, 32, 0, 0)
+                        MAP("7f0000100000-7f0000110000 r-xs 00000000 00:01 16    /memfd:jit (deleted)", 64, 16, 0, 0),
+                "/memfd:tool (deleted)", &p, &v);
     assert_row(&v, PL_DOCTOR_PROGRAM, 1, 64, 60);
-    assert_row(&v, PL_DOCTOR_ANONYMOUS, 2, 1088, 940);
-    assert_row(&v, PL_DOCTOR_SHARED_MEMORY, 1, 64, 8);
-    assert_int_equal(pl_doctor_find_causes(&v, cause), 3);
-    assert_string_equal(cause[0].title, "memory of Python and its libraries"); /* though its file was replaced */
+    assert_row(&v, PL_DOCTOR_LIBRARIES, 1, 64, 32);
+    assert_row(&v, PL_DOCTOR_SHARED_MEMORY, 1, 64, 16);
     release(&p, &v);
+}
+
+static void assert_cause(const pl_doctor_view *v, const char *says, const char *not_this)
+{
+    pl_doctor_cause c[PL_DOCTOR_CAUSES_MAX];
+    char text[2048];
+    assert_true(pl_doctor_find_causes(v, c) > 0);
+    snprintf(text, sizeof text, "%s; %s; %s", c[0].title, c[0].text, c[0].remedy);
+    if (!strstr(text, says) || strstr(text, not_this)) fail_msg("%s", text);
+}
+
+/* A heap of ZGC is a memory file: the runtime's words, and no advice about /dev/shm. */
+static void test_java_heap_in_a_memory_file(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    static const char smaps[] =
+        MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /memfd:java_heap (deleted)", 16384, 16384, 0, 0)
+            MAP("7f0100000000-7f0101000000 rw-s 00000000 00:01 14    /memfd:java_heap (deleted)", 16384, 16384, 0, 0)
+                MAP("7f0200000000-7f0200010000 r-xp 00000000 fe:00 15    /opt/libjvm.so", 64, 32, 0, 0);
+    static char halved[sizeof smaps];
+    memcpy(halved, smaps, sizeof smaps);
+    for (char *at = halved; (at = strstr(at, "Pss:   16384"));) memcpy(at, "Pss:   08192", 12);
+    read_mapped(halved, "/opt/bin/java", &p, &v);
+    assert_cause(&v, "memory of a JVM", "ipcrm");
+    assert_cause(&v, "-Xmx", "/dev/shm");
+    assert_cause(&v, "mapped 2 times", "/dev/shm");
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:20 14    /dev/shm/x", 16384, 16384, 0, 0), "/x", &p,
+                &v);
+    assert_cause(&v, "until it is removed", "ipcrm");
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /SYSV00000000 (deleted)", 16384, 16384, 0, 0),
+                "/x", &p, &v);
+    assert_cause(&v, "ipcrm", "/dev/shm");
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-s 00000000 00:01 14    /memfd:x (deleted)", 16384, 16384, 0, 0), "/x",
+                &p, &v);
+    assert_cause(&v, "shared memory", "until");
+    release(&p, &v);
+}
+
+static void test_replaced_runtime(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-p 00000000 00:00 0 ", 16384, 16384, 16384, 0),
+                "/usr/bin/python3.11 (deleted)", &p, &v);
+    assert_cause(&v, "memory of Python", "heaptrack");
+    release(&p, &v);
+}
+
+static void assert_note(const pl_doctor_view *v, const char *text, bool there)
+{
+    pl_str notes = {0};
+    pl_doctor_notes(v, &notes);
+    if ((strstr(pl_str_text(&notes), text) != NULL) != there) fail_msg("%s", pl_str_text(&notes));
+    pl_str_deinit(&notes);
+}
+
+/* Two threads that always run, and no mapping shaped like their stacks. */
+static void test_hidden_stacks_are_noted(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    fake_root_put("/proc/77/task/78/syscall", "running\n");
+    read_77(&p, &v); /* two shapes, two threads: both guessed */
+    assert_note(&v, "no stack in this report", false);
+    release(&p, &v);
+    read_mapped(MAP("7f0000000000-7f0001000000 rw-p 00000000 00:00 0 ", 16384, 16384, 16384, 0), "/x", &p, &v);
+    assert_note(&v, "At least 2 threads have no stack in this report", true);
+    release(&p, &v);
+}
+
+static void test_forked_and_huge(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    char text[2048];
+    static const char *const settings[] = {"always [madvise] never\n", "[always] madvise never\n"};
+    snprintf(text, sizeof text, "%s", MAP("7f0000000000-7f0001000000 rw-p 00000000 00:00 0 ", 16384, 16384, 16384, 0));
+    memcpy(strstr(text, "AnonHugePages:         0"), "AnonHugePages:     16384", 24);
+    for (int always = 0; always < 2; always++) {
+        fake_root_put("/sys/kernel/mm/transparent_hugepage/enabled", settings[always]);
+        read_mapped(text, "/x", &p, &v);
+        assert_note(&v, "MADV_NOHUGEPAGE", true);
+        assert_note(&v, "enabled = madvise", always);
+        assert_note(&v, "since fork", false);
+        release(&p, &v);
+    }
+    memcpy(strstr(text, "Pss:   16384"), "Pss:    5000", 12);
+    read_mapped(text, "/x", &p, &v);
+    assert_note(&v, "Pss is only 5.12 MB: processes share it since fork", true);
+    release(&p, &v);
+}
+
+/* What is locked, nobody takes back. */
+static void test_locked_files(void **state)
+{
+    (void)state;
+    pl_doctor_process p;
+    pl_doctor_view v;
+    static const char *const smaps[] = {
+        MAP("7f0000000000-7f0001000000 r--s 00000000 fe:00 14    /srv/index", 16384, 16384, 0, 0),
+        MAP("7f0000000000-7f0001000000 r-xp 00000000 fe:00 14    /srv/libx.so", 16384, 16384, 0, 0)};
+    for (size_t i = 0; i < 2; i++) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s", smaps[i]);
+        memcpy(strstr(text, "Private_Dirty:         16384"), "Private_Clean:         16384", 28);
+        read_mapped(text, "/x", &p, &v);
+        assert_cause(&v, i ? "can drop it" : "takes it back", "locked");
+        release(&p, &v);
+        memcpy(strstr(text, "Locked:                0"), "Locked:            16384", 24);
+        read_mapped(text, "/x", &p, &v);
+        assert_cause(&v, "locked", i ? "can drop" : "takes it back");
+        release(&p, &v);
+    }
 }
 
 /* Another user's process: the public figures are shown, and who may see the rest. */
@@ -254,6 +409,11 @@ static void test_not_permitted(void **state)
     assert_int_equal(pl_doctor_write_report(&d, &d.last, false, &text, &err), PL_OK);
     assert_non_null(strstr(text.data, "2,543,616")); /* RssAnon */
     assert_non_null(strstr(text.data, "its user (1000) and by root"));
+    pl_str_deinit(&text);
+    text = (pl_str){0};
+    assert_int_equal(pl_doctor_write_json(&d, &text, &err), PL_OK);
+    assert_non_null(strstr(text.data, "\"sum\": null")); /* not known is not 0 */
+    assert_non_null(strstr(text.data, "\"unexplained_bytes\": null"));
     pl_str_deinit(&text);
     pl_doctor_process_deinit(&p);
 }
@@ -381,17 +541,17 @@ static void test_tree(void **state)
     fake_root_put("/proc/81/stat", "81 (a\nb) c) R 80 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/82/stat", "82 (dead) Z 77 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
     fake_root_put("/proc/83/stat", "83 (stranger) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 60 1 20 0\n");
-    fake_root_put("/proc/77/status", "State:\tS\nVmRSS:\t2600 kB\n");
     fake_root_put("/proc/81/smaps_rollup", "0-1000 ---p 00000000 00:00 0 [rollup]\nRss: 80 kB\nPss: 60 kB\n");
+    put_status("VmRSS:\t    2700", "VmRSS:\t    2704");
     assert_int_equal(pl_doctor_tree_read(fake_root, 77, true, &list, &count, &err), PL_OK);
     assert_int_equal(count, 3);
     assert_int_equal(list[0].id, 77);
+    assert_int_equal(list[0].resident_bytes, 2704 * 1024); /* of status; the 675 pages of stat are approximate */
     assert_string_equal(list[0].name, "ser)\nver");
     assert_int_equal(list[1].id, 80);
     assert_string_equal(list[2].name, "a\nb) c");
     assert_int_equal(list[2].resident_bytes, 20 * sysconf(_SC_PAGESIZE));
     assert_int_equal(list[2].proportional_bytes, 60 * 1024);
-    assert_int_equal(list[0].resident_bytes, 2600 * 1024); /* of status: stat is some pages behind */
     pl_free(list);
     assert_int_equal(pl_doctor_tree_read(fake_root, 77, false, &list, &count, &err), PL_OK);
     assert_int_equal(count, 1);
@@ -446,8 +606,14 @@ int main(void)
                                        TEST(test_unexplained_is_named),
                                        TEST(test_json),
                                        TEST(test_causes),
-                                       TEST(test_causes_outside_of_resident),
-                                       TEST(test_kinds_by_protection_and_executable),
+                                       TEST(test_causes_beside_resident),
+                                       TEST(test_private_mappings_of_shared_files),
+                                       TEST(test_program_in_memory),
+                                       TEST(test_java_heap_in_a_memory_file),
+                                       TEST(test_locked_files),
+                                       TEST(test_hidden_stacks_are_noted),
+                                       TEST(test_forked_and_huge),
+                                       TEST(test_replaced_runtime),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
                                        TEST(test_no_descriptors),
