@@ -87,7 +87,7 @@ static pl_status say_absent(const char *root, pid_t id, pl_error *err)
 pl_status pl_doctor_unreadable(const char *path, pl_error *err)
 {
     if (errno == ENOMEM) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", path);
-    return pl_fail(err, PL_E_STORAGE, "%s cannot be read: %s", path, strerror(errno));
+    return pl_fail(err, PL_E_STORAGE, "%s cannot be read: %s%s", path, strerror(errno), pl_io_hint(errno));
 }
 
 bool pl_doctor_is_gone(int error) { return error == ENOENT || error == ESRCH; }
