@@ -101,7 +101,7 @@ static bool is_refused(const void *caller)
 static struct {
     void *block;
     const void *caller;
-} live[TABLE]; /* open addressing; who comes too many is not counted */
+} live[TABLE];                     /* open addressing; who comes too many is not counted */
 #if !defined(__SANITIZE_ADDRESS__) /* there LeakSanitizer finds what is left */
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 
