@@ -14,7 +14,7 @@ static double run(const pl_place_problem *problem, bool greedy_only, uint64_t *o
     pl_place_options options = pl_place_options_default();
     pl_error err = {0};
     options.work_limit = greedy_only ? 1 << 20 : UINT64_C(6000000000);
-    if (greedy_only) options.exact = options.hill_climb = options.skyline = false;
+    if (greedy_only) options.exact = options.squeaky_wheel = options.skyline = false;
     *s = (pl_place_solution){.offsets = offsets};
     clock_t begin = clock();
     pl_status status = pl_place(problem, &options, s, &err);

@@ -64,7 +64,7 @@ typedef struct pl_place_options {
     bool fewest_answers;        /* decide first where the fewest buffers could come next */
     bool failure_weights;       /* and where the search has often failed */
     bool restarts;              /* many short attempts in differing orders, few long ones */
-    bool hill_climb;            /* swaps in the order of the best greedy pass, when the exact search did not end */
+    bool squeaky_wheel;  /* what ended too high is placed earlier, again and again; for what the exact search left */
     uint64_t work_limit; /* elementary steps, roughly a nanosecond each; deterministic. PL_PLACE_NONE: no limit */
     /* Wall clock; 0: none (then the answer is reproducible). The work allowed is done first, then more while time is
      * left. */

@@ -12,7 +12,7 @@ static pl_place_options options_of(uint8_t bits)
     pl_place_options o = pl_place_options_default();
     o.work_limit = WORK;
     o.exact = !(bits & 1);
-    o.hill_climb = !(bits & 2);
+    o.squeaky_wheel = !(bits & 2);
     o.memo = !(bits & 4);
     o.dynamic_decomposition = !(bits & 8);
     o.skyline = !(bits & 16);

@@ -11,8 +11,9 @@
 #include "base/size.h"
 
 enum {
-    BEST_FIT_MAX = 8000,     /* beyond it best fit costs twice as much as first fit and loses */
-    STEPS_PER_LOOK = 100000, /* at the clock */
+    SKYLINE_ITEMS_MAX = 5000, /* beyond it the wheel finds more in the time */
+    BEST_FIT_MAX = 8000,      /* beyond it best fit costs twice as much as first fit and loses */
+    STEPS_PER_LOOK = 100000,  /* at the clock */
 };
 
 typedef struct key {
@@ -268,20 +269,17 @@ static void run_fits(const place_part *part, place_run *run, place_best *best, p
             if (best->peak != PL_PLACE_NONE && (best->peak <= best->target || place_run_spend(run, 0))) return;
             uint64_t peak = place_fitter_run(fitter, run, order, best_fit, best->peak, best->trial);
             keep_if_better(part, best, peak, fit_names[by][best_fit]);
-            if (peak >= best->order_peak) continue;
-            best->order_peak = peak;
-            memcpy(best->order, order, part->count * sizeof *order);
         }
     }
 }
 
 /* With every pass switched off there is still an answer: by birth, first fit. */
-static void run_fallback(const place_part *part, place_run *run, place_best *best, place_fitter *fitter)
+static void run_fallback(const place_part *part, place_run *run, place_best *best, place_fitter *fitter,
+                         uint32_t *order)
 {
-    for (uint32_t i = 0; i < part->count; i++) best->order[i] = i;
-    uint64_t peak = place_fitter_run(fitter, run, best->order, false, PL_PLACE_NONE, best->trial);
+    for (uint32_t i = 0; i < part->count; i++) order[i] = i;
+    uint64_t peak = place_fitter_run(fitter, run, order, false, PL_PLACE_NONE, best->trial);
     keep_if_better(part, best, peak, fit_names[BIRTH][0]);
-    best->order_peak = peak;
 }
 
 pl_status place_greedy(place_part *part, place_run *run, place_best *best, pl_error *err)
@@ -294,9 +292,9 @@ pl_status place_greedy(place_part *part, place_run *run, place_best *best, pl_er
         status = pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)part->count);
     } else {
         run_fits(part, run, best, fitter, keys, order);
-        if (best->peak == PL_PLACE_NONE || (best->order_peak == PL_PLACE_NONE && !run->out_of_time))
-            run_fallback(part, run, best, fitter);
-        if (run->options->skyline) status = run_skylines(part, run, best, keys, order, err);
+        if (best->peak == PL_PLACE_NONE) run_fallback(part, run, best, fitter, order);
+        if (run->options->skyline && part->count <= SKYLINE_ITEMS_MAX)
+            status = run_skylines(part, run, best, keys, order, err);
     }
     place_fitter_destroy(fitter);
     pl_free(order);

@@ -70,16 +70,14 @@ typedef struct place_best {
     uint64_t peak;
     uint64_t target; /* good enough: stop there */
     const char *heuristic;
-    uint32_t *order; /* the order of the best greedy pass */
-    uint64_t order_peak;
 } place_best;
 
 /* quick.c: a first placement that takes next to no time; for best->peak that is PL_PLACE_NONE. */
 pl_status place_quick(const place_part *, place_best *, pl_error *);
 /* greedy.c: all passes that the options ask for, until the target is met. */
 pl_status place_greedy(place_part *, place_run *, place_best *, pl_error *);
-/* climb.c: swaps in best->order for as long as the work lasts. */
-pl_status place_climb(place_part *, place_run *, place_best *, uint64_t work_limit, pl_error *);
+/* squeaky.c: places again and again, what ended too high earlier each time. */
+pl_status place_squeaky(const place_part *, place_run *, place_best *, uint64_t work_limit, pl_error *);
 
 /* fit.c: places items in this order; returns the peak, or PL_PLACE_NONE as soon as it would not be below `ceiling`. */
 typedef struct place_fitter place_fitter;

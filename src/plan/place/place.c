@@ -1,5 +1,5 @@
 /* pl_place: the whole road on one screen. Items → parts of the time line → for each part: greedy passes, exact search
- * from the lower bound upward, hill climbing if that did not end → offsets, peak, verdict.
+ * from the lower bound upward, the squeaky wheel if that did not end → offsets, peak, verdict.
  *
  * A part need not be better than the worst of the others: its target is the largest lower bound of all, or the largest
  * peak so far. Work is shared out in elementary steps, not seconds, so that the same plan comes out on each machine. */
@@ -14,7 +14,7 @@
 
 enum {
     EXACT_ITEMS_MAX = 2000, /* beyond it one descent alone costs seconds, and the recursion a deep stack */
-    CLIMB_ITEMS_MAX = 5000, /* beyond it a step costs too much to climb anywhere */
+    AGAIN_ITEMS_MAX = 5000, /* beyond it time that is left is not used */
     QUICK_ITEMS_MIN = 1000, /* up to it the first greedy pass is over before the clock is looked at */
     FAILURES_MAX = 2,       /* of tries above the lower bound in a round of the search */
 };
@@ -41,7 +41,7 @@ pl_place_options pl_place_options_default(void)
                               .fewest_answers = true,
                               .failure_weights = true,
                               .restarts = true,
-                              .hill_climb = true,
+                              .squeaky_wheel = true,
                               .work_limit = UINT64_C(1000000000)};
 }
 
@@ -118,9 +118,9 @@ static pl_status search_on(place_part *part, place_run *run, uint64_t capacity, 
 {
     if (best->peak > best->target && run->options->exact && part->count <= EXACT_ITEMS_MAX)
         PL_TRY(search_part(part, run, capacity, best, b, err));
-    if (best->peak > best->target && best->peak > b->proven && run->options->hill_climb &&
-        part->count <= CLIMB_ITEMS_MAX)
-        PL_TRY(place_climb(part, run, best, work_left(run), err));
+    if (best->peak > best->target && best->peak > b->proven && run->options->squeaky_wheel)
+        PL_TRY(
+            place_squeaky(part, run, best, part->count <= EXACT_ITEMS_MAX ? work_left(run) : work_left(run) / 4, err));
     return PL_OK;
 }
 
@@ -134,7 +134,7 @@ static pl_status place_part_solve(place_part *part, place_run *run, uint64_t cap
     bracket b = {part->lower_bound, part->lower_bound};
     PL_TRY(search_on(part, run, capacity, best, &b, err));
     while (run->deadline > 0 && run->last_part && run->work >= run->work_limit && !run->out_of_time &&
-           part->count <= CLIMB_ITEMS_MAX && best->peak > best->target && best->peak > b.proven) {
+           part->count <= AGAIN_ITEMS_MAX && best->peak > best->target && best->peak > b.proven) {
         run->work_limit = run->work + run->options->work_limit;
         PL_TRY(search_on(part, run, capacity, best, &b, err));
     }
@@ -144,11 +144,10 @@ static pl_status place_part_solve(place_part *part, place_run *run, uint64_t cap
 
 static pl_status best_init(place_best *best, uint32_t count, uint64_t target, pl_error *err)
 {
-    *best = (place_best){.peak = PL_PLACE_NONE, .target = target, .order_peak = PL_PLACE_NONE, .heuristic = "none"};
+    *best = (place_best){.peak = PL_PLACE_NONE, .target = target, .heuristic = "none"};
     best->offsets = pl_alloc(count, sizeof *best->offsets);
     best->trial = pl_alloc(count, sizeof *best->trial);
-    best->order = pl_alloc(count, sizeof *best->order);
-    if (best->offsets && best->trial && best->order) return PL_OK;
+    if (best->offsets && best->trial) return PL_OK;
     return pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)count);
 }
 
@@ -156,7 +155,6 @@ static void best_deinit(place_best *best)
 {
     pl_free(best->offsets);
     pl_free(best->trial);
-    pl_free(best->order);
 }
 
 /* The parts of the time line, in a block for pl_free; each initialised. */

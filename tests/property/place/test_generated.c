@@ -66,8 +66,8 @@ static void test_large(void **state)
 {
     (void)state;
     case_large(&one, 3, 20000);
-    pl_place_solution s = solve(1000000000, "large");
-    assert_true((double)s.peak <= 1.04 * (double)s.lower_bound);
+    pl_place_solution s = solve(UINT64_C(6000000000), "large");
+    assert_true((double)s.peak <= 1.034 * (double)s.lower_bound);
 }
 
 int main(void)

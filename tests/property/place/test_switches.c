@@ -107,7 +107,7 @@ static pl_place_options greedy_options(unsigned m)
                               .first_fit = m & 32,
                               .best_fit = m & 64,
                               .skyline = m & 128,
-                              .hill_climb = m & 256,
+                              .squeaky_wheel = m & 256,
                               .by_class = m & 9,
                               .time_decomposition = m & 1,
                               .work_limit = 20000};

@@ -77,7 +77,7 @@ static void test_planted_overlaps(void **state)
         case_large(&one, seed, 300);
         pl_place_problem problem = case_problem(&one);
         pl_place_options options = pl_place_options_default();
-        options.exact = options.hill_climb = false;
+        options.exact = options.squeaky_wheel = false;
         pl_place_solution s = {.offsets = one.offsets};
         pl_error err = {0};
         assert_int_equal(pl_place(&problem, &options, &s, &err), PL_OK);

@@ -164,7 +164,7 @@ static void test_validator(void **state)
     assert_int_equal(peak, 42);
 }
 
-/* Fixed offsets in it, so that no greedy pass ends the matter and the exact search and the climb allocate too. */
+/* Fixed offsets in it, so that no greedy pass ends the matter: the exact search and the squeaky wheel allocate too. */
 static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -207,9 +207,9 @@ static void test_proof_between_peaks(void **state)
     assert_non_null(strstr(err.text, "at least 182 bytes"));
 }
 
-/* Sizes of a few units (pages, blocks) and a gap above the bound, so that hill climbing looks for the highest buffers:
+/* Sizes of a few units (pages, blocks) and a gap above the bound, so that what ended too high is placed again:
  * an eighth of the peak is nothing there. */
-static void test_climb_over_few_units(void **state)
+static void test_squeaky_wheel_over_few_units(void **state)
 {
     (void)state;
     const pl_place_buffer b[] = {{"a", 1, 2, 2, 4, NONE}, {"b", 0, 3, 3, 4, NONE}, {"c", 3, 4, 1, 2, NONE},
@@ -222,7 +222,7 @@ static void test_climb_over_few_units(void **state)
     pl_error err = {0};
     assert_int_equal(pl_place(&problem, &options, &s, &err), PL_OK);
     assert_int_equal(pl_place_validate(&problem, offsets, NULL, &err), PL_OK);
-    assert_true(s.peak < 8 && s.peak > s.lower_bound); /* or nothing was climbed */
+    assert_true(s.peak < 8 && s.peak > s.lower_bound); /* or nothing was placed again */
 }
 
 static void test_time_limit(void **state)
@@ -301,7 +301,7 @@ int main(void)
                                        cmocka_unit_test(test_time_limit),
                                        cmocka_unit_test(test_short_time_limit),
                                        cmocka_unit_test(test_time_adds),
-                                       cmocka_unit_test(test_climb_over_few_units),
+                                       cmocka_unit_test(test_squeaky_wheel_over_few_units),
                                        cmocka_unit_test(test_proof_between_peaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
