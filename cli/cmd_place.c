@@ -27,8 +27,9 @@ static const char about[] =
     "is as small as possible. Columns, in any order: id,lower,upper,size (alive from lower to before upper) and, if\n"
     "wanted, alignment (a power of two) and offset (fixed; empty = free). Sizes take units: 500MB, 1.5MiB.\n"
     "\n"
-    "- as a file stands for stdin or stdout. Exit 3 when the capacity is not met; the message says whether that is\n"
-    "proven. --out is written only when it is met.\n";
+    "Without --time the search is bounded by counted steps, some seconds at most: the answer is the same on every\n"
+    "machine. - as a file stands for stdin or stdout. Exit 3 when the capacity is not met; the message says whether\n"
+    "that is proven. --out is written only when it is met.\n";
 
 typedef struct arguments {
     const char *input, *out, *svg;
