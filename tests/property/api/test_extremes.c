@@ -22,7 +22,8 @@
 #include "config/config.h"
 #include "plimsoll/plimsoll.h"
 
-enum { TRIES = 80, SECONDS_MAX = 5, TEXT_LINES = 2000 };
+/* Against what never ends: kernels are measured at the plan's own shapes in that time, with sanitizers too. */
+enum { TRIES = 80, SECONDS_MAX = 60, TEXT_LINES = 2000 };
 
 static char folder[] = "/tmp/plimsoll-extremes-XXXXXX";
 static uint64_t seed;
@@ -103,12 +104,6 @@ static double weight_bytes(const pl_config *c)
     return 4 * layers * d * (4 * d + 2 * (double)pl_config_feed_forward(c));
 }
 
-/* Kernels are measured at the plan's own shapes, once on each machine; with as many tokens that alone takes seconds. */
-static bool measures_long(const pl_config *c, pl_command command)
-{
-    return command == PL_COMMAND_TRAIN && c->train.micro_batch * c->model.sequence > 16384;
-}
-
 static void try(pl_command command)
 {
     char line[512];
@@ -133,8 +128,7 @@ static void try(pl_command command)
     if (status == PL_OK && !((double)pl_plan_resident_bytes(plan) >= weight_bytes(c)))
         fail_msg("seed %" PRIu64 ": %s: planned in %" PRIu64 " bytes, of which weights %g", seed, line,
                  pl_plan_resident_bytes(plan), weight_bytes(c));
-    if (seconds > SECONDS_MAX && !measures_long(c, command))
-        fail_msg("seed %" PRIu64 ": %s: took %.1f s: %s", seed, line, seconds, err.text);
+    if (seconds > SECONDS_MAX) fail_msg("seed %" PRIu64 ": %s: took %.1f s: %s", seed, line, seconds, err.text);
     if (getenv("PL_VERBOSE")) print_message("%s: %.2f s: %s\n", line, seconds, status == PL_OK ? "planned" : err.text);
     pl_plan_destroy(plan);
     pl_config_destroy(c);
