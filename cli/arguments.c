@@ -1,5 +1,8 @@
 /* A subcommand's own words: its options by the table, the rest operands. '-' and '_' are the same in names, as they are
  * in the options of the config. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
@@ -110,4 +113,32 @@ bool pl_cli_wants_help(int argc, char **argv)
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
     return false;
+}
+
+int pl_cli_usage(const char *command, const char *what, const char *which)
+{
+    pl_error err = {0};
+    pl_status status = pl_cli_error(&err, PL_E_USAGE, "%s%.200s; try plimsoll %s --help", what, which, command);
+    return pl_cli_complain(command, status, &err);
+}
+
+static int expected(const char *command, const char *option, const char *what, const char *value)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s expects %s, not ", option, what);
+    return pl_cli_usage(command, text, value);
+}
+
+int pl_cli_read_size(const char *command, const char *option, const char *value, uint64_t *bytes)
+{
+    if (pl_place_parse_size(value, bytes) == 0 && *bytes <= INT64_MAX) return 0;
+    return expected(command, option, "a size such as 1048576 or 500MB", value);
+}
+
+int pl_cli_read_seconds(const char *command, const char *option, const char *value, double *seconds)
+{
+    char *end;
+    *seconds = strtod(value, &end);
+    if (end != value && !*end && *seconds > 0 && isfinite(*seconds)) return 0;
+    return expected(command, option, "a number of seconds above 0", value);
 }

@@ -1,7 +1,6 @@
 /* plimsoll place: the placer alone. Reads buffers from CSV, prints peak and lower bound, writes the offsets. */
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,29 +37,6 @@ typedef struct arguments {
     bool json;
 } arguments;
 
-static int usage(const char *what, const char *which)
-{
-    pl_error err = {0};
-    return pl_cli_complain("place", pl_cli_error(&err, PL_E_USAGE, "%s%.200s; try plimsoll place --help", what, which),
-                           &err);
-}
-
-static int take_capacity(arguments *a, const char *value)
-{
-    if (pl_place_parse_size(value, &a->capacity) || a->capacity > INT64_MAX)
-        return usage("--capacity expects a size such as 1048576 or 500MB, not ", value);
-    return 0;
-}
-
-static int take_time(arguments *a, const char *value)
-{
-    char *end;
-    a->time_s = strtod(value, &end);
-    if (end == value || *end || !(a->time_s > 0) || !isfinite(a->time_s))
-        return usage("--time expects a number of seconds above 0, not ", value);
-    return 0;
-}
-
 static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
 
 static int parse(const pl_cli_command *command, arguments *a, int argc, char **argv)
@@ -70,15 +46,15 @@ static int parse(const pl_cli_command *command, arguments *a, int argc, char **a
     int code = 0;
     if (pl_cli_parse(command, argc, argv, &given, &err) != PL_OK || pl_cli_check_words(command, &given, &err) != PL_OK)
         return pl_cli_complain("place", err.status, &err);
-    if (given.operand_count == 0) return usage("a CSV file is missing", "");
-    if (given.operand_count > 1) return usage("one file only, but there is also ", given.operand[1]);
+    if (given.operand_count == 0) return pl_cli_usage("place", "a CSV file is missing", "");
+    if (given.operand_count > 1) return pl_cli_usage("place", "one file only, but there is also ", given.operand[1]);
     *a = (arguments){.input = given.operand[0],
                      .out = given.value[OUT],
                      .svg = given.value[SVG],
                      .json = given.value[JSON] != NULL,
                      .capacity = PL_PLACE_NONE};
-    if (given.value[CAPACITY]) code = take_capacity(a, given.value[CAPACITY]);
-    if (code == 0 && given.value[TIME]) code = take_time(a, given.value[TIME]);
+    if (given.value[CAPACITY]) code = pl_cli_read_size("place", "--capacity", given.value[CAPACITY], &a->capacity);
+    if (code == 0 && given.value[TIME]) code = pl_cli_read_seconds("place", "--time", given.value[TIME], &a->time_s);
     return code;
 }
 

@@ -2,7 +2,6 @@
  * budget costs, writes the schedule. */
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,29 +43,6 @@ typedef struct arguments {
     bool json, min;
 } arguments;
 
-static int usage(const char *what, const char *which)
-{
-    pl_error err = {0};
-    return pl_cli_complain(
-        "recompute", pl_cli_error(&err, PL_E_USAGE, "%s%.200s; try plimsoll recompute --help", what, which), &err);
-}
-
-static int take_budget(arguments *a, const char *value)
-{
-    if (pl_place_parse_size(value, &a->budget) || a->budget > INT64_MAX)
-        return usage("--budget expects a size such as 1048576 or 500MB, not ", value);
-    return 0;
-}
-
-static int take_time(arguments *a, const char *value)
-{
-    char *end;
-    a->time_s = strtod(value, &end);
-    if (end == value || *end || !(a->time_s > 0) || !isfinite(a->time_s))
-        return usage("--time expects a number of seconds above 0, not ", value);
-    return 0;
-}
-
 static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
 
 static int parse(const pl_cli_command *command, arguments *a, int argc, char **argv)
@@ -76,17 +52,19 @@ static int parse(const pl_cli_command *command, arguments *a, int argc, char **a
     int code = 0;
     if (pl_cli_parse(command, argc, argv, &given, &err) != PL_OK || pl_cli_check_words(command, &given, &err) != PL_OK)
         return pl_cli_complain("recompute", err.status, &err);
-    if (given.operand_count == 0) return usage("a .dag file is missing", "");
-    if (given.operand_count > 1) return usage("one file only, but there is also ", given.operand[1]);
+    if (given.operand_count == 0) return pl_cli_usage("recompute", "a .dag file is missing", "");
+    if (given.operand_count > 1)
+        return pl_cli_usage("recompute", "one file only, but there is also ", given.operand[1]);
     *a = (arguments){.input = given.operand[0],
                      .out = given.value[OUT],
                      .json = given.value[JSON] != NULL,
                      .min = given.value[MIN] != NULL,
                      .budget = PL_RECOMPUTE_NONE};
-    if (a->min && given.value[BUDGET]) return usage("--min and --budget exclude each other", "");
-    if (!a->min && !given.value[BUDGET]) return usage("--budget SIZE is missing, or --min", "");
-    if (given.value[BUDGET]) code = take_budget(a, given.value[BUDGET]);
-    if (code == 0 && given.value[TIME]) code = take_time(a, given.value[TIME]);
+    if (a->min && given.value[BUDGET]) return pl_cli_usage("recompute", "--min and --budget exclude each other", "");
+    if (!a->min && !given.value[BUDGET]) return pl_cli_usage("recompute", "--budget SIZE is missing, or --min", "");
+    if (given.value[BUDGET]) code = pl_cli_read_size("recompute", "--budget", given.value[BUDGET], &a->budget);
+    if (code == 0 && given.value[TIME])
+        code = pl_cli_read_seconds("recompute", "--time", given.value[TIME], &a->time_s);
     return code;
 }
 
