@@ -55,7 +55,7 @@ pl_status pl_cli_parse(const pl_cli_command *, int argc, char **argv, pl_cli_arg
 bool pl_cli_wants_help(int argc, char **argv);
 /* Says what is wrong with the words of a command and which they are, and where help is; returns exit code 2. */
 int pl_cli_usage(const char *command, const char *what, const char *which);
-/* The value of an option: a size up to 2^63 - 1, a number of seconds above 0. Returns 0, or what pl_cli_usage returns. */
+/* An option's value: a size up to 2^63 - 1, or seconds above 0. Returns 0, or what pl_cli_usage returns. */
 int pl_cli_read_size(const char *command, const char *option, const char *value, uint64_t *bytes);
 int pl_cli_read_seconds(const char *command, const char *option, const char *value, double *seconds);
 

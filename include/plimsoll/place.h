@@ -51,7 +51,7 @@ typedef struct pl_place_options {
     bool by_size, by_area, by_duration, by_birth, by_conflicts;
     bool by_class; /* by size rounded to a power of 2 or of 8, then by birth: alike sizes lie in lanes */
     bool first_fit, best_fit;
-    bool skyline; /* lowest possible offset first, in three tie-breaking orders */
+    bool skyline; /* lowest possible offset first, in three tie-breaking orders; up to 5,000 buffers */
     /* exact search */
     bool exact;
     bool time_decomposition;    /* parts of the time line that share no buffer are solved alone */
