@@ -301,20 +301,18 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
-    *o = (pl_fit_options){.plan = {.team = team_of(c),
-                                   .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
-                                   .process = process,
-                                   .helper_threads = c->tokens_open ? 1 : 0},
+    *o = (pl_fit_options){.plan = {.team = team_of(c), .process = process, .helper_threads = c->tokens_open ? 1 : 0},
                           .batch = c->config->train.batch_size,
                           .sequence = c->config->model.sequence,
-                          .micro_batch = c->settings.run.micro_batch,
-                          .recompute = true,
+                          .given = {.micro_batch = c->settings.run.micro_batch,
+                                    .recompute = PL_CHOICE_RECOMPUTE_CHEAP,
+                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
                           .stage = stage,
                           .settle = settle,
                           .context = c};
-    for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->micro_batch == 0 && m <= o->batch; m++)
-        if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->micro_batch = m;
-    if (c->command == PL_COMMAND_GENERATE) o->micro_batch = 1;
+    for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
+        if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
+    if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;
     return find_budget(c, &o->budget_bytes, err);
 }
 
@@ -339,7 +337,7 @@ static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *fo
     bool kept = folder && pl_folder_create(folder, &ignored) == PL_OK;
     if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
     pl_calibration_options co = {.team = o->plan.team,
-                                 .huge_pages = o->plan.huge_pages,
+                                 .huge_pages = o->given.huge_pages,
                                  .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
                                  .progress = tell_calibration,
                                  .progress_context = t};

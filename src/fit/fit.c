@@ -3,60 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rewrite/rewrite.h"
-
 enum { CANDIDATES_MAX = 16, TOKENS_ENOUGH = 512 }; /* beyond that many rows a GEMM gains nothing (bench_gemm) */
-
-static pl_status rewrite(pl_graph *g, const pl_fit_options *o, int64_t micro_batch, pl_error *err)
-{
-    static const char *const programs[] = {"train", "evaluate"};
-    uint64_t trips = (uint64_t)((o->batch + micro_batch - 1) / micro_batch);
-    pl_id train = pl_graph_find_program(g, "train");
-    if (o->recompute && train != PL_NONE) PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
-    PL_TRY(pl_rewrite_fuse(g, err));
-    for (int i = 0; i < 2; i++) {
-        pl_id program = pl_graph_find_program(g, programs[i]);
-        if (program != PL_NONE) PL_TRY(pl_rewrite_bind_batch(g, program, micro_batch, "micro", trips, err));
-    }
-    PL_TRY(pl_rewrite_in_place(g, err));
-    return pl_rewrite_mark_saved(g, err);
-}
-
-/* A graph of another command has the region, but no nodes in it. */
-static bool trains(const pl_graph *g)
-{
-    uint64_t first, last = 0;
-    pl_id train = pl_graph_find_program(g, "train");
-    if (train != PL_NONE) pl_plan_program_span(g, train, &first, &last);
-    return last > 0;
-}
-
-pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_plan **plan,
-                           pl_error *err)
-{
-    pl_status status = PL_OK;
-    pl_graph *g = pl_graph_copy(graph);
-    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
-    PL_TRY_DONE(rewrite(g, o, micro_batch, err));
-    PL_TRY_DONE(o->stage(o->context, g, micro_batch, err));
-    PL_TRY_DONE(pl_graph_check(g, PL_STAGE_BOUND, err));
-    if (o->measure) PL_TRY_DONE(o->measure(o->context, g, err));
-    PL_TRY_DONE(pl_plan_create(g, &o->plan, plan, err));
-    g = NULL;
-    (*plan)->batch = trains((*plan)->graph) ? (uint64_t)o->batch : 0;
-    status = o->settle(o->context, *plan, err);
-    if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
-done:
-    pl_graph_destroy(g);
-    return status;
-}
 
 /* Divisors of the batch, the largest first, up to the size at which larger ones gain nothing; always 1. */
 static int find_candidates(const pl_fit_options *o, int64_t candidate[CANDIDATES_MAX])
 {
     int count = 0;
-    if (o->micro_batch) {
-        candidate[0] = o->micro_batch;
+    if (o->given.micro_batch) {
+        candidate[0] = o->given.micro_batch;
         return 1;
     }
     int64_t most = o->sequence < TOKENS_ENOUGH ? TOKENS_ENOUGH / o->sequence : 1;
@@ -94,7 +48,7 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     for (size_t i = 0; i < smallest->graph->value_count; i++)
         by_role[smallest->graph->value[i].role] += smallest->value[i].bytes;
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
-    if (o->micro_batch > 1)
+    if (o->given.micro_batch > 1)
         snprintf(change, sizeof change, "set train.micro_batch to auto");
     else if (state > o->budget_bytes)
         snprintf(change, sizeof change,
@@ -112,11 +66,11 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
 }
 
 /* *plan is this one where it fits; else it replaces *smallest when it needs less. */
-static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_plan **plan,
+static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
                          pl_plan **smallest, pl_error *err)
 {
     pl_plan *p;
-    PL_TRY(pl_fit_candidate(graph, o, micro_batch, &p, err));
+    PL_TRY(pl_fit_candidate(graph, o, c, &p, err));
     bool again = p->huge_pages && pl_plan_charged_bytes(p) > o->budget_bytes;
     if (pl_plan_charged_bytes(p) <= o->budget_bytes) {
         *plan = p;
@@ -127,9 +81,9 @@ static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, int64_t
         pl_plan_destroy(p);
     }
     if (!again) return PL_OK;
-    pl_fit_options small_pages = *o; /* what rounding to huge ones costs may be what is missing */
-    small_pages.plan.huge_pages = false;
-    return try_one(graph, &small_pages, micro_batch, plan, smallest, err);
+    pl_choice small_pages = *c; /* what rounding to huge ones costs may be what is missing */
+    small_pages.huge_pages = false;
+    return try_one(graph, o, &small_pages, plan, smallest, err);
 }
 
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan, pl_error *err)
@@ -139,7 +93,11 @@ pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan,
     pl_status status = PL_OK;
     int count = find_candidates(o, candidate);
     *plan = NULL;
-    for (int i = 0; i < count && !*plan; i++) PL_TRY_DONE(try_one(graph, o, candidate[i], plan, &smallest, err));
+    for (int i = 0; i < count && !*plan; i++) {
+        pl_choice choice = o->given;
+        choice.micro_batch = candidate[i];
+        PL_TRY_DONE(try_one(graph, o, &choice, plan, &smallest, err));
+    }
     if (!*plan) status = refuse(smallest, o, err);
 done:
     pl_plan_destroy(smallest);

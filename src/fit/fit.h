@@ -8,15 +8,15 @@
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 
+#include "fit/choice.h"
 #include "plan/plan.h"
 
 #define PL_FIT_NO_BUDGET UINT64_MAX
 
 typedef struct pl_fit_options {
-    pl_plan_options plan;
+    pl_plan_options plan;    /* but for huge_pages, which is a choice */
     int64_t batch, sequence; /* sequences of a step; tokens of a sequence */
-    int64_t micro_batch;     /* given, or 0: choose */
-    bool recompute;          /* drop norms and activations, compute them again in the backward pass */
+    pl_choice given;         /* what is decided already; a micro-batch of 0: choose. Huge pages may still be dropped */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */
     pl_status (*stage)(void *context, pl_graph *, int64_t micro_batch, pl_error *);
@@ -31,7 +31,7 @@ typedef struct pl_fit_options {
  * is alive at its peak, and what single change would make it fit are in the sentence. */
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
 
-/* One candidate: rewritten, bound and planned. */
-pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, int64_t micro_batch, pl_plan **, pl_error *);
+/* ---- candidate.c: one choice carried out: rewritten, bound and planned ---- */
+pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_plan **, pl_error *);
 
 #endif

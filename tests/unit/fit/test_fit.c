@@ -46,7 +46,7 @@ static pl_fit_options options(double *overhead)
         .plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default(), .cost = {seconds, overhead}},
         .batch = 16,
         .sequence = 16,
-        .recompute = true,
+        .given = {.recompute = PL_CHOICE_RECOMPUTE_CHEAP},
         .budget_bytes = PL_FIT_NO_BUDGET,
         .stage = no_staging,
         .settle = settled,
@@ -139,8 +139,8 @@ static void test_a_tight_budget_takes_small_pages(void **state)
     pl_graph *g = training_graph();
     pl_fit_options o = options(&overhead);
     pl_plan *p;
-    o.micro_batch = 4096, o.batch = 4096; /* an arena of many huge pages */
-    o.plan.huge_pages = true;
+    o.given.micro_batch = 4096, o.batch = 4096; /* an arena of many huge pages */
+    o.given.huge_pages = true;
     assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
     assert_true(p->huge_pages);
     uint64_t charged = pl_plan_charged_bytes(p);
@@ -170,12 +170,12 @@ static void test_a_sum_with_an_unknown_part_is_unknown(void **state)
     pl_plan *p;
     pl_fit_options o = options(&large);
     o.plan.cost.seconds = partly_known;
-    o.micro_batch = 4;
+    o.given.micro_batch = 4;
     assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
     assert_true(step_seconds(p) > 0);
     assert_int_equal(p->batch, 16);
     pl_plan_destroy(p);
-    o.micro_batch = 16;
+    o.given.micro_batch = 16;
     assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
     assert_true(step_seconds(p) < 0);
     pl_plan_destroy(p);
