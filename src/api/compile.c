@@ -301,15 +301,18 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
-    *o = (pl_fit_options){.plan = {.team = team_of(c), .process = process, .helper_threads = c->tokens_open ? 1 : 0},
-                          .batch = c->config->train.batch_size,
-                          .sequence = c->config->model.sequence,
-                          .given = {.micro_batch = c->settings.run.micro_batch,
-                                    .recompute = PL_CHOICE_RECOMPUTE_CHEAP,
-                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
-                          .stage = stage,
-                          .settle = settle,
-                          .context = c};
+    *o = (pl_fit_options){
+        .plan = {.team = team_of(c), .process = process, .helper_threads = c->tokens_open ? 1 : 0},
+        .batch = c->config->train.batch_size,
+        .sequence = c->config->model.sequence,
+        .given = {.micro_batch = c->settings.run.micro_batch,
+                  .recompute = PL_CHOICE_RECOMPUTE_CHEAP,
+                  .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
+                  .update_early = c->command == PL_COMMAND_TRAIN && c->config->train.update_in_backward == PL_EARLY_ON},
+        .stage = stage,
+        .settle = settle,
+        .context = c};
+    if (o->given.update_early && o->given.micro_batch == 0) o->given.micro_batch = o->batch;
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;

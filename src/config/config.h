@@ -59,6 +59,7 @@ typedef enum pl_config_schedule {
     PL_SCHEDULE_PLATEAU,
 } pl_config_schedule;
 typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
+typedef enum pl_config_early { PL_EARLY_AUTO, PL_EARLY_ON, PL_EARLY_OFF } pl_config_early;
 typedef enum pl_config_huge_pages { PL_HUGE_PAGES_AUTO, PL_HUGE_PAGES_OFF } pl_config_huge_pages;
 typedef enum pl_config_isa {
     PL_CONFIG_ISA_AUTO,
@@ -117,7 +118,8 @@ typedef struct pl_config_data {
 typedef struct pl_config_train {
     int64_t batch_size;  /* sequences per update */
     int64_t micro_batch; /* sequences at once, or PL_CONFIG_AUTO */
-    int64_t steps;       /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
+    pl_config_early update_in_backward;
+    int64_t steps; /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
     int64_t epochs;
     double learning_rate;
     pl_config_schedule schedule;

@@ -2,6 +2,22 @@
 #include "fit/fit.h"
 #include "rewrite/rewrite.h"
 
+/* A graph of another command has the region, but no nodes in it. */
+static bool trains(const pl_graph *g)
+{
+    uint64_t first, last = 0;
+    pl_id train = pl_graph_find_program(g, "train");
+    if (train != PL_NONE) pl_plan_program_span(g, train, &first, &last);
+    return last > 0;
+}
+
+static pl_status update_early(pl_graph *g, pl_id train, uint64_t trips, pl_error *err)
+{
+    const char *why;
+    if (pl_rewrite_update_early_possible(g, train, trips, &why)) return pl_rewrite_update_order(g, train, err);
+    return pl_fail(err, PL_E_CONFIG, "train.update_in_backward: on is not possible: %s; set it to auto", why);
+}
+
 static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
     static const char *const programs[] = {"train", "evaluate"};
@@ -14,17 +30,9 @@ static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *
         pl_id program = pl_graph_find_program(g, programs[i]);
         if (program != PL_NONE) PL_TRY(pl_rewrite_bind_batch(g, program, c->micro_batch, "micro", trips, err));
     }
+    if (c->update_early && trains(g)) PL_TRY(update_early(g, train, trips, err));
     PL_TRY(pl_rewrite_in_place(g, err));
     return pl_rewrite_mark_saved(g, err);
-}
-
-/* A graph of another command has the region, but no nodes in it. */
-static bool trains(const pl_graph *g)
-{
-    uint64_t first, last = 0;
-    pl_id train = pl_graph_find_program(g, "train");
-    if (train != PL_NONE) pl_plan_program_span(g, train, &first, &last);
-    return last > 0;
 }
 
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,

@@ -15,6 +15,7 @@ typedef struct pl_choice {
     int64_t micro_batch; /* sequences in memory at once */
     pl_choice_recompute recompute;
     bool huge_pages;
+    bool update_early; /* a weight is updated as soon as its gradient is whole, not after the backward pass */
 } pl_choice;
 
 #endif

@@ -23,6 +23,14 @@ pl_status pl_rewrite_recompute_cheap(pl_graph *, pl_id program, pl_error *);
  * node, so that the pre-activation is read while it is in cache. Needs: recompute has run. */
 pl_status pl_rewrite_fuse(pl_graph *, pl_error *);
 
+/* update_order.c: gradients are zeroed as late and weights updated as early as what they read and write allows; with
+ * one micro-batch (or layer_major.c) a gradient then lives only from its first contribution to its update. The same
+ * bits. Needs: the trips of regions known. Breaks nothing; where nothing may move nothing does. */
+pl_status pl_rewrite_update_order(pl_graph *, pl_id program, pl_error *);
+/* Would gradients of a program with `trips` micro-batches be applied before the backward pass is over? Else *why, as
+ * half a sentence. Needs: nothing but the updates. */
+bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t trips, const char **why);
+
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);

@@ -73,11 +73,12 @@ void tiny_print(const tiny *t)
     fprintf(stderr,
             "seed %llu: %s vocab %lld width %lld heads %lld layers %lld T %lld window %lld norm %d act %d bias %d "
             "attention_bias %d "
-            "tied %d dropout %g micro %lld trips %llu recompute %d fuse %d in_place %d\n",
+            "tied %d dropout %g clip %g micro %lld trips %llu recompute %d fuse %d in_place %d update_early %d\n",
             (unsigned long long)t->seed, m->arch == PL_ARCH_GPT ? "gpt" : "mlp", (long long)t->vocab,
             (long long)m->width, (long long)m->heads, (long long)m->layers, (long long)m->sequence,
             (long long)m->window, (int)m->norm, (int)m->activation, m->bias, m->attention_bias, m->tie_embeddings,
-            m->dropout, (long long)t->micro, (unsigned long long)t->trips, t->recompute, t->fuse, t->in_place);
+            m->dropout, t->config.train.grad_clip, (long long)t->micro, (unsigned long long)t->trips, t->recompute,
+            t->fuse, t->in_place, t->update_early);
 }
 
 /* ---- data ---- */
@@ -171,6 +172,8 @@ pl_graph *tiny_compiled(const tiny *t)
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     bind_all(t, g);
+    if (t->update_early) must(pl_rewrite_update_order(g, train, &err), &err, t);
+    tiny_check(g, PL_STAGE_BOUND);
     if (t->in_place) must(pl_rewrite_in_place(g, &err), &err, t);
     tiny_check(g, PL_STAGE_BOUND);
     must(pl_rewrite_mark_saved(g, &err), &err, t);
@@ -286,7 +289,9 @@ static pl_status load_run(void *context, uint64_t iteration, const pl_load_call 
     const run_feed *f = context;
     int64_t length = f->t->config.model.sequence;
     uint64_t first = iteration * (uint64_t)f->t->micro;
-    *(int64_t *)pl_program_find(f->run->program, "input.first_sample") = (int64_t)(f->step * 1000 + first);
+    int64_t *sample = pl_program_find(f->run->program, "input.first_sample");
+    *sample = (int64_t)(f->step * 1000 + first);
+    if (call->first_sample) *call->first_sample = *sample;
     for (int64_t i = 0; i < call->count; i++) {
         call->tokens[i] = tiny_token(f->t, f->step, first + (uint64_t)(i / length), i % length);
         call->targets[i] = tiny_target(f->t, f->step, first + (uint64_t)(i / length), i % length);

@@ -15,7 +15,8 @@ typedef struct tiny {
     int64_t vocab, micro;
     uint64_t trips;
     bool recompute, fuse, in_place; /* which rewrites */
-    bool update;                    /* with the optimizer's nodes */
+    bool update_early;
+    bool update; /* with the optimizer's nodes */
 } tiny;
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */

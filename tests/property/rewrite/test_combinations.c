@@ -1,5 +1,5 @@
 /* The mathematics does not depend on what was chosen to fit (invariant 6). For random small models, compiled programs:
- *   recompute and in-place, in all combinations: the same bits (same operators on the same numbers);
+ *   recompute, in-place and early updates, in all combinations: the same bits (same operators on the same numbers);
  *   fuse: the same bits or nearly (its kernels may round an activation differently): within 2e-5 of the largest
  * element; micro-batch 1, 2, 4 and the whole batch: sums run in another order, within 5e-5. Compared: the loss, and all
  * weights and moments after two updates. The graph is legal between all passes (tiny.c), and the interpreter finds the
@@ -84,16 +84,18 @@ static pl_team team_of(uint64_t seed)
 static void check_rewrites(tiny *t, pl_team team)
 {
     outcome plain[2];
-    for (int combination = 0; combination < 8; combination++) {
-        t->fuse = combination & 4, t->recompute = combination & 2, t->in_place = combination & 1;
+    for (int combination = 0; combination < 16; combination++) {
+        t->fuse = combination & 8, t->update_early = combination & 4;
+        t->recompute = combination & 2, t->in_place = combination & 1;
         outcome o = run(t, team);
-        if (combination % 4 == 0)
-            plain[combination / 4] = o;
+        if (combination % 8 == 0)
+            plain[combination / 8] = o;
         else {
-            compare(t, &plain[combination / 4], &o, 0);
+            compare(t, &plain[combination / 8], &o, 0);
             free(o.weight);
         }
     }
+    t->update_early = false;
     compare(t, &plain[0], &plain[1], 2e-5);
     free(plain[0].weight);
     free(plain[1].weight);
