@@ -2,13 +2,27 @@
 #include "fit/fit.h"
 #include "rewrite/rewrite.h"
 
+static pl_status recompute(pl_graph *g, pl_id train, const pl_choice *c, pl_error *err)
+{
+    switch (c->recompute) {
+    case PL_CHOICE_STORE_ALL:
+        return PL_OK;
+    case PL_CHOICE_RECOMPUTE_CHEAP:
+        return pl_rewrite_recompute_cheap(g, train, err);
+    case PL_CHOICE_RECOMPUTE_FULL:
+        return pl_rewrite_recompute_full(g, train, err);
+    case PL_CHOICE_RECOMPUTE_PLANNED:
+        return pl_rewrite_recompute(g, c->decision, err);
+    }
+    return PL_OK;
+}
+
 static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
     static const char *const programs[] = {"train", "evaluate"};
     uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
     pl_id train = pl_graph_find_program(g, "train");
-    if (c->recompute == PL_CHOICE_RECOMPUTE_CHEAP && train != PL_NONE)
-        PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
+    if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
     PL_TRY(pl_rewrite_fuse(g, err));
     for (int i = 0; i < 2; i++) {
         pl_id program = pl_graph_find_program(g, programs[i]);
