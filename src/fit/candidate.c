@@ -17,7 +17,7 @@ static pl_status recompute(pl_graph *g, pl_id train, const pl_choice *c, pl_erro
     return PL_OK;
 }
 
-static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
+pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
     static const char *const programs[] = {"train", "evaluate"};
     uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
@@ -49,7 +49,7 @@ pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const
     pl_graph *g = pl_graph_copy(graph);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
     how.huge_pages = c->huge_pages;
-    PL_TRY_DONE(rewrite(g, o, c, err));
+    PL_TRY_DONE(pl_fit_rewrite(g, o, c, err));
     PL_TRY_DONE(o->stage(o->context, g, c->micro_batch, err));
     PL_TRY_DONE(pl_graph_check(g, PL_STAGE_BOUND, err));
     if (o->measure) PL_TRY_DONE(o->measure(o->context, g, err));
