@@ -297,6 +297,14 @@ static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
     return PL_OK;
 }
 
+static pl_choice_recompute recompute_of(pl_config_checkpointing c)
+{
+    static const pl_choice_recompute table[] = {[PL_CHECKPOINTING_OFF] = PL_CHOICE_STORE_ALL,
+                                                [PL_CHECKPOINTING_AUTO] = PL_CHOICE_RECOMPUTE_CHEAP,
+                                                [PL_CHECKPOINTING_FULL] = PL_CHOICE_RECOMPUTE_FULL};
+    return table[c];
+}
+
 static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
@@ -306,9 +314,11 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
         .batch = c->config->train.batch_size,
         .sequence = c->config->model.sequence,
         .given = {.micro_batch = c->settings.run.micro_batch,
-                  .recompute = PL_CHOICE_RECOMPUTE_CHEAP,
+                  .recompute = recompute_of(c->config->train.gradient_checkpointing),
                   .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
                   .update_early = c->command == PL_COMMAND_TRAIN && c->config->train.update_in_backward == PL_EARLY_ON},
+        .plan_recompute =
+            c->command == PL_COMMAND_TRAIN && c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
         .stage = stage,
         .settle = settle,
         .context = c};

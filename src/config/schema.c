@@ -10,6 +10,7 @@ static const char *const norm_names[] = {"layer_norm", "rms_norm"};
 static const char *const activation_names[] = {"gelu", "silu", "relu", "tanh"};
 static const char *const tokenizer_names[] = {"bpe", "bytes", "chars"};
 static const char *const schedule_names[] = {"cosine", "linear", "constant", "plateau"};
+static const char *const checkpointing_names[] = {"off", "auto", "full"};
 static const char *const optimizer_names[] = {"adamw"};
 static const char *const early_names[] = {"auto", "on", "off"};
 static const char *const huge_pages_names[] = {"auto", "off"};

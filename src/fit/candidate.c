@@ -18,13 +18,27 @@ static pl_status update_early(pl_graph *g, pl_id train, uint64_t trips, pl_error
     return pl_fail(err, PL_E_CONFIG, "train.update_in_backward: on is not possible: %s; set it to auto", why);
 }
 
-static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
+static pl_status recompute(pl_graph *g, pl_id train, const pl_choice *c, pl_error *err)
+{
+    switch (c->recompute) {
+    case PL_CHOICE_STORE_ALL:
+        return PL_OK;
+    case PL_CHOICE_RECOMPUTE_CHEAP:
+        return pl_rewrite_recompute_cheap(g, train, err);
+    case PL_CHOICE_RECOMPUTE_FULL:
+        return pl_rewrite_recompute_full(g, train, err);
+    case PL_CHOICE_RECOMPUTE_PLANNED:
+        return pl_rewrite_recompute(g, c->decision, err);
+    }
+    return PL_OK;
+}
+
+pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
     static const char *const programs[] = {"train", "evaluate"};
     uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
     pl_id train = pl_graph_find_program(g, "train");
-    if (c->recompute == PL_CHOICE_RECOMPUTE_CHEAP && train != PL_NONE)
-        PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
+    if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
     PL_TRY(pl_rewrite_fuse(g, err));
     for (int i = 0; i < 2; i++) {
         pl_id program = pl_graph_find_program(g, programs[i]);
@@ -43,7 +57,7 @@ pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const
     pl_graph *g = pl_graph_copy(graph);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
     how.huge_pages = c->huge_pages;
-    PL_TRY_DONE(rewrite(g, o, c, err));
+    PL_TRY_DONE(pl_fit_rewrite(g, o, c, err));
     PL_TRY_DONE(o->stage(o->context, g, c->micro_batch, err));
     PL_TRY_DONE(pl_graph_check(g, PL_STAGE_BOUND, err));
     if (o->measure) PL_TRY_DONE(o->measure(o->context, g, err));

@@ -14,10 +14,35 @@ pl_status pl_rewrite_bind_batch(pl_graph *, pl_id program, int64_t batch, const 
  * unless they are persistent. */
 pl_status pl_rewrite_keep_programs(pl_graph *, const char *const *names, size_t count, pl_error *);
 
-/* recompute.c: values made by cheap operators (norms, activations, dropout) in the forward pass are made again right
- * before the backward pass first reads them, instead of being kept. Needs: a differentiated program.
+/* Which nodes are computed again, and where: `node` once more right before `before`, of the same region and behind it.
+ * In the order of `before`; with the same one, in the order in which they run. */
+typedef struct pl_again {
+    pl_id node, before;
+} pl_again;
+
+typedef struct pl_recompute_decision {
+    pl_again *again;
+    size_t count, capacity;
+} pl_recompute_decision;
+
+/* recompute_decision.c: lists, and the two that follow from a rule. They look at the graph and change nothing. */
+void pl_recompute_decision_deinit(pl_recompute_decision *);
+pl_status pl_recompute_decision_add(pl_recompute_decision *, pl_id node, pl_id before, pl_error *);
+/* Norms, activations and dropout: right before the backward pass first reads them. */
+pl_status pl_recompute_decide_cheap(const pl_graph *, pl_id program, pl_recompute_decision *, pl_error *);
+/* The classic: of each block (the first name of the scope, where it is numbered: block.3) only what leaves it is kept;
+ * all else that its backward pass needs is computed again right before that. */
+pl_status pl_recompute_decide_full(const pl_graph *, pl_id program, pl_recompute_decision *, pl_error *);
+/* may[node]: could it run a second time in its region, with the same inputs and without touching anything but its first
+ * output? Not what changes something in place, loads data or writes into a window. */
+pl_status pl_recompute_find_repeatable(const pl_graph *, bool *may, pl_error *);
+
+/* recompute.c: carries out a decision, any. Who reads behind a repetition reads the newest copy; statistics (outputs
+ * beyond the first) are kept. Needs: a differentiated program, nothing fused or in place yet.
  * Same operator, same inputs: the bits do not change. */
+pl_status pl_rewrite_recompute(pl_graph *, const pl_recompute_decision *, pl_error *);
 pl_status pl_rewrite_recompute_cheap(pl_graph *, pl_id program, pl_error *);
+pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
 
 /* fuse.c: linear + activation become one node, and linear_dx + activation_bwd (+ the activation made again) become one
  * node, so that the pre-activation is read while it is in cache. Needs: recompute has run. */
