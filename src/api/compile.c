@@ -248,7 +248,7 @@ static uint64_t writer_cache_bytes(uint64_t checkpoint_bytes)
 {
     enum { BESIDE = 1 << 20 };
     uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES;
-    return checkpoint_bytes + BESIDE < windows ? pl_align_up(checkpoint_bytes + BESIDE, PL_PAGE_BYTES) : windows;
+    return pl_align_up((checkpoint_bytes < windows ? checkpoint_bytes : windows) + BESIDE, PL_PAGE_BYTES);
 }
 
 /* The rows of the whole process. */
