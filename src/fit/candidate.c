@@ -33,18 +33,30 @@ static pl_status recompute(pl_graph *g, pl_id train, const pl_choice *c, pl_erro
     return PL_OK;
 }
 
+static pl_status layer_major(pl_graph *g, pl_id train, uint64_t trips, const pl_choice *c, pl_error *err)
+{
+    const char *why;
+    pl_layer_major how = {.blocks = c->layer_major, .keep_every = c->layer_major_keep, .trips = trips};
+    if (pl_rewrite_layer_major_possible(g, train, &why)) return pl_rewrite_layer_major(g, train, &how, err);
+    return pl_fail(err, PL_E_CONFIG, "train.layer_major is not possible: %s; set it to auto", why);
+}
+
 pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
     static const char *const programs[] = {"train", "evaluate"};
     uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
     pl_id train = pl_graph_find_program(g, "train");
+    if (c->layer_major && trains(g)) PL_TRY(layer_major(g, train, trips, c, err));
     if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
     PL_TRY(pl_rewrite_fuse(g, err));
     for (int i = 0; i < 2; i++) {
         pl_id program = pl_graph_find_program(g, programs[i]);
         if (program != PL_NONE) PL_TRY(pl_rewrite_bind_batch(g, program, c->micro_batch, "micro", trips, err));
     }
-    if (c->update_early && trains(g)) PL_TRY(update_early(g, train, trips, err));
+    if (c->layer_major && trains(g))
+        PL_TRY(pl_rewrite_update_order(g, train, err));
+    else if (c->update_early && trains(g))
+        PL_TRY(update_early(g, train, trips, err));
     PL_TRY(pl_rewrite_in_place(g, err));
     return pl_rewrite_mark_saved(g, err);
 }

@@ -197,16 +197,29 @@ done:
     return status;
 }
 
+/* Clipping and checks for overflow look at all gradients before the first weight may change. */
+static bool looks_at_gradients(const pl_graph *g, const pl_node *n)
+{
+    bool reads = false, applies = false;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        reads |= n->in[k] != PL_NONE && g->value[pl_value_root(g, n->in[k])].role == PL_ROLE_GRADIENT;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        applies |= n->out[k] != PL_NONE && g->value[pl_value_root(g, n->out[k])].role == PL_ROLE_WEIGHT;
+    return n->phase == PL_PHASE_UPDATE && reads && !applies;
+}
+
 bool pl_rewrite_update_early_possible(const pl_graph *g, pl_id program, uint64_t trips, const char **why)
 {
-    bool updates = false, clips = false;
+    bool updates = false, looks = false;
     for (size_t i = 0; i < g->node_count; i++) {
-        if (g->node[i].dead || pl_region_program(g, g->node[i].region) != program) continue;
-        updates |= g->node[i].op == PL_OP_ADAMW;
-        clips |= g->node[i].op == PL_OP_SUM_SQUARES;
+        const pl_node *n = &g->node[i];
+        if (n->dead || pl_region_program(g, n->region) != program) continue;
+        updates |= n->phase == PL_PHASE_UPDATE;
+        looks |= looks_at_gradients(g, n);
     }
-    *why = !updates    ? "nothing is updated"
-           : clips     ? "train.grad_clip needs the norm of the whole gradient before the first weight changes"
+    *why = !updates ? "nothing is updated"
+           : looks  ? "train.grad_clip (or a check for overflow) looks at the whole gradient before the first weight "
+                      "changes"
            : trips > 1 ? "the gradients of several micro-batches are summed before the first weight changes; only "
                          "train.layer_major, or a train.micro_batch of the whole batch, lets them go earlier"
                        : NULL;

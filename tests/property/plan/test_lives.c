@@ -174,6 +174,8 @@ static void one_case(uint64_t seed)
     t.update = tiny_roll(&t, 0, 3) > 0;
     t.recompute = tiny_roll(&t, 0, 1), t.fuse = tiny_roll(&t, 0, 1), t.in_place = tiny_roll(&t, 0, 1);
     t.update_early = tiny_roll(&t, 0, 1);
+    if (t.update && t.config.train.grad_clip == 0)
+        t.layer_major = tiny_roll(&t, 0, 2), t.layer_major_keep = tiny_roll(&t, 0, 2);
     pl_plan_options options = {.team = {(int)tiny_roll(&t, 1, 4), (pl_isa)tiny_roll(&t, 0, pl_isa_of_machine())},
                                .process = pl_process_options_default(),
                                .cost = {some_seconds, NULL}};
