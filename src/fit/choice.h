@@ -13,12 +13,19 @@ typedef enum pl_choice_recompute {
     PL_CHOICE_RECOMPUTE_PLANNED, /* `decision` says what is computed again, and where */
 } pl_choice_recompute;
 
+typedef enum pl_choice_optimizer_state {
+    PL_CHOICE_STATE_F32,
+    PL_CHOICE_STATE_BF16,
+    PL_CHOICE_STATE_8BIT
+} pl_choice_optimizer_state;
+
 typedef struct pl_choice {
     int64_t micro_batch; /* sequences in memory at once */
     pl_choice_recompute recompute;
     const struct pl_recompute_decision *decision; /* of a frontier (fit/recompute.h), for this micro-batch; else NULL */
     bool huge_pages;
     bool update_early; /* a weight is updated as soon as its gradient is whole, not after the backward pass */
+    pl_choice_optimizer_state optimizer_state; /* changes what is computed */
 } pl_choice;
 
 #endif

@@ -56,6 +56,11 @@ pl_status pl_rewrite_update_order(pl_graph *, pl_id program, pl_error *);
  * half a sentence. Needs: nothing but the updates. */
 bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t trips, const char **why);
 
+/* optimizer_state.c: AdamW's moments in bf16 (PL_DTYPE_BF16), or in blocks of 8 bits (PL_DTYPE_U8, base/block8.h; those
+ * of small weights stay f32), with random rounding; PL_DTYPE_F32: as they are. Needs: moments in f32. Changes the
+ * numbers of a run: only where the user allows it. */
+pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
+
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);

@@ -17,6 +17,7 @@ typedef struct tiny {
     bool recompute, fuse, in_place; /* which rewrites */
     bool update_early;
     bool update; /* with the optimizer's nodes */
+    pl_dtype moments; /* and their state in this form (rewrite/optimizer_state.c); 0: f32 */
 } tiny;
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */
