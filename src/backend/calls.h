@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/activation.h"
+#include "kernels/adamw.h"
 #include "kernels/team.h"
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue, f32 ----
@@ -191,15 +192,20 @@ void pl_dropout_exec(const pl_dropout_call *, pl_team);
 
 /* ---- optimizer.c ---- */
 /* AdamW (Loshchilov & Hutter 2019): m = b1 m + (1−b1) g;  v = b2 v + (1−b2) g²;
- * w −= lr·wd·w;  w −= lr·(m/(1−b1ᵗ)) / (√(v/(1−b2ᵗ)) + eps), with g scaled by *grad_scale first when that is given. */
+ * w −= lr·wd·w;  w −= lr·(m/(1−b1ᵗ)) / (√(v/(1−b2ᵗ)) + eps), with g scaled by *grad_scale first when that is given.
+ * m and v are f32, bf16, or codes and scales of 8 bits, as `state` says (kernels/adamw.h). The two smaller kinds are
+ * rounded at random, by Philox(seed, stream; step, element). */
 typedef struct pl_adamw_call {
     int64_t count;
-    float *w, *m, *v;
+    float *w;
+    void *m, *v;
     const float *g;
     float beta1, beta2, eps, weight_decay;
     const float *lr;         /* (run) [1] */
     const int64_t *step;     /* (run) [1]: t, from 1 */
     const float *grad_scale; /* (run) [1] or NULL */
+    pl_adamw_state state;
+    uint64_t seed, stream;
 } pl_adamw_call;
 void pl_adamw_exec(const pl_adamw_call *, pl_team);
 

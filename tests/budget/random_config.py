@@ -59,6 +59,7 @@ def draw_train(rng, keys):
     keys["train.grad_clip"] = rng.choice((0, 0, 1, 0.01))
     keys["train.schedule"] = rng.choice(("cosine", "linear", "constant", "plateau" if evaluates else "cosine"))
     keys["train.seed"] = rng.randint(0, 10**6)
+    keys["train.optimizer_state"] = rng.choice(("f32", "f32", "bf16", "8bit"))
     if evaluates:  # else a key that nothing would read is refused
         keys["train.eval_every"] = rng.choice((1, 2, steps))
         keys["train.eval_batches"] = rng.randint(1, 2)

@@ -158,7 +158,8 @@ static void add_update(const tiny *t, pl_graph *g, pl_id train)
                         c->weight_decay,
                         c->grad_clip,
                         pl_graph_find_value(g, "input.lr"),
-                        pl_graph_find_value(g, "input.step")};
+                        pl_graph_find_value(g, "input.step"),
+                        t->seed};
     must(pl_grad_add_update(g, train, &u, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
 }
@@ -175,6 +176,8 @@ pl_graph *tiny_compiled(const tiny *t)
     if (t->layer_major) must(pl_rewrite_layer_major(g, train, &tiling, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->recompute) must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
+    tiny_check(g, PL_STAGE_GRAD);
+    if (t->update) must(pl_rewrite_optimizer_state(g, t->moments, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);

@@ -19,6 +19,7 @@ typedef struct tiny {
     bool update_early;
     int64_t layer_major, layer_major_keep; /* 0: off */
     bool update;                           /* with the optimizer's nodes */
+    pl_dtype moments;                      /* and their state in this form (rewrite/optimizer_state.c); 0: f32 */
 } tiny;
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */
