@@ -25,19 +25,22 @@ static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
     }
 }
 
-/* Training holds each weight, its gradient and two moments at its update. Gradients are complete before the first
- * update, so all of these are alive together: no plan needs less. -1 on overflow. */
+/* Are all gradients complete before the first update? A norm over all of them needs that. */
+static bool holds_gradients(const pl_config *c, pl_command command)
+{
+    if (command != PL_COMMAND_TRAIN) return command == PL_COMMAND_GRADIENTS;
+    return c->train.update_in_backward == PL_EARLY_OFF || c->train.grad_clip > 0;
+}
+
+/* What is alive together at an update, or whenever: no plan needs less. -1 on overflow. */
 static int count_state(const pl_config *c, pl_command command, uint64_t weights, uint64_t *bytes, const char **what)
 {
-    uint64_t moments = 0;
-    bool trains = command == PL_COMMAND_TRAIN;
-    *bytes = weights;
-    *what = trains                            ? "weights, gradients and optimizer state alone"
-            : command == PL_COMMAND_GRADIENTS ? "weights and gradients alone"
-                                              : "the weights alone";
-    if (trains && count_moments(c, weights, &moments)) return -1;
-    if ((trains || command == PL_COMMAND_GRADIENTS) && pl_size_mul(weights, 2, bytes)) return -1;
-    return pl_size_add(*bytes, moments, bytes);
+    uint64_t moments = 0, gradients = holds_gradients(c, command) ? weights : 0;
+    *what = command != PL_COMMAND_TRAIN ? gradients ? "weights and gradients alone" : "the weights alone"
+            : gradients                 ? "weights, gradients and optimizer state alone"
+                                        : "weights and optimizer state alone";
+    if (command == PL_COMMAND_TRAIN && count_moments(c, weights, &moments)) return -1;
+    return pl_size_add(weights, gradients, bytes) || pl_size_add(*bytes, moments, bytes) ? -1 : 0;
 }
 
 /* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for

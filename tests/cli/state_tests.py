@@ -2,6 +2,7 @@
 cli_tests.py is."""
 import json
 import math
+import re
 import signal
 import struct
 
@@ -59,7 +60,24 @@ def test_small_optimizer_state():
     check("u8" in run("plan", config, "--out", "none")[0], "the plan does not tell of 8 bits")
 
 
-GROUPS = {"state": [test_small_optimizer_state]}
+def test_refused_by_state_alone():
+    """What weights, gradients and moments take at least is told before a graph is built, for each form of the moments."""
+    write_text()
+    config = write_config(model={"width": 4096}, memory={"budget": "1MB"})
+    needs = {}
+    for form in ("f32", "bf16", "8bit"):
+        for early in ("off", "auto"):
+            _, err = run("plan", config, "--optimizer_state", form, "--set", f"train.update_in_backward={early}", code=3)
+            found = re.search(r"(weights, gradients and|weights and) optimizer state alone are (\d+) bytes", err)
+            check(found and (found[1] == "weights and") == (early == "auto"), err)
+            needs[form, early] = int(found[2])
+    weights = needs["f32", "off"] // 4
+    for form, moments in (("f32", 2), ("bf16", 1), ("8bit", 520 / 1024)):
+        for early, others in (("off", 2), ("auto", 1)):
+            check(abs(needs[form, early] / weights - others - moments) < 1e-6, form, early, needs)
+
+
+GROUPS = {"state": [test_small_optimizer_state, test_refused_by_state_alone]}
 
 if __name__ == "__main__":
     main(GROUPS)
