@@ -19,6 +19,13 @@ void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
     return a->base + offset;
 }
 
+int64_t pl_tokens_of(const pl_shape *s)
+{
+    int64_t n = 1;
+    for (uint32_t i = 1; i + 1 < s->rank; i++) n *= s->dim[i];
+    return n;
+}
+
 /* Kernels take rows of any distance where calls.h has strides, else whole tensors. */
 static bool input_may_be_strided(const pl_node *n, int k)
 {

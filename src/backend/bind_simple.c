@@ -54,6 +54,7 @@ static void bind_add(const pl_graph *g, const pl_node *n, const pl_addresses *a,
 static void exec_add(const pl_call *c, pl_team team) { pl_add_exec(&c->u.add, team); }
 
 const pl_binding pl_binding_ADD = {bind_add, NULL, exec_add};
+const pl_binding pl_binding_ADD_TO = {bind_add, NULL, exec_add};
 
 /* Zero bytes for any dtype, a value for f32. */
 static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)

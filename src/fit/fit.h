@@ -2,9 +2,7 @@
  * planner; nothing here sizes anything itself.
  *
  * Rule: the largest divisor of the batch of at most 512 tokens (beyond that a matrix product gains nothing) whose
- * charged total fits the budget. Predicted times take no part: the micro-batch orders sums, so a clock must not choose
- * it, or the last bits of a run would depend on one. The number of threads counts only by its memory: where a budget
- * lies between what the plans of two teams need. */
+ * charged total fits the budget. Which one it is cannot be seen in the results: sums over the batch have one order. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 

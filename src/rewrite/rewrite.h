@@ -59,7 +59,7 @@ bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t 
 /* layer_major.c: the backward pass of a whole batch group of blocks by group of blocks, each over all micro-batches: only
  * one group's gradients are alive at once, for the price of the forward pass again. Needs: a differentiated program with
  * its updates, batch not bound, and no other pass before it that makes regions; pl_rewrite_update_order must follow.
- * Keeps the bits, but those of a tied table (the file says why). */
+ * Keeps the bits. */
 typedef struct pl_layer_major {
     int64_t blocks; /* of a group, 1 and more; the last group may have fewer */
     int64_t

@@ -281,10 +281,16 @@ def check_bits(bench, arguments):
         for threads in counts:
             out = bench.out()
             run = bench.train(without_none(bench, out, {"train__sample_every": 0, **keys, "run__threads": threads}), out, watch=False)
-            hashes.setdefault(weights_of(out), []).append(threads)
+            hashes.setdefault(weights_of(out), []).append(f"{threads} threads")
+        for micro in (1, 3): # of 8, 32, 4, 5 and 32: the last one short, but for 1
+            out = bench.out()
+            keys = {"train__sample_every": 0, **keys, "train__micro_batch": micro, "run__threads": 2}
+            run = bench.train(without_none(bench, out, keys), out, watch=False)
+            hashes.setdefault(weights_of(out), []).append(f"micro-batch {micro}")
         if len(hashes) != 1:
-            raise Failure(f"{name}: other bits with other threads: {list(hashes.values())}\n{run.repeat}")
-    return f"{len(SAME_BITS)} models ({', '.join(SAME_BITS)}) at {', '.join(map(str, counts))} threads: the same bits"
+            raise Failure(f"{name}: other bits with other threads or micro-batches: {list(hashes.values())}\n{run.repeat}")
+    return (f"{len(SAME_BITS)} models ({', '.join(SAME_BITS)}) at {', '.join(map(str, counts))} threads and with other "
+            "micro-batches: the same bits")
 
 
 # ---- the size of the text ----

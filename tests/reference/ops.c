@@ -146,6 +146,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_LINEAR_CE_BWD] = reference_linear_ce_bwd,
     [PL_OP_DROPOUT] = dropout,
     [PL_OP_ADD] = add,
+    [PL_OP_ADD_TO] = add,
     [PL_OP_FILL] = fill,
     [PL_OP_NORMAL] = normal,
     [PL_OP_SUM_SQUARES] = sum_squares,

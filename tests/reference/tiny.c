@@ -181,6 +181,8 @@ pl_graph *tiny_compiled(const tiny *t)
     tiny_check(g, PL_STAGE_GRAD);
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
+    for (size_t i = 0; i < g->value_count && t->keep_gradients; i++)
+        if (g->value[i].role == PL_ROLE_GRADIENT) g->value[i].role = PL_ROLE_OUTPUT;
     bind_all(t, g);
     if (t->update_early || t->layer_major) must(pl_rewrite_update_order(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_BOUND);

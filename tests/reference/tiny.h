@@ -20,6 +20,7 @@ typedef struct tiny {
     int64_t layer_major, layer_major_keep; /* 0: off */
     bool update;                           /* with the optimizer's nodes */
     pl_dtype moments;                      /* and their state in this form (rewrite/optimizer_state.c); 0: f32 */
+    bool keep_gradients;                   /* as outputs: they are still there when the program has run */
 } tiny;
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */
