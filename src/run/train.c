@@ -106,7 +106,7 @@ static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err
     *s->step_input = (int64_t)s->step + 1;
     *s->token_scale = counted ? 1.0f / (float)counted : 0;
     s->part = 0;
-    s->parts = (r->batch + r->micro_batch - 1) / r->micro_batch;
+    s->parts = pl_program_count_trips(s->program, s->train);
     PL_TRY(pl_session_run_program(s, s->train, false, err));
     *loss = counted ? *s->train_loss / (double)counted : 0;
     if (!isfinite(*loss)) return fail_diverged(s, s->step + 1, "the loss", err);
@@ -215,7 +215,7 @@ pl_status pl_session_evaluate(pl_session *s, uint64_t batches, double *loss, uin
     PL_TRY(pl_loader_begin(s->loader, &s->validation_sampler, 0, steps, err));
     s->validating = true;
     s->part = 0;
-    s->parts = steps * ((s->settings->batch + s->settings->micro_batch - 1) / s->settings->micro_batch);
+    s->parts = steps * pl_program_count_trips(s->program, s->evaluate);
     for (uint64_t i = 0; i < steps; i++) PL_TRY(validate_batch(s, i, &sum, tokens, err));
     s->validating = false;
     s->part = 0;

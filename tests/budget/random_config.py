@@ -70,6 +70,15 @@ def draw_train(rng, keys):
     keys["train.sample_every"] = rng.choice((0, 0, 2, steps))
 
 
+def draw_order(rng, keys):
+    if keys["train.grad_clip"]:
+        return
+    keys["train.layer_major"] = rng.choice((0, 0, 1, 2, 3))
+    keys["train.layer_major_keep"] = rng.choice((0, 1, 2))
+    if keys["train.micro_batch"] == keys["train.batch_size"] or keys["train.layer_major"]:
+        keys["train.update_in_backward"] = rng.choice(("auto", "on"))
+
+
 def draw_generate(rng, keys):
     keys["generate.tokens"] = rng.randint(1, 24)
     keys["generate.temperature"] = rng.choice((0, 0.8, 1))
@@ -87,6 +96,7 @@ def draw(rng, bench):
     draw_batch(rng, keys, threads)
     draw_data(rng, keys, bench)
     draw_train(rng, keys)
+    draw_order(rng, keys)
     draw_generate(rng, keys)
     keys["memory.huge_pages"] = rng.choice(("auto", "auto", "off"))
     keys["memory.thread_stack"] = rng.choice(("256KiB", "256KiB", "512KiB", "2MiB"))
