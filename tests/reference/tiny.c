@@ -158,7 +158,7 @@ static void add_update(const tiny *t, pl_graph *g, pl_id train)
     tiny_check(g, PL_STAGE_GRAD);
 }
 
-pl_graph *tiny_compiled(const tiny *t)
+pl_graph *tiny_differentiated(const tiny *t)
 {
     pl_error err = {0};
     pl_graph *g = build(t);
@@ -166,7 +166,18 @@ pl_graph *tiny_compiled(const tiny *t)
     must(pl_grad_differentiate(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->update) add_update(t, g, train);
-    if (t->recompute) must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
+    return g;
+}
+
+pl_graph *tiny_compiled(const tiny *t)
+{
+    pl_error err = {0};
+    pl_graph *g = tiny_differentiated(t);
+    pl_id train = pl_graph_find_program(g, "train");
+    if (t->decision)
+        must(pl_rewrite_recompute(g, t->decision, &err), &err, t);
+    else if (t->recompute)
+        must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
