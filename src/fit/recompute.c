@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fit/recompute_problem.h"
+#include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
@@ -66,24 +67,32 @@ static void find_measured(const pl_graph *ready, const pl_cost_model *cost, doub
     if (r->flops == 0) *r = (rates){1, 0.1}; /* nothing is known: ten operations for a byte */
 }
 
-/* g: bound; ready: the same graph, rewritten. Values have the same ids in both. */
+/* What a node of g costs is what the node costs that makes its output in the rewritten graph: values keep their names. */
+static double look_up(const pl_graph *g, const pl_node *n, const pl_graph *ready, const pl_names *names,
+                      const double *of, const rates *r)
+{
+    pl_id out = n->out[0] != PL_NONE ? n->out[0] : n->out[1];
+    pl_id made = out == PL_NONE || n->dead ? PL_NONE : pl_names_find(names, ready, g->value[out].name);
+    if (made == PL_NONE || ready->value[made].producer == PL_NONE) return 0; /* fused into its reader */
+    return of[made] >= 0 ? of[made] : guess(g, n, r);
+}
+
+/* g: bound; ready: the same graph, rewritten. */
 static pl_status find_seconds(const pl_graph *g, const pl_graph *ready, const pl_cost_model *cost, double *seconds,
                               pl_error *err)
 {
     rates r = {0};
+    pl_names names;
+    PL_TRY(pl_names_init(&names, ready, err));
     double *of = pl_alloc(ready->value_count + 1, sizeof *of);
-    if (!of) return no_memory(err);
-    for (size_t i = 0; i < ready->value_count; i++) of[i] = -1;
-    find_measured(ready, cost, of, &r);
-    for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
-        pl_id out = n->out[0] != PL_NONE ? n->out[0] : n->out[1];
-        bool gone = out != PL_NONE && ready->value[out].producer == PL_NONE; /* fused into its reader */
-        double known = out == PL_NONE || n->dead || gone ? 0 : of[out];
-        seconds[i] = known >= 0 ? known : guess(g, n, &r);
+    if (of) {
+        for (size_t i = 0; i < ready->value_count; i++) of[i] = -1;
+        find_measured(ready, cost, of, &r);
+        for (size_t i = 0; i < g->node_count; i++) seconds[i] = look_up(g, &g->node[i], ready, &names, of, &r);
     }
+    pl_names_deinit(&names);
     pl_free(of);
-    return PL_OK;
+    return of ? PL_OK : no_memory(err);
 }
 
 static pl_status make_ready(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_graph **ready,

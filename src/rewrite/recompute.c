@@ -100,7 +100,8 @@ static pl_status walk(recomputer *r)
         if (!r->g->node[i].dead) PL_TRY(redirect(r, i));
         r->order[r->placed++] = i;
     }
-    return pl_graph_reorder(r->g, r->order, r->err);
+    PL_TRY(pl_graph_reorder(r->g, r->order, r->err));
+    return pl_graph_number_values(r->g, r->err);
 }
 
 static pl_status check(const recomputer *r, const bool *may)
