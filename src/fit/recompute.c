@@ -14,7 +14,7 @@
 #include "rewrite/rewrite.h"
 
 enum { SWEEP = 16, POINTS_MAX = 64 };
-static const uint64_t quick_work = 8000000, thorough_work = 400000000; /* elementary steps, about a nanosecond each */
+static const uint64_t quick_work = 8000000, thorough_work = 100000000; /* elementary steps, about a nanosecond each */
 
 typedef struct entry {
     pl_recompute_point point;

@@ -40,7 +40,7 @@ size_t pl_recompute_frontier_count(const pl_recompute_frontier *);
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *, size_t);
 
 /* The best decision with a peak of at most so many bytes; NULL: none is known. With `thorough` the planner works at
- * exactly this budget first, for about half a second of work, and what it finds joins the frontier (indices change). */
+ * exactly this budget first, for about a tenth of a second of work, and what it finds joins the frontier (indices change). */
 pl_status pl_recompute_frontier_within(pl_recompute_frontier *, uint64_t peak_bytes, bool thorough,
                                        const pl_recompute_point **, pl_error *);
 
