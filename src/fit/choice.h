@@ -18,6 +18,9 @@ typedef struct pl_choice {
     pl_choice_recompute recompute;
     const struct pl_recompute_decision *decision; /* of a frontier (fit/recompute.h), for this micro-batch; else NULL */
     bool huge_pages;
+    int64_t layer_major;      /* blocks whose gradients are alive at once; 0: all, micro-batch by micro-batch */
+    int64_t layer_major_keep; /* of every so many such groups the input is kept; 0: of none */
+    bool update_early;        /* a weight is updated as soon as its gradient is whole, not after the backward pass */
 } pl_choice;
 
 #endif

@@ -102,7 +102,7 @@ pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan,
         choice.micro_batch = candidate[i];
         PL_TRY_DONE(pl_fit_try(graph, o, &choice, plan, &smallest, &over, err));
     }
-    if (!*plan && o->plan_recompute)
+    if (!*plan && o->plan_recompute && o->given.layer_major == 0) /* its decisions are made for one region */
         PL_TRY_DONE(pl_recompute_search(graph, o, candidate[count - 1], plan, &smallest, err));
     if (!*plan) status = refuse(smallest, o, err);
 done:

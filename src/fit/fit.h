@@ -38,7 +38,10 @@ pl_status pl_fit_try(const pl_graph *, const pl_fit_options *, const pl_choice *
                      uint64_t *over, pl_error *);
 
 /* ---- candidate.c: one choice carried out: rewritten, bound and planned ---- */
-pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *); /* all but the plan */
+/* The passes before recompute: what a decision names are the nodes of this graph. */
+pl_status pl_fit_prepare(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
+/* All passes, those included. */
+pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_plan **, pl_error *);
 
 #endif

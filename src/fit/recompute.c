@@ -67,7 +67,7 @@ static void find_measured(const pl_graph *ready, const pl_cost_model *cost, doub
     if (r->flops == 0) *r = (rates){1, 0.1}; /* nothing is known: ten operations for a byte */
 }
 
-/* What a node of g costs is what the node costs that makes its output in the rewritten graph: values keep their names. */
+/* A node of g costs what the node costs that makes its output in the rewritten graph: values keep their names. */
 static double look_up(const pl_graph *g, const pl_node *n, const pl_graph *ready, const pl_names *names,
                       const double *of, const rates *r)
 {
@@ -95,15 +95,12 @@ static pl_status find_seconds(const pl_graph *g, const pl_graph *ready, const pl
     return of ? PL_OK : no_memory(err);
 }
 
-static pl_status make_ready(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_graph **ready,
+static pl_status make_ready(const pl_graph *graph, const pl_fit_options *o, const pl_choice *choice, pl_graph **ready,
                             pl_error *err)
 {
-    pl_choice choice = o->given;
-    choice.micro_batch = micro_batch;
-    choice.recompute = PL_CHOICE_RECOMPUTE_CHEAP;
     *ready = pl_graph_copy(graph);
     if (!*ready) return no_memory(err);
-    PL_TRY(pl_fit_rewrite(*ready, o, &choice, err));
+    PL_TRY(pl_fit_rewrite(*ready, o, choice, err));
     return o->measure ? o->measure(o->context, *ready, err) : PL_OK;
 }
 
@@ -113,11 +110,17 @@ static pl_status make_problem(pl_recompute_frontier *f, const pl_graph *graph, c
     pl_status status = PL_OK;
     pl_id train = pl_graph_find_program(graph, "train");
     pl_graph *g = pl_graph_copy(graph), *ready = NULL;
-    double *seconds = pl_alloc(graph->node_count + 1, sizeof *seconds);
-    if (!g || !seconds) PL_TRY_DONE(no_memory(err));
+    double *seconds = NULL;
+    pl_choice choice = o->given;
+    choice.micro_batch = micro_batch;
+    choice.recompute = PL_CHOICE_RECOMPUTE_CHEAP;
+    if (!g) PL_TRY_DONE(no_memory(err));
     if (train == PL_NONE) goto done;
+    PL_TRY_DONE(pl_fit_prepare(g, o, &choice, err));
+    seconds = pl_alloc(g->node_count + 1, sizeof *seconds);
+    if (!seconds) PL_TRY_DONE(no_memory(err));
     PL_TRY_DONE(pl_rewrite_bind_batch(g, train, micro_batch, NULL, 1, err));
-    PL_TRY_DONE(make_ready(graph, o, micro_batch, &ready, err));
+    PL_TRY_DONE(make_ready(graph, o, &choice, &ready, err));
     PL_TRY_DONE(find_seconds(g, ready, &o->plan.cost, seconds, err));
     status = recompute_problem_init(&f->problem, g, train, seconds, err);
 done:

@@ -1,6 +1,7 @@
-/* Which point of the frontier: the first one, in added time, whose real plan fits. Peaks of real plans follow those of the problem closely enough to halve by. Between the
- * first point that fits and the one before it the planner is asked again, thoroughly, for the bytes that seem to be
- * left: how much the real plan has more than the problem is known from the plans made so far. */
+/* Which point of the frontier: the first one, in added time, whose real plan fits. Peaks of real plans follow those of
+ * the problem closely enough to halve by. Between the first point that fits and the one before it the planner is asked
+ * again, thoroughly, for the bytes that seem to be left: how much the real plan has more than the problem is known from
+ * the plans made so far. */
 #include "fit/recompute.h"
 
 enum { REFINEMENTS = 3 };

@@ -48,6 +48,27 @@ pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
  * node, so that the pre-activation is read while it is in cache. Needs: recompute has run. */
 pl_status pl_rewrite_fuse(pl_graph *, pl_error *);
 
+/* update_order.c: gradients are zeroed as late and weights updated as early as what they read and write allows; with
+ * one micro-batch (or layer_major.c) a gradient then lives only from its first contribution to its update. The same
+ * bits. Needs: the trips of regions known. Breaks nothing; where nothing may move nothing does. */
+pl_status pl_rewrite_update_order(pl_graph *, pl_id program, pl_error *);
+/* Would gradients of a program with `trips` micro-batches be applied before the backward pass is over? Else *why, as
+ * half a sentence. Needs: nothing but the updates. */
+bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t trips, const char **why);
+
+/* layer_major.c: the backward pass of a whole batch group of blocks by group of blocks, each over all micro-batches: only
+ * one group's gradients are alive at once, for the price of the forward pass again. Needs: a differentiated program with
+ * its updates, batch not bound, and no other pass before it that makes regions; pl_rewrite_update_order must follow.
+ * Keeps the bits, but those of a tied table (the file says why). */
+typedef struct pl_layer_major {
+    int64_t blocks;     /* of a group, 1 and more; the last group may have fewer */
+    int64_t keep_every; /* the input of every so many groups is kept for the batch; 0: of none, all start at the tokens */
+    uint64_t trips;     /* micro-batches of a step */
+} pl_layer_major;
+pl_status pl_rewrite_layer_major(pl_graph *, pl_id program, const pl_layer_major *, pl_error *);
+/* Else *why, as half a sentence. Needs: nothing but the updates. */
+bool pl_rewrite_layer_major_possible(const pl_graph *, pl_id program, const char **why);
+
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);

@@ -15,7 +15,10 @@ typedef struct tiny {
     uint64_t seed, rolls;
     int64_t vocab, micro;
     uint64_t trips;
-    bool recompute, fuse, in_place;        /* which rewrites */
+    uint64_t missing;               /* sequences that the last micro-batch has not: nothing is counted there */
+    bool recompute, fuse, in_place; /* which rewrites */
+    bool update_early;
+    int64_t layer_major, layer_major_keep; /* 0: off */
     bool update;                           /* with the optimizer's nodes */
     const pl_recompute_decision *decision; /* instead of what is cheap; for tiny_differentiated */
 } tiny;
@@ -33,7 +36,7 @@ double tiny_token_scale(const tiny *, uint64_t step);                           
 /* ---- graphs; each fails the running test when a pass fails or leaves the graph illegal ---- */
 void tiny_check(const pl_graph *, pl_graph_stage);
 pl_graph *tiny_forward(const tiny *);        /* as the model builds it, all programs bound */
-pl_graph *tiny_differentiated(const tiny *); /* nothing rewritten or bound yet */
+pl_graph *tiny_differentiated(const tiny *); /* as recompute finds it: tiled, nothing else rewritten or bound */
 pl_graph *tiny_compiled(const tiny *);       /* differentiated, rewritten, bound */
 pl_plan *tiny_plan(const tiny *, pl_team);   /* of that */
 
