@@ -31,12 +31,15 @@ typedef struct pl_fit_options {
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
 
 /* One choice, and once more without huge pages where these are what is missing. *plan gets what fits; what does not
- * replaces *smallest when it needs less. */
+ * replaces *smallest when it needs less, and *over says by how many bytes it is too large (0: it fits). */
 pl_status pl_fit_try(const pl_graph *, const pl_fit_options *, const pl_choice *, pl_plan **plan, pl_plan **smallest,
-                     pl_error *);
+                     uint64_t *over, pl_error *);
 
 /* ---- candidate.c: one choice carried out: rewritten, bound and planned ---- */
-pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *); /* all but the plan */
+/* The passes before recompute: what a decision names are the nodes of this graph. */
+pl_status pl_fit_prepare(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
+/* All passes, those included. */
+pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_plan **, pl_error *);
 
 #endif

@@ -1,41 +1,7 @@
 /* The scalar reference: every product is "thin" to it, one element after the other. Sums are in double, but for those
  * that go on from C, which must not know where the last call ended: each of their steps is rounded. */
 #include "kernels/gemm.h"
-
-#include <math.h>
-
-static double activate(pl_activation act, double x)
-{
-    switch (act) {
-    case PL_ACT_GELU:
-        return 0.5 * x * erfc(-x * M_SQRT1_2);
-    case PL_ACT_SILU:
-        return x / (1 + exp(-x));
-    case PL_ACT_TANH:
-        return tanh(x);
-    case PL_ACT_RELU:
-        return x > 0 ? x : 0;
-    default:
-        return x;
-    }
-}
-
-static double activate_grad(pl_activation act, double x)
-{
-    double s = 1 / (1 + exp(-x));
-    switch (act) {
-    case PL_ACT_GELU:
-        return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
-    case PL_ACT_SILU:
-        return s * (1 + x * (1 - s));
-    case PL_ACT_TANH:
-        return 1 - tanh(x) * tanh(x);
-    case PL_ACT_RELU:
-        return x > 0;
-    default:
-        return 1;
-    }
-}
+#include "kernels/ref/activation.h"
 
 static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, double s)
 {
@@ -44,10 +10,10 @@ static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, doub
     if (e->bias) s += e->bias[j];
     if (e->residual) s += e->residual[i * e->ld_residual + j];
     if (e->accumulate) s += *c;
-    if (e->grad_of) s *= activate_grad(e->act, x);
+    if (e->grad_of) s = (float)s * ref_activation_slope(e->act, x); /* rounded as where the two are not fused */
     *c = (float)s;
-    if (e->act_out) e->act_out[i * e->ld_act_out + j] = (float)activate(e->act, *c);
-    if (e->grad_of && e->act_again) e->act_again[i * e->ld_act_again + j] = (float)activate(e->act, x);
+    if (e->act_out) e->act_out[i * e->ld_act_out + j] = (float)ref_activation(e->act, *c);
+    if (e->grad_of && e->act_again) e->act_again[i * e->ld_act_again + j] = (float)ref_activation(e->act, x);
 }
 
 static double sum_of(const pl_gemm_thin_product *t, int64_t i, int64_t j)
