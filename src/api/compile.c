@@ -119,6 +119,7 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
                         .epsilon = c->train.epsilon,
                         .weight_decay = c->train.weight_decay,
                         .clip = c->train.grad_clip,
+                        .seed = (uint64_t)c->train.seed,
                         .lr = pl_graph_find_value(g, "input.lr"),
                         .step = pl_graph_find_value(g, "input.step")};
     return pl_grad_add_update(g, train, &u, err);
@@ -253,7 +254,7 @@ static uint64_t files_bytes(const compiler *c, const pl_plan *p)
 {
     enum { BESIDE = 1 << 20 };
     uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
-             written = c->checkpoint_bytes + BESIDE < windows ? c->checkpoint_bytes + BESIDE : windows, kept = 0;
+             written = (c->checkpoint_bytes < windows ? c->checkpoint_bytes : windows) + BESIDE, kept = 0;
     if (c->command != PL_COMMAND_TRAIN) return 0;
     for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
     if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
@@ -296,6 +297,14 @@ static pl_team team_of(const compiler *c)
     return (pl_team){.threads = threads, .isa = wanted < best ? wanted : best};
 }
 
+static pl_choice_optimizer_state state_of(const pl_config *c)
+{
+    static const pl_choice_optimizer_state states[] = {[PL_OPTIMIZER_STATE_F32] = PL_CHOICE_STATE_F32,
+                                                       [PL_OPTIMIZER_STATE_BF16] = PL_CHOICE_STATE_BF16,
+                                                       [PL_OPTIMIZER_STATE_8BIT] = PL_CHOICE_STATE_8BIT};
+    return states[c->train.optimizer_state];
+}
+
 static void say_budget(const pl_machine_budget *b, char *text, size_t room)
 {
     char all[32], reserve[32], left[32];
@@ -316,6 +325,25 @@ static pl_status find_budget(compiler *c, uint64_t *bytes, pl_error *err)
     return PL_OK;
 }
 
+static pl_choice_recompute recompute_of(pl_config_checkpointing c)
+{
+    static const pl_choice_recompute table[] = {[PL_CHECKPOINTING_OFF] = PL_CHOICE_STORE_ALL,
+                                                [PL_CHECKPOINTING_AUTO] = PL_CHOICE_RECOMPUTE_CHEAP,
+                                                [PL_CHECKPOINTING_FULL] = PL_CHOICE_RECOMPUTE_FULL};
+    return table[c];
+}
+
+/* What the config says about the order of the step; auto is what needs no more time. */
+static void find_order(const compiler *c, pl_choice *given, int64_t batch)
+{
+    const pl_config_train *t = &c->config->train;
+    if (c->command != PL_COMMAND_TRAIN) return;
+    given->layer_major = t->layer_major == PL_CONFIG_AUTO ? 0 : t->layer_major;
+    given->layer_major_keep = t->layer_major_keep == PL_CONFIG_AUTO ? 1 : t->layer_major_keep;
+    given->update_early = t->update_in_backward == PL_EARLY_ON;
+    if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
+}
+
 static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
@@ -324,11 +352,15 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .batch = c->config->train.batch_size,
                           .sequence = c->config->model.sequence,
                           .given = {.micro_batch = c->settings.run.micro_batch,
-                                    .recompute = PL_CHOICE_RECOMPUTE_CHEAP,
-                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
+                                    .recompute = recompute_of(c->config->train.gradient_checkpointing),
+                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
+                                    .optimizer_state = state_of(c->config)},
+                          .plan_recompute = c->command == PL_COMMAND_TRAIN &&
+                                            c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
                           .stage = stage,
                           .settle = settle,
                           .context = c};
+    find_order(c, &o->given, o->batch);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;

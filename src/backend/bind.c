@@ -15,7 +15,15 @@ void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
     if (value == PL_NONE) return NULL;
     uint64_t offset = a->offset ? a->offset[pl_value_root(g, value)] : 0;
     offset += (uint64_t)pl_value_root_offset(g, value) * pl_dtype_bytes(g->value[value].dtype);
+    if (g->value[value].tile) offset += a->trip * pl_value_bytes(g, value);
     return a->base + offset;
+}
+
+int64_t pl_tokens_of(const pl_shape *s)
+{
+    int64_t n = 1;
+    for (uint32_t i = 1; i + 1 < s->rank; i++) n *= s->dim[i];
+    return n;
 }
 
 /* Kernels take rows of any distance where calls.h has strides, else whole tensors. */

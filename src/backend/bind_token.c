@@ -6,7 +6,8 @@ static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a
 {
     call->u.load = (pl_load_call){.count = (int64_t)pl_shape_elems(&g->value[n->out[0]].shape),
                                   .tokens = pl_address_of(g, a, n->out[0]),
-                                  .targets = pl_address_of(g, a, n->out[1])};
+                                  .targets = pl_address_of(g, a, n->out[1]),
+                                  .first_sample = pl_address_of(g, a, n->out[2])};
 }
 
 const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};

@@ -102,6 +102,9 @@ static block block_of(const job *j, int64_t index)
     return b;
 }
 
+/* The chain of sums does not begin with this block. */
+static int goes_on(const job *j, const block *b) { return !b->first || (j->call->accumulate && !j->has_epilogue); }
+
 /* ---- operands: in place or packed ---- */
 
 typedef struct rows_of_a { /* one panel */
@@ -153,7 +156,7 @@ static columns_of_b take_columns(const job *j, int64_t panel, const block *b, co
 
 /* ---- tiles ---- */
 
-/* Where partial sums of C(i, j) wait. */
+/* Where the sums of C(i, j) are while k is not done. */
 static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t row, int64_t column, int64_t *ld)
 {
     if (!j->sums_apart) return *ld = j->call->ldc, j->call->c + row * j->call->ldc + column;
@@ -161,7 +164,7 @@ static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t r
     return own->sums + (row - u->row) * *ld + column - u->column;
 }
 
-/* The tile's lines of all that is read or written when its sums are there: what comes from memory arrives meanwhile. */
+/* The tile's lines of all that the epilogue reads or writes: what comes from memory arrives meanwhile. */
 static void fetch_tile(const pl_gemm_call *c, const rows_of_a *r, const columns_of_b *s)
 {
     const struct {
@@ -177,28 +180,45 @@ static void fetch_tile(const pl_gemm_call *c, const rows_of_a *r, const columns_
             pl_gemm_ahead_tile(used[i].at + r->begin * used[i].ld + s->begin, used[i].ld, r->count, s->count);
 }
 
+/* A tile that goes on where C stands needs C at once: it is asked for while the tile before is under way. */
+static void fetch_sums(const job *j, const block *b, int64_t row_panel, int64_t column_panel)
+{
+    const pl_gemm_call *c = j->call;
+    int64_t begin = row_of(j, row_panel), column = column_panel * j->plan.kernels->nr;
+    if (!b->first || !goes_on(j, b) || column >= c->n) return;
+    pl_gemm_ahead_tile(c->c + begin * c->ldc + column, c->ldc, row_of(j, row_panel + 1) - begin,
+                       min_of(j->plan.kernels->nr, c->n - column));
+}
+
+/* A tile at the right edge of C, in the thread's own memory, where its rows are whole vectors long. */
+static void compute_ragged(const job *j, const block *b, const rows_of_a *r, const columns_of_b *s, float *sums,
+                           int64_t ld, int add, pl_gemm_tile_fn *sum, float *tile)
+{
+    int64_t nr = j->plan.kernels->nr;
+    pl_gemm_epilogue store = {.c = sums, .ldc = ld};
+    for (int64_t i = 0; i < r->count * nr && add; i++) tile[i] = i % nr < s->count ? sums[i / nr * ld + i % nr] : 0;
+    sum(b->k, r->a, j->call->a_row, s->b, s->stride, tile, nr, add);
+    j->plan.kernels->finish(&store, tile, nr, 0, 0, r->count, s->count);
+}
+
 static void compute_tile(const job *j, const unit *u, const block *b, const rows_of_a *r, const columns_of_b *s,
                          const scratch *own)
 {
     const pl_gemm_kernels *kernels = j->plan.kernels;
-    int vectors = s->count > kernels->vector ? 2 : 1, finish = b->last && j->has_epilogue;
+    int vectors = s->count > kernels->vector ? 2 : 1, finish = b->last && j->has_epilogue, add = goes_on(j, b);
     pl_gemm_tile_fn *sum = (j->plan.pack_a ? kernels->by_columns : kernels->by_rows)[r->count - 1][vectors - 1];
-    int add = !b->first || (j->call->accumulate && !j->has_epilogue);
     int64_t ld, stride = j->call->a_row;
-    if (b->first) fetch_tile(j->call, r, s);
+    if (b->first && (j->has_epilogue || !add)) fetch_tile(j->call, r, s);
     if (finish && !add) { /* one block of k: from registers to the epilogue */
         sum(b->k, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
         kernels->finish(&j->epilogue, own->tile, kernels->nr, r->begin, s->begin, r->count, s->count);
         return;
     }
     float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);
-    if (s->count == vectors * kernels->vector) {
+    if (s->count == vectors * kernels->vector)
         sum(b->k, r->a, stride, s->b, s->stride, sums, ld, add);
-    } else {
-        pl_gemm_epilogue store = {.c = sums, .ldc = ld, .accumulate = add};
-        sum(b->k, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
-        kernels->finish(&store, own->tile, kernels->nr, 0, 0, r->count, s->count);
-    }
+    else
+        compute_ragged(j, b, r, s, sums, ld, add, sum, own->tile);
     if (finish) kernels->finish(&j->epilogue, sums, ld, r->begin, s->begin, r->count, s->count);
 }
 
@@ -236,11 +256,16 @@ static void compute_rows(const job *j, const unit *u, const block *b, const scra
     for (int64_t first = u->row_begin; first < u->row_end; first += group) {
         int64_t count = min_of(group, u->row_end - first);
         pl_gemm_ahead ahead = ahead_of(j, first + count, b, u->column_end - u->column_begin);
+        fetch_sums(j, b, first, u->column_begin);
         take_rows(j, first, count, b, own, rows);
         for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
             columns_of_b s = take_columns(j, panel, b, own);
             pl_gemm_ahead_step(&ahead);
-            for (int64_t r = 0; r < count; r++) compute_tile(j, u, b, rows + r, &s, own);
+            for (int64_t r = 0; r < count; r++) {
+                int last = r + 1 == count;
+                fetch_sums(j, b, last ? first : first + r + 1, panel + last);
+                compute_tile(j, u, b, rows + r, &s, own);
+            }
         }
     }
 }

@@ -19,10 +19,10 @@ enum {
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* What the thin kernels take: few rows with k contiguous. (The scalar reference takes anything.) */
+/* Thin products. (The scalar reference makes all of them so.) */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
-    return c->m <= kernels->thin_rows && (c->a_col == 1 || kernels->nr == 1);
+    return kernels->nr == 1 || (c->dots && c->a_col == 1 && c->b_row == 1 && !c->accumulate);
 }
 
 static int is_crowded(const pl_gemm_call *c) { return c->a_col == 1 && c->a_row * (int64_t)sizeof(float) % 2048 == 0; }

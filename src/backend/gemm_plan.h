@@ -12,9 +12,10 @@
  * share nothing but the ticket counter: no barrier, no traffic between caches. Packing the same thing twice costs 1 to
  * 3 %.
  *
- * Bits depend only on the blocks of k: each block is one chain of multiply-adds per element, and blocks are added in
- * order. So the shape of units may follow the number of threads. Partial sums wait in C. Where C's old content is still
- * needed at the end (see pl_gemm_call), they wait in the thread's own memory instead, and units are kept small enough.
+ * Bits depend on no cut: an element is one chain of multiply-adds along k, which a block takes up where the last one
+ * left it. So the shape of units may follow the number of threads. Between blocks the sums are in C. Where C's old
+ * content is still needed at the end (see pl_gemm_call), they wait in the thread's own memory instead, and units are
+ * kept small enough.
  *
  * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread. */
 #ifndef PL_BACKEND_GEMM_PLAN_H

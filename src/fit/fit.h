@@ -2,9 +2,7 @@
  * planner; nothing here sizes anything itself.
  *
  * Rule: the largest divisor of the batch of at most 512 tokens (beyond that a matrix product gains nothing) whose
- * charged total fits the budget. Predicted times take no part: the micro-batch orders sums, so a clock must not choose
- * it, or the last bits of a run would depend on one. The number of threads counts only by its memory: where a budget
- * lies between what the plans of two teams need. */
+ * charged total fits the budget. Which one it is cannot be seen in the results: sums over the batch have one order. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 
@@ -18,6 +16,7 @@ typedef struct pl_fit_options {
     int64_t batch, sequence; /* sequences of a step; tokens of a sequence */
     pl_choice given;         /* what is decided already; a micro-batch of 0: choose. Huge pages may still be dropped */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
+    bool plan_recompute;     /* where nothing else fits, what is computed again may be chosen node by node */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */
     pl_status (*stage)(void *context, pl_graph *, int64_t micro_batch, pl_error *);
     /* Measures what the cost table lacks for this bound graph; may be NULL. */
@@ -31,7 +30,16 @@ typedef struct pl_fit_options {
  * is alive at its peak, and what single change would make it fit are in the sentence. */
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
 
+/* One choice, and once more without huge pages where these are what is missing. *plan gets what fits; what does not
+ * replaces *smallest when it needs less, and *over says by how many bytes it is too large (0: it fits). */
+pl_status pl_fit_try(const pl_graph *, const pl_fit_options *, const pl_choice *, pl_plan **plan, pl_plan **smallest,
+                     uint64_t *over, pl_error *);
+
 /* ---- candidate.c: one choice carried out: rewritten, bound and planned ---- */
+/* The passes before recompute: what a decision names are the nodes of this graph. */
+pl_status pl_fit_prepare(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
+/* All passes, those included. */
+pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_plan **, pl_error *);
 
 #endif

@@ -6,8 +6,8 @@
  * panel of `rows` ≤ mr rows at a time:
  *   by rows     element (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous
  *   by columns  element (r, p) at a[p·rows + r]: packed
- * Every element of a tile is one chain of fused multiply-adds in ascending p from zero (separate rounding at baseline),
- * whatever the shape of the tile: results do not depend on how the matrix is cut into rows and columns. */
+ * Every element is one chain of fused multiply-adds in ascending p (separate rounding at baseline). A tile starts
+ * it at zero or goes on where d stands, so the bits depend on no cut, neither into rows and columns nor along k. */
 #ifndef PL_KERNELS_GEMM_H
 #define PL_KERNELS_GEMM_H
 
@@ -34,7 +34,7 @@ typedef struct pl_gemm_epilogue {
     int64_t ld_act_again;
 } pl_gemm_epilogue;
 
-/* A product with few rows, done without packing (fields as in pl_gemm_call). */
+/* A product with few rows (fields as in pl_gemm_call). */
 typedef struct pl_gemm_thin_product {
     int64_t m, n, k;
     const float *a;
@@ -44,15 +44,16 @@ typedef struct pl_gemm_thin_product {
     pl_gemm_epilogue epilogue;
 } pl_gemm_thin_product;
 
-/* d[r, j] (+)= Σ_p a(r, p)·b(p, j) over k, all rows of the tile and all columns of 1 or 2 vectors. */
+/* d[r, j] = (d[r, j] or 0) + a(r, 0)·b(0, j) + a(r, 1)·b(1, j) + …, all rows of the tile and all columns of 1 or 2
+ * vectors. */
 typedef void pl_gemm_tile_fn(int64_t k, const float *a, int64_t a_stride, const float *b, int64_t b_stride, float *d,
                              int64_t ldd, int add);
 
-enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_THIN_ROWS = 8 };
+enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32 };
 
 typedef struct pl_gemm_kernels {
     int mr, nr, vector;                          /* largest tile, floats in a vector (nr = 2 vectors) */
-    int64_t k_block;                             /* longest stretch of k that one tile call sums */
+    int64_t k_block;                             /* longest stretch of k of one tile call */
     pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
     /* A where rows are contiguous (src[p·ld + r]): `panels` panels of `rows` rows, panel i at dst + i·panel_elems. */
@@ -66,8 +67,8 @@ typedef struct pl_gemm_kernels {
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */
     void (*finish)(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                    int64_t columns);
-    /* Columns [begin, end) of a product with at most thin_rows rows, epilogue included. */
-    int64_t thin_rows;
+    /* Columns [begin, end) of a product whose operands both have k contiguous, epilogue included, for few rows: sums
+     * run along vectors, so they have other last bits than a tile's. (The scalar reference takes any product.) */
     void (*thin)(const pl_gemm_thin_product *, int64_t begin, int64_t end);
     /* out[j] (+)= Σ_i x[i, j]; rows in ascending order. */
     void (*column_sum)(const float *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);

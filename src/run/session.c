@@ -58,7 +58,7 @@ static pl_status load_batch(void *context, uint64_t iteration, const pl_load_cal
 {
     pl_session *s = context;
     pl_batch batch;
-    s->part = s->parts_before + iteration;
+    (void)iteration;
     pl_session_tick(s, pl_run_now());
     PL_TRY(pl_loader_next(s->loader, &batch, err));
     if (!batch.tokens) return pl_fail(err, PL_E_INTERNAL, "the loader's stream ended in the middle of a step");
@@ -69,9 +69,16 @@ static pl_status load_batch(void *context, uint64_t iteration, const pl_load_cal
     memcpy(call->tokens, batch.tokens, (size_t)call->count * sizeof *call->tokens);
     memcpy(call->targets, batch.targets, (size_t)call->count * sizeof *call->targets);
     *s->first_sample = (int64_t)batch.first_sample;
+    if (call->first_sample) *call->first_sample = *s->first_sample;
     pl_loader_release(s->loader);
-    s->part++; /* done when the program is, or at the next load */
     return PL_OK;
+}
+
+static void end_part(void *context)
+{
+    pl_session *s = context;
+    s->part++;
+    pl_session_tick(s, pl_run_now());
 }
 
 /* Before commit there is no data: token 0, nothing counted. */
@@ -80,6 +87,7 @@ static pl_status load_nothing(void *context, uint64_t iteration, const pl_load_c
     (void)context, (void)iteration, (void)err;
     memset(call->tokens, 0, (size_t)call->count * sizeof *call->tokens);
     for (int64_t i = 0; i < call->count; i++) call->targets[i] = -1;
+    if (call->first_sample) *call->first_sample = 0;
     return PL_OK;
 }
 
@@ -123,13 +131,14 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
     pl_program_hooks hooks = {
         .load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
     if (single_trip) return pl_program_run(s->program, program, &hooks, err);
+    hooks.trip = end_part;
     double began = pl_run_now();
     bool watched = s->o.listener && (s->part_seconds <= 0 || s->part_seconds >= PL_SESSION_TICK_SECONDS);
-    s->parts_before = s->part;
+    uint64_t before = s->part;
     hooks.timed = s->trace ? trace_node : watched ? tick_node : NULL;
     PL_TRY(pl_program_run(s->program, program, &hooks, err));
     double ended = pl_run_now();
-    if (s->part > s->parts_before) s->part_seconds = (ended - began) / (double)(s->part - s->parts_before);
+    if (s->part > before) s->part_seconds = (ended - began) / (double)(s->part - before);
     pl_session_tick(s, ended);
     return PL_OK;
 }

@@ -73,11 +73,15 @@ void tiny_print(const tiny *t)
     fprintf(stderr,
             "seed %llu: %s vocab %lld width %lld heads %lld layers %lld T %lld window %lld norm %d act %d bias %d "
             "attention_bias %d "
-            "tied %d dropout %g micro %lld trips %llu recompute %d fuse %d in_place %d\n",
+            "tied %d dropout %g clip %g micro %lld trips %llu missing %llu recompute %d fuse %d in_place %d "
+            "update_early %d layer_major %lld "
+            "keep %lld\n",
             (unsigned long long)t->seed, m->arch == PL_ARCH_GPT ? "gpt" : "mlp", (long long)t->vocab,
             (long long)m->width, (long long)m->heads, (long long)m->layers, (long long)m->sequence,
             (long long)m->window, (int)m->norm, (int)m->activation, m->bias, m->attention_bias, m->tie_embeddings,
-            m->dropout, (long long)t->micro, (unsigned long long)t->trips, t->recompute, t->fuse, t->in_place);
+            m->dropout, t->config.train.grad_clip, (long long)t->micro, (unsigned long long)t->trips,
+            (unsigned long long)t->missing, t->recompute, t->fuse, t->in_place, t->update_early,
+            (long long)t->layer_major, (long long)t->layer_major_keep);
 }
 
 /* ---- data ---- */
@@ -90,6 +94,7 @@ int32_t tiny_token(const tiny *t, uint64_t step, uint64_t sample, int64_t place)
 int32_t tiny_target(const tiny *t, uint64_t step, uint64_t sample, int64_t place)
 {
     uint32_t bits = bits_of(t->seed, STREAM_TARGET, step, sample, (uint64_t)place);
+    if (sample + t->missing >= (uint64_t)t->micro * t->trips) return -1;
     return sample + (uint64_t)place > 0 && bits >> 29 == 0 ? -1 : (int32_t)(bits % (uint64_t)t->vocab);
 }
 
@@ -153,12 +158,13 @@ static void add_update(const tiny *t, pl_graph *g, pl_id train)
                         c->weight_decay,
                         c->grad_clip,
                         pl_graph_find_value(g, "input.lr"),
-                        pl_graph_find_value(g, "input.step")};
+                        pl_graph_find_value(g, "input.step"),
+                        t->seed};
     must(pl_grad_add_update(g, train, &u, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
 }
 
-pl_graph *tiny_compiled(const tiny *t)
+pl_graph *tiny_differentiated(const tiny *t)
 {
     pl_error err = {0};
     pl_graph *g = build(t);
@@ -166,11 +172,31 @@ pl_graph *tiny_compiled(const tiny *t)
     must(pl_grad_differentiate(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->update) add_update(t, g, train);
-    if (t->recompute) must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
+    pl_layer_major tiling = {t->layer_major, t->layer_major_keep, t->trips};
+    if (t->layer_major) must(pl_rewrite_layer_major(g, train, &tiling, &err), &err, t);
+    tiny_check(g, PL_STAGE_GRAD);
+    return g;
+}
+
+pl_graph *tiny_compiled(const tiny *t)
+{
+    pl_error err = {0};
+    pl_graph *g = tiny_differentiated(t);
+    pl_id train = pl_graph_find_program(g, "train");
+    if (t->decision)
+        must(pl_rewrite_recompute(g, t->decision, &err), &err, t);
+    else if (t->recompute)
+        must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
+    tiny_check(g, PL_STAGE_GRAD);
+    if (t->update) must(pl_rewrite_optimizer_state(g, t->moments, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
+    for (size_t i = 0; i < g->value_count && t->keep_gradients; i++)
+        if (g->value[i].role == PL_ROLE_GRADIENT) g->value[i].role = PL_ROLE_OUTPUT;
     bind_all(t, g);
+    if (t->update_early || t->layer_major) must(pl_rewrite_update_order(g, train, &err), &err, t);
+    tiny_check(g, PL_STAGE_BOUND);
     if (t->in_place) must(pl_rewrite_in_place(g, &err), &err, t);
     tiny_check(g, PL_STAGE_BOUND);
     must(pl_rewrite_mark_saved(g, &err), &err, t);
@@ -190,10 +216,10 @@ pl_plan *tiny_plan(const tiny *t, pl_team team)
 
 /* ---- the interpreter ---- */
 
-/* How far a weight is moved from its first value. */
-static double shift_of(const tiny *t, pl_id weight, uint64_t elem)
+/* How far a weight is moved from its first value: by its name, for rewrites may give it another id. */
+static double shift_of(const tiny *t, const pl_graph *g, pl_id weight, uint64_t elem)
 {
-    return (float)(0.6 * tiny_uniform(t->seed, weight + 1, elem) - 0.3);
+    return (float)(0.6 * tiny_uniform(t->seed, pl_stream_id(g->value[weight].name), elem) - 0.3);
 }
 
 void tiny_reference_weights(const tiny *t, reference *r)
@@ -203,7 +229,7 @@ void tiny_reference_weights(const tiny *t, reference *r)
     for (size_t i = 0; i < g->value_count; i++) {
         if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].update_of != PL_NONE) continue;
         double *w = reference_address(r, (pl_id)i);
-        for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) w[e] = (float)(w[e] + shift_of(t, (pl_id)i, e));
+        for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) w[e] = (float)(w[e] + shift_of(t, g, (pl_id)i, e));
     }
 }
 
@@ -270,7 +296,7 @@ void tiny_run_weights(const tiny *t, tiny_run *run)
         if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].update_of != PL_NONE) continue;
         float *w = pl_program_address(run->program, (pl_id)i);
         for (uint64_t e = 0; e < pl_shape_elems(&g->value[i].shape); e++)
-            w[e] = (float)(w[e] + shift_of(t, (pl_id)i, e));
+            w[e] = (float)(w[e] + shift_of(t, g, (pl_id)i, e));
     }
 }
 
@@ -286,7 +312,9 @@ static pl_status load_run(void *context, uint64_t iteration, const pl_load_call 
     const run_feed *f = context;
     int64_t length = f->t->config.model.sequence;
     uint64_t first = iteration * (uint64_t)f->t->micro;
-    *(int64_t *)pl_program_find(f->run->program, "input.first_sample") = (int64_t)(f->step * 1000 + first);
+    int64_t *sample = pl_program_find(f->run->program, "input.first_sample");
+    *sample = (int64_t)(f->step * 1000 + first);
+    if (call->first_sample) *call->first_sample = *sample;
     for (int64_t i = 0; i < call->count; i++) {
         call->tokens[i] = tiny_token(f->t, f->step, first + (uint64_t)(i / length), i % length);
         call->targets[i] = tiny_target(f->t, f->step, first + (uint64_t)(i / length), i % length);
