@@ -6,10 +6,8 @@
 #include "base/block8.h"
 #include "kernels/cpu/adamw_step.h"
 #include "kernels/cpu/philox.h"
+#include "kernels/cpu/vec_whole.h"
 #include "kernels/kernels.h"
-
-typedef uint16_t halves __attribute__((vector_size(2 * PL_VW)));
-typedef uint8_t bytes __attribute__((vector_size(PL_VW)));
 
 /* ---- random bits: 16 for each element ---- */
 
@@ -28,29 +26,23 @@ PL_V_INLINE void make_draw(draw *d, const pl_adamw_random *random, int64_t eleme
     PL_V_UNROLL for (int r = 0; r < PL_V_PHILOX_ROWS; r++) memcpy(d->bits + 2 * PL_VW * r, &words[r], sizeof words[r]);
 }
 
-PL_V_INLINE pl_vi drawn_at(const draw *d, int i)
-{
-    halves h;
-    memcpy(&h, d->bits + i, sizeof h);
-    return __builtin_convertvector(h, pl_vi);
-}
-
 /* ---- bf16 ---- */
 
 PL_V_INLINE pl_vf widen(const uint16_t *p, int64_t count)
 {
-    halves h = {0};
-    memcpy(&h, p, count < PL_VW ? (size_t)count * sizeof *p : sizeof h);
-    return (pl_vf)(__builtin_convertvector(h, pl_vu) << 16);
+    uint16_t part[PL_VW] = {0};
+    if (count < PL_VW) p = memcpy(part, p, (size_t)count * sizeof *p);
+    return pl_v_from_bits(pl_v_load_u16(p) << 16);
 }
 
 /* pl_bf16_of_f32_stochastic of base/narrow.h: infinity and NaN stay. */
 PL_V_INLINE void narrow(uint16_t *p, pl_vf x, pl_vi random, int64_t count)
 {
+    uint16_t part[PL_VW];
     pl_vi bits = pl_v_bits(x), special = (bits & 0x7f800000) == 0x7f800000, nan = (bits & 0x7fffffff) > 0x7f800000;
-    pl_vu rounded = (pl_vu)((bits + (random & ~special)) | (nan & 0x00400000)) >> 16;
-    halves h = __builtin_convertvector(rounded, halves);
-    memcpy(p, &h, count < PL_VW ? (size_t)count * sizeof *p : sizeof h);
+    pl_vi rounded = (pl_vi)((pl_vu)((bits + (random & ~special)) | (nan & 0x00400000)) >> 16);
+    pl_v_store_u16(count < PL_VW ? part : p, rounded);
+    if (count < PL_VW) memcpy(p, part, (size_t)count * sizeof *p);
 }
 
 PL_V_INLINE pl_vf load(const float *p, int64_t count)
@@ -84,8 +76,9 @@ void PL_KERNEL(adamw_bf16)(int64_t begin, int64_t end, const pl_adamw_rates *rat
         make_draw(&d, random, at);
         int64_t stop = end - at < DRAWN ? end - at : DRAWN, i = 0;
         for (; i + PL_VW <= stop; i += PL_VW)
-            step_bf16(&k, drawn_at(&d, (int)i), w + at + i, m + at + i, v + at + i, g + at + i, PL_VW);
-        if (i < stop) step_bf16(&k, drawn_at(&d, (int)i), w + at + i, m + at + i, v + at + i, g + at + i, stop - i);
+            step_bf16(&k, pl_v_load_u16(d.bits + (int)i), w + at + i, m + at + i, v + at + i, g + at + i, PL_VW);
+        if (i < stop)
+            step_bf16(&k, pl_v_load_u16(d.bits + (int)i), w + at + i, m + at + i, v + at + i, g + at + i, stop - i);
     }
 }
 
@@ -108,22 +101,8 @@ PL_V_INLINE pl_vi magnitude_of(pl_vf x, int bits_of_magnitude, pl_vi random)
     pl_vf p = pl_v_from_bits((k + (127 - 43)) << 23), per_square = pl_v_from_bits((2 * 43 + 127 - 2 * k) << 23);
     pl_vf place = pl_v_fma(x * (65536.0f / 7), per_square, p * (6 * 65536.0f / 7)); /* 65536·(x/p² + 6p)/7 */
     place = pl_v_select_gt(pl_v_set(1), x, x * 65536, place);
-    pl_vi n = (__builtin_convertvector(pl_v_min(pl_v_set(0x1p25f), place), pl_vi) + random) >> 16, most = {0};
-    most += (1 << bits_of_magnitude) - 1;
-    return -pl_v_max_i32(-most, -n);
-}
-
-PL_V_INLINE pl_vi load_codes(const unsigned char *p)
-{
-    bytes b;
-    memcpy(&b, p, sizeof b);
-    return __builtin_convertvector(b, pl_vi);
-}
-
-PL_V_INLINE void store_codes(unsigned char *p, pl_vi codes)
-{
-    bytes b = __builtin_convertvector(codes, bytes);
-    memcpy(p, &b, sizeof b);
+    place = pl_v_min(place, pl_v_set((float)(((1 << bits_of_magnitude) - 1) << 16)));
+    return (__builtin_convertvector(place, pl_vi) + random) >> 16;
 }
 
 typedef struct block {
@@ -143,8 +122,8 @@ static inline float unit_of(const unsigned char *codes, int bits_of_magnitude)
 PL_V_INLINE void step_8bit(const pl_adamw_rates *k, block *b, int i, float *w, const unsigned char *m,
                            const unsigned char *v, const float *g, int64_t count)
 {
-    pl_vi code = load_codes(m + i);
-    pl_vf old_m = value_of(code & 0x7f) * b->unit_m, old_root = value_of(load_codes(v + i)) * b->unit_root;
+    pl_vi code = pl_v_load_u8(m + i);
+    pl_vf old_m = value_of(code & 0x7f) * b->unit_m, old_root = value_of(pl_v_load_u8(v + i)) * b->unit_root;
     old_m = pl_v_from_bits(pl_v_bits(old_m) | (code & 0x80) << 24);
     moments s = update(k, (moments){load(w + i, count), old_m, old_root * old_root}, load(g + i, count));
     pl_vf root = pl_v_sqrt(s.v);
@@ -174,12 +153,12 @@ static inline void write_block(const block *b, const pl_adamw_random *random, in
     float to_root = set_scale(v, b->largest_root, PL_BLOCK8_UNSIGNED_BITS);
     for (int i = 0; i < PL_BLOCK8_ELEMS; i += PL_VW) {
         if (i % DRAWN == 0) make_draw(&d, random, element + i);
-        pl_vi bits = drawn_at(&d, i % DRAWN);
+        pl_vi bits = pl_v_load_u16(d.bits + i % DRAWN);
         pl_vf x = pl_v_load(b->m + i), root = pl_v_load(b->root + i) * to_root;
         pl_vi code = magnitude_of(pl_v_abs(x) * to_m, PL_BLOCK8_SIGNED_BITS, bits);
-        store_codes(m + i, code | (pl_vi)((pl_vu)pl_v_bits(x) >> 24 & 0x80));
+        pl_v_store_u8(m + i, code | (pl_vi)((pl_vu)pl_v_bits(x) >> 24 & 0x80));
         code = magnitude_of(root, PL_BLOCK8_UNSIGNED_BITS, bits);
-        store_codes(v + i, pl_v_max_i32(code, (root > 0) & 1)); /* what a step divides by stays above 0 */
+        pl_v_store_u8(v + i, pl_v_max_i32(code, (root > 0) & 1)); /* what a step divides by stays above 0 */
     }
 }
 
