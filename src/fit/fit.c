@@ -33,8 +33,8 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     describe_peak(smallest, alive, sizeof alive);
     for (size_t i = 0; i < smallest->graph->value_count; i++) {
         const pl_block *b = &smallest->value[i];
-        bool alive = b->first <= smallest->peak_position && smallest->peak_position < b->last;
-        by_role[smallest->graph->value[i].role] += alive ? b->bytes : 0;
+        bool held = b->first <= smallest->peak_position && smallest->peak_position < b->last;
+        by_role[smallest->graph->value[i].role] += held ? b->bytes : 0;
     }
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
     if (o->given.micro_batch > 1)
