@@ -467,6 +467,32 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
+static pl_status print_chosen(const compiler *c, pl_config_optimizer_state state, char **text, uint64_t *hash,
+                              pl_error *err)
+{
+    pl_str printed = {0};
+    pl_config *copy = pl_config_create();
+    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    *copy = *c->config;
+    copy->train.optimizer_state = state;
+    if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
+    pl_config_print_yaml(copy, &printed);
+    *hash = pl_config_hash_numerics(copy);
+    pl_config_destroy(copy);
+    if (printed.failed) return pl_str_deinit(&printed), pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    pl_free(*text);
+    *text = printed.data;
+    return PL_OK;
+}
+
+/* What is staged for saving has room for the config, with the longest word that may be chosen. */
+static pl_status reserve_words(compiler *c, pl_error *err)
+{
+    uint64_t ignored;
+    if (!c->config->fit.allow) return PL_OK;
+    return print_chosen(c, PL_OPTIMIZER_STATE_8BIT, &c->settings.config_text, &ignored, err);
+}
+
 /* What the search turned on by leave of the user decides the numbers of this run: the plan's config says so, for a run
  * that is resumed must do the same. */
 static pl_status keep_choice(const compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
@@ -474,20 +500,8 @@ static pl_status keep_choice(const compiler *c, const pl_choice *choice, pl_plan
     static const pl_config_optimizer_state states[] = {[PL_CHOICE_STATE_F32] = PL_OPTIMIZER_STATE_F32,
                                                        [PL_CHOICE_STATE_BF16] = PL_OPTIMIZER_STATE_BF16,
                                                        [PL_CHOICE_STATE_8BIT] = PL_OPTIMIZER_STATE_8BIT};
-    pl_str text = {0};
-    if (c->config->train.optimizer_state == states[choice->optimizer_state]) return PL_OK;
-    pl_config *copy = pl_config_create();
-    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
-    *copy = *c->config;
-    copy->train.optimizer_state = states[choice->optimizer_state];
-    if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
-    pl_config_print_yaml(copy, &text);
-    plan->numerics_hash = pl_config_hash_numerics(copy);
-    pl_config_destroy(copy);
-    if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
-    pl_free(plan->config);
-    plan->config = text.data;
-    return PL_OK;
+    if (!c->config->fit.allow) return PL_OK;
+    return print_chosen(c, states[choice->optimizer_state], &plan->config, &plan->numerics_hash, err);
 }
 
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
@@ -510,6 +524,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
     PL_TRY_DONE(open_data(c, err));
+    PL_TRY_DONE(reserve_words(c, err));
     PL_TRY_DONE(find_options(c, &fit, err));
     fit.everything = o->everything;
     if (o->steps) *o->steps = c->settings.run.steps;

@@ -74,8 +74,8 @@ typedef struct pl_plan_options {
 /* ---- plan.c ---- */
 /* Takes the graph (bound, legal) on success. */
 pl_status pl_plan_create(pl_graph *, const pl_plan_options *, pl_plan **, pl_error *);
-/* No plan of this graph is charged less: what is alive at once, without the heap and without a placement. A tenth of the
- * work of a plan. The graph stays the caller's, as it was. */
+/* No plan of this graph is charged less: what is alive at once, without the heap and without a placement. A tenth of
+ * the work of a plan. The graph stays the caller's, as it was. */
 pl_status pl_plan_find_least(pl_graph *, const pl_plan_options *, uint64_t *charged_bytes, pl_error *);
 /* Seconds for every node, in place of those that are there. */
 void pl_plan_predict(pl_plan *, const pl_cost_model *);

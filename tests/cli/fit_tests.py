@@ -100,7 +100,69 @@ def test_refused():
     refused(2, "text.txt", "fit", write_config(**MODEL), "--lock", "text.txt")
 
 
-GROUPS = {"fit": [test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
+def test_plan_feeds_another_solver():
+    """The graph out of plan --json is a problem of plimsoll recompute; what the plan repeats is named after what ran first."""
+    write_text()
+    config = write_config(**{**MODEL, "train": {**MODEL["train"], "micro_batch": 8}})
+    stored = json.loads(run("plan", config, "--json", "--set", "train.gradient_checkpointing=off")[0])
+    check(all(n["recomputes"] is None for n in stored["nodes"]), "something is computed again")
+    full = json.loads(run("plan", config, "--json", "--set", "train.gradient_checkpointing=full")[0])
+    again = [n for n in full["nodes"] if n["recomputes"] is not None]
+    check(len(again) > 10, len(again))
+    for node in again:
+        original = full["nodes"][node["recomputes"]]
+        check(original["op"] == node["op"] and original["scope"] == node["scope"] and original["id"] < node["id"], original, node)
+        check(node["phase"] == "backward" and original["phase"] == "forward", node)
+    with open("plan.dag", "w") as file:
+        file.write(convert(stored))
+    least = json.loads(run("recompute", "plan.dag", "--min", "--json")[0])
+    check(least["floor_bytes"] <= least["peak_bytes"] < least["store_all_bytes"], least)
+    arena = stored["arena"]["bytes"]
+    check(0.5 * arena < least["store_all_bytes"] < 2.5 * arena, least["store_all_bytes"], arena)
+    middle = json.loads(run("recompute", "plan.dag", "--budget", str((least["peak_bytes"] + least["store_all_bytes"]) // 2), "--json")[0])
+    check(middle["verdict"] == "fits" and middle["cost"] <= least["cost"], middle)
+
+
+def test_certificate():
+    """What is said to make it fit does, and what is said not to does not; the least that is named is the least that fits."""
+    write_text()
+    model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8}}
+    config = write_config(**model)
+    least = front_of(fit(config=config))[0]["charged_bytes"]
+    out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), code=3)
+    for part in ("Nothing fits", "At its peak", "optimizer state", "What would change that, each alone", "train.grad_clip: 0", "fit.allow: optimizer_8bit", "The cheapest is"):
+        check(part in out, part, "is not said:", out)
+    check("more than the budget" in err.strip().split("\n")[-1], err)
+    found = json.loads(run("fit", config, "--quiet", "--json", "--budget", str(least - 400000), code=3)[0])
+    certificate = found["certificate"]
+    check(found["chosen"] is None and abs(certificate["least_bytes"] - least) <= 65536, certificate, least)
+    check(sum(r["bytes"] for r in certificate["roles"]) > 0 and certificate["alive"], certificate)
+    keys = {"fit.allow": "fit.allow={}", "train.grad_clip": "train.grad_clip={}"}
+    permissions = certificate["permissions"]
+    check(permissions[certificate["cheapest"]]["fits"], certificate)
+    tried = [permissions[certificate["cheapest"]]] + [p for p in permissions if not p["fits"]][:1]
+    for permission in tried:
+        words = ("--set", keys[permission["key"]].format(permission["value"]))
+        run("plan", config, "--budget", str(least - 400000), *words, code=0 if permission["fits"] else 3)
+    run("plan", config, "--budget", str(certificate["least_bytes"] + 2 * 65536))
+
+
+def test_allowed_state_is_kept():
+    """What the search turned on by leave is in the kept config, so that a resumed run does the same."""
+    write_text()
+    model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8, "checkpoint_every": 3}, "fit": {"allow": "[optimizer_8bit]"}}
+    config = write_config(**model)
+    model["fit"] = {}
+    refused_at = front_of(fit(config=write_config("plain.yaml", **model)))[0]["charged_bytes"] - 200000
+    run("train", config, "--budget", str(refused_at))
+    kept = read("out/config.yaml").decode()
+    check("optimizer_state: 8bit" in kept, kept)
+    run("train", "out", "--resume", "--budget", str(refused_at))
+
+
+from plan_dag import convert  # noqa: E402  (beside this file)
+
+GROUPS = {"fit": [test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)
