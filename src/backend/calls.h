@@ -5,13 +5,15 @@
  * Letters: B sequences of a micro-batch, T tokens of a sequence, D width, H heads, dh = D/H, V vocabulary, R rows =
  * B·T. All matrices are row-major f32 unless said otherwise. `ld` is the distance between rows in elements. Pointers
  * marked (run) are read when the call runs, not when it is bound: they point at graph inputs that change from step to
- * step. Unless a comment says otherwise, outputs may not overlap inputs. */
+ * step. Unless a comment says otherwise, outputs may not overlap inputs. What is declared void is of the call's `type`,
+ * f32, bf16 or f16; arithmetic within is f32 all the same. */
 #ifndef PL_BACKEND_CALLS_H
 #define PL_BACKEND_CALLS_H
 
 #include <stdint.h>
 
 #include "base/activation.h"
+#include "base/narrow.h"
 #include "kernels/team.h"
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue, f32 ----
