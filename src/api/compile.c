@@ -279,7 +279,8 @@ static pl_team team_of(const compiler *c)
     static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
                                   [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
                                   [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
-                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512};
+                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
+                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16};
     pl_isa best = c->machine.isa, wanted = c->config->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->config->run.isa];
     int limit = pl_threads_limit(), most = c->machine.cores < limit ? c->machine.cores : limit;
     int threads = c->config->run.threads == PL_CONFIG_AUTO ? most : (int)c->config->run.threads;
@@ -320,18 +321,17 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
-    *o = (pl_fit_options){
-        .plan = {.team = team_of(c), .process = process, .helper_threads = c->tokens_open ? 1 : 0},
-        .batch = c->config->train.batch_size,
-        .sequence = c->config->model.sequence,
-        .given = {.micro_batch = c->settings.run.micro_batch,
-                  .recompute = recompute_of(c->config->train.gradient_checkpointing),
-                  .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
-        .plan_recompute =
-            c->command == PL_COMMAND_TRAIN && c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
-        .stage = stage,
-        .settle = settle,
-        .context = c};
+    *o = (pl_fit_options){.plan = {.team = team_of(c), .process = process, .helper_threads = c->tokens_open ? 1 : 0},
+                          .batch = c->config->train.batch_size,
+                          .sequence = c->config->model.sequence,
+                          .given = {.micro_batch = c->settings.run.micro_batch,
+                                    .recompute = recompute_of(c->config->train.gradient_checkpointing),
+                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
+                          .plan_recompute = c->command == PL_COMMAND_TRAIN &&
+                                            c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
+                          .stage = stage,
+                          .settle = settle,
+                          .context = c};
     find_order(c, &o->given, o->batch);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
