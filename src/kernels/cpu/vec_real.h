@@ -30,15 +30,18 @@ typedef uint16_t pl_vh_unaligned __attribute__((vector_size(PL_VW * 2), aligned(
 
 PL_V_INLINE pl_vf pl_v_widen(pl_real type, pl_vh h)
 {
-    if (type == PL_REAL_BF16) return (pl_vf)(__builtin_convertvector(h, pl_vu) << 16);
-#if defined(PL_LEVEL_avx512)
+#if defined(PL_LEVEL_avx512) /* of a conversion by __builtin_convertvector gcc makes two of half the width */
+    if (type == PL_REAL_BF16) return (pl_vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16);
     return (pl_vf)_mm512_cvtph_ps((__m256i)h);
-#elif defined(PL_LEVEL_avx2)
+#else
+    if (type == PL_REAL_BF16) return (pl_vf)(__builtin_convertvector(h, pl_vu) << 16);
+#if defined(PL_LEVEL_avx2)
     return (pl_vf)_mm256_cvtph_ps((__m128i)h);
 #else
     pl_vf x = {0};
     PL_V_UNROLL for (int i = 0; i < PL_VW; i++) x[i] = pl_f32_of_f16(h[i]);
     return x;
+#endif
 #endif
 }
 
