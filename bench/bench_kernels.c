@@ -59,8 +59,8 @@ static double run_norm(const setting *s)
 static double run_norm_bwd_with(const setting *s, const float *add)
 {
     float *gamma = s->workspace, *mean = gamma + 4 * WIDTH, *rstd = mean + s->rows;
-    pl_norm_bwd_call call = {s->rows, WIDTH, 0,   s->array[0], s->array[1],   gamma,
-                             mean,    rstd,  add, s->array[2], gamma + WIDTH, gamma + 2 * WIDTH};
+    pl_norm_bwd_call call = {s->rows, TOKENS, WIDTH, 0,           s->array[0],   s->array[1],      gamma,
+                             mean,    rstd,   add,   s->array[2], gamma + WIDTH, gamma + 2 * WIDTH};
     pl_norm_bwd_exec(&call, rstd + s->rows, s->team);
     return (add ? 4.0 : 3.0) * 4 * (double)s->elems;
 }

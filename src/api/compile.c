@@ -116,6 +116,7 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
                         .epsilon = c->train.epsilon,
                         .weight_decay = c->train.weight_decay,
                         .clip = c->train.grad_clip,
+                        .seed = (uint64_t)c->train.seed,
                         .lr = pl_graph_find_value(g, "input.lr"),
                         .step = pl_graph_find_value(g, "input.step")};
     return pl_grad_add_update(g, train, &u, err);
@@ -287,6 +288,14 @@ static pl_team team_of(const compiler *c)
     return (pl_team){.threads = threads, .isa = wanted < best ? wanted : best};
 }
 
+static pl_choice_optimizer_state state_of(const pl_config *c)
+{
+    static const pl_choice_optimizer_state states[] = {[PL_OPTIMIZER_STATE_F32] = PL_CHOICE_STATE_F32,
+                                                       [PL_OPTIMIZER_STATE_BF16] = PL_CHOICE_STATE_BF16,
+                                                       [PL_OPTIMIZER_STATE_8BIT] = PL_CHOICE_STATE_8BIT};
+    return states[c->train.optimizer_state];
+}
+
 static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
 {
     pl_machine_budget automatic;
@@ -326,7 +335,8 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .sequence = c->config->model.sequence,
                           .given = {.micro_batch = c->settings.run.micro_batch,
                                     .recompute = recompute_of(c->config->train.gradient_checkpointing),
-                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
+                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
+                                    .optimizer_state = state_of(c->config)},
                           .plan_recompute = c->command == PL_COMMAND_TRAIN &&
                                             c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
                           .stage = stage,

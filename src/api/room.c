@@ -9,14 +9,38 @@
 #include "data/tokenizer.h"
 #include "models/model.h"
 
-/* Training holds each weight four times at its update: itself, its gradient and two moments. Gradients are complete
- * before the first update, so all of these are alive together: no plan needs less. */
-static uint64_t copies_of(pl_command command, const char **what)
+/* Bytes of the two moments of weights of so many bytes, at least: of 4 bytes a number, of 2, or of 260 in 256 numbers
+ * (base/block8.h; those of small weights stay larger). -1 on overflow. */
+static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
 {
-    *what = command == PL_COMMAND_TRAIN       ? "weights, gradients and optimizer state alone"
-            : command == PL_COMMAND_GRADIENTS ? "weights and gradients alone"
-                                              : "the weights alone";
-    return command == PL_COMMAND_TRAIN ? 4 : command == PL_COMMAND_GRADIENTS ? 2 : 1;
+    switch (c->train.optimizer_state) {
+    case PL_OPTIMIZER_STATE_BF16:
+        *bytes = weights;
+        return 0;
+    case PL_OPTIMIZER_STATE_8BIT:
+        *bytes = weights / 1024 * 2 * 260;
+        return 0;
+    default:
+        return pl_size_mul(weights, 2, bytes);
+    }
+}
+
+/* Are all gradients complete before the first update? A norm over all of them needs that. */
+static bool holds_gradients(const pl_config *c, pl_command command)
+{
+    if (command != PL_COMMAND_TRAIN) return command == PL_COMMAND_GRADIENTS;
+    return c->train.update_in_backward == PL_EARLY_OFF || c->train.grad_clip > 0;
+}
+
+/* What is alive together at an update, or whenever: no plan needs less. -1 on overflow. */
+static int count_state(const pl_config *c, pl_command command, uint64_t weights, uint64_t *bytes, const char **what)
+{
+    uint64_t moments = 0, gradients = holds_gradients(c, command) ? weights : 0;
+    *what = command != PL_COMMAND_TRAIN ? gradients ? "weights and gradients alone" : "the weights alone"
+            : gradients                 ? "weights, gradients and optimizer state alone"
+                                        : "weights and optimizer state alone";
+    if (command == PL_COMMAND_TRAIN && count_moments(c, weights, &moments)) return -1;
+    return pl_size_add(weights, gradients, bytes) || pl_size_add(*bytes, moments, bytes) ? -1 : 0;
 }
 
 /* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for
@@ -32,9 +56,8 @@ pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vo
 {
     uint64_t bytes;
     const char *what;
-    uint64_t copies = copies_of(command, &what);
     PL_TRY(pl_model_count_weights(c, vocab, &bytes, err));
-    if (pl_size_mul(bytes, copies, &bytes))
+    if (count_state(c, command, bytes, &bytes, &what))
         return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
     if (bytes <= room_bytes && plan_bytes_at_least(c) > room_bytes)
         return pl_fail(err, PL_E_BUDGET,

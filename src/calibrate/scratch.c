@@ -4,11 +4,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/narrow.h"
 #include "base/philox.h"
 #include "base/process.h"
 #include "base/size.h"
 
 enum { NOISE_COUNT = 1 << 16 };
+#define MOMENT_SCALE 1e-6f
 typedef enum use { USE_FLAG, USE_TOKEN, USE_POSITION } use;
 
 static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *err)
@@ -76,13 +78,23 @@ static void find_uses(pl_scratch *s, const pl_graph *g)
 
 static float scale_of(pl_area_kind kind, pl_role role)
 {
-    if (kind == PL_AREA_MOMENT || role == PL_ROLE_OPTIMIZER) return 1e-6f;
     if (kind == PL_AREA_GRADIENT || role == PL_ROLE_GRADIENT) return 1e-4f;
     if (role == PL_ROLE_INPUT) return 1e-4f; /* learning rate, 1 / tokens */
     return kind == PL_AREA_WEIGHT || role == PL_ROLE_WEIGHT ? 0.03f : 1.0f;
 }
 
-/* Moments are squares among others: their absolute values. */
+/* Moments are squares among others: absolute values. They may be f32, bf16, or codes and f32 scales: the upper half of
+ * each number stands in its lower half, too, so that whatever is read at any of these places is of that size. */
+static void fill_moments(const pl_scratch *s, void *out, uint64_t bytes)
+{
+    unsigned char *to = out;
+    for (uint64_t i = 0; i < bytes; i += sizeof(uint32_t)) {
+        uint32_t half = pl_f32_bits(MOMENT_SCALE * fabsf(s->noise[i / sizeof(uint32_t) & (NOISE_COUNT - 1)])) >> 16;
+        uint32_t both = half << 16 | half;
+        memcpy(to + i, &both, bytes - i < sizeof both ? (size_t)(bytes - i) : sizeof both);
+    }
+}
+
 static void fill_floats(const pl_scratch *s, float *out, uint64_t count, float scale, bool positive)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -103,8 +115,11 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
     const pl_value *v = &l->graph->value[id];
     void *at = s->base + pl_layout_offset(l, id, 0);
     uint64_t count = pl_shape_elems(&v->shape);
-    bool positive = v->role == PL_ROLE_OPTIMIZER || v->role == PL_ROLE_INPUT;
-    if (v->dtype == PL_DTYPE_F32) fill_floats(s, at, count, scale_of(PL_AREA_OWN, v->role), positive);
+    if (v->role == PL_ROLE_OPTIMIZER) {
+        fill_moments(s, at, pl_value_bytes(l->graph, id));
+        return;
+    }
+    if (v->dtype == PL_DTYPE_F32) fill_floats(s, at, count, scale_of(PL_AREA_OWN, v->role), v->role == PL_ROLE_INPUT);
     for (uint64_t i = 0; i < count; i++) {
         if (v->dtype == PL_DTYPE_F64) ((double *)at)[i] = 1;
         if (v->dtype == PL_DTYPE_I64) ((int64_t *)at)[i] = s->used[id] == USE_POSITION ? s->limit[id] : 1;
@@ -116,9 +131,13 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
 void pl_scratch_fill(const pl_scratch *s, const pl_layout *l, pl_area_kind kind)
 {
     const pl_area *a = &l->area[kind];
+    if (kind == PL_AREA_MOMENT) {
+        fill_moments(s, s->base + a->begin, a->bytes);
+        return;
+    }
     if (kind != PL_AREA_OWN) {
         fill_floats(s, (float *)(void *)(s->base + a->begin), a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT),
-                    kind == PL_AREA_MOMENT);
+                    false);
         return;
     }
     for (size_t i = 0; i < l->graph->value_count; i++)

@@ -65,6 +65,11 @@ typedef enum pl_config_checkpointing {
 } pl_config_checkpointing;
 typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
 typedef enum pl_config_early { PL_EARLY_AUTO, PL_EARLY_ON, PL_EARLY_OFF } pl_config_early;
+typedef enum pl_config_optimizer_state {
+    PL_OPTIMIZER_STATE_F32,
+    PL_OPTIMIZER_STATE_BF16,
+    PL_OPTIMIZER_STATE_8BIT,
+} pl_config_optimizer_state;
 typedef enum pl_config_huge_pages { PL_HUGE_PAGES_AUTO, PL_HUGE_PAGES_OFF } pl_config_huge_pages;
 typedef enum pl_config_isa {
     PL_CONFIG_ISA_AUTO,
@@ -137,6 +142,7 @@ typedef struct pl_config_train {
     int64_t plateau_patience;
     double plateau_factor;
     pl_config_optimizer optimizer;
+    pl_config_optimizer_state optimizer_state;
     double beta1, beta2, epsilon, weight_decay;
     double grad_clip; /* 0 = off */
     int64_t seed;

@@ -13,6 +13,7 @@ static const char *const schedule_names[] = {"cosine", "linear", "constant", "pl
 static const char *const checkpointing_names[] = {"off", "auto", "full"};
 static const char *const optimizer_names[] = {"adamw"};
 static const char *const early_names[] = {"auto", "on", "off"};
+static const char *const optimizer_state_names[] = {"f32", "bf16", "8bit"};
 static const char *const huge_pages_names[] = {"auto", "off"};
 static const char *const isa_names[] = {"auto", "ref", "baseline", "avx2", "avx512", "avx512_bf16"};
 static const char *const progress_names[] = {"auto", "bar", "plain", "json"};

@@ -41,13 +41,28 @@ static pl_status layer_major(pl_graph *g, pl_id train, uint64_t trips, const pl_
     return pl_fail(err, PL_E_CONFIG, "train.layer_major is not possible: %s; set it to auto", why);
 }
 
+static uint64_t trips_of(const pl_fit_options *o, const pl_choice *c)
+{
+    return (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
+}
+
+pl_status pl_fit_prepare(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
+{
+    pl_id train = pl_graph_find_program(g, "train");
+    return c->layer_major && trains(g) ? layer_major(g, train, trips_of(o, c), c, err) : PL_OK;
+}
+
 pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
     static const char *const programs[] = {"train", "evaluate"};
-    uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
+    static const pl_dtype moment_dtypes[] = {[PL_CHOICE_STATE_F32] = PL_DTYPE_F32,
+                                             [PL_CHOICE_STATE_BF16] = PL_DTYPE_BF16,
+                                             [PL_CHOICE_STATE_8BIT] = PL_DTYPE_U8};
+    uint64_t trips = trips_of(o, c);
     pl_id train = pl_graph_find_program(g, "train");
-    if (c->layer_major && trains(g)) PL_TRY(layer_major(g, train, trips, c, err));
+    PL_TRY(pl_fit_prepare(g, o, c, err));
     if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
+    PL_TRY(pl_rewrite_optimizer_state(g, moment_dtypes[c->optimizer_state], err));
     PL_TRY(pl_rewrite_fuse(g, err));
     for (int i = 0; i < 2; i++) {
         pl_id program = pl_graph_find_program(g, programs[i]);

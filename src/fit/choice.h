@@ -13,6 +13,12 @@ typedef enum pl_choice_recompute {
     PL_CHOICE_RECOMPUTE_PLANNED, /* `decision` says what is computed again, and where */
 } pl_choice_recompute;
 
+typedef enum pl_choice_optimizer_state {
+    PL_CHOICE_STATE_F32,
+    PL_CHOICE_STATE_BF16,
+    PL_CHOICE_STATE_8BIT
+} pl_choice_optimizer_state;
+
 typedef struct pl_choice {
     int64_t micro_batch; /* sequences in memory at once */
     pl_choice_recompute recompute;
@@ -21,6 +27,7 @@ typedef struct pl_choice {
     int64_t layer_major;      /* blocks whose gradients are alive at once; 0: all, micro-batch by micro-batch */
     int64_t layer_major_keep; /* of every so many such groups the input is kept; 0: of none */
     bool update_early;        /* a weight is updated as soon as its gradient is whole, not after the backward pass */
+    pl_choice_optimizer_state optimizer_state; /* changes what is computed */
 } pl_choice;
 
 #endif

@@ -68,14 +68,16 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
 }
 
 pl_status pl_fit_try(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
-                     pl_plan **smallest, pl_error *err)
+                     pl_plan **smallest, uint64_t *over, pl_error *err)
 {
     pl_plan *p;
     PL_TRY(pl_fit_candidate(graph, o, c, &p, err));
-    bool again = p->huge_pages && pl_plan_charged_bytes(p) > o->budget_bytes;
-    if (pl_plan_charged_bytes(p) <= o->budget_bytes) {
+    uint64_t charged = pl_plan_charged_bytes(p);
+    bool again = p->huge_pages && charged > o->budget_bytes;
+    *over = charged > o->budget_bytes ? charged - o->budget_bytes : 0;
+    if (*over == 0) {
         *plan = p;
-    } else if (!*smallest || pl_plan_charged_bytes(p) < pl_plan_charged_bytes(*smallest)) {
+    } else if (!*smallest || charged < pl_plan_charged_bytes(*smallest)) {
         pl_plan_destroy(*smallest);
         *smallest = p;
     } else {
@@ -84,7 +86,7 @@ pl_status pl_fit_try(const pl_graph *graph, const pl_fit_options *o, const pl_ch
     if (!again) return PL_OK;
     pl_choice small_pages = *c; /* what rounding to huge ones costs may be what is missing */
     small_pages.huge_pages = false;
-    return pl_fit_try(graph, o, &small_pages, plan, smallest, err);
+    return pl_fit_try(graph, o, &small_pages, plan, smallest, over, err);
 }
 
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan, pl_error *err)
@@ -92,12 +94,13 @@ pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan,
     int64_t candidate[CANDIDATES_MAX];
     pl_plan *smallest = NULL;
     pl_status status = PL_OK;
+    uint64_t over;
     int count = find_candidates(o, candidate);
     *plan = NULL;
     for (int i = 0; i < count && !*plan; i++) {
         pl_choice choice = o->given;
         choice.micro_batch = candidate[i];
-        PL_TRY_DONE(pl_fit_try(graph, o, &choice, plan, &smallest, err));
+        PL_TRY_DONE(pl_fit_try(graph, o, &choice, plan, &smallest, &over, err));
     }
     if (!*plan && o->plan_recompute && o->given.layer_major == 0) /* its decisions are made for one region */
         PL_TRY_DONE(pl_recompute_search(graph, o, candidate[count - 1], plan, &smallest, err));

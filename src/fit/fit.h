@@ -2,9 +2,7 @@
  * planner; nothing here sizes anything itself.
  *
  * Rule: the largest divisor of the batch of at most 512 tokens (beyond that a matrix product gains nothing) whose
- * charged total fits the budget. Predicted times take no part: the micro-batch orders sums, so a clock must not choose
- * it, or the last bits of a run would depend on one. The number of threads counts only by its memory: where a budget
- * lies between what the plans of two teams need. */
+ * charged total fits the budget. Which one it is cannot be seen in the results: sums over the batch have one order. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 
@@ -33,12 +31,15 @@ typedef struct pl_fit_options {
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
 
 /* One choice, and once more without huge pages where these are what is missing. *plan gets what fits; what does not
- * replaces *smallest when it needs less. */
+ * replaces *smallest when it needs less, and *over says by how many bytes it is too large (0: it fits). */
 pl_status pl_fit_try(const pl_graph *, const pl_fit_options *, const pl_choice *, pl_plan **plan, pl_plan **smallest,
-                     pl_error *);
+                     uint64_t *over, pl_error *);
 
 /* ---- candidate.c: one choice carried out: rewritten, bound and planned ---- */
-pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *); /* all but the plan */
+/* The passes before recompute: what a decision names are the nodes of this graph. */
+pl_status pl_fit_prepare(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
+/* All passes, those included. */
+pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_plan **, pl_error *);
 
 #endif

@@ -81,3 +81,12 @@ static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_ADD = {like_first, gradient_add, cost_elementwise, alias_any, .recompute = true};
+
+/* ---- add_to: x, sum → sum' ---- */
+static pl_alias alias_add_to(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 1};
+}
+
+const pl_op_rule pl_rule_ADD_TO = {like_first, NULL, cost_elementwise, alias_add_to};

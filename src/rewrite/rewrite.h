@@ -59,15 +59,21 @@ bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t 
 /* layer_major.c: the backward pass of a whole batch group of blocks by group of blocks, each over all micro-batches: only
  * one group's gradients are alive at once, for the price of the forward pass again. Needs: a differentiated program with
  * its updates, batch not bound, and no other pass before it that makes regions; pl_rewrite_update_order must follow.
- * Keeps the bits, but those of a tied table (the file says why). */
+ * Keeps the bits. */
 typedef struct pl_layer_major {
-    int64_t blocks;     /* of a group, 1 and more; the last group may have fewer */
-    int64_t keep_every; /* the input of every so many groups is kept for the batch; 0: of none, all start at the tokens */
-    uint64_t trips;     /* micro-batches of a step */
+    int64_t blocks; /* of a group, 1 and more; the last group may have fewer */
+    int64_t
+        keep_every; /* the input of every so many groups is kept for the batch; 0: of none, all start at the tokens */
+    uint64_t trips; /* micro-batches of a step */
 } pl_layer_major;
 pl_status pl_rewrite_layer_major(pl_graph *, pl_id program, const pl_layer_major *, pl_error *);
 /* Else *why, as half a sentence. Needs: nothing but the updates. */
 bool pl_rewrite_layer_major_possible(const pl_graph *, pl_id program, const char **why);
+
+/* optimizer_state.c: AdamW's moments in bf16 (PL_DTYPE_BF16), or in blocks of 8 bits (PL_DTYPE_U8, base/block8.h; those
+ * of small weights stay f32), with random rounding; PL_DTYPE_F32: as they are. Needs: moments in f32. Changes the
+ * numbers of a run: only where the user allows it. */
+pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
 
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */

@@ -190,7 +190,7 @@ const pl_gemm_kernels pl_gemm_kernels_avx512_bf16 = {
     .by_columns = ALL(by_columns),
     .pack = {by_rows_of_a, by_columns_of_a},
     .finish = pl_gemm_finish,
-    .thin_rows = 0,
+    .thin = pl_gemm_thin,
     .column_sum = pl_gemm_column_sum,
 };
 #endif
