@@ -20,9 +20,9 @@
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue ----
  * Each of A, B and C is f32, bf16 or f16; sums and epilogue are f32, and what is written is rounded to nearest.
  * Exactly one stride of A and one of B is 1. act_again needs grad_of. An element is one chain of multiply-adds in
- * ascending k, from zero; with accumulate and no other epilogue (C is then f32), from C. So a row of C has the same bits
- * however many rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls.
- * So who sets dots must not look at the number of rows. Where the instruction set multiplies pairs of bf16 (avx512_bf16),
+ * ascending k, from zero; with accumulate, C f32 and no other epilogue, from C. So a row of C has the same bits however
+ * many rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls. So who
+ * sets dots must not look at the number of rows. Where the instruction set multiplies pairs of bf16 (avx512_bf16),
  * subnormal operands count as zero, and if A has k contiguous the second of each pair is added before the first.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
@@ -75,7 +75,7 @@ typedef struct pl_norm_call {
 } pl_norm_call;
 void pl_norm_exec(const pl_norm_call *, pl_team);
 
-/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy or add. The sums over a sequence depend on it
+/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy, x or add. The sums over a sequence depend on it
  * alone and are added in the order of the sequences, so the bits do not depend on how many a call has. */
 typedef struct pl_norm_bwd_call {
     int64_t rows, tokens, width; /* tokens: rows of a sequence; divides rows */

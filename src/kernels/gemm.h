@@ -10,10 +10,10 @@
  * either of two forms, a panel of `rows` ≤ mr rows at a time:
  *   by rows     word (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous, or widened
  *   by columns  word (r, p) at a[p·rows + r]: packed
- * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile either starts
- * it at zero or goes on where d stands, so the bits depend on no cut: neither into rows and columns nor along k. Of
- * pairs the order within is the other where A is by rows, as memory has it; where A is by columns the earlier one is
- * packed into the high half, and even a cut at an odd k changes nothing. */
+ * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile starts it
+ * at zero or goes on where d stands, so the bits depend on no cut, neither into rows and columns nor along k. Within
+ * pairs the order is the other where A is by rows, as memory has it; where A is by columns the earlier one is packed
+ * into the high half, and even a cut at an odd k changes nothing. */
 #ifndef PL_KERNELS_GEMM_H
 #define PL_KERNELS_GEMM_H
 
