@@ -36,7 +36,8 @@ pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_optio
                                        pl_recompute_frontier **, pl_error *);
 void pl_recompute_frontier_destroy(pl_recompute_frontier *);
 
-/* Points from storing all to the least memory: peaks fall, added time rises, strictly. */
+/* Points from the fastest (storing all, or what costs nothing to compute again) to the least memory: peaks fall, added
+ * time rises, strictly. */
 size_t pl_recompute_frontier_count(const pl_recompute_frontier *);
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *, size_t);
 
