@@ -82,19 +82,32 @@ static pl_status check_machine(const char *name, const pl_talk *talk, bool here,
     return status;
 }
 
+/* Memory that the fence refuses is a budget that is too small, not a machine that fails. */
+static pl_status name_fence(pl_status status, pl_error *err)
+{
+    pl_error why = *err;
+    if (status != PL_E_NOMEM || !pl_planner_fence_struck()) return status;
+    return pl_cli_error(
+        err, PL_E_BUDGET,
+        "preparing the text and planning take more memory than the cgroup's limit leaves: %.600s; raise "
+        "the limit (the container's memory)",
+        why.text);
+}
+
 pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
                            pl_plan **plan, pl_error *err)
 {
     phases p = {.command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
-    pl_status status = PL_OK;
+    pl_status status;
     pl_signals_catch(); /* what is half written goes */
-    if (needs_text(command)) status = pl_prepare_text(in->config, tell_phase, &p, err);
+    status = pl_planner_fence(in->config, err);
+    if (status == PL_OK && needs_text(command)) status = pl_prepare_text(in->config, tell_phase, &p, err);
     pl_signals_leave();
     if (status == PL_OK && pl_signal_stop) status = PL_E_STOPPED;
     if (status == PL_OK && here) status = pl_plan_check_config(in->config, command, err);
     if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
     end_phases(&p);
-    return status == PL_OK ? check_machine(name, talk, here, plan, err) : status;
+    return status == PL_OK ? check_machine(name, talk, here, plan, err) : name_fence(status, err);
 }
 
 /* ---- a few words about the plan ---- */
@@ -123,6 +136,7 @@ static void say_summary(const pl_plan *plan, pl_command command, const char *out
     if (command == PL_COMMAND_TRAIN && pl_plan_step_seconds(plan) > 0)
         pl_say(", %s a step predicted", pl_show_seconds(pl_plan_step_seconds(plan), a));
     pl_say("\n");
+    if (pl_plan_budget_text(plan)[0]) pl_say("      budget: %s\n", pl_plan_budget_text(plan));
     if (command == PL_COMMAND_TRAIN)
         pl_say("      planned in %s; everything is kept in %s\n", pl_show_seconds(seconds, a), out);
 }
@@ -161,7 +175,8 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose)) say_summary(plan, command, in->out, now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
     if (status == PL_OK && keep) status = settle_config(in->config, plan, &err);
-    if (status == PL_OK) status = pl_cli_launch(in->config, plan, keep, call, &err);
+    if (status == PL_OK) status = pl_runner_check(plan, &err);
+    if (status == PL_OK) status = name_fence(pl_cli_launch(in->config, plan, keep, call, &err), &err);
     pl_plan_destroy(plan);
     return pl_cli_complain(call->name, status, &err);
 }

@@ -74,6 +74,9 @@ PL_API uint64_t pl_plan_arena_bytes(const pl_plan *);
 PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process */
 /* What a container is billed for: resident, page tables, kernel memory, the page cache of what is written. */
 PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);
+/* "27.5 MB (auto: 29.4 MB by cgroup limit, less a reserve of 1.8 MB for others)"; "" where the budget is a size or
+ * none, and of a plan that was loaded. */
+PL_API const char *pl_plan_budget_text(const pl_plan *);
 PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one training step; 0 when unknown */
 PL_API int pl_plan_threads(const pl_plan *);
 /* Of a training step; 0 and 1 where there is none. The last micro-batch holds what is left of the batch: a batch of 16

@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "base/units.h"
 #include "calibrate/calibrate.h"
 #include "data/bpe_train.h"
 #include "data/encoder.h"
@@ -17,6 +18,7 @@
 #include "rewrite/rewrite.h"
 #include "run/program.h"
 #include "run/threads.h"
+#include "store/folder.h"
 
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
 _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");
@@ -41,7 +43,8 @@ typedef struct compiler {
     pl_settings settings;
     pl_calibration *calibration;
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
-    uint64_t disk_bytes, checkpoint_bytes;
+    uint64_t disk_bytes, checkpoint_bytes, plan_text_bytes;
+    char budget[128];                             /* as in the plan */
     uint64_t validation_tokens, validation_bytes; /* as in the plan */
     /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
     uint64_t tokenizer_bytes;
@@ -210,7 +213,7 @@ static uint64_t checkpoint_heap(const compiler *c, const pl_graph *g)
 /* What the runner will hold on its heap: measured by doing here what it does there (read the plan, bind it, read config
  * and tokenizer), plus a fixed part for libraries and each thread of the team. The plan's text is there while it is
  * read; what is bound takes its place then, and a quarter is allowed for what does not fit into it. */
-static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
+static pl_status find_heap(compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_str text = {0};
@@ -218,6 +221,7 @@ static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *byt
     pl_program *program = NULL;
     pl_plan_print(plan, &text);
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
+    c->plan_text_bytes = text.bytes;
     uint64_t before = heap_now();
     PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
     uint64_t read = heap_now();
@@ -244,12 +248,17 @@ static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
 }
 
 /* Pages of files being written: two windows of a checkpoint's largest file, or all of a small checkpoint; metrics,
- * events and trace beside it. */
-static uint64_t writer_cache_bytes(uint64_t checkpoint_bytes)
+ * events and trace beside it. Before the first checkpoint the plan lies there, in the memory files that bring it to the
+ * runner: as text and as a page, about as large. On a disk that is memory all files stay charged. */
+static uint64_t files_bytes(const compiler *c, const pl_plan *p)
 {
     enum { BESIDE = 1 << 20 };
-    uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES;
-    return pl_align_up((checkpoint_bytes < windows ? checkpoint_bytes : windows) + BESIDE, PL_PAGE_BYTES);
+    uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
+             written = (c->checkpoint_bytes < windows ? c->checkpoint_bytes : windows) + BESIDE, kept = 0;
+    if (c->command != PL_COMMAND_TRAIN) return 0;
+    for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
+    if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
+    return pl_align_up(written > brought ? written : brought, PL_PAGE_BYTES);
 }
 
 /* The rows of the whole process. */
@@ -268,8 +277,9 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
     add_disk(p, "checkpoints kept", c->disk_bytes - (c->disk_bytes ? c->checkpoint_bytes : 0));
     add_disk(p, "checkpoint being written", c->disk_bytes ? c->checkpoint_bytes : 0);
     if (c->tokens_open) add_disk(p, "token file", pl_tokens_file_bytes(&c->tokens.info));
-    if (c->disk_bytes) p->writer_cache_bytes = writer_cache_bytes(c->checkpoint_bytes);
     PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
+    p->writer_cache_bytes = files_bytes(c, p);
+    memcpy(p->budget, c->budget, sizeof p->budget);
     return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
 }
 
@@ -295,7 +305,15 @@ static pl_choice_optimizer_state state_of(const pl_config *c)
     return states[c->train.optimizer_state];
 }
 
-static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
+static void say_budget(const pl_machine_budget *b, char *text, size_t room)
+{
+    char all[32], reserve[32], left[32];
+    snprintf(text, room, "%s (auto: %s by %s, less a reserve of %s for others)",
+             pl_format_bytes(b->bytes, left, sizeof left), pl_format_bytes(b->room_bytes, all, sizeof all), b->bound_by,
+             pl_format_bytes(b->reserve_bytes, reserve, sizeof reserve));
+}
+
+static pl_status find_budget(compiler *c, uint64_t *bytes, pl_error *err)
 {
     pl_machine_budget automatic;
     *bytes = c->config->memory.budget;
@@ -303,6 +321,7 @@ static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
     if (*bytes != PL_CONFIG_BYTES_AUTO) return PL_OK;
     PL_TRY(pl_machine_auto_budget(&c->machine, &automatic, err));
     *bytes = automatic.bytes;
+    say_budget(&automatic, c->budget, sizeof c->budget);
     return PL_OK;
 }
 
@@ -348,6 +367,15 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
     return find_budget(c, &o->budget_bytes, err);
 }
 
+/* A budget that nobody gave as a size is explained where it is too small. */
+static pl_status explain_budget(const compiler *c, pl_status status, pl_error *err)
+{
+    size_t used = strlen(err->text);
+    if (status == PL_E_BUDGET && c->budget[0])
+        snprintf(err->text + used, sizeof err->text - used, "; the budget is %s", c->budget);
+    return status;
+}
+
 /* ---- calibration ---- */
 
 typedef struct told {
@@ -368,8 +396,11 @@ static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *fo
     pl_error ignored = {0};
     bool kept = folder && pl_folder_create(folder, &ignored) == PL_OK;
     if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
+    uint64_t room = pl_process_fence_left() / 2; /* the rest is for what plans */
+    bool little = room < PL_CALIBRATION_BYTES_MAX;
     pl_calibration_options co = {.team = o->plan.team,
-                                 .huge_pages = o->given.huge_pages,
+                                 .huge_pages = o->given.huge_pages && !little,
+                                 .bytes_max = little ? room + 1 : 0,
                                  .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
                                  .progress = tell_calibration,
                                  .progress_context = t};
@@ -473,7 +504,7 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
     PL_TRY_DONE(make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
-    PL_TRY_DONE(pl_fit(graph, &fit, plan, err));
+    PL_TRY_DONE(explain_budget(c, pl_fit(graph, &fit, plan, err), err));
     PL_TRY_DONE(dump_plan(c, *plan, err));
     if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
 done:

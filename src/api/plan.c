@@ -60,6 +60,8 @@ static pl_id train_of(const pl_plan *p) { return pl_graph_find_program(p->graph,
 uint64_t pl_plan_arena_bytes(const pl_plan *p) { return p->arena_bytes; }
 int pl_plan_threads(const pl_plan *p) { return p->team.threads; }
 
+const char *pl_plan_budget_text(const pl_plan *p) { return p->budget; }
+
 double pl_plan_step_seconds(const pl_plan *p)
 {
     pl_id train = train_of(p);

@@ -16,7 +16,8 @@ typedef enum use { USE_FLAG, USE_TOKEN, USE_POSITION } use;
 static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *err)
 {
     s->bytes = bytes;
-    s->mapping_bytes = pl_align_up(bytes, PL_HUGE_PAGE_BYTES) + PL_HUGE_PAGE_BYTES;
+    s->mapping_bytes =
+        huge_pages ? pl_align_up(bytes, PL_HUGE_PAGE_BYTES) + PL_HUGE_PAGE_BYTES : pl_align_up(bytes, PL_PAGE_BYTES);
     s->mapping =
         mmap(NULL, s->mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->mapping == MAP_FAILED) {
@@ -24,7 +25,8 @@ static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *e
         return pl_fail(err, PL_E_NOMEM, "no memory to measure kernels: %llu bytes are refused by the system",
                        (unsigned long long)bytes);
     }
-    s->base = (unsigned char *)(uintptr_t)pl_align_up((uintptr_t)s->mapping, PL_HUGE_PAGE_BYTES);
+    s->base =
+        (unsigned char *)(uintptr_t)pl_align_up((uintptr_t)s->mapping, huge_pages ? PL_HUGE_PAGE_BYTES : PL_PAGE_BYTES);
     (void)madvise(s->mapping, s->mapping_bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return PL_OK;
 }

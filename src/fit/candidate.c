@@ -63,6 +63,7 @@ pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *
     PL_TRY(pl_fit_prepare(g, o, c, err));
     if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
     PL_TRY(pl_rewrite_optimizer_state(g, moment_dtypes[c->optimizer_state], err));
+    if (c->layer_major && trains(g)) PL_TRY(pl_rewrite_drop_unread(g, train, err));
     PL_TRY(pl_rewrite_fuse(g, err));
     for (int i = 0; i < 2; i++) {
         pl_id program = pl_graph_find_program(g, programs[i]);

@@ -47,6 +47,7 @@ struct pl_plan {
     uint64_t writer_cache_bytes; /* page cache of files being written: charged, not resident */
     size_t disk_count;
     pl_plan_disk_row disk[PL_PLAN_DISK_ROWS_MAX];
+    char budget[128];       /* how `memory.budget: auto` came about, in words; not a part of the text. "": a size */
     char *config;           /* the effective config as YAML */
     uint64_t numerics_hash; /* of everything that decides the numbers of the run */
     /* What the token file was made from when this was planned; 0: the command reads none. */
