@@ -13,10 +13,10 @@
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
-enum { SWEEP = 16, POINTS_MAX = 64 };
+enum { SWEEP = 16, POINTS_MAX = SWEEP + 1 };
 
-/* Elementary steps, about a nanosecond each: of one budget of the row, of the least one, of one that is asked for. */
-static const uint64_t quick_work = 8000000, least_work = 40000000, thorough_work = 100000000;
+/* Elementary steps, about a nanosecond each: of one budget of the row, and of the least one. */
+static const uint64_t quick_work = 8000000, least_work = 40000000;
 
 typedef struct entry {
     pl_recompute_point point;
@@ -26,10 +26,8 @@ typedef struct entry {
 struct pl_recompute_frontier {
     recompute_problem problem;
     double trips;
-    entry *entry[POINTS_MAX]; /* they do not move: points are lent */
+    entry *entry[POINTS_MAX];
     size_t count;
-    entry *beaten[POINTS_MAX]; /* were lent before a better one was found */
-    size_t beaten_count;
 };
 
 static pl_status no_memory(pl_error *err) { return pl_fail(err, PL_E_NOMEM, "no memory to plan what to recompute"); }
@@ -180,7 +178,7 @@ static bool is_beaten(const entry *e, const entry *by)
 static void insert(pl_recompute_frontier *f, entry *e)
 {
     size_t kept = 0, at = 0;
-    bool beaten = f->count == POINTS_MAX || f->beaten_count + f->count >= POINTS_MAX;
+    bool beaten = f->count == POINTS_MAX;
     for (size_t i = 0; i < f->count; i++) beaten |= is_beaten(e, f->entry[i]);
     if (beaten) {
         destroy_entry(e);
@@ -188,7 +186,7 @@ static void insert(pl_recompute_frontier *f, entry *e)
     }
     for (size_t i = 0; i < f->count; i++) {
         if (is_beaten(f->entry[i], e))
-            f->beaten[f->beaten_count++] = f->entry[i];
+            destroy_entry(f->entry[i]);
         else
             f->entry[kept++] = f->entry[i];
     }
@@ -287,7 +285,6 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *f)
 {
     if (!f) return;
     for (size_t i = 0; i < f->count; i++) destroy_entry(f->entry[i]);
-    for (size_t i = 0; i < f->beaten_count; i++) destroy_entry(f->beaten[i]);
     recompute_problem_deinit(&f->problem);
     pl_free(f);
 }
@@ -297,14 +294,4 @@ size_t pl_recompute_frontier_count(const pl_recompute_frontier *f) { return f->c
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *f, size_t i)
 {
     return i < f->count ? &f->entry[i]->point : NULL;
-}
-
-pl_status pl_recompute_frontier_within(pl_recompute_frontier *f, uint64_t peak_bytes, bool thorough,
-                                       const pl_recompute_point **point, pl_error *err)
-{
-    if (thorough) PL_TRY(solve(f, peak_bytes, thorough_work, err));
-    *point = NULL;
-    for (size_t i = f->count; i-- > 0;)
-        if (f->entry[i]->point.peak_bytes <= peak_bytes) *point = &f->entry[i]->point;
-    return PL_OK;
 }
