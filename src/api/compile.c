@@ -347,6 +347,7 @@ static void find_order(const compiler *c, pl_choice *given, int64_t batch)
     if (c->command != PL_COMMAND_TRAIN) return;
     given->layer_major = t->layer_major == PL_CONFIG_AUTO ? 0 : t->layer_major;
     given->layer_major_keep = t->layer_major_keep == PL_CONFIG_AUTO ? 1 : t->layer_major_keep;
+    given->feed_forward_rows = t->feed_forward_rows == PL_CONFIG_AUTO ? 0 : t->feed_forward_rows;
     given->update_early = t->update_in_backward == PL_EARLY_ON;
     if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
 }
