@@ -25,5 +25,6 @@
 #include "plimsoll/recompute.h"
 #include "plimsoll/run.h"
 #include "plimsoll/status.h"
+#include "plimsoll/verify.h"
 
 #endif

@@ -481,13 +481,12 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
-pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
-                       void *context, pl_plan **plan, pl_error *err)
+static pl_status compile(const pl_config *config, pl_command command, bool measures, const char *cache_folder,
+                         told *listener, pl_plan **plan, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_graph *graph = NULL;
     pl_fit_options fit;
-    told listener = {progress, context};
     compiler *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
     c->config = config;
@@ -502,7 +501,7 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
     if (fit.budget_bytes != PL_FIT_NO_BUDGET)
         PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
-    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, &listener, err));
+    if (measures) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit(graph, &fit, plan, err), err));
     PL_TRY_DONE(dump_plan(c, *plan, err));
@@ -514,4 +513,16 @@ done:
     pl_settings_deinit(&c->settings);
     pl_free(c);
     return status;
+}
+
+pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
+                       void *context, pl_plan **plan, pl_error *err)
+{
+    told listener = {progress, context};
+    return compile(config, command, command == PL_COMMAND_TRAIN, cache_folder, &listener, plan, err);
+}
+
+pl_status pl_plan_make_unmeasured(const pl_config *config, pl_plan **plan, pl_error *err)
+{
+    return compile(config, PL_COMMAND_TRAIN, false, NULL, NULL, plan, err);
 }
