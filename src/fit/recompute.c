@@ -13,7 +13,7 @@
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
-enum { SWEEP = 16, POINTS_MAX = SWEEP + 1 };
+enum { SWEEP = 24, POINTS_MAX = SWEEP + 1 };
 
 /* Elementary steps, about a nanosecond each: of one budget of the row, and of the least one. */
 static const uint64_t quick_work = 8000000, least_work = 40000000;
