@@ -6,8 +6,8 @@
  *   →  zero b, backward b, update b, zero a, backward a, update a
  *
  * A *unit* is what a node may be put before or behind: a node, or a whole region that is repeated, for what stands in
- * it would be repeated as well. So where one region accumulates all gradients nothing moves; where it runs once, or where
- * the backward pass is many regions (layer_major.c), a gradient lives no longer than the units that touch it.
+ * it would be repeated as well. So where one region accumulates all gradients nothing moves; where it runs once, or
+ * where the backward pass is many regions (layer_major.c), a gradient lives no longer than the units that touch it.
  *
  * Invariant: two nodes that touch one storage, one of them to change it, keep their order. An update node goes behind
  * the last that wrote what it reads and the last that read or wrote what it writes: a weight is changed only when its
