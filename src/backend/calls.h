@@ -63,7 +63,7 @@ typedef struct pl_column_sum_call {
 } pl_column_sum_call;
 void pl_column_sum_exec(const pl_column_sum_call *, pl_team);
 
-/* ---- feed_forward.c: y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), chunk_rows rows at a time: the hidden values of a chunk
+/* ---- feed_forward.c: y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), chunk_rows rows at a time: a chunk's hidden values
  * lie in the workspace. The backward pass makes them again. The bits are those of the single products. ---- */
 typedef struct pl_feed_forward_call {
     int64_t rows, in, hidden, out, chunk_rows;
@@ -82,7 +82,7 @@ typedef struct pl_feed_forward_bwd_call {
     int dots;
     pl_activation act;
     const float *dy, *x, *w1, *b1, *w2;
-    const float *partial;         /* [R,in] or NULL */
+    const float *partial;        /* [R,in] or NULL */
     float *dx, *dw1, *dw2, *db1; /* dx may be partial, dy or x; db1 may be NULL */
 } pl_feed_forward_bwd_call;
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);

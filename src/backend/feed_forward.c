@@ -1,6 +1,6 @@
 /* Feed-forward layers in chunks of rows. A chunk's hidden values lie in the workspace between the two products; the
- * backward pass makes them again, turns them into their gradient in place and adds its share to every sum before the next
- * chunk. Every sum goes on where the chunk before left it, and a row's bits do not depend on its neighbours: so the
+ * backward pass makes them again, turns them into their gradient in place and adds its share to every sum before the
+ * next chunk. Every sum goes on where the chunk before left it, and a row's bits do not depend on its neighbours: the
  * chunk's size is not to be seen in the results.
  *
  *   forward    a = act(x W1ᵀ + b1)                                 y = a W2ᵀ + b2 (+ residual)

@@ -1,6 +1,6 @@
-/* Two linears with an activation between them, done in chunks of rows: the hidden values of all rows, which are wider than
- * what goes in and out, never exist at once, and none is kept for the backward pass, which makes each chunk's again.
- * Built by rewrite/chunk.c from the nodes that they replace; the same numbers to the last bit. */
+/* Two linears with an activation between them, done in chunks of rows: the hidden values of all rows, which are wider
+ * than what goes in and out, never exist at once, and none is kept for the backward pass, which makes each chunk's
+ * again. Built by rewrite/chunk.c from the nodes that they replace; the same numbers to the last bit. */
 #include "ir/op.h"
 
 /* Whose input `x` is [..., D]; W1 [F,D], W2 [N,F], [b1 F]. */

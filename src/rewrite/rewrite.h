@@ -50,8 +50,9 @@ pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
 pl_status pl_rewrite_drop_unread(pl_graph *, pl_id program, pl_error *);
 
 /* chunk.c: two linears with an activation between them, and their derivatives, become one node each, which does them
- * `rows` rows at a time: the wide values between are never whole, and are made again in the backward pass. The same bits.
- * Needs: the program differentiated or never to be; before recompute and fuse. What does not look so stays as it is. */
+ * `rows` rows at a time: the wide values between are never whole, and are made again in the backward pass. The same
+ * bits. Needs: the program differentiated or never to be; before recompute and fuse. What does not look so stays as it
+ * is. */
 pl_status pl_rewrite_chunk_feed_forward(pl_graph *, pl_id program, int64_t rows, pl_error *);
 
 /* fuse.c: linear + activation become one node, and linear_dx + activation_bwd (+ the activation made again) become one

@@ -1,5 +1,5 @@
-/* Feed-forward layers in chunks against a double-precision oracle of the formulas; every level of this machine, optional
- * arguments, aliases, chunks of any size and several teams (whose bits must be equal), guard zones. */
+/* Feed-forward layers in chunks against a double-precision oracle of the formulas; every level of this machine,
+ * optional arguments, aliases, chunks of any size and several teams (whose bits must be equal), guard zones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
