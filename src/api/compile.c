@@ -359,6 +359,7 @@ static void find_freedom(const compiler *c, pl_fit_options *o)
     bool trains = c->command == PL_COMMAND_TRAIN;
     o->choose_update = trains && t->update_in_backward == PL_EARLY_AUTO;
     o->choose_layer_major = trains && t->layer_major == PL_CONFIG_AUTO;
+    o->choose_chunks = trains && t->feed_forward_rows == PL_CONFIG_AUTO;
     o->allow = trains ? c->config->fit.allow : 0;
 }
 
