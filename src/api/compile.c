@@ -359,6 +359,7 @@ static void find_freedom(const compiler *c, pl_fit_options *o)
     bool trains = c->command == PL_COMMAND_TRAIN;
     o->choose_update = trains && t->update_in_backward == PL_EARLY_AUTO;
     o->choose_layer_major = trains && t->layer_major == PL_CONFIG_AUTO;
+    o->choose_chunks = trains && t->feed_forward_rows == PL_CONFIG_AUTO;
     o->allow = trains ? c->config->fit.allow : 0;
 }
 
@@ -523,7 +524,9 @@ static pl_status reserve_words(compiler *c, pl_error *err)
 {
     uint64_t ignored;
     if (!c->config->fit.allow) return PL_OK;
-    return print_chosen(c, PL_OPTIMIZER_STATE_8BIT, &c->settings.config_text, &ignored, err);
+    PL_TRY(print_chosen(c, PL_OPTIMIZER_STATE_8BIT, &c->settings.config_text, &ignored, err));
+    c->settings.run.config_text = c->settings.config_text;
+    return PL_OK;
 }
 
 /* What the search turned on by leave of the user decides the numbers of this run: the plan's config says so, for a run

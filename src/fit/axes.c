@@ -15,6 +15,7 @@ enum {
     LARGER_MAX = 2,    /* and so many larger micro-batches, where there are */
     VALUES_MAX = 32,   /* of an axis */
     POINTS_MAX = 2048, /* more than all axes can have today */
+    CHUNK_ROWS_MIN = 16,
     NODES_MAX = 20000, /* of a graph that is looked at in more ways than micro-batches: planning takes seconds */
 };
 
@@ -147,6 +148,33 @@ static void brief_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str
         pl_str_append(out, "no");
 }
 
+/* Chunks of a quarter of the micro-batch's rows: where memory is what counts, and not together with a frontier, whose
+ * decisions name the nodes of the graph as it is without. */
+static size_t spread_chunks(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    int64_t rows = from->micro_batch * v->options->sequence / 4;
+    bool tight = from->layer_major == 0 || from->layer_major_keep == 0;
+    to[0] = to[1] = *from;
+    if (!v->options->choose_chunks || !v->trains || !v->small || v->frontier || from->feed_forward_rows) return 1;
+    to[1].feed_forward_rows = rows;
+    return tight && rows >= CHUNK_ROWS_MIN ? 2 : 1;
+}
+
+static void brief_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    if (c->feed_forward_rows)
+        pl_str_printf(out, "%lld rows", (long long)c->feed_forward_rows);
+    else
+        pl_str_append(out, "whole");
+}
+
+static void say_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    brief_chunks(r, c, out);
+    if (c->feed_forward_rows) pl_str_append(out, " at once; its inner values are made again in the backward pass");
+}
+
 /* Of a frontier all but its first point, which costs nothing; its decisions are made for one region. */
 static size_t spread_recompute(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
@@ -250,6 +278,7 @@ static void say_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 static const axis axes[] = {{"micro-batch", spread_micro_batch, say_micro_batch, brief_micro_batch, true},
                             {"optimizer state", spread_state, say_state, say_state},
                             {"layer-major", spread_layer_major, say_layer_major, brief_layer_major},
+                            {"feed-forward", spread_chunks, say_chunks, brief_chunks},
                             {"recompute", spread_recompute, say_recompute, brief_recompute},
                             {"update", spread_update, say_update, brief_update},
                             {"threads", spread_threads, say_threads, brief_threads}};
@@ -355,5 +384,5 @@ done:
 bool pl_fit_same_kernels(const pl_choice *a, const pl_choice *b)
 {
     return a->micro_batch == b->micro_batch && a->recompute == b->recompute && !a->layer_major == !b->layer_major &&
-           a->optimizer_state == b->optimizer_state;
+           a->optimizer_state == b->optimizer_state && a->feed_forward_rows == b->feed_forward_rows;
 }

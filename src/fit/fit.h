@@ -46,6 +46,7 @@ typedef struct pl_fit_options {
     pl_choice given;         /* what is decided already; a micro-batch of 0: choose. Huge pages may still be dropped */
     bool plan_recompute;     /* what is computed again is to be chosen; else given.recompute is meant */
     bool choose_update;      /* and whether weights are updated early */
+    bool choose_chunks;      /* and whether feed-forward layers go in chunks of rows */
     bool choose_layer_major; /* and whether the backward pass goes through all micro-batches block by block */
     uint32_t allow;          /* pl_fit_allow bits */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */

@@ -9,7 +9,7 @@
 #include "report/account.h"
 #include "report/fit.h"
 
-#define LARGE_BYTES 4e6 /* of one run: more than a core's own caches hold */
+#define LARGE_BYTES 1e6 /* of one run: about what a core keeps near it */
 #define BOUND_SHARE 0.5 /* of a node's time */
 
 typedef struct rates {

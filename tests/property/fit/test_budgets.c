@@ -78,6 +78,8 @@ static void begin(world *w, uint64_t seed)
                             .given = {.recompute = PL_CHOICE_RECOMPUTE_CHEAP},
                             .plan_recompute = true,
                             .choose_update = true,
+                            .choose_layer_major = seed % 2 == 0,
+                            .choose_chunks = seed % 2 == 0,
                             .budget_bytes = PL_FIT_NO_BUDGET,
                             .stage = no_staging,
                             .settle = settled,
