@@ -14,6 +14,7 @@ typedef struct pl_addresses {
 } pl_addresses;
 
 void *pl_address_of(const pl_graph *, const pl_addresses *, pl_id value); /* NULL for PL_NONE */
+pl_real pl_real_of(const pl_graph *, pl_id value); /* how its numbers are stored; the value is f32, bf16 or f16 */
 
 /* ---- nodes whose calls calls.h does not know (source.c, cache.c) ---- */
 typedef struct pl_fill_value_call {
@@ -59,6 +60,7 @@ typedef struct pl_call {
         pl_activation_call activation;
         pl_activation_bwd_call activation_bwd;
         pl_add_call add;
+        pl_cast_call cast;
         pl_fill_call fill;
         pl_fill_value_call fill_value;
         pl_normal_call normal;

@@ -22,8 +22,8 @@ static void norm_part(const void *work, int part, int parts)
     const norm_work *w = work;
     const pl_norm_call *c = w->call;
     pl_range rows = pl_range_of_part(c->rows, 1, part, parts);
-    w->kernels->norm_rows(rows.begin, rows.end, c->width, c->rms, c->eps, c->x, c->gamma, c->beta, c->y, c->mean,
-                          c->rstd);
+    w->kernels->norm_rows(rows.begin, rows.end, c->width, c->rms, c->eps, c->type, c->x, c->gamma, c->beta, c->y,
+                          c->mean, c->rstd);
 }
 
 void pl_norm_exec(const pl_norm_call *call, pl_team team)
@@ -65,8 +65,8 @@ static void norm_bwd_part(const void *work, int part, int parts)
     pl_range blocks = pl_range_of_part(w->blocks, 1, part, parts);
     for (int64_t b = blocks.begin; b < blocks.end; b++) {
         int64_t end = (b + 1) * w->block_rows;
-        w->kernels->norm_bwd_rows(b * w->block_rows, end < c->rows ? end : c->rows, c->width, c->rms, c->dy, c->x,
-                                  c->gamma, c->mean, c->rstd, c->add, c->dx, w->partial + b * w->ld,
+        w->kernels->norm_bwd_rows(b * w->block_rows, end < c->rows ? end : c->rows, c->width, c->rms, c->type, c->dy,
+                                  c->x, c->gamma, c->mean, c->rstd, c->add, c->dx, w->partial + b * w->ld,
                                   c->dbeta ? partial_beta + b * w->ld : NULL);
     }
     pl_barrier();

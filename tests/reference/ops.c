@@ -67,6 +67,9 @@ static void add(operands *o)
     put(o, 0, o->in[0]);
 }
 
+/* Numbers are double here, however they are stored: a cast is a copy, and what rounding costs shows in comparisons. */
+static void cast(operands *o) { put(o, 0, o->in[0]); }
+
 static void fill(operands *o)
 {
     uint64_t n = reference_elems(o->r, o->node->out[0]);
@@ -145,6 +148,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_LINEAR_CE_BWD] = reference_linear_ce_bwd,
     [PL_OP_DROPOUT] = dropout,
     [PL_OP_ADD] = add,
+    [PL_OP_CAST] = cast,
     [PL_OP_FILL] = fill,
     [PL_OP_NORMAL] = normal,
     [PL_OP_SUM_SQUARES] = sum_squares,

@@ -4,7 +4,7 @@
  * The four words of a block belong to four neighbouring elements, but sit in the same lane of four vectors. Lane 4g + r
  * works on block r·(PL_VW/4) + g, so that a transpose inside each group of four lanes leaves row r with the words of
  * consecutive blocks: PL_VW neighbouring elements, in order. */
-#include "kernels/cpu/vec.h"
+#include "kernels/cpu/vec_real.h"
 #include "kernels/kernels.h"
 
 enum { BATCHES = 2, BATCH_ELEMS = 4 * PL_VW };
@@ -55,19 +55,14 @@ PL_V_INLINE pl_vf drop(pl_vu bits, float probability, pl_vf scaled)
     return pl_v_select_gt(pl_v_set(probability * 0x1p24f), uniform, pl_v_zero(), scaled);
 }
 
-PL_V_INLINE void apply(pl_vu bits, float probability, float scale, int64_t at, int64_t count, const float *x,
-                       const float *residual, float *y)
+PL_V_INLINE void apply(pl_real type, pl_vu bits, float probability, float scale, int64_t at, int64_t count,
+                       const void *x, const void *residual, void *y)
 {
-    if (count >= PL_VW) {
-        pl_vf kept = drop(bits, probability, scale * pl_v_load(x + at));
-        pl_v_store(y + at, residual ? pl_v_load(residual + at) + kept : kept);
-    } else if (count > 0) {
-        pl_vf kept = drop(bits, probability, scale * pl_v_load_part(x + at, count));
-        pl_v_store_part(y + at, residual ? pl_v_load_part(residual + at, count) + kept : kept, count);
-    }
+    pl_vf kept = drop(bits, probability, scale * pl_v_get(type, x, at, count));
+    pl_v_put(type, y, at, residual ? pl_v_get(type, residual, at, count) + kept : kept, count);
 }
 
-void PL_KERNEL(dropout)(const pl_dropout_range *range, const float *x, const float *residual, float *y)
+PL_V_INLINE void dropout(pl_real type, const pl_dropout_range *range, const void *x, const void *residual, void *y)
 {
     float scale = 1 / (1 - range->probability);
     for (int64_t at = 0; at < range->count; at += BATCHES * BATCH_ELEMS) {
@@ -78,9 +73,17 @@ void PL_KERNEL(dropout)(const pl_dropout_range *range, const float *x, const flo
             transpose_groups(rows[b]);
             PL_V_UNROLL for (int r = 0; r < 4; r++)
             {
-                int64_t element = at + b * BATCH_ELEMS + r * PL_VW;
-                apply(rows[b][r], range->probability, scale, element, range->count - element, x, residual, y);
+                int64_t element = at + b * BATCH_ELEMS + r * PL_VW, left = range->count - element;
+                if (left >= PL_VW)
+                    apply(type, rows[b][r], range->probability, scale, element, PL_VW, x, residual, y);
+                else if (left > 0)
+                    apply(type, rows[b][r], range->probability, scale, element, left, x, residual, y);
             }
         }
     }
+}
+
+void PL_KERNEL(dropout)(const pl_dropout_range *range, pl_real type, const void *x, const void *residual, void *y)
+{
+    PL_REAL_EACH(type, dropout(REAL, range, x, residual, y));
 }
