@@ -68,6 +68,7 @@ typedef struct pl_call {
         pl_adamw_call adamw;
         pl_sum_squares_call sum_squares;
         pl_clip_scale_call clip_scale;
+        pl_loss_scale_call loss_scale;
         pl_cache_write_call cache_write;
         pl_load_call load;
     } u;

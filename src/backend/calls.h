@@ -156,6 +156,7 @@ typedef struct pl_linear_ce_call {
     const float *scale;                     /* (run) [1]: 1 / number of counted tokens of the whole step */
     double *loss;                           /* [1] accumulates */
     float *dh, *dweight;                    /* both NULL: loss only */
+    const float *loss_scale;                /* (run) [1] or NULL: both gradients are that many times as large */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);
@@ -237,13 +238,25 @@ typedef struct pl_sum_squares_call {
 uint64_t pl_sum_squares_workspace_bytes(const pl_sum_squares_call *, pl_team);
 void pl_sum_squares_exec(const pl_sum_squares_call *, void *workspace, pl_team);
 
-/* scale = min(1, max_norm / (√sum + 1e-6)); finite = 1 when sum is finite, else 0 (the update is then skipped). */
+/* scale = min(1, max_norm / (√sum/S + 1e-6))/S, without max_norm 1/S; finite = 1 when sum is finite, else 0 (the update
+ * is then skipped). S is what the summed gradients were multiplied with: the loss scale, or 1. */
 typedef struct pl_clip_scale_call {
     const double *sum;
-    float max_norm;
+    float max_norm; /* 0: none */
     float *scale;
     int32_t *finite;
+    const float *loss_scale; /* (run) [1] or NULL */
 } pl_clip_scale_call;
 void pl_clip_scale_exec(const pl_clip_scale_call *, pl_team);
+
+/* A step that was not finite halves the scale (not below 1) and counts as skipped; growth_steps others in a row double
+ * it. All three change in place. */
+typedef struct pl_loss_scale_call {
+    int64_t growth_steps;
+    const int32_t *finite;
+    float *scale;
+    int32_t *good_steps, *skipped_steps;
+} pl_loss_scale_call;
+void pl_loss_scale_exec(const pl_loss_scale_call *, pl_team);
 
 #endif

@@ -132,13 +132,14 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
     const float *h = c->h + first * c->width;
     pl_gemm_call forward = logits_product(c, l, rows, h, logits);
     pl_gemm_exec(&forward, gemm_workspace, team);
+    float scale = *c->scale * (c->loss_scale ? *c->loss_scale : 1);
     rows_work work = {pl_kernels_get(team.isa),
                       rows,
                       c->vocab,
                       l->ld,
                       logits,
                       c->target + first,
-                      c->dh || c->dweight ? c->scale : NULL,
+                      c->dh || c->dweight ? &scale : NULL,
                       row_loss};
     pl_parallel(team, rows * c->vocab, rows_part, &work);
     *c->loss += sum_in_order(row_loss, rows);

@@ -59,6 +59,7 @@ typedef enum pl_config_schedule {
     PL_SCHEDULE_PLATEAU,
 } pl_config_schedule;
 typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
+typedef enum pl_config_mixed { PL_MIXED_OFF, PL_MIXED_BF16, PL_MIXED_FP16 } pl_config_mixed;
 typedef enum pl_config_huge_pages { PL_HUGE_PAGES_AUTO, PL_HUGE_PAGES_OFF } pl_config_huge_pages;
 typedef enum pl_config_isa {
     PL_CONFIG_ISA_AUTO,
@@ -128,6 +129,7 @@ typedef struct pl_config_train {
     pl_config_optimizer optimizer;
     double beta1, beta2, epsilon, weight_decay;
     double grad_clip; /* 0 = off */
+    pl_config_mixed mixed_precision;
     int64_t seed;
     int64_t eval_every; /* steps, or PL_CONFIG_AUTO */
     int64_t eval_batches;

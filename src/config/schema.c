@@ -11,6 +11,7 @@ static const char *const activation_names[] = {"gelu", "silu", "relu", "tanh"};
 static const char *const tokenizer_names[] = {"bpe", "bytes", "chars"};
 static const char *const schedule_names[] = {"cosine", "linear", "constant", "plateau"};
 static const char *const optimizer_names[] = {"adamw"};
+static const char *const mixed_names[] = {"off", "bf16", "fp16"};
 static const char *const huge_pages_names[] = {"auto", "off"};
 static const char *const isa_names[] = {"auto", "ref", "baseline", "avx2", "avx512"};
 static const char *const progress_names[] = {"auto", "bar", "plain", "json"};

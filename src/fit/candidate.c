@@ -7,6 +7,7 @@ static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *
     static const char *const programs[] = {"train", "evaluate"};
     uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
     pl_id train = pl_graph_find_program(g, "train");
+    if (train != PL_NONE) PL_TRY(pl_rewrite_precision(g, train, c->precision, err));
     if (c->recompute == PL_CHOICE_RECOMPUTE_CHEAP && train != PL_NONE)
         PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
     PL_TRY(pl_rewrite_fuse(g, err));

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/types.h"
+
 typedef enum pl_choice_recompute {
     PL_CHOICE_STORE_ALL,
     PL_CHOICE_RECOMPUTE_CHEAP, /* norms, activations and dropout are made again in the backward pass */
@@ -15,6 +17,7 @@ typedef struct pl_choice {
     int64_t micro_batch; /* sequences in memory at once */
     pl_choice_recompute recompute;
     bool huge_pages;
+    pl_dtype precision; /* f32, bf16 or f16: of activations while training. Changes what is computed */
 } pl_choice;
 
 #endif

@@ -32,6 +32,7 @@ typedef struct pl_report_model {
     uint64_t micro_batch;         /* of them at once */
     uint64_t accumulation;        /* trips: how often */
     uint64_t last;                /* sequences in the last micro-batch */
+    pl_dtype precision;           /* of activations while training */
 } pl_report_model;
 pl_report_model pl_report_describe(const pl_plan *);
 /* "micro-batch 4 × accumulation 8 = batch 32", "batch 16 in 3 micro-batches of 6, the last with 4"; "" where nothing

@@ -16,6 +16,7 @@ typedef struct tiny {
     uint64_t trips;
     bool recompute, fuse, in_place; /* which rewrites */
     bool update;                    /* with the optimizer's nodes */
+    pl_dtype precision;             /* of activations */
 } tiny;
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */

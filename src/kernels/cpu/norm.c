@@ -83,18 +83,19 @@ PL_V_INLINE void norm_rows(pl_real type, int64_t begin, int64_t end, int64_t wid
 {
     for (int64_t r = begin, rows; r < end; r += rows) {
         float m[GROUP_ROWS] = {0}, s[GROUP_ROWS];
-        const void *from[GROUP_ROWS];
+        const void *from = pl_real_at(type, x, r * width);
+        void *to = pl_real_at(type, y, r * width);
         rows = rows_of_group(width, end - r);
-        for (int64_t i = 0; i < rows; i++) from[i] = pl_real_at(type, x, (r + i) * width);
-        for (int64_t i = 0; i < rows && !rms; i++) m[i] = row_sum(type, width, from[i]) / (float)width;
-        for (int64_t i = 0; i < rows; i++) s[i] = row_squares(type, width, from[i], m[i]);
+        for (int64_t i = 0; i < rows && !rms; i++)
+            m[i] = row_sum(type, width, pl_real_at(type, from, i * width)) / (float)width;
+        for (int64_t i = 0; i < rows; i++) s[i] = row_squares(type, width, pl_real_at(type, from, i * width), m[i]);
         for (int64_t i = 0; i < rows; i++) s[i] = 1 / __builtin_sqrtf(s[i] / (float)width + eps);
         for (int64_t i = 0; i < rows; i++) {
-            void *to = pl_real_at(type, y, (r + i) * width);
+            const void *row = pl_real_at(type, from, i * width);
             if (beta)
-                normalise_row(type, width, m[i], s[i], from[i], gamma, beta, to);
+                normalise_row(type, width, m[i], s[i], row, gamma, beta, pl_real_at(type, to, i * width));
             else
-                normalise_row(type, width, m[i], s[i], from[i], gamma, NULL, to);
+                normalise_row(type, width, m[i], s[i], row, gamma, NULL, pl_real_at(type, to, i * width));
         }
         if (mean) memcpy(mean + r, m, (size_t)rows * sizeof(float));
         if (rstd) memcpy(rstd + r, s, (size_t)rows * sizeof(float));
