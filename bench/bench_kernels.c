@@ -100,7 +100,7 @@ static void softmax_part(const void *work, int part, int parts)
     int64_t rows = s->elems / VOCAB;
     pl_range r = pl_range_of_part(rows, 1, part, parts);
     const pl_kernels *kernels = pl_kernels_get(s->team.isa);
-    kernels->softmax_ce_rows(r.begin, r.end, VOCAB, VOCAB, s->array[0], s->token, &scale, s->workspace);
+    kernels->softmax_ce_rows(r.begin, r.end, VOCAB, VOCAB, s->array[0], s->token, &scale, PL_REAL_F32, s->workspace);
 }
 
 static double run_softmax(const setting *s)

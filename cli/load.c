@@ -57,8 +57,8 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     char path[PATH_MAX], out[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/" PL_CLI_CONFIG_FILE, folder);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
-    if (access(path, R_OK))
-        return pl_cli_error(err, PL_E_CONFIG,
+    if (access(path, R_OK)) /* a disk that does not answer is no mistake of the user's */
+        return pl_cli_error(err, errno == ENOENT || errno == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
                             "%s: is no folder of a run that can be read (%s: %s); give a config file or such a folder",
                             folder, PL_CLI_CONFIG_FILE, strerror(errno));
     pl_status status = pl_cli_setting(config, "run", "out", out, sizeof out, err); /* only options are in it yet */

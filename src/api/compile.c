@@ -248,7 +248,7 @@ static uint64_t writer_cache_bytes(uint64_t checkpoint_bytes)
 {
     enum { BESIDE = 1 << 20 };
     uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES;
-    return checkpoint_bytes + BESIDE < windows ? pl_align_up(checkpoint_bytes + BESIDE, PL_PAGE_BYTES) : windows;
+    return pl_align_up((checkpoint_bytes < windows ? checkpoint_bytes : windows) + BESIDE, PL_PAGE_BYTES);
 }
 
 /* The rows of the whole process. */
@@ -304,6 +304,25 @@ static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
     return PL_OK;
 }
 
+static pl_choice_recompute recompute_of(pl_config_checkpointing c)
+{
+    static const pl_choice_recompute table[] = {[PL_CHECKPOINTING_OFF] = PL_CHOICE_STORE_ALL,
+                                                [PL_CHECKPOINTING_AUTO] = PL_CHOICE_RECOMPUTE_CHEAP,
+                                                [PL_CHECKPOINTING_FULL] = PL_CHOICE_RECOMPUTE_FULL};
+    return table[c];
+}
+
+/* What the config says about the order of the step; auto is what needs no more time. */
+static void find_order(const compiler *c, pl_choice *given, int64_t batch)
+{
+    const pl_config_train *t = &c->config->train;
+    if (c->command != PL_COMMAND_TRAIN) return;
+    given->layer_major = t->layer_major == PL_CONFIG_AUTO ? 0 : t->layer_major;
+    given->layer_major_keep = t->layer_major_keep == PL_CONFIG_AUTO ? 1 : t->layer_major_keep;
+    given->update_early = t->update_in_backward == PL_EARLY_ON;
+    if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
+}
+
 static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
@@ -312,12 +331,15 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .batch = c->config->train.batch_size,
                           .sequence = c->config->model.sequence,
                           .given = {.micro_batch = c->settings.run.micro_batch,
-                                    .recompute = PL_CHOICE_RECOMPUTE_CHEAP,
+                                    .recompute = recompute_of(c->config->train.gradient_checkpointing),
                                     .precision = precision_of(c->config),
                                     .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
+                          .plan_recompute = c->command == PL_COMMAND_TRAIN &&
+                                            c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
                           .stage = stage,
                           .settle = settle,
                           .context = c};
+    find_order(c, &o->given, o->batch);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;

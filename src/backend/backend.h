@@ -11,6 +11,7 @@
 typedef struct pl_addresses {
     unsigned char *base;
     const uint64_t *offset;
+    uint64_t trip; /* which tile is meant of those that move on with each trip of a region */
 } pl_addresses;
 
 void *pl_address_of(const pl_graph *, const pl_addresses *, pl_id value); /* NULL for PL_NONE */
@@ -40,6 +41,7 @@ typedef struct pl_cache_write_call {
 typedef struct pl_load_call { /* run/ copies the staging slot there */
     int64_t count;
     int32_t *tokens, *targets;
+    int64_t *first_sample; /* NULL: nobody wants it */
 } pl_load_call;
 
 typedef struct pl_call {

@@ -15,6 +15,7 @@ void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
     if (value == PL_NONE) return NULL;
     uint64_t offset = a->offset ? a->offset[pl_value_root(g, value)] : 0;
     offset += (uint64_t)pl_value_root_offset(g, value) * pl_dtype_bytes(g->value[value].dtype);
+    if (g->value[value].tile) offset += a->trip * pl_value_bytes(g, value);
     return a->base + offset;
 }
 

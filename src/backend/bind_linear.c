@@ -12,9 +12,13 @@ static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses 
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[1], out = w->shape.dim[0];
+    pl_real type = pl_real_of(g, n->in[0]);
     call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&x->shape),
                                   .n = out,
                                   .k = k,
+                                  .a_type = type,
+                                  .b_type = type,
+                                  .type = type,
                                   .a = at(g, a, n->in[0]),
                                   .a_row = k,
                                   .a_col = 1,
@@ -38,9 +42,13 @@ static void bind_linear_dx(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[0], in = w->shape.dim[1];
+    pl_real type = pl_real_of(g, n->in[0]);
     call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&dy->shape),
                                   .n = in,
                                   .k = k,
+                                  .a_type = type,
+                                  .b_type = type,
+                                  .type = type,
                                   .a = at(g, a, n->in[0]),
                                   .a_row = k,
                                   .a_col = 1,
@@ -65,9 +73,12 @@ static void bind_linear_dw(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1);
     int64_t out = pl_shape_last(&dy->shape), in = pl_shape_last(&x->shape);
+    pl_real type = pl_real_of(g, n->in[0]);
     call->u.gemm = (pl_gemm_call){.m = out,
                                   .n = in,
                                   .k = pl_shape_rows(&x->shape),
+                                  .a_type = type,
+                                  .b_type = type,
                                   .a = at(g, a, n->in[0]),
                                   .a_row = 1,
                                   .a_col = out,
@@ -90,7 +101,8 @@ static void bind_column_sum(const pl_graph *g, const pl_node *n, const pl_addres
                                               .ld = columns,
                                               .x = at(g, a, n->in[0]),
                                               .out = at(g, a, n->out[0]),
-                                              .accumulate = 1};
+                                              .accumulate = 1,
+                                              .type = pl_real_of(g, n->in[0])};
 }
 
 static uint64_t workspace_column_sum(const pl_call *c, pl_team team)

@@ -6,7 +6,8 @@ static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a
 {
     call->u.load = (pl_load_call){.count = (int64_t)pl_shape_elems(&g->value[n->out[0]].shape),
                                   .tokens = pl_address_of(g, a, n->out[0]),
-                                  .targets = pl_address_of(g, a, n->out[1])};
+                                  .targets = pl_address_of(g, a, n->out[1]),
+                                  .first_sample = pl_address_of(g, a, n->out[2])};
 }
 
 const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};
@@ -65,7 +66,8 @@ static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_address
                                             .loss = pl_address_of(g, a, n->out[0]),
                                             .dh = backward ? pl_address_of(g, a, n->out[1]) : NULL,
                                             .dweight = backward ? pl_address_of(g, a, n->out[2]) : NULL,
-                                            .loss_scale = backward ? pl_address_of(g, a, n->in[6]) : NULL};
+                                            .loss_scale = backward ? pl_address_of(g, a, n->in[6]) : NULL,
+                                            .type = pl_real_of(g, n->in[0])};
 }
 
 static uint64_t workspace_linear_ce(const pl_call *c, pl_team team)

@@ -16,32 +16,36 @@
 #include "base/narrow.h"
 #include "kernels/team.h"
 
-/* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue, f32 ----
- * Exactly one stride of A and one of B is 1. Sums over k run in an order that depends on (m, n, k) and the ISA alone.
- * accumulate without any other epilogue adds the blocks of k to C one by one, not their sum at the end. act_again needs
- * grad_of.
+/* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue ----
+ * Each of A, B and C is f32, bf16 or f16; sums and epilogue are f32, and what is written is rounded to nearest. Where A
+ * and B are bf16 and the instruction set multiplies pairs of them (avx512_bf16), a link of the chain below is a pair:
+ * subnormal operands then count as zero, and the two products are not rounded one after the other.
+ * Exactly one stride of A and one of B is 1. act_again needs grad_of. An element is one chain of multiply-adds in
+ * ascending k, from zero; with accumulate and no other epilogue, from C. So a row of C has the same bits however many
+ * rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s *= act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(s)
  *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more beside its derivative) */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
-    const float *a;
+    pl_real a_type, b_type, type; /* of A, of B, of C and what else is declared void */
+    const void *a;
     int64_t a_row, a_col; /* A[i,p] = a[i·a_row + p·a_col] */
-    const float *b;
+    const void *b;
     int64_t b_row, b_col; /* B[p,j] = b[p·b_row + j·b_col] */
-    float *c;
+    void *c;
     int64_t ldc;
-    int accumulate;        /* beta = 1 */
-    const float *bias;     /* [n] or NULL */
-    const float *residual; /* [m,n] or NULL; may be C itself */
+    int accumulate;       /* beta = 1 */
+    const float *bias;    /* [n] or NULL */
+    const void *residual; /* [m,n] or NULL; may be C itself */
     int64_t ld_residual;
     pl_activation act;
-    float *act_out; /* [m,n] or NULL */
+    void *act_out; /* [m,n] or NULL */
     int64_t ld_act_out;
-    const float *grad_of; /* [m,n] pre-activation, or NULL; may be C itself */
+    const void *grad_of; /* [m,n] pre-activation, or NULL; may be C itself */
     int64_t ld_grad_of;
-    float *act_again; /* [m,n] or NULL */
+    void *act_again; /* [m,n] or NULL */
     int64_t ld_act_again;
 } pl_gemm_call;
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team);   /* pointers are not looked at */
@@ -50,9 +54,10 @@ void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace 
 /* out[j] (+)= Σ_i x[i,j] over rows: bias gradients. Fixed blocks of rows, so the same bits for any team. */
 typedef struct pl_column_sum_call {
     int64_t rows, columns, ld;
-    const float *x;
+    const void *x;
     float *out;
     int accumulate;
+    pl_real type;
 } pl_column_sum_call;
 uint64_t pl_column_sum_workspace_bytes(const pl_column_sum_call *, pl_team);
 void pl_column_sum_exec(const pl_column_sum_call *, void *workspace, pl_team);
@@ -148,15 +153,18 @@ void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
 /* ---- loss.c: logits = h Wᵀ, cross-entropy against target, in chunks of rows so that R×V never exists ----
  * loss[0] (f64) += Σ over rows with target ≥ 0 of (logsumexp − logit[target]);
  * with gradients: dlogits = (softmax − onehot)·(*scale), dh = dlogits W (written), dW += dlogitsᵀ h.
- * A row with target −1 counts nothing and its dh is 0. */
+ * A row with target −1 counts nothing and its dh is 0. Logits are f32 for any type; where pairs of bf16 are multiplied
+ * (gemm.c), dlogits are rounded to bf16. */
 typedef struct pl_linear_ce_call {
     int64_t rows, width, vocab, chunk_rows; /* chunk_rows is part of the definition: it orders the sums */
-    const float *h, *weight;                /* [R,D], [V,D] */
+    const void *h, *weight;                 /* [R,D], [V,D] */
     const int32_t *target;                  /* [R], −1 = ignore */
     const float *scale;                     /* (run) [1]: 1 / number of counted tokens of the whole step */
     double *loss;                           /* [1] accumulates */
-    float *dh, *dweight;                    /* both NULL: loss only */
-    const float *loss_scale;                /* (run) [1] or NULL: both gradients are that many times as large */
+    void *dh;                               /* dh and dweight NULL: loss only */
+    float *dweight;
+    pl_real type;
+    const float *loss_scale; /* (run) [1] or NULL: both gradients are that many times as large */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);

@@ -44,7 +44,8 @@ static void sum_part(const job *j, int64_t part, int64_t column, int64_t columns
     const pl_column_sum_call *c = j->call;
     int64_t begin = c->rows * part / j->parts, end = c->rows * (part + 1) / j->parts;
     float *out = j->partial + part * j->stretch + column % j->stretch;
-    j->kernels->column_sum(c->x + begin * c->ld + column, c->ld, end - begin, columns, out, 0);
+    const void *x = pl_real_at(c->type, c->x, begin * c->ld + column);
+    j->kernels->column_sum(c->type, x, c->ld, end - begin, columns, out, 0);
 }
 
 /* Units are (part, piece of the stretch). */
@@ -70,7 +71,8 @@ static void work(const void *work_job, int part, int parts)
         sum_parts(j, column, columns, &j->counters->parts[odd]);
         pl_barrier();
         if (part == 0) {
-            j->kernels->column_sum(j->partial, j->stretch, j->parts, columns, c->out + column, c->accumulate);
+            j->kernels->column_sum(PL_REAL_F32, j->partial, j->stretch, j->parts, columns, c->out + column,
+                                   c->accumulate);
             j->counters->parts[odd ^ 1].next = 0;
         }
         pl_barrier();
@@ -79,7 +81,7 @@ static void work(const void *work_job, int part, int parts)
 
 void pl_column_sum_exec(const pl_column_sum_call *c, void *workspace, pl_team team)
 {
-    job j = {.call = c, .kernels = pl_gemm_kernels_of(team.isa), .counters = workspace};
+    job j = {.call = c, .kernels = pl_gemm_kernels_of(team.isa, PL_REAL_F32, PL_REAL_F32), .counters = workspace};
     j.partial = (float *)(void *)((char *)workspace + sizeof(sum_counters));
     j.parts = part_count(c), j.stretch = stretch_of(c);
     j.threads = team.threads > 1 && c->rows * c->columns >= parallel_elems ? team.threads : 1;

@@ -119,7 +119,7 @@ pl_status pl_file_write(pl_file_writer *w, const void *data, size_t bytes, pl_er
 {
     const char *from = data;
     while (bytes) {
-        size_t chunk = bytes < PL_FILE_WINDOW_BYTES ? bytes : PL_FILE_WINDOW_BYTES;
+        size_t room = PL_FILE_WINDOW_BYTES - (size_t)(w->bytes - w->flushed), chunk = bytes < room ? bytes : room;
         PL_TRY(write_fully(w, w->bytes, from, chunk, err));
         w->bytes += chunk, from += chunk, bytes -= chunk;
         PL_TRY(bound_page_cache(w, err));

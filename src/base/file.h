@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/io.h"
 
-enum { PL_FILE_PATH_MAX = 4096, PL_FILE_WINDOW_BYTES = 8 << 20 };
+enum { PL_FILE_PATH_MAX = 4096, PL_FILE_WINDOW_BYTES = 1 << 20 };
 
 /* A file being written; fields are private. Lives wherever the caller puts it. */
 typedef struct pl_file_writer {

@@ -58,8 +58,14 @@ typedef enum pl_config_schedule {
     PL_SCHEDULE_CONSTANT,
     PL_SCHEDULE_PLATEAU,
 } pl_config_schedule;
+typedef enum pl_config_checkpointing {
+    PL_CHECKPOINTING_OFF,
+    PL_CHECKPOINTING_AUTO,
+    PL_CHECKPOINTING_FULL
+} pl_config_checkpointing;
 typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
 typedef enum pl_config_mixed { PL_MIXED_OFF, PL_MIXED_BF16, PL_MIXED_FP16 } pl_config_mixed;
+typedef enum pl_config_early { PL_EARLY_AUTO, PL_EARLY_ON, PL_EARLY_OFF } pl_config_early;
 typedef enum pl_config_huge_pages { PL_HUGE_PAGES_AUTO, PL_HUGE_PAGES_OFF } pl_config_huge_pages;
 typedef enum pl_config_isa {
     PL_CONFIG_ISA_AUTO,
@@ -118,7 +124,11 @@ typedef struct pl_config_data {
 typedef struct pl_config_train {
     int64_t batch_size;  /* sequences per update */
     int64_t micro_batch; /* sequences at once, or PL_CONFIG_AUTO */
-    int64_t steps;       /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
+    pl_config_early update_in_backward;
+    pl_config_checkpointing gradient_checkpointing;
+    int64_t layer_major;      /* blocks of a group, 0 = off, or PL_CONFIG_AUTO */
+    int64_t layer_major_keep; /* groups, 0 = none, or PL_CONFIG_AUTO */
+    int64_t steps;            /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
     int64_t epochs;
     double learning_rate;
     pl_config_schedule schedule;

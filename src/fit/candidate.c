@@ -2,23 +2,6 @@
 #include "fit/fit.h"
 #include "rewrite/rewrite.h"
 
-static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
-{
-    static const char *const programs[] = {"train", "evaluate"};
-    uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
-    pl_id train = pl_graph_find_program(g, "train");
-    if (train != PL_NONE) PL_TRY(pl_rewrite_precision(g, train, c->precision, err));
-    if (c->recompute == PL_CHOICE_RECOMPUTE_CHEAP && train != PL_NONE)
-        PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
-    PL_TRY(pl_rewrite_fuse(g, err));
-    for (int i = 0; i < 2; i++) {
-        pl_id program = pl_graph_find_program(g, programs[i]);
-        if (program != PL_NONE) PL_TRY(pl_rewrite_bind_batch(g, program, c->micro_batch, "micro", trips, err));
-    }
-    PL_TRY(pl_rewrite_in_place(g, err));
-    return pl_rewrite_mark_saved(g, err);
-}
-
 /* A graph of another command has the region, but no nodes in it. */
 static bool trains(const pl_graph *g)
 {
@@ -26,6 +9,57 @@ static bool trains(const pl_graph *g)
     pl_id train = pl_graph_find_program(g, "train");
     if (train != PL_NONE) pl_plan_program_span(g, train, &first, &last);
     return last > 0;
+}
+
+static pl_status update_early(pl_graph *g, pl_id train, uint64_t trips, pl_error *err)
+{
+    const char *why;
+    if (pl_rewrite_update_early_possible(g, train, trips, &why)) return pl_rewrite_update_order(g, train, err);
+    return pl_fail(err, PL_E_CONFIG, "train.update_in_backward: on is not possible: %s; set it to auto", why);
+}
+
+static pl_status recompute(pl_graph *g, pl_id train, const pl_choice *c, pl_error *err)
+{
+    switch (c->recompute) {
+    case PL_CHOICE_STORE_ALL:
+        return PL_OK;
+    case PL_CHOICE_RECOMPUTE_CHEAP:
+        return pl_rewrite_recompute_cheap(g, train, err);
+    case PL_CHOICE_RECOMPUTE_FULL:
+        return pl_rewrite_recompute_full(g, train, err);
+    case PL_CHOICE_RECOMPUTE_PLANNED:
+        return pl_rewrite_recompute(g, c->decision, err);
+    }
+    return PL_OK;
+}
+
+static pl_status layer_major(pl_graph *g, pl_id train, uint64_t trips, const pl_choice *c, pl_error *err)
+{
+    const char *why;
+    pl_layer_major how = {.blocks = c->layer_major, .keep_every = c->layer_major_keep, .trips = trips};
+    if (pl_rewrite_layer_major_possible(g, train, &why)) return pl_rewrite_layer_major(g, train, &how, err);
+    return pl_fail(err, PL_E_CONFIG, "train.layer_major is not possible: %s; set it to auto", why);
+}
+
+pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
+{
+    static const char *const programs[] = {"train", "evaluate"};
+    uint64_t trips = (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
+    pl_id train = pl_graph_find_program(g, "train");
+    if (train != PL_NONE) PL_TRY(pl_rewrite_precision(g, train, c->precision, err));
+    if (c->layer_major && trains(g)) PL_TRY(layer_major(g, train, trips, c, err));
+    if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
+    PL_TRY(pl_rewrite_fuse(g, err));
+    for (int i = 0; i < 2; i++) {
+        pl_id program = pl_graph_find_program(g, programs[i]);
+        if (program != PL_NONE) PL_TRY(pl_rewrite_bind_batch(g, program, c->micro_batch, "micro", trips, err));
+    }
+    if (c->layer_major && trains(g))
+        PL_TRY(pl_rewrite_update_order(g, train, err));
+    else if (c->update_early && trains(g))
+        PL_TRY(update_early(g, train, trips, err));
+    PL_TRY(pl_rewrite_in_place(g, err));
+    return pl_rewrite_mark_saved(g, err);
 }
 
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
@@ -36,7 +70,7 @@ pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const
     pl_graph *g = pl_graph_copy(graph);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
     how.huge_pages = c->huge_pages;
-    PL_TRY_DONE(rewrite(g, o, c, err));
+    PL_TRY_DONE(pl_fit_rewrite(g, o, c, err));
     PL_TRY_DONE(o->stage(o->context, g, c->micro_batch, err));
     PL_TRY_DONE(pl_graph_check(g, PL_STAGE_BOUND, err));
     if (o->measure) PL_TRY_DONE(o->measure(o->context, g, err));

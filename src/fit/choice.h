@@ -10,14 +10,20 @@
 
 typedef enum pl_choice_recompute {
     PL_CHOICE_STORE_ALL,
-    PL_CHOICE_RECOMPUTE_CHEAP, /* norms, activations and dropout are made again in the backward pass */
+    PL_CHOICE_RECOMPUTE_CHEAP,   /* norms, activations and dropout are made again in the backward pass */
+    PL_CHOICE_RECOMPUTE_FULL,    /* the classic: of each block only what leaves it is kept */
+    PL_CHOICE_RECOMPUTE_PLANNED, /* `decision` says what is computed again, and where */
 } pl_choice_recompute;
 
 typedef struct pl_choice {
     int64_t micro_batch; /* sequences in memory at once */
     pl_choice_recompute recompute;
+    const struct pl_recompute_decision *decision; /* of a frontier (fit/recompute.h), for this micro-batch; else NULL */
     bool huge_pages;
-    pl_dtype precision; /* f32, bf16 or f16: of activations while training. Changes what is computed */
+    int64_t layer_major;      /* blocks whose gradients are alive at once; 0: all, micro-batch by micro-batch */
+    int64_t layer_major_keep; /* of every so many such groups the input is kept; 0: of none */
+    bool update_early;        /* a weight is updated as soon as its gradient is whole, not after the backward pass */
+    pl_dtype precision;       /* f32, bf16 or f16: of activations while training. Changes what is computed */
 } pl_choice;
 
 #endif

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fit/recompute.h"
+
 enum { CANDIDATES_MAX = 16, TOKENS_ENOUGH = 512 }; /* beyond that many rows a GEMM gains nothing (bench_gemm) */
 
 /* Divisors of the batch, the largest first, up to the size at which larger ones gain nothing; always 1. */
@@ -65,9 +67,8 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
                    (unsigned long long)o->budget_bytes, alive, change);
 }
 
-/* *plan is this one where it fits; else it replaces *smallest when it needs less. */
-static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
-                         pl_plan **smallest, pl_error *err)
+pl_status pl_fit_try(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
+                     pl_plan **smallest, pl_error *err)
 {
     pl_plan *p;
     PL_TRY(pl_fit_candidate(graph, o, c, &p, err));
@@ -83,7 +84,7 @@ static pl_status try_one(const pl_graph *graph, const pl_fit_options *o, const p
     if (!again) return PL_OK;
     pl_choice small_pages = *c; /* what rounding to huge ones costs may be what is missing */
     small_pages.huge_pages = false;
-    return try_one(graph, o, &small_pages, plan, smallest, err);
+    return pl_fit_try(graph, o, &small_pages, plan, smallest, err);
 }
 
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan, pl_error *err)
@@ -96,8 +97,10 @@ pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan,
     for (int i = 0; i < count && !*plan; i++) {
         pl_choice choice = o->given;
         choice.micro_batch = candidate[i];
-        PL_TRY_DONE(try_one(graph, o, &choice, plan, &smallest, err));
+        PL_TRY_DONE(pl_fit_try(graph, o, &choice, plan, &smallest, err));
     }
+    if (!*plan && o->plan_recompute && o->given.layer_major == 0) /* its decisions are made for one region */
+        PL_TRY_DONE(pl_recompute_search(graph, o, candidate[count - 1], plan, &smallest, err));
     if (!*plan) status = refuse(smallest, o, err);
 done:
     pl_plan_destroy(smallest);

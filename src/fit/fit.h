@@ -18,6 +18,7 @@ typedef struct pl_fit_options {
     int64_t batch, sequence; /* sequences of a step; tokens of a sequence */
     pl_choice given;         /* what is decided already; a micro-batch of 0: choose. Huge pages may still be dropped */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
+    bool plan_recompute;     /* where nothing else fits, what is computed again may be chosen node by node */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */
     pl_status (*stage)(void *context, pl_graph *, int64_t micro_batch, pl_error *);
     /* Measures what the cost table lacks for this bound graph; may be NULL. */
@@ -31,7 +32,13 @@ typedef struct pl_fit_options {
  * is alive at its peak, and what single change would make it fit are in the sentence. */
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
 
+/* One choice, and once more without huge pages where these are what is missing. *plan gets what fits; what does not
+ * replaces *smallest when it needs less. */
+pl_status pl_fit_try(const pl_graph *, const pl_fit_options *, const pl_choice *, pl_plan **plan, pl_plan **smallest,
+                     pl_error *);
+
 /* ---- candidate.c: one choice carried out: rewritten, bound and planned ---- */
+pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *); /* all but the plan */
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_plan **, pl_error *);
 
 #endif

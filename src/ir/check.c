@@ -9,6 +9,8 @@ typedef struct checker {
     pl_graph_stage stage;
     bool *written;  /* [values] root has content */
     pl_id *current; /* [values] root: the version its storage holds now; PL_NONE: the root itself */
+    pl_id *tile;    /* [values] root of a stack: the tile that was last written, and in which region */
+    pl_id *tile_region;
     pl_error *err;
 } checker;
 
@@ -27,6 +29,9 @@ static pl_status check_view(const checker *c, pl_id id)
 {
     const pl_value *v = &c->g->value[id], *base = &c->g->value[v->view_of];
     uint64_t last = (uint64_t)v->view_offset;
+    if (base->tile) return fail_value(c, id, "a view of a tile");
+    if (v->tile && (base->view_of != PL_NONE || base->update_of != PL_NONE || !pl_value_is_contiguous(v)))
+        return fail_value(c, id, "a tile is a contiguous part of a value that owns its bytes");
     for (uint32_t i = 0; i < v->shape.rank; i++) {
         uint64_t step = (uint64_t)v->shape.dim[i] - 1;
         if (__builtin_mul_overflow(step, (uint64_t)v->stride[i], &step) || __builtin_add_overflow(last, step, &last))
@@ -47,6 +52,7 @@ static pl_status check_value(const checker *c, pl_id id)
     if (v->program != PL_NONE && (v->program >= c->g->region_count || c->g->region[v->program].parent != PL_NONE))
         return fail_value(c, id, "its program is no root region");
     if (v->view_of != PL_NONE && v->update_of != PL_NONE) return fail_value(c, id, "both a view and an update");
+    if (v->tile && v->view_of == PL_NONE) return fail_value(c, id, "a tile that is no view");
     if (v->view_of != PL_NONE)
         return v->view_of < id ? check_view(c, id) : fail_value(c, id, "a view of a later value");
     if (v->update_of == PL_NONE) return PL_OK;
@@ -140,7 +146,7 @@ static bool may_overwrite(const pl_node *n, pl_alias alias, pl_id value)
 static bool reads_what_it_overwrites(const pl_graph *g, const pl_node *n, int k)
 {
     pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
-    pl_id old = g->value[n->out[k]].update_of;
+    pl_id old = g->value[n->out[k]].tile ? n->out[k] : g->value[n->out[k]].update_of;
     if (old == PL_NONE) return false;
     for (int i = 0; i < PL_NODE_IN_MAX; i++) {
         if (n->in[i] == PL_NONE || i == alias.update || alias.may >> i & 1) continue;
@@ -203,10 +209,25 @@ static bool readable(const checker *c, pl_id id, pl_id program)
     return v->program == program && c->written[root];
 }
 
+/* Of the stack there must be a tile for each trip. */
+static pl_status check_tile(const checker *c, pl_id id, pl_id value)
+{
+    const pl_value *v = &c->g->value[value];
+    uint64_t end;
+    if (!v->tile) return PL_OK;
+    bool over = __builtin_mul_overflow(c->g->region[c->g->node[id].region].trip, pl_shape_elems(&v->shape), &end) ||
+                __builtin_add_overflow(end, (uint64_t)v->view_offset, &end);
+    if (!over && end <= pl_shape_elems(&c->g->value[v->view_of].shape)) return PL_OK;
+    return fail_node(c, id, "its region has more trips than the stack has tiles");
+}
+
 static pl_status check_input(checker *c, pl_id id, pl_id in, pl_id program)
 {
     pl_id root = pl_value_root(c->g, in);
     if (!readable(c, in, program)) return fail_node(c, id, "reads a value that nothing before it has produced");
+    PL_TRY(check_tile(c, id, in));
+    bool here = c->g->value[in].tile && c->tile_region[root] == c->g->node[id].region;
+    if (here && c->tile[root] != in) return fail_node(c, id, "reads a tile that was already written over");
     bool version = c->g->value[in].view_of == PL_NONE;
     if (version && c->current[root] != PL_NONE && c->current[root] != in)
         return fail_node(c, id, "reads a version that was already replaced in place");
@@ -225,7 +246,7 @@ static pl_status check_node(checker *c, pl_id id)
     }
     if (n->predicate != PL_NONE &&
         (c->g->value[n->predicate].dtype != PL_DTYPE_I32 || pl_shape_elems(&c->g->value[n->predicate].shape) != 1 ||
-         !readable(c, n->predicate, program)))
+         c->g->value[n->predicate].tile || !readable(c, n->predicate, program)))
         return fail_node(c, id, "its predicate is no i32 value produced before");
     PL_TRY(check_outputs(c, id));
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
@@ -236,7 +257,9 @@ static pl_status check_node(checker *c, pl_id id)
             return fail_node(c, id, "writes a value of another program");
         if (v->role == PL_ROLE_INPUT)
             return fail_node(c, id, "writes an input, which belongs to whoever runs the program");
+        PL_TRY(check_tile(c, id, n->out[k]));
         c->written[root] = true;
+        if (c->g->value[n->out[k]].tile) c->tile[root] = n->out[k], c->tile_region[root] = n->region;
         if (c->g->value[n->out[k]].view_of == PL_NONE) c->current[root] = n->out[k];
     }
     return PL_OK;
@@ -262,7 +285,11 @@ pl_status pl_graph_check(const pl_graph *g, pl_graph_stage stage, pl_error *err)
     pl_status status = PL_OK;
     c.written = pl_alloc(g->value_count, sizeof *c.written);
     c.current = pl_alloc(g->value_count, sizeof *c.current);
-    if (!c.written || !c.current) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to check the graph"));
+    c.tile = pl_alloc(g->value_count, sizeof *c.tile);
+    c.tile_region = pl_alloc(g->value_count, sizeof *c.tile_region);
+    if (!c.written || !c.current || !c.tile || !c.tile_region)
+        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to check the graph"));
+    for (size_t i = 0; i < g->value_count; i++) c.tile[i] = c.tile_region[i] = PL_NONE;
     PL_TRY_DONE(check_ids(&c));
     for (size_t i = 0; i < g->value_count; i++) PL_TRY_DONE(check_value(&c, (pl_id)i));
     PL_TRY_DONE(check_names(&c));
@@ -271,5 +298,7 @@ pl_status pl_graph_check(const pl_graph *g, pl_graph_stage stage, pl_error *err)
 done:
     pl_free(c.written);
     pl_free(c.current);
+    pl_free(c.tile);
+    pl_free(c.tile_region);
     return status;
 }

@@ -226,6 +226,14 @@ pl_id pl_graph_find_program(const pl_graph *g, const char *name)
     return PL_NONE;
 }
 
+bool pl_node_uses_tile(const pl_graph *g, const pl_node *n)
+{
+    bool uses = false;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) uses |= n->in[k] != PL_NONE && g->value[n->in[k]].tile;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) uses |= n->out[k] != PL_NONE && g->value[n->out[k]].tile;
+    return uses;
+}
+
 void pl_value_default_strides(pl_value *v)
 {
     int64_t stride = 1;

@@ -7,6 +7,8 @@
  * Storage. A value owns its bytes unless it is
  *   a view     (view_of, view_offset, strides): a window on another value, or
  *   an update  (update_of): the new content of another value, in the same place (state changes in place).
+ * A view may be a *tile*: it moves on by its own size with each trip of the region of the node that uses it. Its base is
+ * a stack of one tile a trip, by which a region leaves something for another that is repeated as often.
  * pl_value_root() follows both to the value that owns the bytes; placement deals with roots only. Each value remembers
  * its root (a residual stream changed in place is a chain as long as the model is deep), so that asking costs a step or
  * two; therefore update_of of a value in the graph changes through pl_graph_set_update() alone.
@@ -32,6 +34,7 @@ typedef struct pl_value {
     pl_id view_of, update_of;
     pl_id root; /* set by the graph, not by whoever fills this in: a step on the way to the value that owns the bytes */
     int64_t view_offset; /* elements; only with view_of */
+    bool tile;           /* only with view_of: of a whole value, contiguous */
     int64_t root_offset; /* elements from the root's beginning to its own; set by the graph, like root */
     int64_t stride[PL_RANK_MAX];
 } pl_value;
@@ -112,7 +115,8 @@ pl_id pl_region_program(const pl_graph *, pl_id region);
 /* PL_NONE when there is none. Looks at every value: for many names take ir/index.h. */
 pl_id pl_graph_find_value(const pl_graph *, const char *name);
 pl_id pl_graph_find_program(const pl_graph *, const char *name); /* PL_NONE when there is none */
-void pl_value_default_strides(pl_value *);                       /* row-major, from the shape */
+bool pl_node_uses_tile(const pl_graph *, const pl_node *);
+void pl_value_default_strides(pl_value *); /* row-major, from the shape */
 bool pl_value_is_contiguous(const pl_value *);
 
 const char *pl_phase_name(pl_phase); /* "forward", "backward", "update" */

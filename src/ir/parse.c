@@ -113,10 +113,20 @@ static pl_status parse_region(pl_lex *l, pl_graph *g, pl_error *err)
     return PL_OK;
 }
 
+static pl_status parse_flag(pl_lex *l, bool *flag, pl_error *err)
+{
+    uint64_t number;
+    PL_TRY(pl_lex_uint(l, 1, &number, err));
+    *flag = number != 0;
+    return PL_OK;
+}
+
 static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, char scope[256], pl_error *err)
 {
-    if (v->view_of == PL_NONE && (strcmp(l->key, "offset") == 0 || strcmp(l->key, "strides") == 0))
-        return pl_lex_fail(l, err, "only a view has offset and strides, behind its field view=");
+    bool of_view = strcmp(l->key, "offset") == 0 || strcmp(l->key, "strides") == 0 || strcmp(l->key, "tile") == 0;
+    if (v->view_of == PL_NONE && of_view)
+        return pl_lex_fail(l, err, "only a view has offset, strides and tile, behind its field view=");
+    if (strcmp(l->key, "tile") == 0) return parse_flag(l, &v->tile, err);
     if (strcmp(l->key, "program") == 0) return parse_ids(l, g->region_count, &v->program, 1, err);
     if (strcmp(l->key, "update") == 0) return parse_ids(l, g->value_count, &v->update_of, 1, err);
     if (strcmp(l->key, "view") == 0) return parse_ids(l, g->value_count, &v->view_of, 1, err);
@@ -172,7 +182,6 @@ static pl_status parse_attr(pl_lex *l, pl_node *n, pl_error *err)
 
 static pl_status parse_node_field(pl_lex *l, const pl_graph *g, pl_node *n, char scope[256], pl_error *err)
 {
-    uint64_t number;
     if (strcmp(l->key, "in") == 0) return parse_ids(l, g->value_count, n->in, PL_NODE_IN_MAX, err);
     if (strcmp(l->key, "out") == 0) return parse_ids(l, g->value_count, n->out, PL_NODE_OUT_MAX, err);
     if (strcmp(l->key, "region") == 0) return parse_ids(l, g->region_count, &n->region, 1, err);
@@ -184,11 +193,7 @@ static pl_status parse_node_field(pl_lex *l, const pl_graph *g, pl_node *n, char
             if (strcmp(l->value, pl_phase_name((pl_phase)i)) == 0) return n->phase = (pl_phase)i, PL_OK;
         return pl_lex_fail(l, err, "unknown phase \"%.40s\"", l->value);
     }
-    if (strcmp(l->key, "dead") == 0) {
-        PL_TRY(pl_lex_uint(l, 1, &number, err));
-        n->dead = number != 0;
-        return PL_OK;
-    }
+    if (strcmp(l->key, "dead") == 0) return parse_flag(l, &n->dead, err);
     if (strcmp(l->key, "scope") != 0) return parse_attr(l, n, err);
     if (strlen(l->value) >= 256) return pl_lex_fail(l, err, "this scope is too long");
     strcpy(scope, l->value);

@@ -47,6 +47,7 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     if (v->view_of != PL_NONE) {
         pl_str_printf(out, " offset=%" PRId64 " strides=", v->view_offset);
         for (uint32_t i = 0; i < v->shape.rank; i++) pl_str_printf(out, "%s%" PRId64, i ? "," : "", v->stride[i]);
+        if (v->tile) pl_str_append(out, " tile=1");
     }
     print_quoted(out, "scope", v->scope);
     pl_str_append(out, "\n");

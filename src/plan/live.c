@@ -25,20 +25,29 @@ uint64_t pl_node_trips(const pl_graph *g, const pl_node *n)
 
 /* The end of the outermost region that holds `reader` but not `maker`: a value made outside and read inside a repeated
  * stretch is needed until the stretch has run for the last time. */
-static uint64_t needed_until(const pl_graph *g, const uint64_t *region_end, pl_id maker_region, pl_id reader_region,
+static uint64_t needed_until(const pl_graph *g, const span *region, pl_id maker_region, pl_id reader_region,
                              uint64_t read_end)
 {
     for (pl_id r = reader_region; r != PL_NONE; r = g->region[r].parent) {
         bool holds_maker = false;
         for (pl_id m = maker_region; m != PL_NONE; m = g->region[m].parent) holds_maker |= m == r;
         if (holds_maker) break;
-        if (g->region[r].trip > 1 && region_end[r] > read_end) read_end = region_end[r];
+        if (g->region[r].trip > 1 && region[r].last > read_end) read_end = region[r].last;
     }
     return read_end;
 }
 
-static void touch(const pl_graph *g, const uint64_t *region_end, pl_block *block, pl_id *maker, pl_id value,
-                  size_t position)
+/* A tile is one of a stack that is filled or read trip by trip: the stack is needed as long as the region repeats. */
+static void touch_tile(const pl_graph *g, const span *region, pl_block *stack, size_t position)
+{
+    for (pl_id r = g->node[position].region; r != PL_NONE; r = g->region[r].parent) {
+        if (g->region[r].trip <= 1) continue;
+        if (region[r].first < stack->first) stack->first = region[r].first;
+        if (region[r].last > stack->last) stack->last = region[r].last;
+    }
+}
+
+static void touch(const pl_graph *g, const span *region, pl_block *block, pl_id *maker, pl_id value, size_t position)
 {
     if (value == PL_NONE) return;
     pl_id root = pl_value_root(g, value);
@@ -47,18 +56,19 @@ static void touch(const pl_graph *g, const uint64_t *region_end, pl_block *block
         b->first = position;
         maker[root] = g->node[position].region;
     }
-    uint64_t end = needed_until(g, region_end, maker[root], g->node[position].region, position + 1);
+    uint64_t end = needed_until(g, region, maker[root], g->node[position].region, position + 1);
     if (end > b->last) b->last = end;
+    if (g->value[value].tile) touch_tile(g, region, b, position);
 }
 
-/* Of every program at once: span[r] of a root region. */
+/* Of every region at once, programs among them. */
 static void find_spans(const pl_graph *g, span *of)
 {
-    for (size_t i = 0; i < g->node_count; i++) {
-        span *s = &of[pl_region_program(g, g->node[i].region)];
-        if (s->last == 0) s->first = i;
-        s->last = i + 1;
-    }
+    for (size_t i = 0; i < g->node_count; i++)
+        for (pl_id r = g->node[i].region; r != PL_NONE; r = g->region[r].parent) {
+            if (of[r].last == 0) of[r].first = i;
+            of[r].last = i + 1;
+        }
 }
 
 static bool lives_with_its_program(const pl_value *v)
@@ -68,20 +78,17 @@ static bool lives_with_its_program(const pl_value *v)
 
 pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
 {
-    uint64_t *region_end = pl_alloc(g->region_count + 1, sizeof *region_end);
     pl_id *maker = pl_alloc(g->value_count + 1, sizeof *maker);
-    span *program = pl_alloc(g->region_count + 1, sizeof *program);
+    span *region = pl_alloc(g->region_count + 1, sizeof *region);
     pl_status status = PL_OK;
-    if (!region_end || !maker || !program)
+    if (!maker || !region)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to find the lives of %zu values", g->value_count));
-    find_spans(g, program);
-    for (size_t i = 0; i < g->node_count; i++)
-        for (pl_id r = g->node[i].region; r != PL_NONE; r = g->region[r].parent) region_end[r] = i + 1;
+    find_spans(g, region);
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        for (int k = 0; k < PL_NODE_OUT_MAX; k++) touch(g, region_end, block, maker, n->out[k], i);
-        for (int k = 0; k < PL_NODE_IN_MAX; k++) touch(g, region_end, block, maker, n->in[k], i);
-        touch(g, region_end, block, maker, n->predicate, i);
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++) touch(g, region, block, maker, n->out[k], i);
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) touch(g, region, block, maker, n->in[k], i);
+        touch(g, region, block, maker, n->predicate, i);
     }
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
@@ -89,13 +96,12 @@ pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
         if (v->program == PL_NONE)
             block[i].first = 0, block[i].last = g->node_count;
         else if (lives_with_its_program(v))
-            block[i].first = program[v->program].first, block[i].last = program[v->program].last;
+            block[i].first = region[v->program].first, block[i].last = region[v->program].last;
         block[i].bytes = block[i].last ? pl_value_bytes(g, (pl_id)i) : 0;
     }
 done:
-    pl_free(region_end);
     pl_free(maker);
-    pl_free(program);
+    pl_free(region);
     return status;
 }
 

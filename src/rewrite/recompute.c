@@ -1,130 +1,161 @@
-/* Each value is made again by a clone of its node, put right before its first reader in the backward pass. Clones wait
- * behind the nodes of the graph and get their places at the end, all at once: until then each hangs in the list before
- * the node of the graph that it will precede.
+/* Carrying out a decision: one walk over the nodes in their order. Where the decision says so, a copy of an earlier node
+ * is put in; from there on everybody reads the copy's output instead of the first one, whose life so ends with its last
+ * reader before.
  *
- *      list before node 40:   clone a, clone b, 40       a clone read by b goes right before b, else right before 40
- */
-#include "ir/index.h"
+ *      decision (3 before 40) (7 before 40)      … 38 39 3' 7' 40 …      7' reads what 3' made, and so does 40
+ *
+ * Invariant: `newest` names, for each value of the graph as it was given, the copy that a reader at this place of the
+ * walk reads. A window on a value that was made again becomes a window on the copy. */
+#include <string.h>
+
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
 typedef struct recomputer {
     pl_graph *g;
-    pl_id program;
-    size_t nodes; /* before the first clone */
-    pl_readers readers;
-    pl_id *first;  /* [nodes] first clone of the list before a node; PL_NONE: none */
-    pl_id *next;   /* [clones] behind a clone in its list */
-    pl_id *before; /* [clones] the node whose list it is in */
-    size_t clone_room, next_room;
+    const pl_recompute_decision *d;
+    pl_node *given;       /* [nodes] as they were: what a repetition begins from */
+    size_t nodes, values; /* before the first copy */
+    pl_id *newest;        /* [values] */
+    uint32_t *copies;     /* [values] so far */
+    pl_id *order;         /* [nodes + copies] */
+    size_t placed;
+    pl_error *err;
 } recomputer;
 
-static bool reads(const pl_node *n, pl_id value)
+static pl_status no_memory(pl_error *err) { return pl_fail(err, PL_E_NOMEM, "no memory for the recomputed values"); }
+
+static pl_status refuse(const recomputer *r, const pl_again *a, const char *why)
 {
-    for (int k = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] == value) return true;
-    return false;
+    bool exists = a->node < r->nodes;
+    return pl_fail(r->err, PL_E_INTERNAL, "recompute: node %u (%s in %s) again before node %u: %s", a->node,
+                   exists ? pl_op_name(r->g->node[a->node].op) : "none",
+                   exists ? r->g->node[a->node].scope : "no scope", a->before, why);
 }
 
-/* The node of the graph before which, or in whose list, the value is first read in the backward pass. */
-static pl_id first_backward_reader(const recomputer *r, pl_id value)
-{
-    pl_id best = PL_NONE;
-    for (const pl_reader *at = pl_readers_first(&r->readers, value); at; at = pl_readers_next(&r->readers, at)) {
-        const pl_node *n = &r->g->node[at->node];
-        if (n->phase != PL_PHASE_BACKWARD || pl_region_program(r->g, n->region) != r->program) continue;
-        pl_id place = at->node < r->nodes ? at->node : r->before[at->node - r->nodes];
-        if (best == PL_NONE || place < best) best = place;
-    }
-    return best;
-}
-
-static pl_id add_fresh_value(pl_graph *g, pl_id old)
-{
-    pl_value v = g->value[old];
-    pl_str text = {0};
-    pl_str_printf(&text, "%s.again", v.name);
-    v.name = text.data;
-    pl_id fresh = text.failed ? PL_NONE : pl_graph_add_value(g, &v);
-    pl_str_deinit(&text);
-    return fresh;
-}
-
-/* Right before the first of the list that reads `value`, or at the end of the list. */
-static void hang(recomputer *r, pl_id clone, pl_id place, pl_id value)
-{
-    pl_id *link = &r->first[place];
-    while (*link != PL_NONE && !reads(&r->g->node[*link], value)) link = &r->next[*link - r->nodes];
-    r->next[clone - r->nodes] = *link;
-    r->before[clone - r->nodes] = place;
-    *link = clone;
-}
-
-static pl_status clone_before(recomputer *r, pl_id node, pl_id place, pl_error *err)
+/* The same value once more, for another node or window to fill. */
+static pl_status add_copy(recomputer *r, pl_id of, pl_id view_of)
 {
     pl_graph *g = r->g;
-    pl_node again = g->node[node];
-    pl_id old = again.out[0], fresh = add_fresh_value(g, old);
-    size_t clones = g->node_count - r->nodes;
-    if (fresh == PL_NONE || pl_grow(&r->next, &r->next_room, clones, sizeof *r->next) ||
-        pl_grow(&r->before, &r->clone_room, clones, sizeof *r->before))
-        return pl_fail(err, PL_E_NOMEM, "no memory for the recomputed values");
-    again.out[0] = fresh;
-    again.out[1] = again.out[2] = PL_NONE; /* statistics are kept, only the large output is made again */
-    again.phase = PL_PHASE_BACKWARD;
-    again.region = g->node[place].region;
-    pl_id clone = pl_graph_add_node(g, &again);
-    if (clone == PL_NONE) return pl_fail(err, PL_E_NOMEM, "no memory for the recomputed values");
-    hang(r, clone, place, old);
-    for (const pl_reader *at = pl_readers_first(&r->readers, old); at; at = pl_readers_next(&r->readers, at))
-        for (int k = 0; k < PL_NODE_IN_MAX && g->node[at->node].phase == PL_PHASE_BACKWARD; k++)
-            if (g->node[at->node].in[k] == old) g->node[at->node].in[k] = fresh;
-    for (int k = 0; k < PL_NODE_IN_MAX; k++) PL_TRY(pl_readers_add(&r->readers, again.in[k], clone, err));
+    pl_value v = g->value[of];
+    pl_str name = {0};
+    pl_str_printf(&name, "%s.again", v.name);
+    if (r->copies[of] > 0) pl_str_printf(&name, "%u", r->copies[of] + 1);
+    r->copies[of]++;
+    v.name = name.data;
+    v.producer = PL_NONE;
+    v.view_of = view_of;
+    pl_id copy = name.failed ? PL_NONE : pl_graph_add_value(g, &v);
+    pl_str_deinit(&name);
+    r->newest[of] = copy;
+    return copy == PL_NONE ? no_memory(r->err) : PL_OK;
+}
+
+/* What a reader at this place of the walk reads for `value`. A window on a copy is made when it is first asked for. */
+static pl_status find_newest(recomputer *r, pl_id value, pl_id *newest)
+{
+    *newest = value;
+    if (value == PL_NONE || value >= r->values) return PL_OK;
+    pl_id base = r->g->value[value].view_of, base_now = PL_NONE;
+    if (base != PL_NONE) {
+        PL_TRY(find_newest(r, base, &base_now));
+        if (r->g->value[r->newest[value]].view_of != base_now) PL_TRY(add_copy(r, value, base_now));
+    }
+    *newest = r->newest[value];
     return PL_OK;
 }
 
-static pl_status clone_all(recomputer *r, pl_error *err)
+static pl_status redirect(recomputer *r, pl_id node)
 {
-    pl_graph *g = r->g;
-    for (size_t i = 0; i < r->nodes; i++) {
-        const pl_node *n = &g->node[i];
-        if (n->phase != PL_PHASE_FORWARD || n->dead || !pl_op_rule_of(n->op)->recompute) continue;
-        if (pl_region_program(g, n->region) != r->program || g->value[n->out[0]].update_of != PL_NONE) continue;
-        pl_id place = first_backward_reader(r, n->out[0]);
-        if (place == PL_NONE || place == i + 1) continue; /* read at once: nothing is freed by making it again */
-        PL_TRY(clone_before(r, (pl_id)i, place, err));
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        pl_id newest;
+        PL_TRY(find_newest(r, r->g->node[node].in[k], &newest)); /* may move the arrays */
+        r->g->node[node].in[k] = newest;
     }
     return PL_OK;
 }
 
-static pl_status put_in_place(const recomputer *r, pl_error *err)
+static pl_status repeat(recomputer *r, const pl_again *a)
 {
-    size_t at = 0;
-    pl_id *order = pl_alloc(r->g->node_count, sizeof *order);
-    if (!order) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
-    for (size_t i = 0; i < r->nodes; i++) {
-        for (pl_id c = r->first[i]; c != PL_NONE; c = r->next[c - r->nodes]) order[at++] = c;
-        order[at++] = (pl_id)i;
+    pl_graph *g = r->g;
+    pl_node again = r->given[a->node];
+    pl_id made = again.out[0];
+    again.phase = g->node[a->before].phase;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) again.out[k] = PL_NONE; /* statistics are kept */
+    pl_id copy = pl_graph_add_node(g, &again);
+    if (copy == PL_NONE) return no_memory(r->err);
+    PL_TRY(redirect(r, copy));
+    PL_TRY(add_copy(r, made, PL_NONE));
+    g->node[copy].out[0] = r->newest[made];
+    g->value[r->newest[made]].producer = copy;
+    r->order[r->placed++] = copy;
+    return PL_OK;
+}
+
+static pl_status walk(recomputer *r)
+{
+    const pl_again *a = r->d->again, *end = a + r->d->count;
+    for (pl_id i = 0; i < r->nodes; i++) {
+        for (; a < end && a->before == i; a++) PL_TRY(repeat(r, a));
+        if (!r->g->node[i].dead) PL_TRY(redirect(r, i));
+        r->order[r->placed++] = i;
     }
-    pl_status status = pl_graph_reorder(r->g, order, err);
-    pl_free(order);
+    return pl_graph_reorder(r->g, r->order, r->err);
+}
+
+static pl_status check(const recomputer *r, const bool *may)
+{
+    for (size_t i = 0; i < r->d->count; i++) {
+        const pl_again *a = &r->d->again[i];
+        if (a->before >= r->nodes || a->node >= a->before) return refuse(r, a, "there is no such place behind it");
+        if (i && a->before < a[-1].before) return refuse(r, a, "the decision is not in the order of the graph");
+        if (r->g->node[a->before].region != r->g->node[a->node].region) return refuse(r, a, "that is another region");
+        if (!may[a->node] || r->g->node[a->before].dead) return refuse(r, a, "it can run only once");
+    }
+    return PL_OK;
+}
+
+pl_status pl_rewrite_recompute(pl_graph *g, const pl_recompute_decision *d, pl_error *err)
+{
+    recomputer r = {.g = g, .d = d, .nodes = g->node_count, .values = g->value_count, .err = err};
+    pl_status status = PL_OK;
+    bool *may = pl_alloc(r.nodes + 1, sizeof *may);
+    r.given = pl_alloc(r.nodes + 1, sizeof *r.given);
+    r.newest = pl_alloc(r.values + 1, sizeof *r.newest);
+    r.copies = pl_alloc(r.values + 1, sizeof *r.copies);
+    r.order = pl_alloc(r.nodes + d->count + 1, sizeof *r.order);
+    if (!may || !r.given || !r.newest || !r.copies || !r.order) PL_TRY_DONE(no_memory(err));
+    memcpy(r.given, g->node, r.nodes * sizeof *r.given);
+    for (size_t i = 0; i < r.values; i++) r.newest[i] = (pl_id)i;
+    PL_TRY_DONE(pl_recompute_find_repeatable(g, may, err));
+    PL_TRY_DONE(check(&r, may));
+    if (d->count) status = walk(&r);
+done:
+    pl_free(may);
+    pl_free(r.given);
+    pl_free(r.newest);
+    pl_free(r.copies);
+    pl_free(r.order);
+    return status;
+}
+
+static pl_status decide_and_do(pl_graph *g, pl_id program,
+                               pl_status (*decide)(const pl_graph *, pl_id, pl_recompute_decision *, pl_error *),
+                               pl_error *err)
+{
+    pl_recompute_decision d = {0};
+    pl_status status = decide(g, program, &d, err);
+    if (status == PL_OK) status = pl_rewrite_recompute(g, &d, err);
+    pl_recompute_decision_deinit(&d);
     return status;
 }
 
 pl_status pl_rewrite_recompute_cheap(pl_graph *g, pl_id program, pl_error *err)
 {
-    recomputer r = {.g = g, .program = program, .nodes = g->node_count};
-    pl_status status = PL_OK;
-    r.first = pl_alloc(g->node_count + 1, sizeof *r.first);
-    if (!r.first) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the recomputed values"));
-    for (size_t i = 0; i < g->node_count; i++) r.first[i] = PL_NONE;
-    PL_TRY_DONE(pl_readers_init(&r.readers, g, err));
-    PL_TRY_DONE(clone_all(&r, err));
-    PL_TRY_DONE(put_in_place(&r, err));
-done:
-    pl_readers_deinit(&r.readers);
-    pl_free(r.first);
-    pl_free(r.next);
-    pl_free(r.before);
-    return status;
+    return decide_and_do(g, program, pl_recompute_decide_cheap, err);
+}
+
+pl_status pl_rewrite_recompute_full(pl_graph *g, pl_id program, pl_error *err)
+{
+    return decide_and_do(g, program, pl_recompute_decide_full, err);
 }

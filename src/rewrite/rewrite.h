@@ -22,14 +22,61 @@ pl_status pl_rewrite_precision(pl_graph *, pl_id program, pl_dtype, pl_error *);
 /* loss_scale.c: what precision.c does for f16. */
 pl_status pl_rewrite_loss_scale(pl_graph *, pl_id program, pl_error *);
 
-/* recompute.c: values made by cheap operators (norms, activations, dropout) in the forward pass are made again right
- * before the backward pass first reads them, instead of being kept. Needs: a differentiated program.
+/* Which nodes are computed again, and where: `node` once more right before `before`, of the same region and behind it.
+ * In the order of `before`; with the same one, in the order in which they run. */
+typedef struct pl_again {
+    pl_id node, before;
+} pl_again;
+
+typedef struct pl_recompute_decision {
+    pl_again *again;
+    size_t count, capacity;
+} pl_recompute_decision;
+
+/* recompute_decision.c: lists, and the two that follow from a rule. They look at the graph and change nothing. */
+void pl_recompute_decision_deinit(pl_recompute_decision *);
+pl_status pl_recompute_decision_add(pl_recompute_decision *, pl_id node, pl_id before, pl_error *);
+/* Norms, activations and dropout: right before the backward pass first reads them. */
+pl_status pl_recompute_decide_cheap(const pl_graph *, pl_id program, pl_recompute_decision *, pl_error *);
+/* The classic: of each block (the first name of the scope, where it is numbered: block.3) only what leaves it is kept;
+ * all else that its backward pass needs is computed again right before that. */
+pl_status pl_recompute_decide_full(const pl_graph *, pl_id program, pl_recompute_decision *, pl_error *);
+/* may[node]: could it run a second time in its region, with the same inputs and without touching anything but its first
+ * output? Not what changes something in place, loads data or writes into a window. */
+pl_status pl_recompute_find_repeatable(const pl_graph *, bool *may, pl_error *);
+
+/* recompute.c: carries out a decision, any. Who reads behind a repetition reads the newest copy; statistics (outputs
+ * beyond the first) are kept. Needs: a differentiated program, nothing fused or in place yet.
  * Same operator, same inputs: the bits do not change. */
+pl_status pl_rewrite_recompute(pl_graph *, const pl_recompute_decision *, pl_error *);
 pl_status pl_rewrite_recompute_cheap(pl_graph *, pl_id program, pl_error *);
+pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
 
 /* fuse.c: linear + activation become one node, and linear_dx + activation_bwd (+ the activation made again) become one
  * node, so that the pre-activation is read while it is in cache. Needs: recompute has run. */
 pl_status pl_rewrite_fuse(pl_graph *, pl_error *);
+
+/* update_order.c: gradients are zeroed as late and weights updated as early as what they read and write allows; with
+ * one micro-batch (or layer_major.c) a gradient then lives only from its first contribution to its update. The same
+ * bits. Needs: the trips of regions known. Breaks nothing; where nothing may move nothing does. */
+pl_status pl_rewrite_update_order(pl_graph *, pl_id program, pl_error *);
+/* Would gradients of a program with `trips` micro-batches be applied before the backward pass is over? Else *why, as
+ * half a sentence. Needs: nothing but the updates. */
+bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t trips, const char **why);
+
+/* layer_major.c: the backward pass of a whole batch group of blocks by group of blocks, each over all micro-batches: only
+ * one group's gradients are alive at once, for the price of the forward pass again. Needs: a differentiated program with
+ * its updates, batch not bound, and no other pass before it that makes regions; pl_rewrite_update_order must follow.
+ * Keeps the bits, but those of a tied table (the file says why). */
+typedef struct pl_layer_major {
+    int64_t blocks; /* of a group, 1 and more; the last group may have fewer */
+    int64_t
+        keep_every; /* the input of every so many groups is kept for the batch; 0: of none, all start at the tokens */
+    uint64_t trips; /* micro-batches of a step */
+} pl_layer_major;
+pl_status pl_rewrite_layer_major(pl_graph *, pl_id program, const pl_layer_major *, pl_error *);
+/* Else *why, as half a sentence. Needs: nothing but the updates. */
+bool pl_rewrite_layer_major_possible(const pl_graph *, pl_id program, const char **why);
 
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */

@@ -17,6 +17,7 @@ struct pl_program {
     unsigned char *base;
     uint64_t *offset; /* [values] of storage roots */
     pl_call *call;    /* [nodes] */
+    bool *moves;      /* [nodes] uses a tile: its addresses are those of the trip, so it is bound anew in each */
     instruction *code;
     size_t code_count;
     size_t *entry; /* [regions] where a program begins in code; one past its end in `leave` */
@@ -28,6 +29,7 @@ void pl_program_destroy(pl_program *p)
     if (!p) return;
     pl_free(p->offset);
     pl_free(p->call);
+    pl_free(p->moves);
     pl_free(p->code);
     pl_free(p->entry);
     pl_free(p->leave);
@@ -37,11 +39,12 @@ void pl_program_destroy(pl_program *p)
 static pl_status bind_calls(pl_program *p, pl_error *err)
 {
     const pl_graph *g = p->plan->graph;
-    pl_addresses addresses = {p->base, p->offset};
+    pl_addresses addresses = {.base = p->base, .offset = p->offset};
     for (size_t i = 0; i < g->value_count; i++) p->offset[i] = p->plan->value[i].offset;
     for (size_t i = 0; i < g->node_count; i++) {
         void *workspace = p->plan->workspace[i].bytes ? p->base + p->plan->workspace[i].offset : NULL;
         PL_TRY(pl_backend_bind(g, &g->node[i], &addresses, workspace, &p->call[i], err));
+        p->moves[i] = pl_node_uses_tile(g, &g->node[i]);
     }
     return PL_OK;
 }
@@ -109,11 +112,12 @@ pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, p
     p->base = memory;
     p->offset = pl_alloc(g->value_count + 1, sizeof *p->offset);
     p->call = pl_alloc(g->node_count + 1, sizeof *p->call);
+    p->moves = pl_alloc(g->node_count + 1, sizeof *p->moves);
     p->code = pl_alloc(g->node_count + 2 * g->region_count + 1,
                        sizeof *p->code); /* a region is one stretch: opened and closed once */
     p->entry = pl_alloc(g->region_count + 1, sizeof *p->entry);
     p->leave = pl_alloc(g->region_count + 1, sizeof *p->leave);
-    if (!p->offset || !p->call || !p->code || !p->entry || !p->leave)
+    if (!p->offset || !p->call || !p->moves || !p->code || !p->entry || !p->leave)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the program"));
     PL_TRY_DONE(bind_calls(p, err));
     for (size_t r = 0; r < g->region_count; r++)
@@ -132,12 +136,21 @@ double pl_run_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Asks for no memory: a call is a plain value. */
+static pl_status move(pl_program *p, uint32_t node, uint64_t iteration, pl_error *err)
+{
+    pl_addresses addresses = {.base = p->base, .offset = p->offset, .trip = iteration};
+    const pl_graph *g = p->plan->graph;
+    return pl_backend_bind(g, &g->node[node], &addresses, p->call[node].workspace, &p->call[node], err);
+}
+
 static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, const pl_program_hooks *hooks,
                           pl_error *err)
 {
     const pl_call *call = &p->call[node];
     bool timed = hooks->seconds || hooks->timed;
     double begin = timed ? pl_run_now() : 0;
+    if (p->moves[node]) PL_TRY(move(p, node, iteration, err));
     if (call->op != PL_OP_LOAD)
         pl_backend_exec(call, p->plan->team);
     else if (hooks->load)
@@ -208,7 +221,7 @@ void pl_program_print(const pl_program *p, pl_str *out)
 
 void *pl_program_address(const pl_program *p, pl_id value)
 {
-    pl_addresses addresses = {p->base, p->offset};
+    pl_addresses addresses = {.base = p->base, .offset = p->offset};
     return pl_address_of(p->plan->graph, &addresses, value);
 }
 

@@ -69,6 +69,7 @@ static pl_status load_batch(void *context, uint64_t iteration, const pl_load_cal
     memcpy(call->tokens, batch.tokens, (size_t)call->count * sizeof *call->tokens);
     memcpy(call->targets, batch.targets, (size_t)call->count * sizeof *call->targets);
     *s->first_sample = (int64_t)batch.first_sample;
+    if (call->first_sample) *call->first_sample = *s->first_sample;
     pl_loader_release(s->loader);
     s->part++; /* done when the program is, or at the next load */
     return PL_OK;
@@ -80,6 +81,7 @@ static pl_status load_nothing(void *context, uint64_t iteration, const pl_load_c
     (void)context, (void)iteration, (void)err;
     memset(call->tokens, 0, (size_t)call->count * sizeof *call->tokens);
     for (int64_t i = 0; i < call->count; i++) call->targets[i] = -1;
+    if (call->first_sample) *call->first_sample = 0;
     return PL_OK;
 }
 

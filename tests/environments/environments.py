@@ -26,6 +26,9 @@ import checks  # noqa: E402  (tests/budget: the harness is shared)
 from harness import PROGRESS, Bench, Failure, Run, Skip, repeat  # noqa: E402
 
 UNIT_FOLDERS = ("base", "config", "data", "store", "kernels", "backend", "plan", "run")
+# The high-water mark is kept from counters of which each processor holds back up to 31 pages (since Linux 6.2): where pages
+# were given back before "committed" it can stand that much too high. Rss is counted page by page, and must be exact.
+HIGH_WATER_SLACK = 32 * os.sysconf("SC_PAGE_SIZE") * os.cpu_count()
 LONG = ("unit_run_test_process_plan", "unit_run_test_process_rules")  # they measure the process that runs them
 
 
@@ -74,6 +77,9 @@ def train(bench, environment, options, out, plan):
     run_of = Run(line, variables_of(bench, environment), environment.variables, out, 0, watch=False)
     found = run_of.judge(plan)
     beside = {k: found[k] for k in ("resident", "peak", "rows", "unexplained") if found[k]}
+    if 0 < beside.get("peak", 0) < HIGH_WATER_SLACK and len(beside) == 1:
+        print(f"  VmHWM {beside['peak']:+,} bytes: within what the kernel leaves uncounted", flush=True)
+        beside = {}
     if beside:
         raise Failure(f"not to the byte: {beside}\n{repeat(line, environment.variables)}")
 

@@ -52,19 +52,23 @@ int64_t reference_place(const pl_graph *g, pl_id value, uint64_t i)
     return at;
 }
 
+/* The block of a value's root; of a tile, from where the trip's tile would be the first. */
+static double *block_of(const reference *r, pl_id value)
+{
+    double *block = r->block[pl_value_root(r->graph, value)];
+    return r->graph->value[value].tile ? block + r->trip * pl_shape_elems(&r->graph->value[value].shape) : block;
+}
+
 static void copy_out(const reference *r, pl_id value, double *dense)
 {
-    const double *block = r->block[pl_value_root(r->graph, value)];
+    const double *block = block_of(r, value);
     uint64_t elems = pl_shape_elems(&r->graph->value[value].shape);
     for (uint64_t i = 0; i < elems; i++) dense[i] = block[reference_place(r->graph, value, i)];
 }
 
 uint64_t reference_elems(const reference *r, pl_id value) { return pl_shape_elems(&r->graph->value[value].shape); }
 
-double *reference_address(reference *r, pl_id value)
-{
-    return r->block[pl_value_root(r->graph, value)] + window_offset(r->graph, value);
-}
+double *reference_address(reference *r, pl_id value) { return block_of(r, value) + window_offset(r->graph, value); }
 
 double *reference_find(reference *r, const char *name)
 {
@@ -91,7 +95,7 @@ void put(operands *o, int out, const double *dense)
 {
     pl_id value = o->node->out[out];
     if (value == PL_NONE) return;
-    double *block = o->r->block[pl_value_root(o->r->graph, value)];
+    double *block = block_of(o->r, value);
     uint64_t elems = reference_elems(o->r, value);
     for (uint64_t i = 0; i < elems; i++) block[reference_place(o->r->graph, value, i)] = dense[i];
 }
@@ -100,10 +104,12 @@ static void run_node(reference *r, const pl_node *n, uint64_t iteration, referen
 {
     const pl_graph *g = r->graph;
     operands o = {.r = r, .node = n};
+    r->trip = iteration;
     if (n->predicate != PL_NONE && *reference_address(r, n->predicate) == 0) return;
     if (n->op == PL_OP_LOAD) {
         int64_t count = (int64_t)reference_elems(r, n->out[0]);
         load(context, iteration, count, reference_address(r, n->out[0]), reference_address(r, n->out[1]));
+        if (n->out[2] != PL_NONE) *reference_address(r, n->out[2]) = *reference_find(r, "input.first_sample");
         return;
     }
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
@@ -113,6 +119,7 @@ static void run_node(reference *r, const pl_node *n, uint64_t iteration, referen
     }
     reference_ops[n->op](&o);
     while (r->scratch_count) free(r->scratch[--r->scratch_count]);
+    r->trip = 0;
 }
 
 /* ---- regions: the nodes of a region are one stretch, and a stretch is repeated ---- */

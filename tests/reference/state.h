@@ -10,6 +10,7 @@ enum { SCRATCH_MAX = PL_NODE_IN_MAX + PL_NODE_OUT_MAX + 4 };
 struct reference {
     const pl_graph *graph;
     double **block; /* [values], of roots */
+    uint64_t trip;  /* of the region of the node that runs: which tile of a stack it sees */
     double *scratch[SCRATCH_MAX];
     int scratch_count;
 };

@@ -73,11 +73,15 @@ void tiny_print(const tiny *t)
     fprintf(stderr,
             "seed %llu: %s vocab %lld width %lld heads %lld layers %lld T %lld window %lld norm %d act %d bias %d "
             "attention_bias %d "
-            "tied %d dropout %g micro %lld trips %llu recompute %d fuse %d in_place %d\n",
+            "tied %d dropout %g clip %g micro %lld trips %llu missing %llu recompute %d fuse %d in_place %d "
+            "update_early %d layer_major %lld "
+            "keep %lld\n",
             (unsigned long long)t->seed, m->arch == PL_ARCH_GPT ? "gpt" : "mlp", (long long)t->vocab,
             (long long)m->width, (long long)m->heads, (long long)m->layers, (long long)m->sequence,
             (long long)m->window, (int)m->norm, (int)m->activation, m->bias, m->attention_bias, m->tie_embeddings,
-            m->dropout, (long long)t->micro, (unsigned long long)t->trips, t->recompute, t->fuse, t->in_place);
+            m->dropout, t->config.train.grad_clip, (long long)t->micro, (unsigned long long)t->trips,
+            (unsigned long long)t->missing, t->recompute, t->fuse, t->in_place, t->update_early,
+            (long long)t->layer_major, (long long)t->layer_major_keep);
 }
 
 /* ---- data ---- */
@@ -90,6 +94,7 @@ int32_t tiny_token(const tiny *t, uint64_t step, uint64_t sample, int64_t place)
 int32_t tiny_target(const tiny *t, uint64_t step, uint64_t sample, int64_t place)
 {
     uint32_t bits = bits_of(t->seed, STREAM_TARGET, step, sample, (uint64_t)place);
+    if (sample + t->missing >= (uint64_t)t->micro * t->trips) return -1;
     return sample + (uint64_t)place > 0 && bits >> 29 == 0 ? -1 : (int32_t)(bits % (uint64_t)t->vocab);
 }
 
@@ -168,11 +173,16 @@ pl_graph *tiny_compiled(const tiny *t)
     if (t->update) add_update(t, g, train);
     must(pl_rewrite_precision(g, train, t->precision, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
+    pl_layer_major tiling = {t->layer_major, t->layer_major_keep, t->trips};
+    if (t->layer_major) must(pl_rewrite_layer_major(g, train, &tiling, &err), &err, t);
+    tiny_check(g, PL_STAGE_GRAD);
     if (t->recompute) must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     bind_all(t, g);
+    if (t->update_early || t->layer_major) must(pl_rewrite_update_order(g, train, &err), &err, t);
+    tiny_check(g, PL_STAGE_BOUND);
     if (t->in_place) must(pl_rewrite_in_place(g, &err), &err, t);
     tiny_check(g, PL_STAGE_BOUND);
     must(pl_rewrite_mark_saved(g, &err), &err, t);
@@ -290,7 +300,9 @@ static pl_status load_run(void *context, uint64_t iteration, const pl_load_call 
     const run_feed *f = context;
     int64_t length = f->t->config.model.sequence;
     uint64_t first = iteration * (uint64_t)f->t->micro;
-    *(int64_t *)pl_program_find(f->run->program, "input.first_sample") = (int64_t)(f->step * 1000 + first);
+    int64_t *sample = pl_program_find(f->run->program, "input.first_sample");
+    *sample = (int64_t)(f->step * 1000 + first);
+    if (call->first_sample) *call->first_sample = *sample;
     for (int64_t i = 0; i < call->count; i++) {
         call->tokens[i] = tiny_token(f->t, f->step, first + (uint64_t)(i / length), i % length);
         call->targets[i] = tiny_target(f->t, f->step, first + (uint64_t)(i / length), i % length);

@@ -14,9 +14,12 @@ typedef struct tiny {
     uint64_t seed, rolls;
     int64_t vocab, micro;
     uint64_t trips;
+    uint64_t missing;               /* sequences that the last micro-batch has not: nothing is counted there */
     bool recompute, fuse, in_place; /* which rewrites */
-    bool update;                    /* with the optimizer's nodes */
-    pl_dtype precision;             /* of activations */
+    bool update_early;
+    int64_t layer_major, layer_major_keep; /* 0: off */
+    bool update;                           /* with the optimizer's nodes */
+    pl_dtype precision;                    /* of activations */
 } tiny;
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */

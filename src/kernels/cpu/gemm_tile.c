@@ -14,15 +14,17 @@
         if (vectors > 1) acc[r][1] = pl_v_fma(x, b1, acc[r][1]);                                                       \
     }
 
-/* All loads before the first store: with rows 4 KiB apart, a load behind a store to the row above would wait for it. */
-PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][2], float *d, int64_t ldd, int add)
+/* From zero, or from where the sums stand so far. */
+PL_V_INLINE void start_tile(int rows, int vectors, pl_vf acc[][2], const float *d, int64_t ldd, int add)
 {
-    if (add) {
 #pragma GCC unroll 12
-        for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++) acc[r][v] += pl_v_load(d + r * ldd + v * PL_VW);
-    }
+        for (int v = 0; v < vectors; v++) acc[r][v] = add ? pl_v_load(d + r * ldd + v * PL_VW) : pl_v_zero();
+}
+
+PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][2], float *d, int64_t ldd)
+{
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
@@ -33,8 +35,7 @@ PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, 
                               float *d, int64_t ldd, int add)
 {
     pl_vf acc[12][2];
-#pragma GCC unroll 12
-    for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = pl_v_zero();
+    start_tile(rows, vectors, acc, d, ldd, add);
     const float *a0 = a, *a3 = a + 3 * s, *a6 = a + 6 * s, *a9 = a + 9 * s;
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, b += ldb, a0++, a3++, a6++, a9++) {
@@ -52,15 +53,14 @@ PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, 
         STEP(10, a9[s])
         STEP(11, a9[2 * s])
     }
-    store_tile(rows, vectors, acc, d, ldd, add);
+    store_tile(rows, vectors, acc, d, ldd);
 }
 
 PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *a, const float *b, int64_t ldb,
                                  float *d, int64_t ldd, int add)
 {
     pl_vf acc[12][2];
-#pragma GCC unroll 12
-    for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = pl_v_zero();
+    start_tile(rows, vectors, acc, d, ldd, add);
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, b += ldb, a += rows) {
         pl_vf b0 = pl_v_load(b), b1 = vectors > 1 ? pl_v_load(b + PL_VW) : b0;
@@ -77,16 +77,16 @@ PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *
         STEP(10, a[10])
         STEP(11, a[11])
     }
-    store_tile(rows, vectors, acc, d, ldd, add);
+    store_tile(rows, vectors, acc, d, ldd);
 }
 
 #define TILE(rows, vectors)                                                                                            \
-    static void by_rows_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,          \
-                                           float *d, int64_t ldd, int add)                                             \
+    static void by_rows_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b, int64_t ldb, float *d,  \
+                                           int64_t ldd, int add)                                                       \
     {                                                                                                                  \
         tile_by_rows(rows, vectors, k, a, s, b, ldb, d, ldd, add);                                                     \
     }                                                                                                                  \
-    static void by_columns_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,       \
+    static void by_columns_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b, int64_t ldb,         \
                                               float *d, int64_t ldd, int add)                                          \
     {                                                                                                                  \
         (void)s;                                                                                                       \
@@ -141,12 +141,11 @@ const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
     .mr = PL_GEMM_MR,
     .nr = PL_GEMM_NR,
     .vector = PL_VW,
+    .step = 1,
     .k_block = 384,
     .by_rows = ALL(by_rows),
     .by_columns = ALL(by_columns),
-    .pack_a_columns = pl_gemm_pack_a_columns,
-    .pack_b = pl_gemm_pack_b,
-    .pack_b_transposed = pl_gemm_pack_b_transposed,
+    .pack = pl_gemm_pack,
     .finish = pl_gemm_finish,
     .thin_rows = PL_GEMM_THIN_ROWS,
     .thin = pl_gemm_thin,

@@ -26,6 +26,7 @@ typedef struct world {
     uint64_t cells;
     double *seconds; /* [programs] as counted here */
     pl_id program;
+    uint64_t trip; /* of the region of the node that runs */
 } world;
 
 static void wrong(const world *w, size_t node, pl_id value, const char *what)
@@ -39,8 +40,9 @@ static void wrong(const world *w, size_t node, pl_id value, const char *what)
 static uint64_t cell_of(const world *w, pl_id value, uint64_t elem)
 {
     pl_id root = pl_value_root(w->g, value);
+    uint64_t moved = w->g->value[value].tile ? w->trip * pl_shape_elems(&w->g->value[value].shape) : 0;
     uint64_t at = w->p->value[root].offset +
-                  (uint64_t)reference_place(w->g, value, elem) * pl_dtype_bytes(w->g->value[value].dtype);
+                  ((uint64_t)reference_place(w->g, value, elem) + moved) * pl_dtype_bytes(w->g->value[value].dtype);
     if (at % CELL || at / CELL >= w->cells) fail_msg("%s lies outside the arena", w->g->value[value].name);
     return at / CELL;
 }
@@ -130,8 +132,9 @@ static void run_program(world *w, pl_id program)
         }
         size_t end = i;
         while (end < g->node_count && g->node[end].region == g->node[i].region) end++;
-        for (uint64_t trip = 0; trip < g->region[g->node[i].region].trip; trip++)
+        for (w->trip = 0; w->trip < g->region[g->node[i].region].trip; w->trip++)
             for (size_t k = i; k < end; k++) run_node(w, k);
+        w->trip = 0;
         i = end;
     }
     for (size_t i = 0; i < g->value_count; i++) {
@@ -170,6 +173,9 @@ static void one_case(uint64_t seed)
     tiny_random(&t, seed);
     t.update = tiny_roll(&t, 0, 3) > 0;
     t.recompute = tiny_roll(&t, 0, 1), t.fuse = tiny_roll(&t, 0, 1), t.in_place = tiny_roll(&t, 0, 1);
+    t.update_early = tiny_roll(&t, 0, 1);
+    if (t.update && t.config.train.grad_clip == 0)
+        t.layer_major = tiny_roll(&t, 0, 2), t.layer_major_keep = tiny_roll(&t, 0, 2);
     pl_plan_options options = {.team = {(int)tiny_roll(&t, 1, 4), (pl_isa)tiny_roll(&t, 0, pl_isa_of_machine())},
                                .process = pl_process_options_default(),
                                .cost = {some_seconds, NULL}};

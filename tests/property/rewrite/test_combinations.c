@@ -1,7 +1,8 @@
 /* The mathematics does not depend on what was chosen to fit (invariant 6). For random small models, compiled programs:
- *   recompute and in-place, in all combinations: the same bits (same operators on the same numbers);
+ *   recompute, in-place and early updates, in all combinations: the same bits (same operators on the same numbers);
  *   fuse: the same bits or nearly (its kernels may round an activation differently): within 2e-5 of the largest
- * element; micro-batch 1, 2, 4 and the whole batch: sums run in another order, within 5e-5. Compared: the loss, and all
+ * element; layer-major, with groups of any size, any inputs kept, a short last micro-batch: the same bits where the
+ * table is not tied, else (the table's contributions come in another order) within 5e-5; micro-batch 1, 2, 4 and the whole batch: sums run in another order, within 5e-5. Compared: the loss, and all
  * weights and moments after two updates. The graph is legal between all passes (tiny.c), and the interpreter finds the
  * same loss to 1e-12 for every combination. `property_rewrite_test_combinations SEED`. */
 #include <math.h>
@@ -16,7 +17,7 @@
 
 #include "reference/tiny.h"
 
-enum { CASES = 10, BATCH = 8 };
+enum { CASES = 10, BATCH = 8, TILINGS = 6, TILING_CASES = 24 };
 static uint64_t only_seed;
 
 typedef struct outcome {
@@ -84,19 +85,40 @@ static pl_team team_of(uint64_t seed)
 static void check_rewrites(tiny *t, pl_team team)
 {
     outcome plain[2];
-    for (int combination = 0; combination < 8; combination++) {
-        t->fuse = combination & 4, t->recompute = combination & 2, t->in_place = combination & 1;
+    for (int combination = 0; combination < 16; combination++) {
+        t->fuse = combination & 8, t->update_early = combination & 4;
+        t->recompute = combination & 2, t->in_place = combination & 1;
         outcome o = run(t, team);
-        if (combination % 4 == 0)
-            plain[combination / 4] = o;
+        if (combination % 8 == 0)
+            plain[combination / 8] = o;
         else {
-            compare(t, &plain[combination / 4], &o, 0);
+            compare(t, &plain[combination / 8], &o, 0);
             free(o.weight);
         }
     }
+    t->update_early = false;
     compare(t, &plain[0], &plain[1], 2e-5);
     free(plain[0].weight);
     free(plain[1].weight);
+}
+
+static void check_layer_major(tiny *t, pl_team team)
+{
+    t->config.train.grad_clip = 0;
+    t->config.model.layers = tiny_roll(t, 1, 5);
+    t->trips = (uint64_t)tiny_roll(t, 1, 4);
+    t->missing = (uint64_t)tiny_roll(t, 0, t->micro - 1);
+    t->fuse = tiny_roll(t, 0, 1);
+    outcome plain = run(t, team);
+    for (int draw = 0; draw < TILINGS; draw++) {
+        t->layer_major = tiny_roll(t, 1, t->config.model.layers + 1);
+        t->layer_major_keep = tiny_roll(t, 0, 3);
+        t->recompute = tiny_roll(t, 0, 1), t->in_place = tiny_roll(t, 0, 1);
+        outcome o = run(t, team);
+        compare(t, &plain, &o, t->config.model.tie_embeddings ? 5e-5 : 0);
+        free(o.weight);
+    }
+    free(plain.weight);
 }
 
 static void check_micro_batches(tiny *t, pl_team team)
@@ -139,10 +161,22 @@ static void micro_batches_change_nothing(void **state)
     }
 }
 
+static void layer_major_changes_nothing(void **state)
+{
+    (void)state;
+    static tiny t;
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : TILING_CASES); seed++) {
+        tiny_random(&t, seed);
+        t.update = true;
+        check_layer_major(&t, team_of(seed));
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(rewrites_change_nothing),
-                                       cmocka_unit_test(micro_batches_change_nothing)};
+                                       cmocka_unit_test(micro_batches_change_nothing),
+                                       cmocka_unit_test(layer_major_changes_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

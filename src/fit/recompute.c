@@ -1,0 +1,290 @@
+/* The frontier: the planner's answers for a row of budgets, from what storing all takes down to the least that any
+ * schedule can do with, each a constant factor below the one before.
+ *
+ * Costs are those of the nodes as they will run (fused, in place), where the cost table has them; the rest is guessed
+ * from their operations and bytes at the best rates of the others. So the same table gives the same decisions. */
+#include "fit/recompute.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "fit/recompute_problem.h"
+#include "ir/op.h"
+#include "rewrite/rewrite.h"
+
+enum { SWEEP = 16, POINTS_MAX = 64 };
+static const uint64_t quick_work = 8000000, thorough_work = 400000000; /* elementary steps, about a nanosecond each */
+
+typedef struct entry {
+    pl_recompute_point point;
+    pl_recompute_decision decision;
+} entry;
+
+struct pl_recompute_frontier {
+    recompute_problem problem;
+    double trips;
+    entry *entry[POINTS_MAX]; /* they do not move: points are lent */
+    size_t count;
+    entry *beaten[POINTS_MAX]; /* were lent before a better one was found */
+    size_t beaten_count;
+};
+
+static pl_status no_memory(pl_error *err) { return pl_fail(err, PL_E_NOMEM, "no memory to plan what to recompute"); }
+
+/* ---- seconds of each node ---- */
+
+typedef struct rates {
+    double flops, bytes; /* per second, the best that was measured */
+} rates;
+
+static double guess(const pl_graph *g, const pl_node *n, const rates *r)
+{
+    pl_cost cost = pl_op_rule_of(n->op)->cost(g, n);
+    double computing = cost.flops / r->flops, moving = cost.bytes / r->bytes;
+    return computing > moving ? computing : moving;
+}
+
+static void learn(const pl_graph *g, const pl_node *n, double seconds, rates *r)
+{
+    pl_cost cost = pl_op_rule_of(n->op)->cost(g, n);
+    if (!(seconds > 0)) return;
+    if (cost.flops / seconds > r->flops) r->flops = cost.flops / seconds;
+    if (cost.bytes / seconds > r->bytes) r->bytes = cost.bytes / seconds;
+}
+
+/* of[value]: seconds of the node that makes it, in the graph as it will run; a node's time goes to its first output, so
+ * what was fused into another costs nothing more. Negative: not known. */
+static void find_measured(const pl_graph *ready, const pl_cost_model *cost, double *of, rates *r)
+{
+    for (size_t i = 0; i < ready->node_count; i++) {
+        const pl_node *n = &ready->node[i];
+        double seconds = cost->seconds ? cost->seconds(cost->context, ready, n) : -1;
+        if (seconds >= 0) learn(ready, n, seconds, r);
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+            if (n->out[k] != PL_NONE) of[n->out[k]] = k == 0 || seconds < 0 ? seconds : 0;
+    }
+    if (r->flops == 0) *r = (rates){1, 0.1}; /* nothing is known: ten operations for a byte */
+}
+
+/* g: bound; ready: the same graph, rewritten. Values have the same ids in both. */
+static pl_status find_seconds(const pl_graph *g, const pl_graph *ready, const pl_cost_model *cost, double *seconds,
+                              pl_error *err)
+{
+    rates r = {0};
+    double *of = pl_alloc(ready->value_count + 1, sizeof *of);
+    if (!of) return no_memory(err);
+    for (size_t i = 0; i < ready->value_count; i++) of[i] = -1;
+    find_measured(ready, cost, of, &r);
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        pl_id out = n->out[0] != PL_NONE ? n->out[0] : n->out[1];
+        bool gone = out != PL_NONE && ready->value[out].producer == PL_NONE; /* fused into its reader */
+        double known = out == PL_NONE || n->dead || gone ? 0 : of[out];
+        seconds[i] = known >= 0 ? known : guess(g, n, &r);
+    }
+    pl_free(of);
+    return PL_OK;
+}
+
+static pl_status make_ready(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_graph **ready,
+                            pl_error *err)
+{
+    pl_choice choice = o->given;
+    choice.micro_batch = micro_batch;
+    choice.recompute = PL_CHOICE_RECOMPUTE_CHEAP;
+    *ready = pl_graph_copy(graph);
+    if (!*ready) return no_memory(err);
+    PL_TRY(pl_fit_rewrite(*ready, o, &choice, err));
+    return o->measure ? o->measure(o->context, *ready, err) : PL_OK;
+}
+
+static pl_status make_problem(pl_recompute_frontier *f, const pl_graph *graph, const pl_fit_options *o,
+                              int64_t micro_batch, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_id train = pl_graph_find_program(graph, "train");
+    pl_graph *g = pl_graph_copy(graph), *ready = NULL;
+    double *seconds = NULL;
+    if (!g) PL_TRY_DONE(no_memory(err));
+    if (train == PL_NONE) goto done;
+    PL_TRY_DONE(pl_rewrite_precision(g, train, o->given.precision, err)); /* decisions name the nodes behind it */
+    seconds = pl_alloc(g->node_count + 1, sizeof *seconds);
+    if (!seconds) PL_TRY_DONE(no_memory(err));
+    PL_TRY_DONE(pl_rewrite_bind_batch(g, train, micro_batch, NULL, 1, err));
+    PL_TRY_DONE(make_ready(graph, o, micro_batch, &ready, err));
+    PL_TRY_DONE(find_seconds(g, ready, &o->plan.cost, seconds, err));
+    status = recompute_problem_init(&f->problem, g, train, seconds, err);
+done:
+    pl_graph_destroy(g);
+    pl_graph_destroy(ready);
+    pl_free(seconds);
+    return status;
+}
+
+/* ---- from a schedule to a decision ---- */
+
+static pl_status add_group(const recompute_problem *p, uint32_t group, pl_id before, entry *e, pl_error *err)
+{
+    for (pl_id n = p->group[group].first; n < p->group[group].end; n++)
+        PL_TRY(pl_recompute_decision_add(&e->decision, n, before, err));
+    e->point.added_seconds += p->group[group].seconds;
+    return PL_OK;
+}
+
+/* Repetitions wait for the next node that runs for the first time, and go before it. false: something ran again that
+ * must not, or first runs were exchanged; such a schedule is of no use here. */
+static pl_status take_schedule(const recompute_problem *p, const pl_recompute_solution *s, entry *e, bool *useful,
+                               pl_error *err)
+{
+    uint32_t next = 0; /* groups run for the first time in their order */
+    size_t from = 0;
+    *useful = true;
+    for (size_t i = 0; i < s->step_count && *useful; i++) {
+        if (s->steps[i].action != PL_RECOMPUTE_COMPUTE) continue;
+        uint32_t group = s->steps[i].node;
+        *useful = group <= next && (group == next || !p->group[group].once);
+        if (group != next) continue;
+        for (; from < i && *useful; from++)
+            if (s->steps[from].action == PL_RECOMPUTE_COMPUTE && s->steps[from].node != next)
+                PL_TRY(add_group(p, s->steps[from].node, p->group[next].first, e, err));
+        from = i + 1;
+        next++;
+    }
+    return PL_OK;
+}
+
+static void destroy_entry(entry *e)
+{
+    if (!e) return;
+    pl_recompute_decision_deinit(&e->decision);
+    pl_free(e);
+}
+
+static bool is_beaten(const entry *e, const entry *by)
+{
+    return by->point.peak_bytes <= e->point.peak_bytes && by->point.added_seconds <= e->point.added_seconds;
+}
+
+/* Keeps the frontier strict and sorted. Takes e. */
+static void insert(pl_recompute_frontier *f, entry *e)
+{
+    size_t kept = 0, at = 0;
+    bool beaten = f->count == POINTS_MAX || f->beaten_count + f->count >= POINTS_MAX;
+    for (size_t i = 0; i < f->count; i++) beaten |= is_beaten(e, f->entry[i]);
+    if (beaten) {
+        destroy_entry(e);
+        return;
+    }
+    for (size_t i = 0; i < f->count; i++) {
+        if (is_beaten(f->entry[i], e))
+            f->beaten[f->beaten_count++] = f->entry[i];
+        else
+            f->entry[kept++] = f->entry[i];
+    }
+    while (at < kept && f->entry[at]->point.peak_bytes > e->point.peak_bytes) at++;
+    memmove(&f->entry[at + 1], &f->entry[at], (kept - at) * sizeof(entry *));
+    f->entry[at] = e;
+    f->count = kept + 1;
+}
+
+/* ---- asking the planner ---- */
+
+/* First runs stay in the order of the graph: only where something is computed again is decided here. */
+static pl_recompute_options options_of(bool thorough)
+{
+    pl_recompute_options o = pl_recompute_options_default();
+    o.low_peak_order = o.climb_orders = o.anneal_orders = o.exact = false;
+    o.anneal = false;
+    o.work_limit = thorough ? thorough_work : quick_work;
+    return o;
+}
+
+static pl_status add_point(pl_recompute_frontier *f, const pl_recompute_solution *s, pl_error *err)
+{
+    bool useful;
+    entry *e = pl_alloc(1, sizeof *e);
+    if (!e) return no_memory(err);
+    pl_status status = take_schedule(&f->problem, s, e, &useful, err);
+    if (status != PL_OK || !useful) {
+        destroy_entry(e);
+        return status;
+    }
+    e->point.decision = &e->decision;
+    e->point.peak_bytes = s->peak;
+    e->point.added_seconds *= f->trips;
+    e->point.repeated = e->decision.count;
+    insert(f, e);
+    return PL_OK;
+}
+
+/* Where no schedule within the budget is found, the one nearest to it may be new all the same. */
+static pl_status solve(pl_recompute_frontier *f, uint64_t budget, bool thorough, uint64_t *floor, pl_error *err)
+{
+    pl_recompute_solution s;
+    pl_recompute_problem problem = f->problem.problem;
+    pl_recompute_options o = options_of(thorough);
+    problem.budget = budget;
+    pl_status status = pl_recompute(&problem, &o, &s, err);
+    if (status == PL_E_BUDGET) {
+        pl_error_clear(err);
+        status = PL_OK;
+    }
+    if (status == PL_OK) status = add_point(f, &s, err);
+    if (floor) *floor = s.floor_bytes;
+    pl_recompute_solution_deinit(&s);
+    return status;
+}
+
+static pl_status sweep(pl_recompute_frontier *f, pl_error *err)
+{
+    uint64_t floor = 0; /* a graph without a backward pass has no nodes here, and one point */
+    PL_TRY(solve(f, PL_RECOMPUTE_NONE, false, &floor, err));
+    if (f->count == 0) return PL_OK;
+    double most = (double)f->entry[0]->point.peak_bytes, least = (double)(floor > 0 ? floor : 1);
+    double step = pow(least / most, 1.0 / SWEEP);
+    for (int i = 1; i <= SWEEP && least < most; i++)
+        PL_TRY(solve(f, i == SWEEP ? floor : (uint64_t)(most * pow(step, i)), false, NULL, err));
+    return PL_OK;
+}
+
+pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch,
+                                       pl_recompute_frontier **frontier, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_recompute_frontier *f = pl_alloc(1, sizeof *f);
+    if (!f) return no_memory(err);
+    f->trips = (double)((o->batch + micro_batch - 1) / micro_batch);
+    PL_TRY_DONE(make_problem(f, graph, o, micro_batch, err));
+    PL_TRY_DONE(sweep(f, err));
+    *frontier = f;
+    return PL_OK;
+done:
+    pl_recompute_frontier_destroy(f);
+    return status;
+}
+
+void pl_recompute_frontier_destroy(pl_recompute_frontier *f)
+{
+    if (!f) return;
+    for (size_t i = 0; i < f->count; i++) destroy_entry(f->entry[i]);
+    for (size_t i = 0; i < f->beaten_count; i++) destroy_entry(f->beaten[i]);
+    recompute_problem_deinit(&f->problem);
+    pl_free(f);
+}
+
+size_t pl_recompute_frontier_count(const pl_recompute_frontier *f) { return f->count; }
+
+const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *f, size_t i)
+{
+    return i < f->count ? &f->entry[i]->point : NULL;
+}
+
+pl_status pl_recompute_frontier_within(pl_recompute_frontier *f, uint64_t peak_bytes, bool thorough,
+                                       const pl_recompute_point **point, pl_error *err)
+{
+    if (thorough) PL_TRY(solve(f, peak_bytes, true, NULL, err));
+    *point = NULL;
+    for (size_t i = f->count; i-- > 0;)
+        if (f->entry[i]->point.peak_bytes <= peak_bytes) *point = &f->entry[i]->point;
+    return PL_OK;
+}

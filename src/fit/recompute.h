@@ -1,0 +1,53 @@
+/* Recompute, node by node: from a differentiated graph to decisions that rewrite/ carries out (docs/recompute.md, "How
+ * it is joined").
+ *
+ * The graph of one micro-batch becomes a problem of plimsoll/recompute.h, and the planner solves it for a row of
+ * budgets. That problem knows nothing of fusion, of what is computed in place, or of placement: its bytes order the
+ * decisions, but only the real planner says what a process needs. So what is given out is a frontier: decisions from
+ * storing all to the least memory, each for fit to try.
+ *
+ *     pl_recompute_frontier *f;
+ *     PL_TRY(pl_recompute_frontier_create(graph, options, micro_batch, &f, err));
+ *     for (size_t i = 0; i < pl_recompute_frontier_count(f); i++) {
+ *         choice.recompute = PL_CHOICE_RECOMPUTE_PLANNED;
+ *         choice.decision = pl_recompute_frontier_point(f, i)->decision; … pl_fit_candidate(…)
+ *     }
+ *     pl_recompute_frontier_destroy(f);      after the last candidate that carries one of its decisions
+ */
+#ifndef PL_FIT_RECOMPUTE_H
+#define PL_FIT_RECOMPUTE_H
+
+#include "fit/fit.h"
+#include "rewrite/rewrite.h"
+
+typedef struct pl_recompute_point {
+    const pl_recompute_decision *decision; /* of the frontier */
+    uint64_t peak_bytes;  /* of activations and their gradients as the problem sees them: to compare points by */
+    double added_seconds; /* predicted, of one step (all micro-batches); in arbitrary units if nothing was measured */
+    size_t repeated;      /* nodes that run again, each time counted */
+} pl_recompute_point;
+
+typedef struct pl_recompute_frontier pl_recompute_frontier;
+
+/* graph: differentiated, unbound, as it stands when recompute's turn comes in candidate.c. Calls options->measure for
+ * what the cost table lacks. A graph with nothing to recompute has a frontier of one point: storing all. */
+pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_options *, int64_t micro_batch,
+                                       pl_recompute_frontier **, pl_error *);
+void pl_recompute_frontier_destroy(pl_recompute_frontier *);
+
+/* Points from storing all to the least memory: peaks fall, added time rises, strictly. */
+size_t pl_recompute_frontier_count(const pl_recompute_frontier *);
+const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *, size_t);
+
+/* The best decision with a peak of at most so many bytes; NULL: none is known. With `thorough` the planner works at
+ * exactly this budget first, for about half a second of work, and what it finds joins the frontier (indices change). */
+pl_status pl_recompute_frontier_within(pl_recompute_frontier *, uint64_t peak_bytes, bool thorough,
+                                       const pl_recompute_point **, pl_error *);
+
+/* ---- recompute_search.c ---- */
+/* The fastest plan found for this micro-batch within the budget, whatever it takes to compute again; *plan stays NULL
+ * when there is none. *smallest as in pl_fit_try. */
+pl_status pl_recompute_search(const pl_graph *, const pl_fit_options *, int64_t micro_batch, pl_plan **plan,
+                              pl_plan **smallest, pl_error *);
+
+#endif

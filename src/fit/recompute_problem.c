@@ -1,0 +1,219 @@
+/* Sizes are those of the values, with what the planner counts: a result counts until its last reader has run. What the
+ * rewrites behind this one will do is taken into account where it is certain: between neighbours the second of which may
+ * take the first one's storage, or is fused into it, nothing is counted twice. Statistics (outputs beyond the first,
+ * which are kept) count as always there; so do weights and gradients, with zero bytes, because they are there whatever
+ * is decided. */
+#include "recompute_problem.h"
+
+#include "ir/op.h"
+#include "rewrite/rewrite.h"
+
+enum { NO_GROUP = UINT32_MAX };
+
+typedef struct grouper {
+    recompute_problem *p;
+    const pl_graph *g;
+    const double *seconds;
+    pl_id region;
+    bool *may;         /* [nodes] may run again */
+    uint32_t *readers; /* [values], roots: nodes of the region that read it, each once */
+    uint32_t *writers; /* likewise that write it */
+    bool *outside;     /* [values], roots: read by another region */
+    uint32_t *owner;   /* [values], roots: the group whose size holds it */
+    size_t dep_count;
+} grouper;
+
+static pl_status no_memory(pl_error *err) { return pl_fail(err, PL_E_NOMEM, "no memory to plan what to recompute"); }
+
+static bool is_in(const grouper *c, pl_id node)
+{
+    return node < c->g->node_count && !c->g->node[node].dead && c->g->node[node].region == c->region;
+}
+
+static bool reads(const grouper *c, const pl_node *n, pl_id root)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE && pl_value_root(c->g, n->in[k]) == root) return true;
+    return false;
+}
+
+/* The region where the backward pass is. */
+static pl_id find_region(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (!n->dead && n->phase == PL_PHASE_BACKWARD && pl_region_program(g, n->region) == program) return n->region;
+    }
+    return PL_NONE;
+}
+
+static void count_uses(grouper *c)
+{
+    for (pl_id i = 0; i < c->g->node_count; i++) {
+        const pl_node *n = &c->g->node[i];
+        if (n->dead) continue;
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+            if (n->in[k] == PL_NONE) continue;
+            pl_id root = pl_value_root(c->g, n->in[k]);
+            bool again = false;
+            for (int j = 0; j < k; j++) again |= n->in[j] != PL_NONE && pl_value_root(c->g, n->in[j]) == root;
+            c->readers[root] += !again && is_in(c, i);
+            c->outside[root] |= !is_in(c, i);
+        }
+        for (int k = 0; k < PL_NODE_OUT_MAX && is_in(c, i); k++)
+            if (n->out[k] != PL_NONE) c->writers[pl_value_root(c->g, n->out[k])]++;
+    }
+}
+
+/* Bytes that come and go with the decision: not weights, gradients and what else stays in any case. */
+static uint64_t bytes_of(const grouper *c, pl_id root)
+{
+    const pl_value *v = &c->g->value[root];
+    bool comes_and_goes = v->program != PL_NONE && (v->role == PL_ROLE_TEMPORARY || v->role == PL_ROLE_SAVED);
+    return comes_and_goes && c->writers[root] ? pl_value_bytes(c->g, root) : 0;
+}
+
+/* Is what `node` makes read by its neighbour alone? */
+static bool is_joined(const grouper *c, pl_id node)
+{
+    const pl_graph *g = c->g;
+    const pl_node *n = &g->node[node], *next = &g->node[node + 1];
+    if (!is_in(c, node + 1) || next->phase != n->phase || n->out[0] == PL_NONE) return false;
+    pl_id made = n->out[0];
+    return pl_value_root(g, made) == made && c->readers[made] == 1 && c->writers[made] == 1 && !c->outside[made] &&
+           bytes_of(c, made) && reads(c, next, made);
+}
+
+/* May the neighbour put its result where `made` is? */
+static bool goes_in_place(const grouper *c, const pl_node *next, pl_id made)
+{
+    const pl_value *v = &c->g->value[made];
+    uint32_t may = pl_op_rule_of(next->op)->alias(next, 0).may;
+    if (next->out[0] == PL_NONE) return false;
+    const pl_value *out = &c->g->value[next->out[0]];
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (next->in[k] == made && may >> k & 1)
+            return pl_shape_equal(&v->shape, &out->shape) && v->dtype == out->dtype;
+    return false;
+}
+
+static pl_status add_dep(grouper *c, uint32_t group, uint32_t dep, pl_error *err)
+{
+    recompute_problem *p = c->p;
+    pl_recompute_node *n = &p->node[group];
+    if (dep == NO_GROUP || dep == group || p->node[dep].size == 0) return PL_OK;
+    for (size_t k = 0; k < n->dep_count; k++)
+        if (p->deps[c->dep_count - n->dep_count + k] == dep) return PL_OK;
+    if (pl_grow(&p->deps, &p->deps_capacity, c->dep_count, sizeof *p->deps)) return no_memory(err);
+    p->deps[c->dep_count++] = dep;
+    n->dep_count++;
+    return PL_OK;
+}
+
+/* Storage that is written here for the first time belongs to this group; who writes into older storage needs it. */
+static pl_status add_outputs(grouper *c, uint32_t group, pl_id node, bool last, pl_error *err)
+{
+    const pl_node *n = &c->g->node[node];
+    pl_recompute_node *to = &c->p->node[group];
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+        if (n->out[k] == PL_NONE) continue;
+        pl_id root = pl_value_root(c->g, n->out[k]);
+        uint64_t bytes = bytes_of(c, root);
+        if (bytes == 0) continue;
+        if (c->owner[root] != NO_GROUP) {
+            PL_TRY(add_dep(c, group, c->owner[root], err));
+        } else if (k > 0 && c->may[node]) {
+            c->p->problem.fixed += bytes;
+        } else if (last) {
+            c->owner[root] = group;
+            to->size += bytes;
+            to->keep |= c->outside[root];
+        } else if (!goes_in_place(c, n + 1, root) && bytes > to->work) {
+            to->work = bytes;
+        }
+    }
+    return PL_OK;
+}
+
+static pl_status add_member(grouper *c, uint32_t group, pl_id node, bool last, pl_error *err)
+{
+    const pl_node *n = &c->g->node[node];
+    recompute_group *to = &c->p->group[group];
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE) PL_TRY(add_dep(c, group, c->owner[pl_value_root(c->g, n->in[k])], err));
+    to->seconds += c->seconds[node];
+    to->once |= !c->may[node];
+    return add_outputs(c, group, node, last, err);
+}
+
+static pl_status add_groups(grouper *c, pl_error *err)
+{
+    recompute_problem *p = c->p;
+    for (pl_id i = 0; i < c->g->node_count; i++) {
+        if (!is_in(c, i)) continue;
+        uint32_t group = (uint32_t)p->problem.node_count++;
+        p->group[group] = (recompute_group){.first = i};
+        for (;; i++) {
+            bool last = !is_joined(c, i);
+            PL_TRY(add_member(c, group, i, last, err));
+            if (last) break;
+        }
+        p->group[group].end = i + 1;
+        p->seconds += p->group[group].seconds;
+    }
+    return PL_OK;
+}
+
+/* What runs only once costs as much as everything together; that which frees no bytes is simply kept. */
+static void set_costs(recompute_problem *p)
+{
+    uint32_t *dep = p->deps;
+    for (size_t i = 0; i < p->problem.node_count; i++) {
+        pl_recompute_node *n = &p->node[i];
+        n->cost = p->group[i].seconds + (p->group[i].once && n->size ? p->seconds : 0);
+        n->keep |= n->size == 0;
+        n->deps = dep;
+        dep += n->dep_count;
+    }
+    p->problem.nodes = p->node;
+    p->problem.budget = PL_RECOMPUTE_NONE;
+}
+
+pl_status recompute_problem_init(recompute_problem *p, const pl_graph *g, pl_id program, const double *seconds,
+                                 pl_error *err)
+{
+    *p = (recompute_problem){0};
+    grouper c = {.p = p, .g = g, .seconds = seconds, .region = find_region(g, program)};
+    pl_status status = PL_OK;
+    if (c.region == PL_NONE) return PL_OK;
+    c.may = pl_alloc(g->node_count + 1, sizeof *c.may);
+    c.readers = pl_alloc(g->value_count + 1, sizeof *c.readers);
+    c.writers = pl_alloc(g->value_count + 1, sizeof *c.writers);
+    c.outside = pl_alloc(g->value_count + 1, sizeof *c.outside);
+    c.owner = pl_alloc(g->value_count + 1, sizeof *c.owner);
+    p->group = pl_alloc(g->node_count + 1, sizeof *p->group);
+    p->node = pl_alloc(g->node_count + 1, sizeof *p->node);
+    if (!c.may || !c.readers || !c.writers || !c.outside || !c.owner || !p->group || !p->node)
+        PL_TRY_DONE(no_memory(err));
+    for (size_t i = 0; i < g->value_count; i++) c.owner[i] = NO_GROUP;
+    PL_TRY_DONE(pl_recompute_find_repeatable(g, c.may, err));
+    count_uses(&c);
+    PL_TRY_DONE(add_groups(&c, err));
+    set_costs(p);
+done:
+    pl_free(c.may);
+    pl_free(c.readers);
+    pl_free(c.writers);
+    pl_free(c.outside);
+    pl_free(c.owner);
+    if (status != PL_OK) recompute_problem_deinit(p);
+    return status;
+}
+
+void recompute_problem_deinit(recompute_problem *p)
+{
+    pl_free(p->group);
+    pl_free(p->node);
+    pl_free(p->deps);
+    *p = (recompute_problem){0};
+}
