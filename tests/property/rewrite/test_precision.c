@@ -1,6 +1,6 @@
 /* Mixed precision on random small models.
  *   what it costs   loss and gradients of the compiled program in bf16 and f16 against the interpreter's of the f32 graph, in
- *                   double: the loss within 1 %; a gradient within 3 % of its norm plus 1 % of the largest norm of all (what
+ *                   double: the loss within 1 %; a gradient within 5 % of its norm plus 3 % of the largest norm of all (what
  *                   cancels in a norm over few numbers), by the L2 norm; the same bits with 1, 2 and 3 threads
  *   what it means   interpreted exactly, the f16 program with its scaled loss makes the same three updates as the f32 one,
  *                   clipped or not
@@ -70,7 +70,7 @@ static void compare_gradients(const tiny *t, tiny_run *run, reference *exact, do
         uint64_t elems = reference_elems(exact, (pl_id)i);
         double error = 0, norm = norm_of(want, elems);
         for (uint64_t e = 0; e < elems; e++) error += (got[e] / loss_scale - want[e]) * (got[e] / loss_scale - want[e]);
-        if (sqrt(error) <= 0.03 * norm + 0.01 * largest) continue;
+        if (sqrt(error) <= 0.05 * norm + 0.03 * largest) continue;
         tiny_print(t);
         fail_msg("%s in %s (%s): off by %.3g of %.3g, the largest has %.3g", g->value[i].name,
                  pl_dtype_name(t->precision), pl_isa_name(run->plan->team.isa), sqrt(error), norm, largest);
