@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 {
     pl_team team = {argc > 1 ? atoi(argv[1]) : omp_get_num_procs(), pl_isa_of_machine()};
     if (team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa))) {
-        fprintf(stderr, "usage: bench_kernels [threads [ref|baseline|avx2|avx512]]\n");
+        fprintf(stderr, "usage: bench_kernels [threads [ref|baseline|avx2|avx512|avx512_bf16]]\n");
         return 2;
     }
     if (bench_size(team, 512, "in cache (micro-batch 4)") || bench_size(team, 65536, "in memory")) {

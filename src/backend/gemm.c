@@ -116,6 +116,11 @@ typedef struct rows_of_a { /* one panel */
     const void *a;
 } rows_of_a;
 
+static const pl_gemm_packers *packers_of(const job *j, pl_real type)
+{
+    return &j->plan.kernels->pack[j->plan.a_form == PL_GEMM_BY_COLUMNS][type];
+}
+
 static void *words_from(void *words, int64_t count) { return (uint32_t *)words + count; }
 
 static const void *a_at(const pl_gemm_call *c, int64_t row, int64_t p)
@@ -130,7 +135,7 @@ static void pack_columns(const job *j, rows_of_a *rows, int64_t count, int64_t k
     int64_t panel_words = t->mr * pl_gemm_ceil_div(k, t->step);
     for (int64_t r = 0, same; r < count; r += same, to = words_from(to, same * panel_words)) {
         for (same = 1; r + same < count && rows[r + same].count == rows[r].count;) same++;
-        t->pack[j->call->a_type].a_columns(rows[r].a, j->call->a_col, rows[r].count, same, k, to, panel_words);
+        packers_of(j, j->call->a_type)->a_columns(rows[r].a, j->call->a_col, rows[r].count, same, k, to, panel_words);
         for (int64_t i = 0; i < same; i++) rows[r + i].a = words_from(to, i * panel_words);
     }
 }
@@ -139,7 +144,7 @@ static void pack_rows(const job *j, rows_of_a *rows, int64_t count, int64_t k, v
 {
     const pl_gemm_call *c = j->call;
     int64_t first = rows[0].begin, all = rows[count - 1].begin + rows[count - 1].count - first;
-    j->plan.kernels->pack[c->a_type].a_rows(rows[0].a, c->a_row, all, k, to, j->plan.a_stride);
+    packers_of(j, c->a_type)->a_rows(rows[0].a, c->a_row, all, k, to, j->plan.a_stride);
     for (int64_t i = 0; i < count; i++) rows[i].a = words_from(to, (rows[i].begin - first) * j->plan.a_stride);
 }
 
@@ -167,9 +172,9 @@ static columns_of_b take_columns(const job *j, int64_t panel, const block *b, co
     s.b = pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
     if (c->b_col != 1)
-        t->pack[c->b_type].b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
+        packers_of(j, c->b_type)->b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
     else
-        t->pack[c->b_type].b(s.b, c->b_row, b->k, s.count, own->b, 0);
+        packers_of(j, c->b_type)->b(s.b, c->b_row, b->k, s.count, own->b, 0);
     s.b = own->b, s.stride = t->nr;
     return s;
 }

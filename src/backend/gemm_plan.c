@@ -53,16 +53,17 @@ static int packs_both(const pl_gemm_plan *p) { return p->a_form != PL_GEMM_IN_PL
 static int64_t words_of(const pl_gemm_plan *p, int64_t k) { return pl_gemm_ceil_div(k, p->kernels->step); }
 static int64_t copied_row_words(int64_t words) { return pl_gemm_ceil_div(words, 32) * 32 + 16; }
 
+/* Where both operands are packed, shorter blocks leave room for more rows to meet each panel of B. */
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int64_t count = pl_gemm_ceil_div(c->k, p->kernels->k_block);
+    int both = p->kernels->step > 1 && p->a_form != PL_GEMM_IN_PLACE;
+    int64_t limit = both ? p->kernels->k_block / 2 : p->kernels->k_block, count = pl_gemm_ceil_div(c->k, limit);
     p->k_block = min_of(c->k, (pl_gemm_ceil_div(c->k, count) + 15) / 16 * 16);
     p->k_blocks = pl_gemm_ceil_div(c->k, p->k_block);
 }
 
 static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    p->a_form = form_of_a(c, p->kernels);
     int crowded = p->a_form == PL_GEMM_IN_PLACE && is_crowded(c);
     int64_t mr = crowded ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
@@ -158,6 +159,7 @@ pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apa
     double macs = (double)c->m * (double)c->n * (double)c->k;
     p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;
     if (p.thin) return p;
+    p.a_form = form_of_a(c, p.kernels);
     cut_k(&p, c);
     cut_panels(&p, c);
     shape_units(&p, c);

@@ -73,6 +73,7 @@ typedef enum pl_config_isa {
     PL_CONFIG_ISA_BASELINE,
     PL_CONFIG_ISA_AVX2,
     PL_CONFIG_ISA_AVX512,
+    PL_CONFIG_ISA_AVX512_BF16,
 } pl_config_isa;
 typedef enum pl_config_progress {
     PL_PROGRESS_AUTO,

@@ -3,16 +3,17 @@
  *
  * Operands are f32, bf16 or f16; sums are f32. Tiles read words of 32 bits, and a word holds `step` neighbours in k:
  *   step 1   one f32; operands of 16 bits are widened while they are packed
- *   step 2   two bf16, multiplied and added by one instruction (the table for AVX512-BF16); where k is odd the last
- *            word is filled up with a zero
+ *   step 2   two bf16, multiplied and added by one instruction (the table for AVX512-BF16), which adds the product of
+ *            the high halves first; where k is odd the last word is filled up with a zero
  * B is read by rows of nr words, word (p, j) at b[p·stride + j]: as the caller holds it where n is contiguous and a
  * word is an element, else from panels of nr columns that are packed (stride nr; columns past n are zero). A is read in
  * either of two forms, a panel of `rows` ≤ mr rows at a time:
  *   by rows     word (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous, or widened
  *   by columns  word (r, p) at a[p·rows + r]: packed
- * Every element is one chain of fused multiply-adds in ascending p (separate rounding at baseline; two products a link
- * with step 2). A tile either starts it at zero or goes on where d stands, so the bits depend on no cut: neither into
- * rows and columns nor along k. */
+ * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile either starts
+ * it at zero or goes on where d stands, so the bits depend on no cut: neither into rows and columns nor along k. Of
+ * pairs the order within is the other where A is by rows, as memory has it; where A is by columns the earlier one is
+ * packed into the high half, and even a cut at an odd k changes nothing. */
 #ifndef PL_KERNELS_GEMM_H
 #define PL_KERNELS_GEMM_H
 
@@ -80,7 +81,7 @@ typedef struct pl_gemm_kernels {
     int64_t k_block;                             /* longest stretch of k that one tile call sums */
     pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
-    const pl_gemm_packers *pack; /* [type of the operand] */
+    const pl_gemm_packers *pack[2]; /* [A is read by columns][type of the operand] */
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */
     void (*finish)(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                    int64_t columns);

@@ -349,6 +349,44 @@ static void test_any_team_gives_the_same_bits(void **unused)
         }
 }
 
+/* The gradient of a weight over some tokens and then over the rest has the bits of one call over all, wherever the cut
+ * is; and where pairs are multiplied (vdpbf16ps adds one product, then the other), those of single multiply-adds. */
+static void test_a_weight_gradient_may_be_cut(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        state = seed;
+        int64_t out = random_size(100), in = random_size(100), tokens = 1 + below(900), cut = below(tokens + 1);
+        pl_real type = (pl_real)below(PL_REAL_F16 + 1);
+        matrix dy = matrix_create(type, tokens, out, 1), x = matrix_create(type, tokens, in, 1);
+        matrix c = matrix_create(PL_REAL_F32, out, in, 1), avx512 = {0};
+        problem p = {.a = dy, .b = x, .c = c};
+        p.call = (pl_gemm_call){.m = out, .n = in, .k = tokens, .a_type = type, .b_type = type, .accumulate = 1};
+        p.call.a = dy.at, p.call.a_row = 1, p.call.a_col = dy.ld;
+        p.call.b = x.at, p.call.b_row = x.ld, p.call.b_col = 1;
+        for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
+            problem first = p, second = p;
+            first.call.k = cut, second.call.k = tokens - cut;
+            second.call.a = pl_real_at(type, dy.at, cut * dy.ld), second.call.b = pl_real_at(type, x.at, cut * x.ld);
+            result whole = run(&p, (pl_team){1, (pl_isa)isa}), begun = {.c = c};
+            if (cut > 0) begun = run(&first, (pl_team){2, (pl_isa)isa});
+            second.c = begun.c;
+            result ended =
+                cut < tokens ? run(&second, (pl_team){2, (pl_isa)isa}) : (result){.c = matrix_copy(&begun.c)};
+            int good = same_bits(&whole.c, &ended.c) && (!avx512.block || same_bits(&whole.c, &avx512));
+            if (!good)
+                print_error("level %s, type %d, out %ld in %ld, %ld of %ld tokens, seed %lu\n",
+                            pl_isa_name((pl_isa)isa), (int)type, (long)out, (long)in, (long)cut, (long)tokens,
+                            (unsigned long)seed);
+            assert_true(good);
+            if (isa == PL_ISA_AVX512) avx512 = matrix_copy(&whole.c);
+            if (cut > 0) result_destroy(&begun);
+            result_destroy(&whole), result_destroy(&ended);
+        }
+        free(avx512.block), problem_destroy(&p);
+    }
+}
+
 static void test_column_sums(void **unused)
 {
     (void)unused;
@@ -410,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_products),
         cmocka_unit_test(test_any_team_gives_the_same_bits),
+        cmocka_unit_test(test_a_weight_gradient_may_be_cut),
         cmocka_unit_test(test_column_sums),
         cmocka_unit_test(test_workspace_is_bounded),
     };
