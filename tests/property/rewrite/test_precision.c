@@ -1,10 +1,12 @@
 /* Mixed precision on random small models.
- *   what it costs   loss and gradients of the compiled program in bf16 and f16 against the interpreter's of the f32 graph, in
- *                   double: the loss within 1 %; a gradient within 5 % of its norm plus 3 % of the largest norm of all (what
- *                   cancels in a norm over few numbers), by the L2 norm; the same bits with 1, 2 and 3 threads
- *   what it means   interpreted exactly, the f16 program with its scaled loss makes the same three updates as the f32 one,
- *                   clipped or not
+ *   what it costs   loss and gradients of the compiled program in bf16 and f16 against the interpreter's of the f32
+ *                   graph, in double: the loss within 1 %; a gradient within 5 % of its norm plus 3 % of the largest
+ *                   norm of all (what cancels in a norm over few numbers), by the L2 norm; the same bits with 1, 2 and 3
+ *                   threads
+ *   what it means   interpreted exactly, the f16 program with its scaled loss makes the same three updates as the f32
+ *                   one, clipped or not
  *   loss scale      an overflow leaves the bits of weights and moments and halves the scale, good steps double it
+ *   what it leaves  recompute, in-place and layer-major order change no bit, as in f32
  * Graph and plan survive print, parse, print. `property_rewrite_test_precision SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
@@ -204,6 +206,54 @@ static bool step_changes(const tiny *t, tiny_run *run, uint64_t step)
     free(before);
     free(after);
     return changed;
+}
+
+/* ---- what it leaves ---- */
+
+/* Weights and moments after two updates. */
+static unsigned char *trained(const tiny *t, uint64_t *bytes)
+{
+    tiny_run run = tiny_run_begin(t, (pl_team){2, pl_isa_of_machine()});
+    tiny_run_weights(t, &run);
+    for (uint64_t step = 1; step <= 2; step++) tiny_run_step(t, &run, "train", step);
+    unsigned char *state = copy_state(&run, bytes);
+    tiny_run_end(&run);
+    return state;
+}
+
+static void compare_trained(const tiny *t, const unsigned char *want, uint64_t bytes, const char *what)
+{
+    uint64_t got_bytes;
+    unsigned char *got = trained(t, &got_bytes);
+    if (got_bytes != bytes || memcmp(got, want, bytes) != 0) {
+        tiny_print(t);
+        fail_msg("%s changes the bits in %s", what, pl_dtype_name(t->precision));
+    }
+    free(got);
+}
+
+/* With a tied table layer-major order adds in another order, in f32 too. */
+static void other_choices_change_nothing(void **state)
+{
+    (void)state;
+    static tiny t;
+    for (uint64_t seed = first_seed(); seed <= last_seed(); seed++)
+        for (int i = 0; i < 2; i++) {
+            uint64_t bytes;
+            tiny_random(&t, seed);
+            t.update = true;
+            t.config.model.tie_embeddings = false;
+            t.precision = narrow[i];
+            unsigned char *plain = trained(&t, &bytes);
+            t.recompute = false;
+            compare_trained(&t, plain, bytes, "storing all");
+            t.in_place = false;
+            compare_trained(&t, plain, bytes, "nothing in place");
+            t.recompute = t.in_place = true;
+            t.layer_major = t.layer_major_keep = 1;
+            if (t.config.model.arch == PL_ARCH_GPT) compare_trained(&t, plain, bytes, "layer-major order");
+            free(plain);
+        }
 }
 
 static void expect_scale(const tiny_run *run, double scale, int good, int skipped)
