@@ -31,7 +31,8 @@ static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_
                               .b_row = 1,
                               .b_col = l->in,
                               .c = y,
-                              .ldc = l->out};
+                              .ldc = l->out,
+                              .dots = tokens == 1};
     case BENCH_DX:
         return (pl_gemm_call){.m = tokens,
                               .n = l->in,

@@ -120,12 +120,24 @@ static pl_status keep_file(runner *r, const char *descriptor, const char *name)
     return status;
 }
 
-/* The lock's descriptor is the end of its path in /proc/self/fd. */
+/* The plan's is the end of its path in /proc/self/fd. */
+static const char *plan_word(const runner *r)
+{
+    const char *slash = strrchr(r->call.word[PL_CALL_LOCK], '/');
+    return slash ? slash + 1 : NULL;
+}
+
+static int plan_descriptor(const runner *r)
+{
+    const char *word = plan_word(r);
+    return word && strncmp(r->call.word[PL_CALL_LOCK], "/proc/self/fd/", 14) == 0 && atoi(word) >= 3 ? atoi(word) : -1;
+}
+
+static bool keeps_plan(const runner *r) { return said(r, PL_CALL_OUT) && said(r, PL_CALL_HTML); }
+
 static pl_status keep_files(runner *r)
 {
-    const char *lock = strrchr(r->call.word[PL_CALL_LOCK], '/');
-    if (!said(r, PL_CALL_OUT) || !said(r, PL_CALL_HTML)) return PL_OK;
-    pl_status status = keep_file(r, lock ? lock + 1 : NULL, "plan.lock");
+    pl_status status = keep_file(r, plan_word(r), "plan.lock");
     if (status == PL_OK) status = keep_file(r, r->call.word[PL_CALL_HTML], "plan.html");
     return status == PL_OK ? keep_file(r, r->call.word[PL_CALL_CONFIG], "config.yaml") : status;
 }
@@ -211,8 +223,9 @@ static pl_status open_run(runner *r)
                               .checkpoint = r->call.word[PL_CALL_CHECKPOINT]};
     pl_status status = pl_runner_prepare(lock, &r->error);
     if (status == PL_OK) status = pl_plan_load(lock, &r->plan, &r->error);
+    if (status == PL_OK && !keeps_plan(r)) close(plan_descriptor(r)); /* it is memory */
     if (status == PL_OK) status = pl_run_open(r->plan, &options, &r->run, &r->error);
-    return status == PL_OK ? keep_files(r) : status;
+    return status == PL_OK && keeps_plan(r) ? keep_files(r) : status;
 }
 
 static pl_status finish(runner *r, pl_status status)

@@ -59,6 +59,9 @@ PL_API void pl_plan_destroy(pl_plan *); /* NULL is fine */
 /* The lock file: the plan as text; runs exactly as printed. */
 PL_API PL_MUST_USE pl_status pl_plan_save(const pl_plan *, const char *path, pl_error *);
 PL_API PL_MUST_USE pl_status pl_plan_load(const char *path, pl_plan **, pl_error *);
+/* Makes the config that of the plan, but for run.progress and run.log. PL_E_CONFIG names the first key that was set to
+ * something else than was planned, or that decides numbers and differs: such a plan is not what was asked for. */
+PL_API PL_MUST_USE pl_status pl_plan_take_config(const pl_plan *, pl_config *, pl_error *);
 
 typedef enum pl_plan_form {
     PL_PLAN_REPORT, /* tables and the arena map, for a person */
@@ -74,6 +77,9 @@ PL_API uint64_t pl_plan_arena_bytes(const pl_plan *);
 PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process */
 /* What a container is billed for: resident, page tables, kernel memory, the page cache of what is written. */
 PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);
+/* "27.5 MB (auto: 29.4 MB by cgroup limit, less a reserve of 1.8 MB for others)"; "" where the budget is a size or
+ * none, and of a plan that was loaded. */
+PL_API const char *pl_plan_budget_text(const pl_plan *);
 PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one training step; 0 when unknown */
 PL_API int pl_plan_threads(const pl_plan *);
 /* Of a training step; 0 and 1 where there is none. The last micro-batch holds what is left of the batch: a batch of 16

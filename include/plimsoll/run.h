@@ -46,8 +46,9 @@ typedef struct pl_event {
     double bytes_per_token;
     const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
-    uint64_t part, parts; /* tick: micro-batches done, of those in the step or the validation under way */
-    bool validating;      /* tick: the parts are of a validation */
+    uint64_t part,
+        parts;       /* tick: parts done (a micro-batch, each time one is gone through) of the step or validation */
+    bool validating; /* tick: the parts are of a validation */
 } pl_event;
 
 /* Called from the thread that runs; must not ask for memory after PL_EVENT_COMMITTED. */
@@ -61,6 +62,14 @@ typedef void (*pl_listener)(void *context, const pl_event *);
 PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
 /* First thing in main(). */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
+/* A process that prepares and plans, to be replaced by its runner, bounds itself to what its cgroup's limit leaves: a
+ * request for more is then refused (PL_E_NOMEM), where the kernel would end the process. Once, before pl_prepare_text.
+ * Of a PL_E_NOMEM afterwards: was it that limit? */
+PL_API PL_MUST_USE pl_status pl_planner_fence(const pl_config *, pl_error *);
+PL_API bool pl_planner_fence_struck(void);
+/* May the plan be held here, now, in place of this process? Beyond pl_plan_check_machine: what others are charged for
+ * already in the cgroup, and what is free on the machine. PL_E_BUDGET. */
+PL_API PL_MUST_USE pl_status pl_runner_check(const pl_plan *, pl_error *);
 /* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only
  * on failure. */
 PL_API PL_MUST_USE pl_status pl_runner_exec(const char *lock_path, char *const *argv, char *const *envp, pl_error *);

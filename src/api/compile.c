@@ -1,12 +1,14 @@
-/* From a config to a plan: the whole pipeline. Read make_graph and pl_plan_make first; everything above them is what
+/* From a config to a plan: the whole pipeline. Read make_graph and pl_compile first; everything above them is what
  * the stages need to know. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/compile.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "base/units.h"
 #include "calibrate/calibrate.h"
 #include "data/bpe_train.h"
 #include "data/encoder.h"
@@ -17,8 +19,13 @@
 #include "rewrite/rewrite.h"
 #include "run/program.h"
 #include "run/threads.h"
+#include "store/folder.h"
 
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
+_Static_assert((int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16 &&
+                   (int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 &&
+                   (int)PL_ALLOW_OPTIMIZER_8BIT == (int)PL_FIT_ALLOW_OPTIMIZER_8BIT,
+               "fit.allow");
 _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");
 _Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
 _Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_size");
@@ -40,8 +47,10 @@ typedef struct compiler {
     uint32_t vocab;
     pl_settings settings;
     pl_calibration *calibration;
+    bool measured;   /* nothing more is measured */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
-    uint64_t disk_bytes, checkpoint_bytes;
+    uint64_t disk_bytes, checkpoint_bytes, plan_text_bytes;
+    char budget[128];                             /* as in the plan */
     uint64_t validation_tokens, validation_bytes; /* as in the plan */
     /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
     uint64_t tokenizer_bytes;
@@ -116,6 +125,7 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
                         .epsilon = c->train.epsilon,
                         .weight_decay = c->train.weight_decay,
                         .clip = c->train.grad_clip,
+                        .seed = (uint64_t)c->train.seed,
                         .lr = pl_graph_find_value(g, "input.lr"),
                         .step = pl_graph_find_value(g, "input.step")};
     return pl_grad_add_update(g, train, &u, err);
@@ -209,7 +219,7 @@ static uint64_t checkpoint_heap(const compiler *c, const pl_graph *g)
 /* What the runner will hold on its heap: measured by doing here what it does there (read the plan, bind it, read config
  * and tokenizer), plus a fixed part for libraries and each thread of the team. The plan's text is there while it is
  * read; what is bound takes its place then, and a quarter is allowed for what does not fit into it. */
-static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
+static pl_status find_heap(compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_str text = {0};
@@ -217,6 +227,7 @@ static pl_status find_heap(const compiler *c, const pl_plan *plan, uint64_t *byt
     pl_program *program = NULL;
     pl_plan_print(plan, &text);
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
+    c->plan_text_bytes = text.bytes;
     uint64_t before = heap_now();
     PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
     uint64_t read = heap_now();
@@ -243,12 +254,17 @@ static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
 }
 
 /* Pages of files being written: two windows of a checkpoint's largest file, or all of a small checkpoint; metrics,
- * events and trace beside it. */
-static uint64_t writer_cache_bytes(uint64_t checkpoint_bytes)
+ * events and trace beside it. Before the first checkpoint the plan lies there, in the memory files that bring it to the
+ * runner: as text and as a page, about as large. On a disk that is memory all files stay charged. */
+static uint64_t files_bytes(const compiler *c, const pl_plan *p)
 {
     enum { BESIDE = 1 << 20 };
-    uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES;
-    return pl_align_up((checkpoint_bytes < windows ? checkpoint_bytes : windows) + BESIDE, PL_PAGE_BYTES);
+    uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
+             written = (c->checkpoint_bytes < windows ? c->checkpoint_bytes : windows) + BESIDE, kept = 0;
+    if (c->command != PL_COMMAND_TRAIN) return 0;
+    for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
+    if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
+    return pl_align_up(written > brought ? written : brought, PL_PAGE_BYTES);
 }
 
 /* The rows of the whole process. */
@@ -267,8 +283,9 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
     add_disk(p, "checkpoints kept", c->disk_bytes - (c->disk_bytes ? c->checkpoint_bytes : 0));
     add_disk(p, "checkpoint being written", c->disk_bytes ? c->checkpoint_bytes : 0);
     if (c->tokens_open) add_disk(p, "token file", pl_tokens_file_bytes(&c->tokens.info));
-    if (c->disk_bytes) p->writer_cache_bytes = writer_cache_bytes(c->checkpoint_bytes);
     PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
+    p->writer_cache_bytes = files_bytes(c, p);
+    memcpy(p->budget, c->budget, sizeof p->budget);
     return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
 }
 
@@ -294,7 +311,23 @@ static pl_dtype precision_of(const pl_config *c)
     return dtypes[c->train.mixed_precision];
 }
 
-static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
+static pl_choice_optimizer_state state_of(const pl_config *c)
+{
+    static const pl_choice_optimizer_state states[] = {[PL_OPTIMIZER_STATE_F32] = PL_CHOICE_STATE_F32,
+                                                       [PL_OPTIMIZER_STATE_BF16] = PL_CHOICE_STATE_BF16,
+                                                       [PL_OPTIMIZER_STATE_8BIT] = PL_CHOICE_STATE_8BIT};
+    return states[c->train.optimizer_state];
+}
+
+static void say_budget(const pl_machine_budget *b, char *text, size_t room)
+{
+    char all[32], reserve[32], left[32];
+    snprintf(text, room, "%s (auto: %s by %s, less a reserve of %s for others)",
+             pl_format_bytes(b->bytes, left, sizeof left), pl_format_bytes(b->room_bytes, all, sizeof all), b->bound_by,
+             pl_format_bytes(b->reserve_bytes, reserve, sizeof reserve));
+}
+
+static pl_status find_budget(compiler *c, uint64_t *bytes, pl_error *err)
 {
     pl_machine_budget automatic;
     *bytes = c->config->memory.budget;
@@ -302,6 +335,7 @@ static pl_status find_budget(const compiler *c, uint64_t *bytes, pl_error *err)
     if (*bytes != PL_CONFIG_BYTES_AUTO) return PL_OK;
     PL_TRY(pl_machine_auto_budget(&c->machine, &automatic, err));
     *bytes = automatic.bytes;
+    say_budget(&automatic, c->budget, sizeof c->budget);
     return PL_OK;
 }
 
@@ -324,6 +358,16 @@ static void find_order(const compiler *c, pl_choice *given, int64_t batch)
     if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
 }
 
+/* What the config leaves open. */
+static void find_freedom(const compiler *c, pl_fit_options *o)
+{
+    const pl_config_train *t = &c->config->train;
+    bool trains = c->command == PL_COMMAND_TRAIN;
+    o->choose_update = trains && t->update_in_backward == PL_EARLY_AUTO;
+    o->choose_layer_major = trains && t->layer_major == PL_CONFIG_AUTO;
+    o->allow = trains ? c->config->fit.allow : 0;
+}
+
 static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
@@ -334,17 +378,28 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .given = {.micro_batch = c->settings.run.micro_batch,
                                     .recompute = recompute_of(c->config->train.gradient_checkpointing),
                                     .precision = precision_of(c->config),
-                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO},
+                                    .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
+                                    .optimizer_state = state_of(c->config)},
                           .plan_recompute = c->command == PL_COMMAND_TRAIN &&
                                             c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
                           .stage = stage,
                           .settle = settle,
                           .context = c};
+    find_freedom(c, o);
     find_order(c, &o->given, o->batch);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;
     return find_budget(c, &o->budget_bytes, err);
+}
+
+/* A budget that nobody gave as a size is explained where it is too small. */
+static pl_status explain_budget(const compiler *c, pl_status status, pl_error *err)
+{
+    size_t used = strlen(err->text);
+    if (status == PL_E_BUDGET && c->budget[0])
+        snprintf(err->text + used, sizeof err->text - used, "; the budget is %s", c->budget);
+    return status;
 }
 
 /* ---- calibration ---- */
@@ -367,15 +422,18 @@ static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *fo
     pl_error ignored = {0};
     bool kept = folder && pl_folder_create(folder, &ignored) == PL_OK;
     if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
+    uint64_t room = pl_process_fence_left() / 2; /* the rest is for what plans */
+    bool little = room < PL_CALIBRATION_BYTES_MAX;
     pl_calibration_options co = {.team = o->plan.team,
-                                 .huge_pages = o->given.huge_pages,
+                                 .huge_pages = o->given.huge_pages && !little,
+                                 .bytes_max = little ? room + 1 : 0,
                                  .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
                                  .progress = tell_calibration,
                                  .progress_context = t};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
-    o->measure = measure;
-    o->plan.cost = (pl_cost_model){pl_calibration_seconds, c->calibration};
+    o->measure = c->measured ? NULL : measure;
+    o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
     return PL_OK;
 }
 
@@ -449,37 +507,91 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
-pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
-                       void *context, pl_plan **plan, pl_error *err)
+static pl_status print_chosen(const compiler *c, pl_config_optimizer_state state, char **text, uint64_t *hash,
+                              pl_error *err)
+{
+    pl_str printed = {0};
+    pl_config *copy = pl_config_create();
+    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    *copy = *c->config;
+    copy->train.optimizer_state = state;
+    if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
+    pl_config_print_yaml(copy, &printed);
+    *hash = pl_config_hash_numerics(copy);
+    pl_config_destroy(copy);
+    if (printed.failed) return pl_str_deinit(&printed), pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    pl_free(*text);
+    *text = printed.data;
+    return PL_OK;
+}
+
+/* What is staged for saving has room for the config, with the longest word that may be chosen. */
+static pl_status reserve_words(compiler *c, pl_error *err)
+{
+    uint64_t ignored;
+    if (!c->config->fit.allow) return PL_OK;
+    return print_chosen(c, PL_OPTIMIZER_STATE_8BIT, &c->settings.config_text, &ignored, err);
+}
+
+/* What the search turned on by leave of the user decides the numbers of this run: the plan's config says so, for a run
+ * that is resumed must do the same. */
+static pl_status keep_choice(const compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
+{
+    static const pl_config_optimizer_state states[] = {[PL_CHOICE_STATE_F32] = PL_OPTIMIZER_STATE_F32,
+                                                       [PL_CHOICE_STATE_BF16] = PL_OPTIMIZER_STATE_BF16,
+                                                       [PL_CHOICE_STATE_8BIT] = PL_OPTIMIZER_STATE_8BIT};
+    if (!c->config->fit.allow) return PL_OK;
+    return print_chosen(c, states[choice->optimizer_state], &plan->config, &plan->numerics_hash, err);
+}
+
+pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
+                     pl_error *err)
 {
     pl_status status = PL_OK;
     pl_graph *graph = NULL;
     pl_fit_options fit;
-    told listener = {progress, context};
+    told listener = {o->progress, o->context};
+    const pl_command command = o->command;
+    pl_fit_result own = {0};
+    if (!result) result = &own;
+    *result = (pl_fit_result){.chosen = PL_FIT_NONE, .least = PL_FIT_NONE, .cheapest = PL_FIT_NONE};
     compiler *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
     c->config = config;
     c->command = command;
+    c->measured = o->measured;
     c->tokens.fd = -1;
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
     PL_TRY_DONE(open_data(c, err));
+    PL_TRY_DONE(reserve_words(c, err));
     PL_TRY_DONE(find_options(c, &fit, err));
+    fit.everything = o->everything;
+    if (o->steps) *o->steps = c->settings.run.steps;
     if (fit.budget_bytes == PL_FIT_NO_BUDGET && config->model.layers > LAYERS_FOR_ELSEWHERE)
         PL_TRY_DONE(pl_plan_check_config(config, command, err));
-    if (fit.budget_bytes != PL_FIT_NO_BUDGET)
+    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !(o->everything && config->model.layers <= LAYERS_FOR_ELSEWHERE))
         PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
-    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, &listener, err));
+    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
-    PL_TRY_DONE(pl_fit(graph, &fit, plan, err));
+    PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
+    PL_TRY_DONE(keep_choice(c, &result->point[result->chosen].choice, *plan, err));
     PL_TRY_DONE(dump_plan(c, *plan, err));
     if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
 done:
+    pl_fit_result_deinit(&own);
     pl_graph_destroy(graph);
     pl_calibration_close(c->calibration);
     if (c->tokens_open) pl_tokens_close(&c->tokens);
     pl_settings_deinit(&c->settings);
     pl_free(c);
     return status;
+}
+
+pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
+                       void *context, pl_plan **plan, pl_error *err)
+{
+    pl_compile_options o = {.command = command, .cache_folder = cache_folder, .progress = progress, .context = context};
+    return pl_compile(config, &o, NULL, plan, err);
 }

@@ -9,14 +9,36 @@
 #include "data/tokenizer.h"
 #include "models/model.h"
 
-/* Training holds each weight four times at its update: itself, its gradient and two moments. Gradients are complete
- * before the first update, so all of these are alive together: no plan needs less. */
-static uint64_t copies_of(pl_command command, const char **what)
+/* Bytes of the two moments of weights of so many bytes, at least: of 4 bytes a number, of 2, or of 260 in 256 numbers
+ * (base/block8.h; those of small weights stay larger). -1 on overflow. */
+static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
 {
-    *what = command == PL_COMMAND_TRAIN       ? "weights, gradients and optimizer state alone"
-            : command == PL_COMMAND_GRADIENTS ? "weights and gradients alone"
-                                              : "the weights alone";
-    return command == PL_COMMAND_TRAIN ? 4 : command == PL_COMMAND_GRADIENTS ? 2 : 1;
+    const pl_config_optimizer_state state = c->train.optimizer_state;
+    if (state == PL_OPTIMIZER_STATE_8BIT || (c->fit.allow & PL_ALLOW_OPTIMIZER_8BIT))
+        *bytes = weights / 1024 * 2 * 260;
+    else if (state == PL_OPTIMIZER_STATE_BF16 || (c->fit.allow & PL_ALLOW_OPTIMIZER_BF16))
+        *bytes = weights;
+    else
+        return pl_size_mul(weights, 2, bytes);
+    return 0;
+}
+
+/* Are all gradients complete before the first update? A norm over all of them needs that. */
+static bool holds_gradients(const pl_config *c, pl_command command)
+{
+    if (command != PL_COMMAND_TRAIN) return command == PL_COMMAND_GRADIENTS;
+    return c->train.update_in_backward == PL_EARLY_OFF || c->train.grad_clip > 0;
+}
+
+/* What is alive together at an update, or whenever: no plan needs less. -1 on overflow. */
+static int count_state(const pl_config *c, pl_command command, uint64_t weights, uint64_t *bytes, const char **what)
+{
+    uint64_t moments = 0, gradients = holds_gradients(c, command) ? weights : 0;
+    *what = command != PL_COMMAND_TRAIN ? gradients ? "weights and gradients alone" : "the weights alone"
+            : gradients                 ? "weights, gradients and optimizer state alone"
+                                        : "weights and optimizer state alone";
+    if (command == PL_COMMAND_TRAIN && count_moments(c, weights, &moments)) return -1;
+    return pl_size_add(weights, gradients, bytes) || pl_size_add(*bytes, moments, bytes) ? -1 : 0;
 }
 
 /* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for
@@ -32,9 +54,8 @@ pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vo
 {
     uint64_t bytes;
     const char *what;
-    uint64_t copies = copies_of(command, &what);
     PL_TRY(pl_model_count_weights(c, vocab, &bytes, err));
-    if (pl_size_mul(bytes, copies, &bytes))
+    if (count_state(c, command, bytes, &bytes, &what))
         return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
     if (bytes <= room_bytes && plan_bytes_at_least(c) > room_bytes)
         return pl_fail(err, PL_E_BUDGET,
@@ -75,15 +96,64 @@ done:
     return status;
 }
 
+/* Addresses: what is reserved, what lies around an arena so that it is aligned and guarded, a guard page a stack; and
+ * what the libraries map for a moment. Data is private and writable: not the modules, whose small part of it is left
+ * to the run. */
+static pl_machine_need need_of(const pl_plan *p)
+{
+    enum { FOR_A_MOMENT = 1 << 20, AROUND_ARENA = PL_HUGE_PAGE_BYTES + 2 * PL_PAGE_BYTES };
+    pl_machine_need n = {.charged_bytes = pl_plan_charged_bytes(p),
+                         .resident_bytes = pl_plan_resident_bytes(p),
+                         .address_bytes = FOR_A_MOMENT};
+    for (size_t i = 0; i < p->ledger.row_count; i++) {
+        const pl_memory_row *r = &p->ledger.row[i];
+        bool stacks = r->kind == PL_MEMORY_THREAD_STACK, arena = r->kind == PL_MEMORY_ARENA;
+        n.address_bytes += r->reserved_bytes + (arena ? AROUND_ARENA : stacks ? r->count * PL_PAGE_BYTES : 0);
+        if (stacks || arena || r->kind == PL_MEMORY_HEAP) n.data_bytes += r->reserved_bytes;
+    }
+    return n;
+}
+
 pl_status pl_plan_check_machine(const pl_plan *plan, pl_error *err)
 {
     pl_machine machine;
+    pl_machine_need need = need_of(plan);
     PL_TRY(pl_machine_read("", &machine, err));
-    pl_machine_ceiling ceiling = pl_machine_find_ceiling(&machine);
-    uint64_t bytes = pl_plan_resident_bytes(plan);
-    if (bytes <= ceiling.bytes) return PL_OK;
-    return pl_fail(err, PL_E_BUDGET,
-                   "the plan holds %" PRIu64 " bytes, %" PRIu64 " more than %s, which allows at most %" PRIu64
-                   "; set memory.budget to auto, or make the model or train.micro_batch smaller",
-                   bytes, bytes - ceiling.bytes, ceiling.bound_by, ceiling.bytes);
+    return pl_machine_check_limits(&machine, &need, err);
 }
+
+pl_status pl_runner_check(const pl_plan *plan, pl_error *err)
+{
+    pl_machine machine;
+    pl_machine_need need = need_of(plan);
+    PL_TRY(pl_machine_read("", &machine, err));
+    PL_TRY(pl_machine_check_limits(&machine, &need, err));
+    return pl_machine_check_free(&machine, &need, err);
+}
+
+/* ---- the planner's own memory ---- */
+
+static int threads_of(const pl_config *c, const pl_machine *m)
+{
+    return c->run.threads == PL_CONFIG_AUTO ? m->cores : (int)c->run.threads;
+}
+
+pl_status pl_planner_fence(const pl_config *config, pl_error *err)
+{
+    enum { KERNEL_BYTES = 256 << 10 }; /* page tables, a stack, files that are open */
+    pl_machine machine;
+    pl_process_planned image;
+    pl_process_options o = pl_process_options_default();
+    PL_TRY(pl_machine_read("", &machine, err));
+    if (machine.cgroup_room_bytes == PL_MACHINE_UNLIMITED) return PL_OK;
+    PL_TRY(pl_process_plan(&o, 1, 0, NULL, 0, &image, err));
+    uint64_t room = machine.cgroup_room_bytes + machine.own_bytes, beside = KERNEL_BYTES;
+    for (size_t i = 0; i < image.row_count; i++)
+        if (image.row[i].kind == PL_MEMORY_PROGRAM || image.row[i].kind == PL_MEMORY_LIBRARY)
+            beside += image.row[i].resident_bytes;
+    if (pl_machine_is_tight(&machine)) PL_TRY(pl_process_read_pages_singly(err));
+    pl_process_fence(room > beside ? room - beside : 0, threads_of(config, &machine));
+    return PL_OK;
+}
+
+bool pl_planner_fence_struck(void) { return pl_process_fence_struck(); }

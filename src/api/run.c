@@ -55,6 +55,7 @@ pl_status pl_runner_exec(const char *lock_path, char *const *argv, char *const *
     int threads;
     PL_TRY(peek_process(lock_path, &o, &threads, err));
     PL_TRY(pl_machine_read("", &machine, err));
+    pl_process_fence_open();
     pl_process_exec e = {.argv = argv, .envp = envp, .threads = threads, .cores = machine.cores, .options = &o};
     return pl_process_exec_self(&e, err);
 }

@@ -16,6 +16,7 @@ typedef struct pl_addresses {
 
 void *pl_address_of(const pl_graph *, const pl_addresses *, pl_id value); /* NULL for PL_NONE */
 pl_real pl_real_of(const pl_graph *, pl_id value); /* how its numbers are stored; the value is f32, bf16 or f16 */
+int64_t pl_tokens_of(const pl_shape *);            /* rows of one entry of the first dimension, which is the batch */
 
 /* ---- nodes whose calls calls.h does not know (source.c, cache.c) ---- */
 typedef struct pl_fill_value_call {

@@ -28,6 +28,7 @@ static void bind_layer_norm_bwd(const pl_graph *g, const pl_node *n, const pl_ad
 {
     const pl_value *x = pl_in(g, n, 1);
     call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape),
+                                          .tokens = pl_tokens_of(&x->shape),
                                           .width = pl_shape_last(&x->shape),
                                           .dy = pl_address_of(g, a, n->in[0]),
                                           .x = pl_address_of(g, a, n->in[1]),
@@ -45,6 +46,7 @@ static void bind_rms_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addr
 {
     const pl_value *x = pl_in(g, n, 1);
     call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape),
+                                          .tokens = pl_tokens_of(&x->shape),
                                           .width = pl_shape_last(&x->shape),
                                           .rms = 1,
                                           .dy = pl_address_of(g, a, n->in[0]),

@@ -59,6 +59,7 @@ static void bind_add(const pl_graph *g, const pl_node *n, const pl_addresses *a,
 static void exec_add(const pl_call *c, pl_team team) { pl_add_exec(&c->u.add, team); }
 
 const pl_binding pl_binding_ADD = {bind_add, NULL, exec_add};
+const pl_binding pl_binding_ADD_TO = {bind_add, NULL, exec_add};
 
 static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
@@ -101,6 +102,11 @@ static void exec_normal(const pl_call *c, pl_team team) { pl_normal_exec(&c->u.n
 
 const pl_binding pl_binding_NORMAL = {bind_normal, NULL, exec_normal};
 
+static pl_adamw_state state_of(pl_dtype moment)
+{
+    return moment == PL_DTYPE_U8 ? PL_ADAMW_8BIT : moment == PL_DTYPE_BF16 ? PL_ADAMW_BF16 : PL_ADAMW_F32;
+}
+
 static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.adamw = (pl_adamw_call){.count = elems(g, n->in[0]),
@@ -114,7 +120,10 @@ static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *
                                     .weight_decay = (float)n->attr[3].f,
                                     .lr = pl_address_of(g, a, n->in[4]),
                                     .step = pl_address_of(g, a, n->in[5]),
-                                    .grad_scale = pl_address_of(g, a, n->in[6])};
+                                    .grad_scale = pl_address_of(g, a, n->in[6]),
+                                    .state = state_of(pl_in(g, n, 2)->dtype),
+                                    .seed = (uint64_t)n->attr[4].i,
+                                    .stream = (uint64_t)n->attr[5].i};
 }
 
 static void exec_adamw(const pl_call *c, pl_team team) { pl_adamw_exec(&c->u.adamw, team); }

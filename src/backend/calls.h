@@ -14,15 +14,16 @@
 
 #include "base/activation.h"
 #include "base/narrow.h"
+#include "kernels/adamw.h"
 #include "kernels/team.h"
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue ----
- * Each of A, B and C is f32, bf16 or f16; sums and epilogue are f32, and what is written is rounded to nearest. Where A
- * and B are bf16 and the instruction set multiplies pairs of them (avx512_bf16), a link of the chain below is a pair:
- * subnormal operands then count as zero, and the two products are not rounded one after the other.
+ * Each of A, B and C is f32, bf16 or f16; sums and epilogue are f32, and what is written is rounded to nearest.
  * Exactly one stride of A and one of B is 1. act_again needs grad_of. An element is one chain of multiply-adds in
- * ascending k, from zero; with accumulate and no other epilogue, from C. So a row of C has the same bits however many
- * rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls.
+ * ascending k, from zero; with accumulate, C f32 and no other epilogue, from C. So a row of C has the same bits however
+ * many rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls. So who
+ * sets dots must not look at the number of rows. Where the instruction set multiplies pairs of bf16 (avx512_bf16),
+ * subnormal operands count as zero, and if A has k contiguous the second of each pair is added before the first.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s *= act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(s)
@@ -37,6 +38,7 @@ typedef struct pl_gemm_call {
     void *c;
     int64_t ldc;
     int accumulate;       /* beta = 1 */
+    int dots;             /* few rows, k contiguous in A and B: sums along vectors, other last bits, B read just once */
     const float *bias;    /* [n] or NULL */
     const void *residual; /* [m,n] or NULL; may be C itself */
     int64_t ld_residual;
@@ -51,7 +53,7 @@ typedef struct pl_gemm_call {
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team);   /* pointers are not looked at */
 void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace aligned to 64 */
 
-/* out[j] (+)= Σ_i x[i,j] over rows: bias gradients. Fixed blocks of rows, so the same bits for any team. */
+/* out[j] (+)= Σ_i x[i,j] over rows, one after the other: bias gradients. */
 typedef struct pl_column_sum_call {
     int64_t rows, columns, ld;
     const void *x;
@@ -59,8 +61,7 @@ typedef struct pl_column_sum_call {
     int accumulate;
     pl_real type;
 } pl_column_sum_call;
-uint64_t pl_column_sum_workspace_bytes(const pl_column_sum_call *, pl_team);
-void pl_column_sum_exec(const pl_column_sum_call *, void *workspace, pl_team);
+void pl_column_sum_exec(const pl_column_sum_call *, pl_team);
 
 /* ---- norm.c: y = (x − μ)·r·gamma + beta over the last dimension (layer norm, r = 1/√(var+eps), biased var);
  *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL ---- */
@@ -76,9 +77,10 @@ typedef struct pl_norm_call {
 } pl_norm_call;
 void pl_norm_exec(const pl_norm_call *, pl_team);
 
-/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy or add. */
+/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy, x or add. The sums over a sequence depend on it
+ * alone and are added in the order of the sequences, so the bits do not depend on how many a call has. */
 typedef struct pl_norm_bwd_call {
-    int64_t rows, width;
+    int64_t rows, tokens, width; /* tokens: rows of a sequence; divides rows */
     int rms;
     const void *dy, *x;
     const float *gamma, *mean, *rstd;
@@ -156,7 +158,7 @@ void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
  * A row with target −1 counts nothing and its dh is 0. Logits are f32 for any type; where pairs of bf16 are multiplied
  * (gemm.c), dlogits are rounded to bf16. */
 typedef struct pl_linear_ce_call {
-    int64_t rows, width, vocab, chunk_rows; /* chunk_rows is part of the definition: it orders the sums */
+    int64_t rows, width, vocab, chunk_rows; /* chunk_rows is a matter of memory and time: sums go on over chunks */
     const void *h, *weight;                 /* [R,D], [V,D] */
     const int32_t *target;                  /* [R], −1 = ignore */
     const float *scale;                     /* (run) [1]: 1 / number of counted tokens of the whole step */
@@ -225,15 +227,20 @@ void pl_dropout_exec(const pl_dropout_call *, pl_team);
 
 /* ---- optimizer.c ---- */
 /* AdamW (Loshchilov & Hutter 2019): m = b1 m + (1−b1) g;  v = b2 v + (1−b2) g²;
- * w −= lr·wd·w;  w −= lr·(m/(1−b1ᵗ)) / (√(v/(1−b2ᵗ)) + eps), with g scaled by *grad_scale first when that is given. */
+ * w −= lr·wd·w;  w −= lr·(m/(1−b1ᵗ)) / (√(v/(1−b2ᵗ)) + eps), with g scaled by *grad_scale first when that is given.
+ * m and v are f32, bf16, or codes and scales of 8 bits, as `state` says (kernels/adamw.h). The two smaller kinds are
+ * rounded at random, by Philox(seed, stream; step, element). */
 typedef struct pl_adamw_call {
     int64_t count;
-    float *w, *m, *v;
+    float *w;
+    void *m, *v;
     const float *g;
     float beta1, beta2, eps, weight_decay;
     const float *lr;         /* (run) [1] */
     const int64_t *step;     /* (run) [1]: t, from 1 */
     const float *grad_scale; /* (run) [1] or NULL */
+    pl_adamw_state state;
+    uint64_t seed, stream;
 } pl_adamw_call;
 void pl_adamw_exec(const pl_adamw_call *, pl_team);
 

@@ -19,11 +19,11 @@ enum {
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* What the thin kernels take: few rows with k contiguous, from zero. (The scalar reference takes anything.) */
+/* Thin products. (The scalar reference makes all of them so.) */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
-    return kernels->nr == 1 ||
-           (c->m <= kernels->thin_rows && c->a_col == 1 && !c->accumulate && c->a_type == c->b_type);
+    int dots = c->dots && c->a_col == 1 && c->b_row == 1 && !c->accumulate && c->a_type == c->b_type;
+    return kernels->nr == 1 || dots;
 }
 
 /* A as tiles read it, where it is not packed by columns. */

@@ -1,6 +1,6 @@
 /* Linear + softmax + cross-entropy over chunks of rows: the logits of one chunk lie in the workspace, become their own
- * gradient in place, and are used up before the next chunk. Chunks run in order and the losses of rows are added in
- * order, so the bits depend on chunk_rows but not on the team.
+ * gradient in place, and are used up before the next chunk. Chunks run in order and every sum over rows goes on where
+ * the chunk before left it, so the bits depend neither on the team nor on where chunks and calls end.
  * Workspace: [logits: chunk × ld][loss of each row: chunk × f64][workspace of the products], each aligned to 64. */
 #include <assert.h>
 #include <stddef.h>
@@ -137,13 +137,6 @@ static void rows_part(const void *work, int part, int parts)
                                 w->row_loss);
 }
 
-static double sum_in_order(const double *x, int64_t count)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) sum += x[i];
-    return sum;
-}
-
 static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t first, int64_t rows, char *workspace,
                       pl_team team)
 {
@@ -164,7 +157,7 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
                       c->dh || c->dweight ? &scale : NULL,
                       row_loss};
     pl_parallel(team, rows * c->vocab, rows_part, &work);
-    *c->loss += sum_in_order(row_loss, rows);
+    for (int64_t i = 0; i < rows; i++) *c->loss += row_loss[i];
     if (c->dh) {
         pl_gemm_call dh = dh_product(c, l, rows, logits, pl_real_at(c->type, c->dh, first * c->width));
         pl_gemm_exec(&dh, gemm_workspace, team);

@@ -1,6 +1,7 @@
-/* Layer norm and RMS norm. Rows are shared out freely: each row's sums are its own. The gradients of gamma and beta sum
- * over all rows: rows are cut into at most MAX_BLOCKS blocks by their number alone, each block leaves a partial sum in
- * the workspace, and the partials are added in block order. So the bits do not depend on the team. */
+/* Layer norm and RMS norm. Rows are shared out freely: each row's sums are its own. Gradients of gamma and beta sum
+ * over all rows: a sequence is cut into blocks by its length alone, each block leaves a partial sum in the workspace,
+ * and the partials are added in block order, WAVE blocks at a time. So the bits depend neither on the team nor on how
+ * many sequences the call has. */
 #include <assert.h>
 #include <stddef.h>
 
@@ -8,7 +9,7 @@
 #include "backend/parallel.h"
 #include "kernels/kernels.h"
 
-enum { MAX_BLOCKS = 64, MIN_BLOCK_ROWS = 32, LINE_FLOATS = 16 };
+enum { WAVE = 64, MIN_BLOCK_ROWS = 32, LINE_FLOATS = 16 };
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -38,48 +39,64 @@ void pl_norm_exec(const pl_norm_call *call, pl_team team)
 typedef struct norm_bwd_work {
     const pl_norm_bwd_call *call;
     const pl_kernels *kernels;
-    int64_t block_rows, blocks, ld;
-    float *partial; /* of gamma and block b at b·ld, of beta at (blocks + b)·ld */
+    int64_t per_sequence, blocks, wave; /* blocks of a sequence, of all, of those whose sums are kept at once */
+    int64_t ld;
+    float *partial, *partial_beta; /* of block b at b % wave·ld */
 } norm_bwd_work;
 
 static norm_bwd_work norm_bwd_layout(const pl_norm_bwd_call *c)
 {
-    int64_t block_rows = divide_up(c->rows, MAX_BLOCKS);
-    if (block_rows < MIN_BLOCK_ROWS) block_rows = MIN_BLOCK_ROWS;
-    int64_t ld = divide_up(c->width, LINE_FLOATS) * LINE_FLOATS;
-    return (norm_bwd_work){c, NULL, block_rows, divide_up(c->rows, block_rows), ld, NULL};
+    norm_bwd_work w = {.call = c, .per_sequence = c->tokens < MIN_BLOCK_ROWS ? 1 : c->tokens / MIN_BLOCK_ROWS};
+    w.blocks = c->rows == 0 ? 0 : c->rows / c->tokens * w.per_sequence;
+    w.wave = w.blocks < WAVE ? w.blocks : WAVE;
+    w.ld = divide_up(c->width, LINE_FLOATS) * LINE_FLOATS;
+    return w;
 }
 
 uint64_t pl_norm_bwd_workspace_bytes(const pl_norm_bwd_call *c, pl_team team)
 {
     (void)team;
     norm_bwd_work w = norm_bwd_layout(c);
-    return (uint64_t)(w.blocks * w.ld) * (c->rms ? 1 : 2) * sizeof(float);
+    return (uint64_t)(w.wave * w.ld) * (c->rms ? 1 : 2) * sizeof(float);
+}
+
+static int64_t first_row(const norm_bwd_work *w, int64_t block)
+{
+    int64_t tokens = w->call->tokens;
+    return block / w->per_sequence * tokens + block % w->per_sequence * tokens / w->per_sequence;
+}
+
+static void norm_bwd_block(const norm_bwd_work *w, int64_t block)
+{
+    const pl_norm_bwd_call *c = w->call;
+    int64_t at = block % w->wave * w->ld;
+    w->kernels->norm_bwd_rows(first_row(w, block), first_row(w, block + 1), c->width, c->rms, c->type, c->dy, c->x,
+                              c->gamma, c->mean, c->rstd, c->add, c->dx, w->partial + at,
+                              c->dbeta ? w->partial_beta + at : NULL);
 }
 
 static void norm_bwd_part(const void *work, int part, int parts)
 {
     const norm_bwd_work *w = work;
     const pl_norm_bwd_call *c = w->call;
-    float *partial_beta = w->partial + w->blocks * w->ld;
-    pl_range blocks = pl_range_of_part(w->blocks, 1, part, parts);
-    for (int64_t b = blocks.begin; b < blocks.end; b++) {
-        int64_t end = (b + 1) * w->block_rows;
-        w->kernels->norm_bwd_rows(b * w->block_rows, end < c->rows ? end : c->rows, c->width, c->rms, c->type, c->dy,
-                                  c->x, c->gamma, c->mean, c->rstd, c->add, c->dx, w->partial + b * w->ld,
-                                  c->dbeta ? partial_beta + b * w->ld : NULL);
-    }
-    pl_barrier();
     pl_range columns = pl_range_of_part(c->width, LINE_FLOATS, part, parts);
-    w->kernels->add_blocks(columns.begin, columns.end, w->blocks, w->ld, w->partial, c->dgamma);
-    if (c->dbeta) w->kernels->add_blocks(columns.begin, columns.end, w->blocks, w->ld, partial_beta, c->dbeta);
+    for (int64_t first = 0, count; first < w->blocks; first += count) {
+        if (first) pl_barrier(); /* the last wave's sums have been added */
+        count = w->blocks - first < w->wave ? w->blocks - first : w->wave;
+        pl_range own = pl_range_of_part(count, 1, part, parts);
+        for (int64_t b = own.begin; b < own.end; b++) norm_bwd_block(w, first + b);
+        pl_barrier();
+        w->kernels->add_blocks(columns.begin, columns.end, count, w->ld, w->partial, c->dgamma);
+        if (c->dbeta) w->kernels->add_blocks(columns.begin, columns.end, count, w->ld, w->partial_beta, c->dbeta);
+    }
 }
 
 void pl_norm_bwd_exec(const pl_norm_bwd_call *call, void *workspace, pl_team team)
 {
-    assert(call->width > 0 && (!call->rms || !call->dbeta));
+    assert(call->width > 0 && (!call->rms || !call->dbeta) && (call->rows == 0 || call->rows % call->tokens == 0));
     norm_bwd_work work = norm_bwd_layout(call);
     work.kernels = pl_kernels_get(team.isa);
     work.partial = workspace;
+    work.partial_beta = work.partial + work.wave * work.ld;
     pl_parallel(team, call->rows * call->width, norm_bwd_part, &work);
 }

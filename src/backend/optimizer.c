@@ -1,19 +1,23 @@
 /* AdamW, the sum of squares of gradients, the factor that clips them. Elements are shared out at multiples of a grain,
- * so that the same elements go through the vector loop and its tail whatever the team. */
+ * so that the same elements go through the vector loop and its tail, and blocks of 8-bit moments are not cut, whatever
+ * the team. */
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
 
 #include "backend/calls.h"
 #include "backend/parallel.h"
+#include "base/block8.h"
 #include "kernels/kernels.h"
 
 enum { GRAIN_ELEMS = 1024 };
+_Static_assert(GRAIN_ELEMS % PL_BLOCK8_ELEMS == 0, "blocks are not cut");
 
 typedef struct adamw_work {
     const pl_adamw_call *call;
     const pl_kernels *kernels;
     pl_adamw_rates rates;
+    pl_adamw_random random;
 } adamw_work;
 
 /* What is the same for every element, in double: the powers lose their digits in f32 (1 − 0.999 at step 1). */
@@ -37,13 +41,26 @@ static void adamw_part(const void *work, int part, int parts)
     const adamw_work *w = work;
     const pl_adamw_call *c = w->call;
     pl_range range = pl_range_of_part(c->count, GRAIN_ELEMS, part, parts);
-    w->kernels->adamw(range.begin, range.end, &w->rates, c->w, c->m, c->v, c->g);
+    switch (c->state) {
+    case PL_ADAMW_F32:
+        w->kernels->adamw(range.begin, range.end, &w->rates, c->w, c->m, c->v, c->g);
+        break;
+    case PL_ADAMW_BF16:
+        w->kernels->adamw_bf16(range.begin, range.end, &w->rates, &w->random, c->w, c->m, c->v, c->g);
+        break;
+    case PL_ADAMW_8BIT:
+        w->kernels->adamw_8bit(range.begin, range.end, &w->rates, &w->random, c->w, c->m, c->v, c->g);
+        break;
+    }
 }
 
 void pl_adamw_exec(const pl_adamw_call *call, pl_team team)
 {
     assert(call->count >= 0 && *call->step >= 1);
-    adamw_work work = {call, pl_kernels_get(team.isa), rates_of(call)};
+    adamw_work work = {.call = call,
+                       .kernels = pl_kernels_get(team.isa),
+                       .rates = rates_of(call),
+                       .random = {pl_philox_init(call->seed, call->stream), (uint32_t)*call->step}};
     pl_parallel(team, call->count, adamw_part, &work);
 }
 

@@ -7,6 +7,7 @@
 static atomic_uint_fast64_t live_blocks, requests;
 static atomic_uint_fast64_t fail_countdown;
 static atomic_int fail_forever, sealed;
+static void (*refusal_listener)(uint64_t bytes); /* set while there is one thread */
 
 static int refused(void)
 {
@@ -31,10 +32,17 @@ void pl_alloc_fail_at(uint64_t n, int forever)
 uint64_t pl_alloc_live_blocks(void) { return atomic_load(&live_blocks); }
 uint64_t pl_alloc_request_count(void) { return atomic_load(&requests); }
 void pl_alloc_seal(int on) { atomic_store(&sealed, on); }
+void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes)) { refusal_listener = listener; }
+
+static void *answer(void *block, size_t bytes)
+{
+    if (!block && refusal_listener) refusal_listener(bytes);
+    return block;
+}
 
 static void *take_block(size_t bytes)
 {
-    void *block = calloc(1, bytes ? bytes : 1);
+    void *block = answer(calloc(1, bytes ? bytes : 1), bytes);
     if (block) atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
     return block;
 }
@@ -50,7 +58,7 @@ void *pl_realloc(void *block, size_t count, size_t size)
     size_t bytes;
     if (!block) return pl_alloc(count, size);
     if (refused() || __builtin_mul_overflow(count, size, &bytes)) return NULL;
-    return realloc(block, bytes ? bytes : 1);
+    return answer(realloc(block, bytes ? bytes : 1), bytes);
 }
 
 char *pl_strndup(const char *text, size_t bytes)

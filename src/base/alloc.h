@@ -26,6 +26,9 @@ void pl_alloc_fail_at(uint64_t n, int forever);
 uint64_t pl_alloc_live_blocks(void);   /* blocks handed out and not yet given back */
 uint64_t pl_alloc_request_count(void); /* requests since start */
 
+/* Told the bytes of each request that the system refuses (not those that a test or the seal does); NULL: nobody. */
+void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes));
+
 /* After seal, every request fails (and is counted): set at "committed". */
 void pl_alloc_seal(int sealed);
 

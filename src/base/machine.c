@@ -12,9 +12,14 @@
 #include <unistd.h>
 
 #include "base/machine_cgroup.h"
+#include "base/process.h"
 #include "base/procfile.h"
 
 enum { PATH_BYTES = 512 };
+enum { TIGHT_BYTES = 64 << 20 }; /* eight times the largest read-ahead that was met */
+/* What is charged and held by nobody, or by this process's kernel side: MEMCG_CHARGE_BATCH pages a core in advance, pages
+ * of files on their way to a list, a kernel stack, open files. */
+enum { CHARGED_AHEAD_BYTES = 64 << 12, CHARGED_BESIDE_BYTES = 1 << 20 };
 
 static void read_cpu_name(const char *root, pl_machine *m)
 {
@@ -58,6 +63,7 @@ static bool ask_memory(pl_machine *m)
     if (sysinfo(&info)) return false;
     m->ram_bytes = (uint64_t)info.totalram * info.mem_unit;
     m->swap_bytes = (uint64_t)info.totalswap * info.mem_unit;
+    m->swap_free_bytes = (uint64_t)info.freeswap * info.mem_unit;
     m->available_bytes = ((uint64_t)info.freeram + info.bufferram) * info.mem_unit;
     return true;
 }
@@ -73,6 +79,7 @@ static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
                        pl_procfile_hint(why));
     }
     pl_procfile_find(path, "SwapTotal", &m->swap_bytes);
+    pl_procfile_find(path, "SwapFree", &m->swap_free_bytes);
     if (pl_procfile_find(path, "MemAvailable", &m->available_bytes)) return PL_OK;
     if (errno) return pl_fail(err, PL_E_UNSUPPORTED, "%s: cannot be read: %s", path, strerror(errno));
     /* Kernels before 3.14: free pages and page cache. */
@@ -81,6 +88,17 @@ static pl_status read_memory(const char *root, pl_machine *m, pl_error *err)
     pl_procfile_find(path, "Cached", &cached);
     m->available_bytes += cached;
     return PL_OK;
+}
+
+/* Pages of files count as free wherever they are, so they are none of it. */
+static void read_own(const char *root, pl_machine *m)
+{
+    static const char *const keys[] = {"RssAnon", "RssShmem", "VmPTE"};
+    char path[PATH_BYTES];
+    uint64_t bytes;
+    snprintf(path, sizeof path, "%s/proc/self/status", root);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (pl_procfile_find(path, keys[i], &bytes)) m->own_bytes += bytes;
 }
 
 static uint64_t process_limit(int resource)
@@ -110,10 +128,11 @@ pl_status pl_machine_read(const char *root, pl_machine *m, pl_error *err)
     read_cpu_name(root, m);
     m->isa = pl_isa_of_machine();
     PL_TRY(read_memory(root, m, err));
+    read_own(root, m);
     pl_cgroup_read(root, m);
     count_cores(m);
     m->address_space_limit_bytes = process_limit(RLIMIT_AS);
-    m->data_limit_bytes = process_limit(RLIMIT_DATA);
+    m->data_limit_bytes = pl_process_data_limit();
     m->stack_limit_bytes = process_limit(RLIMIT_STACK);
     struct utsname name;
     snprintf(m->kernel, sizeof m->kernel, "%s", uname(&name) ? "unknown" : name.release);
@@ -182,4 +201,60 @@ pl_machine_ceiling pl_machine_find_ceiling(const pl_machine *m)
     for (size_t i = 1; i < sizeof bounds / sizeof *bounds; i++)
         if (bounds[i].bytes < least.bytes) least = bounds[i];
     return least;
+}
+
+bool pl_machine_is_tight(const pl_machine *m) { return m->cgroup_limit_bytes < TIGHT_BYTES; }
+
+pl_status pl_machine_check_limits(const pl_machine *m, const pl_machine_need *need, pl_error *err)
+{
+    const struct {
+        uint64_t need, limit;
+        const char *what, *name;
+    } bounds[] = {
+        {need->charged_bytes, m->cgroup_limit_bytes, "is charged", "the cgroup limit"},
+        {need->resident_bytes, m->ram_bytes + m->swap_bytes, "holds", "the memory and swap of this machine"},
+        {need->address_bytes, m->address_space_limit_bytes, "takes addresses of", "RLIMIT_AS (ulimit -v)"},
+        {need->data_bytes, m->data_limit_bytes, "has data of", "RLIMIT_DATA (ulimit -d)"},
+    };
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        if (bounds[i].need <= bounds[i].limit) continue;
+        return pl_fail(err, PL_E_BUDGET,
+                       "the plan %s %llu bytes, %llu more than %s, which allows at most %llu; set memory.budget to "
+                       "auto, or make the model or train.micro_batch smaller",
+                       bounds[i].what, (unsigned long long)bounds[i].need,
+                       (unsigned long long)(bounds[i].need - bounds[i].limit), bounds[i].name,
+                       (unsigned long long)bounds[i].limit);
+    }
+    return PL_OK;
+}
+
+static uint64_t add_capped(uint64_t a, uint64_t b)
+{
+    return a > PL_MACHINE_UNLIMITED - b ? PL_MACHINE_UNLIMITED : a + b;
+}
+
+pl_status pl_machine_check_free(const pl_machine *m, const pl_machine_need *need, pl_error *err)
+{
+    uint64_t ahead = (uint64_t)m->cores_online * CHARGED_AHEAD_BYTES + CHARGED_BESIDE_BYTES;
+    uint64_t group = add_capped(m->cgroup_room_bytes, m->own_bytes);
+    uint64_t machine = add_capped(m->available_bytes, m->swap_free_bytes + m->own_bytes);
+    if (m->cgroup_unreadable)
+        return pl_fail(err, PL_E_BUDGET,
+                       "the memory limit %s cannot be read, so nobody knows whether the %llu bytes of the plan may be "
+                       "held here; make it readable",
+                       m->cgroup_path, (unsigned long long)need->charged_bytes);
+    if (need->charged_bytes > add_capped(group, ahead))
+        return pl_fail(
+            err, PL_E_BUDGET,
+            "the plan is charged %llu bytes, but others in %s leave %llu of its limit: %llu are missing; end "
+            "them, or give a smaller memory.budget",
+            (unsigned long long)need->charged_bytes, m->cgroup_path, (unsigned long long)group,
+            (unsigned long long)(need->charged_bytes - group));
+    if (need->charged_bytes > machine)
+        return pl_fail(err, PL_E_BUDGET,
+                       "the plan is charged %llu bytes, but %llu are free on this machine: %llu are missing; end other "
+                       "programs, or give a smaller memory.budget",
+                       (unsigned long long)need->charged_bytes, (unsigned long long)machine,
+                       (unsigned long long)(need->charged_bytes - machine));
+    return PL_OK;
 }

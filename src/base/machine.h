@@ -24,15 +24,16 @@ typedef struct pl_machine {
     double cores_quota; /* by the cgroup's CPU quota; infinity when there is none */
     int cores;          /* what this run should use by default: the smallest, rounded up, at least 1 */
     /* memory */
-    uint64_t ram_bytes, available_bytes; /* MemTotal, MemAvailable */
-    uint64_t swap_bytes;                 /* SwapTotal; 0 where there is none */
-    uint64_t cgroup_limit_bytes;         /* the tightest limit in sight */
-    uint64_t cgroup_room_bytes;          /* least of (limit − usage + page cache) over all levels */
-    char cgroup_path[256];               /* the level that binds; empty when none */
-    bool cgroup_unreadable;              /* a limit could not be read: room is 0, cgroup_path names the file */
-    uint64_t address_space_limit_bytes;  /* RLIMIT_AS */
-    uint64_t data_limit_bytes;           /* RLIMIT_DATA */
-    uint64_t stack_limit_bytes;          /* RLIMIT_STACK */
+    uint64_t ram_bytes, available_bytes;  /* MemTotal, MemAvailable */
+    uint64_t swap_bytes, swap_free_bytes; /* SwapTotal, SwapFree; 0 where there is none */
+    uint64_t own_bytes;                   /* that this process is charged for now and gives back at its end */
+    uint64_t cgroup_limit_bytes;          /* the tightest limit in sight */
+    uint64_t cgroup_room_bytes;           /* least of (limit − usage + page cache) over all levels */
+    char cgroup_path[256];                /* the level that binds; empty when none */
+    bool cgroup_unreadable;               /* a limit could not be read: room is 0, cgroup_path names the file */
+    uint64_t address_space_limit_bytes;   /* RLIMIT_AS */
+    uint64_t data_limit_bytes;            /* RLIMIT_DATA */
+    uint64_t stack_limit_bytes;           /* RLIMIT_STACK */
     /* kernel */
     char kernel[64];                 /* release */
     char transparent_huge_pages[16]; /* always, madvise, never; "unknown" */
@@ -48,6 +49,24 @@ typedef struct pl_machine_budget {
     const char *bound_by;               /* "available memory", "cgroup limit", "RLIMIT_AS", "RLIMIT_DATA" */
 } pl_machine_budget;
 pl_status pl_machine_auto_budget(const pl_machine *, pl_machine_budget *, pl_error *);
+
+/* A limit of the cgroup so low that what the disk reads ahead of a program's pages counts (base/process_image.h). */
+bool pl_machine_is_tight(const pl_machine *);
+
+/* What a process will hold at most, each as the limits count it. */
+typedef struct pl_machine_need {
+    uint64_t charged_bytes;  /* resident, page tables, kernel, page cache of files being written: cgroups */
+    uint64_t resident_bytes; /* RAM */
+    uint64_t address_bytes;  /* RLIMIT_AS */
+    uint64_t data_bytes;     /* RLIMIT_DATA */
+} pl_machine_need;
+
+/* May a process hold this here at all, however much is free? PL_E_BUDGET names the limit. */
+pl_status pl_machine_check_limits(const pl_machine *, const pl_machine_need *, pl_error *);
+/* May it now, in place of this process? Of a cgroup's limit counts what is charged to it already by others, of RAM what
+ * is available. What the kernel charges in advance (a batch of pages a core) and beside (1 MiB) is not held against the
+ * others. */
+pl_status pl_machine_check_free(const pl_machine *, const pl_machine_need *, pl_error *);
 
 /* What no process here can ever hold more of, however much is free: RAM and swap, the cgroup's limit, RLIMIT_AS,
  * RLIMIT_DATA; and which of them it is. */

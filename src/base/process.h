@@ -168,6 +168,19 @@ typedef struct pl_process_exec {
  * user's own OMP_WAIT_POLICY and GOMP_SPINCOUNT win). Returns only on failure. */
 pl_status pl_process_exec_self(const pl_process_exec *, pl_error *);
 
+/* ---- the planner's own memory (process_fence.c) ---- */
+
+/* Pages of the program's files are read one by one from now on: pl_image_stop_read_ahead. */
+pl_status pl_process_read_pages_singly(pl_error *);
+
+/* From now on this process is refused private writable memory beyond `bytes` and the stacks of `threads`, and knows it
+ * (malloc gives NULL). Nothing happens where RLIMIT_DATA is lower. For the command alone: it is of the whole process. */
+void pl_process_fence(uint64_t bytes, int threads);
+uint64_t pl_process_fence_left(void); /* UINT64_MAX without a fence */
+bool pl_process_fence_struck(void);   /* a request was refused because of it */
+uint64_t pl_process_data_limit(void); /* RLIMIT_DATA as it was before; UINT64_MAX: none */
+void pl_process_fence_open(void);     /* before the process goes on as another one */
+
 /* ---- measured (process_measure.c); no heap, no memory calls: may run at any time after prepare ---- */
 
 typedef struct pl_memory_unexplained {

@@ -136,6 +136,32 @@ pl_status pl_image_read(pl_image *image, pl_error *err)
     return PL_OK;
 }
 
+/* Of the mappings of the modules' files. */
+static void each_mapping(const pl_image *image, void (*use)(const pl_mapping *))
+{
+    pl_procfile maps;
+    pl_mapping m;
+    if (pl_procfile_open(&maps, "/proc/self/maps")) return;
+    for (char *line; (line = pl_procfile_line(&maps));) {
+        bool file = pl_mapping_parse(line, &m) && m.inode && m.protection[0] == 'r';
+        for (size_t i = 0; file && i < image->module_count; i++)
+            if (m.begin >= image->module[i].begin && m.end <= image->module[i].end) use(&m);
+    }
+    pl_procfile_close(&maps);
+}
+
+static void read_singly(const pl_mapping *m) { (void)madvise((void *)m->begin, m->end - m->begin, MADV_RANDOM); }
+
+void pl_image_stop_read_ahead(const pl_image *image) { each_mapping(image, read_singly); }
+
+/* What may be written is the process's own already. */
+static void hold(const pl_mapping *m)
+{
+    if (m->protection[1] != 'w') (void)mlock((const void *)m->begin, m->end - m->begin);
+}
+
+void pl_image_hold(const pl_image *image) { each_mapping(image, hold); }
+
 /* Kernels before 5.14. The atomic "or 0" is a write that changes nothing, also while another thread writes the same
  * byte. */
 static void touch(uintptr_t begin, uintptr_t end, bool writable)

@@ -28,6 +28,15 @@ typedef struct pl_image {
 /* The modules loaded now, and the loader memory recorded by pl_process_start. */
 pl_status pl_image_read(pl_image *, pl_error *);
 
+/* From now on a page of a module's file that is not there is read alone. What the kernel would read around it (up to
+ * read_ahead_kb of the disk, 8 MB on some machines) is page cache that cannot be taken back while it is being read: in
+ * a small container enough for the kernel to kill, with no more in use than was planned. */
+void pl_image_stop_read_ahead(const pl_image *);
+
+/* Code and constants stay: the kernel may drop them like any page of a file, and under a full limit it does so while the
+ * arena is being touched; the next step would wait for the disk. Best effort (RLIMIT_MEMLOCK). */
+void pl_image_hold(const pl_image *);
+
 /* Makes [begin, end) resident, writable pages as private copies of their own, so that no later write faults. begin and
  * end are page-aligned. 0, or -1 with errno set. */
 int pl_image_populate(uintptr_t begin, uintptr_t end, bool writable);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/machine.h"
 #include "base/process_image.h"
 #include "base/procfile.h"
 #include "base/size.h"
@@ -198,6 +199,19 @@ static pl_status set_thread_stack_size(uint64_t bytes, pl_error *err)
                    strerror(error));
 }
 
+/* Under a tight limit from the start, so that making pages resident stays inside of it; else the disk may read ahead
+ * for that, and not later, should the kernel ever drop one. */
+static pl_status populate_image(const pl_image *image, const pl_memory_owners *owners, pl_error *err)
+{
+    static pl_machine machine;
+    PL_TRY(pl_machine_read("", &machine, err));
+    if (pl_machine_is_tight(&machine)) pl_image_stop_read_ahead(image);
+    PL_TRY(populate_all(owners, err));
+    pl_image_stop_read_ahead(image);
+    pl_image_hold(image);
+    return PL_OK;
+}
+
 pl_status pl_process_prepare(const pl_process_options *options, pl_memory_owners *owners, pl_error *err)
 {
     static pl_image image; /* 8 kB that the stack need not have; prepare runs once */
@@ -211,7 +225,7 @@ pl_status pl_process_prepare(const pl_process_options *options, pl_memory_owners
     PL_TRY(grow_heap(options->heap_bytes, &heap, err));
     if (heap) PL_TRY(pl_memory_owners_add(owners, PL_MEMORY_HEAP, "heap", (void *)heap, options->heap_bytes, err));
     PL_TRY(register_image(&image, owners, err));
-    PL_TRY(populate_all(owners, err));
+    PL_TRY(populate_image(&image, owners, err));
     touch_clocks();
     return prepare_main_stack(image.stack_end, options->main_stack_bytes, err);
 }

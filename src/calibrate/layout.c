@@ -29,10 +29,11 @@ static uint64_t room_of(const pl_graph *g, pl_id root) { return pl_align_up(pl_v
 static pl_area_kind kind_of(const pl_graph *g, pl_id root, uint64_t small_bytes)
 {
     const pl_value *v = &g->value[root];
-    if (!pl_dtype_is_real(v->dtype) || room_of(g, root) <= small_bytes) return PL_AREA_OWN;
+    if (room_of(g, root) <= small_bytes) return PL_AREA_OWN;
+    if (v->role == PL_ROLE_OPTIMIZER) return PL_AREA_MOMENT; /* of any dtype: see the fill of scratch.c */
+    if (!pl_dtype_is_real(v->dtype)) return PL_AREA_OWN;
     if (v->program != PL_NONE) return PL_AREA_ACTIVATION;
-    if (v->role == PL_ROLE_GRADIENT) return PL_AREA_GRADIENT;
-    return v->role == PL_ROLE_OPTIMIZER ? PL_AREA_MOMENT : PL_AREA_WEIGHT;
+    return v->role == PL_ROLE_GRADIENT ? PL_AREA_GRADIENT : PL_AREA_WEIGHT;
 }
 
 /* ---- lives ---- */

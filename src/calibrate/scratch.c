@@ -10,12 +10,14 @@
 #include "base/size.h"
 
 enum { NOISE_COUNT = 1 << 16 };
+#define MOMENT_SCALE 1e-6f
 typedef enum use { USE_FLAG, USE_TOKEN, USE_POSITION } use;
 
 static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *err)
 {
     s->bytes = bytes;
-    s->mapping_bytes = pl_align_up(bytes, PL_HUGE_PAGE_BYTES) + PL_HUGE_PAGE_BYTES;
+    s->mapping_bytes =
+        huge_pages ? pl_align_up(bytes, PL_HUGE_PAGE_BYTES) + PL_HUGE_PAGE_BYTES : pl_align_up(bytes, PL_PAGE_BYTES);
     s->mapping =
         mmap(NULL, s->mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->mapping == MAP_FAILED) {
@@ -23,7 +25,8 @@ static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *e
         return pl_fail(err, PL_E_NOMEM, "no memory to measure kernels: %llu bytes are refused by the system",
                        (unsigned long long)bytes);
     }
-    s->base = (unsigned char *)(uintptr_t)pl_align_up((uintptr_t)s->mapping, PL_HUGE_PAGE_BYTES);
+    s->base =
+        (unsigned char *)(uintptr_t)pl_align_up((uintptr_t)s->mapping, huge_pages ? PL_HUGE_PAGE_BYTES : PL_PAGE_BYTES);
     (void)madvise(s->mapping, s->mapping_bytes, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return PL_OK;
 }
@@ -77,13 +80,23 @@ static void find_uses(pl_scratch *s, const pl_graph *g)
 
 static float scale_of(pl_area_kind kind, pl_role role)
 {
-    if (kind == PL_AREA_MOMENT || role == PL_ROLE_OPTIMIZER) return 1e-6f;
     if (kind == PL_AREA_GRADIENT || role == PL_ROLE_GRADIENT) return 1e-4f;
     if (role == PL_ROLE_INPUT) return 1e-4f; /* learning rate, 1 / tokens */
     return kind == PL_AREA_WEIGHT || role == PL_ROLE_WEIGHT ? 0.03f : 1.0f;
 }
 
-/* Moments are squares among others: their absolute values. */
+/* Moments are squares among others: absolute values. They may be f32, bf16, or codes and f32 scales: the upper half of
+ * each number stands in its lower half, too, so that whatever is read at any of these places is of that size. */
+static void fill_moments(const pl_scratch *s, void *out, uint64_t bytes)
+{
+    unsigned char *to = out;
+    for (uint64_t i = 0; i < bytes; i += sizeof(uint32_t)) {
+        uint32_t half = pl_f32_bits(MOMENT_SCALE * fabsf(s->noise[i / sizeof(uint32_t) & (NOISE_COUNT - 1)])) >> 16;
+        uint32_t both = half << 16 | half;
+        memcpy(to + i, &both, bytes - i < sizeof both ? (size_t)(bytes - i) : sizeof both);
+    }
+}
+
 static void fill_floats(const pl_scratch *s, float *out, uint64_t count, float scale, bool positive)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -114,8 +127,11 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
     const pl_value *v = &l->graph->value[id];
     void *at = s->base + pl_layout_offset(l, id, 0);
     uint64_t count = pl_shape_elems(&v->shape);
-    bool positive = v->role == PL_ROLE_OPTIMIZER || v->role == PL_ROLE_INPUT;
-    if (v->dtype == PL_DTYPE_F32) fill_floats(s, at, count, scale_of(PL_AREA_OWN, v->role), positive);
+    if (v->role == PL_ROLE_OPTIMIZER) {
+        fill_moments(s, at, pl_value_bytes(l->graph, id));
+        return;
+    }
+    if (v->dtype == PL_DTYPE_F32) fill_floats(s, at, count, scale_of(PL_AREA_OWN, v->role), v->role == PL_ROLE_INPUT);
     for (uint64_t i = 0; i < count; i++) {
         float x = s->noise[i & (NOISE_COUNT - 1)];
         if (v->dtype == PL_DTYPE_BF16) ((uint16_t *)at)[i] = pl_bf16_of_f32(x);
@@ -129,9 +145,13 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
 void pl_scratch_fill(const pl_scratch *s, const pl_layout *l, pl_area_kind kind)
 {
     const pl_area *a = &l->area[kind];
+    if (kind == PL_AREA_MOMENT) {
+        fill_moments(s, s->base + a->begin, a->bytes);
+        return;
+    }
     if (kind != PL_AREA_OWN) {
         float *out = (float *)(void *)(s->base + a->begin);
-        fill_floats(s, out, a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT), kind == PL_AREA_MOMENT);
+        fill_floats(s, out, a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT), false);
         if (kind == PL_AREA_ACTIVATION) repeat_halves(out, a->bytes / sizeof(float));
         return;
     }

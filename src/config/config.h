@@ -66,6 +66,11 @@ typedef enum pl_config_checkpointing {
 typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
 typedef enum pl_config_mixed { PL_MIXED_OFF, PL_MIXED_BF16, PL_MIXED_FP16 } pl_config_mixed;
 typedef enum pl_config_early { PL_EARLY_AUTO, PL_EARLY_ON, PL_EARLY_OFF } pl_config_early;
+typedef enum pl_config_optimizer_state {
+    PL_OPTIMIZER_STATE_F32,
+    PL_OPTIMIZER_STATE_BF16,
+    PL_OPTIMIZER_STATE_8BIT,
+} pl_config_optimizer_state;
 typedef enum pl_config_huge_pages { PL_HUGE_PAGES_AUTO, PL_HUGE_PAGES_OFF } pl_config_huge_pages;
 typedef enum pl_config_isa {
     PL_CONFIG_ISA_AUTO,
@@ -89,6 +94,13 @@ typedef enum pl_config_dump { /* bits of run.dump */
                               PL_DUMP_PLAN = 1 << 3,
                               PL_DUMP_PROGRAM = 1 << 4,
 } pl_config_dump;
+
+typedef enum pl_config_allow { /* bits of fit.allow */
+                               PL_ALLOW_BF16 = 1 << 0,
+                               PL_ALLOW_FP16 = 1 << 1,
+                               PL_ALLOW_OPTIMIZER_BF16 = 1 << 2,
+                               PL_ALLOW_OPTIMIZER_8BIT = 1 << 3,
+} pl_config_allow;
 
 typedef struct pl_config_model {
     pl_config_arch arch;
@@ -138,6 +150,7 @@ typedef struct pl_config_train {
     int64_t plateau_patience;
     double plateau_factor;
     pl_config_optimizer optimizer;
+    pl_config_optimizer_state optimizer_state;
     double beta1, beta2, epsilon, weight_decay;
     double grad_clip; /* 0 = off */
     pl_config_mixed mixed_precision;
@@ -166,6 +179,10 @@ typedef struct pl_config_memory {
     uint64_t thread_stack; /* bytes */
     pl_config_huge_pages huge_pages;
 } pl_config_memory;
+
+typedef struct pl_config_fit {
+    uint32_t allow; /* PL_ALLOW_* bits */
+} pl_config_fit;
 
 typedef struct pl_config_run {
     int64_t threads; /* or PL_CONFIG_AUTO: the cores this process may use (0 in the file means the same) */
@@ -198,6 +215,7 @@ struct pl_config {
     pl_config_train train;
     pl_config_generate generate;
     pl_config_memory memory;
+    pl_config_fit fit;
     pl_config_run run;
     /* not values: */
     char file[PL_CONFIG_TEXT_BYTES]; /* the name of the loaded text, "" when none was */

@@ -81,11 +81,11 @@ static uint32_t text_room(const pl_bpe_options *o)
 
 static size_t place_limit(const pl_bpe_options *o) { return (size_t)o->word_text_limit + o->word_limit; }
 
-/* Different pairs at a time: no more than there are places, and no more than pairs of ids. */
-static uint32_t pair_limit(const pl_bpe_options *o)
+/* Different pairs at a time: no more than there are bytes in words, and no more than pairs of ids. */
+static uint32_t pair_limit(const pl_bpe_options *o, uint32_t text_bytes)
 {
     uint64_t all = (uint64_t)o->vocab * o->vocab;
-    return (uint32_t)(all < o->word_text_limit ? all : o->word_text_limit);
+    return (uint32_t)(all < text_bytes ? all : text_bytes);
 }
 
 /* Merges into a token that exists already do not count towards vocab; there cannot be many. */
@@ -103,7 +103,8 @@ uint64_t pl_bpe_train_bytes(const pl_bpe_options *o)
         (pl_table_size(o->vocab) + pl_table_size(merge_limit(o)) + o->vocab) * sizeof(uint32_t) +
         merge_limit(o) * sizeof(pl_merge) + sizeof(pl_tokenizer);
     return sizeof(pl_bpe_trainer) + PL_TEXT_BLOCK_BYTES + pl_words_bytes(o->word_limit, o->word_text_limit) +
-           place_limit(o) * sizeof(uint16_t) + pl_pairs_bytes(pair_limit(o)) + table_bytes(o) + finished;
+           place_limit(o) * sizeof(uint16_t) + pl_pairs_bytes(pair_limit(o, o->word_text_limit)) + table_bytes(o) +
+           finished;
 }
 
 /* ---- tokens ---- */
@@ -370,9 +371,10 @@ pl_status pl_bpe_trainer_finish(pl_bpe_trainer *t, pl_tokenizer **out, pl_error 
 {
     *out = NULL;
     count_window(t, 1);
+    if (t->words.refused) return pl_fail(err, PL_E_NOMEM, "no memory for the table of words");
     pl_words_close(&t->words);
     if (t->words.count) {
-        PL_TRY(pl_pairs_init(&t->pairs, pair_limit(&t->options), err));
+        PL_TRY(pl_pairs_init(&t->pairs, pair_limit(&t->options, t->words.text_bytes), err));
         PL_TRY(build_rows(t, err));
         count_pairs(t);
         find_merges(t);

@@ -5,16 +5,25 @@
 #include "base/alloc.h"
 #include "data/tokenizer_impl.h"
 
+enum { FIRST_WORDS = 4096, FIRST_TEXT_BYTES = 64 << 10 };
+
 uint64_t pl_words_bytes(uint32_t word_limit, uint32_t text_limit)
 {
-    return (uint64_t)word_limit * sizeof(pl_word) + text_limit + (uint64_t)pl_table_size(word_limit) * sizeof(uint32_t);
+    uint64_t slots = (uint64_t)pl_table_size(word_limit) * sizeof(uint32_t);
+    return (uint64_t)word_limit * sizeof(pl_word) + text_limit + slots + slots / 2;
 }
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 pl_status pl_words_init(pl_words *w, uint32_t word_limit, uint32_t text_limit, pl_error *err)
 {
-    *w = (pl_words){.word_limit = word_limit, .text_limit = text_limit, .mask = pl_table_size(word_limit) - 1};
-    w->word = pl_alloc(word_limit, sizeof *w->word);
-    w->text = pl_alloc(text_limit, 1);
+    *w = (pl_words){.word_limit = word_limit,
+                    .text_limit = text_limit,
+                    .word_room = least(word_limit, FIRST_WORDS),
+                    .text_room = least(text_limit, FIRST_TEXT_BYTES)};
+    w->mask = pl_table_size(w->word_room) - 1;
+    w->word = pl_alloc(w->word_room, sizeof *w->word);
+    w->text = pl_alloc(w->text_room, 1);
     w->slot = pl_alloc((size_t)w->mask + 1, sizeof *w->slot);
     if (w->word && w->text && w->slot) return PL_OK;
     pl_words_deinit(w);
@@ -44,6 +53,49 @@ static uint32_t *place_of(const pl_words *w, const uint8_t *text, uint32_t bytes
         const pl_word *word = &w->word[*slot - 1];
         if (word->bytes == bytes && memcmp(w->text + word->offset, text, bytes) == 0) return slot;
     }
+}
+
+/* ---- growing ---- */
+
+static bool grow_words(pl_words *w)
+{
+    uint32_t room = w->word_room < w->word_limit / 2 ? 2 * w->word_room : w->word_limit;
+    uint32_t mask = pl_table_size(room) - 1;
+    pl_word *word = pl_realloc(w->word, room, sizeof *word);
+    if (word) w->word = word;
+    uint32_t *slot = word ? pl_alloc((size_t)mask + 1, sizeof *slot) : NULL;
+    if (!slot) return false;
+    pl_free(w->slot);
+    w->slot = slot;
+    w->mask = mask;
+    w->word_room = room;
+    for (uint32_t i = 0; i < w->count; i++) *place_of(w, w->text + word[i].offset, word[i].bytes) = i + 1;
+    return true;
+}
+
+static bool grow_text(pl_words *w)
+{
+    uint32_t room = w->text_room < w->text_limit / 2 ? 2 * w->text_room : w->text_limit;
+    uint8_t *text = pl_realloc(w->text, room, 1);
+    if (!text) return false;
+    w->text = text;
+    w->text_room = room;
+    return true;
+}
+
+static bool lacks_words(const pl_words *w) { return w->count == w->word_room && w->word_room < w->word_limit; }
+
+static bool lacks_text(const pl_words *w, uint32_t bytes)
+{
+    return bytes > w->text_room - w->text_bytes && w->text_room < w->text_limit;
+}
+
+/* Room for one more as far as the bounds allow; what lies beyond is for evict_half. */
+static bool make_room(pl_words *w, uint32_t bytes)
+{
+    while (lacks_text(w, bytes))
+        if (!grow_text(w)) return false;
+    return !lacks_words(w) || grow_words(w);
 }
 
 /* ---- eviction ---- */
@@ -107,10 +159,15 @@ static void evict_half(pl_words *w)
 void pl_words_add(pl_words *w, const uint8_t *text, uint32_t bytes)
 {
     uint32_t *slot = place_of(w, text, bytes);
-    if (*slot) {
-        w->word[*slot - 1].count++;
+    if (*slot || w->refused) {
+        if (*slot) w->word[*slot - 1].count++;
         return;
     }
+    if (!make_room(w, bytes)) {
+        w->refused = true;
+        return;
+    }
+    slot = place_of(w, text, bytes);
     while (w->count == w->word_limit || bytes > w->text_limit - w->text_bytes) {
         evict_half(w);
         slot = place_of(w, text, bytes);

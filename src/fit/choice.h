@@ -15,6 +15,12 @@ typedef enum pl_choice_recompute {
     PL_CHOICE_RECOMPUTE_PLANNED, /* `decision` says what is computed again, and where */
 } pl_choice_recompute;
 
+typedef enum pl_choice_optimizer_state {
+    PL_CHOICE_STATE_F32,
+    PL_CHOICE_STATE_BF16,
+    PL_CHOICE_STATE_8BIT
+} pl_choice_optimizer_state;
+
 typedef struct pl_choice {
     int64_t micro_batch; /* sequences in memory at once */
     pl_choice_recompute recompute;
@@ -23,7 +29,9 @@ typedef struct pl_choice {
     int64_t layer_major;      /* blocks whose gradients are alive at once; 0: all, micro-batch by micro-batch */
     int64_t layer_major_keep; /* of every so many such groups the input is kept; 0: of none */
     bool update_early;        /* a weight is updated as soon as its gradient is whole, not after the backward pass */
-    pl_dtype precision;       /* f32, bf16 or f16: of activations while training. Changes what is computed */
+    pl_choice_optimizer_state optimizer_state; /* changes what is computed */
+    int threads;                               /* that compute; 0: the whole team */
+    pl_dtype precision; /* f32, bf16 or f16: of activations while training. Changes what is computed */
 } pl_choice;
 
 #endif

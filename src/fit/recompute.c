@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "fit/recompute_problem.h"
+#include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
 enum { SWEEP = 16, POINTS_MAX = 64 };
-static const uint64_t quick_work = 8000000, thorough_work = 400000000; /* elementary steps, about a nanosecond each */
+static const uint64_t quick_work = 8000000, thorough_work = 100000000; /* elementary steps, about a nanosecond each */
 
 typedef struct entry {
     pl_recompute_point point;
@@ -66,35 +67,40 @@ static void find_measured(const pl_graph *ready, const pl_cost_model *cost, doub
     if (r->flops == 0) *r = (rates){1, 0.1}; /* nothing is known: ten operations for a byte */
 }
 
-/* g: bound; ready: the same graph, rewritten. Values have the same ids in both. */
+/* A node of g costs what the node costs that makes its output in the rewritten graph: values keep their names. */
+static double look_up(const pl_graph *g, const pl_node *n, const pl_graph *ready, const pl_names *names,
+                      const double *of, const rates *r)
+{
+    pl_id out = n->out[0] != PL_NONE ? n->out[0] : n->out[1];
+    pl_id made = out == PL_NONE || n->dead ? PL_NONE : pl_names_find(names, ready, g->value[out].name);
+    if (made == PL_NONE || ready->value[made].producer == PL_NONE) return 0; /* fused into its reader */
+    return of[made] >= 0 ? of[made] : guess(g, n, r);
+}
+
+/* g: bound; ready: the same graph, rewritten. */
 static pl_status find_seconds(const pl_graph *g, const pl_graph *ready, const pl_cost_model *cost, double *seconds,
                               pl_error *err)
 {
     rates r = {0};
+    pl_names names;
+    PL_TRY(pl_names_init(&names, ready, err));
     double *of = pl_alloc(ready->value_count + 1, sizeof *of);
-    if (!of) return no_memory(err);
-    for (size_t i = 0; i < ready->value_count; i++) of[i] = -1;
-    find_measured(ready, cost, of, &r);
-    for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
-        pl_id out = n->out[0] != PL_NONE ? n->out[0] : n->out[1];
-        bool gone = out != PL_NONE && ready->value[out].producer == PL_NONE; /* fused into its reader */
-        double known = out == PL_NONE || n->dead || gone ? 0 : of[out];
-        seconds[i] = known >= 0 ? known : guess(g, n, &r);
+    if (of) {
+        for (size_t i = 0; i < ready->value_count; i++) of[i] = -1;
+        find_measured(ready, cost, of, &r);
+        for (size_t i = 0; i < g->node_count; i++) seconds[i] = look_up(g, &g->node[i], ready, &names, of, &r);
     }
+    pl_names_deinit(&names);
     pl_free(of);
-    return PL_OK;
+    return of ? PL_OK : no_memory(err);
 }
 
-static pl_status make_ready(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, pl_graph **ready,
+static pl_status make_ready(const pl_graph *graph, const pl_fit_options *o, const pl_choice *choice, pl_graph **ready,
                             pl_error *err)
 {
-    pl_choice choice = o->given;
-    choice.micro_batch = micro_batch;
-    choice.recompute = PL_CHOICE_RECOMPUTE_CHEAP;
     *ready = pl_graph_copy(graph);
     if (!*ready) return no_memory(err);
-    PL_TRY(pl_fit_rewrite(*ready, o, &choice, err));
+    PL_TRY(pl_fit_rewrite(*ready, o, choice, err));
     return o->measure ? o->measure(o->context, *ready, err) : PL_OK;
 }
 
@@ -105,13 +111,16 @@ static pl_status make_problem(pl_recompute_frontier *f, const pl_graph *graph, c
     pl_id train = pl_graph_find_program(graph, "train");
     pl_graph *g = pl_graph_copy(graph), *ready = NULL;
     double *seconds = NULL;
+    pl_choice choice = o->given;
+    choice.micro_batch = micro_batch;
+    choice.recompute = PL_CHOICE_RECOMPUTE_CHEAP;
     if (!g) PL_TRY_DONE(no_memory(err));
     if (train == PL_NONE) goto done;
-    PL_TRY_DONE(pl_rewrite_precision(g, train, o->given.precision, err)); /* decisions name the nodes behind it */
+    PL_TRY_DONE(pl_fit_prepare(g, o, &choice, err));
     seconds = pl_alloc(g->node_count + 1, sizeof *seconds);
     if (!seconds) PL_TRY_DONE(no_memory(err));
     PL_TRY_DONE(pl_rewrite_bind_batch(g, train, micro_batch, NULL, 1, err));
-    PL_TRY_DONE(make_ready(graph, o, micro_batch, &ready, err));
+    PL_TRY_DONE(make_ready(graph, o, &choice, &ready, err));
     PL_TRY_DONE(find_seconds(g, ready, &o->plan.cost, seconds, err));
     status = recompute_problem_init(&f->problem, g, train, seconds, err);
 done:

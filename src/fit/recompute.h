@@ -29,8 +29,9 @@ typedef struct pl_recompute_point {
 
 typedef struct pl_recompute_frontier pl_recompute_frontier;
 
-/* graph: differentiated, unbound, as it stands when recompute's turn comes in candidate.c. Calls options->measure for
- * what the cost table lacks. A graph with nothing to recompute has a frontier of one point: storing all. */
+/* graph: differentiated, unbound, as pl_fit gets it; options->given says what the passes before recompute do, and a
+ * decision is of use with these alone (pl_fit_prepare). Calls options->measure for what the cost table lacks. A graph
+ * with nothing to recompute has a frontier of one point: storing all. */
 pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_options *, int64_t micro_batch,
                                        pl_recompute_frontier **, pl_error *);
 void pl_recompute_frontier_destroy(pl_recompute_frontier *);
@@ -40,14 +41,8 @@ size_t pl_recompute_frontier_count(const pl_recompute_frontier *);
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *, size_t);
 
 /* The best decision with a peak of at most so many bytes; NULL: none is known. With `thorough` the planner works at
- * exactly this budget first, for about half a second of work, and what it finds joins the frontier (indices change). */
+ * exactly this budget first, for about a tenth of a second, and what it finds joins the frontier (indices change). */
 pl_status pl_recompute_frontier_within(pl_recompute_frontier *, uint64_t peak_bytes, bool thorough,
                                        const pl_recompute_point **, pl_error *);
-
-/* ---- recompute_search.c ---- */
-/* The fastest plan found for this micro-batch within the budget, whatever it takes to compute again; *plan stays NULL
- * when there is none. *smallest as in pl_fit_try. */
-pl_status pl_recompute_search(const pl_graph *, const pl_fit_options *, int64_t micro_batch, pl_plan **plan,
-                              pl_plan **smallest, pl_error *);
 
 #endif

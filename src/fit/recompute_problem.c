@@ -1,8 +1,7 @@
-/* Sizes are those of the values, with what the planner counts: a result counts until its last reader has run. What the
- * rewrites behind this one will do is taken into account where it is certain: between neighbours the second of which may
- * take the first one's storage, or is fused into it, nothing is counted twice. Statistics (outputs beyond the first,
- * which are kept) count as always there; so do weights and gradients, with zero bytes, because they are there whatever
- * is decided. */
+/* Sizes are those of the values, as the planner counts: a result counts until its last reader has run. What the
+ * rewrites behind this one will do is taken into account where it is certain: between neighbours the second of which
+ * may take the first one's storage, or is fused into it, nothing is counted twice. Statistics (outputs beyond the
+ * first, which are kept) count as always there; weights and gradients, there whatever is decided, with zero bytes. */
 #include "recompute_problem.h"
 
 #include "ir/op.h"

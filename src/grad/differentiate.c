@@ -1,5 +1,9 @@
 /* Reverse mode over the graph (the driver knows no operator by name): the nodes of the forward pass are visited from
- * last to first and each operator's rule, in ir/, adds the nodes of its derivative. */
+ * last to first and each operator's rule, in ir/, adds the nodes of its derivative.
+ *
+ * A weight that several nodes read (tied embeddings) has an accumulator for each of them, which are added to the first
+ * when the last micro-batch is done. In one accumulator their terms would take turns, micro-batch by micro-batch, and
+ * its last bits would depend on the size of these. */
 #include "grad/differentiate.h"
 
 #include <stdio.h>
@@ -7,49 +11,85 @@
 
 #include "ir/op.h"
 
-/* Which values the program's nodes read. */
-static void mark_read(const pl_graph *g, pl_id program, bool *read)
+typedef struct finished { /* the last version of an accumulator */
+    pl_id weight, version;
+} finished;
+
+typedef struct driver {
+    pl_gradient grad;
+    uint32_t *readers; /* [values] nodes of the program that read it */
+    pl_id *waiting; /* [values] of a weight: the accumulator of the next reader to be visited; the others follow it */
+    finished *finished;
+    size_t finished_count, finished_room;
+} driver;
+
+/* How many of the program's nodes read each value. */
+static void count_readers(const pl_graph *g, pl_id program, uint32_t *readers)
 {
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->dead || pl_region_program(g, n->region) != program) continue;
         for (int k = 0; k < PL_NODE_IN_MAX; k++)
-            if (n->in[k] != PL_NONE) read[n->in[k]] = true;
+            if (n->in[k] != PL_NONE) readers[n->in[k]]++;
     }
 }
 
 /* A window on a weight would be trained by nobody. */
-static pl_status check_windows(const pl_graph *g, const bool *read, pl_error *err)
+static pl_status check_windows(const pl_graph *g, const uint32_t *readers, pl_error *err)
 {
     for (size_t i = 0; i < g->value_count; i++) {
         pl_id root = pl_value_root(g, (pl_id)i);
         bool window = g->value[i].view_of != PL_NONE && g->value[root].role == PL_ROLE_WEIGHT;
-        if (window && read[i])
+        if (window && readers[i])
             return pl_fail(err, PL_E_UNSUPPORTED, "the weight %s is read through a window, which has no gradient rule",
                            g->value[root].name);
     }
     return PL_OK;
 }
 
-/* One zeroed gradient per weight that the program reads. */
-static pl_status add_accumulators(pl_builder *b, const bool *read, size_t values, pl_id *accumulator)
+static pl_id add_zeroed(pl_builder *b, pl_id value)
 {
+    pl_id out = value;
+    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+    return value;
+}
+
+/* For each weight that the program reads a zeroed gradient, and one after the other the sums of its further readers. */
+static pl_status add_accumulators(driver *d)
+{
+    pl_builder *b = d->grad.b;
     pl_graph *g = b->graph;
-    for (size_t i = 0; i < values && b->status == PL_OK; i++) {
-        if (g->value[i].role != PL_ROLE_WEIGHT || !read[i]) continue;
-        pl_id grad;
+    for (size_t i = 0; i < d->grad.count && b->status == PL_OK; i++) {
+        if (g->value[i].role != PL_ROLE_WEIGHT || !d->readers[i]) continue;
+        const char *name = g->value[i].name;
+        pl_shape shape = g->value[i].shape;
         snprintf(b->scope, sizeof b->scope, "%s", g->value[i].scope);
-        grad = pl_build_temporary(b, PL_ROLE_GRADIENT, PL_DTYPE_F32, g->value[i].shape, "grad.%s", g->value[i].name);
-        pl_id out = grad;
-        pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
-        accumulator[i] = grad;
+        d->waiting[i] = add_zeroed(b, pl_build_temporary(b, PL_ROLE_GRADIENT, PL_DTYPE_F32, shape, "grad.%s", name));
+        for (uint32_t k = 1; k < d->readers[i]; k++)
+            add_zeroed(b, pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "sum.%u.%s", k + 1, name));
+        d->grad.accumulator[i] = d->waiting[i];
     }
     b->scope[0] = 0;
     return b->status;
 }
 
-static pl_status visit(pl_gradient *grad, pl_id id, pl_id program)
+/* The next reader of a weight whose accumulator has just been written gets the next one. */
+static pl_status finish_accumulators(driver *d, const pl_node *n)
 {
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        pl_id weight = n->in[k] < d->grad.count ? n->in[k] : PL_NONE;
+        if (weight == PL_NONE || d->grad.accumulator[weight] == d->waiting[weight]) continue;
+        if (pl_grow(&d->finished, &d->finished_room, d->finished_count, sizeof *d->finished))
+            return pl_fail(d->grad.b->err, PL_E_NOMEM, "no memory to differentiate the graph");
+        d->finished[d->finished_count++] = (finished){weight, d->grad.accumulator[weight]};
+        d->grad.accumulator[weight] = ++d->waiting[weight];
+    }
+    return PL_OK;
+}
+
+static pl_status visit(driver *d, pl_id id, pl_id program)
+{
+    pl_gradient *grad = &d->grad;
     pl_graph *g = grad->b->graph;
     pl_node n = g->node[id]; /* a copy: the array may move while rules add to it */
     const pl_op_rule *rule = pl_op_rule_of(n.op);
@@ -59,7 +99,24 @@ static pl_status visit(pl_gradient *grad, pl_id id, pl_id program)
     grad->replaced = false;
     PL_TRY(rule->gradient(grad, &n));
     if (grad->replaced) grad->b->graph->node[id].dead = true;
-    return grad->b->status;
+    return grad->b->status == PL_OK ? finish_accumulators(d, &n) : grad->b->status;
+}
+
+/* Behind everything else of the program: total += the sum of a further reader. */
+static pl_status add_sums(driver *d, pl_id program)
+{
+    pl_builder *b = d->grad.b;
+    b->region = program;
+    for (size_t i = 0; i < d->finished_count && b->status == PL_OK; i++) {
+        pl_id weight = d->finished[i].weight, total = PL_NONE, out = PL_NONE;
+        for (size_t k = 0; k < i; k++)
+            if (d->finished[k].weight == weight) total = d->finished[k].version;
+        if (total == PL_NONE) continue;
+        snprintf(b->scope, sizeof b->scope, "%s", b->graph->value[weight].scope);
+        d->finished[i].version =
+            pl_build_node(b, PL_OP_ADD_TO, NULL, 2, (pl_id[]){d->finished[i].version, total}, 1, &out);
+    }
+    return b->status;
 }
 
 /* The zero nodes were added behind the forward nodes; they belong before everything else of their program. */
@@ -80,24 +137,28 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     size_t values = g->value_count, nodes = g->node_count;
     pl_status status = PL_OK;
     pl_builder b = pl_builder_begin(g, program, err);
-    pl_gradient grad = {.b = &b, .count = values};
-    grad.of = pl_alloc(values, sizeof *grad.of);
-    grad.accumulator = pl_alloc(values, sizeof *grad.accumulator);
-    bool *read = pl_alloc(values + 1, sizeof *read);
-    if (!grad.of || !grad.accumulator || !read)
+    driver d = {.grad = {.b = &b, .count = values}};
+    d.grad.of = pl_alloc(values, sizeof *d.grad.of);
+    d.grad.accumulator = pl_alloc(values, sizeof *d.grad.accumulator);
+    d.waiting = pl_alloc(values, sizeof *d.waiting);
+    d.readers = pl_alloc(values + 1, sizeof *d.readers);
+    if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
-    mark_read(g, program, read);
-    PL_TRY_DONE(check_windows(g, read, err));
-    for (size_t i = 0; i < values; i++) grad.of[i] = grad.accumulator[i] = PL_NONE;
-    PL_TRY_DONE(add_accumulators(&b, read, values, grad.accumulator));
+    count_readers(g, program, d.readers);
+    PL_TRY_DONE(check_windows(g, d.readers, err));
+    for (size_t i = 0; i < values; i++) d.grad.of[i] = d.grad.accumulator[i] = d.waiting[i] = PL_NONE;
+    PL_TRY_DONE(add_accumulators(&d));
     size_t zeros = g->node_count - nodes;
     b.phase = PL_PHASE_BACKWARD;
-    for (size_t i = nodes; i-- > 0;) PL_TRY_DONE(visit(&grad, (pl_id)i, program));
+    for (size_t i = nodes; i-- > 0;) PL_TRY_DONE(visit(&d, (pl_id)i, program));
+    PL_TRY_DONE(add_sums(&d, program));
     PL_TRY_DONE(zero_first(g, nodes, zeros, err));
     pl_graph_sweep(g);
 done:
-    pl_free(grad.of);
-    pl_free(grad.accumulator);
-    pl_free(read);
+    pl_free(d.grad.of);
+    pl_free(d.grad.accumulator);
+    pl_free(d.waiting);
+    pl_free(d.readers);
+    pl_free(d.finished);
     return status;
 }

@@ -13,6 +13,7 @@ typedef struct pl_grad_update {
     double beta1, beta2, epsilon, weight_decay; /* decay applies to weights of rank 2 and more */
     double clip;                                /* global L2 norm; 0 = no clipping */
     pl_id lr, step;                             /* inputs: f32 [1], i64 [1] */
+    uint64_t seed;                              /* of the rounding of moments that are not kept in f32 */
 } pl_grad_update;
 
 /* Adds moments "m.NAME" and "v.NAME" (role optimizer) and one AdamW node per weight behind the program's regions. With

@@ -220,6 +220,7 @@ pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *lett
     for (int k = 0; letters[k]; k++) {
         const pl_value *v = pl_in(g, n, k);
         bool one = letters[k] < 'a';
+        if (letters[k] == '.') continue;
         int kind = 0;
         if (letters[k] == 'r') continue;
         while (kinds[kind].letter != (letters[k] | 0x20)) kind++;

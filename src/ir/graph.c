@@ -132,6 +132,64 @@ pl_status pl_graph_group_programs(pl_graph *g, pl_error *err)
     return status;
 }
 
+/* first[value]: 1 + the first node that writes it, windows on it included; 0: none does. */
+static void find_first_writers(const pl_graph *g, pl_id *first)
+{
+    for (size_t i = g->node_count; i-- > 0;)
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+            for (pl_id v = g->node[i].out[k]; v != PL_NONE && g->value[v].program != PL_NONE; v = g->value[v].view_of)
+                first[v] = (pl_id)i + 1;
+    for (size_t v = 0; v < g->value_count; v++) { /* a window is no older than what it looks at, nor an update */
+        pl_id of = g->value[v].view_of != PL_NONE ? g->value[v].view_of : g->value[v].update_of;
+        if (of != PL_NONE && first[of] > first[v]) first[v] = first[of];
+    }
+}
+
+/* begin[f]: the new id of the first value of which first[] is f. As in counting sort. */
+static void count_places(const pl_graph *g, const pl_id *first, pl_id *begin)
+{
+    for (size_t v = 0; v < g->value_count; v++) begin[first[v] + 1]++;
+    for (size_t f = 1; f <= g->node_count; f++) begin[f] += begin[f - 1];
+}
+
+static void rename_value(pl_id *id, const pl_id *renamed)
+{
+    if (*id != PL_NONE) *id = renamed[*id];
+}
+
+static void rename_all(pl_graph *g, const pl_id *renamed, pl_value *sorted)
+{
+    for (size_t v = 0; v < g->value_count; v++) sorted[renamed[v]] = g->value[v];
+    for (size_t v = 0; v < g->value_count; v++) {
+        g->value[v] = sorted[v];
+        rename_value(&g->value[v].view_of, renamed);
+        rename_value(&g->value[v].update_of, renamed);
+        find_root(g, (pl_id)v, &g->value[v]);
+    }
+    for (size_t i = 0; i < g->node_count; i++) {
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) rename_value(&g->node[i].in[k], renamed);
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++) rename_value(&g->node[i].out[k], renamed);
+        rename_value(&g->node[i].predicate, renamed);
+    }
+}
+
+pl_status pl_graph_number_values(pl_graph *g, pl_error *err)
+{
+    pl_id *first = pl_alloc(g->value_count + 1, sizeof *first), *begin = pl_alloc(g->node_count + 2, sizeof *begin);
+    pl_value *sorted = pl_alloc(g->value_count + 1, sizeof *sorted);
+    bool fine = first && begin && sorted;
+    if (fine) {
+        find_first_writers(g, first);
+        count_places(g, first, begin);
+        for (size_t v = 0; v < g->value_count; v++) first[v] = begin[first[v]]++;
+        rename_all(g, first, sorted);
+    }
+    pl_free(first);
+    pl_free(begin);
+    pl_free(sorted);
+    return fine ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to number %zu values", g->value_count);
+}
+
 void pl_graph_sweep(pl_graph *g)
 {
     size_t kept = 0;

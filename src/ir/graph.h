@@ -47,7 +47,7 @@ typedef enum pl_op {
     PL_OP_COUNT
 } pl_op;
 
-enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 3, PL_ATTR_MAX = 5 };
+enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 3, PL_ATTR_MAX = 6 };
 
 typedef union pl_attr {
     int64_t i;
@@ -104,6 +104,9 @@ void pl_graph_set_update(pl_graph *, pl_id value, pl_id old);
 pl_status pl_graph_reorder(pl_graph *, const pl_id *order, pl_error *);
 /* Nodes of a program become one stretch, programs in the order of their ids; within a program the order stays. */
 pl_status pl_graph_group_programs(pl_graph *, pl_error *);
+/* Values get ids in the order in which the nodes first write them, those that none writes in front: an update must come
+ * behind what it replaces, so only then may every node work in place. Ties stay in their order. */
+pl_status pl_graph_number_values(pl_graph *, pl_error *);
 /* Removes dead nodes from the array. */
 void pl_graph_sweep(pl_graph *);
 

@@ -74,8 +74,9 @@ static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }
 /* ---- gradient.c: what a gradient rule may ask and say ---- */
 struct pl_gradient {
     pl_builder *b;
-    pl_id *of;          /* [values when the driver started] gradient that has reached a value so far, or PL_NONE */
-    pl_id *accumulator; /* likewise: newest version of a weight's gradient, or PL_NONE when it is not trained */
+    pl_id *of; /* [values when the driver started] gradient that has reached a value so far, or PL_NONE */
+    pl_id
+        *accumulator; /* likewise: where this node's part of a weight's gradient goes, or PL_NONE: it is not trained */
     size_t count;
     bool replaced; /* set by a rule whose backward node also does the forward node's work */
 };
@@ -87,7 +88,7 @@ pl_id pl_gradient_of(const pl_gradient *, pl_id value);
 void pl_gradient_add(pl_gradient *, pl_id value, pl_id contribution);
 /* Takes what has reached the value so far, for a rule that folds it into its own node and then adds the sum. */
 pl_id pl_gradient_take(pl_gradient *, pl_id value);
-/* The accumulator of a weight's gradient and its new version after a node has added to it. */
+/* The accumulator of a node's part of a weight's gradient and its new version after the node has added to it. */
 pl_id pl_gradient_accumulator(const pl_gradient *, pl_id weight);
 void pl_gradient_accumulated(pl_gradient *, pl_id weight, pl_id version);
 /* Fails naming the operator: it has no backward kernel that leaves this weight out. */
@@ -103,8 +104,8 @@ pl_status pl_gradient_refuse_frozen(pl_gradient *, const pl_node *, pl_id weight
 const pl_value *pl_in(const pl_graph *, const pl_node *, int k); /* NULL when absent */
 /* A sentence that names operator, scope, which input, its shape and what was expected. */
 pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *expected, pl_error *);
-/* One letter an input: f f32, d f64, i i32, l i64; a capital means exactly one element; r f32, bf16 or f16, the same
- * for every r of a node. Absent inputs are fine. */
+/* One letter an input: f f32, d f64, i i32, l i64, a dot anything; a capital means exactly one element; r f32, bf16 or
+ * f16, the same for every r of a node. Absent inputs are fine. */
 pl_status pl_expect_inputs(const pl_graph *, const pl_node *, const char *letters, pl_error *);
 /* Input k, when given, has this shape. */
 pl_status pl_expect_shape(const pl_graph *, const pl_node *, int k, const pl_shape *, const char *expected, pl_error *);

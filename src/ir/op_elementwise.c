@@ -112,3 +112,12 @@ static pl_cost cost_cast(const pl_graph *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_CAST = {shape_cast, gradient_cast, cost_cast, pl_alias_none};
+
+/* ---- add_to: x, sum → sum' ---- */
+static pl_alias alias_add_to(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 1};
+}
+
+const pl_op_rule pl_rule_ADD_TO = {like_first, NULL, cost_elementwise, alias_add_to};

@@ -1,5 +1,6 @@
 /* The update: AdamW (Loshchilov & Hutter 2019) and clipping by the global norm (MODELS.md 0.5) are nodes like all
  * others. */
+#include "base/block8.h"
 #include "ir/op.h"
 
 /* ---- sum_squares: x, sum (f64 [1]) → sum' ---- */
@@ -61,20 +62,38 @@ static pl_alias alias_loss_scale(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale, alias_loss_scale, .out_min = 3};
 
-/* ---- adamw: w, gradient, m, v, lr, step, [gradient scale] → w', m', v' ---- */
+/* ---- adamw: w, gradient, m, v, lr, step, [gradient scale] → w', m', v'
+ * Both moments are f32 or bf16 with the weight's shape, or u8 [blocks,260] (base/block8.h); the two smaller kinds are
+ * rounded at random, by seed, stream and step. ---- */
+static pl_status expect_moment(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+{
+    const pl_value *w = pl_in(g, n, 0), *moment = pl_in(g, n, k);
+    bool whole = moment->dtype == PL_DTYPE_F32 || moment->dtype == PL_DTYPE_BF16;
+    pl_shape blocks = pl_shape_of(2, (int64_t)pl_block8_blocks(pl_shape_elems(&w->shape)), (int64_t)PL_BLOCK8_BYTES);
+    if (moment->dtype != pl_in(g, n, 2)->dtype) return pl_fail_input(g, n, k, "the dtype of the other moment", err);
+    if (!whole && moment->dtype != PL_DTYPE_U8) return pl_fail_input(g, n, k, "f32, bf16 or u8", err);
+    return pl_expect_shape(g, n, k, whole ? &w->shape : &blocks,
+                           whole ? "the shape of the weight" : "a row of 260 for each 256 elements of the weight", err);
+}
+
 static pl_status shape_adamw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *w = pl_in(g, n, 0);
-    PL_TRY(pl_expect_inputs(g, n, "ffffFLF", err));
-    for (int k = 1; k <= 3; k++) PL_TRY(pl_expect_shape(g, n, k, &w->shape, "the shape of the weight", err));
-    for (int k = 0; k < 3; k++) out[k] = (pl_out){w->shape, PL_DTYPE_F32};
+    PL_TRY(pl_expect_inputs(g, n, "ff..FLF", err));
+    PL_TRY(pl_expect_shape(g, n, 1, &w->shape, "the shape of the weight", err));
+    out[0] = (pl_out){w->shape, PL_DTYPE_F32};
+    for (int k = 2; k <= 3; k++) {
+        PL_TRY(expect_moment(g, n, k, err));
+        out[k - 1] = (pl_out){pl_in(g, n, k)->shape, pl_in(g, n, k)->dtype};
+    }
     return PL_OK;
 }
 
 static pl_cost cost_adamw(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(pl_in(g, n, 0));
-    return (pl_cost){14 * e, 28 * e};
+    const pl_value *m = pl_in(g, n, 2);
+    double e = pl_value_elems_f(pl_in(g, n, 0)), moment = pl_value_elems_f(m) * (double)pl_dtype_bytes(m->dtype);
+    return (pl_cost){14 * e, 12 * e + 4 * moment};
 }
 
 static pl_alias alias_adamw(const pl_node *n, int out)

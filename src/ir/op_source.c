@@ -19,7 +19,8 @@ static pl_status shape_source(const pl_graph *g, const pl_node *n, pl_out out[],
 
 static pl_cost cost_source(const pl_graph *g, const pl_node *n)
 {
-    return (pl_cost){0, 4 * pl_value_elems_f(&g->value[n->out[0]])};
+    const pl_value *v = &g->value[n->out[0]];
+    return (pl_cost){0, (double)pl_dtype_bytes(v->dtype) * pl_value_elems_f(v)};
 }
 
 /* ---- load: → tokens i32 [B,T], targets i32 [B,T], [first sample i64 [1]]: the staging ring's next micro-batch, and

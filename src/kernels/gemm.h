@@ -10,10 +10,10 @@
  * either of two forms, a panel of `rows` ≤ mr rows at a time:
  *   by rows     word (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous, or widened
  *   by columns  word (r, p) at a[p·rows + r]: packed
- * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile either starts
- * it at zero or goes on where d stands, so the bits depend on no cut: neither into rows and columns nor along k. Of
- * pairs the order within is the other where A is by rows, as memory has it; where A is by columns the earlier one is
- * packed into the high half, and even a cut at an odd k changes nothing. */
+ * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile starts it
+ * at zero or goes on where d stands, so the bits depend on no cut, neither into rows and columns nor along k. Within
+ * pairs the order is the other where A is by rows, as memory has it; where A is by columns the earlier one is packed
+ * into the high half, and even a cut at an odd k changes nothing. */
 #ifndef PL_KERNELS_GEMM_H
 #define PL_KERNELS_GEMM_H
 
@@ -42,8 +42,7 @@ typedef struct pl_gemm_epilogue {
     int64_t ld_act_again;
 } pl_gemm_epilogue;
 
-/* A product with few rows, done without packing (fields as in pl_gemm_call); A and B are of one type except for the
- * scalar reference. */
+/* A product with few rows (fields as in pl_gemm_call); A and B are of one type except for the scalar reference. */
 typedef struct pl_gemm_thin_product {
     int64_t m, n, k;
     pl_real a_type, b_type;
@@ -73,20 +72,20 @@ typedef struct pl_gemm_packers {
     void (*b_transposed)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
 } pl_gemm_packers;
 
-enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_THIN_ROWS = 8, PL_GEMM_REALS = PL_REAL_F16 + 1 };
+enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };
 
 typedef struct pl_gemm_kernels {
     int mr, nr, vector;                          /* largest tile, words in a vector (nr = 2 vectors) */
     int step;                                    /* elements of k in a word */
-    int64_t k_block;                             /* longest stretch of k that one tile call sums */
+    int64_t k_block;                             /* longest stretch of k of one tile call */
     pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
     const pl_gemm_packers *pack[2]; /* [A is read by columns][type of the operand] */
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */
     void (*finish)(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                    int64_t columns);
-    /* Columns [begin, end) of a product with at most thin_rows rows, epilogue included. */
-    int64_t thin_rows;
+    /* Columns [begin, end) of a product whose operands both have k contiguous, epilogue included, for few rows: sums
+     * run along vectors, so they have other last bits than a tile's. (The scalar reference takes any product.) */
     void (*thin)(const pl_gemm_thin_product *, int64_t begin, int64_t end);
     /* out[j] (+)= Σ_i x[i, j]; rows in ascending order. */
     void (*column_sum)(pl_real type, const void *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);

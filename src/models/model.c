@@ -95,8 +95,7 @@ static pl_id hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
                                                 : pl_mlp_hidden(m, tokens, output_weight);
 }
 
-/* Rows of logits alive at once: half a megabyte of them, at least 32 rows. It orders sums, so it depends on the model
- * alone, never on the micro-batch or the machine. */
+/* Rows of logits alive at once: half a megabyte of them, at least 32 rows. */
 static int64_t chunk_rows(int64_t vocab)
 {
     int64_t rows = (512 << 10) / (4 * vocab) / 32 * 32;

@@ -52,8 +52,11 @@ pl_report_account pl_report_sum(const pl_plan *p)
 {
     const pl_graph *g = p->graph;
     pl_report_account a = {.arena_bytes = p->arena_bytes, .arena_row = find_arena_row(&p->ledger)};
-    for (size_t i = 0; i < g->value_count; i++)
-        add_block(&a, p, &p->value[i], g->value[i].role, g->value[i].program == PL_NONE);
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        add_block(&a, p, &p->value[i], v->role, v->program == PL_NONE);
+        if (pl_report_is_alive(&p->value[i], p->peak_position)) a.role_dtypes[v->role] |= 1u << v->dtype;
+    }
     for (size_t i = 0; i < g->node_count; i++) add_block(&a, p, &p->workspace[i], PL_ROLE_WORKSPACE, false);
     a.gap_bytes = p->arena_bytes - a.alive_bytes - a.alignment_bytes;
     if (a.arena_row < p->ledger.row_count)

@@ -66,20 +66,35 @@ static void print_head(const page *g)
 
 /* ---- the ledger ---- */
 
+/* " (f32, u8)" where numbers of the model are kept in less than f32, else "". */
+static void describe_dtypes(uint32_t dtypes, pl_role role, char *text, size_t room)
+{
+    const uint32_t narrow = 1u << PL_DTYPE_BF16 | 1u << PL_DTYPE_F16 | 1u << PL_DTYPE_U8;
+    size_t used = 0;
+    text[0] = 0;
+    if (role > PL_ROLE_TEMPORARY || !(dtypes & narrow)) return;
+    for (int t = 0; t < PL_DTYPE_COUNT && used < room; t++)
+        if (dtypes >> t & 1)
+            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : " (", pl_dtype_name((pl_dtype)t));
+    if (used < room) snprintf(text + used, room - used, ")");
+}
+
 static void role_row(pl_table *t, const pl_report_account *a, const char *title, pl_role role, pl_role also)
 {
     uint64_t bytes = a->role_bytes[role], always = a->always_bytes[role];
     uint32_t count = a->role_count[role];
+    char dtypes[64];
     if (also != role) bytes += a->role_bytes[also], always += a->always_bytes[also], count += a->role_count[also];
+    describe_dtypes(a->role_dtypes[role], role, dtypes, sizeof dtypes);
     pl_table_cell(t, "  %s", title);
     pl_table_bytes(t, bytes);
     if (bytes == 0)
         pl_table_cell(t, "%s", "");
     else if (always && always < bytes)
-        pl_table_cell(t, "at the peak, %" PRIu32 " blocks (%" PRIu64 " bytes always held)", count, always);
+        pl_table_cell(t, "at the peak, %" PRIu32 " blocks%s (%" PRIu64 " bytes always held)", count, dtypes, always);
     else
-        pl_table_cell(t, "%s, %" PRIu32 " block%s", always ? "always held" : "at the peak", count,
-                      count == 1 ? "" : "s");
+        pl_table_cell(t, "%s, %" PRIu32 " block%s%s", always ? "always held" : "at the peak", count,
+                      count == 1 ? "" : "s", dtypes);
     pl_table_end_row(t);
 }
 

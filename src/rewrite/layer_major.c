@@ -17,9 +17,8 @@
  * All others may run again: each region takes those that its backward nodes need, directly or not, down to what lies in
  * a stack. So nothing is run again that nobody reads, whatever the model looks like.
  *
- * Invariant: each gradient gets the same contributions in the order of the tiles. Where one group alone contributes
- * (every weight but a tied table) that is the same order of sums as before, so the same bits. A tied table gets those of
- * the output layer from all tiles first, then those of the embedding: its bits differ, within the rounding of the sum.
+ * Invariant: each gradient gets the same contributions in the order of the tiles: the same bits. (A tied table has an
+ * accumulator for each of its readers: grad/differentiate.c.)
  *
  * Randomness is counted by sample: the load node leaves the number of a tile's first sequence in a stack. */
 #include "rewrite/layer_major.h"

@@ -1,7 +1,8 @@
 /* The new regions, node by node. A value of the old region is, in a new one,
  *   itself                 where it lies outside of the region: weights, accumulators, the loss
  *   a tile of its stack    where it goes from region to region
- *   itself or a copy       else: the first region that has it takes the value, every other one a copy of its own.
+ *   itself or a copy       else: the first region keeps the value, every other one has a copy of its own (a fresh one even
+ *                          where no other region has it: in_place.c wants ids to rise with the order of the nodes).
  * A stack is made by whoever writes its first tile; gradients go over a stack that nobody reads any more, if there is
  * one of their shape. */
 #include <string.h>
@@ -18,7 +19,6 @@ typedef struct builder {
     pl_error *err;
     int region; /* number of the one being built */
     pl_id region_id;
-    int *owner;       /* [values] by root: region that took the value itself */
     pl_id *map;       /* [values] what the value is in the region … */
     uint32_t *mapped; /* [values] … where this is the region's number + 1 */
     pl_id *stack_of;  /* [values] by root; PL_NONE: none yet */
@@ -142,10 +142,8 @@ static pl_status map_value(builder *b, pl_id value, size_t node, int out, pl_id 
         PL_TRY(add_tile(b, value, b->sample_stack, to));
     else if (is_tile(b, root))
         PL_TRY(map_tile(b, value, root, node, out, to));
-    else if (b->owner[root] != PL_NO_GROUP && b->owner[root] != b->region)
+    else if (b->region > 0)
         PL_TRY(copy_value(b, value, node, to));
-    else
-        b->owner[root] = b->region;
     b->map[value] = *to;
     b->mapped[value] = (uint32_t)b->region + 1;
     return PL_OK;
@@ -211,15 +209,13 @@ pl_status pl_layers_build(pl_layers *l, pl_error *err)
 {
     pl_status status;
     builder b = {.l = l, .err = err};
-    b.owner = pl_alloc(l->values + 1, sizeof *b.owner);
     b.map = pl_alloc(l->values + 1, sizeof *b.map);
     b.mapped = pl_alloc(l->values + 1, sizeof *b.mapped);
     b.stack_of = pl_alloc(l->values + 1, sizeof *b.stack_of);
-    if (!b.owner || !b.map || !b.mapped || !b.stack_of)
-        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the tiled graph"));
-    for (size_t i = 0; i < l->values; i++) b.owner[i] = PL_NO_GROUP, b.stack_of[i] = PL_NONE;
+    if (!b.map || !b.mapped || !b.stack_of) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the tiled graph"));
+    for (size_t i = 0; i < l->values; i++) b.stack_of[i] = PL_NONE;
     status = build(&b);
 done:
-    pl_free(b.owner), pl_free(b.map), pl_free(b.mapped), pl_free(b.stack_of), pl_free(b.stacks);
+    pl_free(b.map), pl_free(b.mapped), pl_free(b.stack_of), pl_free(b.stacks);
     return status;
 }

@@ -1,6 +1,6 @@
-/* Carrying out a decision: one walk over the nodes in their order. Where the decision says so, a copy of an earlier node
- * is put in; from there on everybody reads the copy's output instead of the first one, whose life so ends with its last
- * reader before.
+/* Carrying out a decision: one walk over the nodes in their order. Where the decision says so, a copy of an earlier
+ * node is put in; from there on everybody reads the copy's output instead of the first one, whose life so ends with its
+ * last reader before.
  *
  *      decision (3 before 40) (7 before 40)      … 38 39 3' 7' 40 …      7' reads what 3' made, and so does 40
  *
@@ -100,7 +100,8 @@ static pl_status walk(recomputer *r)
         if (!r->g->node[i].dead) PL_TRY(redirect(r, i));
         r->order[r->placed++] = i;
     }
-    return pl_graph_reorder(r->g, r->order, r->err);
+    PL_TRY(pl_graph_reorder(r->g, r->order, r->err));
+    return pl_graph_number_values(r->g, r->err);
 }
 
 static pl_status check(const recomputer *r, const bool *may)

@@ -53,6 +53,11 @@ pl_status pl_rewrite_recompute(pl_graph *, const pl_recompute_decision *, pl_err
 pl_status pl_rewrite_recompute_cheap(pl_graph *, pl_id program, pl_error *);
 pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
 
+/* unread.c: drops the nodes of a program whose outputs nobody reads, neither a node behind them nor whoever runs it: what
+ * recompute made again for its only reader. Needs: nothing of one trip of a region is read in the next but through what
+ * lasts or was there before the region. */
+pl_status pl_rewrite_drop_unread(pl_graph *, pl_id program, pl_error *);
+
 /* fuse.c: linear + activation become one node, and linear_dx + activation_bwd (+ the activation made again) become one
  * node, so that the pre-activation is read while it is in cache. Needs: recompute has run. */
 pl_status pl_rewrite_fuse(pl_graph *, pl_error *);
@@ -68,7 +73,7 @@ bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t 
 /* layer_major.c: the backward pass of a whole batch group of blocks by group of blocks, each over all micro-batches: only
  * one group's gradients are alive at once, for the price of the forward pass again. Needs: a differentiated program with
  * its updates, batch not bound, and no other pass before it that makes regions; pl_rewrite_update_order must follow.
- * Keeps the bits, but those of a tied table (the file says why). */
+ * Keeps the bits. */
 typedef struct pl_layer_major {
     int64_t blocks; /* of a group, 1 and more; the last group may have fewer */
     int64_t
@@ -78,6 +83,11 @@ typedef struct pl_layer_major {
 pl_status pl_rewrite_layer_major(pl_graph *, pl_id program, const pl_layer_major *, pl_error *);
 /* Else *why, as half a sentence. Needs: nothing but the updates. */
 bool pl_rewrite_layer_major_possible(const pl_graph *, pl_id program, const char **why);
+
+/* optimizer_state.c: AdamW's moments in bf16 (PL_DTYPE_BF16), or in blocks of 8 bits (PL_DTYPE_U8, base/block8.h; those
+ * of small weights stay f32), with random rounding; PL_DTYPE_F32: as they are. Needs: moments in f32. Changes the
+ * numbers of a run: only where the user allows it. */
+pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
 
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */

@@ -175,6 +175,7 @@ pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *h
             count[depth++] = 0;
             break;
         case END_REGION:
+            if (hooks->trip) hooks->trip(hooks->context);
             if (++count[depth - 1] < (hooks->single_trip ? 1 : in->trip))
                 i = in->index;
             else
@@ -183,6 +184,17 @@ pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *h
         }
     }
     return PL_OK;
+}
+
+uint64_t pl_program_count_trips(const pl_program *p, pl_id program)
+{
+    uint64_t trips = 0, times = 1;
+    for (size_t i = p->entry[program]; i < p->leave[program]; i++) {
+        const instruction *in = &p->code[i];
+        if (in->kind == BEGIN_REGION) trips += times *= in->trip;
+        if (in->kind == END_REGION) times /= in->trip;
+    }
+    return trips;
 }
 
 static void print_call(const pl_program *p, uint32_t node, pl_str *out)

@@ -13,6 +13,7 @@
  * returns other than PL_OK ends the run of the program and is handed on. */
 typedef struct pl_program_hooks {
     pl_status (*load)(void *context, uint64_t iteration, const pl_load_call *call, pl_error *);
+    void (*trip)(void *context); /* NULL, or called after each trip of a region */
     void *context;
     bool single_trip; /* every region once: to execute each kernel before "committed" */
     double *seconds;  /* [nodes] or NULL: time spent in each node is added */
@@ -24,6 +25,9 @@ double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run */
 
 /* Runs one of the plan's programs (a root region) from its first node to its last. */
 pl_status pl_program_run(pl_program *, pl_id program, const pl_program_hooks *, pl_error *);
+
+/* How many trips its regions make in one run, all of them counted: so often is hooks->trip called. */
+uint64_t pl_program_count_trips(const pl_program *, pl_id program);
 
 /* One line an instruction: regions, calls, where their values lie in the arena. */
 void pl_program_print(const pl_program *, pl_str *out);

@@ -58,7 +58,7 @@ static pl_status load_batch(void *context, uint64_t iteration, const pl_load_cal
 {
     pl_session *s = context;
     pl_batch batch;
-    s->part = s->parts_before + iteration;
+    (void)iteration;
     pl_session_tick(s, pl_run_now());
     PL_TRY(pl_loader_next(s->loader, &batch, err));
     if (!batch.tokens) return pl_fail(err, PL_E_INTERNAL, "the loader's stream ended in the middle of a step");
@@ -71,8 +71,14 @@ static pl_status load_batch(void *context, uint64_t iteration, const pl_load_cal
     *s->first_sample = (int64_t)batch.first_sample;
     if (call->first_sample) *call->first_sample = *s->first_sample;
     pl_loader_release(s->loader);
-    s->part++; /* done when the program is, or at the next load */
     return PL_OK;
+}
+
+static void end_part(void *context)
+{
+    pl_session *s = context;
+    s->part++;
+    pl_session_tick(s, pl_run_now());
 }
 
 /* Before commit there is no data: token 0, nothing counted. */
@@ -125,13 +131,14 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
     pl_program_hooks hooks = {
         .load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
     if (single_trip) return pl_program_run(s->program, program, &hooks, err);
+    hooks.trip = end_part;
     double began = pl_run_now();
     bool watched = s->o.listener && (s->part_seconds <= 0 || s->part_seconds >= PL_SESSION_TICK_SECONDS);
-    s->parts_before = s->part;
+    uint64_t before = s->part;
     hooks.timed = s->trace ? trace_node : watched ? tick_node : NULL;
     PL_TRY(pl_program_run(s->program, program, &hooks, err));
     double ended = pl_run_now();
-    if (s->part > s->parts_before) s->part_seconds = (ended - began) / (double)(s->part - s->parts_before);
+    if (s->part > before) s->part_seconds = (ended - began) / (double)(s->part - before);
     pl_session_tick(s, ended);
     return PL_OK;
 }

@@ -10,8 +10,10 @@
 static pl_status fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
 {
     const pl_value *v = &g->value[id];
-    if (v->dtype != PL_DTYPE_F32) return pl_fail(err, PL_E_UNSUPPORTED, "%s: only f32 values are saved", v->name);
-    *e = (pl_st_entry){.name = v->name, .dtype = PL_ST_F32, .rank = v->shape.rank, .bytes = pl_value_bytes(g, id)};
+    pl_st_dtype dtype = v->dtype == PL_DTYPE_BF16 ? PL_ST_BF16 : v->dtype == PL_DTYPE_U8 ? PL_ST_U8 : PL_ST_F32;
+    if (dtype == PL_ST_F32 && v->dtype != PL_DTYPE_F32)
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s: only f32, bf16 and u8 values are saved", v->name);
+    *e = (pl_st_entry){.name = v->name, .dtype = dtype, .rank = v->shape.rank, .bytes = pl_value_bytes(g, id)};
     for (uint32_t i = 0; i < v->shape.rank; i++) e->shape[i] = (uint64_t)v->shape.dim[i];
     if (program) e->data = pl_program_address(program, id);
     return PL_OK;

@@ -66,8 +66,8 @@ struct pl_session {
     uint64_t faults_at_step_2;
 
     /* what a tick tells */
-    double ticked_at, part_seconds; /* a micro-batch of the last program that loaded some */
-    uint64_t part, parts, parts_before;
+    double ticked_at, part_seconds; /* of the last program that had parts */
+    uint64_t part, parts;           /* trips of its regions: of micro-batches, each time one is gone through */
     bool validating;
     double last_loss, last_lr, last_rate;
 };

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "run/finite.h"
 #include "run/session_impl.h"
 
 static bool due(uint64_t step, uint64_t every) { return every && step % every == 0; }
@@ -73,20 +74,6 @@ static pl_status fail_diverged(const pl_session *s, uint64_t step, const char *w
         what, (unsigned long long)step, s->last_lr, from);
 }
 
-/* An infinity or a NaN has all bits of the exponent set. No branch within a block: it runs as fast as memory gives. */
-static bool is_finite(const void *data, uint64_t bytes)
-{
-    const uint32_t *bits = data;
-    uint64_t count = bytes / sizeof *bits;
-    for (uint64_t at = 0; at < count;) {
-        uint64_t end = count - at < 65536 ? count : at + 65536;
-        uint32_t bad = 0;
-        for (; at < end; at++) bad |= (bits[at] & 0x7f800000u) == 0x7f800000u;
-        if (bad) return false;
-    }
-    return true;
-}
-
 /* The loss of a step is that of the weights before its update. What the update made of them is seen here, so that no
  * checkpoint ever holds a number that is none. */
 static pl_status check_state(const pl_session *s, pl_error *err)
@@ -96,7 +83,7 @@ static pl_status check_state(const pl_session *s, pl_error *err)
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; i < lists[k]->count; i++) {
             const pl_st_entry *e = &lists[k]->entries[i];
-            if (is_finite(e->data, e->bytes)) continue;
+            if (pl_finite_tensor(e)) continue;
             snprintf(what, sizeof what, "%.80s", e->name);
             return fail_diverged(s, s->step, what, err);
         }
@@ -122,7 +109,7 @@ static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err
     *s->step_input = (int64_t)s->step + 1;
     *s->token_scale = counted ? 1.0f / (float)counted : 0;
     s->part = 0;
-    s->parts = (r->batch + r->micro_batch - 1) / r->micro_batch;
+    s->parts = pl_program_count_trips(s->program, s->train);
     PL_TRY(pl_session_run_program(s, s->train, false, err));
     *loss = counted ? *s->train_loss / (double)counted : 0;
     if (!isfinite(*loss)) return fail_diverged(s, s->step + 1, "the loss", err);
@@ -231,7 +218,7 @@ pl_status pl_session_evaluate(pl_session *s, uint64_t batches, double *loss, uin
     PL_TRY(pl_loader_begin(s->loader, &s->validation_sampler, 0, steps, err));
     s->validating = true;
     s->part = 0;
-    s->parts = steps * ((s->settings->batch + s->settings->micro_batch - 1) / s->settings->micro_batch);
+    s->parts = steps * pl_program_count_trips(s->program, s->evaluate);
     for (uint64_t i = 0; i < steps; i++) PL_TRY(validate_batch(s, i, &sum, tokens, err));
     s->validating = false;
     s->part = 0;

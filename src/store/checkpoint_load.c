@@ -228,6 +228,28 @@ static pl_status read_all(const pl_safetensors *file, const pl_st_list *list, pl
     return PL_OK;
 }
 
+/* As train.optimizer_state calls it. */
+static const char *form_name(pl_st_dtype dtype)
+{
+    return dtype == PL_ST_BF16 ? "bf16" : dtype == PL_ST_U8 ? "8bit" : dtype == PL_ST_F32 ? "f32" : "another form";
+}
+
+/* The state in another form is no damage: the run was started with another setting. */
+static pl_status match_state(const pl_saved *s, const pl_safetensors *file, const pl_st_list *state, pl_error *err)
+{
+    pl_status status = pl_safetensors_match_all(file, state, err);
+    for (size_t i = 0; status == PL_E_DATA && i < state->count; i++) {
+        const pl_st_entry *e = &state->entries[i];
+        const pl_st_tensor *t = pl_safetensors_find(file, e->name);
+        if (!t || t->dtype == e->dtype) continue;
+        return pl_fail(err, PL_E_CONFIG,
+                       "%.400s: keeps the optimizer's state as %s, this run keeps it as %s (%.200s); resume with "
+                       "train.optimizer_state as it was, or start anew in another folder with --out",
+                       s->path, form_name(t->dtype), form_name(e->dtype), e->name);
+    }
+    return status;
+}
+
 pl_status pl_saved_load(const pl_saved *s, const pl_st_list *model, const pl_st_list *state, pl_error *err)
 {
     pl_safetensors *model_file = NULL, *state_file = NULL;
@@ -236,7 +258,7 @@ pl_status pl_saved_load(const pl_saved *s, const pl_st_list *model, const pl_st_
     PL_TRY_DONE(pl_safetensors_match_all(model_file, model, err));
     if (state) {
         PL_TRY_DONE(open_tensors(s, PL_STATE_FILE, &state_file, err));
-        PL_TRY_DONE(pl_safetensors_match_all(state_file, state, err));
+        PL_TRY_DONE(match_state(s, state_file, state, err));
     }
     PL_TRY_DONE(read_all(model_file, model, err));
     if (state) PL_TRY_DONE(read_all(state_file, state, err));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -64,24 +65,43 @@ pl_status pl_folder_create_one(const char *path, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", path, strerror(errno));
 }
 
-pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *err)
+/* What `ask` says of the folder or of its nearest existing ancestor: 0, or -1 with errno. */
+static int ask_disk(const char *path, int (*ask)(const char *at, void *answer), void *answer)
 {
     char at[PL_FILE_PATH_MAX];
-    struct statvfs fs;
-    if (strlen(path) >= sizeof at) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    errno = ENAMETOOLONG;
+    if (strlen(path) >= sizeof at) return -1;
     strcpy(at, *path ? path : ".");
-    while (statvfs(at, &fs) != 0) {
+    while (ask(at, answer) != 0) {
         char *slash = strrchr(at, '/');
-        if (errno != ENOENT || strcmp(at, ".") == 0 || strcmp(at, "/") == 0)
-            return pl_fail(err, PL_E_STORAGE, "%s: the free space of its disk cannot be read: %s", path,
-                           strerror(errno));
+        if (errno != ENOENT || strcmp(at, ".") == 0 || strcmp(at, "/") == 0) return -1;
         if (!slash)
             strcpy(at, ".");
         else
             slash[slash == at] = 0;
     }
+    return 0;
+}
+
+static int ask_space(const char *at, void *answer) { return statvfs(at, answer); }
+static int ask_kind(const char *at, void *answer) { return statfs(at, answer); }
+
+pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *err)
+{
+    struct statvfs fs;
+    if (ask_disk(path, ask_space, &fs) != 0)
+        return pl_fail(err, PL_E_STORAGE, "%.300s: the free space of its disk cannot be read: %s", path,
+                       strerror(errno));
     *bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     return PL_OK;
+}
+
+bool pl_disk_is_memory(const char *path)
+{
+    static const uint32_t tmpfs = 0x01021994, ramfs = 0x858458f6; /* <linux/magic.h> */
+    struct statfs fs;
+    if (ask_disk(path, ask_kind, &fs) != 0) return false;
+    return (uint32_t)fs.f_type == tmpfs || (uint32_t)fs.f_type == ramfs;
 }
 
 pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *err)

@@ -2,6 +2,7 @@
 #ifndef PL_STORE_FOLDER_H
 #define PL_STORE_FOLDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,10 @@ pl_status pl_folder_create_one(const char *path, pl_error *);
 
 /* Bytes that the file system of this folder (or of its nearest existing ancestor) still gives to this user. */
 pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *);
+
+/* Is that file system in memory (tmpfs)? Then its files are charged to who writes them, and cannot be dropped. False
+ * where nobody knows. */
+bool pl_disk_is_memory(const char *path);
 
 /* PL_E_STORAGE with both figures when fewer than `needed` bytes are free for `what` ("3 checkpoints"). */
 pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *);

@@ -12,7 +12,7 @@ import subprocess
 import time
 
 import random_config
-from harness import Failure, Skip, look, repeat, tail, write_text
+from harness import PROGRESS, Failure, Skip, look, repeat, tail, write_text
 
 PAGE_BYTES = 4096
 THREAD_BYTES_MAX = 500_000
@@ -281,10 +281,16 @@ def check_bits(bench, arguments):
         for threads in counts:
             out = bench.out()
             run = bench.train(without_none(bench, out, {"train__sample_every": 0, **keys, "run__threads": threads}), out, watch=False)
-            hashes.setdefault(weights_of(out), []).append(threads)
+            hashes.setdefault(weights_of(out), []).append(f"{threads} threads")
+        for micro in (1, 3): # of 8, 32, 4, 5 and 32: the last one short, but for 1
+            out = bench.out()
+            keys = {"train__sample_every": 0, **keys, "train__micro_batch": micro, "run__threads": 2}
+            run = bench.train(without_none(bench, out, keys), out, watch=False)
+            hashes.setdefault(weights_of(out), []).append(f"micro-batch {micro}")
         if len(hashes) != 1:
-            raise Failure(f"{name}: other bits with other threads: {list(hashes.values())}\n{run.repeat}")
-    return f"{len(SAME_BITS)} models ({', '.join(SAME_BITS)}) at {', '.join(map(str, counts))} threads: the same bits"
+            raise Failure(f"{name}: other bits with other threads or micro-batches: {list(hashes.values())}\n{run.repeat}")
+    return (f"{len(SAME_BITS)} models ({', '.join(SAME_BITS)}) at {', '.join(map(str, counts))} threads and with other "
+            "micro-batches: the same bits")
 
 
 # ---- the size of the text ----
@@ -313,14 +319,24 @@ def check_texts(bench, arguments):
 # ---- the budget ----
 
 
+def least_budget(bench, keys, guess):
+    """What the refusal of a budget says that the smallest plan needs. The budget is a part of the kept config, and so of
+    the plan's text: it is asked with as many digits as the answer has."""
+    budget = 10 ** (len(str(guess)) - 1)
+    line = bench.command("train", bench.config, *without_none(bench, bench.out(), {**keys, "memory__budget": budget}), *PROGRESS)
+    _, errors = bench.run(line, expect=3)
+    found = re.search(r"smallest plan needs (\d+) bytes", errors)
+    if not found:
+        raise Failure(f"the sentence does not say what is needed\n{repeat(line, {})}\n{tail(errors)}")
+    need = int(found.group(1))
+    return need if len(str(need)) == len(str(budget)) else least_budget(bench, keys, need)
+
+
 def check_budget(bench, arguments):
     del arguments
-    out = bench.out()
     for keys in ({"train__batch_size": 1, "train__micro_batch": 1}, {"train__batch_size": 4, "train__micro_batch": "auto"}):
         floor = {**keys, "train__micro_batch": 1}
-        need = bench.plan(tiny(bench, bench.out(), **floor))["process"]["charged_bytes"]
-        # The budget is a part of the kept config, and so of the plan: once more with its own digits.
-        need = bench.plan(tiny(bench, bench.out(), memory__budget=need + PAGE_BYTES * 64, **floor))["process"]["charged_bytes"]
+        need = least_budget(bench, floor, bench.plan(tiny(bench, bench.out(), **floor))["process"]["charged_bytes"])
         out = bench.out()
         run = bench.train(tiny(bench, out, memory__budget=need, **keys), out)
         if run.report["rollup_bytes"] + run.report["measured_page_table_bytes"] > need:
@@ -331,6 +347,43 @@ def check_budget(bench, arguments):
         if not re.search(pattern, errors, re.S):
             raise Failure(f"the sentence does not say what is missing, what is large and what to do\n{repeat(line, {})}\n{tail(errors)}")
     return f"a budget of {need:,} bytes runs, one page less is refused with its sentence"
+
+
+# ---- computing again what does not fit ----
+
+RECOMPUTED = {
+    "transformer": {"model__width": 64, "model__layers": 4, "model__sequence": 64, "train__batch_size": 16, "train__micro_batch": 16},
+    "with dropout": {"model__width": 48, "model__layers": 3, "model__sequence": 50, "train__batch_size": 12, "train__micro_batch": 6,
+                     "model__dropout": 0.2, "model__norm": "rms_norm", "model__activation": "silu", "train__grad_clip": 1},
+    "perceptron": {"model__arch": "mlp", "model__heads": None, "model__width": 64, "model__window": 16, "model__sequence": 64,
+                   "model__layers": 6, "train__batch_size": 16, "train__micro_batch": 16, "model__dropout": 0.1},
+}
+
+
+def check_recompute(bench, arguments):
+    """Under budgets that only computing again can meet, planned is measured, and the weights are those of a run without."""
+    del arguments
+    shares = []
+    for name, keys in RECOMPUTED.items():
+        keys = {"train__sample_every": 0, **keys}
+        whole = bench.plan(without_none(bench, bench.out(), {**keys, "train__gradient_checkpointing": "off"}))
+        most = whole["process"]["charged_bytes"]
+        least = least_budget(bench, keys, most)
+        hashes = {}
+        for how in ("off", "full", (2 * least + most) // 3, least):
+            how = {"train__gradient_checkpointing": how} if isinstance(how, str) else {"memory__budget": how}
+            out = bench.out()
+            options = without_none(bench, out, {**keys, **how})
+            planned = bench.plan(options)
+            run = bench.train(options, out)
+            run.judge(planned)
+            if run.report["rollup_bytes"] + run.report["measured_page_table_bytes"] > how.get("memory__budget", most):
+                raise Failure(f"{name}: more than the budget of {how} was held\n{run.repeat}")
+            hashes.setdefault(weights_of(out), []).append(how)
+        if len(hashes) != 1:
+            raise Failure(f"{name}: other bits with other choices of what is computed again: {list(hashes.values())}\n{run.repeat}")
+        shares.append(f"{name} {most / 1e6:.2f} to {least / 1e6:.2f} MB")
+    return "planned is measured, the same bits: " + ", ".join(shares)
 
 
 # ---- what a thread costs ----
@@ -360,5 +413,6 @@ def check_threads(bench, arguments):
 
 ALL = {
     "random": check_random, "deep": check_deep, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults, "thp": check_thp,
-    "bits": check_bits, "texts": check_texts, "budget": check_budget, "threads": check_threads,
+    "bits": check_bits, "texts": check_texts, "budget": check_budget, "recompute": check_recompute,
+    "threads": check_threads,
 }

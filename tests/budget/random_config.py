@@ -60,6 +60,7 @@ def draw_train(rng, keys):
     keys["train.mixed_precision"] = rng.choice(("off", "off", "bf16", "fp16"))
     keys["train.schedule"] = rng.choice(("cosine", "linear", "constant", "plateau" if evaluates else "cosine"))
     keys["train.seed"] = rng.randint(0, 10**6)
+    keys["train.optimizer_state"] = rng.choice(("f32", "f32", "bf16", "8bit"))
     if evaluates:  # else a key that nothing would read is refused
         keys["train.eval_every"] = rng.choice((1, 2, steps))
         keys["train.eval_batches"] = rng.randint(1, 2)
@@ -68,6 +69,15 @@ def draw_train(rng, keys):
     keys["train.keep_last"] = rng.randint(1, 3)
     keys["train.tensorboard"] = rng.random() < 0.5
     keys["train.sample_every"] = rng.choice((0, 0, 2, steps))
+
+
+def draw_order(rng, keys):
+    if keys["train.grad_clip"]:
+        return
+    keys["train.layer_major"] = rng.choice((0, 0, 1, 2, 3))
+    keys["train.layer_major_keep"] = rng.choice((0, 1, 2))
+    if keys["train.micro_batch"] == keys["train.batch_size"] or keys["train.layer_major"]:
+        keys["train.update_in_backward"] = rng.choice(("auto", "on"))
 
 
 def draw_generate(rng, keys):
@@ -87,6 +97,7 @@ def draw(rng, bench):
     draw_batch(rng, keys, threads)
     draw_data(rng, keys, bench)
     draw_train(rng, keys)
+    draw_order(rng, keys)
     draw_generate(rng, keys)
     keys["memory.huge_pages"] = rng.choice(("auto", "auto", "off"))
     keys["memory.thread_stack"] = rng.choice(("256KiB", "256KiB", "512KiB", "2MiB"))

@@ -119,7 +119,8 @@ static void loss_scale(operands *o)
     put(o, 2, &skipped);
 }
 
-/* m = b1 m + (1−b1) g; v = b2 v + (1−b2) g²; w −= lr·wd·w; w −= lr·(m/(1−b1ᵗ))/(√(v/(1−b2ᵗ)) + eps) */
+/* Moments are never rounded here, whatever form they have: of rows of 8-bit blocks the first elements are used.
+ * m = b1 m + (1−b1) g; v = b2 v + (1−b2) g²; w −= lr·wd·w; w −= lr·(m/(1−b1ᵗ))/(√(v/(1−b2ᵗ)) + eps) */
 static void adamw(operands *o)
 {
     double *w = o->in[0], *m = o->in[2], *v = o->in[3], lr = o->in[4][0], t = o->in[5][0],
@@ -161,6 +162,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_DROPOUT] = dropout,
     [PL_OP_ADD] = add,
     [PL_OP_CAST] = cast,
+    [PL_OP_ADD_TO] = add,
     [PL_OP_FILL] = fill,
     [PL_OP_NORMAL] = normal,
     [PL_OP_SUM_SQUARES] = sum_squares,

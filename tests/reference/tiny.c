@@ -158,12 +158,13 @@ static void add_update(const tiny *t, pl_graph *g, pl_id train)
                         c->weight_decay,
                         c->grad_clip,
                         pl_graph_find_value(g, "input.lr"),
-                        pl_graph_find_value(g, "input.step")};
+                        pl_graph_find_value(g, "input.step"),
+                        t->seed};
     must(pl_grad_add_update(g, train, &u, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
 }
 
-pl_graph *tiny_compiled(const tiny *t)
+pl_graph *tiny_differentiated(const tiny *t)
 {
     pl_error err = {0};
     pl_graph *g = build(t);
@@ -176,10 +177,26 @@ pl_graph *tiny_compiled(const tiny *t)
     pl_layer_major tiling = {t->layer_major, t->layer_major_keep, t->trips};
     if (t->layer_major) must(pl_rewrite_layer_major(g, train, &tiling, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
-    if (t->recompute) must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
+    return g;
+}
+
+pl_graph *tiny_compiled(const tiny *t)
+{
+    pl_error err = {0};
+    pl_graph *g = tiny_differentiated(t);
+    pl_id train = pl_graph_find_program(g, "train");
+    if (t->decision)
+        must(pl_rewrite_recompute(g, t->decision, &err), &err, t);
+    else if (t->recompute)
+        must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
+    tiny_check(g, PL_STAGE_GRAD);
+    if (t->update) must(pl_rewrite_optimizer_state(g, t->moments, &err), &err, t);
+    if (t->layer_major) must(pl_rewrite_drop_unread(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
+    for (size_t i = 0; i < g->value_count && t->keep_gradients; i++)
+        if (g->value[i].role == PL_ROLE_GRADIENT) g->value[i].role = PL_ROLE_OUTPUT;
     bind_all(t, g);
     if (t->update_early || t->layer_major) must(pl_rewrite_update_order(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_BOUND);
@@ -202,10 +219,10 @@ pl_plan *tiny_plan(const tiny *t, pl_team team)
 
 /* ---- the interpreter ---- */
 
-/* How far a weight is moved from its first value. */
-static double shift_of(const tiny *t, pl_id weight, uint64_t elem)
+/* How far a weight is moved from its first value: by its name, for rewrites may give it another id. */
+static double shift_of(const tiny *t, const pl_graph *g, pl_id weight, uint64_t elem)
 {
-    return (float)(0.6 * tiny_uniform(t->seed, weight + 1, elem) - 0.3);
+    return (float)(0.6 * tiny_uniform(t->seed, pl_stream_id(g->value[weight].name), elem) - 0.3);
 }
 
 void tiny_reference_weights(const tiny *t, reference *r)
@@ -216,7 +233,7 @@ void tiny_reference_weights(const tiny *t, reference *r)
         if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].program != PL_NONE || g->value[i].update_of != PL_NONE)
             continue; /* neither an update nor a copy of 16 bits */
         double *w = reference_address(r, (pl_id)i);
-        for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) w[e] = (float)(w[e] + shift_of(t, (pl_id)i, e));
+        for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) w[e] = (float)(w[e] + shift_of(t, g, (pl_id)i, e));
     }
 }
 
@@ -284,7 +301,7 @@ void tiny_run_weights(const tiny *t, tiny_run *run)
             continue; /* neither an update nor a copy of 16 bits */
         float *w = pl_program_address(run->program, (pl_id)i);
         for (uint64_t e = 0; e < pl_shape_elems(&g->value[i].shape); e++)
-            w[e] = (float)(w[e] + shift_of(t, (pl_id)i, e));
+            w[e] = (float)(w[e] + shift_of(t, g, (pl_id)i, e));
     }
 }
 

@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "plan/plan.h"
 #include "reference/interpret.h"
+#include "rewrite/rewrite.h"
 #include "run/program.h"
 
 typedef struct tiny {
@@ -20,6 +21,9 @@ typedef struct tiny {
     int64_t layer_major, layer_major_keep; /* 0: off */
     bool update;                           /* with the optimizer's nodes */
     pl_dtype precision;                    /* of activations */
+    pl_dtype moments;                      /* and their state in this form (rewrite/optimizer_state.c); 0: f32 */
+    bool keep_gradients;                   /* as outputs: they are still there when the program has run */
+    const pl_recompute_decision *decision; /* instead of what is cheap; for tiny_differentiated */
 } tiny;
 
 /* A gpt or mlp with every switch of the model drawn from the seed; all rewrites on, no optimizer. */
@@ -34,9 +38,10 @@ double tiny_token_scale(const tiny *, uint64_t step);                           
 
 /* ---- graphs; each fails the running test when a pass fails or leaves the graph illegal ---- */
 void tiny_check(const pl_graph *, pl_graph_stage);
-pl_graph *tiny_forward(const tiny *);      /* as the model builds it, all programs bound */
-pl_graph *tiny_compiled(const tiny *);     /* differentiated, rewritten, bound */
-pl_plan *tiny_plan(const tiny *, pl_team); /* of that */
+pl_graph *tiny_forward(const tiny *);        /* as the model builds it, all programs bound */
+pl_graph *tiny_differentiated(const tiny *); /* as recompute finds it: tiled, nothing else rewritten or bound */
+pl_graph *tiny_compiled(const tiny *);       /* differentiated, rewritten, bound */
+pl_plan *tiny_plan(const tiny *, pl_team);   /* of that */
 
 /* ---- the interpreter ---- */
 /* Every weight gets its first value by "init" and is then moved, so that biases and gains are not all 0 and 1. */

@@ -1,8 +1,8 @@
 /* Matrix products of bf16 by AVX512-BF16: vdpbf16ps multiplies sixteen pairs by sixteen pairs and adds both products of
- * each to its sum, that of the high halves first, twice the rate of f32. A word is a pair of neighbours in k. Where k is
- * contiguous in A it is read in place, the earlier neighbour in the low half, and B is packed to match. Where A must be
- * packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of sums is that of
- * single products in ascending k. Subnormal operands and sums count as zero.
+ * each to its sum, that of the high halves first, at twice the rate of f32. A word is a pair of neighbours in k. Where k
+ * is contiguous in A, it is read in place, the earlier neighbour in the low half, and B is packed to match. Where A must
+ * be packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of sums is that
+ * of single products in ascending k. Subnormal operands and sums count as zero.
  * Nothing of this is called on processors without the instruction (pl_isa_of_machine). */
 #include "kernels/cpu/gemm_level.h"
 
@@ -51,7 +51,8 @@ PL_V_INLINE words pairs_of(__m256i low, __m256i high)
     return _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
 }
 
-/* Pairs of two rows, `ascending` with the first in the high half; `next` NULL: there is no second, zeros take its place. */
+/* Pairs of two rows, `ascending` with the first in the high half; `next` NULL: there is no second, zeros take its
+ * place. */
 PL_V_INLINE words pairs_part(int ascending, const uint16_t *row, const uint16_t *next, int64_t count)
 {
     __mmask16 mask = words_mask(count);
@@ -190,7 +191,7 @@ const pl_gemm_kernels pl_gemm_kernels_avx512_bf16 = {
     .by_columns = ALL(by_columns),
     .pack = {by_rows_of_a, by_columns_of_a},
     .finish = pl_gemm_finish,
-    .thin_rows = 0,
+    .thin = pl_gemm_thin,
     .column_sum = pl_gemm_column_sum,
 };
 #endif

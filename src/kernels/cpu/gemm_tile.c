@@ -25,7 +25,6 @@ const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
     .by_columns = ALL(by_columns),
     .pack = {pl_gemm_pack, pl_gemm_pack},
     .finish = pl_gemm_finish,
-    .thin_rows = PL_GEMM_THIN_ROWS,
     .thin = pl_gemm_thin,
     .column_sum = pl_gemm_column_sum,
 };

@@ -1,41 +1,7 @@
 /* The scalar reference: every product is "thin" to it, one element after the other. Sums are in double, but for those
  * that go on from C, which must not know where the last call ended: each of their steps is rounded. */
 #include "kernels/gemm.h"
-
-#include <math.h>
-
-static double activate(pl_activation act, double x)
-{
-    switch (act) {
-    case PL_ACT_GELU:
-        return 0.5 * x * erfc(-x * M_SQRT1_2);
-    case PL_ACT_SILU:
-        return x / (1 + exp(-x));
-    case PL_ACT_TANH:
-        return tanh(x);
-    case PL_ACT_RELU:
-        return x > 0 ? x : 0;
-    default:
-        return x;
-    }
-}
-
-static double activate_grad(pl_activation act, double x)
-{
-    double s = 1 / (1 + exp(-x));
-    switch (act) {
-    case PL_ACT_GELU:
-        return 0.5 * erfc(-x * M_SQRT1_2) + x * exp(-0.5 * x * x) / sqrt(2 * M_PI);
-    case PL_ACT_SILU:
-        return s * (1 + x * (1 - s));
-    case PL_ACT_TANH:
-        return 1 - tanh(x) * tanh(x);
-    case PL_ACT_RELU:
-        return x > 0;
-    default:
-        return 1;
-    }
-}
+#include "kernels/ref/activation.h"
 
 static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, double s)
 {
@@ -45,12 +11,12 @@ static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, doub
     if (e->bias) s += e->bias[j];
     if (e->residual) s += pl_real_get(type, e->residual, i * e->ld_residual + j);
     if (e->accumulate) s += pl_real_get(type, e->c, at);
-    if (e->grad_of) s *= activate_grad(e->act, x);
+    if (e->grad_of) s = (float)s * ref_activation_slope(e->act, x); /* rounded as where the two are not fused */
     pl_real_put(type, e->c, at, (float)s);
     double c = pl_real_get(type, e->c, at);
-    if (e->act_out) pl_real_put(type, e->act_out, i * e->ld_act_out + j, (float)activate(e->act, c));
+    if (e->act_out) pl_real_put(type, e->act_out, i * e->ld_act_out + j, (float)ref_activation(e->act, c));
     if (e->grad_of && e->act_again)
-        pl_real_put(type, e->act_again, i * e->ld_act_again + j, (float)activate(e->act, x));
+        pl_real_put(type, e->act_again, i * e->ld_act_again + j, (float)ref_activation(e->act, x));
 }
 
 static double product(const pl_gemm_thin_product *t, int64_t i, int64_t j, int64_t p)
@@ -75,11 +41,11 @@ static float sum_from(float s, const pl_gemm_thin_product *t, int64_t i, int64_t
 static void columns(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
 {
     const pl_gemm_epilogue *e = &t->epilogue;
-    int has_epilogue = e->bias || e->residual || e->act_out || e->grad_of || e->type != PL_REAL_F32;
+    int goes_on = e->accumulate && e->type == PL_REAL_F32 && !e->bias && !e->residual && !e->act_out && !e->grad_of;
     for (int64_t i = 0; i < t->m; i++)
         for (int64_t j = begin; j < end; j++) {
             float *c = (float *)e->c + i * e->ldc + j;
-            if (e->accumulate && !has_epilogue)
+            if (goes_on)
                 *c = sum_from(*c, t, i, j);
             else
                 finish_element(e, i, j, sum_of(t, i, j));
@@ -101,7 +67,6 @@ const pl_gemm_kernels pl_gemm_kernels_ref = {
     .vector = 1,
     .step = 1,
     .k_block = INT64_MAX,
-    .thin_rows = INT64_MAX,
     .thin = columns,
     .column_sum = column_sum,
 };

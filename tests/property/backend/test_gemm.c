@@ -1,5 +1,6 @@
 /* The matrix product against sums in double, over random shapes, strides and epilogues, at every level of this machine
- * and several team sizes, whose bits must be equal. Outputs and workspace stand between guard zones.
+ * and several team sizes, whose bits must be equal, as must those of a product in parts. Outputs and workspace stand
+ * between guard zones.
  *
  * Tolerance. Products are f32 exact in double; a chain of k fused steps errs by at most k·u·Σ|a·b| (u = 2⁻²⁴), blocks
  * and epilogue add a few roundings of the result: |error before the activation| ≤ (k + 8)·u·(Σ|a·b| + |bias| +
@@ -123,6 +124,7 @@ static void operands(problem *p, int64_t m, int64_t n, int64_t k)
     p->call.a_row = a_columns ? 1 : p->a.ld, p->call.a_col = a_columns ? p->a.ld : 1;
     p->call.b_row = b_columns ? 1 : p->b.ld, p->call.b_col = b_columns ? p->b.ld : 1;
     p->call.accumulate = chance(40);
+    p->call.dots = m <= 12 && chance(50);
 }
 
 static void epilogue(problem *p)
@@ -283,6 +285,16 @@ static int check_values(const problem *p, const result *r)
 
 /* ---- tests ---- */
 
+static void run_part(const problem *p, pl_team team)
+{
+    pl_gemm_call call = p->call;
+    call.c = p->c.at, call.ldc = p->c.ld;
+    void *workspace = aligned_alloc(64, ((size_t)pl_gemm_workspace_bytes(&call, team) + 63) / 64 * 64);
+    assert_non_null(workspace);
+    pl_gemm_exec(&call, workspace, team);
+    free(workspace);
+}
+
 static void check_problem(const problem *p, const int *threads, int count, uint64_t seed)
 {
     for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
@@ -349,6 +361,47 @@ static void test_any_team_gives_the_same_bits(void **unused)
         }
 }
 
+/* C in one call, and rows of it, or stretches of k that add up, in several. Between pairs of bf16 as memory has them
+ * (A by rows), only even cuts go unnoticed. */
+static void test_any_cut_gives_the_same_bits(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        state = seed;
+        int64_t m = random_size(100), n = random_size(100), k = random_size(900), at = 0;
+        problem p = problem_create(m, n, k, 0);
+        if (p.call.dots || p.call.type != PL_REAL_F32) p.call.accumulate = 0;
+        int64_t grain = p.call.a_type == PL_REAL_BF16 && p.call.a_col == 1 ? 2 : 1;
+        for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
+            pl_team team = {.threads = 1 + (int)below(3), .isa = (pl_isa)isa};
+            result whole = run(&p, team);
+            problem part = p;
+            part.c = matrix_copy(&p.c);
+            for (at = 0; at < (p.call.accumulate ? k : m);) {
+                int64_t *size = p.call.accumulate ? &part.call.k : &part.call.m,
+                        left = (p.call.accumulate ? k : m) - at;
+                *size = (1 + below(left) + grain - 1) / grain * grain;
+                if (*size > left) *size = left;
+                part.call.a =
+                    pl_real_at(p.call.a_type, p.call.a, at * (p.call.accumulate ? p.call.a_col : p.call.a_row));
+                if (p.call.accumulate)
+                    part.call.b = pl_real_at(p.call.b_type, p.call.b, at * p.call.b_row);
+                else
+                    part.c.at =
+                        part.c.block + ((unsigned char *)p.c.at - p.c.block) + at * p.c.ld * pl_real_bytes(p.call.type);
+                run_part(&part, team);
+                at += *size;
+            }
+            if (!same_bits(&whole.c, &part.c))
+                fail_msg("level %s, m %ld n %ld k %ld, seed %lu: other bits in parts", pl_isa_name((pl_isa)isa),
+                         (long)m, (long)n, (long)k, (unsigned long)seed);
+            free(part.c.block);
+            result_destroy(&whole);
+        }
+        problem_destroy(&p);
+    }
+}
+
 /* The gradient of a weight over some tokens and then over the rest has the bits of one call over all, wherever the cut
  * is; and where pairs are multiplied (vdpbf16ps adds one product, then the other), those of single multiply-adds. */
 static void test_a_weight_gradient_may_be_cut(void **unused)
@@ -403,12 +456,12 @@ static void test_column_sums(void **unused)
                 matrix out = matrix_copy(&start);
                 pl_column_sum_call call = {rows, columns, x.ld, x.at, out.at, accumulate, type};
                 pl_team team = {.threads = threads[t], .isa = (pl_isa)isa};
-                size_t bytes = (size_t)pl_column_sum_workspace_bytes(&call, team);
-                unsigned char *workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
-                memset(workspace, 0xff, bytes + 64);
-                pl_column_sum_exec(&call, workspace, team);
-                for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
-                free(workspace);
+                call.rows = t ? below(rows + 1) : rows; /* in two calls, the second goes on */
+                pl_column_sum_exec(&call, team);
+                pl_column_sum_call rest = call;
+                rest.rows = rows - call.rows, rest.accumulate |= call.rows > 0;
+                rest.x = pl_real_at(type, x.at, call.rows * call.ld);
+                if (rest.rows) pl_column_sum_exec(&rest, team);
                 check_guards(&out);
                 if (t == 0) first = out;
                 assert_true(same_bits(&first, &out));
@@ -449,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_random_products),
         cmocka_unit_test(test_any_team_gives_the_same_bits),
         cmocka_unit_test(test_a_weight_gradient_may_be_cut),
+        cmocka_unit_test(test_any_cut_gives_the_same_bits),
         cmocka_unit_test(test_column_sums),
         cmocka_unit_test(test_workspace_is_bounded),
     };

@@ -98,27 +98,35 @@ typedef struct results {
     float *dweight;
 } results;
 
-static results run(const problem *p, int parts, pl_team team)
+/* The batch, `rows` rows a call. */
+static results run_in_calls(const problem *p, int parts, pl_team team, int64_t rows, int64_t chunk_rows)
 {
     results out = {0, guarded_bytes((uint64_t)(p->rows * p->width * pl_real_bytes(p->type)), 0),
                    guarded_copy(p->dweight0, p->vocab * p->width)};
     double *loss = guarded_bytes(sizeof *loss, 0);
     *loss = 10;
-    pl_linear_ce_call call = {p->rows,
-                              p->width,
-                              p->vocab,
-                              p->chunk_rows,
-                              p->h_given,
-                              p->weight_given,
-                              p->target,
-                              &p->scale,
-                              loss,
-                              parts & 1 ? out.dh : NULL,
-                              parts & 2 ? out.dweight : NULL,
-                              p->type};
-    pl_linear_ce_exec(&call, guarded_bytes(pl_linear_ce_workspace_bytes(&call, team), 0), team);
+    for (int64_t first = 0; first < p->rows; first += rows) {
+        pl_linear_ce_call call = {p->rows - first < rows ? p->rows - first : rows,
+                                  p->width,
+                                  p->vocab,
+                                  chunk_rows,
+                                  pl_real_at(p->type, p->h_given, first * p->width),
+                                  p->weight_given,
+                                  p->target + first,
+                                  &p->scale,
+                                  loss,
+                                  parts & 1 ? pl_real_at(p->type, out.dh, first * p->width) : NULL,
+                                  parts & 2 ? out.dweight : NULL,
+                                  p->type};
+        pl_linear_ce_exec(&call, guarded_bytes(pl_linear_ce_workspace_bytes(&call, team), 0), team);
+    }
     out.loss = *loss;
     return out;
+}
+
+static results run(const problem *p, int parts, pl_team team)
+{
+    return run_in_calls(p, parts, team, p->rows, p->chunk_rows);
 }
 
 /* terms: the sum of what was added, without signs */
@@ -188,6 +196,26 @@ static void test_all(void **state)
         }
 }
 
+/* Sums go on over chunks and calls: where these end is not to be seen in a bit. */
+static void test_any_cut_gives_the_same_bits(void **state)
+{
+    (void)state;
+    static const int64_t cuts[][2] = {{70, 70}, {70, 9}, {70, 69}, {1, 4}, {33, 16}, {8, 8}, {62, 100}};
+    for (int setting = 0; setting < 3 * ((int)pl_isa_of_machine() + 1); setting++) {
+        pl_isa isa = (pl_isa)(setting / 3);
+        problem p = make_problem_of((pl_real)(setting % 3), 70, 24, 97, 32);
+        results first = run(&p, 3, (pl_team){2, isa});
+        for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+            results got = run_in_calls(&p, 3, (pl_team){1 + (int)i % 3, isa}, cuts[i][0], cuts[i][1]);
+            assert_memory_equal(&got.loss, &first.loss, sizeof got.loss);
+            assert_memory_equal(got.dh, first.dh, (size_t)(p.rows * p.width * pl_real_bytes(p.type)));
+            assert_memory_equal(got.dweight, first.dweight, (size_t)(p.vocab * p.width) * 4);
+        }
+        guarded_check_all();
+        guarded_free_all();
+    }
+}
+
 /* Logits far beyond what exp can hold. */
 static void test_large_logits(void **state)
 {
@@ -235,8 +263,11 @@ static void test_workspace_follows_chunk(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_oracle_gradient), cmocka_unit_test(test_all),
-                                       cmocka_unit_test(test_large_logits), cmocka_unit_test(test_nan_shows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_oracle_gradient),
+                                       cmocka_unit_test(test_all),
+                                       cmocka_unit_test(test_any_cut_gives_the_same_bits),
+                                       cmocka_unit_test(test_large_logits),
+                                       cmocka_unit_test(test_nan_shows),
                                        cmocka_unit_test(test_workspace_follows_chunk)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Norms against a naive double-precision oracle, whose own gradient is checked by finite differences; every level of
- * this machine, thread counts, aliases, optional arguments, guard zones. */
+ * this machine, thread counts, aliases, optional arguments, batches in one call or several, guard zones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,14 +16,14 @@ static const int thread_counts[] = {1, 2, 8, 16, 64};
 enum { THREAD_COUNTS = 5, MAX_WIDTH = 4096 };
 
 typedef struct problem {
-    int64_t rows, width;
+    int64_t rows, tokens, width;
     int rms, has_beta, has_add;
     float *x, *gamma, *beta, *dy, *add, *dgamma0, *dbeta0;
 } problem;
 
-static problem make_problem(int64_t rows, int64_t width, int rms, int has_beta, int has_add)
+static problem make_problem(int64_t rows, int64_t tokens, int64_t width, int rms, int has_beta, int has_add)
 {
-    problem p = {rows, width, rms, has_beta && !rms, has_add, 0};
+    problem p = {rows, tokens, width, rms, has_beta && !rms, has_add, 0};
     p.x = guarded_normal(rows * width, 1);
     for (int64_t i = 0; i < rows * width; i++) p.x[i] = p.x[i] * 2 + 3;
     p.gamma = guarded_normal(width, 2);
@@ -84,7 +84,7 @@ static void test_oracle_gradient(void **state)
 {
     (void)state;
     for (int rms = 0; rms < 2; rms++) {
-        problem p = make_problem(1, 13, rms, 0, 0);
+        problem p = make_problem(1, 1, 13, rms, 0, 0);
         double x[13], dx[13], dgamma[13] = {0};
         for (int j = 0; j < 13; j++) x[j] = p.x[j];
         oracle_backward(13, rms, x, p.gamma, p.dy, dx, dgamma);
@@ -145,28 +145,34 @@ static void check_forward(const problem *p, pl_isa isa)
         }
 }
 
-typedef enum alias { ALIAS_NONE, ALIAS_DY, ALIAS_ADD, ALIAS_COUNT } alias;
+typedef enum alias { ALIAS_NONE, ALIAS_DY, ALIAS_X, ALIAS_ADD, ALIAS_COUNT } alias;
 
-/* Runs the code once; the results are dx, dgamma, dbeta behind each other. */
-static float *run_backward(const problem *p, const float *mean, const float *rstd, pl_team team, alias into)
+/* Runs the code over the batch, `rows` rows a call; the results are dx, dgamma, dbeta behind each other. */
+static float *run_backward(const problem *p, const float *mean, const float *rstd, pl_team team, alias into,
+                           int64_t rows)
 {
     int64_t n = p->rows * p->width;
     float *out = guarded_f32(n + 2 * p->width), *dy = guarded_copy(p->dy, n), *add = guarded_copy(p->add, n);
-    float *dx = into == ALIAS_DY ? dy : into == ALIAS_ADD ? add : guarded_f32(n);
+    float *x = guarded_copy(p->x, n);
+    float *dx = into == ALIAS_DY ? dy : into == ALIAS_X ? x : into == ALIAS_ADD ? add : guarded_f32(n);
     float *dgamma = guarded_copy(p->dgamma0, p->width), *dbeta = guarded_copy(p->dbeta0, p->width);
-    pl_norm_bwd_call call = {p->rows,
-                             p->width,
-                             p->rms,
-                             dy,
-                             p->x,
-                             p->gamma,
-                             p->rms ? NULL : mean,
-                             rstd,
-                             p->has_add ? add : NULL,
-                             dx,
-                             dgamma,
-                             p->has_beta ? dbeta : NULL};
-    pl_norm_bwd_exec(&call, guarded_bytes(pl_norm_bwd_workspace_bytes(&call, team), 0), team);
+    for (int64_t first = 0; first < p->rows; first += rows) {
+        int64_t at = first * p->width;
+        pl_norm_bwd_call call = {p->rows - first < rows ? p->rows - first : rows,
+                                 p->tokens,
+                                 p->width,
+                                 p->rms,
+                                 dy + at,
+                                 x + at,
+                                 p->gamma,
+                                 p->rms ? NULL : mean + first,
+                                 rstd + first,
+                                 p->has_add ? add + at : NULL,
+                                 dx + at,
+                                 dgamma,
+                                 p->has_beta ? dbeta : NULL};
+        pl_norm_bwd_exec(&call, guarded_bytes(pl_norm_bwd_workspace_bytes(&call, team), 0), team);
+    }
     memcpy(out, dx, (size_t)n * sizeof *out);
     memcpy(out + n, dgamma, (size_t)p->width * sizeof *out);
     memcpy(out + n + p->width, dbeta, (size_t)p->width * sizeof *out);
@@ -190,14 +196,15 @@ static void check_backward(const problem *p, pl_isa isa)
             if (p->has_add) expected[r * w + j] += p->add[r * w + j];
         }
     }
-    float *first = run_backward(p, mean, rstd, (pl_team){1, isa}, ALIAS_NONE);
+    float *first = run_backward(p, mean, rstd, (pl_team){1, isa}, ALIAS_NONE, p->rows);
     assert_near(first, expected, n, 1e-5, "dx");
     assert_near(first + n, dgamma, w, 4e-6 * sqrt((double)p->rows), "dgamma");
     assert_near(first + n + w, dbeta, w, 4e-6 * sqrt((double)p->rows), "dbeta");
     for (int t = 0; t < THREAD_COUNTS; t++)
         for (alias into = ALIAS_NONE; into < ALIAS_COUNT; into++) {
             if (into == ALIAS_ADD && !p->has_add) continue;
-            float *out = run_backward(p, mean, rstd, (pl_team){thread_counts[t], isa}, into);
+            int64_t sequences = 1 + (t + into) % 4, rows = t == 0 ? p->rows : sequences * p->tokens;
+            float *out = run_backward(p, mean, rstd, (pl_team){thread_counts[t], isa}, into, rows);
             assert_memory_equal(out, first, (size_t)(n + 2 * w) * sizeof *out);
         }
 }
@@ -205,11 +212,13 @@ static void check_backward(const problem *p, pl_isa isa)
 static void test_all_options(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{1, 1}, {3, 5}, {7, 16}, {9, 31}, {129, 256}, {30, 788}, {2100, 5}, {12, 1536}};
+    static const int64_t shapes[][3] = {{1, 1, 1},       {3, 1, 5},    {7, 7, 16},     {9, 3, 31},
+                                        {129, 129, 256}, {30, 5, 788}, {2100, 300, 5}, {12, 6, 1536}};
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int options = 0; options < 8; options++) {
-                problem p = make_problem(shapes[s][0], shapes[s][1], options & 1, options >> 1 & 1, options >> 2);
+                problem p =
+                    make_problem(shapes[s][0], shapes[s][1], shapes[s][2], options & 1, options >> 1 & 1, options >> 2);
                 check_forward(&p, isa);
                 check_backward(&p, isa);
                 guarded_check_all();
@@ -255,7 +264,8 @@ static void test_workspace_is_bounded(void **state)
 {
     (void)state;
     pl_norm_bwd_call call = {.rows = 1 << 20, .width = 256};
-    assert_true(pl_norm_bwd_workspace_bytes(&call, (pl_team){64, PL_ISA_BASELINE}) <= 64 * 2 * 256 * 4);
+    for (call.tokens = 1; call.tokens <= call.rows; call.tokens *= 2)
+        assert_true(pl_norm_bwd_workspace_bytes(&call, (pl_team){64, PL_ISA_BASELINE}) <= 64 * 2 * 256 * 4);
     call.rows = 0;
     assert_true(pl_norm_bwd_workspace_bytes(&call, (pl_team){1, PL_ISA_REF}) == 0);
 }

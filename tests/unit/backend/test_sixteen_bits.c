@@ -203,7 +203,7 @@ static void check_norm_of(pl_real type, pl_team team, int64_t rows, int64_t widt
     check_pair(&y, "y", team);
     check_same(stats[3], stats[1], rows, "rstd");
     if (!rms) check_same(stats[2], stats[0], rows, "mean");
-    pl_norm_bwd_call b = {rows, width, rms, dy.wide, x.wide, gamma, c.mean, c.rstd, add.wide, y.wide, sums[0]};
+    pl_norm_bwd_call b = {rows, rows, width, rms, dy.wide, x.wide, gamma, c.mean, c.rstd, add.wide, y.wide, sums[0]};
     b.dbeta = rms ? NULL : sums[1];
     void *workspace = guarded_bytes(pl_norm_bwd_workspace_bytes(&b, team), 0);
     pl_norm_bwd_exec(&b, workspace, team);

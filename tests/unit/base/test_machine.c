@@ -229,6 +229,79 @@ static void the_ceiling_is_the_least_limit(void **state)
     assert_int_equal(pl_machine_find_ceiling(&m).bytes, 3000);
 }
 
+static pl_machine_need need_of(uint64_t charged)
+{
+    return (pl_machine_need){charged, charged - 10, charged + 100, charged - 20};
+}
+
+static pl_status limits(const pl_machine *m, uint64_t charged, const char *said)
+{
+    pl_error err = {0};
+    pl_machine_need need = need_of(charged);
+    pl_status status = pl_machine_check_limits(m, &need, &err);
+    if (status != PL_OK) assert_non_null(strstr(err.text, said));
+    return status;
+}
+
+/* Each limit binds its own figure, to the byte. */
+static void limits_bind_what_they_count(void **state)
+{
+    (void)state;
+    pl_machine m = {.ram_bytes = 8000,
+                    .swap_bytes = 2000,
+                    .cgroup_limit_bytes = PL_MACHINE_UNLIMITED,
+                    .address_space_limit_bytes = PL_MACHINE_UNLIMITED,
+                    .data_limit_bytes = PL_MACHINE_UNLIMITED};
+    assert_int_equal(limits(&m, 10010, ""), PL_OK);
+    assert_int_equal(limits(&m, 10011, "holds 10001 bytes, 1 more than the memory and swap"), PL_E_BUDGET);
+    m.cgroup_limit_bytes = 5000;
+    assert_int_equal(limits(&m, 5000, ""), PL_OK);
+    assert_int_equal(limits(&m, 5001, "charged 5001 bytes, 1 more than the cgroup limit"), PL_E_BUDGET);
+    m.address_space_limit_bytes = 4000;
+    assert_int_equal(limits(&m, 3900, ""), PL_OK);
+    assert_int_equal(limits(&m, 3901, "RLIMIT_AS"), PL_E_BUDGET);
+    m.data_limit_bytes = 3000;
+    assert_int_equal(limits(&m, 3020, ""), PL_OK);
+    assert_int_equal(limits(&m, 3021, "RLIMIT_DATA"), PL_E_BUDGET);
+}
+
+/* What others are charged for counts, what this process gives back does not, nor what the kernel charges in advance. */
+static void what_is_free_is_what_others_leave(void **state)
+{
+    (void)state;
+    const uint64_t mb = 1 << 20;
+    pl_error err = {0};
+    pl_machine m = {.cores_online = 4,
+                    .available_bytes = 900 * mb,
+                    .swap_free_bytes = 50 * mb,
+                    .own_bytes = 3 * mb,
+                    .cgroup_room_bytes = 100 * mb,
+                    .cgroup_path = "/cg/a"};
+    pl_machine_need need = need_of(105 * mb); /* 100 + 3, 1 MiB beside, 4 cores × 256 KiB in advance */
+    assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_OK);
+    need.charged_bytes++;
+    assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_E_BUDGET);
+    assert_non_null(strstr(err.text, "others in /cg/a leave 108003328"));
+    m.cgroup_room_bytes = PL_MACHINE_UNLIMITED;
+    need.charged_bytes = 953 * mb;
+    assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_OK);
+    need.charged_bytes++;
+    assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_E_BUDGET);
+    assert_non_null(strstr(err.text, "free on this machine: 1 are missing"));
+    m.cgroup_unreadable = true;
+    assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_E_BUDGET);
+    assert_non_null(strstr(err.text, "cannot be read"));
+}
+
+/* Own memory is what is lost with the process: pages of files are free wherever they are. */
+static void own_memory_is_read(void **state)
+{
+    (void)state;
+    fake_root_put("/proc/self/status",
+                  "VmPTE:\t      60 kB\nRssAnon:\t    1000 kB\nRssFile:\t 999 kB\nRssShmem:\t 40 kB\n");
+    assert_int_equal(read_machine().own_bytes, 1100 << 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +313,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_escaped_names, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_damaged_files, begin, fake_root_end),
         cmocka_unit_test(the_ceiling_is_the_least_limit),
+        cmocka_unit_test(limits_bind_what_they_count),
+        cmocka_unit_test(what_is_free_is_what_others_leave),
+        cmocka_unit_test_setup_teardown(own_memory_is_read, begin, fake_root_end),
         cmocka_unit_test(test_this_machine),
         cmocka_unit_test_setup_teardown(test_long_lines_are_cut, begin, fake_root_end),
     };

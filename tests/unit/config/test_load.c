@@ -113,6 +113,9 @@ static void words_mean_their_constants(void **state)
         {"train.schedule", "constant", PL_SCHEDULE_CONSTANT},
         {"train.schedule", "plateau", PL_SCHEDULE_PLATEAU},
         {"train.optimizer", "adamw", PL_OPTIMIZER_ADAMW},
+        {"train.optimizer_state", "f32", PL_OPTIMIZER_STATE_F32},
+        {"train.optimizer_state", "bf16", PL_OPTIMIZER_STATE_BF16},
+        {"train.optimizer_state", "8bit", PL_OPTIMIZER_STATE_8BIT},
         {"memory.huge_pages", "auto", PL_HUGE_PAGES_AUTO},
         {"memory.huge_pages", "off", PL_HUGE_PAGES_OFF},
         {"run.isa", "auto", PL_CONFIG_ISA_AUTO},
@@ -259,6 +262,8 @@ static const struct {
     {"model:\n  activation: swishish\n",
      "c.yaml:2:15: model.activation must be gelu, silu, relu or tanh, not \"swishish\""},
     {"train:\n  optimizer: sgd\n", "c.yaml:2:14: train.optimizer must be adamw, not \"sgd\""},
+    {"train:\n  optimizer_state: 8\n", "c.yaml:2:20: train.optimizer_state must be f32, bf16 or 8bit, not 8"},
+    {"train:\n  optimizer_state: int8\n", "c.yaml:2:20: train.optimizer_state must be f32, bf16 or 8bit, not \"int8\""},
     {"memory:\n  budget: lots\n", "c.yaml:2:11: memory.budget must be a size from 1 to 1048576TiB, such as 500MB or "
                                   "2GiB, or auto, or none, not \"lots\""},
     {"memory:\n  budget: -5\n",

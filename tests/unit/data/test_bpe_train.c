@@ -92,6 +92,53 @@ static void test_words_leave_in_a_fixed_order(void **state)
     pl_words_deinit(&w);
 }
 
+static uint32_t number_text(uint32_t i, char text[16]) { return (uint32_t)snprintf(text, 16, "%u", i * 7919u); }
+
+/* It grows as words come, to its bounds; where it began makes no difference to what is in it. */
+static void test_words_grow(void **state)
+{
+    (void)state;
+    enum { WORDS = 20000, LIMIT = 1 << 15 };
+    pl_words w;
+    char text[16];
+    assert_int_equal(pl_words_init(&w, LIMIT, 1 << 20, &err), PL_OK);
+    assert_true(w.word_room < WORDS);
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t i = round; i < WORDS; i += 1 + round)
+            pl_words_add(&w, (const uint8_t *)text, number_text(i, text));
+    assert_true(w.count == WORDS && w.word_room >= WORDS && w.word_room <= LIMIT && w.evicted == 0 && !w.refused);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        assert_int_equal(w.word[i].bytes, number_text(i, text));
+        assert_memory_equal(w.text + w.word[i].offset, text, w.word[i].bytes);
+        assert_int_equal(w.word[i].count, 1 + i % 2);
+    }
+    pl_words_deinit(&w);
+}
+
+/* Memory that is refused while it grows is told at the end; nothing is learned from half of the words. */
+static void test_words_that_cannot_grow(void **state)
+{
+    (void)state;
+    char text[24];
+    for (uint64_t n = 1; n <= 4; n++) {
+        pl_bpe_options o = pl_bpe_options_default(300);
+        pl_bpe_trainer *trainer;
+        pl_tokenizer *t = NULL;
+        uint64_t before = pl_alloc_live_blocks();
+        assert_int_equal(pl_bpe_trainer_create(&o, &trainer, &err), PL_OK);
+        pl_alloc_fail_at(n, 0);
+        for (uint32_t i = 0; i < 20000; i++) {
+            text[0] = ' ';
+            pl_bpe_trainer_feed(trainer, text, 1 + number_text(i, text + 1));
+        }
+        pl_alloc_fail_at(0, 0);
+        assert_int_equal(pl_bpe_trainer_finish(trainer, &t, &err), PL_E_NOMEM);
+        assert_non_null(strstr(err.text, "no memory for the table of words"));
+        pl_bpe_trainer_destroy(trainer);
+        assert_int_equal(pl_alloc_live_blocks(), before);
+    }
+}
+
 static void test_words_run_out_of_text(void **state)
 {
     (void)state;
@@ -268,6 +315,8 @@ int main(void)
         cmocka_unit_test(test_text_without_pairs),
         cmocka_unit_test(test_words_leave_in_a_fixed_order),
         cmocka_unit_test(test_words_run_out_of_text),
+        cmocka_unit_test(test_words_grow),
+        cmocka_unit_test(test_words_that_cannot_grow),
         cmocka_unit_test(test_small_table),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_endless_piece),

@@ -105,7 +105,7 @@ static const char legal[] =
     "node 24 sum_squares region=0 in=35,41 out=42 phase=update\n"
     "node 25 clip_scale region=0 in=42 out=43,44 max_norm=1 phase=update\n"
     "node 26 adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0 "
-    "phase=update predicate=44\n"
+    "seed=1 stream=-7 phase=update predicate=44\n"
     "node 27 cache_write region=2 in=52,50,3 out=51\n"
     "node 28 attention region=2 in=52,51,51,3 out=53 heads=2 causal=1 scale=0.5\n"
     "end graph\n";

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/philox.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "reference/tiny.h"
@@ -136,7 +137,7 @@ static reference *run(const pl_graph *g)
     for (size_t i = 0; i < g->value_count; i++)
         if (g->value[i].role == PL_ROLE_WEIGHT)
             for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++)
-                reference_address(r, (pl_id)i)[e] = 2 * tiny_uniform(3, i, e) - 1;
+                reference_address(r, (pl_id)i)[e] = 2 * tiny_uniform(3, pl_stream_id(g->value[i].name), e) - 1;
     reference_run_named(r, "train", NULL, NULL);
     return r;
 }

@@ -1,0 +1,46 @@
+/* Activations and their derivatives, scalar, with the C library's functions in double precision. One place for the
+ * kernel of its own and for a product's epilogue, so that a value computed again by the other has the same bits. */
+#ifndef PL_KERNELS_REF_ACTIVATION_H
+#define PL_KERNELS_REF_ACTIVATION_H
+
+#include <math.h>
+
+#include "base/activation.h"
+
+static inline double normal_cdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+static inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static inline double ref_activation(pl_activation act, double x)
+{
+    switch (act) {
+    case PL_ACT_GELU:
+        return x < -40 ? 0 : x * normal_cdf(x);
+    case PL_ACT_SILU:
+        return x < -740 ? 0 : x * sigmoid(x);
+    case PL_ACT_TANH:
+        return tanh(x);
+    case PL_ACT_RELU:
+        return x < 0 ? 0 : x;
+    default:
+        return x;
+    }
+}
+
+static inline double ref_activation_slope(pl_activation act, double x)
+{
+    double c = x < -700 ? -700 : x > 700 ? 700 : x; /* keeps inf·0 away; NaN passes */
+    switch (act) {
+    case PL_ACT_GELU:
+        return normal_cdf(c) + c * exp(-0.5 * c * c) * 0.39894228040143267794;
+    case PL_ACT_SILU:
+        return sigmoid(c) * (1 + c * sigmoid(-c));
+    case PL_ACT_TANH:
+        return 1 - tanh(x) * tanh(x);
+    case PL_ACT_RELU:
+        return x > 0 ? 1 : x <= 0 ? 0 : x;
+    default:
+        return 1;
+    }
+}
+
+#endif

@@ -1,0 +1,12 @@
+/* Does a tensor hold numbers only? */
+#ifndef PL_RUN_FINITE_H
+#define PL_RUN_FINITE_H
+
+#include <stdbool.h>
+
+#include "store/safetensors.h"
+
+/* F32 and BF16: no infinity, no NaN. U8: rows of base/block8.h, whose scales tell. */
+bool pl_finite_tensor(const pl_st_entry *);
+
+#endif

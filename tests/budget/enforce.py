@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,refused,auto,others,planner] [--seed N] [--count N].
+
+A command is run in a memory cgroup whose limit is the plan's charged figure, to the page. The kernel is told to kill there;
+a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
+
+The command is a fresh copy whose pages are in nobody's page cache, so that the group pays for them, as a container does
+for its image. The figures: `needed` is what the run held (resident, page tables, kernel), `planned` the charged figure
+without the page cache of files being written, which the kernel takes back when it wants to.
+
+77 when the machine lets nobody make a group, with the reason. `--only random --seed S --index I` repeats one."""
+
+import argparse
+import os
+import random
+import re
+import shutil
+import statistics
+import sys
+import time
+
+import random_config
+from checks import tiny
+from group import PAGE_BYTES, Group
+from harness import Bench, Failure, Skip, repeat, tail
+
+REFUSED = 3
+
+
+class Inside(Bench):
+    """A bench whose commands run in a group of a given limit."""
+
+    def __init__(self, plimsoll, keep):
+        super().__init__((plimsoll, "", ""), keep)
+        self.group = None
+        shutil.copy(plimsoll, self.path("plimsoll"))
+        self.plimsoll = self.path("plimsoll")
+
+    def forget_command(self):
+        fd = os.open(self.plimsoll, os.O_RDONLY)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+    def limited(self, bytes_):
+        """A new group: peaks and kills begin at 0."""
+        if self.group:
+            self.group.remove()
+        self.group = Group()
+        self.group.set_limit(bytes_)
+        self.forget_command()
+        return self.group.prefix()
+
+    def close(self, failed):
+        if self.group:
+            self.group.remove()
+        super().close(failed)
+
+
+def draw(rng, bench):
+    """A random configuration; half of them with a budget between the smallest plan and the one without any."""
+    keys = random_config.draw(rng, bench)
+    keys["run.threads"] = min(keys["run.threads"], 16)
+    keys["run.out"] = bench.out()
+    if rng.random() < 0.5:
+        free = dict(keys, **{"train.micro_batch": keys["train.batch_size"]})
+        least = dict(keys, **{"train.micro_batch": 1, "memory.huge_pages": "off"})
+        most, floor = (bench.plan(random_config.options_of(k))["process"]["charged_bytes"] for k in (free, least))
+        keys["train.micro_batch"], keys["memory.budget"] = "auto", int(floor + (most - floor) * rng.random()) + (128 << 10)
+    return keys
+
+
+def run_at(bench, options, out, limit, expect):
+    """The first time as in a new container: no kernel was ever measured."""
+    prefix = bench.limited(limit)
+    shutil.rmtree(out, ignore_errors=True)
+    run = bench.train(options, out, {"XDG_CACHE_HOME": out + "-cache"}, prefix, expect)
+    if bench.group.kills():
+        raise Failure(f"the kernel killed {bench.group.kills()} times at {limit:,} bytes\n{run.repeat}")
+    return run
+
+
+def check_refusal(run, charged, limit):
+    pattern = rf"charged {charged} bytes, {charged - limit} more than the cgroup limit.*at most {limit};"
+    if not re.search(pattern, run.errors) and "take more memory than the cgroup's limit leaves" not in run.errors:
+        raise Failure(f"the sentence does not say what is missing\n{run.repeat}\n{tail(run.errors)}")
+    if b'"committed"' in run.output or "committed" in run.errors:
+        raise Failure(f"refused after \"committed\"\n{run.repeat}\n{tail(run.errors)}")
+
+
+def run_one(bench, seed, index, found):
+    rng = random.Random(f"{seed}/{index}")
+    keys = draw(rng, bench)
+    out, options = keys["run.out"], random_config.options_of(keys)
+    process = bench.plan(options)["process"]
+    charged = process["charged_bytes"]
+    if charged % PAGE_BYTES:
+        raise Failure(f"{charged} bytes charged are no whole pages")
+    run = run_at(bench, options, out, charged, 0)
+    run.judge({"process": process})
+    kernel = bench.group.kernel_peak()
+    own = {"charged": charged, "budget": keys.get("memory.budget"), "peak": bench.group.peak(), "faults": run.faults,
+           "planned": charged - process["writer_cache_bytes"], "kernel": kernel,
+           "kernel planned": process["kernel_bytes"] + process["page_table_bytes"]}
+    # The kernel's part holds the page tables, where it is told at all.
+    own["needed"] = run.report["rollup_bytes"] + (kernel or run.report["measured_page_table_bytes"])
+    check_refusal(run_at(bench, options, out, charged - PAGE_BYTES, REFUSED), charged, charged - PAGE_BYTES)
+    found.append(own)
+    if own["needed"] > own["planned"] or (kernel or 0) > own["kernel planned"]:
+        print(f"  index {index}: {own}", flush=True)
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.rmtree(out + "-cache", ignore_errors=True)
+
+
+def say(found):
+    rows = {"needed / planned": [f["needed"] / f["planned"] for f in found],
+            "most ever charged / charged planned": [f["peak"] / f["charged"] for f in found if f["peak"]],
+            "kernel memory and page tables / planned": [f["kernel"] / f["kernel planned"] for f in found if f["kernel"]]}
+    for name, values in rows.items():
+        if values:
+            print(f"  {name:40} {len(values):4} runs: least {min(values):.3f}, median {statistics.median(values):.3f}, "
+                  f"most {max(values):.3f}")
+    sizes = [f["charged"] for f in found]
+    print(f"  charged {min(sizes):,} to {max(sizes):,} bytes; {sum(f['budget'] is not None for f in found)} with a budget", flush=True)
+
+
+def check_random(bench, arguments):
+    found, failures = [], []
+    indices = [arguments.index] if arguments.index >= 0 else range(arguments.count)
+    for index in indices:
+        try:
+            run_one(bench, arguments.seed, index, found)
+        except Failure as reason:
+            failures.append(reason)
+            print(f"random --seed {arguments.seed} --index {index}: {reason}", flush=True)
+    if found:
+        say(found)
+    if failures:
+        raise Failure(f"{len(failures)} of {len(indices)} configurations failed, the first: {failures[0]}")
+    return f"{len(indices)} configurations ran at their charged figure, none killed; one page less: refused"
+
+
+def check_auto(bench, arguments):
+    """`memory.budget: auto` in a group plans for the group, and says what it left for others."""
+    del arguments
+    out = bench.out()
+    options = tiny(bench, out, train__micro_batch="auto", train__batch_size=16, model__width=64, memory__budget="auto")
+    most = bench.plan(tiny(bench, out, train__micro_batch="auto", train__batch_size=16, model__width=64))["process"]["charged_bytes"]
+    words = []
+    for limit in (2 * most, most - (512 << 10)):
+        limit -= limit % PAGE_BYTES
+        plan = bench.plan(options, prefix=bench.limited(limit))["process"]["charged_bytes"]
+        room = limit - limit // 16
+        if plan > room:
+            raise Failure(f"{plan:,} bytes planned in a group of {limit:,}, of which a sixteenth is for others")
+        run = run_at(bench, options, out, limit, 0)
+        said = re.search(r"budget: .* \(auto: .* by cgroup limit, less a reserve of .* for others\)", run.errors)
+        if not said:
+            raise Failure(f"the reserve is not named\n{run.repeat}\n{tail(run.errors)}")
+        words.append(f"{plan:,} of {limit:,}")
+    line = bench.command("train", bench.config, *options, "--out", bench.out())
+    _, errors = bench.run(line, prefix=bench.limited(3 << 20), expect=REFUSED)
+    return f"planned for the group: {', '.join(words)}; in 3 MiB refused: {errors.strip().splitlines()[-1][:60]}…"
+
+
+def check_others(bench, arguments):
+    """What others are charged for in the same group counts: 24 MiB of them, and the interpreter that holds these."""
+    del arguments
+    options = tiny(bench, bench.out(), model__width=256)
+    charged = bench.plan(options)["process"]["charged_bytes"]
+    prefix = bench.limited(charged + (20 << 20))
+    hold = bench.path("hold.py")
+    with open(hold, "w", encoding="ascii") as f:
+        f.write("import sys, subprocess\nheld = bytearray(24 << 20)\nfor i in range(0, len(held), 4096):\n    held[i] = 1\n"
+                "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n")
+    line = [sys.executable, hold, *bench.command("train", bench.config, *options)]
+    _, errors = bench.run(line, prefix=prefix, expect=REFUSED)
+    if not re.search(rf"charged {charged} bytes, but others in \S+ leave \d+ of its limit: \d+ are missing", errors):
+        raise Failure(f"the sentence does not name the others\n{repeat(line, {})}\n{tail(errors)}")
+    bench.group.set_limit(charged + (48 << 20))
+    bench.run(line, prefix=prefix)
+    return "24 MiB that another process holds in the group count"
+
+
+def check_planner(bench, arguments):
+    """A plan that is too large to be made is refused as well."""
+    del arguments
+    options = tiny(bench, bench.out(), model__layers=600, model__width=4, model__heads=1, model__feed_forward=4, model__sequence=8,
+                   train__batch_size=1, train__micro_batch=1)
+    line = bench.command("train", bench.config, *options)
+    _, errors = bench.run(line, prefix=bench.limited(64 << 20), expect=REFUSED)
+    if "preparing the text and planning take more memory than the cgroup's limit leaves" not in errors:
+        raise Failure(f"not for want of memory to plan\n{repeat(line, {})}\n{tail(errors)}")
+    if bench.group.kills():
+        raise Failure(f"the planner was killed\n{repeat(line, {})}")
+    return "600 layers in 64 MiB: planning is refused, not killed"
+
+
+ALL = {"random": check_random, "auto": check_auto, "others": check_others, "planner": check_planner}
+
+
+def read_arguments():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("--plimsoll", required=True, help="the command")
+    p.add_argument("--only", default=",".join(ALL), help=f"of {', '.join(ALL)}")
+    p.add_argument("--seed", type=int, default=0, help="of the random configurations; 0: by the clock")
+    p.add_argument("--count", type=int, default=12, help="random configurations")
+    p.add_argument("--index", type=int, default=-1, help="only this one of them")
+    p.add_argument("--keep", action="store_true", help="keep all folders")
+    a = p.parse_args()
+    a.seed = a.seed or int(time.time()) % 10**9
+    return a
+
+
+def run_check(name, arguments):
+    bench, failed = Inside(arguments.plimsoll, arguments.keep), True
+    try:
+        words = ALL[name](bench, arguments)
+        failed = False
+        return "passed", words
+    except Skip as reason:
+        failed = False
+        return "skipped", str(reason)
+    except Failure as reason:
+        print(f"{name}: {reason}", flush=True)
+        return "FAILED", str(reason).splitlines()[0]
+    finally:
+        bench.close(failed)
+
+
+def main():
+    arguments = read_arguments()
+    print(f"seed {arguments.seed}")
+    verdicts = set()
+    for name in arguments.only.split(","):
+        began = time.monotonic()
+        verdict, words = run_check(name, arguments)
+        verdicts.add(verdict)
+        print(f"{name:12} {verdict:8} {time.monotonic() - began:7.1f} s  {words}", flush=True)
+    sys.exit(1 if "FAILED" in verdicts else 77 if verdicts == {"skipped"} else 0)
+
+
+if __name__ == "__main__":
+    main()
