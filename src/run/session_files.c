@@ -142,25 +142,26 @@ static void take_progress(pl_session *s, const pl_record *r)
     *s->skipped_steps = (int32_t)pl_record_counter_value(r, "skipped_steps", 0);
 }
 
-/* A counter of the record lies in [0, most]; not-a-number does not. */
-static pl_status check_counter(const pl_saved *saved, const char *key, double otherwise, double most, pl_error *err)
+/* A counter of the record lies in [least, most]; not-a-number does not. */
+static pl_status check_counter(const pl_saved *saved, const char *key, double otherwise, double least, double most,
+                               pl_error *err)
 {
     double value = pl_record_counter_value(saved->record, key, otherwise);
-    if (value >= 0 && value <= most) return PL_OK;
+    if (value >= least && value <= most) return PL_OK;
     return pl_fail(err, PL_E_DATA,
-                   "%.350s: the counter \"%s\" is %g, a number from 0 to %g was expected; take another checkpoint",
-                   saved->path, key, value, most);
+                   "%.350s: the counter \"%s\" is %g, a number from %g to %g was expected; take another checkpoint",
+                   saved->path, key, value, least, most);
 }
 
 /* What take_progress turns into whole numbers and factors. */
 static pl_status check_progress(const pl_saved *saved, pl_error *err)
 {
-    PL_TRY(check_counter(saved, "tokens", 0, 0x1p63, err));
-    PL_TRY(check_counter(saved, "plateau_bad", 0, 0x1p53, err));
-    PL_TRY(check_counter(saved, "loss_scale", 1, 0x1p24, err));
-    PL_TRY(check_counter(saved, "loss_scale_good_steps", 0, INT32_MAX, err));
-    PL_TRY(check_counter(saved, "skipped_steps", 0, INT32_MAX, err));
-    return check_counter(saved, "plateau_scale", 1, 1, err);
+    PL_TRY(check_counter(saved, "tokens", 0, 0, 0x1p63, err));
+    PL_TRY(check_counter(saved, "plateau_bad", 0, 0, 0x1p53, err));
+    PL_TRY(check_counter(saved, "loss_scale", 1, 1, 0x1p24, err));
+    PL_TRY(check_counter(saved, "loss_scale_good_steps", 0, 0, INT32_MAX, err));
+    PL_TRY(check_counter(saved, "skipped_steps", 0, 0, INT32_MAX, err));
+    return check_counter(saved, "plateau_scale", 1, 0, 1, err);
 }
 
 /* Ids mean nothing under another tokenizer, and a run that goes on with another text is no longer that run. */
