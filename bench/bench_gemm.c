@@ -1,6 +1,7 @@
-/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn]: rates of the matrix products of the model in issue
- * 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured in the
- * same run, and with --onednn beside oneDNN's matmul on the same strides. */
+/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn] [--narrow]: rates of the matrix products of the model
+ * in issue 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured in
+ * the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast they
+ * are with operands of 16 bits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 typedef struct options {
     pl_team team;
     int64_t tokens; /* 0 = all */
-    int onednn;
+    int onednn, narrow;
 } options;
 
 static const char *const product_names[BENCH_PRODUCT_COUNT] = {"forward", "dX", "dW"};
@@ -24,6 +25,8 @@ static int parse(int argc, char **argv, options *o)
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--onednn") == 0)
             o->onednn = 1;
+        else if (strcmp(argv[i], "--narrow") == 0)
+            o->narrow = 1;
         else if (value && strcmp(argv[i], "--threads") == 0)
             o->team.threads = atoi(value), i++;
         else if (value && strcmp(argv[i], "--tokens") == 0)
@@ -46,6 +49,9 @@ static void print_product(bench_product product, const bench_linear *l, int64_t 
         double theirs = flops / bench_onednn_seconds(product, l, tokens, o->team);
         printf("  oneDNN %7.1f  ratio %.3f", theirs * 1e-9, rate / theirs);
     }
+    if (o->narrow)
+        printf("  bf16 × %.2f  f16 × %.2f", bench_gemm_ratio(product, l, tokens, o->team, PL_REAL_BF16),
+               bench_gemm_ratio(product, l, tokens, o->team, PL_REAL_F16));
     printf("\n");
 }
 
@@ -65,7 +71,9 @@ int main(int argc, char **argv)
     const bench_model model = {.width = 256, .feed_forward = 1024, .vocab = 788, .layers = 6};
     options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}};
     if (parse(argc, argv, &o)) {
-        fprintf(stderr, "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--tokens M] [--onednn]\n");
+        fprintf(
+            stderr,
+            "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--tokens M] [--onednn] [--narrow]\n");
         return 2;
     }
     if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;

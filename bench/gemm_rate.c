@@ -15,8 +15,9 @@ void bench_model_linears(const bench_model *m, bench_linear out[BENCH_LINEARS])
     out[4] = (bench_linear){m->vocab, m->width, 1};
 }
 
-/* x[tokens, in], w[out, in], y[tokens, out] at `memory`, in the part that the product needs. */
-static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_t tokens, float *memory)
+/* x[tokens, in], w[out, in], y[tokens, out] at `memory`, in the part that the product needs; the gradient of w is f32
+ * for operands of any type. */
+static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_t tokens, pl_real type, float *memory)
 {
     float *x = memory, *w = x + tokens * l->in, *y = w + l->out * l->in;
     switch (product) {
@@ -24,6 +25,9 @@ static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_
         return (pl_gemm_call){.m = tokens,
                               .n = l->out,
                               .k = l->in,
+                              .a_type = type,
+                              .b_type = type,
+                              .type = type,
                               .a = x,
                               .a_row = l->in,
                               .a_col = 1,
@@ -37,6 +41,9 @@ static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_
         return (pl_gemm_call){.m = tokens,
                               .n = l->in,
                               .k = l->out,
+                              .a_type = type,
+                              .b_type = type,
+                              .type = type,
                               .a = y,
                               .a_row = l->out,
                               .a_col = 1,
@@ -49,6 +56,8 @@ static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_
         return (pl_gemm_call){.m = l->out,
                               .n = l->in,
                               .k = tokens,
+                              .a_type = type,
+                              .b_type = type,
                               .a = y,
                               .a_row = 1,
                               .a_col = l->out,
@@ -87,20 +96,53 @@ static double median_seconds(const pl_gemm_call *call, void *context, pl_team te
     return samples[SAMPLES / 2];
 }
 
-double bench_gemm_seconds(bench_product product, const bench_linear *l, int64_t tokens, pl_team team,
-                          bench_gemm_fn *exec, void *context)
+/* Operands of a product, filled. */
+static float *memory_of(const bench_linear *l, int64_t tokens, pl_real type)
 {
     size_t elems = (size_t)(tokens * l->in + l->out * l->in + tokens * l->out);
     float *memory = aligned_alloc(64, (elems * sizeof(float) + 63) / 64 * 64);
+    if (!memory) return NULL;
+    memset(memory, 0, elems * sizeof(float));
+    float *part[] = {memory, memory + tokens * l->in, memory + tokens * l->in + l->out * l->in};
+    const int64_t count[] = {tokens * l->in, l->out * l->in, tokens * l->out};
+    for (int k = 0; k < 3; k++)
+        for (int64_t i = 0; i < count[k]; i++) pl_real_put(type, part[k], i, (float)(i % 17) * 0x1p-10f);
+    return memory;
+}
+
+double bench_gemm_seconds(bench_product product, const bench_linear *l, int64_t tokens, pl_team team,
+                          bench_gemm_fn *exec, void *context)
+{
+    float *memory = memory_of(l, tokens, PL_REAL_F32);
     if (!memory) return -1;
-    for (size_t i = 0; i < elems; i++) memory[i] = (float)(i % 17) * 0x1p-10f;
-    pl_gemm_call call = call_of(product, l, tokens, memory);
+    pl_gemm_call call = call_of(product, l, tokens, PL_REAL_F32, memory);
     void *workspace = aligned_alloc(64, (pl_gemm_workspace_bytes(&call, team) + 63) / 64 * 64);
     double seconds = -1;
     if (workspace) seconds = median_seconds(&call, exec ? context : workspace, team, exec ? exec : ours);
     free(workspace);
     free(memory);
     return seconds;
+}
+
+double bench_gemm_ratio(bench_product product, const bench_linear *l, int64_t tokens, pl_team team, pl_real type)
+{
+    enum { TURNS = 3 };
+    const pl_real types[2] = {PL_REAL_F32, type};
+    float *memory[2] = {memory_of(l, tokens, types[0]), memory_of(l, tokens, types[1])};
+    double ratio[TURNS], seconds[2];
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (int k = 0; k < 2 && memory[0] && memory[1]; k++) {
+            pl_gemm_call call = call_of(product, l, tokens, types[k], memory[k]);
+            void *workspace = aligned_alloc(64, (pl_gemm_workspace_bytes(&call, team) + 63) / 64 * 64);
+            seconds[k] = workspace ? median_seconds(&call, workspace, team, ours) : -1;
+            free(workspace);
+        }
+        ratio[turn] = memory[0] && memory[1] && seconds[0] > 0 && seconds[1] > 0 ? seconds[0] / seconds[1] : -1;
+    }
+    free(memory[0]);
+    free(memory[1]);
+    qsort(ratio, TURNS, sizeof ratio[0], ascending);
+    return ratio[TURNS / 2];
 }
 
 /* Seconds for each token at the best number of tokens. */

@@ -26,5 +26,6 @@
 #include "plimsoll/recompute.h"
 #include "plimsoll/run.h"
 #include "plimsoll/status.h"
+#include "plimsoll/verify.h"
 
 #endif

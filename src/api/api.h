@@ -29,6 +29,18 @@ void pl_settings_deinit(pl_settings *);
 pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, uint64_t room_bytes, const char *room,
                               pl_error *);
 
+/* May a run of the plan be held beside what this process has? PL_E_BUDGET. */
+pl_status pl_room_check_beside(const pl_plan *, pl_error *);
+
+/* ---- compile.c ---- */
+/* For training, without a prediction of time: nothing is measured. */
+pl_status pl_plan_make_unmeasured(const pl_config *, pl_plan **, pl_error *);
+
+/* ---- run.c ---- */
+/* In this process, and leaving no trace: no lock, no files. */
+pl_status pl_run_open_apart(const pl_plan *, const char *checkpoint, pl_run **, pl_error *);
+pl_session *pl_run_session(pl_run *);
+
 /* A text handed to the caller: takes the string's memory. */
 pl_status pl_give_text(pl_str *, char **text, size_t *bytes, pl_error *);
 

@@ -354,6 +354,7 @@ static void find_order(const compiler *c, pl_choice *given, int64_t batch)
     if (c->command != PL_COMMAND_TRAIN) return;
     given->layer_major = t->layer_major == PL_CONFIG_AUTO ? 0 : t->layer_major;
     given->layer_major_keep = t->layer_major_keep == PL_CONFIG_AUTO ? 1 : t->layer_major_keep;
+    given->feed_forward_rows = t->feed_forward_rows == PL_CONFIG_AUTO ? 0 : t->feed_forward_rows;
     given->update_early = t->update_in_backward == PL_EARLY_ON;
     if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
 }
@@ -573,7 +574,8 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (fit.budget_bytes != PL_FIT_NO_BUDGET && !(o->everything && config->model.layers <= LAYERS_FOR_ELSEWHERE))
         PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
-    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
+    if (command == PL_COMMAND_TRAIN && !o->unmeasured)
+        PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
     PL_TRY_DONE(keep_choice(c, &result->point[result->chosen].choice, *plan, err));
@@ -593,5 +595,11 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
                        void *context, pl_plan **plan, pl_error *err)
 {
     pl_compile_options o = {.command = command, .cache_folder = cache_folder, .progress = progress, .context = context};
+    return pl_compile(config, &o, NULL, plan, err);
+}
+
+pl_status pl_plan_make_unmeasured(const pl_config *config, pl_plan **plan, pl_error *err)
+{
+    pl_compile_options o = {.command = PL_COMMAND_TRAIN, .unmeasured = true};
     return pl_compile(config, &o, NULL, plan, err);
 }

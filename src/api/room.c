@@ -131,6 +131,16 @@ pl_status pl_runner_check(const pl_plan *plan, pl_error *err)
     return pl_machine_check_free(&machine, &need, err);
 }
 
+pl_status pl_room_check_beside(const pl_plan *plan, pl_error *err)
+{
+    pl_machine machine;
+    pl_machine_need need = need_of(plan);
+    PL_TRY(pl_machine_read("", &machine, err));
+    machine.own_bytes = 0;
+    PL_TRY(pl_machine_check_limits(&machine, &need, err));
+    return pl_machine_check_free(&machine, &need, err);
+}
+
 /* ---- the planner's own memory ---- */
 
 static int threads_of(const pl_config *c, const pl_machine *m)

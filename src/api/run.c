@@ -116,7 +116,7 @@ static pl_status find_settings(pl_run *r, pl_error *err)
     return status;
 }
 
-pl_status pl_run_open(const pl_plan *plan, const pl_run_options *options, pl_run **run, pl_error *err)
+static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bool apart, pl_run **run, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_lockdown_mode lockdown;
@@ -129,6 +129,7 @@ pl_status pl_run_open(const pl_plan *plan, const pl_run_options *options, pl_run
     if (!r->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the run"));
     PL_TRY_DONE(find_settings(r, err));
     r->settings.run.checkpoint = options->checkpoint;
+    if (apart) r->settings.run.keep_last = 0, r->settings.run.trace_path = NULL;
     pl_session_options so = {.plan = plan,
                              .settings = &r->settings.run,
                              .owners = options->host ? NULL : &owners,
@@ -144,6 +145,19 @@ done:
     pl_run_close(r);
     return status;
 }
+
+pl_status pl_run_open(const pl_plan *plan, const pl_run_options *options, pl_run **run, pl_error *err)
+{
+    return open_run(plan, options, false, run, err);
+}
+
+pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, pl_run **run, pl_error *err)
+{
+    pl_run_options options = {.host = true, .checkpoint = checkpoint};
+    return open_run(plan, &options, true, run, err);
+}
+
+pl_session *pl_run_session(pl_run *r) { return r->session; }
 
 pl_status pl_run_train(pl_run *r, pl_error *err) { return pl_session_train(r->session, err); }
 

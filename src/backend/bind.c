@@ -32,6 +32,8 @@ int64_t pl_tokens_of(const pl_shape *s)
     return n;
 }
 
+int pl_has_few_tokens(const pl_shape *s) { return pl_tokens_of(s) <= 8; }
+
 /* Kernels take rows of any distance where calls.h has strides, else whole tensors. */
 static bool input_may_be_strided(const pl_node *n, int k)
 {

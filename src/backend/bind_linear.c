@@ -7,10 +7,6 @@ static void *at(const pl_graph *g, const pl_addresses *a, pl_id value) { return 
 static uint64_t workspace_gemm(const pl_call *c, pl_team team) { return pl_gemm_workspace_bytes(&c->u.gemm, team); }
 static void exec_gemm(const pl_call *c, pl_team team) { pl_gemm_exec(&c->u.gemm, c->workspace, team); }
 
-/* Tokens of a sequence (not of all: the bits of a row must not depend on the micro-batch) up to which packing W is not
- * worth it. */
-enum { FEW_TOKENS = 8 };
-
 /* y[R,N] = x[R,K] Wᵀ */
 static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
@@ -31,7 +27,7 @@ static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses 
                                   .b_col = k,
                                   .c = at(g, a, n->out[0]),
                                   .ldc = out,
-                                  .dots = pl_tokens_of(&x->shape) <= FEW_TOKENS,
+                                  .dots = pl_has_few_tokens(&x->shape),
                                   .bias = at(g, a, n->in[2]),
                                   .residual = at(g, a, n->in[3]),
                                   .ld_residual = out,

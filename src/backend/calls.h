@@ -43,7 +43,7 @@ typedef struct pl_gemm_call {
     const void *residual; /* [m,n] or NULL; may be C itself */
     int64_t ld_residual;
     pl_activation act;
-    void *act_out; /* [m,n] or NULL */
+    void *act_out; /* [m,n] or NULL; where it is C, C's content is the activation alone */
     int64_t ld_act_out;
     const void *grad_of; /* [m,n] pre-activation, or NULL; may be C itself */
     int64_t ld_grad_of;
@@ -63,6 +63,31 @@ typedef struct pl_column_sum_call {
 } pl_column_sum_call;
 void pl_column_sum_exec(const pl_column_sum_call *, pl_team);
 
+/* ---- feed_forward.c: y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), chunk_rows rows at a time: the hidden values of a chunk
+ * lie in the workspace. The backward pass makes them again. The bits are those of the single products. ---- */
+typedef struct pl_feed_forward_call {
+    int64_t rows, in, hidden, out, chunk_rows;
+    int dots; /* as in pl_gemm_call */
+    pl_activation act;
+    const float *x, *w1, *b1, *w2, *b2; /* [R,in], [hidden,in], [hidden] or NULL, [out,hidden], [out] or NULL */
+    const float *residual;              /* [R,out] or NULL */
+    float *y;                           /* may be residual, or x */
+} pl_feed_forward_call;
+uint64_t pl_feed_forward_workspace_bytes(const pl_feed_forward_call *, pl_team);
+void pl_feed_forward_exec(const pl_feed_forward_call *, void *workspace, pl_team);
+
+/* dx = gradient (+ partial); dW1, dW2 and db1 accumulate. (db2 is a column sum of dy.) */
+typedef struct pl_feed_forward_bwd_call {
+    int64_t rows, in, hidden, out, chunk_rows;
+    int dots;
+    pl_activation act;
+    const float *dy, *x, *w1, *b1, *w2;
+    const float *partial;         /* [R,in] or NULL */
+    float *dx, *dw1, *dw2, *db1; /* dx may be partial, dy or x; db1 may be NULL */
+} pl_feed_forward_bwd_call;
+uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);
+void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);
+
 /* ---- norm.c: y = (x − μ)·r·gamma + beta over the last dimension (layer norm, r = 1/√(var+eps), biased var);
  *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL ---- */
 typedef struct pl_norm_call {
@@ -77,8 +102,8 @@ typedef struct pl_norm_call {
 } pl_norm_call;
 void pl_norm_exec(const pl_norm_call *, pl_team);
 
-/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy, x or add. The sums over a sequence depend on it
- * alone and are added in the order of the sequences, so the bits do not depend on how many a call has. */
+/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy, x or add. The sums over a sequence depend on
+ * it alone and are added in the order of the sequences, so the bits do not depend on how many a call has. */
 typedef struct pl_norm_bwd_call {
     int64_t rows, tokens, width; /* tokens: rows of a sequence; divides rows */
     int rms;

@@ -140,6 +140,7 @@ typedef struct pl_config_train {
     pl_config_early update_in_backward;
     pl_config_checkpointing gradient_checkpointing;
     int64_t layer_major;      /* blocks of a group, 0 = off, or PL_CONFIG_AUTO */
+    int64_t feed_forward_rows; /* 0 = off, or PL_CONFIG_AUTO */
     int64_t layer_major_keep; /* groups, 0 = none, or PL_CONFIG_AUTO */
     int64_t steps;            /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
     int64_t epochs;

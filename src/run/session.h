@@ -35,6 +35,8 @@ pl_status pl_session_commit(pl_session *, pl_error *);
 /* To the last step, or to a stop: then PL_E_STOPPED, with a checkpoint written. PL_E_DIVERGED when the loss is not
  * finite. */
 pl_status pl_session_train(pl_session *, pl_error *);
+/* The next steps and nothing between them: no reports, no validation, no checkpoint. *loss: of the last. */
+pl_status pl_session_step(pl_session *, uint64_t count, double *loss, pl_error *);
 /* Mean loss per token over at most `batches` batches of the validation part (0: all). */
 pl_status pl_session_evaluate(pl_session *, uint64_t batches, double *loss, uint64_t *tokens, pl_error *);
 /* Text after the settings' prompt, to the listener. */

@@ -176,6 +176,15 @@ static pl_status stop_without_metrics(pl_session *s, pl_error *err)
                    s->metrics_lost.text, step);
 }
 
+pl_status pl_session_step(pl_session *s, uint64_t count, double *loss, pl_error *err)
+{
+    double lr;
+    if (s->train == PL_NONE || !s->loader) return pl_fail(err, PL_E_USAGE, "this plan has no training program");
+    PL_TRY(pl_loader_begin(s->loader, &s->train_sampler, s->step, s->step + count, err));
+    for (uint64_t i = 0; i < count; i++) PL_TRY(one_step(s, loss, &lr, err));
+    return PL_OK;
+}
+
 pl_status pl_session_train(pl_session *s, pl_error *err)
 {
     if (s->train == PL_NONE || !s->loader) return pl_fail(err, PL_E_USAGE, "this plan has no training program");

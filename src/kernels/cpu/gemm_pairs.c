@@ -1,8 +1,8 @@
-/* Matrix products of bf16 by AVX512-BF16: vdpbf16ps multiplies sixteen pairs by sixteen pairs and adds both products of
- * each to its sum, that of the high halves first, at twice the rate of f32. A word is a pair of neighbours in k. Where k
- * is contiguous in A, it is read in place, the earlier neighbour in the low half, and B is packed to match. Where A must
- * be packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of sums is that
- * of single products in ascending k. Subnormal operands and sums count as zero.
+/* Matrix products of bf16 by AVX512-BF16: vdpbf16ps multiplies sixteen pairs by sixteen pairs and adds both products
+ * of each to its sum, that of the high halves first, at twice the rate of f32. A word is a pair of neighbours in k.
+ * Where k is contiguous in A, it is read in place, the earlier neighbour in the low half, and B is packed to match.
+ * Where A must be packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of
+ * sums is that of single products in ascending k. Subnormal operands and sums count as zero.
  * Nothing of this is called on processors without the instruction (pl_isa_of_machine). */
 #include "kernels/cpu/gemm_level.h"
 

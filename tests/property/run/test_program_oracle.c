@@ -19,7 +19,7 @@
 
 #include "reference/tiny.h"
 
-enum { CASES = 40, STEPS = 3, TEAMS_MAX = 12 };
+enum { CASES = 40, STEPS = 3, TEAMS_MAX = 3 * PL_ISA_COUNT };
 static uint64_t only_seed;
 
 static int teams_of_machine(pl_team *team)

@@ -1,0 +1,58 @@
+/* The mathematics does not depend on what was chosen to fit: checked on a user's own config.
+ *
+ * The same two steps of training (same weights, same batches) are made by the plain plan, which keeps everything and
+ * takes the whole batch at once where that fits, and by plans with the choices that save memory or time, alone and
+ * combined. Compared are the losses, every gradient, and the bits of weights and optimizer state; and each is run twice.
+ * What changes numbers on purpose (train.optimizer_state and the like) is as the config has it in all of them. */
+#ifndef PLIMSOLL_VERIFY_H
+#define PLIMSOLL_VERIFY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plimsoll/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where sums have another order, a gradient may differ by this share of the largest number of its tensor. */
+#define PL_VERIFY_GRADIENT_SHARE 0x1p-12
+/* … and a loss by this share of it. */
+#define PL_VERIFY_LOSS_SHARE 0x1p-16
+
+typedef struct pl_verify_row {
+    const char *choices; /* "micro_batch 1, gradient_checkpointing full"; of the first row: what is plain */
+    const char *refused; /* why there is no such plan; NULL. Then nothing below holds */
+    uint64_t arena_bytes;
+    double loss;                /* of the first step */
+    double loss_difference;     /* the larger of the two steps', absolute */
+    double gradient_difference; /* the largest, absolute; NaN when the state that tells it is no f32 */
+    double gradient_share;      /* the largest, of its tensor's largest number */
+    const char *gradient;       /* of which weight that was; "" when there is none */
+    bool same_bits;             /* losses, weights and optimizer state after two steps */
+    bool repeats;               /* a second run gave the same bits */
+    bool within;                /* the verdict: it repeats, and has the same bits or is within the bounds */
+} pl_verify_row;
+
+typedef struct pl_verify_options {
+    const char *checkpoint;   /* a folder to start from; NULL: the run's best or latest, else first weights */
+    bool everything;          /* every combination; else all of one or two changes */
+    const volatile int *stop; /* becomes nonzero: ends with PL_E_STOPPED after the row; may be NULL */
+    void (*row)(void *context, const pl_verify_row *); /* the first is the plain one */
+    void *context;
+} pl_verify_options;
+
+typedef struct pl_verify_result {
+    uint64_t plans, same_bits, within, refused; /* plans: that were run; within: not the same bits */
+    uint64_t failed;
+} pl_verify_result;
+
+/* The text must be prepared; nothing is written. PL_E_MISMATCH when a row is not within its bounds. */
+PL_API PL_MUST_USE pl_status pl_verify(const pl_config *, const pl_verify_options *, pl_verify_result *, pl_error *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,146 @@
+/* One plan's two steps. Whatever the rewrites have done, what stays between steps has the names that the model and the
+ * optimizer gave it; so the plain plan's list of such values is everybody's list.
+ *
+ * The gradient is read from the first moment, for some plans have none at the end of a step: m' = β1·m + (1 − β1)·g,
+ * with the same m, so a difference of gradients is that of the moments divided by 1 − β1. */
+#include "api/verify.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "store/checksum.h"
+
+static bool stays(const pl_graph *g, pl_id id)
+{
+    const pl_value *v = &g->value[id];
+    bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER;
+    return kept && v->program == PL_NONE && pl_value_root(g, id) == id;
+}
+
+/* Named after its weight, and of its shape: scales of 8-bit moments are not. */
+static bool tells_gradient(const pl_graph *g, pl_id id)
+{
+    const pl_value *v = &g->value[id];
+    if (!stays(g, id) || v->role != PL_ROLE_OPTIMIZER || v->dtype != PL_DTYPE_F32) return false;
+    pl_id weight = strncmp(v->name, "m.", 2) == 0 ? pl_graph_find_value(g, v->name + 2) : PL_NONE;
+    return weight != PL_NONE && pl_value_bytes(g, weight) == pl_value_bytes(g, id);
+}
+
+/* The same value of the plan that is being run. */
+static pl_status find(const pl_verify_plain *p, const pl_plan *plan, pl_session *s, pl_id id, const void **data,
+                      uint64_t *bytes, pl_error *err)
+{
+    const pl_value *v = &p->plan->graph->value[id];
+    pl_id there = pl_graph_find_value(plan->graph, v->name);
+    *data = there == PL_NONE ? NULL : pl_session_value(s, v->name);
+    *bytes = pl_value_bytes(p->plan->graph, id);
+    if (*data && pl_value_bytes(plan->graph, there) == *bytes && plan->graph->value[there].dtype == v->dtype)
+        return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "%s is not the same value in both plans; this is a fault of a rewrite", v->name);
+}
+
+static pl_status sum_bits(const pl_verify_plain *p, const pl_plan *plan, pl_session *s, double loss, uint64_t *bits,
+                          pl_error *err)
+{
+    const void *data;
+    uint64_t bytes;
+    pl_checksum sum;
+    pl_checksum_init(&sum);
+    pl_checksum_update(&sum, &loss, sizeof loss);
+    for (size_t i = 0; i < p->plan->graph->value_count; i++) {
+        if (!stays(p->plan->graph, (pl_id)i)) continue;
+        PL_TRY(find(p, plan, s, (pl_id)i, &data, &bytes, err));
+        pl_checksum_update(&sum, data, bytes);
+    }
+    *bits = pl_checksum_value(&sum);
+    return PL_OK;
+}
+
+/* ---- gradients ---- */
+
+static pl_status keep(pl_verify_plain *p, pl_session *s, pl_error *err)
+{
+    const pl_graph *g = p->plan->graph;
+    const void *data;
+    uint64_t bytes;
+    p->moment = pl_alloc(g->value_count + 1, sizeof *p->moment);
+    if (!p->moment) return pl_fail(err, PL_E_NOMEM, "no memory for the gradients to compare with");
+    for (size_t i = 0; i < g->value_count; i++) {
+        if (!tells_gradient(g, (pl_id)i)) continue;
+        PL_TRY(find(p, p->plan, s, (pl_id)i, &data, &bytes, err));
+        p->moment[i] = pl_alloc(1, bytes);
+        if (!p->moment[i]) return pl_fail(err, PL_E_NOMEM, "no memory for the gradients to compare with");
+        memcpy(p->moment[i], data, bytes);
+    }
+    return PL_OK;
+}
+
+/* A difference that is no number counts as infinite. */
+static void compare_one(const float *a, const float *b, uint64_t count, double *difference, double *largest)
+{
+    *difference = *largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double d = fabs((double)a[i] - (double)b[i]), size = fabs((double)b[i]);
+        if (!(d <= *difference)) *difference = isnan(d) ? INFINITY : d;
+        if (size > *largest) *largest = size;
+    }
+}
+
+static pl_status compare(const pl_verify_plain *p, const pl_plan *plan, pl_session *s, pl_verify_outcome *o,
+                         pl_error *err)
+{
+    const void *data;
+    uint64_t bytes;
+    double difference, largest;
+    bool any = false;
+    for (size_t i = 0; i < p->plan->graph->value_count; i++) {
+        if (!p->moment[i]) continue;
+        PL_TRY(find(p, plan, s, (pl_id)i, &data, &bytes, err));
+        compare_one(data, p->moment[i], bytes / sizeof(float), &difference, &largest);
+        any = true;
+        difference /= 1 - p->beta1;
+        double share = difference > 0 ? difference / (largest / (1 - p->beta1)) : 0;
+        if (difference > o->difference) o->difference = difference;
+        if (share > o->share) o->share = share, o->gradient = p->plan->graph->value[i].name + 2;
+    }
+    if (!any) o->difference = o->share = NAN;
+    return PL_OK;
+}
+
+/* ---- a run ---- */
+
+static pl_status take_steps(pl_verify_plain *p, const pl_plan *plan, pl_session *s, bool keeps, pl_verify_outcome *o,
+                            pl_error *err)
+{
+    for (int step = 0; step < PL_VERIFY_STEPS; step++) {
+        PL_TRY(pl_session_step(s, 1, &o->loss[step], err));
+        PL_TRY(sum_bits(p, plan, s, o->loss[step], &o->bits[step], err));
+        if (step == 0) PL_TRY(keeps ? keep(p, s, err) : compare(p, plan, s, o, err));
+    }
+    return PL_OK;
+}
+
+pl_status pl_verify_run(pl_verify_plain *p, const pl_plan *plan, const char *checkpoint, bool keeps,
+                        pl_verify_outcome *o, pl_error *err)
+{
+    pl_run *run = NULL;
+    *o = (pl_verify_outcome){.gradient = ""};
+    PL_TRY(pl_room_check_beside(plan, err));
+    PL_TRY(pl_run_open_apart(plan, checkpoint, &run, err));
+    pl_status status = take_steps(p, plan, pl_run_session(run), keeps, o, err);
+    pl_run_close(run);
+    return status;
+}
+
+bool pl_verify_same(const pl_verify_outcome *a, const pl_verify_outcome *b)
+{
+    return memcmp(a->bits, b->bits, sizeof a->bits) == 0;
+}
+
+void pl_verify_plain_deinit(pl_verify_plain *p)
+{
+    for (size_t i = 0; p->moment && i < p->plan->graph->value_count; i++) pl_free(p->moment[i]);
+    pl_free(p->moment);
+    pl_plan_destroy(p->plan);
+    *p = (pl_verify_plain){0};
+}

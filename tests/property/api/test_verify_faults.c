@@ -1,0 +1,156 @@
+/* Would verify see it? Passes and kernels are broken on purpose, between the library and itself (the linker's --wrap, in
+ * tests/CMakeLists.txt): the product has no switch for it. Oracle: which plans the fault can reach. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "backend/backend.h"
+#include "ir/graph.h"
+#include "plimsoll/plimsoll.h"
+#include "rewrite/rewrite.h"
+
+typedef enum fault {
+    NONE,
+    LOST_MICRO_BATCH, /* one trip too few where there are several */
+    OTHER_RECOMPUTE,  /* what is computed again is not the same: a norm's eps */
+    TEAM_OF_3,        /* a team of three rounds one weight the other way */
+    OTHER_EACH_TIME,  /* numbers depend on how often a kernel was called */
+    GRADIENT_FAR,     /* a team of three has gradients 0.1 % too large */
+    GRADIENT_NEAR,    /* … 0.01 %: as another order of sums might */
+} fault;
+
+static fault broken;
+static unsigned calls;
+
+/* ---- what is put between ---- */
+
+pl_status __real_pl_rewrite_bind_batch(pl_graph *, pl_id, int64_t, const char *, uint64_t, pl_error *);
+pl_status __wrap_pl_rewrite_bind_batch(pl_graph *, pl_id, int64_t, const char *, uint64_t, pl_error *);
+pl_status __wrap_pl_rewrite_bind_batch(pl_graph *g, pl_id program, int64_t batch, const char *region, uint64_t trips,
+                                       pl_error *err)
+{
+    uint64_t taken = broken == LOST_MICRO_BATCH && trips > 1 ? trips - 1 : trips;
+    return __real_pl_rewrite_bind_batch(g, program, batch, region, taken, err);
+}
+
+pl_status __real_pl_rewrite_recompute_full(pl_graph *, pl_id, pl_error *);
+pl_status __wrap_pl_rewrite_recompute_full(pl_graph *, pl_id, pl_error *);
+pl_status __wrap_pl_rewrite_recompute_full(pl_graph *g, pl_id program, pl_error *err)
+{
+    pl_status status = __real_pl_rewrite_recompute_full(g, program, err);
+    for (size_t i = 0; broken == OTHER_RECOMPUTE && i < g->node_count; i++)
+        for (size_t j = 0; j < i && g->node[i].op == PL_OP_LAYER_NORM; j++)
+            if (g->node[j].op == PL_OP_LAYER_NORM && g->node[j].in[1] == g->node[i].in[1] &&
+                g->node[j].region == g->node[i].region)
+                g->node[i].attr[0].f = 0.5;
+    return status;
+}
+
+static void scale(const pl_adamw_call *a, float by)
+{
+    float *g = (float *)(uintptr_t)a->g;
+    for (int64_t i = 0; i < a->count; i++) g[i] *= by;
+}
+
+void __real_pl_backend_exec(const pl_call *, pl_team);
+void __wrap_pl_backend_exec(const pl_call *, pl_team);
+void __wrap_pl_backend_exec(const pl_call *call, pl_team team)
+{
+    bool update = call->op == PL_OP_ADAMW, three = team.threads == 3;
+    if (update && three && broken == GRADIENT_FAR) scale(&call->u.adamw, 1.001f);
+    if (update && three && broken == GRADIENT_NEAR) scale(&call->u.adamw, 1.0001f);
+    __real_pl_backend_exec(call, team);
+    if (update && three && broken == TEAM_OF_3) call->u.adamw.w[0] = nextafterf(call->u.adamw.w[0], INFINITY);
+    if (update && broken == OTHER_EACH_TIME) call->u.adamw.w[0] += 1e-4f * (float)(++calls);
+}
+
+/* ---- what is seen ---- */
+
+typedef struct seen {
+    const char *reached; /* a word in the choices of every plan but the plain that the fault reaches; NULL: all */
+    unsigned rows, right, wrong, near;
+} seen;
+
+static void see(void *context, const pl_verify_row *r)
+{
+    seen *s = context;
+    bool plain = s->rows++ == 0;
+    if (r->refused) return;
+    bool reached = broken != NONE && (!s->reached || (!plain && strstr(r->choices, s->reached)));
+    bool as_it_is = broken == GRADIENT_NEAR ? r->within && !r->same_bits : !r->within;
+    s->near += broken == GRADIENT_NEAR && reached && as_it_is;
+    s->right += reached ? as_it_is : r->within && r->same_bits;
+    if (reached ? !as_it_is : !(r->within && r->same_bits)) {
+        s->wrong++;
+        printf("  %s: gradient share %g, loss difference %g, %s bits\n", r->choices, r->gradient_share,
+               r->loss_difference, r->same_bits ? "same" : "other");
+    }
+    if (broken == OTHER_EACH_TIME) assert_false(r->repeats);
+}
+
+static const char yaml[] = "model:\n  arch: gpt\n  width: 16\n  layers: 2\n  heads: 2\n  sequence: 8\n"
+                           "data:\n  text: text.txt\n  tokenizer: bytes\n"
+                           "train:\n  batch_size: 4\nrun:\n  threads: 2\n  out: run\n";
+
+static void write_file(const char *path, const char *text, int times)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    while (times-- > 0) fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Verifies with the fault; what the plain plan is must not be reached by it. */
+static void expect(fault f, const char *reached, pl_status expected)
+{
+    pl_error err = {0};
+    seen s = {.reached = reached};
+    pl_verify_result result;
+    pl_verify_options o = {.row = see, .context = &s};
+    pl_config *c = pl_config_create();
+    assert_int_equal(pl_config_load_file(c, "small.yaml", &err), PL_OK);
+    assert_int_equal(pl_prepare_text(c, NULL, NULL, &err), PL_OK);
+    broken = f;
+    calls = 0;
+    assert_int_equal(pl_verify(c, &o, &result, &err), expected);
+    broken = NONE;
+    if (expected == PL_E_MISMATCH) {
+        assert_non_null(strstr(err.text, "do not make the update of the plain one"));
+        assert_true(result.failed > 0);
+    }
+    assert_int_equal(s.wrong, 0);
+    assert_true(s.right > 0 && (f != GRADIENT_NEAR || s.near > 0));
+    assert_int_equal(result.within, s.near);
+    pl_config_destroy(c);
+}
+
+static void test_sound(void **state) { (void)state, expect(NONE, "", PL_OK); }
+static void test_recompute(void **state) { (void)state, expect(OTHER_RECOMPUTE, "checkpointing full", PL_E_MISMATCH); }
+static void test_team(void **state) { (void)state, expect(TEAM_OF_3, "threads 3", PL_E_MISMATCH); }
+static void test_each_time(void **state) { (void)state, expect(OTHER_EACH_TIME, NULL, PL_E_MISMATCH); }
+static void test_far(void **state) { (void)state, expect(GRADIENT_FAR, "threads 3", PL_E_MISMATCH); }
+static void test_near(void **state) { (void)state, expect(GRADIENT_NEAR, "threads 3", PL_OK); }
+static void test_lost(void **state) { (void)state, expect(LOST_MICRO_BATCH, "micro_batch", PL_E_MISMATCH); }
+
+int main(void)
+{
+    char folder[] = "/tmp/plimsoll-faults-XXXXXX", command[64];
+    if (!mkdtemp(folder) || chdir(folder)) return 1;
+    write_file("small.yaml", yaml, 1);
+    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sound), cmocka_unit_test(test_recompute),
+                                       cmocka_unit_test(test_team),  cmocka_unit_test(test_each_time),
+                                       cmocka_unit_test(test_far),   cmocka_unit_test(test_near),
+                                       cmocka_unit_test(test_lost)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return chdir("/") || system(command) || failed;
+}
