@@ -304,6 +304,13 @@ static pl_team team_of(const compiler *c)
     return (pl_team){.threads = threads, .isa = wanted < best ? wanted : best};
 }
 
+static pl_dtype precision_of(const pl_config *c)
+{
+    static const pl_dtype dtypes[] = {
+        [PL_MIXED_OFF] = PL_DTYPE_F32, [PL_MIXED_BF16] = PL_DTYPE_BF16, [PL_MIXED_FP16] = PL_DTYPE_F16};
+    return dtypes[c->train.mixed_precision];
+}
+
 static pl_choice_optimizer_state state_of(const pl_config *c)
 {
     static const pl_choice_optimizer_state states[] = {[PL_OPTIMIZER_STATE_F32] = PL_CHOICE_STATE_F32,
@@ -372,6 +379,7 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .sequence = c->config->model.sequence,
                           .given = {.micro_batch = c->settings.run.micro_batch,
                                     .recompute = recompute_of(c->config->train.gradient_checkpointing),
+                                    .precision = precision_of(c->config),
                                     .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
                                     .optimizer_state = state_of(c->config)},
                           .plan_recompute = c->command == PL_COMMAND_TRAIN &&

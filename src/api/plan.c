@@ -132,8 +132,10 @@ uint64_t pl_plan_accumulation(const pl_plan *p)
 uint64_t pl_plan_parameters(const pl_plan *p)
 {
     uint64_t count = 0;
-    for (size_t i = 0; i < p->graph->value_count; i++)
-        if (p->graph->value[i].role == PL_ROLE_WEIGHT && pl_value_root(p->graph, (pl_id)i) == i)
-            count += pl_shape_elems(&p->graph->value[i].shape);
+    for (size_t i = 0; i < p->graph->value_count; i++) {
+        const pl_value *v = &p->graph->value[i];
+        if (v->role == PL_ROLE_WEIGHT && v->program == PL_NONE && pl_value_root(p->graph, (pl_id)i) == i)
+            count += pl_shape_elems(&v->shape);
+    }
     return count;
 }

@@ -83,14 +83,15 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
                               .head_width = c->head_width,
                               .causal = c->causal,
                               .scale = c->scale,
-                              .q = c->q + b * c->sq.batch + inside,
-                              .k = c->k + b * c->sk.batch + inside,
-                              .v = c->v + b * c->sv.batch + inside,
+                              .type = c->type,
+                              .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
+                              .k = pl_real_at(c->type, c->k, b * c->sk.batch + inside),
+                              .v = pl_real_at(c->type, c->v, b * c->sv.batch + inside),
                               .ldq = c->sq.token,
                               .ldk = c->sk.token,
                               .ldv = c->sv.token,
                               .ldo = c->so.token,
-                              .o = c->o + b * c->so.batch + inside,
+                              .o = pl_real_at(c->type, c->o, b * c->so.batch + inside),
                               .lse = c->lse ? c->lse + (b * c->heads + h) * c->tq : NULL};
     kernels->attention(&head, begin, end, workspace);
 }
@@ -134,9 +135,16 @@ static pl_attention_part part_of(const pl_attention_bwd_call *c, cut s, int64_t 
     return part;
 }
 
+/* Of one worker. */
+static uint64_t bwd_bytes(const pl_attention_bwd_call *c, pl_team team)
+{
+    int64_t keys = cut_of(c, team).per_head > 1 ? smaller(PL_ATTENTION_PART_KEYS, c->tk) : c->tk;
+    return pl_kernels_get(team.isa)->attention_bwd_workspace_bytes(c->head_width, c->type, keys);
+}
+
 uint64_t pl_attention_bwd_workspace_bytes(const pl_attention_bwd_call *c, pl_team team)
 {
-    uint64_t each = pl_kernels_get(team.isa)->attention_bwd_workspace_bytes(c->head_width);
+    uint64_t each = bwd_bytes(c, team);
     return workspace_bytes(each, c->batch * c->heads * cut_of(c, team).per_head, team);
 }
 
@@ -151,20 +159,21 @@ static void run_bwd_task(const void *call, pl_team team, int64_t task, void *wor
                                   .head_width = c->head_width,
                                   .causal = c->causal,
                                   .scale = c->scale,
-                                  .q = c->q + b * c->sq.batch + inside,
-                                  .k = c->k + b * c->sk.batch + inside,
-                                  .v = c->v + b * c->sv.batch + inside,
-                                  .o = c->o + b * c->so.batch + inside,
-                                  .d_o = c->d_o + b * c->sdo.batch + inside,
+                                  .type = c->type,
+                                  .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
+                                  .k = pl_real_at(c->type, c->k, b * c->sk.batch + inside),
+                                  .v = pl_real_at(c->type, c->v, b * c->sv.batch + inside),
+                                  .o = pl_real_at(c->type, c->o, b * c->so.batch + inside),
+                                  .d_o = pl_real_at(c->type, c->d_o, b * c->sdo.batch + inside),
                                   .lse = c->lse + pair * c->tq,
                                   .ldq = c->sq.token,
                                   .ldk = c->sk.token,
                                   .ldv = c->sv.token,
                                   .ldo = c->so.token,
                                   .lddo = c->sdo.token,
-                                  .dq = c->dq + b * c->sdq.batch + inside,
-                                  .dk = c->dk + b * c->sdk.batch + inside,
-                                  .dv = c->dv + b * c->sdv.batch + inside,
+                                  .dq = pl_real_at(c->type, c->dq, b * c->sdq.batch + inside),
+                                  .dk = pl_real_at(c->type, c->dk, b * c->sdk.batch + inside),
+                                  .dv = pl_real_at(c->type, c->dv, b * c->sdv.batch + inside),
                                   .lddq = c->sdq.token,
                                   .lddk = c->sdk.token,
                                   .lddv = c->sdv.token};
@@ -173,6 +182,6 @@ static void run_bwd_task(const void *call, pl_team team, int64_t task, void *wor
 
 void pl_attention_bwd_exec(const pl_attention_bwd_call *c, void *workspace, pl_team team)
 {
-    uint64_t each = pl_kernels_get(team.isa)->attention_bwd_workspace_bytes(c->head_width);
+    uint64_t each = bwd_bytes(c, team);
     hand_out(run_bwd_task, c, c->batch * c->heads * cut_of(c, team).per_head, each, workspace, team);
 }

@@ -68,6 +68,7 @@ typedef struct pl_call {
         pl_activation_call activation;
         pl_activation_bwd_call activation_bwd;
         pl_add_call add;
+        pl_cast_call cast;
         pl_fill_call fill;
         pl_fill_value_call fill_value;
         pl_normal_call normal;
@@ -75,6 +76,7 @@ typedef struct pl_call {
         pl_adamw_call adamw;
         pl_sum_squares_call sum_squares;
         pl_clip_scale_call clip_scale;
+        pl_loss_scale_call loss_scale;
         pl_cache_write_call cache_write;
         pl_load_call load;
     } u;

@@ -30,7 +30,8 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
                                             .so = strides_of(g, n->out[0]),
                                             .o = pl_address_of(g, a, n->out[0]),
                                             .lse = pl_address_of(g, a, n->out[1]),
-                                            .position = pl_address_of(g, a, n->in[3])};
+                                            .position = pl_address_of(g, a, n->in[3]),
+                                            .type = pl_real_of(g, n->in[0])};
 }
 
 static uint64_t workspace_attention(const pl_call *c, pl_team team)
@@ -50,7 +51,8 @@ static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_add
                                .heads = n->attr[HEADS].i,
                                .head_width = q->shape.dim[2] / n->attr[HEADS].i,
                                .causal = (int)n->attr[CAUSAL].i,
-                               .scale = (float)n->attr[SCALE].f};
+                               .scale = (float)n->attr[SCALE].f,
+                               .type = pl_real_of(g, n->in[0])};
     c.q = pl_address_of(g, a, n->in[0]), c.sq = strides_of(g, n->in[0]);
     c.k = pl_address_of(g, a, n->in[1]), c.sk = strides_of(g, n->in[1]);
     c.v = pl_address_of(g, a, n->in[2]), c.sv = strides_of(g, n->in[2]);

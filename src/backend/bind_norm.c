@@ -15,7 +15,8 @@ static void bind_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a
                                   .beta = rms ? NULL : pl_address_of(g, a, n->in[2]),
                                   .y = pl_address_of(g, a, n->out[0]),
                                   .mean = rms ? NULL : pl_address_of(g, a, n->out[1]),
-                                  .rstd = pl_address_of(g, a, n->out[rms ? 1 : 2])};
+                                  .rstd = pl_address_of(g, a, n->out[rms ? 1 : 2]),
+                                  .type = pl_real_of(g, n->in[0])};
 }
 
 static void exec_norm(const pl_call *c, pl_team team) { pl_norm_exec(&c->u.norm, team); }
@@ -37,7 +38,8 @@ static void bind_layer_norm_bwd(const pl_graph *g, const pl_node *n, const pl_ad
                                           .add = pl_address_of(g, a, n->in[7]),
                                           .dx = pl_address_of(g, a, n->out[0]),
                                           .dgamma = pl_address_of(g, a, n->out[1]),
-                                          .dbeta = pl_address_of(g, a, n->out[2])};
+                                          .dbeta = pl_address_of(g, a, n->out[2]),
+                                          .type = pl_real_of(g, n->in[1])};
 }
 
 static void bind_rms_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -53,7 +55,8 @@ static void bind_rms_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addr
                                           .rstd = pl_address_of(g, a, n->in[3]),
                                           .add = pl_address_of(g, a, n->in[5]),
                                           .dx = pl_address_of(g, a, n->out[0]),
-                                          .dgamma = pl_address_of(g, a, n->out[1])};
+                                          .dgamma = pl_address_of(g, a, n->out[1]),
+                                          .type = pl_real_of(g, n->in[1])};
 }
 
 static uint64_t workspace_norm_bwd(const pl_call *c, pl_team team)

@@ -1,4 +1,4 @@
-/* Element by element: activation, dropout, add, fill, first values, the optimizer. */
+/* Element by element: activation, dropout, add, cast, fill, first values, the optimizer. */
 #include "backend/backend.h"
 #include "ir/op.h"
 
@@ -6,8 +6,9 @@ static int64_t elems(const pl_graph *g, pl_id value) { return (int64_t)pl_shape_
 
 static void bind_activation(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.activation = (pl_activation_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i,
-                                              pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    call->u.activation =
+        (pl_activation_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i, pl_address_of(g, a, n->in[0]),
+                             pl_address_of(g, a, n->out[0]), pl_real_of(g, n->in[0])};
 }
 
 static void exec_activation(const pl_call *c, pl_team team) { pl_activation_exec(&c->u.activation, team); }
@@ -16,9 +17,12 @@ const pl_binding pl_binding_ACTIVATION = {bind_activation, NULL, exec_activation
 
 static void bind_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.activation_bwd =
-        (pl_activation_bwd_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i, pl_address_of(g, a, n->in[0]),
-                                 pl_address_of(g, a, n->in[1]), pl_address_of(g, a, n->out[0])};
+    call->u.activation_bwd = (pl_activation_bwd_call){elems(g, n->in[0]),
+                                                      (pl_activation)n->attr[0].i,
+                                                      pl_address_of(g, a, n->in[0]),
+                                                      pl_address_of(g, a, n->in[1]),
+                                                      pl_address_of(g, a, n->out[0]),
+                                                      pl_real_of(g, n->in[0])};
 }
 
 static void exec_activation_bwd(const pl_call *c, pl_team team) { pl_activation_bwd_exec(&c->u.activation_bwd, team); }
@@ -38,7 +42,8 @@ static void bind_dropout(const pl_graph *g, const pl_node *n, const pl_addresses
                                         .first_sample = pl_address_of(g, a, n->in[2]),
                                         .x = pl_address_of(g, a, n->in[0]),
                                         .residual = pl_address_of(g, a, n->in[3]),
-                                        .y = pl_address_of(g, a, n->out[0])};
+                                        .y = pl_address_of(g, a, n->out[0]),
+                                        .type = pl_real_of(g, n->in[0])};
 }
 
 static void exec_dropout(const pl_call *c, pl_team team) { pl_dropout_exec(&c->u.dropout, team); }
@@ -48,13 +53,23 @@ const pl_binding pl_binding_DROPOUT = {bind_dropout, NULL, exec_dropout};
 static void bind_add(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.add = (pl_add_call){elems(g, n->in[0]), pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->in[1]),
-                                pl_address_of(g, a, n->out[0])};
+                                pl_address_of(g, a, n->out[0]), pl_real_of(g, n->in[0])};
 }
 
 static void exec_add(const pl_call *c, pl_team team) { pl_add_exec(&c->u.add, team); }
 
 const pl_binding pl_binding_ADD = {bind_add, NULL, exec_add};
 const pl_binding pl_binding_ADD_TO = {bind_add, NULL, exec_add};
+
+static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.cast = (pl_cast_call){elems(g, n->in[0]), pl_real_of(g, n->in[0]), pl_real_of(g, n->out[0]),
+                                  pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+}
+
+static void exec_cast(const pl_call *c, pl_team team) { pl_cast_exec(&c->u.cast, team); }
+
+const pl_binding pl_binding_CAST = {bind_cast, NULL, exec_cast};
 
 /* Zero bytes for any dtype, a value for f32. */
 static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -134,10 +149,22 @@ const pl_binding pl_binding_SUM_SQUARES = {bind_sum_squares, workspace_sum_squar
 
 static void bind_clip_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.clip_scale = (pl_clip_scale_call){pl_address_of(g, a, n->in[0]), (float)n->attr[0].f,
-                                              pl_address_of(g, a, n->out[0]), pl_address_of(g, a, n->out[1])};
+    call->u.clip_scale =
+        (pl_clip_scale_call){pl_address_of(g, a, n->in[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0]),
+                             pl_address_of(g, a, n->out[1]), pl_address_of(g, a, n->in[1])};
 }
 
 static void exec_clip_scale(const pl_call *c, pl_team team) { pl_clip_scale_exec(&c->u.clip_scale, team); }
 
 const pl_binding pl_binding_CLIP_SCALE = {bind_clip_scale, NULL, exec_clip_scale};
+
+static void bind_loss_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.loss_scale =
+        (pl_loss_scale_call){n->attr[0].i, pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0]),
+                             pl_address_of(g, a, n->out[1]), pl_address_of(g, a, n->out[2])};
+}
+
+static void exec_loss_scale(const pl_call *c, pl_team team) { pl_loss_scale_exec(&c->u.loss_scale, team); }
+
+const pl_binding pl_binding_LOSS_SCALE = {bind_loss_scale, NULL, exec_loss_scale};

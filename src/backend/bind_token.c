@@ -24,7 +24,8 @@ static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_address
                                             .table = pl_address_of(g, a, n->in[1]),
                                             .position_table = pl_address_of(g, a, n->in[2]),
                                             .position = pl_address_of(g, a, n->in[3]),
-                                            .y = pl_address_of(g, a, n->out[0])};
+                                            .y = pl_address_of(g, a, n->out[0]),
+                                            .type = pl_real_of(g, n->out[0])};
 }
 
 static void exec_embedding(const pl_call *c, pl_team team) { pl_embedding_exec(&c->u.embedding, team); }
@@ -42,7 +43,8 @@ static void bind_embedding_bwd(const pl_graph *g, const pl_node *n, const pl_add
                                                     .token = pl_address_of(g, a, n->in[0]),
                                                     .dy = pl_address_of(g, a, n->in[1]),
                                                     .dtable = pl_address_of(g, a, n->out[0]),
-                                                    .dposition = pl_address_of(g, a, n->out[1])};
+                                                    .dposition = pl_address_of(g, a, n->out[1]),
+                                                    .type = pl_real_of(g, n->in[1])};
 }
 
 static void exec_embedding_bwd(const pl_call *c, pl_team team) { pl_embedding_bwd_exec(&c->u.embedding_bwd, team); }
@@ -64,6 +66,7 @@ static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_address
                                             .loss = pl_address_of(g, a, n->out[0]),
                                             .dh = backward ? pl_address_of(g, a, n->out[1]) : NULL,
                                             .dweight = backward ? pl_address_of(g, a, n->out[2]) : NULL,
+                                            .loss_scale = backward ? pl_address_of(g, a, n->in[6]) : NULL,
                                             .type = pl_real_of(g, n->in[0])};
 }
 

@@ -94,9 +94,11 @@ typedef struct pl_norm_call {
     int64_t rows, width;
     int rms;
     float eps;
-    const float *x, *gamma, *beta; /* beta may be NULL in layer norm too (no bias) */
-    float *y;                      /* may be x */
-    float *mean, *rstd;            /* [rows] outputs, kept for backward; both may be NULL in evaluation */
+    const void *x;
+    const float *gamma, *beta; /* beta may be NULL in layer norm too (no bias) */
+    void *y;                   /* may be x */
+    float *mean, *rstd;        /* [rows] outputs, kept for backward; both may be NULL in evaluation */
+    pl_real type;
 } pl_norm_call;
 void pl_norm_exec(const pl_norm_call *, pl_team);
 
@@ -105,9 +107,12 @@ void pl_norm_exec(const pl_norm_call *, pl_team);
 typedef struct pl_norm_bwd_call {
     int64_t rows, tokens, width; /* tokens: rows of a sequence; divides rows */
     int rms;
-    const float *dy, *x, *gamma, *mean, *rstd;
-    const float *add;           /* [rows,width] or NULL: a gradient that has already reached x by another path */
-    float *dx, *dgamma, *dbeta; /* dbeta NULL without bias; dgamma and dbeta always accumulate */
+    const void *dy, *x;
+    const float *gamma, *mean, *rstd;
+    const void *add; /* [rows,width] or NULL: a gradient that has already reached x by another path */
+    void *dx;
+    float *dgamma, *dbeta; /* dbeta NULL without bias; dgamma and dbeta always accumulate */
+    pl_real type;
 } pl_norm_bwd_call;
 uint64_t pl_norm_bwd_workspace_bytes(const pl_norm_bwd_call *, pl_team);
 void pl_norm_bwd_exec(const pl_norm_bwd_call *, void *workspace, pl_team);
@@ -123,11 +128,12 @@ typedef struct pl_attention_call {
     int64_t batch, tq, tk, heads, head_width;
     int causal;
     float scale;
-    const float *q, *k, *v;
+    const void *q, *k, *v;
     pl_attention_strides sq, sk, sv, so;
-    float *o;
+    void *o;
     float *lse;              /* [batch, heads, tq]: log Σ exp(scale·q·k), kept for backward; NULL in evaluation */
     const int64_t *position; /* (run) or NULL; when set, tk = *position + tq (a key-value cache filled so far) */
+    pl_real type;
 } pl_attention_call;
 uint64_t pl_attention_workspace_bytes(const pl_attention_call *, pl_team);
 void pl_attention_exec(const pl_attention_call *, void *workspace, pl_team);
@@ -136,10 +142,13 @@ typedef struct pl_attention_bwd_call {
     int64_t batch, tq, tk, heads, head_width;
     int causal;
     float scale;
-    const float *q, *k, *v, *o, *lse, *d_o;
+    const void *q, *k, *v, *o;
+    const float *lse;
+    const void *d_o;
     pl_attention_strides sq, sk, sv, so, sdo;
-    float *dq, *dk, *dv; /* written, not accumulated */
+    void *dq, *dk, *dv; /* written, not accumulated */
     pl_attention_strides sdq, sdk, sdv;
+    pl_real type;
 } pl_attention_bwd_call;
 uint64_t pl_attention_bwd_workspace_bytes(const pl_attention_bwd_call *, pl_team);
 void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_team);
@@ -153,7 +162,8 @@ typedef struct pl_embedding_call {
     const float *table;          /* [V,D] */
     const float *position_table; /* [≥T, D] or NULL */
     const int64_t *position;     /* (run) or NULL: the place of the first token (key-value cache) */
-    float *y;                    /* [B,T,window·D] */
+    void *y;                     /* [B,T,window·D] */
+    pl_real type;
 } pl_embedding_call;
 void pl_embedding_exec(const pl_embedding_call *, pl_team);
 
@@ -161,8 +171,9 @@ void pl_embedding_exec(const pl_embedding_call *, pl_team);
 typedef struct pl_embedding_bwd_call {
     int64_t batch, tokens_per_sequence, vocab, width, window;
     const int32_t *token;
-    const float *dy;
+    const void *dy;
     float *dtable, *dposition; /* dposition may be NULL; dtable may be NULL */
+    pl_real type;
 } pl_embedding_bwd_call;
 void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
 
@@ -180,6 +191,7 @@ typedef struct pl_linear_ce_call {
     void *dh;                               /* dh and dweight NULL: loss only */
     float *dweight;
     pl_real type;
+    const float *loss_scale; /* (run) [1] or NULL: both gradients are that many times as large */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);
@@ -188,25 +200,36 @@ void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);
 typedef struct pl_activation_call { /* y = act(x); y may be x */
     int64_t count;
     pl_activation act;
-    const float *x;
-    float *y;
+    const void *x;
+    void *y;
+    pl_real type;
 } pl_activation_call;
 void pl_activation_exec(const pl_activation_call *, pl_team);
 
 typedef struct pl_activation_bwd_call { /* dx = dy·act'(x); dx may be dy or x */
     int64_t count;
     pl_activation act;
-    const float *x, *dy;
-    float *dx;
+    const void *x, *dy;
+    void *dx;
+    pl_real type;
 } pl_activation_bwd_call;
 void pl_activation_bwd_exec(const pl_activation_bwd_call *, pl_team);
 
 typedef struct pl_add_call { /* y = a + b; y may be either */
     int64_t count;
-    const float *a, *b;
-    float *y;
+    const void *a, *b;
+    void *y;
+    pl_real type;
 } pl_add_call;
 void pl_add_exec(const pl_add_call *, pl_team);
+
+typedef struct pl_cast_call { /* y = x, rounded to nearest (base/narrow.h) */
+    int64_t count;
+    pl_real from, to;
+    const void *x;
+    void *y;
+} pl_cast_call;
+void pl_cast_exec(const pl_cast_call *, pl_team);
 
 typedef struct pl_fill_call { /* zero bytes */
     uint64_t bytes;
@@ -221,8 +244,9 @@ typedef struct pl_dropout_call {
     float probability;
     uint64_t seed, stream;
     const int64_t *step, *first_sample; /* (run) */
-    const float *x, *residual;          /* residual may be NULL */
-    float *y;
+    const void *x, *residual;           /* residual may be NULL */
+    void *y;
+    pl_real type;
 } pl_dropout_call;
 void pl_dropout_exec(const pl_dropout_call *, pl_team);
 
@@ -254,13 +278,25 @@ typedef struct pl_sum_squares_call {
 uint64_t pl_sum_squares_workspace_bytes(const pl_sum_squares_call *, pl_team);
 void pl_sum_squares_exec(const pl_sum_squares_call *, void *workspace, pl_team);
 
-/* scale = min(1, max_norm / (√sum + 1e-6)); finite = 1 when sum is finite, else 0 (the update is then skipped). */
+/* scale = min(1, max_norm / (√sum/S + 1e-6))/S, without max_norm 1/S; finite = 1 when sum is finite, else 0 (the update
+ * is then skipped). S is what the summed gradients were multiplied with: the loss scale, or 1. */
 typedef struct pl_clip_scale_call {
     const double *sum;
-    float max_norm;
+    float max_norm; /* 0: none */
     float *scale;
     int32_t *finite;
+    const float *loss_scale; /* (run) [1] or NULL */
 } pl_clip_scale_call;
 void pl_clip_scale_exec(const pl_clip_scale_call *, pl_team);
+
+/* A step that was not finite halves the scale (not below 1) and counts as skipped; growth_steps others in a row double
+ * it. All three change in place. */
+typedef struct pl_loss_scale_call {
+    int64_t growth_steps;
+    const int32_t *finite;
+    float *scale;
+    int32_t *good_steps, *skipped_steps;
+} pl_loss_scale_call;
+void pl_loss_scale_exec(const pl_loss_scale_call *, pl_team);
 
 #endif

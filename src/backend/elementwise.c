@@ -7,7 +7,7 @@
 #include "backend/parallel.h"
 #include "kernels/kernels.h"
 
-enum { LINE_ELEMS = 16, DROPOUT_PIECE = 4096 };
+enum { LINE_ELEMS = 32, /* of 16 bits */ DROPOUT_PIECE = 4096 };
 
 typedef struct range {
     int64_t begin, count;
@@ -38,7 +38,8 @@ static void activation_part(const void *context, int part, int parts)
     const work *w = context;
     const pl_activation_call *c = w->call;
     range r = piece_of(c->count, LINE_ELEMS, part, parts);
-    w->kernels->activation(c->act, r.count, c->x + r.begin, c->y + r.begin);
+    w->kernels->activation(c->act, r.count, c->type, pl_real_at(c->type, c->x, r.begin),
+                           pl_real_at(c->type, c->y, r.begin));
 }
 
 void pl_activation_exec(const pl_activation_call *c, pl_team team) { run_parts(team, c->count, activation_part, c); }
@@ -48,7 +49,8 @@ static void activation_bwd_part(const void *context, int part, int parts)
     const work *w = context;
     const pl_activation_bwd_call *c = w->call;
     range r = piece_of(c->count, LINE_ELEMS, part, parts);
-    w->kernels->activation_bwd(c->act, r.count, c->x + r.begin, c->dy + r.begin, c->dx + r.begin);
+    w->kernels->activation_bwd(c->act, r.count, c->type, pl_real_at(c->type, c->x, r.begin),
+                               pl_real_at(c->type, c->dy, r.begin), pl_real_at(c->type, c->dx, r.begin));
 }
 
 void pl_activation_bwd_exec(const pl_activation_bwd_call *c, pl_team team)
@@ -61,10 +63,21 @@ static void add_part(const void *context, int part, int parts)
     const work *w = context;
     const pl_add_call *c = w->call;
     range r = piece_of(c->count, LINE_ELEMS, part, parts);
-    w->kernels->add(r.count, c->a + r.begin, c->b + r.begin, c->y + r.begin);
+    w->kernels->add(r.count, c->type, pl_real_at(c->type, c->a, r.begin), pl_real_at(c->type, c->b, r.begin),
+                    pl_real_at(c->type, c->y, r.begin));
 }
 
 void pl_add_exec(const pl_add_call *c, pl_team team) { run_parts(team, c->count, add_part, c); }
+
+static void cast_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_cast_call *c = w->call;
+    range r = piece_of(c->count, LINE_ELEMS, part, parts);
+    w->kernels->cast(r.count, c->from, pl_real_at(c->from, c->x, r.begin), c->to, pl_real_at(c->to, c->y, r.begin));
+}
+
+void pl_cast_exec(const pl_cast_call *c, pl_team team) { run_parts(team, c->count, cast_part, c); }
 
 static void fill_part(const void *context, int part, int parts)
 {
@@ -90,7 +103,8 @@ static void drop_piece(const pl_dropout_call *c, const pl_kernels *kernels, pl_p
                           .count = rest < DROPOUT_PIECE ? rest : DROPOUT_PIECE,
                           .probability = c->probability};
     int64_t at = sample * c->elems_per_sample + first;
-    kernels->dropout(&r, c->x + at, c->residual ? c->residual + at : NULL, c->y + at);
+    kernels->dropout(&r, c->type, pl_real_at(c->type, c->x, at),
+                     c->residual ? pl_real_at(c->type, c->residual, at) : NULL, pl_real_at(c->type, c->y, at));
 }
 
 static int64_t pieces_of(const pl_dropout_call *c)

@@ -21,7 +21,7 @@ static void embedding_part(const void *work, int part, int parts)
     int64_t first = c->position ? *c->position : 0;
     pl_range rows = pl_range_of_part(c->batch * c->tokens_per_sequence, 1, part, parts);
     w->kernels->embedding_rows(rows.begin, rows.end, c->tokens_per_sequence, c->width, c->window, c->token, c->table,
-                               c->position_table ? c->position_table + first * c->width : NULL, c->y);
+                               c->position_table ? c->position_table + first * c->width : NULL, c->type, c->y);
 }
 
 void pl_embedding_exec(const pl_embedding_call *call, pl_team team)
@@ -42,8 +42,8 @@ static void embedding_bwd_part(const void *work, int part, int parts)
 {
     const embedding_bwd_work *w = work;
     const pl_embedding_bwd_call *c = w->call;
-    w->kernels->embedding_bwd(part, parts, c->batch, c->tokens_per_sequence, c->width, c->window, c->token, c->dy,
-                              c->dtable, c->dposition);
+    w->kernels->embedding_bwd(part, parts, c->batch, c->tokens_per_sequence, c->width, c->window, c->token, c->type,
+                              c->dy, c->dtable, c->dposition);
 }
 
 void pl_embedding_bwd_exec(const pl_embedding_bwd_call *call, pl_team team)

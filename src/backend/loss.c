@@ -146,6 +146,7 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
     const void *h = pl_real_at(c->type, c->h, first * c->width);
     pl_gemm_call forward = logits_product(c, l, rows, h, logits);
     pl_gemm_exec(&forward, gemm_workspace, team);
+    float scale = *c->scale * (c->loss_scale ? *c->loss_scale : 1);
     rows_work work = {pl_kernels_get(team.isa),
                       rows,
                       c->vocab,
@@ -153,7 +154,7 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
                       l->dlogits_type,
                       logits,
                       c->target + first,
-                      c->dh || c->dweight ? c->scale : NULL,
+                      c->dh || c->dweight ? &scale : NULL,
                       row_loss};
     pl_parallel(team, rows * c->vocab, rows_part, &work);
     for (int64_t i = 0; i < rows; i++) *c->loss += row_loss[i];

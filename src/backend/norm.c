@@ -23,8 +23,8 @@ static void norm_part(const void *work, int part, int parts)
     const norm_work *w = work;
     const pl_norm_call *c = w->call;
     pl_range rows = pl_range_of_part(c->rows, 1, part, parts);
-    w->kernels->norm_rows(rows.begin, rows.end, c->width, c->rms, c->eps, c->x, c->gamma, c->beta, c->y, c->mean,
-                          c->rstd);
+    w->kernels->norm_rows(rows.begin, rows.end, c->width, c->rms, c->eps, c->type, c->x, c->gamma, c->beta, c->y,
+                          c->mean, c->rstd);
 }
 
 void pl_norm_exec(const pl_norm_call *call, pl_team team)
@@ -70,8 +70,9 @@ static void norm_bwd_block(const norm_bwd_work *w, int64_t block)
 {
     const pl_norm_bwd_call *c = w->call;
     int64_t at = block % w->wave * w->ld;
-    w->kernels->norm_bwd_rows(first_row(w, block), first_row(w, block + 1), c->width, c->rms, c->dy, c->x, c->gamma,
-                              c->mean, c->rstd, c->add, c->dx, w->partial + at, c->dbeta ? w->partial_beta + at : NULL);
+    w->kernels->norm_bwd_rows(first_row(w, block), first_row(w, block + 1), c->width, c->rms, c->type, c->dy, c->x,
+                              c->gamma, c->mean, c->rstd, c->add, c->dx, w->partial + at,
+                              c->dbeta ? w->partial_beta + at : NULL);
 }
 
 static void norm_bwd_part(const void *work, int part, int parts)

@@ -114,7 +114,24 @@ void pl_sum_squares_exec(const pl_sum_squares_call *call, void *workspace, pl_te
 void pl_clip_scale_exec(const pl_clip_scale_call *call, pl_team team)
 {
     (void)team;
-    double norm = sqrt(*call->sum), scale = call->max_norm / (norm + 1e-6);
+    double loss_scale = call->loss_scale ? *call->loss_scale : 1;
+    double norm = sqrt(*call->sum) / loss_scale, scale = call->max_norm > 0 ? call->max_norm / (norm + 1e-6) : 1;
     *call->finite = isfinite(*call->sum) ? 1 : 0;
-    *call->scale = !*call->finite ? 0 : scale < 1 ? (float)scale : 1; /* 0: whoever forgets `finite` changes nothing */
+    /* 0: whoever forgets `finite` changes nothing */
+    *call->scale = !*call->finite ? 0 : (float)((scale < 1 ? scale : 1) / loss_scale);
+}
+
+#define LOSS_SCALE_MAX 0x1p24f /* nothing that f16 can hold needs more */
+
+void pl_loss_scale_exec(const pl_loss_scale_call *c, pl_team team)
+{
+    (void)team;
+    if (*c->finite == 0) {
+        *c->scale = *c->scale > 2 ? *c->scale / 2 : 1;
+        *c->good_steps = 0;
+        ++*c->skipped_steps;
+    } else if (++*c->good_steps >= c->growth_steps) {
+        *c->scale = *c->scale < LOSS_SCALE_MAX ? *c->scale * 2 : LOSS_SCALE_MAX;
+        *c->good_steps = 0;
+    }
 }

@@ -31,7 +31,7 @@ static pl_area_kind kind_of(const pl_graph *g, pl_id root, uint64_t small_bytes)
     const pl_value *v = &g->value[root];
     if (room_of(g, root) <= small_bytes) return PL_AREA_OWN;
     if (v->role == PL_ROLE_OPTIMIZER) return PL_AREA_MOMENT; /* of any dtype: see the fill of scratch.c */
-    if (v->dtype != PL_DTYPE_F32) return PL_AREA_OWN;
+    if (!pl_dtype_is_real(v->dtype)) return PL_AREA_OWN;
     if (v->program != PL_NONE) return PL_AREA_ACTIVATION;
     return v->role == PL_ROLE_GRADIENT ? PL_AREA_GRADIENT : PL_AREA_WEIGHT;
 }

@@ -105,6 +105,16 @@ static void fill_floats(const pl_scratch *s, float *out, uint64_t count, float s
     }
 }
 
+/* Memory for activations holds f32 or 16-bit numbers, in turn: the upper half of each number is written into its lower
+ * half, too, so that whatever is read at any of these places is of an ordinary size. */
+static void repeat_halves(float *out, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t half = pl_f32_bits(out[i]) >> 16;
+        out[i] = pl_f32_of_bits(half << 16 | half);
+    }
+}
+
 /* Words of a text are not equally frequent: squaring a uniform number makes small ids the common ones. */
 static int32_t token_of(float x, int64_t limit)
 {
@@ -123,10 +133,12 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
     }
     if (v->dtype == PL_DTYPE_F32) fill_floats(s, at, count, scale_of(PL_AREA_OWN, v->role), v->role == PL_ROLE_INPUT);
     for (uint64_t i = 0; i < count; i++) {
+        float x = s->noise[i & (NOISE_COUNT - 1)];
+        if (v->dtype == PL_DTYPE_BF16) ((uint16_t *)at)[i] = pl_bf16_of_f32(x);
+        if (v->dtype == PL_DTYPE_F16) ((uint16_t *)at)[i] = pl_f16_of_f32(x);
         if (v->dtype == PL_DTYPE_F64) ((double *)at)[i] = 1;
         if (v->dtype == PL_DTYPE_I64) ((int64_t *)at)[i] = s->used[id] == USE_POSITION ? s->limit[id] : 1;
-        if (v->dtype == PL_DTYPE_I32)
-            ((int32_t *)at)[i] = s->used[id] == USE_TOKEN ? token_of(s->noise[i & (NOISE_COUNT - 1)], s->limit[id]) : 1;
+        if (v->dtype == PL_DTYPE_I32) ((int32_t *)at)[i] = s->used[id] == USE_TOKEN ? token_of(x, s->limit[id]) : 1;
     }
 }
 
@@ -138,8 +150,9 @@ void pl_scratch_fill(const pl_scratch *s, const pl_layout *l, pl_area_kind kind)
         return;
     }
     if (kind != PL_AREA_OWN) {
-        fill_floats(s, (float *)(void *)(s->base + a->begin), a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT),
-                    false);
+        float *out = (float *)(void *)(s->base + a->begin);
+        fill_floats(s, out, a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT), false);
+        if (kind == PL_AREA_ACTIVATION) repeat_halves(out, a->bytes / sizeof(float));
         return;
     }
     for (size_t i = 0; i < l->graph->value_count; i++)

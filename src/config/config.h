@@ -64,6 +64,7 @@ typedef enum pl_config_checkpointing {
     PL_CHECKPOINTING_FULL
 } pl_config_checkpointing;
 typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
+typedef enum pl_config_mixed { PL_MIXED_OFF, PL_MIXED_BF16, PL_MIXED_FP16 } pl_config_mixed;
 typedef enum pl_config_early { PL_EARLY_AUTO, PL_EARLY_ON, PL_EARLY_OFF } pl_config_early;
 typedef enum pl_config_optimizer_state {
     PL_OPTIMIZER_STATE_F32,
@@ -153,6 +154,7 @@ typedef struct pl_config_train {
     pl_config_optimizer_state optimizer_state;
     double beta1, beta2, epsilon, weight_decay;
     double grad_clip; /* 0 = off */
+    pl_config_mixed mixed_precision;
     int64_t seed;
     int64_t eval_every; /* steps, or PL_CONFIG_AUTO */
     int64_t eval_batches;

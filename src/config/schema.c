@@ -12,6 +12,7 @@ static const char *const tokenizer_names[] = {"bpe", "bytes", "chars"};
 static const char *const schedule_names[] = {"cosine", "linear", "constant", "plateau"};
 static const char *const checkpointing_names[] = {"off", "auto", "full"};
 static const char *const optimizer_names[] = {"adamw"};
+static const char *const mixed_names[] = {"off", "bf16", "fp16"};
 static const char *const early_names[] = {"auto", "on", "off"};
 static const char *const optimizer_state_names[] = {"f32", "bf16", "8bit"};
 static const char *const huge_pages_names[] = {"auto", "off"};

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/types.h"
+
 typedef enum pl_choice_recompute {
     PL_CHOICE_STORE_ALL,
     PL_CHOICE_RECOMPUTE_CHEAP,   /* norms, activations and dropout are made again in the backward pass */
@@ -30,6 +32,7 @@ typedef struct pl_choice {
     bool update_early;        /* a weight is updated as soon as its gradient is whole, not after the backward pass */
     pl_choice_optimizer_state optimizer_state; /* changes what is computed */
     int threads;                               /* that compute; 0: the whole team */
+    pl_dtype precision; /* f32, bf16 or f16: of activations while training. Changes what is computed */
 } pl_choice;
 
 #endif

@@ -61,12 +61,9 @@ static void add_adamw(updater *t, pl_id weight, pl_id gradient)
     pl_id m = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "m.%s", name);
     pl_id v = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "v.%s", name);
     if (t->b.status != PL_OK) return;
-    pl_attr attr[6] = {pl_attr_f(t->u->beta1),
-                       pl_attr_f(t->u->beta2),
-                       pl_attr_f(t->u->epsilon),
-                       pl_attr_f(shape.rank >= 2 ? t->u->weight_decay : 0),
-                       pl_attr_i((int64_t)t->u->seed),
-                       pl_attr_i((int64_t)pl_stream_id(g->value[m].name))};
+    pl_attr attr[6] = {pl_attr_f(t->u->beta1),         pl_attr_f(t->u->beta2),
+                       pl_attr_f(t->u->epsilon),       pl_attr_f(shape.rank >= 2 ? t->u->weight_decay : 0),
+                       pl_attr_i((int64_t)t->u->seed), pl_attr_i((int64_t)pl_stream_id(g->value[m].name))};
     pl_id in[7] = {weight, gradient, m, v, t->u->lr, t->u->step, t->scale}, out[3] = {PL_NONE, PL_NONE, PL_NONE};
     pl_build_node(&t->b, PL_OP_ADAMW, attr, 7, in, 3, out);
     if (t->b.status != PL_OK) return;

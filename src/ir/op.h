@@ -65,6 +65,9 @@ pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_ele
  * out[k] may hold an existing value to write into, else it must be PL_NONE on entry. Returns out[0]. */
 pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out);
 
+/* Loss scaling (f16): what a run begins with; loss_scale changes it by factors of two between 1 and 2^24. */
+#define PL_LOSS_SCALE_FIRST 65536.0f
+
 static inline pl_attr pl_attr_i(int64_t v) { return (pl_attr){.i = v}; }
 static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }
 

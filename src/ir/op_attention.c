@@ -34,9 +34,9 @@ static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
 /* attention: q, k, v, [position] → o, [lse [B,heads,T]] */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "fffL", err));
+    PL_TRY(pl_expect_inputs(g, n, "rrrL", err));
     PL_TRY(check_qkv(g, n, err));
-    out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, pl_in(g, n, 0)->dtype};
     out[1] = (pl_out){lse_shape(g, n), PL_DTYPE_F32};
     return PL_OK;
 }
@@ -64,7 +64,7 @@ static bool is_fused(const pl_graph *g, const pl_node *n)
 static pl_id gradient_base(pl_gradient *g, pl_id base)
 {
     const pl_value *v = &g->b->graph->value[base];
-    return pl_build_temporary(g->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v->shape, "d_%s.%zu", v->name,
+    return pl_build_temporary(g->b, PL_ROLE_TEMPORARY, v->dtype, v->shape, "d_%s.%zu", v->name,
                               g->b->graph->value_count);
 }
 
@@ -109,8 +109,8 @@ static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
 
 static pl_cost cost_attention(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(pl_in(g, n, 0)), kv = pl_value_elems_f(pl_in(g, n, 1));
-    return (pl_cost){2 * score_flops(g, n), 4 * (2 * e + 2 * kv)};
+    double q = pl_value_bytes_f(pl_in(g, n, 0)), kv = pl_value_bytes_f(pl_in(g, n, 1));
+    return (pl_cost){2 * score_flops(g, n), 2 * q + 2 * kv};
 }
 
 const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_attention, pl_alias_none};
@@ -118,20 +118,20 @@ const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_
 /* attention_bwd: q, k, v, o, lse, do → dq, dk, dv */
 static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ffffff", err));
+    PL_TRY(pl_expect_inputs(g, n, "rrrrfr", err));
     PL_TRY(check_qkv(g, n, err));
     pl_shape q = pl_in(g, n, 0)->shape, lse = lse_shape(g, n);
     PL_TRY(pl_expect_shape(g, n, 3, &q, "the shape of the queries", err));
     PL_TRY(pl_expect_shape(g, n, 4, &lse, "f32 [B,heads,T]", err));
     PL_TRY(pl_expect_shape(g, n, 5, &q, "the shape of the queries", err));
-    for (int k = 0; k < 3; k++) out[k] = (pl_out){pl_in(g, n, k)->shape, PL_DTYPE_F32};
+    for (int k = 0; k < 3; k++) out[k] = (pl_out){pl_in(g, n, k)->shape, pl_in(g, n, k)->dtype};
     return PL_OK;
 }
 
 static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(pl_in(g, n, 0)), kv = pl_value_elems_f(pl_in(g, n, 1));
-    return (pl_cost){5 * score_flops(g, n), 4 * (4 * e + 4 * kv)};
+    double q = pl_value_bytes_f(pl_in(g, n, 0)), kv = pl_value_bytes_f(pl_in(g, n, 1));
+    return (pl_cost){5 * score_flops(g, n), 4 * q + 4 * kv};
 }
 
 const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none, .out_min = 3};

@@ -1,32 +1,32 @@
-/* Operators that touch each element once: activation, dropout, addition. */
+/* Operators that touch each element once: activation, dropout, addition, conversion. */
 #include "ir/op.h"
 
 static pl_status like_first(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape;
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    PL_TRY(pl_expect_inputs(g, n, "rr", err));
     PL_TRY(pl_expect_shape(g, n, 1, x, "the shape of the first input", err));
-    out[0] = (pl_out){*x, PL_DTYPE_F32};
+    out[0] = (pl_out){*x, pl_in(g, n, 0)->dtype};
     return PL_OK;
 }
 
 static pl_status shape_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape;
-    PL_TRY(pl_expect_inputs(g, n, "fLLf", err));
+    PL_TRY(pl_expect_inputs(g, n, "rLLr", err));
     PL_TRY(pl_expect_shape(g, n, 3, x, "the shape of the first input", err));
     if (x->rank < 1) return pl_fail_input(g, n, 0, "f32 [samples, ...]", err);
     if (!(n->attr[0].f >= 0 && n->attr[0].f < 1))
         return pl_fail(err, PL_E_INTERNAL, "dropout in %s: its probability is not in [0, 1)", n->scope);
-    out[0] = (pl_out){*x, PL_DTYPE_F32};
+    out[0] = (pl_out){*x, pl_in(g, n, 0)->dtype};
     return PL_OK;
 }
 
 static pl_cost cost_elementwise(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(pl_in(g, n, 0));
+    const pl_value *x = pl_in(g, n, 0);
     bool heavy = n->op == PL_OP_ACTIVATION || n->op == PL_OP_ACTIVATION_BWD || n->op == PL_OP_DROPOUT;
-    return (pl_cost){(heavy ? 20 : 1) * e, 4 * e * (pl_in(g, n, 1) ? 3 : 2)};
+    return (pl_cost){(heavy ? 20 : 1) * pl_value_elems_f(x), pl_value_bytes_f(x) * (pl_in(g, n, 1) ? 3 : 2)};
 }
 
 static pl_alias alias_any(const pl_node *n, int out)
@@ -81,6 +81,37 @@ static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_ADD = {like_first, gradient_add, cost_elementwise, alias_any, .recompute = true};
+
+/* ---- cast: x → the same numbers as the output is stored: the output says its dtype, so it is there before ---- */
+static pl_status shape_cast(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "r", err));
+    bool fine = n->out[0] != PL_NONE && pl_dtype_is_real(g->value[n->out[0]].dtype);
+    if (!fine)
+        return pl_fail(err, PL_E_INTERNAL, "cast in %s: its output must exist before the node, as f32, bf16 or f16",
+                       n->scope);
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, g->value[n->out[0]].dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_cast(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]);
+    if (dy == PL_NONE) return PL_OK;
+    const pl_value *x = &g->b->graph->value[n->in[0]];
+    pl_id dx =
+        pl_build_temporary(g->b, PL_ROLE_TEMPORARY, x->dtype, x->shape, "d_%s.%zu", x->name, g->b->graph->value_count);
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_CAST, NULL, 1, &dy, 1, &dx));
+    return g->b->status;
+}
+
+static pl_cost cost_cast(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){pl_value_elems_f(x), pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[n->out[0]])};
+}
+
+const pl_op_rule pl_rule_CAST = {shape_cast, gradient_cast, cost_cast, pl_alias_none};
 
 /* ---- add_to: x, sum → sum' ---- */
 static pl_alias alias_add_to(const pl_node *n, int out)

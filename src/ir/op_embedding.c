@@ -11,6 +11,13 @@ static pl_status check_places(const pl_graph *g, const pl_node *n, int k, const 
     return fine ? PL_OK : pl_fail_input(g, n, k, "f32 [at least T, width], and a window of 1", err);
 }
 
+/* The output's dtype where it exists already (a rewrite may have narrowed it), else f32. */
+static pl_dtype dtype_of_output(const pl_graph *g, const pl_node *n)
+{
+    bool narrow = n->out[0] != PL_NONE && pl_dtype_is_real(g->value[n->out[0]].dtype);
+    return narrow ? g->value[n->out[0]].dtype : PL_DTYPE_F32;
+}
+
 /* embedding: tokens [B,T], E [V,D], [P [≥T,D]], [position] → x [B,T,window·D] */
 static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
@@ -25,7 +32,7 @@ static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out
     pl_shape s = tokens->shape;
     s.rank = 3;
     s.dim[2] = table->shape.dim[1] * n->attr[0].i;
-    out[0] = (pl_out){s, PL_DTYPE_F32};
+    out[0] = (pl_out){s, dtype_of_output(g, n)};
     return PL_OK;
 }
 
@@ -54,7 +61,7 @@ const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_
 static pl_status shape_embedding_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *tokens = pl_in(g, n, 0), *dy = pl_in(g, n, 1), *acc = pl_in(g, n, 2), *places = pl_in(g, n, 3);
-    PL_TRY(pl_expect_inputs(g, n, "ifff", err));
+    PL_TRY(pl_expect_inputs(g, n, "irff", err));
     if (tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
     if (acc->shape.rank != 2 || n->attr[0].i < 1 || n->attr[0].i > INT32_MAX || acc->shape.dim[1] > INT32_MAX)
         return pl_fail_input(g, n, 2, "f32 [vocabulary, width] and a window of at least 1", err);

@@ -6,7 +6,7 @@
 static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1), *target = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "rriFDf", err));
+    PL_TRY(pl_expect_inputs(g, n, "rriFDfF", err));
     if (h->shape.rank < 1) return pl_fail_input(g, n, 0, "[..., width]", err);
     if (n->attr[0].i < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a chunk has at least 1 row, not %lld", pl_op_name(n->op),
@@ -54,7 +54,7 @@ static pl_alias alias_linear_ce(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce};
 
-/* linear_ce_bwd: h, W, target, scale, loss, dW → loss', dh, dW' */
+/* linear_ce_bwd: h, W, target, scale, loss, dW, [loss scale] → loss', dh, dW': both gradients times the loss scale */
 static pl_status shape_linear_ce_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(check(g, n, err));

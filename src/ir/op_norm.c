@@ -4,7 +4,8 @@
 static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl_error *err)
 {
     const pl_value *vx = pl_in(g, n, x), *vg = pl_in(g, n, gamma);
-    PL_TRY(pl_expect_inputs(g, n, "ffffffff", err));
+    bool bwd = n->op == PL_OP_LAYER_NORM_BWD || n->op == PL_OP_RMS_NORM_BWD;
+    PL_TRY(pl_expect_inputs(g, n, !bwd ? "rff" : n->op == PL_OP_RMS_NORM_BWD ? "rrfffr" : "rrfffffr", err));
     if (vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
     if (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape))
         return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
@@ -24,7 +25,7 @@ static pl_status shape_layer_norm(const pl_graph *g, const pl_node *n, pl_out ou
     pl_shape s = pl_in(g, n, 0)->shape;
     if (n->op == PL_OP_LAYER_NORM)
         PL_TRY(pl_expect_shape(g, n, 2, &pl_in(g, n, 1)->shape, "the shape of the gain", err));
-    out[0] = (pl_out){s, PL_DTYPE_F32};
+    out[0] = (pl_out){s, pl_in(g, n, 0)->dtype};
     out[1] = out[2] = (pl_out){rows_of(s), PL_DTYPE_F32};
     return PL_OK;
 }
@@ -49,8 +50,8 @@ static pl_status gradient_layer_norm(pl_gradient *g, const pl_node *n)
 
 static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(pl_in(g, n, 0));
-    return (pl_cost){8 * e, 8 * e};
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){8 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
 }
 
 static pl_alias alias_forward(const pl_node *n, int out)
@@ -74,15 +75,15 @@ static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl
     for (int k = 3; k <= (rms ? 3 : 4); k++) PL_TRY(pl_expect_shape(g, n, k, &rows, "one number a row", err));
     for (int k = rms ? 4 : 5; k <= (rms ? 4 : 6); k++)
         PL_TRY(pl_expect_shape(g, n, k, &gamma->shape, "the shape of the gain", err));
-    out[0] = (pl_out){x->shape, PL_DTYPE_F32};
+    out[0] = (pl_out){x->shape, x->dtype};
     out[1] = out[2] = (pl_out){gamma->shape, PL_DTYPE_F32};
     return PL_OK;
 }
 
 static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(pl_in(g, n, 1));
-    return (pl_cost){14 * e, 16 * e};
+    const pl_value *x = pl_in(g, n, 1);
+    return (pl_cost){14 * pl_value_elems_f(x), 4 * pl_value_bytes_f(x)};
 }
 
 static pl_alias alias_layer_norm_bwd(const pl_node *n, int out)

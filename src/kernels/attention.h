@@ -1,18 +1,21 @@
 /* What an attention kernel needs to know about one (batch, head): the backend has resolved batch, head and position.
  * Element (t, d) of a matrix is p[t·ld + d]; T queries tq, keys tk, dh = head_width. causal: query i sees keys
- * 0 … (tk − tq) + i; a query that sees none gives o = 0 and lse = −inf. */
+ * 0 … (tk − tq) + i; a query that sees none gives o = 0 and lse = −inf. `type` is that of all matrices; lse is f32. */
 #ifndef PL_KERNELS_ATTENTION_H
 #define PL_KERNELS_ATTENTION_H
 
 #include <stdint.h>
 
+#include "base/narrow.h"
+
 typedef struct pl_attention_head {
     int64_t tq, tk, head_width;
     int causal;
     float scale;
-    const float *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
+    pl_real type;
+    const void *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
     int64_t ldq, ldk, ldv, ldo;
-    float *o;   /* [tq,dh] */
+    void *o;    /* [tq,dh] */
     float *lse; /* [tq] or NULL */
 } pl_attention_head;
 
@@ -20,9 +23,11 @@ typedef struct pl_attention_bwd_head {
     int64_t tq, tk, head_width;
     int causal;
     float scale;
-    const float *q, *k, *v, *o, *d_o, *lse;
+    pl_real type;
+    const void *q, *k, *v, *o, *d_o;
+    const float *lse;
     int64_t ldq, ldk, ldv, ldo, lddo;
-    float *dq, *dk, *dv;
+    void *dq, *dk, *dv;
     int64_t lddq, lddk, lddv;
 } pl_attention_bwd_head;
 

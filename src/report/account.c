@@ -76,13 +76,24 @@ static uint64_t layer_number(const char *scope)
     return end == scope + top ? number + 1 : 0;
 }
 
+/* 16 bits where some value of the program's own is of 16 bits. */
+static pl_dtype precision_of(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->value_count; i++) {
+        pl_dtype dtype = g->value[i].dtype;
+        if (g->value[i].program == program && (dtype == PL_DTYPE_BF16 || dtype == PL_DTYPE_F16)) return dtype;
+    }
+    return PL_DTYPE_F32;
+}
+
 pl_report_model pl_report_describe(const pl_plan *p)
 {
     const pl_graph *g = p->graph;
     pl_report_model m = {.accumulation = 1};
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
-        if (v->role != PL_ROLE_WEIGHT || pl_value_root(g, (pl_id)i) != i) continue;
+        if (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || pl_value_root(g, (pl_id)i) != i)
+            continue; /* copies for a step are no parameters */
         uint64_t number = layer_number(v->scope);
         m.parameters += pl_shape_elems(&v->shape);
         m.weights++;
@@ -94,6 +105,7 @@ pl_report_model pl_report_describe(const pl_plan *p)
     for (size_t i = 0; i < g->region_count; i++)
         if (g->region[i].parent == train && g->region[i].trip > m.accumulation) m.accumulation = g->region[i].trip;
     m.batch = p->batch;
+    m.precision = precision_of(g, train);
     m.last = m.batch - (m.accumulation - 1) * m.micro_batch;
     return m;
 }

@@ -12,11 +12,11 @@ typedef struct pl_report_account {
     uint64_t always_bytes[PL_ROLE_COUNT]; /* of those: persistent, held all the time */
     uint32_t role_count[PL_ROLE_COUNT];
     uint32_t role_dtypes[PL_ROLE_COUNT]; /* bit 1 << dtype: of values alive then */
-    uint64_t alive_bytes;     /* the sum of role_bytes */
-    uint64_t alignment_bytes; /* what those blocks are rounded up by */
-    uint64_t gap_bytes;       /* arena − all of that: the price of placement */
-    uint64_t arena_bytes;     /* highest end of a block */
-    uint64_t rounding_bytes;  /* to pages or huge pages */
+    uint64_t alive_bytes;                /* the sum of role_bytes */
+    uint64_t alignment_bytes;            /* what those blocks are rounded up by */
+    uint64_t gap_bytes;                  /* arena − all of that: the price of placement */
+    uint64_t arena_bytes;                /* highest end of a block */
+    uint64_t rounding_bytes;             /* to pages or huge pages */
     uint64_t disk_bytes;
     size_t arena_row; /* of plan->ledger.row; row_count when there is none */
 } pl_report_account;
@@ -33,6 +33,7 @@ typedef struct pl_report_model {
     uint64_t micro_batch;         /* of them at once */
     uint64_t accumulation;        /* trips: how often */
     uint64_t last;                /* sequences in the last micro-batch */
+    pl_dtype precision;           /* of activations while training */
 } pl_report_model;
 pl_report_model pl_report_describe(const pl_plan *);
 /* "micro-batch 4 × accumulation 8 = batch 32", "batch 16 in 3 micro-batches of 6, the last with 4"; "" where nothing

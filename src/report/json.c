@@ -62,6 +62,7 @@ static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
     pl_json_kv_uint(j, "micro_batch", m.micro_batch);
     pl_json_kv_uint(j, "accumulation", m.accumulation);
     pl_json_kv_uint(j, "last_micro_batch", m.last);
+    pl_json_kv_string(j, "precision", pl_dtype_name(m.precision));
     pl_json_object_end(j);
     pl_id train = pl_graph_find_program(p->graph, "train");
     kv_seconds(j, "seconds_per_step", train == PL_NONE ? 0 : pl_plan_program_seconds(p, train));

@@ -59,6 +59,7 @@ static void print_head(const page *g)
     if (m.layers) pl_str_printf(g->out, ", %" PRIu64 " layer%s", m.layers, m.layers == 1 ? "" : "s");
     if (m.batch) pl_str_append(g->out, "; ");
     pl_report_batch(&m, g->out);
+    if (m.precision != PL_DTYPE_F32) pl_str_printf(g->out, "; activations in %s", pl_dtype_name(m.precision));
     pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, p->team.threads == 1 ? "" : "s",
                   pl_isa_name(p->team.isa));
 }

@@ -1,7 +1,9 @@
 /* One batch, its loss and every gradient, as safetensors: so that anyone can compare with another framework. The plan
  * must have been made for that (gradients, tokens and targets are outputs of its program, which has no update). */
+#include <math.h>
 #include <string.h>
 
+#include "ir/op.h"
 #include "run/session_impl.h"
 
 static bool is_output(const pl_graph *g, pl_id id)
@@ -24,6 +26,38 @@ static pl_st_entry entry_of(pl_session *s, pl_id id)
     return e;
 }
 
+/* Multiplies every gradient by a power of two; false when one is not finite. */
+static bool scale_all(pl_st_entry *entry, size_t count, float factor)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++) {
+        float *x = entry[i].data;
+        for (uint64_t e = 0; e < entry[i].bytes / sizeof *x && entry[i].dtype == PL_ST_F32; e++)
+            finite &= isfinite(x[e] *= factor) != 0;
+    }
+    return finite;
+}
+
+static pl_status run_batch(pl_session *s, pl_error *err)
+{
+    PL_TRY(pl_loader_begin(s->loader, &s->train_sampler, s->step, s->step + 1, err));
+    return pl_session_run_program(s, s->train, false, err);
+}
+
+/* f16: the gradients come out loss_scale times too large, and they are made again with a smaller scale when one of them
+ * became too large to be a number. */
+static pl_status run_scaled(pl_session *s, pl_st_entry *entry, size_t count, pl_error *err)
+{
+    float scale = PL_LOSS_SCALE_FIRST;
+    if (!s->loss_scale_input) return run_batch(s, err);
+    for (bool finite = false; !finite && scale >= 1; scale /= 2) {
+        *s->loss_scale_input = scale;
+        PL_TRY(run_batch(s, err));
+        finite = scale_all(entry, count, 1 / scale);
+    }
+    return PL_OK;
+}
+
 pl_status pl_session_write_gradients(pl_session *s, const char *path, pl_error *err)
 {
     const pl_graph *g = s->o.plan->graph;
@@ -35,14 +69,13 @@ pl_status pl_session_write_gradients(pl_session *s, const char *path, pl_error *
     pl_st_entry *entry = pl_alloc(g->value_count + 1, sizeof *entry);
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of gradients"));
-    PL_TRY_DONE(pl_loader_begin(s->loader, &s->train_sampler, s->step, s->step + 1, err));
+    for (size_t i = 0; i < g->value_count; i++)
+        if (is_output(g, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
     *s->lr = 0;
     *s->step_input = (int64_t)s->step + 1;
     *s->token_scale = counted ? 1.0f / (float)counted : 0;
-    PL_TRY_DONE(pl_session_run_program(s, s->train, false, err));
+    PL_TRY_DONE(run_scaled(s, entry, count, err));
     loss = counted ? *s->train_loss / (double)counted : 0;
-    for (size_t i = 0; i < g->value_count; i++)
-        if (is_output(g, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
     entry[count++] =
         (pl_st_entry){.name = "loss", .dtype = PL_ST_F64, .rank = 1, .shape = {1}, .data = &loss, .bytes = sizeof loss};
     pl_st_list list = {.entries = entry, .count = count};

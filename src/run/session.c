@@ -187,6 +187,10 @@ static void find_values(pl_session *s)
     s->lr = find_number(s, "input.lr", PL_DTYPE_F32);
     s->step_input = find_number(s, "input.step", PL_DTYPE_I64);
     s->token_scale = find_number(s, "input.token_scale", PL_DTYPE_F32);
+    s->loss_scale_input = find_number(s, "input.loss_scale", PL_DTYPE_F32);
+    s->loss_scale = find_number(s, "loss_scale", PL_DTYPE_F32);
+    s->good_steps = find_number(s, "loss_scale.good_steps", PL_DTYPE_I32);
+    s->skipped_steps = find_number(s, "loss_scale.skipped_steps", PL_DTYPE_I32);
     s->first_sample = find_number(s, "input.first_sample", PL_DTYPE_I64);
     s->position = find_number(s, "input.position", PL_DTYPE_I64);
     s->train_loss = find_number(s, "train.loss", PL_DTYPE_F64);
@@ -196,8 +200,9 @@ static void find_values(pl_session *s)
 static pl_status check_values(const pl_session *s, pl_error *err)
 {
     bool inputs = s->lr && s->step_input && s->token_scale && s->first_sample && s->position;
+    bool scale = (s->loss_scale != NULL) == (s->good_steps && s->skipped_steps);
     bool losses = (s->train == PL_NONE || s->train_loss) && (s->evaluate == PL_NONE || s->evaluate_loss);
-    if (!inputs || !losses)
+    if (!inputs || !losses || !scale)
         return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
     const pl_graph *g = s->o.plan->graph;
     pl_id staging = pl_graph_find_value(g, PL_STAGING_SAMPLING);
@@ -305,6 +310,7 @@ static pl_status run_everything_once(pl_session *s, pl_error *err)
     *s->lr = 0;
     *s->step_input = 1;
     *s->token_scale = 0;
+    if (s->loss_scale_input) *s->loss_scale_input = 1;
     *s->first_sample = *s->position = 0;
     for (int i = 0; i < 3; i++) {
         if (programs[i] == PL_NONE) continue;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/op.h"
 #include "run/session_impl.h"
 
 /* ---- which tensors ---- */
@@ -46,10 +47,13 @@ pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_e
 
 /* ---- the record ---- */
 
-static const char *const counter_keys[PL_SESSION_COUNTERS] = {"tokens", "plateau_best", "plateau_scale", "plateau_bad"};
+/* The last three only where the loss is scaled. */
+enum { LOSS_COUNTERS = 3 };
+static const char *const counter_keys[PL_SESSION_COUNTERS] = {
+    "tokens", "plateau_best", "plateau_scale", "plateau_bad", "loss_scale", "loss_scale_good_steps", "skipped_steps"};
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
 
-void pl_session_shape_record(pl_session *s)
+void pl_session_shape_record(pl_session *s, bool scales_loss)
 {
     const pl_run_settings *r = s->settings;
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].key = counter_keys[i];
@@ -58,7 +62,7 @@ void pl_session_shape_record(pl_session *s)
                                   .config = r->config_text,
                                   .best_metric = "validation_loss",
                                   .counters = s->counter,
-                                  .counter_count = PL_SESSION_COUNTERS};
+                                  .counter_count = PL_SESSION_COUNTERS - (scales_loss ? 0 : LOSS_COUNTERS)};
     s->spec.folder = r->out;
     s->spec.keep_last = r->keep_last ? r->keep_last : 1;
     s->spec.keep_best = r->keep_best;
@@ -87,7 +91,7 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
     pl_session *s = pl_alloc(1, sizeof *s); /* holds the shapes only */
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to measure checkpoints");
     s->settings = r;
-    pl_session_shape_record(s);
+    pl_session_shape_record(s, pl_graph_find_value(g, "loss_scale") != PL_NONE);
     pl_checkpoint_sizes sizes;
     PL_TRY_DONE(
         pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
@@ -114,7 +118,7 @@ pl_status pl_session_open_files(pl_session *s, pl_error *err)
                             &s->spec.state.count, err));
     s->spec.model.entries = s->model_entry;
     s->spec.state.entries = s->state_entry;
-    pl_session_shape_record(s);
+    pl_session_shape_record(s, s->loss_scale != NULL);
     s->writes_checkpoints = trains(s);
     if (!s->writes_checkpoints) return PL_OK;
     PL_TRY(pl_folder_create(s->settings->out, err));
@@ -132,24 +136,32 @@ static void take_progress(pl_session *s, const pl_record *r)
     if (isnan(s->plateau.best)) s->plateau.best = INFINITY;
     s->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
     s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
+    if (!s->loss_scale) return;
+    *s->loss_scale = (float)pl_record_counter_value(r, "loss_scale", PL_LOSS_SCALE_FIRST); /* else: not scaled so far */
+    *s->good_steps = (int32_t)pl_record_counter_value(r, "loss_scale_good_steps", 0);
+    *s->skipped_steps = (int32_t)pl_record_counter_value(r, "skipped_steps", 0);
 }
 
-/* A counter of the record lies in [0, most]; not-a-number does not. */
-static pl_status check_counter(const pl_saved *saved, const char *key, double otherwise, double most, pl_error *err)
+/* A counter of the record lies in [least, most]; not-a-number does not. */
+static pl_status check_counter(const pl_saved *saved, const char *key, double otherwise, double least, double most,
+                               pl_error *err)
 {
     double value = pl_record_counter_value(saved->record, key, otherwise);
-    if (value >= 0 && value <= most) return PL_OK;
+    if (value >= least && value <= most) return PL_OK;
     return pl_fail(err, PL_E_DATA,
-                   "%.350s: the counter \"%s\" is %g, a number from 0 to %g was expected; take another checkpoint",
-                   saved->path, key, value, most);
+                   "%.350s: the counter \"%s\" is %g, a number from %g to %g was expected; take another checkpoint",
+                   saved->path, key, value, least, most);
 }
 
 /* What take_progress turns into whole numbers and factors. */
 static pl_status check_progress(const pl_saved *saved, pl_error *err)
 {
-    PL_TRY(check_counter(saved, "tokens", 0, 0x1p63, err));
-    PL_TRY(check_counter(saved, "plateau_bad", 0, 0x1p53, err));
-    return check_counter(saved, "plateau_scale", 1, 1, err);
+    PL_TRY(check_counter(saved, "tokens", 0, 0, 0x1p63, err));
+    PL_TRY(check_counter(saved, "plateau_bad", 0, 0, 0x1p53, err));
+    PL_TRY(check_counter(saved, "loss_scale", 1, 1, 0x1p24, err));
+    PL_TRY(check_counter(saved, "loss_scale_good_steps", 0, 0, INT32_MAX, err));
+    PL_TRY(check_counter(saved, "skipped_steps", 0, 0, INT32_MAX, err));
+    return check_counter(saved, "plateau_scale", 1, 0, 1, err);
 }
 
 /* Ids mean nothing under another tokenizer, and a run that goes on with another text is no longer that run. */
@@ -232,8 +244,13 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
 {
     if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
     char name[PL_STEP_NAME_BYTES];
-    const double values[PL_SESSION_COUNTERS] = {(double)s->tokens_seen, s->plateau.best, s->plateau.scale,
-                                                (double)s->plateau.bad};
+    const double values[PL_SESSION_COUNTERS] = {(double)s->tokens_seen,
+                                                s->plateau.best,
+                                                s->plateau.scale,
+                                                (double)s->plateau.bad,
+                                                s->loss_scale ? (double)*s->loss_scale : 1,
+                                                s->loss_scale ? (double)*s->good_steps : 0,
+                                                s->loss_scale ? (double)*s->skipped_steps : 0};
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
     s->record = s->record_shape;
     s->record.tokenizer_hash = s->tokens.info.tokenizer_hash;

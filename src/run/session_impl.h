@@ -13,7 +13,7 @@
 #include "store/tensorboard.h"
 
 #define PL_SESSION_TICK_SECONDS 0.1
-enum { PL_SESSION_COUNTERS = 4, PL_SESSION_STEPS_KEPT = 512 };
+enum { PL_SESSION_COUNTERS = 7, PL_SESSION_STEPS_KEPT = 512 };
 
 struct pl_session {
     pl_session_options o;
@@ -53,6 +53,9 @@ struct pl_session {
 
     /* inputs and outputs of the programs, in the arena */
     float *lr, *token_scale;
+    float *loss_scale_input; /* of f16 where gradients are given out; NULL: none */
+    float *loss_scale;       /* state of f16 while training, saved; NULL: none */
+    int32_t *good_steps, *skipped_steps;
     int64_t *step_input, *first_sample, *position;
     double *train_loss, *evaluate_loss;
 
@@ -87,7 +90,7 @@ pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; bef
 /* Lists of weights and of optimizer state; data stay NULL without a program. */
 pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *);
-void pl_session_shape_record(pl_session *);
+void pl_session_shape_record(pl_session *, bool scales_loss);
 pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
 pl_status pl_session_save(pl_session *, pl_error *);

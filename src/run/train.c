@@ -42,10 +42,13 @@ static pl_status report_step(pl_session *s, double loss, double lr, pl_error *er
                               {"loss", loss},
                               {"lr", lr},
                               {"tokens_per_second", rate},
-                              {"seconds", now - s->committed_at}};
+                              {"seconds", now - s->committed_at},
+                              {"loss_scale", s->loss_scale ? (double)*s->loss_scale : 1},
+                              {"skipped_steps", s->loss_scale ? (double)*s->skipped_steps : 0}};
+    size_t count = sizeof line / sizeof *line;
     s->reported_at = now;
     s->reported_tokens = s->tokens_seen;
-    PL_TRY(write_metrics(s, line, sizeof line / sizeof *line, err));
+    PL_TRY(write_metrics(s, line, s->loss_scale ? count : count - 2, err));
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_STEP, .loss = loss, .lr = lr, .tokens_per_second = rate});
     return PL_OK;
 }

@@ -57,6 +57,7 @@ def draw_train(rng, keys):
     evaluates = keys["data.validation_fraction"] > 0
     steps = keys["train.steps"] = rng.randint(3, 5)
     keys["train.grad_clip"] = rng.choice((0, 0, 1, 0.01))
+    keys["train.mixed_precision"] = rng.choice(("off", "off", "bf16", "fp16"))
     keys["train.schedule"] = rng.choice(("cosine", "linear", "constant", "plateau" if evaluates else "cosine"))
     keys["train.seed"] = rng.randint(0, 10**6)
     keys["train.optimizer_state"] = rng.choice(("f32", "f32", "bf16", "8bit"))

@@ -27,7 +27,7 @@ static void cross_entropy(operands *o, bool backward)
         double lse = logits_of(o, r, width, vocab, logits);
         loss += lse - logits[target];
         for (int64_t v = 0; v < vocab && backward; v++) {
-            double d = (exp(logits[v] - lse) - (v == target)) * o->in[3][0];
+            double d = (exp(logits[v] - lse) - (v == target)) * o->in[3][0] * (o->in[6] ? o->in[6][0] : 1);
             for (int64_t e = 0; e < width; e++) {
                 dh[r * width + e] += d * o->in[1][v * width + e];
                 o->in[5][v * width + e] += d * o->in[0][r * width + e];

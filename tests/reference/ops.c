@@ -67,6 +67,9 @@ static void add(operands *o)
     put(o, 0, o->in[0]);
 }
 
+/* Numbers are double here, however they are stored: a cast is a copy, and what rounding costs shows in comparisons. */
+static void cast(operands *o) { put(o, 0, o->in[0]); }
+
 static void fill(operands *o)
 {
     uint64_t n = reference_elems(o->r, o->node->out[0]);
@@ -95,13 +98,25 @@ static void sum_squares(operands *o)
     put(o, 0, o->in[1]);
 }
 
-/* g *= min(1, c/(norm + 1e-6)); an update with a norm that is not finite is skipped */
+/* g *= min(1, c/(norm + 1e-6)), where g was multiplied with a loss scale: and divided by it; an update with a norm that
+ * is not finite is skipped */
 static void clip_scale(operands *o)
 {
-    double finite = isfinite(o->in[0][0]), scale = o->node->attr[0].f / (sqrt(o->in[0][0]) + 1e-6);
-    scale = !finite ? 0 : scale < 1 ? scale : 1;
+    double s = o->in[1] ? o->in[1][0] : 1, finite = isfinite(o->in[0][0]), c = o->node->attr[0].f;
+    double scale = c > 0 ? c / (sqrt(o->in[0][0]) / s + 1e-6) : 1;
+    scale = !finite ? 0 : (scale < 1 ? scale : 1) / s;
     put(o, 0, &scale);
     put(o, 1, &finite);
+}
+
+static void loss_scale(operands *o)
+{
+    bool finite = o->in[0][0] != 0, grows = finite && o->in[2][0] + 1 >= (double)o->node->attr[0].i;
+    double scale = !finite ? fmax(o->in[1][0] / 2, 1) : grows ? o->in[1][0] * 2 : o->in[1][0];
+    double good = finite && !grows ? o->in[2][0] + 1 : 0, skipped = o->in[3][0] + !finite;
+    put(o, 0, &scale);
+    put(o, 1, &good);
+    put(o, 2, &skipped);
 }
 
 /* Moments are never rounded here, whatever form they have: of rows of 8-bit blocks the first elements are used.
@@ -148,10 +163,12 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_LINEAR_CE_BWD] = reference_linear_ce_bwd,
     [PL_OP_DROPOUT] = dropout,
     [PL_OP_ADD] = add,
+    [PL_OP_CAST] = cast,
     [PL_OP_ADD_TO] = add,
     [PL_OP_FILL] = fill,
     [PL_OP_NORMAL] = normal,
     [PL_OP_SUM_SQUARES] = sum_squares,
     [PL_OP_CLIP_SCALE] = clip_scale,
+    [PL_OP_LOSS_SCALE] = loss_scale,
     [PL_OP_ADAMW] = adamw,
 };

@@ -172,6 +172,8 @@ pl_graph *tiny_differentiated(const tiny *t)
     must(pl_grad_differentiate(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->update) add_update(t, g, train);
+    must(pl_rewrite_precision(g, train, t->precision, &err), &err, t);
+    tiny_check(g, PL_STAGE_GRAD);
     for (int i = 0; i < 2 && t->feed_forward_rows; i++) {
         pl_id program = pl_graph_find_program(g, i ? "evaluate" : "train");
         must(pl_rewrite_chunk_feed_forward(g, program, t->feed_forward_rows, &err), &err, t);
@@ -233,7 +235,8 @@ void tiny_reference_weights(const tiny *t, reference *r)
     const pl_graph *g = r->graph;
     reference_run_named(r, "init", NULL, NULL);
     for (size_t i = 0; i < g->value_count; i++) {
-        if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].update_of != PL_NONE) continue;
+        if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].program != PL_NONE || g->value[i].update_of != PL_NONE)
+            continue; /* neither an update nor a copy of 16 bits */
         double *w = reference_address(r, (pl_id)i);
         for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) w[e] = (float)(w[e] + shift_of(t, g, (pl_id)i, e));
     }
@@ -299,7 +302,8 @@ void tiny_run_weights(const tiny *t, tiny_run *run)
     pl_program_hooks none = {0};
     run_named(t, run, "init", &none);
     for (size_t i = 0; i < g->value_count; i++) {
-        if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].update_of != PL_NONE) continue;
+        if (g->value[i].role != PL_ROLE_WEIGHT || g->value[i].program != PL_NONE || g->value[i].update_of != PL_NONE)
+            continue; /* neither an update nor a copy of 16 bits */
         float *w = pl_program_address(run->program, (pl_id)i);
         for (uint64_t e = 0; e < pl_shape_elems(&g->value[i].shape); e++)
             w[e] = (float)(w[e] + shift_of(t, g, (pl_id)i, e));

@@ -21,6 +21,7 @@ typedef struct tiny {
     int64_t layer_major, layer_major_keep; /* 0: off */
     int64_t feed_forward_rows;             /* 0: off */
     bool update;                           /* with the optimizer's nodes */
+    pl_dtype precision;                    /* of activations */
     pl_dtype moments;                      /* and their state in this form (rewrite/optimizer_state.c); 0: f32 */
     bool keep_gradients;                   /* as outputs: they are still there when the program has run */
     const pl_recompute_decision *decision; /* instead of what is cheap; for tiny_differentiated */

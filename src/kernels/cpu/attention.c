@@ -145,7 +145,8 @@ static void visit(const pl_attention_head *h, const key_block *b, const panel *t
 
 static void start_panel(const pl_attention_head *h, panel *t)
 {
-    pack_transposed(t->qt, h->q + t->first * h->ldq, h->ldq, t->count, h->head_width, h->scale * ATTENTION_LOG2_E);
+    const void *q = pl_real_at(h->type, h->q, t->first * h->ldq);
+    pack_transposed(h->type, t->qt, q, h->ldq, t->count, h->head_width, h->scale * ATTENTION_LOG2_E);
     memset(t->ot, 0, (size_t)(round_up(h->head_width, ROWS) * GROUP) * sizeof(float));
     for (int i = 0; i < GROUP; i++) t->top[i] = -FLT_MAX, t->sum[i] = 0;
 }
@@ -161,7 +162,8 @@ static void finish_panel(const pl_attention_head *h, panel *t)
         if (h->lse) pl_v_store_part(h->lse + t->first + at, lse, lanes);
         pl_v_store(t->sum + at, pl_v_select_gt(sum, zero, 1.0f / sum, sum * 0.0f));
     }
-    store_transposed(h->o + t->first * h->ldo, h->ldo, t->count, h->head_width, t->ot, t->sum);
+    void *o = pl_real_at(h->type, h->o, t->first * h->ldo);
+    store_transposed(h->type, o, h->ldo, t->count, h->head_width, t->ot, t->sum);
 }
 
 static int64_t make_panels(const pl_attention_head *h, int64_t begin, int64_t end, float *memory, panel *panels)
@@ -182,7 +184,7 @@ static int64_t make_panels(const pl_attention_head *h, int64_t begin, int64_t en
 
 void PL_KERNEL(attention)(const pl_attention_head *h, int64_t begin, int64_t end, void *workspace)
 {
-    if (h->tq <= FEW_QUERIES) {
+    if (h->tq <= FEW_QUERIES && h->type == PL_REAL_F32) {
         PL_KERNEL(attention_few)(h, begin, end, workspace);
         return;
     }
@@ -193,8 +195,10 @@ void PL_KERNEL(attention)(const pl_attention_head *h, int64_t begin, int64_t end
     int64_t count = make_panels(h, begin, end, b.v + KEYS * b.ldv, panels), last = keys_seen(h, end - 1);
     for (b.first = 0; b.first < last; b.first += KEYS) {
         b.count = smaller(last - b.first, KEYS);
-        copy_rows(b.k, b.width, round_up(b.count, ROWS), h->k + b.first * h->ldk, h->ldk, b.count, b.width, 1);
-        copy_rows(b.v, b.ldv, b.count, h->v + b.first * h->ldv, h->ldv, b.count, b.width, 1);
+        copy_rows(h->type, b.k, b.width, round_up(b.count, ROWS), pl_real_at(h->type, h->k, b.first * h->ldk), h->ldk,
+                  b.count, b.width, 1);
+        copy_rows(h->type, b.v, b.ldv, b.count, pl_real_at(h->type, h->v, b.first * h->ldv), h->ldv, b.count, b.width,
+                  1);
         for (int64_t i = 0; i < count; i++) visit(h, &b, &panels[i]);
     }
     for (int64_t i = 0; i < count; i++) finish_panel(h, &panels[i]);

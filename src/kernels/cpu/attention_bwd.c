@@ -10,7 +10,8 @@
  *       dQᵀ += Kᵀ·dS
  *   dq = scale·dQᵀ transposed back
  *
- * Above the diagonal P and dS are exactly 0 or not visited. dk and dv are summed in place in the output. */
+ * Above the diagonal P and dS are exactly 0 or not visited. dk and dv are summed in place in the output, or, where that
+ * is of 16 bits, in f32 beside it: they are rounded once, at the end. */
 #include <math.h>
 
 #include "kernels/cpu/attention_tile.h"
@@ -27,27 +28,31 @@ typedef struct work {
     float *lse, *delta, *factor;          /* [GROUP] */
     float *k, *v;                         /* [KEYS][tile_width] */
     float *p, *ds;                        /* [KEYS][GROUP] */
+    float *dk, *dv;                       /* [keys of the part][lddk], [lddv] */
+    int64_t lddk, lddv;
 } work;
 
-static uint64_t lay_out(int64_t head_width, float *memory, work *w)
+/* sum_keys: keys whose dk and dv have their sums here; 0 where these are the output. */
+static uint64_t lay_out(int64_t head_width, int64_t sum_keys, float *memory, work *w)
 {
     int64_t width = head_width, row = round_up(width, PL_VW), tile = round_up(width, ROWS), at = 0;
-    const int64_t sizes[12] = {GROUP * row, GROUP * row, GROUP * width, GROUP * width, GROUP * tile, GROUP,
-                               GROUP,       GROUP,       KEYS * tile,   KEYS * tile,   KEYS * GROUP, KEYS * GROUP};
-    float **const places[12] = {&w->q,     &w->d_o,    &w->qt, &w->d_ot, &w->dqt, &w->lse,
-                                &w->delta, &w->factor, &w->k,  &w->v,    &w->p,   &w->ds};
-    w->width = width, w->row_width = row, w->tile_width = tile;
-    for (int i = 0; i < 12; i++) {
+    const int64_t sizes[14] = {
+        GROUP * row, GROUP * row, GROUP * width, GROUP * width, GROUP * tile,     GROUP,           GROUP, GROUP,
+        KEYS * tile, KEYS * tile, KEYS * GROUP,  KEYS * GROUP,  sum_keys * width, sum_keys * width};
+    float **const places[14] = {&w->q,      &w->d_o, &w->qt, &w->d_ot, &w->dqt, &w->lse, &w->delta,
+                                &w->factor, &w->k,   &w->v,  &w->p,    &w->ds,  &w->dk,  &w->dv};
+    w->width = width, w->row_width = row, w->tile_width = tile, w->lddk = width, w->lddv = width;
+    for (int i = 0; i < 14; i++) {
         if (memory) *places[i] = memory + at;
         at += sizes[i];
     }
     return pl_align_up((uint64_t)at * sizeof(float), 64);
 }
 
-uint64_t PL_KERNEL(attention_bwd_workspace_bytes)(int64_t head_width)
+uint64_t PL_KERNEL(attention_bwd_workspace_bytes)(int64_t head_width, pl_real type, int64_t keys)
 {
     work w;
-    return lay_out(head_width, NULL, &w);
+    return lay_out(head_width, type == PL_REAL_F32 ? 0 : keys, NULL, &w);
 }
 
 /* P and dS of ROWS keys from row j on, the last `vectors` vectors of the panel, from vector v0. */
@@ -181,27 +186,32 @@ static void add_key_gradient(const diagonal *g, const work *w, int64_t keys, int
     }
 }
 
-static float dot(const float *a, const float *b, int64_t n)
+PL_V_INLINE float dot_of(pl_real type, const void *a, const void *b, int64_t n)
 {
     pl_vf sum = pl_v_zero();
     int64_t d = 0;
-    for (; d + PL_VW <= n; d += PL_VW) sum = pl_v_fma(pl_v_load(a + d), pl_v_load(b + d), sum);
-    if (d < n) sum = pl_v_fma(pl_v_load_part(a + d, n - d), pl_v_load_part(b + d, n - d), sum);
+    for (; d + PL_VW <= n; d += PL_VW) sum = pl_v_fma(pl_v_get(type, a, d, PL_VW), pl_v_get(type, b, d, PL_VW), sum);
+    if (d < n) sum = pl_v_fma(pl_v_get(type, a, d, n - d), pl_v_get(type, b, d, n - d), sum);
     return pl_v_sum(sum);
 }
 
 static void start_panel(const pl_attention_bwd_head *h, const work *w, int64_t first, int64_t count)
 {
-    const float *q = h->q + first * h->ldq, *d_o = h->d_o + first * h->lddo, *o = h->o + first * h->ldo;
-    copy_rows(w->q, w->row_width, count, q, h->ldq, count, w->width, h->scale);
-    copy_rows(w->d_o, w->row_width, count, d_o, h->lddo, count, w->width, 1);
-    pack_transposed(w->qt, q, h->ldq, count, w->width, h->scale * ATTENTION_LOG2_E);
-    pack_transposed(w->d_ot, d_o, h->lddo, count, w->width, 1);
+    pl_real type = h->type;
+    const void *q = pl_real_at(type, h->q, first * h->ldq), *d_o = pl_real_at(type, h->d_o, first * h->lddo);
+    copy_rows(type, w->q, w->row_width, count, q, h->ldq, count, w->width, h->scale);
+    copy_rows(type, w->d_o, w->row_width, count, d_o, h->lddo, count, w->width, 1);
+    pack_transposed(type, w->qt, q, h->ldq, count, w->width, h->scale * ATTENTION_LOG2_E);
+    pack_transposed(type, w->d_ot, d_o, h->lddo, count, w->width, 1);
     memset(w->dqt, 0, (size_t)(w->tile_width * GROUP) * sizeof(float));
     for (int64_t i = 0; i < GROUP; i++) {
         w->lse[i] = i < count ? h->lse[first + i] * ATTENTION_LOG2_E : 0;
-        w->delta[i] = i < count ? dot(d_o + i * h->lddo, o + i * h->ldo, w->width) : 0;
+        w->delta[i] = 0;
         w->factor[i] = h->scale;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const void *a = pl_real_at(type, d_o, i * h->lddo), *b = pl_real_at(type, h->o, (first + i) * h->ldo);
+        PL_REAL_EACH(type, w->delta[i] = dot_of(REAL, a, b, w->width));
     }
 }
 
@@ -210,24 +220,53 @@ static void one_block(const pl_attention_bwd_head *h, const pl_attention_part *p
 {
     diagonal g = diagonal_of(h->causal, key, h->tk - h->tq + first, keys);
     int vectors = (int)((count + PL_VW - 1) / PL_VW);
-    copy_rows(w->k, w->tile_width, round_up(keys, ROWS), h->k + key * h->ldk, h->ldk, keys, w->width, 1);
-    copy_rows(w->v, w->tile_width, round_up(keys, ROWS), h->v + key * h->ldv, h->ldv, keys, w->width, 1);
+    const void *k = pl_real_at(h->type, h->k, key * h->ldk), *v = pl_real_at(h->type, h->v, key * h->ldv);
+    copy_rows(h->type, w->k, w->tile_width, round_up(keys, ROWS), k, h->ldk, keys, w->width, 1);
+    copy_rows(h->type, w->v, w->tile_width, round_up(keys, ROWS), v, h->ldv, keys, w->width, 1);
     scores(vectors, &g, w, keys);
     if (part->want_dq) add_query_gradient(vectors, &g, w);
     if (part->want_dkv) {
-        add_key_gradient(&g, w, keys, count, w->p, w->d_o, h->dv + key * h->lddv, h->lddv);
-        add_key_gradient(&g, w, keys, count, w->ds, w->q, h->dk + key * h->lddk, h->lddk);
+        int64_t at = key - part->key_begin;
+        add_key_gradient(&g, w, keys, count, w->p, w->d_o, w->dv + at * w->lddv, w->lddv);
+        add_key_gradient(&g, w, keys, count, w->ds, w->q, w->dk + at * w->lddk, w->lddk);
+    }
+}
+
+/* dk and dv of the part begin at zero, in the output or beside it. */
+static void start_sums(const pl_attention_bwd_head *h, const pl_attention_part *part, work *w)
+{
+    if (h->type == PL_REAL_F32) {
+        w->dk = (float *)h->dk + part->key_begin * h->lddk, w->lddk = h->lddk;
+        w->dv = (float *)h->dv + part->key_begin * h->lddv, w->lddv = h->lddv;
+    }
+    for (int64_t j = 0; j < part->key_end - part->key_begin; j++) {
+        memset(w->dk + j * w->lddk, 0, (size_t)w->width * sizeof(float));
+        memset(w->dv + j * w->lddv, 0, (size_t)w->width * sizeof(float));
+    }
+}
+
+PL_V_INLINE void round_row(pl_real type, void *to, const float *from, int64_t width)
+{
+    int64_t d = 0;
+    for (; d + PL_VW <= width; d += PL_VW) pl_v_put(type, to, d, pl_v_load(from + d), PL_VW);
+    if (d < width) pl_v_put(type, to, d, pl_v_load_part(from + d, width - d), width - d);
+}
+
+static void finish_sums(const pl_attention_bwd_head *h, const pl_attention_part *part, const work *w)
+{
+    for (int64_t j = part->key_begin; j < part->key_end && h->type != PL_REAL_F32; j++) {
+        const float *dk = w->dk + (j - part->key_begin) * w->lddk, *dv = w->dv + (j - part->key_begin) * w->lddv;
+        PL_REAL_EACH(h->type, round_row(REAL, pl_real_at(REAL, h->dk, j * h->lddk), dk, w->width);
+                     round_row(REAL, pl_real_at(REAL, h->dv, j * h->lddv), dv, w->width));
     }
 }
 
 void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *h, const pl_attention_part *part, void *workspace)
 {
     work w;
-    lay_out(h->head_width, workspace, &w);
-    for (int64_t j = part->key_begin; j < part->key_end && part->want_dkv; j++) {
-        memset(h->dk + j * h->lddk, 0, (size_t)h->head_width * sizeof(float));
-        memset(h->dv + j * h->lddv, 0, (size_t)h->head_width * sizeof(float));
-    }
+    int64_t sum_keys = h->type == PL_REAL_F32 || !part->want_dkv ? 0 : part->key_end - part->key_begin;
+    lay_out(h->head_width, sum_keys, workspace, &w);
+    if (part->want_dkv) start_sums(h, part, &w);
     for (int64_t first = part->query_begin; first < part->query_end; first += GROUP) {
         int64_t count = smaller(h->tq - first, GROUP), end = part->key_end;
         int64_t seen = h->causal ? clamp_to(h->tk - h->tq + first + count, end) : end;
@@ -235,6 +274,9 @@ void PL_KERNEL(attention_bwd)(const pl_attention_bwd_head *h, const pl_attention
         start_panel(h, &w, first, count);
         for (int64_t key = part->key_begin; key < seen; key += KEYS)
             one_block(h, part, &w, first, count, key, smaller(seen - key, KEYS));
-        if (part->want_dq) store_transposed(h->dq + first * h->lddq, h->lddq, count, w.width, w.dqt, w.factor);
+        if (!part->want_dq) continue;
+        void *dq = pl_real_at(h->type, h->dq, first * h->lddq);
+        store_transposed(h->type, dq, h->lddq, count, w.width, w.dqt, w.factor);
     }
+    if (part->want_dkv) finish_sums(h, part, &w);
 }

@@ -1,6 +1,6 @@
 /* Attention for a handful of queries (generation with a key-value cache), where lanes = queries would leave most lanes
  * idle: here lanes = elements of the head. Scores of a block of keys, online softmax on them, then o += p_j·v_j.
- * K and V are read once, where they lie. */
+ * K and V are read once, where they lie: f32 alone, as generating is. */
 #include <float.h>
 #include <math.h>
 
@@ -42,20 +42,20 @@ static float exponentials(float *s, float top)
 static void one_query(const pl_attention_head *h, int64_t i, float *s)
 {
     int64_t width = h->head_width, seen = h->causal ? clamp_to(h->tk - h->tq + i + 1, h->tk) : h->tk;
-    float *o = h->o + i * h->ldo, top = -FLT_MAX, sum = 0, scale = h->scale * ATTENTION_LOG2_E;
+    const float *q = (const float *)h->q + i * h->ldq, *k = h->k, *v = h->v;
+    float *o = (float *)h->o + i * h->ldo, top = -FLT_MAX, sum = 0, scale = h->scale * ATTENTION_LOG2_E;
     memset(o, 0, (size_t)width * sizeof *o);
     for (int64_t first = 0; first < seen; first += KEYS) {
         int64_t keys = smaller(seen - first, KEYS);
         float before = top;
         for (int64_t j = 0; j < keys; j++) {
-            s[j] = scale * dot(h->q + i * h->ldq, h->k + (first + j) * h->ldk, width);
+            s[j] = scale * dot(q, k + (first + j) * h->ldk, width);
             top = s[j] > top ? s[j] : top;
         }
         for (int64_t j = keys; j < KEYS; j++) s[j] = -INFINITY;
         float correction = pl_v_exp2_flush(pl_v_set(before - top))[0];
         sum = sum * correction + exponentials(s, top);
-        for (int64_t j = 0; j < keys; j++)
-            scale_add(o, j == 0 ? correction : 1, s[j], h->v + (first + j) * h->ldv, width);
+        for (int64_t j = 0; j < keys; j++) scale_add(o, j == 0 ? correction : 1, s[j], v + (first + j) * h->ldv, width);
     }
     float inverse = sum == 0 ? 0 : 1 / sum; /* no key seen: o = 0, lse = −inf */
     for (int64_t d = 0; d < width; d++) o[d] *= inverse;

@@ -2,7 +2,8 @@
  *
  * Tiles are "lanes = queries": a panel holds GROUP queries side by side, a row per head element d or per key j. So the
  * maximum, the exponential and the sum of a softmax are plain vector code without a horizontal step, and K and V are
- * read one element at a time as broadcasts. One product serves all five matrices of forward and backward:
+ * read one element at a time as broadcasts. Tiles are f32; 16-bit matrices are widened as they are copied in and
+ * rounded as results are copied out. One product serves all five matrices of forward and backward:
  *
  *     acc[r][v] += Σ_p a[r·a_row + p·a_step] · b[p·ldb + v·PL_VW … + PL_VW)      r < ROWS, v0 ≤ v < v1
  *
@@ -11,6 +12,7 @@
 #define PL_KERNELS_CPU_ATTENTION_TILE_H
 
 #include "base/size.h"
+#include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 
 enum {
@@ -71,53 +73,70 @@ PL_V_INLINE void zero_tile(int vectors, pl_vf acc[ROWS][VECTORS])
 }
 
 /* to[r][0 … ld_to) = scale·from[r][0 … width), zeros behind and in the rows [rows, padded_rows). ld_to ≥ width. */
-static inline void copy_rows(float *to, int64_t ld_to, int64_t padded_rows, const float *from, int64_t ld, int64_t rows,
-                             int64_t width, float scale)
+PL_V_INLINE void copy_rows_of(pl_real type, float *to, int64_t ld_to, int64_t padded_rows, const void *from, int64_t ld,
+                              int64_t rows, int64_t width, float scale)
 {
     for (int64_t r = 0; r < padded_rows; r++, to += ld_to) {
         int64_t valid = r < rows ? width : 0, d = 0;
-        for (; d + PL_VW <= valid; d += PL_VW) pl_v_store(to + d, scale * pl_v_load(from + r * ld + d));
-        for (; d < valid; d++) to[d] = scale * from[r * ld + d];
+        for (; d + PL_VW <= valid; d += PL_VW) pl_v_store(to + d, scale * pl_v_get(type, from, r * ld + d, PL_VW));
+        for (; d < valid; d++) to[d] = scale * pl_real_get(type, from, r * ld + d);
         for (; d < ld_to; d++) to[d] = 0;
     }
 }
 
+static inline void copy_rows(pl_real type, float *to, int64_t ld_to, int64_t padded_rows, const void *from, int64_t ld,
+                             int64_t rows, int64_t width, float scale)
+{
+    PL_REAL_EACH(type, copy_rows_of(REAL, to, ld_to, padded_rows, from, ld, rows, width, scale));
+}
+
 /* to[d][i] = scale·from[i][d] for i < rows ≤ GROUP, zeros up to the next multiple of PL_VW; ld of `to` is GROUP. */
-static inline void pack_transposed(float *to, const float *from, int64_t ld, int64_t rows, int64_t width, float scale)
+PL_V_INLINE void pack_transposed_of(pl_real type, float *to, const void *from, int64_t ld, int64_t rows, int64_t width,
+                                    float scale)
 {
     for (int64_t i = 0; i < rows; i += PL_VW)
         for (int64_t d = 0; d < width; d += PL_VW) {
-            int64_t columns = smaller(width - d, PL_VW), lines = smaller(rows - i, PL_VW);
-            const float *at = from + i * ld + d;
+            int64_t columns = smaller(width - d, PL_VW), lines = smaller(rows - i, PL_VW), at = i * ld + d;
             pl_vf tile[PL_VW];
             if (columns == PL_VW && lines == PL_VW)
-                PL_V_UNROLL for (int r = 0; r < PL_VW; r++) tile[r] = pl_v_load(at + r * ld);
+                PL_V_UNROLL for (int r = 0; r < PL_VW; r++) tile[r] = pl_v_get(type, from, at + r * ld, PL_VW);
             else
                 for (int64_t r = 0; r < PL_VW; r++)
-                    tile[r] = r < lines ? pl_v_load_part(at + r * ld, columns) : pl_v_zero();
+                    tile[r] = r < lines ? pl_v_get(type, from, at + r * ld, columns) : pl_v_zero();
             pl_v_transpose(tile);
             PL_V_UNROLL for (int r = 0; r < PL_VW; r++) if (r < columns)
                 pl_v_store(to + (d + r) * GROUP + i, scale * tile[r]);
         }
 }
 
+static inline void pack_transposed(pl_real type, float *to, const void *from, int64_t ld, int64_t rows, int64_t width,
+                                   float scale)
+{
+    PL_REAL_EACH(type, pack_transposed_of(REAL, to, from, ld, rows, width, scale));
+}
+
 /* to[i][d] = factor[i]·from[d][i] for i < rows ≤ GROUP, d < width: the way back. factor has GROUP elements. */
-static inline void store_transposed(float *to, int64_t ld, int64_t rows, int64_t width, const float *from,
-                                    const float *factor)
+PL_V_INLINE void store_transposed_of(pl_real type, void *to, int64_t ld, int64_t rows, int64_t width, const float *from,
+                                     const float *factor)
 {
     for (int64_t i = 0; i < rows; i += PL_VW)
         for (int64_t d = 0; d < width; d += PL_VW) {
-            int64_t columns = smaller(width - d, PL_VW), lines = smaller(rows - i, PL_VW);
+            int64_t columns = smaller(width - d, PL_VW), lines = smaller(rows - i, PL_VW), at = i * ld + d;
             pl_vf tile[PL_VW], scale = pl_v_load(factor + i);
             PL_V_UNROLL for (int r = 0; r < PL_VW; r++) tile[r] =
                 r < columns ? scale * pl_v_load(from + (d + r) * GROUP + i) : pl_v_zero();
             pl_v_transpose(tile);
-            float *at = to + i * ld + d;
             if (columns == PL_VW && lines == PL_VW)
-                PL_V_UNROLL for (int r = 0; r < PL_VW; r++) pl_v_store(at + r * ld, tile[r]);
+                PL_V_UNROLL for (int r = 0; r < PL_VW; r++) pl_v_put(type, to, at + r * ld, tile[r], PL_VW);
             else
-                for (int64_t r = 0; r < lines; r++) pl_v_store_part(at + r * ld, tile[r], columns);
+                for (int64_t r = 0; r < lines; r++) pl_v_put(type, to, at + r * ld, tile[r], columns);
         }
+}
+
+static inline void store_transposed(pl_real type, void *to, int64_t ld, int64_t rows, int64_t width, const float *from,
+                                    const float *factor)
+{
+    PL_REAL_EACH(type, store_transposed_of(REAL, to, ld, rows, width, from, factor));
 }
 
 /* Where the diagonal cuts a block: key j of the block is seen by the lanes ≥ shift + j of the panel. */

@@ -1,6 +1,7 @@
 /* Dropout: the random numbers of philox.h, then a comparison. Bit for bit the mask of base/philox.h
  * (tests/unit/backend/test_elementwise.c). */
 #include "kernels/cpu/philox.h"
+#include "kernels/cpu/vec_real.h"
 #include "kernels/kernels.h"
 
 /* Dropped (0, not x·0) where uniform < probability, both times 2²⁴. */
@@ -10,19 +11,14 @@ PL_V_INLINE pl_vf drop(pl_vu bits, float probability, pl_vf scaled)
     return pl_v_select_gt(pl_v_set(probability * 0x1p24f), uniform, pl_v_zero(), scaled);
 }
 
-PL_V_INLINE void apply(pl_vu bits, float probability, float scale, int64_t at, int64_t count, const float *x,
-                       const float *residual, float *y)
+PL_V_INLINE void apply(pl_real type, pl_vu bits, float probability, float scale, int64_t at, int64_t count,
+                       const void *x, const void *residual, void *y)
 {
-    if (count >= PL_VW) {
-        pl_vf kept = drop(bits, probability, scale * pl_v_load(x + at));
-        pl_v_store(y + at, residual ? pl_v_load(residual + at) + kept : kept);
-    } else if (count > 0) {
-        pl_vf kept = drop(bits, probability, scale * pl_v_load_part(x + at, count));
-        pl_v_store_part(y + at, residual ? pl_v_load_part(residual + at, count) + kept : kept, count);
-    }
+    pl_vf kept = drop(bits, probability, scale * pl_v_get(type, x, at, count));
+    pl_v_put(type, y, at, residual ? pl_v_get(type, residual, at, count) + kept : kept, count);
 }
 
-void PL_KERNEL(dropout)(const pl_dropout_range *range, const float *x, const float *residual, float *y)
+PL_V_INLINE void dropout(pl_real type, const pl_dropout_range *range, const void *x, const void *residual, void *y)
 {
     float scale = 1 / (1 - range->probability);
     for (int64_t at = 0; at < range->count; at += PL_V_PHILOX_ELEMS) {
@@ -30,8 +26,16 @@ void PL_KERNEL(dropout)(const pl_dropout_range *range, const float *x, const flo
         pl_v_philox(&range->philox, range->step, range->sample, (uint32_t)((uint64_t)(range->first + at) / 4), rows);
         PL_V_UNROLL for (int r = 0; r < PL_V_PHILOX_ROWS; r++)
         {
-            int64_t element = at + r * PL_VW;
-            apply(rows[r], range->probability, scale, element, range->count - element, x, residual, y);
+            int64_t element = at + r * PL_VW, left = range->count - element;
+            if (left >= PL_VW)
+                apply(type, rows[r], range->probability, scale, element, PL_VW, x, residual, y);
+            else if (left > 0)
+                apply(type, rows[r], range->probability, scale, element, left, x, residual, y);
         }
     }
+}
+
+void PL_KERNEL(dropout)(const pl_dropout_range *range, pl_real type, const void *x, const void *residual, void *y)
+{
+    PL_REAL_EACH(type, dropout(REAL, range, x, residual, y));
 }

@@ -1,71 +1,110 @@
-/* Activations, their derivatives and sums over a flat range. The kind is settled outside the loop. */
+/* Activations, their derivatives and sums over a flat range, and conversions. Kind and type are settled outside the
+ * loop: one function each, so that the switches of pl_v_act and of the type fold away. */
+#include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 #include "kernels/kernels.h"
 
-/* The loops are inlined into one function per kind, so that the switch of pl_v_act folds away. */
-PL_V_INLINE void map(pl_activation act, int64_t count, const float *x, float *y)
+PL_V_INLINE void map_lanes(pl_real type, pl_activation act, const void *x, void *y, int64_t i, int64_t n)
 {
-    int64_t i = 0;
-    for (; i + PL_VW <= count; i += PL_VW) pl_v_store(y + i, pl_v_act(act, pl_v_load(x + i)));
-    if (i < count) pl_v_store_part(y + i, pl_v_act(act, pl_v_load_part(x + i, count - i)), count - i);
+    pl_v_put(type, y, i, pl_v_act(act, pl_v_get(type, x, i, n)), n);
 }
 
-void PL_KERNEL(activation)(pl_activation act, int64_t count, const float *x, float *y)
+PL_V_INLINE void map(pl_real type, pl_activation act, int64_t count, const void *x, void *y)
+{
+    int64_t i = 0;
+    for (; i + PL_VW <= count; i += PL_VW) map_lanes(type, act, x, y, i, PL_VW);
+    if (i < count) map_lanes(type, act, x, y, i, count - i);
+}
+
+void PL_KERNEL(activation)(pl_activation act, int64_t count, pl_real type, const void *x, void *y)
 {
     switch (act) {
     case PL_ACT_GELU:
-        map(PL_ACT_GELU, count, x, y);
+        PL_REAL_EACH(type, map(REAL, PL_ACT_GELU, count, x, y));
         break;
     case PL_ACT_SILU:
-        map(PL_ACT_SILU, count, x, y);
+        PL_REAL_EACH(type, map(REAL, PL_ACT_SILU, count, x, y));
         break;
     case PL_ACT_TANH:
-        map(PL_ACT_TANH, count, x, y);
+        PL_REAL_EACH(type, map(REAL, PL_ACT_TANH, count, x, y));
         break;
     case PL_ACT_RELU:
-        map(PL_ACT_RELU, count, x, y);
+        PL_REAL_EACH(type, map(REAL, PL_ACT_RELU, count, x, y));
         break;
     default:
-        map(PL_ACT_NONE, count, x, y);
+        PL_REAL_EACH(type, map(REAL, PL_ACT_NONE, count, x, y));
         break;
     }
 }
 
-PL_V_INLINE void map_grad(pl_activation act, int64_t count, const float *x, const float *dy, float *dx)
+PL_V_INLINE void grad_lanes(pl_real type, pl_activation act, const void *x, const void *dy, void *dx, int64_t i,
+                            int64_t n)
 {
-    int64_t i = 0;
-    for (; i + PL_VW <= count; i += PL_VW) pl_v_store(dx + i, pl_v_load(dy + i) * pl_v_act_grad(act, pl_v_load(x + i)));
-    int64_t n = count - i;
-    if (n > 0) pl_v_store_part(dx + i, pl_v_load_part(dy + i, n) * pl_v_act_grad(act, pl_v_load_part(x + i, n)), n);
+    pl_v_put(type, dx, i, pl_v_get(type, dy, i, n) * pl_v_act_grad(act, pl_v_get(type, x, i, n)), n);
 }
 
-void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, const float *x, const float *dy, float *dx)
+PL_V_INLINE void map_grad(pl_real type, pl_activation act, int64_t count, const void *x, const void *dy, void *dx)
+{
+    int64_t i = 0;
+    for (; i + PL_VW <= count; i += PL_VW) grad_lanes(type, act, x, dy, dx, i, PL_VW);
+    if (i < count) grad_lanes(type, act, x, dy, dx, i, count - i);
+}
+
+void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, pl_real type, const void *x, const void *dy, void *dx)
 {
     switch (act) {
     case PL_ACT_GELU:
-        map_grad(PL_ACT_GELU, count, x, dy, dx);
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_GELU, count, x, dy, dx));
         break;
     case PL_ACT_SILU:
-        map_grad(PL_ACT_SILU, count, x, dy, dx);
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_SILU, count, x, dy, dx));
         break;
     case PL_ACT_TANH:
-        map_grad(PL_ACT_TANH, count, x, dy, dx);
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_TANH, count, x, dy, dx));
         break;
     case PL_ACT_RELU:
-        map_grad(PL_ACT_RELU, count, x, dy, dx);
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_RELU, count, x, dy, dx));
         break;
     default:
-        map_grad(PL_ACT_NONE, count, x, dy, dx);
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_NONE, count, x, dy, dx));
         break;
     }
 }
 
-void PL_KERNEL(add)(int64_t count, const float *a, const float *b, float *y)
+PL_V_INLINE void add_lanes(pl_real type, const void *a, const void *b, void *y, int64_t i, int64_t n)
+{
+    pl_v_put(type, y, i, pl_v_get(type, a, i, n) + pl_v_get(type, b, i, n), n);
+}
+
+PL_V_INLINE void add(pl_real type, int64_t count, const void *a, const void *b, void *y)
 {
     int64_t i = 0;
-    for (; i + PL_VW <= count; i += PL_VW) pl_v_store(y + i, pl_v_load(a + i) + pl_v_load(b + i));
-    int64_t n = count - i;
-    if (n > 0) pl_v_store_part(y + i, pl_v_load_part(a + i, n) + pl_v_load_part(b + i, n), n);
+    for (; i + PL_VW <= count; i += PL_VW) add_lanes(type, a, b, y, i, PL_VW);
+    if (i < count) add_lanes(type, a, b, y, i, count - i);
+}
+
+void PL_KERNEL(add)(int64_t count, pl_real type, const void *a, const void *b, void *y)
+{
+    PL_REAL_EACH(type, add(REAL, count, a, b, y));
+}
+
+PL_V_INLINE void cast(pl_real from, pl_real to, int64_t count, const void *x, void *y)
+{
+    int64_t i = 0;
+    for (; i + PL_VW <= count; i += PL_VW) pl_v_put(to, y, i, pl_v_get(from, x, i, PL_VW), PL_VW);
+    if (i < count) pl_v_put(to, y, i, pl_v_get(from, x, i, count - i), count - i);
+}
+
+/* To or from f32 at full speed; between the two of 16 bits, which nothing needs often, the types are looked at again
+ * and again. */
+void PL_KERNEL(cast)(int64_t count, pl_real from, const void *x, pl_real to, void *y)
+{
+    if (from == PL_REAL_F32)
+        PL_REAL_EACH(to, cast(PL_REAL_F32, REAL, count, x, y));
+    else if (to == PL_REAL_F32)
+        PL_REAL_EACH(from, cast(REAL, PL_REAL_F32, count, x, y));
+    else
+        cast(from, to, count, x, y);
 }
 
 PL_V_INLINE pl_vf apply(pl_vecmath function, pl_vf x)

@@ -1,54 +1,84 @@
 /* Embedding: y[r, j·D …] = E[token[r − j]] (zeros before the sequence begins and for the token −1, "none yet"), + P[t]
  * when given; and its transpose. */
-#include "kernels/cpu/vec.h"
+#include "kernels/cpu/vec_real.h"
 #include "kernels/kernels.h"
 
-/* y = a + b over [0, count); y may be a */
-PL_V_INLINE void add_row(int64_t count, const float *a, const float *b, float *y)
+/* y = a + b over [0, count); a is f32, y may be a when its type is that of a */
+PL_V_INLINE void add_row(int64_t count, const float *a, pl_real type_b, const void *b, pl_real type_y, void *y)
 {
     int64_t j = 0;
-    for (; j + PL_VW <= count; j += PL_VW) pl_v_store(y + j, pl_v_load(a + j) + pl_v_load(b + j));
+    for (; j + PL_VW <= count; j += PL_VW)
+        pl_v_put(type_y, y, j, pl_v_load(a + j) + pl_v_get(type_b, b, j, PL_VW), PL_VW);
     if (j < count)
-        pl_v_store_part(y + j, pl_v_load_part(a + j, count - j) + pl_v_load_part(b + j, count - j), count - j);
+        pl_v_put(type_y, y, j, pl_v_load_part(a + j, count - j) + pl_v_get(type_b, b, j, count - j), count - j);
+}
+
+PL_V_INLINE void copy_row(pl_real type, int64_t count, const float *a, void *y)
+{
+    if (type == PL_REAL_F32) {
+        memcpy(y, a, (size_t)count * sizeof(float));
+        return;
+    }
+    int64_t j = 0;
+    for (; j + PL_VW <= count; j += PL_VW) pl_v_put(type, y, j, pl_v_load(a + j), PL_VW);
+    if (j < count) pl_v_put(type, y, j, pl_v_load_part(a + j, count - j), count - j);
+}
+
+PL_V_INLINE void embedding_rows(pl_real type, int64_t begin, int64_t end, int64_t tokens_per_sequence, int64_t width,
+                                int64_t window, const int32_t *token, const float *table, const float *position_table,
+                                void *y)
+{
+    for (int64_t r = begin; r < end; r++) {
+        int64_t t = r % tokens_per_sequence, at = r * window * width;
+        if (position_table) {
+            add_row(width, table + token[r] * width, PL_REAL_F32, position_table + t * width, type,
+                    pl_real_at(type, y, at));
+            continue;
+        }
+        for (int64_t j = 0; j < window; j++, at += width) {
+            if (j <= t && token[r - j] >= 0)
+                copy_row(type, width, table + token[r - j] * width, pl_real_at(type, y, at));
+            else
+                memset(pl_real_at(type, y, at), 0, (size_t)(width * pl_real_bytes(type)));
+        }
+    }
 }
 
 void PL_KERNEL(embedding_rows)(int64_t begin, int64_t end, int64_t tokens_per_sequence, int64_t width, int64_t window,
-                               const int32_t *token, const float *table, const float *position_table, float *y)
+                               const int32_t *token, const float *table, const float *position_table, pl_real type,
+                               void *y)
 {
-    size_t row_bytes = (size_t)width * sizeof(float);
-    for (int64_t r = begin; r < end; r++) {
-        int64_t t = r % tokens_per_sequence;
-        float *out = y + r * window * width;
-        if (position_table) {
-            add_row(width, table + token[r] * width, position_table + t * width, out);
-            continue;
-        }
-        for (int64_t j = 0; j < window; j++, out += width) {
-            if (j <= t && token[r - j] >= 0)
-                memcpy(out, table + token[r - j] * width, row_bytes);
-            else
-                memset(out, 0, row_bytes);
-        }
-    }
+    PL_REAL_EACH(type,
+                 embedding_rows(REAL, begin, end, tokens_per_sequence, width, window, token, table, position_table, y));
 }
 
 /* Rows are dealt out in blocks, so that few of them have a neighbour that another thread writes. */
 PL_V_INLINE int is_own(int64_t row, int64_t group, int64_t groups) { return groups == 1 || row / 8 % groups == group; }
 
 /* Each own element of dE and dP gets its terms in the order (row of dy, slot). The token −1 has no row in dE. */
-void PL_KERNEL(embedding_bwd)(int64_t group, int64_t groups, int64_t batch, int64_t tokens_per_sequence, int64_t width,
-                              int64_t window, const int32_t *token, const float *dy, float *dtable, float *dposition)
+PL_V_INLINE void embedding_bwd(pl_real type, int64_t group, int64_t groups, int64_t batch, int64_t tokens_per_sequence,
+                               int64_t width, int64_t window, const int32_t *token, const void *dy, float *dtable,
+                               float *dposition)
 {
     for (int64_t b = 0; b < batch; b++)
         for (int64_t t = 0; t < tokens_per_sequence; t++) {
             int64_t r = b * tokens_per_sequence + t, slots = t + 1 < window ? t + 1 : window;
-            const float *from = dy + r * window * width;
             for (int64_t j = 0; j < slots && dtable; j++) {
                 int64_t id = token[r - j];
                 if (id < 0 || !is_own(id, group, groups)) continue;
-                add_row(width, dtable + id * width, from + j * width, dtable + id * width);
+                float *to = dtable + id * width;
+                add_row(width, to, type, pl_real_at(type, dy, (r * window + j) * width), PL_REAL_F32, to);
             }
-            if (dposition && is_own(t, group, groups))
-                add_row(width, dposition + t * width, from, dposition + t * width);
+            if (!dposition || !is_own(t, group, groups)) continue;
+            float *to = dposition + t * width;
+            add_row(width, to, type, pl_real_at(type, dy, r * window * width), PL_REAL_F32, to);
         }
+}
+
+void PL_KERNEL(embedding_bwd)(int64_t group, int64_t groups, int64_t batch, int64_t tokens_per_sequence, int64_t width,
+                              int64_t window, const int32_t *token, pl_real type, const void *dy, float *dtable,
+                              float *dposition)
+{
+    PL_REAL_EACH(type, embedding_bwd(REAL, group, groups, batch, tokens_per_sequence, width, window, token, dy, dtable,
+                                     dposition));
 }

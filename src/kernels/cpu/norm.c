@@ -4,22 +4,8 @@
  * stays in the first-level cache, so memory sees one pass. Four vector accumulators, added in fixed order. Forward,
  * narrow rows go through each pass in groups: while one row waits for its sum, the next is under way.
  * Backward, with x̂ = (x − μ)·r, g = dy·γ:  dx = r·(g − ⟨g⟩ − x̂·⟨g·x̂⟩), without ⟨g⟩ in RMS norm, where μ is 0. */
-#include "kernels/cpu/vec.h"
+#include "kernels/cpu/vec_real.h"
 #include "kernels/kernels.h"
-
-/* `count` lanes: PL_VW in the loops, where the choice folds away, less in the tail of a row. */
-PL_V_INLINE pl_vf load_n(const float *p, int64_t count)
-{
-    return count == PL_VW ? pl_v_load(p) : pl_v_load_part(p, count);
-}
-
-PL_V_INLINE void store_n(float *p, pl_vf v, int64_t count)
-{
-    if (count == PL_VW)
-        pl_v_store(p, v);
-    else
-        pl_v_store_part(p, v, count);
-}
 
 /* v in the first `count` lanes, 0 in the others. */
 PL_V_INLINE pl_vf first_lanes(pl_vf v, int64_t count)
@@ -30,50 +16,58 @@ PL_V_INLINE pl_vf first_lanes(pl_vf v, int64_t count)
     return (pl_vf)((pl_vi)v & (lane < pl_v_set_i32((int32_t)count)));
 }
 
-static float row_sum(int64_t width, const float *x)
+/* A whole vector of x from element j on. */
+PL_V_INLINE pl_vf load_at(pl_real type, const void *x, int64_t j) { return pl_v_get(type, x, j, PL_VW); }
+
+PL_V_INLINE float row_sum(pl_real type, int64_t width, const void *x)
 {
     pl_vf s0 = pl_v_zero(), s1 = s0, s2 = s0, s3 = s0;
     int64_t j = 0;
     for (; j + 4 * PL_VW <= width; j += 4 * PL_VW) {
-        s0 += pl_v_load(x + j), s1 += pl_v_load(x + j + PL_VW);
-        s2 += pl_v_load(x + j + 2 * PL_VW), s3 += pl_v_load(x + j + 3 * PL_VW);
+        s0 += load_at(type, x, j), s1 += load_at(type, x, j + PL_VW);
+        s2 += load_at(type, x, j + 2 * PL_VW), s3 += load_at(type, x, j + 3 * PL_VW);
     }
-    for (; j + PL_VW <= width; j += PL_VW) s0 += pl_v_load(x + j);
-    if (j < width) s1 += pl_v_load_part(x + j, width - j);
+    for (; j + PL_VW <= width; j += PL_VW) s0 += load_at(type, x, j);
+    if (j < width) s1 += pl_v_get(type, x, j, width - j);
     return pl_v_sum((s0 + s1) + (s2 + s3));
 }
 
 PL_V_INLINE pl_vf add_square(pl_vf sum, pl_vf d) { return pl_v_fma(d, d, sum); }
 
 /* Σ (x − mean)² */
-static float row_squares(int64_t width, const float *x, float mean)
+PL_V_INLINE float row_squares(pl_real type, int64_t width, const void *x, float mean)
 {
     pl_vf m = pl_v_set(mean), s0 = pl_v_zero(), s1 = s0, s2 = s0, s3 = s0;
     int64_t j = 0;
     for (; j + 4 * PL_VW <= width; j += 4 * PL_VW) {
-        s0 = add_square(s0, pl_v_load(x + j) - m), s1 = add_square(s1, pl_v_load(x + j + PL_VW) - m);
-        s2 = add_square(s2, pl_v_load(x + j + 2 * PL_VW) - m), s3 = add_square(s3, pl_v_load(x + j + 3 * PL_VW) - m);
+        s0 = add_square(s0, load_at(type, x, j) - m), s1 = add_square(s1, load_at(type, x, j + PL_VW) - m);
+        s2 = add_square(s2, load_at(type, x, j + 2 * PL_VW) - m);
+        s3 = add_square(s3, load_at(type, x, j + 3 * PL_VW) - m);
     }
-    for (; j + PL_VW <= width; j += PL_VW) s0 = add_square(s0, pl_v_load(x + j) - m);
-    if (j < width) s1 = add_square(s1, first_lanes(pl_v_load_part(x + j, width - j) - m, width - j));
+    for (; j + PL_VW <= width; j += PL_VW) s0 = add_square(s0, load_at(type, x, j) - m);
+    if (j < width) s1 = add_square(s1, first_lanes(pl_v_get(type, x, j, width - j) - m, width - j));
     return pl_v_sum((s0 + s1) + (s2 + s3));
 }
 
+/* f32, gain and offset and partial sums. */
+PL_V_INLINE pl_vf load_n(const float *x, int64_t j, int64_t count) { return pl_v_get(PL_REAL_F32, x, j, count); }
+PL_V_INLINE void store_n(float *x, int64_t j, pl_vf v, int64_t count) { pl_v_put(PL_REAL_F32, x, j, v, count); }
+
 /* Lanes j … j + count of y = (x − mean)·rstd·gamma + beta; y may be x */
-PL_V_INLINE void normalise_lanes(float mean, float rstd, const float *x, const float *gamma, const float *beta,
-                                 float *y, int64_t j, int64_t count)
+PL_V_INLINE void normalise_lanes(pl_real type, float mean, float rstd, const void *x, const float *gamma,
+                                 const float *beta, void *y, int64_t j, int64_t count)
 {
-    pl_vf normal = (load_n(x + j, count) - mean) * rstd;
-    pl_vf offset = beta ? load_n(beta + j, count) : pl_v_zero();
-    store_n(y + j, pl_v_fma(normal, load_n(gamma + j, count), offset), count);
+    pl_vf normal = (pl_v_get(type, x, j, count) - mean) * rstd;
+    pl_vf offset = beta ? load_n(beta, j, count) : pl_v_zero();
+    pl_v_put(type, y, j, pl_v_fma(normal, load_n(gamma, j, count), offset), count);
 }
 
-PL_V_INLINE void normalise_row(int64_t width, float mean, float rstd, const float *x, const float *gamma,
-                               const float *beta, float *y)
+PL_V_INLINE void normalise_row(pl_real type, int64_t width, float mean, float rstd, const void *x, const float *gamma,
+                               const float *beta, void *y)
 {
     int64_t j = 0;
-    for (; j + PL_VW <= width; j += PL_VW) normalise_lanes(mean, rstd, x, gamma, beta, y, j, PL_VW);
-    if (j < width) normalise_lanes(mean, rstd, x, gamma, beta, y, j, width - j);
+    for (; j + PL_VW <= width; j += PL_VW) normalise_lanes(type, mean, rstd, x, gamma, beta, y, j, PL_VW);
+    if (j < width) normalise_lanes(type, mean, rstd, x, gamma, beta, y, j, width - j);
 }
 
 enum { GROUP_ROWS = 4, GROUP_WIDTH_MAX = 1024 }; /* a group fits the first-level cache */
@@ -84,34 +78,46 @@ static int64_t rows_of_group(int64_t width, int64_t left)
     return rows < left ? rows : left;
 }
 
-void PL_KERNEL(norm_rows)(int64_t begin, int64_t end, int64_t width, int rms, float eps, const float *x,
-                          const float *gamma, const float *beta, float *y, float *mean, float *rstd)
+PL_V_INLINE void norm_rows(pl_real type, int64_t begin, int64_t end, int64_t width, int rms, float eps, const void *x,
+                           const float *gamma, const float *beta, void *y, float *mean, float *rstd)
 {
     for (int64_t r = begin, rows; r < end; r += rows) {
         float m[GROUP_ROWS] = {0}, s[GROUP_ROWS];
-        const float *from = x + r * width;
-        float *to = y + r * width;
+        const void *from = pl_real_at(type, x, r * width);
+        void *to = pl_real_at(type, y, r * width);
         rows = rows_of_group(width, end - r);
-        for (int64_t i = 0; i < rows && !rms; i++) m[i] = row_sum(width, from + i * width) / (float)width;
-        for (int64_t i = 0; i < rows; i++) s[i] = row_squares(width, from + i * width, m[i]);
+        for (int64_t i = 0; i < rows && !rms; i++)
+            m[i] = row_sum(type, width, pl_real_at(type, from, i * width)) / (float)width;
+        for (int64_t i = 0; i < rows; i++) s[i] = row_squares(type, width, pl_real_at(type, from, i * width), m[i]);
         for (int64_t i = 0; i < rows; i++) s[i] = 1 / __builtin_sqrtf(s[i] / (float)width + eps);
         for (int64_t i = 0; i < rows; i++) {
+            const void *row = pl_real_at(type, from, i * width);
             if (beta)
-                normalise_row(width, m[i], s[i], from + i * width, gamma, beta, to + i * width);
+                normalise_row(type, width, m[i], s[i], row, gamma, beta, pl_real_at(type, to, i * width));
             else
-                normalise_row(width, m[i], s[i], from + i * width, gamma, NULL, to + i * width);
+                normalise_row(type, width, m[i], s[i], row, gamma, NULL, pl_real_at(type, to, i * width));
         }
         if (mean) memcpy(mean + r, m, (size_t)rows * sizeof(float));
         if (rstd) memcpy(rstd + r, s, (size_t)rows * sizeof(float));
     }
 }
 
+void PL_KERNEL(norm_rows)(int64_t begin, int64_t end, int64_t width, int rms, float eps, pl_real type, const void *x,
+                          const float *gamma, const float *beta, void *y, float *mean, float *rstd)
+{
+    PL_REAL_EACH(type, norm_rows(REAL, begin, end, width, rms, eps, x, gamma, beta, y, mean, rstd));
+}
+
 /* ---- backward ---- */
 
 typedef struct bwd_row {
+    pl_real type; /* of dy, x, add and dx */
     float mean, rstd;
-    const float *dy, *x, *gamma, *add;
-    float *dx, *partial_gamma, *partial_beta;
+    const void *dy, *x;
+    const float *gamma;
+    const void *add;
+    void *dx;
+    float *partial_gamma, *partial_beta;
 } bwd_row;
 
 typedef struct row_moments {
@@ -121,12 +127,13 @@ typedef struct row_moments {
 /* Adds the lanes' share to the two sums of the row and to the partial sums of dgamma and dbeta. */
 PL_V_INLINE void gather_lanes(const bwd_row *w, int has_beta, row_moments *sum, int64_t j, int64_t count)
 {
-    pl_vf d = load_n(w->dy + j, count), normal = (load_n(w->x + j, count) - w->mean) * w->rstd;
-    pl_vf g = d * load_n(w->gamma + j, count); /* 0 in pad lanes */
+    pl_vf d = pl_v_get(w->type, w->dy, j, count);
+    pl_vf normal = (pl_v_get(w->type, w->x, j, count) - w->mean) * w->rstd;
+    pl_vf g = d * load_n(w->gamma, j, count); /* 0 in pad lanes */
     sum->g += g;
     sum->gx = pl_v_fma(g, normal, sum->gx);
-    store_n(w->partial_gamma + j, pl_v_fma(d, normal, load_n(w->partial_gamma + j, count)), count);
-    if (has_beta) store_n(w->partial_beta + j, load_n(w->partial_beta + j, count) + d, count);
+    store_n(w->partial_gamma, j, pl_v_fma(d, normal, load_n(w->partial_gamma, j, count)), count);
+    if (has_beta) store_n(w->partial_beta, j, load_n(w->partial_beta, j, count) + d, count);
 }
 
 PL_V_INLINE row_moments gather_row(int64_t width, const bwd_row *w, int has_beta)
@@ -145,11 +152,12 @@ PL_V_INLINE row_moments gather_row(int64_t width, const bwd_row *w, int has_beta
 /* dx = (add +) rstd·(g − mean_g − x̂·mean_gx); dx may be dy, x or add */
 PL_V_INLINE void dx_lanes(const bwd_row *w, int has_add, float mean_g, float mean_gx, int64_t j, int64_t count)
 {
-    pl_vf normal = (load_n(w->x + j, count) - w->mean) * w->rstd;
-    pl_vf centred = pl_v_fma(load_n(w->dy + j, count), load_n(w->gamma + j, count), pl_v_set(-mean_g));
+    pl_vf normal = (pl_v_get(w->type, w->x, j, count) - w->mean) * w->rstd;
+    pl_vf dy = pl_v_get(w->type, w->dy, j, count);
+    pl_vf centred = pl_v_fma(dy, load_n(w->gamma, j, count), pl_v_set(-mean_g));
     pl_vf d = pl_v_fma(normal, pl_v_set(-mean_gx), centred);
-    pl_vf above = has_add ? load_n(w->add + j, count) : pl_v_zero();
-    store_n(w->dx + j, pl_v_fma(d, pl_v_set(w->rstd), above), count);
+    pl_vf above = has_add ? pl_v_get(w->type, w->add, j, count) : pl_v_zero();
+    pl_v_put(w->type, w->dx, j, pl_v_fma(d, pl_v_set(w->rstd), above), count);
 }
 
 PL_V_INLINE void dx_row(int64_t width, const bwd_row *w, int has_add, float mean_g, float mean_gx)
@@ -159,16 +167,22 @@ PL_V_INLINE void dx_row(int64_t width, const bwd_row *w, int has_add, float mean
     if (j < width) dx_lanes(w, has_add, mean_g, mean_gx, j, width - j);
 }
 
-void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms, const float *dy, const float *x,
-                              const float *gamma, const float *mean, const float *rstd, const float *add, float *dx,
-                              float *partial_gamma, float *partial_beta)
+PL_V_INLINE void norm_bwd_rows(pl_real type, int64_t begin, int64_t end, int64_t width, int rms, const void *dy,
+                               const void *x, const float *gamma, const float *mean, const float *rstd, const void *add,
+                               void *dx, float *partial_gamma, float *partial_beta)
 {
-    memset(partial_gamma, 0, (size_t)width * sizeof(float));
-    if (partial_beta) memset(partial_beta, 0, (size_t)width * sizeof(float));
     for (int64_t r = begin; r < end; r++) {
         int64_t at = r * width;
-        bwd_row w = {rms ? 0 : mean[r],     rstd[r], dy + at,       x + at,      gamma,
-                     add ? add + at : NULL, dx + at, partial_gamma, partial_beta};
+        bwd_row w = {type,
+                     rms ? 0 : mean[r],
+                     rstd[r],
+                     pl_real_at(type, dy, at),
+                     pl_real_at(type, x, at),
+                     gamma,
+                     add ? pl_real_at(type, add, at) : NULL,
+                     pl_real_at(type, dx, at),
+                     partial_gamma,
+                     partial_beta};
         row_moments sum = partial_beta ? gather_row(width, &w, 1) : gather_row(width, &w, 0);
         float mean_g = rms ? 0 : pl_v_sum(sum.g) / (float)width, mean_gx = pl_v_sum(sum.gx) / (float)width;
         if (add)
@@ -176,6 +190,16 @@ void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms
         else
             dx_row(width, &w, 0, mean_g, mean_gx);
     }
+}
+
+void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms, pl_real type, const void *dy,
+                              const void *x, const float *gamma, const float *mean, const float *rstd, const void *add,
+                              void *dx, float *partial_gamma, float *partial_beta)
+{
+    memset(partial_gamma, 0, (size_t)width * sizeof(float));
+    if (partial_beta) memset(partial_beta, 0, (size_t)width * sizeof(float));
+    PL_REAL_EACH(type, norm_bwd_rows(REAL, begin, end, width, rms, dy, x, gamma, mean, rstd, add, dx, partial_gamma,
+                                     partial_beta));
 }
 
 /* out[j] += Σ_b partial[b, j] for columns [begin, end), b in order: the last step of a sum over blocks of rows. */
@@ -195,8 +219,8 @@ void PL_KERNEL(add_blocks)(int64_t begin, int64_t end, int64_t blocks, int64_t l
     }
     for (; j < end; j += PL_VW) {
         int64_t count = end - j < PL_VW ? end - j : PL_VW;
-        pl_vf s = load_n(out + j, count);
-        for (int64_t b = 0; b < blocks; b++) s += load_n(partial + b * ld + j, count);
-        store_n(out + j, s, count);
+        pl_vf s = load_n(out, j, count);
+        for (int64_t b = 0; b < blocks; b++) s += load_n(partial + b * ld, j, count);
+        store_n(out, j, s, count);
     }
 }

@@ -28,20 +28,52 @@
 typedef uint16_t pl_vh __attribute__((vector_size(PL_VW * 2)));
 typedef uint16_t pl_vh_unaligned __attribute__((vector_size(PL_VW * 2), aligned(2), may_alias));
 
+/* What the compilers make of a conversion of u16 to u32 is several times slower than the one instruction. */
+PL_V_INLINE pl_vf pl_v_widen_bf16(pl_vh h)
+{
+#if defined(PL_LEVEL_avx512)
+    return (pl_vf)((pl_vu)_mm512_cvtepu16_epi32((__m256i)h) << 16);
+#elif defined(PL_LEVEL_avx2)
+    return (pl_vf)((pl_vu)_mm256_cvtepu16_epi32((__m128i)h) << 16);
+#elif defined(__SSE2__)
+    int64_t four;
+    memcpy(&four, &h, sizeof four);
+    return (pl_vf)_mm_unpacklo_epi16(_mm_setzero_si128(), _mm_cvtsi64_si128(four));
+#else
+    return (pl_vf)(__builtin_convertvector(h, pl_vu) << 16);
+#endif
+}
+
 PL_V_INLINE pl_vf pl_v_widen(pl_real type, pl_vh h)
 {
-#if defined(PL_LEVEL_avx512) /* of a conversion by __builtin_convertvector gcc makes two of half the width */
-    if (type == PL_REAL_BF16) return (pl_vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16);
+    if (type == PL_REAL_BF16) return pl_v_widen_bf16(h);
+#if defined(PL_LEVEL_avx512)
     return (pl_vf)_mm512_cvtph_ps((__m256i)h);
-#else
-    if (type == PL_REAL_BF16) return (pl_vf)(__builtin_convertvector(h, pl_vu) << 16);
-#if defined(PL_LEVEL_avx2)
+#elif defined(PL_LEVEL_avx2)
     return (pl_vf)_mm256_cvtph_ps((__m128i)h);
 #else
     pl_vf x = {0};
     PL_V_UNROLL for (int i = 0; i < PL_VW; i++) x[i] = pl_f32_of_f16(h[i]);
     return x;
 #endif
+}
+
+/* Of lanes below 2^16; for the same reason not left to the compilers. */
+PL_V_INLINE pl_vh pl_v_lower_halves(pl_vu u)
+{
+#if defined(PL_LEVEL_avx512)
+    return (pl_vh)_mm512_cvtepi32_epi16((__m512i)u);
+#elif defined(PL_LEVEL_avx2)
+    __m256i pairs = _mm256_packus_epi32((__m256i)u, (__m256i)u);
+    return (pl_vh)_mm256_castsi256_si128(_mm256_permute4x64_epi64(pairs, 0x08));
+#elif defined(__SSE2__)
+    __m128i extended = (__m128i)((pl_vi)(u << 16) >> 16);
+    int64_t four = _mm_cvtsi128_si64(_mm_packs_epi32(extended, extended));
+    pl_vh h;
+    memcpy(&h, &four, sizeof h);
+    return h;
+#else
+    return __builtin_convertvector(u, pl_vh);
 #endif
 }
 
@@ -50,7 +82,7 @@ PL_V_INLINE pl_vh pl_v_narrow(pl_real type, pl_vf x)
     if (type == PL_REAL_BF16) {
         pl_vu u = (pl_vu)x, rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16, quiet = u >> 16 | 0x40u;
         pl_vu is_nan = (pl_vu)(x != x);
-        return __builtin_convertvector((is_nan & quiet) | (~is_nan & rounded), pl_vh);
+        return pl_v_lower_halves((is_nan & quiet) | (~is_nan & rounded));
     }
 #if defined(PL_LEVEL_avx512)
     return (pl_vh)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

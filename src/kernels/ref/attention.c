@@ -7,10 +7,11 @@
 #include "base/size.h"
 #include "kernels/kernels.h"
 
-static double dot(int64_t n, const float *a, const float *b)
+/* Of the rows of a and b that begin at these elements. */
+static double dot(pl_real type, int64_t n, const void *a, int64_t at_a, const void *b, int64_t at_b)
 {
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * b[i];
+    for (int64_t i = 0; i < n; i++) sum += (double)pl_real_get(type, a, at_a + i) * pl_real_get(type, b, at_b + i);
     return sum;
 }
 
@@ -31,19 +32,18 @@ uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width)
 static void one_query(const pl_attention_head *h, int64_t i, double *sum)
 {
     int64_t n = visible(h->causal, h->tq, h->tk, i), width = h->head_width;
-    const float *q = h->q + i * h->ldq;
     double top = -INFINITY, total = 0;
     for (int64_t j = 0; j < n; j++) {
-        double s = h->scale * dot(width, q, h->k + j * h->ldk);
+        double s = h->scale * dot(h->type, width, h->q, i * h->ldq, h->k, j * h->ldk);
         top = s > top || isnan(s) ? s : top;
     }
     for (int64_t d = 0; d < width; d++) sum[d] = 0;
     for (int64_t j = 0; j < n; j++) {
-        double p = exp(h->scale * dot(width, q, h->k + j * h->ldk) - top);
+        double p = exp(h->scale * dot(h->type, width, h->q, i * h->ldq, h->k, j * h->ldk) - top);
         total += p;
-        for (int64_t d = 0; d < width; d++) sum[d] += p * h->v[j * h->ldv + d];
+        for (int64_t d = 0; d < width; d++) sum[d] += p * pl_real_get(h->type, h->v, j * h->ldv + d);
     }
-    for (int64_t d = 0; d < width; d++) h->o[i * h->ldo + d] = n > 0 ? (float)(sum[d] / total) : 0;
+    for (int64_t d = 0; d < width; d++) pl_real_put(h->type, h->o, i * h->ldo + d, n > 0 ? (float)(sum[d] / total) : 0);
     if (h->lse) h->lse[i] = n > 0 ? (float)(top + log(total)) : -INFINITY;
 }
 
@@ -57,20 +57,21 @@ void PL_KERNEL(attention_few)(const pl_attention_head *head, int64_t begin, int6
     PL_KERNEL(attention)(head, begin, end, workspace);
 }
 
-uint64_t PL_KERNEL(attention_bwd_workspace_bytes)(int64_t head_width)
+uint64_t PL_KERNEL(attention_bwd_workspace_bytes)(int64_t head_width, pl_real type, int64_t keys)
 {
+    (void)type, (void)keys; /* each row is summed in double and written once */
     return pl_align_up(2 * (uint64_t)head_width * sizeof(double), 64);
 }
 
 static double probability(const pl_attention_bwd_head *h, int64_t i, int64_t j)
 {
-    return exp(h->scale * dot(h->head_width, h->q + i * h->ldq, h->k + j * h->ldk) - h->lse[i]);
+    return exp(h->scale * dot(h->type, h->head_width, h->q, i * h->ldq, h->k, j * h->ldk) - h->lse[i]);
 }
 
 static double score_gradient(const pl_attention_bwd_head *h, int64_t i, int64_t j, double p)
 {
-    double delta = dot(h->head_width, h->d_o + i * h->lddo, h->o + i * h->ldo);
-    return p * (dot(h->head_width, h->d_o + i * h->lddo, h->v + j * h->ldv) - delta);
+    double delta = dot(h->type, h->head_width, h->d_o, i * h->lddo, h->o, i * h->ldo);
+    return p * (dot(h->type, h->head_width, h->d_o, i * h->lddo, h->v, j * h->ldv) - delta);
 }
 
 static void query_gradient(const pl_attention_bwd_head *h, int64_t i, double *sum)
@@ -79,9 +80,10 @@ static void query_gradient(const pl_attention_bwd_head *h, int64_t i, double *su
     for (int64_t d = 0; d < h->head_width; d++) sum[d] = 0;
     for (int64_t j = 0; j < n; j++) {
         double ds = score_gradient(h, i, j, probability(h, i, j));
-        for (int64_t d = 0; d < h->head_width; d++) sum[d] += ds * h->k[j * h->ldk + d];
+        for (int64_t d = 0; d < h->head_width; d++) sum[d] += ds * pl_real_get(h->type, h->k, j * h->ldk + d);
     }
-    for (int64_t d = 0; d < h->head_width; d++) h->dq[i * h->lddq + d] = (float)(h->scale * sum[d]);
+    for (int64_t d = 0; d < h->head_width; d++)
+        pl_real_put(h->type, h->dq, i * h->lddq + d, (float)(h->scale * sum[d]));
 }
 
 static void key_gradients(const pl_attention_bwd_head *h, int64_t j, double *dk, double *dv)
@@ -91,13 +93,13 @@ static void key_gradients(const pl_attention_bwd_head *h, int64_t j, double *dk,
         if (j >= visible(h->causal, h->tq, h->tk, i)) continue;
         double p = probability(h, i, j), ds = score_gradient(h, i, j, p);
         for (int64_t d = 0; d < h->head_width; d++) {
-            dk[d] += ds * h->q[i * h->ldq + d];
-            dv[d] += p * h->d_o[i * h->lddo + d];
+            dk[d] += ds * pl_real_get(h->type, h->q, i * h->ldq + d);
+            dv[d] += p * pl_real_get(h->type, h->d_o, i * h->lddo + d);
         }
     }
     for (int64_t d = 0; d < h->head_width; d++) {
-        h->dk[j * h->lddk + d] = (float)(h->scale * dk[d]);
-        h->dv[j * h->lddv + d] = (float)dv[d];
+        pl_real_put(h->type, h->dk, j * h->lddk + d, (float)(h->scale * dk[d]));
+        pl_real_put(h->type, h->dv, j * h->lddv + d, (float)dv[d]);
     }
 }
 

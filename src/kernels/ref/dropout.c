@@ -1,14 +1,14 @@
 /* Dropout, one Philox block after the other, straight from base/philox.h. */
 #include "kernels/kernels.h"
 
-void PL_KERNEL(dropout)(const pl_dropout_range *range, const float *x, const float *residual, float *y)
+void PL_KERNEL(dropout)(const pl_dropout_range *range, pl_real type, const void *x, const void *residual, void *y)
 {
     float scale = 1 / (1 - range->probability);
     uint32_t bits[4];
     for (int64_t i = 0; i < range->count; i++) {
         uint32_t block = (uint32_t)((uint64_t)(range->first + i) / 4);
         if (i % 4 == 0) pl_philox_block(&range->philox, range->step, range->sample, block, bits);
-        float kept = pl_uniform_f32(bits[i % 4]) >= range->probability ? x[i] * scale : 0;
-        y[i] = residual ? residual[i] + kept : kept;
+        float kept = pl_uniform_f32(bits[i % 4]) >= range->probability ? pl_real_get(type, x, i) * scale : 0;
+        pl_real_put(type, y, i, residual ? pl_real_get(type, residual, i) + kept : kept);
     }
 }

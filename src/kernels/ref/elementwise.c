@@ -4,19 +4,26 @@
 #include "kernels/kernels.h"
 #include "kernels/ref/activation.h"
 
-void PL_KERNEL(activation)(pl_activation act, int64_t count, const float *x, float *y)
+void PL_KERNEL(activation)(pl_activation act, int64_t count, pl_real type, const void *x, void *y)
 {
-    for (int64_t i = 0; i < count; i++) y[i] = (float)ref_activation(act, x[i]);
+    for (int64_t i = 0; i < count; i++) pl_real_put(type, y, i, (float)ref_activation(act, pl_real_get(type, x, i)));
 }
 
-void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, const float *x, const float *dy, float *dx)
+void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, pl_real type, const void *x, const void *dy, void *dx)
 {
-    for (int64_t i = 0; i < count; i++) dx[i] = (float)(dy[i] * ref_activation_slope(act, x[i]));
+    for (int64_t i = 0; i < count; i++)
+        pl_real_put(type, dx, i,
+                    (float)(pl_real_get(type, dy, i) * ref_activation_slope(act, pl_real_get(type, x, i))));
 }
 
-void PL_KERNEL(add)(int64_t count, const float *a, const float *b, float *y)
+void PL_KERNEL(add)(int64_t count, pl_real type, const void *a, const void *b, void *y)
 {
-    for (int64_t i = 0; i < count; i++) y[i] = a[i] + b[i];
+    for (int64_t i = 0; i < count; i++) pl_real_put(type, y, i, pl_real_get(type, a, i) + pl_real_get(type, b, i));
+}
+
+void PL_KERNEL(cast)(int64_t count, pl_real from, const void *x, pl_real to, void *y)
+{
+    for (int64_t i = 0; i < count; i++) pl_real_put(to, y, i, pl_real_get(from, x, i));
 }
 
 void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, float *y)

@@ -183,9 +183,58 @@ static void test_clip_scale(void **state)
     check_clip((double)NAN, 1, 0, 0);
 }
 
+/* Gradients that were multiplied with a loss scale: their norm is that of the gradients themselves, and the scale takes
+ * it back. max_norm 0 clips nothing. */
+static void test_clip_scale_of_scaled(void **state)
+{
+    (void)state;
+    const float loss_scale = 1024, limits[] = {0, 0.5f, 100};
+    const double norm = 3, sum = norm * norm * 1024 * 1024;
+    for (int i = 0; i < 3; i++) {
+        float scale = 9;
+        int32_t finite = 9;
+        pl_clip_scale_exec(&(pl_clip_scale_call){&sum, limits[i], &scale, &finite, &loss_scale},
+                           (pl_team){1, PL_ISA_REF});
+        double clipped = limits[i] > 0 && limits[i] < norm ? limits[i] / (norm + 1e-6) : 1;
+        assert_int_equal(finite, 1);
+        assert_true(fabs(scale * 1024 / clipped - 1) < 1e-6);
+    }
+}
+
+static void check_loss_scale(int32_t finite, float *scale, int32_t *good, int32_t *skipped, double want, int want_good,
+                             int want_skipped)
+{
+    pl_loss_scale_exec(&(pl_loss_scale_call){3, &finite, scale, good, skipped}, (pl_team){1, PL_ISA_REF});
+    assert_true(*scale == want);
+    assert_int_equal(*good, want_good);
+    assert_int_equal(*skipped, want_skipped);
+}
+
+/* Halved by each overflow but never below 1; doubled by three good steps in a row but never above 2^24. */
+static void test_loss_scale(void **state)
+{
+    (void)state;
+    float scale = 4;
+    int32_t good = 0, skipped = 7;
+    check_loss_scale(1, &scale, &good, &skipped, 4, 1, 7);
+    check_loss_scale(1, &scale, &good, &skipped, 4, 2, 7);
+    check_loss_scale(0, &scale, &good, &skipped, 2, 0, 8);
+    check_loss_scale(0, &scale, &good, &skipped, 1, 0, 9);
+    check_loss_scale(0, &scale, &good, &skipped, 1, 0, 10);
+    for (int round = 0; round < 30; round++) {
+        double before = scale;
+        check_loss_scale(1, &scale, &good, &skipped, before, 1, 10);
+        check_loss_scale(1, &scale, &good, &skipped, before, 2, 10);
+        check_loss_scale(1, &scale, &good, &skipped, before < 0x1p24 ? 2 * before : before, 0, 10);
+    }
+    assert_true(scale == 0x1p24f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_adamw),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_clip_scale_of_scaled),
+                                       cmocka_unit_test(test_loss_scale),
+                                       cmocka_unit_test(test_adamw),
                                        cmocka_unit_test(test_adamw_zero_gradient),
                                        cmocka_unit_test(test_sum_squares),
                                        cmocka_unit_test(test_sum_squares_range),

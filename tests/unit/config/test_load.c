@@ -263,8 +263,7 @@ static const struct {
      "c.yaml:2:15: model.activation must be gelu, silu, relu or tanh, not \"swishish\""},
     {"train:\n  optimizer: sgd\n", "c.yaml:2:14: train.optimizer must be adamw, not \"sgd\""},
     {"train:\n  optimizer_state: 8\n", "c.yaml:2:20: train.optimizer_state must be f32, bf16 or 8bit, not 8"},
-    {"train:\n  optimizer_state: int8\n",
-     "c.yaml:2:20: train.optimizer_state must be f32, bf16 or 8bit, not \"int8\""},
+    {"train:\n  optimizer_state: int8\n", "c.yaml:2:20: train.optimizer_state must be f32, bf16 or 8bit, not \"int8\""},
     {"memory:\n  budget: lots\n", "c.yaml:2:11: memory.budget must be a size from 1 to 1048576TiB, such as 500MB or "
                                   "2GiB, or auto, or none, not \"lots\""},
     {"memory:\n  budget: -5\n",

@@ -1,0 +1,138 @@
+/* Dynamic loss scaling as nodes (Micikevicius et al. 2018): the gradient of the loss is multiplied by S, so that small
+ * gradients stay above f16's smallest number, and the update divides by S again.
+ *
+ *   linear_ce_bwd(…, S)                        all gradients of the step are S times too large
+ *   sum of squares → clip_scale(sum, S)        clips by the norm of gradient/S; gives 1/S with it, and "finite"
+ *   adamw(…, scale) when finite                an overflow anywhere shows in the sum: the update is skipped
+ *   loss_scale(finite, S, good, skipped)       overflow: S/2 (never below 1); no overflow in 2000 steps: 2·S
+ *
+ * S and the two counts are state, saved with the optimizer's. Factors of two: scaling itself rounds nothing.
+ * A program without an update gives its gradients out: S is then an input, and whoever reads them divides. */
+#include "ir/op.h"
+#include "rewrite/rewrite.h"
+
+enum { GROWTH_STEPS = 2000 };
+
+typedef struct scaler {
+    pl_graph *g;
+    pl_id program;
+    pl_builder b;
+    pl_id scale, good, skipped;
+    pl_id clipped, finite; /* outputs of clip_scale */
+} scaler;
+
+static bool is_of(const scaler *s, const pl_node *n)
+{
+    return !n->dead && pl_region_program(s->g, n->region) == s->program;
+}
+
+/* The first node of the program with that operator; PL_NONE when there is none. */
+static pl_id find_node(const scaler *s, pl_op op)
+{
+    for (size_t i = 0; i < s->g->node_count; i++)
+        if (s->g->node[i].op == op && is_of(s, &s->g->node[i])) return (pl_id)i;
+    return PL_NONE;
+}
+
+/* A state and its first content: a node of the init program, where there is one. */
+static pl_id add_state(scaler *s, pl_dtype dtype, double first, const char *name)
+{
+    pl_id value = pl_build_persistent(&s->b, PL_ROLE_STATE, dtype, pl_shape_of(1, (int64_t)1), "%s", name);
+    pl_id init = pl_graph_find_program(s->g, "init"), out = value;
+    if (init == PL_NONE || s->b.status != PL_OK) return value;
+    pl_builder b = pl_builder_begin(s->g, init, s->b.err);
+    pl_builder_enter(&b, "loss_scale");
+    pl_build_node(&b, PL_OP_FILL, (pl_attr[]){pl_attr_f(first)}, 0, NULL, 1, &out);
+    s->b.status = b.status;
+    return value;
+}
+
+static void scale_losses(scaler *s)
+{
+    for (size_t i = 0; i < s->g->node_count; i++)
+        if (s->g->node[i].op == PL_OP_LINEAR_CE_BWD && is_of(s, &s->g->node[i])) s->g->node[i].in[6] = s->scale;
+}
+
+/* Without clipping nobody has summed squares yet. The gradients are what the optimizer's nodes read. */
+static void add_clip_scale(scaler *s, size_t nodes)
+{
+    pl_graph *g = s->g;
+    pl_id sum = pl_build_temporary(&s->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "grad_norm_squared"),
+          out = sum;
+    pl_build_node(&s->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+    for (size_t i = 0; i < nodes && s->b.status == PL_OK; i++) {
+        if (g->node[i].op != PL_OP_ADAMW || !is_of(s, &g->node[i])) continue;
+        out = PL_NONE;
+        sum = pl_build_node(&s->b, PL_OP_SUM_SQUARES, NULL, 2, (pl_id[]){g->node[i].in[1], sum}, 1, &out);
+    }
+    pl_id outs[2] = {PL_NONE, PL_NONE};
+    pl_build_node(&s->b, PL_OP_CLIP_SCALE, (pl_attr[]){pl_attr_f(0)}, 2, (pl_id[]){sum, s->scale}, 2, outs);
+    s->clipped = outs[0], s->finite = outs[1];
+}
+
+static void find_clip_scale(scaler *s, pl_id clip)
+{
+    s->g->node[clip].in[1] = s->scale;
+    s->clipped = s->g->node[clip].out[0], s->finite = s->g->node[clip].out[1];
+}
+
+static void scale_updates(scaler *s, size_t nodes)
+{
+    for (size_t i = 0; i < nodes; i++) {
+        pl_node *n = &s->g->node[i];
+        if (n->op != PL_OP_ADAMW || !is_of(s, n)) continue;
+        n->in[6] = s->clipped;
+        n->predicate = s->finite;
+    }
+}
+
+/* [0, first) [nodes, summed) [first, nodes) [summed, end): the sums before the first update, the rest behind. */
+static pl_status order(const scaler *s, size_t first, size_t nodes, size_t summed, pl_error *err)
+{
+    const size_t pieces[4][2] = {{0, first}, {nodes, summed}, {first, nodes}, {summed, s->g->node_count}};
+    size_t at = 0;
+    pl_id *sorted = pl_alloc(s->g->node_count + 1, sizeof *sorted);
+    if (!sorted) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
+    for (int p = 0; p < 4; p++)
+        for (size_t i = pieces[p][0]; i < pieces[p][1]; i++) sorted[at++] = (pl_id)i;
+    pl_status status = pl_graph_reorder(s->g, sorted, err);
+    pl_free(sorted);
+    return status == PL_OK ? pl_graph_group_programs(s->g, err) : status;
+}
+
+static pl_status add_update(scaler *s, pl_id first, pl_error *err)
+{
+    size_t nodes = s->g->node_count;
+    pl_id clip = find_node(s, PL_OP_CLIP_SCALE);
+    s->b.phase = PL_PHASE_UPDATE;
+    if (clip == PL_NONE)
+        add_clip_scale(s, nodes);
+    else
+        find_clip_scale(s, clip);
+    PL_TRY(s->b.status);
+    size_t summed = s->g->node_count;
+    scale_updates(s, nodes);
+    pl_id in[4] = {s->finite, s->scale, s->good, s->skipped}, out[3] = {PL_NONE, PL_NONE, PL_NONE};
+    pl_build_node(&s->b, PL_OP_LOSS_SCALE, (pl_attr[]){pl_attr_i(GROWTH_STEPS)}, 4, in, 3, out);
+    PL_TRY(s->b.status);
+    return order(s, first, nodes, summed, err);
+}
+
+pl_status pl_rewrite_loss_scale(pl_graph *g, pl_id program, pl_error *err)
+{
+    scaler s = {.g = g, .program = program, .b = pl_builder_begin(g, program, err)};
+    pl_id first = find_node(&s, PL_OP_ADAMW);
+    pl_builder_enter(&s.b, "loss_scale");
+    if (first == PL_NONE) {
+        s.scale =
+            pl_build_persistent(&s.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "input.loss_scale");
+        if (s.b.status == PL_OK) scale_losses(&s);
+        return s.b.status;
+    }
+    s.scale = add_state(&s, PL_DTYPE_F32, PL_LOSS_SCALE_FIRST, "loss_scale");
+    s.good = add_state(&s, PL_DTYPE_I32, 0, "loss_scale.good_steps");
+    s.skipped = add_state(&s, PL_DTYPE_I32, 0, "loss_scale.skipped_steps");
+    PL_TRY(s.b.status);
+    scale_losses(&s);
+    return add_update(&s, first, err);
+}
