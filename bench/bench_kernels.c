@@ -15,12 +15,12 @@
 #include "base/size.h"
 #include "kernels/kernels.h"
 
-enum { ARRAYS = 4, SAMPLES = 9, VOCAB = 788, WIDTH = 256, TOKENS = 128 };
+enum { ARRAYS = 6, MOMENTS = 4, SAMPLES = 9, VOCAB = 788, WIDTH = 256, TOKENS = 128 };
 
 typedef struct setting {
     pl_team team;
-    int64_t elems, rows; /* rows of WIDTH */
-    float *array[ARRAYS];
+    int64_t elems, rows;  /* rows of WIDTH */
+    float *array[ARRAYS]; /* the last two for moments of 16 and 8 bits: their bytes begin as zeros */
     void *workspace;
     int32_t *token;
 } setting;
@@ -119,6 +119,20 @@ static double run_adamw(const setting *s)
     return 7.0 * 4 * (double)s->elems;
 }
 
+/* Moments of 16 bits lie in the first half of their arrays, those of 8 bits in the second. */
+static double run_adamw_small(const setting *s, pl_adamw_state state, int64_t first, double moment_bytes)
+{
+    float lr = 1e-3f, *m = s->array[MOMENTS] + first, *v = s->array[MOMENTS + 1] + first;
+    int64_t step = 10;
+    pl_adamw_call call = {s->elems, s->array[0], m,     v,    s->array[3], 0.9f, 0.95f, 1e-8f,
+                          0.1f,     &lr,         &step, NULL, state,       1,    2};
+    pl_adamw_exec(&call, s->team);
+    return (3.0 * 4 + 4 * moment_bytes) * (double)s->elems;
+}
+
+static double run_adamw_bf16(const setting *s) { return run_adamw_small(s, PL_ADAMW_BF16, 0, 2); }
+static double run_adamw_8bit(const setting *s) { return run_adamw_small(s, PL_ADAMW_8BIT, s->elems / 2, 260.0 / 256); }
+
 static double run_sum_squares(const setting *s)
 {
     double sum = 0;
@@ -138,6 +152,8 @@ static const struct {
              {"embedding backward", run_embedding_bwd},
              {"softmax, cross-entropy", run_softmax},
              {"adamw", run_adamw},
+             {"adamw, bf16 moments", run_adamw_bf16},
+             {"adamw, 8-bit moments", run_adamw_8bit},
              {"sum of squares", run_sum_squares}};
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -146,7 +162,8 @@ enum { LINES = sizeof lines / sizeof *lines };
 static void fill(const setting *s)
 {
     for (int a = 0; a < ARRAYS; a++)
-        for (int64_t i = 0; i < s->elems; i++) s->array[a][i] = (float)((i * 7919 + a) % 1000) * 0.002f + 0.001f;
+        for (int64_t i = 0; i < s->elems; i++)
+            s->array[a][i] = a < MOMENTS ? (float)((i * 7919 + a) % 1000) * 0.002f + 0.001f : 0;
 }
 
 static double sample_gbytes_per_second(double (*run)(const setting *), const setting *s)

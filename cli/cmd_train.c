@@ -4,10 +4,11 @@
 
 #include "planning.h"
 
-enum { QUIET, VERBOSE };
+enum { QUIET, VERBOSE, LOCK };
 static const pl_cli_option options[] = {
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
     [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
+    [LOCK] = {"--lock", "PLAN", "run this plan, as plimsoll fit --lock or plan --out-lock wrote it"},
 };
 
 static const char about[] =
@@ -32,7 +33,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     if (status == PL_OK) status = pl_cli_check_new_run(&in, &err);
     if (status == PL_OK)
         status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
-    pl_call call = {.name = "train"};
+    pl_call call = {.name = "train", .plan = status == PL_OK ? in.arguments.value[LOCK] : NULL};
     if (status == PL_OK && talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
     int code = status == PL_OK ? pl_cli_start(&in, PL_COMMAND_TRAIN, &talk, true, &call)
                                : pl_cli_complain(command->name, status, &err);

@@ -33,8 +33,8 @@ typedef struct pl_cli_command {
     int (*run)(const struct pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
 } pl_cli_command;
 
-extern const pl_cli_command pl_cli_plan, pl_cli_train, pl_cli_generate, pl_cli_eval, pl_cli_verify, pl_cli_place,
-    pl_cli_recompute, pl_cli_doctor, pl_cli_config, pl_cli_completion, pl_cli_help;
+extern const pl_cli_command pl_cli_plan, pl_cli_fit, pl_cli_train, pl_cli_generate, pl_cli_eval, pl_cli_verify,
+    pl_cli_place, pl_cli_recompute, pl_cli_doctor, pl_cli_config, pl_cli_completion, pl_cli_help;
 
 /* ---- commands.c ---- */
 extern const pl_cli_command *const pl_cli_commands[];

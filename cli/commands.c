@@ -5,8 +5,8 @@
 #include "command.h"
 
 const pl_cli_command *const pl_cli_commands[] = {
-    &pl_cli_plan,      &pl_cli_train,  &pl_cli_generate, &pl_cli_eval,       &pl_cli_verify, &pl_cli_place,
-    &pl_cli_recompute, &pl_cli_doctor, &pl_cli_config,   &pl_cli_completion, &pl_cli_help,
+    &pl_cli_plan,  &pl_cli_fit,       &pl_cli_train,  &pl_cli_generate, &pl_cli_eval,       &pl_cli_verify,
+    &pl_cli_place, &pl_cli_recompute, &pl_cli_doctor, &pl_cli_config,   &pl_cli_completion, &pl_cli_help,
 };
 const size_t pl_cli_command_count = sizeof pl_cli_commands / sizeof *pl_cli_commands;
 

@@ -94,20 +94,48 @@ static pl_status name_fence(pl_status status, pl_error *err)
         why.text);
 }
 
+static phases begin_phases(const char *name, const pl_talk *talk)
+{
+    return (phases){
+        .command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
+}
+
+static pl_status prepare(const pl_cli_input *in, bool text, phases *p, pl_error *err)
+{
+    pl_signals_catch(); /* what is half written goes */
+    pl_status status = pl_planner_fence(in->config, err);
+    if (status == PL_OK && text) status = pl_prepare_text(in->config, tell_phase, p, err);
+    pl_signals_leave();
+    return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
+}
+
 pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
                            pl_plan **plan, pl_error *err)
 {
-    phases p = {.command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
-    pl_status status;
-    pl_signals_catch(); /* what is half written goes */
-    status = pl_planner_fence(in->config, err);
-    if (status == PL_OK && needs_text(command)) status = pl_prepare_text(in->config, tell_phase, &p, err);
-    pl_signals_leave();
-    if (status == PL_OK && pl_signal_stop) status = PL_E_STOPPED;
+    phases p = begin_phases(name, talk);
+    pl_status status = prepare(in, needs_text(command), &p, err);
     if (status == PL_OK && here) status = pl_plan_check_config(in->config, command, err);
     if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
     end_phases(&p);
     return status == PL_OK ? check_machine(name, talk, here, plan, err) : name_fence(status, err);
+}
+
+pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_talk *talk, pl_fit_answer **answer,
+                          pl_error *err)
+{
+    phases p = begin_phases(name, talk);
+    pl_status status = prepare(in, true, &p, err);
+    if (status == PL_OK) status = pl_fit_make(in->config, pl_cli_cache(in), tell_phase, &p, answer, err);
+    end_phases(&p);
+    return name_fence(status, err);
+}
+
+/* A plan that was made before, by plan or fit: what it says is what runs. */
+static pl_status load_plan(const pl_cli_input *in, const char *path, pl_plan **plan, pl_error *err)
+{
+    pl_status status = pl_plan_load(path, plan, err);
+    if (status == PL_OK) status = pl_plan_take_config(*plan, in->config, err);
+    return status == PL_OK ? pl_plan_check_machine(*plan, err) : status;
 }
 
 /* ---- a few words about the plan ---- */
@@ -137,8 +165,11 @@ static void say_summary(const pl_plan *plan, pl_command command, const char *out
         pl_say(", %s a step predicted", pl_show_seconds(pl_plan_step_seconds(plan), a));
     pl_say("\n");
     if (pl_plan_budget_text(plan)[0]) pl_say("      budget: %s\n", pl_plan_budget_text(plan));
-    if (command == PL_COMMAND_TRAIN)
+    if (command != PL_COMMAND_TRAIN) return;
+    if (seconds >= 0)
         pl_say("      planned in %s; everything is kept in %s\n", pl_show_seconds(seconds, a), out);
+    else
+        pl_say("      as planned before; everything is kept in %s\n", out);
 }
 
 static pl_status say_report(const pl_plan *plan, pl_error *err)
@@ -151,13 +182,14 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
-/* The kept config says what was chosen, so that a resumed run adds up its sums in the same order: bit for bit. */
+/* The kept config says what was chosen (by leave of fit.allow the optimizer's state, too), so that a resumed run adds up its sums in the same order: bit for bit. */
 static pl_status settle_config(pl_config *config, const pl_plan *plan, pl_error *err)
 {
     char micro[PL_FORMAT_BYTES];
     snprintf(micro, sizeof micro, "%llu", (unsigned long long)pl_plan_micro_batch(plan));
-    pl_status status =
-        pl_plan_micro_batch(plan) ? pl_config_set(config, "train.micro_batch", micro, "the plan", err) : PL_OK;
+    pl_status status = pl_plan_take_config(plan, config, err);
+    if (status == PL_OK)
+        status = pl_plan_micro_batch(plan) ? pl_config_set(config, "train.micro_batch", micro, "the plan", err) : PL_OK;
     return status == PL_OK ? pl_config_set(config, "run.resume", "false", "the plan", err) : status;
 }
 
@@ -171,8 +203,12 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     call->word[PL_CALL_SHOW] = talk->show;
     call->word[PL_CALL_QUIET] = quiet;
     pl_status status = pl_check_folder(in->config, command, &err);
-    if (status == PL_OK) status = pl_cli_make_plan(call->name, in, command, talk, true, &plan, &err);
-    if (status == PL_OK && !talk->quiet && (keep || talk->verbose)) say_summary(plan, command, in->out, now() - began);
+    if (status == PL_OK && call->plan)
+        status = load_plan(in, call->plan, &plan, &err);
+    else if (status == PL_OK)
+        status = pl_cli_make_plan(call->name, in, command, talk, true, &plan, &err);
+    if (status == PL_OK && !talk->quiet && (keep || talk->verbose))
+        say_summary(plan, command, in->out, call->plan ? -1 : now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
     if (status == PL_OK && keep) status = settle_config(in->config, plan, &err);
     if (status == PL_OK) status = pl_runner_check(plan, &err);

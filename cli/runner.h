@@ -27,6 +27,7 @@ typedef enum pl_call_word {
 typedef struct pl_call {
     const char *name; /* of the subcommand: "train", "generate", "eval", "verify" */
     const char *word[PL_CALL_WORDS];
+    const char *plan; /* a lock file that is run instead of planning anew; NULL: none. Not told the runner */
 } pl_call;
 
 /* ---- launch.c ---- */

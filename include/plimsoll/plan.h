@@ -59,6 +59,9 @@ PL_API void pl_plan_destroy(pl_plan *); /* NULL is fine */
 /* The lock file: the plan as text; runs exactly as printed. */
 PL_API PL_MUST_USE pl_status pl_plan_save(const pl_plan *, const char *path, pl_error *);
 PL_API PL_MUST_USE pl_status pl_plan_load(const char *path, pl_plan **, pl_error *);
+/* Makes the config that of the plan, but for run.progress and run.log. PL_E_CONFIG names the first key that was set to
+ * something else than was planned, or that decides numbers and differs: such a plan is not what was asked for. */
+PL_API PL_MUST_USE pl_status pl_plan_take_config(const pl_plan *, pl_config *, pl_error *);
 
 typedef enum pl_plan_form {
     PL_PLAN_REPORT, /* tables and the arena map, for a person */

@@ -1,10 +1,11 @@
-/* From a config to a plan: the whole pipeline. Read make_graph and pl_plan_make first; everything above them is what
+/* From a config to a plan: the whole pipeline. Read make_graph and pl_compile first; everything above them is what
  * the stages need to know. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/compile.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/units.h"
@@ -21,6 +22,10 @@
 #include "store/folder.h"
 
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
+_Static_assert((int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16 &&
+                   (int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 &&
+                   (int)PL_ALLOW_OPTIMIZER_8BIT == (int)PL_FIT_ALLOW_OPTIMIZER_8BIT,
+               "fit.allow");
 _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");
 _Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
 _Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_size");
@@ -42,6 +47,7 @@ typedef struct compiler {
     uint32_t vocab;
     pl_settings settings;
     pl_calibration *calibration;
+    bool measured;   /* nothing more is measured */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     uint64_t disk_bytes, checkpoint_bytes, plan_text_bytes;
     char budget[128];                             /* as in the plan */
@@ -344,6 +350,16 @@ static void find_order(const compiler *c, pl_choice *given, int64_t batch)
     if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
 }
 
+/* What the config leaves open. */
+static void find_freedom(const compiler *c, pl_fit_options *o)
+{
+    const pl_config_train *t = &c->config->train;
+    bool trains = c->command == PL_COMMAND_TRAIN;
+    o->choose_update = trains && t->update_in_backward == PL_EARLY_AUTO;
+    o->choose_layer_major = trains && t->layer_major == PL_CONFIG_AUTO;
+    o->allow = trains ? c->config->fit.allow : 0;
+}
+
 static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
@@ -360,6 +376,7 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                           .stage = stage,
                           .settle = settle,
                           .context = c};
+    find_freedom(c, o);
     find_order(c, &o->given, o->batch);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
@@ -406,8 +423,8 @@ static pl_status open_calibration(compiler *c, pl_fit_options *o, const char *fo
                                  .progress_context = t};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
-    o->measure = measure;
-    o->plan.cost = (pl_cost_model){pl_calibration_seconds, c->calibration};
+    o->measure = c->measured ? NULL : measure;
+    o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
     return PL_OK;
 }
 
@@ -481,32 +498,80 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
-static pl_status compile(const pl_config *config, pl_command command, bool measures, const char *cache_folder,
-                         told *listener, pl_plan **plan, pl_error *err)
+static pl_status print_chosen(const compiler *c, pl_config_optimizer_state state, char **text, uint64_t *hash,
+                              pl_error *err)
+{
+    pl_str printed = {0};
+    pl_config *copy = pl_config_create();
+    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    *copy = *c->config;
+    copy->train.optimizer_state = state;
+    if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
+    pl_config_print_yaml(copy, &printed);
+    *hash = pl_config_hash_numerics(copy);
+    pl_config_destroy(copy);
+    if (printed.failed) return pl_str_deinit(&printed), pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    pl_free(*text);
+    *text = printed.data;
+    return PL_OK;
+}
+
+/* What is staged for saving has room for the config, with the longest word that may be chosen. */
+static pl_status reserve_words(compiler *c, pl_error *err)
+{
+    uint64_t ignored;
+    if (!c->config->fit.allow) return PL_OK;
+    return print_chosen(c, PL_OPTIMIZER_STATE_8BIT, &c->settings.config_text, &ignored, err);
+}
+
+/* What the search turned on by leave of the user decides the numbers of this run: the plan's config says so, for a run
+ * that is resumed must do the same. */
+static pl_status keep_choice(const compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
+{
+    static const pl_config_optimizer_state states[] = {[PL_CHOICE_STATE_F32] = PL_OPTIMIZER_STATE_F32,
+                                                       [PL_CHOICE_STATE_BF16] = PL_OPTIMIZER_STATE_BF16,
+                                                       [PL_CHOICE_STATE_8BIT] = PL_OPTIMIZER_STATE_8BIT};
+    if (!c->config->fit.allow) return PL_OK;
+    return print_chosen(c, states[choice->optimizer_state], &plan->config, &plan->numerics_hash, err);
+}
+
+pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
+                     pl_error *err)
 {
     pl_status status = PL_OK;
     pl_graph *graph = NULL;
     pl_fit_options fit;
+    told listener = {o->progress, o->context};
+    const pl_command command = o->command;
+    pl_fit_result own = {0};
+    if (!result) result = &own;
+    *result = (pl_fit_result){.chosen = PL_FIT_NONE, .least = PL_FIT_NONE, .cheapest = PL_FIT_NONE};
     compiler *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
     c->config = config;
     c->command = command;
+    c->measured = o->measured;
     c->tokens.fd = -1;
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
     PL_TRY_DONE(open_data(c, err));
+    PL_TRY_DONE(reserve_words(c, err));
     PL_TRY_DONE(find_options(c, &fit, err));
+    fit.everything = o->everything;
+    if (o->steps) *o->steps = c->settings.run.steps;
     if (fit.budget_bytes == PL_FIT_NO_BUDGET && config->model.layers > LAYERS_FOR_ELSEWHERE)
         PL_TRY_DONE(pl_plan_check_config(config, command, err));
-    if (fit.budget_bytes != PL_FIT_NO_BUDGET)
+    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !(o->everything && config->model.layers <= LAYERS_FOR_ELSEWHERE))
         PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
-    if (measures) PL_TRY_DONE(open_calibration(c, &fit, cache_folder, listener, err));
+    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
-    PL_TRY_DONE(explain_budget(c, pl_fit(graph, &fit, plan, err), err));
+    PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
+    PL_TRY_DONE(keep_choice(c, &result->point[result->chosen].choice, *plan, err));
     PL_TRY_DONE(dump_plan(c, *plan, err));
     if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
 done:
+    pl_fit_result_deinit(&own);
     pl_graph_destroy(graph);
     pl_calibration_close(c->calibration);
     if (c->tokens_open) pl_tokens_close(&c->tokens);
@@ -518,11 +583,12 @@ done:
 pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
                        void *context, pl_plan **plan, pl_error *err)
 {
-    told listener = {progress, context};
-    return compile(config, command, command == PL_COMMAND_TRAIN, cache_folder, &listener, plan, err);
+    pl_compile_options o = {.command = command, .cache_folder = cache_folder, .progress = progress, .context = context};
+    return pl_compile(config, &o, NULL, plan, err);
 }
 
 pl_status pl_plan_make_unmeasured(const pl_config *config, pl_plan **plan, pl_error *err)
 {
-    return compile(config, PL_COMMAND_TRAIN, false, NULL, NULL, plan, err);
+    pl_compile_options o = {.command = PL_COMMAND_TRAIN, .measured = true};
+    return pl_compile(config, &o, NULL, plan, err);
 }

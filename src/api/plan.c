@@ -1,5 +1,8 @@
 /* Plans as files and texts, and what is asked of them. */
+#include <string.h>
+
 #include "api/api.h"
+#include "config/schema.h"
 #include "report/report.h"
 
 #define LOCK_BYTES_MAX (UINT64_C(4) << 30) /* some 30 kB a layer: 100,000 layers */
@@ -27,6 +30,51 @@ pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
     pl_plan_destroy(*plan);
     *plan = NULL;
     return pl_fail_prefix(err, status == PL_E_NOMEM ? status : PL_E_DATA, "%s", path);
+}
+
+/* ---- a plan of another day ---- */
+
+static bool is_talk(const pl_config_key *key)
+{
+    return strcmp(key->path, "run.progress") == 0 || strcmp(key->path, "run.log") == 0;
+}
+
+/* Changes numbers, and yet the search may have chosen it: by leave that the config gave. */
+static bool is_chosen(const pl_config *now, const pl_config_key *key)
+{
+    return now->fit.allow && strcmp(key->path, "train.optimizer_state") == 0;
+}
+
+static pl_status take_key(const pl_config *planned, pl_config *now, const pl_config_key *key, pl_error *err)
+{
+    char where[PL_CONFIG_TEXT_BYTES + 32];
+    pl_str was = {0}, is = {0};
+    bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS) && !is_chosen(now, key);
+    if (is_talk(key) || pl_config_value_equal(planned, now, key)) return PL_OK;
+    if (!decides && !pl_config_is_set(now, key->path)) {
+        memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
+        return PL_OK;
+    }
+    pl_config_print_value(planned, key, &was);
+    pl_config_print_value(now, key, &is);
+    pl_status status = pl_fail(
+        err, PL_E_CONFIG, "%s: %s is %.200s, and the plan was made for %.200s; leave it as it was, or plan anew",
+        pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is), pl_str_text(&was));
+    pl_str_deinit(&was);
+    pl_str_deinit(&is);
+    return status;
+}
+
+pl_status pl_plan_take_config(const pl_plan *plan, pl_config *now, pl_error *err)
+{
+    pl_config *planned = pl_config_create();
+    if (!planned) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    const char *text = plan->config ? plan->config : "";
+    pl_status status = pl_config_load_text(planned, "the plan's config", text, strlen(text), err);
+    for (size_t i = 0; i < pl_config_key_count && status == PL_OK; i++)
+        status = take_key(planned, now, &pl_config_keys[i], err);
+    pl_config_destroy(planned);
+    return status;
 }
 
 pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size_t *bytes, pl_error *err)

@@ -13,16 +13,14 @@
  * (base/block8.h; those of small weights stay larger). -1 on overflow. */
 static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
 {
-    switch (c->train.optimizer_state) {
-    case PL_OPTIMIZER_STATE_BF16:
-        *bytes = weights;
-        return 0;
-    case PL_OPTIMIZER_STATE_8BIT:
+    const pl_config_optimizer_state state = c->train.optimizer_state;
+    if (state == PL_OPTIMIZER_STATE_8BIT || (c->fit.allow & PL_ALLOW_OPTIMIZER_8BIT))
         *bytes = weights / 1024 * 2 * 260;
-        return 0;
-    default:
+    else if (state == PL_OPTIMIZER_STATE_BF16 || (c->fit.allow & PL_ALLOW_OPTIMIZER_BF16))
+        *bytes = weights;
+    else
         return pl_size_mul(weights, 2, bytes);
-    }
+    return 0;
 }
 
 /* Are all gradients complete before the first update? A norm over all of them needs that. */

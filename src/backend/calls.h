@@ -69,7 +69,7 @@ typedef struct pl_norm_call {
 } pl_norm_call;
 void pl_norm_exec(const pl_norm_call *, pl_team);
 
-/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy or add. The sums over a sequence depend on it
+/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy, x or add. The sums over a sequence depend on it
  * alone and are added in the order of the sequences, so the bits do not depend on how many a call has. */
 typedef struct pl_norm_bwd_call {
     int64_t rows, tokens, width; /* tokens: rows of a sequence; divides rows */

@@ -40,12 +40,25 @@ const char *pl_calibration_warning(const pl_calibration *c) { return c->warning;
 size_t pl_calibration_count(const pl_calibration *c) { return c->count; }
 double pl_calibration_measured_seconds(const pl_calibration *c) { return c->measured_seconds; }
 
-static const pl_calibration_entry *entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+static const pl_calibration_entry *entry_in(const pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     char memory[PL_CALIBRATION_KEY_BYTES];
     pl_str key = pl_str_fixed(memory, sizeof memory);
     pl_calibration_key(g, n, &c->options, &key);
     return key.failed ? NULL : pl_calibration_find(c, memory);
+}
+
+/* What was not measured where it stands may have been in another pass: a forward node that is computed again among the
+ * backward ones. Its caches differ, its work does not. */
+static const pl_calibration_entry *entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    const pl_calibration_entry *e = entry_in(c, g, n);
+    for (int phase = 0; phase < PL_PHASE_COUNT && !e; phase++) {
+        pl_node other = *n;
+        other.phase = (pl_phase)phase;
+        e = entry_in(c, g, &other);
+    }
+    return e;
 }
 
 /* Tokens come from the loader's slot: a copy of a few kilobytes that no kernel makes. */
@@ -56,9 +69,9 @@ double pl_calibration_seconds(void *calibration, const pl_graph *g, const pl_nod
     return e ? e->seconds : -1;
 }
 
-double pl_calibration_spread(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+double pl_calibration_spread(void *calibration, const pl_graph *g, const pl_node *n)
 {
     if (n->op == PL_OP_LOAD) return 0;
-    const pl_calibration_entry *e = entry_of(c, g, n);
+    const pl_calibration_entry *e = entry_of(calibration, g, n);
     return e ? e->spread : -1;
 }

@@ -9,7 +9,7 @@
  *      pl_calibration_open       reads the file, if there is a usable one; never fails because of the file
  *      pl_calibration_measure    measures the nodes of a bound graph whose keys are missing (none: returns at once)
  *      pl_calibration_save       when something was measured; a folder that cannot be written is a warning
- *      pl_plan_create            with .cost = {pl_calibration_seconds, calibration}
+ *      pl_plan_create            with .cost = {pl_calibration_seconds, pl_calibration_spread, calibration}
  *      pl_calibration_close
  *
  * Measuring replays the graph's programs in their order (replay.c), so that each node finds in the caches what it will
@@ -67,10 +67,10 @@ double pl_calibration_measured_seconds(const pl_calibration *); /* how long meas
  * failure. PL_E_NOMEM only. */
 pl_status pl_calibration_save(pl_calibration *, pl_error *);
 
-/* The cost function of pl_cost_model: context is the pl_calibration. Seconds of one execution; negative: not known. */
+/* The two functions of pl_cost_model: context is the pl_calibration. Seconds of one execution; negative: not known. */
 double pl_calibration_seconds(void *calibration, const pl_graph *, const pl_node *);
 /* Half the distance between the quartiles of what was measured; negative: not known. */
-double pl_calibration_spread(const pl_calibration *, const pl_graph *, const pl_node *);
+double pl_calibration_spread(void *calibration, const pl_graph *, const pl_node *);
 
 size_t pl_calibration_count(const pl_calibration *); /* entries */
 

@@ -93,6 +93,13 @@ typedef enum pl_config_dump { /* bits of run.dump */
                               PL_DUMP_PROGRAM = 1 << 4,
 } pl_config_dump;
 
+typedef enum pl_config_allow { /* bits of fit.allow */
+                               PL_ALLOW_BF16 = 1 << 0,
+                               PL_ALLOW_FP16 = 1 << 1,
+                               PL_ALLOW_OPTIMIZER_BF16 = 1 << 2,
+                               PL_ALLOW_OPTIMIZER_8BIT = 1 << 3,
+} pl_config_allow;
+
 typedef struct pl_config_model {
     pl_config_arch arch;
     int64_t vocab_size; /* or PL_CONFIG_AUTO: the tokenizer's */
@@ -170,6 +177,10 @@ typedef struct pl_config_memory {
     pl_config_huge_pages huge_pages;
 } pl_config_memory;
 
+typedef struct pl_config_fit {
+    uint32_t allow; /* PL_ALLOW_* bits */
+} pl_config_fit;
+
 typedef struct pl_config_run {
     int64_t threads; /* or PL_CONFIG_AUTO: the cores this process may use (0 in the file means the same) */
     pl_config_isa isa;
@@ -201,6 +212,7 @@ struct pl_config {
     pl_config_train train;
     pl_config_generate generate;
     pl_config_memory memory;
+    pl_config_fit fit;
     pl_config_run run;
     /* not values: */
     char file[PL_CONFIG_TEXT_BYTES]; /* the name of the loaded text, "" when none was */

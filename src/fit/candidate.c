@@ -1,4 +1,5 @@
-/* From a choice to a plan: the rewrites, in their order, then the real planner. Takes no decision. */
+/* From a choice to a plan: the rewrites, in their order, then the real planner. Takes no decision, and no time: what a
+ * plan holds is known before any kernel is measured (time.c says how long it takes). */
 #include "fit/fit.h"
 #include "rewrite/rewrite.h"
 
@@ -63,6 +64,7 @@ pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *
     PL_TRY(pl_fit_prepare(g, o, c, err));
     if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
     PL_TRY(pl_rewrite_optimizer_state(g, moment_dtypes[c->optimizer_state], err));
+    if (c->layer_major && trains(g)) PL_TRY(pl_rewrite_drop_unread(g, train, err));
     PL_TRY(pl_rewrite_fuse(g, err));
     for (int i = 0; i < 2; i++) {
         pl_id program = pl_graph_find_program(g, programs[i]);
@@ -76,24 +78,46 @@ pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *
     return pl_rewrite_mark_saved(g, err);
 }
 
-pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
-                           pl_error *err)
+pl_status pl_fit_bind(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_graph **bound,
+                      pl_error *err)
 {
     pl_status status = PL_OK;
-    pl_plan_options how = o->plan;
     pl_graph *g = pl_graph_copy(graph);
+    *bound = NULL;
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
-    how.huge_pages = c->huge_pages;
     PL_TRY_DONE(pl_fit_rewrite(g, o, c, err));
     PL_TRY_DONE(o->stage(o->context, g, c->micro_batch, err));
     PL_TRY_DONE(pl_graph_check(g, PL_STAGE_BOUND, err));
-    if (o->measure) PL_TRY_DONE(o->measure(o->context, g, err));
-    PL_TRY_DONE(pl_plan_create(g, &how, plan, err));
-    g = NULL;
+    *bound = g;
+    return PL_OK;
+done:
+    pl_graph_destroy(g);
+    return status;
+}
+
+pl_plan_options pl_fit_plan_options(const pl_fit_options *o, const pl_choice *c)
+{
+    pl_plan_options how = o->plan;
+    how.cost = (pl_cost_model){0};
+    how.huge_pages = c->huge_pages;
+    if (c->threads > 0 && c->threads < how.team.threads) how.team.threads = c->threads;
+    return how;
+}
+
+pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
+                           pl_error *err)
+{
+    pl_plan_options how = pl_fit_plan_options(o, c);
+    pl_graph *g;
+    *plan = NULL;
+    PL_TRY(pl_fit_bind(graph, o, c, &g, err));
+    pl_status status = pl_plan_create(g, &how, plan, err);
+    if (status != PL_OK) {
+        pl_graph_destroy(g);
+        return status;
+    }
     (*plan)->batch = trains((*plan)->graph) ? (uint64_t)o->batch : 0;
     status = o->settle(o->context, *plan, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
-done:
-    pl_graph_destroy(g);
     return status;
 }

@@ -28,6 +28,7 @@ typedef struct pl_choice {
     int64_t layer_major_keep; /* of every so many such groups the input is kept; 0: of none */
     bool update_early;        /* a weight is updated as soon as its gradient is whole, not after the backward pass */
     pl_choice_optimizer_state optimizer_state; /* changes what is computed */
+    int threads;                               /* that compute; 0: the whole team */
 } pl_choice;
 
 #endif

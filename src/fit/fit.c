@@ -1,26 +1,10 @@
+/* From a search to a plan, or to a refusal. */
 #include "fit/fit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "fit/recompute.h"
-
-enum { CANDIDATES_MAX = 16, TOKENS_ENOUGH = 512 }; /* beyond that many rows a GEMM gains nothing (bench_gemm) */
-
-/* Divisors of the batch, the largest first, up to the size at which larger ones gain nothing; always 1. */
-static int find_candidates(const pl_fit_options *o, int64_t candidate[CANDIDATES_MAX])
-{
-    int count = 0;
-    if (o->given.micro_batch) {
-        candidate[0] = o->given.micro_batch;
-        return 1;
-    }
-    int64_t most = o->sequence < TOKENS_ENOUGH ? TOKENS_ENOUGH / o->sequence : 1;
-    for (int64_t m = most < o->batch ? most : o->batch; m > 1 && count < CANDIDATES_MAX - 1; m--)
-        if (o->batch % m == 0) candidate[count++] = m;
-    candidate[count++] = 1;
-    return count;
-}
 
 /* The largest values alive at the plan's peak, in words. */
 static void describe_peak(const pl_plan *p, char *text, size_t room)
@@ -47,8 +31,11 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     char alive[400], change[200];
     uint64_t need = pl_plan_charged_bytes(smallest), by_role[PL_ROLE_COUNT] = {0};
     describe_peak(smallest, alive, sizeof alive);
-    for (size_t i = 0; i < smallest->graph->value_count; i++)
-        by_role[smallest->graph->value[i].role] += smallest->value[i].bytes;
+    for (size_t i = 0; i < smallest->graph->value_count; i++) {
+        const pl_block *b = &smallest->value[i];
+        bool held = b->first <= smallest->peak_position && smallest->peak_position < b->last;
+        by_role[smallest->graph->value[i].role] += held ? b->bytes : 0;
+    }
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
     if (o->given.micro_batch > 1)
         snprintf(change, sizeof change, "set train.micro_batch to auto");
@@ -67,45 +54,58 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
                    (unsigned long long)o->budget_bytes, alive, change);
 }
 
-pl_status pl_fit_try(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
-                     pl_plan **smallest, uint64_t *over, pl_error *err)
+/* Huge pages where what they round up to still fits. */
+static pl_status settle_pages(pl_fit_search *s, pl_error *err)
 {
-    pl_plan *p;
-    PL_TRY(pl_fit_candidate(graph, o, c, &p, err));
-    uint64_t charged = pl_plan_charged_bytes(p);
-    bool again = p->huge_pages && charged > o->budget_bytes;
-    *over = charged > o->budget_bytes ? charged - o->budget_bytes : 0;
-    if (*over == 0) {
-        *plan = p;
-    } else if (!*smallest || charged < pl_plan_charged_bytes(*smallest)) {
-        pl_plan_destroy(*smallest);
-        *smallest = p;
-    } else {
-        pl_plan_destroy(p);
-    }
-    if (!again) return PL_OK;
-    pl_choice small_pages = *c; /* what rounding to huge ones costs may be what is missing */
-    small_pages.huge_pages = false;
-    return pl_fit_try(graph, o, &small_pages, plan, smallest, over, err);
+    const pl_fit_point *p = &s->result->point[s->result->chosen];
+    s->result->huge_pages = p->huge_bytes && p->huge_bytes <= s->result->budget_bytes;
+    s->plan->huge_pages = s->result->huge_pages;
+    return pl_plan_account(s->plan, s->options->plan.helper_threads, err);
+}
+
+static pl_status conclude(pl_fit_search *s, pl_plan **plan, pl_error *err)
+{
+    const pl_fit_result *r = s->result;
+    if (r->chosen == PL_FIT_NONE) return refuse(r->smallest, s->options, err);
+    PL_TRY(settle_pages(s, err));
+    pl_fit_predict_plan(s->options, &r->point[r->chosen].choice, s->plan);
+    *plan = s->plan;
+    s->plan = NULL;
+    return PL_OK;
 }
 
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan, pl_error *err)
 {
-    int64_t candidate[CANDIDATES_MAX];
-    pl_plan *smallest = NULL;
-    pl_status status = PL_OK;
-    uint64_t over;
-    int count = find_candidates(o, candidate);
+    return pl_fit_find(graph, o, NULL, plan, err);
+}
+
+pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_result *result, pl_plan **plan,
+                      pl_error *err)
+{
+    pl_fit_result own;
+    pl_fit_search s = {.graph = graph, .options = o, .result = result ? result : &own};
     *plan = NULL;
-    for (int i = 0; i < count && !*plan; i++) {
-        pl_choice choice = o->given;
-        choice.micro_batch = candidate[i];
-        PL_TRY_DONE(pl_fit_try(graph, o, &choice, plan, &smallest, &over, err));
-    }
-    if (!*plan && o->plan_recompute && o->given.layer_major == 0) /* its decisions are made for one region */
-        PL_TRY_DONE(pl_recompute_search(graph, o, candidate[count - 1], plan, &smallest, err));
-    if (!*plan) status = refuse(smallest, o, err);
-done:
-    pl_plan_destroy(smallest);
+    *s.result = (pl_fit_result){.chosen = PL_FIT_NONE,
+                                .least = PL_FIT_NONE,
+                                .cheapest = PL_FIT_NONE,
+                                .budget_bytes = o->budget_bytes,
+                                .batch = o->batch,
+                                .sequence = o->sequence,
+                                .threads = o->plan.team.threads};
+    pl_status status = pl_fit_run_search(&s, err);
+    if (status == PL_OK) status = conclude(&s, plan, err);
+    pl_plan_destroy(s.plan);
+    if (!result) pl_fit_result_deinit(&own);
     return status;
+}
+
+void pl_fit_result_deinit(pl_fit_result *r)
+{
+    for (size_t i = 0; i < r->frontier_count; i++) pl_recompute_frontier_destroy(r->frontier[i]);
+    r->frontier_count = 0;
+    pl_plan_destroy(r->smallest);
+    r->smallest = NULL;
+    pl_free(r->point);
+    r->point = NULL;
+    r->count = 0;
 }

@@ -1,22 +1,56 @@
-/* Choosing the micro-batch: the one decision that is taken today. Each candidate is rewritten and planned by the real
- * planner; nothing here sizes anything itself.
+/* Choosing how a command runs inside a budget: the only place that compares bytes with one.
  *
- * Rule: the largest divisor of the batch of at most 512 tokens (beyond that a matrix product gains nothing) whose
- * charged total fits the budget. Which one it is cannot be seen in the results: sums over the batch have one order. */
+ * What may be chosen is a table of axes (axes.c); a choice is one value of each, and pl_fit_candidate carries it out:
+ * rewritten and planned by the real planner, for nothing here sizes anything itself. The budget binds the charged
+ * total.
+ *
+ * The choices that are looked at depend on the config and the machine alone, never on the budget. Of them that fit, the
+ * one with the least predicted seconds a step is taken (ties: the fewest bytes). From this follows, exactly:
+ *
+ *   a larger budget is never predicted slower      more choices fit, and the least of more is not larger
+ *   a smaller budget never plans a higher peak     were the fastest that fits the larger budget the smaller of the two,
+ *                                                  it would fit the smaller budget, too, and be the fastest there
+ *
+ * What nobody needs to know is left out without changing the answer: a choice is planned only when the bytes that it
+ * holds at least (pl_plan_find_least) leave it a chance, in the order of predicted time, so that the first that fits
+ * ends the search; kernels are measured only when something fits, and only at the shapes of what may fit.
+ *
+ * Two refinements keep both properties. A larger micro-batch than is established must be predicted faster by a share of
+ * PL_FIT_WORTH than what needs fewer bytes, for clocks are noisy: this drops choices by a rule that compares them with
+ * smaller ones only, so which are dropped does not depend on the budget. And huge pages are taken at the end where
+ * rounding up to them still fits: the plan of a larger budget would then not have fitted the smaller one.
+ *
+ * What changes numbers (precision, the optimizer's state) is tried only where the caller allows it. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 
 #include "fit/choice.h"
+#include "fit/result.h"
 #include "plan/plan.h"
 
 #define PL_FIT_NO_BUDGET UINT64_MAX
 
+/* What changes numbers, and is tried only by leave of the user. */
+typedef enum pl_fit_allow {
+    PL_FIT_ALLOW_BF16 = 1 << 0,
+    PL_FIT_ALLOW_FP16 = 1 << 1,
+    PL_FIT_ALLOW_OPTIMIZER_BF16 = 1 << 2,
+    PL_FIT_ALLOW_OPTIMIZER_8BIT = 1 << 3,
+} pl_fit_allow;
+
+#define PL_FIT_WORTH 0.02 /* what a predicted time must differ by to count against the established order */
+
 typedef struct pl_fit_options {
-    pl_plan_options plan;    /* but for huge_pages, which is a choice */
+    pl_plan_options plan;    /* but for huge_pages and threads, which are choices; the cost model predicts */
     int64_t batch, sequence; /* sequences of a step; tokens of a sequence */
     pl_choice given;         /* what is decided already; a micro-batch of 0: choose. Huge pages may still be dropped */
+    bool plan_recompute;     /* what is computed again is to be chosen; else given.recompute is meant */
+    bool choose_update;      /* and whether weights are updated early */
+    bool choose_layer_major; /* and whether the backward pass goes through all micro-batches block by block */
+    uint32_t allow;          /* pl_fit_allow bits */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
-    bool plan_recompute;     /* where nothing else fits, what is computed again may be chosen node by node */
+    bool everything;         /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
+                              * means no search: what is established is taken */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */
     pl_status (*stage)(void *context, pl_graph *, int64_t micro_batch, pl_error *);
     /* Measures what the cost table lacks for this bound graph; may be NULL. */
@@ -26,20 +60,51 @@ typedef struct pl_fit_options {
     void *context;
 } pl_fit_options;
 
+/* ---- fit.c ---- */
 /* graph: legal, its batch not bound; stays the caller's. PL_E_BUDGET when nothing fits: the smallest plan's needs, what
  * is alive at its peak, and what single change would make it fit are in the sentence. */
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
+/* The same, with all that was found, which is the caller's to give back also when nothing fits. NULL: not wanted. */
+pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *, pl_fit_result *, pl_plan **, pl_error *);
 
-/* One choice, and once more without huge pages where these are what is missing. *plan gets what fits; what does not
- * replaces *smallest when it needs less, and *over says by how many bytes it is too large (0: it fits). */
-pl_status pl_fit_try(const pl_graph *, const pl_fit_options *, const pl_choice *, pl_plan **plan, pl_plan **smallest,
-                     uint64_t *over, pl_error *);
-
-/* ---- candidate.c: one choice carried out: rewritten, bound and planned ---- */
+/* ---- candidate.c: one choice carried out ---- */
 /* The passes before recompute: what a decision names are the nodes of this graph. */
 pl_status pl_fit_prepare(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
 /* All passes, those included. */
 pl_status pl_fit_rewrite(pl_graph *, const pl_fit_options *, const pl_choice *, pl_error *);
+/* A copy, rewritten and bound; the caller's. */
+pl_status pl_fit_bind(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_graph **bound, pl_error *);
+/* And planned; its seconds are not known yet. */
 pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *, const pl_choice *, pl_plan **, pl_error *);
+pl_plan_options pl_fit_plan_options(const pl_fit_options *, const pl_choice *);
+
+/* ---- axes.c: what may be chosen ---- */
+struct pl_recompute_frontier;
+/* Appends to the result every choice that the options leave open, the established one first; with a frontier, those
+ * that carry one of its decisions. */
+pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *, const struct pl_recompute_frontier *,
+                      pl_fit_result *, pl_error *);
+/* Is it to be planned what is computed again, node by node? */
+bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *);
+/* Do two choices run the same kernels at the same shapes (all but a few)? Then one measurement serves both. */
+bool pl_fit_same_kernels(const pl_choice *, const pl_choice *);
+
+/* ---- time.c: how long a step takes ---- */
+/* Of the program "train" of a bound graph, into the point: seconds, spread, work. */
+void pl_fit_predict(const pl_fit_options *, const pl_graph *bound, pl_fit_point *);
+/* Seconds of every node of the plan. */
+void pl_fit_predict_plan(const pl_fit_options *, const pl_choice *, pl_plan *);
+
+/* ---- search.c ---- */
+typedef struct pl_fit_search {
+    const pl_graph *graph;
+    const pl_fit_options *options;
+    pl_fit_result *result;
+    pl_plan *plan;  /* the newest, in the end of result->chosen; for pl_plan_destroy */
+    size_t planned; /* whose it is */
+} pl_fit_search;
+
+/* Fills the result; result->chosen is PL_FIT_NONE when nothing fits. */
+pl_status pl_fit_run_search(pl_fit_search *, pl_error *);
 
 #endif

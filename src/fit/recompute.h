@@ -45,10 +45,4 @@ const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontie
 pl_status pl_recompute_frontier_within(pl_recompute_frontier *, uint64_t peak_bytes, bool thorough,
                                        const pl_recompute_point **, pl_error *);
 
-/* ---- recompute_search.c ---- */
-/* The fastest plan found for this micro-batch within the budget, whatever it takes to compute again; *plan stays NULL
- * when there is none. *smallest as in pl_fit_try. */
-pl_status pl_recompute_search(const pl_graph *, const pl_fit_options *, int64_t micro_batch, pl_plan **plan,
-                              pl_plan **smallest, pl_error *);
-
 #endif

@@ -88,7 +88,7 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
 static pl_alias alias_layer_norm_bwd(const pl_node *n, int out)
 {
     (void)n;
-    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 7};
+    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 1 | 1u << 7};
     return (pl_alias){.update = out == 1 ? 5 : 6};
 }
 
@@ -115,7 +115,7 @@ const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_f
 static pl_alias alias_rms_norm_bwd(const pl_node *n, int out)
 {
     (void)n;
-    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 5};
+    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 1 | 1u << 5};
     return (pl_alias){.update = 4};
 }
 

@@ -13,8 +13,9 @@ typedef enum pl_adamw_state {
     PL_ADAMW_8BIT, /* m and √v in blocks of base/block8.h, rounded up or down at random */
 } pl_adamw_state;
 
-/* The bits by which element i's moments are rounded: word i mod 4 of the Philox block i/4 of this step, its low half
- * for m, its high half for v. */
+/* The 16 bits by which element i's moments are rounded, both by the same, so that m/√v moves less than either: of the
+ * words of this step's Philox blocks, one after the other, the halves in their order in memory (little-endian): the
+ * i-th. */
 typedef struct pl_adamw_random {
     pl_philox philox;
     uint32_t step;

@@ -108,7 +108,7 @@ pl_status pl_plan_account(pl_plan *p, int helper_threads, pl_error *err)
     return pl_process_plan(&p->process, p->team.threads, helper_threads, &arena, 1, &p->ledger, err);
 }
 
-static void predict(pl_plan *p, const pl_cost_model *cost)
+void pl_plan_predict(pl_plan *p, const pl_cost_model *cost)
 {
     for (size_t i = 0; i < p->graph->node_count; i++) {
         double s = cost->seconds ? cost->seconds(cost->context, p->graph, &p->graph->node[i]) : -1;
@@ -122,7 +122,8 @@ static bool huge_pages_pay(uint64_t arena_bytes)
     return (pl_align_up(arena_bytes, PL_HUGE_PAGE_BYTES) - arena_bytes) <= arena_bytes / 16;
 }
 
-pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **plan, pl_error *err)
+/* All but the places: whose bytes, how long, and which workspaces. The graph becomes the plan's on success. */
+static pl_status lay_out(pl_graph *g, const pl_plan_options *options, pl_plan **plan, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_plan *p = pl_alloc(1, sizeof *p);
@@ -137,14 +138,47 @@ pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **
     PL_TRY_DONE(pl_plan_find_lives(g, p->value, err));
     PL_TRY_DONE(check_sizes(p, err));
     PL_TRY_DONE(find_workspaces(p, err));
-    PL_TRY_DONE(place(p, err));
-    p->huge_pages = options->huge_pages && huge_pages_pay(p->arena_bytes);
-    predict(p, &options->cost);
-    PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
     *plan = p;
     return PL_OK;
 done:
     p->graph = NULL; /* stays the caller's */
+    pl_plan_destroy(p);
+    return status;
+}
+
+pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **plan, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_plan *p;
+    PL_TRY(lay_out(g, options, &p, err));
+    PL_TRY_DONE(place(p, err));
+    p->huge_pages = options->huge_pages && huge_pages_pay(p->arena_bytes);
+    pl_plan_predict(p, &options->cost);
+    PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
+    *plan = p;
+    return PL_OK;
+done:
+    p->graph = NULL;
+    pl_plan_destroy(p);
+    return status;
+}
+
+pl_status pl_plan_find_least(pl_graph *g, const pl_plan_options *options, uint64_t *charged_bytes, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_plan *p;
+    PL_TRY(lay_out(g, options, &p, err));
+    uint64_t *alive = pl_alloc(g->node_count + 1, sizeof *alive);
+    if (!alive) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for what is alive at %zu nodes", g->node_count));
+    pl_plan_alive(p, alive);
+    for (size_t i = 0; i < g->node_count; i++)
+        if (alive[i] > p->arena_bytes) p->arena_bytes = alive[i];
+    p->process.heap_bytes = PL_PAGE_BYTES;
+    PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
+    *charged_bytes = pl_plan_charged_bytes(p);
+done:
+    pl_free(alive);
+    p->graph = NULL;
     pl_plan_destroy(p);
     return status;
 }

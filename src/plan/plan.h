@@ -57,9 +57,10 @@ struct pl_plan {
     uint64_t validation_tokens, validation_bytes;
 };
 
-/* Seconds that one execution of a node takes; negative: not known. */
+/* Seconds that one execution of a node takes, and what they scatter by; negative: not known. */
 typedef struct pl_cost_model {
     double (*seconds)(void *context, const pl_graph *, const pl_node *);
+    double (*spread)(void *context, const pl_graph *, const pl_node *); /* NULL: does not scatter */
     void *context;
 } pl_cost_model;
 
@@ -74,6 +75,11 @@ typedef struct pl_plan_options {
 /* ---- plan.c ---- */
 /* Takes the graph (bound, legal) on success. */
 pl_status pl_plan_create(pl_graph *, const pl_plan_options *, pl_plan **, pl_error *);
+/* No plan of this graph is charged less: what is alive at once, without the heap and without a placement. A tenth of
+ * the work of a plan. The graph stays the caller's, as it was. */
+pl_status pl_plan_find_least(pl_graph *, const pl_plan_options *, uint64_t *charged_bytes, pl_error *);
+/* Seconds for every node, in place of those that are there. */
+void pl_plan_predict(pl_plan *, const pl_cost_model *);
 /* The process's rows again, after its heap or threads were settled. */
 pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
 /* Predicted seconds of one run of the program, its regions' trips counted; negative when any of its nodes' are not

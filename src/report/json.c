@@ -2,9 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/index.h"
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/report.h"
+
+enum { NAME_BYTES = 512 };
 
 static void kv_id(pl_json *j, const char *key, pl_id id)
 {
@@ -255,7 +258,26 @@ static void write_regions(pl_json *j, const pl_graph *g)
     pl_json_array_end(j);
 }
 
-static void write_node(pl_json *j, const pl_plan *p, size_t i)
+/* The passes that run something a second time name what it makes after the first: layer_norm.13.again, linear.4.region5.
+ * The value that was made first; PL_NONE: this one was. */
+static pl_id first_of(const pl_graph *g, const pl_names *names, pl_id value)
+{
+    static const char *const marks[] = {".again", ".region"};
+    char name[NAME_BYTES];
+    if (value == PL_NONE) return PL_NONE;
+    const char *own = g->value[value].name;
+    size_t bytes = strlen(own);
+    for (int i = 0; i < 2; i++) {
+        const char *mark = strstr(own, marks[i]);
+        if (mark && (size_t)(mark - own) < bytes) bytes = (size_t)(mark - own);
+    }
+    if (!own[bytes] || bytes >= sizeof name) return PL_NONE;
+    memcpy(name, own, bytes);
+    name[bytes] = 0;
+    return pl_names_find(names, g, name);
+}
+
+static void write_node(pl_json *j, const pl_plan *p, const pl_names *names, size_t i)
 {
     const pl_graph *g = p->graph;
     const pl_node *n = &g->node[i];
@@ -272,6 +294,8 @@ static void write_node(pl_json *j, const pl_plan *p, size_t i)
     ids(j, "outputs", n->out, PL_NODE_OUT_MAX);
     kv_id(j, "predicate", n->predicate);
     pl_json_kv_bool(j, "recompute", rule->recompute);
+    pl_id first = first_of(g, names, n->out[0]);
+    kv_id(j, "recomputes", first == PL_NONE ? PL_NONE : g->value[first].producer);
     pl_json_kv_double(j, "flops", cost.flops);
     pl_json_kv_double(j, "moved_bytes", cost.bytes);
     kv_seconds(j, "seconds", p->seconds[i]);
@@ -298,7 +322,7 @@ static void write_block(pl_json *j, const pl_block *b)
     }
 }
 
-static void write_value(pl_json *j, const pl_plan *p, size_t i)
+static void write_value(pl_json *j, const pl_plan *p, const pl_names *names, size_t i)
 {
     const pl_graph *g = p->graph;
     const pl_value *v = &g->value[i];
@@ -318,22 +342,27 @@ static void write_value(pl_json *j, const pl_plan *p, size_t i)
     kv_id(j, "root", pl_value_root(g, (pl_id)i));
     kv_id(j, "view_of", v->view_of);
     kv_id(j, "update_of", v->update_of);
+    kv_id(j, "again_of", first_of(g, names, (pl_id)i));
     pl_json_kv_string(j, "space", g->space[v->space]);
     write_block(j, &p->value[i]);
     pl_json_object_end(j);
 }
 
-static void write_graph(pl_json *j, const pl_plan *p)
+static pl_status write_graph(pl_json *j, const pl_plan *p, pl_error *err)
 {
+    pl_names names;
+    PL_TRY(pl_names_init(&names, p->graph, err));
     write_regions(j, p->graph);
     pl_json_key(j, "nodes");
     pl_json_array(j);
-    for (size_t i = 0; i < p->graph->node_count; i++) write_node(j, p, i);
+    for (size_t i = 0; i < p->graph->node_count; i++) write_node(j, p, &names, i);
     pl_json_array_end(j);
     pl_json_key(j, "values");
     pl_json_array(j);
-    for (size_t i = 0; i < p->graph->value_count; i++) write_value(j, p, i);
+    for (size_t i = 0; i < p->graph->value_count; i++) write_value(j, p, &names, i);
     pl_json_array_end(j);
+    pl_names_deinit(&names);
+    return PL_OK;
 }
 
 pl_status pl_report_plan_json(const pl_plan *p, const pl_report_options *options, pl_str *out, pl_error *err)
@@ -349,7 +378,7 @@ pl_status pl_report_plan_json(const pl_plan *p, const pl_report_options *options
     write_disk(&j, p, &account);
     PL_TRY(write_components(&j, p, o, err));
     PL_TRY(write_programs(&j, p, err));
-    write_graph(&j, p);
+    PL_TRY(write_graph(&j, p, err));
     pl_json_object_end(&j);
     pl_str_append(out, "\n");
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the plan as JSON") : PL_OK;

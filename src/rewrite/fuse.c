@@ -35,16 +35,22 @@ static bool has_one_reader(const fuser *f, pl_id value)
 }
 
 /* y = linear(x); a = act(y)  →  y, a = linear(x, act) */
-static void fuse_forward(pl_graph *g, pl_node *act)
+static bool is_epilogue(const pl_graph *g, const pl_node *act)
 {
     pl_id producer = g->value[act->in[0]].producer;
-    if (producer == PL_NONE) return;
+    if (producer == PL_NONE) return false;
+    const pl_node *linear = &g->node[producer];
+    bool plain = linear->op == PL_OP_LINEAR && !linear->dead && linear->attr[0].i == PL_ACT_NONE;
+    if (!plain || linear->phase != act->phase || linear->region != act->region) return false;
+    if (linear->out[1] != PL_NONE || linear->predicate != act->predicate) return false;
+    return g->value[linear->out[0]].update_of == PL_NONE && g->value[act->out[0]].update_of == PL_NONE;
+}
+
+static void fuse_forward(pl_graph *g, pl_node *act)
+{
+    if (!is_epilogue(g, act)) return;
+    pl_id producer = g->value[act->in[0]].producer;
     pl_node *linear = &g->node[producer];
-    if (linear->op != PL_OP_LINEAR || linear->dead || linear->attr[0].i != PL_ACT_NONE || linear->phase != act->phase ||
-        linear->region != act->region)
-        return;
-    if (linear->out[1] != PL_NONE || linear->predicate != act->predicate) return;
-    if (g->value[linear->out[0]].update_of != PL_NONE || g->value[act->out[0]].update_of != PL_NONE) return;
     linear->attr[0] = act->attr[0];
     linear->out[1] = act->out[0];
     act->dead = true;
@@ -128,6 +134,7 @@ static pl_status fuse_backward(fuser *f, pl_id id, pl_error *err)
     bwd->dead = true;
     pl_id again = find_again(f, bwd, id);
     if (again == PL_NONE) return PL_OK;
+    if (is_epilogue(g, &g->node[again])) return PL_OK; /* its linear is made again too: act(u) dies before du is born */
     pl_id made = g->node[again].out[0];
     bool early = f->place[again] < f->place[producer];
     if (early && !all_may_wait(f, again, producer, made)) return PL_OK;

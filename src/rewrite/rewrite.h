@@ -44,6 +44,11 @@ pl_status pl_rewrite_recompute(pl_graph *, const pl_recompute_decision *, pl_err
 pl_status pl_rewrite_recompute_cheap(pl_graph *, pl_id program, pl_error *);
 pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
 
+/* unread.c: drops the nodes of a program whose outputs nobody reads, neither a node behind them nor whoever runs it: what
+ * recompute made again for its only reader. Needs: nothing of one trip of a region is read in the next but through what
+ * lasts or was there before the region. */
+pl_status pl_rewrite_drop_unread(pl_graph *, pl_id program, pl_error *);
+
 /* fuse.c: linear + activation become one node, and linear_dx + activation_bwd (+ the activation made again) become one
  * node, so that the pre-activation is read while it is in cache. Needs: recompute has run. */
 pl_status pl_rewrite_fuse(pl_graph *, pl_error *);

@@ -53,13 +53,15 @@ static void find_units(orderer *o)
 
 static bool is_zeroing(const orderer *o, const pl_node *n)
 {
-    return n->op == PL_OP_FILL && n->region == o->program && n->out[0] != PL_NONE &&
-           o->g->value[pl_value_root(o->g, n->out[0])].role == PL_ROLE_GRADIENT;
+    if (n->op != PL_OP_FILL || n->region != o->program || n->out[0] == PL_NONE) return false;
+    const pl_value *v = &o->g->value[pl_value_root(o->g, n->out[0])];
+    return v->program != PL_NONE && (v->role == PL_ROLE_GRADIENT || v->role == PL_ROLE_TEMPORARY);
 }
 
+/* What stands behind the backward pass: updates, and sums of what several readers of a weight contribute. */
 static bool is_update(const orderer *o, const pl_node *n)
 {
-    return n->phase == PL_PHASE_UPDATE && n->region == o->program;
+    return n->phase != PL_PHASE_FORWARD && n->region == o->program;
 }
 
 /* PL_NONE is the beginning of the program. */

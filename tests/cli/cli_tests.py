@@ -110,7 +110,7 @@ def same_run(a, b):
 
 def test_help_names_every_command():
     out, _ = run("help")
-    for name in ("plan", "train", "generate", "eval", "verify", "place", "recompute", "doctor", "config", "completion", "help"):
+    for name in ("plan", "fit", "train", "generate", "eval", "verify", "place", "recompute", "doctor", "config", "completion", "help"):
         check(f"  {name} " in out, name, "is not in the help")
         text, _ = run("help", name)
         check(text.startswith(f"plimsoll {name}: ") and "usage: plimsoll " + name in text, text[:200])
@@ -132,7 +132,7 @@ def test_words_that_mean_nothing():
     refused(2, "one config only", "plan", write_config(), "b.yaml")
     refused(2, "--html needs a value", "plan", write_config(), "--html")
     refused(2, "--json takes no value", "plan", write_config(), "--json=yes")
-    refused(2, "nothing to verify", "verify", write_config())
+    refused(2, "--ledger is of --gradients", "verify", write_config(), "--ledger")
     refused(2, "part of the command that runs a plan", "__run")
     refused(2, "which shell", "completion", "tcsh")
     refused(2, "is none of train, evaluate", "plan", write_config(), "--command", "fly")

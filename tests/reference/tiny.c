@@ -189,6 +189,7 @@ pl_graph *tiny_compiled(const tiny *t)
         must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->update) must(pl_rewrite_optimizer_state(g, t->moments, &err), &err, t);
+    if (t->layer_major) must(pl_rewrite_drop_unread(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);

@@ -1,6 +1,6 @@
 /* Products of few rows (one token generated: m = 1), where B is read once and packing it would double the traffic. k is
- * contiguous in A and in B: dot products, 4 columns at a time, vectors along k; lanes are summed at the end. Each row for
- * itself, whatever their number. */
+ * contiguous in A and in B: dot products, 4 columns at a time, vectors along k; lanes are summed at the end. Each row
+ * for itself, whatever their number. */
 #include "kernels/cpu/gemm_level.h"
 
 enum {

@@ -142,7 +142,7 @@ PL_V_INLINE row_moments gather_row(int64_t width, const bwd_row *w, int has_beta
     return (row_moments){even.g + odd.g, even.gx + odd.gx};
 }
 
-/* dx = (add +) rstd·(g − mean_g − x̂·mean_gx); dx may be dy or add */
+/* dx = (add +) rstd·(g − mean_g − x̂·mean_gx); dx may be dy, x or add */
 PL_V_INLINE void dx_lanes(const bwd_row *w, int has_add, float mean_g, float mean_gx, int64_t j, int64_t count)
 {
     pl_vf normal = (load_n(w->x + j, count) - w->mean) * w->rstd;

@@ -134,6 +134,19 @@ PL_V_INLINE pl_vf pl_v_sqrt(pl_vf x)
 #endif
 #endif
 
+/* The larger of two signed integers, lane by lane. */
+PL_V_INLINE pl_vi pl_v_max_i32(pl_vi a, pl_vi b)
+{
+#if defined(PL_LEVEL_avx512)
+    return (pl_vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif defined(PL_LEVEL_avx2)
+    return (pl_vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#else
+    pl_vi more = a > b;
+    return (a & more) | (b & ~more);
+#endif
+}
+
 /* 0, 1, 2, … as floats. */
 PL_V_INLINE pl_vf pl_v_lane_index(void)
 {

@@ -19,22 +19,22 @@ static moments step(const pl_adamw_rates *k, moments s, float *w, float g)
     return s;
 }
 
-static uint32_t random_word(const pl_adamw_random *r, int64_t element)
+static uint32_t random_bits(const pl_adamw_random *r, int64_t element)
 {
-    uint64_t block = (uint64_t)element / 4;
+    uint64_t block = (uint64_t)element / 8;
     uint32_t word[4];
     pl_philox_block(&r->philox, r->step, block >> 32, (uint32_t)block, word);
-    return word[element % 4];
+    return word[element / 2 % 4] >> element % 2 * 16 & 0xffff;
 }
 
 void PL_KERNEL(adamw_bf16)(int64_t begin, int64_t end, const pl_adamw_rates *k, const pl_adamw_random *random, float *w,
                            uint16_t *m, uint16_t *v, const float *g)
 {
     for (int64_t i = begin; i < end; i++) {
-        uint32_t word = random_word(random, i);
+        uint32_t bits = random_bits(random, i);
         moments s = step(k, (moments){pl_f32_of_bf16(m[i]), pl_f32_of_bf16(v[i])}, &w[i], g[i]);
-        m[i] = pl_bf16_of_f32_stochastic((float)s.m, word);
-        v[i] = pl_bf16_of_f32_stochastic((float)s.v, word >> 16);
+        m[i] = pl_bf16_of_f32_stochastic((float)s.m, bits);
+        v[i] = pl_bf16_of_f32_stochastic((float)s.v, bits);
     }
 }
 
@@ -71,12 +71,12 @@ static void step_block(int count, const pl_adamw_rates *k, const pl_adamw_random
     double to_m = set_scale(m, new_m, count, PL_BLOCK8_SIGNED_BITS);
     double to_root = set_scale(v, root, count, PL_BLOCK8_UNSIGNED_BITS);
     for (int i = 0; i < count; i++) {
-        uint32_t word = random_word(random, element + i);
+        uint32_t bits = random_bits(random, element + i);
         double place = pl_block8_place(fabs(new_m[i]) * to_m, PL_BLOCK8_SIGNED_BITS);
-        unsigned code = pl_block8_round(place, PL_BLOCK8_SIGNED_BITS, word);
+        unsigned code = pl_block8_round(place, PL_BLOCK8_SIGNED_BITS, bits);
         m[i] = (unsigned char)(code | (signbit(new_m[i]) ? 0x80u : 0));
         place = pl_block8_place(root[i] * to_root, PL_BLOCK8_UNSIGNED_BITS);
-        code = pl_block8_round(place, PL_BLOCK8_UNSIGNED_BITS, word >> 16);
+        code = pl_block8_round(place, PL_BLOCK8_UNSIGNED_BITS, bits);
         v[i] = (unsigned char)(code == 0 && root[i] * to_root > 0 ? 1 : code);
     }
 }

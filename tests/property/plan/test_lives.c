@@ -178,7 +178,7 @@ static void one_case(uint64_t seed)
         t.layer_major = tiny_roll(&t, 0, 2), t.layer_major_keep = tiny_roll(&t, 0, 2);
     pl_plan_options options = {.team = {(int)tiny_roll(&t, 1, 4), (pl_isa)tiny_roll(&t, 0, pl_isa_of_machine())},
                                .process = pl_process_options_default(),
-                               .cost = {some_seconds, NULL}};
+                               .cost = {some_seconds}};
     assert_int_equal(pl_plan_create(tiny_compiled(&t), &options, &p, &err), PL_OK);
     world w = {.t = &t, .p = p, .g = p->graph, .cells = p->arena_bytes / CELL};
     w.owner = malloc(w.cells * sizeof *w.owner);

@@ -1,8 +1,8 @@
-/* The bits of an update do not depend on the micro-batch. Random small models (gpt and mlp, norms, activations, dropout,
- * tied embeddings, biases, sequences of 1 to 70 tokens), a batch of 2 to 6 sequences, every micro-batch from 1 to the
- * batch, the last one often short, with 1, 2 and 3 threads, at every instruction set of this machine: loss and gradients
- * of a step, and loss, weights and moments after three updates, against those of the whole batch at once with one thread.
- * `property_run_test_micro_batches SEED` repeats one case. */
+/* The bits of an update do not depend on the micro-batch. Random small models (gpt and mlp, norms, activations,
+ * dropout, tied embeddings, biases, sequences of 1 to 70 tokens), a batch of 2 to 6 sequences, every micro-batch from 1
+ * to the batch, the last one often short, with 1, 2 and 3 threads, at every instruction set of this machine: loss and
+ * gradients of a step, and loss, weights and moments after three updates, against those of the whole batch at once with
+ * one thread. `property_run_test_micro_batches SEED` repeats one case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -145,7 +145,7 @@ static void check_forward(const problem *p, pl_isa isa)
         }
 }
 
-typedef enum alias { ALIAS_NONE, ALIAS_DY, ALIAS_ADD, ALIAS_COUNT } alias;
+typedef enum alias { ALIAS_NONE, ALIAS_DY, ALIAS_X, ALIAS_ADD, ALIAS_COUNT } alias;
 
 /* Runs the code over the batch, `rows` rows a call; the results are dx, dgamma, dbeta behind each other. */
 static float *run_backward(const problem *p, const float *mean, const float *rstd, pl_team team, alias into,
@@ -153,7 +153,8 @@ static float *run_backward(const problem *p, const float *mean, const float *rst
 {
     int64_t n = p->rows * p->width;
     float *out = guarded_f32(n + 2 * p->width), *dy = guarded_copy(p->dy, n), *add = guarded_copy(p->add, n);
-    float *dx = into == ALIAS_DY ? dy : into == ALIAS_ADD ? add : guarded_f32(n);
+    float *x = guarded_copy(p->x, n);
+    float *dx = into == ALIAS_DY ? dy : into == ALIAS_X ? x : into == ALIAS_ADD ? add : guarded_f32(n);
     float *dgamma = guarded_copy(p->dgamma0, p->width), *dbeta = guarded_copy(p->dbeta0, p->width);
     for (int64_t first = 0; first < p->rows; first += rows) {
         int64_t at = first * p->width;
@@ -162,7 +163,7 @@ static float *run_backward(const problem *p, const float *mean, const float *rst
                                  p->width,
                                  p->rms,
                                  dy + at,
-                                 p->x + at,
+                                 x + at,
                                  p->gamma,
                                  p->rms ? NULL : mean + first,
                                  rstd + first,

@@ -42,15 +42,16 @@ static pl_graph *training_graph(void)
 
 static pl_fit_options options(double *overhead)
 {
-    return (pl_fit_options){
-        .plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default(), .cost = {seconds, overhead}},
-        .batch = 16,
-        .sequence = 16,
-        .given = {.recompute = PL_CHOICE_RECOMPUTE_CHEAP},
-        .budget_bytes = PL_FIT_NO_BUDGET,
-        .stage = no_staging,
-        .settle = settled,
-        .context = overhead};
+    return (pl_fit_options){.plan = {.team = {1, PL_ISA_BASELINE},
+                                     .process = pl_process_options_default(),
+                                     .cost = {seconds, NULL, overhead}},
+                            .batch = 16,
+                            .sequence = 16,
+                            .given = {.recompute = PL_CHOICE_RECOMPUTE_CHEAP},
+                            .budget_bytes = PL_FIT_NO_BUDGET,
+                            .stage = no_staging,
+                            .settle = settled,
+                            .context = overhead};
 }
 
 static double step_seconds(const pl_plan *p)

@@ -51,6 +51,7 @@ static void check_update(const pl_graph *g, size_t i)
     const pl_node *n = &g->node[i];
     size_t last = i - 1;
     while (g->node[last].op == PL_OP_ADAMW || g->node[last].op == PL_OP_FILL) last--;
+    if (g->node[last].op == PL_OP_ADD_TO && !touches(g, &g->node[last], pl_value_root(g, n->in[1]))) last--;
     assert_true(touches(g, &g->node[last], pl_value_root(g, n->in[0])) ||
                 touches(g, &g->node[last], pl_value_root(g, n->in[1])));
 }

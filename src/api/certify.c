@@ -1,0 +1,108 @@
+/* When nothing fits: what would make it fit. Each thing that the config forbids, or has decided, is set free alone, and
+ * the search is asked again; no kernel is measured, so that a time is known only where the table has it. */
+#include "api/compile.h"
+
+typedef struct trial {
+    const char *key, *value;
+    bool (*give)(pl_config *); /* false: it is so already */
+} trial;
+
+static bool allow(pl_config *c, uint32_t bit)
+{
+    bool fresh = !(c->fit.allow & bit);
+    c->fit.allow |= bit;
+    return fresh;
+}
+
+static bool give_optimizer_bf16(pl_config *c)
+{
+    return c->train.optimizer_state == PL_OPTIMIZER_STATE_F32 && allow(c, PL_ALLOW_OPTIMIZER_BF16);
+}
+
+static bool give_optimizer_8bit(pl_config *c)
+{
+    return c->train.optimizer_state != PL_OPTIMIZER_STATE_8BIT && allow(c, PL_ALLOW_OPTIMIZER_8BIT);
+}
+
+/* Then weights may be updated before all gradients are there. */
+static bool give_clip(pl_config *c)
+{
+    bool clips = c->train.grad_clip > 0;
+    c->train.grad_clip = 0;
+    return clips;
+}
+
+static bool give_micro_batch(pl_config *c)
+{
+    bool given = c->train.micro_batch != PL_CONFIG_AUTO && c->train.micro_batch != 1;
+    c->train.micro_batch = PL_CONFIG_AUTO;
+    return given;
+}
+
+static bool give_checkpointing(pl_config *c)
+{
+    bool given = c->train.gradient_checkpointing != PL_CHECKPOINTING_AUTO;
+    c->train.gradient_checkpointing = PL_CHECKPOINTING_AUTO;
+    return given;
+}
+
+static bool give_layer_major(pl_config *c)
+{
+    bool given = c->train.layer_major != PL_CONFIG_AUTO;
+    c->train.layer_major = PL_CONFIG_AUTO;
+    return given;
+}
+
+/* What changes no numbers comes first: of two that cost the same it is the better one. */
+static const trial trials[] = {
+    {"train.micro_batch", "auto", give_micro_batch},      {"train.gradient_checkpointing", "auto", give_checkpointing},
+    {"train.layer_major", "auto", give_layer_major},      {"train.grad_clip", "0", give_clip},
+    {"fit.allow", "optimizer_bf16", give_optimizer_bf16}, {"fit.allow", "optimizer_8bit", give_optimizer_8bit},
+};
+_Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
+
+static pl_status try_one(const pl_config *config, const pl_compile_options *o, const trial *t, pl_fit_result *into,
+                         pl_error *err)
+{
+    pl_error why = {0};
+    pl_fit_result r;
+    pl_plan *plan = NULL;
+    pl_config *c = pl_config_create();
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to try %s", t->key);
+    *c = *config;
+    pl_compile_options how = *o;
+    how.everything = false;
+    how.measured = true;
+    bool given = t->give(c);
+    pl_status status = given ? pl_compile(c, &how, &r, &plan, &why) : PL_OK;
+    pl_config_destroy(c);
+    if (!given) return PL_OK;
+    if (status == PL_OK || (status == PL_E_BUDGET && r.least != PL_FIT_NONE)) {
+        const pl_fit_point *p = &r.point[plan ? r.chosen : r.least];
+        into->permission[into->permission_count++] = (pl_fit_permission){.key = t->key,
+                                                                         .value = t->value,
+                                                                         .fits = plan != NULL,
+                                                                         .charged_bytes = p->charged_bytes,
+                                                                         .seconds = p->seconds,
+                                                                         .work = p->work};
+    }
+    pl_plan_destroy(plan);
+    pl_fit_result_deinit(&r);
+    return status == PL_OK || status == PL_E_BUDGET ? PL_OK : pl_fail(err, status, "%s", why.text);
+}
+
+static bool is_cheaper(const pl_fit_permission *a, const pl_fit_permission *b)
+{
+    return a->seconds >= 0 && b->seconds >= 0 ? a->seconds < b->seconds : a->work < b->work;
+}
+
+pl_status pl_certify(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
+{
+    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) PL_TRY(try_one(config, o, &trials[i], r, err));
+    r->cheapest = PL_FIT_NONE;
+    for (size_t i = 0; i < r->permission_count; i++)
+        if (r->permission[i].fits &&
+            (r->cheapest == PL_FIT_NONE || is_cheaper(&r->permission[i], &r->permission[r->cheapest])))
+            r->cheapest = i;
+    return PL_OK;
+}

@@ -1,0 +1,25 @@
+/* From a config to a plan, with what the search found on the way. */
+#ifndef PL_API_COMPILE_H
+#define PL_API_COMPILE_H
+
+#include "api/api.h"
+#include "fit/result.h"
+
+typedef struct pl_compile_options {
+    pl_command command;
+    const char *cache_folder; /* of the calibration; NULL: none is kept */
+    pl_progress progress;     /* or NULL */
+    void *context;
+    bool everything; /* predict what does not fit, too: for the front */
+    bool measured;   /* nothing is to be measured any more: what is not in the table is not known */
+    uint64_t *steps; /* of the run, out; or NULL */
+} pl_compile_options;
+
+/* result NULL: not wanted; else for pl_fit_result_deinit, whatever is returned. */
+pl_status pl_compile(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_plan **, pl_error *);
+
+/* ---- certify.c ---- */
+/* Nothing fits: each permission that is not given is tried alone, without measuring; into the result. */
+pl_status pl_certify(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_error *);
+
+#endif

@@ -1,0 +1,74 @@
+/* What a search found, as the public header gives it out. */
+#include <string.h>
+
+#include "api/api.h"
+#include "api/compile.h"
+#include "report/fit.h"
+
+struct pl_fit_answer {
+    pl_fit_result result;
+    pl_plan *plan;
+    uint64_t steps;
+    char *title; /* the config file's name; NULL: it has none */
+};
+
+static const char *title_of(const pl_config *c)
+{
+    const char *slash = strrchr(c->file, '/');
+    return slash ? slash + 1 : c->file;
+}
+
+pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_progress progress, void *context,
+                      pl_fit_answer **answer, pl_error *err)
+{
+    pl_fit_answer *a = pl_alloc(1, sizeof *a);
+    *answer = NULL;
+    if (!a) return pl_fail(err, PL_E_NOMEM, "no memory for a search");
+    if (config->file[0]) {
+        a->title = pl_strdup(title_of(config));
+        if (!a->title) return pl_fit_destroy(a), pl_fail(err, PL_E_NOMEM, "no memory for a search");
+    }
+    pl_compile_options o = {.command = PL_COMMAND_TRAIN,
+                            .cache_folder = cache_folder,
+                            .progress = progress,
+                            .context = context,
+                            .everything = true,
+                            .steps = &a->steps};
+    pl_status status = pl_compile(config, &o, &a->result, &a->plan, err);
+    bool certified = status == PL_E_BUDGET && a->result.least != PL_FIT_NONE;
+    if (certified) {
+        pl_error why = {0};
+        pl_status tried = pl_certify(config, &o, &a->result, &why);
+        if (tried != PL_OK) certified = false, status = pl_fail(err, tried, "%s", why.text);
+    }
+    if (status == PL_OK || certified)
+        *answer = a;
+    else
+        pl_fit_destroy(a);
+    return status;
+}
+
+void pl_fit_destroy(pl_fit_answer *a)
+{
+    if (!a) return;
+    pl_fit_result_deinit(&a->result);
+    pl_plan_destroy(a->plan);
+    pl_free(a->title);
+    pl_free(a);
+}
+
+const pl_plan *pl_fit_plan(const pl_fit_answer *a) { return a->plan; }
+
+pl_status pl_fit_text(const pl_fit_answer *a, pl_fit_form form, unsigned columns, bool color, char **text,
+                      size_t *bytes, pl_error *err)
+{
+    static pl_status (*const write[])(const pl_fit_result *, const pl_plan *, const pl_report_fit_options *, pl_str *,
+                                      pl_error *) = {
+        [PL_FIT_REPORT] = pl_report_fit, [PL_FIT_JSON] = pl_report_fit_json, [PL_FIT_HTML] = pl_report_fit_html};
+    pl_report_fit_options o = {.title = a->title, .width = columns, .color = color, .steps = a->steps};
+    pl_str s = {0};
+    pl_status status = write[form](&a->result, a->plan, &o, &s, err);
+    if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
+    pl_str_deinit(&s);
+    return status;
+}

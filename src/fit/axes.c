@@ -1,0 +1,359 @@
+/* The table of axes: a row for each field of pl_choice that may be searched. Its function spreads a choice over the
+ * values of its axis, the established one first; it sees what the rows above it chose. A new field is a row here, and
+ * the lines of candidate.c that carry it out.
+ *
+ * The list must not depend on the budget (fit.h says why), nor on a clock. */
+#include "fit/fit.h"
+
+#include <string.h>
+
+#include "fit/recompute.h"
+
+enum {
+    TOKENS_ENOUGH = 512, /* rows beyond which a GEMM gains nothing (bench_gemm) */
+    MICRO_BATCHES_MAX = 16,
+    LARGER_MAX = 2,    /* and so many larger micro-batches, where there are */
+    VALUES_MAX = 32,   /* of an axis */
+    POINTS_MAX = 2048, /* more than all axes can have today */
+    NODES_MAX = 20000, /* of a graph that is looked at in more ways than micro-batches: planning takes seconds */
+};
+
+typedef struct axis_view {
+    const pl_fit_options *options;
+    const pl_graph *graph;
+    pl_id train;
+    bool trains, small;                    /* has it a program of training; is planning it quick */
+    const pl_recompute_frontier *frontier; /* whose decisions are to be listed; NULL: what follows from rules */
+} axis_view;
+
+typedef struct axis {
+    const char *name;
+    size_t (*spread)(const axis_view *, const pl_choice *from, pl_choice to[VALUES_MAX]);
+    void (*say)(const pl_fit_result *, const pl_choice *, pl_str *);   /* a phrase; differs where the choices do */
+    void (*brief)(const pl_fit_result *, const pl_choice *, pl_str *); /* a word or two */
+    bool always; /* said in brief, too, where it is as established */
+} axis;
+
+static const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
+
+static int64_t most_established(const pl_fit_options *o)
+{
+    int64_t most = o->sequence < TOKENS_ENOUGH ? TOKENS_ENOUGH / o->sequence : 1;
+    return most < o->batch ? most : o->batch;
+}
+
+/* Divisors of the batch: from the size at which larger ones gain nothing down to 1; then a few that are larger. */
+static size_t spread_micro_batch(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    const pl_fit_options *o = v->options;
+    size_t count = 0, larger = 0;
+    to[0] = *from;
+    if (from->micro_batch) return 1;
+    int64_t most = most_established(o);
+    for (int64_t m = most; m >= 1; m--) {
+        if (o->batch % m || (m > 1 && count == MICRO_BATCHES_MAX - 1)) continue;
+        to[count] = *from;
+        to[count++].micro_batch = m;
+    }
+    for (int64_t m = most + 1; v->trains && v->small && m <= o->batch && m <= 4 * most && larger < LARGER_MAX; m++) {
+        if (o->batch % m) continue;
+        to[count] = *from;
+        to[count++].micro_batch = m;
+        larger++;
+    }
+    return count;
+}
+
+static void say_micro_batch(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    int64_t times = (r->batch + c->micro_batch - 1) / c->micro_batch;
+    pl_str_printf(out, "%lld sequence%s at once, %lld time%s a step", (long long)c->micro_batch, plural(c->micro_batch),
+                  (long long)times, plural(times));
+}
+
+static void brief_micro_batch(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_printf(out, "%lld", (long long)c->micro_batch);
+}
+
+/* Only what may change numbers by leave of the user, and less than what was asked for by a key. */
+static size_t spread_state(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    size_t count = 1;
+    uint32_t allow = v->trains ? v->options->allow : 0;
+    to[0] = *from;
+    if (from->optimizer_state == PL_CHOICE_STATE_F32 && (allow & PL_FIT_ALLOW_OPTIMIZER_BF16)) {
+        to[count] = *from;
+        to[count++].optimizer_state = PL_CHOICE_STATE_BF16;
+    }
+    if (from->optimizer_state != PL_CHOICE_STATE_8BIT && (allow & PL_FIT_ALLOW_OPTIMIZER_8BIT)) {
+        to[count] = *from;
+        to[count++].optimizer_state = PL_CHOICE_STATE_8BIT;
+    }
+    return count;
+}
+
+static void say_state(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    static const char *const words[] = {
+        [PL_CHOICE_STATE_F32] = "f32", [PL_CHOICE_STATE_BF16] = "bf16", [PL_CHOICE_STATE_8BIT] = "8bit"};
+    (void)r;
+    pl_str_append(out, words[c->optimizer_state]);
+}
+
+/* Groups of a few blocks; the input of each kept, of some, or of none: less memory, more of the forward pass again. */
+static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    static const struct {
+        int64_t blocks, keep;
+    } values[] = {{1, 1}, {1, 2}, {1, 3}, {1, 0}, {2, 1}, {2, 0}, {3, 1}, {3, 0}};
+    const char *why;
+    size_t count = 1;
+    to[0] = *from;
+    if (!v->options->choose_layer_major || !v->trains || !v->small || v->frontier || from->layer_major) return 1;
+    if (!pl_rewrite_layer_major_possible(v->graph, v->train, &why)) return 1;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        to[count] = *from;
+        to[count].layer_major = values[i].blocks;
+        to[count++].layer_major_keep = values[i].keep;
+    }
+    return count;
+}
+
+static void say_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    if (c->layer_major == 0) {
+        pl_str_append(out, "micro-batch by micro-batch, all blocks");
+        return;
+    }
+    pl_str_printf(out, "%lld block%s at a time, over the whole batch; ", (long long)c->layer_major,
+                  plural(c->layer_major));
+    if (c->layer_major_keep == 0)
+        pl_str_append(out, "no input kept");
+    else if (c->layer_major_keep == 1)
+        pl_str_append(out, "the input of each kept");
+    else
+        pl_str_printf(out, "the input of one in %lld kept", (long long)c->layer_major_keep);
+}
+
+static void brief_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    if (c->layer_major)
+        pl_str_printf(out, "%lld, keep %lld", (long long)c->layer_major, (long long)c->layer_major_keep);
+    else
+        pl_str_append(out, "no");
+}
+
+/* Of a frontier all but its first point, which stores all; its decisions are made for one region. */
+static size_t spread_recompute(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    size_t count = 0;
+    if (v->frontier && from->layer_major) return 0;
+    if (v->frontier) {
+        for (size_t i = 1; i < pl_recompute_frontier_count(v->frontier) && count < VALUES_MAX; i++) {
+            to[count] = *from;
+            to[count].recompute = PL_CHOICE_RECOMPUTE_PLANNED;
+            to[count++].decision = pl_recompute_frontier_point(v->frontier, i)->decision;
+        }
+        return count;
+    }
+    to[count++] = *from;
+    if (!v->options->plan_recompute || !v->trains || !v->small) return 1;
+    to[count] = *from;
+    to[count++].recompute = PL_CHOICE_STORE_ALL;
+    return count;
+}
+
+static void say_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    switch (c->recompute) {
+    case PL_CHOICE_STORE_ALL:
+        pl_str_append(out, "nothing: what the backward pass reads is kept");
+        break;
+    case PL_CHOICE_RECOMPUTE_CHEAP:
+        pl_str_append(out, "norms, activations and dropout are made again in the backward pass");
+        break;
+    case PL_CHOICE_RECOMPUTE_FULL:
+        pl_str_append(out, "of each block only its output is kept, the rest is made again");
+        break;
+    case PL_CHOICE_RECOMPUTE_PLANNED:
+        pl_str_printf(out, "node by node: %zu nodes run again in the backward pass", c->decision->count);
+        break;
+    }
+}
+
+static void brief_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    static const char *const words[] = {[PL_CHOICE_STORE_ALL] = "nothing",
+                                        [PL_CHOICE_RECOMPUTE_CHEAP] = "norms and activations",
+                                        [PL_CHOICE_RECOMPUTE_FULL] = "blocks"};
+    (void)r;
+    if (c->recompute == PL_CHOICE_RECOMPUTE_PLANNED)
+        pl_str_printf(out, "%zu nodes", c->decision->count);
+    else
+        pl_str_append(out, words[c->recompute]);
+}
+
+static size_t spread_update(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    const char *why;
+    uint64_t trips = (uint64_t)((v->options->batch + from->micro_batch - 1) / from->micro_batch);
+    to[0] = to[1] = *from;
+    if (!v->options->choose_update || !v->trains || !v->small || from->layer_major) return 1;
+    to[1].update_early = true;
+    return pl_rewrite_update_early_possible(v->graph, v->train, trips, &why) ? 2 : 1;
+}
+
+static void say_update(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_append(out, c->update_early || c->layer_major ? "each weight as soon as its gradient is whole"
+                                                         : "after the backward pass");
+}
+
+static void brief_update(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_append(out, c->update_early || c->layer_major ? "early" : "at the end");
+}
+
+/* Each thread has a stack and workspaces. With fewer a step takes longer, so it is the last resort: only beside the
+ * smallest micro-batch. */
+static size_t spread_threads(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    size_t count = 1;
+    to[0] = *from;
+    bool smallest = v->options->given.micro_batch || from->micro_batch == 1;
+    if (from->threads || !v->trains || !v->small || !smallest) return 1;
+    for (int n = v->options->plan.team.threads / 2; n >= 1 && count < VALUES_MAX; n /= 2) {
+        to[count] = *from;
+        to[count++].threads = n;
+    }
+    return count;
+}
+
+static void brief_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    pl_str_printf(out, "%d", c->threads ? c->threads : r->threads);
+}
+
+static void say_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    brief_threads(r, c, out);
+    if (c->threads) pl_str_printf(out, " of %d", r->threads);
+}
+
+static const axis axes[] = {{"micro-batch", spread_micro_batch, say_micro_batch, brief_micro_batch, true},
+                            {"optimizer state", spread_state, say_state, say_state},
+                            {"layer-major", spread_layer_major, say_layer_major, brief_layer_major},
+                            {"recompute", spread_recompute, say_recompute, brief_recompute},
+                            {"update", spread_update, say_update, brief_update},
+                            {"threads", spread_threads, say_threads, brief_threads}};
+enum { AXES = sizeof axes / sizeof *axes };
+
+size_t pl_fit_axis_count(void) { return AXES; }
+const char *pl_fit_axis_name(size_t k) { return axes[k].name; }
+
+void pl_fit_axis_say(size_t k, const pl_fit_result *r, const pl_choice *c, pl_str *out) { axes[k].say(r, c, out); }
+void pl_fit_axis_short(size_t k, const pl_fit_result *r, const pl_choice *c, pl_str *out) { axes[k].brief(r, c, out); }
+
+bool pl_fit_axis_same(size_t k, const pl_fit_result *r, const pl_choice *a, const pl_choice *b)
+{
+    char words[2][PL_FIT_WORDS_BYTES];
+    const pl_choice *const of[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        pl_str text = pl_str_fixed(words[i], sizeof words[i]);
+        axes[k].say(r, of[i], &text);
+    }
+    return strcmp(words[0], words[1]) == 0;
+}
+
+void pl_fit_choice_say(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    size_t begin = out->bytes;
+    for (size_t k = 0; k < AXES; k++) {
+        if (!axes[k].always && pl_fit_axis_same(k, r, c, &r->point[0].choice)) continue;
+        pl_str_printf(out, "%s%s ", out->bytes > begin ? ", " : "", axes[k].name);
+        axes[k].brief(r, c, out);
+    }
+}
+
+/* The micro-batches in the order in which they come. */
+static void rank(pl_fit_point *point, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        point[i].rank = point[i - 1].rank + (point[i].choice.micro_batch != point[i - 1].choice.micro_batch);
+}
+
+static pl_status spread(const axis *a, const axis_view *v, pl_fit_point **point, size_t *count, pl_error *err)
+{
+    pl_choice to[VALUES_MAX];
+    size_t made = 0;
+    pl_fit_point *next = pl_alloc(*count * VALUES_MAX + 1, sizeof *next);
+    if (!next) return pl_fail(err, PL_E_NOMEM, "no memory for %zu choices", *count);
+    for (size_t i = 0; i < *count; i++) {
+        size_t n = a->spread(v, &(*point)[i].choice, to);
+        for (size_t k = 0; k < n && made < POINTS_MAX; k++)
+            next[made++] = (pl_fit_point){.choice = to[k], .seconds = -1, .spread = -1};
+    }
+    pl_free(*point);
+    *point = next;
+    *count = made;
+    return PL_OK;
+}
+
+/* Behind what is there. */
+static pl_status append(pl_fit_result *r, const pl_fit_point *point, size_t count, pl_error *err)
+{
+    pl_fit_point *all = pl_realloc(r->point, r->count + count + 1, sizeof *all);
+    if (!all) return pl_fail(err, PL_E_NOMEM, "no memory for %zu choices", count);
+    if (count) memcpy(all + r->count, point, count * sizeof *all);
+    r->point = all;
+    r->count += count;
+    return PL_OK;
+}
+
+static axis_view view_of(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier)
+{
+    uint64_t first, last = 0;
+    axis_view v = {.options = o, .graph = graph, .train = pl_graph_find_program(graph, "train"), .frontier = frontier};
+    if (v.train != PL_NONE) pl_plan_program_span(graph, v.train, &first, &last);
+    v.trains = last > 0;
+    v.small = graph->node_count <= NODES_MAX;
+    return v;
+}
+
+bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *o)
+{
+    axis_view v = view_of(graph, o, NULL);
+    bool searches = o->budget_bytes != PL_FIT_NO_BUDGET || o->everything;
+    return o->plan_recompute && searches && v.trains && v.small;
+}
+
+pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier,
+                      pl_fit_result *r, pl_error *err)
+{
+    axis_view view = view_of(graph, o, frontier);
+    pl_status status = PL_OK;
+    size_t count = 1;
+    pl_fit_point *point = pl_alloc(1, sizeof *point);
+    if (!point) return pl_fail(err, PL_E_NOMEM, "no memory for a choice");
+    point->choice = o->given;
+    for (size_t i = 0; i < AXES; i++) PL_TRY_DONE(spread(&axes[i], &view, &point, &count, err));
+    rank(point, count);
+    if (o->budget_bytes == PL_FIT_NO_BUDGET && !o->everything) count = 1;
+    status = append(r, point, count, err);
+done:
+    pl_free(point);
+    return status;
+}
+
+bool pl_fit_same_kernels(const pl_choice *a, const pl_choice *b)
+{
+    return a->micro_batch == b->micro_batch && a->recompute == b->recompute && !a->layer_major == !b->layer_major &&
+           a->optimizer_state == b->optimizer_state;
+}

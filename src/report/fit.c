@@ -1,0 +1,281 @@
+/* The text of `plimsoll fit CONFIG`. */
+#include "report/fit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/locale.h"
+#include "base/units.h"
+#include "ir/op.h"
+#include "report/account.h"
+#include "report/plot.h"
+#include "report/table.h"
+
+enum { PLOT_HEIGHT = 8, TEXT = 48, ALIVE_SHOWN = 8 };
+
+typedef struct page {
+    const pl_fit_result *result;
+    const pl_plan *plan;
+    const pl_report_fit_options *options;
+    const pl_fit_point **front;
+    size_t front_count;
+    pl_str *out;
+} page;
+
+static void heading(const page *g, const char *text)
+{
+    pl_str_printf(g->out, g->options->color ? "\n\033[1;34m%s\033[0m\n" : "\n%s\n", text);
+}
+
+static pl_table begin(const page *g, const char *columns)
+{
+    pl_table t = pl_table_begin(g->out, columns);
+    t.color = g->options->color;
+    return t;
+}
+
+static const char *seconds_text(double seconds, char text[TEXT])
+{
+    return seconds >= 0 ? pl_format_seconds(seconds, text, TEXT) : "unknown";
+}
+
+/* ---- the chosen plan ---- */
+
+static void print_head(const page *g)
+{
+    const pl_fit_result *r = g->result;
+    char text[TEXT], title[PL_TABLE_CELL_BYTES];
+    if (g->options->title) {
+        pl_text_clean(title, sizeof title, g->options->title);
+        pl_str_printf(g->out, "%s: ", title);
+    }
+    pl_str_printf(g->out, "batch %" PRIi64 " x %" PRIi64 " tokens; ", r->batch, r->sequence);
+    if (r->budget_bytes == UINT64_MAX)
+        pl_str_append(g->out, "no budget\n");
+    else
+        pl_str_printf(g->out, "budget %s bytes charged\n", pl_format_count(r->budget_bytes, text, sizeof text));
+}
+
+static void print_time(const page *g, const pl_fit_point *p)
+{
+    char text[TEXT], low[TEXT], high[TEXT];
+    if (p->seconds < 0) {
+        pl_str_append(g->out, "; the time of a step is not known");
+        return;
+    }
+    pl_str_printf(g->out, "; %s a step", seconds_text(p->seconds, text));
+    if (p->spread > 0)
+        pl_str_printf(g->out, " (%s to %s)", seconds_text(fmax(p->seconds - p->spread, 0), low),
+                      seconds_text(p->seconds + p->spread, high));
+    pl_str_printf(g->out, ", %s tokens/s",
+                  pl_format_count((uint64_t)pl_report_tokens_per_second(g->result, p), text, sizeof text));
+    if (g->options->steps)
+        pl_str_printf(g->out, "; %s for %s steps", seconds_text(p->seconds * (double)g->options->steps, low),
+                      pl_format_count(g->options->steps, high, sizeof high));
+}
+
+static void axis_row(const page *g, pl_table *t, size_t axis)
+{
+    char words[PL_FIT_WORDS_BYTES], why[PL_TABLE_CELL_BYTES];
+    pl_str said = pl_str_fixed(words, sizeof words), reason = pl_str_fixed(why, sizeof why);
+    words[0] = why[0] = 0;
+    pl_fit_axis_say(axis, g->result, &g->result->point[g->result->chosen].choice, &said);
+    pl_report_reason(g->result, axis, &reason);
+    pl_table_cell(t, "  %s", pl_fit_axis_name(axis));
+    pl_table_cell(t, "%s", words);
+    if (why[0]) pl_table_cell(t, "(%s)", why);
+    pl_table_end_row(t);
+}
+
+static void pages_row(const page *g, pl_table *t)
+{
+    const pl_fit_result *r = g->result;
+    uint64_t huge = r->point[r->chosen].huge_bytes;
+    char text[TEXT];
+    pl_table_cell(t, "%s", "  huge pages");
+    pl_table_cell(t, "%s", r->huge_pages ? "asked for" : "no");
+    if (!r->huge_pages)
+        pl_table_cell(t, "(%s)", huge ? pl_format_bytes(huge, text, sizeof text) : "rounding up to them does not pay");
+    pl_table_end_row(t);
+}
+
+static void print_chosen(const page *g)
+{
+    const pl_fit_point *p = &g->result->point[g->result->chosen];
+    char text[TEXT], exact[TEXT];
+    uint64_t charged = pl_plan_charged_bytes(g->plan);
+    heading(g, "Chosen");
+    pl_str_printf(g->out, "%s bytes charged (%s)", pl_format_count(charged, exact, sizeof exact),
+                  pl_format_bytes(charged, text, sizeof text));
+    if (g->result->budget_bytes != UINT64_MAX)
+        pl_str_printf(g->out, ", %s left", pl_format_bytes(g->result->budget_bytes - charged, text, sizeof text));
+    print_time(g, p);
+    pl_str_append(g->out, "\n");
+    for (pl_table t = begin(g, "lll"); pl_table_pass(&t);) {
+        for (size_t k = 0; k < pl_fit_axis_count(); k++) axis_row(g, &t, k);
+        pages_row(g, &t);
+    }
+}
+
+/* ---- the front ---- */
+
+static void point_row(const page *g, pl_table *t, const pl_fit_point *p)
+{
+    char words[PL_TABLE_CELL_BYTES], text[TEXT];
+    pl_str said = pl_str_fixed(words, sizeof words);
+    words[0] = 0;
+    double rate = pl_report_tokens_per_second(g->result, p);
+    t->strong = g->result->chosen != PL_FIT_NONE && p == &g->result->point[g->result->chosen];
+    pl_table_cell(t, "%s", t->strong ? "*" : "");
+    pl_table_bytes(t, p->charged_bytes);
+    pl_table_cell(t, "%s", seconds_text(p->seconds, text));
+    pl_table_cell(t, "%s", rate > 0 ? pl_format_count((uint64_t)rate, text, sizeof text) : "unknown");
+    pl_fit_choice_say(g->result, &p->choice, &said);
+    pl_table_cell(t, "%s", words);
+    pl_table_end_row(t);
+}
+
+static void print_table(const page *g)
+{
+    static const char *const titles[] = {"", "charged, bytes", "MB", "a step", "tokens/s", ""};
+    size_t planned = 0;
+    for (size_t i = 0; i < g->result->count; i++) planned += g->result->point[i].charged_bytes != 0;
+    heading(g, "The front: more bytes, less time");
+    for (pl_table t = begin(g, "lrrrrl"); pl_table_pass(&t);) {
+        for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) pl_table_cell(&t, "%s", titles[i]);
+        pl_table_end_row(&t);
+        for (size_t i = 0; i < g->front_count; i++) point_row(g, &t, g->front[i]);
+    }
+    pl_str_printf(g->out, "%zu choices looked at, %zu planned; pages of 4 KiB\n", g->result->count, planned);
+}
+
+/* Over the budget: the time of the fastest plan that fits it. */
+static void print_plot(const page *g)
+{
+    double column[PL_PLOT_COLUMNS_MAX], most = 0;
+    char top[TEXT], left[TEXT], right[TEXT];
+    unsigned columns = pl_plot_columns(g->options->width);
+    if (columns == 0 || g->front_count < 2 || g->front[0]->seconds <= 0) return;
+    uint64_t low = g->front[0]->charged_bytes, high = g->front[g->front_count - 1]->charged_bytes;
+    for (unsigned x = 0; x < columns; x++) {
+        double budget = (double)low + (double)(high - low) * (x + 1) / columns;
+        column[x] = -1;
+        for (size_t i = 0; i < g->front_count; i++)
+            if ((double)g->front[i]->charged_bytes <= budget) column[x] = g->front[i]->seconds;
+        most = fmax(most, column[x]);
+    }
+    heading(g, "Seconds of a step by budget");
+    pl_plot plot = {.column = column,
+                    .columns = columns,
+                    .height = PLOT_HEIGHT,
+                    .most = most,
+                    .top = seconds_text(most, top),
+                    .bottom = "0 s",
+                    .left = pl_format_bytes(low, left, sizeof left),
+                    .right = pl_format_bytes(high, right, sizeof right)};
+    pl_plot_write(&plot, g->out);
+}
+
+/* ---- nothing fits ---- */
+
+static void role_rows(const page *g)
+{
+    pl_report_account a = pl_report_sum(g->result->smallest);
+    for (pl_table t = begin(g, "lrr"); pl_table_pass(&t);)
+        for (int r = 0; r < PL_ROLE_COUNT; r++) {
+            if (a.role_bytes[r] == 0) continue;
+            pl_table_cell(&t, "  %s", pl_report_role_title((pl_role)r));
+            pl_table_bytes(&t, a.role_bytes[r]);
+            pl_table_end_row(&t);
+        }
+}
+
+static pl_status print_alive(const page *g, pl_error *err)
+{
+    const pl_plan *p = g->result->smallest;
+    const pl_node *n = &p->graph->node[p->peak_position];
+    pl_report_alive *alive;
+    size_t count;
+    PL_TRY(pl_report_alive_at_peak(p, &alive, &count, err));
+    pl_str_printf(g->out, "At its peak (%s in %s, %s pass) are alive:\n", pl_op_name(n->op),
+                  n->scope[0] ? n->scope : "no component", pl_phase_name(n->phase));
+    role_rows(g);
+    pl_str_append(g->out, "The largest that are not always there:\n");
+    for (pl_table t = begin(g, "llrr"); pl_table_pass(&t);)
+        for (size_t i = 0; i < count && i < ALIVE_SHOWN; i++) {
+            bool workspace = alive[i].value == PL_NONE;
+            const pl_value *v = workspace ? NULL : &p->graph->value[alive[i].value];
+            pl_table_cell(&t, "  %s", workspace ? pl_op_name(p->graph->node[alive[i].node].op) : v->name);
+            pl_table_cell(&t, "%s", workspace ? "workspace" : pl_role_name(v->role));
+            pl_table_bytes(&t, alive[i].block->bytes);
+            pl_table_end_row(&t);
+        }
+    pl_free(alive);
+    return PL_OK;
+}
+
+static void permission_row(const page *g, pl_table *t, size_t i)
+{
+    const pl_fit_result *r = g->result;
+    const pl_fit_permission *p = &r->permission[i];
+    const pl_fit_point *least = &r->point[r->least];
+    char text[TEXT];
+    t->strong = i == r->cheapest;
+    pl_table_cell(t, "%s %s: %s", t->strong ? "*" : " ", p->key, p->value);
+    pl_table_cell(t, "%s", p->fits ? "fits" : "does not fit");
+    pl_table_bytes(t, p->charged_bytes);
+    pl_table_cell(t, "%s", seconds_text(p->seconds, text));
+    if (p->seconds >= 0 && least->seconds > 0)
+        pl_table_cell(t, "(%+.1f %% against the smallest plan)", 100 * (p->seconds / least->seconds - 1));
+    else if (p->work > 0 && least->work > 0)
+        pl_table_cell(t, "(not measured; by operations and bytes %+.0f %%)", 100 * (p->work / least->work - 1));
+    pl_table_end_row(t);
+}
+
+static pl_status print_certificate(const page *g, pl_error *err)
+{
+    const pl_fit_result *r = g->result;
+    char exact[TEXT], text[TEXT], words[PL_TABLE_CELL_BYTES] = "";
+    pl_str said = pl_str_fixed(words, sizeof words);
+    uint64_t least = r->point[r->least].charged_bytes;
+    pl_fit_choice_say(r, &r->point[r->least].choice, &said);
+    heading(g, "Nothing fits");
+    pl_str_printf(g->out, "Of %zu plans that are allowed none needs less than %s bytes charged, ", r->count,
+                  pl_format_count(least, exact, sizeof exact));
+    pl_str_printf(g->out, "%s more than the budget: %s.\n", pl_format_bytes(least - r->budget_bytes, text, sizeof text),
+                  words);
+    PL_TRY(print_alive(g, err));
+    heading(g, r->permission_count ? "What would change that, each alone" : "No permission is left to give");
+    for (pl_table t = begin(g, "llrrrl"); pl_table_pass(&t);)
+        for (size_t i = 0; i < r->permission_count; i++) permission_row(g, &t, i);
+    if (r->cheapest != PL_FIT_NONE)
+        pl_str_printf(g->out, "The cheapest is %s: %s.\n", r->permission[r->cheapest].key,
+                      r->permission[r->cheapest].value);
+    else
+        pl_str_printf(g->out,
+                      "None makes it fit: raise the budget to %s bytes, or make model.width, model.layers or "
+                      "model.sequence smaller.\n",
+                      exact);
+    return PL_OK;
+}
+
+static pl_status print(page *g, pl_error *err)
+{
+    print_head(g);
+    if (g->plan) print_chosen(g);
+    if (g->result->smallest) PL_TRY(print_certificate(g, err));
+    PL_TRY(pl_report_front(g->result, &g->front, &g->front_count, err));
+    if (g->front_count) print_table(g);
+    print_plot(g);
+    return g->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the text of the search") : PL_OK;
+}
+
+pl_status pl_report_fit(const pl_fit_result *r, const pl_plan *plan, const pl_report_fit_options *o, pl_str *out,
+                        pl_error *err)
+{
+    page g = {.result = r, .plan = plan, .options = o, .out = out};
+    pl_status status = print(&g, err);
+    pl_free(g.front);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* What a search found (fit/result.h), for a person and for programs: the chosen plan and why, the front of time against
+ * bytes, and when nothing fits the certificate. */
+#ifndef PL_REPORT_FIT_H
+#define PL_REPORT_FIT_H
+
+#include "fit/result.h"
+#include "plan/plan.h"
+
+typedef struct pl_report_fit_options {
+    const char *title; /* of the config; NULL: none */
+    unsigned width;    /* columns of text */
+    bool color;        /* ANSI colours in text */
+    uint64_t steps;    /* of the whole run; 0: not known */
+} pl_report_fit_options;
+
+/* plan: the chosen one; NULL: nothing fits. PL_E_NOMEM when memory is refused. */
+pl_status pl_report_fit(const pl_fit_result *, const pl_plan *plan, const pl_report_fit_options *, pl_str *out,
+                        pl_error *);
+/* Schema "plimsoll.fit/1", docs/fit.md. */
+pl_status pl_report_fit_json(const pl_fit_result *, const pl_plan *plan, const pl_report_fit_options *, pl_str *out,
+                             pl_error *);
+pl_status pl_report_fit_html(const pl_fit_result *, const pl_plan *plan, const pl_report_fit_options *, pl_str *out,
+                             pl_error *);
+
+/* ---- fit_front.c: what all three show ---- */
+/* The front, by bytes; the block is for pl_free. */
+pl_status pl_report_front(const pl_fit_result *, const pl_fit_point ***front, size_t *count, pl_error *);
+/* Why the chosen value of the axis and no other, in words; nothing when nothing else was looked at. */
+void pl_report_reason(const pl_fit_result *, size_t axis, pl_str *out);
+double pl_report_tokens_per_second(const pl_fit_result *, const pl_fit_point *); /* negative: not known */
+
+#endif

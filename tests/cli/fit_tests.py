@@ -1,0 +1,168 @@
+"""plimsoll fit, from outside: fit_tests.py PLIMSOLL FOLDER [GROUP|TEST]…
+
+The oracle of what a budget buys is the command itself asked otherwise: the front's points, one budget a byte below
+another, and a run of the lock file, whose ledger must be as planned."""
+import html.parser
+import json
+import os
+import re
+
+from cli_tests import check, environment, main, read, refused, run, write_config, write_text
+
+MODEL = {"model": {"width": 32, "layers": 2}, "train": {"micro_batch": "auto", "steps": 6, "batch_size": 16}, "run": {"threads": 2}}
+
+
+def fit(*words, config=None, **options):
+    return json.loads(run("fit", config or write_config(**MODEL), "--json", "--quiet", *words, **options)[0])
+
+
+def front_of(answer):
+    return sorted((p for p in answer["points"] if p["front"]), key=lambda p: p["charged_bytes"])
+
+
+def test_report():
+    write_text()
+    out, err = run("fit", write_config(**MODEL), "--html", "page.html", "--lock", "plan.lock")
+    for part in ("Chosen", "micro-batch", "recompute", "threads", "tokens/s", "The front", "choices looked at", "config.yaml: batch 16 x 16 tokens; no budget"):
+        check(part in out, part, "is not said:", out)
+    check("measuring kernels" in err, err)
+    page = read("page.html").decode()
+    html.parser.HTMLParser().feed(page)
+    check("<svg" in page and "Time against memory" in page and "http" not in page.replace("http://www.w3.org", ""), page[:500])
+    check(read("plan.lock").startswith(b"plan 1\n"), "lock")
+    check(run("fit", write_config(**MODEL), "--quiet", "--html", "-")[0].startswith("<!doctype html>"), "html on stdout")
+    check(run("fit", write_config(**MODEL), "--quiet", "--lock", "-")[0].startswith("plan 1\n"), "lock on stdout")
+
+
+def test_front_and_budgets():
+    """Nothing on the front is beaten; a budget of a point's bytes gives that point or one as good; one page less gives less."""
+    write_text()
+    everything = fit()
+    front = front_of(everything)
+    check(everything["schema"] == "plimsoll.fit/1" and len(front) >= 2, everything)
+    for small, large in zip(front, front[1:]):
+        check(small["charged_bytes"] < large["charged_bytes"] and small["seconds"] > large["seconds"], small, large)
+    chosen = everything["points"][everything["chosen"]["point"]]
+    check(chosen["seconds"] == min(p["seconds"] for p in front), chosen)
+    before = None
+    for point in front[:: max(1, len(front) // 4)]:
+        # The budget is a part of the kept config, and so of the plan: the same number of digits.
+        answer = fit("--budget", str(point["charged_bytes"] + 65536 * 2))["chosen"]
+        check(answer["charged_bytes"] <= point["charged_bytes"] + 65536 * 2, answer, point)
+        check(answer["seconds"] <= point["seconds"] * 1.0001, answer, point)
+        if before:
+            check(answer["seconds"] <= before["seconds"] and answer["charged_bytes"] >= before["charged_bytes"], before, answer)
+        before = answer
+
+
+def test_lock_is_what_runs():
+    write_text()
+    config = write_config(**MODEL)
+    budget = front_of(fit(config=config))[0]["charged_bytes"] + 65536 * 4
+    answer = fit("--budget", str(budget), "--lock", "plan.lock", config=config)
+    _, err = run("train", config, "--lock", "plan.lock")
+    check("as planned before" in err and "As planned" in err, err)
+    check(read("out/plan.lock") == read("plan.lock"), "another plan was run")
+    report = json.loads(read("out/report.json"))
+    check(report["planned_bytes"] == answer["chosen"]["resident_bytes"] and report["as_planned"], report["planned_bytes"])
+    check(f"budget: {budget}" in read("out/config.yaml").decode() or "budget:" in read("out/config.yaml").decode(), "config")
+    run("train", config, "--budget", str(budget), "--out", "other")
+    check(os.path.getsize("other/plan.lock") > 0, "train with a budget")
+    refused(2, r"--steps: train.steps is 7, and the plan was made for 6; leave it as it was, or plan anew", "train", config, "--lock", "plan.lock",
+            "--steps", "7", "--out", "out2")
+    refused(2, r"run.out is .*out2.*, and the plan was made for", "train", config, "--lock", "plan.lock", "--out", "out2")
+    refused(2, r"--threads: run.threads is 1, and the plan was made for 2", "train", config, "--lock", "plan.lock", "--threads", "1", "--out", "out2")
+    refused(4, r"nothing.lock", "train", config, "--lock", "nothing.lock", "--out", "out3")
+    with open("broken.lock", "w") as file:
+        file.write("plan 1\nnonsense\n")
+    refused(4, r"broken.lock:2", "train", config, "--lock", "broken.lock", "--out", "out3")
+
+
+def test_nothing_is_measured_for_a_refusal():
+    write_text()
+    env = environment()
+    env["XDG_CACHE_HOME"] = os.path.abspath("fresh")
+    for command in ("fit", "train", "plan"):
+        out, err = run(command, write_config(**MODEL), "--budget", "3MB", code=3, env=env)
+        check("measuring" not in err, command, err)
+        check(re.search(r"\d+ more than the budget of 3000000", err), command, err)
+    check(not any("calibration" in name for _, _, names in os.walk("fresh") for name in names), "calibration")
+
+
+def test_refused():
+    write_text()
+    refused(2, "a config file is missing: plimsoll fit CONFIG", "fit")
+    refused(2, "--json and --html - exclude each other", "fit", write_config(), "--json", "--html", "-")
+    refused(2, "--budget", "fit", write_config(), "--budget", "much")
+    refused(2, "unknown option --out-lock: it is one of plimsoll plan", "fit", write_config(), "--out-lock", "x")
+    refused(2, "unknown option --prompts", "fit", write_config(), "--prompts", "x")
+    refused(5, "nowhere/plan.lock", "fit", write_config(**MODEL), "--lock", "nowhere/plan.lock")
+    refused(2, "text.txt", "fit", write_config(**MODEL), "--lock", "text.txt")
+
+
+def test_plan_feeds_another_solver():
+    """The graph out of plan --json is a problem of plimsoll recompute; what the plan repeats is named after what ran first."""
+    write_text()
+    config = write_config(**{**MODEL, "train": {**MODEL["train"], "micro_batch": 8}})
+    stored = json.loads(run("plan", config, "--json", "--set", "train.gradient_checkpointing=off")[0])
+    check(all(n["recomputes"] is None for n in stored["nodes"]), "something is computed again")
+    full = json.loads(run("plan", config, "--json", "--set", "train.gradient_checkpointing=full")[0])
+    again = [n for n in full["nodes"] if n["recomputes"] is not None]
+    check(len(again) > 10, len(again))
+    for node in again:
+        original = full["nodes"][node["recomputes"]]
+        check(original["op"] == node["op"] and original["scope"] == node["scope"] and original["id"] < node["id"], original, node)
+        check(node["phase"] == "backward" and original["phase"] == "forward", node)
+    with open("plan.dag", "w") as file:
+        file.write(convert(stored))
+    least = json.loads(run("recompute", "plan.dag", "--min", "--json")[0])
+    check(least["floor_bytes"] <= least["peak_bytes"] < least["store_all_bytes"], least)
+    arena = stored["arena"]["bytes"]
+    check(0.5 * arena < least["store_all_bytes"] < 2.5 * arena, least["store_all_bytes"], arena)
+    middle = json.loads(run("recompute", "plan.dag", "--budget", str((least["peak_bytes"] + least["store_all_bytes"]) // 2), "--json")[0])
+    check(middle["verdict"] == "fits" and middle["cost"] <= least["cost"], middle)
+
+
+def test_certificate():
+    """What is said to make it fit does, and what is said not to does not; the least that is named is the least that fits."""
+    write_text()
+    model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8}}
+    config = write_config(**model)
+    least = front_of(fit(config=config))[0]["charged_bytes"]
+    out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), code=3)
+    for part in ("Nothing fits", "At its peak", "optimizer state", "What would change that, each alone", "train.grad_clip: 0", "fit.allow: optimizer_8bit", "The cheapest is"):
+        check(part in out, part, "is not said:", out)
+    check("more than the budget" in err.strip().split("\n")[-1], err)
+    found = json.loads(run("fit", config, "--quiet", "--json", "--budget", str(least - 400000), code=3)[0])
+    certificate = found["certificate"]
+    check(found["chosen"] is None and abs(certificate["least_bytes"] - least) <= 65536, certificate, least)
+    check(sum(r["bytes"] for r in certificate["roles"]) > 0 and certificate["alive"], certificate)
+    keys = {"fit.allow": "fit.allow={}", "train.grad_clip": "train.grad_clip={}"}
+    permissions = certificate["permissions"]
+    check(permissions[certificate["cheapest"]]["fits"], certificate)
+    tried = [permissions[certificate["cheapest"]]] + [p for p in permissions if not p["fits"]][:1]
+    for permission in tried:
+        words = ("--set", keys[permission["key"]].format(permission["value"]))
+        run("plan", config, "--budget", str(least - 400000), *words, code=0 if permission["fits"] else 3)
+    run("plan", config, "--budget", str(certificate["least_bytes"] + 2 * 65536))
+
+
+def test_allowed_state_is_kept():
+    """What the search turned on by leave is in the kept config, so that a resumed run does the same."""
+    write_text()
+    model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8, "checkpoint_every": 3}, "fit": {"allow": "[optimizer_8bit]"}}
+    config = write_config(**model)
+    model["fit"] = {}
+    refused_at = front_of(fit(config=write_config("plain.yaml", **model)))[0]["charged_bytes"] - 200000
+    run("train", config, "--budget", str(refused_at))
+    kept = read("out/config.yaml").decode()
+    check("optimizer_state: 8bit" in kept, kept)
+    run("train", "out", "--resume", "--budget", str(refused_at))
+
+
+from plan_dag import convert  # noqa: E402  (beside this file)
+
+GROUPS = {"fit": [test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
+
+if __name__ == "__main__":
+    main(GROUPS)
