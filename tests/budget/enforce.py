@@ -159,8 +159,8 @@ def check_auto(bench, arguments):
             raise Failure(f"the reserve is not named\n{run.repeat}\n{tail(run.errors)}")
         words.append(f"{plan:,} of {limit:,}")
     line = bench.command("train", bench.config, *options, "--out", bench.out())
-    _, errors = bench.run(line, prefix=bench.limited(3 << 20), expect=REFUSED)
-    return f"planned for the group: {', '.join(words)}; in 3 MiB refused: {errors.strip().splitlines()[-1][:60]}…"
+    _, errors = bench.run(line, prefix=bench.limited(7 << 20), expect=REFUSED)
+    return f"planned for the group: {', '.join(words)}; in 7 MiB refused: {errors.strip().splitlines()[-1][:60]}…"
 
 
 def check_others(bench, arguments):

@@ -132,7 +132,7 @@ def test_words_that_mean_nothing():
     refused(2, "one config only", "plan", write_config(), "b.yaml")
     refused(2, "--html needs a value", "plan", write_config(), "--html")
     refused(2, "--json takes no value", "plan", write_config(), "--json=yes")
-    refused(2, "nothing to verify", "verify", write_config())
+    refused(2, "--ledger is of --gradients", "verify", write_config(), "--ledger")
     refused(2, "part of the command that runs a plan", "__run")
     refused(2, "which shell", "completion", "tcsh")
     refused(2, "is none of train, evaluate", "plan", write_config(), "--command", "fly")
@@ -618,6 +618,23 @@ def test_verify_gradients():
     check(any(n.startswith("grad.") for n in names) and "loss" in names, names)
 
 
+def test_verify():
+    write_text()
+    config = write_config()
+    small = ["--set", "train.batch_size=2", "--set", "run.threads=1"]
+    out, _ = run("verify", config, *small)
+    lines = out.splitlines()
+    check("verdict" in lines[0] and "micro_batch 2, gradient_checkpointing off" in lines[1], out)
+    end = re.fullmatch(r"(\d+) plans: (\d+) the same bits, 0 within bounds, 0 failed; (\d+) not planned", lines[-1])
+    check(end and end.group(1) == end.group(2) and int(end.group(1)) + int(end.group(3)) == len(lines) - 2, out)
+    check(not os.path.exists("out/checkpoints"), "verify has left checkpoints")
+    out, _ = run("verify", config, *small, "--json")
+    told = json.loads(out)
+    check(told["schema"] == "plimsoll.verify/1" and told["failed"] == 0 and told["plans"] == int(end.group(1)), out)
+    check(len(told["rows"]) == len(lines) - 2 and all(row.get("same_bits", "refused" in row) for row in told["rows"]), out)
+    refused(2, "--all and --json are of the comparison", "verify", config, "--gradients", "g", "--all")
+
+
 GROUPS = {
     "texts": [test_help_names_every_command, test_words_that_mean_nothing, test_completion, test_config],
     "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_damaged_checkpoints,
@@ -626,7 +643,7 @@ GROUPS = {
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
     "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_may_change, test_killed_at_random, test_killed_before_thinning, test_ledger_on_request],
-    "generate": [test_generate, test_eval, test_bits_per_byte, test_verify_gradients],
+    "generate": [test_generate, test_eval, test_bits_per_byte, test_verify, test_verify_gradients],
 }
 
 

@@ -18,8 +18,8 @@
 #include "rewrite/rewrite.h"
 
 typedef enum fault {
-    NONE,
-    LOST_MICRO_BATCH, /* one trip too few where there are several */
+    NONE,             /* test_verify.c */
+    LOST_MICRO_BATCH, /* weights' gradients are not added up where the batch comes in parts */
     OTHER_RECOMPUTE,  /* what is computed again is not the same: a norm's eps */
     TEAM_OF_3,        /* a team of three rounds one weight the other way */
     OTHER_EACH_TIME,  /* numbers depend on how often a kernel was called */
@@ -31,15 +31,6 @@ static fault broken;
 static unsigned calls;
 
 /* ---- what is put between ---- */
-
-pl_status __real_pl_rewrite_bind_batch(pl_graph *, pl_id, int64_t, const char *, uint64_t, pl_error *);
-pl_status __wrap_pl_rewrite_bind_batch(pl_graph *, pl_id, int64_t, const char *, uint64_t, pl_error *);
-pl_status __wrap_pl_rewrite_bind_batch(pl_graph *g, pl_id program, int64_t batch, const char *region, uint64_t trips,
-                                       pl_error *err)
-{
-    uint64_t taken = broken == LOST_MICRO_BATCH && trips > 1 ? trips - 1 : trips;
-    return __real_pl_rewrite_bind_batch(g, program, batch, region, taken, err);
-}
 
 pl_status __real_pl_rewrite_recompute_full(pl_graph *, pl_id, pl_error *);
 pl_status __wrap_pl_rewrite_recompute_full(pl_graph *, pl_id, pl_error *);
@@ -64,7 +55,9 @@ void __real_pl_backend_exec(const pl_call *, pl_team);
 void __wrap_pl_backend_exec(const pl_call *, pl_team);
 void __wrap_pl_backend_exec(const pl_call *call, pl_team team)
 {
+    enum { ROWS = 4 * 8 }; /* of the whole batch */
     bool update = call->op == PL_OP_ADAMW, three = team.threads == 3;
+    if (broken == LOST_MICRO_BATCH && call->op == PL_OP_LINEAR_DW && call->u.gemm.k < ROWS) return;
     if (update && three && broken == GRADIENT_FAR) scale(&call->u.adamw, 1.001f);
     if (update && three && broken == GRADIENT_NEAR) scale(&call->u.adamw, 1.0001f);
     __real_pl_backend_exec(call, team);
@@ -76,13 +69,15 @@ void __wrap_pl_backend_exec(const pl_call *call, pl_team team)
 
 typedef struct seen {
     const char *reached; /* a word in the choices of every plan but the plain that the fault reaches; NULL: all */
-    unsigned rows, right, wrong, near;
+    unsigned rows, right, wrong, near, enough; /* enough: rows to look at; 0: all */
+    volatile int stop;
 } seen;
 
 static void see(void *context, const pl_verify_row *r)
 {
     seen *s = context;
     bool plain = s->rows++ == 0;
+    s->stop = s->enough && s->rows >= s->enough;
     if (r->refused) return;
     bool reached = broken != NONE && (!s->reached || (!plain && strstr(r->choices, s->reached)));
     bool as_it_is = broken == GRADIENT_NEAR ? r->within && !r->same_bits : !r->within;
@@ -108,13 +103,13 @@ static void write_file(const char *path, const char *text, int times)
     assert_int_equal(fclose(f), 0);
 }
 
-/* Verifies with the fault; what the plain plan is must not be reached by it. */
-static void expect(fault f, const char *reached, pl_status expected)
+/* Verifies with the fault. Threads change fastest, so a fault of a team is seen in the first rows. */
+static void expect(fault f, const char *reached, unsigned enough, pl_status expected)
 {
     pl_error err = {0};
-    seen s = {.reached = reached};
+    seen s = {.reached = reached, .enough = enough};
     pl_verify_result result;
-    pl_verify_options o = {.row = see, .context = &s};
+    pl_verify_options o = {.row = see, .context = &s, .stop = &s.stop};
     pl_config *c = pl_config_create();
     assert_int_equal(pl_config_load_file(c, "small.yaml", &err), PL_OK);
     assert_int_equal(pl_prepare_text(c, NULL, NULL, &err), PL_OK);
@@ -122,23 +117,23 @@ static void expect(fault f, const char *reached, pl_status expected)
     calls = 0;
     assert_int_equal(pl_verify(c, &o, &result, &err), expected);
     broken = NONE;
-    if (expected == PL_E_MISMATCH) {
-        assert_non_null(strstr(err.text, "do not make the update of the plain one"));
-        assert_true(result.failed > 0);
-    }
+    if (expected == PL_E_MISMATCH) assert_non_null(strstr(err.text, "do not make the update of the plain one"));
+    assert_true((result.failed > 0) == (f != GRADIENT_NEAR));
     assert_int_equal(s.wrong, 0);
     assert_true(s.right > 0 && (f != GRADIENT_NEAR || s.near > 0));
     assert_int_equal(result.within, s.near);
     pl_config_destroy(c);
 }
 
-static void test_sound(void **state) { (void)state, expect(NONE, "", PL_OK); }
-static void test_recompute(void **state) { (void)state, expect(OTHER_RECOMPUTE, "checkpointing full", PL_E_MISMATCH); }
-static void test_team(void **state) { (void)state, expect(TEAM_OF_3, "threads 3", PL_E_MISMATCH); }
-static void test_each_time(void **state) { (void)state, expect(OTHER_EACH_TIME, NULL, PL_E_MISMATCH); }
-static void test_far(void **state) { (void)state, expect(GRADIENT_FAR, "threads 3", PL_E_MISMATCH); }
-static void test_near(void **state) { (void)state, expect(GRADIENT_NEAR, "threads 3", PL_OK); }
-static void test_lost(void **state) { (void)state, expect(LOST_MICRO_BATCH, "micro_batch", PL_E_MISMATCH); }
+static void test_recompute(void **state)
+{
+    (void)state, expect(OTHER_RECOMPUTE, "checkpointing full", 0, PL_E_MISMATCH);
+}
+static void test_lost(void **state) { (void)state, expect(LOST_MICRO_BATCH, "micro_batch", 0, PL_E_MISMATCH); }
+static void test_team(void **state) { (void)state, expect(TEAM_OF_3, "threads 3", 6, PL_E_STOPPED); }
+static void test_each_time(void **state) { (void)state, expect(OTHER_EACH_TIME, NULL, 6, PL_E_STOPPED); }
+static void test_far(void **state) { (void)state, expect(GRADIENT_FAR, "threads 3", 6, PL_E_STOPPED); }
+static void test_near(void **state) { (void)state, expect(GRADIENT_NEAR, "threads 3", 6, PL_E_STOPPED); }
 
 int main(void)
 {
@@ -146,10 +141,9 @@ int main(void)
     if (!mkdtemp(folder) || chdir(folder)) return 1;
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sound), cmocka_unit_test(test_recompute),
-                                       cmocka_unit_test(test_team),  cmocka_unit_test(test_each_time),
-                                       cmocka_unit_test(test_far),   cmocka_unit_test(test_near),
-                                       cmocka_unit_test(test_lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_recompute), cmocka_unit_test(test_lost),
+                                       cmocka_unit_test(test_team),      cmocka_unit_test(test_each_time),
+                                       cmocka_unit_test(test_far),       cmocka_unit_test(test_near)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     snprintf(command, sizeof command, "rm -r %s", folder);
     return chdir("/") || system(command) || failed;
