@@ -1,7 +1,7 @@
 /* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn] [--narrow]: rates of the matrix products of the model
- * in issue 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured in
- * the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast they
- * are with operands of 16 bits. */
+ * in issue 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured
+ * in the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast
+ * they are with operands of 16 bits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -30,8 +30,8 @@ typedef void bench_gemm_fn(const struct pl_gemm_call *, void *context, pl_team);
 double bench_gemm_seconds(bench_product, const bench_linear *, int64_t tokens, pl_team, bench_gemm_fn *exec,
                           void *context);
 
-/* How much faster the product is with operands of 16 bits than with f32: both in turns, the median. Negative when memory
- * is refused. */
+/* How much faster the product is with operands of 16 bits than with f32: both in turns, the median. Negative when
+ * memory is refused. */
 double bench_gemm_ratio(bench_product, const bench_linear *, int64_t tokens, pl_team, pl_real type);
 
 /* FLOP/s; tokens[0 … count) are tried for each product. Negative when memory is refused. */
