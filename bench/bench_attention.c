@@ -80,6 +80,7 @@ static void run_peak(void *context)
     switch (p->team.isa) {
 #if defined(__x86_64__)
     case PL_ISA_AVX512:
+    case PL_ISA_AVX512_BF16:
         sum += fma_loop_avx512(p->steps);
         break;
     case PL_ISA_AVX2:
@@ -96,7 +97,7 @@ static void run_peak(void *context)
 static double peak_gflops(pl_team team)
 {
     peak p = {.team = team, .steps = 100000};
-    int lanes = team.isa == PL_ISA_AVX512 ? 16 : team.isa == PL_ISA_AVX2 ? 8 : 4;
+    int lanes = team.isa >= PL_ISA_AVX512 ? 16 : team.isa == PL_ISA_AVX2 ? 8 : 4;
     return 2.0 * 12 * lanes * (double)p.steps * team.threads / seconds_per_run((job){run_peak, &p}) * 1e-9;
 }
 

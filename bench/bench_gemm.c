@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     const bench_model model = {.width = 256, .feed_forward = 1024, .vocab = 788, .layers = 6};
     options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}};
     if (parse(argc, argv, &o)) {
-        fprintf(stderr, "bench_gemm [--threads N] [--isa baseline|avx2|avx512] [--tokens M] [--onednn]\n");
+        fprintf(stderr, "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--tokens M] [--onednn]\n");
         return 2;
     }
     if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;

@@ -100,7 +100,7 @@ static void softmax_part(const void *work, int part, int parts)
     int64_t rows = s->elems / VOCAB;
     pl_range r = pl_range_of_part(rows, 1, part, parts);
     const pl_kernels *kernels = pl_kernels_get(s->team.isa);
-    kernels->softmax_ce_rows(r.begin, r.end, VOCAB, VOCAB, s->array[0], s->token, &scale, s->workspace);
+    kernels->softmax_ce_rows(r.begin, r.end, VOCAB, VOCAB, s->array[0], s->token, &scale, PL_REAL_F32, s->workspace);
 }
 
 static double run_softmax(const setting *s)
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 {
     pl_team team = {argc > 1 ? atoi(argv[1]) : omp_get_num_procs(), pl_isa_of_machine()};
     if (team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa))) {
-        fprintf(stderr, "usage: bench_kernels [threads [ref|baseline|avx2|avx512]]\n");
+        fprintf(stderr, "usage: bench_kernels [threads [ref|baseline|avx2|avx512|avx512_bf16]]\n");
         return 2;
     }
     if (bench_size(team, 512, "in cache (micro-batch 4)") || bench_size(team, 65536, "in memory")) {

@@ -60,6 +60,7 @@ double bench_fma_peak(pl_team team)
         switch (team.isa) {
 #if defined(__x86_64__)
         case PL_ISA_AVX512:
+        case PL_ISA_AVX512_BF16:
             rate = run(team.threads, peak_avx512, 16);
             break;
         case PL_ISA_AVX2:

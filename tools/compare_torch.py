@@ -111,6 +111,8 @@ def adamw(w, m, v, g, step, rate, c, clip_scale):
 
 def compare_step(before, after, gradients, step, c):
     """Returns the largest difference; that of a weight is relative to the largest change of its tensor in this step."""
+    if c.get("optimizer_state", "f32") != "f32":
+        sys.exit(f"compare_torch: the moments are rounded (train.optimizer_state: {c['optimizer_state']}); --next needs f32")
     w0, w1 = (load_file(folder + "/model.safetensors") for folder in (before, after))
     s0, s1 = (load_file(folder + "/state.safetensors") for folder in (before, after))
     rate, clip = read_rate(after + "/../../metrics.jsonl", step), float(c["grad_clip"])

@@ -46,9 +46,8 @@ typedef struct pl_event {
     double bytes_per_token;
     const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
-    uint64_t part,
-        parts;       /* tick: parts done (a micro-batch, each time one is gone through) of the step or validation */
-    bool validating; /* tick: the parts are of a validation */
+    uint64_t part, parts; /* tick: parts done (micro-batches, each time one is gone through) of step or validation */
+    bool validating;      /* tick: the parts are of a validation */
 } pl_event;
 
 /* Called from the thread that runs; must not ask for memory after PL_EVENT_COMMITTED. */

@@ -296,7 +296,8 @@ static pl_team team_of(const compiler *c)
     static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
                                   [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
                                   [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
-                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512};
+                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
+                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16};
     pl_isa best = c->machine.isa, wanted = c->config->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->config->run.isa];
     int limit = pl_threads_limit(), most = c->machine.cores < limit ? c->machine.cores : limit;
     int threads = c->config->run.threads == PL_CONFIG_AUTO ? most : (int)c->config->run.threads;
@@ -346,6 +347,7 @@ static void find_order(const compiler *c, pl_choice *given, int64_t batch)
     if (c->command != PL_COMMAND_TRAIN) return;
     given->layer_major = t->layer_major == PL_CONFIG_AUTO ? 0 : t->layer_major;
     given->layer_major_keep = t->layer_major_keep == PL_CONFIG_AUTO ? 1 : t->layer_major_keep;
+    given->feed_forward_rows = t->feed_forward_rows == PL_CONFIG_AUTO ? 0 : t->feed_forward_rows;
     given->update_early = t->update_in_backward == PL_EARLY_ON;
     if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
 }
@@ -564,7 +566,8 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (fit.budget_bytes != PL_FIT_NO_BUDGET && !(o->everything && config->model.layers <= LAYERS_FOR_ELSEWHERE))
         PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
-    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
+    if (command == PL_COMMAND_TRAIN && !o->unmeasured)
+        PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
     PL_TRY_DONE(keep_choice(c, &result->point[result->chosen].choice, *plan, err));
@@ -589,6 +592,6 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
 
 pl_status pl_plan_make_unmeasured(const pl_config *config, pl_plan **plan, pl_error *err)
 {
-    pl_compile_options o = {.command = PL_COMMAND_TRAIN, .measured = true};
+    pl_compile_options o = {.command = PL_COMMAND_TRAIN, .unmeasured = true};
     return pl_compile(config, &o, NULL, plan, err);
 }

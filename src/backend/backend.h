@@ -15,7 +15,11 @@ typedef struct pl_addresses {
 } pl_addresses;
 
 void *pl_address_of(const pl_graph *, const pl_addresses *, pl_id value); /* NULL for PL_NONE */
-int64_t pl_tokens_of(const pl_shape *); /* rows of one entry of the first dimension, which is the batch */
+pl_real pl_real_of(const pl_graph *, pl_id value); /* how its numbers are stored; the value is f32, bf16 or f16 */
+int64_t pl_tokens_of(const pl_shape *);            /* rows of one entry of the first dimension, which is the batch */
+/* Sequences are so short that packing W is not worth it. (Not: the rows of all are so few. The bits of a row must not
+ * depend on the micro-batch.) */
+int pl_has_few_tokens(const pl_shape *);
 
 /* ---- nodes whose calls calls.h does not know (source.c, cache.c) ---- */
 typedef struct pl_fill_value_call {
@@ -52,6 +56,8 @@ typedef struct pl_call {
     union {
         pl_gemm_call gemm;
         pl_column_sum_call column_sum;
+        pl_feed_forward_call feed_forward;
+        pl_feed_forward_bwd_call feed_forward_bwd;
         pl_norm_call norm;
         pl_norm_bwd_call norm_bwd;
         pl_attention_call attention;

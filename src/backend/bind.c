@@ -19,12 +19,20 @@ void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
     return a->base + offset;
 }
 
+_Static_assert((int)PL_DTYPE_F32 == (int)PL_REAL_F32 && (int)PL_DTYPE_BF16 == (int)PL_REAL_BF16 &&
+                   (int)PL_DTYPE_F16 == (int)PL_REAL_F16,
+               "the first dtypes are those that kernels compute with");
+
+pl_real pl_real_of(const pl_graph *g, pl_id value) { return (pl_real)g->value[value].dtype; }
+
 int64_t pl_tokens_of(const pl_shape *s)
 {
     int64_t n = 1;
     for (uint32_t i = 1; i + 1 < s->rank; i++) n *= s->dim[i];
     return n;
 }
+
+int pl_has_few_tokens(const pl_shape *s) { return pl_tokens_of(s) <= 8; }
 
 /* Kernels take rows of any distance where calls.h has strides, else whole tensors. */
 static bool input_may_be_strided(const pl_node *n, int k)

@@ -7,18 +7,18 @@ static void *at(const pl_graph *g, const pl_addresses *a, pl_id value) { return 
 static uint64_t workspace_gemm(const pl_call *c, pl_team team) { return pl_gemm_workspace_bytes(&c->u.gemm, team); }
 static void exec_gemm(const pl_call *c, pl_team team) { pl_gemm_exec(&c->u.gemm, c->workspace, team); }
 
-/* Tokens of a sequence (not of all: the bits of a row must not depend on the micro-batch) up to which packing W is not
- * worth it. */
-enum { FEW_TOKENS = 8 };
-
 /* y[R,N] = x[R,K] Wᵀ */
 static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[1], out = w->shape.dim[0];
+    pl_real type = pl_real_of(g, n->in[0]);
     call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&x->shape),
                                   .n = out,
                                   .k = k,
+                                  .a_type = type,
+                                  .b_type = type,
+                                  .type = type,
                                   .a = at(g, a, n->in[0]),
                                   .a_row = k,
                                   .a_col = 1,
@@ -27,7 +27,7 @@ static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses 
                                   .b_col = k,
                                   .c = at(g, a, n->out[0]),
                                   .ldc = out,
-                                  .dots = pl_tokens_of(&x->shape) <= FEW_TOKENS,
+                                  .dots = pl_has_few_tokens(&x->shape),
                                   .bias = at(g, a, n->in[2]),
                                   .residual = at(g, a, n->in[3]),
                                   .ld_residual = out,
@@ -43,9 +43,13 @@ static void bind_linear_dx(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[0], in = w->shape.dim[1];
+    pl_real type = pl_real_of(g, n->in[0]);
     call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&dy->shape),
                                   .n = in,
                                   .k = k,
+                                  .a_type = type,
+                                  .b_type = type,
+                                  .type = type,
                                   .a = at(g, a, n->in[0]),
                                   .a_row = k,
                                   .a_col = 1,
@@ -70,9 +74,12 @@ static void bind_linear_dw(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1);
     int64_t out = pl_shape_last(&dy->shape), in = pl_shape_last(&x->shape);
+    pl_real type = pl_real_of(g, n->in[0]);
     call->u.gemm = (pl_gemm_call){.m = out,
                                   .n = in,
                                   .k = pl_shape_rows(&x->shape),
+                                  .a_type = type,
+                                  .b_type = type,
                                   .a = at(g, a, n->in[0]),
                                   .a_row = 1,
                                   .a_col = out,
@@ -95,7 +102,8 @@ static void bind_column_sum(const pl_graph *g, const pl_node *n, const pl_addres
                                               .ld = columns,
                                               .x = at(g, a, n->in[0]),
                                               .out = at(g, a, n->out[0]),
-                                              .accumulate = 1};
+                                              .accumulate = 1,
+                                              .type = pl_real_of(g, n->in[0])};
 }
 
 static void exec_column_sum(const pl_call *c, pl_team team) { pl_column_sum_exec(&c->u.column_sum, team); }

@@ -63,7 +63,8 @@ static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_address
                                             .scale = pl_address_of(g, a, n->in[3]),
                                             .loss = pl_address_of(g, a, n->out[0]),
                                             .dh = backward ? pl_address_of(g, a, n->out[1]) : NULL,
-                                            .dweight = backward ? pl_address_of(g, a, n->out[2]) : NULL};
+                                            .dweight = backward ? pl_address_of(g, a, n->out[2]) : NULL,
+                                            .type = pl_real_of(g, n->in[0])};
 }
 
 static uint64_t workspace_linear_ce(const pl_call *c, pl_team team)

@@ -5,44 +5,49 @@
  * Letters: B sequences of a micro-batch, T tokens of a sequence, D width, H heads, dh = D/H, V vocabulary, R rows =
  * B·T. All matrices are row-major f32 unless said otherwise. `ld` is the distance between rows in elements. Pointers
  * marked (run) are read when the call runs, not when it is bound: they point at graph inputs that change from step to
- * step. Unless a comment says otherwise, outputs may not overlap inputs. */
+ * step. Unless a comment says otherwise, outputs may not overlap inputs. What is declared void is of the call's `type`,
+ * f32, bf16 or f16; arithmetic within is f32 all the same. */
 #ifndef PL_BACKEND_CALLS_H
 #define PL_BACKEND_CALLS_H
 
 #include <stdint.h>
 
 #include "base/activation.h"
+#include "base/narrow.h"
 #include "kernels/adamw.h"
 #include "kernels/team.h"
 
-/* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue, f32 ----
+/* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue ----
+ * Each of A, B and C is f32, bf16 or f16; sums and epilogue are f32, and what is written is rounded to nearest.
  * Exactly one stride of A and one of B is 1. act_again needs grad_of. An element is one chain of multiply-adds in
- * ascending k, from zero; with accumulate and no other epilogue, from C. So a row of C has the same bits however many
- * rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls. So who sets
- * dots must not look at the number of rows.
+ * ascending k, from zero; with accumulate, C f32 and no other epilogue, from C. So a row of C has the same bits however
+ * many rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls. So who
+ * sets dots must not look at the number of rows. Where the instruction set multiplies pairs of bf16 (avx512_bf16),
+ * subnormal operands count as zero, and if A has k contiguous the second of each pair is added before the first.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s *= act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(s)
  *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more beside its derivative) */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
-    const float *a;
+    pl_real a_type, b_type, type; /* of A, of B, of C and what else is declared void */
+    const void *a;
     int64_t a_row, a_col; /* A[i,p] = a[i·a_row + p·a_col] */
-    const float *b;
+    const void *b;
     int64_t b_row, b_col; /* B[p,j] = b[p·b_row + j·b_col] */
-    float *c;
+    void *c;
     int64_t ldc;
-    int accumulate;    /* beta = 1 */
-    int dots;          /* few rows, k contiguous in A and B: sums along vectors, other last bits, B read just once */
-    const float *bias; /* [n] or NULL */
-    const float *residual; /* [m,n] or NULL; may be C itself */
+    int accumulate;       /* beta = 1 */
+    int dots;             /* few rows, k contiguous in A and B: sums along vectors, other last bits, B read just once */
+    const float *bias;    /* [n] or NULL */
+    const void *residual; /* [m,n] or NULL; may be C itself */
     int64_t ld_residual;
     pl_activation act;
-    float *act_out; /* [m,n] or NULL */
+    void *act_out; /* [m,n] or NULL; where it is C, C's content is the activation alone */
     int64_t ld_act_out;
-    const float *grad_of; /* [m,n] pre-activation, or NULL; may be C itself */
+    const void *grad_of; /* [m,n] pre-activation, or NULL; may be C itself */
     int64_t ld_grad_of;
-    float *act_again; /* [m,n] or NULL */
+    void *act_again; /* [m,n] or NULL */
     int64_t ld_act_again;
 } pl_gemm_call;
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team);   /* pointers are not looked at */
@@ -51,11 +56,37 @@ void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace 
 /* out[j] (+)= Σ_i x[i,j] over rows, one after the other: bias gradients. */
 typedef struct pl_column_sum_call {
     int64_t rows, columns, ld;
-    const float *x;
+    const void *x;
     float *out;
     int accumulate;
+    pl_real type;
 } pl_column_sum_call;
 void pl_column_sum_exec(const pl_column_sum_call *, pl_team);
+
+/* ---- feed_forward.c: y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), chunk_rows rows at a time: the hidden values of a chunk
+ * lie in the workspace. The backward pass makes them again. The bits are those of the single products. ---- */
+typedef struct pl_feed_forward_call {
+    int64_t rows, in, hidden, out, chunk_rows;
+    int dots; /* as in pl_gemm_call */
+    pl_activation act;
+    const float *x, *w1, *b1, *w2, *b2; /* [R,in], [hidden,in], [hidden] or NULL, [out,hidden], [out] or NULL */
+    const float *residual;              /* [R,out] or NULL */
+    float *y;                           /* may be residual, or x */
+} pl_feed_forward_call;
+uint64_t pl_feed_forward_workspace_bytes(const pl_feed_forward_call *, pl_team);
+void pl_feed_forward_exec(const pl_feed_forward_call *, void *workspace, pl_team);
+
+/* dx = gradient (+ partial); dW1, dW2 and db1 accumulate. (db2 is a column sum of dy.) */
+typedef struct pl_feed_forward_bwd_call {
+    int64_t rows, in, hidden, out, chunk_rows;
+    int dots;
+    pl_activation act;
+    const float *dy, *x, *w1, *b1, *w2;
+    const float *partial;         /* [R,in] or NULL */
+    float *dx, *dw1, *dw2, *db1; /* dx may be partial, dy or x; db1 may be NULL */
+} pl_feed_forward_bwd_call;
+uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);
+void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);
 
 /* ---- norm.c: y = (x − μ)·r·gamma + beta over the last dimension (layer norm, r = 1/√(var+eps), biased var);
  *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL ---- */
@@ -69,8 +100,8 @@ typedef struct pl_norm_call {
 } pl_norm_call;
 void pl_norm_exec(const pl_norm_call *, pl_team);
 
-/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy, x or add. The sums over a sequence depend on it
- * alone and are added in the order of the sequences, so the bits do not depend on how many a call has. */
+/* dx = (add +) gradient;  dgamma += Σ dy·x̂;  dbeta += Σ dy. dx may be dy, x or add. The sums over a sequence depend on
+ * it alone and are added in the order of the sequences, so the bits do not depend on how many a call has. */
 typedef struct pl_norm_bwd_call {
     int64_t rows, tokens, width; /* tokens: rows of a sequence; divides rows */
     int rms;
@@ -138,14 +169,17 @@ void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
 /* ---- loss.c: logits = h Wᵀ, cross-entropy against target, in chunks of rows so that R×V never exists ----
  * loss[0] (f64) += Σ over rows with target ≥ 0 of (logsumexp − logit[target]);
  * with gradients: dlogits = (softmax − onehot)·(*scale), dh = dlogits W (written), dW += dlogitsᵀ h.
- * A row with target −1 counts nothing and its dh is 0. */
+ * A row with target −1 counts nothing and its dh is 0. Logits are f32 for any type; where pairs of bf16 are multiplied
+ * (gemm.c), dlogits are rounded to bf16. */
 typedef struct pl_linear_ce_call {
     int64_t rows, width, vocab, chunk_rows; /* chunk_rows is a matter of memory and time: sums go on over chunks */
-    const float *h, *weight;                /* [R,D], [V,D] */
+    const void *h, *weight;                 /* [R,D], [V,D] */
     const int32_t *target;                  /* [R], −1 = ignore */
     const float *scale;                     /* (run) [1]: 1 / number of counted tokens of the whole step */
     double *loss;                           /* [1] accumulates */
-    float *dh, *dweight;                    /* both NULL: loss only */
+    void *dh;                               /* dh and dweight NULL: loss only */
+    float *dweight;
+    pl_real type;
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);

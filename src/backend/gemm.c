@@ -7,13 +7,13 @@
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
 
-enum { FETCH_AHEAD_ELEMS = 3 << 18 }; /* of A: 3 MiB */
+enum { FETCH_AHEAD_BYTES = 3 << 20 }; /* of A */
 
 typedef struct job {
     const pl_gemm_call *call;
     pl_gemm_plan plan;
     pl_gemm_epilogue epilogue;
-    int has_epilogue; /* more than storing or adding to C */
+    int has_epilogue; /* more than storing f32 in C or going on from there */
     int sums_apart;   /* partial sums wait in the workspace */
     int fetch_ahead;  /* A is read in place and too large to be in a cache already */
     char *workspace;
@@ -26,12 +26,13 @@ typedef struct unit { /* half-open ranges of panels, and the first element of C 
 } unit;
 
 typedef struct block { /* of k */
-    int64_t begin, k;
+    int64_t begin, k, words;
     int first, last;
 } block;
 
 typedef struct scratch { /* a thread's part of the workspace */
-    float *a, *b, *sums, *tile;
+    void *a, *b;
+    float *sums, *tile;
 } scratch;
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -40,7 +41,8 @@ static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
 {
-    return (pl_gemm_epilogue){.c = c->c,
+    return (pl_gemm_epilogue){.type = c->type,
+                              .c = c->c,
                               .ldc = c->ldc,
                               .accumulate = c->accumulate,
                               .bias = c->bias,
@@ -58,10 +60,11 @@ static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
 static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
 {
     job j = {.call = c, .epilogue = epilogue_of(c), .workspace = workspace};
-    j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again;
-    int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c;
+    int narrow = c->type != PL_REAL_F32; /* no place for sums */
+    j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again || narrow;
+    int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c || narrow;
     j.plan = pl_gemm_plan_make(c, team, j.has_epilogue && old_c);
-    j.fetch_ahead = !j.plan.pack_a && c->m * c->k >= FETCH_AHEAD_ELEMS;
+    j.fetch_ahead = j.plan.a_form == PL_GEMM_IN_PLACE && c->m * c->k * pl_real_bytes(c->a_type) >= FETCH_AHEAD_BYTES;
     j.sums_apart = j.has_epilogue && old_c && j.plan.k_blocks > 1;
     return j;
 }
@@ -72,7 +75,7 @@ static scratch scratch_of(const job *j, int thread)
 {
     const pl_gemm_plan *p = &j->plan;
     char *at = j->workspace + p->threads_offset + (uint64_t)thread * p->thread_bytes;
-    return (scratch){(float *)(void *)at, (float *)(void *)(at + p->b_offset), (float *)(void *)(at + p->sums_offset),
+    return (scratch){at, at + p->b_offset, (float *)(void *)(at + p->sums_offset),
                      (float *)(void *)(at + p->tile_offset)};
 }
 
@@ -99,6 +102,7 @@ static block block_of(const job *j, int64_t index)
     const pl_gemm_plan *p = &j->plan;
     block b = {.begin = index * p->k_block, .first = index == 0, .last = index + 1 == p->k_blocks};
     b.k = min_of(p->k_block, j->call->k - b.begin);
+    b.words = pl_gemm_ceil_div(b.k, p->kernels->step);
     return b;
 }
 
@@ -109,33 +113,54 @@ static int goes_on(const job *j, const block *b) { return !b->first || (j->call-
 
 typedef struct rows_of_a { /* one panel */
     int64_t begin, count;
-    const float *a;
+    const void *a;
 } rows_of_a;
 
-/* Panels come in one or two sizes, and those of one size are neighbours. */
-static void pack_rows(const job *j, rows_of_a *rows, int64_t count, int64_t k, float *to)
+static const pl_gemm_packers *packers_of(const job *j, pl_real type)
 {
-    int64_t panel_elems = j->plan.kernels->mr * k;
-    for (int64_t r = 0, same; r < count; r += same, to += same * panel_elems) {
+    return &j->plan.kernels->pack[j->plan.a_form == PL_GEMM_BY_COLUMNS][type];
+}
+
+static void *words_from(void *words, int64_t count) { return (uint32_t *)words + count; }
+
+static const void *a_at(const pl_gemm_call *c, int64_t row, int64_t p)
+{
+    return pl_real_at(c->a_type, c->a, row * c->a_row + p * c->a_col);
+}
+
+/* Panels come in one or two sizes, and those of one size are neighbours. */
+static void pack_columns(const job *j, rows_of_a *rows, int64_t count, int64_t k, void *to)
+{
+    const pl_gemm_kernels *t = j->plan.kernels;
+    int64_t panel_words = t->mr * pl_gemm_ceil_div(k, t->step);
+    for (int64_t r = 0, same; r < count; r += same, to = words_from(to, same * panel_words)) {
         for (same = 1; r + same < count && rows[r + same].count == rows[r].count;) same++;
-        j->plan.kernels->pack_a_columns(rows[r].a, j->call->a_col, rows[r].count, same, k, to, panel_elems);
-        for (int64_t i = 0; i < same; i++) rows[r + i].a = to + i * panel_elems;
+        packers_of(j, j->call->a_type)->a_columns(rows[r].a, j->call->a_col, rows[r].count, same, k, to, panel_words);
+        for (int64_t i = 0; i < same; i++) rows[r + i].a = words_from(to, i * panel_words);
     }
+}
+
+static void pack_rows(const job *j, rows_of_a *rows, int64_t count, int64_t k, void *to)
+{
+    const pl_gemm_call *c = j->call;
+    int64_t first = rows[0].begin, all = rows[count - 1].begin + rows[count - 1].count - first;
+    packers_of(j, c->a_type)->a_rows(rows[0].a, c->a_row, all, k, to, j->plan.a_stride);
+    for (int64_t i = 0; i < count; i++) rows[i].a = words_from(to, (rows[i].begin - first) * j->plan.a_stride);
 }
 
 static void take_rows(const job *j, int64_t first, int64_t count, const block *b, const scratch *own, rows_of_a *rows)
 {
-    const pl_gemm_call *c = j->call;
     for (int64_t i = 0; i < count; i++) {
         int64_t begin = row_of(j, first + i);
-        rows[i] = (rows_of_a){begin, row_of(j, first + i + 1) - begin, c->a + begin * c->a_row + b->begin * c->a_col};
+        rows[i] = (rows_of_a){begin, row_of(j, first + i + 1) - begin, a_at(j->call, begin, b->begin)};
     }
-    if (j->plan.pack_a) pack_rows(j, rows, count, b->k, own->a);
+    if (j->plan.a_form == PL_GEMM_BY_COLUMNS) pack_columns(j, rows, count, b->k, own->a);
+    if (j->plan.a_form == PL_GEMM_BY_ROWS) pack_rows(j, rows, count, b->k, own->a);
 }
 
 typedef struct columns_of_b { /* one panel */
     int64_t begin, count, stride;
-    const float *b;
+    const void *b;
 } columns_of_b;
 
 static columns_of_b take_columns(const job *j, int64_t panel, const block *b, const scratch *own)
@@ -144,12 +169,12 @@ static columns_of_b take_columns(const job *j, int64_t panel, const block *b, co
     const pl_gemm_kernels *t = j->plan.kernels;
     columns_of_b s = {.begin = panel * t->nr, .stride = c->b_row};
     s.count = min_of(t->nr, c->n - s.begin);
-    s.b = c->b + b->begin * c->b_row + s.begin * c->b_col;
+    s.b = pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
     if (c->b_col != 1)
-        t->pack_b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
+        packers_of(j, c->b_type)->b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
     else
-        t->pack_b(s.b, c->b_row, b->k, s.count, own->b, 0);
+        packers_of(j, c->b_type)->b(s.b, c->b_row, b->k, s.count, own->b, 0);
     s.b = own->b, s.stride = t->nr;
     return s;
 }
@@ -159,7 +184,7 @@ static columns_of_b take_columns(const job *j, int64_t panel, const block *b, co
 /* Where the sums of C(i, j) are while k is not done. */
 static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t row, int64_t column, int64_t *ld)
 {
-    if (!j->sums_apart) return *ld = j->call->ldc, j->call->c + row * j->call->ldc + column;
+    if (!j->sums_apart) return *ld = j->call->ldc, (float *)j->call->c + row * j->call->ldc + column;
     *ld = j->plan.unit_columns * j->plan.kernels->nr;
     return own->sums + (row - u->row) * *ld + column - u->column;
 }
@@ -167,8 +192,9 @@ static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t r
 /* The tile's lines of all that the epilogue reads or writes: what comes from memory arrives meanwhile. */
 static void fetch_tile(const pl_gemm_call *c, const rows_of_a *r, const columns_of_b *s)
 {
+    const int64_t bytes = pl_real_bytes(c->type);
     const struct {
-        const float *at;
+        const void *at;
         int64_t ld;
     } used[] = {{c->c, c->ldc},
                 {c->residual, c->ld_residual},
@@ -177,7 +203,8 @@ static void fetch_tile(const pl_gemm_call *c, const rows_of_a *r, const columns_
                 {c->act_again, c->ld_act_again}};
     for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
         if (used[i].at)
-            pl_gemm_ahead_tile(used[i].at + r->begin * used[i].ld + s->begin, used[i].ld, r->count, s->count);
+            pl_gemm_ahead_tile(pl_real_at(c->type, used[i].at, r->begin * used[i].ld + s->begin), used[i].ld * bytes,
+                               r->count, s->count * bytes);
 }
 
 /* A tile that goes on where C stands needs C at once: it is asked for while the tile before is under way. */
@@ -186,8 +213,15 @@ static void fetch_sums(const job *j, const block *b, int64_t row_panel, int64_t 
     const pl_gemm_call *c = j->call;
     int64_t begin = row_of(j, row_panel), column = column_panel * j->plan.kernels->nr;
     if (!b->first || !goes_on(j, b) || column >= c->n) return;
-    pl_gemm_ahead_tile(c->c + begin * c->ldc + column, c->ldc, row_of(j, row_panel + 1) - begin,
-                       min_of(j->plan.kernels->nr, c->n - column));
+    pl_gemm_ahead_tile((float *)c->c + begin * c->ldc + column, c->ldc * (int64_t)sizeof(float),
+                       row_of(j, row_panel + 1) - begin,
+                       min_of(j->plan.kernels->nr, c->n - column) * (int64_t)sizeof(float));
+}
+
+static pl_gemm_tile_fn *tile_of(const job *j, int64_t rows, int vectors)
+{
+    const pl_gemm_kernels *t = j->plan.kernels;
+    return (j->plan.a_form == PL_GEMM_BY_COLUMNS ? t->by_columns : t->by_rows)[rows - 1][vectors - 1];
 }
 
 /* A tile at the right edge of C, in the thread's own memory, where its rows are whole vectors long. */
@@ -197,7 +231,7 @@ static void compute_ragged(const job *j, const block *b, const rows_of_a *r, con
     int64_t nr = j->plan.kernels->nr;
     pl_gemm_epilogue store = {.c = sums, .ldc = ld};
     for (int64_t i = 0; i < r->count * nr && add; i++) tile[i] = i % nr < s->count ? sums[i / nr * ld + i % nr] : 0;
-    sum(b->k, r->a, j->call->a_row, s->b, s->stride, tile, nr, add);
+    sum(b->words, r->a, j->plan.a_stride, s->b, s->stride, tile, nr, add);
     j->plan.kernels->finish(&store, tile, nr, 0, 0, r->count, s->count);
 }
 
@@ -206,17 +240,17 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
 {
     const pl_gemm_kernels *kernels = j->plan.kernels;
     int vectors = s->count > kernels->vector ? 2 : 1, finish = b->last && j->has_epilogue, add = goes_on(j, b);
-    pl_gemm_tile_fn *sum = (j->plan.pack_a ? kernels->by_columns : kernels->by_rows)[r->count - 1][vectors - 1];
-    int64_t ld, stride = j->call->a_row;
+    pl_gemm_tile_fn *sum = tile_of(j, r->count, vectors);
+    int64_t ld, stride = j->plan.a_stride;
     if (b->first && (j->has_epilogue || !add)) fetch_tile(j->call, r, s);
     if (finish && !add) { /* one block of k: from registers to the epilogue */
-        sum(b->k, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
+        sum(b->words, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
         kernels->finish(&j->epilogue, own->tile, kernels->nr, r->begin, s->begin, r->count, s->count);
         return;
     }
     float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);
     if (s->count == vectors * kernels->vector)
-        sum(b->k, r->a, stride, s->b, s->stride, sums, ld, add);
+        sum(b->words, r->a, stride, s->b, s->stride, sums, ld, add);
     else
         compute_ragged(j, b, r, s, sums, ld, add, sum, own->tile);
     if (finish) kernels->finish(&j->epilogue, sums, ld, r->begin, s->begin, r->count, s->count);
@@ -230,7 +264,8 @@ static pl_gemm_ahead ahead_of(const job *j, int64_t panel, const block *b, int64
     const pl_gemm_call *c = j->call;
     if (!j->fetch_ahead || panel >= j->plan.row_panels) return (pl_gemm_ahead){0};
     int64_t begin = row_of(j, panel), end = row_of(j, panel + 1);
-    return pl_gemm_ahead_of(c->a + begin * c->a_row + b->begin, c->a_row, end - begin, b->k, tiles);
+    int64_t bytes = pl_real_bytes(c->a_type);
+    return pl_gemm_ahead_of(a_at(c, begin, b->begin), c->a_row * bytes, end - begin, b->k * bytes, tiles);
 }
 
 /* B is packed: a panel of columns meets all rows of the unit, which stay in the second-level cache. */
@@ -252,7 +287,7 @@ static void compute_columns(const job *j, const unit *u, const block *b, const s
 static void compute_rows(const job *j, const unit *u, const block *b, const scratch *own)
 {
     rows_of_a rows[PL_GEMM_GROUP_MAX];
-    int64_t group = j->plan.pack_a ? j->plan.group : 1;
+    int64_t group = j->plan.a_form == PL_GEMM_IN_PLACE ? 1 : j->plan.group;
     for (int64_t first = u->row_begin; first < u->row_end; first += group) {
         int64_t count = min_of(group, u->row_end - first);
         pl_gemm_ahead ahead = ahead_of(j, first + count, b, u->column_end - u->column_begin);
@@ -274,7 +309,7 @@ static void compute_unit(const job *j, const unit *u, const scratch *own)
 {
     for (int64_t k = 0; k < j->plan.k_blocks; k++) {
         block b = block_of(j, k);
-        if (j->plan.pack_b && !j->plan.pack_a)
+        if (j->plan.pack_b && j->plan.a_form == PL_GEMM_IN_PLACE)
             compute_columns(j, u, &b, own);
         else
             compute_rows(j, u, &b, own);
@@ -300,7 +335,8 @@ enum { THIN_UNIT = 64 };
 static void work_thin(const job *j)
 {
     const pl_gemm_call *c = j->call;
-    pl_gemm_thin_product product = {c->m, c->n, c->k, c->a, c->a_row, c->a_col, c->b, c->b_row, c->b_col, j->epilogue};
+    pl_gemm_thin_product product = {c->m,     c->n,     c->k, c->a_type, c->b_type, c->a,
+                                    c->a_row, c->a_col, c->b, c->b_row,  c->b_col,  j->epilogue};
     pl_share share = {.units = pl_gemm_ceil_div(c->n, THIN_UNIT), .threads = j->plan.threads};
     while (pl_share_next(&share, tickets_of(j)))
         j->plan.kernels->thin(&product, share.begin * THIN_UNIT, min_of(share.end * THIN_UNIT, c->n));

@@ -6,18 +6,18 @@
 
 #include <stdint.h>
 
-enum { PL_LINE_FLOATS = 16 };
+enum { PL_LINE_BYTES = 64 };
 
-typedef struct pl_gemm_ahead { /* rows × lines_per_row cache lines, ld floats apart; `next` is the one to ask for next
-                                */
-    const float *at;
+typedef struct pl_gemm_ahead { /* rows × lines_per_row cache lines, ld bytes apart; `next` is the one to ask for next */
+    const char *at;
     int64_t ld, lines_per_row, next, count, per_tile;
 } pl_gemm_ahead;
 
-/* A matrix of rows × columns floats, to be fetched in `tiles` steps. */
-static inline pl_gemm_ahead pl_gemm_ahead_of(const float *at, int64_t ld, int64_t rows, int64_t columns, int64_t tiles)
+/* A matrix of rows of so many bytes each, to be fetched in `tiles` steps. */
+static inline pl_gemm_ahead pl_gemm_ahead_of(const void *at, int64_t ld_bytes, int64_t rows, int64_t row_bytes,
+                                             int64_t tiles)
 {
-    pl_gemm_ahead a = {.at = at, .ld = ld, .lines_per_row = columns / PL_LINE_FLOATS + 1};
+    pl_gemm_ahead a = {.at = at, .ld = ld_bytes, .lines_per_row = row_bytes / PL_LINE_BYTES + 1};
     a.count = rows * a.lines_per_row;
     a.per_tile = a.count / tiles + 1;
     return a;
@@ -29,16 +29,17 @@ static inline void pl_gemm_ahead_step(pl_gemm_ahead *a)
     int64_t end = a->next + a->per_tile < a->count ? a->next + a->per_tile : a->count;
     int64_t row = a->next / a->lines_per_row, line = a->next % a->lines_per_row;
     for (; a->next < end; a->next++) {
-        __builtin_prefetch(a->at + row * a->ld + line * PL_LINE_FLOATS, 0, 2);
+        __builtin_prefetch(a->at + row * a->ld + line * PL_LINE_BYTES, 0, 2);
         if (++line == a->lines_per_row) line = 0, row++;
     }
 }
 
 /* The lines of a tile that the epilogue will read when the sums are there. */
-static inline void pl_gemm_ahead_tile(const float *at, int64_t ld, int64_t rows, int64_t columns)
+static inline void pl_gemm_ahead_tile(const void *at, int64_t ld_bytes, int64_t rows, int64_t row_bytes)
 {
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < columns; j += PL_LINE_FLOATS) __builtin_prefetch(at + r * ld + j, 0, 2);
+        for (int64_t j = 0; j < row_bytes; j += PL_LINE_BYTES)
+            __builtin_prefetch((const char *)at + r * ld_bytes + j, 0, 2);
 }
 
 #endif

@@ -22,10 +22,15 @@ static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 /* Thin products. (The scalar reference makes all of them so.) */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
-    return kernels->nr == 1 || (c->dots && c->a_col == 1 && c->b_row == 1 && !c->accumulate);
+    int dots = c->dots && c->a_col == 1 && c->b_row == 1 && !c->accumulate && c->a_type == c->b_type;
+    return kernels->nr == 1 || dots;
 }
 
-static int is_crowded(const pl_gemm_call *c) { return c->a_col == 1 && c->a_row * (int64_t)sizeof(float) % 2048 == 0; }
+/* A as tiles read it, where it is not packed by columns. */
+static int is_crowded(const pl_gemm_call *c)
+{
+    return c->a_col == 1 && c->a_row * pl_real_bytes(c->a_type) % 2048 == 0;
+}
 
 /* Rows of B a multiple of 4 KiB apart: every step of k is another page and the same few sets of each cache. Wide tiles
  * hide that behind their arithmetic; with narrow ones it cost a quarter of the rate. */
@@ -34,37 +39,66 @@ static int is_far_apart(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
     return kernels->vector < 16 && c->b_row * (int64_t)sizeof(float) % 4096 == 0;
 }
 
+/* Words are read where the caller has them if they are f32, or pairs that no row cuts. */
+static pl_gemm_form form_of_a(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
+{
+    if (c->a_col != 1) return PL_GEMM_BY_COLUMNS;
+    int in_place = kernels->step == 1 ? c->a_type == PL_REAL_F32 : c->a_row % 2 == 0 && c->k % 2 == 0;
+    return in_place ? PL_GEMM_IN_PLACE : PL_GEMM_BY_ROWS;
+}
+
+static int packs_both(const pl_gemm_plan *p) { return p->a_form != PL_GEMM_IN_PLACE && p->pack_b; }
+
+/* Words of a row of A, and of its copy by rows: an odd number of lines, lest all rows fall into the same sets. */
+static int64_t words_of(const pl_gemm_plan *p, int64_t k) { return pl_gemm_ceil_div(k, p->kernels->step); }
+static int64_t copied_row_words(int64_t words) { return pl_gemm_ceil_div(words, 32) * 32 + 16; }
+
+/* Where both operands are packed, shorter blocks leave room for more rows to meet each panel of B. */
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int64_t count = pl_gemm_ceil_div(c->k, p->kernels->k_block);
+    int both = p->kernels->step > 1 && p->a_form != PL_GEMM_IN_PLACE;
+    int64_t limit = both ? p->kernels->k_block / 2 : p->kernels->k_block, count = pl_gemm_ceil_div(c->k, limit);
     p->k_block = min_of(c->k, (pl_gemm_ceil_div(c->k, count) + 15) / 16 * 16);
     p->k_blocks = pl_gemm_ceil_div(c->k, p->k_block);
 }
 
 static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int64_t mr = is_crowded(c) ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
+    int crowded = p->a_form == PL_GEMM_IN_PLACE && is_crowded(c);
+    int64_t mr = crowded ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
     p->column_panels = pl_gemm_ceil_div(c->n, p->kernels->nr);
-    p->pack_a = c->a_col != 1;
-    p->pack_b = c->b_col != 1 || is_far_apart(c, p->kernels);
+    p->pack_b = c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(c, p->kernels);
     p->ragged = c->n % p->kernels->vector != 0; /* the last panel of B is packed in any case: with zeros behind it */
+    p->a_stride =
+        p->a_form == PL_GEMM_IN_PLACE ? c->a_row / p->kernels->step : copied_row_words(words_of(p, p->k_block));
 }
 
-/* Row panels of A that are packed at a time: three cache lines of rows, or what the thread's memory leaves. */
-static int64_t group_of(const pl_gemm_plan *p)
+/* Words of a packed panel of A. */
+static int64_t panel_words(const pl_gemm_plan *p)
+{
+    return p->kernels->mr * (p->a_form == PL_GEMM_BY_ROWS ? p->a_stride : words_of(p, p->k_block));
+}
+
+/* Row panels of A that are packed at a time: what the thread's memory leaves, and three cache lines of rows where
+ * packing them is all there is to be repaid. */
+static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
 {
     const pl_gemm_kernels *t = p->kernels;
-    int64_t taken = PL_GEMM_SUMS_ELEMS + t->mr * t->nr + (p->pack_b || p->ragged ? t->k_block * t->nr : 0);
-    return min_of(GROUP_ROWS / t->mr, (PL_GEMM_THREAD_ELEMS - taken) / (t->k_block * t->mr));
+    int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32,
+        block = narrow ? (int)p->k_block : (int)t->k_block;
+    int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;
+    room -= PL_GEMM_SUMS_WORDS + t->mr * t->nr + (p->pack_b || p->ragged ? words_of(p, block) * t->nr : 0);
+    if (!narrow) return min_of(GROUP_ROWS / t->mr, room / (t->k_block * t->mr));
+    return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / t->mr, room / panel_words(p));
 }
 
 /* Shapes that suit the caches. */
 static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
 {
     int64_t nr = p->kernels->nr;
-    p->group = group_of(p);
-    if (p->pack_a) {
+    p->group = group_of(p, c);
+    if (p->a_form != PL_GEMM_IN_PLACE) {
         p->unit_rows = p->group;
         p->unit_columns = STRIP_COLUMNS;
     } else if (p->pack_b) {
@@ -99,32 +133,33 @@ static void share_units(pl_gemm_plan *p)
 
 static void fit_sums(pl_gemm_plan *p)
 {
-    int64_t tiles = PL_GEMM_SUMS_ELEMS / (p->kernels->mr * p->kernels->nr);
+    int64_t tiles = PL_GEMM_SUMS_WORDS / (p->kernels->mr * p->kernels->nr);
     p->unit_columns = min_of(p->unit_columns, tiles);
     p->unit_rows = min_of(p->unit_rows, tiles / p->unit_columns);
     count_units(p);
 }
 
-static uint64_t floats(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
+static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
 
 static void lay_out(pl_gemm_plan *p)
 {
     const pl_gemm_kernels *t = p->kernels;
     p->threads_offset = sizeof(pl_tickets);
-    p->b_offset = p->pack_a ? floats(p->group * t->mr * p->k_block) : 0;
-    p->sums_offset = p->b_offset + (p->pack_b || p->ragged ? floats(p->k_block * t->nr) : 0);
-    p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? floats(PL_GEMM_SUMS_ELEMS) : 0);
-    p->thread_bytes = p->tile_offset + floats(t->mr * t->nr);
+    p->b_offset = p->a_form != PL_GEMM_IN_PLACE ? words_bytes(p->group * panel_words(p)) : 0;
+    p->sums_offset = p->b_offset + (p->pack_b || p->ragged ? words_bytes(words_of(p, p->k_block) * t->nr) : 0);
+    p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? words_bytes(PL_GEMM_SUMS_WORDS) : 0);
+    p->thread_bytes = p->tile_offset + words_bytes(t->mr * t->nr);
     p->bytes = p->threads_offset + (uint64_t)p->threads * p->thread_bytes;
 }
 
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apart)
 {
-    pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa), .bytes = sizeof(pl_tickets)};
+    pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa, c->a_type, c->b_type), .bytes = sizeof(pl_tickets)};
     p.thin = is_thin(c, p.kernels);
     double macs = (double)c->m * (double)c->n * (double)c->k;
     p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;
     if (p.thin) return p;
+    p.a_form = form_of_a(c, p.kernels);
     cut_k(&p, c);
     cut_panels(&p, c);
     shape_units(&p, c);

@@ -5,19 +5,26 @@
  *   k         blocks of at most k_block, split evenly
  *   unit      a rectangle of C, some row panels × some column panels: what a thread takes at a time
  *
- *                 n ──▶                  For each block of k a thread packs, into memory of its own, only what cannot
- * be m  ┌──────┬──────┬───┐         read in place: │  │ unit │ unit │   │           forward  y = x Wᵀ    B (k
- * contiguous): one panel at a time, many rows ▼  ├──────┼──────┼───┤           dx = dy W            nothing │ unit │
- * unit │   │           dW += dyᵀ x          A (rows contiguous): a few panels, many columns └──────┴──────┴───┘ Threads
- * share nothing but the ticket counter: no barrier, no traffic between caches. Packing the same thing twice costs 1 to
- * 3 %.
+ *               n ──▶              For each block of k a thread packs, into memory of its own, only what it cannot
+ *      m  ┌──────┬──────┬───┐      read in place:         f32                   pairs of bf16         widened
+ *      │  │ unit │ unit │   │        forward  y = x Wᵀ   B (k contiguous)      B                     A and B
+ *      ▼  ├──────┼──────┼───┤        dx = dy W           nothing               B                     A and B
+ *         │ unit │ unit │   │        dW += dyᵀ x         A (rows contiguous)   A and B               A and B
+ *         └──────┴──────┴───┘
+ *   B packed        one panel at a time, many rows that stay in the second-level cache
+ *   A packed        a few panels, many columns
+ *   both            all rows of the unit, then one panel of columns after the other
+ *
+ * Threads share nothing but the ticket counter: no barrier, no traffic between caches. Packing the same thing twice
+ * costs 1 to 3 %.
  *
  * Bits depend on no cut: an element is one chain of multiply-adds along k, which a block takes up where the last one
  * left it. So the shape of units may follow the number of threads. Between blocks the sums are in C. Where C's old
  * content is still needed at the end (see pl_gemm_call), they wait in the thread's own memory instead, and units are
  * kept small enough.
  *
- * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread. */
+ * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread; 256 KiB where
+ * both operands are packed as f32. */
 #ifndef PL_BACKEND_GEMM_PLAN_H
 #define PL_BACKEND_GEMM_PLAN_H
 
@@ -26,19 +33,24 @@
 #include "kernels/gemm.h"
 
 enum {
-    PL_GEMM_SUMS_ELEMS = 8192,    /* waiting sums of a thread: 32 KiB */
-    PL_GEMM_THREAD_ELEMS = 32768, /* all of a thread's memory: 128 KiB */
-    PL_GEMM_GROUP_MAX = 12        /* row panels of a strided A that are packed at a time */
+    PL_GEMM_SUMS_WORDS = 8192,        /* waiting sums of a thread: 32 KiB */
+    PL_GEMM_THREAD_WORDS = 32768,     /* all of a thread's memory: 128 KiB */
+    PL_GEMM_THREAD_WORDS_MAX = 65536, /* where operands of 16 bits become f32 */
+    PL_GEMM_GROUP_MAX = 48            /* row panels of A that are packed at a time */
 };
+
+typedef enum pl_gemm_form { PL_GEMM_IN_PLACE, PL_GEMM_BY_ROWS, PL_GEMM_BY_COLUMNS } pl_gemm_form;
 
 typedef struct pl_gemm_plan {
     const pl_gemm_kernels *kernels;
     int thin;    /* no units: columns are simply shared out */
     int threads; /* 1 where a team is not worth waking */
-    int pack_a, pack_b, ragged;
+    pl_gemm_form a_form;
+    int pack_b, ragged;
     int64_t k_blocks, k_block; /* all but the last are k_block long */
     int64_t row_panels, column_panels;
     int64_t group;                   /* row panels packed at a time */
+    int64_t a_stride;                /* words from row to row, as tiles read A by rows */
     int64_t unit_rows, unit_columns; /* panels, at most */
     int64_t row_units, column_units;
     uint64_t threads_offset, b_offset, sums_offset, tile_offset, thread_bytes, bytes;

@@ -8,31 +8,45 @@
 #include "backend/calls.h"
 #include "backend/parallel.h"
 #include "base/size.h"
+#include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
 enum { LINE_FLOATS = 16, LINE_BYTES = 64 };
 
 typedef struct ce_layout {
     int64_t chunk_rows, ld; /* rows of logits start on a cache line */
+    pl_real dlogits_type;
+    int64_t dlogits_ld; /* in the place of the logits */
     uint64_t row_loss_offset, gemm_offset;
 } ce_layout;
 
-static ce_layout layout_of(const pl_linear_ce_call *c)
+/* Gradients of logits are kept as exact as the products can read them. */
+static pl_real dlogits_type_of(const pl_linear_ce_call *c, pl_team team)
+{
+    return pl_gemm_kernels_of(team.isa, c->type, c->type)->step > 1 ? c->type : PL_REAL_F32;
+}
+
+static ce_layout layout_of(const pl_linear_ce_call *c, pl_team team)
 {
     int64_t chunk_rows = c->chunk_rows < c->rows ? c->chunk_rows : c->rows;
     int64_t ld = (c->vocab + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     uint64_t row_loss = (uint64_t)(chunk_rows * ld) * sizeof(float);
     uint64_t end = row_loss + (uint64_t)chunk_rows * sizeof(double);
-    return (ce_layout){chunk_rows, ld, row_loss, pl_align_up(end, LINE_BYTES)};
+    pl_real type = dlogits_type_of(c, team);
+    return (ce_layout){chunk_rows, ld,
+                       type,       ld * (int64_t)sizeof(float) / pl_real_bytes(type),
+                       row_loss,   pl_align_up(end, LINE_BYTES)};
 }
 
 /* logits[rows,V] = h[rows,D]·Wᵀ */
-static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *h,
+static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const void *h,
                                    float *logits)
 {
     return (pl_gemm_call){.m = rows,
                           .n = c->vocab,
                           .k = c->width,
+                          .a_type = c->type,
+                          .b_type = c->type,
                           .a = h,
                           .a_row = c->width,
                           .a_col = 1,
@@ -44,14 +58,17 @@ static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *
 }
 
 /* dh[rows,D] = dlogits[rows,V]·W */
-static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *dlogits,
-                               float *dh)
+static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const void *dlogits,
+                               void *dh)
 {
     return (pl_gemm_call){.m = rows,
                           .n = c->width,
                           .k = c->vocab,
+                          .a_type = l->dlogits_type,
+                          .b_type = c->type,
+                          .type = c->type,
                           .a = dlogits,
-                          .a_row = l->ld,
+                          .a_row = l->dlogits_ld,
                           .a_col = 1,
                           .b = c->weight,
                           .b_row = c->width,
@@ -61,15 +78,17 @@ static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, i
 }
 
 /* dW[V,D] += dlogitsᵀ[V,rows]·h[rows,D] */
-static pl_gemm_call dweight_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const float *dlogits,
-                                    const float *h)
+static pl_gemm_call dweight_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const void *dlogits,
+                                    const void *h)
 {
     return (pl_gemm_call){.m = c->vocab,
                           .n = c->width,
                           .k = rows,
+                          .a_type = l->dlogits_type,
+                          .b_type = c->type,
                           .a = dlogits,
                           .a_row = 1,
-                          .a_col = l->ld,
+                          .a_col = l->dlogits_ld,
                           .b = h,
                           .b_row = c->width,
                           .b_col = 1,
@@ -91,7 +110,7 @@ static uint64_t products_workspace_bytes(const pl_linear_ce_call *c, const ce_la
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *c, pl_team team)
 {
     if (c->rows == 0) return 0;
-    ce_layout l = layout_of(c);
+    ce_layout l = layout_of(c, team);
     uint64_t bytes = products_workspace_bytes(c, &l, l.chunk_rows, team);
     int64_t last_rows = c->rows % l.chunk_rows;
     if (last_rows) bytes = larger(bytes, products_workspace_bytes(c, &l, last_rows, team));
@@ -103,6 +122,7 @@ uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *c, pl_team team)
 typedef struct rows_work {
     const pl_kernels *kernels;
     int64_t rows, vocab, ld;
+    pl_real dlogits_type;
     float *logits;
     const int32_t *target;
     const float *scale; /* NULL: loss only */
@@ -113,7 +133,8 @@ static void rows_part(const void *work, int part, int parts)
 {
     const rows_work *w = work;
     pl_range rows = pl_range_of_part(w->rows, 1, part, parts);
-    w->kernels->softmax_ce_rows(rows.begin, rows.end, w->vocab, w->ld, w->logits, w->target, w->scale, w->row_loss);
+    w->kernels->softmax_ce_rows(rows.begin, rows.end, w->vocab, w->ld, w->logits, w->target, w->scale, w->dlogits_type,
+                                w->row_loss);
 }
 
 static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t first, int64_t rows, char *workspace,
@@ -122,13 +143,14 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
     float *logits = (float *)workspace;
     double *row_loss = (double *)(workspace + l->row_loss_offset);
     void *gemm_workspace = workspace + l->gemm_offset;
-    const float *h = c->h + first * c->width;
+    const void *h = pl_real_at(c->type, c->h, first * c->width);
     pl_gemm_call forward = logits_product(c, l, rows, h, logits);
     pl_gemm_exec(&forward, gemm_workspace, team);
     rows_work work = {pl_kernels_get(team.isa),
                       rows,
                       c->vocab,
                       l->ld,
+                      l->dlogits_type,
                       logits,
                       c->target + first,
                       c->dh || c->dweight ? c->scale : NULL,
@@ -136,7 +158,7 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
     pl_parallel(team, rows * c->vocab, rows_part, &work);
     for (int64_t i = 0; i < rows; i++) *c->loss += row_loss[i];
     if (c->dh) {
-        pl_gemm_call dh = dh_product(c, l, rows, logits, c->dh + first * c->width);
+        pl_gemm_call dh = dh_product(c, l, rows, logits, pl_real_at(c->type, c->dh, first * c->width));
         pl_gemm_exec(&dh, gemm_workspace, team);
     }
     if (c->dweight) {
@@ -148,7 +170,7 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
 void pl_linear_ce_exec(const pl_linear_ce_call *c, void *workspace, pl_team team)
 {
     assert(c->rows >= 0 && c->vocab > 0 && (c->rows == 0 || c->chunk_rows > 0));
-    ce_layout l = layout_of(c);
+    ce_layout l = layout_of(c, team);
     for (int64_t first = 0; first < c->rows; first += l.chunk_rows) {
         int64_t left = c->rows - first;
         run_chunk(c, &l, first, left < l.chunk_rows ? left : l.chunk_rows, workspace, team);

@@ -1,6 +1,6 @@
 /* Numbers of 16 bits: bf16 (8 bits of exponent, 7 of fraction) and f16 (IEEE 754 binary16: 5 and 10). Scalar and exact;
  * vector code is held to these. To nearest, ties to even; NaN stays NaN (made quiet), too large becomes infinite,
- * subnormal numbers are kept. */
+ * subnormal numbers are kept. pl_real says which of them, or f32, an array holds; arithmetic is in f32 always. */
 #ifndef PL_BASE_NARROW_H
 #define PL_BASE_NARROW_H
 
@@ -59,6 +59,29 @@ static inline uint16_t pl_f16_of_f32(float x)
         return (uint16_t)(sign | (pl_f32_bits(shifted) - 0x3f000000u));
     }
     return (uint16_t)(sign | ((a - 0x38000000u + 0xfffu + (a >> 13 & 1u)) >> 13));
+}
+
+/* ---- arrays of any of the three ---- */
+
+typedef enum pl_real { PL_REAL_F32, PL_REAL_BF16, PL_REAL_F16 } pl_real;
+
+static inline int64_t pl_real_bytes(pl_real type) { return type == PL_REAL_F32 ? 4 : 2; }
+
+/* Where element i lies. The caller knows whether it may write there. */
+static inline void *pl_real_at(pl_real type, const void *x, int64_t i) { return (char *)x + i * pl_real_bytes(type); }
+
+static inline float pl_real_get(pl_real type, const void *x, int64_t i)
+{
+    if (type == PL_REAL_F32) return ((const float *)x)[i];
+    return type == PL_REAL_BF16 ? pl_f32_of_bf16(((const uint16_t *)x)[i]) : pl_f32_of_f16(((const uint16_t *)x)[i]);
+}
+
+static inline void pl_real_put(pl_real type, void *x, int64_t i, float value)
+{
+    if (type == PL_REAL_F32)
+        ((float *)x)[i] = value;
+    else
+        ((uint16_t *)x)[i] = type == PL_REAL_BF16 ? pl_bf16_of_f32(value) : pl_f16_of_f32(value);
 }
 
 #endif

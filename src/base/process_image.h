@@ -33,8 +33,9 @@ pl_status pl_image_read(pl_image *, pl_error *);
  * a small container enough for the kernel to kill, with no more in use than was planned. */
 void pl_image_stop_read_ahead(const pl_image *);
 
-/* Code and constants stay: the kernel may drop them like any page of a file, and under a full limit it does so while the
- * arena is being touched; the next step would wait for the disk. Best effort (RLIMIT_MEMLOCK). */
+/* Code and constants stay: the kernel may drop them like any page of a file. Under a full limit it does so while the
+ * arena is being touched, and a machine that gives up cold pages before it must (DAMON's pageout) at any time; the next
+ * step would wait for the disk. Best effort (RLIMIT_MEMLOCK). */
 void pl_image_hold(const pl_image *);
 
 /* Makes [begin, end) resident, writable pages as private copies of their own, so that no later write faults. begin and

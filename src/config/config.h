@@ -77,6 +77,7 @@ typedef enum pl_config_isa {
     PL_CONFIG_ISA_BASELINE,
     PL_CONFIG_ISA_AVX2,
     PL_CONFIG_ISA_AVX512,
+    PL_CONFIG_ISA_AVX512_BF16,
 } pl_config_isa;
 typedef enum pl_config_progress {
     PL_PROGRESS_AUTO,
@@ -138,8 +139,9 @@ typedef struct pl_config_train {
     pl_config_early update_in_backward;
     pl_config_checkpointing gradient_checkpointing;
     int64_t layer_major;      /* blocks of a group, 0 = off, or PL_CONFIG_AUTO */
+    int64_t feed_forward_rows; /* 0 = off, or PL_CONFIG_AUTO */
     int64_t layer_major_keep; /* groups, 0 = none, or PL_CONFIG_AUTO */
-    int64_t steps; /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
+    int64_t steps;            /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
     int64_t epochs;
     double learning_rate;
     pl_config_schedule schedule;

@@ -147,7 +147,7 @@ static void brief_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str
         pl_str_append(out, "no");
 }
 
-/* Of a frontier all but its first point, which stores all; its decisions are made for one region. */
+/* Of a frontier all but its first point, which costs nothing; its decisions are made for one region. */
 static size_t spread_recompute(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     size_t count = 0;

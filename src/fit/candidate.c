@@ -49,7 +49,11 @@ static uint64_t trips_of(const pl_fit_options *o, const pl_choice *c)
 
 pl_status pl_fit_prepare(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
-    pl_id train = pl_graph_find_program(g, "train");
+    pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
+    if (c->feed_forward_rows && train != PL_NONE)
+        PL_TRY(pl_rewrite_chunk_feed_forward(g, train, c->feed_forward_rows, err));
+    if (c->feed_forward_rows && evaluate != PL_NONE)
+        PL_TRY(pl_rewrite_chunk_feed_forward(g, evaluate, c->feed_forward_rows, err));
     return c->layer_major && trains(g) ? layer_major(g, train, trips_of(o, c), c, err) : PL_OK;
 }
 

@@ -1,5 +1,5 @@
-/* The frontier: the planner's answers for a row of budgets, from what storing all takes down to the least that any
- * schedule can do with, each a constant factor below the one before.
+/* The frontier: the planner's answers for a row of budgets, from what storing all takes down to the least that a
+ * schedule was found for, each a constant factor below the one before.
  *
  * Costs are those of the nodes as they will run (fused, in place), where the cost table has them; the rest is guessed
  * from their operations and bytes at the best rates of the others. So the same table gives the same decisions. */
@@ -13,8 +13,10 @@
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
-enum { SWEEP = 16, POINTS_MAX = 64 };
-static const uint64_t quick_work = 8000000, thorough_work = 100000000; /* elementary steps, about a nanosecond each */
+enum { SWEEP = 16, POINTS_MAX = SWEEP + 1 };
+
+/* Elementary steps, about a nanosecond each: of one budget of the row, and of the least one. */
+static const uint64_t quick_work = 8000000, least_work = 40000000;
 
 typedef struct entry {
     pl_recompute_point point;
@@ -24,10 +26,8 @@ typedef struct entry {
 struct pl_recompute_frontier {
     recompute_problem problem;
     double trips;
-    entry *entry[POINTS_MAX]; /* they do not move: points are lent */
+    entry *entry[POINTS_MAX];
     size_t count;
-    entry *beaten[POINTS_MAX]; /* were lent before a better one was found */
-    size_t beaten_count;
 };
 
 static pl_status no_memory(pl_error *err) { return pl_fail(err, PL_E_NOMEM, "no memory to plan what to recompute"); }
@@ -62,7 +62,7 @@ static void find_measured(const pl_graph *ready, const pl_cost_model *cost, doub
         double seconds = cost->seconds ? cost->seconds(cost->context, ready, n) : -1;
         if (seconds >= 0) learn(ready, n, seconds, r);
         for (int k = 0; k < PL_NODE_OUT_MAX; k++)
-            if (n->out[k] != PL_NONE) of[n->out[k]] = k == 0 || seconds < 0 ? seconds : 0;
+            if (n->out[k] != PL_NONE) of[n->out[k]] = k == 0 ? seconds : 0;
     }
     if (r->flops == 0) *r = (rates){1, 0.1}; /* nothing is known: ten operations for a byte */
 }
@@ -178,7 +178,7 @@ static bool is_beaten(const entry *e, const entry *by)
 static void insert(pl_recompute_frontier *f, entry *e)
 {
     size_t kept = 0, at = 0;
-    bool beaten = f->count == POINTS_MAX || f->beaten_count + f->count >= POINTS_MAX;
+    bool beaten = f->count == POINTS_MAX;
     for (size_t i = 0; i < f->count; i++) beaten |= is_beaten(e, f->entry[i]);
     if (beaten) {
         destroy_entry(e);
@@ -186,7 +186,7 @@ static void insert(pl_recompute_frontier *f, entry *e)
     }
     for (size_t i = 0; i < f->count; i++) {
         if (is_beaten(f->entry[i], e))
-            f->beaten[f->beaten_count++] = f->entry[i];
+            destroy_entry(f->entry[i]);
         else
             f->entry[kept++] = f->entry[i];
     }
@@ -199,12 +199,12 @@ static void insert(pl_recompute_frontier *f, entry *e)
 /* ---- asking the planner ---- */
 
 /* First runs stay in the order of the graph: only where something is computed again is decided here. */
-static pl_recompute_options options_of(bool thorough)
+static pl_recompute_options options_of(uint64_t work)
 {
     pl_recompute_options o = pl_recompute_options_default();
     o.low_peak_order = o.climb_orders = o.anneal_orders = o.exact = false;
     o.anneal = false;
-    o.work_limit = thorough ? thorough_work : quick_work;
+    o.work_limit = work;
     return o;
 }
 
@@ -227,11 +227,11 @@ static pl_status add_point(pl_recompute_frontier *f, const pl_recompute_solution
 }
 
 /* Where no schedule within the budget is found, the one nearest to it may be new all the same. */
-static pl_status solve(pl_recompute_frontier *f, uint64_t budget, bool thorough, uint64_t *floor, pl_error *err)
+static pl_status solve(pl_recompute_frontier *f, uint64_t budget, uint64_t work, pl_error *err)
 {
     pl_recompute_solution s;
     pl_recompute_problem problem = f->problem.problem;
-    pl_recompute_options o = options_of(thorough);
+    pl_recompute_options o = options_of(work);
     problem.budget = budget;
     pl_status status = pl_recompute(&problem, &o, &s, err);
     if (status == PL_E_BUDGET) {
@@ -239,20 +239,29 @@ static pl_status solve(pl_recompute_frontier *f, uint64_t budget, bool thorough,
         status = PL_OK;
     }
     if (status == PL_OK) status = add_point(f, &s, err);
-    if (floor) *floor = s.floor_bytes;
+    pl_recompute_solution_deinit(&s);
+    return status;
+}
+
+static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, pl_error *err)
+{
+    pl_recompute_solution s;
+    pl_recompute_options o = options_of(least_work);
+    PL_TRY(pl_recompute_least(&f->problem.problem, &o, least, &s, err));
+    pl_status status = add_point(f, &s, err);
     pl_recompute_solution_deinit(&s);
     return status;
 }
 
 static pl_status sweep(pl_recompute_frontier *f, pl_error *err)
 {
-    uint64_t floor = 0; /* a graph without a backward pass has no nodes here, and one point */
-    PL_TRY(solve(f, PL_RECOMPUTE_NONE, false, &floor, err));
-    if (f->count == 0) return PL_OK;
-    double most = (double)f->entry[0]->point.peak_bytes, least = (double)(floor > 0 ? floor : 1);
-    double step = pow(least / most, 1.0 / SWEEP);
-    for (int i = 1; i <= SWEEP && least < most; i++)
-        PL_TRY(solve(f, i == SWEEP ? floor : (uint64_t)(most * pow(step, i)), false, NULL, err));
+    uint64_t least;
+    PL_TRY(solve(f, PL_RECOMPUTE_NONE, quick_work, err)); /* storing all; all there is without a backward pass */
+    double most = (double)f->entry[0]->point.peak_bytes;
+    PL_TRY(solve_least(f, &least, err));
+    double step = pow((double)(least + 1) / (most + 1), 1.0 / SWEEP);
+    for (int i = 1; i < SWEEP && (double)least < most; i++)
+        PL_TRY(solve(f, (uint64_t)(most * pow(step, i)), quick_work, err));
     return PL_OK;
 }
 
@@ -276,7 +285,6 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *f)
 {
     if (!f) return;
     for (size_t i = 0; i < f->count; i++) destroy_entry(f->entry[i]);
-    for (size_t i = 0; i < f->beaten_count; i++) destroy_entry(f->beaten[i]);
     recompute_problem_deinit(&f->problem);
     pl_free(f);
 }
@@ -286,14 +294,4 @@ size_t pl_recompute_frontier_count(const pl_recompute_frontier *f) { return f->c
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *f, size_t i)
 {
     return i < f->count ? &f->entry[i]->point : NULL;
-}
-
-pl_status pl_recompute_frontier_within(pl_recompute_frontier *f, uint64_t peak_bytes, bool thorough,
-                                       const pl_recompute_point **point, pl_error *err)
-{
-    if (thorough) PL_TRY(solve(f, peak_bytes, true, NULL, err));
-    *point = NULL;
-    for (size_t i = f->count; i-- > 0;)
-        if (f->entry[i]->point.peak_bytes <= peak_bytes) *point = &f->entry[i]->point;
-    return PL_OK;
 }

@@ -36,13 +36,9 @@ pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_optio
                                        pl_recompute_frontier **, pl_error *);
 void pl_recompute_frontier_destroy(pl_recompute_frontier *);
 
-/* Points from storing all to the least memory: peaks fall, added time rises, strictly. */
+/* Points from the fastest (storing all, or what costs nothing to compute again) to the least memory: peaks fall, added
+ * time rises, strictly. */
 size_t pl_recompute_frontier_count(const pl_recompute_frontier *);
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *, size_t);
-
-/* The best decision with a peak of at most so many bytes; NULL: none is known. With `thorough` the planner works at
- * exactly this budget first, for about a tenth of a second, and what it finds joins the frontier (indices change). */
-pl_status pl_recompute_frontier_within(pl_recompute_frontier *, uint64_t peak_bytes, bool thorough,
-                                       const pl_recompute_point **, pl_error *);
 
 #endif

@@ -193,6 +193,20 @@ pl_status pl_fail_input(const pl_graph *g, const pl_node *n, int k, const char *
                    v ? pl_dtype_name(v->dtype) : "", v ? " " : "", shape, expected);
 }
 
+/* The r's: of one dtype, that of the first. */
+static pl_status expect_reals(const pl_graph *g, const pl_node *n, const char *letters, pl_error *err)
+{
+    const pl_value *first = NULL;
+    for (int k = 0; letters[k]; k++) {
+        const pl_value *v = pl_in(g, n, k);
+        if (letters[k] != 'r' || !v) continue;
+        if (!pl_dtype_is_real(v->dtype)) return pl_fail_input(g, n, k, "f32, bf16 or f16", err);
+        if (!first) first = v;
+        if (v->dtype != first->dtype) return pl_fail_input(g, n, k, pl_dtype_name(first->dtype), err);
+    }
+    return PL_OK;
+}
+
 pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *letters, pl_error *err)
 {
     static const struct {
@@ -208,11 +222,12 @@ pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *lett
         bool one = letters[k] < 'a';
         if (letters[k] == '.') continue;
         int kind = 0;
+        if (letters[k] == 'r') continue;
         while (kinds[kind].letter != (letters[k] | 0x20)) kind++;
         if (v && (v->dtype != kinds[kind].dtype || (one && (pl_shape_elems(&v->shape) != 1 || v->shape.symbolic))))
             return pl_fail_input(g, n, k, one ? kinds[kind].one : kinds[kind].any, err);
     }
-    return PL_OK;
+    return expect_reals(g, n, letters, err);
 }
 
 pl_status pl_expect_shape(const pl_graph *g, const pl_node *n, int k, const pl_shape *shape, const char *expected,
@@ -229,3 +244,4 @@ pl_alias pl_alias_none(const pl_node *n, int out)
 }
 
 double pl_value_elems_f(const pl_value *v) { return v ? (double)pl_shape_elems(&v->shape) : 0; }
+double pl_value_bytes_f(const pl_value *v) { return v ? pl_value_elems_f(v) * (double)pl_dtype_bytes(v->dtype) : 0; }

@@ -7,11 +7,11 @@
  * Storage. A value owns its bytes unless it is
  *   a view     (view_of, view_offset, strides): a window on another value, or
  *   an update  (update_of): the new content of another value, in the same place (state changes in place).
- * A view may be a *tile*: it moves on by its own size with each trip of the region of the node that uses it. Its base is
- * a stack of one tile a trip, by which a region leaves something for another that is repeated as often.
  * pl_value_root() follows both to the value that owns the bytes; placement deals with roots only. Each value remembers
  * its root (a residual stream changed in place is a chain as long as the model is deep), so that asking costs a step or
  * two; therefore update_of of a value in the graph changes through pl_graph_set_update() alone.
+ * A view may be a *tile*: it moves on by its own size with each trip of the region of the node that uses it. Its base
+ * is a stack of one tile a trip, by which a region leaves something for another that is repeated as often.
  *
  * Nodes are kept in a legal order: every value is produced before it is read. Dead nodes stay in the array, marked. */
 #ifndef PL_IR_GRAPH_H
@@ -47,7 +47,7 @@ typedef enum pl_op {
     PL_OP_COUNT
 } pl_op;
 
-enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 3, PL_ATTR_MAX = 6 };
+enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 4, PL_ATTR_MAX = 6 };
 
 typedef union pl_attr {
     int64_t i;

@@ -101,12 +101,13 @@ pl_status pl_gradient_refuse_frozen(pl_gradient *, const pl_node *, pl_id weight
 const pl_value *pl_in(const pl_graph *, const pl_node *, int k); /* NULL when absent */
 /* A sentence that names operator, scope, which input, its shape and what was expected. */
 pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *expected, pl_error *);
-/* One letter an input: f f32, d f64, i i32, l i64, a dot anything; a capital means exactly one element. Absent inputs
- * are fine. */
+/* One letter an input: f f32, d f64, i i32, l i64, a dot anything; a capital means exactly one element; r f32, bf16 or
+ * f16, the same for every r of a node. Absent inputs are fine. */
 pl_status pl_expect_inputs(const pl_graph *, const pl_node *, const char *letters, pl_error *);
 /* Input k, when given, has this shape. */
 pl_status pl_expect_shape(const pl_graph *, const pl_node *, int k, const pl_shape *, const char *expected, pl_error *);
 pl_alias pl_alias_none(const pl_node *, int out);
 double pl_value_elems_f(const pl_value *); /* as double, 0 for NULL */
+double pl_value_bytes_f(const pl_value *); /* likewise */
 
 #endif

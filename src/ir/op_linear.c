@@ -1,4 +1,6 @@
 /* y = x Wᵀ + b with W [out,in] as everywhere in the field; dx = dy W; dW += dyᵀ x; db += Σ dy (appendix A).
+ * What flows (x, W, y, their gradients) is of one type in a node, f32, bf16 or f16; biases and sums of gradients are
+ * f32.
  * This is the file to read before adding an operator: each family file has this shape. */
 #include "ir/op.h"
 
@@ -7,16 +9,16 @@
 static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "ffff", err));
-    if (x->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., in]", err);
+    PL_TRY(pl_expect_inputs(g, n, "rrfr", err));
+    if (x->shape.rank < 1) return pl_fail_input(g, n, 0, "[..., in]", err);
     if (w->shape.rank != 2 || w->shape.dim[1] != pl_shape_last(&x->shape))
-        return pl_fail_input(g, n, 1, "f32 [out, in] with in = the input's last dimension", err);
+        return pl_fail_input(g, n, 1, "[out, in] with in = the input's last dimension", err);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != w->shape.dim[0]))
         return pl_fail_input(g, n, 2, "f32 [out]", err);
     pl_shape y = x->shape;
     y.dim[y.rank - 1] = w->shape.dim[0];
     PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
-    out[0] = out[1] = (pl_out){y, PL_DTYPE_F32};
+    out[0] = out[1] = (pl_out){y, x->dtype};
     return PL_OK;
 }
 
@@ -51,8 +53,9 @@ static pl_cost cost_linear(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     double m = (double)pl_shape_rows(&x->shape), nk = pl_value_elems_f(w), outputs = n->out[1] == PL_NONE ? 1 : 2;
-    double y = m * (double)w->shape.dim[0];
-    return (pl_cost){2 * m * nk, 4 * (pl_value_elems_f(x) + nk + y * outputs + pl_value_elems_f(pl_in(g, n, 3)))};
+    double y = m * (double)w->shape.dim[0] * (double)pl_dtype_bytes(x->dtype);
+    return (pl_cost){2 * m * nk,
+                     pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3))};
 }
 
 static pl_alias alias_linear(const pl_node *n, int out)
@@ -68,23 +71,24 @@ const pl_op_rule pl_rule_LINEAR = {shape_linear, gradient_linear, cost_linear, a
 static pl_status shape_linear_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    PL_TRY(pl_expect_inputs(g, n, "ffff", err));
-    if (dy->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., out]", err);
+    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
+    if (dy->shape.rank < 1) return pl_fail_input(g, n, 0, "[..., out]", err);
     if (w->shape.rank != 2 || w->shape.dim[0] != pl_shape_last(&dy->shape))
-        return pl_fail_input(g, n, 1, "f32 [out, in] with out = the gradient's last dimension", err);
+        return pl_fail_input(g, n, 1, "[out, in] with out = the gradient's last dimension", err);
     pl_shape x = dy->shape;
     x.dim[x.rank - 1] = w->shape.dim[1];
     for (int k = 2; k <= 3; k++) PL_TRY(pl_expect_shape(g, n, k, &x, "the shape of the output", err));
-    out[0] = out[1] = (pl_out){x, PL_DTYPE_F32};
+    out[0] = out[1] = (pl_out){x, dy->dtype};
     return PL_OK;
 }
 
 static pl_cost cost_linear_dx(const pl_graph *g, const pl_node *n)
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    double m = (double)pl_shape_rows(&dy->shape), nk = pl_value_elems_f(w), x = m * (double)w->shape.dim[1];
-    return (pl_cost){2 * m * nk, 4 * (pl_value_elems_f(dy) + nk + x + pl_value_elems_f(pl_in(g, n, 2)) +
-                                      pl_value_elems_f(pl_in(g, n, 3)))};
+    double m = (double)pl_shape_rows(&dy->shape), nk = pl_value_elems_f(w);
+    double x = m * (double)w->shape.dim[1] * (double)pl_dtype_bytes(dy->dtype);
+    return (pl_cost){2 * m * nk, pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x + pl_value_bytes_f(pl_in(g, n, 2)) +
+                                     pl_value_bytes_f(pl_in(g, n, 3))};
 }
 
 static pl_alias alias_linear_dx(const pl_node *n, int out)
@@ -99,7 +103,7 @@ const pl_op_rule pl_rule_LINEAR_DX = {shape_linear_dx, NULL, cost_linear_dx, ali
 static pl_status shape_linear_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "fff", err));
+    PL_TRY(pl_expect_inputs(g, n, "rrf", err));
     if (dy->shape.rank < 1 || x->shape.rank < 1 || pl_shape_rows(&dy->shape) != pl_shape_rows(&x->shape))
         return pl_fail_input(g, n, 1, "as many rows as the gradient", err);
     pl_shape want = pl_shape_of(2, pl_shape_last(&dy->shape), pl_shape_last(&x->shape));
@@ -112,7 +116,7 @@ static pl_cost cost_linear_dw(const pl_graph *g, const pl_node *n)
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
     double m = (double)pl_shape_rows(&dy->shape), nk = pl_value_elems_f(acc);
-    return (pl_cost){2 * m * nk, 4 * (pl_value_elems_f(dy) + pl_value_elems_f(x) + 2 * nk)};
+    return (pl_cost){2 * m * nk, pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc)};
 }
 
 static pl_alias alias_linear_dw(const pl_node *n, int out)
@@ -127,7 +131,7 @@ const pl_op_rule pl_rule_LINEAR_DW = {shape_linear_dw, NULL, cost_linear_dw, ali
 static pl_status shape_column_sum(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *acc = pl_in(g, n, 1);
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    PL_TRY(pl_expect_inputs(g, n, "rf", err));
     if (acc->shape.rank != 1 || acc->shape.dim[0] != pl_shape_last(&x->shape))
         return pl_fail_input(g, n, 1, "f32 [last dimension of the input]", err);
     out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
@@ -136,8 +140,8 @@ static pl_status shape_column_sum(const pl_graph *g, const pl_node *n, pl_out ou
 
 static pl_cost cost_column_sum(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(pl_in(g, n, 0));
-    return (pl_cost){e, 4 * e};
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){pl_value_elems_f(x), pl_value_bytes_f(x)};
 }
 
 static pl_alias alias_column_sum(const pl_node *n, int out)

@@ -1,17 +1,18 @@
 /* Linear + softmax + cross-entropy over chunks of rows: the logits of all tokens never exist at once.
+ * h, W and dh are of one type, f32, bf16 or f16; logits are f32 always, and so is the sum of the weight's gradient.
  * Loss = Σ over counted rows of (logsumexp − logit of the target), summed in f64; gradients are scaled by `scale`. */
 #include "ir/op.h"
 
 static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1), *target = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "ffiFDf", err));
-    if (h->shape.rank < 1) return pl_fail_input(g, n, 0, "f32 [..., width]", err);
+    PL_TRY(pl_expect_inputs(g, n, "rriFDf", err));
+    if (h->shape.rank < 1) return pl_fail_input(g, n, 0, "[..., width]", err);
     if (n->attr[0].i < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a chunk has at least 1 row, not %lld", pl_op_name(n->op),
                        n->scope, (long long)n->attr[0].i);
     if (w->shape.rank != 2 || w->shape.dim[1] != pl_shape_last(&h->shape))
-        return pl_fail_input(g, n, 1, "f32 [vocabulary, width]", err);
+        return pl_fail_input(g, n, 1, "[vocabulary, width]", err);
     if ((int64_t)pl_shape_elems(&target->shape) != pl_shape_rows(&h->shape))
         return pl_fail_input(g, n, 2, "i32, one target a row", err);
     return pl_expect_shape(g, n, 5, &w->shape, "the shape of the output matrix", err);
@@ -42,8 +43,7 @@ static pl_cost cost_linear_ce(const pl_graph *g, const pl_node *n)
 {
     const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     double m = (double)pl_shape_rows(&h->shape), products = n->op == PL_OP_LINEAR_CE ? 1 : 3;
-    return (pl_cost){2 * m * pl_value_elems_f(w) * products,
-                     4 * products * (pl_value_elems_f(h) + pl_value_elems_f(w))};
+    return (pl_cost){2 * m * pl_value_elems_f(w) * products, products * (pl_value_bytes_f(h) + pl_value_bytes_f(w))};
 }
 
 static pl_alias alias_linear_ce(const pl_node *n, int out)
@@ -59,7 +59,7 @@ static pl_status shape_linear_ce_bwd(const pl_graph *g, const pl_node *n, pl_out
 {
     PL_TRY(check(g, n, err));
     out[0] = (pl_out){pl_in(g, n, 4)->shape, PL_DTYPE_F64};
-    out[1] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
+    out[1] = (pl_out){pl_in(g, n, 0)->shape, pl_in(g, n, 0)->dtype};
     out[2] = (pl_out){pl_in(g, n, 1)->shape, PL_DTYPE_F32};
     return PL_OK;
 }

@@ -32,7 +32,8 @@ typedef enum pl_role { PL_ROLES(PL_ENUM_ROLE) PL_ROLE_COUNT } pl_role;
 
 const char *pl_dtype_name(pl_dtype);
 uint64_t pl_dtype_bytes(pl_dtype);
-int pl_dtype_parse(const char *, pl_dtype *); /* 0 on success */
+static inline bool pl_dtype_is_real(pl_dtype d) { return d <= PL_DTYPE_F16; } /* f32, bf16, f16: what operators take */
+int pl_dtype_parse(const char *, pl_dtype *);                                 /* 0 on success */
 const char *pl_role_name(pl_role);
 int pl_role_parse(const char *, pl_role *);
 

@@ -3,10 +3,10 @@
 
 extern const pl_gemm_kernels pl_gemm_kernels_ref, pl_gemm_kernels_baseline;
 #if defined(__x86_64__)
-extern const pl_gemm_kernels pl_gemm_kernels_avx2, pl_gemm_kernels_avx512;
+extern const pl_gemm_kernels pl_gemm_kernels_avx2, pl_gemm_kernels_avx512, pl_gemm_kernels_avx512_bf16;
 #endif
 
-const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa isa)
+static const pl_gemm_kernels *kernels_of_level(pl_isa isa)
 {
     switch (isa) {
     case PL_ISA_REF:
@@ -15,9 +15,19 @@ const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa isa)
     case PL_ISA_AVX2:
         return &pl_gemm_kernels_avx2;
     case PL_ISA_AVX512:
+    case PL_ISA_AVX512_BF16:
         return &pl_gemm_kernels_avx512;
 #endif
     default:
         return &pl_gemm_kernels_baseline;
     }
+}
+
+const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa isa, pl_real a, pl_real b)
+{
+#if defined(__x86_64__)
+    if (isa == PL_ISA_AVX512_BF16 && a == PL_REAL_BF16 && b == PL_REAL_BF16) return &pl_gemm_kernels_avx512_bf16;
+#endif
+    (void)a, (void)b;
+    return kernels_of_level(isa);
 }

@@ -1,13 +1,19 @@
-/* The serial pieces of the f32 matrix product, one table per instruction-set level. backend/gemm.c cuts the product
- * into tiles of at most mr × nr elements, has the threads pack operands and calls these; nothing here knows of threads.
+/* The serial pieces of the matrix product, one table per instruction-set level. backend/gemm.c cuts the product into
+ * tiles of at most mr × nr elements, has the threads pack operands and calls these; nothing here knows of threads.
  *
- * B is read by rows of nr floats, element (p, j) at b[p·stride + j]: as the caller holds it where n is contiguous, else
- * from panels of nr columns that are packed (stride nr; columns past n are zero). A is read in either of two forms, a
- * panel of `rows` ≤ mr rows at a time:
- *   by rows     element (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous
- *   by columns  element (r, p) at a[p·rows + r]: packed
- * Every element is one chain of fused multiply-adds in ascending p (separate rounding at baseline). A tile starts
- * it at zero or goes on where d stands, so the bits depend on no cut, neither into rows and columns nor along k. */
+ * Operands are f32, bf16 or f16; sums are f32. Tiles read words of 32 bits, and a word holds `step` neighbours in k:
+ *   step 1   one f32; operands of 16 bits are widened while they are packed
+ *   step 2   two bf16, multiplied and added by one instruction (the table for AVX512-BF16), which adds the product of
+ *            the high halves first; where k is odd the last word is filled up with a zero
+ * B is read by rows of nr words, word (p, j) at b[p·stride + j]: as the caller holds it where n is contiguous and a
+ * word is an element, else from panels of nr columns that are packed (stride nr; columns past n are zero). A is read in
+ * either of two forms, a panel of `rows` ≤ mr rows at a time:
+ *   by rows     word (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous, or widened
+ *   by columns  word (r, p) at a[p·rows + r]: packed
+ * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile starts it
+ * at zero or goes on where d stands, so the bits depend on no cut, neither into rows and columns nor along k. Within
+ * pairs the order is the other where A is by rows, as memory has it; where A is by columns the earlier one is packed
+ * into the high half, and even a cut at an odd k changes nothing. */
 #ifndef PL_KERNELS_GEMM_H
 #define PL_KERNELS_GEMM_H
 
@@ -15,55 +21,66 @@
 
 #include "base/isa.h"
 #include "base/activation.h"
+#include "base/narrow.h"
 
 /* What happens to an element once its sum is complete; the order is that of pl_gemm_call. Pointers are of element (0,
- * 0) of C; NULL = absent. */
+ * 0) of C; NULL = absent. What is declared void is of this type. */
 typedef struct pl_gemm_epilogue {
-    float *c;
+    pl_real type;
+    void *c;
     int64_t ldc;
     int accumulate;
     const float *bias;
-    const float *residual;
+    const void *residual;
     int64_t ld_residual;
     pl_activation act;
-    float *act_out;
+    void *act_out;
     int64_t ld_act_out;
-    const float *grad_of;
+    const void *grad_of;
     int64_t ld_grad_of;
-    float *act_again;
+    void *act_again;
     int64_t ld_act_again;
 } pl_gemm_epilogue;
 
-/* A product with few rows (fields as in pl_gemm_call). */
+/* A product with few rows (fields as in pl_gemm_call); A and B are of one type except for the scalar reference. */
 typedef struct pl_gemm_thin_product {
     int64_t m, n, k;
-    const float *a;
+    pl_real a_type, b_type;
+    const void *a;
     int64_t a_row, a_col;
-    const float *b;
+    const void *b;
     int64_t b_row, b_col;
     pl_gemm_epilogue epilogue;
 } pl_gemm_thin_product;
 
-/* d[r, j] = (d[r, j] or 0) + a(r, 0)·b(0, j) + a(r, 1)·b(1, j) + …, all rows of the tile and all columns of 1 or 2
- * vectors. */
-typedef void pl_gemm_tile_fn(int64_t k, const float *a, int64_t a_stride, const float *b, int64_t b_stride, float *d,
+/* d[r, j] = (d[r, j] + … or 0 + …) a(r, 0)·b(0, j) + a(r, 1)·b(1, j) + … over `words` of k, all rows of the tile and
+ * all columns of 1 or 2 vectors. Strides are in words. */
+typedef void pl_gemm_tile_fn(int64_t words, const void *a, int64_t a_stride, const void *b, int64_t b_stride, float *d,
                              int64_t ldd, int add);
 
-enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32 };
+/* Copies of an operand of one type in the order in which tiles read it; ld in elements of the source, everything about
+ * the copy in words. */
+typedef struct pl_gemm_packers {
+    /* A where k is contiguous (src[r·ld + p]): `rows` rows, row r at dst + r·stride. NULL: always read in place. */
+    void (*a_rows)(const void *src, int64_t ld, int64_t rows, int64_t k, void *dst, int64_t stride);
+    /* A where rows are contiguous (src[p·ld + r]): `panels` panels of `rows` rows, panel i at dst + i·panel_words. */
+    void (*a_columns)(const void *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, void *dst,
+                      int64_t panel_words);
+    /* k × columns of B into panels of nr, the first row of panel j at dst + j·panel_words. */
+    void (*b)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
+    /* The same where k is contiguous in B (src[j·ld + p]). */
+    void (*b_transposed)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
+} pl_gemm_packers;
+
+enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };
 
 typedef struct pl_gemm_kernels {
-    int mr, nr, vector;                          /* largest tile, floats in a vector (nr = 2 vectors) */
+    int mr, nr, vector;                          /* largest tile, words in a vector (nr = 2 vectors) */
+    int step;                                    /* elements of k in a word */
     int64_t k_block;                             /* longest stretch of k of one tile call */
     pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
-    /* A where rows are contiguous (src[p·ld + r]): `panels` panels of `rows` rows, panel i at dst + i·panel_elems. */
-    void (*pack_a_columns)(const float *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, float *dst,
-                           int64_t panel_elems);
-    /* k × columns of B into panels of nr, the first row of panel j at dst + j·panel_elems. */
-    void (*pack_b)(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst, int64_t panel_elems);
-    /* The same where k is contiguous in B (src[j·ld + p]). */
-    void (*pack_b_transposed)(const float *src, int64_t ld, int64_t k, int64_t columns, float *dst,
-                              int64_t panel_elems);
+    const pl_gemm_packers *pack[2]; /* [A is read by columns][type of the operand] */
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */
     void (*finish)(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                    int64_t columns);
@@ -71,10 +88,10 @@ typedef struct pl_gemm_kernels {
      * run along vectors, so they have other last bits than a tile's. (The scalar reference takes any product.) */
     void (*thin)(const pl_gemm_thin_product *, int64_t begin, int64_t end);
     /* out[j] (+)= Σ_i x[i, j]; rows in ascending order. */
-    void (*column_sum)(const float *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);
+    void (*column_sum)(pl_real type, const void *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);
 } pl_gemm_kernels;
 
-/* The table of a level; on a processor family without that level, the best one below it. */
-const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa);
+/* The table for operands of these types at a level; on a processor family without that level, the best one below it. */
+const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa, pl_real a, pl_real b);
 
 #endif

@@ -118,6 +118,67 @@ static void print_chosen(const page *g)
     }
 }
 
+/* ---- what holds it up ---- */
+
+static void print_bottleneck(const page *g)
+{
+    pl_report_step s;
+    if (!pl_report_time_step(g->plan, &s)) return;
+    heading(g, "What holds a step up");
+    char text[PL_TABLE_CELL_BYTES];
+    pl_print(text, sizeof text,
+             "%s: %.0f %% of the time computes at up to %.0f GFLOP/s, %.0f %% moves bytes at up to %.1f GB/s, %.0f %% "
+             "are calls too small for either, or wait for threads.\n",
+             s.bottleneck, 100 * s.computing_seconds / s.seconds, s.flops_per_second / 1e9,
+             100 * s.moving_seconds / s.seconds, s.bytes_per_second / 1e9, 100 * s.small_seconds / s.seconds);
+    pl_str_append(g->out, text);
+    pl_print(text, sizeof text,
+             "Data is read ahead by a thread of its own: %.1f kB of tokens a second. Disk: nothing within a step.\n",
+             pl_report_tokens_per_second(g->result, &g->result->point[g->result->chosen]) * 4 / 1e3);
+    pl_str_append(g->out, text);
+}
+
+static void print_larger_budget(const page *g, pl_table *t)
+{
+    const pl_fit_point *p = pl_report_larger_budget(g->result), *chosen = &g->result->point[g->result->chosen];
+    char text[TEXT];
+    pl_table_cell(t, "%s", "  a larger budget");
+    if (p)
+        pl_table_cell(t, "%.1f %% less time with %s bytes", 100 * (1 - p->seconds / chosen->seconds),
+                      pl_format_count(p->charged_bytes, text, sizeof text));
+    else
+        pl_table_cell(t, "%s", "nothing: no plan that was looked at is faster");
+    pl_table_end_row(t);
+}
+
+static void print_precision(const page *g, pl_table *t)
+{
+    (void)g;
+    pl_table_cell(t, "%s", "  bf16");
+    pl_table_cell(t, "%s", "unknown: not measured");
+    pl_table_end_row(t);
+}
+
+static void print_potential(const page *g)
+{
+    pl_report_step s;
+    int threads = g->plan->team.threads;
+    if (!pl_report_time_step(g->plan, &s)) return;
+    heading(g, "What would make it faster");
+    for (pl_table t = begin(g, "ll"); pl_table_pass(&t);) {
+        print_larger_budget(g, &t);
+        pl_table_cell(&t, "%s", "  twice the batch");
+        pl_table_cell(&t, "%.1f %% more tokens a second; it changes the training",
+                      100 * pl_report_larger_batch_gain(&s));
+        pl_table_end_row(&t);
+        pl_table_cell(&t, "%s", "  one more core");
+        pl_table_cell(&t, "unknown: only %d thread%s were measured; at most %.0f %% more", threads,
+                      threads == 1 ? "" : "s", 100.0 / threads);
+        pl_table_end_row(&t);
+        print_precision(g, &t);
+    }
+}
+
 /* ---- the front ---- */
 
 static void point_row(const page *g, pl_table *t, const pl_fit_point *p)
@@ -268,6 +329,7 @@ static pl_status print(page *g, pl_error *err)
     PL_TRY(pl_report_front(g->result, &g->front, &g->front_count, err));
     if (g->front_count) print_table(g);
     print_plot(g);
+    if (g->plan) print_bottleneck(g), print_potential(g);
     return g->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the text of the search") : PL_OK;
 }
 

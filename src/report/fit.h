@@ -29,4 +29,19 @@ pl_status pl_report_front(const pl_fit_result *, const pl_fit_point ***front, si
 void pl_report_reason(const pl_fit_result *, size_t axis, pl_str *out);
 double pl_report_tokens_per_second(const pl_fit_result *, const pl_fit_point *); /* negative: not known */
 
+/* ---- fit_time.c: what holds a step up, and what would make it faster ---- */
+typedef struct pl_report_step {
+    double seconds;                                          /* of a step, predicted */
+    double computing_seconds, moving_seconds, small_seconds; /* their sum: what its nodes are bound by */
+    double once_seconds;                                     /* of it, what is not done for each micro-batch */
+    double flops_per_second, bytes_per_second;               /* the best that was measured */
+    const char *bottleneck;                                  /* a constant */
+} pl_report_step;
+
+bool pl_report_time_step(const pl_plan *, pl_report_step *); /* false: not all of its times are known */
+/* The fastest plan of the front that a larger budget would allow; NULL: none is faster. */
+const pl_fit_point *pl_report_larger_budget(const pl_fit_result *);
+/* By how much more tokens a second there would be with a batch of twice the size: 0.03 for 3 %. */
+double pl_report_larger_batch_gain(const pl_report_step *);
+
 #endif

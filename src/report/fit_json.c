@@ -85,6 +85,29 @@ static void write_chosen(pl_json *j, const pl_fit_result *r, const pl_plan *plan
     pl_json_object_end(j);
 }
 
+static void write_time(pl_json *j, const pl_fit_result *r, const pl_plan *plan)
+{
+    pl_report_step s;
+    pl_json_key(j, "step");
+    if (!plan || !pl_report_time_step(plan, &s)) {
+        pl_json_null(j);
+        return;
+    }
+    const pl_fit_point *larger = pl_report_larger_budget(r);
+    pl_json_object(j);
+    pl_json_kv_string(j, "bottleneck", s.bottleneck);
+    pl_json_kv_double(j, "computing_seconds", s.computing_seconds);
+    pl_json_kv_double(j, "moving_seconds", s.moving_seconds);
+    pl_json_kv_double(j, "small_calls_seconds", s.small_seconds);
+    pl_json_kv_double(j, "once_seconds", s.once_seconds);
+    pl_json_kv_double(j, "flops_per_second", s.flops_per_second);
+    pl_json_kv_double(j, "bytes_per_second", s.bytes_per_second);
+    pl_json_kv_double(j, "twice_the_batch_gain", pl_report_larger_batch_gain(&s));
+    kv_bytes(j, "larger_budget_bytes", larger ? larger->charged_bytes : 0, larger != NULL);
+    kv_known(j, "larger_budget_seconds", larger ? larger->seconds : 0, larger != NULL);
+    pl_json_object_end(j);
+}
+
 /* ---- nothing fits ---- */
 
 static void write_roles(pl_json *j, const pl_plan *p)
@@ -172,6 +195,7 @@ pl_status pl_report_fit_json(const pl_fit_result *r, const pl_plan *plan, const 
     pl_json_kv_int(&j, "sequence", r->sequence);
     kv_bytes(&j, "steps", o->steps, o->steps != 0);
     write_chosen(&j, r, plan, o);
+    write_time(&j, r, plan);
     PL_TRY(write_certificate(&j, r, err));
     pl_json_key(&j, "points");
     pl_json_array(&j);

@@ -343,6 +343,7 @@ static void write_value(pl_json *j, const pl_plan *p, const pl_names *names, siz
     kv_id(j, "view_of", v->view_of);
     kv_id(j, "update_of", v->update_of);
     kv_id(j, "again_of", first_of(g, names, (pl_id)i));
+    if (v->tile) pl_json_kv_bool(j, "tile", true);
     pl_json_kv_string(j, "space", g->space[v->space]);
     write_block(j, &p->value[i]);
     pl_json_object_end(j);

@@ -1,6 +1,6 @@
-/* Layer-major tiling. A step over a batch in micro-batches (tiles) goes, as the graph is built, tile by tile through the
- * whole model, so the gradients of all weights are alive throughout. Here the loops change places: the backward pass
- * takes a *group* of blocks after the other, from the last to the first, and each group takes all tiles:
+/* Layer-major tiling. A step over a batch in micro-batches (tiles) goes, as the graph is built, tile by tile through
+ * the whole model, so the gradients of all weights are alive throughout. Here the loops change places: the backward
+ * pass takes one *group* of blocks after the other, from the last to the first, and each group takes all tiles:
  *
  *      region × tiles   load; forward up to the highest input that is kept: inputs of groups → stacks
  *      region × tiles   last group: forward again from its nearest kept input; loss; backward: d input → stack

@@ -1,8 +1,8 @@
 /* The new regions, node by node. A value of the old region is, in a new one,
  *   itself                 where it lies outside of the region: weights, accumulators, the loss
  *   a tile of its stack    where it goes from region to region
- *   itself or a copy       else: the first region keeps the value, every other one has a copy of its own (a fresh one even
- *                          where no other region has it: in_place.c wants ids to rise with the order of the nodes).
+ *   itself or a copy       else: the first region keeps the value, every other one has a copy of its own (a fresh one
+ *                          even where no other region has it: in_place.c wants ids to rise with the nodes).
  * A stack is made by whoever writes its first tile; gradients go over a stack that nobody reads any more, if there is
  * one of their shape. */
 #include <string.h>

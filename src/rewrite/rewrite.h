@@ -44,10 +44,15 @@ pl_status pl_rewrite_recompute(pl_graph *, const pl_recompute_decision *, pl_err
 pl_status pl_rewrite_recompute_cheap(pl_graph *, pl_id program, pl_error *);
 pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
 
-/* unread.c: drops the nodes of a program whose outputs nobody reads, neither a node behind them nor whoever runs it: what
- * recompute made again for its only reader. Needs: nothing of one trip of a region is read in the next but through what
- * lasts or was there before the region. */
+/* unread.c: drops the nodes of a program whose outputs nobody reads, neither a node behind them nor whoever runs it:
+ * those that recompute made again for their only reader. Needs: nothing of one trip of a region is read in the next but
+ * through what lasts or was there before the region. */
 pl_status pl_rewrite_drop_unread(pl_graph *, pl_id program, pl_error *);
+
+/* chunk.c: two linears with an activation between them, and their derivatives, become one node each, which does them
+ * `rows` rows at a time: the wide values between are never whole, and are made again in the backward pass. The same bits.
+ * Needs: the program differentiated or never to be; before recompute and fuse. What does not look so stays as it is. */
+pl_status pl_rewrite_chunk_feed_forward(pl_graph *, pl_id program, int64_t rows, pl_error *);
 
 /* fuse.c: linear + activation become one node, and linear_dx + activation_bwd (+ the activation made again) become one
  * node, so that the pre-activation is read while it is in cache. Needs: recompute has run. */
@@ -61,9 +66,10 @@ pl_status pl_rewrite_update_order(pl_graph *, pl_id program, pl_error *);
  * half a sentence. Needs: nothing but the updates. */
 bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t trips, const char **why);
 
-/* layer_major.c: the backward pass of a whole batch group of blocks by group of blocks, each over all micro-batches: only
- * one group's gradients are alive at once, for the price of the forward pass again. Needs: a differentiated program with
- * its updates, batch not bound, and no other pass before it that makes regions; pl_rewrite_update_order must follow.
+/* layer_major.c: the backward pass of a whole batch group of blocks by group of blocks, each over all micro-batches:
+ * only one group's gradients are alive at once, for the price of the forward pass again. Needs: a differentiated
+ * program with its updates, batch not bound, and no other pass before it that makes regions; pl_rewrite_update_order
+ * must follow, and pl_rewrite_drop_unread should.
  * Keeps the bits. */
 typedef struct pl_layer_major {
     int64_t blocks; /* of a group, 1 and more; the last group may have fewer */

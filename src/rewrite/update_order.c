@@ -1,12 +1,12 @@
 /* When a gradient begins to live and when it is applied. As the graph is built, all gradients are zeroed before
- * everything else of their program and all weights updated behind it. Here each zeroing goes to the latest and each node
- * of the update to the earliest place that its inputs and outputs allow:
+ * everything else of their program and all weights updated behind it. Here each zeroing goes to the latest and each
+ * node of the update to the earliest place that its inputs and outputs allow:
  *
  *      zero a, zero b, backward b, backward a, update a, update b
  *   →  zero b, backward b, update b, zero a, backward a, update a
  *
- * A *unit* is what a node may be put before or behind: a node, or a whole region that is repeated, for what stands in it
- * would be repeated as well. So where one region accumulates all gradients nothing moves; where it runs once, or where
+ * A *unit* is what a node may be put before or behind: a node, or a whole region that is repeated, for what stands in
+ * it would be repeated as well. So where one region accumulates all gradients nothing moves; where it runs once, or where
  * the backward pass is many regions (layer_major.c), a gradient lives no longer than the units that touch it.
  *
  * Invariant: two nodes that touch one storage, one of them to change it, keep their order. An update node goes behind

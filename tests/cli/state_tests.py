@@ -6,7 +6,7 @@ import re
 import signal
 import struct
 
-from cli_tests import (await_event, check, finish, last_checkpoint, main, read, refused, run, same_run, start, write_config, write_text)
+from cli_tests import (await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start, write_config, write_text)
 
 
 def tensors(path):
@@ -60,6 +60,21 @@ def test_small_optimizer_state():
     check("u8" in run("plan", config, "--out", "none")[0], "the plan does not tell of 8 bits")
 
 
+def test_it_learns_the_same():
+    """The loss after a while against f32 moments: rounding at random is noise, far below that of the batches."""
+    write_text()
+    losses = {}
+    for form in ("f32", "bf16", "8bit"):
+        config = write_config(model={"width": 72}, train={"optimizer_state": form, "steps": 150, "eval_every": 150, "eval_batches": 8,
+                                                          "checkpoint_every": 150})
+        run("train", config, "--quiet", "--out", form)
+        losses[form] = [line["validation_loss"] for line in metrics(form) if "validation_loss" in line]
+    first, last = metrics("f32")[0]["loss"], losses["f32"][-1]
+    check(last < 0.7 * first, "f32 learns too little for this test", first, last)
+    for form in ("bf16", "8bit"):
+        check(abs(losses[form][-1] / last - 1) < 0.01 and losses[form] != losses["f32"], losses)
+
+
 def test_refused_by_state_alone():
     """What weights, gradients and moments take at least is told before a graph is built, for each form of the moments."""
     write_text()
@@ -77,7 +92,7 @@ def test_refused_by_state_alone():
             check(abs(needs[form, early] / weights - others - moments) < 1e-6, form, early, needs)
 
 
-GROUPS = {"state": [test_small_optimizer_state, test_refused_by_state_alone]}
+GROUPS = {"state": [test_small_optimizer_state, test_it_learns_the_same, test_refused_by_state_alone]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -35,6 +35,8 @@ void reference_linear(operands *);
 void reference_linear_dx(operands *);
 void reference_linear_dw(operands *);
 void reference_column_sum(operands *);
+void reference_feed_forward(operands *);
+void reference_feed_forward_bwd(operands *);
 void reference_layer_norm(operands *);
 void reference_layer_norm_bwd(operands *);
 void reference_rms_norm(operands *);

@@ -75,13 +75,13 @@ void tiny_print(const tiny *t)
             "attention_bias %d "
             "tied %d dropout %g clip %g micro %lld trips %llu missing %llu recompute %d fuse %d in_place %d "
             "update_early %d layer_major %lld "
-            "keep %lld\n",
+            "keep %lld feed_forward_rows %lld\n",
             (unsigned long long)t->seed, m->arch == PL_ARCH_GPT ? "gpt" : "mlp", (long long)t->vocab,
             (long long)m->width, (long long)m->heads, (long long)m->layers, (long long)m->sequence,
             (long long)m->window, (int)m->norm, (int)m->activation, m->bias, m->attention_bias, m->tie_embeddings,
             m->dropout, t->config.train.grad_clip, (long long)t->micro, (unsigned long long)t->trips,
             (unsigned long long)t->missing, t->recompute, t->fuse, t->in_place, t->update_early,
-            (long long)t->layer_major, (long long)t->layer_major_keep);
+            (long long)t->layer_major, (long long)t->layer_major_keep, (long long)t->feed_forward_rows);
 }
 
 /* ---- data ---- */
@@ -172,6 +172,11 @@ pl_graph *tiny_differentiated(const tiny *t)
     must(pl_grad_differentiate(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->update) add_update(t, g, train);
+    for (int i = 0; i < 2 && t->feed_forward_rows; i++) {
+        pl_id program = pl_graph_find_program(g, i ? "evaluate" : "train");
+        must(pl_rewrite_chunk_feed_forward(g, program, t->feed_forward_rows, &err), &err, t);
+        tiny_check(g, PL_STAGE_GRAD);
+    }
     pl_layer_major tiling = {t->layer_major, t->layer_major_keep, t->trips};
     if (t->layer_major) must(pl_rewrite_layer_major(g, train, &tiling, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);

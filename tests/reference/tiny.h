@@ -19,6 +19,7 @@ typedef struct tiny {
     bool recompute, fuse, in_place; /* which rewrites */
     bool update_early;
     int64_t layer_major, layer_major_keep; /* 0: off */
+    int64_t feed_forward_rows;             /* 0: off */
     bool update;                           /* with the optimizer's nodes */
     pl_dtype moments;                      /* and their state in this form (rewrite/optimizer_state.c); 0: f32 */
     bool keep_gradients;                   /* as outputs: they are still there when the program has run */

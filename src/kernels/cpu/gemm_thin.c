@@ -1,7 +1,8 @@
 /* Products of few rows (one token generated: m = 1), where B is read once and packing it would double the traffic. k is
  * contiguous in A and in B: dot products, 4 columns at a time, vectors along k; lanes are summed at the end. Each row
- * for itself, whatever their number. */
+ * for itself, whatever their number. Operands of 16 bits are widened as they are read. */
 #include "kernels/cpu/gemm_level.h"
+#include "kernels/cpu/vec_real.h"
 
 enum {
     ROWS = PL_VW == 16 ? 4 : 2, /* rows at a time: ROWS × 4 accumulators */
@@ -10,23 +11,29 @@ enum {
     BLOCK = 4 * PL_VW /* rows and columns that are summed before the epilogue runs on them */
 };
 
-PL_V_INLINE void dot_step(int rows, int columns, pl_vf acc[][COLUMNS], const float *a, int64_t lda, const float *b,
-                          int64_t ldb, int64_t count)
+typedef struct array { /* elements of one type, a constant where this is expanded */
+    pl_real type;
+    const void *at;
+} array;
+
+PL_V_INLINE array from(array a, int64_t element) { return (array){a.type, pl_real_at(a.type, a.at, element)}; }
+
+PL_V_INLINE void dot_step(int rows, int columns, pl_vf acc[][COLUMNS], array a, int64_t lda, array b, int64_t ldb,
+                          int64_t p, int64_t count)
 {
     pl_vf x[ROWS];
 #pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) x[r] = count == PL_VW ? pl_v_load(a + r * lda) : pl_v_load_part(a + r * lda, count);
+    for (int r = 0; r < rows; r++) x[r] = pl_v_get(a.type, a.at, r * lda + p, count);
 #pragma GCC unroll 4
     for (int c = 0; c < columns; c++) {
-        pl_vf y = count == PL_VW ? pl_v_load(b + c * ldb) : pl_v_load_part(b + c * ldb, count);
+        pl_vf y = pl_v_get(b.type, b.at, c * ldb + p, count);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; r++) acc[r][c] = pl_v_fma(x[r], y, acc[r][c]);
     }
 }
 
 /* s[r·BLOCK + c] = Σ_p a[r, p]·b[c, p] */
-PL_V_INLINE void dot(int rows, int columns, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-                     float *s)
+PL_V_INLINE void dot(int rows, int columns, int64_t k, array a, int64_t lda, array b, int64_t ldb, float *s)
 {
     pl_vf acc[ROWS][COLUMNS];
 #pragma GCC unroll 4
@@ -34,34 +41,36 @@ PL_V_INLINE void dot(int rows, int columns, int64_t k, const float *a, int64_t l
 #pragma GCC unroll 4
         for (int c = 0; c < columns; c++) acc[r][c] = pl_v_zero();
     int64_t p = 0;
-    for (; p + PL_VW <= k; p += PL_VW) dot_step(rows, columns, acc, a + p, lda, b + p, ldb, PL_VW);
-    if (p < k) dot_step(rows, columns, acc, a + p, lda, b + p, ldb, k - p);
+    for (; p + PL_VW <= k; p += PL_VW) dot_step(rows, columns, acc, a, lda, b, ldb, p, PL_VW);
+    if (p < k) dot_step(rows, columns, acc, a, lda, b, ldb, p, k - p);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
         for (int c = 0; c < columns; c++) s[r * BLOCK + c] = pl_v_sum(acc[r][c]);
 }
 
-static void dots(int64_t rows, int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *s)
+PL_V_INLINE void dots(int64_t rows, int64_t k, array a, int64_t lda, array b, int64_t ldb, float *s)
 {
     int64_t r = 0;
-    for (; r + ROWS <= rows; r += ROWS) dot(ROWS, COLUMNS, k, a + r * lda, lda, b, ldb, s + r * BLOCK);
-    for (; r < rows; r++) dot(1, COLUMNS, k, a + r * lda, lda, b, ldb, s + r * BLOCK);
+    for (; r + ROWS <= rows; r += ROWS) dot(ROWS, COLUMNS, k, from(a, r * lda), lda, b, ldb, s + r * BLOCK);
+    for (; r < rows; r++) dot(1, COLUMNS, k, from(a, r * lda), lda, b, ldb, s + r * BLOCK);
 }
 
-static void last_dots(int64_t rows, int64_t columns, int64_t k, const float *a, int64_t lda, const float *b,
-                      int64_t ldb, float *s)
+PL_V_INLINE void last_dots(int64_t rows, int64_t columns, int64_t k, array a, int64_t lda, array b, int64_t ldb,
+                           float *s)
 {
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++) dot(1, 1, k, a + r * lda, lda, b + c * ldb, ldb, s + r * BLOCK + c);
+        for (int64_t c = 0; c < columns; c++)
+            dot(1, 1, k, from(a, r * lda), lda, from(b, c * ldb), ldb, s + r * BLOCK + c);
 }
 
-static void block_by_dots(const pl_gemm_thin_product *t, int64_t i, int64_t rows, int64_t j, int64_t columns, float *s)
+PL_V_INLINE void block_by_dots(pl_real type, const pl_gemm_thin_product *t, int64_t i, int64_t rows, int64_t j,
+                               int64_t columns, float *s)
 {
-    const float *a = t->a + i * t->a_row, *b = t->b + j * t->b_col;
+    array a = {type, pl_real_at(type, t->a, i * t->a_row)}, b = {type, pl_real_at(type, t->b, j * t->b_col)};
     int64_t c = 0;
-    for (; c + COLUMNS <= columns; c += COLUMNS) dots(rows, t->k, a, t->a_row, b + c * t->b_col, t->b_col, s + c);
-    last_dots(rows, columns - c, t->k, a, t->a_row, b + c * t->b_col, t->b_col, s + c);
+    for (; c + COLUMNS <= columns; c += COLUMNS) dots(rows, t->k, a, t->a_row, from(b, c * t->b_col), t->b_col, s + c);
+    last_dots(rows, columns - c, t->k, a, t->a_row, from(b, c * t->b_col), t->b_col, s + c);
 }
 
 void pl_gemm_thin(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
@@ -71,7 +80,7 @@ void pl_gemm_thin(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
         int64_t columns = end - j < BLOCK ? end - j : BLOCK;
         for (int64_t i = 0; i < t->m; i += AT_ONCE) {
             int64_t rows = t->m - i < AT_ONCE ? t->m - i : AT_ONCE;
-            block_by_dots(t, i, rows, j, columns, s);
+            PL_REAL_EACH(t->a_type, block_by_dots(REAL, t, i, rows, j, columns, s));
             pl_gemm_finish(&t->epilogue, s, BLOCK, i, j, rows, columns);
         }
     }

@@ -5,148 +5,25 @@
  * vectors, 1 or 2: packed B is padded with zeros. */
 #include "kernels/cpu/gemm_level.h"
 
-/* One step of k: row r of the tile takes a(r, p) from base pointer r/3 at offset r%3 strides, so that x86 addressing
- * needs four pointers and one index for twelve rows. */
-#define STEP(r, value)                                                                                                 \
-    if (rows > (r)) {                                                                                                  \
-        pl_vf x = pl_v_set(value);                                                                                     \
-        acc[r][0] = pl_v_fma(x, b0, acc[r][0]);                                                                        \
-        if (vectors > 1) acc[r][1] = pl_v_fma(x, b1, acc[r][1]);                                                       \
-    }
+#define TILE_TARGET
+typedef float word;
+typedef pl_vf words;
 
-/* From zero, or from where the sums stand so far. */
-PL_V_INLINE void start_tile(int rows, int vectors, pl_vf acc[][2], const float *d, int64_t ldd, int add)
-{
-#pragma GCC unroll 12
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) acc[r][v] = add ? pl_v_load(d + r * ldd + v * PL_VW) : pl_v_zero();
-}
+PL_V_INLINE words load_words(const word *p) { return pl_v_load(p); }
+PL_V_INLINE words set_word(word x) { return pl_v_set(x); }
+PL_V_INLINE pl_vf multiply_add(words a, words b, pl_vf sums) { return pl_v_fma(a, b, sums); }
 
-PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][2], float *d, int64_t ldd)
-{
-#pragma GCC unroll 12
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++) pl_v_store(d + r * ldd + v * PL_VW, acc[r][v]);
-}
-
-PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,
-                              float *d, int64_t ldd, int add)
-{
-    pl_vf acc[12][2];
-    start_tile(rows, vectors, acc, d, ldd, add);
-    const float *a0 = a, *a3 = a + 3 * s, *a6 = a + 6 * s, *a9 = a + 9 * s;
-#pragma GCC unroll 4
-    for (int64_t p = 0; p < k; p++, b += ldb, a0++, a3++, a6++, a9++) {
-        pl_vf b0 = pl_v_load(b), b1 = vectors > 1 ? pl_v_load(b + PL_VW) : b0;
-        STEP(0, a0[0])
-        STEP(1, a0[s])
-        STEP(2, a0[2 * s])
-        STEP(3, a3[0])
-        STEP(4, a3[s])
-        STEP(5, a3[2 * s])
-        STEP(6, a6[0])
-        STEP(7, a6[s])
-        STEP(8, a6[2 * s])
-        STEP(9, a9[0])
-        STEP(10, a9[s])
-        STEP(11, a9[2 * s])
-    }
-    store_tile(rows, vectors, acc, d, ldd);
-}
-
-PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const float *a, const float *b, int64_t ldb,
-                                 float *d, int64_t ldd, int add)
-{
-    pl_vf acc[12][2];
-    start_tile(rows, vectors, acc, d, ldd, add);
-#pragma GCC unroll 4
-    for (int64_t p = 0; p < k; p++, b += ldb, a += rows) {
-        pl_vf b0 = pl_v_load(b), b1 = vectors > 1 ? pl_v_load(b + PL_VW) : b0;
-        STEP(0, a[0])
-        STEP(1, a[1])
-        STEP(2, a[2])
-        STEP(3, a[3])
-        STEP(4, a[4])
-        STEP(5, a[5])
-        STEP(6, a[6])
-        STEP(7, a[7])
-        STEP(8, a[8])
-        STEP(9, a[9])
-        STEP(10, a[10])
-        STEP(11, a[11])
-    }
-    store_tile(rows, vectors, acc, d, ldd);
-}
-
-#define TILE(rows, vectors)                                                                                            \
-    static void by_rows_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,          \
-                                           float *d, int64_t ldd, int add)                                             \
-    {                                                                                                                  \
-        tile_by_rows(rows, vectors, k, a, s, b, ldb, d, ldd, add);                                                     \
-    }                                                                                                                  \
-    static void by_columns_##rows##_##vectors(int64_t k, const float *a, int64_t s, const float *b, int64_t ldb,       \
-                                              float *d, int64_t ldd, int add)                                          \
-    {                                                                                                                  \
-        (void)s;                                                                                                       \
-        tile_by_columns(rows, vectors, k, a, b, ldb, d, ldd, add);                                                     \
-    }
-/* clang-format off: it takes the macros for types */
-#define TILES(rows) TILE(rows, 1) TILE(rows, 2)
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
-#if PL_GEMM_MR >= 6
-TILES(5)
-TILES(6)
-#endif
-#if PL_GEMM_MR >= 12
-TILES(7)
-TILES(8)
-TILES(9)
-TILES(10)
-TILES(11)
-TILES(12)
-#endif
-
-#define ENTRY(form, rows)                                                                                              \
-    {                                                                                                                  \
-        form##_##rows##_1, form##_##rows##_2                                                                           \
-    }
-#define FOUR(form) ENTRY(form, 1), ENTRY(form, 2), ENTRY(form, 3), ENTRY(form, 4)
-#define SIX(form)  FOUR(form), ENTRY(form, 5), ENTRY(form, 6)
-#define TWELVE(form)                                                                                                   \
-    SIX(form), ENTRY(form, 7), ENTRY(form, 8), ENTRY(form, 9), ENTRY(form, 10), ENTRY(form, 11), ENTRY(form, 12)
-#if PL_GEMM_MR >= 12
-#define ALL(form)                                                                                                      \
-    {                                                                                                                  \
-        TWELVE(form)                                                                                                   \
-    }
-#elif PL_GEMM_MR >= 6
-#define ALL(form)                                                                                                      \
-    {                                                                                                                  \
-        SIX(form)                                                                                                      \
-    }
-#else
-#define ALL(form)                                                                                                      \
-    {                                                                                                                  \
-        FOUR(form)                                                                                                     \
-    }
-#endif
-/* clang-format on */
+#include "kernels/cpu/gemm_tiles.h"
 
 const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
     .mr = PL_GEMM_MR,
     .nr = PL_GEMM_NR,
     .vector = PL_VW,
+    .step = 1,
     .k_block = 384,
     .by_rows = ALL(by_rows),
     .by_columns = ALL(by_columns),
-    .pack_a_columns = pl_gemm_pack_a_columns,
-    .pack_b = pl_gemm_pack_b,
-    .pack_b_transposed = pl_gemm_pack_b_transposed,
+    .pack = {pl_gemm_pack, pl_gemm_pack},
     .finish = pl_gemm_finish,
     .thin = pl_gemm_thin,
     .column_sum = pl_gemm_column_sum,

@@ -3,7 +3,7 @@
  * from the cache. Sums run over four vector accumulators in fixed order; the logarithm and the loss are in double. */
 #include <math.h>
 
-#include "kernels/cpu/vec.h"
+#include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 #include "kernels/kernels.h"
 
@@ -48,28 +48,35 @@ PL_V_INLINE float row_exp_sum(int64_t count, float *z, float max, int keep)
     return pl_v_sum((s0 + s1) + (s2 + s3)) + tail;
 }
 
-static void scale_row(int64_t count, float *z, float factor)
+/* What is written lies never behind what is still to be read. */
+PL_V_INLINE void scale_row(pl_real type, int64_t count, float *z, float factor)
 {
     int64_t j = 0;
-    for (; j + PL_VW <= count; j += PL_VW) pl_v_store(z + j, pl_v_load(z + j) * factor);
-    if (j < count) pl_v_store_part(z + j, pl_v_load_part(z + j, count - j) * factor, count - j);
+    for (; j + PL_VW <= count; j += PL_VW) pl_v_put(type, z, j, pl_v_load(z + j) * factor, PL_VW);
+    if (j < count) pl_v_put(type, z, j, pl_v_load_part(z + j, count - j) * factor, count - j);
+}
+
+/* e becomes (e/sum − onehot)·scale */
+static void gradient_row(pl_real type, int64_t count, float *z, int32_t target, float sum, float scale)
+{
+    float factor = scale / sum, chosen = z[target] * factor - scale;
+    PL_REAL_EACH(type, scale_row(REAL, count, z, factor));
+    pl_real_put(type, z, target, chosen);
 }
 
 void PL_KERNEL(softmax_ce_rows)(int64_t begin, int64_t end, int64_t vocab, int64_t ld, float *logits,
-                                const int32_t *target, const float *scale, double *row_loss)
+                                const int32_t *target, const float *scale, pl_real gradient, double *row_loss)
 {
     for (int64_t r = begin; r < end; r++) {
         float *z = logits + r * ld;
         row_loss[r] = 0;
         if (target[r] < 0) {
-            if (scale) memset(z, 0, (size_t)vocab * sizeof(float));
+            if (scale) memset(z, 0, (size_t)(vocab * pl_real_bytes(gradient)));
             continue;
         }
         float max = row_max(vocab, z), chosen = z[target[r]];
         float sum = scale ? row_exp_sum(vocab, z, max, 1) : row_exp_sum(vocab, z, max, 0);
         row_loss[r] = log((double)sum) + ((double)max - chosen);
-        if (!scale) continue;
-        scale_row(vocab, z, *scale / sum);
-        z[target[r]] -= *scale;
+        if (scale) gradient_row(gradient, vocab, z, target[r], sum, *scale);
     }
 }

@@ -1,5 +1,5 @@
-/* Unsigned whole numbers of 8 and 16 bits in memory as lanes of 32 bits. Of __builtin_convertvector gcc makes one move a
- * lane for bytes and two halves for words, so the instructions that do it at once are named here. */
+/* Unsigned whole numbers of 8 and 16 bits in memory as lanes of 32 bits. Of __builtin_convertvector gcc makes one move
+ * a lane for bytes and two halves for words, so the instructions that do it at once are named here. */
 #ifndef PL_KERNELS_CPU_VEC_WHOLE_H
 #define PL_KERNELS_CPU_VEC_WHOLE_H
 

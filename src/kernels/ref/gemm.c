@@ -5,39 +5,46 @@
 
 static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, double s)
 {
-    float *c = e->c + i * e->ldc + j;
-    double x = e->grad_of ? e->grad_of[i * e->ld_grad_of + j] : 0;
+    pl_real type = e->type;
+    int64_t at = i * e->ldc + j;
+    double x = e->grad_of ? pl_real_get(type, e->grad_of, i * e->ld_grad_of + j) : 0;
     if (e->bias) s += e->bias[j];
-    if (e->residual) s += e->residual[i * e->ld_residual + j];
-    if (e->accumulate) s += *c;
+    if (e->residual) s += pl_real_get(type, e->residual, i * e->ld_residual + j);
+    if (e->accumulate) s += pl_real_get(type, e->c, at);
     if (e->grad_of) s = (float)s * ref_activation_slope(e->act, x); /* rounded as where the two are not fused */
-    *c = (float)s;
-    if (e->act_out) e->act_out[i * e->ld_act_out + j] = (float)ref_activation(e->act, *c);
-    if (e->grad_of && e->act_again) e->act_again[i * e->ld_act_again + j] = (float)ref_activation(e->act, x);
+    pl_real_put(type, e->c, at, (float)s);
+    double c = pl_real_get(type, e->c, at);
+    if (e->act_out) pl_real_put(type, e->act_out, i * e->ld_act_out + j, (float)ref_activation(e->act, c));
+    if (e->grad_of && e->act_again)
+        pl_real_put(type, e->act_again, i * e->ld_act_again + j, (float)ref_activation(e->act, x));
+}
+
+static double product(const pl_gemm_thin_product *t, int64_t i, int64_t j, int64_t p)
+{
+    return (double)pl_real_get(t->a_type, t->a, i * t->a_row + p * t->a_col) *
+           pl_real_get(t->b_type, t->b, p * t->b_row + j * t->b_col);
 }
 
 static double sum_of(const pl_gemm_thin_product *t, int64_t i, int64_t j)
 {
     double s = 0;
-    for (int64_t p = 0; p < t->k; p++)
-        s += (double)t->a[i * t->a_row + p * t->a_col] * t->b[p * t->b_row + j * t->b_col];
+    for (int64_t p = 0; p < t->k; p++) s += product(t, i, j, p);
     return s;
 }
 
 static float sum_from(float s, const pl_gemm_thin_product *t, int64_t i, int64_t j)
 {
-    for (int64_t p = 0; p < t->k; p++)
-        s = (float)(s + (double)t->a[i * t->a_row + p * t->a_col] * t->b[p * t->b_row + j * t->b_col]);
+    for (int64_t p = 0; p < t->k; p++) s = (float)(s + product(t, i, j, p));
     return s;
 }
 
 static void columns(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
 {
     const pl_gemm_epilogue *e = &t->epilogue;
-    int goes_on = e->accumulate && !e->bias && !e->residual && !e->act_out && !e->grad_of;
+    int goes_on = e->accumulate && e->type == PL_REAL_F32 && !e->bias && !e->residual && !e->act_out && !e->grad_of;
     for (int64_t i = 0; i < t->m; i++)
         for (int64_t j = begin; j < end; j++) {
-            float *c = e->c + i * e->ldc + j;
+            float *c = (float *)e->c + i * e->ldc + j;
             if (goes_on)
                 *c = sum_from(*c, t, i, j);
             else
@@ -45,11 +52,11 @@ static void columns(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
         }
 }
 
-static void column_sum(const float *x, int64_t ld, int64_t rows, int64_t column_count, float *out, int add)
+static void column_sum(pl_real type, const void *x, int64_t ld, int64_t rows, int64_t column_count, float *out, int add)
 {
     for (int64_t j = 0; j < column_count; j++) {
         float s = add ? out[j] : 0;
-        for (int64_t i = 0; i < rows; i++) s += x[i * ld + j];
+        for (int64_t i = 0; i < rows; i++) s += pl_real_get(type, x, i * ld + j);
         out[j] = s;
     }
 }
@@ -58,6 +65,7 @@ const pl_gemm_kernels pl_gemm_kernels_ref = {
     .mr = 1,
     .nr = 1,
     .vector = 1,
+    .step = 1,
     .k_block = INT64_MAX,
     .thin = columns,
     .column_sum = column_sum,

@@ -5,7 +5,11 @@
  * Tolerance. Products are f32 exact in double; a chain of k fused steps errs by at most k·u·Σ|a·b| (u = 2⁻²⁴), blocks
  * and epilogue add a few roundings of the result: |error before the activation| ≤ (k + 8)·u·(Σ|a·b| + |bias| +
  * |residual| + |C|), here doubled for baseline's separate roundings. The derivatives are within 2e-6 of act',
- * activations within 4e-7·max(1, |x|) and have slopes below 1.2. */
+ * activations within 4e-7·max(1, |x|) and have slopes below 1.2.
+ *
+ * Operands of 16 bits are given as they are, so only the last step changes: what is written is rounded once more,
+ * |error| ≤ v·|value| with v = 2⁻⁸ (bf16) or 2⁻¹¹ (f16, and 2⁻²⁵ where it is subnormal). Pairs of bf16 (vdpbf16ps) add
+ * two products a link, in an order of their own: no more roundings than above. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,52 +38,60 @@ static uint64_t draw(void)
 static int64_t below(int64_t n) { return (int64_t)(draw() % (uint64_t)n); }
 static int chance(int percent) { return below(100) < percent; }
 
-static void fill(float *p, int64_t count, float scale)
-{
-    for (int64_t i = 0; i < count; i++) p[i] = scale * ((float)below(1 << 20) * 0x1p-19f - 1.0f);
-}
+static float draw_real(float scale) { return scale * ((float)below(1 << 20) * 0x1p-19f - 1.0f); }
 
 /* ---- matrices between guards ---- */
 
-enum { GUARD = 64 };
-static const float guard_value = -7.25e30f;
+enum { GUARD = 64, GUARD_BYTE = 0xf1 };
 
 typedef struct matrix {
+    pl_real type;
     int64_t rows, columns, ld;
-    float *block, *at; /* at = block + GUARD, aligned to 64 or not */
-    int64_t elems;
+    unsigned char *block; /* NULL = absent */
+    void *at;             /* GUARD elements into the block, aligned to 64 or not */
+    int64_t bytes;
 } matrix;
 
-static matrix matrix_create(int64_t rows, int64_t columns, float scale)
+static float get(const matrix *m, int64_t i, int64_t j) { return pl_real_get(m->type, m->at, i * m->ld + j); }
+
+static matrix matrix_create(pl_real type, int64_t rows, int64_t columns, float scale)
 {
-    matrix m = {.rows = rows, .columns = columns, .ld = columns + (chance(50) ? 0 : below(20))};
-    m.elems = rows * m.ld + 2 * GUARD;
-    m.block = aligned_alloc(64, ((size_t)m.elems * sizeof(float) + 127) / 64 * 64);
+    matrix m = {.type = type, .rows = rows, .columns = columns, .ld = columns + (chance(50) ? 0 : below(20))};
+    m.bytes = (rows * m.ld + 2 * GUARD) * pl_real_bytes(type);
+    m.block = aligned_alloc(64, ((size_t)m.bytes + 127) / 64 * 64);
     assert_non_null(m.block);
-    for (int64_t i = 0; i < m.elems; i++) m.block[i] = guard_value;
-    m.at = m.block + GUARD - below(3);
-    for (int64_t i = 0; i < rows; i++) fill(m.at + i * m.ld, columns, scale);
+    memset(m.block, GUARD_BYTE, (size_t)m.bytes);
+    m.at = pl_real_at(type, m.block, GUARD - below(3));
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) pl_real_put(type, m.at, i * m.ld + j, draw_real(scale));
     return m;
 }
 
 static matrix matrix_copy(const matrix *m)
 {
     matrix copy = *m;
-    copy.block = aligned_alloc(64, ((size_t)m->elems * sizeof(float) + 127) / 64 * 64);
+    copy.block = aligned_alloc(64, ((size_t)m->bytes + 127) / 64 * 64);
     assert_non_null(copy.block);
-    memcpy(copy.block, m->block, (size_t)m->elems * sizeof(float));
-    copy.at = copy.block + (m->at - m->block);
+    memcpy(copy.block, m->block, (size_t)m->bytes);
+    copy.at = copy.block + ((unsigned char *)m->at - m->block);
     return copy;
 }
 
 /* Everything outside the rows is as it was. */
 static void check_guards(const matrix *m)
 {
-    for (int64_t i = 0; i < m->elems; i++) {
-        int64_t offset = i - (m->at - m->block), row = offset < 0 ? -1 : offset / m->ld;
+    const int64_t size = pl_real_bytes(m->type), first = ((unsigned char *)m->at - m->block) / size;
+    for (int64_t i = 0; i < m->bytes / size; i++) {
+        int64_t offset = i - first, row = offset < 0 ? -1 : offset / m->ld;
         if (row >= 0 && row < m->rows && offset % m->ld < m->columns) continue;
-        assert_true(m->block[i] == guard_value);
+        for (int64_t b = 0; b < size; b++) assert_int_equal(m->block[i * size + b], GUARD_BYTE);
     }
+}
+
+/* How far rounding to the type may take a value. */
+static double rounding(pl_real type, double x)
+{
+    return type == PL_REAL_F32 ? 0 : type == PL_REAL_BF16 ? 0x1p-8 * fabs(x) : fmax(0x1p-11 * fabs(x), 0x1p-25);
 }
 
 /* ---- a case ---- */
@@ -90,13 +102,25 @@ typedef struct problem {
     int residual_is_c, grad_is_c;
 } problem;
 
+/* All f32, or of 16 bits with sums of either kind, or A as the loss has it. */
+static void types(pl_gemm_call *c)
+{
+    pl_real narrow = chance(50) ? PL_REAL_BF16 : PL_REAL_F16;
+    if (chance(35)) return;
+    c->b_type = narrow;
+    if (chance(85)) c->a_type = narrow;
+    if (chance(60)) c->type = narrow;
+}
+
 static void operands(problem *p, int64_t m, int64_t n, int64_t k)
 {
     int a_columns = chance(40), b_columns = chance(50);
-    p->a = a_columns ? matrix_create(k, m, 1) : matrix_create(m, k, 1);
-    p->b = b_columns ? matrix_create(n, k, 1) : matrix_create(k, n, 1);
-    p->c = matrix_create(m, n, 2);
-    p->call = (pl_gemm_call){.m = m, .n = n, .k = k, .a = p->a.at, .b = p->b.at};
+    p->call = (pl_gemm_call){.m = m, .n = n, .k = k};
+    types(&p->call);
+    p->a = a_columns ? matrix_create(p->call.a_type, k, m, 1) : matrix_create(p->call.a_type, m, k, 1);
+    p->b = b_columns ? matrix_create(p->call.b_type, n, k, 1) : matrix_create(p->call.b_type, k, n, 1);
+    p->c = matrix_create(p->call.type, m, n, 2);
+    p->call.a = p->a.at, p->call.b = p->b.at;
     p->call.a_row = a_columns ? 1 : p->a.ld, p->call.a_col = a_columns ? p->a.ld : 1;
     p->call.b_row = b_columns ? 1 : p->b.ld, p->call.b_col = b_columns ? p->b.ld : 1;
     p->call.accumulate = chance(40);
@@ -106,18 +130,19 @@ static void operands(problem *p, int64_t m, int64_t n, int64_t k)
 static void epilogue(problem *p)
 {
     int64_t m = p->call.m, n = p->call.n;
+    pl_real type = p->call.type;
     p->call.act = (pl_activation)below(PL_ACT_COUNT);
-    if (chance(50)) p->bias = matrix_create(1, n, 1);
+    if (chance(50)) p->bias = matrix_create(PL_REAL_F32, 1, n, 1);
     if (chance(40)) {
         p->residual_is_c = chance(50);
-        if (!p->residual_is_c) p->residual = matrix_create(m, n, 1);
+        if (!p->residual_is_c) p->residual = matrix_create(type, m, n, 1);
     }
     if (chance(40)) {
         p->grad_is_c = chance(50);
-        if (!p->grad_is_c) p->grad_of = matrix_create(m, n, 3);
-        if (chance(50)) p->act_again = matrix_create(m, n, 0);
+        if (!p->grad_is_c) p->grad_of = matrix_create(type, m, n, 3);
+        if (chance(50)) p->act_again = matrix_create(type, m, n, 0);
     }
-    if (chance(40)) p->act_out = matrix_create(m, n, 0);
+    if (chance(40)) p->act_out = matrix_create(type, m, n, 0);
 }
 
 static problem problem_create(int64_t m, int64_t n, int64_t k, int with_epilogue)
@@ -171,7 +196,7 @@ static result run(const problem *p, pl_team team)
 
 static int same_bits(const matrix *a, const matrix *b)
 {
-    return !a->block || memcmp(a->block, b->block, (size_t)a->elems * sizeof(float)) == 0;
+    return !a->block || memcmp(a->block, b->block, (size_t)a->bytes) == 0;
 }
 
 static int same_results(const result *a, const result *b)
@@ -214,25 +239,30 @@ static int close_to(double got, double wanted, double bound, const char *what, i
 static int check_element(const problem *p, const result *r, int64_t i, int64_t j)
 {
     const pl_gemm_call *c = &p->call;
-    double s = 0, size = 0, old = p->c.at[i * p->c.ld + j];
+    double s = 0, size = 0, old = get(&p->c, i, j);
     for (int64_t q = 0; q < c->k; q++) {
-        double x = (double)c->a[i * c->a_row + q * c->a_col] * c->b[q * c->b_row + j * c->b_col];
+        double x = (double)pl_real_get(c->a_type, c->a, i * c->a_row + q * c->a_col) *
+                   pl_real_get(c->b_type, c->b, q * c->b_row + j * c->b_col);
         s += x, size += fabs(x);
     }
-    double bias = p->bias.block ? p->bias.at[j] : 0, beta = c->accumulate ? old : 0;
-    double residual = p->residual_is_c ? old : p->residual.block ? p->residual.at[i * p->residual.ld + j] : 0;
+    double bias = p->bias.block ? get(&p->bias, 0, j) : 0, beta = c->accumulate ? old : 0;
+    double residual = p->residual_is_c ? old : p->residual.block ? get(&p->residual, i, j) : 0;
     s += bias + residual + beta, size += fabs(bias) + fabs(residual) + fabs(beta);
     double bound = 2 * (double)(c->k + 8) * 0x1p-24 * size;
-    double x = p->grad_is_c ? old : p->grad_of.block ? p->grad_of.at[i * p->grad_of.ld + j] : 0;
+    double x = p->grad_is_c ? old : p->grad_of.block ? get(&p->grad_of, i, j) : 0;
     if (p->grad_is_c || p->grad_of.block) bound = 1.2 * bound + 2e-6 * fabs(s), s *= slope(c->act, x);
-    float got = r->c.at[i * r->c.ld + j];
-    int good = close_to(got, s, bound, "c", i, j);
-    if (r->act_out.block)
-        good &= close_to(r->act_out.at[i * r->act_out.ld + j], activate(c->act, got), 4e-7 * fmax(1, fabs(got)),
-                         "act_out", i, j);
-    if (r->act_again.block)
-        good &= close_to(r->act_again.at[i * r->act_again.ld + j], activate(c->act, x), 4e-7 * fmax(1, fabs(x)),
-                         "act_again", i, j);
+    double got = get(&r->c, i, j);
+    int good = close_to(got, s, bound + rounding(c->type, fabs(s) + bound), "c", i, j);
+    if (r->act_out.block) {
+        double wanted = activate(c->act, got), close = 4e-7 * fmax(1, fabs(got));
+        good &=
+            close_to(get(&r->act_out, i, j), wanted, close + rounding(c->type, fabs(wanted) + close), "act_out", i, j);
+    }
+    if (r->act_again.block) {
+        double wanted = activate(c->act, x), close = 4e-7 * fmax(1, fabs(x));
+        good &= close_to(get(&r->act_again, i, j), wanted, close + rounding(c->type, fabs(wanted) + close), "act_again",
+                         i, j);
+    }
     return good;
 }
 
@@ -278,8 +308,9 @@ static void check_problem(const problem *p, const int *threads, int count, uint6
             result_destroy(&more);
         }
         if (!good)
-            print_error("level %s, m %ld n %ld k %ld, seed %lu\n", pl_isa_name((pl_isa)isa), (long)p->call.m,
-                        (long)p->call.n, (long)p->call.k, (unsigned long)seed);
+            print_error("level %s, types %d %d %d, m %ld n %ld k %ld, seed %lu\n", pl_isa_name((pl_isa)isa),
+                        (int)p->call.a_type, (int)p->call.b_type, (int)p->call.type, (long)p->call.m, (long)p->call.n,
+                        (long)p->call.k, (unsigned long)seed);
         result_destroy(&first);
         assert_true(good);
     }
@@ -301,7 +332,7 @@ static void test_random_products(void **unused)
 {
     (void)unused;
     static const int threads[] = {2, 5};
-    for (uint64_t seed = 1; seed <= 160; seed++) {
+    for (uint64_t seed = 1; seed <= 240; seed++) {
         state = seed;
         problem p = problem_create(random_size(150), random_size(150), random_size(700), chance(70));
         check_problem(&p, threads, 2, seed);
@@ -330,7 +361,8 @@ static void test_any_team_gives_the_same_bits(void **unused)
         }
 }
 
-/* C in one call, and rows of it, or stretches of k that add up, in several. */
+/* C in one call, and rows of it, or stretches of k that add up, in several. Between pairs of bf16 as memory has them
+ * (A by rows), only even cuts go unnoticed. */
 static void test_any_cut_gives_the_same_bits(void **unused)
 {
     (void)unused;
@@ -338,20 +370,25 @@ static void test_any_cut_gives_the_same_bits(void **unused)
         state = seed;
         int64_t m = random_size(100), n = random_size(100), k = random_size(900), at = 0;
         problem p = problem_create(m, n, k, 0);
-        if (p.call.dots) p.call.accumulate = 0;
+        if (p.call.dots || p.call.type != PL_REAL_F32) p.call.accumulate = 0;
+        int64_t grain = p.call.a_type == PL_REAL_BF16 && p.call.a_col == 1 ? 2 : 1;
         for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
             pl_team team = {.threads = 1 + (int)below(3), .isa = (pl_isa)isa};
             result whole = run(&p, team);
             problem part = p;
             part.c = matrix_copy(&p.c);
             for (at = 0; at < (p.call.accumulate ? k : m);) {
-                int64_t *size = p.call.accumulate ? &part.call.k : &part.call.m;
-                *size = 1 + below((p.call.accumulate ? k : m) - at);
-                part.call.a = p.call.a + at * (p.call.accumulate ? p.call.a_col : p.call.a_row);
+                int64_t *size = p.call.accumulate ? &part.call.k : &part.call.m,
+                        left = (p.call.accumulate ? k : m) - at;
+                *size = (1 + below(left) + grain - 1) / grain * grain;
+                if (*size > left) *size = left;
+                part.call.a =
+                    pl_real_at(p.call.a_type, p.call.a, at * (p.call.accumulate ? p.call.a_col : p.call.a_row));
                 if (p.call.accumulate)
-                    part.call.b = p.call.b + at * p.call.b_row;
+                    part.call.b = pl_real_at(p.call.b_type, p.call.b, at * p.call.b_row);
                 else
-                    part.c.at = p.c.at - p.c.block + part.c.block + at * p.c.ld;
+                    part.c.at =
+                        part.c.block + ((unsigned char *)p.c.at - p.c.block) + at * p.c.ld * pl_real_bytes(p.call.type);
                 run_part(&part, team);
                 at += *size;
             }
@@ -365,6 +402,44 @@ static void test_any_cut_gives_the_same_bits(void **unused)
     }
 }
 
+/* The gradient of a weight over some tokens and then over the rest has the bits of one call over all, wherever the cut
+ * is; and where pairs are multiplied (vdpbf16ps adds one product, then the other), those of single multiply-adds. */
+static void test_a_weight_gradient_may_be_cut(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        state = seed;
+        int64_t out = random_size(100), in = random_size(100), tokens = 1 + below(900), cut = below(tokens + 1);
+        pl_real type = (pl_real)below(PL_REAL_F16 + 1);
+        matrix dy = matrix_create(type, tokens, out, 1), x = matrix_create(type, tokens, in, 1);
+        matrix c = matrix_create(PL_REAL_F32, out, in, 1), avx512 = {0};
+        problem p = {.a = dy, .b = x, .c = c};
+        p.call = (pl_gemm_call){.m = out, .n = in, .k = tokens, .a_type = type, .b_type = type, .accumulate = 1};
+        p.call.a = dy.at, p.call.a_row = 1, p.call.a_col = dy.ld;
+        p.call.b = x.at, p.call.b_row = x.ld, p.call.b_col = 1;
+        for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
+            problem first = p, second = p;
+            first.call.k = cut, second.call.k = tokens - cut;
+            second.call.a = pl_real_at(type, dy.at, cut * dy.ld), second.call.b = pl_real_at(type, x.at, cut * x.ld);
+            result whole = run(&p, (pl_team){1, (pl_isa)isa}), begun = {.c = c};
+            if (cut > 0) begun = run(&first, (pl_team){2, (pl_isa)isa});
+            second.c = begun.c;
+            result ended =
+                cut < tokens ? run(&second, (pl_team){2, (pl_isa)isa}) : (result){.c = matrix_copy(&begun.c)};
+            int good = same_bits(&whole.c, &ended.c) && (!avx512.block || same_bits(&whole.c, &avx512));
+            if (!good)
+                print_error("level %s, type %d, out %ld in %ld, %ld of %ld tokens, seed %lu\n",
+                            pl_isa_name((pl_isa)isa), (int)type, (long)out, (long)in, (long)cut, (long)tokens,
+                            (unsigned long)seed);
+            assert_true(good);
+            if (isa == PL_ISA_AVX512) avx512 = matrix_copy(&whole.c);
+            if (cut > 0) result_destroy(&begun);
+            result_destroy(&whole), result_destroy(&ended);
+        }
+        free(avx512.block), problem_destroy(&p);
+    }
+}
+
 static void test_column_sums(void **unused)
 {
     (void)unused;
@@ -373,17 +448,19 @@ static void test_column_sums(void **unused)
         state = seed;
         int64_t rows = 1 + below(2000), columns = chance(20) ? 1 + below(3000) : 1 + below(400);
         int accumulate = chance(50);
-        matrix x = matrix_create(rows, columns, 1), start = matrix_create(1, columns, 1);
+        pl_real type = (pl_real)below(PL_REAL_F16 + 1);
+        matrix x = matrix_create(type, rows, columns, 1), start = matrix_create(PL_REAL_F32, 1, columns, 1);
         for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
             matrix first = {0};
             for (int t = 0; t < 4; t++) {
                 matrix out = matrix_copy(&start);
-                pl_column_sum_call call = {rows, columns, x.ld, x.at, out.at, accumulate};
+                pl_column_sum_call call = {rows, columns, x.ld, x.at, out.at, accumulate, type};
                 pl_team team = {.threads = threads[t], .isa = (pl_isa)isa};
                 call.rows = t ? below(rows + 1) : rows; /* in two calls, the second goes on */
                 pl_column_sum_exec(&call, team);
                 pl_column_sum_call rest = call;
-                rest.rows = rows - call.rows, rest.x += call.rows * call.ld, rest.accumulate |= call.rows > 0;
+                rest.rows = rows - call.rows, rest.accumulate |= call.rows > 0;
+                rest.x = pl_real_at(type, x.at, call.rows * call.ld);
                 if (rest.rows) pl_column_sum_exec(&rest, team);
                 check_guards(&out);
                 if (t == 0) first = out;
@@ -391,9 +468,10 @@ static void test_column_sums(void **unused)
                 if (t > 0) free(out.block);
             }
             for (int64_t j = 0; j < columns; j++) {
-                double s = accumulate ? start.at[j] : 0, size = fabs(s);
-                for (int64_t i = 0; i < rows; i++) s += x.at[i * x.ld + j], size += fabs(x.at[i * x.ld + j]);
-                assert_true(close_to(first.at[j], s, (double)(rows + 2) * 0x1p-24 * size, "sum", (int64_t)seed, j));
+                double s = accumulate ? get(&start, 0, j) : 0, size = fabs(s);
+                for (int64_t i = 0; i < rows; i++) s += get(&x, i, j), size += fabs(get(&x, i, j));
+                assert_true(
+                    close_to(get(&first, 0, j), s, (double)(rows + 2) * 0x1p-24 * size, "sum", (int64_t)seed, j));
             }
             free(first.block);
         }
@@ -408,11 +486,12 @@ static void test_workspace_is_bounded(void **unused)
         state = seed;
         pl_gemm_call call = {.m = 1 + below(100000), .n = 1 + below(100000), .k = 1 + below(100000)};
         int a = chance(50), b = chance(50), threads = 1 + (int)below(64);
+        types(&call);
         call.a_row = a ? 1 : call.k, call.a_col = a ? call.m : 1;
         call.b_row = b ? 1 : call.n, call.b_col = b ? call.k : 1;
         for (int isa = PL_ISA_REF; isa < PL_ISA_COUNT; isa++) {
             uint64_t bytes = pl_gemm_workspace_bytes(&call, (pl_team){.threads = threads, .isa = (pl_isa)isa});
-            assert_true(bytes <= 64 + (uint64_t)threads * 131072);
+            assert_true(bytes <= 64 + (uint64_t)threads * (call.b_type == PL_REAL_F32 ? 131072 : 262144));
         }
     }
 }
@@ -422,6 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_products),
         cmocka_unit_test(test_any_team_gives_the_same_bits),
+        cmocka_unit_test(test_a_weight_gradient_may_be_cut),
         cmocka_unit_test(test_any_cut_gives_the_same_bits),
         cmocka_unit_test(test_column_sums),
         cmocka_unit_test(test_workspace_is_bounded),

@@ -1,7 +1,7 @@
 /* Any decision gives the same bits. Random small models (gpt and mlp, with and without dropout, both norms, all
  * activations), compiled with and without fusing and in place, under
  *   random decisions: any node that may run again, before any node behind it, up to twice as many as there are;
- *   the planner's: every point of the frontier, and what a thorough look between two of them adds;
+ *   the planner's: every point of the frontier;
  *   the two that follow from a rule.
  * Compared with storing all: the loss, all weights and moments after two updates, bit for bit. The graph is legal after
  * every pass and the plan passes its judge (tiny.c). Peaks of real plans fall along a frontier: the last one is the
@@ -131,14 +131,11 @@ typedef struct tally {
 
 static void check_frontier(tiny *t, pl_team team, const outcome *want, const pl_graph *g, tally *all)
 {
-    pl_error err = {0};
     pl_recompute_frontier *f = make_frontier(t, g);
-    const pl_recompute_point *first = pl_recompute_frontier_point(f, 0), *point, *before = NULL;
+    const pl_recompute_point *point, *before = NULL;
     size_t count = pl_recompute_frontier_count(f);
-    assert_int_equal(first->decision->count, 0);
-    uint64_t last = pl_recompute_frontier_point(f, count - 1)->peak_bytes, arena = UINT64_MAX, least = UINT64_MAX;
-    assert_int_equal(pl_recompute_frontier_within(f, last + (first->peak_bytes - last) / 2, true, &point, &err), PL_OK);
-    count = pl_recompute_frontier_count(f);
+    assert_true(pl_recompute_frontier_point(f, 0)->added_seconds == 0);
+    uint64_t arena = UINT64_MAX, least = UINT64_MAX;
     for (size_t i = 0; i < count; i++, before = point) {
         point = pl_recompute_frontier_point(f, i);
         if (before) assert_true(point->peak_bytes < before->peak_bytes && point->added_seconds > before->added_seconds);

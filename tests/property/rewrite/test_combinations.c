@@ -1,7 +1,7 @@
 /* The mathematics does not depend on what was chosen to fit (invariant 6). For random small models, compiled programs:
  *   recompute, in-place and early updates, in all combinations: the same bits (same operators on the same numbers);
  *   fuse: the same bits or nearly (its kernels may round an activation differently): within 2e-5 of the largest
- * element; layer-major, with groups of any size, any inputs kept, a short last micro-batch, and micro-batch 1, 2, 4 and
+ * element; feed-forward layers in chunks of any number of rows, as fused: the same bits; layer-major, with groups of any size, any inputs kept, a short last micro-batch, and micro-batch 1, 2, 4 and
  * the whole batch (all of them: property/run): the same bits. Compared: the loss, and all weights and moments after two
  * updates. The graph is legal between all passes (tiny.c), and the interpreter finds the same loss to 1e-12 for every
  * combination. `property_rewrite_test_combinations SEED`. */
@@ -18,7 +18,7 @@
 #include "base/narrow.h"
 #include "reference/tiny.h"
 
-enum { CASES = 10, BATCH = 8, TILINGS = 6, TILING_CASES = 24 };
+enum { CASES = 10, BATCH = 8, TILINGS = 6, TILING_CASES = 24, CHUNKINGS = 4 };
 static uint64_t only_seed;
 
 typedef struct outcome {
@@ -125,6 +125,36 @@ static void check_layer_major(tiny *t, pl_team team)
     free(plain.weight);
 }
 
+static int count_nodes(const tiny *t, pl_op op)
+{
+    int count = 0;
+    pl_graph *g = tiny_compiled(t);
+    for (size_t i = 0; i < g->node_count; i++) count += g->node[i].op == op;
+    pl_graph_destroy(g);
+    return count;
+}
+
+/* In every layer that has two linears, in training and evaluation; alone and with all other rewrites. */
+static void check_feed_forward(tiny *t, pl_team team)
+{
+    const pl_config_model *m = &t->config.model; /* a perceptron's dropout stands between linear and linear */
+    int64_t layers = m->arch == PL_ARCH_GPT ? m->layers : m->layers / 2;
+    int64_t trained = m->arch == PL_ARCH_MLP && m->dropout > 0 ? 0 : layers;
+    t->fuse = t->recompute = t->in_place = true;
+    outcome plain = run(t, team);
+    for (int draw = 0; draw < CHUNKINGS; draw++) {
+        t->feed_forward_rows = tiny_roll(t, 1, 25);
+        t->recompute = tiny_roll(t, 0, 1), t->in_place = tiny_roll(t, 0, 1);
+        t->layer_major = tiny_roll(t, 0, 2), t->layer_major_keep = tiny_roll(t, 0, 1);
+        if (t->layer_major == 0) assert_int_equal(count_nodes(t, PL_OP_FEED_FORWARD), layers + trained);
+        if (t->layer_major == 0) assert_int_equal(count_nodes(t, PL_OP_FEED_FORWARD_BWD), trained);
+        outcome o = run(t, team);
+        compare(t, &plain, &o, 0);
+        free(o.weight);
+    }
+    free(plain.weight);
+}
+
 static void check_micro_batches(tiny *t, pl_team team)
 {
     t->fuse = t->recompute = t->in_place = true;
@@ -155,6 +185,19 @@ static void rewrites_change_nothing(void **state)
     }
 }
 
+static void chunks_change_nothing(void **state)
+{
+    (void)state;
+    static tiny t;
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : CASES); seed++) {
+        tiny_random(&t, seed);
+        t.update = true;
+        t.config.train.grad_clip = 0;
+        if (seed % 3 == 0) t.config.model.sequence = tiny_roll(&t, 9, 40); /* no dot products */
+        check_feed_forward(&t, team_of(seed));
+    }
+}
+
 static void micro_batches_change_nothing(void **state)
 {
     (void)state;
@@ -180,8 +223,8 @@ static void layer_major_changes_nothing(void **state)
 int main(int argc, char **argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rewrites_change_nothing),
-                                       cmocka_unit_test(micro_batches_change_nothing),
-                                       cmocka_unit_test(layer_major_changes_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rewrites_change_nothing), cmocka_unit_test(chunks_change_nothing),
+        cmocka_unit_test(micro_batches_change_nothing), cmocka_unit_test(layer_major_changes_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

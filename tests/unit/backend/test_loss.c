@@ -1,5 +1,6 @@
 /* Linear + softmax + cross-entropy against a double-precision oracle, whose gradient is checked by finite
- * differences. */
+ * differences. With h and W of 16 bits the oracle reads the same numbers; dh is then rounded once, and where pairs of
+ * bf16 are multiplied so is each gradient of a logit before it is used: 2⁻⁸ of its share. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +17,21 @@ enum { THREAD_COUNTS = 5 };
 
 typedef struct problem {
     int64_t rows, width, vocab, chunk_rows;
-    float *h, *weight, *dweight0, scale;
+    float *h, *weight, *dweight0, scale; /* numbers that the type can hold */
     int32_t *target;
+    pl_real type;
+    void *h_given, *weight_given; /* the same in that type */
 } problem;
 
-static problem make_problem(int64_t rows, int64_t width, int64_t vocab, int64_t chunk_rows)
+static void *given(pl_real type, float *x, int64_t count)
+{
+    if (type == PL_REAL_F32) return x;
+    void *narrow = guarded_bytes((uint64_t)(count * pl_real_bytes(type)), 0);
+    for (int64_t i = 0; i < count; i++) pl_real_put(type, narrow, i, x[i]), x[i] = pl_real_get(type, narrow, i);
+    return narrow;
+}
+
+static problem make_problem_of(pl_real type, int64_t rows, int64_t width, int64_t vocab, int64_t chunk_rows)
 {
     problem p = {rows,
                  width,
@@ -30,9 +41,17 @@ static problem make_problem(int64_t rows, int64_t width, int64_t vocab, int64_t 
                  guarded_normal(vocab * width, 2),
                  guarded_normal(vocab * width, 3),
                  0.125f,
-                 guarded_bytes((uint64_t)rows * sizeof(int32_t), 0)};
+                 guarded_bytes((uint64_t)rows * sizeof(int32_t), 0),
+                 type};
+    p.h_given = given(type, p.h, rows * width);
+    p.weight_given = given(type, p.weight, vocab * width);
     for (int64_t r = 0; r < rows; r++) p.target[r] = r % 5 == 4 ? -1 : (int32_t)(r * 7919 % vocab);
     return p;
+}
+
+static problem make_problem(int64_t rows, int64_t width, int64_t vocab, int64_t chunk_rows)
+{
+    return make_problem_of(PL_REAL_F32, rows, width, vocab, chunk_rows);
 }
 
 /* ---- the oracle: loss of one row, its gradient by logits ---- */
@@ -75,13 +94,15 @@ static void test_oracle_gradient(void **state)
 
 typedef struct results {
     double loss;
-    float *dh, *dweight;
+    void *dh;
+    float *dweight;
 } results;
 
 /* The batch, `rows` rows a call. */
 static results run_in_calls(const problem *p, int parts, pl_team team, int64_t rows, int64_t chunk_rows)
 {
-    results out = {0, guarded_f32(p->rows * p->width), guarded_copy(p->dweight0, p->vocab * p->width)};
+    results out = {0, guarded_bytes((uint64_t)(p->rows * p->width * pl_real_bytes(p->type)), 0),
+                   guarded_copy(p->dweight0, p->vocab * p->width)};
     double *loss = guarded_bytes(sizeof *loss, 0);
     *loss = 10;
     for (int64_t first = 0; first < p->rows; first += rows) {
@@ -89,13 +110,14 @@ static results run_in_calls(const problem *p, int parts, pl_team team, int64_t r
                                   p->width,
                                   p->vocab,
                                   chunk_rows,
-                                  p->h + first * p->width,
-                                  p->weight,
+                                  pl_real_at(p->type, p->h_given, first * p->width),
+                                  p->weight_given,
                                   p->target + first,
                                   &p->scale,
                                   loss,
-                                  parts & 1 ? out.dh + first * p->width : NULL,
-                                  parts & 2 ? out.dweight : NULL};
+                                  parts & 1 ? pl_real_at(p->type, out.dh, first * p->width) : NULL,
+                                  parts & 2 ? out.dweight : NULL,
+                                  p->type};
         pl_linear_ce_exec(&call, guarded_bytes(pl_linear_ce_workspace_bytes(&call, team), 0), team);
     }
     out.loss = *loss;
@@ -107,17 +129,23 @@ static results run(const problem *p, int parts, pl_team team)
     return run_in_calls(p, parts, team, p->rows, p->chunk_rows);
 }
 
-static void assert_near(const float *got, const double *expected, int64_t count, double scale)
+/* terms: the sum of what was added, without signs */
+static void assert_near(pl_real type, const void *got, const double *expected, const double *terms, int64_t count,
+                        double term_unit)
 {
-    for (int64_t i = 0; i < count; i++) assert_true(fabs(got[i] - expected[i]) <= 1e-5 * (scale + fabs(expected[i])));
+    double unit = type == PL_REAL_F32 ? 0 : type == PL_REAL_BF16 ? 0x1p-8 : 0x1p-11;
+    for (int64_t i = 0; i < count; i++) {
+        double bound = 1e-5 * (1 + fabs(expected[i])) + unit * fabs(expected[i]) + term_unit * terms[i];
+        assert_true(fabs(pl_real_get(type, got, i) - expected[i]) <= bound);
+    }
 }
 
-static void check_against_oracle(const problem *p, const results *got)
+static void check_against_oracle(const problem *p, const results *got, double term_unit)
 {
-    static double dh[200000], dweight[200000];
+    static double dh[200000], dweight[200000], dh_terms[200000], dweight_terms[200000];
     static double dlogits[4096], h[4096];
     double loss = 10;
-    memset(dh, 0, sizeof dh);
+    memset(dh, 0, sizeof dh), memset(dh_terms, 0, sizeof dh_terms), memset(dweight_terms, 0, sizeof dweight_terms);
     for (int64_t i = 0; i < p->vocab * p->width; i++) dweight[i] = p->dweight0[i];
     for (int64_t r = 0; r < p->rows; r++) {
         if (p->target[r] < 0) continue;
@@ -125,26 +153,28 @@ static void check_against_oracle(const problem *p, const results *got)
         loss += oracle_row(p, h, p->target[r], dlogits);
         for (int64_t j = 0; j < p->vocab; j++)
             for (int64_t d = 0; d < p->width; d++) {
-                dh[r * p->width + d] += dlogits[j] * p->scale * p->weight[j * p->width + d];
-                dweight[j * p->width + d] += dlogits[j] * p->scale * h[d];
+                double to_h = dlogits[j] * p->scale * p->weight[j * p->width + d], to_w = dlogits[j] * p->scale * h[d];
+                dh[r * p->width + d] += to_h, dh_terms[r * p->width + d] += fabs(to_h);
+                dweight[j * p->width + d] += to_w, dweight_terms[j * p->width + d] += fabs(to_w);
             }
     }
     assert_true(fabs(got->loss - loss) <= 1e-6 * loss);
-    assert_near(got->dh, dh, p->rows * p->width, 1);
-    assert_near(got->dweight, dweight, p->vocab * p->width, 1);
+    assert_near(p->type, got->dh, dh, dh_terms, p->rows * p->width, 1.01 * term_unit);
+    assert_near(PL_REAL_F32, got->dweight, dweight, dweight_terms, p->vocab * p->width, term_unit);
 }
 
 static void check(const problem *p, pl_isa isa)
 {
     results first = run(p, 3, (pl_team){1, isa});
-    check_against_oracle(p, &first);
+    check_against_oracle(p, &first, p->type == PL_REAL_BF16 && isa > PL_ISA_AVX512 ? 0x1p-8 : 0);
     for (int64_t r = 0; r < p->rows; r++)
-        for (int64_t d = 0; d < p->width && p->target[r] < 0; d++) assert_true(first.dh[r * p->width + d] == 0);
+        for (int64_t d = 0; d < p->width && p->target[r] < 0; d++)
+            assert_true(pl_real_get(p->type, first.dh, r * p->width + d) == 0);
     for (int t = 0; t < THREAD_COUNTS; t++)
         for (int parts = 0; parts < 4; parts++) {
             results got = run(p, parts, (pl_team){thread_counts[t], isa});
             assert_memory_equal(&got.loss, &first.loss, sizeof got.loss);
-            if (parts & 1) assert_memory_equal(got.dh, first.dh, (size_t)(p->rows * p->width) * 4);
+            if (parts & 1) assert_memory_equal(got.dh, first.dh, (size_t)(p->rows * p->width * pl_real_bytes(p->type)));
             const float *dweight = parts & 2 ? first.dweight : p->dweight0;
             assert_memory_equal(got.dweight, dweight, (size_t)(p->vocab * p->width) * 4);
         }
@@ -157,10 +187,12 @@ static void test_all(void **state)
                                         {70, 24, 788, 32}, {30, 32, 1000, 7}, {0, 4, 4, 4}};
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-            problem p = make_problem(shapes[s][0], shapes[s][1], shapes[s][2], shapes[s][3]);
-            check(&p, isa);
-            guarded_check_all();
-            guarded_free_all();
+            for (pl_real type = PL_REAL_F32; type <= PL_REAL_F16; type++) {
+                problem p = make_problem_of(type, shapes[s][0], shapes[s][1], shapes[s][2], shapes[s][3]);
+                check(&p, isa);
+                guarded_check_all();
+                guarded_free_all();
+            }
         }
 }
 
@@ -169,13 +201,14 @@ static void test_any_cut_gives_the_same_bits(void **state)
 {
     (void)state;
     static const int64_t cuts[][2] = {{70, 70}, {70, 9}, {70, 69}, {1, 4}, {33, 16}, {8, 8}, {62, 100}};
-    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
-        problem p = make_problem(70, 24, 97, 32);
+    for (int setting = 0; setting < 3 * ((int)pl_isa_of_machine() + 1); setting++) {
+        pl_isa isa = (pl_isa)(setting / 3);
+        problem p = make_problem_of((pl_real)(setting % 3), 70, 24, 97, 32);
         results first = run(&p, 3, (pl_team){2, isa});
         for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
             results got = run_in_calls(&p, 3, (pl_team){1 + (int)i % 3, isa}, cuts[i][0], cuts[i][1]);
             assert_memory_equal(&got.loss, &first.loss, sizeof got.loss);
-            assert_memory_equal(got.dh, first.dh, (size_t)(p.rows * p.width) * 4);
+            assert_memory_equal(got.dh, first.dh, (size_t)(p.rows * p.width * pl_real_bytes(p.type)));
             assert_memory_equal(got.dweight, first.dweight, (size_t)(p.vocab * p.width) * 4);
         }
         guarded_check_all();
@@ -197,7 +230,7 @@ static void test_large_logits(void **state)
             if (p.target[r] >= 0) loss += oracle_row(&p, h, p.target[r], dlogits);
         }
         assert_true(fabs(got.loss - loss) <= 1e-6 * loss);
-        for (int i = 0; i < 9 * 4; i++) assert_true(isfinite(got.dh[i]));
+        for (int i = 0; i < 9 * 4; i++) assert_true(isfinite(((float *)got.dh)[i]));
         guarded_check_all();
         guarded_free_all();
     }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/block8.h"
 #include "calibrate/calibrate.h"
 #include "ir/op.h"
 
@@ -78,8 +79,8 @@ static pl_graph *make_graph(int64_t rows, int64_t width, uint64_t trips, int lay
     b.region = program;
     b.phase = PL_PHASE_UPDATE;
     pl_id updated[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_build_node(&b, PL_OP_ADAMW, (pl_attr[]){pl_attr_f(0.9), pl_attr_f(0.95), pl_attr_f(1e-8), pl_attr_f(0.1)}, 6,
-                  (pl_id[]){table, out[2], m, v, scale, step}, 3, updated);
+    pl_attr rates[] = {pl_attr_f(0.9), pl_attr_f(0.95), pl_attr_f(1e-8), pl_attr_f(0.1), pl_attr_i(1), pl_attr_i(2)};
+    pl_build_node(&b, PL_OP_ADAMW, rates, 6, (pl_id[]){table, out[2], m, v, scale, step}, 3, updated);
     if (b.status != PL_OK) fail_msg("%s", err.text);
     return g;
 }
@@ -187,6 +188,43 @@ static void test_measured_nodes_are_known(void **state)
     pl_graph_destroy(g);
     pl_graph_destroy(deep);
     pl_graph_destroy(other);
+}
+
+static void keep_moments_as(pl_graph *g, pl_dtype dtype)
+{
+    for (size_t i = 0; i < g->value_count; i++) {
+        pl_value *v = &g->value[i];
+        if (v->role != PL_ROLE_OPTIMIZER) continue;
+        if (dtype == PL_DTYPE_U8)
+            v->shape = pl_shape_of(2, (int64_t)pl_block8_blocks(pl_shape_elems(&v->shape)), (int64_t)PL_BLOCK8_BYTES);
+        v->dtype = dtype;
+        pl_value_default_strides(v);
+    }
+}
+
+/* Moments of another form make another update, and nothing else: also where memory is short and areas are shared. */
+static void test_small_moments(void **state)
+{
+    (void)state;
+    const pl_dtype forms[] = {PL_DTYPE_BF16, PL_DTYPE_U8};
+    pl_graph *g = make_graph(8, 256, 2, 2);
+    pl_calibration_options o = quick();
+    for (int small = 0; small < 2; small++) {
+        pl_calibration *c = open_calibration(NULL, &o);
+        measure(c, g);
+        for (int f = 0; f < 2; f++) {
+            pl_graph *other = make_graph(8, 256, 2, 2);
+            keep_moments_as(other, forms[f]);
+            assert_int_equal(count_missing(c, other), 1);
+            measure(c, other);
+            assert_int_equal(count_missing(c, other), 0);
+            assert_true(pl_calibration_seconds(c, other, find(other, PL_OP_ADAMW, 0)) > 0);
+            pl_graph_destroy(other);
+        }
+        pl_calibration_close(c);
+        o.bytes_max = 1 << 20;
+    }
+    pl_graph_destroy(g);
 }
 
 static void test_file_round_trip(void **state)
@@ -353,13 +391,10 @@ static void test_refused_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_measured_nodes_are_known),
-        cmocka_unit_test(test_file_round_trip),
-        cmocka_unit_test(test_damaged_files),
-        cmocka_unit_test(test_unwritable_folder),
-        cmocka_unit_test(test_path),
-        cmocka_unit_test(test_memory_bound),
+        cmocka_unit_test(test_keys),           cmocka_unit_test(test_measured_nodes_are_known),
+        cmocka_unit_test(test_small_moments),  cmocka_unit_test(test_file_round_trip),
+        cmocka_unit_test(test_damaged_files),  cmocka_unit_test(test_unwritable_folder),
+        cmocka_unit_test(test_path),           cmocka_unit_test(test_memory_bound),
         cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -84,6 +84,24 @@ static pl_id make_linear_with_activation(maker *m, pl_id x)
     return node(m, PL_OP_ADD, pl_attr_i(0), out[0], out[1], PL_NONE, PL_NONE, 1, sum);
 }
 
+/* Inputs x, W1, W2, then what is asked for: biases, frozen or not, and x as residual. */
+static pl_id feed_forward(maker *m, pl_id x, pl_id b1, pl_id b2, pl_id residual)
+{
+    enum { HIDDEN = 7, ROWS = 4 };
+    pl_id out = PL_NONE, w1 = weight(m, HIDDEN, D), w2 = weight(m, D, HIDDEN), in[6] = {x, w1, w2, b1, b2, residual};
+    return pl_build_node(&m->b, PL_OP_FEED_FORWARD, (pl_attr[]){pl_attr_i(PL_ACT_GELU), pl_attr_i(ROWS)}, 6, in, 1,
+                         &out);
+}
+
+static pl_id make_feed_forward(maker *m, pl_id x) { return feed_forward(m, x, PL_NONE, PL_NONE, PL_NONE); }
+static pl_id make_feed_forward_all(maker *m, pl_id x) { return feed_forward(m, x, gain(m, 7), gain(m, D), x); }
+static pl_id make_feed_forward_frozen(maker *m, pl_id x) { return feed_forward(m, x, frozen(m, 7), frozen(m, D), x); }
+static pl_id make_feed_forward_between(maker *m, pl_id x) /* its input has another reader */
+{
+    pl_id out[1], y = feed_forward(m, x, gain(m, 7), PL_NONE, PL_NONE);
+    return node(m, PL_OP_ADD, pl_attr_i(0), y, linear(m, x, D), PL_NONE, PL_NONE, 1, out);
+}
+
 static pl_id make_shared_weight(maker *m, pl_id x)
 {
     pl_id out[1], w = weight(m, D, D);
@@ -382,6 +400,7 @@ static void operators_agree_with_finite_differences(void **state)
 {
     (void)state;
     CHECK(nothing), CHECK(linear), CHECK(linear_bias_residual), CHECK(shared_weight);
+    CHECK(feed_forward), CHECK(feed_forward_all), CHECK(feed_forward_between);
     CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity);
     CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm);
     CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);
@@ -410,7 +429,8 @@ static void a_linear_with_activation_has_two_gradients(void **state)
 static void frozen_weights_are_left_out(void **state)
 {
     (void)state;
-    CHECK(linear_frozen), CHECK(bias_frozen), CHECK(layer_norm_frozen_beta), CHECK(places_frozen), CHECK(table_frozen);
+    CHECK(feed_forward_frozen), CHECK(linear_frozen), CHECK(bias_frozen), CHECK(layer_norm_frozen_beta),
+        CHECK(places_frozen), CHECK(table_frozen);
 }
 
 static void check_refused(make_op make, pl_role head, const char *words)

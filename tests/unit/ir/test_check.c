@@ -262,6 +262,67 @@ static void operands_of_matrix_products(void **state)
     refuse("\"w\" f32 [4,4]", "\"w\" i32 [4,4]", "");
 }
 
+/* A linear layer, its gradients and the loss in bf16, with what stays f32 beside them. */
+static const char mixed[] = "graph 1\n"
+                            "region 0 \"p\" batch=2\n"
+                            "value 0 \"x\" bf16 [2,3,4] input program=0\n"
+                            "value 1 \"w\" bf16 [4,4] input program=0\n"
+                            "value 2 \"bias\" f32 [4] weight\n"
+                            "value 3 \"target\" i32 [2,3] input program=0\n"
+                            "value 4 \"scale\" f32 [1] input program=0\n"
+                            "value 5 \"loss\" f64 [1] output program=0\n"
+                            "value 6 \"dw\" f32 [4,4] gradient program=0\n"
+                            "value 7 \"dbias\" f32 [4] gradient program=0\n"
+                            "value 8 \"u\" bf16 [2,3,4] temporary program=0\n"
+                            "value 9 \"y\" bf16 [2,3,4] temporary program=0\n"
+                            "value 10 \"loss.1\" f64 [1] output program=0 update=5\n"
+                            "value 11 \"dy\" bf16 [2,3,4] temporary program=0\n"
+                            "value 12 \"dw.1\" f32 [4,4] gradient program=0 update=6\n"
+                            "value 13 \"dx\" bf16 [2,3,4] temporary program=0\n"
+                            "value 14 \"again\" bf16 [2,3,4] temporary program=0\n"
+                            "value 15 \"dw.2\" f32 [4,4] gradient program=0 update=12\n"
+                            "value 16 \"dbias.1\" f32 [4] gradient program=0 update=7\n"
+                            "node 0 linear region=0 in=0,1,2,0 out=8,9 act=gelu\n"
+                            "node 1 fill region=0 out=5 value=0\n"
+                            "node 2 fill region=0 out=6 value=0\n"
+                            "node 3 fill region=0 out=7 value=0\n"
+                            "node 4 linear_ce_bwd region=0 in=9,1,3,4,5,6 out=10,11,12 chunk_rows=2\n"
+                            "node 5 linear_dx region=0 in=11,1,11,8 out=13,14 act=gelu\n"
+                            "node 6 linear_dw region=0 in=13,0,12 out=15\n"
+                            "node 7 column_sum region=0 in=13,7 out=16\n"
+                            "end graph\n";
+
+static void numbers_of_16_bits_in_matrix_products(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *words;
+    } changes[] = {
+        {"\"w\" bf16", "\"w\" f32", "linear in : input 1 is f32 [4,4], expected bf16"},
+        {"\"w\" bf16", "\"w\" f16", "input 1 is f16 [4,4], expected bf16"},
+        {"\"bias\" f32", "\"bias\" bf16", "input 2 is bf16 [4], expected f32"},
+        {"\"y\" bf16", "\"y\" f32", ""},
+        {"\"dy\" bf16", "\"dy\" f32", ""},
+        {"\"dx\" bf16", "\"dx\" f16", ""},
+        {"\"dbias\" f32 [4] gradient program=0\n", "\"dbias\" bf16 [4] gradient program=0\n", ""},
+        {"linear_dw region=0 in=13,0,12", "linear_dw region=0 in=13,2,12", "input 1 is f32 [4], expected bf16"},
+        {"linear_ce_bwd region=0 in=9,1,3", "linear_ce_bwd region=0 in=9,6,3", "input 1 is f32 [4,4], expected bf16"},
+    };
+    pl_error err = {0};
+    pl_graph *g = parse(mixed);
+    if (pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s", err.text);
+    pl_graph_destroy(g);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const char *at = strstr(mixed, changes[i].from);
+        assert_non_null(at);
+        char text[sizeof mixed + 64];
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - mixed), mixed, changes[i].to, at + strlen(changes[i].from));
+        g = parse(text);
+        must_fail(g, PL_STAGE_BOUND, changes[i].to, changes[i].words);
+        pl_graph_destroy(g);
+    }
+}
+
 static void operands_of_norms(void **state)
 {
     (void)state;
@@ -384,6 +445,7 @@ int main(void)
         cmocka_unit_test(a_changed_input_must_be_given),
         cmocka_unit_test(an_operand_is_not_overwritten),
         cmocka_unit_test(operands_of_matrix_products),
+        cmocka_unit_test(numbers_of_16_bits_in_matrix_products),
         cmocka_unit_test(operands_of_norms),
         cmocka_unit_test(operands_of_attention),
         cmocka_unit_test(operands_of_tables_and_losses),

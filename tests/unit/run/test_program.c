@@ -131,6 +131,65 @@ static void regions_too_deep_are_refused(void **state)
     pl_str_deinit(&text);
 }
 
+/* Three trips leave a tile each; the next region finds them again. */
+static const char tiled[] = "graph 1\n"
+                            "region 0 \"p\" batch=1\n"
+                            "region 1 \"first\" in=0 trip=3\n"
+                            "region 2 \"second\" in=0 trip=3\n"
+                            "value 0 \"table\" f32 [4,2] weight\n"
+                            "value 1 \"tokens\" i32 [3,2] output program=0\n"
+                            "value 2 \"tokens.1\" i32 [1,2] output program=0 view=1 offset=0 strides=2,1 tile=1\n"
+                            "value 3 \"targets\" i32 [1,2] output program=0\n"
+                            "value 4 \"sample\" i64 [3] output program=0\n"
+                            "value 5 \"sample.1\" i64 [1] output program=0 view=4 offset=0 strides=1 tile=1\n"
+                            "value 6 \"tokens.2\" i32 [1,2] output program=0 view=1 offset=0 strides=2,1 tile=1\n"
+                            "value 7 \"x\" f32 [3,2,2] output program=0\n"
+                            "value 8 \"x.1\" f32 [1,2,2] output program=0 view=7 offset=0 strides=4,2,1 tile=1\n"
+                            "node 0 load region=1 out=2,3,5\n"
+                            "node 1 embedding region=2 in=6,0 out=8 window=1\n"
+                            "end graph\n";
+
+static pl_status load_trip(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+{
+    (void)err;
+    assert_int_equal(iteration, (*(uint64_t *)context)++);
+    call->tokens[0] = (int32_t)iteration, call->tokens[1] = 3 - (int32_t)iteration;
+    call->targets[0] = call->targets[1] = -1;
+    *call->first_sample = 100 + (int64_t)iteration;
+    return PL_OK;
+}
+
+static void count_trip(void *context) { (*(uint64_t *)context)++; }
+
+static void tiles_move_on_with_the_trips(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_plan *p = plan_of(tiled);
+    pl_program *program = program_of(p);
+    float *table = pl_program_find(program, "table"), *x = pl_program_find(program, "x");
+    for (int i = 0; i < 8; i++) table[i] = (float)i;
+    uint64_t loads = 0, trips = 0;
+    pl_program_hooks hooks = {.load = load_trip, .context = &loads};
+    assert_int_equal(pl_program_run(program, 0, &hooks, &err), PL_OK);
+    for (int t = 0; t < 3; t++) {
+        assert_int_equal(((int64_t *)pl_program_find(program, "sample"))[t], 100 + t);
+        for (int i = 0; i < 2; i++)
+            assert_true(x[4 * t + i] == (float)(2 * t + i) && x[4 * t + 2 + i] == (float)(2 * (3 - t) + i));
+    }
+    assert_int_equal(pl_program_count_trips(program, 0), 6);
+    pl_plan_destroy(p);
+    pl_program_destroy(program);
+    p = plan_of(nested);
+    program = program_of(p);
+    hooks = (pl_program_hooks){.trip = count_trip, .context = &trips};
+    assert_int_equal(pl_program_run(program, 0, &hooks, &err), PL_OK);
+    assert_int_equal(trips, pl_program_count_trips(program, 0));
+    assert_int_equal(trips, 2 + 2 * 3 + 2 * 2);
+    pl_program_destroy(program);
+    pl_plan_destroy(p);
+}
+
 static const char predicated[] =
     "graph 1\nregion 0 \"p\"\nvalue 0 \"w\" f32 [2] weight\nvalue 1 \"sum\" f64 [1] input\nvalue 2 \"scale\" f32 [1] "
     "output program=0\nvalue 3 \"finite\" i32 [1] output program=0\n"
@@ -256,6 +315,7 @@ static void windows_without_a_kernel_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_move_on_with_the_trips),
         cmocka_unit_test(nested_regions_run_their_trips),
         cmocka_unit_test(deep_regions_with_few_nodes),
         cmocka_unit_test(regions_too_deep_are_refused),

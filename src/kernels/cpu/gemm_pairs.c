@@ -1,0 +1,197 @@
+/* Matrix products of bf16 by AVX512-BF16: vdpbf16ps multiplies sixteen pairs by sixteen pairs and adds both products of
+ * each to its sum, that of the high halves first, at twice the rate of f32. A word is a pair of neighbours in k. Where k
+ * is contiguous in A, it is read in place, the earlier neighbour in the low half, and B is packed to match. Where A must
+ * be packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of sums is that
+ * of single products in ascending k. Subnormal operands and sums count as zero.
+ * Nothing of this is called on processors without the instruction (pl_isa_of_machine). */
+#include "kernels/cpu/gemm_level.h"
+
+#if defined(PL_LEVEL_avx512)
+#include "kernels/cpu/gemm_transpose.h"
+
+#define TILE_TARGET __attribute__((target("avx512bf16")))
+typedef int32_t word __attribute__((aligned(2), may_alias));
+typedef __m512i words;
+
+PL_V_INLINE words load_words(const word *p) { return _mm512_loadu_si512(p); }
+PL_V_INLINE words set_word(int32_t x) { return _mm512_set1_epi32(x); }
+TILE_TARGET PL_V_INLINE pl_vf multiply_add(words a, words b, pl_vf sums)
+{
+    return (pl_vf)_mm512_dpbf16_ps((__m512)sums, (__m512bh)a, (__m512bh)b);
+}
+
+#include "kernels/cpu/gemm_tiles.h"
+
+/* ---- operands ---- */
+
+enum { AHEAD = 12 }; /* rows of a strided operand that are asked for before they are copied */
+
+static __mmask16 words_mask(int64_t count) { return (__mmask16)((1u << count) - 1); }
+/* The first `count` ≤ 32 numbers of 16 bits, then zeros. */
+PL_V_INLINE words load_halves(const uint16_t *p, int64_t count)
+{
+    return count >= 32 ? _mm512_loadu_si512(p)
+                       : _mm512_maskz_loadu_epi16((__mmask32)((UINT64_C(1) << (count < 0 ? 0 : count)) - 1), p);
+}
+
+static void a_rows(const void *src, int64_t ld, int64_t rows, int64_t k, void *dst, int64_t stride)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t p = 0; p < k; p += 32) {
+            int64_t left = k - p, count = (left + 1) / 2;
+            _mm512_mask_storeu_epi32((word *)dst + r * stride + p / 2,
+                                     count < 16 ? words_mask(count) : (__mmask16)0xffff,
+                                     load_halves((const uint16_t *)src + r * ld + p, left));
+        }
+}
+
+/* Pairs of up to 16 columns, the two halves from two rows. */
+PL_V_INLINE words pairs_of(__m256i low, __m256i high)
+{
+    return _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+}
+
+/* Pairs of two rows, `ascending` with the first in the high half; `next` NULL: there is no second, zeros take its
+ * place. */
+PL_V_INLINE words pairs_part(int ascending, const uint16_t *row, const uint16_t *next, int64_t count)
+{
+    __mmask16 mask = words_mask(count);
+    __m256i first = _mm256_maskz_loadu_epi16(mask, row);
+    __m256i second = _mm256_maskz_loadu_epi16(next ? mask : 0, next ? next : row);
+    return ascending ? pairs_of(second, first) : pairs_of(first, second);
+}
+
+PL_V_INLINE void a_panels(const uint16_t *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, word *dst,
+                          int64_t panel_words)
+{
+    const __mmask16 mask = words_mask(rows);
+    for (int64_t p = 0; p < k; p += 2, src += 2 * ld, dst += rows) {
+        const uint16_t *next = p + 1 < k ? src + ld : NULL;
+        for (int64_t line = 0; line < panels * rows; line += 32) {
+            __builtin_prefetch(src + AHEAD * ld + line);
+            __builtin_prefetch(src + (AHEAD + 1) * ld + line);
+        }
+        for (int64_t i = 0; i < panels; i++)
+            _mm512_mask_storeu_epi32(dst + i * panel_words, mask,
+                                     pairs_part(1, src + i * rows, next ? next + i * rows : NULL, rows));
+    }
+}
+
+static void a_columns(const void *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, void *dst,
+                      int64_t panel_words)
+{
+    if (rows == PL_GEMM_MR)
+        a_panels(src, ld, PL_GEMM_MR, panels, k, dst, panel_words);
+    else if (rows == PL_GEMM_MR - 1)
+        a_panels(src, ld, PL_GEMM_MR - 1, panels, k, dst, panel_words);
+    else
+        a_panels(src, ld, rows, panels, k, dst, panel_words);
+}
+
+/* One vector of `columns` ≤ 16, all of k. */
+PL_V_INLINE void b_strip(int ascending, const uint16_t *src, int64_t ld, int64_t k, int64_t columns, word *dst)
+{
+    for (int64_t p = 0; p < k; p += 2, src += 2 * ld, dst += PL_GEMM_NR)
+        _mm512_storeu_si512(dst, pairs_part(ascending, src, p + 1 < k ? src + ld : NULL, columns));
+}
+
+PL_V_INLINE void b_panel(int ascending, const uint16_t *src, int64_t ld, int64_t k, word *dst)
+{
+    int64_t p = 0;
+    for (; p + 1 < k; p += 2, src += 2 * ld, dst += PL_GEMM_NR)
+#pragma GCC unroll 2
+        for (int v = 0; v < PL_GEMM_NR; v += PL_VW) {
+            __m256i first = _mm256_loadu_si256((const void *)(src + v));
+            __m256i second = _mm256_loadu_si256((const void *)(src + ld + v));
+            _mm512_storeu_si512(dst + v, ascending ? pairs_of(second, first) : pairs_of(first, second));
+        }
+    if (p == k) return;
+    b_strip(ascending, src, ld, 1, PL_VW, dst);
+    b_strip(ascending, src + PL_VW, ld, 1, PL_VW, dst + PL_VW);
+}
+
+PL_V_INLINE void b_panels(int ascending, const uint16_t *src, int64_t ld, int64_t k, int64_t columns, word *dst,
+                          int64_t panel_words)
+{
+    for (int64_t j = 0; j < columns; j += PL_GEMM_NR, src += PL_GEMM_NR, dst += panel_words) {
+        int64_t left = columns - j, second = left - PL_VW;
+        if (left >= PL_GEMM_NR) {
+            b_panel(ascending, src, ld, k, dst);
+            continue;
+        }
+        b_strip(ascending, src, ld, k, second > 0 ? PL_VW : left, dst);
+        b_strip(ascending, second > 0 ? src + PL_VW : src, ld, k, second > 0 ? second : 0, dst + PL_VW);
+    }
+}
+
+/* One vector of columns, all of k: squares of words. */
+PL_V_INLINE void turn_strip(int ascending, const uint16_t *src, int64_t ld, int64_t k, int64_t columns, word *dst)
+{
+    for (int64_t p = 0; p < k; p += 2 * PL_VW) {
+        pl_vf v[PL_VW];
+        int64_t left = k - p, count = left < 2 * PL_VW ? (left + 1) / 2 : PL_VW;
+#pragma GCC unroll 16
+        for (int j = 0; j < PL_VW; j++) {
+            words row = j < columns ? load_halves(src + j * ld + p, left) : _mm512_setzero_si512();
+            v[j] = (pl_vf)(ascending ? _mm512_rol_epi32(row, 16) : row);
+        }
+        pl_gemm_transpose(v);
+        if (count == PL_VW) {
+#pragma GCC unroll 16
+            for (int i = 0; i < PL_VW; i++) _mm512_storeu_si512(dst + (p / 2 + i) * PL_GEMM_NR, (__m512i)v[i]);
+        } else {
+            for (int i = 0; i < count; i++) _mm512_storeu_si512(dst + (p / 2 + i) * PL_GEMM_NR, (__m512i)v[i]);
+        }
+    }
+}
+
+PL_V_INLINE void turn(int ascending, const uint16_t *src, int64_t ld, int64_t k, int64_t columns, word *dst,
+                      int64_t panel_words)
+{
+    for (int64_t j = 0; j < (columns + PL_GEMM_NR - 1) / PL_GEMM_NR * PL_GEMM_NR; j += PL_VW) {
+        int64_t left = columns - j;
+        word *to = dst + j / PL_GEMM_NR * panel_words + j % PL_GEMM_NR;
+        if (left >= PL_VW)
+            turn_strip(ascending, src + j * ld, ld, k, PL_VW, to);
+        else
+            turn_strip(ascending, left > 0 ? src + j * ld : src, ld, k, left, to);
+    }
+}
+
+static void b_as_stored(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words)
+{
+    b_panels(0, src, ld, k, columns, dst, panel_words);
+}
+static void b_ascending(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words)
+{
+    b_panels(1, src, ld, k, columns, dst, panel_words);
+}
+static void turned_as_stored(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words)
+{
+    turn(0, src, ld, k, columns, dst, panel_words);
+}
+static void turned_ascending(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words)
+{
+    turn(1, src, ld, k, columns, dst, panel_words);
+}
+
+static const pl_gemm_packers by_rows_of_a[PL_GEMM_REALS] = {
+    [PL_REAL_BF16] = {.a_rows = a_rows, .b = b_as_stored, .b_transposed = turned_as_stored}};
+static const pl_gemm_packers by_columns_of_a[PL_GEMM_REALS] = {
+    [PL_REAL_BF16] = {.a_columns = a_columns, .b = b_ascending, .b_transposed = turned_ascending}};
+
+extern const pl_gemm_kernels pl_gemm_kernels_avx512_bf16;
+const pl_gemm_kernels pl_gemm_kernels_avx512_bf16 = {
+    .mr = PL_GEMM_MR,
+    .nr = PL_GEMM_NR,
+    .vector = PL_VW,
+    .step = 2,
+    .k_block = 768,
+    .by_rows = ALL(by_rows),
+    .by_columns = ALL(by_columns),
+    .pack = {by_rows_of_a, by_columns_of_a},
+    .finish = pl_gemm_finish,
+    .thin = pl_gemm_thin,
+    .column_sum = pl_gemm_column_sum,
+};
+#endif

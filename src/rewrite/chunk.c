@@ -1,0 +1,195 @@
+/* Two linears with an activation between them become one node that does them in chunks of rows, and so do their
+ * derivatives:
+ *
+ *      u = linear(x, W1, b1)                    dW2' = linear_dw(dy, a)        du = activation_bwd(u, da)
+ *      a = activation(u)                        da = linear_dx(dy, W2)         db1' = column_sum(du)
+ *      y = linear(a, W2, b2, residual)                                         dW1' = linear_dw(du, x)
+ *                                                                              dx = linear_dx(du, W1, partial)
+ *   →  y = feed_forward(x, W1, W2, …)        →  dx, dW1', dW2', db1' = feed_forward_bwd(dy, x, W1, W2, …)
+ *
+ * u, a, da and du are then never whole, and x alone is kept for the backward pass. A layer whose inner values somebody
+ * else reads, or whose derivatives are not exactly these, stays as it is. */
+#include "ir/index.h"
+#include "ir/op.h"
+#include "rewrite/rewrite.h"
+
+typedef struct layer { /* nodes */
+    pl_id first, act, second;
+    pl_id dw2, da, act_bwd, db1, dw1, dx; /* PL_NONE: evaluated only; db1 may be missing alone */
+} layer;
+
+typedef struct chunker {
+    pl_graph *g;
+    pl_readers readers;
+    bool *viewed; /* [values] looked at through a window */
+} chunker;
+
+static bool is_plain(const chunker *c, pl_id value)
+{
+    const pl_value *v = &c->g->value[value];
+    return v->dtype == PL_DTYPE_F32 && v->view_of == PL_NONE && v->update_of == PL_NONE && !c->viewed[value];
+}
+
+/* The node is `op` and reads `value` there and nowhere else; the first such one. */
+static bool take(const chunker *c, pl_id node, pl_op op, int slot, pl_id value, pl_id *place)
+{
+    const pl_node *n = &c->g->node[node];
+    if (n->op != op || n->in[slot] != value || *place != PL_NONE) return false;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (k != slot && n->in[k] == value) return false;
+    *place = node;
+    return true;
+}
+
+static bool find_readers_of_hidden(const chunker *c, pl_id u, pl_id a, layer *l)
+{
+    pl_id act = PL_NONE;
+    for (const pl_reader *r = pl_readers_first(&c->readers, u); r; r = pl_readers_next(&c->readers, r))
+        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION, 0, u, &act) &&
+            !take(c, r->node, PL_OP_ACTIVATION_BWD, 0, u, &l->act_bwd))
+            return false;
+    for (const pl_reader *r = pl_readers_first(&c->readers, a); r; r = pl_readers_next(&c->readers, r))
+        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR, 0, a, &l->second) &&
+            !take(c, r->node, PL_OP_LINEAR_DW, 1, a, &l->dw2))
+            return false;
+    return act == l->act && l->second != PL_NONE && (l->act_bwd == PL_NONE) == (l->dw2 == PL_NONE);
+}
+
+static bool find_readers_of_gradient(const chunker *c, pl_id du, layer *l)
+{
+    for (const pl_reader *r = pl_readers_first(&c->readers, du); r; r = pl_readers_next(&c->readers, r))
+        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR_DX, 0, du, &l->dx) &&
+            !take(c, r->node, PL_OP_LINEAR_DW, 0, du, &l->dw1) && !take(c, r->node, PL_OP_COLUMN_SUM, 0, du, &l->db1))
+            return false;
+    return l->dx != PL_NONE && l->dw1 != PL_NONE;
+}
+
+/* Nobody reads what this node gives before the fused node, which stands at the last one's place, has run. */
+static bool may_wait(const chunker *c, pl_id node, const layer *l)
+{
+    if (node == PL_NONE) return true;
+    pl_id out = c->g->node[node].out[0];
+    for (const pl_reader *r = pl_readers_first(&c->readers, out); r; r = pl_readers_next(&c->readers, r))
+        if (!c->g->node[r->node].dead && r->node <= l->dx) return false;
+    return node < l->dx;
+}
+
+static bool find_backward(const chunker *c, layer *l)
+{
+    const pl_graph *g = c->g;
+    const pl_node *bwd = &g->node[l->act_bwd], *dw2 = &g->node[l->dw2], *first = &g->node[l->first];
+    pl_id da = bwd->in[1], du = bwd->out[0], only = PL_NONE;
+    l->da = g->value[da].producer;
+    if (l->da == PL_NONE || !is_plain(c, da) || !is_plain(c, du)) return false;
+    for (const pl_reader *r = pl_readers_first(&c->readers, da); r; r = pl_readers_next(&c->readers, r))
+        if (!g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION_BWD, 1, da, &only)) return false;
+    const pl_node *n = &g->node[l->da];
+    if (n->op != PL_OP_LINEAR_DX || n->in[0] != dw2->in[0] || n->in[1] != g->node[l->second].in[1]) return false;
+    if (n->in[2] != PL_NONE || n->in[3] != PL_NONE || bwd->attr[0].i != g->node[l->act].attr[0].i) return false;
+    if (!find_readers_of_gradient(c, du, l)) return false;
+    const pl_node *dx = &g->node[l->dx];
+    if (dx->in[1] != first->in[1] || dx->in[3] != PL_NONE || g->node[l->dw1].in[1] != first->in[0]) return false;
+    return may_wait(c, l->dw2, l) && may_wait(c, l->dw1, l) && may_wait(c, l->db1, l);
+}
+
+static bool is_linear(const pl_node *n)
+{
+    return n->op == PL_OP_LINEAR && n->attr[0].i == PL_ACT_NONE && n->out[1] == PL_NONE;
+}
+
+/* All in one region, none predicated. */
+static bool are_together(const chunker *c, const layer *l)
+{
+    const pl_id all[] = {l->first, l->second, l->dw2, l->da, l->act_bwd, l->db1, l->dw1, l->dx};
+    const pl_node *act = &c->g->node[l->act];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const pl_node *n = all[i] == PL_NONE ? act : &c->g->node[all[i]];
+        if (n->region != act->region || n->predicate != PL_NONE || n->wait != act->wait) return false;
+    }
+    return true;
+}
+
+static bool find_layer(const chunker *c, pl_id act, layer *l)
+{
+    const pl_graph *g = c->g;
+    pl_id u = g->node[act].in[0], a = g->node[act].out[0];
+    *l = (layer){g->value[u].producer, act, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    if (l->first == PL_NONE || !is_plain(c, u) || !is_plain(c, a)) return false;
+    const pl_node *first = &g->node[l->first];
+    if (!is_linear(first) || first->in[3] != PL_NONE || !find_readers_of_hidden(c, u, a, l)) return false;
+    const pl_node *second = &g->node[l->second];
+    if (!is_linear(second) || (l->act_bwd != PL_NONE && !find_backward(c, l))) return false;
+    bool plain = g->value[first->in[0]].dtype == PL_DTYPE_F32 && g->value[second->out[0]].dtype == PL_DTYPE_F32;
+    for (int k = 0; k < 2; k++) plain &= g->value[(k ? second : first)->in[1]].dtype == PL_DTYPE_F32;
+    return plain && are_together(c, l);
+}
+
+static pl_node fused_of(const pl_node *at, pl_op op, int64_t act, int64_t rows)
+{
+    pl_node n = *at;
+    n.op = op;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) n.in[k] = PL_NONE;
+    for (int k = 0; k < PL_ATTR_MAX; k++) n.attr[k] = (pl_attr){0};
+    n.attr[0] = pl_attr_i(act), n.attr[1] = pl_attr_i(rows);
+    return n;
+}
+
+static pl_status put_inputs(chunker *c, pl_id node, const pl_node *n, pl_error *err)
+{
+    c->g->node[node] = *n;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE) PL_TRY(pl_readers_add(&c->readers, n->in[k], node, err));
+    return PL_OK;
+}
+
+static pl_status fuse_forward(chunker *c, const layer *l, int64_t rows, pl_error *err)
+{
+    pl_node *first = &c->g->node[l->first], *act = &c->g->node[l->act], *second = &c->g->node[l->second];
+    pl_node n = fused_of(second, PL_OP_FEED_FORWARD, act->attr[0].i, rows);
+    const pl_id in[] = {first->in[0], first->in[1], second->in[1], first->in[2], second->in[2], second->in[3]};
+    for (int k = 0; k < 6; k++) n.in[k] = in[k];
+    first->dead = act->dead = true;
+    return put_inputs(c, l->second, &n, err);
+}
+
+static pl_status fuse_backward(chunker *c, const layer *l, const pl_node *first, const pl_node *second, int64_t rows,
+                               pl_error *err)
+{
+    pl_graph *g = c->g;
+    pl_node *dx = &g->node[l->dx], *dw1 = &g->node[l->dw1], *dw2 = &g->node[l->dw2], *bwd = &g->node[l->act_bwd];
+    pl_node *db1 = l->db1 == PL_NONE ? NULL : &g->node[l->db1];
+    pl_node n = fused_of(dx, PL_OP_FEED_FORWARD_BWD, bwd->attr[0].i, rows);
+    const pl_id in[] = {dw2->in[0], first->in[0], first->in[1], second->in[1],
+                        dw1->in[2], dw2->in[2],   first->in[2], db1 ? db1->in[1] : PL_NONE,
+                        dx->in[2]};
+    for (int k = 0; k < 9; k++) n.in[k] = in[k];
+    n.out[1] = dw1->out[0], n.out[2] = dw2->out[0], n.out[3] = db1 ? db1->out[0] : PL_NONE;
+    dw1->dead = dw2->dead = bwd->dead = g->node[l->da].dead = true;
+    if (db1) db1->dead = true;
+    return put_inputs(c, l->dx, &n, err);
+}
+
+pl_status pl_rewrite_chunk_feed_forward(pl_graph *g, pl_id program, int64_t rows, pl_error *err)
+{
+    chunker c = {.g = g};
+    layer l;
+    pl_status status = PL_OK;
+    c.viewed = pl_alloc(g->value_count + 1, sizeof *c.viewed);
+    if (!c.viewed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to take feed-forward layers apart"));
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->value[i].view_of != PL_NONE) c.viewed[g->value[i].view_of] = true;
+    PL_TRY_DONE(pl_readers_init(&c.readers, g, err));
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        bool here = !n->dead && n->op == PL_OP_ACTIVATION && pl_region_program(g, n->region) == program;
+        if (!here || !find_layer(&c, (pl_id)i, &l)) continue;
+        pl_node first = g->node[l.first], second = g->node[l.second];
+        PL_TRY_DONE(fuse_forward(&c, &l, rows, err));
+        if (l.dx != PL_NONE) PL_TRY_DONE(fuse_backward(&c, &l, &first, &second, rows, err));
+    }
+    pl_graph_sweep(g);
+done:
+    pl_readers_deinit(&c.readers);
+    pl_free(c.viewed);
+    return status;
+}
