@@ -182,7 +182,8 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
-/* The kept config says what was chosen (by leave of fit.allow the optimizer's state, too), so that a resumed run adds up its sums in the same order: bit for bit. */
+/* The kept config says what was chosen (by leave of fit.allow the optimizer's state, too), so that a resumed run adds
+ * up its sums in the same order: bit for bit. */
 static pl_status settle_config(pl_config *config, const pl_plan *plan, pl_error *err)
 {
     char micro[PL_FORMAT_BYTES];

@@ -2,7 +2,7 @@
  *
  * The same two steps of training (same weights, same batches) are made by the plain plan, which keeps everything and
  * takes the whole batch at once where that fits, and by plans with the choices that save memory or time, alone and
- * combined. Compared are the losses, every gradient, and the bits of weights and optimizer state; and each is run twice.
+ * combined. Compared are the losses, every gradient, and the bits of weights and optimizer state; each is run twice.
  * What changes numbers on purpose (train.optimizer_state and the like) is as the config has it in all of them. */
 #ifndef PLIMSOLL_VERIFY_H
 #define PLIMSOLL_VERIFY_H

@@ -577,7 +577,8 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (fit.budget_bytes != PL_FIT_NO_BUDGET && !(o->everything && config->model.layers <= LAYERS_FOR_ELSEWHERE))
         PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
     PL_TRY_DONE(make_graph(c, &graph, err));
-    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
+    if (command == PL_COMMAND_TRAIN && !o->unmeasured)
+        PL_TRY_DONE(open_calibration(c, &fit, o->cache_folder, &listener, err));
     PL_TRY_DONE(dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
     PL_TRY_DONE(keep_choice(c, &result->point[result->chosen].choice, *plan, err));
@@ -602,6 +603,6 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
 
 pl_status pl_plan_make_unmeasured(const pl_config *config, pl_plan **plan, pl_error *err)
 {
-    pl_compile_options o = {.command = PL_COMMAND_TRAIN, .measured = true};
+    pl_compile_options o = {.command = PL_COMMAND_TRAIN, .unmeasured = true};
     return pl_compile(config, &o, NULL, plan, err);
 }

@@ -8,6 +8,7 @@
 typedef struct pl_compile_options {
     pl_command command;
     const char *cache_folder; /* of the calibration; NULL: none is kept */
+    bool unmeasured;          /* no kernel is measured, no time predicted */
     pl_progress progress;     /* or NULL */
     void *context;
     bool everything; /* predict what does not fit, too: for the front */

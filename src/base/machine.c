@@ -17,8 +17,8 @@
 
 enum { PATH_BYTES = 512 };
 enum { TIGHT_BYTES = 64 << 20 }; /* eight times the largest read-ahead that was met */
-/* What is charged and held by nobody, or by this process's kernel side: MEMCG_CHARGE_BATCH pages a core in advance, pages
- * of files on their way to a list, a kernel stack, open files. */
+/* What is charged and held by nobody, or by this process's kernel side: MEMCG_CHARGE_BATCH pages a core in advance,
+ * pages of files on their way to a list, a kernel stack, open files. */
 enum { CHARGED_AHEAD_BYTES = 64 << 12, CHARGED_BESIDE_BYTES = 1 << 20 };
 
 static void read_cpu_name(const char *root, pl_machine *m)

@@ -174,7 +174,7 @@ pl_status pl_process_exec_self(const pl_process_exec *, pl_error *);
 pl_status pl_process_read_pages_singly(pl_error *);
 
 /* From now on this process is refused private writable memory beyond `bytes` and the stacks of `threads`, and knows it
- * (malloc gives NULL). Nothing happens where RLIMIT_DATA is lower. For the command alone: it is of the whole process. */
+ * (malloc gives NULL). Nothing happens where RLIMIT_DATA is lower. For the command alone: it is the whole process's. */
 void pl_process_fence(uint64_t bytes, int threads);
 uint64_t pl_process_fence_left(void); /* UINT64_MAX without a fence */
 bool pl_process_fence_struck(void);   /* a request was refused because of it */

@@ -1,9 +1,9 @@
-/* A fence around a process that prepares and plans: it may take what its limit leaves and no more, so that what cannot be
- * planned here is refused with a sentence, where the kernel would end the process without a word.
+/* A fence around a process that prepares and plans: it may take what its limit leaves and no more, so that what cannot
+ * be planned here is refused with a sentence, where the kernel would end the process without a word.
  *
- * The kernel counts for us: RLIMIT_DATA bounds private writable memory, touched or not. So the fence can refuse a little
- * early and never late; what takes much more than it touches (stacks of 8 MB) is made smaller first. The limit is
- * soft and survives exec: it is taken back before the runner starts. */
+ * The kernel counts for us: RLIMIT_DATA bounds private writable memory, touched or not. So the fence can refuse a
+ * little early and never late; what takes much more than it touches (stacks of 8 MB) is made smaller first. The limit
+ * is soft and survives exec: it is taken back before the runner starts. */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>

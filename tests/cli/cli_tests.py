@@ -621,7 +621,7 @@ def test_verify_gradients():
 def test_verify():
     write_text()
     config = write_config()
-    small = ["--set", "train.batch_size=2", "--set", "run.threads=1"]
+    small = ["--set", "train.batch_size=2", "--set", "train.micro_batch=auto", "--set", "run.threads=1"]
     out, _ = run("verify", config, *small)
     lines = out.splitlines()
     check("verdict" in lines[0] and "micro_batch 2, gradient_checkpointing off" in lines[1], out)

@@ -1,6 +1,6 @@
-/* The same update, whatever was chosen to fit: small random models, with every combination of choices. Oracle: the plain
- * plan, which keeps everything and takes the whole batch at once. That the comparison would see a fault is the business
- * of test_verify_faults.c. */
+/* The same update, whatever was chosen to fit: small random models, with every combination of choices. Oracle: the
+ * plain plan, which keeps everything and takes the whole batch at once. That the comparison would see a fault is the
+ * business of test_verify_faults.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Would verify see it? Passes and kernels are broken on purpose, between the library and itself (the linker's --wrap, in
- * tests/CMakeLists.txt): the product has no switch for it. Oracle: which plans the fault can reach. */
+/* Would verify see it? Passes and kernels are broken on purpose, between the library and itself (the linker's --wrap,
+ * in tests/CMakeLists.txt): the product has no switch for it. Oracle: which plans the fault can reach. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -124,9 +124,9 @@ static void check_functions(const pl_kernels *kernels, const char *level)
     print_message("%s: erf %.2e, sigmoid %.2e\n", level, e, s);
     assert_true(e <= 2e-7 && s <= 2e-7);
     for (int act = 0; act < PL_ACT_COUNT; act++) {
-        kernels->activation((pl_activation)act, COUNT, x, y);
+        kernels->activation((pl_activation)act, COUNT, PL_REAL_F32, x, y);
         double v = worst_error(value[act]);
-        kernels->activation_bwd((pl_activation)act, COUNT, x, dy, y);
+        kernels->activation_bwd((pl_activation)act, COUNT, PL_REAL_F32, x, dy, y);
         double g = worst_error(slope[act]);
         print_message("%s %s: value %.2e, derivative %.2e\n", level, pl_activation_name((pl_activation)act), v, g);
         assert_true(v <= 2e-7 && g <= 1e-6);
@@ -151,11 +151,11 @@ static void check_edges(const pl_kernels *kernels, const char *level)
         assert_true(isnan(out[4]));
     }
     for (int act = 0; act < PL_ACT_COUNT; act++) {
-        kernels->activation((pl_activation)act, 5, edge, out);
+        kernels->activation((pl_activation)act, 5, PL_REAL_F32, edge, out);
         for (int i = 0; i < 4; i++)
             if (out[i] != value[act][i]) fail_msg("%s act %d case %d: %g", level, act, i, (double)out[i]);
         assert_true(isnan(out[4]));
-        kernels->activation_bwd((pl_activation)act, 5, edge, ones, out);
+        kernels->activation_bwd((pl_activation)act, 5, PL_REAL_F32, edge, ones, out);
         for (int i = 0; i < 4; i++) assert_true(fabsf(out[i] - slope[act][i]) < 1e-7f);
         assert_true(act == PL_ACT_NONE || isnan(out[4]));
     }
@@ -167,10 +167,10 @@ static void check_lengths(const pl_kernels *kernels, const char *level)
     (void)level;
     float all[100], part[100];
     fill_inputs(5);
-    kernels->activation(PL_ACT_GELU, 100, x + 70000, all);
+    kernels->activation(PL_ACT_GELU, 100, PL_REAL_F32, x + 70000, all);
     for (int n = 0; n < 70; n++) {
         for (int i = 0; i < 100; i++) part[i] = 77;
-        kernels->activation(PL_ACT_GELU, n, x + 70000, part);
+        kernels->activation(PL_ACT_GELU, n, PL_REAL_F32, x + 70000, part);
         assert_memory_equal(all, part, (size_t)n * sizeof(float));
         for (int i = n; i < 100; i++) assert_true(part[i] == 77);
     }
