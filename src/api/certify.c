@@ -24,6 +24,13 @@ static bool give_optimizer_8bit(pl_config *c)
     return c->train.optimizer_state != PL_OPTIMIZER_STATE_8BIT && allow(c, PL_ALLOW_OPTIMIZER_8BIT);
 }
 
+static bool give_bf16(pl_config *c)
+{
+    bool whole = c->train.mixed_precision == PL_MIXED_OFF;
+    c->train.mixed_precision = PL_MIXED_BF16;
+    return whole;
+}
+
 /* Then weights may be updated before all gradients are there. */
 static bool give_clip(pl_config *c)
 {
@@ -57,7 +64,8 @@ static bool give_layer_major(pl_config *c)
 static const trial trials[] = {
     {"train.micro_batch", "auto", give_micro_batch},      {"train.gradient_checkpointing", "auto", give_checkpointing},
     {"train.layer_major", "auto", give_layer_major},      {"train.grad_clip", "0", give_clip},
-    {"fit.allow", "optimizer_bf16", give_optimizer_bf16}, {"fit.allow", "optimizer_8bit", give_optimizer_8bit},
+    {"train.mixed_precision", "bf16", give_bf16},         {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
+    {"fit.allow", "optimizer_8bit", give_optimizer_8bit},
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
 

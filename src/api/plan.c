@@ -45,12 +45,13 @@ static bool is_chosen(const pl_config *now, const pl_config_key *key)
     return now->fit.allow && strcmp(key->path, "train.optimizer_state") == 0;
 }
 
-static pl_status take_key(const pl_config *planned, pl_config *now, const pl_config_key *key, pl_error *err)
+static pl_status take_key(const pl_config *planned, const pl_config *wanted, pl_config *now, const pl_config_key *key,
+                          pl_error *err)
 {
     char where[PL_CONFIG_TEXT_BYTES + 32];
     pl_str was = {0}, is = {0};
     bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS) && !is_chosen(now, key);
-    if (is_talk(key) || pl_config_value_equal(planned, now, key)) return PL_OK;
+    if (is_talk(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
     if (!decides && !pl_config_is_set(now, key->path)) {
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
         return PL_OK;
@@ -65,14 +66,28 @@ static pl_status take_key(const pl_config *planned, pl_config *now, const pl_con
     return status;
 }
 
+static pl_status load(pl_config *c, const char *name, const char *text, pl_error *err)
+{
+    return pl_config_load_text(c, name, text, strlen(text), err);
+}
+
+/* Compared is what a config prints: that leaves out what means nothing under its other values. */
 pl_status pl_plan_take_config(const pl_plan *plan, pl_config *now, pl_error *err)
 {
     pl_config *planned = pl_config_create();
-    if (!planned) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
-    const char *text = plan->config ? plan->config : "";
-    pl_status status = pl_config_load_text(planned, "the plan's config", text, strlen(text), err);
-    for (size_t i = 0; i < pl_config_key_count && status == PL_OK; i++)
-        status = take_key(planned, now, &pl_config_keys[i], err);
+    pl_config *wanted = pl_config_create();
+    pl_str printed = {0};
+    pl_status status = PL_OK;
+    if (!planned || !wanted) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the plan's config"));
+    PL_TRY_DONE(load(planned, "the plan's config", plan->config ? plan->config : "", err));
+    pl_config_print_yaml(now, &printed);
+    if (printed.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the config"));
+    PL_TRY_DONE(load(wanted, "the config", pl_str_text(&printed), err));
+    for (size_t i = 0; i < pl_config_key_count; i++)
+        PL_TRY_DONE(take_key(planned, wanted, now, &pl_config_keys[i], err));
+done:
+    pl_str_deinit(&printed);
+    pl_config_destroy(wanted);
     pl_config_destroy(planned);
     return status;
 }

@@ -159,11 +159,11 @@ static uint64_t reserve_of(uint64_t room)
 
 pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_error *err)
 {
-    if (m->cgroup_unreadable) {
+    if (m->cgroup_error) {
         return pl_fail(err, PL_E_BUDGET,
-                       "the memory limit %s cannot be read, so 'budget: auto' counts it as used up: give the "
+                       "the memory limit %s cannot be read (%s), so 'budget: auto' counts it as used up: give the "
                        "budget as a size",
-                       m->cgroup_path);
+                       m->cgroup_path, strerror(m->cgroup_error));
     }
     const struct {
         const char *name;
@@ -238,11 +238,11 @@ pl_status pl_machine_check_free(const pl_machine *m, const pl_machine_need *need
     uint64_t ahead = (uint64_t)m->cores_online * CHARGED_AHEAD_BYTES + CHARGED_BESIDE_BYTES;
     uint64_t group = add_capped(m->cgroup_room_bytes, m->own_bytes);
     uint64_t machine = add_capped(m->available_bytes, m->swap_free_bytes + m->own_bytes);
-    if (m->cgroup_unreadable)
+    if (m->cgroup_error)
         return pl_fail(err, PL_E_BUDGET,
-                       "the memory limit %s cannot be read, so nobody knows whether the %llu bytes of the plan may be "
-                       "held here; make it readable",
-                       m->cgroup_path, (unsigned long long)need->charged_bytes);
+                       "the memory limit %s cannot be read (%s), so nobody knows whether the %llu bytes of the plan "
+                       "may be held here; make it readable",
+                       m->cgroup_path, strerror(m->cgroup_error), (unsigned long long)need->charged_bytes);
     if (need->charged_bytes > add_capped(group, ahead))
         return pl_fail(
             err, PL_E_BUDGET,

@@ -30,10 +30,10 @@ typedef struct pl_machine {
     uint64_t cgroup_limit_bytes;          /* the tightest limit in sight */
     uint64_t cgroup_room_bytes;           /* least of (limit − usage + page cache) over all levels */
     char cgroup_path[256];                /* the level that binds; empty when none */
-    bool cgroup_unreadable;               /* a limit could not be read: room is 0, cgroup_path names the file */
-    uint64_t address_space_limit_bytes;   /* RLIMIT_AS */
-    uint64_t data_limit_bytes;            /* RLIMIT_DATA */
-    uint64_t stack_limit_bytes;           /* RLIMIT_STACK */
+    int cgroup_error; /* not 0: a limit could not be read, errno says why; room is 0, cgroup_path names the file */
+    uint64_t address_space_limit_bytes; /* RLIMIT_AS */
+    uint64_t data_limit_bytes;          /* RLIMIT_DATA */
+    uint64_t stack_limit_bytes;         /* RLIMIT_STACK */
     /* kernel */
     char kernel[64];                 /* release */
     char transparent_huge_pages[16]; /* always, madvise, never; "unknown" */

@@ -148,7 +148,7 @@ static void read_memory_level(const char *folder, const cgroup_files *files, pl_
     if (got == 1) return;                               /* the root group has no limit file */
     if (got == 0 && limit >= (uint64_t)1 << 62) return; /* "max", or version 1's way to say so */
     if (got != 0 || pl_cgroup_read_number(folder, files->usage, &usage) != 0) {
-        m->cgroup_unreadable = true;
+        m->cgroup_error = errno ? errno : EINVAL;
         m->cgroup_room_bytes = 0;
         snprintf(m->cgroup_path, sizeof m->cgroup_path, "%.200s/%s", folder, got ? files->limit : files->usage);
         return;
@@ -187,7 +187,7 @@ static void walk_memory(pl_cgroup_place place, const cgroup_files *files, pl_mac
         snprintf(folder, sizeof folder, "%s%s", place.mount, place.below);
         read_memory_level(folder, files, m);
         char *slash = strrchr(place.below, '/');
-        if (!slash || m->cgroup_unreadable) return;
+        if (!slash || m->cgroup_error) return;
         *slash = 0;
     }
 }
@@ -210,7 +210,7 @@ static bool find_memory(const char *root, const char *controller, pl_cgroup_plac
 {
     if (pl_cgroup_find(root, "self", controller, place)) return true;
     if (errno == 0 || errno == ENOENT) return false;
-    m->cgroup_unreadable = true;
+    m->cgroup_error = errno;
     m->cgroup_room_bytes = 0;
     snprintf(m->cgroup_path, sizeof m->cgroup_path, "%.200s/proc/self/cgroup", root);
     return false;
@@ -225,6 +225,6 @@ void pl_cgroup_read(const char *root, pl_machine *m)
         walk_memory(place, &files_v2, m);
         walk_quota(place, quota_v2, m);
     }
-    if (!m->cgroup_unreadable && find_memory(root, "memory", &place, m)) walk_memory(place, &files_v1, m);
+    if (!m->cgroup_error && find_memory(root, "memory", &place, m)) walk_memory(place, &files_v1, m);
     if (pl_cgroup_find(root, "self", "cpu", &place)) walk_quota(place, quota_v1, m);
 }

@@ -96,10 +96,8 @@ typedef enum pl_config_dump { /* bits of run.dump */
 } pl_config_dump;
 
 typedef enum pl_config_allow { /* bits of fit.allow */
-                               PL_ALLOW_BF16 = 1 << 0,
-                               PL_ALLOW_FP16 = 1 << 1,
-                               PL_ALLOW_OPTIMIZER_BF16 = 1 << 2,
-                               PL_ALLOW_OPTIMIZER_8BIT = 1 << 3,
+                               PL_ALLOW_OPTIMIZER_BF16 = 1 << 0,
+                               PL_ALLOW_OPTIMIZER_8BIT = 1 << 1,
 } pl_config_allow;
 
 typedef struct pl_config_model {
@@ -139,10 +137,10 @@ typedef struct pl_config_train {
     int64_t micro_batch; /* sequences at once, or PL_CONFIG_AUTO */
     pl_config_early update_in_backward;
     pl_config_checkpointing gradient_checkpointing;
-    int64_t layer_major;      /* blocks of a group, 0 = off, or PL_CONFIG_AUTO */
+    int64_t layer_major;       /* blocks of a group, 0 = off, or PL_CONFIG_AUTO */
+    int64_t layer_major_keep;  /* groups, 0 = none, or PL_CONFIG_AUTO */
     int64_t feed_forward_rows; /* 0 = off, or PL_CONFIG_AUTO */
-    int64_t layer_major_keep; /* groups, 0 = none, or PL_CONFIG_AUTO */
-    int64_t steps;            /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
+    int64_t steps;             /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
     int64_t epochs;
     double learning_rate;
     pl_config_schedule schedule;

@@ -18,7 +18,7 @@ static const char *const optimizer_state_names[] = {"f32", "bf16", "8bit"};
 static const char *const huge_pages_names[] = {"auto", "off"};
 static const char *const isa_names[] = {"auto", "ref", "baseline", "avx2", "avx512", "avx512_bf16"};
 static const char *const progress_names[] = {"auto", "bar", "plain", "json"};
-static const char *const allow_names[] = {"bf16", "fp16", "optimizer_bf16", "optimizer_8bit"};
+static const char *const allow_names[] = {"optimizer_bf16", "optimizer_8bit"};
 static const char *const dump_names[] = {"model", "grad", "rewrite", "plan", "program"};
 static const char *const log_names[] = {"error", "warn", "info", "debug"};
 

@@ -113,6 +113,7 @@ static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_c
     size_t count = 1;
     to[0] = *from;
     if (!v->options->choose_layer_major || !v->trains || !v->small || v->frontier || from->layer_major) return 1;
+    if (from->precision == PL_DTYPE_F16) return 1; /* an overflow anywhere forbids the first update */
     if (!pl_rewrite_layer_major_possible(v->graph, v->train, &why)) return 1;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         to[count] = *from;
@@ -232,6 +233,7 @@ static size_t spread_update(const axis_view *v, const pl_choice *from, pl_choice
     uint64_t trips = (uint64_t)((v->options->batch + from->micro_batch - 1) / from->micro_batch);
     to[0] = to[1] = *from;
     if (!v->options->choose_update || !v->trains || !v->small || from->layer_major) return 1;
+    if (from->precision == PL_DTYPE_F16) return 1;
     to[1].update_early = true;
     return pl_rewrite_update_early_possible(v->graph, v->train, trips, &why) ? 2 : 1;
 }

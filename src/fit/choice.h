@@ -26,10 +26,10 @@ typedef struct pl_choice {
     pl_choice_recompute recompute;
     const struct pl_recompute_decision *decision; /* of a frontier (fit/recompute.h), for this micro-batch; else NULL */
     bool huge_pages;
-    int64_t layer_major;      /* blocks whose gradients are alive at once; 0: all, micro-batch by micro-batch */
-    int64_t layer_major_keep; /* of every so many such groups the input is kept; 0: of none */
+    int64_t layer_major;       /* blocks whose gradients are alive at once; 0: all, micro-batch by micro-batch */
+    int64_t layer_major_keep;  /* of every so many such groups the input is kept; 0: of none */
     int64_t feed_forward_rows; /* rows of a feed-forward layer's hidden values in memory at once; 0: all, and kept */
-    bool update_early;        /* a weight is updated as soon as its gradient is whole, not after the backward pass */
+    bool update_early;         /* a weight is updated as soon as its gradient is whole, not after the backward pass */
     pl_choice_optimizer_state optimizer_state; /* changes what is computed */
     int threads;                               /* that compute; 0: the whole team */
     pl_dtype precision; /* f32, bf16 or f16: of activations while training. Changes what is computed */

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/lex.h"
+#include "base/locale.h"
 #include "plan/plan.h"
 
 static void print_block(pl_str *out, const char *what, size_t id, const pl_block *b)
@@ -49,6 +50,7 @@ static void print_config(const char *text, pl_str *out)
 
 void pl_plan_print(const pl_plan *p, pl_str *out)
 {
+    char time[40]; /* always as long: the text, which its reader holds, does not depend on what was measured */
     pl_str_append(out, "plan 1\n");
     pl_str_printf(out, "team threads=%d isa=%s\n", p->team.threads, pl_isa_name(p->team.isa));
     pl_str_printf(
@@ -72,9 +74,8 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
     for (size_t i = 0; i < p->graph->node_count; i++) print_block(out, "workspace", i, &p->workspace[i]);
     for (size_t i = 0; i < p->graph->node_count; i++) {
         if (p->seconds[i] < 0) continue;
-        pl_str_printf(out, "time %zu ", i);
-        pl_str_double(out, p->seconds[i]);
-        pl_str_append(out, "\n");
+        pl_print(time, sizeof time, "%.6e", p->seconds[i]);
+        pl_str_printf(out, "time %zu %s\n", i, time);
     }
     pl_str_append(out, "end plan\n");
 }

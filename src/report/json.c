@@ -259,7 +259,7 @@ static void write_regions(pl_json *j, const pl_graph *g)
     pl_json_array_end(j);
 }
 
-/* The passes that run something a second time name what it makes after the first: layer_norm.13.again, linear.4.region5.
+/* Passes that run something a second time name what it makes after the first: layer_norm.13.again, linear.4.region5.
  * The value that was made first; PL_NONE: this one was. */
 static pl_id first_of(const pl_graph *g, const pl_names *names, pl_id value)
 {

@@ -14,8 +14,8 @@ pl_status pl_rewrite_bind_batch(pl_graph *, pl_id program, int64_t batch, const 
  * unless they are persistent. */
 pl_status pl_rewrite_keep_programs(pl_graph *, const char *const *names, size_t count, pl_error *);
 
-/* precision.c: within the repeated region of the program activations and their gradients become bf16 or f16 (f32:
- * nothing is done), matrices are read as copies of that dtype that are made once before it. With f16 the loss is scaled.
+/* precision.c: within the repeated region of the program activations and their gradients become bf16 or f16 (f32: none
+ * do), matrices are read as copies of that dtype that are made once before it. With f16 the loss is scaled.
  * Needs: a differentiated program, with its update or without one; comes before all other passes. Changes what is
  * computed. */
 pl_status pl_rewrite_precision(pl_graph *, pl_id program, pl_dtype, pl_error *);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -59,6 +60,14 @@ static size_t default_stack_bytes(void)
     return bytes ? bytes : STACK_BYTES_UNKNOWN;
 }
 
+/* While there is room for them: what is asked for later may take it. */
+static void start_team(int threads)
+{
+    atomic_int started = 0;
+#pragma omp parallel num_threads(threads)
+    atomic_fetch_add(&started, 1);
+}
+
 pl_status pl_threads_probe(int threads, pl_error *err)
 {
     int further = threads - 1;
@@ -78,7 +87,7 @@ pl_status pl_threads_probe(int threads, pl_error *err)
         end_probes(&p, thread, count);
         munmap(stacks, bytes);
     }
-    if (error == 0) return PL_OK;
+    if (error == 0) return start_team(threads), PL_OK;
     return pl_fail(
         err, PL_E_NOMEM,
         "the system refuses thread %d of %d (%s): ask for fewer threads or raise the limit (ulimit -u, pids.max, "

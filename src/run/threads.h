@@ -15,7 +15,7 @@ int pl_threads_limit(void);
 uint64_t pl_threads_heap_bytes(int threads);
 
 /* Before the first parallel region of a process: libgomp ends it without a sentence when it cannot create a thread, so
- * the system is asked for as many first, and gets them back. PL_E_NOMEM when it refuses. */
+ * the system is asked for as many first, and gets them back; then OpenMP starts them. PL_E_NOMEM when it refuses. */
 pl_status pl_threads_probe(int threads, pl_error *);
 
 /* Creates the team of `threads` (the caller included), touches and registers every stack. PL_E_USAGE when the number is

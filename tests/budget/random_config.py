@@ -72,8 +72,8 @@ def draw_train(rng, keys):
 
 
 def draw_order(rng, keys):
-    if keys["train.grad_clip"]:
-        return
+    if keys["train.grad_clip"] or keys["train.mixed_precision"] == "fp16":
+        return  # the whole gradient is looked at before the first weight changes
     keys["train.layer_major"] = rng.choice((0, 0, 1, 2, 3))
     keys["train.layer_major_keep"] = rng.choice((0, 1, 2))
     if keys["train.micro_batch"] == keys["train.batch_size"] or keys["train.layer_major"]:

@@ -1,8 +1,8 @@
 /* Mixed precision on random small models.
  *   what it costs   loss and gradients of the compiled program in bf16 and f16 against the interpreter's of the f32
  *                   graph, in double: the loss within 1 %; a gradient within 5 % of its norm plus 3 % of the largest
- *                   norm of all (what cancels in a norm over few numbers), by the L2 norm; the same bits with 1, 2 and 3
- *                   threads
+ *                   norm of all (what cancels in a norm over few numbers), by the L2 norm; the same bits with 1, 2
+ *                   and 3 threads
  *   what it means   interpreted exactly, the f16 program with its scaled loss makes the same three updates as the f32
  *                   one, clipped or not
  *   loss scale      an overflow leaves the bits of weights and moments and halves the scale, good steps double it

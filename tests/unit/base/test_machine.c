@@ -113,16 +113,16 @@ static void test_unreadable_is_least_favourable(void **state)
     fake_root_put("/proc/self/mountinfo", "35 30 0:30 / /cg rw - cgroup2 cgroup2 rw\n");
     fake_root_put("/cg/a/memory.max", "not a number\n");
     pl_machine m = read_machine();
-    assert_true(m.cgroup_unreadable);
+    assert_true(m.cgroup_error);
     assert_int_equal(m.cgroup_room_bytes, 0);
     pl_machine_budget b;
     pl_error err = {0};
     assert_int_equal(pl_machine_auto_budget(&m, &b, &err), PL_E_BUDGET);
     assert_non_null(strstr(err.text, "/cg/a/memory.max"));
     fake_root_put("/cg/a/memory.max", "1000\n"); /* a limit, but no usage */
-    assert_true(read_machine().cgroup_unreadable);
+    assert_true(read_machine().cgroup_error);
     fake_root_put("/cg/a/memory.max", "max\n");
-    assert_false(read_machine().cgroup_unreadable);
+    assert_false(read_machine().cgroup_error);
 }
 
 static void test_group_outside_of_the_mount(void **state)
@@ -288,7 +288,7 @@ static void what_is_free_is_what_others_leave(void **state)
     need.charged_bytes++;
     assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_E_BUDGET);
     assert_non_null(strstr(err.text, "free on this machine: 1 are missing"));
-    m.cgroup_unreadable = true;
+    m.cgroup_error = true;
     assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_E_BUDGET);
     assert_non_null(strstr(err.text, "cannot be read"));
 }
