@@ -2,11 +2,11 @@
 # run at the avx2 level. Left out, with the reason:
 #   backend, kernels: heavy arithmetic over every shape takes minutes each at a fiftieth of the speed; the sanitizer tree
 #     runs it, and the programs that train whole models bring the kernels here
-#   what measures its own process, arms a seccomp filter or counts page faults: it would measure valgrind
+#   what measures or bounds its own process, arms a seccomp filter or counts page faults: it would measure valgrind
 #   what plans thousands of times: the sanitizer tree runs it
 set(valgrind_without_folders backend kernels)
-set(valgrind_without unit_base_test_process unit_run_test_process_plan unit_run_test_process_rules unit_api_test_refused
-  unit_api_test_numbers)
+set(valgrind_without unit_base_test_process unit_base_test_fence unit_run_test_process_plan unit_run_test_process_rules
+  unit_api_test_refused unit_api_test_numbers)
 
 find_program(PL_VALGRIND valgrind)
 if(NOT PL_VALGRIND)
