@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The kernel as the judge: enforce.py --plimsoll FILE [--only random,refused,auto,others,planner] [--seed N] [--count N].
 
-A command is run in a memory cgroup whose limit is the plan's charged figure, to the page. The kernel is told to kill there;
+A plan's lock file is run in a memory cgroup whose limit is its charged figure, to the page. The kernel is told to kill there;
 a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
 
 The command is a fresh copy whose pages are in nobody's page cache, so that the group pays for them, as a container does
@@ -25,7 +25,6 @@ from group import PAGE_BYTES, Group
 from harness import Bench, Failure, Skip, repeat, tail
 
 REFUSED = 3
-HEAP_STEPS_BYTES = 128 << 10  # the heap row is measured, in steps of 64 kB
 
 
 class Inside(Bench):
@@ -73,11 +72,20 @@ def draw(rng, bench):
     return keys
 
 
-def run_at(bench, options, out, limit, expect):
-    """The first time as in a new container: no kernel was ever measured."""
-    prefix = bench.limited(limit)
+def plan_anew(bench, options, out):
+    """As for a new container: tokens and a lock file, no run; the plan's process."""
     shutil.rmtree(out, ignore_errors=True)
-    run = bench.train(options, out, {"XDG_CACHE_HOME": out + "-cache"}, prefix, expect)
+    return bench.plan([*options, "--out-lock", out + ".lock"])["process"]
+
+
+def run_locked(bench, options, out, limit, expect):
+    """The plan of the lock file: what is charged is then its figure to the byte, and planning needs no room inside."""
+    return run_at(bench, [*options, "--lock", out + ".lock"], out, limit, expect)
+
+
+def run_at(bench, options, out, limit, expect):
+    """No kernel was ever measured here."""
+    run = bench.train(options, out, {"XDG_CACHE_HOME": out + "-cache"}, bench.limited(limit), expect)
     if bench.group.kills():
         raise Failure(f"the kernel killed {bench.group.kills()} times at {limit:,} bytes\n{run.repeat}")
     return run
@@ -91,37 +99,24 @@ def check_refusal(run, charged, limit):
         raise Failure(f"refused after \"committed\"\n{run.repeat}\n{tail(run.errors)}")
 
 
-def run_as_planned(bench, options, out, process):
-    """A plan made anew may need a step more of the heap than the one before, and is refused then: it has its own figure."""
-    charged = process["charged_bytes"]
-    try:
-        run = run_at(bench, options, out, charged, 0)
-        run.judge({"process": process})
-        return run, charged
-    except Failure as failure:
-        more = re.search(r"the plan is charged (\d+) bytes, (\d+) more than the cgroup limit", str(failure))
-        if not more or int(more[2]) > HEAP_STEPS_BYTES:
-            raise
-        print(f"  planned anew with {int(more[2]):,} bytes more than {charged:,}", flush=True)
-        return run_at(bench, options, out, int(more[1]), 0), int(more[1])
-
-
 def run_one(bench, seed, index, found):
     rng = random.Random(f"{seed}/{index}")
     keys = draw(rng, bench)
     out, options = keys["run.out"], random_config.options_of(keys)
-    process = bench.plan(options)["process"]
+    process = plan_anew(bench, options, out)
     charged = process["charged_bytes"]
     if charged % PAGE_BYTES:
         raise Failure(f"{charged} bytes charged are no whole pages")
-    run, charged = run_as_planned(bench, options, out, process)
+    run = run_locked(bench, options, out, charged, 0)
+    run.judge({"process": process})
     kernel = bench.group.kernel_peak()
     own = {"charged": charged, "budget": keys.get("memory.budget"), "peak": bench.group.peak(), "faults": run.faults,
            "planned": charged - process["writer_cache_bytes"], "kernel": kernel,
            "kernel planned": process["kernel_bytes"] + process["page_table_bytes"]}
     # The kernel's part holds the page tables, where it is told at all.
     own["needed"] = run.report["rollup_bytes"] + (kernel or run.report["measured_page_table_bytes"])
-    check_refusal(run_at(bench, options, out, charged - PAGE_BYTES, REFUSED), charged, charged - PAGE_BYTES)
+    least = plan_anew(bench, options, out)["charged_bytes"]
+    check_refusal(run_locked(bench, options, out, least - PAGE_BYTES, REFUSED), least, least - PAGE_BYTES)
     found.append(own)
     if own["needed"] > own["planned"] or (kernel or 0) > own["kernel planned"]:
         print(f"  index {index}: {own}", flush=True)
@@ -170,6 +165,7 @@ def check_auto(bench, arguments):
         room = limit - limit // 16
         if plan > room:
             raise Failure(f"{plan:,} bytes planned in a group of {limit:,}, of which a sixteenth is for others")
+        shutil.rmtree(out, ignore_errors=True)
         run = run_at(bench, options, out, limit, 0)
         said = re.search(r"budget: .* \(auto: .* by cgroup limit, less a reserve of .* for others\)", run.errors)
         if not said:
