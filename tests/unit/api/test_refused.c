@@ -213,7 +213,10 @@ static void planning(void **state)
     static const char *const names[] = {"plan train", "plan evaluate", "plan generate", "plan gradients"};
     for (int i = PL_COMMAND_TRAIN; i <= PL_COMMAND_GRADIENTS; i++) {
         command = (pl_command)i;
+        assert_int_equal(pl_config_set(config, "memory.budget", "none", "test", &err), PL_OK);
         sweep(names[i], make_plan, i == PL_COMMAND_TRAIN ? 2 : 9);
+        assert_int_equal(pl_config_set(config, "memory.budget", "1GB", "test", &err), PL_OK);
+        if (i == PL_COMMAND_TRAIN) sweep("search", make_plan, 97); /* it plans many times over */
         sweep("help", help, 1);
     }
 }
