@@ -66,6 +66,17 @@ void pl_str_printf(pl_str *s, const char *fmt, ...)
     va_end(args);
 }
 
+void pl_str_int(pl_str *s, int64_t value)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do digits[--at] = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0) digits[--at] = '-';
+    pl_str_append_bytes(s, digits + at, sizeof digits - at);
+}
+
 void pl_str_pad(pl_str *s, char c, size_t count)
 {
     if (reserve(s, count)) return;

@@ -15,6 +15,7 @@ pl_status pl_calibration_open(const char *path, const pl_calibration_options *op
     c->options = *options;
     if (c->options.bytes_max == 0) c->options.bytes_max = PL_CALIBRATION_BYTES_MAX;
     if (!(c->options.seconds_max > 0)) c->options.seconds_max = PL_CALIBRATION_SECONDS_MAX;
+    if (!(c->options.total_seconds_max > 0)) c->options.total_seconds_max = PL_CALIBRATION_TOTAL_SECONDS_MAX;
     if (path && strlen(path) < sizeof c->path)
         strcpy(c->path, path);
     else if (path)

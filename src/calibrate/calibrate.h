@@ -28,16 +28,20 @@
  * processor, so that weights are as cold as in a run, and less than any run that needs a plan. */
 #define PL_CALIBRATION_BYTES_MAX   (UINT64_C(48) << 20)
 #define PL_CALIBRATION_SECONDS_MAX 4.0
+/* Of all calls together. A search may ask for dozens of graphs, and one whose attention takes a second for each layer
+ * would be measured for minutes: the calls get less and less, and at the end what is not known stays unknown. */
+#define PL_CALIBRATION_TOTAL_SECONDS_MAX 24.0
 #define PL_CALIBRATION_FILE_BYTES_MAX                                                                                  \
     (UINT64_C(1) << 20) /* a larger file is not read; saving keeps the newest entries */
 
 typedef struct pl_calibration pl_calibration;
 
 typedef struct pl_calibration_options {
-    pl_team team;       /* the run's; it must not change within a process (base/process.h) */
-    bool huge_pages;    /* as the run's arena */
-    uint64_t bytes_max; /* scratch memory of a measurement; 0: PL_CALIBRATION_BYTES_MAX */
-    double seconds_max; /* of one call of measure; 0: PL_CALIBRATION_SECONDS_MAX */
+    pl_team team;             /* the run's; it must not change within a process (base/process.h) */
+    bool huge_pages;          /* as the run's arena */
+    uint64_t bytes_max;       /* scratch memory of a measurement; 0: PL_CALIBRATION_BYTES_MAX */
+    double seconds_max;       /* of one call of measure; 0: PL_CALIBRATION_SECONDS_MAX */
+    double total_seconds_max; /* of all calls; 0: PL_CALIBRATION_TOTAL_SECONDS_MAX */
     /* Called now and then while measuring; NULL: not. done and total count keys. */
     void (*progress)(void *context, size_t done, size_t total, double seconds);
     void *progress_context;
@@ -59,7 +63,7 @@ pl_status pl_calibration_count_missing(const pl_calibration *, const pl_graph *,
 /* Scratch memory that measure would take for this graph now: 0 when nothing is missing, never more than bytes_max. */
 pl_status pl_calibration_bytes(const pl_calibration *, const pl_graph *, uint64_t *bytes, pl_error *);
 /* Measures what is missing. The graph must be bound (pl_rewrite_bind_batch). Nodes with an operand larger than the
- * scratch memory stay unknown. */
+ * scratch memory stay unknown, and so does what is left when the time of all calls is over: then it returns at once. */
 pl_status pl_calibration_measure(pl_calibration *, const pl_graph *, pl_error *);
 double pl_calibration_measured_seconds(const pl_calibration *); /* how long measuring has taken in this process */
 

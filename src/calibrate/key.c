@@ -4,8 +4,9 @@
  *
  *      linear f32[1,128,256] f32[768,256] - - > f32[1,128,768] - act=0 forward 2 avx512
  *
+ * A search asks for hundreds of thousands of them: no printf here.
+ *
  * Seeds, streams and the values of probabilities do not change the work; whether a real number is zero may. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "calibrate/calibrate.h"
@@ -19,9 +20,14 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *key)
     }
     char shape[160];
     const pl_value *v = &g->value[id];
-    pl_str_printf(key, " %s%s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
+    pl_str_append(key, " ");
+    pl_str_append(key, pl_dtype_name(v->dtype));
+    pl_str_append(key, pl_shape_text(&v->shape, shape, sizeof shape));
     if (pl_value_is_contiguous(v)) return;
-    for (uint32_t i = 0; i < v->shape.rank; i++) pl_str_printf(key, "%c%" PRId64, i ? ',' : '/', v->stride[i]);
+    for (uint32_t i = 0; i < v->shape.rank; i++) {
+        pl_str_append(key, i ? "," : "/");
+        pl_str_int(key, v->stride[i]);
+    }
 }
 
 static void print_attributes(const pl_node *n, pl_str *key)
@@ -29,10 +35,11 @@ static void print_attributes(const pl_node *n, pl_str *key)
     char name[24], kind;
     for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
         if (strcmp(name, "seed") == 0 || strcmp(name, "stream") == 0) continue;
-        if (kind == 'f')
-            pl_str_printf(key, " %s%s", name, n->attr[k].f == 0 ? "=0" : "");
-        else
-            pl_str_printf(key, " %s=%" PRId64, name, n->attr[k].i);
+        pl_str_append(key, " ");
+        pl_str_append(key, name);
+        if (kind == 'f' && n->attr[k].f != 0) continue;
+        pl_str_append(key, "=");
+        pl_str_int(key, kind == 'f' ? 0 : n->attr[k].i);
     }
 }
 
@@ -52,9 +59,16 @@ void pl_calibration_key(const pl_graph *g, const pl_node *n, const pl_calibratio
     for (int k = 0; k < pl_op_out_max(n->op); k++) {
         print_value(g, n->out[k], key);
         int below = n->out[k] == PL_NONE ? -1 : input_below(g, n, k);
-        if (below >= 0) pl_str_printf(key, "@%d", below);
+        if (below < 0) continue;
+        pl_str_append(key, "@");
+        pl_str_int(key, below);
     }
     print_attributes(n, key);
-    pl_str_printf(key, " %s %d %s%s", pl_phase_name(n->phase), options->team.threads, pl_isa_name(options->team.isa),
-                  options->huge_pages ? " huge" : "");
+    pl_str_append(key, " ");
+    pl_str_append(key, pl_phase_name(n->phase));
+    pl_str_append(key, " ");
+    pl_str_int(key, options->team.threads);
+    pl_str_append(key, " ");
+    pl_str_append(key, pl_isa_name(options->team.isa));
+    if (options->huge_pages) pl_str_append(key, " huge");
 }

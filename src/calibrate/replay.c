@@ -18,6 +18,7 @@
 
 #include "calibrate/scratch.h"
 #include "calibrate/table.h"
+#include "ir/op.h"
 
 enum {
     SAMPLES_MAX = 64,
@@ -30,7 +31,8 @@ enum {
     KEYS_OF_A_GRAPH = 16
 };
 enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
-#define SEGMENT_SECONDS 0.03 /* repeat a region until about this long */
+#define SEGMENT_SECONDS       0.03 /* repeat a region until about this long */
+#define SLOW_FLOPS_PER_SECOND 5e9  /* of a thread: less than any kernel but the reference does */
 
 typedef struct site {
     double seconds[SAMPLES_MAX]; /* the newest; older ones are overwritten */
@@ -115,6 +117,14 @@ static pl_status add_site(replay *r, size_t node, const char *key, pl_error *err
     return PL_OK;
 }
 
+/* One execution could take longer than all measuring may: attention over a million tokens in a few megabytes. */
+static bool is_endless(const replay *r, const pl_node *n)
+{
+    const pl_calibration_options *o = &r->c->options;
+    double flops = pl_op_rule_of(n->op)->cost(r->g, n).flops;
+    return flops / (SLOW_FLOPS_PER_SECOND * o->team.threads) > o->total_seconds_max;
+}
+
 /* Nodes whose key is missing, and the node before each, which leaves the caches as they will be. */
 static pl_status choose_nodes(replay *r, pl_error *err)
 {
@@ -123,14 +133,15 @@ static pl_status choose_nodes(replay *r, pl_error *err)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         r->key_of[i] = PL_NONE;
-        if (n->dead || n->op == PL_OP_LOAD) continue;
+        if (n->dead || n->op == PL_OP_LOAD || is_endless(r, n)) continue;
         pl_str key = pl_str_fixed(memory, sizeof memory);
         pl_calibration_key(g, n, &r->c->options, &key);
         if (key.failed || pl_calibration_find(r->c, memory)) continue;
         PL_TRY(add_site(r, i, memory, err));
     }
     for (size_t i = 1; i < g->node_count; i++)
-        if (r->key_of[i] != PL_NONE && !g->node[i - 1].dead && g->node[i - 1].op != PL_OP_LOAD) r->run[i - 1] = true;
+        if (r->key_of[i] != PL_NONE && !g->node[i - 1].dead && g->node[i - 1].op != PL_OP_LOAD)
+            r->run[i - 1] |= !is_endless(r, &g->node[i - 1]);
     return PL_OK;
 }
 
@@ -251,11 +262,17 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     return PL_OK;
 }
 
+static bool is_exhausted(const replay *r, double seconds)
+{
+    return r->c->measured_seconds + seconds > r->c->options.total_seconds_max;
+}
+
 /* Few keys need little time: the whole of it is meant for a graph of which nothing is known. */
 static bool is_over(const replay *r)
 {
     double share = r->key_count < KEYS_OF_A_GRAPH ? (double)r->key_count / KEYS_OF_A_GRAPH : 1;
-    return r->unseen == 0 && now_seconds() - r->begin > share * r->c->options.seconds_max;
+    double seconds = now_seconds() - r->begin;
+    return is_exhausted(r, seconds) || (r->unseen == 0 && seconds > share * r->c->options.seconds_max);
 }
 
 static pl_status run_trip(replay *r, size_t begin, size_t end, pl_error *err)
@@ -396,6 +413,7 @@ pl_status pl_calibration_measure(pl_calibration *c, const pl_graph *g, pl_error 
 {
     pl_status status;
     replay r = {.c = c, .g = g, .begin = now_seconds()};
+    if (is_exhausted(&r, 0)) return PL_OK;
     PL_TRY_DONE(prepare(&r, err));
     if (r.key_count) PL_TRY_DONE(measure(&r, err));
 done:

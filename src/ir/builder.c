@@ -32,7 +32,9 @@ char pl_op_attr(pl_op op, int k, char name[24])
     for (; k > 0 && *p; p++) k -= *p == ' ';
     const char *colon = strchr(p, ':');
     if (k > 0 || !colon) return 0;
-    snprintf(name, 24, "%.*s", (int)(colon - p), p);
+    size_t bytes = (size_t)(colon - p) < 23 ? (size_t)(colon - p) : 23;
+    memcpy(name, p, bytes);
+    name[bytes] = 0;
     return colon[1];
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/str.h"
+
 #define NAME_DTYPE(c, name, bytes)  name,
 #define BYTES_DTYPE(c, name, bytes) bytes,
 #define NAME_ROLE(c, name)          name,
@@ -73,17 +75,14 @@ int64_t pl_shape_rows(const pl_shape *s)
 
 const char *pl_shape_text(const pl_shape *s, char *buf, unsigned room)
 {
-    unsigned used = 0;
-    used += (unsigned)snprintf(buf, room, "[");
-    for (uint32_t i = 0; i < s->rank && used < room; i++) {
-        const char *comma = i ? "," : "";
+    pl_str text = pl_str_fixed(buf, room);
+    pl_str_append(&text, "[");
+    for (uint32_t i = 0; i < s->rank; i++) {
         int symbolic = s->symbolic >> i & 1;
-        if (symbolic && s->dim[i] == 1)
-            used += (unsigned)snprintf(buf + used, room - used, "%sB", comma);
-        else
-            used += (unsigned)snprintf(buf + used, room - used, "%s%lld%s", comma, (long long)s->dim[i],
-                                       symbolic ? "B" : "");
+        if (i) pl_str_append(&text, ",");
+        if (!symbolic || s->dim[i] != 1) pl_str_int(&text, s->dim[i]);
+        if (symbolic) pl_str_append(&text, "B");
     }
-    if (used < room) snprintf(buf + used, room - used, "]");
+    pl_str_append(&text, "]");
     return buf;
 }

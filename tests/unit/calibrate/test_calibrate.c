@@ -364,6 +364,31 @@ static void test_memory_bound(void **state)
     pl_graph_destroy(g);
 }
 
+/* What all calls may take is over before the first node: nothing is known, nothing is wrong. With a moment more some
+ * are known, and a call that begins behind the end adds none. */
+static void test_time_bound(void **state)
+{
+    (void)state;
+    pl_graph *g = make_graph(64, 64, 4, 6);
+    pl_calibration_options o = quick();
+    o.total_seconds_max = 1e-12;
+    pl_calibration *c = open_calibration(NULL, &o);
+    measure(c, g);
+    assert_int_equal(pl_calibration_count(c), 0);
+    pl_calibration_close(c);
+
+    o.total_seconds_max = 1e-4;
+    o.seconds_max = 10;
+    c = open_calibration(NULL, &o);
+    measure(c, g);
+    assert_true(pl_calibration_measured_seconds(c) < 5);
+    size_t known = pl_calibration_count(c);
+    measure(c, g);
+    assert_int_equal(pl_calibration_count(c), known);
+    pl_calibration_close(c);
+    pl_graph_destroy(g);
+}
+
 static void test_refused_memory(void **state)
 {
     (void)state;
@@ -395,7 +420,7 @@ int main(void)
         cmocka_unit_test(test_small_moments),  cmocka_unit_test(test_file_round_trip),
         cmocka_unit_test(test_damaged_files),  cmocka_unit_test(test_unwritable_folder),
         cmocka_unit_test(test_path),           cmocka_unit_test(test_memory_bound),
-        cmocka_unit_test(test_refused_memory),
+        cmocka_unit_test(test_refused_memory), cmocka_unit_test(test_time_bound),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
