@@ -64,26 +64,32 @@ typedef struct pl_column_sum_call {
 void pl_column_sum_exec(const pl_column_sum_call *, pl_team);
 
 /* ---- feed_forward.c: y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), chunk_rows rows at a time: a chunk's hidden values
- * lie in the workspace. The backward pass makes them again. The bits are those of the single products. ---- */
-typedef struct pl_feed_forward_call {
+ * lie in the workspace, of the layer's type. The backward pass makes them again. The bits are those of the single
+ * products, with the activation and its derivative in their epilogues. ---- */
+typedef struct pl_feed_forward_layer { /* what both passes know */
     int64_t rows, in, hidden, out, chunk_rows;
     int dots; /* as in pl_gemm_call */
     pl_activation act;
-    const float *x, *w1, *b1, *w2, *b2; /* [R,in], [hidden,in], [hidden] or NULL, [out,hidden], [out] or NULL */
-    const float *residual;              /* [R,out] or NULL */
-    float *y;                           /* may be residual, or x */
+    const void *x, *w1, *w2; /* [R,in], [hidden,in], [out,hidden] */
+    const float *b1;         /* [hidden] or NULL */
+    pl_real type;
+} pl_feed_forward_layer;
+
+typedef struct pl_feed_forward_call {
+    pl_feed_forward_layer layer;
+    const float *b2;      /* [out] or NULL */
+    const void *residual; /* [R,out] or NULL */
+    void *y;              /* may be residual, or x */
 } pl_feed_forward_call;
 uint64_t pl_feed_forward_workspace_bytes(const pl_feed_forward_call *, pl_team);
 void pl_feed_forward_exec(const pl_feed_forward_call *, void *workspace, pl_team);
 
 /* dx = gradient (+ partial); dW1, dW2 and db1 accumulate. (db2 is a column sum of dy.) */
 typedef struct pl_feed_forward_bwd_call {
-    int64_t rows, in, hidden, out, chunk_rows;
-    int dots;
-    pl_activation act;
-    const float *dy, *x, *w1, *b1, *w2;
-    const float *partial;        /* [R,in] or NULL */
-    float *dx, *dw1, *dw2, *db1; /* dx may be partial, dy or x; db1 may be NULL */
+    pl_feed_forward_layer layer;
+    const void *dy, *partial; /* [R,out]; [R,in] or NULL */
+    void *dx;                 /* may be partial, dy or x */
+    float *dw1, *dw2, *db1;   /* db1 may be NULL */
 } pl_feed_forward_bwd_call;
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);

@@ -1,6 +1,10 @@
 /* The frontier: the planner's answers for a row of budgets, from what storing all takes down to the least that a
  * schedule was found for, each a constant factor below the one before.
  *
+ * In layer-major order the backward pass is many regions. They run one after the other, each over all micro-batches: a
+ * problem each, and a budget is asked of all of them. The decisions of one budget are one decision, in the order of the
+ * regions; its peak is the highest of theirs, its time the sum.
+ *
  * Costs are those of the nodes as they will run (fused, in place), where the cost table has them; the rest is guessed
  * from their operations and bytes at the best rates of the others. So the same table gives the same decisions. */
 #include "fit/recompute.h"
@@ -23,8 +27,14 @@ typedef struct entry {
     pl_recompute_decision decision;
 } entry;
 
-struct pl_recompute_frontier {
+typedef struct part { /* a region */
     recompute_problem problem;
+    uint64_t beside; /* bytes, as in recompute_region */
+} part;
+
+struct pl_recompute_frontier {
+    part *part;
+    size_t part_count;
     double trips;
     entry *entry[POINTS_MAX];
     size_t count;
@@ -104,8 +114,25 @@ static pl_status make_ready(const pl_graph *graph, const pl_fit_options *o, cons
     return o->measure ? o->measure(o->context, *ready, err) : PL_OK;
 }
 
-static pl_status make_problem(pl_recompute_frontier *f, const pl_graph *graph, const pl_fit_options *o,
-                              int64_t micro_batch, pl_error *err)
+static pl_status make_parts(pl_recompute_frontier *f, const pl_graph *g, pl_id program, const double *seconds,
+                            pl_error *err)
+{
+    recompute_region *region = NULL;
+    size_t count;
+    pl_status status = recompute_regions_find(g, program, &region, &count, err);
+    if (status == PL_OK) f->part = pl_alloc(count + 1, sizeof *f->part);
+    if (status == PL_OK && !f->part) status = no_memory(err);
+    for (; status == PL_OK && f->part_count < count; f->part_count++) {
+        part *p = &f->part[f->part_count];
+        p->beside = region[f->part_count].beside;
+        status = recompute_problem_init(&p->problem, g, region[f->part_count].region, seconds, err);
+    }
+    pl_free(region);
+    return status;
+}
+
+static pl_status make_problems(pl_recompute_frontier *f, const pl_graph *graph, const pl_fit_options *o,
+                               int64_t micro_batch, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_id train = pl_graph_find_program(graph, "train");
@@ -122,7 +149,7 @@ static pl_status make_problem(pl_recompute_frontier *f, const pl_graph *graph, c
     PL_TRY_DONE(pl_rewrite_bind_batch(g, train, micro_batch, NULL, 1, err));
     PL_TRY_DONE(make_ready(graph, o, &choice, &ready, err));
     PL_TRY_DONE(find_seconds(g, ready, &o->plan.cost, seconds, err));
-    status = recompute_problem_init(&f->problem, g, train, seconds, err);
+    status = make_parts(f, g, train, seconds, err);
 done:
     pl_graph_destroy(g);
     pl_graph_destroy(ready);
@@ -140,7 +167,7 @@ static pl_status add_group(const recompute_problem *p, uint32_t group, pl_id bef
     return PL_OK;
 }
 
-/* Repetitions wait for the next node that runs for the first time, and go before it. false: something ran again that
+/* Behind what is in the entry already, for the parts come in their order. Repetitions wait for the next node that runs for the first time, and go before it. false: something ran again that
  * must not, or first runs were exchanged; such a schedule is of no use here. */
 static pl_status take_schedule(const recompute_problem *p, const pl_recompute_solution *s, entry *e, bool *useful,
                                pl_error *err)
@@ -208,60 +235,98 @@ static pl_recompute_options options_of(uint64_t work)
     return o;
 }
 
-static pl_status add_point(pl_recompute_frontier *f, const pl_recompute_solution *s, pl_error *err)
+static entry *begin_entry(pl_error *err)
 {
-    bool useful;
     entry *e = pl_alloc(1, sizeof *e);
-    if (!e) return no_memory(err);
-    pl_status status = take_schedule(&f->problem, s, e, &useful, err);
-    if (status != PL_OK || !useful) {
-        destroy_entry(e);
-        return status;
-    }
+    if (!e) no_memory(err);
+    return e;
+}
+
+/* Takes e. */
+static void finish_entry(pl_recompute_frontier *f, entry *e)
+{
     e->point.decision = &e->decision;
-    e->point.peak_bytes = s->peak;
     e->point.added_seconds *= f->trips;
     e->point.repeated = e->decision.count;
     insert(f, e);
-    return PL_OK;
+}
+
+static pl_status add_part(const part *p, const pl_recompute_solution *s, entry *e, bool *useful, pl_error *err)
+{
+    uint64_t peak = s->peak + p->beside;
+    if (peak > e->point.peak_bytes) e->point.peak_bytes = peak;
+    return take_schedule(&p->problem, s, e, useful, err);
 }
 
 /* Where no schedule within the budget is found, the one nearest to it may be new all the same. */
-static pl_status solve(pl_recompute_frontier *f, uint64_t budget, uint64_t work, pl_error *err)
+static pl_status solve_part(const part *p, uint64_t budget, uint64_t work, entry *e, bool *useful, pl_error *err)
 {
     pl_recompute_solution s;
-    pl_recompute_problem problem = f->problem.problem;
+    pl_recompute_problem problem = p->problem.problem;
     pl_recompute_options o = options_of(work);
-    problem.budget = budget;
+    problem.budget = budget == PL_RECOMPUTE_NONE ? budget : budget > p->beside ? budget - p->beside : 0;
     pl_status status = pl_recompute(&problem, &o, &s, err);
     if (status == PL_E_BUDGET) {
         pl_error_clear(err);
         status = PL_OK;
     }
-    if (status == PL_OK) status = add_point(f, &s, err);
+    if (status == PL_OK) status = add_part(p, &s, e, useful, err);
     pl_recompute_solution_deinit(&s);
     return status;
 }
 
-static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, pl_error *err)
+static pl_status solve(pl_recompute_frontier *f, uint64_t budget, pl_error *err)
+{
+    pl_status status = PL_OK;
+    bool useful = true;
+    entry *e = begin_entry(err);
+    if (!e) return PL_E_NOMEM;
+    for (size_t i = 0; i < f->part_count && useful && status == PL_OK; i++)
+        status = solve_part(&f->part[i], budget, quick_work / f->part_count, e, &useful, err);
+    if (status == PL_OK && useful)
+        finish_entry(f, e);
+    else
+        destroy_entry(e);
+    return status;
+}
+
+static pl_status solve_least_part(const part *p, uint64_t work, entry *e, bool *useful, uint64_t *least, pl_error *err)
 {
     pl_recompute_solution s;
-    pl_recompute_options o = options_of(least_work);
-    PL_TRY(pl_recompute_least(&f->problem.problem, &o, least, &s, err));
-    pl_status status = add_point(f, &s, err);
+    pl_recompute_options o = options_of(work);
+    uint64_t own;
+    PL_TRY(pl_recompute_least(&p->problem.problem, &o, &own, &s, err));
+    pl_status status = *useful ? add_part(p, &s, e, useful, err) : PL_OK;
     pl_recompute_solution_deinit(&s);
+    if (own + p->beside > *least) *least = own + p->beside;
     return status;
+}
+
+/* What the largest region needs at least: less is of no use to the others. */
+static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, pl_error *err)
+{
+    pl_status status = PL_OK;
+    bool useful = true;
+    entry *e = begin_entry(err);
+    *least = 0;
+    if (!e) return PL_E_NOMEM;
+    for (size_t i = 0; i < f->part_count && status == PL_OK; i++)
+        status = solve_least_part(&f->part[i], least_work / f->part_count, e, &useful, least, err);
+    if (status == PL_OK && useful)
+        finish_entry(f, e);
+    else
+        destroy_entry(e);
+    return status == PL_OK && f->part_count > 1 ? solve(f, *least, err) : status;
 }
 
 static pl_status sweep(pl_recompute_frontier *f, pl_error *err)
 {
     uint64_t least;
-    PL_TRY(solve(f, PL_RECOMPUTE_NONE, quick_work, err)); /* storing all; all there is without a backward pass */
+    PL_TRY(solve(f, PL_RECOMPUTE_NONE, err)); /* storing all; all there is without a backward pass */
     double most = (double)f->entry[0]->point.peak_bytes;
     PL_TRY(solve_least(f, &least, err));
     double step = pow((double)(least + 1) / (most + 1), 1.0 / SWEEP);
-    for (int i = 1; i < SWEEP && (double)least < most; i++)
-        PL_TRY(solve(f, (uint64_t)(most * pow(step, i)), quick_work, err));
+    for (int i = 1; i < SWEEP && (double)least < most; i++) PL_TRY(solve(f, (uint64_t)(most * pow(step, i)), err));
     return PL_OK;
 }
 
@@ -272,7 +337,7 @@ pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_optio
     pl_recompute_frontier *f = pl_alloc(1, sizeof *f);
     if (!f) return no_memory(err);
     f->trips = (double)((o->batch + micro_batch - 1) / micro_batch);
-    PL_TRY_DONE(make_problem(f, graph, o, micro_batch, err));
+    PL_TRY_DONE(make_problems(f, graph, o, micro_batch, err));
     PL_TRY_DONE(sweep(f, err));
     *frontier = f;
     return PL_OK;
@@ -285,7 +350,8 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *f)
 {
     if (!f) return;
     for (size_t i = 0; i < f->count; i++) destroy_entry(f->entry[i]);
-    recompute_problem_deinit(&f->problem);
+    for (size_t i = 0; i < f->part_count; i++) recompute_problem_deinit(&f->part[i].problem);
+    pl_free(f->part);
     pl_free(f);
 }
 

@@ -17,7 +17,7 @@ typedef struct grouper {
     bool *may;         /* [nodes] may run again */
     uint32_t *readers; /* [values], roots: nodes of the region that read it, each once */
     uint32_t *writers; /* likewise that write it */
-    bool *outside;     /* [values], roots: read by another region */
+    bool *outside;     /* [values], roots: read or written by another region */
     uint32_t *owner;   /* [values], roots: the group whose size holds it */
     size_t dep_count;
 } grouper;
@@ -36,16 +36,6 @@ static bool reads(const grouper *c, const pl_node *n, pl_id root)
     return false;
 }
 
-/* The region where the backward pass is. */
-static pl_id find_region(const pl_graph *g, pl_id program)
-{
-    for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
-        if (!n->dead && n->phase == PL_PHASE_BACKWARD && pl_region_program(g, n->region) == program) return n->region;
-    }
-    return PL_NONE;
-}
-
 static void count_uses(grouper *c)
 {
     for (pl_id i = 0; i < c->g->node_count; i++) {
@@ -59,17 +49,21 @@ static void count_uses(grouper *c)
             c->readers[root] += !again && is_in(c, i);
             c->outside[root] |= !is_in(c, i);
         }
-        for (int k = 0; k < PL_NODE_OUT_MAX && is_in(c, i); k++)
-            if (n->out[k] != PL_NONE) c->writers[pl_value_root(c->g, n->out[k])]++;
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+            if (n->out[k] == PL_NONE) continue;
+            c->writers[pl_value_root(c->g, n->out[k])] += is_in(c, i);
+            c->outside[pl_value_root(c->g, n->out[k])] |= !is_in(c, i);
+        }
     }
 }
 
-/* Bytes that come and go with the decision: not weights, gradients and what else stays in any case. */
+/* Bytes that come and go with the decision: not weights, gradients and what else stays in any case, nor what goes from
+ * region to region, which recompute_regions.c counts. */
 static uint64_t bytes_of(const grouper *c, pl_id root)
 {
     const pl_value *v = &c->g->value[root];
     bool comes_and_goes = v->program != PL_NONE && (v->role == PL_ROLE_TEMPORARY || v->role == PL_ROLE_SAVED);
-    return comes_and_goes && c->writers[root] ? pl_value_bytes(c->g, root) : 0;
+    return comes_and_goes && c->writers[root] && !c->outside[root] ? pl_value_bytes(c->g, root) : 0;
 }
 
 /* Is what `node` makes read by its neighbour alone? */
@@ -79,8 +73,8 @@ static bool is_joined(const grouper *c, pl_id node)
     const pl_node *n = &g->node[node], *next = &g->node[node + 1];
     if (!is_in(c, node + 1) || next->phase != n->phase || n->out[0] == PL_NONE) return false;
     pl_id made = n->out[0];
-    return pl_value_root(g, made) == made && c->readers[made] == 1 && c->writers[made] == 1 && !c->outside[made] &&
-           bytes_of(c, made) && reads(c, next, made);
+    return pl_value_root(g, made) == made && c->readers[made] == 1 && c->writers[made] == 1 && bytes_of(c, made) &&
+           reads(c, next, made);
 }
 
 /* May the neighbour put its result where `made` is? */
@@ -126,7 +120,6 @@ static pl_status add_outputs(grouper *c, uint32_t group, pl_id node, bool last, 
         } else if (last) {
             c->owner[root] = group;
             to->size += bytes;
-            to->keep |= c->outside[root];
         } else if (!goes_in_place(c, n + 1, root) && bytes > to->work) {
             to->work = bytes;
         }
@@ -178,13 +171,12 @@ static void set_costs(recompute_problem *p)
     p->problem.budget = PL_RECOMPUTE_NONE;
 }
 
-pl_status recompute_problem_init(recompute_problem *p, const pl_graph *g, pl_id program, const double *seconds,
+pl_status recompute_problem_init(recompute_problem *p, const pl_graph *g, pl_id region, const double *seconds,
                                  pl_error *err)
 {
     *p = (recompute_problem){0};
-    grouper c = {.p = p, .g = g, .seconds = seconds, .region = find_region(g, program)};
+    grouper c = {.p = p, .g = g, .seconds = seconds, .region = region};
     pl_status status = PL_OK;
-    if (c.region == PL_NONE) return PL_OK;
     c.may = pl_alloc(g->node_count + 1, sizeof *c.may);
     c.readers = pl_alloc(g->value_count + 1, sizeof *c.readers);
     c.writers = pl_alloc(g->value_count + 1, sizeof *c.writers);

@@ -21,9 +21,20 @@ typedef struct recompute_problem {
     double seconds; /* of all groups */
 } recompute_problem;
 
-/* g: bound, as the decision will find it; seconds: by node of g. No groups when the program has no backward pass. */
-pl_status recompute_problem_init(recompute_problem *, const pl_graph *g, pl_id program, const double *seconds,
+/* g: bound, as the decision will find it; seconds: by node of g. */
+pl_status recompute_problem_init(recompute_problem *, const pl_graph *g, pl_id region, const double *seconds,
                                  pl_error *);
 void recompute_problem_deinit(recompute_problem *);
+
+/* recompute_regions.c: the regions of a program that have a backward pass, in their order. One; many in layer-major
+ * order, which takes them one after the other: each is a problem of its own. */
+typedef struct recompute_region {
+    pl_id region;
+    uint64_t beside; /* bytes that lie there while it runs for the sake of other regions, beyond those of the region
+                        that has the least: stacks of tiles, and gradients of its own weights and shared ones */
+} recompute_region;
+
+/* For pl_free; NULL with a count of 0 where nothing is ever differentiated. */
+pl_status recompute_regions_find(const pl_graph *g, pl_id program, recompute_region **, size_t *count, pl_error *);
 
 #endif

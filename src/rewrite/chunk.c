@@ -8,7 +8,8 @@
  *   →  y = feed_forward(x, W1, W2, …)        →  dx, dW1', dW2', db1' = feed_forward_bwd(dy, x, W1, W2, …)
  *
  * u, a, da and du are then never whole, and x alone is kept for the backward pass. A layer whose inner values somebody
- * else reads, or whose derivatives are not exactly these, stays as it is. */
+ * else reads, or whose derivatives are not exactly these, stays as it is. What flows may be f32, bf16 or f16: of one
+ * type in each node, so in all of them. */
 #include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
@@ -27,7 +28,7 @@ typedef struct chunker {
 static bool is_plain(const chunker *c, pl_id value)
 {
     const pl_value *v = &c->g->value[value];
-    return v->dtype == PL_DTYPE_F32 && v->view_of == PL_NONE && v->update_of == PL_NONE && !c->viewed[value];
+    return v->view_of == PL_NONE && v->update_of == PL_NONE && !c->viewed[value];
 }
 
 /* The node is `op` and reads `value` there and nowhere else; the first such one. */
@@ -119,9 +120,7 @@ static bool find_layer(const chunker *c, pl_id act, layer *l)
     if (!is_linear(first) || first->in[3] != PL_NONE || !find_readers_of_hidden(c, u, a, l)) return false;
     const pl_node *second = &g->node[l->second];
     if (!is_linear(second) || (l->act_bwd != PL_NONE && !find_backward(c, l))) return false;
-    bool plain = g->value[first->in[0]].dtype == PL_DTYPE_F32 && g->value[second->out[0]].dtype == PL_DTYPE_F32;
-    for (int k = 0; k < 2; k++) plain &= g->value[(k ? second : first)->in[1]].dtype == PL_DTYPE_F32;
-    return plain && are_together(c, l);
+    return are_together(c, l);
 }
 
 static pl_node fused_of(const pl_node *at, pl_op op, int64_t act, int64_t rows)

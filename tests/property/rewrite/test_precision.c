@@ -6,7 +6,9 @@
  *   what it means   interpreted exactly, the f16 program with its scaled loss makes the same three updates as the f32
  *                   one, clipped or not
  *   loss scale      an overflow leaves the bits of weights and moments and halves the scale, good steps double it
- *   what it leaves  recompute, in-place and layer-major order change no bit, as in f32
+ *   what it leaves  recompute, in-place, layer-major order and feed-forward layers in chunks (against those that are
+ *                   fused: with 16 bits what is not fused is rounded once more) change no bit, as in f32
+ * The first two and the text with chunks in every other case.
  * Graph and plan survive print, parse, print. `property_rewrite_test_precision SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
@@ -26,6 +28,8 @@ static uint64_t only_seed;
 
 static uint64_t first_seed(void) { return only_seed ? only_seed : 1; }
 static uint64_t last_seed(void) { return only_seed ? only_seed : CASES; }
+
+static int64_t chunk_of(uint64_t seed) { return seed % 2 ? 0 : (int64_t)(seed % 5) + 1; } /* 0: whole */
 
 static bool is_gradient(const pl_graph *g, pl_id id)
 {
@@ -130,6 +134,7 @@ static void gradients_are_near(void **state)
         for (int i = 0; i < 2; i++)
             for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
                 t.precision = narrow[i];
+                t.feed_forward_rows = chunk_of(seed);
                 check_costs(&t, isa, exact, g);
             }
         reference_destroy(exact);
@@ -167,6 +172,7 @@ static void scaled_updates_are_the_updates(void **state)
         reference *r[2];
         for (int i = 0; i < 2; i++) {
             t.precision = i ? PL_DTYPE_F32 : PL_DTYPE_F16;
+            t.feed_forward_rows = i ? 0 : chunk_of(seed);
             g[i] = tiny_compiled(&t);
             r[i] = reference_create(g[i]);
             tiny_reference_weights(&t, r[i]);
@@ -212,10 +218,11 @@ static bool step_changes(const tiny *t, tiny_run *run, uint64_t step)
 
 /* ---- what it leaves ---- */
 
-/* Weights and moments after two updates. */
+/* Weights and moments after two updates, at another level for each seed. */
 static unsigned char *trained(const tiny *t, uint64_t *bytes)
 {
-    tiny_run run = tiny_run_begin(t, (pl_team){2, pl_isa_of_machine()});
+    pl_isa isa = (pl_isa)(t->seed % ((uint64_t)pl_isa_of_machine() + 1));
+    tiny_run run = tiny_run_begin(t, (pl_team){2, isa});
     tiny_run_weights(t, &run);
     for (uint64_t step = 1; step <= 2; step++) tiny_run_step(t, &run, "train", step);
     unsigned char *state = copy_state(&run, bytes);
@@ -251,7 +258,11 @@ static void other_choices_change_nothing(void **state)
             compare_trained(&t, plain, bytes, "storing all");
             t.in_place = false;
             compare_trained(&t, plain, bytes, "nothing in place");
+            t.feed_forward_rows = tiny_roll(&t, 1, 25);
+            compare_trained(&t, plain, bytes, "doing feed-forward layers in chunks and nothing in place");
             t.recompute = t.in_place = true;
+            compare_trained(&t, plain, bytes, "doing feed-forward layers in chunks");
+            t.feed_forward_rows = 0;
             t.layer_major = t.layer_major_keep = 1;
             if (t.config.model.arch == PL_ARCH_GPT) compare_trained(&t, plain, bytes, "layer-major order");
             free(plain);
@@ -320,6 +331,7 @@ static void plans_survive_print_and_parse(void **state)
         tiny_random(&t, seed);
         t.update = seed % 2;
         t.precision = narrow[seed / 2 % 2];
+        t.feed_forward_rows = chunk_of(seed);
         pl_plan *plan = tiny_plan(&t, (pl_team){2, PL_ISA_BASELINE});
         pl_plan_print(plan, &text);
         if (pl_plan_parse("plan", text.data, text.bytes, &copy, &err) != PL_OK) fail_msg("%s", err.text);
