@@ -6,6 +6,8 @@
  *      PL_REFUSE=runner:12:forever   and every one after it; in the process that the command becomes by exec
  *      PL_REFUSE_REPORT=FILE         a line is added there when a process ends, or becomes another one:
  *          runner requests 120 refused 1 by program+0x1234 left program 0 libyaml 0 … descriptors 0
+ *      PL_REFUSE_PATHS=FILE          a line is added there for each request: "runner", its number, and a number that is
+ *                                    the same when it comes by the same calls
  *
  * What is "left" was asked for after the start of main() and not given back at exit(), by who asked for it. Requests of
  * libgomp are served always: it says so itself and exits when it gets no memory, nobody else can.
@@ -25,6 +27,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "base/alloc.h"
 
@@ -82,12 +85,46 @@ void pl_test_refused(const void *caller)
     errno = ENOMEM;
 }
 
+/* ---- by which calls ---- */
+
+static int paths_fd = -1;
+static bool is_runner;
+
+static _Thread_local bool noting; /* what the unwinder and dprintf ask for themselves is no request of the program */
+
+typedef struct way {
+    uint64_t sum;
+    int frames;
+} way;
+
+enum { FRAMES = 10 }; /* the innermost; two are in this file */
+
+/* Where in its module, which lies elsewhere each time. */
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *to)
+{
+    way *w = to;
+    uintptr_t at = (uintptr_t)_Unwind_GetIP(frame);
+    const module *m = module_of((const void *)at);
+    w->sum = (w->sum ^ (m ? at - m->begin + (uintptr_t)(m - modules) : 0)) * 0x9e3779b97f4a7c15u;
+    return ++w->frames == FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static void note_path(unsigned long long n)
+{
+    way w = {0};
+    noting = true;
+    _Unwind_Backtrace(add_frame, &w);
+    dprintf(paths_fd, "%s %llu %#llx\n", is_runner ? "runner" : "planner", n, (unsigned long long)w.sum);
+    noting = false;
+}
+
 static bool is_refused(const void *caller)
 {
-    if (!atomic_load_explicit(&armed, memory_order_relaxed)) return false;
+    if (!atomic_load_explicit(&armed, memory_order_relaxed) || noting) return false;
     const module *m = module_of(caller);
     if (m && strncmp(m->name, "libgomp", 7) == 0) return false;
-    atomic_fetch_add(&requests, 1);
+    unsigned long long n = atomic_fetch_add(&requests, 1) + 1;
+    if (paths_fd >= 0) note_path(n);
     unsigned long long left = atomic_load(&left_to_serve);
     if (left == 0) return false;
     if (left > 1) return atomic_store(&left_to_serve, left - 1), false;
@@ -190,7 +227,10 @@ static void read_order(bool runner)
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {
     dl_iterate_phdr(note_module, NULL);
-    read_order(argc > 1 && strcmp(argv[1], "__run") == 0);
+    is_runner = argc > 1 && strcmp(argv[1], "__run") == 0;
+    read_order(is_runner);
+    const char *paths = getenv("PL_REFUSE_PATHS");
+    if (paths) paths_fd = open(paths, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     descriptors_before = count_descriptors();
     atexit(report);
     atomic_store(&armed, true);

@@ -7,6 +7,8 @@ it leaves (times apart); it must have given everything back; and what it left in
 that follows.
 
 --sample N takes N random requests of each series instead of all (all where there are few more); the seed is printed.
+--paths takes of each series only the first request that comes by the same calls (the innermost eight), and none that came so in
+an earlier series of the kind: most of what all requests would find, in minutes.
 --planner leaves out the commands that become a runner, for a sanitizer's memory is in no plan, and what takes long.
 --only planner:12:once repeats one. A failure prints the command that repeats it."""
 import argparse
@@ -48,16 +50,30 @@ CASES = {
     "plan-generate": (["plan c.yaml"], "plan c.yaml --command generate"),
     "plan-evaluate": (["plan c.yaml"], "plan c.yaml --command evaluate"),
     "plan-gradients": (["plan c.yaml"], "plan c.yaml --command gradients"),
+    "plan-major": (["plan c.yaml --set train.layer_major=1"], "plan c.yaml --set train.layer_major=1"),
     "plan-fit": (["plan c.yaml --micro_batch auto"], "plan c.yaml --micro_batch auto"),
     "plan-small": (["plan c.yaml"], "plan c.yaml --budget 6MB --micro_batch auto"),
     "plan-measure": (["plan mlp.yaml"], "plan mlp.yaml --graph"),
+    "fit": (["fit c.yaml"], "fit c.yaml"),
+    "fit-json": (["fit mlp.yaml"], "fit mlp.yaml --json"),
+    "fit-html": (["fit mlp.yaml"], "fit mlp.yaml --html page.html --lock plan.lock"),
+    "fit-lock": (["fit mlp.yaml"], "fit mlp.yaml --lock -"),
+    "fit-allow": (["fit c.yaml"], "fit c.yaml --budget 9.8MB --set fit.allow=[optimizer_bf16,optimizer_8bit]"),
+    "fit-small": (["fit c.yaml"], "fit c.yaml --budget 6MB --json"),
     "train": ([], "train c.yaml"),
     "train-bpe": ([], "train c.yaml --tokenizer bpe --vocab_size 270 --dropout 0.1 --sample_every 1 --progress json --trace trace.json"),
+    "train-lock": (["plan c.yaml --out-lock plan.lock"], "train c.yaml --lock plan.lock"),
+    "train-fit": (["fit c.yaml --micro_batch auto --budget 9.9MB"], "train c.yaml --micro_batch auto --budget 9.9MB"),
+    "train-bf16": ([], "train c.yaml --mixed_precision bf16 --optimizer_state 8bit --gradient_checkpointing full"),
+    "train-fp16": ([], "train c.yaml --mixed_precision fp16 --optimizer_state bf16"),
+    "train-major": ([], "train c.yaml --set train.layer_major=1 --set train.update_in_backward=on --gradient_checkpointing full"),
+    "train-chunks": ([], "train c.yaml --set train.feed_forward_rows=4 --optimizer_state 8bit --micro_batch 4 --set train.update_in_backward=on"),
     "train-resume": (TRAINED, "train c.yaml --resume --steps 3 --verbose"),
     "generate": (TRAINED, "generate out --prompt a"),
     "eval": (TRAINED, "eval out"),
     "eval-json": (TRAINED, "eval out --json --ledger"),
     "verify": (TRAINED, "verify --gradients g.safetensors out"),
+    "compare": (["plan mlp.yaml"], "verify mlp.yaml --set train.micro_batch=4"),
     "place": ([], "place b.csv"),
     "place-json": ([], "place b.csv --json --svg a.svg --out o.csv"),
     "place-tight": ([], "place hard.csv --capacity 300"),
@@ -85,7 +101,7 @@ CASES = {
     "wrong-csv": ([], "place wrong.csv"),
     "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
 }
-DO_NOT_FIT = ("plan-small", "place-tight")
+DO_NOT_FIT = ("plan-small", "fit-small", "place-tight")
 VARIES = ("doctor-command",) # how often it looks depends on the time
 DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(\w*seconds|tokens_per_second|(minor|major)_faults|measured_(page_table|proportional)_bytes)\": ?[0-9.e+-]+")
 FIGURE = re.compile(rb"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?([kMGT]?B|ns|us|ms|s|min|h|%)\b)?|0x[0-9a-f]+| +|--+")
@@ -296,6 +312,7 @@ class Sweep:
         self.environment.update(OMP_WAIT_POLICY="passive", LC_ALL="C", HOME=self.folder)
         self.repeat = f"{sys.executable} {os.path.abspath(__file__)} {self.program} {self.folder}"
         self.random = random.Random(a.seed)
+        self.paths = {} if a.paths else None # by process and mode, those that were tried
         self.idle = subprocess.Popen(["sleep", "86400"]) # for the doctor
         os.makedirs(self.folder, exist_ok=True)
 
@@ -305,6 +322,23 @@ class Sweep:
             return sorted(self.random.sample(numbers, self.sample))
         return list(numbers)
 
+    def find_paths(self, place):
+        """{process: {path: its first request}}"""
+        file, found = place.path + ".paths", {}
+        place.restore()
+        place.run(place.words, {"PL_REFUSE": "none:0:once", "PL_REFUSE_PATHS": file})
+        with open(file) as lines:
+            for where, n, path in map(str.split, lines):
+                found.setdefault(where, {}).setdefault(path, int(n))
+        os.remove(file)
+        return found
+
+    def new_paths(self, first, where, mode):
+        seen = self.paths.setdefault((where, mode), set())
+        numbers = sorted(n for path, n in first.items() if path not in seen)
+        seen |= first.keys()
+        return numbers
+
     def try_case(self, case):
         place = Place(self, case, "good")
         if not place.measures:
@@ -313,6 +347,7 @@ class Sweep:
             place.restore()
         good, lines = place.refuse("none:0:once")
         kept = leftovers(place.path)
+        paths = self.find_paths(place) if self.paths is not None else {}
         place.remove()
         if (good.returncode == 0) == (case.startswith("wrong") or case in DO_NOT_FIT):
             raise Failure(f"{case}: exit code {good.returncode} when nothing is refused: {good.stderr.decode(errors='replace')[-300:]}")
@@ -324,6 +359,8 @@ class Sweep:
                 if series.requests == 0 or [where, mode] != [wanted[0], wanted[2]]:
                     continue
                 numbers = [int(wanted[1])] if self.only else self.numbers(series.requests)
+                if self.paths is not None:
+                    numbers = self.new_paths(paths.get(where, {}), where, mode)
                 failed += series.run(numbers)
                 refused += len(numbers)
         return failed, refused
@@ -338,6 +375,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only")
+    parser.add_argument("--paths", action="store_true")
     parser.add_argument("--planner", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     a = parser.parse_intermixed_args()
