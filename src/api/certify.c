@@ -60,11 +60,30 @@ static bool give_layer_major(pl_config *c)
     return given;
 }
 
+static bool give_update(pl_config *c)
+{
+    bool given = c->train.update_in_backward != PL_EARLY_AUTO;
+    c->train.update_in_backward = PL_EARLY_AUTO;
+    return given;
+}
+
+static bool give_threads(pl_config *c)
+{
+    bool given = c->run.threads != PL_CONFIG_AUTO && c->run.threads != 1;
+    c->run.threads = PL_CONFIG_AUTO;
+    return given;
+}
+
 /* What changes no numbers comes first: of two that cost the same it is the better one. */
 static const trial trials[] = {
-    {"train.micro_batch", "auto", give_micro_batch},      {"train.gradient_checkpointing", "auto", give_checkpointing},
-    {"train.layer_major", "auto", give_layer_major},      {"train.grad_clip", "0", give_clip},
-    {"train.mixed_precision", "bf16", give_bf16},         {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
+    {"train.micro_batch", "auto", give_micro_batch},
+    {"train.gradient_checkpointing", "auto", give_checkpointing},
+    {"train.layer_major", "auto", give_layer_major},
+    {"train.update_in_backward", "auto", give_update},
+    {"run.threads", "auto", give_threads},
+    {"train.grad_clip", "0", give_clip},
+    {"train.mixed_precision", "bf16", give_bf16},
+    {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
     {"fit.allow", "optimizer_8bit", give_optimizer_8bit},
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");

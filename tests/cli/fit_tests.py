@@ -137,14 +137,33 @@ def test_certificate():
     certificate = found["certificate"]
     check(found["chosen"] is None and abs(certificate["least_bytes"] - least) <= 65536, certificate, least)
     check(sum(r["bytes"] for r in certificate["roles"]) > 0 and certificate["alive"], certificate)
-    keys = {"fit.allow": "fit.allow={}", "train.grad_clip": "train.grad_clip={}"}
     permissions = certificate["permissions"]
     check(permissions[certificate["cheapest"]]["fits"], certificate)
     tried = [permissions[certificate["cheapest"]]] + [p for p in permissions if not p["fits"]][:1]
     for permission in tried:
-        words = ("--set", keys[permission["key"]].format(permission["value"]))
+        words = ("--set", f"{permission['key']}={permission['value']}")
         run("plan", config, "--budget", str(least - 400000), *words, code=0 if permission["fits"] else 3)
     run("plan", config, "--budget", str(certificate["least_bytes"] + 2 * 65536))
+
+
+def test_what_is_set_is_not_searched():
+    """A key that says what is to be done decides it for every choice that is looked at; what is left open beside it is
+    searched. (Of a budget that nothing fits, for then nothing is measured.)"""
+    write_text()
+    config = write_config(**{**MODEL, "train": {**MODEL["train"], "micro_batch": 1}})
+
+    def looked_at(*words):
+        points = fit("--budget", "2MB", *words, config=config, code=3)["points"]
+        return {axis: {p["choice"][axis] for p in points} for axis in points[0]["choice"]}
+
+    found = looked_at("--set", "train.layer_major_keep=2")
+    check(found["threads"] == {"2"} and found["layer-major"] == {"no", "1, keep 2", "2, keep 2", "3, keep 2"}, found)
+    found = looked_at("--threads", "auto", "--set", "train.layer_major=2")
+    check("1" in found["threads"] and found["layer-major"] == {"2, keep 1", "2, keep 2", "2, keep 3", "2, keep 0"}, found)
+    found = looked_at("--set", "train.layer_major=2", "--set", "train.layer_major_keep=3")
+    check(found["layer-major"] == {"2, keep 3"}, found)
+    found = looked_at("--set", "train.update_in_backward=off")
+    check(found["update"] == {"at the end"} and found["layer-major"] == {"no"}, found)
 
 
 def test_allowed_state_is_kept():
@@ -162,7 +181,7 @@ def test_allowed_state_is_kept():
 
 from plan_dag import convert  # noqa: E402  (beside this file)
 
-GROUPS = {"fit": [test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
+GROUPS = {"fit": [test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)
