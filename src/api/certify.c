@@ -88,6 +88,18 @@ static const trial trials[] = {
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
 
+/* What a search ended with: a plan, the smallest one, or, where weights and their state alone are too large, neither. */
+static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, const pl_plan *plan)
+{
+    pl_fit_permission p = {.key = t->key, .value = t->value, .fits = plan != NULL, .seconds = -1};
+    size_t shown = plan ? r->chosen : r->least;
+    if (shown == PL_FIT_NONE) return p;
+    p.charged_bytes = r->point[shown].charged_bytes;
+    p.seconds = r->point[shown].seconds;
+    p.work = r->point[shown].work;
+    return p;
+}
+
 static pl_status try_one(const pl_config *config, const pl_compile_options *o, const trial *t, pl_fit_result *into,
                          pl_error *err)
 {
@@ -104,15 +116,8 @@ static pl_status try_one(const pl_config *config, const pl_compile_options *o, c
     pl_status status = given ? pl_compile(c, &how, &r, &plan, &why) : PL_OK;
     pl_config_destroy(c);
     if (!given) return PL_OK;
-    if (status == PL_OK || (status == PL_E_BUDGET && r.least != PL_FIT_NONE)) {
-        const pl_fit_point *p = &r.point[plan ? r.chosen : r.least];
-        into->permission[into->permission_count++] = (pl_fit_permission){.key = t->key,
-                                                                         .value = t->value,
-                                                                         .fits = plan != NULL,
-                                                                         .charged_bytes = p->charged_bytes,
-                                                                         .seconds = p->seconds,
-                                                                         .work = p->work};
-    }
+    if (status == PL_OK || status == PL_E_BUDGET)
+        into->permission[into->permission_count++] = permission_of(t, &r, plan);
     pl_plan_destroy(plan);
     pl_fit_result_deinit(&r);
     return status == PL_OK || status == PL_E_BUDGET ? PL_OK : pl_fail(err, status, "%s", why.text);

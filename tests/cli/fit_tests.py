@@ -166,6 +166,17 @@ def test_what_is_set_is_not_searched():
     check(found["update"] == {"at the end"} and found["layer-major"] == {"no"}, found)
 
 
+def test_every_permission_is_named():
+    """However small the budget is: a permission that does not help is one all the same."""
+    write_text()
+    hopeless = fit("--budget", "100KB", config=write_config(**MODEL), code=3)["certificate"]
+    named = {(p["key"], p["value"]) for p in hopeless["permissions"]}
+    check({("fit.allow", "optimizer_8bit"), ("train.mixed_precision", "bf16"), ("run.threads", "auto")} <= named, hopeless)
+    check(hopeless["cheapest"] is None and not any(p["fits"] for p in hopeless["permissions"]), hopeless)
+    out, _ = run("fit", write_config(**MODEL), "--quiet", "--budget", "100KB", code=3)
+    check("fit.allow: optimizer_8bit" in out and "No permission is left" not in out, out)
+
+
 def test_allowed_state_is_kept():
     """What the search turned on by leave is in the kept config, so that a resumed run does the same."""
     write_text()
@@ -181,7 +192,7 @@ def test_allowed_state_is_kept():
 
 from plan_dag import convert  # noqa: E402  (beside this file)
 
-GROUPS = {"fit": [test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
+GROUPS = {"fit": [test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)
