@@ -89,6 +89,24 @@ def test_nothing_is_measured_for_a_refusal():
     check(not any("calibration" in name for _, _, names in os.walk("fresh") for name in names), "calibration")
 
 
+def test_advice_helps():
+    """What a refusal says to set, where nobody had set it to something else, makes it fit."""
+    write_text()
+    config = write_config(**{**MODEL, "train": {"micro_batch": "auto", "batch_size": 16, "steps": 2}})
+
+    def needs(*words):
+        return int(re.search(r"the smallest plan needs (\d+) bytes", run(*words, "--budget", "2MB", code=3)[1])[1])
+
+    run("train", config, "--quiet")
+    budget = str(needs("eval", "out", "--micro_batch", "1") + 2 * 65536)
+    refused(3, "set train.micro_batch to 1$", "eval", "out", "--budget", budget, "--micro_batch", "16")
+    run("eval", "out", "--budget", budget, "--micro_batch", "1")
+    early = ("--set", "train.update_in_backward=on")
+    budget = str(needs("plan", config, *early) - 2 * 65536)
+    refused(3, "set train.update_in_backward and train.micro_batch to auto$", "plan", config, *early, "--budget", budget)
+    run("plan", config, "--budget", budget)
+
+
 def test_refused():
     write_text()
     refused(2, "a config file is missing: plimsoll fit CONFIG", "fit")
@@ -192,7 +210,7 @@ def test_allowed_state_is_kept():
 
 from plan_dag import convert  # noqa: E402  (beside this file)
 
-GROUPS = {"fit": [test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
+GROUPS = {"fit": [test_advice_helps, test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)
