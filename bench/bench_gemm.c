@@ -13,7 +13,7 @@
 
 typedef struct options {
     pl_team team;
-    int64_t tokens; /* 0 = all */
+    int64_t tokens; /* 0: some that are usual */
     int onednn, narrow;
 } options;
 
@@ -36,7 +36,7 @@ static int parse(int argc, char **argv, options *o)
         else
             return -1;
     }
-    return o->team.threads >= 1 && o->team.isa <= pl_isa_of_machine() ? 0 : -1;
+    return o->team.threads >= 1 && o->tokens >= 0 && o->team.isa <= pl_isa_of_machine() ? 0 : -1;
 }
 
 static void print_product(bench_product product, const bench_linear *l, int64_t tokens, const options *o, double peak)
@@ -77,14 +77,15 @@ int main(int argc, char **argv)
         return 2;
     }
     if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* it takes a minute: through a pipe, too, each line when it is known */
     bench_linear linears[BENCH_LINEARS];
     bench_model_linears(&model, linears);
     double peak = bench_fma_peak(o.team);
     printf("%s, %d threads, multiply-add peak %.1f GFLOP/s\n", pl_isa_name(o.team.isa), o.team.threads, peak * 1e-9);
-    for (int t = 0; t < 4; t++)
+    for (int t = 0; t < (o.tokens ? 1 : 4); t++)
         for (int p = 0; p < BENCH_PRODUCT_COUNT; p++)
             for (int i = 0; i < BENCH_LINEARS; i++)
-                if (!o.tokens || o.tokens == all[t]) print_product((bench_product)p, &linears[i], all[t], &o, peak);
+                print_product((bench_product)p, &linears[i], o.tokens ? o.tokens : all[t], &o, peak);
     print_thin(&o);
     double rate = bench_gemm_rate(&model, all, 4, o.team);
     printf("rate of the model (best tokens each) %.1f GFLOP/s, %.1f %% of peak\n", rate * 1e-9, 100 * rate / peak);

@@ -60,14 +60,45 @@ static bool give_layer_major(pl_config *c)
     return given;
 }
 
+static bool give_update(pl_config *c)
+{
+    bool given = c->train.update_in_backward != PL_EARLY_AUTO;
+    c->train.update_in_backward = PL_EARLY_AUTO;
+    return given;
+}
+
+static bool give_threads(pl_config *c)
+{
+    bool given = c->run.threads != PL_CONFIG_AUTO && c->run.threads != 1;
+    c->run.threads = PL_CONFIG_AUTO;
+    return given;
+}
+
 /* What changes no numbers comes first: of two that cost the same it is the better one. */
 static const trial trials[] = {
-    {"train.micro_batch", "auto", give_micro_batch},      {"train.gradient_checkpointing", "auto", give_checkpointing},
-    {"train.layer_major", "auto", give_layer_major},      {"train.grad_clip", "0", give_clip},
-    {"train.mixed_precision", "bf16", give_bf16},         {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
+    {"train.micro_batch", "auto", give_micro_batch},
+    {"train.gradient_checkpointing", "auto", give_checkpointing},
+    {"train.layer_major", "auto", give_layer_major},
+    {"train.update_in_backward", "auto", give_update},
+    {"run.threads", "auto", give_threads},
+    {"train.grad_clip", "0", give_clip},
+    {"train.mixed_precision", "bf16", give_bf16},
+    {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
     {"fit.allow", "optimizer_8bit", give_optimizer_8bit},
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
+
+/* What a search ended with: a plan, the smallest one, or, where weights and their state alone are too large, neither. */
+static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, const pl_plan *plan)
+{
+    pl_fit_permission p = {.key = t->key, .value = t->value, .fits = plan != NULL, .seconds = -1};
+    size_t shown = plan ? r->chosen : r->least;
+    if (shown == PL_FIT_NONE) return p;
+    p.charged_bytes = r->point[shown].charged_bytes;
+    p.seconds = r->point[shown].seconds;
+    p.work = r->point[shown].work;
+    return p;
+}
 
 static pl_status try_one(const pl_config *config, const pl_compile_options *o, const trial *t, pl_fit_result *into,
                          pl_error *err)
@@ -85,15 +116,8 @@ static pl_status try_one(const pl_config *config, const pl_compile_options *o, c
     pl_status status = given ? pl_compile(c, &how, &r, &plan, &why) : PL_OK;
     pl_config_destroy(c);
     if (!given) return PL_OK;
-    if (status == PL_OK || (status == PL_E_BUDGET && r.least != PL_FIT_NONE)) {
-        const pl_fit_point *p = &r.point[plan ? r.chosen : r.least];
-        into->permission[into->permission_count++] = (pl_fit_permission){.key = t->key,
-                                                                         .value = t->value,
-                                                                         .fits = plan != NULL,
-                                                                         .charged_bytes = p->charged_bytes,
-                                                                         .seconds = p->seconds,
-                                                                         .work = p->work};
-    }
+    if (status == PL_OK || status == PL_E_BUDGET)
+        into->permission[into->permission_count++] = permission_of(t, &r, plan);
     pl_plan_destroy(plan);
     pl_fit_result_deinit(&r);
     return status == PL_OK || status == PL_E_BUDGET ? PL_OK : pl_fail(err, status, "%s", why.text);

@@ -369,7 +369,9 @@ static void find_freedom(const compiler *c, pl_fit_options *o)
     const pl_config_train *t = &c->config->train;
     bool trains = c->command == PL_COMMAND_TRAIN;
     o->choose_update = trains && t->update_in_backward == PL_EARLY_AUTO;
-    o->choose_layer_major = trains && t->layer_major == PL_CONFIG_AUTO;
+    o->choose_layer_major =
+        trains && t->layer_major == PL_CONFIG_AUTO && t->update_in_backward != PL_EARLY_OFF; /* it updates early */
+    o->choose_major_keep = trains && t->layer_major_keep == PL_CONFIG_AUTO;
     o->choose_chunks = trains && t->feed_forward_rows == PL_CONFIG_AUTO;
     o->allow = trains ? c->config->fit.allow : 0;
 }
@@ -385,7 +387,8 @@ static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
                                     .recompute = recompute_of(c->config->train.gradient_checkpointing),
                                     .precision = precision_of(c->config),
                                     .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
-                                    .optimizer_state = state_of(c->config)},
+                                    .optimizer_state = state_of(c->config),
+                                    .threads = c->config->run.threads == PL_CONFIG_AUTO ? 0 : team_of(c).threads},
                           .plan_recompute = c->command == PL_COMMAND_TRAIN &&
                                             c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
                           .stage = stage,

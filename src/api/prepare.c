@@ -55,7 +55,34 @@ static void end(preparation *p, pl_status status)
     pl_free(p);
 }
 
+static pl_status hash_of(const char *path, uint64_t *hash, pl_error *err)
+{
+    pl_tokenizer *t;
+    PL_TRY(pl_tokenizer_load(path, &t, err));
+    *hash = pl_tokenizer_hash(t);
+    pl_tokenizer_destroy(t);
+    return PL_OK;
+}
+
 /* ---- keeping others out ---- */
+
+/* Who works in a folder leaves a lock there. A tokenizer in a folder without one is somebody else's, and is not written
+ * over, unless it is the one that was given. */
+static pl_status spare_foreign(const preparation *p, pl_error *err)
+{
+    pl_error why = {0};
+    const char *own = p->settings.tokenizer_path;
+    uint64_t there, wanted;
+    if (p->holds_run || !p->source || access(own, F_OK) != 0) return PL_OK;
+    pl_status status = p->given ? hash_of(p->source, &wanted, &why) : PL_E_DATA;
+    if (status == PL_OK) status = hash_of(own, &there, &why);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status == PL_OK && there == wanted) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%.350s: is there, and no run's (there is no lock beside it), and this command would write over it; "
+                   "take it (--tokenizer), move it away, or choose another folder with --out",
+                   own);
+}
 
 static pl_status lock_out(preparation *p, pl_error *err)
 {
@@ -63,6 +90,7 @@ static pl_status lock_out(preparation *p, pl_error *err)
     if (p->lock >= 0) return PL_OK;
     PL_TRY(pl_made_folder(&p->made, p->settings.out, err));
     PL_TRY(pl_path_join(path, sizeof path, p->settings.out, "lock", err));
+    if (access(path, F_OK) != 0) PL_TRY(spare_foreign(p, err));
     PL_TRY(pl_made_file(&p->made, path, err));
     return pl_folder_lock(p->settings.out, &p->lock, err);
 }
@@ -95,15 +123,6 @@ static pl_status before_writing(void *context, pl_error *err)
 }
 
 /* ---- the tokenizer ---- */
-
-static pl_status hash_of(const char *path, uint64_t *hash, pl_error *err)
-{
-    pl_tokenizer *t;
-    PL_TRY(pl_tokenizer_load(path, &t, err));
-    *hash = pl_tokenizer_hash(t);
-    pl_tokenizer_destroy(t);
-    return PL_OK;
-}
 
 static uint64_t trained_with(const preparation *p) { return p->saved.record ? p->saved.record->tokenizer_hash : 0; }
 

@@ -23,11 +23,13 @@ static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
     return 0;
 }
 
-/* Are all gradients complete before the first update? A norm over all of them needs that. */
+/* Are all gradients complete before the first update? A norm over all of them needs that, and so does who wants no
+ * weight updated early: but then layer_major, which does that, may be asked for all the same. */
 static bool holds_gradients(const pl_config *c, pl_command command)
 {
     if (command != PL_COMMAND_TRAIN) return command == PL_COMMAND_GRADIENTS;
-    return c->train.update_in_backward == PL_EARLY_OFF || c->train.grad_clip > 0;
+    bool late = c->train.update_in_backward == PL_EARLY_OFF && c->train.layer_major <= 0;
+    return late || c->train.grad_clip > 0;
 }
 
 /* What is alive together at an update, or whenever: no plan needs less. -1 on overflow. */

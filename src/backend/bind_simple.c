@@ -123,7 +123,8 @@ static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *
                                     .grad_scale = pl_address_of(g, a, n->in[6]),
                                     .state = state_of(pl_in(g, n, 2)->dtype),
                                     .seed = (uint64_t)n->attr[4].i,
-                                    .stream = (uint64_t)n->attr[5].i};
+                                    .stream = (uint64_t)n->attr[5].i,
+                                    .skipped_steps = pl_address_of(g, a, n->in[7])};
 }
 
 static void exec_adamw(const pl_call *c, pl_team team) { pl_adamw_exec(&c->u.adamw, team); }

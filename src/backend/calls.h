@@ -268,10 +268,11 @@ typedef struct pl_adamw_call {
     const float *g;
     float beta1, beta2, eps, weight_decay;
     const float *lr;         /* (run) [1] */
-    const int64_t *step;     /* (run) [1]: t, from 1 */
+    const int64_t *step;     /* (run) [1]: from 1; t is this less *skipped_steps */
     const float *grad_scale; /* (run) [1] or NULL */
     pl_adamw_state state;
     uint64_t seed, stream;
+    const int32_t *skipped_steps; /* (run) [1] or NULL */
 } pl_adamw_call;
 void pl_adamw_exec(const pl_adamw_call *, pl_team);
 

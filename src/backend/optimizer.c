@@ -20,11 +20,14 @@ typedef struct adamw_work {
     pl_adamw_random random;
 } adamw_work;
 
+/* A step that overflowed left the moments as they were: their correction does not count it. */
+static int64_t skipped_before(const pl_adamw_call *c) { return c->skipped_steps ? *c->skipped_steps : 0; }
+
 /* What is the same for every element, in double: the powers lose their digits in f32 (1 − 0.999 at step 1). */
 static pl_adamw_rates rates_of(const pl_adamw_call *c)
 {
-    double step = (double)*c->step, lr = *c->lr;
-    double correction1 = 1 - pow(c->beta1, step), correction2 = 1 - pow(c->beta2, step);
+    double t = (double)(*c->step - skipped_before(c)), lr = *c->lr;
+    double correction1 = 1 - pow(c->beta1, t), correction2 = 1 - pow(c->beta2, t);
     return (pl_adamw_rates){.beta1 = c->beta1,
                             .rest1 = (float)(1 - (double)c->beta1),
                             .beta2 = c->beta2,
@@ -56,7 +59,7 @@ static void adamw_part(const void *work, int part, int parts)
 
 void pl_adamw_exec(const pl_adamw_call *call, pl_team team)
 {
-    assert(call->count >= 0 && *call->step >= 1);
+    assert(call->count >= 0 && *call->step - skipped_before(call) >= 1);
     adamw_work work = {.call = call,
                        .kernels = pl_kernels_get(team.isa),
                        .rates = rates_of(call),

@@ -103,22 +103,29 @@ static void say_state(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     pl_str_append(out, words[c->optimizer_state]);
 }
 
-/* Groups of a few blocks; the input of each kept, of some, or of none: less memory, more of the forward pass again. */
+/* Groups of a few blocks; the input of each kept, of some, or of none: less memory, more of the forward pass again. A
+ * number that was given stands, and the other one is looked for beside it. */
 static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     static const struct {
         int64_t blocks, keep;
     } values[] = {{1, 1}, {1, 2}, {1, 3}, {1, 0}, {2, 1}, {2, 0}, {3, 1}, {3, 0}};
+    const pl_fit_options *o = v->options;
     const char *why;
     size_t count = 1;
     to[0] = *from;
-    if (!v->options->choose_layer_major || !v->trains || !v->small || v->frontier || from->layer_major) return 1;
+    bool open = o->choose_layer_major || (from->layer_major && o->choose_major_keep);
+    if (!open || !v->trains || !v->small || v->frontier) return 1;
     if (from->precision == PL_DTYPE_F16) return 1; /* an overflow anywhere forbids the first update */
     if (!pl_rewrite_layer_major_possible(v->graph, v->train, &why)) return 1;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        int64_t blocks = o->choose_layer_major ? values[i].blocks : from->layer_major;
+        int64_t keep = o->choose_major_keep ? values[i].keep : from->layer_major_keep;
+        bool again = o->choose_major_keep ? !o->choose_layer_major && values[i].blocks > 1 : values[i].keep != 1;
+        if (again || (blocks == from->layer_major && keep == from->layer_major_keep)) continue;
         to[count] = *from;
-        to[count].layer_major = values[i].blocks;
-        to[count++].layer_major_keep = values[i].keep;
+        to[count].layer_major = blocks;
+        to[count++].layer_major_keep = keep;
     }
     return count;
 }
@@ -274,7 +281,7 @@ static void brief_threads(const pl_fit_result *r, const pl_choice *c, pl_str *ou
 static void say_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 {
     brief_threads(r, c, out);
-    if (c->threads) pl_str_printf(out, " of %d", r->threads);
+    if (c->threads && c->threads != r->threads) pl_str_printf(out, " of %d", r->threads);
 }
 
 static const axis axes[] = {{"micro-batch", spread_micro_batch, say_micro_batch, brief_micro_batch, true},

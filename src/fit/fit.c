@@ -26,6 +26,14 @@ static void describe_peak(const pl_plan *p, char *text, size_t room)
     }
 }
 
+/* A micro-batch above 1 was asked for, follows from an early update, or is what an evaluation takes by itself. */
+static const char *smaller_micro_batch(const pl_plan *smallest, const pl_choice *given)
+{
+    if (smallest->batch == 0) return "set train.micro_batch to 1";
+    return given->update_early ? "set train.update_in_backward and train.micro_batch to auto"
+                               : "set train.micro_batch to auto";
+}
+
 static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_error *err)
 {
     char alive[400], change[200];
@@ -38,7 +46,7 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     }
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
     if (o->given.micro_batch > 1)
-        snprintf(change, sizeof change, "set train.micro_batch to auto");
+        snprintf(change, sizeof change, "%s", smaller_micro_batch(smallest, &o->given));
     else if (state > o->budget_bytes)
         snprintf(change, sizeof change,
                  "weights, gradients and optimizer state alone are %llu bytes: a smaller model.width or model.layers "

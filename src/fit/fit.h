@@ -46,6 +46,7 @@ typedef struct pl_fit_options {
     bool choose_update;      /* and whether weights are updated early */
     bool choose_chunks;      /* and whether feed-forward layers go in chunks of rows */
     bool choose_layer_major; /* and whether the backward pass goes through all micro-batches block by block */
+    bool choose_major_keep;  /* and, where it does, which blocks' input is kept */
     uint32_t allow;          /* pl_fit_allow bits */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
     bool everything;         /* without a budget, too; and what does not fit is predicted, for the front. Else no budget

@@ -31,7 +31,7 @@ enum { PL_FIT_FRONTIERS_MAX = 2 };
 typedef struct pl_fit_permission {
     const char *key, *value; /* "fit.allow", "optimizer_8bit"; constants */
     bool fits;
-    uint64_t charged_bytes; /* of the fastest plan that fits then, or of the smallest */
+    uint64_t charged_bytes; /* of the fastest plan that fits then, or of the smallest; 0: hopeless, none was made */
     double seconds, work;   /* of its step, predicted without measuring anything; seconds negative: not known */
 } pl_fit_permission;
 

@@ -62,7 +62,8 @@ static pl_alias alias_loss_scale(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale, alias_loss_scale, .out_min = 3};
 
-/* ---- adamw: w, gradient, m, v, lr, step, [gradient scale] → w', m', v'
+/* ---- adamw: w, gradient, m, v, lr, step, [gradient scale, [skipped steps]] → w', m', v'
+ * The step t of the formula is the step less those that were skipped: of moments that have seen nothing, the first.
  * Both moments are f32 or bf16 with the weight's shape, or u8 [blocks,260] (base/block8.h); the two smaller kinds are
  * rounded at random, by seed, stream and step. ---- */
 static pl_status expect_moment(const pl_graph *g, const pl_node *n, int k, pl_error *err)
@@ -79,7 +80,7 @@ static pl_status expect_moment(const pl_graph *g, const pl_node *n, int k, pl_er
 static pl_status shape_adamw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *w = pl_in(g, n, 0);
-    PL_TRY(pl_expect_inputs(g, n, "ff..FLF", err));
+    PL_TRY(pl_expect_inputs(g, n, "ff..FLFI", err));
     PL_TRY(pl_expect_shape(g, n, 1, &w->shape, "the shape of the weight", err));
     out[0] = (pl_out){w->shape, PL_DTYPE_F32};
     for (int k = 2; k <= 3; k++) {

@@ -1,6 +1,6 @@
 /* The transformer language model of MODELS.md 4.3 (arch gpt), under nanoGPT's tensor names:
- *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2; 
- * norm. */
+ *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2;
+ *   then norm, and the output layer. */
 #include <math.h>
 #include <stdio.h>
 

@@ -285,6 +285,10 @@ static void permission_row(const page *g, pl_table *t, size_t i)
     t->strong = i == r->cheapest;
     pl_table_cell(t, "%s %s: %s", t->strong ? "*" : " ", p->key, p->value);
     pl_table_cell(t, "%s", p->fits ? "fits" : "does not fit");
+    if (p->charged_bytes == 0) { /* weights and what belongs to them are larger than the budget */
+        pl_table_end_row(t);
+        return;
+    }
     pl_table_bytes(t, p->charged_bytes);
     pl_table_cell(t, "%s", seconds_text(p->seconds, text));
     if (p->seconds >= 0 && least->seconds > 0)

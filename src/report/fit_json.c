@@ -152,7 +152,7 @@ static void write_permission(pl_json *j, const pl_fit_permission *p)
     pl_json_kv_string(j, "key", p->key);
     pl_json_kv_string(j, "value", p->value);
     pl_json_kv_bool(j, "fits", p->fits);
-    pl_json_kv_uint(j, "charged_bytes", p->charged_bytes);
+    kv_bytes(j, "charged_bytes", p->charged_bytes, p->charged_bytes != 0);
     kv_known(j, "seconds", p->seconds, p->seconds >= 0);
     pl_json_object_end(j);
 }

@@ -3,7 +3,8 @@
  *
  *   linear_ce_bwd(…, S)                        all gradients of the step are S times too large
  *   sum of squares → clip_scale(sum, S)        clips by the norm of gradient/S; gives 1/S with it, and "finite"
- *   adamw(…, scale) when finite                an overflow anywhere shows in the sum: the update is skipped
+ *   adamw(…, scale, skipped) when finite       an overflow anywhere shows in the sum: the update is skipped, and the
+ *                                              correction of the moments does not count it (as GradScaler has it)
  *   loss_scale(finite, S, good, skipped)       overflow: S/2 (never below 1); no overflow in 2000 steps: 2·S
  *
  * S and the two counts are state, saved with the optimizer's. Factors of two: scaling itself rounds nothing.
@@ -82,6 +83,7 @@ static void scale_updates(scaler *s, size_t nodes)
         pl_node *n = &s->g->node[i];
         if (n->op != PL_OP_ADAMW || !is_of(s, n)) continue;
         n->in[6] = s->clipped;
+        n->in[7] = s->skipped;
         n->predicate = s->finite;
     }
 }

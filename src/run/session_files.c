@@ -160,7 +160,8 @@ static pl_status check_progress(const pl_saved *saved, pl_error *err)
     PL_TRY(check_counter(saved, "plateau_bad", 0, 0, 0x1p53, err));
     PL_TRY(check_counter(saved, "loss_scale", 1, 1, 0x1p24, err));
     PL_TRY(check_counter(saved, "loss_scale_good_steps", 0, 0, INT32_MAX, err));
-    PL_TRY(check_counter(saved, "skipped_steps", 0, 0, INT32_MAX, err));
+    double steps = (double)saved->record->step;
+    PL_TRY(check_counter(saved, "skipped_steps", 0, 0, steps < INT32_MAX ? steps : INT32_MAX, err));
     return check_counter(saved, "plateau_scale", 1, 0, 1, err);
 }
 

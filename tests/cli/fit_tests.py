@@ -89,6 +89,24 @@ def test_nothing_is_measured_for_a_refusal():
     check(not any("calibration" in name for _, _, names in os.walk("fresh") for name in names), "calibration")
 
 
+def test_advice_helps():
+    """What a refusal says to set, where nobody had set it to something else, makes it fit."""
+    write_text()
+    config = write_config(**{**MODEL, "train": {"micro_batch": "auto", "batch_size": 16, "steps": 2}})
+
+    def needs(*words):
+        return int(re.search(r"the smallest plan needs (\d+) bytes", run(*words, "--budget", "2MB", code=3)[1])[1])
+
+    run("train", config, "--quiet")
+    budget = str(needs("eval", "out", "--micro_batch", "1") + 2 * 65536)
+    refused(3, "set train.micro_batch to 1$", "eval", "out", "--budget", budget, "--micro_batch", "16")
+    run("eval", "out", "--budget", budget, "--micro_batch", "1")
+    early = ("--set", "train.update_in_backward=on")
+    budget = str(needs("plan", config, *early) - 2 * 65536)
+    refused(3, "set train.update_in_backward and train.micro_batch to auto$", "plan", config, *early, "--budget", budget)
+    run("plan", config, "--budget", budget)
+
+
 def test_refused():
     write_text()
     refused(2, "a config file is missing: plimsoll fit CONFIG", "fit")
@@ -137,14 +155,44 @@ def test_certificate():
     certificate = found["certificate"]
     check(found["chosen"] is None and abs(certificate["least_bytes"] - least) <= 65536, certificate, least)
     check(sum(r["bytes"] for r in certificate["roles"]) > 0 and certificate["alive"], certificate)
-    keys = {"fit.allow": "fit.allow={}", "train.grad_clip": "train.grad_clip={}"}
     permissions = certificate["permissions"]
     check(permissions[certificate["cheapest"]]["fits"], certificate)
     tried = [permissions[certificate["cheapest"]]] + [p for p in permissions if not p["fits"]][:1]
     for permission in tried:
-        words = ("--set", keys[permission["key"]].format(permission["value"]))
+        words = ("--set", f"{permission['key']}={permission['value']}")
         run("plan", config, "--budget", str(least - 400000), *words, code=0 if permission["fits"] else 3)
     run("plan", config, "--budget", str(certificate["least_bytes"] + 2 * 65536))
+
+
+def test_what_is_set_is_not_searched():
+    """A key that says what is to be done decides it for every choice that is looked at; what is left open beside it is
+    searched. (Of a budget that nothing fits, for then nothing is measured.)"""
+    write_text()
+    config = write_config(**{**MODEL, "train": {**MODEL["train"], "micro_batch": 1}})
+
+    def looked_at(*words):
+        points = fit("--budget", "2MB", *words, config=config, code=3)["points"]
+        return {axis: {p["choice"][axis] for p in points} for axis in points[0]["choice"]}
+
+    found = looked_at("--set", "train.layer_major_keep=2")
+    check(found["threads"] == {"2"} and found["layer-major"] == {"no", "1, keep 2", "2, keep 2", "3, keep 2"}, found)
+    found = looked_at("--threads", "auto", "--set", "train.layer_major=2")
+    check("1" in found["threads"] and found["layer-major"] == {"2, keep 1", "2, keep 2", "2, keep 3", "2, keep 0"}, found)
+    found = looked_at("--set", "train.layer_major=2", "--set", "train.layer_major_keep=3")
+    check(found["layer-major"] == {"2, keep 3"}, found)
+    found = looked_at("--set", "train.update_in_backward=off")
+    check(found["update"] == {"at the end"} and found["layer-major"] == {"no"}, found)
+
+
+def test_every_permission_is_named():
+    """However small the budget is: a permission that does not help is one all the same."""
+    write_text()
+    hopeless = fit("--budget", "100KB", config=write_config(**MODEL), code=3)["certificate"]
+    named = {(p["key"], p["value"]) for p in hopeless["permissions"]}
+    check({("fit.allow", "optimizer_8bit"), ("train.mixed_precision", "bf16"), ("run.threads", "auto")} <= named, hopeless)
+    check(hopeless["cheapest"] is None and not any(p["fits"] for p in hopeless["permissions"]), hopeless)
+    out, _ = run("fit", write_config(**MODEL), "--quiet", "--budget", "100KB", code=3)
+    check("fit.allow: optimizer_8bit" in out and "No permission is left" not in out, out)
 
 
 def test_allowed_state_is_kept():
@@ -162,7 +210,7 @@ def test_allowed_state_is_kept():
 
 from plan_dag import convert  # noqa: E402  (beside this file)
 
-GROUPS = {"fit": [test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
+GROUPS = {"fit": [test_advice_helps, test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -292,6 +292,17 @@ def test_files_that_were_there():
             refused(5, f"own/{name}: is there, and no run's .*--out", "train", *words, "--out", "own")
             check(os.listdir("own") == [name] and read(f"own/{name}") == read(config), words, os.listdir("own"))
         shutil.rmtree("own")
+    run("plan", config, "--out", "prepared", "--tokenizer", "chars")
+    os.makedirs("own")
+    shutil.copy("prepared/tokenizer.json", "own")
+    foreign = read("own/tokenizer.json")
+    for words in (("train",), ("plan",), ("plan", "--set", "data.cache=cache"), ("plan", "--tokenizer", "bytes")):
+        refused(5, r"own/tokenizer.json: is there, and no run's .*--tokenizer.*--out", words[0], config, *words[1:], "--out", "own")
+        check(os.listdir("own") == ["tokenizer.json"] and read("own/tokenizer.json") == foreign, words, os.listdir("own"))
+    run("plan", config, "--out", "own", "--tokenizer", "own/tokenizer.json")
+    run("plan", config, "--out", "own")
+    check(read("own/tokenizer.json") != foreign, "what was prepared here may be prepared anew")
+    shutil.rmtree("own")
     refused(5, r"\./config.yaml: is there, and no run's .*--out", "train", config, "--out", ".")
     for text in ("my own notes\n", '{"loss": 1}\n', "no newline"):
         os.makedirs("own", exist_ok=True)

@@ -78,6 +78,8 @@ def test_loss_scale():
     check(record()["counters"]["skipped_steps"] == skipped, record()["counters"])
     change_counters(loss_scale=0)
     refused(4, r'counter "loss_scale" is 0', "train", config, "--quiet", "--steps", "80", "--resume")
+    change_counters(loss_scale=1, skipped_steps=61)
+    refused(4, r'counter "skipped_steps" is 61, a number from 0 to 60', "train", config, "--quiet", "--steps", "80", "--resume")
 
 
 def test_another_precision():

@@ -90,6 +90,8 @@ def test_refused_by_state_alone():
     for form, moments in (("f32", 2), ("bf16", 1), ("8bit", 520 / 1024)):
         for early, others in (("off", 2), ("auto", 1)):
             check(abs(needs[form, early] / weights - others - moments) < 1e-6, form, early, needs)
+    _, err = run("plan", config, "--set", "train.update_in_backward=off", "--set", "train.layer_major=1", code=3)
+    check("plimsoll plan: weights and optimizer state alone are" in err, "layer-major holds few gradients, asked for beside off:", err)
 
 
 GROUPS = {"state": [test_small_optimizer_state, test_it_learns_the_same, test_refused_by_state_alone]}

@@ -123,8 +123,8 @@ static void loss_scale(operands *o)
  * m = b1 m + (1−b1) g; v = b2 v + (1−b2) g²; w −= lr·wd·w; w −= lr·(m/(1−b1ᵗ))/(√(v/(1−b2ᵗ)) + eps) */
 static void adamw(operands *o)
 {
-    double *w = o->in[0], *m = o->in[2], *v = o->in[3], lr = o->in[4][0], t = o->in[5][0],
-           scale = o->in[6] ? o->in[6][0] : 1;
+    double *w = o->in[0], *m = o->in[2], *v = o->in[3], lr = o->in[4][0],
+           t = o->in[5][0] - (o->in[7] ? o->in[7][0] : 0), scale = o->in[6] ? o->in[6][0] : 1;
     double b1 = (float)o->node->attr[0].f, b2 = (float)o->node->attr[1].f, eps = o->node->attr[2].f,
            wd = o->node->attr[3].f;
     uint64_t n = pl_shape_elems(&operand(o, 0)->shape);

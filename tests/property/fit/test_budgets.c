@@ -79,6 +79,7 @@ static void begin(world *w, uint64_t seed)
                             .plan_recompute = true,
                             .choose_update = true,
                             .choose_layer_major = seed % 2 == 0,
+                            .choose_major_keep = seed % 3 != 0,
                             .choose_chunks = seed % 2 == 0,
                             .budget_bytes = PL_FIT_NO_BUDGET,
                             .stage = no_staging,
