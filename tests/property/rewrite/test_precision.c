@@ -6,7 +6,7 @@
  *   what it means   interpreted exactly, the f16 program with its scaled loss makes the same three updates as the f32
  *                   one, clipped or not
  *   loss scale      an overflow leaves the bits of weights and moments and halves the scale, good steps double it
- *   what it leaves  recompute, in-place and layer-major order change no bit, as in f32
+ *   what it leaves  recompute, fusing, in-place and layer-major order change no bit, as in f32
  * Graph and plan survive print, parse, print. `property_rewrite_test_precision SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
@@ -251,7 +251,9 @@ static void other_choices_change_nothing(void **state)
             compare_trained(&t, plain, bytes, "storing all");
             t.in_place = false;
             compare_trained(&t, plain, bytes, "nothing in place");
-            t.recompute = t.in_place = true;
+            t.fuse = false;
+            compare_trained(&t, plain, bytes, "nothing fused");
+            t.recompute = t.in_place = t.fuse = true;
             t.layer_major = t.layer_major_keep = 1;
             if (t.config.model.arch == PL_ARCH_GPT) compare_trained(&t, plain, bytes, "layer-major order");
             free(plain);
