@@ -26,8 +26,9 @@
  * subnormal operands count as zero, and if A has k contiguous the second of each pair is added before the first.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
- *   if grad_of: s *= act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(s)
- *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more beside its derivative) */
+ *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])
+ *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more beside its derivative)
+ * An activation fused with its product so has the bits of the two operators one after the other, in 16 bits too. */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
     pl_real a_type, b_type, type; /* of A, of B, of C and what else is declared void */

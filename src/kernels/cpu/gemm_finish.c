@@ -16,8 +16,14 @@ PL_V_INLINE pl_vf derivative(const pl_gemm_epilogue *e, pl_real type, pl_activat
     return factor;
 }
 
-/* Elements (i, j) … (i, j + count) of C. The activation is that of C as it is stored: the backward pass knows no
- * other. */
+/* As it would be read from C. */
+PL_V_INLINE pl_vf as_stored(pl_real type, pl_vf s)
+{
+    return type == PL_REAL_F32 ? s : pl_v_widen(type, pl_v_narrow(type, s));
+}
+
+/* Elements (i, j) … (i, j + count) of C. The activation is that of C as it is stored, and what its derivative is
+ * multiplied with is rounded as if it had been stored: the bits are those of the two operators one after the other. */
 PL_V_INLINE void finish_vector(const pl_gemm_epilogue *e, pl_real type, pl_activation act, pl_vf s, int64_t i,
                                int64_t j, int64_t count)
 {
@@ -25,11 +31,10 @@ PL_V_INLINE void finish_vector(const pl_gemm_epilogue *e, pl_real type, pl_activ
     if (e->bias) s += pl_v_get(PL_REAL_F32, e->bias, j, count);
     if (e->residual) s += pl_v_get(type, e->residual, i * e->ld_residual + j, count);
     if (e->accumulate) s += pl_v_get(type, e->c, at, count);
-    if (e->grad_of) s *= derivative(e, type, act, i, j, count);
+    if (e->grad_of) s = as_stored(type, s) * derivative(e, type, act, i, j, count);
     pl_v_put(type, e->c, at, s, count);
     if (!e->act_out) return;
-    if (type != PL_REAL_F32) s = pl_v_widen(type, pl_v_narrow(type, s));
-    pl_v_put(type, e->act_out, i * e->ld_act_out + j, pl_v_act(act, s), count);
+    pl_v_put(type, e->act_out, i * e->ld_act_out + j, pl_v_act(act, as_stored(type, s)), count);
 }
 
 PL_V_INLINE void finish_tile(const pl_gemm_epilogue *e, pl_real type, pl_activation act, const float *s, int64_t lds,

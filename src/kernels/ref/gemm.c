@@ -3,6 +3,12 @@
 #include "kernels/gemm.h"
 #include "kernels/ref/activation.h"
 
+static double as_stored(pl_real type, float s)
+{
+    if (type == PL_REAL_F32) return s;
+    return type == PL_REAL_BF16 ? pl_f32_of_bf16(pl_bf16_of_f32(s)) : pl_f32_of_f16(pl_f16_of_f32(s));
+}
+
 static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, double s)
 {
     pl_real type = e->type;
@@ -11,7 +17,7 @@ static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, doub
     if (e->bias) s += e->bias[j];
     if (e->residual) s += pl_real_get(type, e->residual, i * e->ld_residual + j);
     if (e->accumulate) s += pl_real_get(type, e->c, at);
-    if (e->grad_of) s = (float)s * ref_activation_slope(e->act, x); /* rounded as where the two are not fused */
+    if (e->grad_of) s = as_stored(type, (float)s) * ref_activation_slope(e->act, x); /* as where they are not fused */
     pl_real_put(type, e->c, at, (float)s);
     double c = pl_real_get(type, e->c, at);
     if (e->act_out) pl_real_put(type, e->act_out, i * e->ld_act_out + j, (float)ref_activation(e->act, c));

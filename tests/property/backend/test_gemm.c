@@ -7,9 +7,10 @@
  * |residual| + |C|), here doubled for baseline's separate roundings. The derivatives are within 2e-6 of act',
  * activations within 4e-7·max(1, |x|) and have slopes below 1.2.
  *
- * Operands of 16 bits are given as they are, so only the last step changes: what is written is rounded once more,
- * |error| ≤ v·|value| with v = 2⁻⁸ (bf16) or 2⁻¹¹ (f16, and 2⁻²⁵ where it is subnormal). Pairs of bf16 (vdpbf16ps) add
- * two products a link, in an order of their own: no more roundings than above. */
+ * Operands of 16 bits are given as they are, so only the end changes: what is written, and what a derivative is
+ * multiplied with, is rounded once more, |error| ≤ v·|value| with v = 2⁻⁸ (bf16) or 2⁻¹¹ (f16, and 2⁻²⁵ where it is
+ * subnormal). Pairs of bf16 (vdpbf16ps) add two products a link, in an order of their own: no more roundings than
+ * above. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -250,7 +251,10 @@ static int check_element(const problem *p, const result *r, int64_t i, int64_t j
     s += bias + residual + beta, size += fabs(bias) + fabs(residual) + fabs(beta);
     double bound = 2 * (double)(c->k + 8) * 0x1p-24 * size;
     double x = p->grad_is_c ? old : p->grad_of.block ? get(&p->grad_of, i, j) : 0;
-    if (p->grad_is_c || p->grad_of.block) bound = 1.2 * bound + 2e-6 * fabs(s), s *= slope(c->act, x);
+    if (p->grad_is_c || p->grad_of.block) {
+        bound += rounding(c->type, fabs(s) + bound);
+        bound = 1.2 * bound + 2e-6 * fabs(s), s *= slope(c->act, x);
+    }
     double got = get(&r->c, i, j);
     int good = close_to(got, s, bound + rounding(c->type, fabs(s) + bound), "c", i, j);
     if (r->act_out.block) {

@@ -6,8 +6,8 @@
  *   what it means   interpreted exactly, the f16 program with its scaled loss makes the same three updates as the f32
  *                   one, clipped or not
  *   loss scale      an overflow leaves the bits of weights and moments and halves the scale, good steps double it
- *   what it leaves  recompute, in-place, layer-major order and feed-forward layers in chunks (against those that are
- *                   fused: with 16 bits what is not fused is rounded once more) change no bit, as in f32
+ *   what it leaves  recompute, fusing, in-place, layer-major order and feed-forward layers in chunks change no bit, as
+ *                   in f32
  * The first two and the text with chunks in every other case.
  * Graph and plan survive print, parse, print. `property_rewrite_test_precision SEED` repeats one case. */
 #include <math.h>
@@ -263,6 +263,9 @@ static void other_choices_change_nothing(void **state)
             t.recompute = t.in_place = true;
             compare_trained(&t, plain, bytes, "doing feed-forward layers in chunks");
             t.feed_forward_rows = 0;
+            t.fuse = false;
+            compare_trained(&t, plain, bytes, "nothing fused");
+            t.fuse = true;
             t.layer_major = t.layer_major_keep = 1;
             if (t.config.model.arch == PL_ARCH_GPT) compare_trained(&t, plain, bytes, "layer-major order");
             free(plain);
