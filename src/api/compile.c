@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "api/compile.h"
+#include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "base/units.h"
@@ -201,12 +202,6 @@ static pl_status measure(void *context, const pl_graph *g, pl_error *err)
     return status;
 }
 
-static uint64_t heap_now(void)
-{
-    pl_process_heap heap = pl_process_count_heap();
-    return heap.used_bytes + heap.mapped_bytes;
-}
-
 /* The tensors of a checkpoint: an entry in the session's lists each and, where one is read, its part of the header and
  * of the header's tree (1.2 kB measured, model and state at once). */
 static uint64_t checkpoint_heap(const compiler *c, const pl_graph *g)
@@ -232,11 +227,11 @@ static pl_status find_heap(compiler *c, const pl_plan *plan, uint64_t *bytes, pl
     pl_plan_print(plan, &text);
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
     c->plan_text_bytes = text.bytes;
-    uint64_t before = heap_now();
+    uint64_t before = pl_alloc_live_bytes();
     PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
-    uint64_t read = heap_now();
+    uint64_t read = pl_alloc_live_bytes();
     PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
-    uint64_t bound = heap_now() - read, more = bound > text.bytes ? bound : text.bytes,
+    uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text.bytes ? bound : text.bytes,
              less = bound + text.bytes - more;
     uint64_t base = read - before + more + less / 4;
     *bytes = pl_align_up(base + base / 32 + checkpoint_heap(c, plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +

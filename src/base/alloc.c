@@ -1,10 +1,18 @@
+/* Each block begins with its size, so that what is held is known without asking malloc, whose own figures depend on
+ * what was asked for and given back before: blocks that it keeps in reserve, remainders too small to split off. */
 #include "base/alloc.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_uint_fast64_t live_blocks, requests;
+typedef struct block_header {
+    _Alignas(max_align_t) size_t bytes;
+} block_header;
+
+_Static_assert(sizeof(block_header) == PL_ALLOC_HEADER_BYTES, "a block stays aligned");
+
+static atomic_uint_fast64_t live_blocks, live_bytes, requests;
 static atomic_uint_fast64_t fail_countdown;
 static atomic_int fail_forever, sealed;
 static void (*refusal_listener)(uint64_t bytes); /* set while there is one thread */
@@ -30,19 +38,34 @@ void pl_alloc_fail_at(uint64_t n, int forever)
 }
 
 uint64_t pl_alloc_live_blocks(void) { return atomic_load(&live_blocks); }
+uint64_t pl_alloc_live_bytes(void) { return atomic_load(&live_bytes); }
 uint64_t pl_alloc_request_count(void) { return atomic_load(&requests); }
 void pl_alloc_seal(int on) { atomic_store(&sealed, on); }
 void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes)) { refusal_listener = listener; }
 
-static void *answer(void *block, size_t bytes)
+/* glibc's chunks: a word before the block, multiples of 16, 32 at least. */
+static uint64_t chunk_bytes(size_t bytes)
 {
-    if (!block && refusal_listener) refusal_listener(bytes);
-    return block;
+    enum { WORD = 8, CHUNK_MIN = 32 };
+    uint64_t chunk = ((uint64_t)bytes + sizeof(block_header) + WORD + 15) & ~(uint64_t)15;
+    return chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
+}
+
+static void *resize_block(block_header *old, size_t bytes)
+{
+    size_t whole, before = old ? old->bytes : 0;
+    if (__builtin_add_overflow(bytes, sizeof *old, &whole)) return NULL;
+    block_header *h = old ? realloc(old, whole) : calloc(1, whole);
+    if (!h && refusal_listener) refusal_listener(bytes);
+    if (!h) return NULL;
+    h->bytes = bytes;
+    atomic_fetch_add_explicit(&live_bytes, chunk_bytes(bytes) - (old ? chunk_bytes(before) : 0), memory_order_relaxed);
+    return h + 1;
 }
 
 static void *take_block(size_t bytes)
 {
-    void *block = answer(calloc(1, bytes ? bytes : 1), bytes);
+    void *block = resize_block(NULL, bytes);
     if (block) atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
     return block;
 }
@@ -58,7 +81,7 @@ void *pl_realloc(void *block, size_t count, size_t size)
     size_t bytes;
     if (!block) return pl_alloc(count, size);
     if (refused() || __builtin_mul_overflow(count, size, &bytes)) return NULL;
-    return answer(realloc(block, bytes ? bytes : 1), bytes);
+    return resize_block((block_header *)block - 1, bytes);
 }
 
 char *pl_strndup(const char *text, size_t bytes)
@@ -73,8 +96,10 @@ char *pl_strdup(const char *text) { return pl_strndup(text, strlen(text)); }
 void pl_free(void *block)
 {
     if (!block) return;
+    block_header *h = (block_header *)block - 1;
     atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
-    free(block);
+    atomic_fetch_sub_explicit(&live_bytes, chunk_bytes(h->bytes), memory_order_relaxed);
+    free(h);
 }
 
 int pl_grow(void *array_pointer, size_t *capacity, size_t count, size_t elem_bytes)

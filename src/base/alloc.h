@@ -26,6 +26,11 @@ void pl_alloc_fail_at(uint64_t n, int forever);
 uint64_t pl_alloc_live_blocks(void);   /* blocks handed out and not yet given back */
 uint64_t pl_alloc_request_count(void); /* requests since start */
 
+/* Bytes that the blocks handed out take from the heap, counted by the requests alone: the same requests give the same
+ * figure, whatever the heap went through before. */
+uint64_t pl_alloc_live_bytes(void);
+enum { PL_ALLOC_HEADER_BYTES = 16 }; /* before each block: its size */
+
 /* Told the bytes of each request that the system refuses (not those that a test or the seal does); NULL: nobody. */
 void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes));
 

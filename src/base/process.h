@@ -218,7 +218,7 @@ pl_process_faults pl_process_count_faults(void); /* since the process began, all
 
 /* Bytes of the heap in use now, of all its bytes (mallinfo2): how near the fixed heap is to its end. */
 typedef struct pl_process_heap {
-    uint64_t used_bytes, total_bytes, mapped_bytes; /* mapped: blocks that malloc took with mmap, 0 after prepare */
+    uint64_t used_bytes, total_bytes;
 } pl_process_heap;
 pl_process_heap pl_process_count_heap(void);
 

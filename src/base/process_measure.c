@@ -215,5 +215,5 @@ pl_process_faults pl_process_count_faults(void)
 pl_process_heap pl_process_count_heap(void)
 {
     struct mallinfo2 info = mallinfo2();
-    return (pl_process_heap){info.uordblks, info.arena + info.hblkhd, info.hblkhd};
+    return (pl_process_heap){info.uordblks, info.arena + info.hblkhd};
 }

@@ -76,7 +76,7 @@ static pl_status grow_heap(uint64_t heap_bytes, uintptr_t *begin, pl_error *err)
     }
     uint64_t missing = heap_bytes - (end - start);
     if (missing > 0) {
-        void *block = pl_alloc(1, missing + info.keepcost - SMALLEST_CHUNK - HEADER);
+        void *block = pl_alloc(1, missing + info.keepcost - SMALLEST_CHUNK - HEADER - PL_ALLOC_HEADER_BYTES);
         if (!block) {
             return pl_fail(err, PL_E_NOMEM, "no memory: the heap cannot grow to %llu bytes",
                            (unsigned long long)heap_bytes);

@@ -105,6 +105,77 @@ def check_deep(bench, arguments):
     return "400 layers: train, resume, generate, eval as planned"
 
 
+# ---- planned again, the same plan ----
+
+SURROUNDINGS = {  # what malloc goes through, and holds, before the heap of the runner is planned
+    "measuring": {}, "measured": {}, "nothing kept for reuse": {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0"},
+    "blocks mapped": {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=4096", "FILLER": "x" * 60_000},
+}
+
+
+def lock_text(bench, command, options, out, env):
+    line = bench.command(command, bench.config, *options, "--lock" if command == "fit" else "--out-lock", out)
+    bench.run(line, env)
+    with open(out, encoding="utf-8") as f:
+        return f.read()
+
+
+def check_alike(command, locks):
+    """The first one measured: it may have chosen otherwise. The others knew the same, and are the same."""
+    texts = {name: text for name, text in locks.items() if name != "measuring"}
+    if len(set(texts.values())) != 1:
+        sizes = {name: re.search(r"process heap=(\d+).*?charged=(\d+)", text, re.S).groups() for name, text in locks.items()}
+        raise Failure(f"plans differ (heap, charged): {sizes}\n  repeat, twice: {command}")
+
+
+def heap_with_prompt(bench, options, characters, env):
+    """The prompt is kept in the plan, a quote as several bytes of it, and so are more that the runner reads."""
+    plan = bench.plan([*options, "--set", "generate.prompt=" + '"' * characters], env=env)
+    return next(r["resident_bytes"] for r in plan["process"]["rows"] if r["kind"] == "heap")
+
+
+def check_border(bench):
+    """The heap is planned in steps: at the very byte where the next one begins any doubt would show."""
+    low, high = 0, 4000
+    for layers in range(1, 33):
+        options = tiny(bench, bench.path("border"), model__layers=layers, train__mixed_precision="off", train__gradient_checkpointing="off")
+        least, most = (heap_with_prompt(bench, options, n, {}) for n in (low, high))
+        if least != most:
+            break
+    else:
+        raise Failure("no prompt takes memory")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if heap_with_prompt(bench, options, middle, {}) == least else (low, middle)
+    for name, env in SURROUNDINGS.items():
+        found = [heap_with_prompt(bench, options, n, env) for n in (low, high)]
+        if found != [least, most]:
+            raise Failure(f"{name}: a heap of {found}, not {least} and {most}, with a prompt of {low} and {high} quotes, {layers} layers")
+
+
+def check_again(bench, arguments):
+    """A plan made again is the same to the byte, whatever the planner's own heap went through; and where kernels are
+    measured anew, the same graph takes the same bytes."""
+    count = 0
+    check_border(bench)
+    for index in range(-(-arguments.count // 20)):
+        keys = random_config.draw_with_budget(random.Random(f"{arguments.seed}/{index}"), bench, 4)
+        out, options = keys["run.out"], random_config.options_of(keys)
+        figures = {}
+        for command in ("plan", "fit") if "memory.budget" in keys else ("plan",):
+            cache = {"XDG_CACHE_HOME": f"{out}-{command}"}
+            locks = {name: lock_text(bench, command, options, out + ".lock", {**env, **cache}) for name, env in SURROUNDINGS.items()}
+            check_alike(" ".join(bench.command(command, bench.config, *options)), locks)
+            count += len(locks)
+            for text in locks.values():
+                head, graph = re.sub(r"^time .*\n", "", text, flags=re.M).split("\ngraph ", 1)
+                figures.setdefault(graph, set()).add(head)
+        for heads in figures.values():
+            if len(heads) != 1:
+                raise Failure(f"index {index}: the same graph with other figures: {' | '.join(sorted(heads))[:600]}")
+    return f"{count} plans, in {len(SURROUNDINGS)} surroundings each, the same to the byte"
+
+
 # ---- no call that changes memory after "committed" ----
 
 
@@ -412,7 +483,7 @@ def check_threads(bench, arguments):
 
 
 ALL = {
-    "random": check_random, "deep": check_deep, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults, "thp": check_thp,
-    "bits": check_bits, "texts": check_texts, "budget": check_budget, "recompute": check_recompute,
+    "random": check_random, "again": check_again, "deep": check_deep, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults,
+    "thp": check_thp, "bits": check_bits, "texts": check_texts, "budget": check_budget, "recompute": check_recompute,
     "threads": check_threads,
 }

@@ -57,21 +57,6 @@ class Inside(Bench):
         super().close(failed)
 
 
-def draw(rng, bench):
-    """A random configuration; half of them with a budget between the smallest plan and the one without any."""
-    keys = random_config.draw(rng, bench)
-    keys["run.threads"] = min(keys["run.threads"], 16)
-    keys["run.out"] = bench.out()
-    if rng.random() < 0.5:
-        if not keys.get("train.layer_major"):
-            keys["train.update_in_backward"] = "auto"  # on would need one micro-batch
-        free = dict(keys, **{"train.micro_batch": keys["train.batch_size"]})
-        least = dict(keys, **{"train.micro_batch": 1, "memory.huge_pages": "off"})
-        most, floor = (bench.plan(random_config.options_of(k))["process"]["charged_bytes"] for k in (free, least))
-        keys["train.micro_batch"], keys["memory.budget"] = "auto", int(floor + (most - floor) * rng.random()) + (128 << 10)
-    return keys
-
-
 def plan_anew(bench, options, out):
     """As for a new container: tokens and a lock file, no run; the plan's process."""
     shutil.rmtree(out, ignore_errors=True)
@@ -101,7 +86,7 @@ def check_refusal(run, charged, limit):
 
 def run_one(bench, seed, index, found):
     rng = random.Random(f"{seed}/{index}")
-    keys = draw(rng, bench)
+    keys = random_config.draw_with_budget(rng, bench, 16)
     out, options = keys["run.out"], random_config.options_of(keys)
     process = plan_anew(bench, options, out)
     charged = process["charged_bytes"]

@@ -105,6 +105,21 @@ def draw(rng, bench):
     return keys
 
 
+def draw_with_budget(rng, bench, threads_max):
+    """Half of them with a budget between the smallest plan and the one without any."""
+    keys = draw(rng, bench)
+    keys["run.threads"], keys["run.out"] = min(keys["run.threads"], threads_max), bench.out()
+    if rng.random() < 0.5:
+        return keys
+    if not keys.get("train.layer_major"):
+        keys["train.update_in_backward"] = "auto"  # on would need one micro-batch
+    free = dict(keys, **{"train.micro_batch": keys["train.batch_size"]})
+    least = dict(keys, **{"train.micro_batch": 1, "memory.huge_pages": "off"})
+    most, floor = (bench.plan(options_of(k))["process"]["charged_bytes"] for k in (free, least))
+    keys["train.micro_batch"], keys["memory.budget"] = "auto", int(floor + (most - floor) * rng.random()) + (128 << 10)
+    return keys
+
+
 def options_of(keys):
     """Of train, which refuses those of generate when it writes no samples."""
     reads = lambda key: keys.get("train.sample_every") or not key.startswith("generate.")
