@@ -26,6 +26,7 @@ typedef struct entry {
 struct pl_recompute_frontier {
     recompute_problem problem;
     double trips;
+    pl_dtype precision;
     entry *entry[POINTS_MAX];
     size_t count;
 };
@@ -272,6 +273,7 @@ pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_optio
     pl_recompute_frontier *f = pl_alloc(1, sizeof *f);
     if (!f) return no_memory(err);
     f->trips = (double)((o->batch + micro_batch - 1) / micro_batch);
+    f->precision = o->given.precision;
     PL_TRY_DONE(make_problem(f, graph, o, micro_batch, err));
     PL_TRY_DONE(sweep(f, err));
     *frontier = f;
@@ -290,6 +292,7 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *f)
 }
 
 size_t pl_recompute_frontier_count(const pl_recompute_frontier *f) { return f->count; }
+pl_dtype pl_recompute_frontier_precision(const pl_recompute_frontier *f) { return f->precision; }
 
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *f, size_t i)
 {
