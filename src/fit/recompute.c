@@ -36,6 +36,7 @@ struct pl_recompute_frontier {
     part *part;
     size_t part_count;
     double trips;
+    pl_dtype precision;
     entry *entry[POINTS_MAX];
     size_t count;
 };
@@ -337,6 +338,7 @@ pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_optio
     pl_recompute_frontier *f = pl_alloc(1, sizeof *f);
     if (!f) return no_memory(err);
     f->trips = (double)((o->batch + micro_batch - 1) / micro_batch);
+    f->precision = o->given.precision;
     PL_TRY_DONE(make_problems(f, graph, o, micro_batch, err));
     PL_TRY_DONE(sweep(f, err));
     *frontier = f;
@@ -356,6 +358,7 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *f)
 }
 
 size_t pl_recompute_frontier_count(const pl_recompute_frontier *f) { return f->count; }
+pl_dtype pl_recompute_frontier_precision(const pl_recompute_frontier *f) { return f->precision; }
 
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *f, size_t i)
 {

@@ -40,5 +40,7 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *);
  * time rises, strictly. */
 size_t pl_recompute_frontier_count(const pl_recompute_frontier *);
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *, size_t);
+/* Of options->given: a decision names nodes of the graph in that precision. */
+pl_dtype pl_recompute_frontier_precision(const pl_recompute_frontier *);
 
 #endif

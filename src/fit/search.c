@@ -19,18 +19,32 @@ static bool fits(const pl_fit_search *s, const pl_fit_point *p)
 
 /* What may be computed again, as the planner of recompute proposes it: with costs that are guessed from operations and
  * bytes, or that were measured. The decisions are made for the established micro-batch; they name nodes, not sizes, so
- * they are good for every other. */
-static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
+ * they are good for every other, in the same precision. */
+static pl_status propose_in(pl_fit_search *s, pl_dtype precision, bool measured, pl_error *err)
 {
     pl_fit_result *r = s->result;
     pl_fit_options o = *s->options;
-    if (!pl_fit_plans_recompute(s->graph, s->options)) return PL_OK;
+    o.given.precision = precision;
     o.measure = NULL;
     if (!measured) o.plan.cost = (pl_cost_model){0};
     PL_TRY(pl_recompute_frontier_create(s->graph, &o, r->point[0].choice.micro_batch, &r->frontier[r->frontier_count],
                                         err));
     r->frontier_count++;
     return pl_fit_list(s->graph, s->options, r->frontier[r->frontier_count - 1], r, err);
+}
+
+/* In the order in which precisions are first met. */
+static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
+{
+    const pl_fit_result *r = s->result;
+    size_t rules = r->count; /* what is added carries decisions already */
+    if (!pl_fit_plans_recompute(s->graph, s->options)) return PL_OK;
+    for (size_t i = 0; i < rules; i++) {
+        bool known = r->point[i].choice.recompute == PL_CHOICE_RECOMPUTE_PLANNED;
+        for (size_t k = 0; k < i && !known; k++) known = r->point[k].choice.precision == r->point[i].choice.precision;
+        if (!known) PL_TRY(propose_in(s, r->point[i].choice.precision, measured, err));
+    }
+    return PL_OK;
 }
 
 static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
@@ -132,13 +146,15 @@ static bool is_wanted(const pl_fit_search *s, size_t i)
 }
 
 /* The last of those with the same kernels stands for them: of a frontier that is what repeats the most. The established
- * ones are always measured: by them it is planned what to compute again. */
+ * ones of each precision are always measured: by them it is planned what to compute again. */
 static bool stands_for_others(const pl_fit_search *s, size_t i)
 {
     const pl_fit_point *p = s->result->point;
     for (size_t k = i + 1; k < s->result->count; k++)
         if (pl_fit_same_kernels(&p[k].choice, &p[i].choice)) return false;
-    bool wanted = pl_fit_same_kernels(&p[0].choice, &p[i].choice);
+    pl_choice established = p[0].choice;
+    established.precision = p[i].choice.precision;
+    bool wanted = pl_fit_same_kernels(&established, &p[i].choice);
     for (size_t k = 0; k <= i && !wanted; k++)
         wanted = pl_fit_same_kernels(&p[k].choice, &p[i].choice) && is_wanted(s, k);
     return wanted;
