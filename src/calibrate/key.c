@@ -17,11 +17,15 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *key)
         pl_str_append(key, " -");
         return;
     }
-    char shape[160];
     const pl_value *v = &g->value[id];
-    pl_str_printf(key, " %s%s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
+    pl_str_append(key, " ");
+    pl_str_append(key, pl_dtype_name(v->dtype));
+    pl_shape_print(&v->shape, key);
     if (pl_value_is_contiguous(v)) return;
-    for (uint32_t i = 0; i < v->shape.rank; i++) pl_str_printf(key, "%c%" PRId64, i ? ',' : '/', v->stride[i]);
+    for (uint32_t i = 0; i < v->shape.rank; i++) {
+        pl_str_append(key, i ? "," : "/");
+        pl_str_int(key, v->stride[i]);
+    }
 }
 
 static void print_attributes(const pl_node *n, pl_str *key)
@@ -29,10 +33,11 @@ static void print_attributes(const pl_node *n, pl_str *key)
     char name[24], kind;
     for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
         if (strcmp(name, "seed") == 0 || strcmp(name, "stream") == 0) continue;
-        if (kind == 'f')
-            pl_str_printf(key, " %s%s", name, n->attr[k].f == 0 ? "=0" : "");
-        else
-            pl_str_printf(key, " %s=%" PRId64, name, n->attr[k].i);
+        pl_str_append(key, " ");
+        pl_str_append(key, name);
+        if (kind != 'f' || n->attr[k].f == 0) pl_str_append(key, "=");
+        if (kind != 'f') pl_str_int(key, n->attr[k].i);
+        if (kind == 'f' && n->attr[k].f == 0) pl_str_append(key, "0");
     }
 }
 

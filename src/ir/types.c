@@ -71,19 +71,20 @@ int64_t pl_shape_rows(const pl_shape *s)
     return n;
 }
 
+void pl_shape_print(const pl_shape *s, pl_str *out)
+{
+    for (uint32_t i = 0; i < s->rank; i++) {
+        bool symbolic = s->symbolic >> i & 1;
+        pl_str_append_bytes(out, i ? "," : "[", 1);
+        if (!symbolic || s->dim[i] != 1) pl_str_int(out, s->dim[i]);
+        if (symbolic) pl_str_append_bytes(out, "B", 1);
+    }
+    pl_str_append(out, s->rank ? "]" : "[]");
+}
+
 const char *pl_shape_text(const pl_shape *s, char *buf, unsigned room)
 {
-    unsigned used = 0;
-    used += (unsigned)snprintf(buf, room, "[");
-    for (uint32_t i = 0; i < s->rank && used < room; i++) {
-        const char *comma = i ? "," : "";
-        int symbolic = s->symbolic >> i & 1;
-        if (symbolic && s->dim[i] == 1)
-            used += (unsigned)snprintf(buf + used, room - used, "%sB", comma);
-        else
-            used += (unsigned)snprintf(buf + used, room - used, "%s%lld%s", comma, (long long)s->dim[i],
-                                       symbolic ? "B" : "");
-    }
-    if (used < room) snprintf(buf + used, room - used, "]");
+    pl_str text = pl_str_fixed(buf, room);
+    pl_shape_print(s, &text);
     return buf;
 }
