@@ -65,11 +65,23 @@ static unsigned awkward(const unsigned char *p, size_t n)
     return n == 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 0xfeff : 0;
 }
 
+/* How many bytes stand for themselves. */
+static size_t plain(const unsigned char *p, size_t bytes)
+{
+    size_t n = 0;
+    while (n < bytes && p[n] >= 0x20 && p[n] < 0x7f && p[n] != '"' && p[n] != '\\') n++;
+    return n;
+}
+
 static void escaped(pl_str *out, const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
     pl_str_append(out, "\"");
     for (size_t i = 0; i < bytes;) {
+        size_t run = plain(p + i, bytes - i);
+        pl_str_append_bytes(out, p + i, run);
+        i += run;
+        if (i == bytes) break;
         size_t n = pl_json_utf8_length(p + i, bytes - i);
         if (n == 0) {
             pl_str_append(out, "\\ufffd");
@@ -119,14 +131,14 @@ void pl_json_string(pl_json *j, const char *text)
 void pl_json_int(pl_json *j, int64_t v)
 {
     before_value(j);
-    pl_str_printf(j->out, "%" PRId64, v);
+    pl_str_int(j->out, v);
     j->need_comma = true;
 }
 
 void pl_json_uint(pl_json *j, uint64_t v)
 {
     before_value(j);
-    pl_str_printf(j->out, "%" PRIu64, v);
+    pl_str_uint(j->out, v);
     j->need_comma = true;
 }
 

@@ -66,15 +66,22 @@ void pl_str_printf(pl_str *s, const char *fmt, ...)
     va_end(args);
 }
 
+static void append_number(pl_str *s, bool negative, uint64_t digits)
+{
+    char text[24];
+    size_t at = sizeof text;
+    do {
+        text[--at] = (char)('0' + digits % 10);
+        digits /= 10;
+    } while (digits);
+    if (negative) text[--at] = '-';
+    pl_str_append_bytes(s, text + at, sizeof text - at);
+}
+
+void pl_str_uint(pl_str *s, uint64_t value) { append_number(s, false, value); }
 void pl_str_int(pl_str *s, int64_t value)
 {
-    char digits[24];
-    size_t at = sizeof digits;
-    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    do digits[--at] = (char)('0' + left % 10);
-    while (left /= 10);
-    if (value < 0) digits[--at] = '-';
-    pl_str_append_bytes(s, digits + at, sizeof digits - at);
+    append_number(s, value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 void pl_str_pad(pl_str *s, char c, size_t count)

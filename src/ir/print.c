@@ -4,24 +4,31 @@
 #include "base/lex.h"
 #include "ir/op.h"
 
+static void print_key(pl_str *out, const char *key)
+{
+    pl_str_append(out, " ");
+    pl_str_append(out, key);
+    pl_str_append(out, "=");
+}
+
 static void print_ids(pl_str *out, const char *key, const pl_id *id, int count)
 {
     while (count > 0 && id[count - 1] == PL_NONE) count--;
     if (count == 0) return;
-    pl_str_printf(out, " %s=", key);
+    print_key(out, key);
     for (int i = 0; i < count; i++) {
         if (i) pl_str_append(out, ",");
         if (id[i] == PL_NONE)
             pl_str_append(out, "-");
         else
-            pl_str_printf(out, "%" PRIu32, id[i]);
+            pl_str_uint(out, id[i]);
     }
 }
 
 static void print_quoted(pl_str *out, const char *key, const char *text)
 {
     if (!text[0]) return;
-    pl_str_printf(out, " %s=", key);
+    print_key(out, key);
     pl_lex_quote(out, text);
 }
 
@@ -34,12 +41,17 @@ static void print_name(pl_str *out, const char *what, const char *name)
 
 static void print_value(const pl_graph *g, pl_id id, pl_str *out)
 {
-    char shape[160];
     const pl_value *v = &g->value[id];
-    pl_str_printf(out, "value %" PRIu32 " ", id);
+    pl_str_append(out, "value ");
+    pl_str_uint(out, id);
+    pl_str_append(out, " ");
     pl_lex_quote(out, v->name);
-    pl_str_printf(out, " %s %s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape),
-                  pl_role_name(v->role));
+    pl_str_append(out, " ");
+    pl_str_append(out, pl_dtype_name(v->dtype));
+    pl_str_append(out, " ");
+    pl_shape_print(&v->shape, out);
+    pl_str_append(out, " ");
+    pl_str_append(out, pl_role_name(v->role));
     if (v->space) pl_str_printf(out, " space=%" PRIu32, v->space);
     print_ids(out, "program", &v->program, 1);
     print_ids(out, "update", &v->update_of, 1);
@@ -57,13 +69,13 @@ static void print_attrs(const pl_node *n, pl_str *out)
 {
     char name[24], kind;
     for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
-        pl_str_printf(out, " %s=", name);
+        print_key(out, name);
         if (kind == 'f')
             pl_str_double(out, n->attr[k].f);
         else if (kind == 'a')
             pl_str_append(out, pl_activation_name((pl_activation)n->attr[k].i));
         else
-            pl_str_printf(out, "%" PRId64, n->attr[k].i);
+            pl_str_int(out, n->attr[k].i);
     }
 }
 

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
-
 #define NAME_DTYPE(c, name, bytes)  name,
 #define BYTES_DTYPE(c, name, bytes) bytes,
 #define NAME_ROLE(c, name)          name,
@@ -73,16 +71,20 @@ int64_t pl_shape_rows(const pl_shape *s)
     return n;
 }
 
+void pl_shape_print(const pl_shape *s, pl_str *out)
+{
+    for (uint32_t i = 0; i < s->rank; i++) {
+        bool symbolic = s->symbolic >> i & 1;
+        pl_str_append_bytes(out, i ? "," : "[", 1);
+        if (!symbolic || s->dim[i] != 1) pl_str_int(out, s->dim[i]);
+        if (symbolic) pl_str_append_bytes(out, "B", 1);
+    }
+    pl_str_append(out, s->rank ? "]" : "[]");
+}
+
 const char *pl_shape_text(const pl_shape *s, char *buf, unsigned room)
 {
     pl_str text = pl_str_fixed(buf, room);
-    pl_str_append(&text, "[");
-    for (uint32_t i = 0; i < s->rank; i++) {
-        int symbolic = s->symbolic >> i & 1;
-        if (i) pl_str_append(&text, ",");
-        if (!symbolic || s->dim[i] != 1) pl_str_int(&text, s->dim[i]);
-        if (symbolic) pl_str_append(&text, "B");
-    }
-    pl_str_append(&text, "]");
+    pl_shape_print(s, &text);
     return buf;
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/str.h"
+
 typedef uint32_t pl_id; /* index into one of the graph's arrays */
 #define PL_NONE UINT32_MAX
 
@@ -57,6 +59,7 @@ uint64_t pl_shape_elems(const pl_shape *);
 int64_t pl_shape_rows(const pl_shape *);
 static inline int64_t pl_shape_last(const pl_shape *s) { return s->rank ? s->dim[s->rank - 1] : 1; }
 /* "[B,128,256]" into buf (160 bytes suffice); returns buf. */
-const char *pl_shape_text(const pl_shape *, char *buf, unsigned room);
+void pl_shape_print(const pl_shape *, pl_str *);
+const char *pl_shape_text(const pl_shape *, char *buf, unsigned room); /* what has room of it */
 
 #endif
