@@ -103,6 +103,9 @@ static void say_state(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     pl_str_append(out, words[c->optimizer_state]);
 }
 
+/* Of a frontier: the graph that its decisions are made for. */
+static const pl_choice *form_of(const axis_view *v) { return pl_recompute_frontier_given(v->frontier); }
+
 /* Groups of a few blocks; the input of each kept, of some, or of none: less memory, more of the forward pass again. */
 static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
@@ -112,6 +115,7 @@ static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_c
     const char *why;
     size_t count = 1;
     to[0] = *from;
+    if (v->frontier) to[0].layer_major = form_of(v)->layer_major, to[0].layer_major_keep = form_of(v)->layer_major_keep;
     if (!v->options->choose_layer_major || !v->trains || !v->small || v->frontier || from->layer_major) return 1;
     if (from->precision == PL_DTYPE_F16) return 1; /* an overflow anywhere forbids the first update */
     if (!pl_rewrite_layer_major_possible(v->graph, v->train, &why)) return 1;
@@ -149,16 +153,16 @@ static void brief_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str
         pl_str_append(out, "no");
 }
 
-/* Chunks of a quarter of the micro-batch's rows: where memory is what counts, and not together with a frontier, whose
- * decisions name the nodes of the graph as it is without. */
+/* Chunks of a quarter of the micro-batch's rows. */
 static size_t spread_chunks(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     int64_t rows = from->micro_batch * v->options->sequence / 4;
-    bool tight = from->layer_major == 0 || from->layer_major_keep == 0;
     to[0] = to[1] = *from;
-    if (!v->options->choose_chunks || !v->trains || !v->small || v->frontier || from->feed_forward_rows) return 1;
+    if (!v->options->choose_chunks || !v->trains || !v->small || from->feed_forward_rows) return 1;
     to[1].feed_forward_rows = rows;
-    return tight && rows >= CHUNK_ROWS_MIN ? 2 : 1;
+    if (!v->frontier) return rows >= CHUNK_ROWS_MIN ? 2 : 1;
+    if (form_of(v)->feed_forward_rows) to[0] = to[1];
+    return rows >= CHUNK_ROWS_MIN || !to[0].feed_forward_rows ? 1 : 0;
 }
 
 static void brief_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
@@ -176,11 +180,10 @@ static void say_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     if (c->feed_forward_rows) pl_str_append(out, " at once; its inner values are made again in the backward pass");
 }
 
-/* Of a frontier all but its first point, which costs nothing; its decisions are made for one region. */
+/* Of a frontier all but its first point, which costs nothing. */
 static size_t spread_recompute(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     size_t count = 0;
-    if (v->frontier && from->layer_major) return 0;
     if (v->frontier) {
         for (size_t i = 1; i < pl_recompute_frontier_count(v->frontier) && count < VALUES_MAX; i++) {
             to[count] = *from;
@@ -363,6 +366,20 @@ bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *o)
     axis_view v = view_of(graph, o, NULL);
     bool searches = o->budget_bytes != PL_FIT_NO_BUDGET || o->everything;
     return o->plan_recompute && searches && v.trains && v.small;
+}
+
+/* In layer-major order a group holds little beside the stacks of tiles: where those are kept too, planning gains nothing
+ * that another row of the table does not give. */
+bool pl_fit_plans_form(const pl_fit_options *o, const pl_choice *c)
+{
+    bool searched = c->layer_major && !o->given.layer_major;
+    return !searched || (c->layer_major > 1 && c->layer_major_keep == 0 && c->feed_forward_rows);
+}
+
+bool pl_fit_same_form(const pl_choice *a, const pl_choice *b)
+{
+    return a->layer_major == b->layer_major && a->layer_major_keep == b->layer_major_keep &&
+           !a->feed_forward_rows == !b->feed_forward_rows;
 }
 
 pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier,

@@ -18,19 +18,37 @@ static bool fits(const pl_fit_search *s, const pl_fit_point *p)
 }
 
 /* What may be computed again, as the planner of recompute proposes it: with costs that are guessed from operations and
- * bytes, or that were measured. The decisions are made for the established micro-batch; they name nodes, not sizes, so
- * they are good for every other. */
-static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
+ * bytes, or that were measured. The decisions are made for one micro-batch; they name nodes, not sizes, so they are good
+ * for every other in the same form. */
+static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measured, pl_error *err)
 {
     pl_fit_result *r = s->result;
     pl_fit_options o = *s->options;
-    if (!pl_fit_plans_recompute(s->graph, s->options)) return PL_OK;
+    o.given = *form;
     o.measure = NULL;
     if (!measured) o.plan.cost = (pl_cost_model){0};
-    PL_TRY(pl_recompute_frontier_create(s->graph, &o, r->point[0].choice.micro_batch, &r->frontier[r->frontier_count],
-                                        err));
+    PL_TRY(pl_recompute_frontier_create(s->graph, &o, form->micro_batch, &r->frontier[r->frontier_count], err));
     r->frontier_count++;
     return pl_fit_list(s->graph, s->options, r->frontier[r->frontier_count - 1], r, err);
+}
+
+/* Guessed costs, for every form. What was measured depends on the budget, but for the established form, whose kernels
+ * always are: that alone is asked again with measured costs. */
+static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
+{
+    const pl_fit_result *r = s->result;
+    size_t rules = r->count; /* what is added carries decisions already */
+    if (!pl_fit_plans_recompute(s->graph, s->options)) return PL_OK;
+    pl_choice established = r->point[0].choice;
+    if (measured) return propose_in(s, &established, true, err);
+    for (size_t i = 0; i < rules && r->frontier_count + 1 < PL_FIT_FRONTIERS_MAX; i++) {
+        pl_choice form = r->point[i].choice;
+        bool known = !pl_fit_plans_form(s->options, &form);
+        for (size_t k = 0; k < r->frontier_count && !known; k++)
+            known = pl_fit_same_form(pl_recompute_frontier_given(r->frontier[k]), &form);
+        if (!known) PL_TRY(propose_in(s, &form, false, err));
+    }
+    return PL_OK;
 }
 
 static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
