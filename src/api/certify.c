@@ -14,17 +14,27 @@ static bool allow(pl_config *c, uint32_t bit)
     return fresh;
 }
 
+/* A permission counts where the key is left open; where it is set, to set it otherwise does. */
 static bool give_optimizer_bf16(pl_config *c)
 {
-    return c->train.optimizer_state == PL_OPTIMIZER_STATE_F32 && allow(c, PL_ALLOW_OPTIMIZER_BF16);
+    return c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO && allow(c, PL_ALLOW_OPTIMIZER_BF16);
 }
 
 static bool give_optimizer_8bit(pl_config *c)
 {
-    return c->train.optimizer_state != PL_OPTIMIZER_STATE_8BIT && allow(c, PL_ALLOW_OPTIMIZER_8BIT);
+    return c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO && allow(c, PL_ALLOW_OPTIMIZER_8BIT);
 }
 
-static bool give_bf16(pl_config *c)
+static bool give_bf16(pl_config *c) { return c->train.mixed_precision == PL_MIXED_AUTO && allow(c, PL_ALLOW_BF16); }
+
+static bool set_optimizer_8bit(pl_config *c)
+{
+    const pl_config_optimizer_state was = c->train.optimizer_state;
+    c->train.optimizer_state = PL_OPTIMIZER_STATE_8BIT;
+    return was == PL_OPTIMIZER_STATE_F32 || was == PL_OPTIMIZER_STATE_BF16;
+}
+
+static bool set_bf16(pl_config *c)
 {
     bool whole = c->train.mixed_precision == PL_MIXED_OFF;
     c->train.mixed_precision = PL_MIXED_BF16;
@@ -62,10 +72,15 @@ static bool give_layer_major(pl_config *c)
 
 /* What changes no numbers comes first: of two that cost the same it is the better one. */
 static const trial trials[] = {
-    {"train.micro_batch", "auto", give_micro_batch},      {"train.gradient_checkpointing", "auto", give_checkpointing},
-    {"train.layer_major", "auto", give_layer_major},      {"train.grad_clip", "0", give_clip},
-    {"train.mixed_precision", "bf16", give_bf16},         {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
+    {"train.micro_batch", "auto", give_micro_batch},
+    {"train.gradient_checkpointing", "auto", give_checkpointing},
+    {"train.layer_major", "auto", give_layer_major},
+    {"train.grad_clip", "0", give_clip},
+    {"fit.allow", "bf16", give_bf16},
+    {"train.mixed_precision", "bf16", set_bf16},
+    {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
     {"fit.allow", "optimizer_8bit", give_optimizer_8bit},
+    {"train.optimizer_state", "8bit", set_optimizer_8bit},
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
 

@@ -23,7 +23,8 @@
 
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
 _Static_assert((int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 &&
-                   (int)PL_ALLOW_OPTIMIZER_8BIT == (int)PL_FIT_ALLOW_OPTIMIZER_8BIT,
+                   (int)PL_ALLOW_OPTIMIZER_8BIT == (int)PL_FIT_ALLOW_OPTIMIZER_8BIT &&
+                   (int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16,
                "fit.allow");
 _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");
 _Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
@@ -310,14 +311,17 @@ static pl_team team_of(const compiler *c)
 
 static pl_dtype precision_of(const pl_config *c)
 {
-    static const pl_dtype dtypes[] = {
-        [PL_MIXED_OFF] = PL_DTYPE_F32, [PL_MIXED_BF16] = PL_DTYPE_BF16, [PL_MIXED_FP16] = PL_DTYPE_F16};
+    static const pl_dtype dtypes[] = {[PL_MIXED_AUTO] = PL_DTYPE_F32,
+                                      [PL_MIXED_OFF] = PL_DTYPE_F32,
+                                      [PL_MIXED_BF16] = PL_DTYPE_BF16,
+                                      [PL_MIXED_FP16] = PL_DTYPE_F16};
     return dtypes[c->train.mixed_precision];
 }
 
 static pl_choice_optimizer_state state_of(const pl_config *c)
 {
-    static const pl_choice_optimizer_state states[] = {[PL_OPTIMIZER_STATE_F32] = PL_CHOICE_STATE_F32,
+    static const pl_choice_optimizer_state states[] = {[PL_OPTIMIZER_STATE_AUTO] = PL_CHOICE_STATE_F32,
+                                                       [PL_OPTIMIZER_STATE_F32] = PL_CHOICE_STATE_F32,
                                                        [PL_OPTIMIZER_STATE_BF16] = PL_CHOICE_STATE_BF16,
                                                        [PL_OPTIMIZER_STATE_8BIT] = PL_CHOICE_STATE_8BIT};
     return states[c->train.optimizer_state];
@@ -363,6 +367,16 @@ static void find_order(const compiler *c, pl_choice *given, int64_t batch)
     if (given->update_early && given->layer_major == 0 && given->micro_batch == 0) given->micro_batch = batch;
 }
 
+/* A permission is of use where its key is left open. */
+static uint32_t find_leave(const pl_config *c)
+{
+    uint32_t leave = c->fit.allow;
+    if (c->train.optimizer_state != PL_OPTIMIZER_STATE_AUTO)
+        leave &= ~(uint32_t)(PL_ALLOW_OPTIMIZER_BF16 | PL_ALLOW_OPTIMIZER_8BIT);
+    if (c->train.mixed_precision != PL_MIXED_AUTO) leave &= ~(uint32_t)(PL_ALLOW_BF16 | PL_ALLOW_FP16);
+    return leave;
+}
+
 /* What the config leaves open. */
 static void find_freedom(const compiler *c, pl_fit_options *o)
 {
@@ -371,7 +385,7 @@ static void find_freedom(const compiler *c, pl_fit_options *o)
     o->choose_update = trains && t->update_in_backward == PL_EARLY_AUTO;
     o->choose_layer_major = trains && t->layer_major == PL_CONFIG_AUTO;
     o->choose_chunks = trains && t->feed_forward_rows == PL_CONFIG_AUTO;
-    o->allow = trains ? c->config->fit.allow : 0;
+    o->allow = trains ? find_leave(c->config) : 0;
 }
 
 static pl_status find_options(compiler *c, pl_fit_options *o, pl_error *err)
@@ -513,14 +527,28 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
-static pl_status print_chosen(const compiler *c, pl_config_optimizer_state state, char **text, uint64_t *hash,
-                              pl_error *err)
+/* What the search turned on by leave of the user decides the numbers of a run: the config that is kept says so in place
+ * of auto, for a run that is resumed must do the same, whatever a search would take by then. */
+static void decide(pl_config *c, const pl_choice *choice)
+{
+    static const pl_config_optimizer_state states[] = {[PL_CHOICE_STATE_F32] = PL_OPTIMIZER_STATE_F32,
+                                                       [PL_CHOICE_STATE_BF16] = PL_OPTIMIZER_STATE_BF16,
+                                                       [PL_CHOICE_STATE_8BIT] = PL_OPTIMIZER_STATE_8BIT};
+    bool narrow = choice->precision != PL_DTYPE_F32;
+    if (c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO) c->train.optimizer_state = states[choice->optimizer_state];
+    if (c->train.mixed_precision == PL_MIXED_AUTO)
+        c->train.mixed_precision = !narrow                              ? PL_MIXED_OFF
+                                   : choice->precision == PL_DTYPE_BF16 ? PL_MIXED_BF16
+                                                                        : PL_MIXED_FP16;
+}
+
+static pl_status print_decided(const compiler *c, const pl_choice *choice, char **text, uint64_t *hash, pl_error *err)
 {
     pl_str printed = {0};
     pl_config *copy = pl_config_create();
     if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
     *copy = *c->config;
-    copy->train.optimizer_state = state;
+    decide(copy, choice);
     if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
     pl_config_print_yaml(copy, &printed);
     *hash = pl_config_hash_numerics(copy);
@@ -531,25 +559,21 @@ static pl_status print_chosen(const compiler *c, pl_config_optimizer_state state
     return PL_OK;
 }
 
-/* What is staged for saving has room for the config, with the longest word that may be chosen. */
+/* What is staged for saving has room for the config, with the longest words that may be chosen. */
 static pl_status reserve_words(compiler *c, pl_error *err)
 {
+    const pl_choice longest = {.optimizer_state = PL_CHOICE_STATE_8BIT, .precision = PL_DTYPE_BF16};
     uint64_t ignored;
-    if (!c->config->fit.allow) return PL_OK;
-    PL_TRY(print_chosen(c, PL_OPTIMIZER_STATE_8BIT, &c->settings.config_text, &ignored, err));
+    if (c->command != PL_COMMAND_TRAIN) return PL_OK;
+    PL_TRY(print_decided(c, &longest, &c->settings.config_text, &ignored, err));
     c->settings.run.config_text = c->settings.config_text;
     return PL_OK;
 }
 
-/* What the search turned on by leave of the user decides the numbers of this run: the plan's config says so, for a run
- * that is resumed must do the same. */
 static pl_status keep_choice(const compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
 {
-    static const pl_config_optimizer_state states[] = {[PL_CHOICE_STATE_F32] = PL_OPTIMIZER_STATE_F32,
-                                                       [PL_CHOICE_STATE_BF16] = PL_OPTIMIZER_STATE_BF16,
-                                                       [PL_CHOICE_STATE_8BIT] = PL_OPTIMIZER_STATE_8BIT};
-    if (!c->config->fit.allow) return PL_OK;
-    return print_chosen(c, states[choice->optimizer_state], &plan->config, &plan->numerics_hash, err);
+    if (c->command != PL_COMMAND_TRAIN) return PL_OK;
+    return print_decided(c, choice, &plan->config, &plan->numerics_hash, err);
 }
 
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,

@@ -39,10 +39,11 @@ static bool is_talk(const pl_config_key *key)
     return strcmp(key->path, "run.progress") == 0 || strcmp(key->path, "run.log") == 0;
 }
 
-/* Changes numbers, and yet the search may have chosen it: by leave that the config gave. */
-static bool is_chosen(const pl_config *now, const pl_config_key *key)
+/* Changes numbers, and yet it is the plan that says it: by leave that the config gave. */
+static bool is_left_open(const pl_config *now, const pl_config_key *key)
 {
-    return now->fit.allow && strcmp(key->path, "train.optimizer_state") == 0;
+    if (strcmp(key->path, "train.optimizer_state") == 0) return now->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO;
+    return strcmp(key->path, "train.mixed_precision") == 0 && now->train.mixed_precision == PL_MIXED_AUTO;
 }
 
 static pl_status take_key(const pl_config *planned, const pl_config *wanted, pl_config *now, const pl_config_key *key,
@@ -50,9 +51,9 @@ static pl_status take_key(const pl_config *planned, const pl_config *wanted, pl_
 {
     char where[PL_CONFIG_TEXT_BYTES + 32];
     pl_str was = {0}, is = {0};
-    bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS) && !is_chosen(now, key);
+    bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS), open = is_left_open(now, key);
     if (is_talk(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
-    if (!decides && !pl_config_is_set(now, key->path)) {
+    if (open || (!decides && !pl_config_is_set(now, key->path))) {
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
         return PL_OK;
     }

@@ -14,9 +14,10 @@
 static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
 {
     const pl_config_optimizer_state state = c->train.optimizer_state;
-    if (state == PL_OPTIMIZER_STATE_8BIT || (c->fit.allow & PL_ALLOW_OPTIMIZER_8BIT))
+    const uint32_t allow = state == PL_OPTIMIZER_STATE_AUTO ? c->fit.allow : 0;
+    if (state == PL_OPTIMIZER_STATE_8BIT || (allow & PL_ALLOW_OPTIMIZER_8BIT))
         *bytes = weights / 1024 * 2 * 260;
-    else if (state == PL_OPTIMIZER_STATE_BF16 || (c->fit.allow & PL_ALLOW_OPTIMIZER_BF16))
+    else if (state == PL_OPTIMIZER_STATE_BF16 || (allow & PL_ALLOW_OPTIMIZER_BF16))
         *bytes = weights;
     else
         return pl_size_mul(weights, 2, bytes);

@@ -64,9 +64,10 @@ typedef enum pl_config_checkpointing {
     PL_CHECKPOINTING_FULL
 } pl_config_checkpointing;
 typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
-typedef enum pl_config_mixed { PL_MIXED_OFF, PL_MIXED_BF16, PL_MIXED_FP16 } pl_config_mixed;
+typedef enum pl_config_mixed { PL_MIXED_AUTO, PL_MIXED_OFF, PL_MIXED_BF16, PL_MIXED_FP16 } pl_config_mixed;
 typedef enum pl_config_early { PL_EARLY_AUTO, PL_EARLY_ON, PL_EARLY_OFF } pl_config_early;
 typedef enum pl_config_optimizer_state {
+    PL_OPTIMIZER_STATE_AUTO,
     PL_OPTIMIZER_STATE_F32,
     PL_OPTIMIZER_STATE_BF16,
     PL_OPTIMIZER_STATE_8BIT,
@@ -98,6 +99,8 @@ typedef enum pl_config_dump { /* bits of run.dump */
 typedef enum pl_config_allow { /* bits of fit.allow */
                                PL_ALLOW_OPTIMIZER_BF16 = 1 << 0,
                                PL_ALLOW_OPTIMIZER_8BIT = 1 << 1,
+                               PL_ALLOW_BF16 = 1 << 2,
+                               PL_ALLOW_FP16 = 1 << 3,
 } pl_config_allow;
 
 typedef struct pl_config_model {

@@ -12,13 +12,13 @@ static const char *const tokenizer_names[] = {"bpe", "bytes", "chars"};
 static const char *const schedule_names[] = {"cosine", "linear", "constant", "plateau"};
 static const char *const checkpointing_names[] = {"off", "auto", "full"};
 static const char *const optimizer_names[] = {"adamw"};
-static const char *const mixed_names[] = {"off", "bf16", "fp16"};
+static const char *const mixed_names[] = {"auto", "off", "bf16", "fp16"};
 static const char *const early_names[] = {"auto", "on", "off"};
-static const char *const optimizer_state_names[] = {"f32", "bf16", "8bit"};
+static const char *const optimizer_state_names[] = {"auto", "f32", "bf16", "8bit"};
 static const char *const huge_pages_names[] = {"auto", "off"};
 static const char *const isa_names[] = {"auto", "ref", "baseline", "avx2", "avx512", "avx512_bf16"};
 static const char *const progress_names[] = {"auto", "bar", "plain", "json"};
-static const char *const allow_names[] = {"optimizer_bf16", "optimizer_8bit"};
+static const char *const allow_names[] = {"optimizer_bf16", "optimizer_8bit", "bf16", "fp16"};
 static const char *const dump_names[] = {"model", "grad", "rewrite", "plan", "program"};
 static const char *const log_names[] = {"error", "warn", "info", "debug"};
 

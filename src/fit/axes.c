@@ -8,20 +8,39 @@
 #include <string.h>
 
 #include "fit/recompute.h"
+#include "ir/op.h"
+#include "rewrite/rewrite.h"
 
 enum {
     TOKENS_ENOUGH = 512, /* rows beyond which a GEMM gains nothing (bench_gemm) */
     MICRO_BATCHES_MAX = 16,
     LARGER_MAX = 2,    /* and so many larger micro-batches, where there are */
     VALUES_MAX = 32,   /* of an axis */
-    POINTS_MAX = 2048, /* more than all axes can have today */
+    POINTS_MAX = 8192, /* more than all axes can have today */
     CHUNK_ROWS_MIN = 16,
     NODES_MAX = 20000, /* of a graph that is looked at in more ways than micro-batches: planning takes seconds */
 };
 
+/* What a step's activations may be stored in, and by whose leave. */
+static const struct {
+    pl_dtype dtype;
+    uint32_t leave;
+    const char *brief, *words;
+} precisions[] = {
+    {PL_DTYPE_F32, 0, "f32", "f32"},
+    {PL_DTYPE_BF16, PL_FIT_ALLOW_BF16, "bf16", "bf16: activations and their gradients with 16 bits"},
+    {PL_DTYPE_F16, PL_FIT_ALLOW_FP16, "fp16", "fp16: activations and their gradients with 16 bits, the loss scaled"}};
+enum { PRECISIONS = sizeof precisions / sizeof *precisions };
+
+/* The graph in one precision, for the passes that come behind to be asked whether they are possible there. */
+typedef struct axis_form {
+    pl_graph *graph; /* NULL: nothing is to be chosen in it */
+    bool layer_major, chunks;
+} axis_form;
+
 typedef struct axis_view {
     const pl_fit_options *options;
-    const pl_graph *graph;
+    axis_form form[PRECISIONS];
     pl_id train;
     bool trains, small;                    /* has it a program of training; is planning it quick */
     const pl_recompute_frontier *frontier; /* whose decisions are to be listed; NULL: what follows from rules */
@@ -78,6 +97,60 @@ static void brief_micro_batch(const pl_fit_result *r, const pl_choice *c, pl_str
     pl_str_printf(out, "%lld", (long long)c->micro_batch);
 }
 
+static size_t precision_index(const pl_choice *c)
+{
+    size_t k = 0;
+    while (k + 1 < PRECISIONS && precisions[k].dtype != c->precision) k++;
+    return k;
+}
+
+static const axis_form *form_of(const axis_view *v, const pl_choice *c) { return &v->form[precision_index(c)]; }
+
+static bool may_update_early(const axis_view *v, const pl_choice *c)
+{
+    const char *why;
+    uint64_t trips = (uint64_t)((v->options->batch + c->micro_batch - 1) / c->micro_batch);
+    return pl_rewrite_update_early_possible(form_of(v, c)->graph, v->train, trips, &why);
+}
+
+/* Can what is decided already be done in the choice's precision? */
+static bool can_do(const axis_view *v, const pl_choice *c)
+{
+    const axis_form *f = form_of(v, c);
+    return f->graph && !(c->layer_major && !f->layer_major) && !(c->feed_forward_rows && !f->chunks) &&
+           !(c->update_early && !c->layer_major && !may_update_early(v, c));
+}
+
+/* Of a frontier: the graph that its decisions are made for. */
+static const pl_choice *frontier_form(const axis_view *v) { return pl_recompute_frontier_given(v->frontier); }
+
+/* Of a frontier the precision whose nodes its decisions name. */
+static size_t spread_precision(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    size_t count = 1;
+    to[0] = *from;
+    if (v->frontier) to[0].precision = frontier_form(v)->precision;
+    if (v->frontier || from->precision != PL_DTYPE_F32 || !v->trains || !v->small) return 1;
+    for (size_t k = 0; k < PRECISIONS; k++) {
+        to[count] = *from;
+        to[count].precision = precisions[k].dtype;
+        count += (precisions[k].leave & v->options->allow) && can_do(v, &to[count]);
+    }
+    return count;
+}
+
+static void say_precision(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_append(out, precisions[precision_index(c)].words);
+}
+
+static void brief_precision(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_append(out, precisions[precision_index(c)].brief);
+}
+
 /* Only what may change numbers by leave of the user, and less than what was asked for by a key. */
 static size_t spread_state(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
@@ -103,22 +176,21 @@ static void say_state(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     pl_str_append(out, words[c->optimizer_state]);
 }
 
-/* Of a frontier: the graph that its decisions are made for. */
-static const pl_choice *form_of(const axis_view *v) { return pl_recompute_frontier_given(v->frontier); }
-
 /* Groups of a few blocks; the input of each kept, of some, or of none: less memory, more of the forward pass again. */
 static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     static const struct {
         int64_t blocks, keep;
     } values[] = {{1, 1}, {1, 2}, {1, 3}, {1, 0}, {2, 1}, {2, 0}, {3, 1}, {3, 0}};
-    const char *why;
     size_t count = 1;
     to[0] = *from;
-    if (v->frontier) to[0].layer_major = form_of(v)->layer_major, to[0].layer_major_keep = form_of(v)->layer_major_keep;
-    if (!v->options->choose_layer_major || !v->trains || !v->small || v->frontier || from->layer_major) return 1;
-    if (from->precision == PL_DTYPE_F16) return 1; /* an overflow anywhere forbids the first update */
-    if (!pl_rewrite_layer_major_possible(v->graph, v->train, &why)) return 1;
+    if (v->frontier) {
+        to[0].layer_major = frontier_form(v)->layer_major;
+        to[0].layer_major_keep = frontier_form(v)->layer_major_keep;
+        return 1;
+    }
+    if (!v->options->choose_layer_major || !v->trains || !v->small || from->layer_major) return 1;
+    if (!form_of(v, from)->layer_major) return 1;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         to[count] = *from;
         to[count].layer_major = values[i].blocks;
@@ -160,8 +232,8 @@ static size_t spread_chunks(const axis_view *v, const pl_choice *from, pl_choice
     to[0] = to[1] = *from;
     if (!v->options->choose_chunks || !v->trains || !v->small || from->feed_forward_rows) return 1;
     to[1].feed_forward_rows = rows;
-    if (!v->frontier) return rows >= CHUNK_ROWS_MIN ? 2 : 1;
-    if (form_of(v)->feed_forward_rows) to[0] = to[1];
+    if (!v->frontier) return rows >= CHUNK_ROWS_MIN && form_of(v, from)->chunks ? 2 : 1;
+    if (frontier_form(v)->feed_forward_rows) to[0] = to[1];
     return rows >= CHUNK_ROWS_MIN || !to[0].feed_forward_rows ? 1 : 0;
 }
 
@@ -180,18 +252,27 @@ static void say_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     if (c->feed_forward_rows) pl_str_append(out, " at once; its inner values are made again in the backward pass");
 }
 
-/* Of a frontier all but its first point, which costs nothing. */
+/* Of a frontier all but its first point, which costs nothing; where it is one of several, every other one from the least
+ * bytes on: what lies between is nearly as good. */
+static size_t spread_frontier(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    pl_choice established = v->options->given;
+    established.precision = from->precision;
+    size_t points = pl_recompute_frontier_count(v->frontier), count = 0;
+    size_t each = pl_fit_same_form(from, &established) ? 1 : 2;
+    for (size_t i = 1; i < points && count < VALUES_MAX; i++) {
+        if ((points - 1 - i) % each) continue;
+        to[count] = *from;
+        to[count].recompute = PL_CHOICE_RECOMPUTE_PLANNED;
+        to[count++].decision = pl_recompute_frontier_point(v->frontier, i)->decision;
+    }
+    return count;
+}
+
 static size_t spread_recompute(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     size_t count = 0;
-    if (v->frontier) {
-        for (size_t i = 1; i < pl_recompute_frontier_count(v->frontier) && count < VALUES_MAX; i++) {
-            to[count] = *from;
-            to[count].recompute = PL_CHOICE_RECOMPUTE_PLANNED;
-            to[count++].decision = pl_recompute_frontier_point(v->frontier, i)->decision;
-        }
-        return count;
-    }
+    if (v->frontier) return spread_frontier(v, from, to);
     to[count++] = *from;
     if (!v->options->plan_recompute || !v->trains || !v->small) return 1;
     to[count] = *from;
@@ -232,13 +313,10 @@ static void brief_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *
 
 static size_t spread_update(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
-    const char *why;
-    uint64_t trips = (uint64_t)((v->options->batch + from->micro_batch - 1) / from->micro_batch);
     to[0] = to[1] = *from;
     if (!v->options->choose_update || !v->trains || !v->small || from->layer_major) return 1;
-    if (from->precision == PL_DTYPE_F16) return 1;
     to[1].update_early = true;
-    return pl_rewrite_update_early_possible(v->graph, v->train, trips, &why) ? 2 : 1;
+    return may_update_early(v, from) ? 2 : 1;
 }
 
 static void say_update(const pl_fit_result *r, const pl_choice *c, pl_str *out)
@@ -281,6 +359,7 @@ static void say_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 }
 
 static const axis axes[] = {{"micro-batch", spread_micro_batch, say_micro_batch, brief_micro_batch, true},
+                            {"precision", spread_precision, say_precision, brief_precision},
                             {"optimizer state", spread_state, say_state, say_state},
                             {"layer-major", spread_layer_major, say_layer_major, brief_layer_major},
                             {"feed-forward", spread_chunks, say_chunks, brief_chunks},
@@ -351,10 +430,34 @@ static pl_status append(pl_fit_result *r, const pl_fit_point *point, size_t coun
     return PL_OK;
 }
 
+/* Asked by doing it: a layer that was taken apart is one node. */
+static pl_status find_chunks(axis_form *f, pl_id train, pl_error *err)
+{
+    pl_graph *g = pl_graph_copy(f->graph);
+    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
+    pl_status status = pl_rewrite_chunk_feed_forward(g, train, CHUNK_ROWS_MIN, err);
+    for (size_t i = 0; i < g->node_count; i++) f->chunks |= g->node[i].op == PL_OP_FEED_FORWARD;
+    pl_graph_destroy(g);
+    return status;
+}
+
+static pl_status make_form(axis_view *v, const pl_graph *graph, size_t k, pl_error *err)
+{
+    const char *why;
+    axis_form *f = &v->form[k];
+    bool given = precisions[k].dtype == v->options->given.precision;
+    if (!v->trains || !v->small || (!given && !(precisions[k].leave & v->options->allow))) return PL_OK;
+    f->graph = pl_graph_copy(graph);
+    if (!f->graph) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
+    PL_TRY(pl_rewrite_precision(f->graph, v->train, precisions[k].dtype, err));
+    f->layer_major = pl_rewrite_layer_major_possible(f->graph, v->train, &why);
+    return find_chunks(f, v->train, err);
+}
+
 static axis_view view_of(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier)
 {
     uint64_t first, last = 0;
-    axis_view v = {.options = o, .graph = graph, .train = pl_graph_find_program(graph, "train"), .frontier = frontier};
+    axis_view v = {.options = o, .train = pl_graph_find_program(graph, "train"), .frontier = frontier};
     if (v.train != PL_NONE) pl_plan_program_span(graph, v.train, &first, &last);
     v.trains = last > 0;
     v.small = graph->node_count <= NODES_MAX;
@@ -368,8 +471,8 @@ bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *o)
     return o->plan_recompute && searches && v.trains && v.small;
 }
 
-/* In layer-major order a group holds little beside the stacks of tiles: where those are kept too, planning gains nothing
- * that another row of the table does not give. */
+/* In layer-major order only for groups of more than one block, in chunks, without kept inputs: there the activations of
+ * a group are what is left to save. Elsewhere it was measured to bring next to nothing (docs/fit.md). */
 bool pl_fit_plans_form(const pl_fit_options *o, const pl_choice *c)
 {
     bool searched = c->layer_major && !o->given.layer_major;
@@ -378,8 +481,8 @@ bool pl_fit_plans_form(const pl_fit_options *o, const pl_choice *c)
 
 bool pl_fit_same_form(const pl_choice *a, const pl_choice *b)
 {
-    return a->layer_major == b->layer_major && a->layer_major_keep == b->layer_major_keep &&
-           !a->feed_forward_rows == !b->feed_forward_rows;
+    return a->precision == b->precision && a->layer_major == b->layer_major &&
+           a->layer_major_keep == b->layer_major_keep && !a->feed_forward_rows == !b->feed_forward_rows;
 }
 
 pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier,
@@ -391,17 +494,20 @@ pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *o, const pl_r
     pl_fit_point *point = pl_alloc(1, sizeof *point);
     if (!point) return pl_fail(err, PL_E_NOMEM, "no memory for a choice");
     point->choice = o->given;
+    for (size_t k = 0; k < PRECISIONS; k++) PL_TRY_DONE(make_form(&view, graph, k, err));
     for (size_t i = 0; i < AXES; i++) PL_TRY_DONE(spread(&axes[i], &view, &point, &count, err));
     rank(point, count);
     if (o->budget_bytes == PL_FIT_NO_BUDGET && !o->everything) count = 1;
     status = append(r, point, count, err);
 done:
+    for (size_t k = 0; k < PRECISIONS; k++) pl_graph_destroy(view.form[k].graph);
     pl_free(point);
     return status;
 }
 
 bool pl_fit_same_kernels(const pl_choice *a, const pl_choice *b)
 {
-    return a->micro_batch == b->micro_batch && a->recompute == b->recompute && !a->layer_major == !b->layer_major &&
-           a->optimizer_state == b->optimizer_state && a->feed_forward_rows == b->feed_forward_rows;
+    return a->micro_batch == b->micro_batch && a->precision == b->precision && a->recompute == b->recompute &&
+           !a->layer_major == !b->layer_major && a->optimizer_state == b->optimizer_state &&
+           a->feed_forward_rows == b->feed_forward_rows;
 }

@@ -32,21 +32,21 @@ static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measur
     return pl_fit_list(s->graph, s->options, r->frontier[r->frontier_count - 1], r, err);
 }
 
-/* Guessed costs, for every form. What was measured depends on the budget, but for the established form, whose kernels
- * always are: that alone is asked again with measured costs. */
+/* For every form with guessed costs, in the order in which forms are first met. What was measured depends on the budget,
+ * but for the established forms, one of each precision, whose kernels always are: those are asked again with measured
+ * costs. */
 static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
 {
     const pl_fit_result *r = s->result;
-    size_t rules = r->count; /* what is added carries decisions already */
+    size_t rules = r->count, begun = r->frontier_count;
     if (!pl_fit_plans_recompute(s->graph, s->options)) return PL_OK;
-    pl_choice established = r->point[0].choice;
-    if (measured) return propose_in(s, &established, true, err);
-    for (size_t i = 0; i < rules && r->frontier_count + 1 < PL_FIT_FRONTIERS_MAX; i++) {
-        pl_choice form = r->point[i].choice;
-        bool known = !pl_fit_plans_form(s->options, &form);
-        for (size_t k = 0; k < r->frontier_count && !known; k++)
+    for (size_t i = 0; i < rules && r->frontier_count < PL_FIT_FRONTIERS_MAX; i++) {
+        pl_choice form = r->point[i].choice, established = r->point[0].choice;
+        established.precision = form.precision;
+        bool known = measured ? !pl_fit_same_form(&established, &form) : !pl_fit_plans_form(s->options, &form);
+        for (size_t k = begun; k < r->frontier_count && !known; k++)
             known = pl_fit_same_form(pl_recompute_frontier_given(r->frontier[k]), &form);
-        if (!known) PL_TRY(propose_in(s, &form, false, err));
+        if (!known) PL_TRY(propose_in(s, &form, measured, err));
     }
     return PL_OK;
 }
@@ -150,13 +150,15 @@ static bool is_wanted(const pl_fit_search *s, size_t i)
 }
 
 /* The last of those with the same kernels stands for them: of a frontier that is what repeats the most. The established
- * ones are always measured: by them it is planned what to compute again. */
+ * ones of each precision are always measured: by them it is planned what to compute again. */
 static bool stands_for_others(const pl_fit_search *s, size_t i)
 {
     const pl_fit_point *p = s->result->point;
     for (size_t k = i + 1; k < s->result->count; k++)
         if (pl_fit_same_kernels(&p[k].choice, &p[i].choice)) return false;
-    bool wanted = pl_fit_same_kernels(&p[0].choice, &p[i].choice);
+    pl_choice established = p[0].choice;
+    established.precision = p[i].choice.precision;
+    bool wanted = pl_fit_same_kernels(&established, &p[i].choice);
     for (size_t k = 0; k <= i && !wanted; k++)
         wanted = pl_fit_same_kernels(&p[k].choice, &p[i].choice) && is_wanted(s, k);
     return wanted;

@@ -160,9 +160,45 @@ def test_allowed_state_is_kept():
     run("train", "out", "--resume", "--budget", str(refused_at))
 
 
+def precisions_of(answer):
+    return {p["choice"]["precision"] for p in answer["points"]}
+
+
+def test_precision_by_leave():
+    """fit.allow lets the search try another precision where the key is left open; what it took stands in the kept config, and a key that is set is no
+    question. The bytes are such that f32 does not fit: then the clock has no say."""
+    write_text()
+    model = {**MODEL, "model": {"width": 32, "layers": 4}, "train": {"micro_batch": 16, "steps": 6, "batch_size": 16, "checkpoint_every": 3,
+             "gradient_checkpointing": "off", "layer_major": 0, "feed_forward_rows": 0}}
+    plain = fit(config=write_config("plain.yaml", **model))
+    check(precisions_of(plain) == {"f32"}, precisions_of(plain))
+    least = front_of(plain)[0]["charged_bytes"]
+    allowed = write_config(**{**model, "fit": {"allow": "[bf16, fp16]"}})
+    answer = fit(config=allowed)
+    check(precisions_of(answer) == {"f32", "bf16", "fp16"}, precisions_of(answer))
+    check(all(p["choice"]["update"] == "at the end" for p in answer["points"] if p["choice"]["precision"] == "fp16"), "fp16 updates early")
+    budget = str((least + front_of(answer)[0]["charged_bytes"]) // 2)
+    refused(3, "more than the budget", "plan", "plain.yaml", "--budget", budget)
+    refused(3, "more than the budget", "plan", allowed, "--budget", budget, "--mixed_precision", "off")
+    taken = fit("--budget", budget, "--lock", "plan.lock", config=allowed)
+    word = taken["points"][taken["chosen"]["point"]]["choice"]["precision"]
+    check(word in ("bf16", "fp16"), word)
+    refused(2, f"train.mixed_precision is off, and the plan was made for {word}", "train", allowed, "--lock", "plan.lock", "--mixed_precision", "off")
+    run("train", allowed, "--quiet", "--lock", "plan.lock")
+    check(f"mixed_precision: {word}" in read("out/config.yaml").decode(), read("out/config.yaml").decode())
+    run("train", "out", "--resume", "--quiet", "--budget", "none")
+    check(json.loads(run("plan", "out", "--json", "--budget", "none")[0])["model"]["precision"] in (word, "f16"), "the kept config says another precision")
+    run("train", allowed, "--quiet", "--out", "free")
+    check("mixed_precision: off" in read("free/config.yaml").decode(), "without a budget nothing is searched")
+    out, _ = run("fit", write_config("plain.yaml", **model), "--quiet", "--budget", budget, code=3)
+    check("fit.allow: bf16" in out, out)
+    out, _ = run("fit", write_config("plain.yaml", **model), "--quiet", "--budget", budget, "--mixed_precision", "off", code=3)
+    check("train.mixed_precision: bf16" in out and "fit.allow: bf16" not in out, out)
+
+
 from plan_dag import convert  # noqa: E402  (beside this file)
 
-GROUPS = {"fit": [test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_refused]}
+GROUPS = {"fit": [test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_precision_by_leave, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)

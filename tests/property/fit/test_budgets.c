@@ -56,6 +56,7 @@ static void begin(world *w, uint64_t seed)
     memset(w, 0, sizeof *w);
     tiny_random(&w->t, seed);
     pl_config *c = &w->t.config;
+    static const uint32_t leaves[] = {0, PL_FIT_ALLOW_BF16, PL_FIT_ALLOW_FP16, PL_FIT_ALLOW_BF16 | PL_FIT_ALLOW_FP16};
     int64_t batch = (int64_t[]){1, 4, 6, 12, 16}[tiny_roll(&w->t, 0, 4)];
     w->call_seconds = 1e-5 * (double)tiny_roll(&w->t, 0, 5);
     w->byte_seconds = 1e-10 * (double)tiny_roll(&w->t, 1, 20);
@@ -80,6 +81,7 @@ static void begin(world *w, uint64_t seed)
                             .choose_update = true,
                             .choose_layer_major = seed % 2 == 0,
                             .choose_chunks = seed % 2 == 0,
+                            .allow = leaves[tiny_roll(&w->t, 0, sizeof leaves / sizeof *leaves - 1)],
                             .budget_bytes = PL_FIT_NO_BUDGET,
                             .stage = no_staging,
                             .settle = settled,
@@ -146,6 +148,21 @@ static pl_fit_result list_all(world *w, uint64_t **charged)
     return r;
 }
 
+/* Each precision that is allowed was looked at, and no other; with fp16 no weight changes before all gradients are known
+ * to be finite. */
+static void check_precisions(const world *w, const pl_fit_result *r)
+{
+    size_t of[2] = {0};
+    for (size_t i = 0; i < r->count; i++) {
+        const pl_choice *c = &r->point[i].choice;
+        of[0] += c->precision == PL_DTYPE_BF16;
+        of[1] += c->precision == PL_DTYPE_F16;
+        if (c->precision == PL_DTYPE_F16) assert_true(!c->update_early && c->layer_major == 0);
+    }
+    assert_int_equal(of[0] > 0, (w->o.allow & PL_FIT_ALLOW_BF16) != 0);
+    assert_int_equal(of[1] > 0, (w->o.allow & PL_FIT_ALLOW_FP16) != 0);
+}
+
 static void judge(const pl_fit_result *r, const uint64_t *charged, uint64_t budget, answer a)
 {
     uint64_t least = UINT64_MAX;
@@ -166,6 +183,7 @@ static void try_case(uint64_t seed)
     answer before = {0};
     begin(&w, seed);
     pl_fit_result r = list_all(&w, &charged);
+    check_precisions(&w, &r);
     uint64_t least = UINT64_MAX, most = 0;
     for (size_t i = 0; i < r.count; i++) {
         if (charged[i] < least) least = charged[i];
