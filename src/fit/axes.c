@@ -121,12 +121,15 @@ static bool can_do(const axis_view *v, const pl_choice *c)
            !(c->update_early && !c->layer_major && !may_update_early(v, c));
 }
 
+/* Of a frontier: the graph that its decisions are made for. */
+static const pl_choice *frontier_form(const axis_view *v) { return pl_recompute_frontier_given(v->frontier); }
+
 /* Of a frontier the precision whose nodes its decisions name. */
 static size_t spread_precision(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     size_t count = 1;
     to[0] = *from;
-    if (v->frontier) to[0].precision = pl_recompute_frontier_precision(v->frontier);
+    if (v->frontier) to[0].precision = frontier_form(v)->precision;
     if (v->frontier || from->precision != PL_DTYPE_F32 || !v->trains || !v->small) return 1;
     for (size_t k = 0; k < PRECISIONS; k++) {
         to[count] = *from;
@@ -183,8 +186,13 @@ static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_c
     const pl_fit_options *o = v->options;
     size_t count = 1;
     to[0] = *from;
+    if (v->frontier) {
+        to[0].layer_major = frontier_form(v)->layer_major;
+        to[0].layer_major_keep = frontier_form(v)->layer_major_keep;
+        return 1;
+    }
     bool open = o->choose_layer_major || (from->layer_major && o->choose_major_keep);
-    if (!open || !v->trains || !v->small || v->frontier) return 1;
+    if (!open || !v->trains || !v->small) return 1;
     if (!form_of(v, from)->layer_major) return 1;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         int64_t blocks = o->choose_layer_major ? values[i].blocks : from->layer_major;
@@ -224,16 +232,16 @@ static void brief_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str
         pl_str_append(out, "no");
 }
 
-/* Chunks of a quarter of the micro-batch's rows: where memory is what counts, and not together with a frontier, whose
- * decisions name the nodes of the graph as it is without. */
+/* Chunks of a quarter of the micro-batch's rows. */
 static size_t spread_chunks(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     int64_t rows = from->micro_batch * v->options->sequence / 4;
-    bool tight = from->layer_major == 0 || from->layer_major_keep == 0;
     to[0] = to[1] = *from;
-    if (!v->options->choose_chunks || !v->trains || !v->small || v->frontier || from->feed_forward_rows) return 1;
+    if (!v->options->choose_chunks || !v->trains || !v->small || from->feed_forward_rows) return 1;
     to[1].feed_forward_rows = rows;
-    return tight && rows >= CHUNK_ROWS_MIN && form_of(v, from)->chunks ? 2 : 1;
+    if (!v->frontier) return rows >= CHUNK_ROWS_MIN && form_of(v, from)->chunks ? 2 : 1;
+    if (frontier_form(v)->feed_forward_rows) to[0] = to[1];
+    return rows >= CHUNK_ROWS_MIN || !to[0].feed_forward_rows ? 1 : 0;
 }
 
 static void brief_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
@@ -251,19 +259,27 @@ static void say_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     if (c->feed_forward_rows) pl_str_append(out, " at once; its inner values are made again in the backward pass");
 }
 
-/* Of a frontier all but its first point, which costs nothing; its decisions are made for one region. */
+/* Of a frontier all but its first point, which costs nothing; where it is one of several, every other one from the least
+ * bytes on: what lies between is nearly as good. */
+static size_t spread_frontier(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    pl_choice established = v->options->given;
+    established.precision = from->precision;
+    size_t points = pl_recompute_frontier_count(v->frontier), count = 0;
+    size_t each = pl_fit_same_form(from, &established) ? 1 : 2;
+    for (size_t i = 1; i < points && count < VALUES_MAX; i++) {
+        if ((points - 1 - i) % each) continue;
+        to[count] = *from;
+        to[count].recompute = PL_CHOICE_RECOMPUTE_PLANNED;
+        to[count++].decision = pl_recompute_frontier_point(v->frontier, i)->decision;
+    }
+    return count;
+}
+
 static size_t spread_recompute(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     size_t count = 0;
-    if (v->frontier && from->layer_major) return 0;
-    if (v->frontier) {
-        for (size_t i = 1; i < pl_recompute_frontier_count(v->frontier) && count < VALUES_MAX; i++) {
-            to[count] = *from;
-            to[count].recompute = PL_CHOICE_RECOMPUTE_PLANNED;
-            to[count++].decision = pl_recompute_frontier_point(v->frontier, i)->decision;
-        }
-        return count;
-    }
+    if (v->frontier) return spread_frontier(v, from, to);
     to[count++] = *from;
     if (!v->options->plan_recompute || !v->trains || !v->small) return 1;
     to[count] = *from;
@@ -460,6 +476,20 @@ bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *o)
     axis_view v = view_of(graph, o, NULL);
     bool searches = o->budget_bytes != PL_FIT_NO_BUDGET || o->everything;
     return o->plan_recompute && searches && v.trains && v.small;
+}
+
+/* In layer-major order only for groups of more than one block, in chunks, without kept inputs: there the activations of
+ * a group are what is left to save. Elsewhere it was measured to bring next to nothing (docs/fit.md). */
+bool pl_fit_plans_form(const pl_fit_options *o, const pl_choice *c)
+{
+    bool searched = c->layer_major && !o->given.layer_major;
+    return !searched || (c->layer_major > 1 && c->layer_major_keep == 0 && c->feed_forward_rows);
+}
+
+bool pl_fit_same_form(const pl_choice *a, const pl_choice *b)
+{
+    return a->precision == b->precision && a->layer_major == b->layer_major &&
+           a->layer_major_keep == b->layer_major_keep && !a->feed_forward_rows == !b->feed_forward_rows;
 }
 
 pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier,

@@ -35,8 +35,8 @@ typedef struct part { /* a region */
 struct pl_recompute_frontier {
     part *part;
     size_t part_count;
+    pl_choice given;
     double trips;
-    pl_dtype precision;
     entry *entry[POINTS_MAX];
     size_t count;
 };
@@ -337,8 +337,8 @@ pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_optio
     pl_status status = PL_OK;
     pl_recompute_frontier *f = pl_alloc(1, sizeof *f);
     if (!f) return no_memory(err);
+    f->given = o->given;
     f->trips = (double)((o->batch + micro_batch - 1) / micro_batch);
-    f->precision = o->given.precision;
     PL_TRY_DONE(make_problems(f, graph, o, micro_batch, err));
     PL_TRY_DONE(sweep(f, err));
     *frontier = f;
@@ -358,7 +358,8 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *f)
 }
 
 size_t pl_recompute_frontier_count(const pl_recompute_frontier *f) { return f->count; }
-pl_dtype pl_recompute_frontier_precision(const pl_recompute_frontier *f) { return f->precision; }
+
+const pl_choice *pl_recompute_frontier_given(const pl_recompute_frontier *f) { return &f->given; }
 
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *f, size_t i)
 {

@@ -39,8 +39,8 @@ void pl_recompute_frontier_destroy(pl_recompute_frontier *);
 /* Points from the fastest (storing all, or what costs nothing to compute again) to the least memory: peaks fall, added
  * time rises, strictly. */
 size_t pl_recompute_frontier_count(const pl_recompute_frontier *);
+/* options->given: a decision names the nodes of the graph in that form. */
+const pl_choice *pl_recompute_frontier_given(const pl_recompute_frontier *);
 const pl_recompute_point *pl_recompute_frontier_point(const pl_recompute_frontier *, size_t);
-/* Of options->given: a decision names nodes of the graph in that precision. */
-pl_dtype pl_recompute_frontier_precision(const pl_recompute_frontier *);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct pl_fit_point {
 
 struct pl_plan;
 struct pl_recompute_frontier;
-enum { PL_FIT_FRONTIERS_MAX = 6 }; /* of each precision by guessed and by measured times */
+enum { PL_FIT_FRONTIERS_MAX = 16 }; /* of each precision four forms by guessed times, and one by measured times */
 
 /* Something that is not so now, and what it would bring. */
 typedef struct pl_fit_permission {

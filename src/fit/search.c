@@ -19,31 +19,35 @@ static bool fits(const pl_fit_search *s, const pl_fit_point *p)
 }
 
 /* What may be computed again, as the planner of recompute proposes it: with costs that are guessed from operations and
- * bytes, or that were measured. The decisions are made for the established micro-batch; they name nodes, not sizes, so
- * they are good for every other, in the same precision. */
-static pl_status propose_in(pl_fit_search *s, pl_dtype precision, bool measured, pl_error *err)
+ * bytes, or that were measured. The decisions are made for one micro-batch; they name nodes, not sizes, so they are good
+ * for every other in the same form. */
+static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measured, pl_error *err)
 {
     pl_fit_result *r = s->result;
     pl_fit_options o = *s->options;
-    o.given.precision = precision;
+    o.given = *form;
     o.measure = NULL;
     if (!measured) o.plan.cost = (pl_cost_model){0};
-    PL_TRY(pl_recompute_frontier_create(s->graph, &o, r->point[0].choice.micro_batch, &r->frontier[r->frontier_count],
-                                        err));
+    PL_TRY(pl_recompute_frontier_create(s->graph, &o, form->micro_batch, &r->frontier[r->frontier_count], err));
     r->frontier_count++;
     return pl_fit_list(s->graph, s->options, r->frontier[r->frontier_count - 1], r, err);
 }
 
-/* In the order in which precisions are first met. */
+/* For every form with guessed costs, in the order in which forms are first met. What was measured depends on the budget,
+ * but for the established forms, one of each precision, whose kernels always are: those are asked again with measured
+ * costs. */
 static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
 {
     const pl_fit_result *r = s->result;
-    size_t rules = r->count; /* what is added carries decisions already */
+    size_t rules = r->count, begun = r->frontier_count;
     if (!pl_fit_plans_recompute(s->graph, s->options)) return PL_OK;
-    for (size_t i = 0; i < rules; i++) {
-        bool known = r->point[i].choice.recompute == PL_CHOICE_RECOMPUTE_PLANNED;
-        for (size_t k = 0; k < i && !known; k++) known = r->point[k].choice.precision == r->point[i].choice.precision;
-        if (!known) PL_TRY(propose_in(s, r->point[i].choice.precision, measured, err));
+    for (size_t i = 0; i < rules && r->frontier_count < PL_FIT_FRONTIERS_MAX; i++) {
+        pl_choice form = r->point[i].choice, established = r->point[0].choice;
+        established.precision = form.precision;
+        bool known = measured ? !pl_fit_same_form(&established, &form) : !pl_fit_plans_form(s->options, &form);
+        for (size_t k = begun; k < r->frontier_count && !known; k++)
+            known = pl_fit_same_form(pl_recompute_frontier_given(r->frontier[k]), &form);
+        if (!known) PL_TRY(propose_in(s, &form, measured, err));
     }
     return PL_OK;
 }

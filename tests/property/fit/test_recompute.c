@@ -1,7 +1,8 @@
 /* Any decision gives the same bits. Random small models (gpt and mlp, with and without dropout, both norms, all
  * activations), compiled with and without fusing and in place, under
  *   random decisions: any node that may run again, before any node behind it, up to twice as many as there are;
- *   the planner's: every point of the frontier;
+ *   the planner's: every point of the frontier, also of the graph with feed-forward layers in chunks and in layer-major
+ * order, where a decision is made for many regions;
  *   the two that follow from a rule.
  * Compared with storing all: the loss, all weights and moments after two updates, bit for bit. The graph is legal after
  * every pass and the plan passes its judge (tiny.c). Peaks of real plans fall along a frontier: the last one is the
@@ -18,7 +19,7 @@
 #include "fit/recompute.h"
 #include "reference/tiny.h"
 
-enum { CASES = 10, RANDOM_DECISIONS = 6, TRIES = 400 };
+enum { CASES = 10, FORM_CASES = 4, RANDOM_DECISIONS = 6, TRIES = 400 };
 static uint64_t only_seed;
 
 typedef struct outcome {
@@ -153,9 +154,47 @@ static void check_frontier(tiny *t, pl_team team, const outcome *want, const pl_
     pl_recompute_frontier_destroy(f);
 }
 
+/* Chunks, layer-major order, or both: storing all there gives the bits of the plain graph, and so does every point. */
+static void check_forms(tiny *t, pl_team team, const outcome *want, tally *all)
+{
+    for (int form = 1; form < 4; form++) {
+        t->feed_forward_rows = form & 1 ? tiny_roll(t, 1, 25) : 0;
+        t->layer_major = form & 2 ? tiny_roll(t, 1, 3) : 0;
+        t->layer_major_keep = tiny_roll(t, 0, 2);
+        pl_graph *g = tiny_differentiated(t);
+        check(t, team, want, NULL, "storing all");
+        check_random(t, team, want, g);
+        check_frontier(t, team, want, g, all);
+        pl_graph_destroy(g);
+    }
+    t->feed_forward_rows = t->layer_major = 0;
+}
+
 static pl_team team_of(uint64_t seed)
 {
     return (pl_team){.threads = 1 + (int)(seed % 2), .isa = seed % 3 ? pl_isa_of_machine() : PL_ISA_REF};
+}
+
+/* As fused, for chunks are. */
+static void decisions_go_with_all_forms(void **state)
+{
+    (void)state;
+    static tiny t;
+    tally all = {0};
+    for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : FORM_CASES); seed++) {
+        tiny_random(&t, seed);
+        t.config.model.layers = tiny_roll(&t, 2, 5);
+        t.config.train.grad_clip = 0;
+        t.update = t.fuse = true;
+        t.recompute = false;
+        t.in_place = seed % 5 != 0;
+        outcome want = run(&t, team_of(seed));
+        check_forms(&t, team_of(seed), &want, &all);
+        free(want.state);
+    }
+    printf("%zu points of frontiers of other forms, %zu with a higher peak than the one before\n", all.points,
+           all.rises);
+    assert_true(all.rises * 5 <= all.points);
 }
 
 static void any_decision_gives_the_same_bits(void **state)
@@ -219,6 +258,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(any_decision_gives_the_same_bits),
+                                       cmocka_unit_test(decisions_go_with_all_forms),
                                        cmocka_unit_test(what_cannot_be_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
