@@ -12,6 +12,7 @@ import subprocess
 import time
 
 import random_config
+import suite
 from harness import PROGRESS, Failure, Skip, look, repeat, tail, write_text
 
 PAGE_BYTES = 4096
@@ -71,22 +72,16 @@ def say_random(found):
 
 
 def check_random(bench, arguments):
-    found, failures = {"train": [], "kin": []}, []
-    indices = [arguments.index] if arguments.index >= 0 else range(arguments.count)
-    for index in indices:
-        try:
-            run_random(bench, arguments.seed, index, found)
-        except Failure as reason:
-            failures.append(reason)
-            print(f"random --seed {arguments.seed} --index {index}: {reason}", flush=True)
-    if found["train"]:
-        say_random(found)
-    if failures:
-        raise Failure(f"{len(failures)} of {len(indices)} configurations failed, the first: {failures[0]}")
+    found = {"train": [], "kin": []}
+    try:
+        count = suite.run_random(arguments, lambda index: run_random(bench, arguments.seed, index, found))
+    finally:
+        if found["train"]:
+            say_random(found)
     watched = sum("seen_resident" in f for f in found["train"])
     if watched == 0:
         raise Failure("not one run could be looked at from outside")
-    return f"{len(indices)} configurations, {watched} watched: resident {spread([f['resident'] for f in found['train']])} bytes"
+    return f"{count} configurations, {watched} watched: resident {spread([f['resident'] for f in found['train']])} bytes"
 
 
 # ---- very deep models: the heap grows with the number of tensors, most of all when a checkpoint is read ----

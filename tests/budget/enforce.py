@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,refused,auto,others,planner] [--seed N] [--count N].
+"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,planner] [--seed N] [--count N].
 
 A plan's lock file is run in a memory cgroup whose limit is its charged figure, to the page. The kernel is told to kill there;
 a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
@@ -10,19 +10,18 @@ without the page cache of files being written, which the kernel takes back when 
 
 77 when the machine lets nobody make a group, with the reason. `--only random --seed S --index I` repeats one."""
 
-import argparse
 import os
 import random
 import re
 import shutil
 import statistics
 import sys
-import time
 
 import random_config
+import suite
 from checks import tiny
 from group import PAGE_BYTES, Group
-from harness import Bench, Failure, Skip, repeat, tail
+from harness import Bench, Failure, repeat, tail
 
 REFUSED = 3
 
@@ -58,14 +57,11 @@ class Inside(Bench):
 
 
 def plan_anew(bench, options, out):
-    """As for a new container: tokens and a lock file, no run; the plan's process."""
+    """As for a new container: tokens and a lock file, no run. (the plan's process, the options that run it): what
+    is charged is then its figure to the byte, and planning needs no room inside."""
     shutil.rmtree(out, ignore_errors=True)
-    return bench.plan([*options, "--out-lock", out + ".lock"])["process"]
-
-
-def run_locked(bench, options, out, limit, expect):
-    """The plan of the lock file: what is charged is then its figure to the byte, and planning needs no room inside."""
-    return run_at(bench, [*options, "--lock", out + ".lock"], out, limit, expect)
+    process = bench.plan([*options, "--out-lock", out + ".lock"])["process"]
+    return process, [*options, "--lock", out + ".lock"]
 
 
 def run_at(bench, options, out, limit, expect):
@@ -88,11 +84,11 @@ def run_one(bench, seed, index, found):
     rng = random.Random(f"{seed}/{index}")
     keys = random_config.draw_with_budget(rng, bench, 16)
     out, options = keys["run.out"], random_config.options_of(keys)
-    process = plan_anew(bench, options, out)
+    process, locked = plan_anew(bench, options, out)
     charged = process["charged_bytes"]
     if charged % PAGE_BYTES:
         raise Failure(f"{charged} bytes charged are no whole pages")
-    run = run_locked(bench, options, out, charged, 0)
+    run = run_at(bench, locked, out, charged, 0)
     run.judge({"process": process})
     kernel = bench.group.kernel_peak()
     own = {"charged": charged, "budget": keys.get("memory.budget"), "peak": bench.group.peak(), "faults": run.faults,
@@ -100,8 +96,10 @@ def run_one(bench, seed, index, found):
            "kernel planned": process["kernel_bytes"] + process["page_table_bytes"]}
     # The kernel's part holds the page tables, where it is told at all.
     own["needed"] = run.report["rollup_bytes"] + (kernel or run.report["measured_page_table_bytes"])
-    least = plan_anew(bench, options, out)["charged_bytes"]
-    check_refusal(run_locked(bench, options, out, least - PAGE_BYTES, REFUSED), least, least - PAGE_BYTES)
+    again, locked = plan_anew(bench, options, out)
+    if again["charged_bytes"] != charged:
+        raise Failure(f"{charged} bytes charged, planned again {again['charged_bytes']}\n{run.repeat}")
+    check_refusal(run_at(bench, locked, out, charged - PAGE_BYTES, REFUSED), charged, charged - PAGE_BYTES)
     found.append(own)
     if own["needed"] > own["planned"] or (kernel or 0) > own["kernel planned"]:
         print(f"  index {index}: {own}", flush=True)
@@ -122,19 +120,13 @@ def say(found):
 
 
 def check_random(bench, arguments):
-    found, failures = [], []
-    indices = [arguments.index] if arguments.index >= 0 else range(arguments.count)
-    for index in indices:
-        try:
-            run_one(bench, arguments.seed, index, found)
-        except Failure as reason:
-            failures.append(reason)
-            print(f"random --seed {arguments.seed} --index {index}: {reason}", flush=True)
-    if found:
-        say(found)
-    if failures:
-        raise Failure(f"{len(failures)} of {len(indices)} configurations failed, the first: {failures[0]}")
-    return f"{len(indices)} configurations ran at their charged figure, none killed; one page less: refused"
+    found = []
+    try:
+        count = suite.run_random(arguments, lambda index: run_one(bench, arguments.seed, index, found))
+    finally:
+        if found:
+            say(found)
+    return f"{count} configurations ran at their charged figure, none killed; one page less: refused"
 
 
 def check_auto(bench, arguments):
@@ -197,45 +189,8 @@ def check_planner(bench, arguments):
 ALL = {"random": check_random, "auto": check_auto, "others": check_others, "planner": check_planner}
 
 
-def read_arguments():
-    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    p.add_argument("--plimsoll", required=True, help="the command")
-    p.add_argument("--only", default=",".join(ALL), help=f"of {', '.join(ALL)}")
-    p.add_argument("--seed", type=int, default=0, help="of the random configurations; 0: by the clock")
-    p.add_argument("--count", type=int, default=12, help="random configurations")
-    p.add_argument("--index", type=int, default=-1, help="only this one of them")
-    p.add_argument("--keep", action="store_true", help="keep all folders")
-    a = p.parse_args()
-    a.seed = a.seed or int(time.time()) % 10**9
-    return a
-
-
-def run_check(name, arguments):
-    bench, failed = Inside(arguments.plimsoll, arguments.keep), True
-    try:
-        words = ALL[name](bench, arguments)
-        failed = False
-        return "passed", words
-    except Skip as reason:
-        failed = False
-        return "skipped", str(reason)
-    except Failure as reason:
-        print(f"{name}: {reason}", flush=True)
-        return "FAILED", str(reason).splitlines()[0]
-    finally:
-        bench.close(failed)
-
-
 def main():
-    arguments = read_arguments()
-    print(f"seed {arguments.seed}")
-    verdicts = set()
-    for name in arguments.only.split(","):
-        began = time.monotonic()
-        verdict, words = run_check(name, arguments)
-        verdicts.add(verdict)
-        print(f"{name:12} {verdict:8} {time.monotonic() - began:7.1f} s  {words}", flush=True)
-    sys.exit(1 if "FAILED" in verdicts else 77 if verdicts == {"skipped"} else 0)
+    suite.run(ALL, suite.options(__doc__, ALL, 12).parse_args(), lambda a: Inside(a.plimsoll, a.keep))
 
 
 if __name__ == "__main__":

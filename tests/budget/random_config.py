@@ -71,13 +71,18 @@ def draw_train(rng, keys):
     keys["train.sample_every"] = rng.choice((0, 0, 2, steps))
 
 
+def draw_memory(rng, keys):
+    keys["train.gradient_checkpointing"] = rng.choice(("off", "auto", "auto", "full"))
+    keys["train.feed_forward_rows"] = rng.choice((0, 0, "auto", rng.randint(1, keys["model.sequence"] * keys["train.batch_size"])))
+
+
 def draw_order(rng, keys):
     if keys["train.grad_clip"] or keys["train.mixed_precision"] == "fp16":
         return  # the whole gradient is looked at before the first weight changes
     keys["train.layer_major"] = rng.choice((0, 0, 1, 2, 3))
     keys["train.layer_major_keep"] = rng.choice((0, 1, 2))
     if keys["train.micro_batch"] == keys["train.batch_size"] or keys["train.layer_major"]:
-        keys["train.update_in_backward"] = rng.choice(("auto", "on"))
+        keys["train.update_in_backward"] = rng.choice(("auto", "on", "off"))
 
 
 def draw_generate(rng, keys):
@@ -97,6 +102,7 @@ def draw(rng, bench):
     draw_batch(rng, keys, threads)
     draw_data(rng, keys, bench)
     draw_train(rng, keys)
+    draw_memory(rng, keys)
     draw_order(rng, keys)
     draw_generate(rng, keys)
     keys["memory.huge_pages"] = rng.choice(("auto", "auto", "off"))
