@@ -22,13 +22,16 @@ static const char about[] =
     "Makes two training steps with the plain plan (everything kept, the whole batch at once where this machine can "
     "hold\n"
     "that) and with each choice that saves memory or time, alone and combined: micro-batches, recompute, layer-major,\n"
-    "updates in the backward pass, threads. Prints for each how far loss and gradients are from the plain plan's, "
-    "whether\n"
-    "weights and optimizer state are the same bits after the two steps, and whether a second run gives the same bits.\n"
-    "Nothing is written. What changes numbers on purpose (train.optimizer_state) stays as it is. Exit 6 when a plan "
-    "makes\n"
-    "another update: more than 2^-12 of a gradient's largest number, 2^-16 of the loss, or other bits the second "
-    "time.\n"
+    "feed-forward layers in chunks, updates in the backward pass, threads. Prints for each how far loss and gradients "
+    "are\n"
+    "from the plain plan's, whether weights and optimizer state are the same bits after the two steps, and whether a "
+    "second\n"
+    "run gives the same bits. Mixed precision rounds: its plain plan (mixed_precision bf16 alone) has a bound of its "
+    "own,\n"
+    "printed with it, and the choices with it are compared with that plan. Nothing is written. What else changes "
+    "numbers\n"
+    "on purpose (train.optimizer_state) stays as it is. Exit 6 when a plan makes another update: more than 2^-12 of a\n"
+    "gradient's largest number, 2^-16 of the loss, or other bits the second time.\n"
     "\n"
     "With --gradients FILE: writes one batch (inputs, targets), the loss and the gradient of every weight at the "
     "current\n"
@@ -55,7 +58,7 @@ static pl_status print_row(view *v, const pl_verify_row *r)
     pl_status status = pl_put_format(&v->error, "%9s  %9.2g  %9.2g  %-13s  %s", pl_show_bytes(r->arena_bytes, arena),
                                      r->loss_difference, r->gradient_share, verdict(r), r->choices);
     if (status == PL_OK && !r->same_bits && r->gradient[0])
-        status = pl_put_format(&v->error, " (most in %.80s)", r->gradient);
+        status = pl_put_format(&v->error, " (most in %.80s; bound %.2g)", r->gradient, r->bound);
     return status == PL_OK ? pl_put_text("\n", &v->error) : status;
 }
 
@@ -87,6 +90,7 @@ static pl_status print_json_row(view *v, const pl_verify_row *r)
         add_number(&line, "loss_difference", r->loss_difference);
         add_number(&line, "gradient_difference", r->gradient_difference);
         add_number(&line, "gradient_share", r->gradient_share);
+        add_number(&line, "bound", r->bound);
         pl_line_add(&line, ",");
         add_text(&line, "gradient", r->gradient);
         pl_line_add(&line, ",\"same_bits\":%s,\"repeats\":%s,\"within\":%s", r->same_bits ? "true" : "false",

@@ -1,12 +1,18 @@
 /* Every choice that saves memory or time against the plain plan. A choice is a key of the config with values, so a new
- * one is a line of the table; a plan that cannot be (two choices that exclude each other) is a row with its reason. */
+ * one is a line of the table; a plan that cannot be (two choices that exclude each other) is a row with its reason.
+ *
+ * The first choice, the precision, makes groups: each has a plain plan of its own, with which its rows are compared, and
+ * which is itself compared with that of f32. */
 #include "api/verify.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plimsoll/verify.h"
+
+_Static_assert(PL_MIXED_OFF == 0 && PL_MIXED_BF16 == 1 && PL_MIXED_FP16 == 2, "the order of the precisions");
 
 enum { VALUES_MAX = 4, VALUE_BYTES = 24, CHANGES_USUAL = 2 };
 
@@ -19,25 +25,33 @@ typedef struct choice {
 #define TIGHT "auto, tight"
 
 static const choice choices[] = {
-    {"train.micro_batch", {"", "", ""}},         {"train.gradient_checkpointing", {"off", "auto", "full", TIGHT}},
-    {"train.layer_major", {"0", "1", "2"}},      {"train.layer_major_keep", {"1", "0"}},
-    {"train.update_in_backward", {"off", "on"}}, {"run.threads", {"", "", ""}},
+    {"train.mixed_precision", {"off", "bf16", "fp16"}},
+    {"train.micro_batch", {"", "", ""}},
+    {"train.gradient_checkpointing", {"off", "auto", "full", TIGHT}},
+    {"train.layer_major", {"0", "1", "2"}},
+    {"train.layer_major_keep", {"1", "0"}},
+    {"train.feed_forward_rows", {"0", ""}},
+    {"train.update_in_backward", {"off", "on"}},
+    {"run.threads", {"", "", ""}},
 };
 enum {
     CHOICES = sizeof choices / sizeof *choices,
-    MICRO_BATCH = 0,
-    CHECKPOINTING = 1,
-    MAJOR = 2,
-    KEEP = 3,
-    THREADS = 5
+    PRECISION = 0,
+    MICRO_BATCH = 1,
+    CHECKPOINTING = 2,
+    MAJOR = 3,
+    KEEP = 4,
+    CHUNKS = 5,
+    THREADS = 7,
+    PRECISIONS = 3
 };
 
 typedef struct verification {
     const pl_config *config;
     pl_config *changed; /* the config of the row */
     const pl_verify_options *o;
-    pl_verify_plain plain;
-    pl_verify_outcome plain_outcome;
+    pl_verify_plain plain[PRECISIONS];
+    pl_verify_outcome outcome[PRECISIONS];        /* of the plain ones */
     char found[CHOICES][VALUES_MAX][VALUE_BYTES]; /* where the table has "" */
     pl_verify_result *result;
 } verification;
@@ -106,23 +120,54 @@ static void describe(const verification *v, const int *at, bool all, char *text,
 
 /* ---- a row ---- */
 
-static void judge(const verification *v, const pl_verify_outcome *o, pl_verify_row *row)
+/* What was made, beside what the one with which it is compared made. */
+static void fill(const pl_verify_outcome *o, const pl_verify_outcome *with, int steps, pl_verify_row *row)
 {
-    const pl_verify_outcome *p = &v->plain_outcome;
-    double relative = 0;
     row->loss = o->loss[0];
     row->gradient_difference = o->difference;
     row->gradient_share = o->share;
     row->gradient = o->gradient;
-    for (int i = 0; i < PL_VERIFY_STEPS; i++) {
-        double d = fabs(o->loss[i] - p->loss[i]);
-        if (d > row->loss_difference) row->loss_difference = d;
-        if (d / fabs(p->loss[i]) > relative) relative = d / fabs(p->loss[i]);
-    }
-    row->same_bits = pl_verify_same(o, p);
+    for (int i = 0; i < steps; i++)
+        if (!(fabs(o->loss[i] - with->loss[i]) <= row->loss_difference))
+            row->loss_difference = fabs(o->loss[i] - with->loss[i]);
+    row->same_bits = pl_verify_same(o, with);
+}
+
+static double loss_share(const pl_verify_outcome *o, const pl_verify_outcome *with, int step)
+{
+    return fabs(o->loss[step] - with->loss[step]) / fabs(with->loss[step]);
+}
+
+static void judge(const pl_verify_outcome *o, const pl_verify_outcome *with, pl_verify_row *row)
+{
+    bool close = true;
+    fill(o, with, PL_VERIFY_STEPS, row);
+    row->bound = PL_VERIFY_GRADIENT_SHARE;
+    for (int i = 0; i < PL_VERIFY_STEPS; i++) close = close && loss_share(o, with, i) <= PL_VERIFY_LOSS_SHARE;
     /* The same gradients make the same update, whatever else there is: then only the same bits will do. */
-    bool close = o->share > 0 && o->share <= PL_VERIFY_GRADIENT_SHARE && relative <= PL_VERIFY_LOSS_SHARE;
+    close = close && o->share > 0 && o->share <= PL_VERIFY_GRADIENT_SHARE;
     row->within = row->repeats && (row->same_bits || close);
+}
+
+/* Where relu rounds to the other side of its kink, a term of a gradient appears or goes, however small the rounding. One in
+ * 1/(√n·u) does, so of the norm of all gradients a share of the root of that. */
+static double bound_of(const verification *v, int precision, const pl_verify_outcome *o, pl_verify_row *row)
+{
+    double rounding = pl_verify_rounding(v->plain[precision].plan->graph);
+    if (v->config->model.activation != PL_ACTIVATION_RELU) return PL_VERIFY_ROUNDINGS * rounding;
+    row->gradient_share = o->norm_share;
+    row->gradient = "all together";
+    return PL_VERIFY_ROUNDINGS * sqrt(rounding);
+}
+
+/* A precision alone, against f32. Gradients that no state tells are not judged, nor those that overflowed: then nothing
+ * was updated. */
+static void judge_precision(const verification *v, int precision, pl_verify_row *row)
+{
+    const pl_verify_outcome *o = &v->outcome[precision], *with = &v->outcome[0];
+    fill(o, with, 1, row);
+    row->bound = bound_of(v, precision, o, row);
+    row->within = row->repeats && loss_share(o, with, 0) <= row->bound && !(row->gradient_share > row->bound);
 }
 
 static void count(pl_verify_result *r, const pl_verify_row *row)
@@ -141,18 +186,34 @@ static void tell(verification *v, const pl_verify_row *row)
     if (v->o->row) v->o->row(v->o->context, row);
 }
 
+/* Not planned, or not held here: the row says why. What fails otherwise is a failure. */
+static bool is_refused(pl_status status, const pl_error *why, pl_verify_row *row)
+{
+    if (status == PL_E_CONFIG || status == PL_E_BUDGET) row->refused = why->text;
+    return row->refused != NULL;
+}
+
+static pl_status plan_row(verification *v, const int *at, pl_plan **plan, pl_error *err)
+{
+    PL_TRY(configure(v, at, err));
+    PL_TRY(pl_plan_make_unmeasured(v->changed, plan, err));
+    pl_status status = pl_room_check_beside(*plan, err);
+    if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
+    return status;
+}
+
 /* Twice, from the start. */
-static pl_status run_twice(verification *v, const pl_plan *plan, bool keeps, pl_verify_outcome *o, bool *repeats,
-                           pl_error *err)
+static pl_status run_row(const verification *v, const pl_verify_plain *with, const pl_plan *plan, pl_verify_outcome *o,
+                         pl_verify_row *row, pl_error *err)
 {
     pl_verify_outcome again;
-    PL_TRY(pl_verify_run(&v->plain, plan, v->o->checkpoint, keeps, o, err));
-    PL_TRY(pl_verify_run(&v->plain, plan, v->o->checkpoint, false, &again, err));
-    *repeats = pl_verify_same(o, &again);
+    row->arena_bytes = pl_plan_arena_bytes(plan);
+    PL_TRY(pl_verify_run(with, plan, v->o->checkpoint, o, err));
+    PL_TRY(pl_verify_run(with, plan, v->o->checkpoint, &again, err));
+    row->repeats = pl_verify_same(o, &again);
     return PL_OK;
 }
 
-/* What cannot be planned or held is a row with its reason; what fails while it runs is a failure. */
 static pl_status verify_row(verification *v, const int *at, pl_error *err)
 {
     char text[256];
@@ -161,24 +222,16 @@ static pl_status verify_row(verification *v, const int *at, pl_error *err)
     pl_verify_outcome o;
     pl_verify_row row = {.choices = text};
     describe(v, at, false, text, sizeof text);
-    pl_status status = configure(v, at, &why);
-    if (status == PL_OK) status = pl_plan_make_unmeasured(v->changed, &plan, &why);
-    if (status == PL_OK) status = pl_room_check_beside(plan, &why);
-    if (status == PL_E_CONFIG || status == PL_E_BUDGET) {
-        row.refused = why.text;
-        tell(v, &row);
+    pl_status status = plan_row(v, at, &plan, &why);
+    if (status == PL_OK) {
+        status = run_row(v, &v->plain[at[PRECISION]], plan, &o, &row, err);
         pl_plan_destroy(plan);
-        return PL_OK;
-    }
-    if (status != PL_OK) {
+        if (status != PL_OK) return status;
+        judge(&o, &v->outcome[at[PRECISION]], &row);
+    } else if (!is_refused(status, &why, &row)) {
         *err = why;
         return status;
     }
-    row.arena_bytes = pl_plan_arena_bytes(plan);
-    status = run_twice(v, plan, false, &o, &row.repeats, err);
-    pl_plan_destroy(plan);
-    if (status != PL_OK) return status;
-    judge(v, &o, &row);
     tell(v, &row);
     return PL_OK;
 }
@@ -189,11 +242,7 @@ static pl_status plan_plain(verification *v, int64_t micro_batch, pl_error *err)
 {
     const int plain[CHOICES] = {0};
     snprintf(v->found[MICRO_BATCH][0], VALUE_BYTES, "%lld", (long long)micro_batch);
-    PL_TRY(configure(v, plain, err));
-    PL_TRY(pl_plan_make_unmeasured(v->changed, &v->plain.plan, err));
-    pl_status status = pl_room_check_beside(v->plain.plan, err);
-    if (status != PL_OK) pl_plan_destroy(v->plain.plan), v->plain.plan = NULL;
-    return status;
+    return plan_row(v, plain, &v->plain[0].plan, err);
 }
 
 /* The largest micro-batch that this machine can hold, and two smaller ones to compare: one that does not divide the
@@ -214,6 +263,13 @@ static pl_status find_micro_batches(verification *v, pl_error *err)
     return PL_OK;
 }
 
+/* About a quarter of the tokens, so that the last chunk is a short one. */
+static void find_chunks(verification *v)
+{
+    long long tokens = strtoll(v->found[MICRO_BATCH][0], NULL, 10) * v->config->model.sequence;
+    snprintf(v->found[CHUNKS][1], VALUE_BYTES, "%lld", tokens / 4 + 1);
+}
+
 static void find_threads(verification *v, int64_t threads)
 {
     snprintf(v->found[THREADS][0], VALUE_BYTES, "%lld", (long long)threads);
@@ -221,47 +277,82 @@ static void find_threads(verification *v, int64_t threads)
     snprintf(v->found[THREADS][2], VALUE_BYTES, "%d", 3 + (threads == 3));
 }
 
+/* The first row of all: everything is compared with it. */
 static pl_status verify_plain(verification *v, pl_error *err)
 {
     const int plain[CHOICES] = {0};
     char text[256];
-    pl_verify_row row = {.choices = text};
-    PL_TRY(run_twice(v, v->plain.plan, true, &v->plain_outcome, &row.repeats, err));
+    pl_verify_outcome again;
+    pl_verify_row row = {.choices = text, .arena_bytes = pl_plan_arena_bytes(v->plain[0].plan)};
+    PL_TRY(pl_verify_run_plain(NULL, &v->plain[0], v->o->checkpoint, &v->outcome[0], err));
+    PL_TRY(pl_verify_run(&v->plain[0], v->plain[0].plan, v->o->checkpoint, &again, err));
+    row.repeats = pl_verify_same(&v->outcome[0], &again);
     describe(v, plain, true, text, sizeof text);
-    row.arena_bytes = pl_plan_arena_bytes(v->plain.plan);
-    judge(v, &v->plain_outcome, &row);
+    judge(&v->outcome[0], &v->outcome[0], &row);
+    row.bound = 0;
+    tell(v, &row);
+    return PL_OK;
+}
+
+/* The first row of another precision; without a plan there is no group. */
+static pl_status verify_precision(verification *v, int precision, pl_error *err)
+{
+    const int at[CHOICES] = {[PRECISION] = precision};
+    char text[256];
+    pl_error why = {0};
+    pl_verify_outcome again;
+    pl_verify_plain *p = &v->plain[precision];
+    pl_verify_row row = {.choices = text};
+    describe(v, at, false, text, sizeof text);
+    pl_status status = plan_row(v, at, &p->plan, &why);
+    if (status == PL_OK) {
+        row.arena_bytes = pl_plan_arena_bytes(p->plan);
+        PL_TRY(pl_verify_run_plain(&v->plain[0], p, v->o->checkpoint, &v->outcome[precision], err));
+        PL_TRY(pl_verify_run(p, p->plan, v->o->checkpoint, &again, err));
+        row.repeats = pl_verify_same(&v->outcome[precision], &again);
+        judge_precision(v, precision, &row);
+    } else if (!is_refused(status, &why, &row)) {
+        *err = why;
+        return status;
+    }
     tell(v, &row);
     return PL_OK;
 }
 
 /* ---- all of them ---- */
 
-/* The next combination, the last choice fastest; false after the last one. */
+/* The next combination of a precision, the last choice fastest; false after the last one. */
 static bool advance(const verification *v, int *at)
 {
-    for (int i = CHOICES; i-- > 0; at[i] = 0)
+    for (int i = CHOICES; i-- > PRECISION + 1; at[i] = 0)
         if (value_of(v, i, at[i] + 1)) return at[i]++, true;
     return false;
 }
 
-/* Without layer_major nothing reads how many of its groups are kept. */
+/* Without layer_major nothing reads how many of its groups are kept. Another precision than the config's is a change. */
 static bool wanted(const verification *v, const int *at)
 {
-    int changes = 0;
-    for (int i = 0; i < CHOICES; i++) changes += at[i] != 0 && i != KEEP;
+    int changes = at[PRECISION] != (int)v->config->train.mixed_precision;
+    for (int i = PRECISION + 1; i < CHOICES; i++) changes += at[i] != 0 && i != KEEP;
     if (at[KEEP] && !at[MAJOR]) return false;
     return v->o->everything || changes <= CHANGES_USUAL;
 }
 
-static pl_status verify_all(verification *v, pl_error *err)
+static pl_status check_stop(const verification *v, pl_error *err)
 {
-    int at[CHOICES] = {0};
-    while (advance(v, at)) {
-        if (!wanted(v, at)) continue;
-        PL_TRY(verify_row(v, at, err));
-        if (v->o->stop && *v->o->stop) return pl_fail(err, PL_E_STOPPED, "stopped before all rows were compared");
+    if (!v->o->stop || !*v->o->stop) return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "stopped before all rows were compared");
+}
+
+static pl_status verify_group(verification *v, int precision, pl_error *err)
+{
+    int at[CHOICES] = {[PRECISION] = precision};
+    PL_TRY(precision ? verify_precision(v, precision, err) : verify_plain(v, err));
+    while (v->plain[precision].plan && advance(v, at)) {
+        PL_TRY(check_stop(v, err));
+        if (wanted(v, at)) PL_TRY(verify_row(v, at, err));
     }
-    return PL_OK;
+    return check_stop(v, err);
 }
 
 static pl_status conclude(const pl_verify_result *r, pl_error *err)
@@ -287,7 +378,8 @@ pl_status pl_verify(const pl_config *config, const pl_verify_options *o, pl_veri
 {
     pl_status status = PL_OK;
     *result = (pl_verify_result){0};
-    verification v = {.config = config, .o = o, .result = result, .plain = {.beta1 = config->train.beta1}};
+    verification v = {.config = config, .o = o, .result = result};
+    for (int i = 0; i < PRECISIONS; i++) v.plain[i].beta1 = config->train.beta1;
     v.changed = pl_config_create();
     if (!v.changed) return pl_fail(err, PL_E_NOMEM, "no memory to verify");
     find_threads(&v, config->run.threads == PL_CONFIG_AUTO ? 1 : config->run.threads);
@@ -299,11 +391,11 @@ pl_status pl_verify(const pl_config *config, const pl_verify_options *o, pl_veri
         find_threads(&v, threads);
     }
     PL_TRY_DONE(find_micro_batches(&v, err));
-    PL_TRY_DONE(verify_plain(&v, err));
-    PL_TRY_DONE(verify_all(&v, err));
+    find_chunks(&v);
+    for (int i = 0; i < PRECISIONS; i++) PL_TRY_DONE(verify_group(&v, i, err));
     PL_TRY_DONE(conclude(result, err));
 done:
-    pl_verify_plain_deinit(&v.plain);
+    for (int i = 0; i < PRECISIONS; i++) pl_verify_plain_deinit(&v.plain[i]);
     pl_config_destroy(v.changed);
     return status;
 }

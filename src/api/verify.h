@@ -6,9 +6,10 @@
 
 enum { PL_VERIFY_STEPS = 2 };
 
-/* What the plain plan made: its plan names the values, its gradients are kept as the moments tell them. */
+/* What a plain plan made, one of each precision: its plan names the values, its gradients are kept as the moments tell
+ * them. */
 typedef struct pl_verify_plain {
-    pl_plan *plan;
+    pl_plan *plan;  /* NULL: there is none */
     float **moment; /* [values of its graph] after the first step; NULL where a value is none or no f32 */
     double beta1;
 } pl_verify_plain;
@@ -17,12 +18,19 @@ typedef struct pl_verify_outcome {
     double loss[PL_VERIFY_STEPS];
     uint64_t bits[PL_VERIFY_STEPS]; /* a checksum of losses, weights, optimizer state and states after the step */
     double difference, share;       /* of the gradients, against those of the plain one */
+    double norm_share;              /* of all gradients: the norm of the difference, by their norm */
     const char *gradient;           /* of the graph of the plain one */
+    bool skipped;                   /* the first update was: an overflow in fp16. Then the gradients are not known */
 } pl_verify_outcome;
 
-/* Runs the plan. With `keeps`, its moments become those of the plain one; else they are compared with them. */
-pl_status pl_verify_run(pl_verify_plain *, const pl_plan *, const char *checkpoint, bool keeps, pl_verify_outcome *,
+/* Runs the plan and compares its gradients with those of `with`; NULL: with none. */
+pl_status pl_verify_run(const pl_verify_plain *with, const pl_plan *, const char *checkpoint, pl_verify_outcome *,
                         pl_error *);
+/* Runs the plan of `plain`, whose moments are kept, and compares with those of `with`; NULL: with none. */
+pl_status pl_verify_run_plain(const pl_verify_plain *with, pl_verify_plain *plain, const char *checkpoint,
+                              pl_verify_outcome *, pl_error *);
+/* √n·u for the values of 16 bits of a training step. */
+double pl_verify_rounding(const pl_graph *);
 bool pl_verify_same(const pl_verify_outcome *, const pl_verify_outcome *);
 void pl_verify_plain_deinit(pl_verify_plain *);
 

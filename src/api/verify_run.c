@@ -13,7 +13,7 @@
 static bool stays(const pl_graph *g, pl_id id)
 {
     const pl_value *v = &g->value[id];
-    bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER;
+    bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER || v->role == PL_ROLE_STATE;
     return kept && v->program == PL_NONE && pl_value_root(g, id) == id;
 }
 
@@ -75,15 +75,29 @@ static pl_status keep(pl_verify_plain *p, pl_session *s, pl_error *err)
     return PL_OK;
 }
 
+typedef struct squares {
+    double difference, size; /* sums over all gradients */
+} squares;
+
 /* A difference that is no number counts as infinite. */
-static void compare_one(const float *a, const float *b, uint64_t count, double *difference, double *largest)
+static void compare_one(const float *a, const float *b, uint64_t count, double *difference, double *largest,
+                        squares *sum)
 {
     *difference = *largest = 0;
     for (uint64_t i = 0; i < count; i++) {
         double d = fabs((double)a[i] - (double)b[i]), size = fabs((double)b[i]);
+        sum->difference += d * d;
+        sum->size += size * size;
         if (!(d <= *difference)) *difference = isnan(d) ? INFINITY : d;
         if (size > *largest) *largest = size;
     }
+}
+
+/* Steps whose gradients overflowed, so that there was no update. */
+static int32_t count_skipped(pl_session *s)
+{
+    const int32_t *skipped = pl_session_value(s, "loss_scale.skipped_steps");
+    return skipped ? *skipped : 0;
 }
 
 static pl_status compare(const pl_verify_plain *p, const pl_plan *plan, pl_session *s, pl_verify_outcome *o,
@@ -93,43 +107,82 @@ static pl_status compare(const pl_verify_plain *p, const pl_plan *plan, pl_sessi
     uint64_t bytes;
     double difference, largest;
     bool any = false;
+    squares sum = {0};
     for (size_t i = 0; i < p->plan->graph->value_count; i++) {
         if (!p->moment[i]) continue;
         PL_TRY(find(p, plan, s, (pl_id)i, &data, &bytes, err));
-        compare_one(data, p->moment[i], bytes / sizeof(float), &difference, &largest);
+        compare_one(data, p->moment[i], bytes / sizeof(float), &difference, &largest, &sum);
         any = true;
         difference /= 1 - p->beta1;
         double share = difference > 0 ? difference / (largest / (1 - p->beta1)) : 0;
         if (difference > o->difference) o->difference = difference;
         if (share > o->share) o->share = share, o->gradient = p->plan->graph->value[i].name + 2;
     }
-    if (!any) o->difference = o->share = NAN;
+    o->norm_share = sum.difference > 0 ? sqrt(sum.difference / sum.size) : 0;
+    if (!any || o->skipped) o->difference = o->share = o->norm_share = NAN, o->gradient = "";
     return PL_OK;
+}
+
+/* ---- roundings ---- */
+
+static bool is_narrow(const pl_graph *g, pl_id value)
+{
+    return value != PL_NONE && (g->value[value].dtype == PL_DTYPE_BF16 || g->value[value].dtype == PL_DTYPE_F16);
+}
+
+double pl_verify_rounding(const pl_graph *g)
+{
+    uint64_t rounded = 0;
+    double unit = 0;
+    pl_id train = pl_graph_find_program(g, "train");
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || pl_region_program(g, n->region) != train || !is_narrow(g, n->out[0])) continue;
+        unit = g->value[n->out[0]].dtype == PL_DTYPE_BF16 ? 0x1p-8 : 0x1p-11;
+        rounded++;
+    }
+    return sqrt((double)rounded) * unit;
 }
 
 /* ---- a run ---- */
 
-static pl_status take_steps(pl_verify_plain *p, const pl_plan *plan, pl_session *s, bool keeps, pl_verify_outcome *o,
-                            pl_error *err)
+/* `list` names the values, `with` may be NULL, and so may be `into`. */
+static pl_status take_steps(const pl_verify_plain *list, const pl_verify_plain *with, pl_verify_plain *into,
+                            const pl_plan *plan, pl_session *s, pl_verify_outcome *o, pl_error *err)
 {
+    int32_t skipped = count_skipped(s);
     for (int step = 0; step < PL_VERIFY_STEPS; step++) {
         PL_TRY(pl_session_step(s, 1, &o->loss[step], err));
-        PL_TRY(sum_bits(p, plan, s, o->loss[step], &o->bits[step], err));
-        if (step == 0) PL_TRY(keeps ? keep(p, s, err) : compare(p, plan, s, o, err));
+        if (step == 0) o->skipped = count_skipped(s) > skipped;
+        PL_TRY(sum_bits(list, plan, s, o->loss[step], &o->bits[step], err));
+        if (step == 0 && with) PL_TRY(compare(with, plan, s, o, err));
+        if (step == 0 && into) PL_TRY(keep(into, s, err));
     }
     return PL_OK;
 }
 
-pl_status pl_verify_run(pl_verify_plain *p, const pl_plan *plan, const char *checkpoint, bool keeps,
-                        pl_verify_outcome *o, pl_error *err)
+static pl_status run(const pl_verify_plain *with, pl_verify_plain *into, const pl_plan *plan, const char *checkpoint,
+                     pl_verify_outcome *o, pl_error *err)
 {
     pl_run *run = NULL;
     *o = (pl_verify_outcome){.gradient = ""};
     PL_TRY(pl_room_check_beside(plan, err));
     PL_TRY(pl_run_open_apart(plan, checkpoint, &run, err));
-    pl_status status = take_steps(p, plan, pl_run_session(run), keeps, o, err);
+    pl_status status = take_steps(into ? into : with, with, into, plan, pl_run_session(run), o, err);
     pl_run_close(run);
     return status;
+}
+
+pl_status pl_verify_run(const pl_verify_plain *with, const pl_plan *plan, const char *checkpoint, pl_verify_outcome *o,
+                        pl_error *err)
+{
+    return run(with, NULL, plan, checkpoint, o, err);
+}
+
+pl_status pl_verify_run_plain(const pl_verify_plain *with, pl_verify_plain *plain, const char *checkpoint,
+                              pl_verify_outcome *o, pl_error *err)
+{
+    return run(with, plain, plain->plan, checkpoint, o, err);
 }
 
 bool pl_verify_same(const pl_verify_outcome *a, const pl_verify_outcome *b)

@@ -624,14 +624,20 @@ def test_verify():
     small = ["--set", "train.batch_size=2", "--set", "train.micro_batch=auto", "--set", "run.threads=1"]
     out, _ = run("verify", config, *small)
     lines = out.splitlines()
-    check("verdict" in lines[0] and "micro_batch 2, gradient_checkpointing off" in lines[1], out)
-    end = re.fullmatch(r"(\d+) plans: (\d+) the same bits, 0 within bounds, 0 failed; (\d+) not planned", lines[-1])
-    check(end and end.group(1) == end.group(2) and int(end.group(1)) + int(end.group(3)) == len(lines) - 2, out)
+    check("verdict" in lines[0] and "mixed_precision off, micro_batch 2, gradient_checkpointing off" in lines[1], out)
+    end = re.fullmatch(r"(\d+) plans: (\d+) the same bits, 2 within bounds, 0 failed; (\d+) not planned", lines[-1])
+    check(end and int(end.group(1)) == int(end.group(2)) + 2 and int(end.group(1)) + int(end.group(3)) == len(lines) - 2, out)
+    for precision, bound in (("bf16", 0.2), ("fp16", 0.025)):
+        alone = next(line for line in lines if re.search(rf"  mixed_precision {precision} \(", line))
+        told = re.search(r" +(\S+) +(\S+)  within bounds .*; bound (\S+)\)", alone)
+        check(told and 0 < float(told.group(2)) <= float(told.group(3)) < bound, alone)
     check(not os.path.exists("out/checkpoints"), "verify has left checkpoints")
     out, _ = run("verify", config, *small, "--json")
     told = json.loads(out)
     check(told["schema"] == "plimsoll.verify/1" and told["failed"] == 0 and told["plans"] == int(end.group(1)), out)
-    check(len(told["rows"]) == len(lines) - 2 and all(row.get("same_bits", "refused" in row) for row in told["rows"]), out)
+    check(len(told["rows"]) == len(lines) - 2 and all(row.get("within", "refused" in row) for row in told["rows"]), out)
+    other = [row["choices"] for row in told["rows"] if not row.get("same_bits", "refused" in row)]
+    check(other == ["mixed_precision bf16", "mixed_precision fp16"], other)
     refused(2, "--all and --json are of the comparison", "verify", config, "--gradients", "g", "--all")
 
 
