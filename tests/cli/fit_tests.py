@@ -147,7 +147,10 @@ def test_certificate():
     model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8}}
     config = write_config(**model)
     least = front_of(fit(config=config))[0]["charged_bytes"]
-    out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), code=3)
+    out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), "--html", "page.html", code=3)
+    page = read("page.html").decode()
+    html.parser.HTMLParser().feed(page)
+    check(all(f"<td>{word}</td>" in page for word in ("train.grad_clip", "fits", "does not fit")) and "Nothing fits" in page, page)
     for part in ("Nothing fits", "At its peak", "optimizer state", "What would change that, each alone", "train.grad_clip: 0", "fit.allow: optimizer_8bit", "The cheapest is"):
         check(part in out, part, "is not said:", out)
     check("more than the budget" in err.strip().split("\n")[-1], err)
