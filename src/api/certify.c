@@ -88,7 +88,7 @@ static const trial trials[] = {
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
 
-/* What a search ended with: a plan, the smallest one, or, where weights and their state alone are too large, neither. */
+/* What a search ended with: a plan, the smallest one, or, where state alone is too large, neither. */
 static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, const pl_plan *plan)
 {
     pl_fit_permission p = {.key = t->key, .value = t->value, .fits = plan != NULL, .seconds = -1};
