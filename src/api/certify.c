@@ -60,6 +60,20 @@ static bool give_layer_major(pl_config *c)
     return given;
 }
 
+static bool give_layer_major_keep(pl_config *c)
+{
+    bool given = c->train.layer_major != 0 && c->train.layer_major_keep != PL_CONFIG_AUTO;
+    c->train.layer_major_keep = PL_CONFIG_AUTO;
+    return given;
+}
+
+static bool give_chunks(pl_config *c)
+{
+    bool given = c->train.feed_forward_rows != PL_CONFIG_AUTO;
+    c->train.feed_forward_rows = PL_CONFIG_AUTO;
+    return given;
+}
+
 static bool give_update(pl_config *c)
 {
     bool given = c->train.update_in_backward != PL_EARLY_AUTO;
@@ -79,6 +93,8 @@ static const trial trials[] = {
     {"train.micro_batch", "auto", give_micro_batch},
     {"train.gradient_checkpointing", "auto", give_checkpointing},
     {"train.layer_major", "auto", give_layer_major},
+    {"train.layer_major_keep", "auto", give_layer_major_keep},
+    {"train.feed_forward_rows", "auto", give_chunks},
     {"train.update_in_backward", "auto", give_update},
     {"run.threads", "auto", give_threads},
     {"train.grad_clip", "0", give_clip},
