@@ -100,16 +100,16 @@ def read_rate(metrics, step):
     sys.exit(f"compare_torch: {metrics} has no line of step {step}; train with --log_every 1")
 
 
-def adamw(w, m, v, g, step, rate, c, clip_scale):
-    """One step of AdamW with decoupled decay, in f64; returns weight and moments."""
+def adamw(w, m, v, g, t, rate, c, clip_scale):
+    """Step t of AdamW with decoupled decay, in f64; returns weight and moments."""
     beta1, beta2 = float(c["beta1"]), float(c["beta2"])
     g = g * clip_scale
     m, v = m * beta1 + g * (1 - beta1), v * beta2 + g * g * (1 - beta2)
     w = w * (1 - rate * (float(c["weight_decay"]) if w.dim() >= 2 else 0))
-    return w - rate * (m / (1 - beta1**step)) / ((v / (1 - beta2**step)).sqrt() + float(c["epsilon"])), m, v
+    return w - rate * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)).sqrt() + float(c["epsilon"])), m, v
 
 
-def compare_step(before, after, gradients, step, c):
+def compare_step(before, after, gradients, step, skipped, c):
     """Returns the largest difference; that of a weight is relative to the largest change of its tensor in this step."""
     if c.get("optimizer_state", "f32") != "f32":
         sys.exit(f"compare_torch: the moments are rounded (train.optimizer_state: {c['optimizer_state']}); --next needs f32")
@@ -123,7 +123,7 @@ def compare_step(before, after, gradients, step, c):
     worst = 0
     for name, g in gradients.items():
         old = w0[name].double()
-        w, m, v = adamw(old, s0["m." + name].double(), s0["v." + name].double(), g, step, rate, c, clip_scale)
+        w, m, v = adamw(old, s0["m." + name].double(), s0["v." + name].double(), g, step - skipped, rate, c, clip_scale)
         moments = difference(s1["m." + name], m), difference(s1["v." + name], v)
         d = (difference(w1[name].double() - old, w - old), *moments)
         worst = max(worst, *d)
@@ -169,7 +169,7 @@ def main():
         print(f"{name:44} {d:13.2e} {difference(theirs[name], exact[name]):13.2e}")
     print(f"{len(exact)} gradients of {tuple(tokens.shape)} tokens; largest relative difference {worst:.2e}")
     if a.next:
-        step_worst = compare_step(a.checkpoint, a.next, exact, record["step"] + 1, config["train"])
+        step_worst = compare_step(a.checkpoint, a.next, exact, record["step"] + 1, record.get("counters", {}).get("skipped_steps", 0), config["train"])
         print(f"largest difference of the step {step_worst:.2e}")
         worst = max(worst, step_worst / 10)  # a change is a small difference of rounded weights: ten times the limit
     sys.exit(worst > a.limit)

@@ -45,7 +45,7 @@ PL_API PL_MUST_USE pl_status pl_prepare_text(pl_config *, pl_progress, void *con
 /* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured
  * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).
  * PL_E_BUDGET when nothing fits memory.budget: the sentence says by how many bytes and what would. The plan is the
- * caller's to destroy. */
+ * caller's to destroy; NULL when it fails. */
 PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                           void *context, pl_plan **, pl_error *);
 /* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) it may be one

@@ -70,6 +70,20 @@ static bool give_layer_major(pl_config *c)
     return given;
 }
 
+static bool give_layer_major_keep(pl_config *c)
+{
+    bool given = c->train.layer_major != 0 && c->train.layer_major_keep != PL_CONFIG_AUTO;
+    c->train.layer_major_keep = PL_CONFIG_AUTO;
+    return given;
+}
+
+static bool give_chunks(pl_config *c)
+{
+    bool given = c->train.feed_forward_rows != PL_CONFIG_AUTO;
+    c->train.feed_forward_rows = PL_CONFIG_AUTO;
+    return given;
+}
+
 static bool give_update(pl_config *c)
 {
     bool given = c->train.update_in_backward != PL_EARLY_AUTO;
@@ -89,6 +103,8 @@ static const trial trials[] = {
     {"train.micro_batch", "auto", give_micro_batch},
     {"train.gradient_checkpointing", "auto", give_checkpointing},
     {"train.layer_major", "auto", give_layer_major},
+    {"train.layer_major_keep", "auto", give_layer_major_keep},
+    {"train.feed_forward_rows", "auto", give_chunks},
     {"train.update_in_backward", "auto", give_update},
     {"run.threads", "auto", give_threads},
     {"train.grad_clip", "0", give_clip},
@@ -100,7 +116,7 @@ static const trial trials[] = {
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
 
-/* What a search ended with: a plan, the smallest one, or, where weights and their state alone are too large, neither. */
+/* What a search ended with: a plan, the smallest one, or, where state alone is too large, neither. */
 static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, const pl_plan *plan)
 {
     pl_fit_permission p = {.key = t->key, .value = t->value, .fits = plan != NULL, .seconds = -1};

@@ -585,6 +585,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     pl_fit_result own = {0};
     if (!result) result = &own;
     *result = (pl_fit_result){.chosen = PL_FIT_NONE, .least = PL_FIT_NONE, .cheapest = PL_FIT_NONE};
+    *plan = NULL;
     compiler *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
     c->config = config;
@@ -611,6 +612,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(dump_plan(c, *plan, err));
     if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
 done:
+    if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     pl_fit_result_deinit(&own);
     pl_graph_destroy(graph);
     pl_calibration_close(c->calibration);

@@ -16,7 +16,7 @@ typedef struct pl_compile_options {
     uint64_t *steps; /* of the run, out; or NULL */
 } pl_compile_options;
 
-/* result NULL: not wanted; else for pl_fit_result_deinit, whatever is returned. */
+/* result NULL: not wanted; else for pl_fit_result_deinit, whatever is returned. The plan is NULL when it fails. */
 pl_status pl_compile(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_plan **, pl_error *);
 
 /* ---- certify.c ---- */

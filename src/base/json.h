@@ -39,5 +39,8 @@ void pl_json_kv_int(pl_json *, const char *key, int64_t);
 void pl_json_kv_uint(pl_json *, const char *key, uint64_t);
 void pl_json_kv_double(pl_json *, const char *key, double);
 void pl_json_kv_bool(pl_json *, const char *key, bool);
+/* What is not known, or does not exist, is null. */
+void pl_json_kv_uint_if(pl_json *, bool known, const char *key, uint64_t);
+void pl_json_kv_double_if(pl_json *, bool known, const char *key, double);
 
 #endif

@@ -10,11 +10,7 @@ static void put_sizes(pl_json *j, const uint64_t *bytes)
 
 static void put_limit(pl_json *j, const char *key, uint64_t bytes)
 {
-    pl_json_key(j, key);
-    if (bytes >= PL_CGROUP_UNKNOWN)
-        pl_json_null(j);
-    else
-        pl_json_uint(j, bytes);
+    pl_json_kv_uint_if(j, bytes < PL_CGROUP_UNKNOWN, key, bytes);
 }
 
 static void put_row(pl_json *j, const pl_doctor_row *row)

@@ -301,7 +301,8 @@ static void say_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *ou
         pl_str_append(out, "of each block only its output is kept, the rest is made again");
         break;
     case PL_CHOICE_RECOMPUTE_PLANNED:
-        pl_str_printf(out, "node by node: %zu nodes run again in the backward pass", c->decision->count);
+        pl_str_printf(out, "node by node: %zu node%s again in the backward pass", c->decision->count,
+                      c->decision->count == 1 ? " runs" : "s run");
         break;
     }
 }
@@ -313,7 +314,7 @@ static void brief_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *
                                         [PL_CHOICE_RECOMPUTE_FULL] = "blocks"};
     (void)r;
     if (c->recompute == PL_CHOICE_RECOMPUTE_PLANNED)
-        pl_str_printf(out, "%zu nodes", c->decision->count);
+        pl_str_printf(out, "%zu node%s", c->decision->count, plural((int64_t)c->decision->count));
     else
         pl_str_append(out, words[c->recompute]);
 }

@@ -45,13 +45,13 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
         by_role[smallest->graph->value[i].role] += held ? b->bytes : 0;
     }
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
-    if (o->given.micro_batch > 1)
-        snprintf(change, sizeof change, "%s", smaller_micro_batch(smallest, &o->given));
-    else if (state > o->budget_bytes)
+    if (state > o->budget_bytes)
         snprintf(change, sizeof change,
                  "weights, gradients and optimizer state alone are %llu bytes: a smaller model.width or model.layers "
                  "is needed",
                  (unsigned long long)state);
+    else if (o->given.micro_batch > 1)
+        snprintf(change, sizeof change, "%s", smaller_micro_batch(smallest, &o->given));
     else
         snprintf(change, sizeof change, "raise the budget to %llu bytes, or make model.sequence or model.width smaller",
                  (unsigned long long)need);

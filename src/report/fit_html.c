@@ -94,6 +94,39 @@ static void write_choices(const pl_fit_result *r, pl_str *out)
     pl_str_append(out, "</table></section>\n");
 }
 
+static void write_permission(const pl_fit_permission *p, bool cheapest, pl_str *out)
+{
+    char text[TEXT];
+    pl_str_append(out, cheapest ? "<tr class='total'>" : "<tr>");
+    cell(out, NULL, p->key);
+    cell(out, NULL, p->value);
+    cell(out, NULL, p->fits ? "fits" : "does not fit");
+    cell(out, "n", p->charged_bytes ? pl_format_count(p->charged_bytes, text, sizeof text) : "");
+    cell(out, "n", p->charged_bytes ? seconds_text(p->seconds, text) : "");
+    pl_str_append(out, "</tr>\n");
+}
+
+/* Why nothing fits, and what would change that, each alone. */
+static void write_certificate(const pl_fit_result *r, pl_str *out)
+{
+    char least[TEXT], missing[TEXT];
+    pl_str words = {0};
+    uint64_t bytes = r->point[r->least].charged_bytes;
+    pl_fit_choice_say(r, &r->point[r->least].choice, &words);
+    pl_str_printf(out,
+                  "<section><h2>Nothing fits</h2><p>Of %zu plans that are allowed none needs less than %s bytes "
+                  "charged, %s more than the budget: ",
+                  r->count, pl_format_count(bytes, least, sizeof least),
+                  pl_format_bytes(bytes - r->budget_bytes, missing, sizeof missing));
+    pl_html_text(out, pl_str_text(&words));
+    pl_str_append(out, "</p>\n<table><tr><th>what would change that, each alone</th><th></th><th></th>"
+                       "<th class='n'>bytes charged</th><th class='n'>a step</th></tr>\n");
+    for (size_t i = 0; i < r->permission_count; i++) write_permission(&r->permission[i], i == r->cheapest, out);
+    pl_str_append(out, "</table></section>\n");
+    out->failed |= words.failed;
+    pl_str_deinit(&words);
+}
+
 static void write_card(pl_str *out, const char *number, const char *words)
 {
     pl_str_printf(out, "<div class='card'><b>%s</b><span>%s</span></div>\n", number, words);
@@ -134,6 +167,7 @@ pl_status pl_report_fit_html(const pl_fit_result *r, const pl_plan *plan, const 
     PL_TRY(pl_report_front(r, &front, &count, err));
     pl_status status = count > 1 ? write_curve(r, front, count, out, err) : PL_OK;
     if (plan) write_choices(r, out);
+    if (r->smallest) write_certificate(r, out);
     if (count) write_table(r, front, count, out);
     pl_free(front);
     pl_str_append(out, "</main></body></html>\n");

@@ -1,27 +1,11 @@
 /* A search as JSON, schema "plimsoll.fit/1" (docs/fit.md). Sizes are exact bytes; what is not known is null. */
+#include <math.h>
+
 #include "base/json.h"
 #include "report/account.h"
 #include "report/fit.h"
 
 enum { ALIVE_SHOWN = 8 };
-
-static void kv_known(pl_json *j, const char *key, double number, bool known)
-{
-    pl_json_key(j, key);
-    if (known)
-        pl_json_double(j, number);
-    else
-        pl_json_null(j);
-}
-
-static void kv_bytes(pl_json *j, const char *key, uint64_t bytes, bool known)
-{
-    pl_json_key(j, key);
-    if (known)
-        pl_json_uint(j, bytes);
-    else
-        pl_json_null(j);
-}
 
 static void write_choice(pl_json *j, const pl_fit_result *r, const pl_choice *c)
 {
@@ -44,12 +28,12 @@ static void write_point(pl_json *j, const pl_fit_result *r, const pl_fit_point *
     write_choice(j, r, &p->choice);
     pl_json_kv_int(j, "micro_batch", p->choice.micro_batch);
     pl_json_kv_int(j, "threads", p->choice.threads ? p->choice.threads : r->threads);
-    kv_bytes(j, "least_bytes", p->least_bytes, p->least_bytes != 0);
-    kv_bytes(j, "charged_bytes", p->charged_bytes, p->charged_bytes != 0);
-    kv_bytes(j, "huge_pages_bytes", p->huge_bytes, p->huge_bytes != 0);
-    kv_known(j, "seconds", p->seconds, p->seconds >= 0);
-    kv_known(j, "seconds_spread", p->spread, p->spread >= 0);
-    kv_known(j, "tokens_per_second", rate, rate > 0);
+    pl_json_kv_uint_if(j, p->least_bytes != 0, "least_bytes", p->least_bytes);
+    pl_json_kv_uint_if(j, p->charged_bytes != 0, "charged_bytes", p->charged_bytes);
+    pl_json_kv_uint_if(j, p->huge_bytes != 0, "huge_pages_bytes", p->huge_bytes);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds", p->seconds);
+    pl_json_kv_double_if(j, p->spread >= 0, "seconds_spread", p->spread);
+    pl_json_kv_double_if(j, rate > 0, "tokens_per_second", rate);
     pl_json_kv_bool(j, "front", p->front);
     pl_json_object_end(j);
 }
@@ -68,10 +52,10 @@ static void write_chosen(pl_json *j, const pl_fit_result *r, const pl_plan *plan
     pl_json_kv_uint(j, "resident_bytes", pl_plan_resident_bytes(plan));
     pl_json_kv_uint(j, "arena_bytes", plan->arena_bytes);
     pl_json_kv_bool(j, "huge_pages", r->huge_pages);
-    kv_known(j, "seconds", p->seconds, p->seconds >= 0);
-    kv_known(j, "seconds_low", p->seconds - p->spread, p->seconds >= 0 && p->spread >= 0);
-    kv_known(j, "seconds_high", p->seconds + p->spread, p->seconds >= 0 && p->spread >= 0);
-    kv_known(j, "run_seconds", p->seconds * (double)o->steps, p->seconds >= 0 && o->steps);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds", p->seconds);
+    pl_json_kv_double_if(j, p->seconds >= 0 && p->spread >= 0, "seconds_low", fmax(p->seconds - p->spread, 0));
+    pl_json_kv_double_if(j, p->seconds >= 0 && p->spread >= 0, "seconds_high", p->seconds + p->spread);
+    pl_json_kv_double_if(j, p->seconds >= 0 && o->steps, "run_seconds", p->seconds * (double)o->steps);
     pl_json_key(j, "reasons");
     pl_json_object(j);
     for (size_t k = 0; k < pl_fit_axis_count(); k++) {
@@ -103,8 +87,8 @@ static void write_time(pl_json *j, const pl_fit_result *r, const pl_plan *plan)
     pl_json_kv_double(j, "flops_per_second", s.flops_per_second);
     pl_json_kv_double(j, "bytes_per_second", s.bytes_per_second);
     pl_json_kv_double(j, "twice_the_batch_gain", pl_report_larger_batch_gain(&s));
-    kv_bytes(j, "larger_budget_bytes", larger ? larger->charged_bytes : 0, larger != NULL);
-    kv_known(j, "larger_budget_seconds", larger ? larger->seconds : 0, larger != NULL);
+    pl_json_kv_uint_if(j, larger != NULL, "larger_budget_bytes", larger ? larger->charged_bytes : 0);
+    pl_json_kv_double_if(j, larger != NULL, "larger_budget_seconds", larger ? larger->seconds : 0);
     pl_json_object_end(j);
 }
 
@@ -152,8 +136,8 @@ static void write_permission(pl_json *j, const pl_fit_permission *p)
     pl_json_kv_string(j, "key", p->key);
     pl_json_kv_string(j, "value", p->value);
     pl_json_kv_bool(j, "fits", p->fits);
-    kv_bytes(j, "charged_bytes", p->charged_bytes, p->charged_bytes != 0);
-    kv_known(j, "seconds", p->seconds, p->seconds >= 0);
+    pl_json_kv_uint_if(j, p->charged_bytes != 0, "charged_bytes", p->charged_bytes);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds", p->seconds);
     pl_json_object_end(j);
 }
 
@@ -174,11 +158,7 @@ static pl_status write_certificate(pl_json *j, const pl_fit_result *r, pl_error 
     pl_json_array(j);
     for (size_t i = 0; i < r->permission_count; i++) write_permission(j, &r->permission[i]);
     pl_json_array_end(j);
-    pl_json_key(j, "cheapest");
-    if (r->cheapest == PL_FIT_NONE)
-        pl_json_null(j);
-    else
-        pl_json_uint(j, r->cheapest);
+    pl_json_kv_uint_if(j, r->cheapest != PL_FIT_NONE, "cheapest", r->cheapest);
     pl_json_object_end(j);
     return PL_OK;
 }
@@ -190,10 +170,10 @@ pl_status pl_report_fit_json(const pl_fit_result *r, const pl_plan *plan, const 
     pl_json_object(&j);
     pl_json_kv_string(&j, "schema", "plimsoll.fit/1");
     pl_json_kv_string(&j, "title", o->title);
-    kv_bytes(&j, "budget_bytes", r->budget_bytes, r->budget_bytes != UINT64_MAX);
+    pl_json_kv_uint_if(&j, r->budget_bytes != UINT64_MAX, "budget_bytes", r->budget_bytes);
     pl_json_kv_int(&j, "batch", r->batch);
     pl_json_kv_int(&j, "sequence", r->sequence);
-    kv_bytes(&j, "steps", o->steps, o->steps != 0);
+    pl_json_kv_uint_if(&j, o->steps != 0, "steps", o->steps);
     write_chosen(&j, r, plan, o);
     write_time(&j, r, plan);
     PL_TRY(write_certificate(&j, r, err));

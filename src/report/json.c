@@ -9,22 +9,11 @@
 
 enum { NAME_BYTES = 512 };
 
-static void kv_id(pl_json *j, const char *key, pl_id id)
-{
-    pl_json_key(j, key);
-    if (id == PL_NONE)
-        pl_json_null(j);
-    else
-        pl_json_uint(j, id);
-}
+static void kv_id(pl_json *j, const char *key, pl_id id) { pl_json_kv_uint_if(j, id != PL_NONE, key, id); }
 
 static void kv_seconds(pl_json *j, const char *key, double seconds)
 {
-    pl_json_key(j, key);
-    if (seconds > 0)
-        pl_json_double(j, seconds);
-    else
-        pl_json_null(j);
+    pl_json_kv_double_if(j, seconds > 0, key, seconds);
 }
 
 static void ids(pl_json *j, const char *key, const pl_id *id, int max)
@@ -96,11 +85,7 @@ static void write_arena(pl_json *j, const pl_plan *p, const pl_report_account *a
     kv_seconds(j, "place_seconds", p->place_seconds);
     pl_json_kv_uint(j, "block_alignment", PL_PLAN_ALIGNMENT);
     pl_json_kv_bool(j, "huge_pages", p->huge_pages);
-    pl_json_key(j, "peak_position");
-    if (p->graph->node_count)
-        pl_json_uint(j, p->peak_position);
-    else
-        pl_json_null(j);
+    pl_json_kv_uint_if(j, p->graph->node_count, "peak_position", p->peak_position);
     write_roles(j, a);
     pl_json_kv_uint(j, "alive_bytes", a->alive_bytes);
     pl_json_kv_uint(j, "alignment_bytes", a->alignment_bytes);
@@ -131,11 +116,7 @@ static void write_process(pl_json *j, const pl_plan *p, const pl_report_options 
     pl_json_kv_uint(j, "kernel_bytes", ledger->kernel_bytes);
     pl_json_kv_uint(j, "writer_cache_bytes", p->writer_cache_bytes);
     pl_json_kv_uint(j, "charged_bytes", pl_plan_charged_bytes(p));
-    pl_json_key(j, "budget_bytes");
-    if (o->budget_bytes == PL_REPORT_NO_BUDGET)
-        pl_json_null(j);
-    else
-        pl_json_uint(j, o->budget_bytes);
+    pl_json_kv_uint_if(j, o->budget_bytes != PL_REPORT_NO_BUDGET, "budget_bytes", o->budget_bytes);
     pl_json_object_end(j);
 }
 
@@ -208,11 +189,7 @@ static void write_program(pl_json *j, const pl_plan *p, const pl_report_program 
     pl_json_kv_uint(j, "first", program->first);
     pl_json_kv_uint(j, "last", program->last);
     pl_json_kv_uint(j, "peak_bytes", program->peak_bytes);
-    pl_json_key(j, "peak_position");
-    if (program->last > program->first)
-        pl_json_uint(j, program->peak_position);
-    else
-        pl_json_null(j);
+    pl_json_kv_uint_if(j, program->last > program->first, "peak_position", program->peak_position);
     pl_json_kv_double(j, "flops", program->flops);
     kv_seconds(j, "seconds", program->seconds);
     write_kinds(j, p, program->region);
@@ -301,11 +278,7 @@ static void write_node(pl_json *j, const pl_plan *p, const pl_names *names, size
     pl_json_kv_double(j, "moved_bytes", cost.bytes);
     kv_seconds(j, "seconds", p->seconds[i]);
     pl_json_kv_uint(j, "workspace_bytes", p->workspace[i].bytes);
-    pl_json_key(j, "workspace_offset");
-    if (p->workspace[i].bytes)
-        pl_json_uint(j, p->workspace[i].offset);
-    else
-        pl_json_null(j);
+    pl_json_kv_uint_if(j, p->workspace[i].bytes, "workspace_offset", p->workspace[i].offset);
     pl_json_object_end(j);
 }
 
@@ -314,13 +287,7 @@ static void write_block(pl_json *j, const pl_block *b)
 {
     static const char *const keys[] = {"offset", "block_bytes", "first", "last"};
     const uint64_t number[] = {b->offset, b->bytes, b->first, b->last};
-    for (size_t k = 0; k < 4; k++) {
-        pl_json_key(j, keys[k]);
-        if (b->bytes)
-            pl_json_uint(j, number[k]);
-        else
-            pl_json_null(j);
-    }
+    for (size_t k = 0; k < 4; k++) pl_json_kv_uint_if(j, b->bytes, keys[k], number[k]);
 }
 
 static void write_value(pl_json *j, const pl_plan *p, const pl_names *names, size_t i)

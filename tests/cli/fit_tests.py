@@ -99,6 +99,8 @@ def test_advice_helps():
 
     run("train", config, "--quiet")
     budget = str(needs("eval", "out", "--micro_batch", "1") + 2 * 65536)
+    _, err = run("fit", config, "--quiet", "--budget", "100KB", "--micro_batch", "16", code=3)
+    check(re.search("optimizer state alone are .*a smaller model.width or model.layers is needed$", err.strip()), err)
     refused(3, "set train.micro_batch to 1$", "eval", "out", "--budget", budget, "--micro_batch", "16")
     run("eval", "out", "--budget", budget, "--micro_batch", "1")
     early = ("--set", "train.update_in_backward=on")
@@ -147,7 +149,10 @@ def test_certificate():
     model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8}}
     config = write_config(**model)
     least = front_of(fit(config=config))[0]["charged_bytes"]
-    out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), code=3)
+    out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), "--html", "page.html", code=3)
+    page = read("page.html").decode()
+    html.parser.HTMLParser().feed(page)
+    check(all(f"<td>{word}</td>" in page for word in ("train.grad_clip", "fits", "does not fit")) and "Nothing fits" in page, page)
     for part in ("Nothing fits", "At its peak", "optimizer state", "What would change that, each alone", "train.grad_clip: 0", "fit.allow: optimizer_8bit", "The cheapest is"):
         check(part in out, part, "is not said:", out)
     check("more than the budget" in err.strip().split("\n")[-1], err)
@@ -187,9 +192,11 @@ def test_what_is_set_is_not_searched():
 def test_every_permission_is_named():
     """However small the budget is: a permission that does not help is one all the same."""
     write_text()
-    hopeless = fit("--budget", "100KB", config=write_config(**MODEL), code=3)["certificate"]
+    given = {"micro_batch": 16, "gradient_checkpointing": "off", "layer_major": 1, "layer_major_keep": 1, "feed_forward_rows": 0, "update_in_backward": "off"}
+    config = write_config(**{**MODEL, "train": {**MODEL["train"], **given}})
+    hopeless = fit("--budget", "100KB", config=config, code=3)["certificate"]
     named = {(p["key"], p["value"]) for p in hopeless["permissions"]}
-    check({("fit.allow", "optimizer_8bit"), ("train.mixed_precision", "bf16"), ("run.threads", "auto")} <= named, hopeless)
+    check({("fit.allow", "optimizer_8bit"), ("run.threads", "auto")} | {("train." + key, "auto") for key in given} <= named, named)
     check(hopeless["cheapest"] is None and not any(p["fits"] for p in hopeless["permissions"]), hopeless)
     out, _ = run("fit", write_config(**MODEL), "--quiet", "--budget", "100KB", code=3)
     check("fit.allow: optimizer_8bit" in out and "No permission is left" not in out, out)

@@ -100,8 +100,8 @@ def test_budgets():
             cost, peak = judge(text, "\n".join(one["schedule"]))
             check((cost, peak) == (one["cost"], one["peak_bytes"]) and peak <= budget, one)
         check(one["added_share"] == 0 and one["optimal"], "all fits, but costs more")
-        timed = json.loads(run("recompute", "blocks.dag", "--budget", str(least["peak_bytes"]), "--time", "1", "--json")[0])
-        check(judge(text, "\n".join(timed["schedule"]))[1] <= least["peak_bytes"] and timed["seconds"] < 5, timed)
+        timed = json.loads(run("recompute", "blocks.dag", "--budget", str(least["peak_bytes"]), "--time", "3", "--json")[0])
+        check(judge(text, "\n".join(timed["schedule"]))[1] <= least["peak_bytes"] and timed["seconds"] < 15, timed)
 
 
 def test_no_schedule():

@@ -68,11 +68,7 @@ static void print_json(const pl_place_problem *problem, const pl_place_solution 
     pl_json_object(&json);
     pl_json_kv_string(&json, "schema", "plimsoll.place/1");
     pl_json_kv_string(&json, "verdict", verdict_name(s->verdict));
-    pl_json_key(&json, "capacity_bytes");
-    if (problem->capacity == PL_PLACE_NONE)
-        pl_json_null(&json);
-    else
-        pl_json_uint(&json, problem->capacity);
+    pl_json_kv_uint_if(&json, problem->capacity != PL_PLACE_NONE, "capacity_bytes", problem->capacity);
     pl_json_kv_uint(&json, "peak_bytes", s->peak);
     pl_json_kv_uint(&json, "lower_bound_bytes", s->lower_bound);
     pl_json_kv_uint(&json, "gap_bytes", s->peak - s->lower_bound);

@@ -26,11 +26,7 @@ static void print_numbers(const pl_recompute_problem *problem, const pl_recomput
     pl_json_kv_string(json, "schema", "plimsoll.recompute/1");
     pl_json_kv_string(json, "verdict", verdict_name(s->verdict));
     pl_json_kv_uint(json, "nodes", problem->node_count);
-    pl_json_key(json, "budget_bytes");
-    if (problem->budget == PL_RECOMPUTE_NONE)
-        pl_json_null(json);
-    else
-        pl_json_uint(json, problem->budget);
+    pl_json_kv_uint_if(json, problem->budget != PL_RECOMPUTE_NONE, "budget_bytes", problem->budget);
     pl_json_kv_uint(json, "fixed_bytes", problem->fixed);
     pl_json_kv_uint(json, "peak_bytes", s->peak);
     pl_json_kv_uint(json, "store_all_bytes", s->store_all_peak);

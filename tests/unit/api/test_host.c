@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "plimsoll/plimsoll.h"
 
@@ -176,10 +178,38 @@ static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* Whatever fails when the plan is already there: the caller, who looks at the status, gets none to destroy. */
+static void what_fails_late_leaves_no_plan(void **state)
+{
+    (void)state;
+    pl_error error = {0};
+    char folder[] = "/tmp/plimsoll-late-XXXXXX", command[64];
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    write_file("text.txt", "A ship's line shows how deep it may be loaded.\n", 200);
+    write_file("small.yaml", yaml, 1);
+    pl_config *config = pl_config_create();
+    pl_plan *plan = NULL;
+    assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
+    assert_int_equal(pl_config_set(config, "run.out", "out", "here", &error), PL_OK);
+    assert_int_equal(pl_config_set(config, "run.dump", "plan", "here", &error), PL_OK);
+    assert_int_equal(pl_prepare_text(config, NULL, NULL, &error), PL_OK);
+    assert_int_equal(mkdir("out/dump-plan.txt", 0777), 0); /* a file cannot go there */
+    uint64_t live = pl_alloc_live_blocks();
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, NULL, NULL, NULL, &plan, &error), PL_E_STORAGE);
+    assert_null(plan);
+    assert_int_equal(pl_alloc_live_blocks(), live);
+    pl_config_destroy(config);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_cannot_be_held_is_refused_before_it_is_built),
                                        cmocka_unit_test(a_host_needs_no_folder_in_its_config),
-                                       cmocka_unit_test(a_full_disk_loses_no_step)};
+                                       cmocka_unit_test(a_full_disk_loses_no_step),
+                                       cmocka_unit_test(what_fails_late_leaves_no_plan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
