@@ -53,6 +53,9 @@ static pl_status join(char path[PATH_MAX], const char *folder, const char *name,
     return n >= 0 && n < PATH_MAX ? PL_OK : pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
 }
 
+/* A key whose value is no file: nothing to read or write. */
+static const char *file_of(const char *text) { return strcmp(text, "none") == 0 ? "" : text; }
+
 pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
 {
     char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
@@ -63,9 +66,9 @@ pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *
     if (status == PL_OK) status = pl_cli_setting(in->config, "run", "trace", trace, sizeof trace, err);
     if (status == PL_OK) status = join(checkpoints, in->out, "checkpoints", err);
     add_words(&l, command, &in->arguments);
-    add(&l, text, "data.text", PL_FILE_READ);
+    add(&l, file_of(text), "data.text", PL_FILE_READ);
     add(&l, tokenizer, "data.tokenizer", PL_FILE_READ);
-    add(&l, trace, "run.trace", PL_FILE_WRITTEN);
+    add(&l, file_of(trace), "run.trace", PL_FILE_WRITTEN);
     add(&l, checkpoints, "checkpoints", PL_FILE_CLOSED);
     for (size_t i = 0; i < OWN_FILES && status == PL_OK; i++) {
         status = join(own[i], in->out, own_files[i].name, err);

@@ -130,12 +130,19 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_tal
     return name_fence(status, err);
 }
 
-/* A plan that was made before, by plan or fit: what it says is what runs. */
-static pl_status load_plan(const pl_cli_input *in, const char *path, pl_plan **plan, pl_error *err)
+/* A plan that was made before, by plan or fit: what it says is what runs. Only the text is looked at again: its tokens
+ * may be gone, or may no longer be those of the text. */
+static pl_status load_plan(const char *name, const pl_cli_input *in, const char *path, const pl_talk *talk,
+                           pl_plan **plan, pl_error *err)
 {
     pl_status status = pl_plan_load(path, plan, err);
     if (status == PL_OK) status = pl_plan_take_config(*plan, in->config, err);
-    return status == PL_OK ? pl_plan_check_machine(*plan, err) : status;
+    if (status == PL_OK) status = pl_plan_check_machine(*plan, err);
+    if (status != PL_OK) return status;
+    phases p = begin_phases(name, talk);
+    status = prepare(in, true, &p, err);
+    end_phases(&p);
+    return name_fence(status, err);
 }
 
 /* ---- a few words about the plan ---- */
@@ -205,7 +212,7 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     call->word[PL_CALL_QUIET] = quiet;
     pl_status status = pl_check_folder(in->config, command, &err);
     if (status == PL_OK && call->plan)
-        status = load_plan(in, call->plan, &plan, &err);
+        status = load_plan(call->name, in, call->plan, talk, &plan, &err);
     else if (status == PL_OK)
         status = pl_cli_make_plan(call->name, in, command, talk, true, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))

@@ -12,8 +12,6 @@
 
 #include "plimsoll/verify.h"
 
-_Static_assert(PL_MIXED_OFF == 0 && PL_MIXED_BF16 == 1 && PL_MIXED_FP16 == 2, "the order of the precisions");
-
 enum { VALUES_MAX = 4, VALUE_BYTES = 24, CHANGES_USUAL = 2 };
 
 typedef struct choice {
@@ -329,10 +327,23 @@ static bool advance(const verification *v, int *at)
     return false;
 }
 
+/* Its value in the table; open is f32. */
+static int precision_of(const pl_config *c)
+{
+    switch (c->train.mixed_precision) {
+    case PL_MIXED_BF16:
+        return 1;
+    case PL_MIXED_FP16:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
 /* Without layer_major nothing reads how many of its groups are kept. Another precision than the config's is a change. */
 static bool wanted(const verification *v, const int *at)
 {
-    int changes = at[PRECISION] != (int)v->config->train.mixed_precision;
+    int changes = at[PRECISION] != precision_of(v->config);
     for (int i = PRECISION + 1; i < CHOICES; i++) changes += at[i] != 0 && i != KEEP;
     if (at[KEEP] && !at[MAJOR]) return false;
     return v->o->everything || changes <= CHANGES_USUAL;

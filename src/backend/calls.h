@@ -19,11 +19,12 @@
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue ----
  * Each of A, B and C is f32, bf16 or f16; sums and epilogue are f32, and what is written is rounded to nearest.
- * Exactly one stride of A and one of B is 1. act_again needs grad_of. An element is one chain of multiply-adds in
- * ascending k, from zero; with accumulate, C f32 and no other epilogue, from C. So a row of C has the same bits however
- * many rows the call has, and the gradient of a weight has the same bits however its tokens are dealt to calls. So who
- * sets dots must not look at the number of rows. Where the instruction set multiplies pairs of bf16 (avx512_bf16),
- * subnormal operands count as zero, and if A has k contiguous the second of each pair is added before the first.
+ * One stride of A and one of B is 1, both only with one row or column. act_again needs grad_of. An element is one
+ * chain of multiply-adds in ascending k, from zero; with accumulate, C f32 and no other epilogue, from C. So a row of C
+ * has the same bits however many rows the call has, and the gradient of a weight has the same bits however its tokens
+ * are dealt to calls. So who sets dots must not look at the number of rows. Where the instruction set multiplies pairs
+ * of bf16 (avx512_bf16), subnormal operands count as zero, and if A has k alone contiguous the second of each pair is
+ * added before the first.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])

@@ -200,11 +200,24 @@ static pl_status check_batch(const pl_plan *p, pl_error *err)
                    (unsigned long long)p->batch);
 }
 
+static pl_status check_totals(const pl_process_planned *l, pl_error *err)
+{
+    uint64_t resident = 0, charged;
+    bool too_large = false;
+    for (size_t i = 0; i < l->row_count; i++) too_large |= pl_size_add(resident, l->row[i].resident_bytes, &resident);
+    too_large |= pl_size_add(resident, l->page_table_bytes, &charged);
+    too_large |= pl_size_add(charged, l->kernel_bytes, &charged);
+    if (!too_large && resident == l->resident_bytes && charged == l->charged_bytes) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "plan: the rows of memory do not add up to the totals, %llu bytes charged",
+                   (unsigned long long)l->charged_bytes);
+}
+
 pl_status pl_plan_check(const pl_plan *p, pl_error *err)
 {
     if (p->team.threads < 1) return pl_fail(err, PL_E_INTERNAL, "plan: a team of %d threads", p->team.threads);
     PL_TRY(pl_graph_check(p->graph, PL_STAGE_BOUND, err));
     PL_TRY(check_batch(p, err));
+    PL_TRY(check_totals(&p->ledger, err));
     named_block *b = pl_alloc(p->graph->value_count + p->graph->node_count + 1, sizeof *b);
     if (!b) return pl_fail(err, PL_E_NOMEM, "no memory to check the plan");
     pl_status status = check_blocks(p, b, all_blocks(p, b), err);

@@ -230,7 +230,7 @@ static pl_status check_tokens(const pl_session *s, pl_error *err)
         return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: is no longer what was planned with: another command made it from another text or with another "
-                   "tokenizer; start this one again",
+                   "tokenizer; start this one again, or plan anew where a lock file was given",
                    s->tokens.path);
 }
 

@@ -6,6 +6,7 @@ import html.parser
 import json
 import os
 import re
+import shutil
 
 from cli_tests import check, environment, main, read, refused, run, write_config, write_text
 
@@ -76,6 +77,21 @@ def test_lock_is_what_runs():
     with open("broken.lock", "w") as file:
         file.write("plan 1\nnonsense\n")
     refused(4, r"broken.lock:2", "train", config, "--lock", "broken.lock", "--out", "out3")
+
+
+def test_lock_with_the_tokens_gone():
+    """Tokens are made again for a plan of before; those of another text are refused."""
+    write_text()
+    config = write_config(**MODEL)
+    run("fit", config, "--lock", "plan.lock")
+    shutil.rmtree("out")
+    _, err = run("train", config, "--lock", "plan.lock")
+    check("As planned" in err and read("out/plan.lock") == read("plan.lock"), err)
+    shutil.rmtree("out")
+    run("fit", config)
+    with open("text.txt", "a", encoding="ascii") as file:
+        file.write("and more of it\n")
+    refused(4, "is no longer what was planned with.*plan anew", "train", config, "--lock", "plan.lock")
 
 
 def test_nothing_is_measured_for_a_refusal():
@@ -253,7 +269,7 @@ def test_precision_by_leave():
 
 from plan_dag import convert  # noqa: E402  (beside this file)
 
-GROUPS = {"fit": [test_advice_helps, test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_nothing_is_measured_for_a_refusal, test_precision_by_leave, test_refused]}
+GROUPS = {"fit": [test_advice_helps, test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_lock_with_the_tokens_gone, test_nothing_is_measured_for_a_refusal, test_precision_by_leave, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -24,7 +24,7 @@ enum { SLOW = 0 };
 #endif
 
 static uint64_t seed, drawn;
-static bool thorough;        /* thousands of plans */
+static bool thorough;          /* thousands of plans */
 static uint64_t rows, rounded; /* rounded: rows of a mixed precision alone */
 
 static uint64_t draw(uint64_t below)

@@ -137,6 +137,20 @@ static void a_team_has_threads(void **state)
     must_fail(p, "thread");
 }
 
+static void the_totals_are_the_sums_of_the_rows(void **state)
+{
+    (void)state;
+    pl_plan *p = good_plan();
+    p->ledger.resident_bytes -= 4096;
+    must_fail(p, "do not add up");
+    p = good_plan();
+    p->ledger.charged_bytes = 0;
+    must_fail(p, "do not add up");
+    p = good_plan();
+    p->ledger.row[0].resident_bytes = UINT64_MAX;
+    must_fail(p, "do not add up");
+}
+
 static void absurd_sizes_are_refused_before_they_are_laid_out(void **state)
 {
     (void)state;
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_predicate_has_a_place),
         cmocka_unit_test(dead_nodes_are_not_planned),
         cmocka_unit_test(a_team_has_threads),
+        cmocka_unit_test(the_totals_are_the_sums_of_the_rows),
         cmocka_unit_test(absurd_sizes_are_refused_before_they_are_laid_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
