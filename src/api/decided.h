@@ -1,5 +1,5 @@
-/* What the search turned on by leave of the user decides the numbers of a run: the config that is kept says so in place of
- * auto, for a run that is resumed must do the same, whatever a search would take by then. */
+/* What the search turned on by leave of the user decides the numbers of a run: the config that is kept says so in place
+ * of auto, for a run that is resumed must do the same, whatever a search would take by then. */
 #ifndef PL_API_DECIDED_H
 #define PL_API_DECIDED_H
 

@@ -1,6 +1,6 @@
-/* What a step would take with activations of 16 bits: for the report, no choice hangs on it. Where bf16 is allowed it was
- * looked at; else the chosen plan is rewritten so, and its time is known where its kernels were measured some other day.
- * A decision of the recompute planner names nodes of the f32 graph: what is computed again follows the rule then. */
+/* What a step would take with activations of 16 bits: for the report, no choice hangs on it. Where bf16 is allowed it
+ * was looked at; else the chosen plan is rewritten so, and its time is known where its kernels were measured before. A
+ * decision of the recompute planner names nodes of the f32 graph: what is computed again follows the rule then. */
 #include "fit/fit.h"
 
 static void take_fastest(const pl_fit_result *r, pl_fit_point *best)
