@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "api/compile.h"
+#include "api/decided.h"
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/size.h"
@@ -41,6 +42,7 @@ enum { LAYERS_FOR_ELSEWHERE = 4096 };
 
 typedef struct compiler {
     const pl_config *config;
+    pl_config *decided; /* the config as this run goes on with it; NULL: as it was given */
     pl_command command;
     pl_machine machine;
     pl_tokens tokens;
@@ -525,28 +527,13 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
-/* What the search turned on by leave of the user decides the numbers of a run: the config that is kept says so in place
- * of auto, for a run that is resumed must do the same, whatever a search would take by then. */
-static void decide(pl_config *c, const pl_choice *choice)
-{
-    static const pl_config_optimizer_state states[] = {[PL_CHOICE_STATE_F32] = PL_OPTIMIZER_STATE_F32,
-                                                       [PL_CHOICE_STATE_BF16] = PL_OPTIMIZER_STATE_BF16,
-                                                       [PL_CHOICE_STATE_8BIT] = PL_OPTIMIZER_STATE_8BIT};
-    bool narrow = choice->precision != PL_DTYPE_F32;
-    if (c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO) c->train.optimizer_state = states[choice->optimizer_state];
-    if (c->train.mixed_precision == PL_MIXED_AUTO)
-        c->train.mixed_precision = !narrow                              ? PL_MIXED_OFF
-                                   : choice->precision == PL_DTYPE_BF16 ? PL_MIXED_BF16
-                                                                        : PL_MIXED_FP16;
-}
-
 static pl_status print_decided(const compiler *c, const pl_choice *choice, char **text, uint64_t *hash, pl_error *err)
 {
     pl_str printed = {0};
     pl_config *copy = pl_config_create();
     if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
     *copy = *c->config;
-    decide(copy, choice);
+    pl_decide(copy, choice);
     if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
     pl_config_print_yaml(copy, &printed);
     *hash = pl_config_hash_numerics(copy);
@@ -566,6 +553,16 @@ static pl_status reserve_words(compiler *c, pl_error *err)
     PL_TRY(print_decided(c, &longest, &c->settings.config_text, &ignored, err));
     c->settings.run.config_text = c->settings.config_text;
     return PL_OK;
+}
+
+static pl_status go_on(compiler *c, pl_error *err)
+{
+    if (c->command != PL_COMMAND_TRAIN || !c->config->run.resume || !c->config->fit.allow) return PL_OK;
+    c->decided = pl_config_create();
+    if (!c->decided) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
+    *c->decided = *c->config;
+    c->config = c->decided;
+    return pl_decide_as_kept(c->decided, err);
 }
 
 static pl_status keep_choice(const compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
@@ -593,6 +590,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     c->measured = o->measured;
     c->tokens.fd = -1;
     PL_TRY_DONE(pl_config_check(config, err));
+    PL_TRY_DONE(go_on(c, err));
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
     PL_TRY_DONE(open_data(c, err));
     PL_TRY_DONE(reserve_words(c, err));
@@ -618,6 +616,7 @@ done:
     pl_calibration_close(c->calibration);
     if (c->tokens_open) pl_tokens_close(&c->tokens);
     pl_settings_deinit(&c->settings);
+    pl_config_destroy(c->decided);
     pl_free(c);
     return status;
 }

@@ -113,4 +113,8 @@ typedef struct pl_fit_search {
 /* Fills the result; result->chosen is PL_FIT_NONE when nothing fits. */
 pl_status pl_fit_run_search(pl_fit_search *, pl_error *);
 
+/* ---- potential.c ---- */
+/* Fills result->narrow, when everything is wanted and something was chosen. Measures nothing. */
+pl_status pl_fit_find_potential(const pl_fit_search *, pl_error *);
+
 #endif

@@ -50,6 +50,9 @@ typedef struct pl_fit_result {
     bool huge_pages;                                      /* of the chosen plan */
     int64_t batch, sequence; /* sequences of a step, tokens of one; 0: nothing is trained */
     int threads;             /* of the whole team */
+    /* What bf16 would bring, when f32 was chosen: the fastest such plan that was looked at and may fit, or the chosen
+     * one with 16 bits, from kernels that were measured before. Bytes at least; 0: not asked. */
+    pl_fit_point narrow;
 } pl_fit_result;
 
 void pl_fit_result_deinit(pl_fit_result *);

@@ -153,9 +153,18 @@ static void print_larger_budget(const page *g, pl_table *t)
 
 static void print_precision(const page *g, pl_table *t)
 {
-    (void)g;
+    const pl_fit_point *p = &g->result->narrow, *chosen = &g->result->point[g->result->chosen];
+    char text[TEXT];
+    if (chosen->choice.precision != PL_DTYPE_F32) return;
     pl_table_cell(t, "%s", "  bf16");
-    pl_table_cell(t, "%s", "unknown: not measured");
+    if (p->least_bytes == 0)
+        pl_table_cell(t, "%s", "nothing: no plan with it fits");
+    else if (p->seconds < 0)
+        pl_table_cell(t, "%s", "unknown: not measured; fit.allow: [bf16] does, and may take it");
+    else
+        pl_table_cell(t, "%.1f %% %s time, with at least %s bytes; it changes numbers",
+                      100 * fabs(1 - p->seconds / chosen->seconds), p->seconds < chosen->seconds ? "less" : "more",
+                      pl_format_count(p->least_bytes, text, sizeof text));
     pl_table_end_row(t);
 }
 

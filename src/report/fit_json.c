@@ -89,6 +89,8 @@ static void write_time(pl_json *j, const pl_fit_result *r, const pl_plan *plan)
     pl_json_kv_double(j, "twice_the_batch_gain", pl_report_larger_batch_gain(&s));
     pl_json_kv_uint_if(j, larger != NULL, "larger_budget_bytes", larger ? larger->charged_bytes : 0);
     pl_json_kv_double_if(j, larger != NULL, "larger_budget_seconds", larger ? larger->seconds : 0);
+    pl_json_kv_uint_if(j, r->narrow.least_bytes != 0, "bf16_least_bytes", r->narrow.least_bytes);
+    pl_json_kv_double_if(j, r->narrow.least_bytes && r->narrow.seconds >= 0, "bf16_seconds", r->narrow.seconds);
     pl_json_object_end(j);
 }
 
