@@ -73,6 +73,15 @@ static bool read_level(const char *folder, const version_files *f, pl_cgroup_lev
     return level->usage_bytes != PL_CGROUP_UNKNOWN || level->limit_bytes != PL_CGROUP_UNKNOWN;
 }
 
+/* Kernels before 5.18 have no sum of all kinds of kernel memory: then its parts stand for themselves. */
+static bool is_part(size_t i, const pl_cgroup_account *a)
+{
+    if (strncmp(charges[i].meaning, "of kernel", 9) != 0) return charges[i].part;
+    for (size_t k = 0; k < a->charge_count; k++)
+        if (strcmp(a->charge[k].name, "kernel") == 0) return true;
+    return false;
+}
+
 static void read_charges(int version, pl_cgroup_account *a)
 {
     char path[sizeof a->level[0].path + 32];
@@ -80,7 +89,8 @@ static void read_charges(int version, pl_cgroup_account *a)
     for (size_t i = 0; i < sizeof charges / sizeof *charges && a->charge_count < PL_CGROUP_CHARGES_MAX; i++) {
         uint64_t bytes;
         if (charges[i].version != version || !pl_procfile_find(path, charges[i].key, &bytes)) continue;
-        a->charge[a->charge_count++] = (pl_cgroup_charge){charges[i].name, charges[i].meaning, bytes, charges[i].part};
+        a->charge[a->charge_count] = (pl_cgroup_charge){charges[i].name, charges[i].meaning, bytes, is_part(i, a)};
+        a->charge_count++;
     }
     uint64_t kernel = number_of(a->level[0].path, "memory.kmem.usage_in_bytes");
     if (version == 1 && kernel < PL_CGROUP_UNKNOWN && a->charge_count < PL_CGROUP_CHARGES_MAX)

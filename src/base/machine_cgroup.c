@@ -20,11 +20,13 @@ enum { PATH_BYTES = 2 * PL_CGROUP_PATH_BYTES };
 
 /* The names one version of the interface uses. */
 typedef struct cgroup_files {
-    const char *limit, *usage, *inactive_cache, *active_cache;
+    const char *limit, *throttle, *usage, *inactive_cache, *active_cache;
 } cgroup_files;
 
-static const cgroup_files files_v2 = {"memory.max", "memory.current", "inactive_file", "active_file"};
-static const cgroup_files files_v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+/* Above memory.high nothing is killed, but every request waits until pages are taken back, of which a plan has none to
+ * give: a run there hardly moves. Version 1's soft limit only says who gives first when the machine is short. */
+static const cgroup_files files_v2 = {"memory.max", "memory.high", "memory.current", "inactive_file", "active_file"};
+static const cgroup_files files_v1 = {"memory.limit_in_bytes", NULL, "memory.usage_in_bytes", "total_inactive_file",
                                       "total_active_file"};
 
 /* True when the comma-separated list has the word. */
@@ -141,18 +143,24 @@ static void bind_level(const char *folder, uint64_t limit, uint64_t room, pl_mac
     snprintf(m->cgroup_path, sizeof m->cgroup_path, "%.255s", folder);
 }
 
+static void fail_level(const char *folder, const char *file, pl_machine *m)
+{
+    m->cgroup_error = errno ? errno : EINVAL;
+    m->cgroup_room_bytes = 0;
+    snprintf(m->cgroup_path, sizeof m->cgroup_path, "%.200s/%s", folder, file);
+}
+
 static void read_memory_level(const char *folder, const cgroup_files *files, pl_machine *m)
 {
-    uint64_t limit, usage = 0;
+    uint64_t limit, usage = 0, throttle = PL_MACHINE_UNLIMITED;
     int got = pl_cgroup_read_number(folder, files->limit, &limit);
-    if (got == 1) return;                               /* the root group has no limit file */
-    if (got == 0 && limit >= (uint64_t)1 << 62) return; /* "max", or version 1's way to say so */
-    if (got != 0 || pl_cgroup_read_number(folder, files->usage, &usage) != 0) {
-        m->cgroup_error = errno ? errno : EINVAL;
-        m->cgroup_room_bytes = 0;
-        snprintf(m->cgroup_path, sizeof m->cgroup_path, "%.200s/%s", folder, got ? files->limit : files->usage);
-        return;
-    }
+    if (got == 1) return; /* the root group has no limit file */
+    if (got != 0) return fail_level(folder, files->limit, m);
+    if (files->throttle && pl_cgroup_read_number(folder, files->throttle, &throttle) < 0)
+        return fail_level(folder, files->throttle, m);
+    if (throttle < limit) limit = throttle;
+    if (limit >= (uint64_t)1 << 62) return; /* "max", or version 1's way to say so */
+    if (pl_cgroup_read_number(folder, files->usage, &usage) != 0) return fail_level(folder, files->usage, m);
     uint64_t cache = cache_bytes(folder, files);
     uint64_t fixed = usage > cache ? usage - cache : 0;
     bind_level(folder, limit, limit > fixed ? limit - fixed : 0, m);

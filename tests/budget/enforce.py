@@ -4,13 +4,11 @@
 A plan's lock file is run in a memory cgroup whose limit is its charged figure, to the page. The kernel is told to kill there;
 a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
 
-The command is a fresh copy whose pages are in nobody's page cache, so that the group pays for them, as a container does
-for its image. The figures: `needed` is what the run held (resident, page tables, kernel), `planned` the charged figure
+The figures: `needed` is what the run held (resident, page tables, kernel), `planned` the charged figure
 without the page cache of files being written, which the kernel takes back when it wants to.
 
 77 when the machine lets nobody make a group, with the reason. `--only random --seed S --index I` repeats one."""
 
-import os
 import random
 import re
 import shutil
@@ -20,40 +18,10 @@ import sys
 import random_config
 import suite
 from checks import tiny
-from group import PAGE_BYTES, Group
-from harness import Bench, Failure, repeat, tail
+from group import PAGE_BYTES, Inside
+from harness import Failure, repeat, tail
 
 REFUSED = 3
-
-
-class Inside(Bench):
-    """A bench whose commands run in a group of a given limit."""
-
-    def __init__(self, plimsoll, keep):
-        super().__init__((plimsoll, "", ""), keep)
-        self.group = None
-        shutil.copy(plimsoll, self.path("plimsoll"))
-        self.plimsoll = self.path("plimsoll")
-
-    def forget_command(self):
-        fd = os.open(self.plimsoll, os.O_RDONLY)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
-
-    def limited(self, bytes_):
-        """A new group: peaks and kills begin at 0."""
-        if self.group:
-            self.group.remove()
-        self.group = Group()
-        self.group.set_limit(bytes_)
-        self.forget_command()
-        return self.group.prefix()
-
-    def close(self, failed):
-        if self.group:
-            self.group.remove()
-        super().close(failed)
 
 
 def plan_anew(bench, options, out):

@@ -7,9 +7,10 @@ admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst."""
 import errno
 import os
 import re
+import shutil
 import time
 
-from harness import Skip
+from harness import Bench, Skip
 
 PAGE_BYTES = 4096
 FILES = {
@@ -123,3 +124,36 @@ class Group:
                 if why.errno != errno.EBUSY:
                     raise
                 time.sleep(0.05)
+
+
+class Inside(Bench):
+    """A bench whose commands run in a group of a given limit.
+
+    The command is a fresh copy whose pages are in nobody's page cache, so that the group pays for them, as a container
+    does for its image."""
+
+    def __init__(self, plimsoll, keep):
+        super().__init__((plimsoll, "", ""), keep)
+        self.group = None
+        shutil.copy(plimsoll, self.path("plimsoll"))
+        self.plimsoll = self.path("plimsoll")
+
+    def forget_command(self):
+        fd = os.open(self.plimsoll, os.O_RDONLY)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+
+    def limited(self, bytes_):
+        """A new group: peaks and kills begin at 0."""
+        if self.group:
+            self.group.remove()
+        self.group = Group()
+        self.group.set_limit(bytes_)
+        self.forget_command()
+        return self.group.prefix()
+
+    def close(self, failed):
+        if self.group:
+            self.group.remove()
+        super().close(failed)

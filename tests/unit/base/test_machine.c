@@ -48,6 +48,41 @@ static void test_no_cgroup(void **state)
     assert_true(m.cores >= 1 && m.cores <= m.cores_online && isinf(m.cores_quota));
 }
 
+/* As kernels write them: three groups deep, the middle one throttled below its limit. A memory.high that a lower
+ * memory.max hides does not bind, one that says "max" never. */
+static void test_v2_throttle_binds(void **state)
+{
+    (void)state;
+    fake_root_put("/proc/self/cgroup", "0::/user.slice/run.scope/job\n");
+    fake_root_put("/proc/self/mountinfo",
+                  "24 1 0:22 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 "
+                  "rw,nsdelegate,memory_recursiveprot\n");
+    fake_root_put("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma misc\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/memory.max", "max\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/memory.high", "max\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/memory.current", "900000000\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/memory.max", "700000000\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/memory.high", "400000000\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/memory.current", "120000000\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/memory.stat",
+                  "anon 90000000\nfile 30000000\nkernel_stack 65536\ninactive_anon 90000000\nactive_anon 0\n"
+                  "inactive_file 15000000\nactive_file 5000000\nunevictable 0\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/job/memory.max", "500000000\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/job/memory.high", "600000000\n");
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/job/memory.current", "1000000\n");
+    pl_machine m = read_machine();
+    assert_int_equal(m.cgroup_error, 0);
+    assert_int_equal(m.cgroup_limit_bytes, 400000000);
+    assert_int_equal(m.cgroup_room_bytes, 400000000 - 100000000);
+    assert_non_null(strstr(m.cgroup_path, "/user.slice/run.scope"));
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/memory.high", "max\n");
+    assert_int_equal(read_machine().cgroup_limit_bytes, 500000000);
+    fake_root_put("/sys/fs/cgroup/user.slice/run.scope/memory.high", "many\n");
+    m = read_machine();
+    assert_true(m.cgroup_error);
+    assert_non_null(strstr(m.cgroup_path, "run.scope/memory.high"));
+}
+
 static void test_v2_ancestor_binds(void **state)
 {
     (void)state;
@@ -306,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_cgroup, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_v2_throttle_binds, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_v2_ancestor_binds, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_v1_container, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_unreadable_is_least_favourable, begin, fake_root_end),

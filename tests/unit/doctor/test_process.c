@@ -510,6 +510,35 @@ static void test_cgroup_levels(void **state)
     assert_int_equal(a.charge[0].bytes, 300);
 }
 
+/* Linux 5.4: no memory.peak, and no sum of the kernel's memory. Nothing in sight is limited. */
+static void test_cgroup_of_an_older_kernel(void **state)
+{
+    (void)state;
+    pl_cgroup_account a;
+    uint64_t sum = 0;
+    fake_root_put("/proc/77/cgroup", "12:pids:/x\n0::/a\n");
+    fake_root_put("/proc/self/mountinfo", "36 25 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n");
+    fake_root_put("/sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.max", "max\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.high", "max\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.current", "1000\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.swap.max", "0\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.swap.current", "0\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.stat", "anon 600\nfile 300\nkernel_stack 40\nslab 50\nsock 10\nshmem 5\n"
+                                                  "anon_thp 0\nslab_reclaimable 30\nslab_unreclaimable 20\n");
+    fake_root_put("/sys/fs/cgroup/a/memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n");
+    pl_cgroup_account_read(fake_root, "77", &a);
+    assert_int_equal(a.version, 2);
+    assert_int_equal(a.level_count, 1); /* the root has no such files */
+    assert_int_equal(a.binding, a.level_count);
+    assert_true(a.level[0].high_bytes == PL_MACHINE_UNLIMITED);
+    assert_true(a.level[0].peak_bytes == PL_CGROUP_UNKNOWN);
+    assert_int_equal(a.level[0].swap_limit_bytes, 0);
+    assert_int_equal(a.level[0].oom_kills, 0);
+    for (size_t i = 0; i < a.charge_count; i++) sum += a.charge[i].part ? 0 : a.charge[i].bytes;
+    assert_int_equal(sum, 1000);
+}
+
 static void test_cgroup_version_1(void **state)
 {
     (void)state;
@@ -620,6 +649,7 @@ int main(void)
                                        TEST(test_thread_leads_to_process),
                                        TEST(test_plimsoll_run),
                                        TEST(test_cgroup_levels),
+                                       TEST(test_cgroup_of_an_older_kernel),
                                        TEST(test_cgroup_version_1),
                                        TEST(test_tree),
                                        TEST(test_memory_refused)};
