@@ -57,8 +57,9 @@ static pl_status print_row(view *v, const pl_verify_row *r)
     if (r->refused) return pl_put_format(&v->error, "%*s  %s: %.300s\n", 50, "not planned", r->choices, r->refused);
     pl_status status = pl_put_format(&v->error, "%9s  %9.2g  %9.2g  %-13s  %s", pl_show_bytes(r->arena_bytes, arena),
                                      r->loss_difference, r->gradient_share, verdict(r), r->choices);
-    if (status == PL_OK && !r->same_bits && r->gradient[0])
-        status = pl_put_format(&v->error, " (most in %.80s; bound %.2g)", r->gradient, r->bound);
+    if (status == PL_OK && !r->same_bits)
+        status = pl_put_format(&v->error, " (%s%.80s; bound %.2g)", r->gradient[0] ? "most in " : "all gradients",
+                               r->gradient, r->bound);
     return status == PL_OK ? pl_put_text("\n", &v->error) : status;
 }
 

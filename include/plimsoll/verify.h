@@ -4,8 +4,8 @@
  * takes the whole batch at once where that fits, and by plans with the choices that save memory or time, alone and
  * combined. Compared are the losses, every gradient, and the bits of weights and optimizer state; each is run twice.
  *
- * With 16 bits numbers are rounded, so the plain plan of each mixed precision has bounds of its own against that of f32,
- * and the choices are then compared with it, as they are in f32. What else changes numbers on purpose
+ * With 16 bits numbers are rounded, so the plain plan of each mixed precision has bounds of its own against that of
+ * f32, and the choices are then compared with it, as they are in f32. What else changes numbers on purpose
  * (train.optimizer_state) is as the config has it in all of them. */
 #ifndef PLIMSOLL_VERIFY_H
 #define PLIMSOLL_VERIFY_H
@@ -24,30 +24,31 @@ extern "C" {
 #define PL_VERIFY_GRADIENT_SHARE 0x1p-12
 /* … and a loss by this share of it. */
 #define PL_VERIFY_LOSS_SHARE 0x1p-16
-/* Against f32, with n values rounded to 16 bits one after the other: by this times √n·u of both, where u is the largest
- * relative error of one rounding, 2^-8 in bf16 and 2^-11 in fp16. Roundings go up as often as down, so that n of them
- * make an error of about √n·u, not n·u, and one above λ√n·u is as rare as e^(−λ²/2) (Higham & Mary 2019, "A new approach
- * to probabilistic rounding error analysis"). With relu, which has no derivative at 0, it is the share of the norm of all
- * gradients that is bounded, by this times √(√n·u): a value that rounds to the other side of 0 takes its whole term with
- * it, and about one in 1/(√n·u) does. Of the loss only the first step's is bounded: AdamW divides a gradient by
- * its size, so where rounding turns the sign of a small one, the update is another one. */
+/* Against f32, with n values rounded to 16 bits one after the other: by this times √n·u of the norm of all gradients,
+ * and of the loss or of one nat, whichever is larger. u is the largest relative error of one rounding, 2^-8 in bf16 and
+ * 2^-11 in fp16. Roundings go up as often as down, so that n of them make an error of about √n·u, not n·u, and one
+ * above λ√n·u is as rare as e^(−λ²/2) (Higham & Mary 2019, "A new approach to probabilistic rounding error analysis").
+ *
+ * relu has no derivative at 0: a value that rounds to the other side takes its whole term with it, and one in 1/(√n·u)
+ * does. Then it is this times √(√n·u). Of the loss only the first step's is bounded: AdamW divides a gradient by its
+ * size, so where rounding turns the sign of a small one, the update is another one. */
 #define PL_VERIFY_ROUNDINGS 4.0
 
 typedef struct pl_verify_row {
-    /* "micro_batch 1, gradient_checkpointing full": what differs from the row it is compared with, which is the plain one,
-     * and where it begins with "mixed_precision bf16, " that of this alone. Of the first row: what is plain */
+    /* "micro_batch 1, gradient_checkpointing full": what differs from the row it is compared with, which is the plain
+     * one, and where it begins with "mixed_precision bf16, " that of this alone. Of the first row: what is plain */
     const char *choices;
     const char *refused; /* why there is no such plan; NULL. Then nothing below holds */
     uint64_t arena_bytes;
     double loss;                /* of the first step */
     double loss_difference;     /* the larger of the two steps' (mixed precision alone: of the first), absolute */
     double gradient_difference; /* the largest, absolute; NaN when the state that tells it is no f32 */
-    double gradient_share;      /* the largest, of its tensor's largest number */
-    double bound;               /* for that share; 0: the plain plan itself */
-    const char *gradient;       /* of which weight that was; "" when there is none */
-    bool same_bits;             /* losses, weights and optimizer state after two steps */
-    bool repeats;               /* a second run gave the same bits */
-    bool within;                /* the verdict: it repeats, and has the same bits or is within the bounds */
+    double gradient_share; /* the largest, of its tensor's largest number; of a mixed precision alone: norm by norm */
+    double bound;          /* for that share; 0: the plain plan itself */
+    const char *gradient;  /* of which weight that was; "" when there is none, or all are meant */
+    bool same_bits;        /* losses, weights and optimizer state after two steps */
+    bool repeats;          /* a second run gave the same bits */
+    bool within;           /* the verdict: it repeats, and has the same bits or is within the bounds */
 } pl_verify_row;
 
 typedef struct pl_verify_options {

@@ -1,8 +1,8 @@
 /* Every choice that saves memory or time against the plain plan. A choice is a key of the config with values, so a new
  * one is a line of the table; a plan that cannot be (two choices that exclude each other) is a row with its reason.
  *
- * The first choice, the precision, makes groups: each has a plain plan of its own, with which its rows are compared, and
- * which is itself compared with that of f32. */
+ * The first choice, the precision, makes groups: each has a plain plan of its own, with which its rows are compared,
+ * and which is itself compared with that of f32. */
 #include "api/verify.h"
 
 #include <math.h>
@@ -133,7 +133,8 @@ static void fill(const pl_verify_outcome *o, const pl_verify_outcome *with, int 
 
 static double loss_share(const pl_verify_outcome *o, const pl_verify_outcome *with, int step)
 {
-    return fabs(o->loss[step] - with->loss[step]) / fabs(with->loss[step]);
+    double d = fabs(o->loss[step] - with->loss[step]);
+    return d == 0 ? 0 : d / fabs(with->loss[step]);
 }
 
 static void judge(const pl_verify_outcome *o, const pl_verify_outcome *with, pl_verify_row *row)
@@ -147,15 +148,12 @@ static void judge(const pl_verify_outcome *o, const pl_verify_outcome *with, pl_
     row->within = row->repeats && (row->same_bits || close);
 }
 
-/* Where relu rounds to the other side of its kink, a term of a gradient appears or goes, however small the rounding. One in
- * 1/(√n·u) does, so of the norm of all gradients a share of the root of that. */
-static double bound_of(const verification *v, int precision, const pl_verify_outcome *o, pl_verify_row *row)
+/* Where relu rounds to the other side of its kink, a term of a gradient appears or goes, however small the rounding.
+ * One in 1/(√n·u) does, so of the norm of all gradients a share of the root of that. */
+static double bound_of(const verification *v, int precision)
 {
     double rounding = pl_verify_rounding(v->plain[precision].plan->graph);
-    if (v->config->model.activation != PL_ACTIVATION_RELU) return PL_VERIFY_ROUNDINGS * rounding;
-    row->gradient_share = o->norm_share;
-    row->gradient = "all together";
-    return PL_VERIFY_ROUNDINGS * sqrt(rounding);
+    return PL_VERIFY_ROUNDINGS * (v->config->model.activation == PL_ACTIVATION_RELU ? sqrt(rounding) : rounding);
 }
 
 /* A precision alone, against f32. Gradients that no state tells are not judged, nor those that overflowed: then nothing
@@ -164,8 +162,11 @@ static void judge_precision(const verification *v, int precision, pl_verify_row 
 {
     const pl_verify_outcome *o = &v->outcome[precision], *with = &v->outcome[0];
     fill(o, with, 1, row);
-    row->bound = bound_of(v, precision, o, row);
-    row->within = row->repeats && loss_share(o, with, 0) <= row->bound && !(row->gradient_share > row->bound);
+    row->gradient_share = o->norm_share;
+    row->gradient = "";
+    row->bound = bound_of(v, precision);
+    row->within = row->repeats && row->loss_difference <= row->bound * fmax(1, fabs(with->loss[0])) &&
+                  !(row->gradient_share > row->bound);
 }
 
 static void count(pl_verify_result *r, const pl_verify_row *row)
@@ -340,7 +341,8 @@ static int precision_of(const pl_config *c)
     }
 }
 
-/* Without layer_major nothing reads how many of its groups are kept. Another precision than the config's is a change. */
+/* Without layer_major nothing reads how many of its groups are kept. Another precision than the config's is one
+ * change. */
 static bool wanted(const verification *v, const int *at)
 {
     int changes = at[PRECISION] != precision_of(v->config);

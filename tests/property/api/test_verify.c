@@ -1,7 +1,7 @@
-/* The same update, whatever was chosen to fit: small random models, with all pairs of choices, and with a seed given also
- * every combination. Oracle: the plain plan, which keeps everything and takes the whole batch at once; for the plain plan
- * of a mixed precision that of f32, within the bound for its roundings. That the comparison would see a fault is the
- * business of test_verify_faults.c. */
+/* The same update, whatever was chosen to fit: small random models, with all pairs of choices, and with a seed given
+ * also every combination. Oracle: the plain plan, which keeps everything and takes the whole batch at once; for the
+ * plain plan of a mixed precision that of f32, within the bound for its roundings. That the comparison would see a
+ * fault is the business of test_verify_faults.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
