@@ -1,7 +1,7 @@
 /* Feed-forward layers in chunks of rows. A chunk's hidden values lie in the workspace between the two products; the
  * backward pass makes them again, turns them into their gradient in place and adds its share to every sum before the
  * next chunk. Every sum goes on where the chunk before left it, and a row's bits do not depend on its neighbours: the
- * chunk's size is not to be seen in the results. With 16 bits u, a, du are rounded as where they are stored whole.
+ * chunk's size is not to be seen in the results. With 16 bits u, a, da, du are rounded as where they are stored whole.
  *
  *   forward    a = act(x W1ᵀ + b1)                                 y = a W2ᵀ + b2 (+ residual)
  *   backward   u = x W1ᵀ + b1;  du = (dy W2)·act'(u), a = act(u)   dW2 += dyᵀ a;  db1 += Σ du;  dW1 += duᵀ x

@@ -121,7 +121,7 @@ static void add_hidden(const problem *p, expected *e, int64_t i, int64_t j)
         e->dw2[n * HIDDEN + j] += get(p, p->dy, i * OUT + n) * a;
         da += get(p, p->dy, i * OUT + n) * get(p, p->w2, n * HIDDEN + j);
     }
-    double du = rounded(p->type, da * slope(u));
+    double du = rounded(p->type, rounded(p->type, da) * slope(u));
     if (p->has_bias) e->db1[j] += du;
     for (int64_t k = 0; k < IN; k++) {
         e->dx[i * IN + k] += du * get(p, p->w1, j * IN + k);
