@@ -23,7 +23,9 @@ def front_of(answer):
 
 def test_report():
     write_text()
-    out, err = run("fit", write_config(**MODEL), "--html", "page.html", "--lock", "plan.lock")
+    env = environment()
+    env["XDG_CACHE_HOME"] = os.path.abspath("fresh")
+    out, err = run("fit", write_config(**MODEL), "--html", "page.html", "--lock", "plan.lock", env=env)
     for part in ("Chosen", "micro-batch", "recompute", "threads", "tokens/s", "The front", "choices looked at", "config.yaml: batch 16 x 16 tokens; no budget"):
         check(part in out, part, "is not said:", out)
     check("measuring kernels" in err, err)

@@ -149,8 +149,8 @@ static pl_fit_result list_all(world *w, uint64_t **charged)
     return r;
 }
 
-/* Each precision that is allowed was looked at, and no other; with fp16 no weight changes before all gradients are
- * known to be finite. */
+/* Each precision that is allowed was looked at, and no other; with fp16 no weight changes before all gradients were
+ * seen to be finite. */
 static void check_precisions(const world *w, const pl_fit_result *r)
 {
     size_t of[2] = {0};
