@@ -39,8 +39,8 @@ static int is_far_apart(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
     return kernels->vector < 16 && c->b_row * (int64_t)sizeof(float) % 4096 == 0;
 }
 
-/* Words are read where the caller has them if they are f32, or pairs that no row cuts. Where both strides are 1 there is
- * one row or one column: the gradient of a weight with one output, whose tokens are added in their order. */
+/* Words are read where the caller has them if they are f32, or pairs that no row cuts. Where both strides are 1 there
+ * is one row or one column: the gradient of a weight with one output, whose tokens are added in their order. */
 static pl_gemm_form form_of_a(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
     if (c->a_col != 1 || c->a_row == 1) return PL_GEMM_BY_COLUMNS;
