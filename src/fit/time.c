@@ -37,8 +37,8 @@ static double work_of(const pl_graph *g, const pl_node *n)
     return cost.flops / WORK_FLOPS_PER_SECOND + cost.bytes / WORK_BYTES_PER_SECOND + WORK_CALL_SECONDS;
 }
 
-/* To 36 bits, a part in 10^10. Choices run the same nodes in other orders, and a sum's last bits depend on the order: by
- * them no choice may beat another that needs fewer bytes. */
+/* To 36 bits, a part in 10^10. Choices run the same nodes in other orders, and a sum's last bits depend on the order:
+ * by them no choice may beat another that needs fewer bytes. */
 static double without_last_bits(double sum)
 {
     int exponent;
