@@ -148,7 +148,9 @@ static pl_status try_one(const pl_config *config, const pl_compile_options *o, c
         into->permission[into->permission_count++] = permission_of(t, &r, plan);
     pl_plan_destroy(plan);
     pl_fit_result_deinit(&r);
-    return status == PL_OK || status == PL_E_BUDGET ? PL_OK : pl_fail(err, status, "%s", why.text);
+    /* A key that another one needs (an early update with micro-batches, layer_major) cannot be left to the search. */
+    bool judged = status == PL_OK || status == PL_E_BUDGET || status == PL_E_CONFIG;
+    return judged ? PL_OK : pl_fail(err, status, "%s", why.text);
 }
 
 static bool is_cheaper(const pl_fit_permission *a, const pl_fit_permission *b)

@@ -3,6 +3,8 @@
  *
  * A team that is smaller than the one that was measured does the same work in at most as many times the seconds as it
  * has fewer threads (Brent); that bound is what is predicted. */
+#include <math.h>
+
 #include "fit/fit.h"
 #include "ir/op.h"
 
@@ -35,6 +37,15 @@ static double work_of(const pl_graph *g, const pl_node *n)
     return cost.flops / WORK_FLOPS_PER_SECOND + cost.bytes / WORK_BYTES_PER_SECOND + WORK_CALL_SECONDS;
 }
 
+/* To 36 bits, a part in 10^10. Choices run the same nodes in other orders, and a sum's last bits depend on the order:
+ * by them no choice may beat another that needs fewer bytes. */
+static double without_last_bits(double sum)
+{
+    int exponent;
+    double part = frexp(sum, &exponent);
+    return ldexp(rint(ldexp(part, 36)), exponent - 36);
+}
+
 void pl_fit_predict(const pl_fit_options *o, const pl_graph *g, pl_fit_point *point)
 {
     pl_id train = pl_graph_find_program(g, "train");
@@ -49,6 +60,8 @@ void pl_fit_predict(const pl_fit_options *o, const pl_graph *g, pl_fit_point *po
         point->seconds = point->seconds < 0 || seconds < 0 ? -1 : point->seconds + trips * seconds;
         point->spread = point->spread < 0 || spread < 0 ? -1 : point->spread + trips * s.times * spread;
     }
+    point->seconds = without_last_bits(point->seconds);
+    point->work = without_last_bits(point->work);
     if (train == PL_NONE) point->seconds = -1;
     if (point->seconds < 0) point->spread = -1;
 }

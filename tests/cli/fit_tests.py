@@ -81,6 +81,15 @@ def test_lock_is_what_runs():
     refused(4, r"broken.lock:2", "train", config, "--lock", "broken.lock", "--out", "out3")
 
 
+def test_certificate_of_keys_that_need_each_other():
+    """Left to the search, layer_major would be 0 and the early update impossible: that is no permission, and no failure."""
+    write_text()
+    config = write_config(model={"width": 16, "layers": 1}, run={"threads": 1},
+                          train={"micro_batch": 4, "batch_size": 12, "steps": 1, "update_in_backward": "'on'", "layer_major": 1})
+    out, err = run("fit", config, "--budget", "1MB", code=3)
+    check("Nothing fits" in out and "the smallest plan needs" in err, out, err)
+
+
 def test_lock_with_the_tokens_gone():
     """Tokens are made again for a plan of before; those of another text are refused."""
     write_text()
@@ -280,7 +289,7 @@ def test_precision_by_leave():
 
 from plan_dag import convert  # noqa: E402  (beside this file)
 
-GROUPS = {"fit": [test_advice_helps, test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_lock_is_what_runs, test_lock_with_the_tokens_gone, test_nothing_is_measured_for_a_refusal, test_precision_by_leave, test_refused]}
+GROUPS = {"fit": [test_advice_helps, test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_certificate_of_keys_that_need_each_other, test_lock_is_what_runs, test_lock_with_the_tokens_gone, test_nothing_is_measured_for_a_refusal, test_precision_by_leave, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)
