@@ -259,8 +259,8 @@ static void say_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     if (c->feed_forward_rows) pl_str_append(out, " at once; its inner values are made again in the backward pass");
 }
 
-/* Of a frontier all but its first point, which costs nothing; where it is one of several, every other one from the least
- * bytes on: what lies between is nearly as good. */
+/* Of a frontier all but its first point, which costs nothing; where it is one of several, every other one from the
+ * least bytes on: what lies between is nearly as good. */
 static size_t spread_frontier(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     pl_choice established = v->options->given;

@@ -88,8 +88,8 @@ pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *, const struc
                       pl_fit_result *, pl_error *);
 /* Is it to be planned what is computed again, node by node? */
 bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *);
-/* And in the form that the choice gives the graph before recompute? In another form (pl_fit_same_form) nodes are others,
- * so each has a frontier of its own. */
+/* And in the form that the choice gives the graph before recompute? In another form (pl_fit_same_form) nodes are
+ * others, so each has a frontier of its own. */
 bool pl_fit_plans_form(const pl_fit_options *, const pl_choice *);
 bool pl_fit_same_form(const pl_choice *, const pl_choice *);
 /* Do two choices run the same kernels at the same shapes (all but a few)? Then one measurement serves both. */

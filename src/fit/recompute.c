@@ -168,8 +168,9 @@ static pl_status add_group(const recompute_problem *p, uint32_t group, pl_id bef
     return PL_OK;
 }
 
-/* Behind what is in the entry already, for the parts come in their order. Repetitions wait for the next node that runs for the first time, and go before it. false: something ran again that
- * must not, or first runs were exchanged; such a schedule is of no use here. */
+/* Behind what is in the entry already, for the parts come in their order. Repetitions wait for the next node that runs
+ * for the first time, and go before it. false: something ran again that must not, or first runs were exchanged; such a
+ * schedule is of no use here. */
 static pl_status take_schedule(const recompute_problem *p, const pl_recompute_solution *s, entry *e, bool *useful,
                                pl_error *err)
 {

@@ -19,8 +19,8 @@ static bool fits(const pl_fit_search *s, const pl_fit_point *p)
 }
 
 /* What may be computed again, as the planner of recompute proposes it: with costs that are guessed from operations and
- * bytes, or that were measured. The decisions are made for one micro-batch; they name nodes, not sizes, so they are good
- * for every other in the same form. */
+ * bytes, or that were measured. The decisions are made for one micro-batch; they name nodes, not sizes, so they are
+ * good for every other in the same form. */
 static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measured, pl_error *err)
 {
     pl_fit_result *r = s->result;
@@ -33,9 +33,9 @@ static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measur
     return pl_fit_list(s->graph, s->options, r->frontier[r->frontier_count - 1], r, err);
 }
 
-/* For every form with guessed costs, in the order in which forms are first met. What was measured depends on the budget,
- * but for the established forms, one of each precision, whose kernels always are: those are asked again with measured
- * costs. */
+/* For every form with guessed costs, in the order in which forms are first met. What was measured depends on the
+ * budget, but for the established forms, one of each precision, whose kernels always are: those are asked again with
+ * measured costs. */
 static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
 {
     const pl_fit_result *r = s->result;
