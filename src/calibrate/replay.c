@@ -25,6 +25,7 @@ enum {
     SITES_MAX = 8,
     TRIPS_FIRST = 2,
     TRIPS_MAX = 16,
+    RUNS_MIN = 3, /* of a key, however long it takes: one alone may have met anything */
     RARE_EVERY = 4,
     OFTEN_PASSES = 2,
     REFILL_EVERY = 8,
@@ -45,6 +46,8 @@ typedef struct sampled {
     char *key;
     site *sites; /* SITES_MAX of them */
     uint32_t site_count;
+    uint32_t runs; /* of all sites; counted up to RUNS_MIN */
+    bool wanted;   /* a site has room */
 } sampled;
 
 typedef struct replay {
@@ -54,10 +57,11 @@ typedef struct replay {
     uint32_t *key_of; /* [nodes] index of sampled, or PL_NONE */
     uint8_t *site_of; /* [nodes] which of its sites */
     sampled *keys;
-    size_t key_count, key_capacity, unseen;
-    uint32_t *trips;  /* [nodes] of the segment that begins here */
-    bool *frequent;   /* [regions] a program with a backward pass or an update */
-    uint64_t *offset; /* [values] */
+    size_t key_count, key_capacity;
+    size_t unseen, rare; /* sites that never ran; keys that ran less than RUNS_MIN times */
+    uint32_t *trips;     /* [nodes] of the segment that begins here */
+    bool *frequent;      /* [regions] a program with a backward pass or an update */
+    uint64_t *offset;    /* [values] */
     pl_layout layout;
     pl_scratch scratch;
     pl_area_kind shared_holds; /* what the numbers in the shared area are: activations or moments */
@@ -167,7 +171,11 @@ static void count_unseen(replay *r)
 {
     for (size_t i = 0; i < r->g->node_count; i++) {
         if (!r->run[i]) r->key_of[i] = PL_NONE;
-        r->unseen += r->key_of[i] != PL_NONE;
+        if (r->key_of[i] == PL_NONE) continue;
+        sampled *k = &r->keys[r->key_of[i]];
+        r->unseen++;
+        r->rare += !k->wanted;
+        k->wanted = true;
     }
 }
 
@@ -230,7 +238,9 @@ static void sample(replay *r, size_t node, double seconds)
 {
     bool undisturbed = was_undisturbed(r);
     if (r->key_of[node] == PL_NONE) return;
-    site *s = &r->keys[r->key_of[node]].sites[r->site_of[node]];
+    sampled *k = &r->keys[r->key_of[node]];
+    site *s = &k->sites[r->site_of[node]];
+    if (k->runs < RUNS_MIN && ++k->runs == RUNS_MIN) r->rare--;
     if (s->seen && undisturbed) s->seconds[s->count++ % SAMPLES_MAX] = seconds;
     if (!s->seen || seconds < s->fallback) s->fallback = seconds;
     r->unseen -= !s->seen;
@@ -272,7 +282,7 @@ static bool is_over(const replay *r)
 {
     double share = r->key_count < KEYS_OF_A_GRAPH ? (double)r->key_count / KEYS_OF_A_GRAPH : 1;
     double seconds = now_seconds() - r->begin;
-    return is_exhausted(r, seconds) || (r->unseen == 0 && seconds > share * r->c->options.seconds_max);
+    return is_exhausted(r, seconds) || (r->unseen == 0 && r->rare == 0 && seconds > share * r->c->options.seconds_max);
 }
 
 static pl_status run_trip(replay *r, size_t begin, size_t end, pl_error *err)
