@@ -42,7 +42,8 @@ static const char about[] =
 typedef struct view {
     bool json;
     uint64_t rows;
-    pl_status status; /* of standard output */
+    char refused[320]; /* the newest sentence */
+    pl_status status;  /* of standard output */
     pl_error error;
 } view;
 
@@ -51,12 +52,24 @@ static const char *verdict(const pl_verify_row *r)
     return !r->repeats ? "NOT REPEATED" : r->same_bits ? "same bits" : r->within ? "within bounds" : "DIFFERS";
 }
 
+/* A reason once, for as many rows as it stands for. */
+static pl_status print_refused(view *v, const pl_verify_row *r)
+{
+    char now[sizeof v->refused];
+    snprintf(now, sizeof now, "%.300s", r->refused);
+    bool again = strcmp(now, v->refused) == 0;
+    strcpy(v->refused, now);
+    return pl_put_format(&v->error, "%*s  %s: %s\n", 50, "not planned", r->choices,
+                         again ? "for the same reason" : now);
+}
+
 static pl_status print_row(view *v, const pl_verify_row *r)
 {
-    char arena[PL_FORMAT_BYTES];
-    if (r->refused) return pl_put_format(&v->error, "%*s  %s: %.300s\n", 50, "not planned", r->choices, r->refused);
-    pl_status status = pl_put_format(&v->error, "%9s  %9.2g  %9.2g  %-13s  %s", pl_show_bytes(r->arena_bytes, arena),
-                                     r->loss_difference, r->gradient_share, verdict(r), r->choices);
+    char arena[PL_FORMAT_BYTES], share[32] = "-"; /* not told by a state of 16 bits */
+    if (r->refused) return print_refused(v, r);
+    if (!isnan(r->gradient_share)) snprintf(share, sizeof share, "%.2g", r->gradient_share);
+    pl_status status = pl_put_format(&v->error, "%9s  %9.2g  %9s  %-13s  %s", pl_show_bytes(r->arena_bytes, arena),
+                                     r->loss_difference, share, verdict(r), r->choices);
     if (status == PL_OK && !r->same_bits)
         status = pl_put_format(&v->error, " (%s%.80s; bound %.2g)", r->gradient[0] ? "most in " : "all gradients",
                                r->gradient, r->bound);

@@ -240,8 +240,9 @@ static size_t spread_chunks(const axis_view *v, const pl_choice *from, pl_choice
     if (!v->options->choose_chunks || !v->trains || !v->small || from->feed_forward_rows) return 1;
     to[1].feed_forward_rows = rows;
     if (!v->frontier) return rows >= CHUNK_ROWS_MIN && form_of(v, from)->chunks ? 2 : 1;
-    if (frontier_form(v)->feed_forward_rows) to[0] = to[1];
-    return rows >= CHUNK_ROWS_MIN || !to[0].feed_forward_rows ? 1 : 0;
+    if (!frontier_form(v)->feed_forward_rows) return 1;
+    to[0] = to[1];
+    return rows >= CHUNK_ROWS_MIN ? 1 : 0;
 }
 
 static void brief_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)

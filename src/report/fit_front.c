@@ -60,12 +60,18 @@ static void say_other(const pl_fit_result *r, size_t axis, const pl_fit_point *p
                   pl_format_bytes(least, bytes, sizeof bytes));
 }
 
+/* A value once, though several choices may have it that differ in what the axes do not tell. */
 void pl_report_reason(const pl_fit_result *r, size_t axis, pl_str *out)
 {
-    int said = 0;
-    for (size_t i = 0; i < r->count && said < REASONS_MAX; i++) {
-        if (i == r->chosen || !differs_there_alone(r, axis, &r->point[i])) continue;
-        pl_str_append(out, said++ ? "; " : "");
+    const pl_choice *said[REASONS_MAX];
+    int count = 0;
+    for (size_t i = 0; i < r->count && count < REASONS_MAX; i++) {
+        const pl_choice *other = &r->point[i].choice;
+        bool again = i == r->chosen || !differs_there_alone(r, axis, &r->point[i]);
+        for (int k = 0; k < count && !again; k++) again = pl_fit_axis_same(axis, r, said[k], other);
+        if (again) continue;
+        pl_str_append(out, count ? "; " : "");
         say_other(r, axis, &r->point[i], out);
+        said[count++] = other;
     }
 }

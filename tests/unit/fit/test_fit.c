@@ -24,13 +24,14 @@ static double seconds(void *context, const pl_graph *g, const pl_node *n)
     return *(double *)context + (v->shape.rank >= 3 ? 1e-9 * (double)pl_shape_elems(&v->shape) : 0);
 }
 
-static pl_graph *training_graph(void)
+static pl_graph *graph_of(int64_t layers, int64_t sequence)
 {
     static pl_config c;
     pl_error err = {0};
     pl_graph *g;
     pl_config_default(&c);
-    c.model.width = 32, c.model.layers = 2, c.model.heads = 2, c.model.feed_forward = 64, c.model.sequence = 16;
+    c.model.width = 32, c.model.layers = layers, c.model.heads = 2, c.model.feed_forward = 64;
+    c.model.sequence = sequence;
     assert_int_equal(pl_model_build(&c, 50, &g, &err), PL_OK);
     pl_id train = pl_graph_find_program(g, "train");
     assert_int_equal(pl_grad_differentiate(g, train, &err), PL_OK);
@@ -39,6 +40,8 @@ static pl_graph *training_graph(void)
     assert_int_equal(pl_grad_add_update(g, train, &u, &err), PL_OK);
     return g;
 }
+
+static pl_graph *training_graph(void) { return graph_of(2, 16); }
 
 static pl_fit_options options(double *overhead)
 {
@@ -228,6 +231,31 @@ static void test_memory_refused_anywhere(void **state)
     pl_graph_destroy(g);
 }
 
+/* Micro-batches of a few tokens have no chunks: what was planned for a graph with chunks is not meant for them. */
+static void test_a_decision_stays_with_its_form(void **state)
+{
+    (void)state;
+    double overhead = 1e-6;
+    pl_error err = {0};
+    pl_graph *g = graph_of(4, 2);
+    pl_fit_options o = options(&overhead);
+    pl_fit_result r = {0};
+    pl_plan *p = NULL;
+    o.batch = 1024, o.sequence = 2;
+    o.plan_recompute = o.choose_update = o.choose_chunks = o.choose_layer_major = o.everything = true;
+    assert_int_equal(pl_fit_find(g, &o, &r, &p, &err), PL_OK);
+    size_t chunked = 0, planned = 0;
+    for (size_t i = 0; i < r.count; i++) {
+        const pl_choice *c = &r.point[i].choice;
+        chunked += c->feed_forward_rows && c->recompute == PL_CHOICE_RECOMPUTE_PLANNED && c->layer_major;
+        planned += c->micro_batch == 1 && c->recompute == PL_CHOICE_RECOMPUTE_PLANNED;
+    }
+    assert_true(chunked && planned);
+    pl_plan_destroy(p);
+    pl_fit_result_deinit(&r);
+    pl_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets_are_monotone),
@@ -236,6 +264,7 @@ int main(void)
                                        cmocka_unit_test(test_a_tight_budget_takes_small_pages),
                                        cmocka_unit_test(test_the_same_nodes_in_another_order_take_the_same_time),
                                        cmocka_unit_test(test_a_sum_with_an_unknown_part_is_unknown),
+                                       cmocka_unit_test(test_a_decision_stays_with_its_form),
                                        cmocka_unit_test(test_memory_refused_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
