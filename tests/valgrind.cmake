@@ -35,8 +35,8 @@ foreach(folder IN LISTS fuzz_folders)
   get_filename_component(thing ${folder} NAME)
   if(IS_DIRECTORY ${folder})
     add_test(NAME valgrind/fuzz_replay/${thing}
-      COMMAND ${PL_VALGRIND} -q --error-exitcode=99 --leak-check=full --num-callers=24 $<TARGET_FILE:fuzz_${thing}>
-        ${folder})
+      COMMAND ${PL_VALGRIND} -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect
+        --errors-for-leak-kinds=definite,indirect --num-callers=24 $<TARGET_FILE:fuzz_${thing}> ${folder})
     set_tests_properties(valgrind/fuzz_replay/${thing} PROPERTIES LABELS valgrind TIMEOUT 300)
   endif()
 endforeach()

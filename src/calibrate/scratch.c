@@ -67,9 +67,6 @@ static void find_uses(pl_scratch *s, const pl_graph *g)
         case PL_OP_ATTENTION:
             mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[1], 1) / 2);
             break;
-        case PL_OP_ADAMW:
-            mark(s, g, n->in[7], USE_TOKEN, 1); /* no step was skipped: the only number below 1 */
-            break;
         case PL_OP_CACHE_WRITE:
             mark(s, g, n->in[2], USE_POSITION, rows_of(g, n->in[1], 1) / 2);
             break;

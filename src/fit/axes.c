@@ -260,16 +260,11 @@ static void say_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     if (c->feed_forward_rows) pl_str_append(out, " at once; its inner values are made again in the backward pass");
 }
 
-/* Of a frontier all but its first point, which costs nothing; where it is one of several, every other one from the
- * least bytes on: what lies between is nearly as good. */
+/* Of a frontier all but its first point, which costs nothing. */
 static size_t spread_frontier(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
-    pl_choice established = v->options->given;
-    established.precision = from->precision;
-    size_t points = pl_recompute_frontier_count(v->frontier), count = 0;
-    size_t each = pl_fit_same_form(from, &established) ? 1 : 2;
-    for (size_t i = 1; i < points && count < VALUES_MAX; i++) {
-        if ((points - 1 - i) % each) continue;
+    size_t count = 0;
+    for (size_t i = 1; i < pl_recompute_frontier_count(v->frontier) && count < VALUES_MAX; i++) {
         to[count] = *from;
         to[count].recompute = PL_CHOICE_RECOMPUTE_PLANNED;
         to[count++].decision = pl_recompute_frontier_point(v->frontier, i)->decision;

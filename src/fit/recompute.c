@@ -17,7 +17,7 @@
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
-enum { SWEEP = 24, POINTS_MAX = SWEEP + 1 };
+enum { POINTS_MAX = PL_RECOMPUTE_BUDGETS_MAX + 1 };
 
 /* Elementary steps, about a nanosecond each: of one budget of the row, and of the least one. */
 static const uint64_t quick_work = 8000000, least_work = 40000000;
@@ -37,6 +37,7 @@ struct pl_recompute_frontier {
     size_t part_count;
     pl_choice given;
     double trips;
+    int budgets; /* that are asked for */
     entry *entry[POINTS_MAX];
     size_t count;
 };
@@ -313,7 +314,9 @@ static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, pl_error
     *least = 0;
     if (!e) return PL_E_NOMEM;
     for (size_t i = 0; i < f->part_count && status == PL_OK; i++)
-        status = solve_least_part(&f->part[i], least_work / f->part_count, e, &useful, least, err);
+        status =
+            solve_least_part(&f->part[i], least_work / PL_RECOMPUTE_BUDGETS_MAX * (uint64_t)f->budgets / f->part_count,
+                             e, &useful, least, err);
     if (status == PL_OK && useful)
         finish_entry(f, e);
     else
@@ -327,18 +330,19 @@ static pl_status sweep(pl_recompute_frontier *f, pl_error *err)
     PL_TRY(solve(f, PL_RECOMPUTE_NONE, err)); /* storing all; all there is without a backward pass */
     double most = (double)f->entry[0]->point.peak_bytes;
     PL_TRY(solve_least(f, &least, err));
-    double step = pow((double)(least + 1) / (most + 1), 1.0 / SWEEP);
-    for (int i = 1; i < SWEEP && (double)least < most; i++) PL_TRY(solve(f, (uint64_t)(most * pow(step, i)), err));
+    double step = pow((double)(least + 1) / (most + 1), 1.0 / f->budgets);
+    for (int i = 1; i < f->budgets && (double)least < most; i++) PL_TRY(solve(f, (uint64_t)(most * pow(step, i)), err));
     return PL_OK;
 }
 
-pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch,
+pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, int budgets,
                                        pl_recompute_frontier **frontier, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_recompute_frontier *f = pl_alloc(1, sizeof *f);
     if (!f) return no_memory(err);
     f->given = o->given;
+    f->budgets = budgets;
     f->trips = (double)((o->batch + micro_batch - 1) / micro_batch);
     PL_TRY_DONE(make_problems(f, graph, o, micro_batch, err));
     PL_TRY_DONE(sweep(f, err));

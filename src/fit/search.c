@@ -11,6 +11,8 @@
 #include "fit/fit.h"
 #include "fit/recompute.h"
 
+enum { OTHER_FORMS_BUDGETS = 8 }; /* of a frontier beside that of the established form: what lies between is as good */
+
 static bool may_fit(const pl_fit_search *s, const pl_fit_point *p) { return p->least_bytes <= s->result->budget_bytes; }
 static bool is_wanted(const pl_fit_search *s, const pl_fit_point *p) { return s->options->everything || may_fit(s, p); }
 static bool fits(const pl_fit_search *s, const pl_fit_point *p)
@@ -28,7 +30,11 @@ static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measur
     o.given = *form;
     o.measure = NULL;
     if (!measured) o.plan.cost = (pl_cost_model){0};
-    PL_TRY(pl_recompute_frontier_create(s->graph, &o, form->micro_batch, &r->frontier[r->frontier_count], err));
+    pl_choice established = r->point[0].choice;
+    established.precision = form->precision;
+    int budgets = pl_fit_same_form(form, &established) ? PL_RECOMPUTE_BUDGETS_MAX : OTHER_FORMS_BUDGETS;
+    PL_TRY(
+        pl_recompute_frontier_create(s->graph, &o, form->micro_batch, budgets, &r->frontier[r->frontier_count], err));
     r->frontier_count++;
     return pl_fit_list(s->graph, s->options, r->frontier[r->frontier_count - 1], r, err);
 }
