@@ -32,8 +32,9 @@ typedef struct pl_recompute_frontier pl_recompute_frontier;
 #define PL_RECOMPUTE_BUDGETS_MAX 24 /* between storing all and the least; more find little that is new */
 
 /* graph: differentiated, unbound, as pl_fit gets it; options->given says what the passes before recompute do, and a
- * decision is of use with these alone (pl_fit_prepare). Calls options->measure for what the cost table lacks. budgets:
- * how many are asked of the planner, which is what takes the time. A graph with nothing to recompute has a frontier of one point: storing all. */
+ * decision is of use with these alone (pl_fit_prepare). budgets: how many are asked of the planner, which is what takes
+ * the time. Calls options->measure for what the cost table lacks. A graph with nothing to recompute has a frontier of
+ * one point: storing all. */
 pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_options *, int64_t micro_batch, int budgets,
                                        pl_recompute_frontier **, pl_error *);
 void pl_recompute_frontier_destroy(pl_recompute_frontier *);
