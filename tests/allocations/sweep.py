@@ -6,6 +6,7 @@ status 1 and one sentence that names memory, or else as the good run did, to the
 it leaves (times apart); it must have given everything back; and what it left in the folder must not disturb the good run
 that follows.
 
+--seconds S begins no command later than that, in an order by the seed; what does not search comes first.
 --sample N takes N random requests of each series instead of all (all where there are few more); the seed is printed.
 --paths takes of each series only the first request that comes by the same calls (the innermost eight), and none that came so in
 an earlier series of the kind: most of what all requests would find, in minutes. Series of more than 20,000 requests, of which
@@ -102,6 +103,7 @@ CASES = {
     "wrong-csv": ([], "place wrong.csv"),
     "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
 }
+SEARCHES = ("plan", "fit", "train", "compare")
 MANY = 20000
 DO_NOT_FIT = ("plan-small", "fit-small", "place-tight")
 VARIES = ("doctor-command",) # how often it looks depends on the time
@@ -312,6 +314,7 @@ class Sweep:
     def __init__(self, a):
         self.program, self.folder, self.jobs, self.verbose = os.path.abspath(a.program), os.path.abspath(a.folder), a.jobs, a.verbose
         self.sample, self.only, self.failures_max = a.sample, a.only, 10
+        self.seconds = a.seconds
         self.cache = os.path.join(self.folder, "cache")
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("PLIMSOLL_", "PL_"))}
         self.environment.update(OMP_WAIT_POLICY="passive", LC_ALL="C", HOME=self.folder)
@@ -351,8 +354,13 @@ class Sweep:
             place.run(place.words, {})
             shutil.copytree(place.cache, self.cache, dirs_exist_ok=True)
             place.restore()
+        began = time.monotonic()
         good, lines = place.refuse("none:0:once")
         kept = leftovers(place.path)
+        if self.seconds and 8 * (time.monotonic() - began) > self.seconds: # and each refusal as long
+            print(f"{case}: takes too long for {self.seconds:g} s", flush=True)
+            place.remove()
+            return 0, 0
         many = self.every_path or (not self.sample and max(count(lines, where) for where in ("planner", "runner")) > MANY)
         paths = self.find_paths(place) if many else None
         place.remove()
@@ -380,6 +388,7 @@ def main():
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only")
     parser.add_argument("--paths", action="store_true")
@@ -390,12 +399,17 @@ def main():
     if a.sample:
         print(f"--seed {a.seed}", flush=True)
     cases = a.cases or [case for case in CASES if not (a.planner and (runs(case) or case == "plan-measure"))]
+    if a.seconds:
+        random.Random(a.seed).shuffle(cases)
+        cases.sort(key=lambda case: case.startswith(SEARCHES)) # the quick ones first, and all of them
+    began, results = time.monotonic(), []
     try:
-        results = [sweep.try_case(case) for case in cases]
+        while len(results) < len(cases) and (not a.seconds or time.monotonic() - began < a.seconds):
+            results.append(sweep.try_case(cases[len(results)]))
     finally:
         sweep.idle.kill()
     failed, refused = map(sum, zip(*results))
-    print(f"{refused} refusals of {len(results)} commands, {failed} failed")
+    print(f"{refused} refusals of {len(results)} commands, {failed} failed; not reached: {' '.join(cases[len(results):]) or 'none'}")
     return failed > 0
 
 
