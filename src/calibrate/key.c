@@ -5,7 +5,6 @@
  *      linear f32[1,128,256] f32[768,256] - - > f32[1,128,768] - act=0 forward 2 avx512
  *
  * Seeds, streams and the values of probabilities do not change the work; whether a real number is zero may. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "calibrate/calibrate.h"

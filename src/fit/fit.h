@@ -13,7 +13,9 @@
  *
  * What nobody needs to know is left out without changing the answer: a choice is planned only when the bytes that it
  * holds at least (pl_plan_find_least) leave it a chance, in the order of predicted time, so that the first that fits
- * ends the search; kernels are measured only when something fits, and only at the shapes of what may fit.
+ * ends the search; kernels are measured only when something fits, and only at the shapes of what may fit. Measuring
+ * has a time (calibrate.h): where it is over before all is known, which times are known may depend on the budget,
+ * until a later call has measured the rest.
  *
  * Two refinements keep both properties. A larger micro-batch than is established must be predicted faster by a share of
  * PL_FIT_WORTH than what needs fewer bytes, for clocks are noisy: this drops choices by a rule that compares them with
