@@ -19,9 +19,9 @@ typedef struct pl_verify_outcome {
     uint64_t bits[PL_VERIFY_STEPS]; /* a checksum of losses, weights, optimizer state and states after the step */
     double difference, share;       /* of the gradients, against those of the plain one */
     double norm_share;              /* of all gradients: the norm of the difference, by their norm */
-    double rounding;                /* of a plain one: √n·u for the n values of 16 bits of its first step (verify.h) */
-    const char *gradient;           /* of the graph of the plain one */
-    bool skipped;                   /* the first update was: an overflow in fp16. Then the gradients are not known */
+    double rounding;      /* of a plain one: √n·u for the n values of 16 bits of its first step (verify.h) */
+    const char *gradient; /* of the graph of the plain one */
+    bool skipped;         /* the first update was: an overflow in fp16. Then the gradients are not known */
 } pl_verify_outcome;
 
 /* Runs the plan and compares its gradients with those of `with`; NULL: with none. */

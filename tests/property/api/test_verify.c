@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/philox.h"
 #include "plimsoll/plimsoll.h"
+#include "support/seed.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 enum { SLOW = 1 };
@@ -162,8 +162,7 @@ static void test_random_models(void **state)
 
 int main(int argc, char **argv)
 {
-    const char *given = argc > 1 ? argv[1] : getenv("PLIMSOLL_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     thorough = argc > 1;
     printf("seed %llu (repeat with it as argument)\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models)};
