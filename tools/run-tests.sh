@@ -4,7 +4,8 @@
 #   build-san    the unit and property programs again under AddressSanitizer and UndefinedBehaviorSanitizer
 #   build-fuzz   the libFuzzer targets, some seconds each (with clang; the first tree says when it is missing)
 # However it ends, the last line is `N passed, N failed[, N skipped]`, alone; a build that fails counts as one failure.
-# Environment: BUILD (build), JOBS, CMAKE_OPTIONS, NO_INSTALL.
+# Random cases are the same in each run, those of PLIMSOLL_TEST_SEED (1); `make soak` goes through new ones.
+# Environment: BUILD (build), JOBS, CMAKE_OPTIONS, NO_INSTALL, PLIMSOLL_TEST_SEED.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -12,6 +13,7 @@ san=$build-san
 fuzz=$build-fuzz
 jobs=${JOBS:-$(nproc)}
 quick=${1:-}
+export PLIMSOLL_TEST_SEED="${PLIMSOLL_TEST_SEED:-1}"
 
 build_tree() { # folder, further CMake options
     folder=$1

@@ -28,6 +28,8 @@ extern "C" {
  * and of the loss or of one nat, whichever is larger. u is the largest relative error of one rounding, 2^-8 in bf16 and
  * 2^-11 in fp16. Roundings go up as often as down, so that n of them make an error of about √n·u, not n·u, and one
  * above λ√n·u is as rare as e^(−λ²/2) (Higham & Mary 2019, "A new approach to probabilistic rounding error analysis").
+ * Numbers below 2^-14 have fewer digits in fp16, and below 2^-25 none: there u is what the value's own norm makes of
+ * it, as measured in the first step; a value that is all 0 counts as lost.
  *
  * relu has no derivative at 0: a value that rounds to the other side takes its whole term with it, and one in 1/(√n·u)
  * does. Then it is this times √(√n·u). Of the loss only the first step's is bounded: AdamW divides a gradient by its

@@ -152,8 +152,8 @@ static void judge(const pl_verify_outcome *o, const pl_verify_outcome *with, pl_
  * One in 1/(√n·u) does, so of the norm of all gradients a share of the root of that. */
 static double bound_of(const verification *v, int precision)
 {
-    double rounding = pl_verify_rounding(v->plain[precision].plan->graph);
-    return PL_VERIFY_ROUNDINGS * (v->config->model.activation == PL_ACTIVATION_RELU ? sqrt(rounding) : rounding);
+    double rounding = v->outcome[precision].rounding;
+    return PL_VERIFY_ROUNDINGS * fmax(rounding, v->config->model.activation == PL_ACTIVATION_RELU ? sqrt(rounding) : 0);
 }
 
 /* A precision alone, against f32. Gradients that no state tells are not judged, nor those that overflowed: then nothing

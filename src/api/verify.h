@@ -19,8 +19,9 @@ typedef struct pl_verify_outcome {
     uint64_t bits[PL_VERIFY_STEPS]; /* a checksum of losses, weights, optimizer state and states after the step */
     double difference, share;       /* of the gradients, against those of the plain one */
     double norm_share;              /* of all gradients: the norm of the difference, by their norm */
-    const char *gradient;           /* of the graph of the plain one */
-    bool skipped;                   /* the first update was: an overflow in fp16. Then the gradients are not known */
+    double rounding;      /* of a plain one: √n·u for the n values of 16 bits of its first step (verify.h) */
+    const char *gradient; /* of the graph of the plain one */
+    bool skipped;         /* the first update was: an overflow in fp16. Then the gradients are not known */
 } pl_verify_outcome;
 
 /* Runs the plan and compares its gradients with those of `with`; NULL: with none. */
@@ -29,8 +30,6 @@ pl_status pl_verify_run(const pl_verify_plain *with, const pl_plan *, const char
 /* Runs the plan of `plain`, whose moments are kept, and compares with those of `with`; NULL: with none. */
 pl_status pl_verify_run_plain(const pl_verify_plain *with, pl_verify_plain *plain, const char *checkpoint,
                               pl_verify_outcome *, pl_error *);
-/* √n·u for the values of 16 bits of a training step. */
-double pl_verify_rounding(const pl_graph *);
 bool pl_verify_same(const pl_verify_outcome *, const pl_verify_outcome *);
 void pl_verify_plain_deinit(pl_verify_plain *);
 

@@ -8,7 +8,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/narrow.h"
 #include "store/checksum.h"
+
+/* The largest relative error of one rounding; half of the smallest number above 0. */
+#define BF16_UNIT         0x1p-8
+#define F16_UNIT          0x1p-11
+#define F16_SMALLEST_HALF 0x1p-25
 
 static bool stays(const pl_graph *g, pl_id id)
 {
@@ -125,23 +131,56 @@ static pl_status compare(const pl_verify_plain *p, const pl_plan *plan, pl_sessi
 
 /* ---- roundings ---- */
 
+typedef struct roundings {
+    const pl_graph *g;
+    pl_session *session;
+    pl_id program;
+    double
+        *share; /* [nodes] the largest that one output was off by, norm by norm, squared; 0: it rounds to no 16 bits */
+} roundings;
+
+/* By what share of its norm rounding moved the value, squared: each number by up to u of itself, or, where f16 has no
+ * smaller number, by half of its smallest. What is all 0 there may have been anything that small: then 1. */
+static double share_of(const roundings *r, pl_id value)
+{
+    const pl_value *v = &r->g->value[value];
+    if (v->dtype == PL_DTYPE_BF16) return BF16_UNIT * BF16_UNIT;
+    const uint16_t *x = pl_value_is_contiguous(v) ? pl_session_value(r->session, v->name) : NULL;
+    uint64_t elems = pl_shape_elems(&v->shape);
+    double squares = 0;
+    for (uint64_t i = 0; i < elems && x; i++) squares += pow(pl_f32_of_f16(x[i]), 2);
+    double below = x ? (double)elems * F16_SMALLEST_HALF * F16_SMALLEST_HALF : 0;
+    return F16_UNIT * F16_UNIT + fmin(below == 0 ? 0 : below / squares, 1);
+}
+
 static bool is_narrow(const pl_graph *g, pl_id value)
 {
     return value != PL_NONE && (g->value[value].dtype == PL_DTYPE_BF16 || g->value[value].dtype == PL_DTYPE_F16);
 }
 
-double pl_verify_rounding(const pl_graph *g)
+static void look(void *context, uint32_t node)
 {
-    uint64_t rounded = 0;
-    double unit = 0;
-    pl_id train = pl_graph_find_program(g, "train");
-    for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
-        if (n->dead || pl_region_program(g, n->region) != train || !is_narrow(g, n->out[0])) continue;
-        unit = g->value[n->out[0]].dtype == PL_DTYPE_BF16 ? 0x1p-8 : 0x1p-11;
-        rounded++;
-    }
-    return sqrt((double)rounded) * unit;
+    const roundings *r = context;
+    const pl_node *n = &r->g->node[node];
+    if (pl_region_program(r->g, n->region) != r->program || !is_narrow(r->g, n->out[0])) return;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        if (is_narrow(r->g, n->out[k])) r->share[node] = fmax(r->share[node], share_of(r, n->out[k]));
+}
+
+/* The first step, and what its roundings amount to. */
+static pl_status step_and_look(const pl_plan *plan, pl_session *s, pl_verify_outcome *o, pl_error *err)
+{
+    const pl_graph *g = plan->graph;
+    roundings r = {.g = g, .session = s, .program = pl_graph_find_program(g, "train")};
+    r.share = pl_alloc(g->node_count + 1, sizeof *r.share);
+    if (!r.share) return pl_fail(err, PL_E_NOMEM, "no memory for the roundings of %zu nodes", g->node_count);
+    pl_session_watch(s, look, &r);
+    pl_status status = pl_session_step(s, 1, &o->loss[0], err);
+    pl_session_watch(s, NULL, NULL);
+    for (size_t i = 0; i < g->node_count; i++) o->rounding += r.share[i];
+    o->rounding = sqrt(o->rounding);
+    pl_free(r.share);
+    return status;
 }
 
 /* ---- a run ---- */
@@ -152,7 +191,7 @@ static pl_status take_steps(const pl_verify_plain *list, const pl_verify_plain *
 {
     int32_t skipped = count_skipped(s);
     for (int step = 0; step < PL_VERIFY_STEPS; step++) {
-        PL_TRY(pl_session_step(s, 1, &o->loss[step], err));
+        PL_TRY(step == 0 && into ? step_and_look(plan, s, o, err) : pl_session_step(s, 1, &o->loss[step], err));
         if (step == 0) o->skipped = count_skipped(s) > skipped;
         PL_TRY(sum_bits(list, plan, s, o->loss[step], &o->bits[step], err));
         if (step == 0 && with) PL_TRY(compare(with, plan, s, o, err));

@@ -124,6 +124,20 @@ static pl_status trace_node(void *context, uint32_t node, double begin, double e
     return PL_OK;
 }
 
+static pl_status watch_node(void *context, uint32_t node, double begin, double end, pl_error *err)
+{
+    pl_session *s = context;
+    (void)begin, (void)end, (void)err;
+    s->watcher(s->watcher_context, node);
+    return PL_OK;
+}
+
+void pl_session_watch(pl_session *s, pl_session_watcher *watcher, void *context)
+{
+    s->watcher = watcher;
+    s->watcher_context = context;
+}
+
 /* A tick comes with every micro-batch and token; only where those take long, or nobody knows yet how long they take,
  * does each node read the clock for one. */
 pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
@@ -135,7 +149,7 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
     double began = pl_run_now();
     bool watched = s->o.listener && (s->part_seconds <= 0 || s->part_seconds >= PL_SESSION_TICK_SECONDS);
     uint64_t before = s->part;
-    hooks.timed = s->trace ? trace_node : watched ? tick_node : NULL;
+    hooks.timed = s->watcher ? watch_node : s->trace ? trace_node : watched ? tick_node : NULL;
     PL_TRY(pl_program_run(s->program, program, &hooks, err));
     double ended = pl_run_now();
     if (s->part > before) s->part_seconds = (ended - began) / (double)(s->part - before);

@@ -65,6 +65,9 @@ struct pl_session {
     uint64_t steps_timed;
     uint64_t faults_at_step_2;
 
+    pl_session_watcher *watcher; /* NULL: none */
+    void *watcher_context;
+
     /* what a tick tells */
     double ticked_at, part_seconds; /* of the last program that had parts */
     uint64_t part, parts;           /* trips of its regions: of micro-batches, each time one is gone through */

@@ -387,7 +387,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("cases", nargs="*")
     parser.add_argument("--sample", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("PLIMSOLL_TEST_SEED", random.randrange(1 << 30))))
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only")

@@ -4,6 +4,7 @@ A check takes (bench, arguments), gives the words for its line, raises Failure o
 the machine allows none of what was asked for."""
 
 import argparse
+import os
 import sys
 import time
 
@@ -15,7 +16,8 @@ def options(document, checks, count):
     p = argparse.ArgumentParser(description=document.split("\n", maxsplit=1)[0])
     p.add_argument("--plimsoll", required=True, help="the command")
     p.add_argument("--only", default=",".join(checks), help=f"of {', '.join(checks)}")
-    p.add_argument("--seed", type=int, default=int(time.time()) % 10**9, help="of the random configurations; default: by the clock")
+    seed = int(os.environ.get("PLIMSOLL_TEST_SEED", int(time.time()) % 10**9))
+    p.add_argument("--seed", type=int, default=seed, help="of the random configurations; default: PLIMSOLL_TEST_SEED, or by the clock")
     p.add_argument("--count", type=int, default=count, help="random configurations")
     p.add_argument("--index", type=int, default=-1, help="only this one of them")
     p.add_argument("--keep", action="store_true", help="keep all folders")

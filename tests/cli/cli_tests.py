@@ -1,4 +1,4 @@
-"""Tests of the command: cli_tests.py PLIMSOLL FOLDER GROUP…   (CLI_TESTS_SEED repeats the random instants)
+"""Tests of the command: cli_tests.py PLIMSOLL FOLDER GROUP…   (PLIMSOLL_TEST_SEED repeats the random instants)
 
 Each test gets a folder of its own below FOLDER; kernels are measured once, in a cache that all share. A check that fails
 prints the command, what it said and what was expected. The oracle of every interrupted run is the run that was not."""
@@ -19,7 +19,7 @@ import traceback
 
 COMMAND = os.path.abspath(sys.argv[1])
 ROOT = os.path.abspath(sys.argv[2])
-SEED = int(os.environ.get("CLI_TESTS_SEED", random.randrange(1 << 30)))
+SEED = int(os.environ.get("PLIMSOLL_TEST_SEED", random.randrange(1 << 30)))
 TINY = {
     "model": {"width": 16, "layers": 1, "heads": 2, "sequence": 16},
     "data": {"text": "text.txt", "tokenizer": "bytes"},
@@ -663,7 +663,7 @@ def run_one(test):
     except Skipped as reason:
         verdict = f"skipped: {reason}"
     except Exception as error:
-        verdict = f"FAILED in {folder} (CLI_TESTS_SEED={SEED})\n{error if isinstance(error, Failed) else traceback.format_exc()}"
+        verdict = f"FAILED in {folder} (PLIMSOLL_TEST_SEED={SEED})\n{error if isinstance(error, Failed) else traceback.format_exc()}"
     print(f"{test.__name__} {verdict}  ({time.time() - began:.1f} s)", flush=True)
     os.chdir(ROOT)
     if not verdict.startswith("FAILED"):

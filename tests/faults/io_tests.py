@@ -1,7 +1,7 @@
 """I/O that fails: io_tests.py PLIMSOLL SHIM FOLDER GROUP… [--all] [--jobs N] [--only COMMAND[:KIND[:ACTION[:N]]]]
 
 For each command, each kind of call and each way to fail, the n-th call fails (io_shim.c), for every n with --all, else for a
-sample of them with a printed seed (IO_TESTS_SEED). The oracle is the command that nothing happened to:
+sample of them with a printed seed (PLIMSOLL_TEST_SEED). The oracle is the command that nothing happened to:
 
     exit code 0     the outputs are those of the undisturbed command, but for what a warning says is missing
     another one     a documented code, and one sentence at the end of stderr with the reason
@@ -549,10 +549,10 @@ def main():
     COMMAND, SHIM = os.path.abspath(arguments.command), os.path.abspath(arguments.shim)
     os.makedirs(arguments.folder, exist_ok=True)
     ROOT = tempfile.mkdtemp(prefix="io.", dir=os.path.abspath(arguments.folder))
-    SEED = int(os.environ.get("IO_TESTS_SEED", random.randrange(1 << 30)))
+    SEED = int(os.environ.get("PLIMSOLL_TEST_SEED", random.randrange(1 << 30)))
     make_bases()
     os.makedirs(f"{ROOT}/cases")
-    print(f"IO_TESTS_SEED={SEED}")
+    print(f"PLIMSOLL_TEST_SEED={SEED}")
     groups, failures = arguments.groups or ["calls", "disks", *(c.name for c in COMMANDS)], []
     if "calls" in groups:
         failures += check_shim()

@@ -18,9 +18,9 @@
 #include <cmocka.h>
 
 #include "base/philox.h"
-#include "base/philox.h"
 #include "config/config.h"
 #include "plimsoll/plimsoll.h"
+#include "support/seed.h"
 
 /* Against what never ends: kernels are measured at the plan's own shapes in that time, with sanitizers too. */
 enum { TRIES = 80, SECONDS_MAX = 60, TEXT_LINES = 2000 };
@@ -168,8 +168,7 @@ static int remove_folder(void **state)
 
 int main(int argc, char **argv)
 {
-    const char *given = argc > 1 ? argv[1] : getenv("PLIMSOLL_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     printf("seed %" PRIu64 "\n", seed);
 #if !defined(__SANITIZE_ADDRESS__)
     struct rlimit limit = {UINT64_C(2) << 30, UINT64_C(2) << 30};

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "config/config.h"
 #include "config/schema.h"
+#include "support/seed.h"
 
 static uint64_t seed, rng;
 
@@ -291,10 +291,9 @@ static void random_words_never_crash(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    const char *given = getenv("PLIMSOLL_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
     printf("PLIMSOLL_TEST_SEED=%llu repeats this run\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {

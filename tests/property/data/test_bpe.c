@@ -3,12 +3,11 @@
  * letters so that ties, runs and repeats are frequent. Usage: program [seed] */
 #include "unit/data/scratch.h"
 
-#include <time.h>
-
 #include "data/alphabet.h"
 #include "data/bpe_train.h"
 #include "data/encoder.h"
 #include "data/pretoken.h"
+#include "support/seed.h"
 
 enum { TEXT_MAX = 3000, WORDS_MAX = TEXT_MAX, WORD = 64, VOCAB_MAX = 400 };
 
@@ -265,7 +264,7 @@ static void test_any_bytes_come_back(void **state)
 
 int main(int argc, char **argv)
 {
-    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_training_and_encoding),
                                        cmocka_unit_test(test_any_bytes_come_back)};

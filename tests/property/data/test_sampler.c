@@ -2,9 +2,8 @@
  * is the sum over its rows, nothing depends on anything but (seed, step, row). Usage: program [seed] */
 #include "unit/data/scratch.h"
 
-#include <time.h>
-
 #include "data/sampler.h"
+#include "support/seed.h"
 
 static uint64_t seed;
 static pl_error err;
@@ -123,7 +122,7 @@ static void test_refusals(void **state)
 
 int main(int argc, char **argv)
 {
-    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_window_once), cmocka_unit_test(test_orders),
                                        cmocka_unit_test(test_spread), cmocka_unit_test(test_refusals)};

@@ -1,9 +1,9 @@
 /* Texts of /proc with random damage: reading them never crashes, every mapping that is read lands in one row, and what
  * is written about it is well-formed. Usage: program [seed] */
 #include <jansson.h>
-#include <time.h>
 
 #include "unit/doctor/fixture.h"
+#include "support/seed.h"
 
 enum { ROUNDS = 150 };
 static uint64_t seed, state_of_dice;
@@ -106,8 +106,7 @@ static void test_damaged_texts(void **state)
 
 int main(int argc, char **argv)
 {
-    const char *given = argc > 1 ? argv[1] : getenv("PLIMSOLL_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_damaged_texts, fake_root_begin, fake_root_end)};

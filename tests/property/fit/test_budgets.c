@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include "config/config.h"
@@ -17,9 +16,11 @@
 #include "ir/op.h"
 #include "models/model.h"
 #include "reference/tiny.h"
+#include "support/seed.h"
 
 enum { CASES = 2, BUDGETS = 8 };
-static uint64_t only_seed;
+static uint64_t first_seed;
+static bool one_case;
 
 typedef struct world {
     tiny t;
@@ -209,18 +210,17 @@ static void try_case(uint64_t seed)
 static void test_budgets(void **state)
 {
     (void)state;
-    const char *word = getenv("PLIMSOLL_TEST_SEED");
-    uint64_t seed = only_seed ? only_seed : word ? strtoull(word, NULL, 10) : (uint64_t)time(NULL);
-    for (int i = 0; i < (only_seed ? 1 : CASES); i++) {
-        printf("seed %llu\n", (unsigned long long)seed + (uint64_t)i);
+    for (int i = 0; i < (one_case ? 1 : CASES); i++) {
+        printf("seed %llu\n", (unsigned long long)first_seed + (uint64_t)i);
         fflush(stdout);
-        try_case(seed + (uint64_t)i);
+        try_case(first_seed + (uint64_t)i);
     }
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
+    first_seed = test_seed(argc, argv);
+    one_case = argc > 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

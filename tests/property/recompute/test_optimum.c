@@ -5,12 +5,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "cases.h"
 #include "oracle.h"
+#include "support/seed.h"
 
 enum { PROBLEMS = 48, BUDGETS = 4, RATIOS_MAX = PROBLEMS * BUDGETS };
 
@@ -130,9 +130,8 @@ static void test_optimum(void **state)
 
 int main(int argc, char **argv)
 {
-    const char *given = argc > 1 ? argv[1] : getenv("PLIMSOLL_TEST_SEED");
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_optimum)};
-    first_seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    first_seed = test_seed(argc, argv);
     printf("seed %llu\n", (unsigned long long)first_seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

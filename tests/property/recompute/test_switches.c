@@ -4,11 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "cases.h"
+#include "support/seed.h"
 
 enum { PROBLEMS = 120, COMBINATIONS = 6, SWITCHES = 18 };
 
@@ -130,10 +130,9 @@ static void test_large(void **state)
 
 int main(int argc, char **argv)
 {
-    const char *given = argc > 1 ? argv[1] : getenv("PLIMSOLL_TEST_SEED");
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_switches), cmocka_unit_test(test_least),
                                        cmocka_unit_test(test_large)};
-    first_seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    first_seed = test_seed(argc, argv);
     printf("seed %llu\n", (unsigned long long)first_seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

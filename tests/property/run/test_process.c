@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/philox.h"
 #include "run/arena.h"
 #include "support/runner.h"
+#include "support/seed.h"
 
 static pl_philox generator;
 static uint32_t drawn;
@@ -86,7 +86,7 @@ int main(int argc, char **argv, char **envp)
     runner_main(argc, argv, envp);
     pl_error err = {0};
     if (pl_process_start(&err) != PL_OK) return 1;
-    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
+    uint64_t seed = test_seed(argc, argv);
     int cases = argc > 2 ? atoi(argv[2]) : 40, failures = 0;
     printf("repeat with: %s %" PRIu64 " %d\n", argv[0], seed, cases);
     generator = pl_philox_init(seed, pl_stream_id("process"));

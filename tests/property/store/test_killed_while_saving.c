@@ -12,6 +12,7 @@
 #include "base/philox.h"
 #include "store/folder.h"
 #include "unit/store/small_run.h"
+#include "support/seed.h"
 
 enum { KILLS = 60, LONGEST_LIFE_US = 120000 };
 
@@ -170,7 +171,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed_while_saving),
                                        cmocka_unit_test(test_killed_at_every_call)};
-    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     printf("repeat with: %s %" PRIu64 " (the instants themselves depend on the machine)\n", argv[0], seed);
     fflush(stdout);
     return cmocka_run_group_tests_name("killed while saving", tests, make_test_folder, remove_test_folder);

@@ -4,11 +4,11 @@
 #include "unit/store/scratch_folder.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "store/safetensors.h"
+#include "support/seed.h"
 
 enum { TENSORS_MAX = 40, DATA_MAX = 1 << 16, FILE_MAX = 1 << 18, LISTS = 150, MUTATIONS = 60 };
 
@@ -155,7 +155,7 @@ static void test_random_lists(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_lists)};
-    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
+    seed = test_seed(argc, argv);
     printf("repeat with: %s %" PRIu64 "\n", argv[0], seed);
     return cmocka_run_group_tests_name("random tensors", tests, make_test_folder, remove_test_folder);
 }
