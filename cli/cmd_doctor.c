@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "doctor.h"
+#include "load.h"
 #include "out.h"
 
 enum { PID, WATCH, INTERVAL, LENGTH, AT, ALL, JSON, OUT, HTML };
@@ -111,7 +112,8 @@ static pl_status parse(const pl_cli_command *command, int argc, char **argv, arg
     a->json = given.value[JSON];
     a->out = given.value[OUT];
     a->html = given.value[HTML];
-    return status == PL_OK ? check(a, &given, err) : status;
+    if (status == PL_OK) status = check(a, &given, err);
+    return status == PL_OK ? pl_cli_check_watched(command, &given, a->command, a->pid, err) : status;
 }
 
 /* ---- telling ---- */

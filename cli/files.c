@@ -2,6 +2,7 @@
  * in a folder before any run. Asked before anything is written. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +46,38 @@ pl_status pl_cli_check_words(const pl_cli_command *command, const pl_cli_argumen
     list l = {.count = 0};
     add_words(&l, command, a);
     return pl_files_check(l.use, l.count, err);
+}
+
+/* The program of that name, as exec finds it; the name itself where there is none. */
+static const char *find_program(const char *name, char path[PATH_MAX])
+{
+    const char *at = getenv("PATH");
+    if (strchr(name, '/')) return name;
+    for (at = at ? at : "/bin:/usr/bin"; *at; at += strspn(at, ":")) {
+        int length = (int)strcspn(at, ":"), n = snprintf(path, PATH_MAX, "%.*s/%s", length, at, name);
+        if (n > 0 && n < PATH_MAX && access(path, X_OK) == 0) return path;
+        at += length;
+    }
+    return name;
+}
+
+pl_status pl_cli_check_watched(const pl_cli_command *command, const pl_cli_arguments *a, char *const *watched, int pid,
+                               pl_error *err)
+{
+    char path[PATH_MAX];
+    list l = {.count = 0};
+    add_words(&l, command, a);
+    size_t own = l.count;
+    pl_status status = pl_files_check(l.use, own, err);
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    const char *word = watched ? find_program(watched[0], path) : path;
+    for (size_t i = 1; word && status == PL_OK; i++) {
+        l.count = own;
+        if (access(word, F_OK) == 0) add(&l, word, watched ? "the command" : "its program", PL_FILE_READ);
+        status = pl_files_check(l.use, l.count, err);
+        word = watched && watched[i - 1] ? watched[i] : NULL;
+    }
+    return status;
 }
 
 static pl_status join(char path[PATH_MAX], const char *folder, const char *name, pl_error *err)

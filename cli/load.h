@@ -23,6 +23,10 @@ pl_status pl_cli_require_trained(const pl_cli_input *, const char *checkpoint, p
 /* ---- files.c ---- */
 /* PL_E_USAGE when what a word names to be written is also read, written twice or the run's; in is as it was loaded. */
 pl_status pl_cli_check_words(const pl_cli_command *, const pl_cli_arguments *, pl_error *);
+/* The same for one that looks at others: the program of the command that is run, and those of its words that are files,
+ * are read; without a command (NULL) the program of the process. */
+pl_status pl_cli_check_watched(const pl_cli_command *, const pl_cli_arguments *, char *const *watched, int pid,
+                               pl_error *);
 pl_status pl_cli_check_files(const pl_cli_command *, const pl_cli_input *, pl_error *);
 /* PL_E_STORAGE when training in a folder that holds no run yet would write over files that are there. */
 pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);

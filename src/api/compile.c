@@ -205,17 +205,18 @@ static pl_status measure(void *context, const pl_graph *g, pl_error *err)
     return status;
 }
 
-/* The tensors of a checkpoint: an entry in the session's lists each and, where one is read, its part of the header and
- * of the header's tree (1.2 kB measured, model and state at once). */
-static uint64_t checkpoint_heap(const compiler *c, const pl_graph *g)
+/* The tensors of a checkpoint: an entry in the session's lists each and, while one is read, its part of the header and
+ * of the header's tree (1.2 kB measured, model and state at once). A training that begins reads none, and is planned
+ * with room for it all the same: it may be interrupted, and what goes on must fit where it began. */
+static uint64_t checkpoint_heap(const pl_graph *g)
 {
-    uint64_t tensors = 0, reads = c->command != PL_COMMAND_TRAIN || c->config->run.resume;
+    uint64_t tensors = 0;
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
         bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER;
         tensors += kept && v->program == PL_NONE && pl_value_root(g, (pl_id)i) == i;
     }
-    return tensors * (ENTRY_BYTES + reads * HEADER_BYTES);
+    return tensors * (ENTRY_BYTES + HEADER_BYTES);
 }
 
 /* What the runner will hold on its heap: measured by doing here what it does there (read the plan, bind it, read config
@@ -237,7 +238,7 @@ static pl_status find_heap(compiler *c, const pl_plan *plan, uint64_t *bytes, pl
     uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text.bytes ? bound : text.bytes,
              less = bound + text.bytes - more;
     uint64_t base = read - before + more + less / 4;
-    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(c, plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
+    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
                              pl_threads_heap_bytes(plan->team.threads),
                          64 << 10);
 done:
@@ -527,48 +528,60 @@ static pl_status open_data(compiler *c, pl_error *err)
     return PL_OK;
 }
 
-static pl_status print_decided(const compiler *c, const pl_choice *choice, char **text, uint64_t *hash, pl_error *err)
+/* The config takes what was chosen and becomes text. */
+static pl_status print_decided(const compiler *c, pl_config *copy, const pl_choice *choice, char **text, pl_error *err)
 {
     pl_str printed = {0};
-    pl_config *copy = pl_config_create();
-    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
-    *copy = *c->config;
     pl_decide(copy, choice);
     if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
     pl_config_print_yaml(copy, &printed);
-    *hash = pl_config_hash_numerics(copy);
-    pl_config_destroy(copy);
     if (printed.failed) return pl_str_deinit(&printed), pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
     pl_free(*text);
     *text = printed.data;
     return PL_OK;
 }
 
-/* What is staged for saving has room for the config, with the longest words that may be chosen. */
-static pl_status reserve_words(compiler *c, pl_error *err)
+static pl_status copy_config(const pl_config *config, pl_config **copy, pl_error *err)
+{
+    *copy = pl_config_create();
+    if (!*copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    **copy = *config;
+    return PL_OK;
+}
+
+/* What is staged for saving, and the heap, have room for the config with the longest words that may be chosen. They are
+ * counted from the config as it was given, and of "resume: true" and "false" the longer one: what this run will have
+ * decided, or has, makes no difference, so a run that goes on needs the bytes of the one that began. */
+static pl_status reserve_words(compiler *c, const pl_config *given, pl_error *err)
 {
     const pl_choice longest = {.optimizer_state = PL_CHOICE_STATE_8BIT, .precision = PL_DTYPE_BF16};
-    uint64_t ignored;
+    pl_config *copy;
     if (c->command != PL_COMMAND_TRAIN) return PL_OK;
-    PL_TRY(print_decided(c, &longest, &c->settings.config_text, &ignored, err));
+    PL_TRY(copy_config(given, &copy, err));
+    copy->run.resume = false;
+    pl_status status = print_decided(c, copy, &longest, &c->settings.config_text, err);
     c->settings.run.config_text = c->settings.config_text;
-    return PL_OK;
+    pl_config_destroy(copy);
+    return status;
 }
 
 static pl_status go_on(compiler *c, pl_error *err)
 {
     if (c->command != PL_COMMAND_TRAIN || !c->config->run.resume || !c->config->fit.allow) return PL_OK;
-    c->decided = pl_config_create();
-    if (!c->decided) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
-    *c->decided = *c->config;
+    PL_TRY(copy_config(c->config, &c->decided, err));
     c->config = c->decided;
     return pl_decide_as_kept(c->decided, err);
 }
 
 static pl_status keep_choice(const compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
 {
+    pl_config *copy;
     if (c->command != PL_COMMAND_TRAIN) return PL_OK;
-    return print_decided(c, choice, &plan->config, &plan->numerics_hash, err);
+    PL_TRY(copy_config(c->config, &copy, err));
+    pl_status status = print_decided(c, copy, choice, &plan->config, err);
+    plan->numerics_hash = pl_config_hash_numerics(copy);
+    pl_config_destroy(copy);
+    return status;
 }
 
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
@@ -593,7 +606,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(go_on(c, err));
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
     PL_TRY_DONE(open_data(c, err));
-    PL_TRY_DONE(reserve_words(c, err));
+    PL_TRY_DONE(reserve_words(c, config, err));
     PL_TRY_DONE(find_options(c, &fit, err));
     fit.everything = o->everything;
     if (o->steps) *o->steps = c->settings.run.steps;

@@ -95,6 +95,44 @@ static pl_status lock_out(preparation *p, pl_error *err)
     return pl_folder_lock(p->settings.out, &p->lock, err);
 }
 
+/* A tokenizer that we wrote says again, to the byte, what is read from it; another program's, or one that somebody
+ * edited, does not. */
+static pl_status is_as_written(const char *path, bool *same, pl_error *err)
+{
+    pl_error why = {0};
+    pl_tokenizer *t;
+    pl_str again = {0};
+    char *text;
+    size_t bytes;
+    *same = false;
+    pl_status status = pl_tokenizer_load(path, &t, &why);
+    if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", why.text);
+    if (status != PL_OK) return PL_OK;
+    pl_tokenizer_print(t, &again);
+    pl_tokenizer_destroy(t);
+    status = again.failed ? pl_fail(err, PL_E_NOMEM, "no memory to compare %s", path)
+                          : pl_file_read_all(path, PL_TOKENIZER_FILE_MAX, &text, &bytes, err);
+    if (status == PL_OK) {
+        *same = bytes == again.bytes && memcmp(text, pl_str_text(&again), bytes) == 0;
+        pl_free(text);
+    }
+    pl_str_deinit(&again);
+    return status;
+}
+
+/* In a cache nothing says who works there but the files themselves. */
+static pl_status spare_foreign_in_cache(const preparation *p, pl_error *err)
+{
+    bool ours;
+    if (p->given || access(p->source, F_OK) != 0) return PL_OK;
+    PL_TRY(is_as_written(p->source, &ours, err));
+    if (ours) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%.350s: is there, and not as Plimsoll writes it, and this command would write over it; take it "
+                   "(--tokenizer), move it away, or choose another folder for data.cache",
+                   p->source);
+}
+
 /* Another folder is nobody's own: who comes second waits and finds the work done. The lock is the folder's itself, so
  * no file stays; where the file system has no such lock, the files' checksums tell what went wrong. */
 static pl_status lock_cache(preparation *p, pl_error *err)
@@ -118,6 +156,7 @@ static pl_status before_writing(void *context, pl_error *err)
 {
     preparation *p = context;
     PL_TRY(p->config->data.cache[0] ? lock_cache(p, err) : lock_out(p, err));
+    if (p->config->data.cache[0]) PL_TRY(spare_foreign_in_cache(p, err));
     PL_TRY(pl_made_file(&p->made, p->settings.tokens_path, err));
     return p->given ? PL_OK : pl_made_file(&p->made, p->source, err);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/narrow.h"
+#include "ir/op.h"
 #include "store/checksum.h"
 
 /* The largest relative error of one rounding; half of the smallest number above 0. */
@@ -102,7 +103,7 @@ static void compare_one(const float *a, const float *b, uint64_t count, double *
 /* Steps whose gradients overflowed, so that there was no update. */
 static int32_t count_skipped(pl_session *s)
 {
-    const int32_t *skipped = pl_session_value(s, "loss_scale.skipped_steps");
+    const int32_t *skipped = pl_session_value(s, PL_SKIPPED_STEPS);
     return skipped ? *skipped : 0;
 }
 
@@ -147,10 +148,10 @@ static double share_of(const roundings *r, pl_id value)
     if (v->dtype == PL_DTYPE_BF16) return BF16_UNIT * BF16_UNIT;
     const uint16_t *x = pl_value_is_contiguous(v) ? pl_session_value(r->session, v->name) : NULL;
     uint64_t elems = pl_shape_elems(&v->shape);
-    double squares = 0;
-    for (uint64_t i = 0; i < elems && x; i++) squares += pow(pl_f32_of_f16(x[i]), 2);
+    double sum = 0;
+    for (uint64_t i = 0; i < elems && x; i++) sum += pow(pl_f32_of_f16(x[i]), 2);
     double below = x ? (double)elems * F16_SMALLEST_HALF * F16_SMALLEST_HALF : 0;
-    return F16_UNIT * F16_UNIT + fmin(below == 0 ? 0 : below / squares, 1);
+    return F16_UNIT * F16_UNIT + fmin(below == 0 ? 0 : below / sum, 1);
 }
 
 static bool is_narrow(const pl_graph *g, pl_id value)

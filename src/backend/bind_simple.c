@@ -150,9 +150,9 @@ const pl_binding pl_binding_SUM_SQUARES = {bind_sum_squares, workspace_sum_squar
 
 static void bind_clip_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.clip_scale =
-        (pl_clip_scale_call){pl_address_of(g, a, n->in[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0]),
-                             pl_address_of(g, a, n->out[1]), pl_address_of(g, a, n->in[1])};
+    call->u.clip_scale = (pl_clip_scale_call){pl_address_of(g, a, n->in[0]),  (float)n->attr[0].f,
+                                              pl_address_of(g, a, n->out[0]), pl_address_of(g, a, n->out[1]),
+                                              pl_address_of(g, a, n->in[1]),  pl_address_of(g, a, n->in[2])};
 }
 
 static void exec_clip_scale(const pl_call *c, pl_team team) { pl_clip_scale_exec(&c->u.clip_scale, team); }
@@ -161,9 +161,8 @@ const pl_binding pl_binding_CLIP_SCALE = {bind_clip_scale, NULL, exec_clip_scale
 
 static void bind_loss_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.loss_scale =
-        (pl_loss_scale_call){n->attr[0].i, pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0]),
-                             pl_address_of(g, a, n->out[1]), pl_address_of(g, a, n->out[2])};
+    call->u.loss_scale = (pl_loss_scale_call){n->attr[0].i, pl_address_of(g, a, n->in[0]),
+                                              pl_address_of(g, a, n->out[0]), pl_address_of(g, a, n->out[1])};
 }
 
 static void exec_loss_scale(const pl_call *c, pl_team team) { pl_loss_scale_exec(&c->u.loss_scale, team); }

@@ -288,23 +288,24 @@ uint64_t pl_sum_squares_workspace_bytes(const pl_sum_squares_call *, pl_team);
 void pl_sum_squares_exec(const pl_sum_squares_call *, void *workspace, pl_team);
 
 /* scale = min(1, max_norm / (√sum/S + 1e-6))/S, without max_norm 1/S; finite = 1 when sum is finite, else 0 (the update
- * is then skipped). S is what the summed gradients were multiplied with: the loss scale, or 1. */
+ * is then skipped, and counted as such). S is what the summed gradients were multiplied with: the loss scale, or 1. */
 typedef struct pl_clip_scale_call {
     const double *sum;
     float max_norm; /* 0: none */
     float *scale;
     int32_t *finite;
     const float *loss_scale; /* (run) [1] or NULL */
+    int32_t *skipped_steps;  /* (run) [1] or NULL; in place */
 } pl_clip_scale_call;
 void pl_clip_scale_exec(const pl_clip_scale_call *, pl_team);
 
-/* A step that was not finite halves the scale (not below 1) and counts as skipped; growth_steps others in a row double
- * it. All three change in place. */
+/* A step that was not finite halves the scale (not below 1); growth_steps others in a row double it. Both change in
+ * place. */
 typedef struct pl_loss_scale_call {
     int64_t growth_steps;
     const int32_t *finite;
     float *scale;
-    int32_t *good_steps, *skipped_steps;
+    int32_t *good_steps;
 } pl_loss_scale_call;
 void pl_loss_scale_exec(const pl_loss_scale_call *, pl_team);
 

@@ -120,6 +120,7 @@ void pl_clip_scale_exec(const pl_clip_scale_call *call, pl_team team)
     double loss_scale = call->loss_scale ? *call->loss_scale : 1;
     double norm = sqrt(*call->sum) / loss_scale, scale = call->max_norm > 0 ? call->max_norm / (norm + 1e-6) : 1;
     *call->finite = isfinite(*call->sum) ? 1 : 0;
+    if (!*call->finite && call->skipped_steps) ++*call->skipped_steps;
     /* 0: whoever forgets `finite` changes nothing */
     *call->scale = !*call->finite ? 0 : (float)((scale < 1 ? scale : 1) / loss_scale);
 }
@@ -132,7 +133,6 @@ void pl_loss_scale_exec(const pl_loss_scale_call *c, pl_team team)
     if (*c->finite == 0) {
         *c->scale = *c->scale > 2 ? *c->scale / 2 : 1;
         *c->good_steps = 0;
-        ++*c->skipped_steps;
     } else if (++*c->good_steps >= c->growth_steps) {
         *c->scale = *c->scale < LOSS_SCALE_MAX ? *c->scale * 2 : LOSS_SCALE_MAX;
         *c->good_steps = 0;

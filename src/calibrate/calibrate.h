@@ -52,7 +52,7 @@ typedef struct pl_calibration_options {
 pl_status pl_calibration_open(const char *path, const pl_calibration_options *, pl_calibration **, pl_error *);
 void pl_calibration_close(pl_calibration *); /* NULL is fine; does not save */
 
-/* folder "/calibration-<hash of the machine>.json" into room bytes. */
+/* folder "/calibration-<hash of the machine>-<hash of the kernels>.json" into room bytes. */
 pl_status pl_calibration_path(char *path, size_t room, const char *folder, pl_error *);
 
 /* What a reader should be told (a file that was ignored or could not be written); "" for nothing. */

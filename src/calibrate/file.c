@@ -4,12 +4,18 @@
  *       "machine": {"cpu": "…", "isa": "avx512", "cores": 2, "kernels": "9f…"},
  *       "entries": [{"key": "…", "seconds": 1.2e-4, "spread": 2e-6, "samples": 240}, …]}
  *
- * It is a cache: safe to delete, and whatever is wrong with it costs a new measurement and a warning, nothing more. */
+ * It is a cache: safe to delete, and whatever is wrong with it costs a new measurement and a warning, nothing more.
+ *
+ * Its name tells the machine and the code of the kernels, so that builds which share a folder keep a table each. Of one
+ * machine's tables the BUILDS_KEPT that were used last stay: a folder does not grow with the number of builds. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -19,7 +25,7 @@
 #include "calibrate/table.h"
 
 #define FORMAT "plimsoll calibration 1"
-enum { ENTRY_EXTRA_BYTES = 192, HEADER_BYTES = 1024 };
+enum { ENTRY_EXTRA_BYTES = 192, HEADER_BYTES = 1024, BUILDS_KEPT = 6, NAME_BYTES = 64 };
 
 static void warn(pl_calibration *c, const char *what)
 {
@@ -106,6 +112,7 @@ pl_status pl_calibration_read(pl_calibration *c, pl_error *err)
         warn(c, wrong);
     else
         status = take_entries(c, json_object_get(root, "entries"), err);
+    if (!wrong) (void)utimensat(AT_FDCWD, c->path, NULL, 0); /* it is in use */
     json_decref(root);
     return status;
 }
@@ -157,6 +164,56 @@ static void print_table(const pl_calibration *c, pl_str *out)
     pl_str_append(out, "\n");
 }
 
+/* ---- one table a build ---- */
+
+/* "calibration-<machine>": what the names of all this machine's tables begin with. */
+static void print_prefix(const pl_calibration_machine *m, char prefix[NAME_BYTES])
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s %s %d", m->cpu, m->isa, m->cores);
+    snprintf(prefix, NAME_BYTES, "calibration-%016" PRIx64, pl_stream_id(text));
+}
+
+static bool is_table(const char *name, const char *prefix)
+{
+    size_t n = strlen(prefix), bytes = strlen(name);
+    return strncmp(name, prefix, n) == 0 && bytes < NAME_BYTES && bytes >= n + 5 &&
+           strcmp(name + bytes - 5, ".json") == 0;
+}
+
+static bool is_older(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/* How many tables of this machine there are, and the name of the one that was used longest ago. */
+static size_t find_oldest(DIR *folder, const char *prefix, char oldest[NAME_BYTES])
+{
+    struct timespec used = {0};
+    struct stat st;
+    size_t count = 0;
+    rewinddir(folder);
+    for (struct dirent *e; (e = readdir(folder));) {
+        if (!is_table(e->d_name, prefix) || fstatat(dirfd(folder), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (count++ == 0 || is_older(&st.st_mtim, &used)) used = st.st_mtim, strcpy(oldest, e->d_name);
+    }
+    return count;
+}
+
+/* Only where the tables have the names that we give; what cannot be removed stays. */
+static void remove_old(const pl_calibration *c, const char *folder_path)
+{
+    char prefix[NAME_BYTES], oldest[NAME_BYTES];
+    const char *slash = strrchr(c->path, '/');
+    print_prefix(&c->machine, prefix);
+    if (!is_table(slash ? slash + 1 : c->path, prefix)) return;
+    DIR *folder = opendir(folder_path);
+    if (!folder) return;
+    while (find_oldest(folder, prefix, oldest) > BUILDS_KEPT && unlinkat(dirfd(folder), oldest, 0) == 0) {
+    }
+    closedir(folder);
+}
+
 static pl_status write_table(const pl_calibration *c, const pl_str *text, pl_error *err)
 {
     char folder[PL_CALIBRATION_PATH_BYTES];
@@ -166,7 +223,9 @@ static pl_status write_table(const pl_calibration *c, const pl_str *text, pl_err
         *slash = 0;
         PL_TRY(pl_folder_create(folder, err));
     }
-    return pl_file_write_all(c->path, pl_str_text(text), text->bytes, err);
+    PL_TRY(pl_file_write_all(c->path, pl_str_text(text), text->bytes, err));
+    remove_old(c, slash && slash != folder ? folder : slash ? "/" : ".");
+    return PL_OK;
 }
 
 pl_status pl_calibration_save(pl_calibration *c, pl_error *err)
@@ -188,9 +247,10 @@ pl_status pl_calibration_save(pl_calibration *c, pl_error *err)
 pl_status pl_calibration_path(char *path, size_t room, const char *folder, pl_error *err)
 {
     pl_calibration_machine m;
-    char name[64], text[160];
+    char prefix[NAME_BYTES], kernels[24], name[2 * NAME_BYTES];
     PL_TRY(pl_calibration_machine_read(&m, err));
-    snprintf(text, sizeof text, "%s %s %d", m.cpu, m.isa, m.cores);
-    snprintf(name, sizeof name, "calibration-%016" PRIx64 ".json", pl_stream_id(text));
+    print_prefix(&m, prefix);
+    kernels_text(&m, kernels);
+    snprintf(name, sizeof name, "%s-%s.json", prefix, kernels);
     return pl_path_join(path, room, folder, name, err);
 }

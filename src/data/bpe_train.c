@@ -11,6 +11,7 @@
  * Idea and numbering: Sennrich, Haddow, Birch (ACL 2016) and Hugging Face's tokenizers (models/bpe/trainer.rs). */
 #include "data/bpe_train.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -35,6 +36,7 @@ struct pl_bpe_trainer {
     uint32_t *hash;         /* [options.vocab]: of the texts */
     pl_merge *merge;
     uint32_t merge_count;
+    bool closed; /* all text is in, pairs are counted */
     size_t held;
     uint8_t window[WINDOW];
 };
@@ -335,16 +337,30 @@ static uint32_t joined_token(pl_bpe_trainer *t, uint32_t left, uint32_t right)
     return known != PL_TOKEN_NONE ? known : add_token(t, text, bytes);
 }
 
-static void find_merges(pl_bpe_trainer *t)
+pl_status pl_bpe_trainer_close(pl_bpe_trainer *t, pl_error *err)
 {
-    while (t->vocab < t->options.vocab && t->merge_count < merge_limit(&t->options)) {
-        const pl_pair *top = pl_pairs_top(&t->pairs);
-        if (!top || top->count < t->options.min_count) return;
-        pl_merge m = {top->key >> 16, top->key & 0xffff, 0};
-        m.id = joined_token(t, m.left, m.right);
-        t->merge[t->merge_count++] = m;
-        apply_merge(t, m);
-    }
+    if (t->closed) return PL_OK;
+    count_window(t, 1);
+    if (t->words.refused) return pl_fail(err, PL_E_NOMEM, "no memory for the table of words");
+    pl_words_close(&t->words);
+    t->closed = true;
+    if (t->words.count == 0) return PL_OK;
+    PL_TRY(pl_pairs_init(&t->pairs, pair_limit(&t->options, t->words.text_bytes), err));
+    PL_TRY(build_rows(t, err));
+    count_pairs(t);
+    return PL_OK;
+}
+
+bool pl_bpe_trainer_merge(pl_bpe_trainer *t)
+{
+    if (t->vocab >= t->options.vocab || t->merge_count >= merge_limit(&t->options)) return false;
+    const pl_pair *top = pl_pairs_top(&t->pairs);
+    if (!top || top->count < t->options.min_count) return false;
+    pl_merge m = {top->key >> 16, top->key & 0xffff, 0};
+    m.id = joined_token(t, m.left, m.right);
+    t->merge[t->merge_count++] = m;
+    apply_merge(t, m);
+    return true;
 }
 
 static pl_status make_tokenizer(const pl_bpe_trainer *t, pl_tokenizer **out, pl_error *err)
@@ -370,34 +386,56 @@ static pl_status make_tokenizer(const pl_bpe_trainer *t, pl_tokenizer **out, pl_
 pl_status pl_bpe_trainer_finish(pl_bpe_trainer *t, pl_tokenizer **out, pl_error *err)
 {
     *out = NULL;
-    count_window(t, 1);
-    if (t->words.refused) return pl_fail(err, PL_E_NOMEM, "no memory for the table of words");
-    pl_words_close(&t->words);
-    if (t->words.count) {
-        PL_TRY(pl_pairs_init(&t->pairs, pair_limit(&t->options, t->words.text_bytes), err));
-        PL_TRY(build_rows(t, err));
-        count_pairs(t);
-        find_merges(t);
+    PL_TRY(pl_bpe_trainer_close(t, err));
+    while (pl_bpe_trainer_merge(t)) {
     }
     return make_tokenizer(t, out, err);
+}
+
+/* ---- from a file ---- */
+
+typedef struct listener {
+    const pl_text_file *file;
+    pl_text_progress progress;
+    void *context;
+} listener;
+
+static pl_status read_text(pl_bpe_trainer *t, pl_text_file *file, const listener *l, pl_error *err)
+{
+    pl_status status = PL_OK;
+    size_t got = 1;
+    uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
+    if (!block) return pl_fail(err, PL_E_NOMEM, "no memory for reading");
+    while (status == PL_OK && got) {
+        status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
+        if (status == PL_OK) pl_bpe_trainer_feed(t, block, got);
+        if (status == PL_OK && got)
+            status = pl_text_tell(file, l->progress, l->context, "learning the vocabulary", err);
+    }
+    pl_free(block);
+    return status;
+}
+
+/* A large vocabulary takes thousands of merges of milliseconds each: each of them may be the last. */
+static pl_status merge_pairs(pl_bpe_trainer *t, const listener *l, pl_error *err)
+{
+    PL_TRY(pl_bpe_trainer_close(t, err));
+    do
+        PL_TRY(pl_text_tell_of(l->file, l->progress, l->context, "merging pairs into tokens", t->vocab,
+                               t->options.vocab, err));
+    while (pl_bpe_trainer_merge(t));
+    return PL_OK;
 }
 
 pl_status pl_bpe_train_file(pl_text_file *file, const pl_bpe_options *options, pl_text_progress progress, void *context,
                             uint64_t *evicted, pl_tokenizer **out, pl_error *err)
 {
+    const listener l = {file, progress, context};
     pl_bpe_trainer *t = NULL;
-    size_t got;
     *out = NULL;
-    uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
-    pl_status status =
-        block ? pl_bpe_trainer_create(options, &t, err) : pl_fail(err, PL_E_NOMEM, "no memory for reading");
-    while (status == PL_OK) {
-        status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
-        if (status != PL_OK || got == 0) break;
-        pl_bpe_trainer_feed(t, block, got);
-        status = pl_text_tell(file, progress, context, "learning the vocabulary", err);
-    }
-    pl_free(block);
+    pl_status status = pl_bpe_trainer_create(options, &t, err);
+    if (status == PL_OK) status = read_text(t, file, &l, err);
+    if (status == PL_OK) status = merge_pairs(t, &l, err);
     if (status == PL_OK) status = pl_bpe_trainer_finish(t, out, err);
     if (status == PL_OK && evicted) *evicted = pl_bpe_trainer_evicted(t);
     pl_bpe_trainer_destroy(t);

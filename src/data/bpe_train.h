@@ -30,13 +30,18 @@ uint64_t pl_bpe_train_bytes(const pl_bpe_options *); /* heap that training holds
 typedef struct pl_bpe_trainer pl_bpe_trainer;
 pl_status pl_bpe_trainer_create(const pl_bpe_options *, pl_bpe_trainer **, pl_error *);
 void pl_bpe_trainer_feed(pl_bpe_trainer *, const void *text, size_t bytes);
-/* The text ends here: finds the merges. Once. */
+/* The text ends here: nothing is fed any more. Harmless a second time. */
+pl_status pl_bpe_trainer_close(pl_bpe_trainer *, pl_error *);
+/* After close: one merge; false when there is none left. */
+bool pl_bpe_trainer_merge(pl_bpe_trainer *);
+/* Close and all merges that are left. Once. */
 pl_status pl_bpe_trainer_finish(pl_bpe_trainer *, pl_tokenizer **, pl_error *);
 /* Occurrences of words that were evicted: what training did not see in full. */
 uint64_t pl_bpe_trainer_evicted(const pl_bpe_trainer *);
 void pl_bpe_trainer_destroy(pl_bpe_trainer *);
 
-/* The three steps over an open file, which is then rewound. evicted (of pl_bpe_trainer_evicted) may be NULL. */
+/* All steps over an open file, which is then rewound. evicted (of pl_bpe_trainer_evicted) may be NULL. The progress is
+ * told of each block and each merge: PL_E_STOPPED after one of either. */
 pl_status pl_bpe_train_file(pl_text_file *, const pl_bpe_options *, pl_text_progress, void *context, uint64_t *evicted,
                             pl_tokenizer **, pl_error *);
 

@@ -60,9 +60,15 @@ void pl_text_close(pl_text_file *t)
     t->fd = -1;
 }
 
+pl_status pl_text_tell_of(const pl_text_file *t, pl_text_progress progress, void *context, const char *phase,
+                          uint64_t done, uint64_t total, pl_error *err)
+{
+    if (!progress || progress(context, phase, done, total)) return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "%s: stopped while %s", t->path, phase);
+}
+
 pl_status pl_text_tell(const pl_text_file *t, pl_text_progress progress, void *context, const char *phase,
                        pl_error *err)
 {
-    if (!progress || progress(context, phase, t->at, t->bytes)) return PL_OK;
-    return pl_fail(err, PL_E_STOPPED, "%s: stopped while %s", t->path, phase);
+    return pl_text_tell_of(t, progress, context, phase, t->at, t->bytes, err);
 }

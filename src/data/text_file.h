@@ -30,6 +30,9 @@ void pl_text_close(pl_text_file *); /* harmless on one that was not opened, if z
 /* Called now and then; done of total bytes. May be NULL. False: stop. */
 typedef bool (*pl_text_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 /* PL_E_STOPPED when it said so. */
+pl_status pl_text_tell_of(const pl_text_file *, pl_text_progress, void *context, const char *phase, uint64_t done,
+                          uint64_t total, pl_error *);
+/* How much of the text was read. */
 pl_status pl_text_tell(const pl_text_file *, pl_text_progress, void *context, const char *phase, pl_error *);
 
 #endif

@@ -20,7 +20,7 @@ static void newest_versions(const pl_graph *g, pl_id program, pl_id *newest)
 typedef struct updater {
     pl_builder b;
     const pl_grad_update *u;
-    pl_id scale, finite;
+    pl_id scale, finite, skipped;
 } updater;
 
 static void add_clipping(updater *t, size_t values, const pl_id *newest)
@@ -34,13 +34,14 @@ static void add_clipping(updater *t, size_t values, const pl_id *newest)
         out = PL_NONE;
         sum = pl_build_node(&t->b, PL_OP_SUM_SQUARES, NULL, 2, (pl_id[]){newest[i], sum}, 1, &out);
     }
-    pl_id outs[2] = {PL_NONE, PL_NONE};
-    pl_build_node(&t->b, PL_OP_CLIP_SCALE, (pl_attr[]){pl_attr_f(t->u->clip)}, 1, &sum, 2, outs);
+    pl_id ins[3] = {sum, PL_NONE, t->skipped}, outs[3] = {PL_NONE, PL_NONE, PL_NONE};
+    pl_build_node(&t->b, PL_OP_CLIP_SCALE, (pl_attr[]){pl_attr_f(t->u->clip)}, 3, ins, 3, outs);
     t->scale = outs[0];
     t->finite = outs[1];
+    t->skipped = outs[2];
 }
 
-/* Moments start at zero: nodes of the init program, where there is one. */
+/* Moments and counts start at zero: nodes of the init program, where there is one. */
 static void add_initial_zero(updater *t, pl_id value)
 {
     pl_id program = pl_graph_find_program(t->b.graph, "init"), out = value;
@@ -49,6 +50,14 @@ static void add_initial_zero(updater *t, pl_id value)
     snprintf(init.scope, sizeof init.scope, "%s", t->b.scope);
     pl_build_node(&init, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
     t->b.status = init.status;
+}
+
+/* Steps whose update was skipped, of a run: in a program that skips none, too, for the run may have begun with another
+ * precision. */
+static void add_skipped(updater *t)
+{
+    t->skipped = pl_build_persistent(&t->b, PL_ROLE_STATE, PL_DTYPE_I32, pl_shape_of(1, (int64_t)1), PL_SKIPPED_STEPS);
+    add_initial_zero(t, t->skipped);
 }
 
 static void add_adamw(updater *t, pl_id weight, pl_id gradient)
@@ -64,8 +73,9 @@ static void add_adamw(updater *t, pl_id weight, pl_id gradient)
     pl_attr attr[6] = {pl_attr_f(t->u->beta1),         pl_attr_f(t->u->beta2),
                        pl_attr_f(t->u->epsilon),       pl_attr_f(shape.rank >= 2 ? t->u->weight_decay : 0),
                        pl_attr_i((int64_t)t->u->seed), pl_attr_i((int64_t)pl_stream_id(g->value[m].name))};
-    pl_id in[7] = {weight, gradient, m, v, t->u->lr, t->u->step, t->scale}, out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_build_node(&t->b, PL_OP_ADAMW, attr, 7, in, 3, out);
+    pl_id in[8] = {weight, gradient, m, v, t->u->lr, t->u->step, t->scale, t->skipped},
+          out[3] = {PL_NONE, PL_NONE, PL_NONE};
+    pl_build_node(&t->b, PL_OP_ADAMW, attr, 8, in, 3, out);
     if (t->b.status != PL_OK) return;
     g->node[g->node_count - 1].predicate = t->finite;
     add_initial_zero(t, m);
@@ -84,6 +94,7 @@ pl_status pl_grad_add_update(pl_graph *g, pl_id program, const pl_grad_update *u
     PL_TRY_DONE(pl_names_init(&names, g, err));
     newest_versions(g, program, newest);
     pl_builder_enter(&t.b, "clip");
+    add_skipped(&t);
     if (u->clip > 0) add_clipping(&t, values, newest);
     for (size_t i = 0; i < values && t.b.status == PL_OK; i++) {
         if (g->value[i].role != PL_ROLE_GRADIENT || pl_value_root(g, (pl_id)i) != i) continue;

@@ -67,6 +67,8 @@ pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_
 
 /* Loss scaling (f16): what a run begins with; loss_scale changes it by factors of two between 1 and 2^24. */
 #define PL_LOSS_SCALE_FIRST 65536.0f
+/* The state in which a program with an update counts the steps whose gradient was not finite. */
+#define PL_SKIPPED_STEPS "update.skipped_steps"
 
 static inline pl_attr pl_attr_i(int64_t v) { return (pl_attr){.i = v}; }
 static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }

@@ -26,13 +26,20 @@ static pl_alias alias_sum_squares(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_SUM_SQUARES = {shape_sum_squares, NULL, cost_sum_squares, alias_sum_squares};
 
-/* ---- clip_scale: sum of squares, [loss scale] → scale f32 [1], finite i32 [1]; max_norm 0: only un-scaled ---- */
+/* ---- clip_scale: sum of squares, [loss scale], [skipped steps] → scale f32 [1], finite i32 [1], skipped steps after
+ * this one; max_norm 0: only un-scaled ---- */
 static pl_status shape_clip_scale(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "DF", err));
+    PL_TRY(pl_expect_inputs(g, n, "DFI", err));
     out[0] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_F32};
-    out[1] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_I32};
+    out[1] = out[2] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_I32};
     return PL_OK;
+}
+
+static pl_alias alias_clip_scale(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = out == 2 ? 2 : -1};
 }
 
 static pl_cost cost_clip_scale(const pl_graph *g, const pl_node *n)
@@ -41,16 +48,16 @@ static pl_cost cost_clip_scale(const pl_graph *g, const pl_node *n)
     return (pl_cost){2, 16};
 }
 
-const pl_op_rule pl_rule_CLIP_SCALE = {shape_clip_scale, NULL, cost_clip_scale, pl_alias_none, .out_min = 2};
+const pl_op_rule pl_rule_CLIP_SCALE = {shape_clip_scale, NULL, cost_clip_scale, alias_clip_scale, .out_min = 2};
 
-/* ---- loss_scale: finite, loss scale, good steps in a row, skipped steps → the last three, after this step ---- */
+/* ---- loss_scale: finite, loss scale, good steps in a row → the last two, after this step ---- */
 static pl_status shape_loss_scale(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "IFII", err));
+    PL_TRY(pl_expect_inputs(g, n, "IFI", err));
     if (n->attr[0].i < 1)
         return pl_fail(err, PL_E_INTERNAL, "loss_scale in %s: growth_steps is at least 1, not %lld", n->scope,
                        (long long)n->attr[0].i);
-    for (int k = 0; k < 3; k++) out[k] = (pl_out){pl_in(g, n, k + 1)->shape, pl_in(g, n, k + 1)->dtype};
+    for (int k = 0; k < 2; k++) out[k] = (pl_out){pl_in(g, n, k + 1)->shape, pl_in(g, n, k + 1)->dtype};
     return PL_OK;
 }
 
@@ -60,7 +67,7 @@ static pl_alias alias_loss_scale(const pl_node *n, int out)
     return (pl_alias){.update = out + 1};
 }
 
-const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale, alias_loss_scale, .out_min = 3};
+const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale, alias_loss_scale, .out_min = 2};
 
 /* ---- adamw: w, gradient, m, v, lr, step, [gradient scale, [skipped steps]] → w', m', v'
  * The step t of the formula is the step less those that were skipped: of moments that have seen nothing, the first.

@@ -2,12 +2,13 @@
  * gradients stay above f16's smallest number, and the update divides by S again.
  *
  *   linear_ce_bwd(…, S)                        all gradients of the step are S times too large
- *   sum of squares → clip_scale(sum, S)        clips by the norm of gradient/S; gives 1/S with it, and "finite"
+ *   sum of squares → clip_scale(sum, S, skipped)   clips by the norm of gradient/S; gives 1/S with it, and "finite",
+ *                                              and counts the steps that are not
  *   adamw(…, scale, skipped) when finite       an overflow anywhere shows in the sum: the update is skipped, and the
  *                                              correction of the moments does not count it (as GradScaler has it)
- *   loss_scale(finite, S, good, skipped)       overflow: S/2 (never below 1); no overflow in 2000 steps: 2·S
+ *   loss_scale(finite, S, good)                overflow: S/2 (never below 1); no overflow in 2000 steps: 2·S
  *
- * S and the two counts are state, saved with the optimizer's. Factors of two: scaling itself rounds nothing.
+ * S and the counts are state, saved with the optimizer's. Factors of two: scaling itself rounds nothing.
  * A program without an update gives its gradients out: S is then an input, and whoever reads them divides. */
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
@@ -19,7 +20,7 @@ typedef struct scaler {
     pl_id program;
     pl_builder b;
     pl_id scale, good, skipped;
-    pl_id clipped, finite; /* outputs of clip_scale */
+    pl_id clipped, finite, counted; /* outputs of clip_scale; `skipped` goes in */
 } scaler;
 
 static bool is_of(const scaler *s, const pl_node *n)
@@ -66,15 +67,16 @@ static void add_clip_scale(scaler *s, size_t nodes)
         out = PL_NONE;
         sum = pl_build_node(&s->b, PL_OP_SUM_SQUARES, NULL, 2, (pl_id[]){g->node[i].in[1], sum}, 1, &out);
     }
-    pl_id outs[2] = {PL_NONE, PL_NONE};
-    pl_build_node(&s->b, PL_OP_CLIP_SCALE, (pl_attr[]){pl_attr_f(0)}, 2, (pl_id[]){sum, s->scale}, 2, outs);
-    s->clipped = outs[0], s->finite = outs[1];
+    pl_id ins[3] = {sum, s->scale, s->skipped}, outs[3] = {PL_NONE, PL_NONE, PL_NONE};
+    pl_build_node(&s->b, PL_OP_CLIP_SCALE, (pl_attr[]){pl_attr_f(0)}, 3, ins, 3, outs);
+    s->clipped = outs[0], s->finite = outs[1], s->counted = outs[2];
 }
 
 static void find_clip_scale(scaler *s, pl_id clip)
 {
     s->g->node[clip].in[1] = s->scale;
-    s->clipped = s->g->node[clip].out[0], s->finite = s->g->node[clip].out[1];
+    const pl_id *out = s->g->node[clip].out;
+    s->clipped = out[0], s->finite = out[1], s->counted = out[2];
 }
 
 static void scale_updates(scaler *s, size_t nodes)
@@ -83,7 +85,7 @@ static void scale_updates(scaler *s, size_t nodes)
         pl_node *n = &s->g->node[i];
         if (n->op != PL_OP_ADAMW || !is_of(s, n)) continue;
         n->in[6] = s->clipped;
-        n->in[7] = s->skipped;
+        n->in[7] = s->counted;
         n->predicate = s->finite;
     }
 }
@@ -114,8 +116,8 @@ static pl_status add_update(scaler *s, pl_id first, pl_error *err)
     PL_TRY(s->b.status);
     size_t summed = s->g->node_count;
     scale_updates(s, nodes);
-    pl_id in[4] = {s->finite, s->scale, s->good, s->skipped}, out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_build_node(&s->b, PL_OP_LOSS_SCALE, (pl_attr[]){pl_attr_i(GROWTH_STEPS)}, 4, in, 3, out);
+    pl_id in[3] = {s->finite, s->scale, s->good}, out[2] = {PL_NONE, PL_NONE};
+    pl_build_node(&s->b, PL_OP_LOSS_SCALE, (pl_attr[]){pl_attr_i(GROWTH_STEPS)}, 3, in, 2, out);
     PL_TRY(s->b.status);
     return order(s, first, nodes, summed, err);
 }
@@ -133,7 +135,7 @@ pl_status pl_rewrite_loss_scale(pl_graph *g, pl_id program, pl_error *err)
     }
     s.scale = add_state(&s, PL_DTYPE_F32, PL_LOSS_SCALE_FIRST, "loss_scale");
     s.good = add_state(&s, PL_DTYPE_I32, 0, "loss_scale.good_steps");
-    s.skipped = add_state(&s, PL_DTYPE_I32, 0, "loss_scale.skipped_steps");
+    s.skipped = pl_graph_find_value(g, PL_SKIPPED_STEPS);
     PL_TRY(s.b.status);
     scale_losses(&s);
     return add_update(&s, first, err);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/size.h"
+#include "ir/op.h"
 #include "run/session_impl.h"
 #include "run/threads.h"
 
@@ -204,7 +205,7 @@ static void find_values(pl_session *s)
     s->loss_scale_input = find_number(s, "input.loss_scale", PL_DTYPE_F32);
     s->loss_scale = find_number(s, "loss_scale", PL_DTYPE_F32);
     s->good_steps = find_number(s, "loss_scale.good_steps", PL_DTYPE_I32);
-    s->skipped_steps = find_number(s, "loss_scale.skipped_steps", PL_DTYPE_I32);
+    s->skipped_steps = find_number(s, PL_SKIPPED_STEPS, PL_DTYPE_I32);
     s->first_sample = find_number(s, "input.first_sample", PL_DTYPE_I64);
     s->position = find_number(s, "input.position", PL_DTYPE_I64);
     s->train_loss = find_number(s, "train.loss", PL_DTYPE_F64);
@@ -214,7 +215,7 @@ static void find_values(pl_session *s)
 static pl_status check_values(const pl_session *s, pl_error *err)
 {
     bool inputs = s->lr && s->step_input && s->token_scale && s->first_sample && s->position;
-    bool scale = (s->loss_scale != NULL) == (s->good_steps && s->skipped_steps);
+    bool scale = (s->loss_scale != NULL) == (s->good_steps != NULL) && (!s->loss_scale || s->skipped_steps);
     bool losses = (s->train == PL_NONE || s->train_loss) && (s->evaluate == PL_NONE || s->evaluate_loss);
     if (!inputs || !losses || !scale)
         return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
@@ -326,6 +327,7 @@ static pl_status run_everything_once(pl_session *s, pl_error *err)
     *s->token_scale = 0;
     if (s->loss_scale_input) *s->loss_scale_input = 1;
     *s->first_sample = *s->position = 0;
+    if (s->skipped_steps) *s->skipped_steps = 0; /* no step is before the first */
     for (int i = 0; i < 3; i++) {
         if (programs[i] == PL_NONE) continue;
         if (programs[i] == s->generate) clear_generate_tokens(s); /* only now: the programs before used that memory */

@@ -47,10 +47,10 @@ pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_e
 
 /* ---- the record ---- */
 
-/* The last three only where the loss is scaled. */
-enum { LOSS_COUNTERS = 3 };
+/* The last two only where the loss is scaled. */
+enum { LOSS_COUNTERS = 2 };
 static const char *const counter_keys[PL_SESSION_COUNTERS] = {
-    "tokens", "plateau_best", "plateau_scale", "plateau_bad", "loss_scale", "loss_scale_good_steps", "skipped_steps"};
+    "tokens", "plateau_best", "plateau_scale", "plateau_bad", "skipped_steps", "loss_scale", "loss_scale_good_steps"};
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
 
 void pl_session_shape_record(pl_session *s, bool scales_loss)
@@ -136,10 +136,10 @@ static void take_progress(pl_session *s, const pl_record *r)
     if (isnan(s->plateau.best)) s->plateau.best = INFINITY;
     s->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
     s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
+    if (s->skipped_steps) *s->skipped_steps = (int32_t)pl_record_counter_value(r, "skipped_steps", 0);
     if (!s->loss_scale) return;
     *s->loss_scale = (float)pl_record_counter_value(r, "loss_scale", PL_LOSS_SCALE_FIRST); /* else: not scaled so far */
     *s->good_steps = (int32_t)pl_record_counter_value(r, "loss_scale_good_steps", 0);
-    *s->skipped_steps = (int32_t)pl_record_counter_value(r, "skipped_steps", 0);
 }
 
 /* A counter of the record lies in [least, most]; not-a-number does not. */
@@ -249,9 +249,9 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
                                                 s->plateau.best,
                                                 s->plateau.scale,
                                                 (double)s->plateau.bad,
+                                                s->skipped_steps ? (double)*s->skipped_steps : 0,
                                                 s->loss_scale ? (double)*s->loss_scale : 1,
-                                                s->loss_scale ? (double)*s->good_steps : 0,
-                                                s->loss_scale ? (double)*s->skipped_steps : 0};
+                                                s->loss_scale ? (double)*s->good_steps : 0};
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
     s->record = s->record_shape;
     s->record.tokenizer_hash = s->tokens.info.tokenizer_hash;

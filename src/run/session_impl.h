@@ -55,7 +55,8 @@ struct pl_session {
     float *lr, *token_scale;
     float *loss_scale_input; /* of f16 where gradients are given out; NULL: none */
     float *loss_scale;       /* state of f16 while training, saved; NULL: none */
-    int32_t *good_steps, *skipped_steps;
+    int32_t *good_steps;
+    int32_t *skipped_steps; /* of a program with an update, saved; NULL: none */
     int64_t *step_input, *first_sample, *position;
     double *train_loss, *evaluate_loss;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,planner] [--seed N] [--count N].
+"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,planner,leftovers] [--seed N] [--count N].
 
 A plan's lock file is run in a memory cgroup whose limit is its charged figure, to the page. The kernel is told to kill there;
 a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
@@ -9,10 +9,12 @@ without the page cache of files being written, which the kernel takes back when 
 
 77 when the machine lets nobody make a group, with the reason. `--only random --seed S --index I` repeats one."""
 
+import os
 import random
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 
 import random_config
@@ -154,7 +156,39 @@ def check_planner(bench, arguments):
     return "600 layers in 64 MiB: planning is refused, not killed"
 
 
-ALL = {"random": check_random, "auto": check_auto, "others": check_others, "planner": check_planner}
+MAKER = "import os, signal, group; print(group.Group().folder, flush=True); os.kill(os.getpid(), signal.{})"
+
+
+def make_group_in(signal_name):
+    """A process that made a group, its folder, and then sent itself this signal."""
+    process = subprocess.Popen([sys.executable, "-B", "-c", MAKER.format(signal_name)], stdout=subprocess.PIPE, text=True,
+                               cwd=os.path.dirname(os.path.abspath(__file__)))
+    return process, process.stdout.readline().strip()
+
+
+def check_leftovers(bench, arguments):
+    """What a killed run left goes with the next; what belongs to a living one stays."""
+    del arguments
+    bench.limited(64 << 20)  # or Skip
+    (dead, left), (alive, used) = make_group_in("SIGKILL"), make_group_in("SIGSTOP")
+    try:
+        dead.wait()
+        if not (left and used and os.path.isdir(left)):
+            raise Failure(f"no groups to look at: {left!r}, {used!r}")
+        bench.limited(64 << 20)
+        if os.path.isdir(left) or not os.path.isdir(used):
+            raise Failure(f"{left} of a dead process {'is' if os.path.isdir(left) else 'is not'} there, {used} of a living one "
+                          f"{'is' if os.path.isdir(used) else 'is not'}")
+    finally:
+        alive.kill()
+        alive.wait()
+        for folder in {left, used} - {""}:
+            if os.path.isdir(folder):
+                os.rmdir(folder)
+    return "the group of a killed run went, that of a living one stayed"
+
+
+ALL = {"random": check_random, "auto": check_auto, "others": check_others, "planner": check_planner, "leftovers": check_leftovers}
 
 
 def main():

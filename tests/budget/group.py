@@ -4,7 +4,9 @@ The group is made below our own, or below the nearest ancestor where that is all
 processes and groups with limits). Swap is closed: what does not fit is killed. Source: the kernel's
 admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst."""
 
+import contextlib
 import errno
+import glob
 import os
 import re
 import shutil
@@ -47,14 +49,29 @@ def places():
             below = os.path.dirname(below)
 
 
+def name_of(pid):
+    """With the namespace that the number belongs to: groups of other containers may lie beside ours."""
+    return f"plimsoll-test-{os.stat('/proc/self/ns/pid').st_ino}-{pid}"
+
+
+def remove_left_over(parent):
+    """Groups of runs that were killed before they could remove them. What runs in one still keeps it."""
+    for folder in glob.glob(os.path.join(glob.escape(parent), name_of("*"))):
+        pid = folder.rsplit("-", 1)[1]
+        if pid == str(os.getpid()) or not os.path.exists(f"/proc/{pid}"):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+
 class Group:
     """Made and limited at once; `prefix` starts a command in it."""
 
     def __init__(self):
         reasons = []
         for self.version, parent in places():
-            self.folder = os.path.join(parent, f"plimsoll-test-{os.getpid()}")
+            self.folder = os.path.join(parent, name_of(os.getpid()))
             try:
+                remove_left_over(parent)
                 self.make(parent)
                 return
             except OSError as why:

@@ -2,6 +2,9 @@
 
 import math
 
+# What the search may take, and where: in the order of the bytes that it frees.
+LEAVE = {"optimizer_bf16": ("train.optimizer_state", "bf16"), "optimizer_8bit": ("train.optimizer_state", "8bit"),
+         "fp16": ("train.mixed_precision", "fp16"), "bf16": ("train.mixed_precision", "bf16")}
 THREADS = (1, 1, 2, 2, 3, 4, 5, 8, 16, 24, 32, 48, 63, 64)
 
 
@@ -71,6 +74,21 @@ def draw_train(rng, keys):
     keys["train.sample_every"] = rng.choice((0, 0, 2, steps))
 
 
+def draw_leave(rng, keys):
+    """Half of the configurations leave a key or two to the search, and say what it may take for them."""
+    words = [word for word in LEAVE if rng.random() < 0.5]
+    if not words or rng.random() < 0.5:
+        return
+    for word in words:
+        keys[LEAVE[word][0]] = "auto"
+    keys["fit.allow"] = ",".join(words)
+
+
+def all_taken(keys):
+    """The keys as they are when the search takes what it may."""
+    return dict(keys, **{LEAVE[word][0]: LEAVE[word][1] for word in LEAVE if word in keys.get("fit.allow", "").split(",")})
+
+
 def draw_memory(rng, keys):
     keys["train.gradient_checkpointing"] = rng.choice(("off", "auto", "auto", "full"))
     keys["train.feed_forward_rows"] = rng.choice((0, 0, "auto", rng.randint(1, keys["model.sequence"] * keys["train.batch_size"])))
@@ -102,6 +120,7 @@ def draw(rng, bench):
     draw_batch(rng, keys, threads)
     draw_data(rng, keys, bench)
     draw_train(rng, keys)
+    draw_leave(rng, keys)
     draw_memory(rng, keys)
     draw_order(rng, keys)
     draw_generate(rng, keys)
@@ -120,7 +139,7 @@ def draw_with_budget(rng, bench, threads_max):
     if not keys.get("train.layer_major"):
         keys["train.update_in_backward"] = "auto"  # on would need one micro-batch
     free = dict(keys, **{"train.micro_batch": keys["train.batch_size"]})
-    least = dict(keys, **{"train.micro_batch": 1, "memory.huge_pages": "off"})
+    least = dict(all_taken(keys), **{"train.micro_batch": 1, "memory.huge_pages": "off"})
     most, floor = (bench.plan(options_of(k))["process"]["charged_bytes"] for k in (free, least))
     keys["train.micro_batch"], keys["memory.budget"] = "auto", int(floor + (most - floor) * rng.random()) + (128 << 10)
     return keys

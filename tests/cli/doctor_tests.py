@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -54,6 +55,33 @@ def baseline():
 
 def grown(plain, rows, kind, key="resident_bytes"):
     return figure(rows, kind, key) - figure(plain, kind, key)
+
+
+# ---- what it must not write over ----
+
+
+def test_output_is_no_input():
+    """Not the program, whatever the name it is called by, nor a file among the command's words, nor the other output."""
+    shutil.copy(KNOWN, "known")
+    os.symlink("known", "linked")
+    with open("script", "w", encoding="ascii") as file:
+        file.write("sleep 0.5; exit 3\n")
+    with open("page.tmp", "w", encoding="ascii") as file:
+        file.write("sleep 0.5; exit 3\n")
+    before = {path: read(path) for path in ("known", "script", "page.tmp")}
+    environment_with_path = environment(PATH=os.getcwd() + ":" + os.environ["PATH"])
+    same = " are the same file; give another name"
+    for words in (["--out", "known", "--", "./known"], ["--html", "linked", "--", "./known"], ["--out", "known", "--", "known"],
+                  ["--out", "script", "--", "sh", "script"], ["--html", "./script", "--", "sh", "-e", os.path.abspath("script")],
+                  ["--html", "page", "--", "sh", "page.tmp"], ["--out", "new", "--html", "./new", "--", "sh", "script"]):
+        refused(2, same, "doctor", *words, env=environment_with_path)
+        check({path: read(path) for path in before} == before and not os.path.exists("new"), words, "wrote something")
+    with subprocess.Popen(["./known"], stdout=subprocess.PIPE, env=environment()) as process:
+        process.stdout.readline()
+        refused(2, "its program .*" + same, "doctor", "--pid", str(process.pid), "--out", "linked")
+        process.kill()
+    run("doctor", "--out", "report", "--", "sh", "script", "report", "exit", code=3)
+    check(read("known") == before["known"] and b"The largest causes" in read("report"), read("report"))
 
 
 # ---- what is where ----
@@ -418,7 +446,7 @@ def test_watch_until_it_ends_or_is_stopped():
 
 
 GROUPS = {
-    "doctor": [test_idle_process_is_explained, test_anonymous_and_heap, test_zeroed_data_is_the_programs,
+    "doctor": [test_output_is_no_input, test_idle_process_is_explained, test_anonymous_and_heap, test_zeroed_data_is_the_programs,
                test_shared_memory, test_mapped_file, test_huge_pages, test_many_mappings,
                test_stacks, test_stack_joined_with_data, test_sparse_reading_costs_page_tables,
                test_untouched_stacks_cost_nothing, test_running_thread_is_a_guess, test_malloc_arenas, test_refusals,

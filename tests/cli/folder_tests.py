@@ -303,6 +303,21 @@ def test_files_that_were_there():
     run("plan", config, "--out", "own")
     check(read("own/tokenizer.json") != foreign, "what was prepared here may be prepared anew")
     shutil.rmtree("own")
+    os.makedirs("cached")
+    cache = ("--set", "data.cache=cached", "--out", "elsewhere")
+    for content in (json.dumps(json.loads(foreign), indent=1).encode(), b"my own words", foreign[:-1]):
+        with open("cached/tokenizer.json", "wb") as file:
+            file.write(content)
+        for words in (("train",), ("plan",), ("plan", "--tokenizer", "bpe", "--vocab_size", "300")):
+            refused(5, r"cached/tokenizer.json: is there, and not as Plimsoll writes it.*--tokenizer.*data.cache", words[0], config, *words[1:], *cache)
+            check(os.listdir("cached") == ["tokenizer.json"] and read("cached/tokenizer.json") == content, words, os.listdir("cached"))
+            check(not os.path.exists("elsewhere"), os.path.exists("elsewhere") and os.listdir("elsewhere"))
+    with open("cached/tokenizer.json", "wb") as file:  # as of a run that was killed before it had tokens
+        file.write(foreign)
+    run("plan", config, *cache)
+    check(read("cached/tokenizer.json") == read("elsewhere/tokenizer.json") != foreign, "what was prepared here may be prepared anew")
+    shutil.rmtree("cached")
+    shutil.rmtree("elsewhere")
     refused(5, r"\./config.yaml: is there, and no run's .*--out", "train", config, "--out", ".")
     for text in ("my own notes\n", '{"loss": 1}\n', "no newline"):
         os.makedirs("own", exist_ok=True)

@@ -76,10 +76,13 @@ def test_loss_scale():
     check(skipped >= 1 and last == 2**(24 - skipped), scales("out"))
     check(scales("out")[20] == (2**23, 1), scales("out")[20:])
     check(record()["counters"]["skipped_steps"] == skipped, record()["counters"])
+    for number, precision in enumerate(("off", "bf16", "fp16")):  # it is the run's, whatever the precision
+        run("train", config, "--quiet", "--steps", str(61 + number), "--resume", "--mixed_precision", precision)
+        check(record()["counters"]["skipped_steps"] == skipped, precision, record()["counters"])
     change_counters(loss_scale=0)
     refused(4, r'counter "loss_scale" is 0', "train", config, "--quiet", "--steps", "80", "--resume")
-    change_counters(loss_scale=1, skipped_steps=61)
-    refused(4, r'counter "skipped_steps" is 61, a number from 0 to 60', "train", config, "--quiet", "--steps", "80", "--resume")
+    change_counters(loss_scale=1, skipped_steps=64)
+    refused(4, r'counter "skipped_steps" is 64, a number from 0 to 63', "train", config, "--quiet", "--steps", "80", "--resume")
 
 
 def test_another_precision():

@@ -90,6 +90,21 @@ def test_signals_while_text_is_prepared():
             check(not os.path.exists("out"), "left over:", os.path.exists("out") and os.listdir("out"))
 
 
+def test_signals_while_pairs_are_merged():
+    """All words differ, so this vocabulary takes a minute."""
+    with open("text.txt", "w", encoding="ascii") as file:
+        file.write(" ".join(f"{number * 0x9E3779B97F4A7C15 % 26**8:x}" for number in range(250_000)))
+    config = write_config(data={"tokenizer": "bpe", "vocab_size": 65535})
+    for number, code in SIGNALS:
+        process = start("train", config)
+        await_text(process, b"merging pairs")
+        began = time.monotonic()
+        process.send_signal(number)
+        said = process.communicate(timeout=300)[1].decode()
+        check(process.returncode == code and "plimsoll" not in said, number, "gave", process.returncode, said)
+        check(time.monotonic() - began < 1 and not os.path.exists("out"), time.monotonic() - began)
+
+
 def test_signals_while_planning():
     write_text()
     config = write_config()
@@ -136,7 +151,7 @@ def test_odd_words():
 
 
 GROUPS = {"stop": [test_huge_checkpoint, test_huge_metrics, test_trace_goes_to_a_regular_file, test_no_threads_to_measure_with,
-                   test_signals_while_text_is_prepared, test_signals_while_planning,
+                   test_signals_while_text_is_prepared, test_signals_while_pairs_are_merged, test_signals_while_planning,
                    test_signals_while_loading, test_odd_words]}
 
 if __name__ == "__main__":

@@ -107,16 +107,17 @@ static void clip_scale(operands *o)
     scale = !finite ? 0 : (scale < 1 ? scale : 1) / s;
     put(o, 0, &scale);
     put(o, 1, &finite);
+    double skipped = (o->in[2] ? o->in[2][0] : 0) + !finite;
+    if (o->in[2]) put(o, 2, &skipped);
 }
 
 static void loss_scale(operands *o)
 {
     bool finite = o->in[0][0] != 0, grows = finite && o->in[2][0] + 1 >= (double)o->node->attr[0].i;
     double scale = !finite ? fmax(o->in[1][0] / 2, 1) : grows ? o->in[1][0] * 2 : o->in[1][0];
-    double good = finite && !grows ? o->in[2][0] + 1 : 0, skipped = o->in[3][0] + !finite;
+    double good = finite && !grows ? o->in[2][0] + 1 : 0;
     put(o, 0, &scale);
     put(o, 1, &good);
-    put(o, 2, &skipped);
 }
 
 /* Moments are never rounded here, whatever form they have: of rows of 8-bit blocks the first elements are used.

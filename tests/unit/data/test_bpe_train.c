@@ -234,6 +234,49 @@ static void test_memory_refused(void **state)
         }
 }
 
+typedef struct heard {
+    int merges, stop_after; /* tellings of the second phase; 0: never */
+    uint64_t first, last, total;
+} heard;
+
+static bool hear(void *context, const char *phase, uint64_t done, uint64_t total)
+{
+    heard *h = context;
+    if (strcmp(phase, "merging pairs into tokens") != 0) return true;
+    if (h->merges++ == 0) h->first = done;
+    h->last = done;
+    h->total = total;
+    return h->merges != h->stop_after;
+}
+
+static pl_status train_heard(heard *h, pl_tokenizer **t)
+{
+    static const char text[] = "low low low low low lower lower newest newest newest newest newest newest widest";
+    pl_bpe_options o = pl_bpe_options_default(264);
+    pl_text_file file;
+    assert_int_equal(pl_text_open(&file, scratch_file("text", text, sizeof text - 1), &err), PL_OK);
+    pl_status status = pl_bpe_train_file(&file, &o, hear, h, NULL, t, &err);
+    pl_text_close(&file);
+    return status;
+}
+
+/* 257 ids are there before the first merge; seven are added, and each is told. */
+static void test_merges_are_told(void **state)
+{
+    (void)state;
+    uint64_t live = pl_alloc_live_blocks();
+    pl_tokenizer *t = NULL;
+    heard all = {0}, some = {.stop_after = 3};
+    assert_int_equal(train_heard(&all, &t), PL_OK);
+    assert_int_equal(pl_tokenizer_vocab_size(t), 264);
+    assert_true(all.merges >= 7 && all.first == 257 && all.last == 264 && all.total == 264);
+    pl_tokenizer_destroy(t);
+    assert_int_equal(train_heard(&some, &t), PL_E_STOPPED);
+    assert_true(some.merges == 3 && some.last < 264 && t == NULL);
+    assert_non_null(strstr(err.text, "text: stopped while merging pairs into tokens"));
+    assert_int_equal(pl_alloc_live_blocks(), live);
+}
+
 /* In the child, with room for so many bytes more than it has: 0 when training succeeds, 1 when memory is refused. The
  * text is the worst there is: nothing but different words, so that every table fills. */
 static int train_within(const pl_bpe_options *o, uint64_t bytes)
@@ -321,6 +364,7 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_endless_piece),
         cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_merges_are_told),
         cmocka_unit_test(test_announced_bytes_are_enough),
         cmocka_unit_test(test_chars),
     };
