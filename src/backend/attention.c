@@ -12,6 +12,7 @@
 
 #include "backend/calls.h"
 #include "backend/parallel.h"
+#include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
 enum { COUNTER_BYTES = 64 };
@@ -58,6 +59,9 @@ static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, v
     pl_parallel(team, w.workers > 1 ? PL_SERIAL_BELOW_ELEMS : 0, work_part, &w);
 }
 
+/* As for the products of gemm.c. */
+static int in_pairs(pl_real type, pl_team team) { return pl_gemm_kernels_of(team.isa, type, type)->step > 1; }
+
 static int64_t blocks_of(const pl_attention_call *c, const pl_kernels *kernels)
 {
     int64_t block = kernels->attention_block_queries();
@@ -84,6 +88,7 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
                               .causal = c->causal,
                               .scale = c->scale,
                               .type = c->type,
+                              .pairs = in_pairs(c->type, team),
                               .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
                               .k = pl_real_at(c->type, c->k, b * c->sk.batch + inside),
                               .v = pl_real_at(c->type, c->v, b * c->sv.batch + inside),
@@ -160,6 +165,7 @@ static void run_bwd_task(const void *call, pl_team team, int64_t task, void *wor
                                   .causal = c->causal,
                                   .scale = c->scale,
                                   .type = c->type,
+                                  .pairs = in_pairs(c->type, team),
                                   .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
                                   .k = pl_real_at(c->type, c->k, b * c->sk.batch + inside),
                                   .v = pl_real_at(c->type, c->v, b * c->sv.batch + inside),

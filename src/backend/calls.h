@@ -127,7 +127,8 @@ void pl_norm_bwd_exec(const pl_norm_bwd_call *, void *workspace, pl_team);
 
 /* ---- attention.c: o = softmax(scale·q kᵀ) v per head, online softmax; T×T is never stored ----
  * Element (b, t, h, d) of a tensor is p[b·batch + t·token + h·dh + d] with that tensor's two strides. causal: query i
- * of tq sees keys 0 … (tk − tq) + i. */
+ * of tq sees keys 0 … (tk − tq) + i. Where pairs of bf16 are multiplied (gemm.c), the probabilities and the gradients
+ * of the scores are rounded to bf16 before they are multiplied. */
 typedef struct pl_attention_strides {
     int64_t batch, token;
 } pl_attention_strides;

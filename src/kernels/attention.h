@@ -1,6 +1,8 @@
 /* What an attention kernel needs to know about one (batch, head): the backend has resolved batch, head and position.
  * Element (t, d) of a matrix is p[t·ld + d]; T queries tq, keys tk, dh = head_width. causal: query i sees keys
- * 0 … (tk − tq) + i; a query that sees none gives o = 0 and lse = −inf. `type` is that of all matrices; lse is f32. */
+ * 0 … (tk − tq) + i; a query that sees none gives o = 0 and lse = −inf. `type` is that of all matrices; lse is f32.
+ * pairs: the matrices are bf16 and the processor multiplies pairs of them (AVX512-BF16). Then P, and going backward dS,
+ * are rounded to bf16 before they are multiplied. */
 #ifndef PL_KERNELS_ATTENTION_H
 #define PL_KERNELS_ATTENTION_H
 
@@ -13,6 +15,7 @@ typedef struct pl_attention_head {
     int causal;
     float scale;
     pl_real type;
+    int pairs;
     const void *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
     int64_t ldq, ldk, ldv, ldo;
     void *o;    /* [tq,dh] */
@@ -24,6 +27,7 @@ typedef struct pl_attention_bwd_head {
     int causal;
     float scale;
     pl_real type;
+    int pairs;
     const void *q, *k, *v, *o, *d_o;
     const float *lse;
     int64_t ldq, ldk, ldv, ldo, lddo;

@@ -1,34 +1,9 @@
-/* Attention forward without the T×T matrix: the online softmax of FlashAttention (Dao et al. 2022; Milakov & Gimelshein
- * 2018) over blocks of KEYS keys, in base 2 (log₂e is folded into the scale).
- *
- *   a task: PANELS panels of GROUP queries          for each block of keys: K, V copied once, then per panel
- *   ┌──────────┐                                      S = K·Qᵀ   [keys, queries]   masked at the diagonal
- *   │ Qᵀ  dh×GROUP  packed once                       m' = max(m, max S), P = 2^(S − m'), l = l·2^(m−m') + ΣP
- *   │ Oᵀ  dh×GROUP  running                           Oᵀ = Oᵀ·2^(m−m') + Vᵀ·P
- *   └──────────┘                                     at the end o = Oᵀ/l, lse = m·ln 2 + ln l
- *
- * Key blocks past the diagonal are not visited, and inside a block vectors of queries that see nothing are left out.
- * Everything of a task depends on its place alone, so the bits do not depend on who runs it. */
-#include <float.h>
-#include <math.h>
-
-#include "kernels/cpu/attention_tile.h"
+/* Attention forward (attention_forward.h) in words of f32, and the choice between the ways there are: few queries, and
+ * pairs of bf16 where the processor multiplies them. */
+#include "kernels/cpu/attention_forward.h"
 #include "kernels/kernels.h"
 
-enum { PANELS = PL_VW == 16 ? 2 : 4, FEW_QUERIES = 4 };
-
-typedef struct panel {
-    int64_t first, count; /* queries */
-    float *qt, *ot;       /* [dh][GROUP], [dh rounded up to ROWS][GROUP] */
-    float *top, *sum;     /* [GROUP] m and l */
-    float *correction;    /* [GROUP] 2^(m − m') of the block in hand; in memory, the registers are all taken */
-} panel;
-
-typedef struct key_block {
-    int64_t first, count, width, ldv;
-    float *k, *v; /* [KEYS][width], [KEYS][ldv], zeros behind */
-    float *p;     /* [KEYS][GROUP] */
-} key_block;
+enum { FEW_QUERIES = 4 };
 
 int64_t PL_KERNEL(attention_block_queries)(void) { return PANELS * GROUP; }
 
@@ -39,167 +14,17 @@ uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width)
     return pl_align_up(elems * sizeof(float), 64);
 }
 
-/* S of ROWS keys from row j on, for the last `vectors` vectors of the panel, from vector v0; raises high. */
-PL_V_INLINE void score_rows(int vectors, int v0, const diagonal *g, const key_block *b, const panel *t, int64_t j,
-                            int64_t keys, pl_vf *high)
-{
-    pl_vf acc[ROWS][VECTORS];
-    zero_tile(vectors, acc);
-    multiply(0, vectors, b->width, b->k + j * b->width, b->width, 1, t->qt + v0 * PL_VW, GROUP, acc);
-    if (j + ROWS > keys || g->shift + j + ROWS - 1 > v0 * PL_VW)
-        PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] =
-            mask_lanes(g, j + r, keys, v0 + v, acc[r][v], pl_v_set(-INFINITY));
-    PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) high[v0 + v] =
-        pl_v_max(high[v0 + v], acc[r][v]);
-    store_tile(vectors, b->p + j * GROUP + v0 * PL_VW, GROUP, acc);
-}
-
-static void scores(int vectors, const diagonal *g, const key_block *b, const panel *t, int64_t keys, pl_vf *high)
-{
-    for (int64_t j = 0; j < keys; j += ROWS) {
-        int v0 = first_vector(g, j);
-        switch (vectors - v0) {
-        case 3:
-            score_rows(3, v0, g, b, t, j, keys, high);
-            break;
-        case 2:
-            score_rows(2, v0, g, b, t, j, keys, high);
-            break;
-        default:
-            score_rows(1, v0, g, b, t, j, keys, high);
-            break;
-        }
-    }
-}
-
-/* P = 2^(S − m) in place for the rows [begin, end), vectors [v0, v1); adds to total. */
-PL_V_INLINE void exponentials(int v0, int v1, float *p, int64_t begin, int64_t end, const pl_vf *top, pl_vf *total)
-{
-    for (int64_t j = begin; j < end; j++) PL_V_UNROLL for (int v = v0; v < v1; v++)
-        {
-            pl_vf e = pl_v_exp2_flush(pl_v_load(p + j * GROUP + v * PL_VW) - top[v]);
-            total[v] += e;
-            pl_v_store(p + j * GROUP + v * PL_VW, e);
-        }
-}
-
-/* The softmax step and Oᵀ = Oᵀ·correction + Vᵀ·P. */
-PL_V_INLINE void accumulate(int vectors, const diagonal *g, const key_block *b, const panel *t, const pl_vf *high)
-{
-    pl_vf top[VECTORS], total[VECTORS];
-    PL_V_UNROLL for (int v = 0; v < vectors; v++)
-    {
-        pl_vf old = pl_v_load(t->top + v * PL_VW);
-        top[v] = pl_v_max(old, high[v]);
-        pl_v_store(t->correction + v * PL_VW, pl_v_exp2_flush(old - top[v]));
-        total[v] = pl_v_zero();
-    }
-    int64_t done = 0;
-    PL_V_UNROLL for (int v = 0; v < vectors; v++)
-    {
-        exponentials(v, vectors, b->p, done, g->limit[v], top, total);
-        done = g->limit[v];
-    }
-    PL_V_UNROLL for (int v = 0; v < vectors; v++)
-    {
-        pl_v_store(t->top + v * PL_VW, top[v]);
-        pl_vf before = pl_v_load(t->sum + v * PL_VW) * pl_v_load(t->correction + v * PL_VW);
-        pl_v_store(t->sum + v * PL_VW, before + total[v]);
-    }
-    for (int64_t d = 0; d < b->width; d += ROWS) {
-        pl_vf acc[ROWS][VECTORS];
-        load_tile(vectors, t->ot + d * GROUP, GROUP, acc);
-        PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] *=
-            pl_v_load(t->correction + v * PL_VW);
-        multiply_ragged(vectors, g->limit, b->v + d, 1, b->ldv, b->p, GROUP, acc);
-        store_tile(vectors, t->ot + d * GROUP, GROUP, acc);
-    }
-}
-
-static int64_t keys_seen(const pl_attention_head *h, int64_t query)
-{
-    return h->causal ? clamp_to(h->tk - h->tq + query + 1, h->tk) : h->tk;
-}
-
-static void visit(const pl_attention_head *h, const key_block *b, const panel *t)
-{
-    int64_t keys = clamp_to(keys_seen(h, t->first + t->count - 1) - b->first, b->count);
-    if (keys == 0) return;
-    diagonal g = diagonal_of(h->causal, b->first, h->tk - h->tq + t->first, keys);
-    pl_vf high[VECTORS];
-    for (int v = 0; v < VECTORS; v++) high[v] = pl_v_set(-FLT_MAX);
-    int vectors = (int)((t->count + PL_VW - 1) / PL_VW);
-    scores(vectors, &g, b, t, keys, high);
-    switch (vectors) {
-    case 3:
-        accumulate(3, &g, b, t, high);
-        break;
-    case 2:
-        accumulate(2, &g, b, t, high);
-        break;
-    default:
-        accumulate(1, &g, b, t, high);
-        break;
-    }
-}
-
-static void start_panel(const pl_attention_head *h, panel *t)
-{
-    const void *q = pl_real_at(h->type, h->q, t->first * h->ldq);
-    pack_transposed(h->type, t->qt, q, h->ldq, t->count, h->head_width, h->scale * ATTENTION_LOG2_E);
-    memset(t->ot, 0, (size_t)(round_up(h->head_width, ROWS) * GROUP) * sizeof(float));
-    for (int i = 0; i < GROUP; i++) t->top[i] = -FLT_MAX, t->sum[i] = 0;
-}
-
-/* A lane that saw no key has sum 0: o = 0, lse = −inf. A NaN in the sum stays one. */
-static void finish_panel(const pl_attention_head *h, panel *t)
-{
-    for (int v = 0; v < VECTORS; v++) {
-        int64_t at = v * PL_VW, lanes = clamp_to(t->count - at, PL_VW);
-        pl_vf zero = pl_v_zero(), sum = pl_v_load(t->sum + at);
-        pl_vf lse = pl_v_fma(pl_v_load(t->top + at), pl_v_set(ATTENTION_LN_2), pl_v_log(sum));
-        lse = pl_v_select_gt(sum, zero, lse, sum - INFINITY);
-        if (h->lse) pl_v_store_part(h->lse + t->first + at, lse, lanes);
-        pl_v_store(t->sum + at, pl_v_select_gt(sum, zero, 1.0f / sum, sum * 0.0f));
-    }
-    void *o = pl_real_at(h->type, h->o, t->first * h->ldo);
-    store_transposed(h->type, o, h->ldo, t->count, h->head_width, t->ot, t->sum);
-}
-
-static int64_t make_panels(const pl_attention_head *h, int64_t begin, int64_t end, float *memory, panel *panels)
-{
-    int64_t count = 0, width = h->head_width;
-    for (int64_t i = begin; i < end; i += GROUP, count++) {
-        panel *t = &panels[count];
-        *t = (panel){.first = i, .count = smaller(end - i, GROUP), .qt = memory};
-        t->ot = t->qt + width * GROUP;
-        t->top = t->ot + round_up(width, ROWS) * GROUP;
-        t->sum = t->top + GROUP;
-        t->correction = t->sum + GROUP;
-        memory = t->correction + GROUP;
-        start_panel(h, t);
-    }
-    return count;
-}
-
 void PL_KERNEL(attention)(const pl_attention_head *h, int64_t begin, int64_t end, void *workspace)
 {
     if (h->tq <= FEW_QUERIES && h->type == PL_REAL_F32) {
         PL_KERNEL(attention_few)(h, begin, end, workspace);
         return;
     }
-    key_block b = {.width = h->head_width, .ldv = round_up(h->head_width, ROWS), .p = workspace};
-    b.k = b.p + KEYS * GROUP;
-    b.v = b.k + KEYS * b.width;
-    panel panels[PANELS];
-    int64_t count = make_panels(h, begin, end, b.v + KEYS * b.ldv, panels), last = keys_seen(h, end - 1);
-    for (b.first = 0; b.first < last; b.first += KEYS) {
-        b.count = smaller(last - b.first, KEYS);
-        copy_rows(h->type, b.k, b.width, round_up(b.count, ROWS), pl_real_at(h->type, h->k, b.first * h->ldk), h->ldk,
-                  b.count, b.width, 1);
-        copy_rows(h->type, b.v, b.ldv, b.count, pl_real_at(h->type, h->v, b.first * h->ldv), h->ldv, b.count, b.width,
-                  1);
-        for (int64_t i = 0; i < count; i++) visit(h, &b, &panels[i]);
+#if defined(PL_LEVEL_avx512)
+    if (h->pairs) {
+        pl_attention_pairs(h, begin, end, workspace);
+        return;
     }
-    for (int64_t i = 0; i < count; i++) finish_panel(h, &panels[i]);
+#endif
+    attend(h, begin, end, workspace);
 }

@@ -15,6 +15,18 @@
 #include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 
+#if defined(ATTENTION_PAIRS)
+#include "kernels/cpu/pairs.h"
+#else
+#define TILE_TARGET
+typedef float word;
+typedef pl_vf words;
+
+PL_V_INLINE words load_words(const word *p) { return pl_v_load(p); }
+PL_V_INLINE words set_word(word x) { return pl_v_set(x); }
+PL_V_INLINE pl_vf multiply_add(words a, words b, pl_vf sums) { return pl_v_fma(a, b, sums); }
+#endif
+
 enum {
     VECTORS = 3,
     ROWS = PL_VW == 16 ? 8 : 4,
@@ -29,23 +41,23 @@ PL_V_INLINE int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to *
 PL_V_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 PL_V_INLINE int64_t clamp_to(int64_t x, int64_t end) { return x < 0 ? 0 : x > end ? end : x; }
 
-PL_V_INLINE void multiply(int v0, int v1, int64_t steps, const float *a, int64_t a_row, int64_t a_step, const float *b,
-                          int64_t ldb, pl_vf acc[ROWS][VECTORS])
+TILE_TARGET PL_V_INLINE void multiply(int v0, int v1, int64_t steps, const word *a, int64_t a_row, int64_t a_step,
+                                      const word *b, int64_t ldb, pl_vf acc[ROWS][VECTORS])
 {
     for (int64_t p = 0; p < steps; p++, a += a_step, b += ldb) {
-        pl_vf bv[VECTORS];
-        PL_V_UNROLL for (int v = v0; v < v1; v++) bv[v] = pl_v_load(b + v * PL_VW);
+        words bv[VECTORS];
+        PL_V_UNROLL for (int v = v0; v < v1; v++) bv[v] = load_words(b + v * PL_VW);
         PL_V_UNROLL for (int r = 0; r < ROWS; r++)
         {
-            pl_vf av = pl_v_set(a[r * a_row]);
-            PL_V_UNROLL for (int v = v0; v < v1; v++) acc[r][v] = pl_v_fma(av, bv[v], acc[r][v]);
+            words av = set_word(a[r * a_row]);
+            PL_V_UNROLL for (int v = v0; v < v1; v++) acc[r][v] = multiply_add(av, bv[v], acc[r][v]);
         }
     }
 }
 
 /* The same with a triangular end: vector v takes the steps [0, limit[v]), limits ascending. */
-PL_V_INLINE void multiply_ragged(int vectors, const int64_t limit[VECTORS], const float *a, int64_t a_row,
-                                 int64_t a_step, const float *b, int64_t ldb, pl_vf acc[ROWS][VECTORS])
+TILE_TARGET PL_V_INLINE void multiply_ragged(int vectors, const int64_t limit[VECTORS], const word *a, int64_t a_row,
+                                             int64_t a_step, const word *b, int64_t ldb, pl_vf acc[ROWS][VECTORS])
 {
     int64_t done = 0;
     PL_V_UNROLL for (int v = 0; v < vectors; v++)

@@ -1,19 +1,25 @@
 /* Activations, their derivatives and sums over a flat range, and conversions. Kind and type are settled outside the
- * loop: one function each, so that the switches of pl_v_act and of the type fold away. */
+ * loop: one function each, so that the switches of pl_v_act_of and of the type fold away. */
 #include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 #include "kernels/kernels.h"
 
-PL_V_INLINE void map_lanes(pl_real type, pl_activation act, const void *x, void *y, int64_t i, int64_t n)
+/* n vectors side by side, or the `count` lanes of one. */
+PL_V_INLINE void map_lanes(pl_real type, pl_activation act, int n, const void *x, void *y, int64_t i, int64_t count)
 {
-    pl_v_put(type, y, i, pl_v_act(act, pl_v_get(type, x, i, n)), n);
+    pl_vf from[PL_V_ABREAST], to[PL_V_ABREAST];
+    PL_V_EACH from[v] = pl_v_get(type, x, i + v * PL_VW, count);
+    pl_v_act_of(act, n, from, to);
+    PL_V_EACH pl_v_put(type, y, i + v * PL_VW, to[v], count);
 }
 
 PL_V_INLINE void map(pl_real type, pl_activation act, int64_t count, const void *x, void *y)
 {
+    const int64_t many = PL_V_ABREAST * PL_VW;
     int64_t i = 0;
-    for (; i + PL_VW <= count; i += PL_VW) map_lanes(type, act, x, y, i, PL_VW);
-    if (i < count) map_lanes(type, act, x, y, i, count - i);
+    for (; i + many <= count; i += many) map_lanes(type, act, PL_V_ABREAST, x, y, i, PL_VW);
+    for (; i + PL_VW <= count; i += PL_VW) map_lanes(type, act, 1, x, y, i, PL_VW);
+    if (i < count) map_lanes(type, act, 1, x, y, i, count - i);
 }
 
 void PL_KERNEL(activation)(pl_activation act, int64_t count, pl_real type, const void *x, void *y)
@@ -37,17 +43,22 @@ void PL_KERNEL(activation)(pl_activation act, int64_t count, pl_real type, const
     }
 }
 
-PL_V_INLINE void grad_lanes(pl_real type, pl_activation act, const void *x, const void *dy, void *dx, int64_t i,
-                            int64_t n)
+PL_V_INLINE void grad_lanes(pl_real type, pl_activation act, int n, const void *x, const void *dy, void *dx, int64_t i,
+                            int64_t count)
 {
-    pl_v_put(type, dx, i, pl_v_get(type, dy, i, n) * pl_v_act_grad(act, pl_v_get(type, x, i, n)), n);
+    pl_vf from[PL_V_ABREAST], slope[PL_V_ABREAST];
+    PL_V_EACH from[v] = pl_v_get(type, x, i + v * PL_VW, count);
+    pl_v_act_grad_of(act, n, from, slope);
+    PL_V_EACH pl_v_put(type, dx, i + v * PL_VW, pl_v_get(type, dy, i + v * PL_VW, count) * slope[v], count);
 }
 
 PL_V_INLINE void map_grad(pl_real type, pl_activation act, int64_t count, const void *x, const void *dy, void *dx)
 {
+    const int64_t many = PL_V_ABREAST * PL_VW;
     int64_t i = 0;
-    for (; i + PL_VW <= count; i += PL_VW) grad_lanes(type, act, x, dy, dx, i, PL_VW);
-    if (i < count) grad_lanes(type, act, x, dy, dx, i, count - i);
+    for (; i + many <= count; i += many) grad_lanes(type, act, PL_V_ABREAST, x, dy, dx, i, PL_VW);
+    for (; i + PL_VW <= count; i += PL_VW) grad_lanes(type, act, 1, x, dy, dx, i, PL_VW);
+    if (i < count) grad_lanes(type, act, 1, x, dy, dx, i, count - i);
 }
 
 void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, pl_real type, const void *x, const void *dy, void *dx)

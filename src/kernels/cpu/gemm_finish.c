@@ -4,49 +4,82 @@
 #include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 
-/* Factor of the sum and, where wanted, the activation itself: side by side, so that the compiler computes once what
- * both need (the exponential). */
-PL_V_INLINE pl_vf derivative(const pl_gemm_epilogue *e, pl_real type, pl_activation act, int64_t i, int64_t j,
-                             int64_t count)
+typedef struct place { /* the first element of a vector */
+    int64_t i, j;
+} place;
+
+/* s[v] times the derivative at v's place and, where wanted, the activation itself: side by side, so that the compiler
+ * computes once what both need (the exponential). */
+PL_V_INLINE void multiply_by_derivatives(const pl_gemm_epilogue *e, pl_real type, pl_activation act, int n, pl_vf *s,
+                                         const place *at, int64_t count)
 {
-    pl_vf x = pl_v_get(type, e->grad_of, i * e->ld_grad_of + j, count);
-    if (!e->act_again) return pl_v_act_grad(act, x);
-    pl_vf y = pl_v_act(act, x), factor = pl_v_act_grad(act, x);
-    pl_v_put(type, e->act_again, i * e->ld_act_again + j, y, count);
-    return factor;
+    pl_vf x[PL_V_ABREAST], y[PL_V_ABREAST], factor[PL_V_ABREAST];
+    PL_V_EACH x[v] = pl_v_get(type, e->grad_of, at[v].i * e->ld_grad_of + at[v].j, count);
+    if (e->act_again) {
+        pl_v_act_of(act, n, x, y), pl_v_act_grad_of(act, n, x, factor);
+        PL_V_EACH pl_v_put(type, e->act_again, at[v].i * e->ld_act_again + at[v].j, y[v], count);
+    } else {
+        pl_v_act_grad_of(act, n, x, factor);
+    }
+    PL_V_EACH s[v] = pl_v_as_stored(type, s[v]) * factor[v];
 }
 
-/* As it would be read from C. */
-PL_V_INLINE pl_vf as_stored(pl_real type, pl_vf s)
+/* n vectors of C: whole ones, or the first `count` lanes of one. The activation is that of C as it is stored, and what
+ * its derivative is multiplied with is rounded as if it had been stored: the bits are those of the two operators one
+ * after the other. */
+PL_V_INLINE void finish_vectors(const pl_gemm_epilogue *e, pl_real type, pl_activation act, int n, pl_vf *s,
+                                const place *at, int64_t count)
 {
-    return type == PL_REAL_F32 ? s : pl_v_widen(type, pl_v_narrow(type, s));
-}
-
-/* Elements (i, j) … (i, j + count) of C. The activation is that of C as it is stored, and what its derivative is
- * multiplied with is rounded as if it had been stored: the bits are those of the two operators one after the other. */
-PL_V_INLINE void finish_vector(const pl_gemm_epilogue *e, pl_real type, pl_activation act, pl_vf s, int64_t i,
-                               int64_t j, int64_t count)
-{
-    int64_t at = i * e->ldc + j;
-    if (e->bias) s += pl_v_get(PL_REAL_F32, e->bias, j, count);
-    if (e->residual) s += pl_v_get(type, e->residual, i * e->ld_residual + j, count);
-    if (e->accumulate) s += pl_v_get(type, e->c, at, count);
-    if (e->grad_of) s = as_stored(type, s) * derivative(e, type, act, i, j, count);
-    pl_v_put(type, e->c, at, s, count);
+    if (e->bias) PL_V_EACH s[v] += pl_v_get(PL_REAL_F32, e->bias, at[v].j, count);
+    if (e->residual) PL_V_EACH s[v] += pl_v_get(type, e->residual, at[v].i * e->ld_residual + at[v].j, count);
+    if (e->accumulate) PL_V_EACH s[v] += pl_v_get(type, e->c, at[v].i * e->ldc + at[v].j, count);
+    if (e->grad_of) multiply_by_derivatives(e, type, act, n, s, at, count);
+    PL_V_EACH pl_v_put(type, e->c, at[v].i * e->ldc + at[v].j, s[v], count);
     if (!e->act_out) return;
-    pl_v_put(type, e->act_out, i * e->ld_act_out + j, pl_v_act(act, as_stored(type, s)), count);
+    pl_vf stored[PL_V_ABREAST], y[PL_V_ABREAST];
+    PL_V_EACH stored[v] = pl_v_as_stored(type, s[v]);
+    pl_v_act_of(act, n, stored, y);
+    PL_V_EACH pl_v_put(type, e->act_out, at[v].i * e->ld_act_out + at[v].j, y[v], count);
+}
+
+/* Two columns of vectors, ROWS rows of them: the shape of a tile that no edge cuts. */
+enum { ROWS = PL_V_ABREAST / 2 };
+
+PL_V_INLINE void finish_wide(const pl_gemm_epilogue *e, pl_real type, pl_activation act, const float *s, int64_t lds,
+                             int64_t i, int64_t j)
+{
+    const int n = PL_V_ABREAST;
+    pl_vf sum[PL_V_ABREAST];
+    place at[PL_V_ABREAST];
+    PL_V_EACH
+    {
+        at[v] = (place){i + v / 2, j + v % 2 * PL_VW};
+        sum[v] = pl_v_load(s + v / 2 * lds + v % 2 * PL_VW);
+    }
+    finish_vectors(e, type, act, n, sum, at, PL_VW);
+}
+
+PL_V_INLINE void finish_row(const pl_gemm_epilogue *e, pl_real type, pl_activation act, const float *s, int64_t i,
+                            int64_t j, int64_t columns)
+{
+    for (int64_t q = 0; q < columns; q += PL_VW) {
+        int64_t count = columns - q < PL_VW ? columns - q : PL_VW;
+        pl_vf sum = count == PL_VW ? pl_v_load(s + q) : pl_v_load_part(s + q, count);
+        place at = {i, j + q};
+        if (count == PL_VW)
+            finish_vectors(e, type, act, 1, &sum, &at, PL_VW);
+        else
+            finish_vectors(e, type, act, 1, &sum, &at, count);
+    }
 }
 
 PL_V_INLINE void finish_tile(const pl_gemm_epilogue *e, pl_real type, pl_activation act, const float *s, int64_t lds,
                              int64_t i, int64_t j, int64_t rows, int64_t columns)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t q = 0;
-        for (; q + PL_VW <= columns; q += PL_VW)
-            finish_vector(e, type, act, pl_v_load(s + r * lds + q), i + r, j + q, PL_VW);
-        if (q < columns)
-            finish_vector(e, type, act, pl_v_load_part(s + r * lds + q, columns - q), i + r, j + q, columns - q);
-    }
+    int64_t r = 0;
+    if (columns == 2 * PL_VW)
+        for (; r + ROWS <= rows; r += ROWS) finish_wide(e, type, act, s + r * lds, lds, i + r, j);
+    for (; r < rows; r++) finish_row(e, type, act, s + r * lds, i + r, j, columns);
 }
 
 #define FINISH(act) PL_REAL_EACH(e->type, finish_tile(e, REAL, act, s, lds, i, j, rows, columns))

@@ -77,13 +77,22 @@ PL_V_INLINE pl_vh pl_v_lower_halves(pl_vu u)
 #endif
 }
 
+/* The bits of x rounded to bf16, in the upper halves; what is in the lower ones does not count. */
+PL_V_INLINE pl_vu pl_v_round_bf16(pl_vf x)
+{
+    pl_vu u = (pl_vu)x, rounded = u + 0x7fffu + (u >> 16 & 1u);
+#if defined(PL_LEVEL_avx512)
+    __mmask16 is_nan = _mm512_cmp_ps_mask((__m512)x, (__m512)x, _CMP_UNORD_Q);
+    return (pl_vu)_mm512_mask_or_epi32((__m512i)rounded, is_nan, (__m512i)u, _mm512_set1_epi32(0x400000));
+#else
+    pl_vu is_nan = (pl_vu)(x != x);
+    return (is_nan & (u | 0x400000u)) | (~is_nan & rounded);
+#endif
+}
+
 PL_V_INLINE pl_vh pl_v_narrow(pl_real type, pl_vf x)
 {
-    if (type == PL_REAL_BF16) {
-        pl_vu u = (pl_vu)x, rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16, quiet = u >> 16 | 0x40u;
-        pl_vu is_nan = (pl_vu)(x != x);
-        return pl_v_lower_halves((is_nan & quiet) | (~is_nan & rounded));
-    }
+    if (type == PL_REAL_BF16) return pl_v_lower_halves(pl_v_round_bf16(x) >> 16);
 #if defined(PL_LEVEL_avx512)
     return (pl_vh)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #elif defined(PL_LEVEL_avx2)
@@ -93,6 +102,14 @@ PL_V_INLINE pl_vh pl_v_narrow(pl_real type, pl_vf x)
     PL_V_UNROLL for (int i = 0; i < PL_VW; i++) h[i] = pl_f16_of_f32(x[i]);
     return h;
 #endif
+}
+
+/* x as it would be read where it was stored as this type. */
+PL_V_INLINE pl_vf pl_v_as_stored(pl_real type, pl_vf x)
+{
+    if (type == PL_REAL_F32) return x;
+    if (type == PL_REAL_BF16) return (pl_vf)(pl_v_round_bf16(x) & 0xffff0000u);
+    return pl_v_widen(type, pl_v_narrow(type, x));
 }
 
 /* The first `count` of 16 bits each, zeros behind; nothing past them is touched. */

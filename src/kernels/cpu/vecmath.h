@@ -54,30 +54,52 @@ PL_V_INLINE pl_vf pl_v_exp_flush(pl_vf x)
     return y * (pl_vf)(((pl_vu)bits << 23) + 0x3f800000u);
 }
 
+/* ---- several vectors at a time: y[v] = f(x[v]) for v < n, n a constant where these are expanded ----
+ * A polynomial is one chain of multiply-adds, each of which waits for the one before; side by side, several chains fill
+ * the time. */
+
+#define PL_V_EACH PL_V_UNROLL for (int v = 0; v < n; v++)
+
+/* p[v] = a polynomial of x[v], coefficients from the highest power down. */
+#define PL_V_POLYNOMIALS(p, x, ...)                                                                                    \
+    do {                                                                                                               \
+        static const float coefficients[] = {__VA_ARGS__};                                                             \
+        PL_V_EACH(p)[v] = pl_v_set(coefficients[0]);                                                                   \
+        PL_V_UNROLL for (int c = 1; c < (int)(sizeof coefficients / sizeof *coefficients); c++) PL_V_EACH(p)[v] =      \
+            pl_v_fma((p)[v], (x)[v], pl_v_set(coefficients[c]));                                                       \
+    } while (0)
+
+enum { PL_V_ABREAST = PL_VW == 16 ? 4 : 2 }; /* vectors at a time, as the registers allow */
+
 /* 2ˣ for x ≤ 127, below 2⁻¹²⁶ flushed or rounded to 0, −inf too: softmax in base 2 needs no division by ln 2. Minimax
  * polynomials with constant term 1 (so that 2⁰ is exactly 1), relative error 9e-8 before rounding. */
-PL_V_INLINE pl_vf pl_v_exp2_flush(pl_vf x)
+PL_V_INLINE void pl_v_exp2_flush_of(int n, const pl_vf *x, pl_vf *y)
 {
+    pl_vf r[PL_V_ABREAST], p[PL_V_ABREAST];
 #if defined(PL_LEVEL_avx512) /* the fraction above floor(x), then ·2^floor(x) */
-    pl_vf r = (pl_vf)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    pl_vf p = pl_v_set(0.0018671300495043397f);
-    p = pl_v_fma(p, r, pl_v_set(0.009017029777169228f));
-    p = pl_v_fma(p, r, pl_v_set(0.05579991266131401f));
-    p = pl_v_fma(p, r, pl_v_set(0.24016444385051727f));
-    p = pl_v_fma(p, r, pl_v_set(0.6931512951850891f));
-    p = pl_v_fma(p, r, pl_v_set(1.0f));
-    return (pl_vf)_mm512_scalef_ps((__m512)p, (__m512)x);
+    PL_V_EACH r[v] = (pl_vf)_mm512_reduce_ps((__m512)x[v], _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    PL_V_POLYNOMIALS(p, r, 0.0018671300495043397f, 0.009017029777169228f, 0.05579991266131401f, 0.24016444385051727f,
+                     0.6931512951850891f, 1.0f);
+    PL_V_EACH y[v] = (pl_vf)_mm512_scalef_ps((__m512)p[v], (__m512)x[v]);
 #else
     const pl_vf magic = pl_v_set(12582912.0f);
-    x = pl_v_max(pl_v_set(-127.0f), x); /* 2⁻¹²⁷ has the bits of 0 below */
-    pl_vf shifted = x + magic, r = x - (shifted - magic), p = pl_v_set(0.001326472731307149f);
-    p = pl_v_fma(p, r, pl_v_set(0.009671512991189957f));
-    p = pl_v_fma(p, r, pl_v_set(0.05550733581185341f));
-    p = pl_v_fma(p, r, pl_v_set(0.24022242426872253f));
-    p = pl_v_fma(p, r, pl_v_set(0.6931470036506653f));
-    p = pl_v_fma(p, r, pl_v_set(1.0f));
-    return p * (pl_vf)(((pl_vu)shifted << 23) + 0x3f800000u);
+    pl_vf shifted[PL_V_ABREAST];
+    PL_V_EACH
+    {
+        pl_vf bounded = pl_v_max(pl_v_set(-127.0f), x[v]); /* 2⁻¹²⁷ has the bits of 0 below */
+        shifted[v] = bounded + magic, r[v] = bounded - (shifted[v] - magic);
+    }
+    PL_V_POLYNOMIALS(p, r, 0.001326472731307149f, 0.009671512991189957f, 0.05550733581185341f, 0.24022242426872253f,
+                     0.6931470036506653f, 1.0f);
+    PL_V_EACH y[v] = p[v] * (pl_vf)(((pl_vu)shifted[v] << 23) + 0x3f800000u);
 #endif
+}
+
+PL_V_INLINE pl_vf pl_v_exp2_flush(pl_vf x)
+{
+    pl_vf y;
+    pl_v_exp2_flush_of(1, &x, &y);
+    return y;
 }
 
 /* log x for normal x > 0, after Cephes: x = 2ᵉ·m with m in [√½, √2), log(1 + f) = f − f²/2 + f³·P(f). */
@@ -98,47 +120,48 @@ PL_V_INLINE pl_vf pl_v_log(pl_vf x)
     return pl_v_fma(n, pl_v_set(0.693359375f), f + pl_v_fma(s, pl_v_set(-0.5f), p));
 }
 
-/* e = exp(−x²/2), returns Φ(−|x|). */
-PL_V_INLINE pl_vf pl_v_normal_tail(pl_vf x, pl_vf *e)
+/* e = exp(−x²/2), tail = Φ(−|x|). */
+PL_V_INLINE void pl_v_normal_tail_of(int n, const pl_vf *x, pl_vf *e, pl_vf *tail)
 {
-    *e = pl_v_exp2_flush(-0.72134752f * x * x); /* −log₂e/2 */
-    pl_vf z = pl_v_min(pl_v_set(5.25f), pl_v_abs(x)), p = pl_v_set(4.7079332432531373e-08f);
-    p = pl_v_fma(p, z, pl_v_set(-1.3420295772448299e-06f));
-    p = pl_v_fma(p, z, pl_v_set(1.73234711837722e-05f));
-    p = pl_v_fma(p, z, pl_v_set(-0.00013555142504628748f));
-    p = pl_v_fma(p, z, pl_v_set(0.0007305484032258391f));
-    p = pl_v_fma(p, z, pl_v_set(-0.0029455360490828753f));
-    p = pl_v_fma(p, z, pl_v_set(0.009499282576143742f));
-    p = pl_v_fma(p, z, pl_v_set(-0.025917911902070045f));
-    p = pl_v_fma(p, z, pl_v_set(0.06217397004365921f));
-    p = pl_v_fma(p, z, pl_v_set(-0.1328870803117752f));
-    p = pl_v_fma(p, z, pl_v_set(0.24998602271080017f));
-    p = pl_v_fma(p, z, pl_v_set(-0.3989414572715759f));
-    p = pl_v_fma(p, z, pl_v_set(0.5f));
-    return p * *e;
+    pl_vf z[PL_V_ABREAST], p[PL_V_ABREAST];
+    PL_V_EACH z[v] = -0.72134752f * x[v] * x[v]; /* −log₂e/2 */
+    pl_v_exp2_flush_of(n, z, e);
+    PL_V_EACH z[v] = pl_v_min(pl_v_set(5.25f), pl_v_abs(x[v]));
+    PL_V_POLYNOMIALS(p, z, 4.7079332432531373e-08f, -1.3420295772448299e-06f, 1.73234711837722e-05f,
+                     -0.00013555142504628748f, 0.0007305484032258391f, -0.0029455360490828753f, 0.009499282576143742f,
+                     -0.025917911902070045f, 0.06217397004365921f, -0.1328870803117752f, 0.24998602271080017f,
+                     -0.3989414572715759f, 0.5f);
+    PL_V_EACH tail[v] = p[v] * e[v];
 }
 
 PL_V_INLINE pl_vf pl_v_clamp(pl_vf x, float limit) { return pl_v_max(pl_v_set(-limit), pl_v_min(pl_v_set(limit), x)); }
 
 PL_V_INLINE pl_vf pl_v_erf(pl_vf x)
 {
-    pl_vf e, tail = pl_v_normal_tail(x * 1.41421356f, &e);
+    pl_vf e, tail, scaled = x * 1.41421356f;
+    pl_v_normal_tail_of(1, &scaled, &e, &tail);
     return pl_v_copysign(1.0f - 2.0f * tail, x);
 }
 
-PL_V_INLINE pl_vf pl_v_gelu(pl_vf x)
+/* x > 0: x·(1 − tail); else x·tail, with −inf·0 avoided */
+PL_V_INLINE void pl_v_gelu_of(int n, const pl_vf *x, pl_vf *y)
 {
-    pl_vf e, tail = pl_v_normal_tail(x, &e);
-    /* x > 0: x·(1 − tail); else x·tail, with −inf·0 avoided */
-    return pl_v_select_gt(x, pl_v_zero(), x * (1.0f - tail), pl_v_max(pl_v_set(-1e4f), x) * tail);
+    pl_vf e[PL_V_ABREAST], tail[PL_V_ABREAST];
+    pl_v_normal_tail_of(n, x, e, tail);
+    PL_V_EACH y[v] =
+        pl_v_select_gt(x[v], pl_v_zero(), x[v] * (1.0f - tail[v]), pl_v_max(pl_v_set(-1e4f), x[v]) * tail[v]);
 }
 
 /* d/dx x·Φ(x) = Φ(x) + x·exp(−x²/2)/√(2π) */
-PL_V_INLINE pl_vf pl_v_gelu_grad(pl_vf x)
+PL_V_INLINE void pl_v_gelu_grad_of(int n, const pl_vf *x, pl_vf *y)
 {
-    pl_vf e, tail = pl_v_normal_tail(x, &e);
-    pl_vf phi = pl_v_select_gt(x, pl_v_zero(), 1.0f - tail, tail);
-    return pl_v_fma(pl_v_clamp(x, 1e4f), e * 0.39894228f, phi);
+    pl_vf e[PL_V_ABREAST], tail[PL_V_ABREAST];
+    pl_v_normal_tail_of(n, x, e, tail);
+    PL_V_EACH
+    {
+        pl_vf phi = pl_v_select_gt(x[v], pl_v_zero(), 1.0f - tail[v], tail[v]);
+        y[v] = pl_v_fma(pl_v_clamp(x[v], 1e4f), e[v] * 0.39894228f, phi);
+    }
 }
 
 /* exp_flush(89) is +inf, so that σ(−inf) is 0. */
@@ -179,36 +202,46 @@ PL_V_INLINE pl_vf pl_v_relu_grad(pl_vf x) /* 0 at 0; NaN stays NaN */
     return pl_v_select_gt(x, pl_v_zero(), pl_v_set(1.0f), pl_v_max(pl_v_zero(), x));
 }
 
-/* act(x) and act'(x) for a kind known where the call stands (the switch folds away) or not (one branch a vector). */
-PL_V_INLINE pl_vf pl_v_act(pl_activation act, pl_vf x)
+/* act(x) and act'(x), of n vectors, for a kind known where the call stands (the switch folds away). */
+PL_V_INLINE void pl_v_act_of(pl_activation act, int n, const pl_vf *x, pl_vf *y)
 {
     switch (act) {
     case PL_ACT_GELU:
-        return pl_v_gelu(x);
+        pl_v_gelu_of(n, x, y);
+        break;
     case PL_ACT_SILU:
-        return pl_v_silu(x);
+        PL_V_EACH y[v] = pl_v_silu(x[v]);
+        break;
     case PL_ACT_TANH:
-        return pl_v_tanh(x);
+        PL_V_EACH y[v] = pl_v_tanh(x[v]);
+        break;
     case PL_ACT_RELU:
-        return pl_v_relu(x);
+        PL_V_EACH y[v] = pl_v_relu(x[v]);
+        break;
     default:
-        return x;
+        PL_V_EACH y[v] = x[v];
+        break;
     }
 }
 
-PL_V_INLINE pl_vf pl_v_act_grad(pl_activation act, pl_vf x)
+PL_V_INLINE void pl_v_act_grad_of(pl_activation act, int n, const pl_vf *x, pl_vf *y)
 {
     switch (act) {
     case PL_ACT_GELU:
-        return pl_v_gelu_grad(x);
+        pl_v_gelu_grad_of(n, x, y);
+        break;
     case PL_ACT_SILU:
-        return pl_v_silu_grad(x);
+        PL_V_EACH y[v] = pl_v_silu_grad(x[v]);
+        break;
     case PL_ACT_TANH:
-        return pl_v_tanh_grad(x);
+        PL_V_EACH y[v] = pl_v_tanh_grad(x[v]);
+        break;
     case PL_ACT_RELU:
-        return pl_v_relu_grad(x);
+        PL_V_EACH y[v] = pl_v_relu_grad(x[v]);
+        break;
     default:
-        return pl_v_set(1.0f);
+        PL_V_EACH y[v] = pl_v_set(1.0f);
+        break;
     }
 }
 
