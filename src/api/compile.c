@@ -232,7 +232,7 @@ static pl_status find_heap(compiler *c, const pl_plan *plan, uint64_t *bytes, pl
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
     c->plan_text_bytes = text.bytes;
     uint64_t before = pl_alloc_live_bytes();
-    PL_TRY_DONE(pl_plan_parse("plan", text.data, text.bytes, &copy, err));
+    PL_TRY_DONE(pl_plan_copy_as_read(plan, &copy, err));
     uint64_t read = pl_alloc_live_bytes();
     PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
     uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text.bytes ? bound : text.bytes,

@@ -152,16 +152,20 @@ pl_status pl_lex_double(const pl_lex *l, double *number, pl_error *err)
 void pl_lex_quote(pl_str *out, const char *text)
 {
     pl_str_append(out, "\"");
-    for (; *text; text++) {
+    while (*text) {
+        size_t plain = 0;
+        while ((unsigned char)text[plain] >= 0x20 && text[plain] != '"' && text[plain] != '\\') plain++;
+        pl_str_append_bytes(out, text, plain);
+        text += plain;
         unsigned char c = (unsigned char)*text;
+        if (!c) break;
+        text++;
         if (c == '"' || c == '\\')
             pl_str_printf(out, "\\%c", c);
         else if (c == '\n')
             pl_str_append(out, "\\n");
-        else if (c < 0x20)
-            pl_str_printf(out, "\\x%02x", c);
         else
-            pl_str_append_bytes(out, text, 1);
+            pl_str_printf(out, "\\x%02x", c);
     }
     pl_str_append(out, "\"");
 }

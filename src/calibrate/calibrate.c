@@ -21,6 +21,7 @@ pl_status pl_calibration_open(const char *path, const pl_calibration_options *op
     else if (path)
         snprintf(c->warning, sizeof c->warning, "the calibration is not kept: its path is longer than %zu bytes",
                  sizeof c->path - 1);
+    pl_calibration_recall_init(&c->recall);
     PL_TRY_DONE(pl_calibration_machine_read(&c->machine, err));
     PL_TRY_DONE(pl_calibration_read(c, err));
     *calibration = c;
@@ -51,7 +52,7 @@ static const pl_calibration_entry *entry_in(const pl_calibration *c, const pl_gr
 
 /* What was not measured where it stands may have been in another pass: a forward node that is computed again among the
  * backward ones. Its caches differ, its work does not. */
-static const pl_calibration_entry *entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+const pl_calibration_entry *pl_calibration_entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     const pl_calibration_entry *e = entry_in(c, g, n);
     for (int phase = 0; phase < PL_PHASE_COUNT && !e; phase++) {
@@ -66,13 +67,13 @@ static const pl_calibration_entry *entry_of(const pl_calibration *c, const pl_gr
 double pl_calibration_seconds(void *calibration, const pl_graph *g, const pl_node *n)
 {
     if (n->op == PL_OP_LOAD) return 0;
-    const pl_calibration_entry *e = entry_of(calibration, g, n);
+    const pl_calibration_entry *e = pl_calibration_recall_entry(calibration, g, n);
     return e ? e->seconds : -1;
 }
 
 double pl_calibration_spread(void *calibration, const pl_graph *g, const pl_node *n)
 {
     if (n->op == PL_OP_LOAD) return 0;
-    const pl_calibration_entry *e = entry_of(calibration, g, n);
+    const pl_calibration_entry *e = pl_calibration_recall_entry(calibration, g, n);
     return e ? e->spread : -1;
 }

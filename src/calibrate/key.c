@@ -7,7 +7,7 @@
  * Seeds, streams and the values of probabilities do not change the work; whether a real number is zero may. */
 #include <string.h>
 
-#include "calibrate/calibrate.h"
+#include "calibrate/table.h"
 #include "ir/op.h"
 
 static void print_value(const pl_graph *g, pl_id id, pl_str *key)
@@ -27,11 +27,13 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *key)
     }
 }
 
+bool pl_calibration_attr_matters(const char *name) { return strcmp(name, "seed") != 0 && strcmp(name, "stream") != 0; }
+
 static void print_attributes(const pl_node *n, pl_str *key)
 {
     char name[24], kind;
     for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
-        if (strcmp(name, "seed") == 0 || strcmp(name, "stream") == 0) continue;
+        if (!pl_calibration_attr_matters(name)) continue;
         pl_str_append(key, " ");
         pl_str_append(key, name);
         if (kind == 'f' && n->attr[k].f != 0) continue;
@@ -40,8 +42,7 @@ static void print_attributes(const pl_node *n, pl_str *key)
     }
 }
 
-/* The input whose storage output k takes, or -1: in place less memory is moved. */
-static int input_below(const pl_graph *g, const pl_node *n, int k)
+int pl_calibration_input_below(const pl_graph *g, const pl_node *n, int k)
 {
     for (int i = 0; i < PL_NODE_IN_MAX; i++)
         if (n->in[i] != PL_NONE && pl_value_root(g, n->in[i]) == pl_value_root(g, n->out[k])) return i;
@@ -55,7 +56,7 @@ void pl_calibration_key(const pl_graph *g, const pl_node *n, const pl_calibratio
     pl_str_append(key, " >");
     for (int k = 0; k < pl_op_out_max(n->op); k++) {
         print_value(g, n->out[k], key);
-        int below = n->out[k] == PL_NONE ? -1 : input_below(g, n, k);
+        int below = n->out[k] == PL_NONE ? -1 : pl_calibration_input_below(g, n, k);
         if (below >= 0) pl_str_printf(key, "@%d", below);
     }
     print_attributes(n, key);

@@ -46,6 +46,7 @@ pl_status pl_calibration_put(pl_calibration *c, const char *key, double seconds,
         char *copy = pl_strdup(key);
         if (!copy) goto refused;
         c->entry[c->count] = (pl_calibration_entry){.key = copy};
+        pl_calibration_recall_clear(&c->recall); /* what was not there may be there now */
         *slot = (uint32_t)c->count++;
     }
     pl_calibration_entry *e = &c->entry[*slot];
@@ -60,6 +61,7 @@ refused:
 void pl_calibration_clear(pl_calibration *c)
 {
     for (size_t i = 0; i < c->count; i++) pl_free(c->entry[i].key);
+    pl_calibration_recall_clear(&c->recall);
     pl_free(c->entry);
     pl_free(c->slot);
     c->entry = NULL;

@@ -20,6 +20,23 @@ typedef struct pl_calibration_machine {
     uint64_t kernels; /* hash of the machine code */
 } pl_calibration_machine;
 
+/* Of a node that was asked about before. */
+typedef struct pl_calibration_answer {
+    uint64_t hash;
+    size_t begin, count; /* in words */
+    pl_id entry;         /* PL_NONE: the table has none */
+} pl_calibration_answer;
+
+#define PL_CALIBRATION_NO_MATTER '-'
+
+typedef struct pl_calibration_recall {
+    pl_calibration_answer *answer;
+    uint64_t *words;
+    uint32_t *slot; /* open addressing over answer; PL_NONE: free */
+    size_t count, capacity, word_count, word_capacity, slot_count;
+    char attr_kind[PL_OP_COUNT][PL_ATTR_MAX]; /* 'i', 'f', 'a', PL_CALIBRATION_NO_MATTER; 0: there is no such */
+} pl_calibration_recall;
+
 struct pl_calibration {
     pl_calibration_options options; /* zeros resolved */
     pl_calibration_machine machine;
@@ -29,6 +46,7 @@ struct pl_calibration {
     size_t count, capacity;
     uint32_t *slot; /* open addressing over entry; PL_NONE: free */
     size_t slot_count;
+    pl_calibration_recall recall;
     bool changed;
     double measured_seconds;
 };
@@ -39,6 +57,21 @@ const pl_calibration_entry *pl_calibration_find(const pl_calibration *, const ch
 pl_status pl_calibration_put(pl_calibration *, const char *key, double seconds, double spread, uint64_t samples,
                              pl_error *);
 void pl_calibration_clear(pl_calibration *);
+
+/* ---- calibrate.c ---- */
+/* The entry of a node, measured where it stands or in another pass; NULL: there is none. */
+const pl_calibration_entry *pl_calibration_entry_of(const pl_calibration *, const pl_graph *, const pl_node *);
+
+/* ---- recall.c ---- */
+void pl_calibration_recall_init(pl_calibration_recall *);
+void pl_calibration_recall_clear(pl_calibration_recall *);
+/* The same as pl_calibration_entry_of, at a tenth of the time where the like of it was asked before. */
+const pl_calibration_entry *pl_calibration_recall_entry(pl_calibration *, const pl_graph *, const pl_node *);
+
+/* ---- key.c: what a key is made of ---- */
+bool pl_calibration_attr_matters(const char *name);
+/* The input whose storage output k takes, or -1: in place less memory is moved. */
+int pl_calibration_input_below(const pl_graph *, const pl_node *, int k);
 
 /* ---- machine.c ---- */
 pl_status pl_calibration_machine_read(pl_calibration_machine *, pl_error *);

@@ -208,10 +208,11 @@ pl_id pl_graph_add_region(pl_graph *g, const char *name, pl_id parent, uint64_t 
     return (pl_id)g->region_count++;
 }
 
-static int copy_names(pl_pool *pool, const char **to, const char *const *from, uint32_t count)
+/* Behind those that every graph has. */
+static int copy_names(pl_pool *pool, const char **to, uint32_t *count, const char *const *from, uint32_t from_count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!(to[i] = pl_pool_strdup(pool, from[i]))) return -1;
+    for (; *count < from_count; ++*count)
+        if (!(to[*count] = pl_pool_strdup(pool, from[*count]))) return -1;
     return 0;
 }
 
@@ -219,11 +220,9 @@ pl_graph *pl_graph_copy(const pl_graph *from)
 {
     pl_graph *g = pl_graph_create();
     if (!g) return NULL;
-    if (copy_names(g->pool, g->space, from->space, from->space_count) ||
-        copy_names(g->pool, g->queue, from->queue, from->queue_count))
+    if (copy_names(g->pool, g->space, &g->space_count, from->space, from->space_count) ||
+        copy_names(g->pool, g->queue, &g->queue_count, from->queue, from->queue_count))
         goto refused;
-    g->space_count = from->space_count;
-    g->queue_count = from->queue_count;
     for (size_t i = 0; i < from->region_count; i++) {
         const pl_region *r = &from->region[i];
         if (pl_graph_add_region(g, r->name, r->parent, r->trip) == PL_NONE) goto refused;

@@ -11,6 +11,14 @@ static void print_key(pl_str *out, const char *key)
     pl_str_append(out, "=");
 }
 
+/* A number that is mostly 0. */
+static void print_uint(pl_str *out, const char *key, uint64_t number)
+{
+    if (number == 0) return;
+    print_key(out, key);
+    pl_str_uint(out, number);
+}
+
 static void print_ids(pl_str *out, const char *key, const pl_id *id, int count)
 {
     while (count > 0 && id[count - 1] == PL_NONE) count--;
@@ -52,13 +60,18 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     pl_shape_print(&v->shape, out);
     pl_str_append(out, " ");
     pl_str_append(out, pl_role_name(v->role));
-    if (v->space) pl_str_printf(out, " space=%" PRIu32, v->space);
+    print_uint(out, "space", v->space);
     print_ids(out, "program", &v->program, 1);
     print_ids(out, "update", &v->update_of, 1);
     print_ids(out, "view", &v->view_of, 1);
     if (v->view_of != PL_NONE) {
-        pl_str_printf(out, " offset=%" PRId64 " strides=", v->view_offset);
-        for (uint32_t i = 0; i < v->shape.rank; i++) pl_str_printf(out, "%s%" PRId64, i ? "," : "", v->stride[i]);
+        print_key(out, "offset");
+        pl_str_int(out, v->view_offset);
+        print_key(out, "strides");
+        for (uint32_t i = 0; i < v->shape.rank; i++) {
+            if (i) pl_str_append(out, ",");
+            pl_str_int(out, v->stride[i]);
+        }
         if (v->tile) pl_str_append(out, " tile=1");
     }
     print_quoted(out, "scope", v->scope);
@@ -82,13 +95,21 @@ static void print_attrs(const pl_node *n, pl_str *out)
 static void print_node(const pl_graph *g, pl_id id, pl_str *out)
 {
     const pl_node *n = &g->node[id];
-    pl_str_printf(out, "node %" PRIu32 " %s region=%" PRIu32, id, pl_op_name(n->op), n->region);
+    pl_str_append(out, "node ");
+    pl_str_uint(out, id);
+    pl_str_append(out, " ");
+    pl_str_append(out, pl_op_name(n->op));
+    print_key(out, "region");
+    pl_str_uint(out, n->region);
     print_ids(out, "in", n->in, PL_NODE_IN_MAX);
     print_ids(out, "out", n->out, PL_NODE_OUT_MAX);
     print_attrs(n, out);
-    if (n->phase) pl_str_printf(out, " phase=%s", pl_phase_name(n->phase));
+    if (n->phase) {
+        print_key(out, "phase");
+        pl_str_append(out, pl_phase_name(n->phase));
+    }
     print_ids(out, "predicate", &n->predicate, 1);
-    if (n->queue) pl_str_printf(out, " queue=%" PRIu32, n->queue);
+    print_uint(out, "queue", n->queue);
     print_ids(out, "wait", &n->wait, 1);
     if (n->dead) pl_str_append(out, " dead=1");
     print_quoted(out, "scope", n->scope);

@@ -102,4 +102,8 @@ pl_status pl_plan_check(const pl_plan *, pl_error *);
 void pl_plan_print(const pl_plan *, pl_str *out);
 pl_status pl_plan_parse(const char *name, const char *text, size_t bytes, pl_plan **, pl_error *);
 
+/* ---- copy.c ---- */
+/* The plan that the text of this one would be read as: it holds as much of the heap, to the byte. */
+pl_status pl_plan_copy_as_read(const pl_plan *, pl_plan **, pl_error *);
+
 #endif

@@ -8,8 +8,17 @@
 static void print_block(pl_str *out, const char *what, size_t id, const pl_block *b)
 {
     if (b->bytes == 0) return;
-    pl_str_printf(out, "%s %zu offset=%" PRIu64 " bytes=%" PRIu64 " first=%" PRIu64 " last=%" PRIu64 "\n", what, id,
-                  b->offset, b->bytes, b->first, b->last);
+    const struct {
+        const char *key;
+        uint64_t number;
+    } fields[] = {
+        {" ", id}, {" offset=", b->offset}, {" bytes=", b->bytes}, {" first=", b->first}, {" last=", b->last}};
+    pl_str_append(out, what);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        pl_str_append(out, fields[i].key);
+        pl_str_uint(out, fields[i].number);
+    }
+    pl_str_append(out, "\n");
 }
 
 static void print_rows(const pl_plan *p, pl_str *out)

@@ -9,14 +9,6 @@ bool recompute_is_better(const recompute_graph *g, const recompute_sequence *s, 
     return s->peak < than->peak || (s->peak == than->peak && s->cost < than->cost);
 }
 
-pl_status recompute_sequence_polish(const recompute_graph *g, recompute_run *run, recompute_sequence *s, pl_error *err)
-{
-    PL_TRY(run->options->prune ? recompute_sequence_prune(g, s, err) : recompute_sequence_measure(g, s, err));
-    recompute_run_spend(run, 20 * s->count);
-    if (s->peak > g->budget || !run->options->refill || s->count == g->count) return PL_OK;
-    return recompute_sequence_refill(g, run, s, err);
-}
-
 pl_status recompute_best_offer(recompute_best *best, const recompute_graph *g, recompute_run *run,
                                recompute_sequence *s, const char *method, pl_error *err)
 {

@@ -56,10 +56,9 @@ pl_status recompute_sequence_copy(recompute_sequence *to, const recompute_sequen
 void recompute_sequence_deinit(recompute_sequence *);
 /* Sets cost and peak. */
 pl_status recompute_sequence_measure(const recompute_graph *, recompute_sequence *, pl_error *);
-/* Takes out computations that nobody uses; never raises cost or peak. */
-pl_status recompute_sequence_prune(const recompute_graph *, recompute_sequence *, pl_error *);
-/* Takes out a computation wherever keeping the value since its last use stays within the budget. */
-pl_status recompute_sequence_refill(const recompute_graph *, recompute_run *, recompute_sequence *, pl_error *);
+/* As the options say: takes out computations that nobody uses, which never raises cost or peak; then one wherever
+ * keeping the value since its last use stays within the budget. Sets cost and peak. */
+pl_status recompute_sequence_polish(const recompute_graph *, recompute_run *, recompute_sequence *, pl_error *);
 /* The steps with their frees, in a block for pl_free. */
 pl_status recompute_sequence_steps(const recompute_graph *, const recompute_sequence *, pl_recompute_step **,
                                    size_t *count, pl_error *);
@@ -72,8 +71,7 @@ typedef struct recompute_best {
 } recompute_best;
 
 /* ---- best.c ---- */
-/* Measures and polishes; the order of goodness: within the budget, cheap; else a low peak. */
-pl_status recompute_sequence_polish(const recompute_graph *, recompute_run *, recompute_sequence *, pl_error *);
+/* The order of goodness: within the budget, cheap; else a low peak. */
 bool recompute_is_better(const recompute_graph *, const recompute_sequence *, const recompute_sequence *than);
 /* Polishes, and keeps a copy if it is better than what was there. */
 pl_status recompute_best_offer(recompute_best *, const recompute_graph *, recompute_run *, recompute_sequence *,

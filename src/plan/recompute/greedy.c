@@ -189,6 +189,16 @@ static int compare_positions(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
+/* Readers come in the order of the graph: mostly that is the order. */
+static void sort_positions(uint32_t *row, uint32_t count)
+{
+    for (uint32_t k = 1; k < count; k++)
+        if (row[k] < row[k - 1]) {
+            qsort(row, count, sizeof *row, compare_positions);
+            return;
+        }
+}
+
 static pl_status allocate(greedy *w, pl_error *err)
 {
     size_t n = w->g->count, uses = w->g->use_begin[n];
@@ -227,7 +237,7 @@ static void begin(greedy *w, const uint32_t *order)
     for (uint32_t v = 0; v < g->count; v++) {
         uint32_t *row = w->by_position + g->use_begin[v], count = g->use_begin[v + 1] - g->use_begin[v];
         for (uint32_t k = 0; k < count; k++) row[k] = w->position[g->use[g->use_begin[v] + k]];
-        if (count > 1) qsort(row, count, sizeof *row, compare_positions);
+        sort_positions(row, count);
         w->next_use[v] = g->use_begin[v];
         w->slot[v] = RECOMPUTE_NO_NODE;
     }

@@ -17,6 +17,7 @@ typedef struct trace {
     int64_t *at;      /* bytes while it is computed */
     uint32_t *latest; /* by node: position of the instance met last */
     int64_t *freed;   /* bytes whose last use is at this position */
+    bool *wanted;     /* by node: scratch of drop_unused */
 } trace;
 
 int recompute_sequence_append(recompute_sequence *s, uint32_t node)
@@ -59,8 +60,10 @@ static void trace_deinit(trace *t)
     pl_free(t->at);
     pl_free(t->latest);
     pl_free(t->freed);
+    pl_free(t->wanted);
 }
 
+/* Room for this sequence, and for what is left of it when some is taken out. */
 static pl_status trace_init(trace *t, const recompute_graph *g, const recompute_sequence *s, pl_error *err)
 {
     t->last = pl_alloc(s->count, sizeof *t->last);
@@ -68,7 +71,8 @@ static pl_status trace_init(trace *t, const recompute_graph *g, const recompute_
     t->at = pl_alloc(s->count, sizeof *t->at);
     t->latest = pl_alloc(g->count, sizeof *t->latest);
     t->freed = pl_alloc(s->count, sizeof *t->freed);
-    if (t->last && t->before && t->at && t->latest && t->freed) return PL_OK;
+    t->wanted = pl_alloc(g->count, sizeof *t->wanted);
+    if (t->last && t->before && t->at && t->latest && t->freed && t->wanted) return PL_OK;
     trace_deinit(t);
     return no_memory(s->count, err);
 }
@@ -115,10 +119,13 @@ pl_status recompute_sequence_measure(const recompute_graph *g, recompute_sequenc
     return PL_OK;
 }
 
-/* From the last to the first: an instance stays if it is the first of its value, or somebody behind it reads it. */
-static void drop_unused(trace *t, const recompute_graph *g, recompute_sequence *s, bool *wanted)
+/* From the last to the first: an instance stays if it is the first of its value, or somebody behind it reads it. Was
+ * anything taken out? */
+static bool drop_unused(trace *t, const recompute_graph *g, recompute_sequence *s)
 {
     uint32_t out = (uint32_t)s->count;
+    bool *wanted = t->wanted;
+    memset(wanted, 0, g->count * sizeof *wanted);
     for (uint32_t i = out; i-- > 0;) {
         uint32_t v = s->node[i];
         if (t->before[i] != RECOMPUTE_NO_NODE && !wanted[v]) continue;
@@ -127,23 +134,16 @@ static void drop_unused(trace *t, const recompute_graph *g, recompute_sequence *
         s->node[--out] = v;
     }
     s->count -= out;
-    if (s->count) memmove(s->node, s->node + out, s->count * sizeof *s->node);
+    if (out && s->count) memmove(s->node, s->node + out, s->count * sizeof *s->node);
+    return out > 0;
 }
 
-pl_status recompute_sequence_prune(const recompute_graph *g, recompute_sequence *s, pl_error *err)
+/* Takes out computations that nobody uses; never raises cost or peak. The trace is then that of what is left. */
+static void prune(trace *t, const recompute_graph *g, recompute_sequence *s)
 {
-    trace t;
-    PL_TRY(trace_init(&t, g, s, err));
-    bool *wanted = pl_alloc(g->count, sizeof *wanted);
-    if (wanted) {
-        find_lives(&t, g, s);
-        drop_unused(&t, g, s, wanted);
-        find_lives(&t, g, s);
-        find_bytes(&t, g, s);
-    }
-    pl_free(wanted);
-    trace_deinit(&t);
-    return wanted ? PL_OK : no_memory(s->count, err);
+    find_lives(t, g, s);
+    if (drop_unused(t, g, s)) find_lives(t, g, s);
+    find_bytes(t, g, s);
 }
 
 /* Is there room for the value all the time between its last use and position i, where it is computed again? */
@@ -166,21 +166,31 @@ static uint32_t best_refill(const trace *t, const recompute_graph *g, const reco
     return best;
 }
 
-pl_status recompute_sequence_refill(const recompute_graph *g, recompute_run *run, recompute_sequence *s, pl_error *err)
+/* The trace is that of the sequence, and stays so. */
+static void refill(trace *t, const recompute_graph *g, recompute_run *run, recompute_sequence *s)
 {
-    for (;;) {
-        trace t;
-        PL_TRY(trace_init(&t, g, s, err));
-        find_lives(&t, g, s);
-        find_bytes(&t, g, s);
-        uint32_t i = best_refill(&t, g, s);
-        trace_deinit(&t);
-        if (i == RECOMPUTE_NO_NODE) return PL_OK;
+    for (uint32_t i; (i = best_refill(t, g, s)) != RECOMPUTE_NO_NODE;) {
         memmove(s->node + i, s->node + i + 1, (s->count - i - 1) * sizeof *s->node);
         s->count--;
-        PL_TRY(recompute_sequence_prune(g, s, err));
-        if (recompute_run_spend(run, 40 * s->count)) return PL_OK;
+        prune(t, g, s);
+        if (recompute_run_spend(run, 40 * s->count)) return;
     }
+}
+
+pl_status recompute_sequence_polish(const recompute_graph *g, recompute_run *run, recompute_sequence *s, pl_error *err)
+{
+    trace t;
+    PL_TRY(trace_init(&t, g, s, err));
+    if (run->options->prune) {
+        prune(&t, g, s);
+    } else {
+        find_lives(&t, g, s);
+        find_bytes(&t, g, s);
+    }
+    recompute_run_spend(run, 20 * s->count);
+    if (s->peak <= g->budget && run->options->refill && s->count != g->count) refill(&t, g, run, s);
+    trace_deinit(&t);
+    return PL_OK;
 }
 
 /* A value computed and never read is freed at once, the inputs of a step behind it. */

@@ -41,6 +41,27 @@ static pl_plan *parse(const pl_str *text)
     return p;
 }
 
+/* A copy "as read" holds as many bytes and blocks of the heap as what was read, and prints the same. */
+static void check_copy(const pl_plan *p, const pl_str *text)
+{
+    pl_error err = {0};
+    pl_plan *copy;
+    uint64_t bytes = pl_alloc_live_bytes(), blocks = pl_alloc_live_blocks();
+    pl_plan *read = parse(text);
+    uint64_t read_bytes = pl_alloc_live_bytes() - bytes, read_blocks = pl_alloc_live_blocks() - blocks;
+    pl_str expected = print(read);
+    pl_plan_destroy(read);
+    bytes = pl_alloc_live_bytes(), blocks = pl_alloc_live_blocks();
+    assert_int_equal(pl_plan_copy_as_read(p, &copy, &err), PL_OK);
+    assert_int_equal(pl_alloc_live_bytes() - bytes, read_bytes);
+    assert_int_equal(pl_alloc_live_blocks() - blocks, read_blocks);
+    pl_str found = print(copy);
+    assert_string_equal(pl_str_text(&found), pl_str_text(&expected));
+    pl_plan_destroy(copy);
+    pl_str_deinit(&found);
+    pl_str_deinit(&expected);
+}
+
 static void print_parse_print_is_the_identity(void **state)
 {
     (void)state;
@@ -58,6 +79,7 @@ static void print_parse_print_is_the_identity(void **state)
         p->disk_count = seed % 3;
         for (size_t i = 0; i < p->disk_count; i++) p->disk[i] = (pl_plan_disk_row){"checkpoints \"x\"", 1000 + i};
         pl_str first = print(p);
+        check_copy(p, &first);
         pl_plan *again = parse(&first);
         assert_true(again->text_hash == p->text_hash && again->tokenizer_hash == p->tokenizer_hash);
         assert_true(again->validation_tokens == p->validation_tokens && again->validation_bytes == p->validation_bytes);
