@@ -1,5 +1,5 @@
-/* Sums down the columns: eight vectors of columns stay in registers while the rows run by. Each row is a few lines, then
- * a leap: what the processor would not fetch ahead by itself is asked for. */
+/* Sums down the columns: eight vectors of columns stay in registers while the rows run by. A row is a few lines, then
+ * comes a leap: what the processor would not fetch ahead by itself is asked for. */
 #include "kernels/cpu/gemm_level.h"
 #include "kernels/cpu/vec_real.h"
 
