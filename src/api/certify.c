@@ -4,115 +4,35 @@
 
 typedef struct trial {
     const char *key, *value;
-    bool (*give)(pl_config *); /* false: it is so already */
+    bool (*may_help)(const pl_config *); /* NULL: wherever the key has another value */
 } trial;
 
-static bool allow(pl_config *c, uint32_t bit)
-{
-    bool fresh = !(c->fit.allow & bit);
-    c->fit.allow |= bit;
-    return fresh;
-}
-
 /* A permission counts where the key is left open; where it is set, to set it otherwise does. */
-static bool give_optimizer_bf16(pl_config *c)
-{
-    return c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO && allow(c, PL_ALLOW_OPTIMIZER_BF16);
-}
+static bool state_is_open(const pl_config *c) { return c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO; }
+static bool state_is_set(const pl_config *c) { return c->train.optimizer_state != PL_OPTIMIZER_STATE_AUTO; }
+static bool precision_is_open(const pl_config *c) { return c->train.mixed_precision == PL_MIXED_AUTO; }
+static bool precision_is_whole(const pl_config *c) { return c->train.mixed_precision == PL_MIXED_OFF; }
 
-static bool give_optimizer_8bit(pl_config *c)
-{
-    return c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO && allow(c, PL_ALLOW_OPTIMIZER_8BIT);
-}
-
-static bool give_bf16(pl_config *c) { return c->train.mixed_precision == PL_MIXED_AUTO && allow(c, PL_ALLOW_BF16); }
-
-static bool set_optimizer_8bit(pl_config *c)
-{
-    const pl_config_optimizer_state was = c->train.optimizer_state;
-    c->train.optimizer_state = PL_OPTIMIZER_STATE_8BIT;
-    return was == PL_OPTIMIZER_STATE_F32 || was == PL_OPTIMIZER_STATE_BF16;
-}
-
-static bool set_bf16(pl_config *c)
-{
-    bool whole = c->train.mixed_precision == PL_MIXED_OFF;
-    c->train.mixed_precision = PL_MIXED_BF16;
-    return whole;
-}
-
-/* Then weights may be updated before all gradients are there. */
-static bool give_clip(pl_config *c)
-{
-    bool clips = c->train.grad_clip > 0;
-    c->train.grad_clip = 0;
-    return clips;
-}
-
-static bool give_micro_batch(pl_config *c)
-{
-    bool given = c->train.micro_batch != PL_CONFIG_AUTO && c->train.micro_batch != 1;
-    c->train.micro_batch = PL_CONFIG_AUTO;
-    return given;
-}
-
-static bool give_checkpointing(pl_config *c)
-{
-    bool given = c->train.gradient_checkpointing != PL_CHECKPOINTING_AUTO;
-    c->train.gradient_checkpointing = PL_CHECKPOINTING_AUTO;
-    return given;
-}
-
-static bool give_layer_major(pl_config *c)
-{
-    bool given = c->train.layer_major != PL_CONFIG_AUTO;
-    c->train.layer_major = PL_CONFIG_AUTO;
-    return given;
-}
-
-static bool give_layer_major_keep(pl_config *c)
-{
-    bool given = c->train.layer_major != 0 && c->train.layer_major_keep != PL_CONFIG_AUTO;
-    c->train.layer_major_keep = PL_CONFIG_AUTO;
-    return given;
-}
-
-static bool give_chunks(pl_config *c)
-{
-    bool given = c->train.feed_forward_rows != PL_CONFIG_AUTO;
-    c->train.feed_forward_rows = PL_CONFIG_AUTO;
-    return given;
-}
-
-static bool give_update(pl_config *c)
-{
-    bool given = c->train.update_in_backward != PL_EARLY_AUTO;
-    c->train.update_in_backward = PL_EARLY_AUTO;
-    return given;
-}
-
-static bool give_threads(pl_config *c)
-{
-    bool given = c->run.threads != PL_CONFIG_AUTO && c->run.threads != 1;
-    c->run.threads = PL_CONFIG_AUTO;
-    return given;
-}
+/* One is the least already. */
+static bool has_several_sequences(const pl_config *c) { return c->train.micro_batch != 1; }
+static bool has_several_threads(const pl_config *c) { return c->run.threads != 1; }
+static bool has_layer_major(const pl_config *c) { return c->train.layer_major != 0; }
 
 /* What changes no numbers comes first: of two that cost the same it is the better one. */
 static const trial trials[] = {
-    {"train.micro_batch", "auto", give_micro_batch},
-    {"train.gradient_checkpointing", "auto", give_checkpointing},
-    {"train.layer_major", "auto", give_layer_major},
-    {"train.layer_major_keep", "auto", give_layer_major_keep},
-    {"train.feed_forward_rows", "auto", give_chunks},
-    {"train.update_in_backward", "auto", give_update},
-    {"run.threads", "auto", give_threads},
-    {"train.grad_clip", "0", give_clip},
-    {"fit.allow", "bf16", give_bf16},
-    {"train.mixed_precision", "bf16", set_bf16},
-    {"fit.allow", "optimizer_bf16", give_optimizer_bf16},
-    {"fit.allow", "optimizer_8bit", give_optimizer_8bit},
-    {"train.optimizer_state", "8bit", set_optimizer_8bit},
+    {"train.micro_batch", "auto", has_several_sequences},
+    {"train.gradient_checkpointing", "auto", NULL},
+    {"train.layer_major", "auto", NULL},
+    {"train.layer_major_keep", "auto", has_layer_major},
+    {"train.feed_forward_rows", "auto", NULL},
+    {"train.update_in_backward", "auto", NULL},
+    {"run.threads", "auto", has_several_threads},
+    {"train.grad_clip", "0", NULL}, /* then weights may be updated before all gradients are there */
+    {"fit.allow", "bf16", precision_is_open},
+    {"train.mixed_precision", "bf16", precision_is_whole},
+    {"fit.allow", "optimizer_bf16", state_is_open},
+    {"fit.allow", "optimizer_8bit", state_is_open},
+    {"train.optimizer_state", "8bit", state_is_set},
 };
 _Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
 
@@ -128,22 +48,33 @@ static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, c
     return p;
 }
 
+/* Sets the key, beside what is allowed already; false in `fresh` when it was so before, or cannot help. */
+static pl_status give(const trial *t, const pl_config *before, pl_config *c, bool *fresh, pl_error *err)
+{
+    *c = *before;
+    *fresh = !t->may_help || t->may_help(before);
+    PL_TRY(pl_config_set(c, t->key, t->value, "fit", err));
+    c->fit.allow |= before->fit.allow;
+    *fresh = *fresh && !pl_config_equal(c, before);
+    return PL_OK;
+}
+
 static pl_status try_one(const pl_config *config, const pl_compile_options *o, const trial *t, pl_fit_result *into,
                          pl_error *err)
 {
     pl_error why = {0};
     pl_fit_result r;
     pl_plan *plan = NULL;
+    bool fresh = false;
     pl_config *c = pl_config_create();
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to try %s", t->key);
-    *c = *config;
     pl_compile_options how = *o;
     how.everything = false;
     how.measured = true;
-    bool given = t->give(c);
-    pl_status status = given ? pl_compile(c, &how, &r, &plan, &why) : PL_OK;
+    pl_status given = give(t, config, c, &fresh, err), status = PL_OK;
+    if (given == PL_OK && fresh) status = pl_compile(c, &how, &r, &plan, &why);
     pl_config_destroy(c);
-    if (!given) return PL_OK;
+    if (given != PL_OK || !fresh) return given;
     if (status == PL_OK || status == PL_E_BUDGET)
         into->permission[into->permission_count++] = permission_of(t, &r, plan);
     pl_plan_destroy(plan);

@@ -52,7 +52,8 @@ typedef struct compiler {
     pl_calibration *calibration;
     bool measured;   /* nothing more is measured */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
-    uint64_t disk_bytes, checkpoint_bytes, plan_text_bytes;
+    pl_session_disk disk;
+    uint64_t plan_text_bytes;
     char budget[128];                             /* as in the plan */
     uint64_t validation_tokens, validation_bytes; /* as in the plan */
     /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
@@ -180,8 +181,7 @@ static pl_status stage(void *context, pl_graph *g, int64_t micro_batch, pl_error
     compiler *c = context;
     pl_session_staging s;
     c->settings.run.micro_batch = (uint32_t)micro_batch;
-    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk_bytes,
-                                      &c->checkpoint_bytes, err));
+    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk, err));
     PL_TRY(add_staging(g, PL_STAGING_LOADER, s.loader_bytes, PL_ROLE_STAGING, err));
     PL_TRY(add_staging(g, PL_STAGING_CHECKPOINT, s.checkpoint_bytes, PL_ROLE_IO, err));
     PL_TRY(add_staging(g, PL_STAGING_TRACE, s.trace_bytes, PL_ROLE_IO, err));
@@ -263,7 +263,7 @@ static uint64_t files_bytes(const compiler *c, const pl_plan *p)
 {
     enum { BESIDE = 1 << 20 };
     uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
-             written = (c->checkpoint_bytes < windows ? c->checkpoint_bytes : windows) + BESIDE, kept = 0;
+             written = (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE, kept = 0;
     if (c->command != PL_COMMAND_TRAIN) return 0;
     for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
     if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
@@ -283,8 +283,8 @@ static pl_status settle(void *context, pl_plan *p, pl_error *err)
     }
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
-    add_disk(p, "checkpoints kept", c->disk_bytes - (c->disk_bytes ? c->checkpoint_bytes : 0));
-    add_disk(p, "checkpoint being written", c->disk_bytes ? c->checkpoint_bytes : 0);
+    add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
+    add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
     if (c->tokens_open) add_disk(p, "token file", pl_tokens_file_bytes(&c->tokens.info));
     PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
     p->writer_cache_bytes = files_bytes(c, p);

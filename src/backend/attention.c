@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "backend/calls.h"
+#include "backend/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
@@ -62,6 +63,29 @@ static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, v
 /* As for the products of gemm.c. */
 static int in_pairs(pl_real type, pl_team team) { return pl_gemm_kernels_of(team.isa, type, type)->step > 1; }
 
+/* ---- the head that this worker will probably have next: its rows come from afar one by one ---- */
+
+enum { FETCH_AHEAD_BYTES = 1 << 20 }; /* of q, k and v; what is smaller is near */
+
+typedef struct matrix {
+    const void *at;
+    pl_attention_strides stride;
+} matrix;
+
+static void fetch_head(const matrix *m, int count, pl_real type, int64_t heads, int64_t width, int64_t tokens,
+                       int64_t pair)
+{
+    int64_t bytes = pl_real_bytes(type), b = pair / heads, h = pair % heads;
+    for (int i = 0; i < count; i++)
+        pl_gemm_ahead_tile(pl_real_at(type, m[i].at, b * m[i].stride.batch + h * width), m[i].stride.token * bytes,
+                           tokens, width * bytes);
+}
+
+static int is_large(int64_t pairs, int64_t tokens, int64_t width, pl_real type)
+{
+    return 3 * pairs * tokens * width * pl_real_bytes(type) >= FETCH_AHEAD_BYTES;
+}
+
 static int64_t blocks_of(const pl_attention_call *c, const pl_kernels *kernels)
 {
     int64_t block = kernels->attention_block_queries();
@@ -98,6 +122,11 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
                               .ldo = c->so.token,
                               .o = pl_real_at(c->type, c->o, b * c->so.batch + inside),
                               .lse = c->lse ? c->lse + (b * c->heads + h) * c->tq : NULL};
+    int64_t next = task % pairs + team.threads;
+    if (c->tq == c->tk && next < pairs && is_large(pairs, c->tk, c->head_width, c->type)) {
+        const matrix used[] = {{c->k, c->sk}, {c->v, c->sv}};
+        fetch_head(used, 2, c->type, c->heads, c->head_width, end, next);
+    }
     kernels->attention(&head, begin, end, workspace);
 }
 
@@ -183,6 +212,13 @@ static void run_bwd_task(const void *call, pl_team team, int64_t task, void *wor
                                   .lddq = c->sdq.token,
                                   .lddk = c->sdk.token,
                                   .lddv = c->sdv.token};
+    int64_t pairs = c->batch * c->heads, next = pair + team.threads;
+    if (s.per_head == 1 && next < pairs && is_large(pairs, c->tk, c->head_width, c->type)) {
+        const matrix of_queries[] = {{c->q, c->sq}, {c->o, c->so}, {c->d_o, c->sdo}};
+        const matrix of_keys[] = {{c->k, c->sk}, {c->v, c->sv}};
+        fetch_head(of_queries, 3, c->type, c->heads, c->head_width, c->tq, next);
+        fetch_head(of_keys, 2, c->type, c->heads, c->head_width, c->tk, next);
+    }
     pl_kernels_get(team.isa)->attention_bwd(&head, &part, workspace);
 }
 

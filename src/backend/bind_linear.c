@@ -7,33 +7,19 @@ static void *at(const pl_graph *g, const pl_addresses *a, pl_id value) { return 
 static uint64_t workspace_gemm(const pl_call *c, pl_team team) { return pl_gemm_workspace_bytes(&c->u.gemm, team); }
 static void exec_gemm(const pl_call *c, pl_team team) { pl_gemm_exec(&c->u.gemm, c->workspace, team); }
 
-/* y[R,N] = x[R,K] Wᵀ */
+/* y[R,N] = x[R,K] Wᵀ (+ bias) (act) (+ residual) */
 static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[1], out = w->shape.dim[0];
-    pl_real type = pl_real_of(g, n->in[0]);
-    call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&x->shape),
-                                  .n = out,
-                                  .k = k,
-                                  .a_type = type,
-                                  .b_type = type,
-                                  .type = type,
-                                  .a = at(g, a, n->in[0]),
-                                  .a_row = k,
-                                  .a_col = 1,
-                                  .b = at(g, a, n->in[1]),
-                                  .b_row = 1,
-                                  .b_col = k,
-                                  .c = at(g, a, n->out[0]),
-                                  .ldc = out,
-                                  .dots = pl_has_few_tokens(&x->shape),
-                                  .bias = at(g, a, n->in[2]),
-                                  .residual = at(g, a, n->in[3]),
-                                  .ld_residual = out,
-                                  .act = (pl_activation)n->attr[0].i,
-                                  .act_out = at(g, a, n->out[1]),
-                                  .ld_act_out = out};
+    pl_gemm_call *c = &call->u.gemm;
+    *c = pl_gemm_linear(pl_real_of(g, n->in[0]), pl_shape_rows(&x->shape), out, k, at(g, a, n->in[0]),
+                        at(g, a, n->in[1]), at(g, a, n->out[0]));
+    c->dots = pl_has_few_tokens(&x->shape);
+    c->bias = at(g, a, n->in[2]);
+    c->residual = at(g, a, n->in[3]), c->ld_residual = out;
+    c->act = (pl_activation)n->attr[0].i;
+    c->act_out = at(g, a, n->out[1]), c->ld_act_out = out;
 }
 
 const pl_binding pl_binding_LINEAR = {bind_linear, workspace_gemm, exec_gemm};
@@ -43,28 +29,13 @@ static void bind_linear_dx(const pl_graph *g, const pl_node *n, const pl_address
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     int64_t k = w->shape.dim[0], in = w->shape.dim[1];
-    pl_real type = pl_real_of(g, n->in[0]);
-    call->u.gemm = (pl_gemm_call){.m = pl_shape_rows(&dy->shape),
-                                  .n = in,
-                                  .k = k,
-                                  .a_type = type,
-                                  .b_type = type,
-                                  .type = type,
-                                  .a = at(g, a, n->in[0]),
-                                  .a_row = k,
-                                  .a_col = 1,
-                                  .b = at(g, a, n->in[1]),
-                                  .b_row = in,
-                                  .b_col = 1,
-                                  .c = at(g, a, n->out[0]),
-                                  .ldc = in,
-                                  .residual = at(g, a, n->in[2]),
-                                  .ld_residual = in,
-                                  .act = (pl_activation)n->attr[0].i,
-                                  .grad_of = at(g, a, n->in[3]),
-                                  .ld_grad_of = in,
-                                  .act_again = at(g, a, n->out[1]),
-                                  .ld_act_again = in};
+    pl_gemm_call *c = &call->u.gemm;
+    *c = pl_gemm_linear_dx(pl_real_of(g, n->in[0]), pl_shape_rows(&dy->shape), in, k, at(g, a, n->in[0]),
+                           at(g, a, n->in[1]), at(g, a, n->out[0]));
+    c->residual = at(g, a, n->in[2]), c->ld_residual = in;
+    c->act = (pl_activation)n->attr[0].i;
+    c->grad_of = at(g, a, n->in[3]), c->ld_grad_of = in;
+    c->act_again = at(g, a, n->out[1]), c->ld_act_again = in;
 }
 
 const pl_binding pl_binding_LINEAR_DX = {bind_linear_dx, workspace_gemm, exec_gemm};
@@ -73,22 +44,9 @@ const pl_binding pl_binding_LINEAR_DX = {bind_linear_dx, workspace_gemm, exec_ge
 static void bind_linear_dw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1);
-    int64_t out = pl_shape_last(&dy->shape), in = pl_shape_last(&x->shape);
-    pl_real type = pl_real_of(g, n->in[0]);
-    call->u.gemm = (pl_gemm_call){.m = out,
-                                  .n = in,
-                                  .k = pl_shape_rows(&x->shape),
-                                  .a_type = type,
-                                  .b_type = type,
-                                  .a = at(g, a, n->in[0]),
-                                  .a_row = 1,
-                                  .a_col = out,
-                                  .b = at(g, a, n->in[1]),
-                                  .b_row = in,
-                                  .b_col = 1,
-                                  .c = at(g, a, n->out[0]),
-                                  .ldc = in,
-                                  .accumulate = 1};
+    call->u.gemm =
+        pl_gemm_linear_dw(pl_real_of(g, n->in[0]), pl_shape_last(&dy->shape), pl_shape_last(&x->shape),
+                          pl_shape_rows(&x->shape), at(g, a, n->in[0]), at(g, a, n->in[1]), at(g, a, n->out[0]));
 }
 
 const pl_binding pl_binding_LINEAR_DW = {bind_linear_dw, workspace_gemm, exec_gemm};

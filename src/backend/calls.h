@@ -55,6 +55,14 @@ typedef struct pl_gemm_call {
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team);   /* pointers are not looked at */
 void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace aligned to 64 */
 
+/* ---- gemm_linear.c: the products of a linear layer, without epilogue ---- */
+/* y[m,n] = x[m,k] Wᵀ */
+pl_gemm_call pl_gemm_linear(pl_real, int64_t m, int64_t n, int64_t k, const void *x, const void *w, void *y);
+/* dx[m,n] = dy[m,k] W */
+pl_gemm_call pl_gemm_linear_dx(pl_real, int64_t m, int64_t n, int64_t k, const void *dy, const void *w, void *dx);
+/* dW[m,n] += dy[rows,m]ᵀ x[rows,n], in f32 */
+pl_gemm_call pl_gemm_linear_dw(pl_real, int64_t m, int64_t n, int64_t rows, const void *dy, const void *x, float *dw);
+
 /* out[j] (+)= Σ_i x[i,j] over rows, one after the other: bias gradients. */
 typedef struct pl_column_sum_call {
     int64_t rows, columns, ld;

@@ -33,66 +33,6 @@ static void *out_row(const layer *l, const void *y, int64_t row)
     return y ? pl_real_at(l->type, y, row * l->out) : NULL;
 }
 
-/* y[m,n] = x[m,k] Wᵀ + bias */
-static pl_gemm_call linear(pl_real type, int64_t m, int64_t n, int64_t k, const void *x, const void *w,
-                           const float *bias, void *y)
-{
-    return (pl_gemm_call){.m = m,
-                          .n = n,
-                          .k = k,
-                          .a_type = type,
-                          .b_type = type,
-                          .type = type,
-                          .a = x,
-                          .a_row = k,
-                          .a_col = 1,
-                          .b = w,
-                          .b_row = 1,
-                          .b_col = k,
-                          .c = y,
-                          .ldc = n,
-                          .bias = bias};
-}
-
-/* dx[m,n] = dy[m,k] W */
-static pl_gemm_call linear_dx(pl_real type, int64_t m, int64_t n, int64_t k, const void *dy, const void *w, void *dx)
-{
-    return (pl_gemm_call){.m = m,
-                          .n = n,
-                          .k = k,
-                          .a_type = type,
-                          .b_type = type,
-                          .type = type,
-                          .a = dy,
-                          .a_row = k,
-                          .a_col = 1,
-                          .b = w,
-                          .b_row = n,
-                          .b_col = 1,
-                          .c = dx,
-                          .ldc = n};
-}
-
-/* dW[m,n] += dy[rows,m]ᵀ x[rows,n], in f32 */
-static pl_gemm_call linear_dw(pl_real type, int64_t m, int64_t n, int64_t rows, const void *dy, const void *x,
-                              float *dw)
-{
-    return (pl_gemm_call){.m = m,
-                          .n = n,
-                          .k = rows,
-                          .a_type = type,
-                          .b_type = type,
-                          .a = dy,
-                          .a_row = 1,
-                          .a_col = m,
-                          .b = x,
-                          .b_row = n,
-                          .b_col = 1,
-                          .c = dw,
-                          .ldc = n,
-                          .accumulate = 1};
-}
-
 /* ---- forward ---- */
 
 enum { FORWARD_PRODUCTS = 2, BACKWARD_PRODUCTS = 5 };
@@ -102,10 +42,12 @@ static void forward_products(const pl_feed_forward_call *c, int64_t first, int64
                              pl_gemm_call product[FORWARD_PRODUCTS])
 {
     const layer *l = &c->layer;
-    product[0] = linear(l->type, rows, l->hidden, l->in, in_row(l, l->x, first), l->w1, l->b1, hidden);
+    product[0] = pl_gemm_linear(l->type, rows, l->hidden, l->in, in_row(l, l->x, first), l->w1, hidden);
+    product[0].bias = l->b1;
     product[0].act = l->act;
     product[0].act_out = hidden, product[0].ld_act_out = l->hidden;
-    product[1] = linear(l->type, rows, l->out, l->hidden, hidden, l->w2, c->b2, out_row(l, c->y, first));
+    product[1] = pl_gemm_linear(l->type, rows, l->out, l->hidden, hidden, l->w2, out_row(l, c->y, first));
+    product[1].bias = c->b2;
     product[1].residual = out_row(l, c->residual, first), product[1].ld_residual = l->out;
     product[0].dots = product[1].dots = l->dots;
 }
@@ -144,15 +86,16 @@ static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, 
 {
     const layer *l = &c->layer;
     const void *x = in_row(l, l->x, first), *dy = out_row(l, c->dy, first);
-    product[0] = linear(l->type, rows, l->hidden, l->in, x, l->w1, l->b1, hidden);
+    product[0] = pl_gemm_linear(l->type, rows, l->hidden, l->in, x, l->w1, hidden);
+    product[0].bias = l->b1;
     product[0].dots = l->dots;
-    product[1] = linear_dx(l->type, rows, l->hidden, l->out, dy, l->w2, hidden);
+    product[1] = pl_gemm_linear_dx(l->type, rows, l->hidden, l->out, dy, l->w2, hidden);
     product[1].act = l->act;
     product[1].grad_of = hidden, product[1].ld_grad_of = l->hidden;
     product[1].act_again = activated, product[1].ld_act_again = l->hidden;
-    product[2] = linear_dw(l->type, l->out, l->hidden, rows, dy, activated, c->dw2);
-    product[3] = linear_dw(l->type, l->hidden, l->in, rows, hidden, x, c->dw1);
-    product[4] = linear_dx(l->type, rows, l->in, l->hidden, hidden, l->w1, in_row(l, c->dx, first));
+    product[2] = pl_gemm_linear_dw(l->type, l->out, l->hidden, rows, dy, activated, c->dw2);
+    product[3] = pl_gemm_linear_dw(l->type, l->hidden, l->in, rows, hidden, x, c->dw1);
+    product[4] = pl_gemm_linear_dx(l->type, rows, l->in, l->hidden, hidden, l->w1, in_row(l, c->dx, first));
     product[4].residual = in_row(l, c->partial, first), product[4].ld_residual = l->in;
 }
 

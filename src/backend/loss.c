@@ -38,63 +38,31 @@ static ce_layout layout_of(const pl_linear_ce_call *c, pl_team team)
                        row_loss,   pl_align_up(end, LINE_BYTES)};
 }
 
-/* logits[rows,V] = h[rows,D]·Wᵀ */
+/* logits[rows,V] = h[rows,D]·Wᵀ, in f32 */
 static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const void *h,
                                    float *logits)
 {
-    return (pl_gemm_call){.m = rows,
-                          .n = c->vocab,
-                          .k = c->width,
-                          .a_type = c->type,
-                          .b_type = c->type,
-                          .a = h,
-                          .a_row = c->width,
-                          .a_col = 1,
-                          .b = c->weight,
-                          .b_row = 1,
-                          .b_col = c->width,
-                          .c = logits,
-                          .ldc = l->ld};
+    pl_gemm_call product = pl_gemm_linear(c->type, rows, c->vocab, c->width, h, c->weight, logits);
+    product.type = PL_REAL_F32, product.ldc = l->ld;
+    return product;
 }
 
 /* dh[rows,D] = dlogits[rows,V]·W */
 static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const void *dlogits,
                                void *dh)
 {
-    return (pl_gemm_call){.m = rows,
-                          .n = c->width,
-                          .k = c->vocab,
-                          .a_type = l->dlogits_type,
-                          .b_type = c->type,
-                          .type = c->type,
-                          .a = dlogits,
-                          .a_row = l->dlogits_ld,
-                          .a_col = 1,
-                          .b = c->weight,
-                          .b_row = c->width,
-                          .b_col = 1,
-                          .c = dh,
-                          .ldc = c->width};
+    pl_gemm_call product = pl_gemm_linear_dx(c->type, rows, c->width, c->vocab, dlogits, c->weight, dh);
+    product.a_type = l->dlogits_type, product.a_row = l->dlogits_ld;
+    return product;
 }
 
 /* dW[V,D] += dlogitsᵀ[V,rows]·h[rows,D] */
 static pl_gemm_call dweight_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const void *dlogits,
                                     const void *h)
 {
-    return (pl_gemm_call){.m = c->vocab,
-                          .n = c->width,
-                          .k = rows,
-                          .a_type = l->dlogits_type,
-                          .b_type = c->type,
-                          .a = dlogits,
-                          .a_row = 1,
-                          .a_col = l->dlogits_ld,
-                          .b = h,
-                          .b_row = c->width,
-                          .b_col = 1,
-                          .c = c->dweight,
-                          .ldc = c->width,
-                          .accumulate = 1};
+    pl_gemm_call product = pl_gemm_linear_dw(c->type, c->vocab, c->width, rows, dlogits, h, c->dweight);
+    product.a_type = l->dlogits_type, product.a_col = l->dlogits_ld;
+    return product;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }

@@ -172,20 +172,20 @@ void pl_json_kv_uint(pl_json *j, const char *key, uint64_t v) { pl_json_key(j, k
 void pl_json_kv_double(pl_json *j, const char *key, double v) { pl_json_key(j, key), pl_json_double(j, v); }
 void pl_json_kv_bool(pl_json *j, const char *key, bool v) { pl_json_key(j, key), pl_json_bool(j, v); }
 
-void pl_json_kv_uint_if(pl_json *j, bool known, const char *key, uint64_t v)
+/* The key, and null where there is no value to follow. */
+static bool begin_if(pl_json *j, bool known, const char *key)
 {
     pl_json_key(j, key);
-    if (known)
-        pl_json_uint(j, v);
-    else
-        pl_json_null(j);
+    if (!known) pl_json_null(j);
+    return known;
+}
+
+void pl_json_kv_uint_if(pl_json *j, bool known, const char *key, uint64_t v)
+{
+    if (begin_if(j, known, key)) pl_json_uint(j, v);
 }
 
 void pl_json_kv_double_if(pl_json *j, bool known, const char *key, double v)
 {
-    pl_json_key(j, key);
-    if (known)
-        pl_json_double(j, v);
-    else
-        pl_json_null(j);
+    if (begin_if(j, known, key)) pl_json_double(j, v);
 }

@@ -38,6 +38,20 @@ static void read_cpu_name(const char *root, pl_machine *m)
     pl_procfile_close(&f);
 }
 
+/* "32768K" of the largest. (sysconf asks the processor, whose answer in a virtual machine may be that of the whole
+ * host: ten times what a core can use.) */
+static void read_cache(const char *root, pl_machine *m)
+{
+    char path[PATH_BYTES], text[64];
+    for (int level = 0; level < 5; level++) {
+        snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu0/cache/index%d/size", root, level);
+        if (pl_procfile_read_line(path, text, sizeof text)) continue;
+        char *unit;
+        uint64_t bytes = strtoull(text, &unit, 10) << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+        if (bytes > m->cache_bytes) m->cache_bytes = bytes;
+    }
+}
+
 static int count_allowed_cores(void)
 {
     cpu_set_t set; /* 1024 cores; larger machines refuse it and count as all online */
@@ -126,6 +140,7 @@ pl_status pl_machine_read(const char *root, pl_machine *m, pl_error *err)
 {
     *m = (pl_machine){0};
     read_cpu_name(root, m);
+    read_cache(root, m);
     m->isa = pl_isa_of_machine();
     PL_TRY(read_memory(root, m, err));
     read_own(root, m);

@@ -19,6 +19,7 @@ typedef struct pl_machine {
     /* processor */
     char cpu_name[96]; /* "model name" of /proc/cpuinfo: with isa and kernel the key of the calibration cache */
     pl_isa isa;
+    uint64_t cache_bytes; /* of the first core's last level; 0: not told */
     int cores_online;
     int cores_allowed;  /* by the affinity mask */
     double cores_quota; /* by the cgroup's CPU quota; infinity when there is none */

@@ -5,12 +5,15 @@
  *
  * Samples of different keys are interleaved (one pass after the other), so a disturbance of a second spoils a few
  * samples of each key and not all of one. What the kernel says it took away from us (involuntary context switches) is
- * left out, with the nodes right after it, because a team waits for its last thread; of the rest counts the middle
- * half. The sites of a key (layers) have different usual times and the figures will be added up, so the figure of a key
- * is the mean of its sites' figures.
+ * left out, with the nodes right after it, because a team waits for its last thread. The figures will be added up, and
+ * a sum has the mean of its terms: of the rest counts the mean, slow samples included, for a run meets them as well (a
+ * twentieth of a step, where the middle half says nothing of them). One sample counts no more than TAIL_TIMES the
+ * median: what is slower was no matter of the kernel. The sites of a key (layers) have different usual times, so the
+ * figure of a key is the mean of its sites' figures.
  *
  * Layers repeat: a key is sampled at SITES_MAX places of the graph at most, and in a deep model the others are left
- * out. Programs that are run once in a while (evaluation, first values) get a pass in four. */
+ * out. What is run once in a while (evaluation, first values, an update for which memory must be filled anew) gets a
+ * pass in four. What a node would find cold in the run is taken out of the caches before it (warmth.h). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -18,6 +21,7 @@
 
 #include "calibrate/scratch.h"
 #include "calibrate/table.h"
+#include "calibrate/warmth.h"
 #include "ir/op.h"
 
 enum {
@@ -29,7 +33,8 @@ enum {
     RARE_EVERY = 4,
     OFTEN_PASSES = 2,
     REFILL_EVERY = 8,
-    KEYS_OF_A_GRAPH = 16
+    KEYS_OF_A_GRAPH = 16,
+    TAIL_TIMES = 4
 };
 enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define SEGMENT_SECONDS       0.03 /* repeat a region until about this long */
@@ -64,6 +69,7 @@ typedef struct replay {
     uint64_t *offset;    /* [values] */
     pl_layout layout;
     pl_scratch scratch;
+    pl_warmth warmth;
     pl_area_kind shared_holds; /* what the numbers in the shared area are: activations or moments */
     uint64_t pass, turn;
     long switches; /* involuntary, of all threads, when the last node ended */
@@ -93,6 +99,7 @@ static void deinit(replay *r)
     pl_free(r->offset);
     pl_layout_deinit(&r->layout);
     pl_scratch_deinit(&r->scratch);
+    pl_warmth_deinit(&r->warmth);
 }
 
 /* ---- which nodes ---- */
@@ -197,11 +204,24 @@ static void locate(replay *r, const pl_id *values, int count)
     }
 }
 
-static bool touches_moments(const replay *r, const pl_node *n)
+static bool touches(const replay *r, const pl_node *n, pl_area_kind kind)
 {
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] != PL_NONE && r->layout.kind[pl_value_root(r->g, n->in[k])] == PL_AREA_MOMENT) return true;
+        if (n->in[k] != PL_NONE && r->layout.kind[pl_value_root(r->g, n->in[k])] == kind) return true;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        if (n->out[k] != PL_NONE && r->layout.kind[pl_value_root(r->g, n->out[k])] == kind) return true;
     return false;
+}
+
+/* Where moments and activations share memory, its numbers are made anew for whoever comes. */
+static void fill_shared(replay *r, const pl_node *n)
+{
+    pl_area_kind wanted = r->shared_holds;
+    if (touches(r, n, PL_AREA_ACTIVATION)) wanted = PL_AREA_ACTIVATION;
+    if (touches(r, n, PL_AREA_MOMENT)) wanted = PL_AREA_MOMENT;
+    if (!r->layout.moments_shared || wanted == r->shared_holds) return;
+    pl_scratch_fill(&r->scratch, &r->layout, wanted);
+    r->shared_holds = wanted;
 }
 
 static long count_switches(void)
@@ -222,17 +242,62 @@ static bool was_undisturbed(replay *r)
     return r->disturbed == 0;
 }
 
-/* The update goes once over all weights, gradients and moments, after everything else of a step: where these had to
- * share memory, its operands are taken out of the caches by hand. */
-static void chill(const replay *r, const pl_node *n)
+/* ---- caches ---- */
+
+/* The bytes of its root that a value is, and where in the run: a tile moves on with the trips, here it stays. */
+typedef struct stretch {
+    pl_id root;
+    uint64_t begin, end, moved_bytes;
+} stretch;
+
+static stretch stretch_of(const replay *r, pl_id value)
 {
-    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
-        if (n->in[k] == PL_NONE) continue;
-        pl_id root = pl_value_root(r->g, n->in[k]);
-        if (r->layout.kind[root] != PL_AREA_OWN)
-            pl_scratch_evict(r->scratch.base + r->offset[root], pl_value_bytes(r->g, root));
+    const pl_value *v = &r->g->value[value];
+    stretch s = {.root = pl_value_root(r->g, value)};
+    uint64_t whole = pl_value_bytes(r->g, s.root), bytes = pl_value_bytes(r->g, value);
+    s.end = whole;
+    if (!pl_value_is_contiguous(v) || bytes == 0) return s;
+    s.begin = (uint64_t)pl_value_root_offset(r->g, value) * pl_dtype_bytes(v->dtype);
+    s.end = s.begin + bytes;
+    if (v->tile && whole / bytes) s.moved_bytes = r->turn % (whole / bytes) * bytes;
+    return s;
+}
+
+typedef void stretch_user(replay *r, const stretch *s);
+
+static void each_stretch(replay *r, const pl_node *n, stretch_user *use)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX + PL_NODE_OUT_MAX; k++) {
+        pl_id value = k < PL_NODE_IN_MAX ? n->in[k] : n->out[k - PL_NODE_IN_MAX];
+        if (value == PL_NONE) continue;
+        stretch s = stretch_of(r, value);
+        use(r, &s);
     }
 }
+
+typedef struct chilled {
+    const replay *r;
+    uint64_t moved_bytes;
+} chilled;
+
+static void evict(void *context, pl_id root, uint64_t begin, uint64_t end)
+{
+    const chilled *c = context;
+    pl_scratch_evict(c->r->scratch.base + c->r->offset[root] + begin - c->moved_bytes, end - begin);
+}
+
+static void chill(replay *r, const stretch *s)
+{
+    chilled c = {r, s->moved_bytes};
+    pl_warmth_find_cold(&r->warmth, s->root, s->begin + s->moved_bytes, s->end + s->moved_bytes, evict, &c);
+}
+
+static void touch(replay *r, const stretch *s)
+{
+    pl_warmth_touch(&r->warmth, s->root, s->begin + s->moved_bytes, s->end + s->moved_bytes);
+}
+
+static void pass_by(replay *r, const stretch *s) { pl_warmth_pass(&r->warmth, s->end - s->begin); }
 
 static void sample(replay *r, size_t node, double seconds)
 {
@@ -253,11 +318,7 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     locate(r, n->in, PL_NODE_IN_MAX);
     locate(r, n->out, PL_NODE_OUT_MAX);
     locate(r, &n->predicate, 1);
-    pl_area_kind wanted = r->layout.moments_shared && touches_moments(r, n) ? PL_AREA_MOMENT : PL_AREA_ACTIVATION;
-    if (r->layout.moments_shared && wanted != r->shared_holds) {
-        pl_scratch_fill(&r->scratch, &r->layout, wanted);
-        r->shared_holds = wanted;
-    }
+    fill_shared(r, n);
     pl_call call;
     pl_addresses addresses = {r->scratch.base, r->offset};
     void *workspace =
@@ -265,10 +326,11 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     PL_TRY(pl_backend_bind(r->g, n, &addresses, workspace, &call, err));
     call.predicate = NULL;                                       /* measured as if it ran */
     if (n->op == PL_OP_ADAMW) call.u.adamw.skipped_steps = NULL; /* made-up gradients overflow, and the count rises */
-    if (r->layout.moments_shared && wanted == PL_AREA_MOMENT) chill(r, n);
+    if (r->key_of[node] != PL_NONE) each_stretch(r, n, chill);
     double begin = now_seconds();
     pl_backend_exec(&call, r->c->options.team);
     double seconds = now_seconds() - begin;
+    each_stretch(r, n, touch);
     sample(r, node, seconds);
     return PL_OK;
 }
@@ -286,10 +348,22 @@ static bool is_over(const replay *r)
     return is_exhausted(r, seconds) || (r->unseen == 0 && r->rare == 0 && seconds > share * r->c->options.seconds_max);
 }
 
+static bool takes_rare(const replay *r) { return r->pass < OFTEN_PASSES || r->pass % RARE_EVERY == 0; }
+
+/* Where moments share memory it is filled for them, which takes longer than all else of a pass. */
+static bool is_due(const replay *r, size_t node)
+{
+    bool rare = r->layout.moments_shared && touches(r, &r->g->node[node], PL_AREA_MOMENT);
+    return r->run[node] && (!rare || takes_rare(r));
+}
+
 static pl_status run_trip(replay *r, size_t begin, size_t end, pl_error *err)
 {
     for (size_t i = begin; i < end && !is_over(r); i++)
-        if (r->run[i]) PL_TRY(run_node(r, i, err));
+        if (is_due(r, i))
+            PL_TRY(run_node(r, i, err));
+        else if (!r->g->node[i].dead)
+            each_stretch(r, &r->g->node[i], pass_by);
     r->turn++;
     return PL_OK;
 }
@@ -322,7 +396,7 @@ static pl_status run_pass(replay *r, pl_error *err)
         pl_id region = g->node[begin].region;
         for (end = begin; end < g->node_count && g->node[end].region == region; end++) {
         }
-        bool due = r->pass < OFTEN_PASSES || r->pass % RARE_EVERY == 0 || r->frequent[pl_region_program(g, region)];
+        bool due = takes_rare(r) || r->frequent[pl_region_program(g, region)];
         if (due) PL_TRY(run_segment(r, begin, end, err));
     }
     if (++r->pass % REFILL_EVERY == 0)
@@ -363,7 +437,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Mean of the middle half, and half the distance of the quartiles. */
+static double min_double(double a, double b) { return a < b ? a : b; }
+
+/* Mean, without what is no matter of the kernel, and half the distance of the quartiles. */
 static void summarise_site(site *s, double *seconds, double *spread)
 {
     size_t n = s->count < SAMPLES_MAX ? (size_t)s->count : SAMPLES_MAX;
@@ -371,11 +447,10 @@ static void summarise_site(site *s, double *seconds, double *spread)
     *spread = 0;
     if (n == 0) return;
     qsort(s->seconds, n, sizeof *s->seconds, by_value);
-    size_t begin = n / 4, end = n - n / 4;
-    double sum = 0;
-    for (size_t i = begin; i < end; i++) sum += s->seconds[i];
-    *seconds = sum / (double)(end - begin);
-    *spread = (s->seconds[end - 1] - s->seconds[begin]) / 2;
+    double sum = 0, most = TAIL_TIMES * s->seconds[n / 2];
+    for (size_t i = 0; i < n; i++) sum += min_double(s->seconds[i], most);
+    *seconds = sum / (double)n;
+    *spread = (s->seconds[n - n / 4 - 1] - s->seconds[n / 4]) / 2;
 }
 
 static uint32_t summarise(sampled *k, double *seconds, double *spread)
@@ -411,6 +486,7 @@ static pl_status measure(replay *r, pl_error *err)
     PL_TRY(lay_out(r, err));
     if (r->unseen == 0) return PL_OK;
     PL_TRY(pl_scratch_init(&r->scratch, &r->layout, r->c->options.huge_pages, err));
+    PL_TRY(pl_warmth_init(&r->warmth, &r->layout, r->c->options.cache_bytes, err));
     r->shared_holds = PL_AREA_ACTIVATION;
     if (r->layout.moments_shared) pl_scratch_fill(&r->scratch, &r->layout, PL_AREA_ACTIVATION);
     while (!is_over(r) && !all_sampled(r)) {

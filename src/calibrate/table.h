@@ -17,7 +17,8 @@ typedef struct pl_calibration_machine {
     char cpu[96];
     char isa[16];
     int cores;
-    uint64_t kernels; /* hash of the machine code */
+    uint64_t kernels;     /* hash of the machine code */
+    uint64_t cache_bytes; /* not in the file: the processor's name says it */
 } pl_calibration_machine;
 
 /* Of a node that was asked about before. */

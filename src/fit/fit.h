@@ -13,7 +13,8 @@
  *
  * What nobody needs to know is left out without changing the answer: a choice is planned only when the bytes that it
  * holds at least (pl_plan_find_least) leave it a chance, in the order of predicted time, so that the first that fits
- * ends the search; kernels are measured only when something fits, and only at the shapes of what may fit. Measuring
+ * ends the search; it is placed with all care only where the bytes that the placer could save at most would matter;
+ * kernels are measured only when something fits, and only at the shapes of what may fit. Measuring
  * has a time (calibrate.h): where it is over before all is known, which times are known may depend on the budget,
  * until a later call has measured the rest.
  *
@@ -110,6 +111,7 @@ typedef struct pl_fit_search {
     pl_fit_result *result;
     pl_plan *plan;  /* the newest, in the end of result->chosen; for pl_plan_destroy */
     size_t planned; /* whose it is */
+    bool rough;     /* placed quickly, and it could be smaller */
 } pl_fit_search;
 
 /* Fills the result; result->chosen is PL_FIT_NONE when nothing fits. */

@@ -21,6 +21,7 @@ typedef struct pl_fit_point {
     double seconds, spread; /* of a step, predicted, and what the kernels' times scatter by; negative: not known */
     double work;            /* a step in seconds of a made-up machine: orders what nobody has measured */
     bool front;             /* nothing that was looked at is both faster and smaller */
+    bool rough;             /* charged_bytes: placed quickly; what care could save beside it would change nothing */
 } pl_fit_point;
 
 struct pl_plan;

@@ -7,6 +7,7 @@
  *      predict     kernels are measured, a step of each choice that may fit (or of all, for the front) is predicted
  *      walk        in the order of time each is planned that needs fewer bytes than all before it: the front */
 #include <stdlib.h>
+#include <string.h>
 
 #include "fit/fit.h"
 #include "fit/recompute.h"
@@ -58,10 +59,48 @@ static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
     return PL_OK;
 }
 
+/* ---- twins: two frontiers often propose the same, and then the one's figures are the other's ---- */
+
+static bool same_decision(const pl_recompute_decision *a, const pl_recompute_decision *b)
+{
+    if (a == b) return true;
+    return a && b && a->count == b->count && memcmp(a->again, b->again, a->count * sizeof *a->again) == 0;
+}
+
+static bool same_choice(const pl_choice *a, const pl_choice *b)
+{
+    return a->micro_batch == b->micro_batch && a->recompute == b->recompute && a->huge_pages == b->huge_pages &&
+           a->layer_major == b->layer_major && a->layer_major_keep == b->layer_major_keep &&
+           a->feed_forward_rows == b->feed_forward_rows && a->update_early == b->update_early &&
+           a->optimizer_state == b->optimizer_state && a->threads == b->threads && a->precision == b->precision &&
+           same_decision(a->decision, b->decision);
+}
+
+/* The first point with the same choice; often itself. */
+static const pl_fit_point *first_of(const pl_fit_search *s, const pl_fit_point *p)
+{
+    const pl_fit_point *first = s->result->point;
+    while (first < p && !same_choice(&first->choice, &p->choice)) first++;
+    return first;
+}
+
+static void take_bound(pl_fit_point *p, const pl_fit_point *from)
+{
+    p->least_bytes = from->least_bytes;
+    p->seconds = from->seconds;
+    p->spread = from->spread;
+    p->work = from->work;
+}
+
 static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
 {
     for (size_t i = from; i < s->result->count; i++) {
         pl_fit_point *p = &s->result->point[i];
+        const pl_fit_point *first = first_of(s, p);
+        if (first < p) {
+            take_bound(p, first);
+            continue;
+        }
         pl_plan_options how = pl_fit_plan_options(s->options, &p->choice);
         pl_graph *g;
         PL_TRY(pl_fit_bind(s->graph, s->options, &p->choice, &g, err));
@@ -74,10 +113,12 @@ static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
 }
 
 /* Planned as if huge pages were no question; what they would add is noted. */
-static pl_status plan_one(pl_fit_search *s, size_t i, pl_plan **plan, pl_error *err)
+static pl_status plan_one(pl_fit_search *s, size_t i, bool quick, pl_plan **plan, pl_error *err)
 {
     pl_fit_point *p = &s->result->point[i];
-    PL_TRY(pl_fit_candidate(s->graph, s->options, &p->choice, plan, err));
+    pl_fit_options o = *s->options;
+    o.plan.quick = quick;
+    PL_TRY(pl_fit_candidate(s->graph, &o, &p->choice, plan, err));
     p->huge_bytes = (*plan)->huge_pages ? pl_plan_charged_bytes(*plan) : 0;
     pl_status status = PL_OK;
     if ((*plan)->huge_pages) {
@@ -90,13 +131,55 @@ static pl_status plan_one(pl_fit_search *s, size_t i, pl_plan **plan, pl_error *
 }
 
 /* In hand from now on; what was is given back. */
-static pl_status hold(pl_fit_search *s, size_t i, pl_error *err)
+static pl_status take(pl_fit_search *s, size_t i, bool quick, pl_error *err)
 {
-    if (s->plan && s->planned == i) return PL_OK;
     pl_plan_destroy(s->plan);
     s->plan = NULL;
     s->planned = i;
-    return plan_one(s, i, &s->plan, err);
+    PL_TRY(plan_one(s, i, quick, &s->plan, err));
+    s->rough = quick && s->plan->arena_bytes > s->plan->lower_bound_bytes;
+    s->result->point[i].rough = s->rough;
+    return PL_OK;
+}
+
+static pl_status hold(pl_fit_search *s, size_t i, pl_error *err)
+{
+    return s->plan && s->planned == i && !s->rough ? PL_OK : take(s, i, false, err);
+}
+
+/* What the plan in hand would be charged in an arena of the lower bound, and what may come of another text of the plan:
+ * its reader's heap is counted in steps of 64 KiB. */
+static pl_status charged_at_best(pl_fit_search *s, uint64_t *bytes, pl_error *err)
+{
+    const uint64_t steps = 256 << 10;
+    pl_plan *p = s->plan;
+    uint64_t arena_bytes = p->arena_bytes;
+    p->arena_bytes = p->lower_bound_bytes;
+    pl_status status = pl_plan_account(p, s->options->plan.helper_threads, err);
+    *bytes = pl_plan_charged_bytes(p) > steps ? pl_plan_charged_bytes(p) - steps : 0;
+    p->arena_bytes = arena_bytes;
+    return status == PL_OK ? pl_plan_account(p, s->options->plan.helper_threads, err) : status;
+}
+
+static bool is_charged(const pl_fit_point *p) { return p->charged_bytes && !p->rough; }
+
+/* What a point is charged, exactly where that could be below the limit: then the placer takes its time. */
+static pl_status charge(pl_fit_search *s, pl_fit_point *p, uint64_t limit, pl_error *err)
+{
+    const pl_fit_point *first = first_of(s, p);
+    size_t i = (size_t)(p - s->result->point);
+    uint64_t least;
+    if (is_charged(p)) return PL_OK;
+    if (is_charged(first)) {
+        p->charged_bytes = first->charged_bytes;
+        p->huge_bytes = first->huge_bytes;
+        p->rough = false;
+        return PL_OK;
+    }
+    PL_TRY(take(s, i, true, err));
+    if (!s->rough) return PL_OK;
+    PL_TRY(charged_at_best(s, &least, err));
+    return least >= limit ? PL_OK : take(s, i, false, err);
 }
 
 /* ---- does anything fit? ---- */
@@ -111,7 +194,7 @@ static int by_least(const void *a, const void *b)
 static pl_status note_smallest(pl_fit_search *s, size_t i, pl_error *err)
 {
     pl_fit_result *r = s->result;
-    if (r->point[i].charged_bytes == 0) PL_TRY(hold(s, i, err));
+    PL_TRY(charge(s, &r->point[i], r->least == PL_FIT_NONE ? UINT64_MAX : r->point[r->least].charged_bytes, err));
     if (r->least != PL_FIT_NONE && r->point[r->least].charged_bytes <= r->point[i].charged_bytes) return PL_OK;
     r->least = i;
     return PL_OK;
@@ -139,12 +222,14 @@ done:
     return status;
 }
 
+static uint64_t above(uint64_t budget_bytes) { return budget_bytes == UINT64_MAX ? UINT64_MAX : budget_bytes + 1; }
+
 static pl_status find_any(pl_fit_search *s, bool *found, pl_error *err)
 {
     *found = false;
     for (size_t i = 0; i < s->result->count && !*found; i++) {
         if (!may_fit(s, &s->result->point[i])) continue;
-        PL_TRY(hold(s, i, err));
+        PL_TRY(charge(s, &s->result->point[i], above(s->result->budget_bytes), err));
         *found = fits(s, &s->result->point[i]);
     }
     return *found ? PL_OK : find_smallest(s, err);
@@ -208,6 +293,8 @@ static pl_status predict_one(const pl_fit_search *s, size_t i, pl_error *err)
     pl_fit_point *p = &s->result->point[i];
     pl_graph *g;
     if (p->seconds >= 0) return PL_OK;
+    const pl_fit_point *first = first_of(s, p);
+    if (first->seconds >= 0) return take_bound(p, first), PL_OK;
     if (s->plan && s->planned == i) return predict_graph(s, s->plan->graph, p, err);
     PL_TRY(pl_fit_bind(s->graph, s->options, &p->choice, &g, err));
     pl_status status = predict_graph(s, g, p, err);
@@ -273,7 +360,7 @@ static pl_status step(pl_fit_search *s, walk *w, pl_fit_point *next, pl_error *e
 {
     uint64_t below = w->front ? w->order[w->front - 1]->charged_bytes : UINT64_MAX;
     if (next->least_bytes >= below) return PL_OK;
-    if (next->charged_bytes == 0) PL_TRY(hold(s, (size_t)(next - s->result->point), err));
+    PL_TRY(charge(s, next, below, err));
     if (next->charged_bytes >= below) return PL_OK;
     w->order[w->front++] = next;
     choose(s, w);

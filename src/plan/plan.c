@@ -63,7 +63,7 @@ static size_t collect(pl_plan *p, pl_block **block, pl_place_buffer *buffer)
     return count;
 }
 
-static pl_status place(pl_plan *p, pl_error *err)
+static pl_status place(pl_plan *p, bool quick, pl_error *err)
 {
     size_t room = p->graph->value_count + p->graph->node_count + 1, count = 0;
     uint64_t bottom;
@@ -77,6 +77,7 @@ static pl_status place(pl_plan *p, pl_error *err)
     pl_place_problem problem = {.buffers = buffer, .buffer_count = count, .capacity = PL_PLACE_NONE};
     pl_place_solution solution = {.offsets = offset};
     pl_place_options options = pl_place_options_default();
+    options.exact = options.squeaky_wheel = !quick;
     PL_TRY_DONE(pl_place(&problem, &options, &solution, err));
     for (size_t i = 0; i < count; i++) block[i]->offset = bottom + offset[i];
     p->arena_bytes = bottom + solution.peak;
@@ -151,7 +152,7 @@ pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **
     pl_status status = PL_OK;
     pl_plan *p;
     PL_TRY(lay_out(g, options, &p, err));
-    PL_TRY_DONE(place(p, err));
+    PL_TRY_DONE(place(p, options->quick, err));
     p->huge_pages = options->huge_pages && huge_pages_pay(p->arena_bytes);
     pl_plan_predict(p, &options->cost);
     PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));

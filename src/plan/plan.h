@@ -70,6 +70,7 @@ typedef struct pl_plan_options {
     int helper_threads; /* loader */
     pl_process_options process;
     pl_cost_model cost; /* seconds NULL: no prediction */
+    bool quick;         /* what the quick passes of the placer leave above the lower bound is not searched for */
 } pl_plan_options;
 
 /* ---- plan.c ---- */

@@ -57,6 +57,12 @@ void *pl_session_value(const pl_session *, const char *name);
 typedef struct pl_session_staging {
     uint64_t loader_bytes, checkpoint_bytes, sampling_bytes, trace_bytes;
 } pl_session_staging;
+/* What checkpoints take, in `staging` and on disk. Of one graph after the other that keeps the same tensors it is found
+ * once; begins zeroed, and is good for one set of settings. */
+typedef struct pl_session_disk {
+    uint64_t tensors; /* hash of the list; 0: none yet */
+    uint64_t scratch_bytes, disk_bytes, checkpoint_bytes;
+} pl_session_disk;
 #define PL_STAGING_LOADER     "staging.loader"
 #define PL_STAGING_CHECKPOINT "staging.checkpoint"
 #define PL_STAGING_SAMPLING   "staging.sampling"
@@ -65,6 +71,6 @@ enum { PL_SESSION_LOADER_SLOTS = 2 };
 /* tokens NULL: no loader. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are
  * written. */
 pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_tokens *, pl_session_staging *,
-                                     uint64_t *disk_bytes, uint64_t *checkpoint_bytes, pl_error *);
+                                     pl_session_disk *, pl_error *);
 
 #endif

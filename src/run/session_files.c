@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/philox.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
 
@@ -71,13 +72,63 @@ void pl_session_shape_record(pl_session *s, bool scales_loss)
     s->spec.model.metadata_count = 1;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+/* Of all that a file's header says about a tensor. */
+static uint64_t hash_entry(uint64_t hash, const pl_st_entry *e)
+{
+    hash = mix(mix(hash, pl_stream_id(e->name)), (uint64_t)e->dtype << 8 | e->rank);
+    for (uint32_t i = 0; i < e->rank; i++) hash = mix(hash, e->shape[i]);
+    return mix(hash, e->bytes);
+}
+
+static uint64_t hash_tensors(const pl_session *s)
+{
+    uint64_t hash = mix(s->spec.model.count, s->record_shape.counter_count);
+    for (size_t i = 0; i < s->spec.model.count; i++) hash = hash_entry(hash, &s->model_entry[i]);
+    hash = mix(hash, s->spec.state.count);
+    for (size_t i = 0; i < s->spec.state.count; i++) hash = hash_entry(hash, &s->state_entry[i]);
+    return hash ? hash : 1;
+}
+
+static pl_status measure_tensors(const pl_session *s, pl_session_disk *disk, pl_error *err)
+{
+    pl_checkpoint_sizes sizes;
+    uint64_t tensors = hash_tensors(s);
+    if (disk->tensors == tensors) return PL_OK;
+    PL_TRY(pl_checkpoint_measure(&s->spec, &sizes, err));
+    *disk = (pl_session_disk){tensors, sizes.scratch_bytes, sizes.disk_bytes, sizes.checkpoint_bytes};
+    return PL_OK;
+}
+
+static pl_status measure_checkpoints(const pl_graph *g, const pl_run_settings *r, pl_session_disk *disk, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_session *s = pl_alloc(1, sizeof *s); /* holds the shapes only */
+    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to measure checkpoints");
+    s->settings = r;
+    pl_session_shape_record(s, pl_graph_find_value(g, "loss_scale") != PL_NONE);
+    PL_TRY_DONE(
+        pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
+    s->spec.model.entries = s->model_entry;
+    s->spec.state.entries = s->state_entry;
+    status = measure_tensors(s, disk, err);
+done:
+    pl_free(s->model_entry);
+    pl_free(s->state_entry);
+    pl_free(s);
+    return status;
+}
+
 pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_tokens *tokens,
-                                     pl_session_staging *staging, uint64_t *disk_bytes, uint64_t *checkpoint_bytes,
-                                     pl_error *err)
+                                     pl_session_staging *staging, pl_session_disk *disk, pl_error *err)
 {
     *staging = (pl_session_staging){.sampling_bytes = pl_session_sampling_bytes(g, r),
                                     .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
-    *disk_bytes = *checkpoint_bytes = 0;
     if (tokens) {
         pl_loader_options lo = {
             .tokens = tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS};
@@ -87,25 +138,9 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
                            r->micro_batch, r->sequence);
     }
     if (r->keep_last == 0) return PL_OK;
-    pl_status status = PL_OK;
-    pl_session *s = pl_alloc(1, sizeof *s); /* holds the shapes only */
-    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to measure checkpoints");
-    s->settings = r;
-    pl_session_shape_record(s, pl_graph_find_value(g, "loss_scale") != PL_NONE);
-    pl_checkpoint_sizes sizes;
-    PL_TRY_DONE(
-        pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
-    s->spec.model.entries = s->model_entry;
-    s->spec.state.entries = s->state_entry;
-    PL_TRY_DONE(pl_checkpoint_measure(&s->spec, &sizes, err));
-    staging->checkpoint_bytes = sizes.scratch_bytes;
-    *disk_bytes = sizes.disk_bytes;
-    *checkpoint_bytes = sizes.checkpoint_bytes;
-done:
-    pl_free(s->model_entry);
-    pl_free(s->state_entry);
-    pl_free(s);
-    return status;
+    PL_TRY(measure_checkpoints(g, r, disk, err));
+    staging->checkpoint_bytes = disk->scratch_bytes;
+    return PL_OK;
 }
 
 /* ---- opening ---- */

@@ -45,7 +45,7 @@ PL_V_INLINE void copy_along(pl_real type, word *to, int64_t ld_to, int64_t padde
     copy_rows(type, to, ld_to, padded_rows, from, ld, rows, width, 1);
 }
 
-/* words_of(rows) rows of words across the rows, of scale·from where a word is one element; ld_to ≥ width, zeros after. */
+/* words_of(rows) rows of words across the rows, where a word is one element of scale·from; zeros after the width. */
 PL_V_INLINE void copy_across(pl_real type, word *to, int64_t ld_to, const void *from, int64_t ld, int64_t rows,
                              int64_t width, float scale)
 {

@@ -46,6 +46,20 @@ static void test_no_cgroup(void **state)
     assert_int_equal(m.available_bytes, 8000000ull * 1024);
     assert_true(m.cgroup_limit_bytes == PL_MACHINE_UNLIMITED && m.cgroup_room_bytes == PL_MACHINE_UNLIMITED);
     assert_true(m.cores >= 1 && m.cores <= m.cores_online && isinf(m.cores_quota));
+    assert_int_equal(m.cache_bytes, 0);
+}
+
+static void test_largest_cache(void **state)
+{
+    (void)state;
+    fake_root_put("/sys/devices/system/cpu/cpu0/cache/index0/size", "32K\n");
+    fake_root_put("/sys/devices/system/cpu/cpu0/cache/index2/size", "1024K\n");
+    fake_root_put("/sys/devices/system/cpu/cpu0/cache/index3/size", "32768K\n");
+    assert_int_equal(read_machine().cache_bytes, 32 << 20);
+    fake_root_put("/sys/devices/system/cpu/cpu0/cache/index3/size", "96M\n");
+    assert_int_equal(read_machine().cache_bytes, 96 << 20);
+    fake_root_put("/sys/devices/system/cpu/cpu0/cache/index3/size", "many\n");
+    assert_int_equal(read_machine().cache_bytes, 1 << 20);
 }
 
 /* As kernels write them: three groups deep, the middle one throttled below its limit. A memory.high that a lower
@@ -341,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_cgroup, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_largest_cache, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_v2_throttle_binds, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_v2_ancestor_binds, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_v1_container, begin, fake_root_end),

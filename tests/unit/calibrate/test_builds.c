@@ -1,5 +1,5 @@
-/* Builds that share a cache folder keep a table each, and not more than six of one machine stay. Oracle: which files are
- * there, of some that are made here with times of use given. */
+/* Builds that share a cache folder keep a table each, and not more than six of one machine stay. Oracle: which files
+ * are there, of some that are made here with times of use given. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

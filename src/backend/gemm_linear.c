@@ -1,0 +1,47 @@
+/* The three products of a linear layer y = x Wᵀ, W as it is stored: one row for each output. What is added, applied or
+ * taken in beside (bias, activation, residual) the caller sets. */
+#include "backend/calls.h"
+
+pl_gemm_call pl_gemm_linear(pl_real type, int64_t m, int64_t n, int64_t k, const void *x, const void *w, void *y)
+{
+    return (pl_gemm_call){.m = m,
+                          .n = n,
+                          .k = k,
+                          .a_type = type,
+                          .b_type = type,
+                          .type = type,
+                          .a = x,
+                          .a_row = k,
+                          .a_col = 1,
+                          .b = w,
+                          .b_row = 1,
+                          .b_col = k,
+                          .c = y,
+                          .ldc = n};
+}
+
+pl_gemm_call pl_gemm_linear_dx(pl_real type, int64_t m, int64_t n, int64_t k, const void *dy, const void *w, void *dx)
+{
+    pl_gemm_call c = pl_gemm_linear(type, m, n, k, dy, w, dx);
+    c.b_row = n, c.b_col = 1;
+    return c;
+}
+
+pl_gemm_call pl_gemm_linear_dw(pl_real type, int64_t m, int64_t n, int64_t rows, const void *dy, const void *x,
+                               float *dw)
+{
+    return (pl_gemm_call){.m = m,
+                          .n = n,
+                          .k = rows,
+                          .a_type = type,
+                          .b_type = type,
+                          .a = dy,
+                          .a_row = 1,
+                          .a_col = m,
+                          .b = x,
+                          .b_row = n,
+                          .b_col = 1,
+                          .c = dw,
+                          .ldc = n,
+                          .accumulate = 1};
+}
