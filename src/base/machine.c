@@ -47,7 +47,8 @@ static void read_cache(const char *root, pl_machine *m)
         snprintf(path, sizeof path, "%s/sys/devices/system/cpu/cpu0/cache/index%d/size", root, level);
         if (pl_procfile_read_line(path, text, sizeof text)) continue;
         char *unit;
-        uint64_t bytes = strtoull(text, &unit, 10) << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+        uint64_t bytes = strtoull(text, &unit, 10);
+        bytes <<= *unit == 'K' ? 10 : *unit == 'M' ? 20 : 0;
         if (bytes > m->cache_bytes) m->cache_bytes = bytes;
     }
 }
