@@ -22,8 +22,14 @@
 #include "plimsoll/plimsoll.h"
 #include "support/seed.h"
 
-/* Against what never ends: kernels are measured at the plan's own shapes in that time, with sanitizers too. */
-enum { TRIES = 80, SECONDS_MAX = 60, TEXT_LINES = 2000 };
+/* Against what never ends: kernels are measured at the plan's own shapes in that time. Sanitizers make a search several
+ * times as long. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { TRIES = 20, SECONDS_MAX = 180 };
+#else
+enum { TRIES = 80, SECONDS_MAX = 60 };
+#endif
+enum { TEXT_LINES = 2000 };
 
 static char folder[] = "/tmp/plimsoll-extremes-XXXXXX";
 static uint64_t seed;
