@@ -23,7 +23,6 @@ pl_status pl_calibration_open(const char *path, const pl_calibration_options *op
                  sizeof c->path - 1);
     pl_calibration_recall_init(&c->recall);
     PL_TRY_DONE(pl_calibration_machine_read(&c->machine, err));
-    if (c->options.cache_bytes == 0) c->options.cache_bytes = c->machine.cache_bytes;
     PL_TRY_DONE(pl_calibration_read(c, err));
     *calibration = c;
     return PL_OK;

@@ -40,7 +40,6 @@ typedef struct pl_calibration_options {
     pl_team team;             /* the run's; it must not change within a process (base/process.h) */
     bool huge_pages;          /* as the run's arena */
     uint64_t bytes_max;       /* scratch memory of a measurement; 0: PL_CALIBRATION_BYTES_MAX */
-    uint64_t cache_bytes;     /* the last-level cache that a run has; 0: this machine's */
     double seconds_max;       /* of one call of measure; 0: PL_CALIBRATION_SECONDS_MAX */
     double total_seconds_max; /* of all calls; 0: PL_CALIBRATION_TOTAL_SECONDS_MAX */
     /* Called now and then while measuring; NULL: not. done and total count keys. */

@@ -486,7 +486,7 @@ static pl_status measure(replay *r, pl_error *err)
     PL_TRY(lay_out(r, err));
     if (r->unseen == 0) return PL_OK;
     PL_TRY(pl_scratch_init(&r->scratch, &r->layout, r->c->options.huge_pages, err));
-    PL_TRY(pl_warmth_init(&r->warmth, &r->layout, r->c->options.cache_bytes, err));
+    PL_TRY(pl_warmth_init(&r->warmth, &r->layout, r->c->machine.cache_bytes, err));
     r->shared_holds = PL_AREA_ACTIVATION;
     if (r->layout.moments_shared) pl_scratch_fill(&r->scratch, &r->layout, PL_AREA_ACTIVATION);
     while (!is_over(r) && !all_sampled(r)) {
