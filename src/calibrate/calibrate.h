@@ -1,6 +1,6 @@
 /* Seconds per node, measured on this machine with the kernels and at the shapes of the graph itself.
  *
- * A calibration is a table: key -> median seconds and spread. The key of a node is a text: operator, phase, shapes and
+ * A calibration is a table: key -> mean seconds and spread. The key of a node is a text: operator, phase, shapes and
  * dtypes of inputs and outputs (strides where they are windows), which optional ones are there, attributes that change
  * the work, threads, instruction set. The table belongs to one machine: processor, instruction set, cores, and the code
  * of the kernels (a hash of this executable's machine code), so that a new build measures anew.

@@ -32,7 +32,7 @@ enum {
     PL_CONFIG_TEXT_BYTES = 4096, /* room of a string or path, the zero included */
     PL_CONFIG_FILE_MAX_BYTES = 1000000,
     PL_CONFIG_KEYS_MAX = 96, /* room in the table of origins */
-    /* What other folders can do at most; src/api/compile.c holds their own numbers against these. */
+    /* What other folders can do at most; src/api/compile_options.c holds their own numbers against these. */
     PL_CONFIG_THREADS_MAX = 64,
     PL_CONFIG_BPE_VOCABULARY_MAX = 65535,
     PL_CONFIG_VOCABULARY_MAX = 1 << 20,

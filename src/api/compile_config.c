@@ -1,0 +1,63 @@
+/* The config as text of the plan: with what was chosen, and with room for what may be. */
+#include <string.h>
+
+#include "api/compiler.h"
+#include "api/decided.h"
+#include "base/alloc.h"
+
+/* The config takes what was chosen and becomes text. */
+static pl_status print_decided(const pl_compiler *c, pl_config *copy, const pl_choice *choice, char **text,
+                               pl_error *err)
+{
+    pl_str printed = {0};
+    pl_decide(copy, choice);
+    if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
+    pl_config_print_yaml(copy, &printed);
+    if (printed.failed) return pl_str_deinit(&printed), pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    pl_free(*text);
+    *text = printed.data;
+    return PL_OK;
+}
+
+static pl_status copy_config(const pl_config *config, pl_config **copy, pl_error *err)
+{
+    *copy = pl_config_create();
+    if (!*copy) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    **copy = *config;
+    return PL_OK;
+}
+
+/* What is staged for saving, and the heap, have room for the config with the longest words that may be chosen. They are
+ * counted from the config as it was given, and of "resume: true" and "false" the longer one: what this run will have
+ * decided, or has, makes no difference, so a run that goes on needs the bytes of the one that began. */
+pl_status pl_compiler_reserve_words(pl_compiler *c, const pl_config *given, pl_error *err)
+{
+    const pl_choice longest = {.optimizer_state = PL_CHOICE_STATE_8BIT, .precision = PL_DTYPE_BF16};
+    pl_config *copy;
+    if (c->command != PL_COMMAND_TRAIN) return PL_OK;
+    PL_TRY(copy_config(given, &copy, err));
+    copy->run.resume = false;
+    pl_status status = print_decided(c, copy, &longest, &c->settings.config_text, err);
+    c->settings.run.config_text = c->settings.config_text;
+    pl_config_destroy(copy);
+    return status;
+}
+
+pl_status pl_compiler_go_on(pl_compiler *c, pl_error *err)
+{
+    if (c->command != PL_COMMAND_TRAIN || !c->config->run.resume || !c->config->fit.allow) return PL_OK;
+    PL_TRY(copy_config(c->config, &c->decided, err));
+    c->config = c->decided;
+    return pl_decide_as_kept(c->decided, err);
+}
+
+pl_status pl_compiler_keep_choice(const pl_compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
+{
+    pl_config *copy;
+    if (c->command != PL_COMMAND_TRAIN) return PL_OK;
+    PL_TRY(copy_config(c->config, &copy, err));
+    pl_status status = print_decided(c, copy, choice, &plan->config, err);
+    plan->numerics_hash = pl_config_hash_numerics(copy);
+    pl_config_destroy(copy);
+    return status;
+}

@@ -1,0 +1,113 @@
+/* The model of a config as a graph, differentiated and with its update; and run.dump: what a stage made, as text in
+ * the run's folder. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/compiler.h"
+#include "base/alloc.h"
+#include "grad/differentiate.h"
+#include "models/model.h"
+#include "rewrite/rewrite.h"
+#include "run/program.h"
+#include "store/folder.h"
+
+/* ---- run.dump ---- */
+
+static pl_status dump(const pl_compiler *c, const char *stage, pl_str *text, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], name[64];
+    snprintf(name, sizeof name, "dump-%s.txt", stage);
+    pl_status status = text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to print %s", stage)
+                                    : pl_folder_create(c->settings.out, err);
+    if (status == PL_OK) status = pl_path_join(path, sizeof path, c->settings.out, name, err);
+    if (status == PL_OK) status = pl_file_write_all(path, pl_str_text(text), text->bytes, err);
+    pl_str_deinit(text);
+    return status;
+}
+
+pl_status pl_compiler_dump_graph(const pl_compiler *c, uint32_t bit, const char *stage, const pl_graph *g,
+                                 pl_error *err)
+{
+    pl_str text = {0};
+    if (!(c->config->run.dump & bit)) return PL_OK;
+    pl_graph_print(g, &text);
+    return dump(c, stage, &text, err);
+}
+
+static pl_status dump_program(const pl_compiler *c, const pl_plan *plan, pl_error *err)
+{
+    pl_str text = {0};
+    pl_program *program;
+    if (!(c->config->run.dump & PL_DUMP_PROGRAM)) return PL_OK;
+    PL_TRY(pl_program_create(plan, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
+    pl_program_print(program, &text);
+    pl_program_destroy(program);
+    return dump(c, "program", &text, err);
+}
+
+pl_status pl_compiler_dump_plan(const pl_compiler *c, const pl_plan *plan, pl_error *err)
+{
+    pl_str text = {0};
+    PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_REWRITE, "rewrite", plan->graph, err));
+    PL_TRY(dump_program(c, plan, err));
+    if (!(c->config->run.dump & PL_DUMP_PLAN)) return PL_OK;
+    pl_plan_print(plan, &text);
+    return dump(c, "plan", &text, err);
+}
+
+/* ---- the graph ---- */
+
+static pl_status keep_programs(pl_graph *g, pl_command command, pl_error *err)
+{
+    switch (command) {
+    case PL_COMMAND_TRAIN:
+        return PL_OK;
+    case PL_COMMAND_EVALUATE:
+        return pl_rewrite_keep_programs(g, (const char *const[]){"evaluate"}, 1, err);
+    case PL_COMMAND_GENERATE:
+        return pl_rewrite_keep_programs(g, (const char *const[]){"generate"}, 1, err);
+    case PL_COMMAND_GRADIENTS:
+        return pl_rewrite_keep_programs(g, (const char *const[]){"init", "train"}, 2, err);
+    }
+    return PL_OK;
+}
+
+static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_error *err)
+{
+    pl_grad_update u = {.beta1 = c->train.beta1,
+                        .beta2 = c->train.beta2,
+                        .epsilon = c->train.epsilon,
+                        .weight_decay = c->train.weight_decay,
+                        .clip = c->train.grad_clip,
+                        .seed = (uint64_t)c->train.seed,
+                        .lr = pl_graph_find_value(g, "input.lr"),
+                        .step = pl_graph_find_value(g, "input.step")};
+    return pl_grad_add_update(g, train, &u, err);
+}
+
+/* Without an update nothing reads the gradients: they are what the program gives out, and so is the batch. */
+static void keep_gradients(pl_graph *g)
+{
+    for (size_t i = 0; i < g->value_count; i++) {
+        pl_value *v = &g->value[i];
+        if (v->role == PL_ROLE_GRADIENT || strcmp(v->name, "train.tokens") == 0 ||
+            strcmp(v->name, "train.targets") == 0)
+            v->role = PL_ROLE_OUTPUT;
+    }
+}
+
+pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)
+{
+    PL_TRY(pl_model_build(c->config, c->vocab, graph, err));
+    PL_TRY(keep_programs(*graph, c->command, err));
+    PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
+    PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_MODEL, "model", *graph, err));
+    if (c->command != PL_COMMAND_TRAIN && c->command != PL_COMMAND_GRADIENTS) return PL_OK;
+    pl_id train = pl_graph_find_program(*graph, "train");
+    PL_TRY(pl_grad_differentiate(*graph, train, err));
+    if (c->command == PL_COMMAND_TRAIN)
+        PL_TRY(add_update(*graph, c->config, train, err));
+    else
+        keep_gradients(*graph);
+    return pl_graph_check(*graph, PL_STAGE_GRAD, err);
+}

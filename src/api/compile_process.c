@@ -1,0 +1,129 @@
+/* What a plan needs beside the model's own values, asked for by fit at each candidate: staging as values of the graph,
+ * and the rows of the whole process. */
+#include <string.h>
+
+#include "api/compiler.h"
+#include "base/alloc.h"
+#include "base/size.h"
+#include "ir/op.h"
+#include "run/program.h"
+#include "run/threads.h"
+#include "store/folder.h"
+
+enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a checkpoint's header, the session */
+enum { ENTRY_BYTES = 96, HEADER_BYTES = 1300 }; /* of the heap, for each tensor of a checkpoint */
+
+/* ---- staging ---- */
+
+static pl_status add_staging(pl_graph *g, const char *name, uint64_t bytes, pl_role role, pl_error *err)
+{
+    if (bytes == 0) return PL_OK;
+    if (bytes >> 40)
+        return pl_fail(err, PL_E_CONFIG, "%s would take %llu bytes; make train.micro_batch or model.sequence smaller",
+                       name, (unsigned long long)bytes);
+    pl_builder b = pl_builder_begin(g, 0, err);
+    pl_builder_enter(&b, "staging");
+    pl_build_persistent(&b, role, PL_DTYPE_U8, pl_shape_of(1, (int64_t)bytes), "%s", name);
+    return b.status;
+}
+
+pl_status pl_compiler_stage(void *context, pl_graph *g, int64_t micro_batch, pl_error *err)
+{
+    pl_compiler *c = context;
+    pl_session_staging s;
+    c->settings.run.micro_batch = (uint32_t)micro_batch;
+    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk, err));
+    PL_TRY(add_staging(g, PL_STAGING_LOADER, s.loader_bytes, PL_ROLE_STAGING, err));
+    PL_TRY(add_staging(g, PL_STAGING_CHECKPOINT, s.checkpoint_bytes, PL_ROLE_IO, err));
+    PL_TRY(add_staging(g, PL_STAGING_TRACE, s.trace_bytes, PL_ROLE_IO, err));
+    return add_staging(g, PL_STAGING_SAMPLING, s.sampling_bytes, PL_ROLE_STAGING, err);
+}
+
+/* ---- the rows of the process ---- */
+
+/* The tensors of a checkpoint: an entry in the session's lists each and, while one is read, its part of the header and
+ * of the header's tree (1.2 kB measured, model and state at once). A training that begins reads none, and is planned
+ * with room for it all the same: it may be interrupted, and what goes on must fit where it began. */
+static uint64_t checkpoint_heap(const pl_graph *g)
+{
+    uint64_t tensors = 0;
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER;
+        tensors += kept && v->program == PL_NONE && pl_value_root(g, (pl_id)i) == i;
+    }
+    return tensors * (ENTRY_BYTES + HEADER_BYTES);
+}
+
+/* What the runner will hold on its heap: measured by doing here what it does there (read the plan, bind it, read config
+ * and tokenizer), plus a fixed part for libraries and each thread of the team. The plan's text is there while it is
+ * read; what is bound takes its place then, and a quarter is allowed for what does not fit into it. */
+static pl_status find_heap(pl_compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_str text = {0};
+    pl_plan *copy = NULL;
+    pl_program *program = NULL;
+    pl_plan_print(plan, &text);
+    if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
+    c->plan_text_bytes = text.bytes;
+    uint64_t before = pl_alloc_live_bytes();
+    PL_TRY_DONE(pl_plan_copy_as_read(plan, &copy, err));
+    uint64_t read = pl_alloc_live_bytes();
+    PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
+    uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text.bytes ? bound : text.bytes,
+             less = bound + text.bytes - more;
+    uint64_t base = read - before + more + less / 4;
+    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
+                             pl_threads_heap_bytes(plan->team.threads),
+                         64 << 10);
+done:
+    pl_program_destroy(program);
+    pl_plan_destroy(copy);
+    pl_str_deinit(&text);
+    return status;
+}
+
+static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
+{
+    if (bytes == 0 || p->disk_count == PL_PLAN_DISK_ROWS_MAX) return;
+    pl_plan_disk_row *r = &p->disk[p->disk_count++];
+    strncpy(r->name, name, sizeof r->name - 1);
+    r->bytes = bytes;
+}
+
+/* Pages of files being written: two windows of a checkpoint's largest file, or all of a small checkpoint; metrics,
+ * events and trace beside it. Before the first checkpoint the plan lies there, in the memory files that bring it to the
+ * runner: as text and as a page, about as large. On a disk that is memory all files stay charged. */
+static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
+{
+    enum { BESIDE = 1 << 20 };
+    uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
+             written = (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE, kept = 0;
+    if (c->command != PL_COMMAND_TRAIN) return 0;
+    for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
+    if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
+    return pl_align_up(written > brought ? written : brought, PL_PAGE_BYTES);
+}
+
+/* The rows of the whole process. */
+pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
+{
+    pl_compiler *c = context;
+    p->numerics_hash = pl_config_hash_numerics(c->config);
+    if (c->tokens_open) {
+        p->text_hash = c->tokens.info.source_hash;
+        p->tokenizer_hash = c->tokens.info.tokenizer_hash;
+        p->validation_tokens = c->validation_tokens;
+        p->validation_bytes = c->validation_bytes;
+    }
+    p->config = pl_strdup(c->settings.config_text);
+    if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+    add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
+    add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
+    if (c->tokens_open) add_disk(p, "token file", pl_tokens_file_bytes(&c->tokens.info));
+    PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
+    p->writer_cache_bytes = files_bytes(c, p);
+    memcpy(p->budget, c->budget, sizeof p->budget);
+    return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
+}

@@ -1,0 +1,65 @@
+/* What the stages of pl_compile share, and the stages; each group is a file. */
+#ifndef PL_API_COMPILER_H
+#define PL_API_COMPILER_H
+
+#include "api/api.h"
+#include "api/compile.h"
+#include "base/machine.h"
+#include "calibrate/calibrate.h"
+#include "fit/fit.h"
+
+typedef struct pl_told {
+    pl_progress progress;
+    void *context;
+} pl_told;
+
+typedef struct pl_compiler {
+    const pl_config *config;
+    pl_config *decided; /* the config as this run goes on with it; NULL: as it was given */
+    pl_command command;
+    pl_machine machine;
+    pl_tokens tokens;
+    bool tokens_open;
+    uint32_t vocab;
+    pl_settings settings;
+    pl_calibration *calibration;
+    bool measured;   /* nothing more is measured */
+    int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
+    pl_session_disk disk;
+    uint64_t plan_text_bytes;
+    char budget[128];                             /* as in the plan */
+    uint64_t validation_tokens, validation_bytes; /* as in the plan */
+    /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
+    uint64_t tokenizer_bytes;
+} pl_compiler;
+
+/* ---- compile_config.c ---- */
+/* A run that goes on with what fit was allowed to choose takes what its checkpoint has. */
+pl_status pl_compiler_go_on(pl_compiler *, pl_error *);
+pl_status pl_compiler_reserve_words(pl_compiler *, const pl_config *given, pl_error *);
+pl_status pl_compiler_keep_choice(const pl_compiler *, const pl_choice *, pl_plan *, pl_error *);
+
+/* ---- compile_data.c ---- */
+/* vocab, tokens, settings. */
+pl_status pl_compiler_open_data(pl_compiler *, pl_error *);
+
+/* ---- compile_options.c ---- */
+/* calls stage and settle of compile_process.c, with this compiler as their context. */
+pl_status pl_compiler_find_options(pl_compiler *, pl_fit_options *, pl_error *);
+
+/* ---- compile_graph.c ---- */
+/* The graph is the caller's, also when this fails. */
+pl_status pl_compiler_make_graph(const pl_compiler *, pl_graph **, pl_error *);
+/* When the bit is in run.dump. */
+pl_status pl_compiler_dump_graph(const pl_compiler *, uint32_t bit, const char *stage, const pl_graph *, pl_error *);
+pl_status pl_compiler_dump_plan(const pl_compiler *, const pl_plan *, pl_error *);
+
+/* ---- compile_process.c ---- */
+pl_status pl_compiler_stage(void *compiler, pl_graph *, int64_t micro_batch, pl_error *);
+pl_status pl_compiler_settle(void *compiler, pl_plan *, pl_error *);
+
+/* ---- compile_measure.c ---- */
+/* folder NULL: nothing is kept. The listener must live as long as the compiler. */
+pl_status pl_compiler_open_calibration(pl_compiler *, pl_fit_options *, const char *folder, pl_told *, pl_error *);
+
+#endif
