@@ -30,18 +30,9 @@ pl_gemm_call pl_gemm_linear_dx(pl_real type, int64_t m, int64_t n, int64_t k, co
 pl_gemm_call pl_gemm_linear_dw(pl_real type, int64_t m, int64_t n, int64_t rows, const void *dy, const void *x,
                                float *dw)
 {
-    return (pl_gemm_call){.m = m,
-                          .n = n,
-                          .k = rows,
-                          .a_type = type,
-                          .b_type = type,
-                          .a = dy,
-                          .a_row = 1,
-                          .a_col = m,
-                          .b = x,
-                          .b_row = n,
-                          .b_col = 1,
-                          .c = dw,
-                          .ldc = n,
-                          .accumulate = 1};
+    pl_gemm_call c = pl_gemm_linear(type, m, n, rows, dy, x, dw);
+    c.type = PL_REAL_F32, c.accumulate = 1;
+    c.a_row = 1, c.a_col = m;
+    c.b_row = n, c.b_col = 1;
+    return c;
 }

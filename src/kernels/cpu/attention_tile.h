@@ -18,13 +18,7 @@
 #if defined(ATTENTION_PAIRS)
 #include "kernels/cpu/pairs.h"
 #else
-#define TILE_TARGET
-typedef float word;
-typedef pl_vf words;
-
-PL_V_INLINE words load_words(const word *p) { return pl_v_load(p); }
-PL_V_INLINE words set_word(word x) { return pl_v_set(x); }
-PL_V_INLINE pl_vf multiply_add(words a, words b, pl_vf sums) { return pl_v_fma(a, b, sums); }
+#include "kernels/cpu/singles.h"
 #endif
 
 enum {

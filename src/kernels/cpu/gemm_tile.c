@@ -4,15 +4,7 @@
  * of its own, so that rows are cut evenly (11 + 11 + 10, never 12 + 12 + 8) and none is padded. Columns come in whole
  * vectors, 1 or 2: packed B is padded with zeros. */
 #include "kernels/cpu/gemm_level.h"
-
-#define TILE_TARGET
-typedef float word;
-typedef pl_vf words;
-
-PL_V_INLINE words load_words(const word *p) { return pl_v_load(p); }
-PL_V_INLINE words set_word(word x) { return pl_v_set(x); }
-PL_V_INLINE pl_vf multiply_add(words a, words b, pl_vf sums) { return pl_v_fma(a, b, sums); }
-
+#include "kernels/cpu/singles.h"
 #include "kernels/cpu/gemm_tiles.h"
 
 const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "plimsoll/plimsoll.h"
+#include "support/folder.h"
 
 static const char yaml[] = "model:\n  arch: mlp\n  width: 16\n  layers: 1\n  sequence: 16\n  window: 4\n"
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
@@ -40,14 +41,6 @@ static void hear(void *context, const pl_event *e)
         assert_true(first_loss == 0);
         told_loss = e->loss;
     }
-}
-
-static void write_file(const char *path, const char *text, int times)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    while (times-- > 0) fputs(text, f);
-    assert_int_equal(fclose(f), 0);
 }
 
 static pl_io_kind failing;
@@ -89,10 +82,9 @@ static pl_status train_on_a_full_disk(pl_io_kind kind, pl_error *error)
 static void a_full_disk_loses_no_step(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/plimsoll-host-XXXXXX", command[64];
+    char folder[] = "/tmp/plimsoll-host-XXXXXX";
     pl_error error = {0};
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(enter_folder(folder), 0);
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(train_on_a_full_disk(PL_IO_OPEN, &error), PL_OK);
@@ -101,23 +93,20 @@ static void a_full_disk_loses_no_step(void **state)
     assert_true(saved == 1 && warning[0] == 0);
     assert_non_null(strstr(error.text, "metrics.jsonl: writing at byte 0 failed: No space left"));
     assert_non_null(strstr(error.text, "step 1 is saved, its line of metrics is lost"));
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(chdir("/"), 0);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(leave_folder(folder), 0);
 }
 
 static void a_host_needs_no_folder_in_its_config(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/plimsoll-host-XXXXXX", command[64];
+    char folder[] = "/tmp/plimsoll-host-XXXXXX";
     pl_error error = {0};
     pl_plan *plan = NULL;
     pl_run *run = NULL;
     pl_run_options options = {.host = true, .listener = hear};
     pl_config *config = pl_config_create();
     assert_non_null(config);
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(enter_folder(folder), 0);
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
@@ -131,9 +120,7 @@ static void a_host_needs_no_folder_in_its_config(void **state)
     assert_int_equal(access("runs/small/checkpoints/latest", R_OK), 0);
     assert_true(fabs(first_loss - log(256)) < 0.1);
     assert_true(ticks_before > 0 && told_loss == first_loss);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(chdir("/"), 0);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(leave_folder(folder), 0);
 }
 
 /* A budget of "none" plans for any machine; who is about to run asks whether this one can hold it. */
@@ -143,13 +130,12 @@ static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
 #if defined(__SANITIZE_ADDRESS__)
     skip(); /* its shadow alone is more address space than the limit below */
 #endif
-    char folder[] = "/tmp/plimsoll-room-XXXXXX", command[64];
+    char folder[] = "/tmp/plimsoll-room-XXXXXX";
     pl_error error = {0};
     pl_plan *plan = NULL;
     struct rlimit limit = {.rlim_cur = (rlim_t)6 << 30, .rlim_max = RLIM_INFINITY};
     pl_config *config = pl_config_create();
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(enter_folder(folder), 0);
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
@@ -173,9 +159,7 @@ static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
     assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_E_BUDGET);
     assert_non_null(strstr(error.text, "more than the budget of 1000000000"));
     pl_config_destroy(config);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(chdir("/"), 0);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(leave_folder(folder), 0);
 }
 
 /* Whatever fails when the plan is already there: the caller, who looks at the status, gets none to destroy. */
@@ -183,9 +167,8 @@ static void what_fails_late_leaves_no_plan(void **state)
 {
     (void)state;
     pl_error error = {0};
-    char folder[] = "/tmp/plimsoll-late-XXXXXX", command[64];
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chdir(folder), 0);
+    char folder[] = "/tmp/plimsoll-late-XXXXXX";
+    assert_int_equal(enter_folder(folder), 0);
     write_file("text.txt", "A ship's line shows how deep it may be loaded.\n", 200);
     write_file("small.yaml", yaml, 1);
     pl_config *config = pl_config_create();
@@ -200,9 +183,7 @@ static void what_fails_late_leaves_no_plan(void **state)
     assert_null(plan);
     assert_int_equal(pl_alloc_live_blocks(), live);
     pl_config_destroy(config);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(chdir("/"), 0);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(leave_folder(folder), 0);
 }
 
 int main(void)

@@ -16,17 +16,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "plimsoll/plimsoll.h"
+#include "support/folder.h"
 
 static char folder[] = "/tmp/plimsoll-prepare-XXXXXX";
 static pl_error err;
-
-static void write_file(const char *path, const char *text, int times)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    while (times-- > 0) fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
 
 static void set(pl_config *c, const char *key, const char *value)
 {
@@ -57,7 +50,7 @@ static void must_prepare(const char *text, const char *tokenizer, const char *ou
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder) || chdir(folder)) return -1;
+    if (enter_folder(folder)) return -1;
     write_file("text.txt", "the sea is wide and the ship is deep; ", 60);
     write_file("short.txt", "the sea", 1);
     must_prepare("text.txt", "chars", "source"); /* a tokenizer.json to give */
@@ -66,10 +59,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    char command[64];
     (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") || system(command);
+    return leave_folder(folder);
 }
 
 static bool exists(const char *path) { return access(path, F_OK) == 0; }

@@ -15,6 +15,7 @@
 #include "api/api.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "support/folder.h"
 
 static const char yaml[] = "model:\n  width: 8\n  heads: 2\n  sequence: 16\n"
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
@@ -25,22 +26,16 @@ static char folder[] = "/tmp/plimsoll-resumed-XXXXXX";
 static int begin(void **state)
 {
     (void)state;
-    pl_error err = {0};
-    pl_str text = {0};
-    if (!mkdtemp(folder) || chdir(folder) != 0) return -1;
-    for (int i = 0; i < 400; i++) pl_str_append(&text, "the sea is wide and the ship is deep; ");
-    assert_int_equal(pl_file_write_all("text.txt", text.data, text.bytes, &err), PL_OK);
-    assert_int_equal(pl_file_write_all("small.yaml", yaml, sizeof yaml - 1, &err), PL_OK);
-    pl_str_deinit(&text);
+    if (enter_folder(folder)) return -1;
+    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
+    write_file("small.yaml", yaml, 1);
     return 0;
 }
 
 static int end(void **state)
 {
     (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
+    return leave_folder(folder);
 }
 
 typedef struct key {
