@@ -199,7 +199,7 @@ typedef struct pl_memory_measured {
     pl_memory_unexplained unexplained[PL_MEMORY_UNEXPLAINED_MAX];
     uint64_t rollup_bytes; /* Rss of /proc/self/smaps_rollup: the witness */
     uint64_t rollup_huge_bytes;
-    uint64_t peak_bytes;       /* VmHWM */
+    uint64_t peak_bytes;       /* VmHWM, or what is resident where that is more */
     uint64_t page_table_bytes; /* VmPTE */
     uint64_t virtual_bytes;    /* VmSize */
     uint64_t swap_bytes;

@@ -188,6 +188,8 @@ static pl_status read_totals(pl_memory_measured *out, pl_error *err)
     }
     pl_procfile_close(&f);
     if (f.error) return refuse_unread("/proc/self/status", f.error, err);
+    if (out->peak_bytes < out->rollup_bytes)
+        out->peak_bytes = out->rollup_bytes; /* counters that lag (docs/memory.md) */
     out->threads = (uint32_t)threads;
     return PL_OK;
 }

@@ -31,7 +31,7 @@ enum { PL_DOCTOR_KERNEL_STACK_BYTES = 16 << 10 };
 
 typedef struct pl_doctor_status {
     uint64_t resident_bytes, anonymous_bytes, file_bytes, shared_memory_bytes; /* VmRSS and its three parts */
-    uint64_t peak_bytes, virtual_bytes, virtual_peak_bytes;                    /* VmHWM, VmSize, VmPeak */
+    uint64_t peak_bytes, virtual_bytes, virtual_peak_bytes;                    /* VmHWM or Rss now, VmSize, VmPeak */
     uint64_t page_table_bytes, swap_bytes, locked_bytes, hugetlb_bytes;
     uint64_t threads;
 } pl_doctor_status;

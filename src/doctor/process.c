@@ -302,6 +302,7 @@ static pl_status read_all(const char *root, pl_doctor_process *p, pl_error *err)
     pl_doctor_read_images(root, p);
     PL_TRY(read_status(root, p, &s, err));
     PL_TRY(check_memory(p, &s, err)); /* it may have ended while it was read */
+    if (p->status.peak_bytes < p->rollup[PL_SMAPS_RSS]) p->status.peak_bytes = p->rollup[PL_SMAPS_RSS]; /* it lags */
     if (p->permitted) PL_TRY(pl_doctor_threads_read(root, p, err));
     if (p->permitted) PL_TRY(pl_doctor_divide_joined(root, p, err));
     return read_surroundings(root, p, err);
