@@ -1,7 +1,7 @@
-/* LD_PRELOAD: a clock that moves by one step whenever somebody looks at it, and not otherwise. A plan that is made under
- * it "measures" its kernels in a tenth of the time, and each one takes the same, whatever else the machine does: what
- * is in the calibration file then is no measurement, but no matter of chance either. Plans that are made later, without
- * it, find their kernels known. */
+/* LD_PRELOAD: a clock that moves by one step whenever somebody looks at it, and not otherwise. A plan that is made
+ * under it "measures" its kernels in a tenth of the time, and each one takes the same, whatever else the machine does:
+ * what is in the calibration file then is no measurement, but no matter of chance either. Plans that are made later,
+ * without it, find their kernels known. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
