@@ -3,10 +3,11 @@
 #   backend, kernels: heavy arithmetic over every shape takes minutes each at a fiftieth of the speed; the sanitizer tree
 #     runs it, and the programs that train whole models bring the kernels here
 #   what measures or bounds its own process, arms a seccomp filter or counts page faults: it would measure valgrind
-#   what plans thousands of times: the sanitizer tree runs it
+#   what plans thousands of times, or is about the time of planning (unit_fit_test_depth; unit_fit_test_fit goes the same
+#     ways): the sanitizer tree runs it
 set(valgrind_without_folders backend kernels)
 set(valgrind_without unit_base_test_process unit_base_test_fence unit_run_test_process_plan unit_run_test_process_rules
-  unit_api_test_refused unit_api_test_numbers)
+  unit_api_test_refused unit_api_test_numbers unit_fit_test_depth)
 
 find_program(PL_VALGRIND valgrind)
 if(NOT PL_VALGRIND)
@@ -27,6 +28,10 @@ foreach(source IN LISTS test_sources)
     COMMAND ${PL_VALGRIND} -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect
       --errors-for-leak-kinds=definite,indirect --num-callers=24 $<TARGET_FILE:${target}>)
   set_tests_properties(valgrind/${folder}/${name} PROPERTIES LABELS valgrind TIMEOUT 300)
+endforeach()
+pl_cost(valgrind/fit/test_fit 50)
+foreach(test api/test_damaged_run calibrate/test_calibrate plan/test_memory_refused store/test_safetensors store/test_metrics)
+  pl_cost(valgrind/${test} 20)
 endforeach()
 
 # What the fuzzers found, too.

@@ -1,7 +1,9 @@
 """Tests of the command: cli_tests.py PLIMSOLL FOLDER GROUP…   (PLIMSOLL_TEST_SEED repeats the random instants)
 
-Each test gets a folder of its own below FOLDER; kernels are measured once, in a cache that all share. A check that fails
-prints the command, what it said and what was expected. The oracle of every interrupted run is the run that was not."""
+Each test gets a folder of its own below FOLDER; kernels are measured once, in a cache that all share (but where what is
+known decides: main). A check that fails prints the command, what it said and what was expected. The oracle of every
+interrupted run is the run that was not."""
+import atexit
 import json
 import math
 import os
@@ -19,6 +21,7 @@ import traceback
 
 COMMAND = os.path.abspath(sys.argv[1])
 ROOT = os.path.abspath(sys.argv[2])
+cache_folder = os.path.join(ROOT, "cache")
 SEED = int(os.environ.get("PLIMSOLL_TEST_SEED", random.randrange(1 << 30)))
 TINY = {
     "model": {"width": 16, "layers": 1, "heads": 2, "sequence": 16},
@@ -41,7 +44,7 @@ class Skipped(Exception):
 
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
-    env.update(XDG_CACHE_HOME=os.path.join(ROOT, "cache"), OMP_WAIT_POLICY="passive", LC_ALL="C", **more)
+    env.update(XDG_CACHE_HOME=cache_folder, OMP_WAIT_POLICY="passive", LC_ALL="C", **more)
     return env
 
 
@@ -671,9 +674,14 @@ def run_one(test):
     return verdict
 
 
-def main(groups):
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def main(groups, own_cache=False):
+    """own_cache: kernels that another program, or the last run of this one, has measured are not known."""
+    global cache_folder
     os.makedirs(ROOT, exist_ok=True)
+    if own_cache:
+        cache_folder = tempfile.mkdtemp(prefix="cache.", dir=ROOT)
+        atexit.register(shutil.rmtree, cache_folder, ignore_errors=True)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     wanted = sys.argv[3:] or list(groups)
     tests = [t for group in groups for t in groups[group] if group in wanted or t.__name__ in wanted]
     verdicts = [run_one(test) for test in tests]

@@ -10,7 +10,18 @@ import shutil
 
 from cli_tests import check, environment, main, read, refused, run, write_config, write_text
 
+CLOCK = os.environ.get("PL_PRELOAD_CLOCK")  # of tests/support/process
 MODEL = {"model": {"width": 32, "layers": 2}, "train": {"micro_batch": "auto", "steps": 6, "batch_size": 16}, "run": {"threads": 2}}
+SMALLER = {**MODEL, "model": {"width": 16, "layers": 1}, "train": {**MODEL["train"], "batch_size": 4}}
+
+
+def configure(path="config.yaml", **sections):
+    """A config whose kernels' times are in the cache, the same on every machine and whatever runs beside: those of a search under
+    the clock that steps by itself. What two commands choose can then be compared: neither has measured anything."""
+    write_config(path, **sections)
+    if CLOCK:
+        run("fit", path, "--quiet", env=environment(LD_PRELOAD=CLOCK))
+    return path
 
 
 def fit(*words, config=None, **options):
@@ -25,22 +36,23 @@ def test_report():
     write_text()
     env = environment()
     env["XDG_CACHE_HOME"] = os.path.abspath("fresh")
-    out, err = run("fit", write_config(**MODEL), "--html", "page.html", "--lock", "plan.lock", env=env)
-    for part in ("Chosen", "micro-batch", "recompute", "threads", "tokens/s", "The front", "choices looked at", "config.yaml: batch 16 x 16 tokens; no budget"):
+    config = write_config(**SMALLER)
+    out, err = run("fit", config, "--html", "page.html", "--lock", "plan.lock", env=env)
+    for part in ("Chosen", "micro-batch", "recompute", "threads", "tokens/s", "The front", "choices looked at", "config.yaml: batch 4 x 16 tokens; no budget"):
         check(part in out, part, "is not said:", out)
     check("measuring kernels" in err, err)
     page = read("page.html").decode()
     html.parser.HTMLParser().feed(page)
     check("<svg" in page and "Time against memory" in page and "http" not in page.replace("http://www.w3.org", ""), page[:500])
     check(read("plan.lock").startswith(b"plan 1\n"), "lock")
-    check(run("fit", write_config(**MODEL), "--quiet", "--html", "-")[0].startswith("<!doctype html>"), "html on stdout")
-    check(run("fit", write_config(**MODEL), "--quiet", "--lock", "-")[0].startswith("plan 1\n"), "lock on stdout")
+    check(run("fit", config, "--quiet", "--html", "-", env=env)[0].startswith("<!doctype html>"), "html on stdout")
+    check(run("fit", config, "--quiet", "--lock", "-", env=env)[0].startswith("plan 1\n"), "lock on stdout")
 
 
 def test_front_and_budgets():
     """Nothing on the front is beaten; a budget of a point's bytes gives that point or one as good; one page less gives less."""
     write_text()
-    everything = fit()
+    everything = fit(config=configure(**MODEL))
     front = front_of(everything)
     check(everything["schema"] == "plimsoll.fit/1" and len(front) >= 2, everything)
     for small, large in zip(front, front[1:]):
@@ -60,7 +72,7 @@ def test_front_and_budgets():
 
 def test_lock_is_what_runs():
     write_text()
-    config = write_config(**MODEL)
+    config = configure(**MODEL)
     budget = front_of(fit(config=config))[0]["charged_bytes"] + 65536 * 4
     answer = fit("--budget", str(budget), "--lock", "plan.lock", config=config)
     _, err = run("train", config, "--lock", "plan.lock")
@@ -93,7 +105,7 @@ def test_certificate_of_keys_that_need_each_other():
 def test_lock_with_the_tokens_gone():
     """Tokens are made again for a plan of before; those of another text are refused."""
     write_text()
-    config = write_config(**MODEL)
+    config = configure(**MODEL)
     run("fit", config, "--lock", "plan.lock")
     shutil.rmtree("out")
     _, err = run("train", config, "--lock", "plan.lock")
@@ -110,7 +122,7 @@ def test_nothing_is_measured_for_a_refusal():
     env = environment()
     env["XDG_CACHE_HOME"] = os.path.abspath("fresh")
     for command in ("fit", "train", "plan"):
-        out, err = run(command, write_config(**MODEL), "--budget", "3MB", code=3, env=env)
+        out, err = run(command, write_config(**SMALLER), "--budget", "3MB", code=3, env=env)
         check("measuring" not in err, command, err)
         check(re.search(r"\d+ more than the budget of 3000000", err), command, err)
     check(not any("calibration" in name for _, _, names in os.walk("fresh") for name in names), "calibration")
@@ -119,7 +131,7 @@ def test_nothing_is_measured_for_a_refusal():
 def test_advice_helps():
     """What a refusal says to set, where nobody had set it to something else, makes it fit."""
     write_text()
-    config = write_config(**{**MODEL, "train": {"micro_batch": "auto", "batch_size": 16, "steps": 2}})
+    config = configure(**{**MODEL, "train": {"micro_batch": "auto", "batch_size": 16, "steps": 2}})
 
     def needs(*words):
         return int(re.search(r"the smallest plan needs (\d+) bytes", run(*words, "--budget", "2MB", code=3)[1])[1])
@@ -174,7 +186,7 @@ def test_certificate():
     """What is said to make it fit does, and what is said not to does not; the least that is named is the least that fits."""
     write_text()
     model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8}}
-    config = write_config(**model)
+    config = configure(**model)
     least = front_of(fit(config=config))[0]["charged_bytes"]
     out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), "--html", "page.html", code=3)
     page = read("page.html").decode()
@@ -235,7 +247,7 @@ def test_allowed_state_is_kept():
     model = {**MODEL, "model": {"width": 48, "layers": 2}, "train": {**MODEL["train"], "grad_clip": 1, "batch_size": 8, "checkpoint_every": 3}, "fit": {"allow": "[optimizer_8bit]"}}
     config = write_config(**model)
     model["fit"] = {}
-    refused_at = front_of(fit(config=write_config("plain.yaml", **model)))[0]["charged_bytes"] - 200000
+    refused_at = front_of(fit(config=configure("plain.yaml", **model)))[0]["charged_bytes"] - 200000
     run("train", config, "--budget", str(refused_at))
     kept = read("out/config.yaml").decode()
     check("optimizer_state: 8bit" in kept, kept)
@@ -252,10 +264,10 @@ def test_precision_by_leave():
     write_text()
     model = {**MODEL, "model": {"width": 32, "layers": 4}, "train": {"micro_batch": 16, "steps": 6, "batch_size": 16, "checkpoint_every": 3,
              "gradient_checkpointing": "off", "layer_major": 0, "feed_forward_rows": 0}}
-    plain = fit(config=write_config("plain.yaml", **model))
+    plain = fit(config=configure("plain.yaml", **model))
     check(precisions_of(plain) == {"f32"} and plain["step"]["bf16_seconds"] is None, plain["step"])
     least = front_of(plain)[0]["charged_bytes"]
-    allowed = write_config(**{**model, "fit": {"allow": "[bf16, fp16]"}})
+    allowed = configure(**{**model, "fit": {"allow": "[bf16, fp16]"}})
     answer = fit(config=allowed)
     check(precisions_of(answer) == {"f32", "bf16", "fp16"}, precisions_of(answer))
     check(all(p["choice"]["update"] == "at the end" for p in answer["points"] if p["choice"]["precision"] == "fp16"), "fp16 updates early")
@@ -292,4 +304,4 @@ from plan_dag import convert  # noqa: E402  (beside this file)
 GROUPS = {"fit": [test_advice_helps, test_every_permission_is_named, test_what_is_set_is_not_searched, test_certificate, test_allowed_state_is_kept, test_plan_feeds_another_solver, test_report, test_front_and_budgets, test_certificate_of_keys_that_need_each_other, test_lock_is_what_runs, test_lock_with_the_tokens_gone, test_nothing_is_measured_for_a_refusal, test_precision_by_leave, test_refused]}
 
 if __name__ == "__main__":
-    main(GROUPS)
+    main(GROUPS, own_cache=True)

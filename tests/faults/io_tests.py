@@ -13,6 +13,7 @@ words that repeat it."""
 import argparse
 import concurrent.futures
 import errno
+import functools
 import hashlib
 import json
 import math
@@ -76,6 +77,7 @@ DEATHS = {"open": ["kill"], "write": ["kill", "torn", "lost"], "sync": ["kill", 
           "mkdir": ["kill"], "unlink": ["kill", "lost"], "close": ["lost"]}
 RETRIED = ("4", "short")  # EINTR, and what is cut short: nobody may notice
 CODES = (1, 2, 3, 4, 5, 6)
+CASES_MIN = 3  # of each command, however short the time is
 SIDE = re.compile(r"(^|/)(lock|events\.out\.tfevents\..*|std(out|err)\.txt|calls\.log)$")
 TIMES = ("tokens_per_second", "seconds")
 
@@ -132,7 +134,7 @@ def execute(folder, words, warm=True, out=None, **more):
         env["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
     names = (f"{out}.stdout", f"{out}.stderr") if out else (f"{folder}/stdout.txt", f"{folder}/stderr.txt")
     with open(names[0], "wb") as said, open(names[1], "wb") as told:
-        return subprocess.run([COMMAND, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=told, timeout=30).returncode
+        return subprocess.run([COMMAND, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=told, timeout=120).returncode
 
 
 def faulty(folder, command, fault=None):
@@ -264,6 +266,11 @@ class Reference:
         return sum(call[0] == kind for call in self.calls)
 
 
+@functools.cache
+def reference_of(name):
+    return Reference(next(c for c in COMMANDS if c.name == name))
+
+
 # ---- one case ----
 
 def hits(folder):
@@ -378,19 +385,19 @@ def choose(command, reference, arguments, source):
 
 
 def sweep(names, arguments):
-    """The commands share the time there is; training, whose files matter most, gets more of it."""
+    """The commands share the time there is, beside their undisturbed runs; training, whose files matter most, gets more of it."""
     failures, lock = [], threading.Lock()
     source = random.Random(SEED)
     chosen = [c for c in COMMANDS if c.name in names]
     total = sum(c.weight for c in chosen)
     for command in chosen:
-        began, done = time.time(), {}
-        reference = Reference(command)
+        reference, done = reference_of(command.name), {}
         faults = choose(command, reference, arguments, source)
+        began = time.time()
         until = began + arguments.seconds * command.weight / total if arguments.seconds else math.inf
 
         def one(fault):
-            if time.time() > until:
+            if time.time() > until and sum(done.values()) >= CASES_MIN:
                 return
             try:
                 code = try_fault(command, reference, fault)
@@ -459,7 +466,7 @@ def check_shim():
         return []
     failures = []
     for command in (c for c in COMMANDS if c.warm and c.calls == math.inf):
-        reference = Reference(command)
+        reference = reference_of(command.name)
         folder = tempfile.mkdtemp(dir=f"{ROOT}/cases")
         os.rmdir(folder)
         shutil.copytree(f"{ROOT}/base/{command.base}", folder)
@@ -528,7 +535,7 @@ def check_disks(step):
         print("full disks are skipped: mounting is not allowed here")
         return []
     subprocess.run(["umount", probe], check=True)
-    reference, failures, stopped, sizes = Reference(COMMANDS[0]), [], 0, list(range(64, 641, step))
+    reference, failures, stopped, sizes = reference_of(COMMANDS[0].name), [], 0, list(range(64, 641, step))
     for kilobytes in sizes + [0]:
         mount(probe, f"size={kilobytes}k" if kilobytes else "size=4M")
         try:
