@@ -200,7 +200,7 @@ static void put_status(const char *line, const char *instead)
     fake_root_put("/proc/77/status", text);
 }
 
-/* Linux 6.1 counts a process of many threads up to 64 pages late for each: what is resident was reached all the same. */
+/* Linux 6.1 counts up to 64 pages late for each thread: what is resident was reached all the same. */
 static void test_mark_that_lags(void **state)
 {
     (void)state;
