@@ -16,6 +16,7 @@
 #include "ir/graph.h"
 #include "plimsoll/plimsoll.h"
 #include "rewrite/rewrite.h"
+#include "support/folder.h"
 
 typedef enum fault {
     NONE,             /* test_verify.c */
@@ -127,14 +128,6 @@ static const char yaml[] = "model:\n  arch: gpt\n  width: 16\n  layers: 2\n  hea
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
                            "train:\n  batch_size: 4\nrun:\n  threads: 2\n  out: run\n";
 
-static void write_file(const char *path, const char *text, int times)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    while (times-- > 0) fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
 /* Verifies with the fault. Threads change fastest, so a fault of a team is seen in the first rows. */
 static void expect(fault f, const char *reached, unsigned enough, pl_status expected)
 {
@@ -175,8 +168,8 @@ static void test_near(void **state) { (void)state, expect(GRADIENT_NEAR, "thread
 
 int main(void)
 {
-    char folder[] = "/tmp/plimsoll-faults-XXXXXX", command[64];
-    if (!mkdtemp(folder) || chdir(folder)) return 1;
+    char folder[] = "/tmp/plimsoll-faults-XXXXXX";
+    if (enter_folder(folder)) return 1;
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     const struct CMUnitTest tests[] = {
@@ -184,6 +177,5 @@ int main(void)
         cmocka_unit_test(test_each_time), cmocka_unit_test(test_far),      cmocka_unit_test(test_near),
         cmocka_unit_test(test_chunks),    cmocka_unit_test(test_bf16_far), cmocka_unit_test(test_bf16_lost)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return chdir("/") || system(command) || failed;
+    return leave_folder(folder) || failed;
 }

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "plimsoll/plimsoll.h"
+#include "support/folder.h"
 
 static char folder[] = "/tmp/plimsoll-refused-XXXXXX";
 static const char yaml[] = "model:\n  arch: mlp\n  width: 8\n  layers: 1\n  sequence: 8\n  window: 4\n"
@@ -29,14 +30,6 @@ static pl_config *config;
 static pl_plan *plan;
 static pl_command command;
 static const char *tokenizer;
-
-static void write_file(const char *path, const char *text, int times)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    while (times-- > 0) fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
 
 /* ---- the sweep ---- */
 
@@ -319,7 +312,7 @@ static void placement(void **state)
 static int make_folder(void **state)
 {
     (void)state;
-    if (!mkdtemp(folder) || chdir(folder)) return -1;
+    if (enter_folder(folder)) return -1;
     write_file("text.txt", "the quick brown fox jumps over the lazy dog\n", 60);
     write_file("c.yaml", yaml, 1);
     config = pl_config_create();
@@ -330,10 +323,8 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    char line[64];
     pl_config_destroy(config);
-    snprintf(line, sizeof line, "rm -r %s", folder);
-    return chdir("/") || system(line);
+    return leave_folder(folder);
 }
 
 int main(void)
