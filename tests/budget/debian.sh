@@ -3,7 +3,7 @@
 # whatever the machine's own are: in a small virtual machine, emulated (minutes for each check), whose only disk is an
 # image of ext4. Nothing of the machine outside is changed. BUILD is the build folder.
 # Needs qemu-system-x86, busybox-static, cpio, e2fsprogs, and apt-get to download the kernel's package.
-# DEBIAN_MEMORY (4G), DEBIAN_SECONDS (3600). The exit status is that of the checks; 77: a tool is missing.
+# DEBIAN_MEMORY (4G), DEBIAN_SECONDS (3600). The exit status is that of the checks; 77: a tool is missing; 124: the time is up.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,7 +30,7 @@ chmod 755 "$work"
 (
     cd "$work"
     package=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
-    apt-get download -qq "$package" 2>/dev/null
+    apt-get download -qq "$package" >apt.txt 2>&1 || { echo "no package of linux-image-cloud-amd64:" && cat apt.txt; exit 1; } >&2
     dpkg -x ./linux-image-*.deb kernel
 )
 modules="virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk"
@@ -77,7 +77,7 @@ chmod 755 "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet) >"$work/initrd"
 mke2fs -q -t ext4 "$work/disk" 2G >/dev/null
 
-timeout "${DEBIAN_SECONDS:-3600}" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m "${DEBIAN_MEMORY:-4G}" \
+timeout --foreground "${DEBIAN_SECONDS:-3600}" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m "${DEBIAN_MEMORY:-4G}" \
     -kernel "$work"/kernel/boot/vmlinuz-* -initrd "$work/initrd" -drive "file=$work/disk,format=raw,if=virtio" \
     -append "console=ttyS0 quiet panic=-1 rdinit=/init" -nographic -no-reboot </dev/null 2>&1 |
     stdbuf -oL tr -d '\r' | stdbuf -oL sed -n '/cgroup version 2 with/,$ { s/^.*\(Linux .* version 2\)/\1/; p }' | tee "$work/said"

@@ -25,7 +25,9 @@ def configure(path="config.yaml", **sections):
 
 
 def fit(*words, config=None, **options):
-    return json.loads(run("fit", config or write_config(**MODEL), "--json", "--quiet", *words, **options)[0])
+    out, err = run("fit", config or write_config(**MODEL), "--json", *words, **options)
+    check(not CLOCK or "measuring kernels" not in err, "kernels that should be known are measured:", err)
+    return json.loads(out)
 
 
 def front_of(answer):

@@ -182,7 +182,11 @@ def fill_in_budgets():
     folder = tempfile.mkdtemp(dir=ROOT)
     shutil.copytree(f"{ROOT}/base/fresh", folder, dirs_exist_ok=True)
     execute(folder, ["fit", "config.yaml", *IN_CHUNKS[:-1], "2MB"])
-    little = str(int(re.search(rb"the smallest plan needs (\d+) bytes", read(f"{folder}/stderr.txt"))[1]) + 100000)
+    told = read(f"{folder}/stderr.txt").decode()
+    least = re.search(r"the smallest plan needs (\d+) bytes", told)
+    if not least:
+        raise Failed(f"the smallest plan is not named: {told}")
+    little = str(int(least[1]) + 100000)
     for command in COMMANDS:
         command.words, command.again = ([little if word == "LITTLE" else word for word in words] for words in (command.words, command.again))
     shutil.rmtree(folder)
