@@ -8,6 +8,7 @@
 #include "calibrate/calibrate.h"
 #include "fit/fit.h"
 
+/* Who is told of the progress of measuring. */
 typedef struct pl_told {
     pl_progress progress;
     void *context;
@@ -44,7 +45,7 @@ pl_status pl_compiler_keep_choice(const pl_compiler *, const pl_choice *, pl_pla
 pl_status pl_compiler_open_data(pl_compiler *, pl_error *);
 
 /* ---- compile_options.c ---- */
-/* calls stage and settle of compile_process.c, with this compiler as their context. */
+/* For pl_fit_find, which then calls stage and settle of compile_process.c with this compiler as their context. */
 pl_status pl_compiler_find_options(pl_compiler *, pl_fit_options *, pl_error *);
 
 /* ---- compile_graph.c ---- */
