@@ -33,8 +33,8 @@ demo: ## Train on real English: plan, progress, samples, planned = measured
 	@BUILD=$(BUILD) tools/demo.sh $(BUILD)/demo/text.txt
 
 bench: ## Benchmarks: ratios against ceilings measured in the same run
-	@tools/install-dependencies.sh build
-	@$(configure)
+	@tools/install-dependencies.sh build bench
+	@$(configure) -DPL_BENCHES=ON
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/run-benchmarks.sh
 
 soak: ## Property, budget and fuzz tests with many more random cases (SOAK_MINUTES=30)

@@ -5,8 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 names=$(for file in bench/bench_*.c; do basename "$file" .c; done)
-# shellcheck disable=SC2086
-cmake --build "$build" -j "${JOBS:-$(nproc)}" --target plimsoll $names
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target plimsoll bench/all
 [ ! -e bench/run.sh ] || exec env BUILD="$build" bench/run.sh
 status=0
 for name in $names; do

@@ -30,10 +30,8 @@ failed=0
 say() { printf '%-14s %-8s %5d s  %s\n' "$1" "$2" "$3" "$4"; }
 
 build_tree() { # folder, compiler, options, options of the kernels
-    # shellcheck disable=SC2086
-    cmake -S . -B "$1" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} -DCMAKE_C_COMPILER="$2" -DCMAKE_BUILD_TYPE=Matrix \
-        -DCMAKE_C_FLAGS_MATRIX="$3" -DPL_KERNEL_OPTIMIZATION="$4" -DCMAKE_C_FLAGS=-Werror &&
-        cmake --build "$1" -j "$jobs"
+    JOBS=$jobs tools/build-tests.sh "$1" -DCMAKE_C_COMPILER="$2" -DCMAKE_BUILD_TYPE=Matrix \
+        -DCMAKE_C_FLAGS_MATRIX="$3" -DPL_KERNEL_OPTIMIZATION="$4"
 }
 
 run_tree() { # name, compiler, options, options of the kernels
@@ -57,8 +55,7 @@ run_tree() { # name, compiler, options, options of the kernels
 }
 
 run_table() {
-    # shellcheck disable=SC2086
-    cmake -S . -B "$build" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} && cmake --build "$build" -j "$jobs" >/dev/null
+    JOBS=$jobs tools/build-tests.sh "$build" >/dev/null
     python3 -B tests/environments/environments.py --plimsoll "$build/plimsoll" --full --units "$build/tests" \
         --thp-always "$build/tests/support/process/thp_always" --host "$build/tests/environments/environments_host" || failed=1
 }

@@ -10,8 +10,6 @@ jobs=${JOBS:-$(nproc)}
 
 tools/install-dependencies.sh build test
 tools/has-fuzzer.sh
-# shellcheck disable=SC2086
-cmake -S . -B "$tree" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} -DPL_FUZZ=ON -DCMAKE_C_COMPILER=clang
-cmake --build "$tree" -j "$jobs"
+JOBS=$jobs tools/build-tests.sh "$tree" -DPL_FUZZ=ON -DCMAKE_C_COMPILER=clang
 FUZZ_SECONDS=${FUZZ_SECONDS:-60} FUZZ_SEED=${FUZZ_SEED:-$(date +%s)} FUZZ_KEEP=$tree/found \
     ctest --test-dir "$tree" -j "$jobs" --timeout 1000000 --output-on-failure --no-tests=error -R "^fuzz/${1:-}"

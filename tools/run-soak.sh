@@ -16,9 +16,7 @@ tools/install-dependencies.sh build test
 for tree in "$build" "$build-san"; do
     sanitize=OFF
     [ "$tree" = "$build" ] || sanitize=ON
-    # shellcheck disable=SC2086
-    cmake -S . -B "$tree" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} -DPL_SANITIZE=$sanitize
-    cmake --build "$tree" -j "$jobs"
+    JOBS=$jobs tools/build-tests.sh "$tree" -DPL_SANITIZE=$sanitize
 done
 
 fuzzer=yes

@@ -15,14 +15,6 @@ jobs=${JOBS:-$(nproc)}
 quick=${1:-}
 export PLIMSOLL_TEST_SEED="${PLIMSOLL_TEST_SEED:-1}"
 
-build_tree() { # folder, further CMake options
-    folder=$1
-    shift
-    # shellcheck disable=SC2086
-    cmake -S . -B "$folder" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} "$@" &&
-        cmake --build "$folder" -j "$jobs"
-}
-
 fail_build() {
     echo "The build in $1 failed (above); its tests did not run." >&2
     reports="$reports --failed-build=$1"
@@ -42,15 +34,15 @@ run_tree() { # folder, ctest options
 started=$(date +%s)
 reports=
 if tools/install-dependencies.sh build test; then
-    if build_tree "$build"; then
+    if tools/build-tests.sh "$build" -DPL_BENCHES=ON; then
         if [ "$quick" = --quick ]; then run_tree "$build" -L '^(unit|structure)$'; else run_tree "$build" -LE '^soak$'; fi
     else
         fail_build "$build"
     fi
     if [ "$quick" != --quick ]; then
-        if build_tree "$san" -DPL_SANITIZE=ON; then run_tree "$san"; else fail_build "$san"; fi
+        if tools/build-tests.sh "$san" -DPL_SANITIZE=ON; then run_tree "$san"; else fail_build "$san"; fi
         if tools/has-fuzzer.sh >/dev/null; then
-            if build_tree "$fuzz" -DPL_FUZZ=ON -DCMAKE_C_COMPILER=clang; then run_tree "$fuzz"; else fail_build "$fuzz"; fi
+            if tools/build-tests.sh "$fuzz" -DPL_FUZZ=ON -DCMAKE_C_COMPILER=clang; then run_tree "$fuzz"; else fail_build "$fuzz"; fi
         fi
     fi
 else
