@@ -25,7 +25,7 @@ static int unknown_command(const char *name)
 static int print_version(void)
 {
     pl_error err = {0};
-    pl_status status = pl_put_text("plimsoll " PL_CLI_VERSION "\n", &err);
+    pl_status status = pl_put_format(&err, "plimsoll %s\n", pl_version());
     return status == PL_OK ? 0 : pl_cli_complain("", status, &err);
 }
 

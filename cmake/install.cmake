@@ -32,6 +32,7 @@ foreach(library plimsoll_shared plimsoll_static)
 endforeach()
 
 install(TARGETS plimsoll_shared plimsoll_static EXPORT plimsollTargets)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)

@@ -52,6 +52,7 @@ page=$folder/plimsoll.1
     done
     ask help train | sed -n "/$shared/,\$p" | section "OPTIONS OF THE CONFIGURATION"
     echo "$help" | sed -n "/$exit_codes/,\$p" | section "EXIT STATUS"
+    printf '.SH LICENSE\nApache License, version 2.0.\n'
     printf '.SH SEE ALSO\nThe documentation in the folder docs of the source, config.md (every key) above all.\n'
 } >"$page.tmp"
 mv "$page.tmp" "$page"

@@ -1,15 +1,18 @@
 #!/bin/sh
-# The end of a test run: tools/test-summary.sh REPORT.xml… [--failed-build=FOLDER]…
+# The end of a test run: tools/test-summary.sh FOLDER/junit.xml… [--failed-build=FOLDER]…
 # Reads CTest's JUnit reports, prints the slowest tests, the failed and the skipped ones with the command that repeats
-# them, and as the last line, alone, `N passed, N failed[, N skipped]`. A report that is missing or was cut off counts as
-# one failure: a suite that did not end has not passed; so does a test whose program is not there, which CTest itself
-# calls "skipped". Exit: 0 when nothing failed and something passed.
+# them, and as the last line, alone, `N passed, N failed[, N skipped]`. What failed and passed when it ran once more,
+# alone (FOLDER/again.xml, tools/run-tree.sh), counts as passed and is listed as unsteady. A report that is missing or was
+# cut off counts as one failure: a suite that did not end has not passed; so does a test whose program is not there, which
+# CTest itself calls "skipped". Exit: 0 when nothing failed and something passed.
 set -eu
 here=$(pwd)/
 
-# One line a test: state|seconds|name|folder. What a test printed is escaped in the report, so it cannot look like a tag.
+# One line a test: state|seconds|name|folder, state "unsteady" for what passed at its second try. What a test printed is escaped in the report, so it cannot look like a tag.
 read_report() {
     folder=$(dirname "$1")
+    again=$folder/again.xml
+    [ -e "$again" ] || again=/dev/null
     awk -v folder="${folder#"$here"}" '
     function value(key) {
         if (!match($0, " " key "=\"[^\"]*\"")) return ""
@@ -17,10 +20,13 @@ read_report() {
     }
     /<testcase / { name = value("name"); state = value("status"); seconds = value("time") }
     /<skipped /  { if (value("message") !~ /^SKIP_/) state = "fail" }
+    /<\/testcase>/ && FILENAME ~ /\/again\.xml$/ { second[name] = state; next }
+    FILENAME ~ /\/again\.xml$/ { next }
+    /<\/testcase>/ && state == "fail" && second[name] == "run" { state = "unsteady" }
     /<\/testcase>/  { printf "%s|%s|%s|%s\n", state, seconds, name, folder }
     /<\/testsuite>/ { ended = 1 }
     END { if (!ended) printf "fail|0|(the report is missing or cut off)|%s\n", folder }
-    ' "$1"
+    ' "$again" "$1"
 }
 
 cases=
@@ -43,9 +49,10 @@ echo "Slowest tests, seconds:"
 printf '%s' "$cases" | LC_ALL=C sort -t'|' -k2,2 -rg | awk -F'|' 'NR <= 10 && $2 > 0 { printf "%8.1f  %s  in %s\n", $2, $3, $4 }'
 show notrun "Skipped (each says why: ctest --test-dir FOLDER -V -R '^NAME\$'):"
 show disabled "Disabled:"
+show unsteady "Unsteady: failed, and passed alone; a defect. What it printed: FOLDER/again/NAME.first.txt and .second.txt"
 show fail "Failed (to repeat one: ctest --test-dir FOLDER -V -R '^NAME\$'):"
 
-passed=$(count run)
+passed=$(($(count run) + $(count unsteady)))
 failed=$(count fail)
 skipped=$(($(count notrun) + $(count disabled)))
 if [ "$skipped" -gt 0 ]; then

@@ -27,5 +27,6 @@
 #include "plimsoll/run.h"
 #include "plimsoll/status.h"
 #include "plimsoll/verify.h"
+#include "plimsoll/version.h"
 
 #endif

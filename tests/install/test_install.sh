@@ -5,6 +5,7 @@
 #   headers     each public header compiles alone, strictly, as C99 and as C++
 #   pkg_config  two small programs, against the shared library and against the archive; one trains the small perceptron
 #   cmake       the same through find_package
+#   version     command, headers, shared library, pkg-config and CMake say the same one; the licence is there and named
 #   command     the installed command and its man page; the command trains where it was not installed
 #   uninstall   leaves no file of ours and takes none of another's, with PREFIX and with DESTDIR
 set -eu
@@ -110,6 +111,25 @@ test_cmake() {
     "$root/consumer/consumer_shared" || fail "plimsoll::plimsoll: the program failed"
     "$root/consumer/consumer_static" || fail "plimsoll::static: the program failed"
     train_perceptron "$root/consumer/train_static"
+}
+
+test_version() {
+    want=$(sed -n 's/^#define PL_VERSION_[MP][A-Z]* *\([0-9]*\)$/\1/p' "$prefix/include/plimsoll/version.h" | paste -sd.)
+    echo "$want" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || fail "version.h names no version: $want"
+    check() { [ "$2" = "$want" ] || fail "$1 says version \"$2\", version.h \"$want\""; }
+    if [ -x "$prefix/bin/plimsoll" ]; then
+        check "the command" "$("$prefix/bin/plimsoll" --version | sed 's/^plimsoll //')"
+        check "the man page" "$(sed -n 's/^\.TH .*"plimsoll \([^"]*\)".*/\1/p' "$prefix/share/man/man1/plimsoll.1")"
+    fi
+    check pkg-config "$(pkg-config --modversion plimsoll)"
+    check "the CMake package" "$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")$/\1/p' "$lib/cmake/plimsoll/plimsollConfigVersion.cmake")"
+    check "the name of the shared library" "$(basename "$(readlink -f "$lib/libplimsoll.so")" | sed 's/^libplimsoll\.so\.//')"
+    printf '#include <plimsoll/plimsoll.h>\n#include <stdio.h>\nint main(void) { return printf("%%s %%s", pl_version(), PL_VERSION) < 0; }\n' |
+        # shellcheck disable=SC2046
+        $cc -xc - -o "$root/version" $(pkg-config --cflags --libs plimsoll) "-Wl,-rpath,$lib"
+    [ "$("$root/version")" = "$want $want" ] || fail "pl_version() and PL_VERSION are $("$root/version"), version.h says $want"
+    cmp "$source/LICENSE" "$prefix/share/doc/plimsoll/LICENSE" || fail "the licence is not installed"
+    grep -qx 'License: Apache-2.0' "$pc" || fail "plimsoll.pc does not name the licence"
 }
 
 test_command() {
