@@ -1,12 +1,13 @@
-/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn] [--narrow]: rates of the matrix products of the model
- * in issue 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak measured
- * in the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast
- * they are with operands of 16 bits. */
+/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn] [--narrow] [--brief]: rates of the matrix products of
+ * the model in issue 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak
+ * measured in the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times
+ * as fast they are with operands of 16 bits. With --brief (bench.h) the numbers of tokens are small. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/calls.h"
+#include "bench.h"
 #include "fma_peak.h"
 #include "gemm_rate.h"
 #include "onednn_gemm.h"
@@ -16,6 +17,8 @@ typedef struct options {
     int64_t tokens; /* 0: some that are usual */
     int onednn, narrow;
 } options;
+
+enum { SIZES = 4, TOKENS_MAX = 1 << 30 };
 
 static const char *const product_names[BENCH_PRODUCT_COUNT] = {"forward", "dX", "dW"};
 
@@ -36,58 +39,88 @@ static int parse(int argc, char **argv, options *o)
         else
             return -1;
     }
-    return o->team.threads >= 1 && o->tokens >= 0 && o->team.isa <= pl_isa_of_machine() ? 0 : -1;
+    bool possible = o->tokens >= 0 && o->tokens <= TOKENS_MAX && o->team.isa <= pl_isa_of_machine();
+    return o->team.threads >= 1 && possible ? 0 : -1;
 }
 
-static void print_product(bench_product product, const bench_linear *l, int64_t tokens, const options *o, double peak)
+static int refuse_memory(void)
 {
-    double flops = 2.0 * (double)(l->out * l->in * tokens);
-    double rate = flops / bench_gemm_seconds(product, l, tokens, o->team, NULL, NULL);
+    fprintf(stderr, "bench_gemm: not enough memory\n");
+    return 1;
+}
+
+static void print_onednn(double flops, double ours, double seconds)
+{
+    if (seconds > 0)
+        printf("  oneDNN %7.1f  ratio %.3f", flops / seconds * 1e-9, ours * seconds / flops);
+    else
+        printf("  oneDNN failed");
+}
+
+static int print_product(bench_product product, const bench_linear *l, int64_t tokens, const options *o, double peak)
+{
+    double flops = 2.0 * (double)(l->out * l->in * tokens), bf16 = 0, f16 = 0;
+    double seconds = bench_gemm_seconds(product, l, tokens, o->team, NULL, NULL);
+    if (o->narrow) {
+        bf16 = bench_gemm_ratio(product, l, tokens, o->team, PL_REAL_BF16);
+        f16 = bench_gemm_ratio(product, l, tokens, o->team, PL_REAL_F16);
+    }
+    if (seconds < 0 || bf16 < 0 || f16 < 0) return refuse_memory();
+    double rate = flops / seconds;
     printf("%-8s out %4ld in %4ld tokens %5ld  %7.1f GFLOP/s  %5.1f %% of peak", product_names[product], (long)l->out,
            (long)l->in, (long)tokens, rate * 1e-9, 100 * rate / peak);
-    if (o->onednn) {
-        double theirs = flops / bench_onednn_seconds(product, l, tokens, o->team);
-        printf("  oneDNN %7.1f  ratio %.3f", theirs * 1e-9, rate / theirs);
-    }
-    if (o->narrow)
-        printf("  bf16 × %.2f  f16 × %.2f", bench_gemm_ratio(product, l, tokens, o->team, PL_REAL_BF16),
-               bench_gemm_ratio(product, l, tokens, o->team, PL_REAL_F16));
+    if (o->onednn) print_onednn(flops, rate, bench_onednn_seconds(product, l, tokens, o->team));
+    if (o->narrow) printf("  bf16 × %.2f  f16 × %.2f", bf16, f16);
     printf("\n");
+    return 0;
 }
 
-static void print_thin(const options *o)
+static int print_products(const bench_linear *linears, int64_t tokens, const options *o, double peak)
+{
+    int failed = 0;
+    for (int p = 0; p < BENCH_PRODUCT_COUNT && !failed; p++)
+        for (int i = 0; i < BENCH_LINEARS && !failed; i++)
+            failed = print_product((bench_product)p, &linears[i], tokens, o, peak);
+    return failed;
+}
+
+static int print_thin(const options *o)
 {
     static const bench_linear one[] = {{788, 256, 1}, {1024, 256, 1}, {256, 1024, 1}, {4096, 4096, 1}};
     for (size_t i = 0; i < sizeof one / sizeof one[0]; i++) {
         double seconds = bench_gemm_seconds(BENCH_FORWARD, &one[i], 1, o->team, NULL, NULL);
+        if (seconds < 0) return refuse_memory();
         printf("one row  out %4ld in %4ld  %6.2f us  %6.1f GB/s of weights\n", (long)one[i].out, (long)one[i].in,
                seconds * 1e6, (double)(one[i].out * one[i].in) * 4e-9 / seconds);
     }
+    return 0;
+}
+
+static int print_model_rate(const bench_model *model, const int64_t *tokens, const options *o, double peak)
+{
+    double rate = bench_gemm_rate(model, tokens, SIZES, o->team);
+    if (rate < 0) return refuse_memory();
+    printf("rate of the model (best tokens each) %.1f GFLOP/s, %.1f %% of peak\n", rate * 1e-9, 100 * rate / peak);
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const int64_t all[] = {128, 256, 512, 4096};
+    static const int64_t usual[SIZES] = {128, 256, 512, 4096}, small[SIZES] = {16, 32, 64, 128};
     const bench_model model = {.width = 256, .feed_forward = 1024, .vocab = 788, .layers = 6};
     options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}};
-    if (parse(argc, argv, &o)) {
-        fprintf(
-            stderr,
-            "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--tokens M] [--onednn] [--narrow]\n");
-        return 2;
-    }
+    bench_begin(&argc, argv,
+                "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--tokens M] [--onednn] [--narrow] "
+                "[--brief]");
+    if (parse(argc, argv, &o)) return bench_refuse();
     if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes a minute: through a pipe, too, each line when it is known */
+    const int64_t *all = bench_is_brief() ? small : usual;
     bench_linear linears[BENCH_LINEARS];
     bench_model_linears(&model, linears);
     double peak = bench_fma_peak(o.team);
     printf("%s, %d threads, multiply-add peak %.1f GFLOP/s\n", pl_isa_name(o.team.isa), o.team.threads, peak * 1e-9);
-    for (int t = 0; t < (o.tokens ? 1 : 4); t++)
-        for (int p = 0; p < BENCH_PRODUCT_COUNT; p++)
-            for (int i = 0; i < BENCH_LINEARS; i++)
-                print_product((bench_product)p, &linears[i], o.tokens ? o.tokens : all[t], &o, peak);
-    print_thin(&o);
-    double rate = bench_gemm_rate(&model, all, 4, o.team);
-    printf("rate of the model (best tokens each) %.1f GFLOP/s, %.1f %% of peak\n", rate * 1e-9, 100 * rate / peak);
-    return 0;
+    for (int t = 0; t < (o.tokens ? 1 : SIZES); t++)
+        if (print_products(linears, o.tokens ? o.tokens : all[t], &o, peak)) return 1;
+    return print_thin(&o) || print_model_rate(&model, all, &o, peak);
 }

@@ -1,11 +1,11 @@
-/* bench_kernels [threads [isa]]: the calls that move data rather than compute, as GB/s and as a share of what a plain
- * copy of arrays of the same size reaches in the same run. Two sizes: the language model's micro-batch (it stays in the
- * caches) and arrays far larger than any cache. Bytes are those that the call must read and write once; what a store
- * costs beyond that (reading the line it will overwrite) is the machine's, in the copy too. */
+/* bench_kernels [threads [isa]] [--brief]: the calls that move data rather than compute, as GB/s and as a share of
+ * what a plain copy of arrays of the same size reaches in the same run. Two sizes: the language model's micro-batch (it
+ * stays in the caches) and arrays far larger than any cache. Bytes are those that the call must read and write once;
+ * what a store costs beyond that (reading the line it will overwrite) is the machine's, in the copy too. With --brief
+ * (bench.h) the large arrays are an eighth as large. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <omp.h>
 
@@ -13,6 +13,7 @@
 #include "backend/parallel.h"
 #include "base/alloc.h"
 #include "base/size.h"
+#include "bench.h"
 #include "kernels/kernels.h"
 
 enum { ARRAYS = 6, MOMENTS = 4, SAMPLES = 9, VOCAB = 788, WIDTH = 256, TOKENS = 128 };
@@ -20,17 +21,11 @@ enum { ARRAYS = 6, MOMENTS = 4, SAMPLES = 9, VOCAB = 788, WIDTH = 256, TOKENS = 
 typedef struct setting {
     pl_team team;
     int64_t elems, rows;  /* rows of WIDTH */
+    int64_t room;         /* elements of an array: the first is the embedding's table, too, of VOCAB rows */
     float *array[ARRAYS]; /* the last two for moments of 16 and 8 bits: their bytes begin as zeros */
     void *workspace;
     int32_t *token;
 } setting;
-
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- one function per line of the table; each returns the bytes it had to move ---- */
 
@@ -162,38 +157,33 @@ enum { LINES = sizeof lines / sizeof *lines };
 static void fill(const setting *s)
 {
     for (int a = 0; a < ARRAYS; a++)
-        for (int64_t i = 0; i < s->elems; i++)
+        for (int64_t i = 0; i < s->room; i++)
             s->array[a][i] = a < MOMENTS ? (float)((i * 7919 + a) % 1000) * 0.002f + 0.001f : 0;
 }
 
 static double sample_gbytes_per_second(double (*run)(const setting *), const setting *s)
 {
-    double bytes = 0, start = now_seconds(), seconds;
+    double bytes = 0, start = bench_seconds(), seconds, enough = bench_sample_seconds(0.01);
     do bytes += run(s);
-    while ((seconds = now_seconds() - start) < 0.01);
+    while ((seconds = bench_seconds() - start) <= enough);
     return bytes / seconds * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Lines take turns, so that what disturbs the machine disturbs them alike. */
 static void measure(const setting *s, const char *title)
 {
     double rate[LINES][SAMPLES];
+    int samples = bench_samples(SAMPLES);
     fill(s);
-    for (int i = -1; i < SAMPLES; i++)
+    for (int i = -1; i < samples; i++)
         for (int l = 0; l < LINES; l++) rate[l][i < 0 ? 0 : i] = sample_gbytes_per_second(lines[l].run, s);
     printf("\n%s: %lld x %d f32, %d threads, %s\n", title, (long long)s->rows, WIDTH, s->team.threads,
            pl_isa_name(s->team.isa));
     for (int l = 0; l < LINES; l++) {
-        qsort(rate[l], SAMPLES, sizeof *rate[l], by_value);
-        double middle = rate[l][SAMPLES / 2], best = rate[l][SAMPLES - 1];
+        qsort(rate[l], (size_t)samples, sizeof *rate[l], bench_ascending);
+        double middle = rate[l][samples / 2], best = rate[l][samples - 1];
         printf("  %-24s median %7.2f GB/s = %4.2f of copy, best %7.2f GB/s = %4.2f of copy\n", lines[l].name, middle,
-               middle / rate[0][SAMPLES / 2], best, best / rate[0][SAMPLES - 1]);
+               middle / rate[0][samples / 2], best, best / rate[0][samples - 1]);
     }
 }
 
@@ -208,11 +198,11 @@ static void *alloc_aligned(size_t bytes, void **block)
 
 static int bench_size(pl_team team, int64_t rows, const char *title)
 {
-    setting s = {.team = team, .rows = rows, .elems = rows * WIDTH};
+    setting s = {.team = team, .rows = rows, .elems = rows * WIDTH, .room = (rows > VOCAB ? rows : VOCAB) * WIDTH};
     void *blocks[ARRAYS + 2];
     int failed = 0;
     for (int a = 0; a < ARRAYS; a++)
-        failed |= !(s.array[a] = alloc_aligned((size_t)s.elems * sizeof(float), &blocks[a]));
+        failed |= !(s.array[a] = alloc_aligned((size_t)s.room * sizeof(float), &blocks[a]));
     /* statistics of the rows, gamma and its gradients, partial sums, the embedding's table */
     size_t floats = (size_t)rows * 2 + (VOCAB + TOKENS + 256) * WIDTH;
     failed |= !(s.workspace = alloc_aligned(floats * sizeof(float), &blocks[ARRAYS]));
@@ -227,12 +217,13 @@ static int bench_size(pl_team team, int64_t rows, const char *title)
 
 int main(int argc, char **argv)
 {
+    bench_begin(&argc, argv, "bench_kernels [threads [ref|baseline|avx2|avx512|avx512_bf16]] [--brief]");
     pl_team team = {argc > 1 ? atoi(argv[1]) : omp_get_num_procs(), pl_isa_of_machine()};
-    if (team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa))) {
-        fprintf(stderr, "usage: bench_kernels [threads [ref|baseline|avx2|avx512|avx512_bf16]]\n");
-        return 2;
-    }
-    if (bench_size(team, 512, "in cache (micro-batch 4)") || bench_size(team, 65536, "in memory")) {
+    if (argc > 3 || team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa)) ||
+        team.isa > pl_isa_of_machine())
+        return bench_refuse();
+    int64_t large = bench_is_brief() ? 8192 : 65536;
+    if (bench_size(team, 512, "in cache (micro-batch 4)") || bench_size(team, large, "in memory")) {
         fprintf(stderr, "bench_kernels: not enough memory\n");
         return 1;
     }

@@ -4,7 +4,6 @@
 
 #include "kernels/team.h"
 
-double bench_fma_peak(pl_team team); /* FLOP/s of the level's widest vectors; best of a few short runs */
-double bench_seconds(void);          /* monotonic clock */
+double bench_fma_peak(pl_team team); /* FLOP/s of the level's widest vectors; best of many short runs */
 
 #endif

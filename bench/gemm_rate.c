@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/calls.h"
-#include "fma_peak.h"
+#include "bench.h"
 
 void bench_model_linears(const bench_model *m, bench_linear out[BENCH_LINEARS])
 {
@@ -70,12 +70,6 @@ static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_
     }
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void ours(const pl_gemm_call *call, void *workspace, pl_team team) { pl_gemm_exec(call, workspace, team); }
 
 /* Samples of about 2 ms each. */
@@ -83,17 +77,18 @@ static double median_seconds(const pl_gemm_call *call, void *context, pl_team te
 {
     enum { SAMPLES = 15 };
     double samples[SAMPLES];
+    int count = bench_samples(SAMPLES);
     exec(call, context, team);
     double start = bench_seconds();
     exec(call, context, team);
-    int repeat = 1 + (int)(2e-3 / (bench_seconds() - start + 1e-9));
-    for (int s = 0; s < SAMPLES; s++) {
+    int repeat = 1 + (int)(bench_sample_seconds(2e-3) / (bench_seconds() - start + 1e-9));
+    for (int s = 0; s < count; s++) {
         start = bench_seconds();
         for (int r = 0; r < repeat; r++) exec(call, context, team);
         samples[s] = (bench_seconds() - start) / repeat;
     }
-    qsort(samples, SAMPLES, sizeof samples[0], ascending);
-    return samples[SAMPLES / 2];
+    qsort(samples, (size_t)count, sizeof samples[0], bench_ascending);
+    return samples[count / 2];
 }
 
 /* Operands of a product, filled. */
@@ -130,7 +125,8 @@ double bench_gemm_ratio(bench_product product, const bench_linear *l, int64_t to
     const pl_real types[2] = {PL_REAL_F32, type};
     float *memory[2] = {memory_of(l, tokens, types[0]), memory_of(l, tokens, types[1])};
     double ratio[TURNS], seconds[2];
-    for (int turn = 0; turn < TURNS; turn++) {
+    int turns = bench_samples(TURNS);
+    for (int turn = 0; turn < turns; turn++) {
         for (int k = 0; k < 2 && memory[0] && memory[1]; k++) {
             pl_gemm_call call = call_of(product, l, tokens, types[k], memory[k]);
             void *workspace = aligned_alloc(64, (pl_gemm_workspace_bytes(&call, team) + 63) / 64 * 64);
@@ -141,8 +137,8 @@ double bench_gemm_ratio(bench_product product, const bench_linear *l, int64_t to
     }
     free(memory[0]);
     free(memory[1]);
-    qsort(ratio, TURNS, sizeof ratio[0], ascending);
-    return ratio[TURNS / 2];
+    qsort(ratio, (size_t)turns, sizeof ratio[0], bench_ascending);
+    return ratio[0] > 0 ? ratio[turns / 2] : -1;
 }
 
 /* Seconds for each token at the best number of tokens. */

@@ -12,6 +12,7 @@ typedef struct peer { /* a matmul of one shape; memory objects are pointed at th
     dnnl_stream_t stream;
     dnnl_primitive_t primitive;
     dnnl_memory_t a, b, c;
+    int failed;
 } peer;
 
 static int matrix(dnnl_memory_desc_t *d, int64_t rows, int64_t columns, int64_t row, int64_t column)
@@ -58,13 +59,12 @@ static void exec(const pl_gemm_call *c, void *context, pl_team team)
 {
     peer *p = context;
     (void)team;
-    if (!p->primitive && build(p, c)) return;
+    if (p->failed || (!p->primitive && (p->failed = build(p, c)))) return;
     dnnl_memory_set_data_handle(p->a, (void *)(uintptr_t)c->a);
     dnnl_memory_set_data_handle(p->b, (void *)(uintptr_t)c->b);
     dnnl_memory_set_data_handle(p->c, c->c);
     dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
-    dnnl_primitive_execute(p->primitive, p->stream, 3, arguments);
-    dnnl_stream_wait(p->stream);
+    p->failed = dnnl_primitive_execute(p->primitive, p->stream, 3, arguments) || dnnl_stream_wait(p->stream);
 }
 
 int bench_onednn_available(void) { return 1; }
@@ -72,12 +72,12 @@ int bench_onednn_available(void) { return 1; }
 double bench_onednn_seconds(bench_product product, const bench_linear *l, int64_t tokens, pl_team team)
 {
     static const dnnl_cpu_isa_t isas[PL_ISA_COUNT] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2,
-                                                      dnnl_cpu_isa_all};
+                                                      dnnl_cpu_isa_all, dnnl_cpu_isa_all};
     dnnl_set_max_cpu_isa(isas[team.isa]); /* counts before the first primitive only */
     omp_set_num_threads(team.threads);
     peer p = {0};
     double seconds = bench_gemm_seconds(product, l, tokens, team, exec, &p);
-    if (!p.primitive) seconds = -1;
+    if (p.failed) seconds = -1;
     destroy(&p);
     return seconds;
 }

@@ -24,7 +24,7 @@ test|valgrind|command:valgrind|the valgrind pass
 ?test|clang|command:clang|the fuzz targets and a second compiler; skipped without it
 ?test|libclang-rt-14-dev|clang-runtime|the libFuzzer and sanitizer runtime of clang; skipped without it
 ?test|libomp-dev|clang-openmp|OpenMP for what clang builds; skipped without it
-bench|python3|command:python3|the control of the benchmarks: the same job in a memory group, in the classic way
+?bench|python3|command:python3|the control of the benchmarks: the same job in a memory group, in the classic way; skipped without it
 ?format|clang-format|command:clang-format|one layout for all sources
 '
 
