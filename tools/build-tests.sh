@@ -12,3 +12,5 @@ case " $* " in *" -DPL_BENCHES=ON "*) benches=bench/all ;; esac
 cmake -S . -B "$folder" -G Ninja --log-level=WARNING ${CMAKE_OPTIONS:-} -DPL_TESTS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "$@"
 # shellcheck disable=SC2086
 cmake --build "$folder" -j "${JOBS:-$(nproc)}" --target all tests/all $benches
+# Programs of tests that are no more would be taken for tests.
+cmake --build "$folder" -- -t cleandead >/dev/null

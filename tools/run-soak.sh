@@ -1,9 +1,9 @@
 #!/bin/sh
-# Property programs with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, after each
+# Property tests with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, after each
 # round a search with every fuzz target (20 seconds each, going on from what was found before), at the end the tests that
 # are labelled soak and the environments (run-environments.sh). A failure prints the command that repeats it, and the
 # search goes on.
-# A property program takes the seed as its first argument (or reads PLIMSOLL_TEST_SEED); those without a seed run once.
+# A property test takes the seed as its first argument (or reads PLIMSOLL_TEST_SEED); those without a seed run once.
 # Environment: SOAK_MINUTES, SOAK_SEED (where to begin; the clock), BUILD, JOBS, CMAKE_OPTIONS, NO_INSTALL.
 set -eu
 cd "$(dirname "$0")/.."
@@ -25,16 +25,27 @@ tools/has-fuzzer.sh || fuzzer=
 log=$build/soak.log
 runs=0
 failures=0
+
+try() { # one test: a program and, of a folder's program, the file
+    [ "$(date +%s)" -lt "$until" ] || return 0
+    runs=$((runs + 1))
+    if ! PLIMSOLL_TEST_SEED=$seed timeout 900 "$@" "$seed" >"$log" 2>&1 </dev/null; then
+        failures=$((failures + 1))
+        tail -n 20 "$log"
+        echo "FAILED; to repeat: PLIMSOLL_TEST_SEED=$seed $* $seed"
+    fi
+}
+
 while [ "$(date +%s)" -lt "$until" ]; do
     for program in "$build"/tests/property_* "$build-san"/tests/property_*; do
         [ -f "$program" ] && [ -x "$program" ] || continue
-        [ "$(date +%s)" -lt "$until" ] || break
-        runs=$((runs + 1))
-        if ! PLIMSOLL_TEST_SEED=$seed timeout 900 "$program" "$seed" >"$log" 2>&1 </dev/null; then
-            failures=$((failures + 1))
-            tail -n 20 "$log"
-            echo "FAILED; to repeat: PLIMSOLL_TEST_SEED=$seed $program $seed"
-        fi
+        case ${program##*/} in
+        *_test_*) try "$program" ;; # a file that is a program of its own (tests_alone in tests/CMakeLists.txt)
+        *)
+            names=$("$program" --list)
+            for name in $names; do try "$program" "$name"; done
+            ;;
+        esac
     done
     if [ -n "$fuzzer" ] && [ "$(date +%s)" -lt "$until" ]; then
         runs=$((runs + 1))

@@ -29,7 +29,7 @@ UNIT_FOLDERS = ("base", "config", "data", "store", "kernels", "backend", "plan",
 # The high-water mark is kept from counters of which each processor holds back up to 31 pages (since Linux 6.2): where pages
 # were given back before "committed" it can stand that much too high. Rss is counted page by page, and must be exact.
 HIGH_WATER_SLACK = 32 * os.sysconf("SC_PAGE_SIZE") * os.cpu_count()
-LONG = ("unit_run_test_process_plan", "unit_run_test_process_rules")  # they measure the process that runs them
+LONG = ("unit_run_test_process_plan", "unit_run_test_process_rules")  # programs of their own; they measure themselves
 
 
 def hash_of(path):
@@ -108,18 +108,28 @@ def learned(out):
         raise Failure(f"it does not learn: losses {losses} in {out}/metrics.jsonl")
 
 
+def commands_of_units(folder):
+    """One a file of tests: a folder's program and the name, or a program of its own."""
+    commands = []
+    for unit in (os.path.join(os.path.abspath(folder), f"unit_{f}") for f in UNIT_FOLDERS):
+        if os.path.exists(unit):
+            listed = subprocess.run([unit, "--list"], capture_output=True, text=True, timeout=60, check=True)
+            commands += [[unit, name] for name in listed.stdout.split()]
+        commands += [[p] for p in sorted(glob.glob(f"{unit}_test_*")) if os.path.basename(p) not in LONG]
+    return commands
+
+
 def run_units(bench, environment, folder):
-    programs = [p for f in UNIT_FOLDERS for p in sorted(glob.glob(os.path.join(os.path.abspath(folder), f"unit_{f}_test_*")))]
-    programs = [p for p in programs if os.path.basename(p) not in LONG and not p.endswith(".so")]
-    if not programs:
+    commands = commands_of_units(folder)
+    if not commands:
         raise Failure(f"{folder}: no unit programs are there; build them first")
-    for program in programs:
-        line = environment.command([program])
+    for command in commands:
+        line = environment.command(command)
         done = subprocess.run(line, env=variables_of(bench, environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=600, cwd=bench.folder)
         if done.returncode not in (0, 77):
             raise Failure(f"exit {done.returncode}\n{repeat(line, environment.variables)}\n{done.stdout.decode(errors='replace')[-1500:]}")
-    return len(programs)
+    return len(commands)
 
 
 class Examiner:
@@ -137,7 +147,7 @@ class Examiner:
             raise Failure(f"other than in a plain environment: {', '.join(differ)}")
         words = "planned = measured" + (", same bits" if environment.bits else "")
         if self.arguments.units and environment.units:
-            words += f", {run_units(self.bench, environment, self.arguments.units)} unit programs"
+            words += f", {run_units(self.bench, environment, self.arguments.units)} unit tests"
         return words
 
     def one(self, name):

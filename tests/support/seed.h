@@ -3,7 +3,8 @@
 #ifndef PL_TEST_SEED_H
 #define PL_TEST_SEED_H
 
-#include <stdint.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -11,6 +12,15 @@ static inline uint64_t test_seed(int argc, char **argv)
 {
     const char *given = argc > 1 ? argv[1] : getenv("PLIMSOLL_TEST_SEED");
     return given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+}
+
+/* The same for a test of which the seed is all there is to know: says at once, since it may crash, how to repeat it. */
+static inline uint64_t test_seed_said(int argc, char **argv)
+{
+    uint64_t seed = test_seed(argc, argv);
+    printf("repeat with: %s %" PRIu64 "\n", argv[0], seed);
+    fflush(stdout);
+    return seed;
 }
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/philox.h"
 #include "config/config.h"
 #include "plimsoll/plimsoll.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 /* Against what never ends: kernels are measured at the plan's own shapes in that time. Sanitizers make a search several
@@ -172,10 +173,9 @@ static int remove_folder(void **state)
     return chdir("/") || system(line);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
-    seed = test_seed(argc, argv);
-    printf("seed %" PRIu64 "\n", seed);
+    seed = test_seed_said(argc, argv);
 #if !defined(__SANITIZE_ADDRESS__)
     struct rlimit limit = {UINT64_C(2) << 30, UINT64_C(2) << 30};
     if (setrlimit(RLIMIT_AS, &limit)) return 1;

@@ -15,6 +15,7 @@
 
 #include "base/philox.h"
 #include "plimsoll/plimsoll.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -160,11 +161,10 @@ static void test_random_models(void **state)
     assert_int_equal(system(command), 0);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
-    seed = test_seed(argc, argv);
+    seed = test_seed_said(argc, argv);
     thorough = argc > 1;
-    printf("seed %llu (repeat with it as argument)\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

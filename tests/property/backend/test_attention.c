@@ -1,6 +1,6 @@
 /* Random attention problems: every level agrees with the scalar reference (itself held to a stored-T×T oracle in
  * tests/unit/backend/test_attention.c), whatever the sizes, the strides and the gaps between rows, and writes nothing
- * into the gaps. A failure prints the seed; `property_backend_test_attention SEED` repeats that case. */
+ * into the gaps. A failure prints the seed; `property_backend test_attention SEED` repeats that case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 #include "backend/calls.h"
 #include "base/alloc.h"
 #include "base/philox.h"
+#include "support/program.h"
 
 enum { CASES = 60, TENSORS = 8 }; /* q k v o do dq dk dv */
 static uint64_t only_seed;
@@ -125,7 +126,7 @@ static void test_random(void **state)
         for (uint64_t seed = 1; seed <= CASES; seed++) check_seed(seed);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random)};

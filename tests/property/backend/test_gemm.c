@@ -23,6 +23,7 @@
 
 #include "backend/calls.h"
 #include "base/alloc.h"
+#include "support/program.h"
 
 /* ---- random numbers ---- */
 
@@ -502,7 +503,7 @@ static void test_workspace_is_bounded(void **unused)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_products),

@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "config/schema.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 static uint64_t seed, rng;
@@ -291,11 +292,10 @@ static void random_words_never_crash(void **state)
     }
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
-    seed = test_seed(argc, argv);
+    seed = test_seed_said(argc, argv);
     rng = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-    printf("PLIMSOLL_TEST_SEED=%llu repeats this run\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(printing_then_loading_is_the_identity),
         cmocka_unit_test(the_locale_does_not_matter),

@@ -7,6 +7,7 @@
 #include "data/bpe_train.h"
 #include "data/encoder.h"
 #include "data/pretoken.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 enum { TEXT_MAX = 3000, WORDS_MAX = TEXT_MAX, WORD = 64, VOCAB_MAX = 400 };
@@ -262,10 +263,9 @@ static void test_any_bytes_come_back(void **state)
     pl_tokenizer_destroy(t);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
-    seed = test_seed(argc, argv);
-    printf("seed %llu\n", (unsigned long long)seed);
+    seed = test_seed_said(argc, argv);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_training_and_encoding),
                                        cmocka_unit_test(test_any_bytes_come_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);

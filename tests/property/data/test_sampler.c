@@ -3,6 +3,7 @@
 #include "unit/data/scratch.h"
 
 #include "data/sampler.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 static uint64_t seed;
@@ -120,10 +121,9 @@ static void test_refusals(void **state)
     assert_int_equal(pl_sampler_init(&s, &o, PL_PART_TRAIN, &err), PL_E_CONFIG);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
-    seed = test_seed(argc, argv);
-    printf("seed %llu\n", (unsigned long long)seed);
+    seed = test_seed_said(argc, argv);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_window_once), cmocka_unit_test(test_orders),
                                        cmocka_unit_test(test_spread), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);

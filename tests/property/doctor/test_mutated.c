@@ -3,6 +3,7 @@
 #include <jansson.h>
 
 #include "unit/doctor/fixture.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 enum { ROUNDS = 150 };
@@ -104,10 +105,9 @@ static void test_damaged_texts(void **state)
     assert_int_equal(pl_alloc_live_blocks(), blocks);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
-    seed = test_seed(argc, argv);
-    printf("seed %llu\n", (unsigned long long)seed);
+    seed = test_seed_said(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_damaged_texts, fake_root_begin, fake_root_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);

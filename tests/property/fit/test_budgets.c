@@ -1,7 +1,7 @@
 /* Random small models with made-up kernel times, asked with a row of budgets: a smaller budget never plans a higher
  * peak, a larger one is never predicted slower, no kernel is measured when nothing fits, and the front says the same as
  * the answers. The judge plans every choice that the search listed and takes the fastest that fits, without bounds,
- * order or front. `property_fit_test_budgets SEED` repeats one case. */
+ * order or front. `property_fit test_budgets SEED` repeats one case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@
 #include "ir/op.h"
 #include "models/model.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -221,7 +222,7 @@ static void test_budgets(void **state)
     }
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     first_seed = test_seed(argc, argv);
     one_case = argc > 1;

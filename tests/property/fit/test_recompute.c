@@ -6,7 +6,7 @@
  *   the two that follow from a rule.
  * Compared with storing all: the loss, all weights and moments after two updates, bit for bit. The graph is legal after
  * every pass and the plan passes its judge (tiny.c). Peaks of real plans fall along a frontier: the last one is the
- * least but for 2 %, and seldom does one rise. `property_fit_test_recompute SEED`. */
+ * least but for 2 %, and seldom does one rise. `property_fit test_recompute SEED`. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@
 
 #include "fit/recompute.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { CASES = 10, FORM_CASES = 4, RANDOM_DECISIONS = 6, TRIES = 400 };
 static uint64_t only_seed;
@@ -254,7 +255,7 @@ static void what_cannot_be_is_refused(void **state)
     pl_graph_destroy(g);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(any_decision_gives_the_same_bits),

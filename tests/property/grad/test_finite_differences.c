@@ -1,7 +1,7 @@
 /* Every weight's gradient of random small models, from the interpreted differentiated graph, against central
  * differences of the interpreted forward graph, both in double: relative 1e-6 with step 1e-5·(1+|x|) (MODELS.md
  * appendix A), relative to the larger of the element and a hundredth of the tensor's largest. All elements of small
- * tensors, a sample of large ones. `property_grad_test_finite_differences SEED` repeats one case. */
+ * tensors, a sample of large ones. `property_grad test_finite_differences SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { CASES = 200, ALL_BELOW = 16, SAMPLE = 8 };
 static uint64_t only_seed;
@@ -96,7 +97,7 @@ static void gradients_agree_with_finite_differences(void **state)
     for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : CASES); seed++) one_case(seed);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_agree_with_finite_differences)};

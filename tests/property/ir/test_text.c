@@ -1,7 +1,7 @@
 /* The graph as text. For graphs of random models at each stage: print → parse → print is the identity. Damaged texts
  * (MUTATIONS of them, each from a printed seed): never a crash; an error is a sentence with line and column; what is
  * accepted prints as a text that reads back to the same text. Truncated texts are refused at every length.
- * `property_ir_test_text SEED [LAST]` repeats one mutation, or many. */
+ * `property_ir test_text SEED [LAST]` repeats one mutation, or many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@
 #include "support/extra_fields.h"
 #include "reference/mutate.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { MODELS = 40, TEXTS = 6, MUTATIONS = 30000 };
 static uint64_t only_seed, last_seed;
@@ -169,7 +170,7 @@ static void a_field_too_many_is_refused(void **state)
     pl_str_deinit(&text);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
     if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cases.h"
+#include "support/program.h"
 
 static place_case one;
 
@@ -70,7 +71,7 @@ static void test_large(void **state)
     assert_true((double)s.peak <= 1.034 * (double)s.lower_bound);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_transformer_steps), cmocka_unit_test(test_tilings),
                                        cmocka_unit_test(test_large)};

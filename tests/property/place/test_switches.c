@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "cases.h"
+#include "support/program.h"
 
 enum { PROBLEMS = 150, MOST = 7, ORACLE_PROBLEMS_OF_8 = 4, ALL_EXACT = 1023 };
 
@@ -241,7 +242,7 @@ static void test_row_order(void **state)
     check_shuffled(1, &options);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_switches), cmocka_unit_test(test_more_problems),
                                        cmocka_unit_test(test_cuts_agree), cmocka_unit_test(test_capacity),

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "cases.h"
+#include "support/program.h"
 
 enum { PROBLEMS = 20000, PLANTED = 200, ROWS = 100000 };
 
@@ -139,7 +140,7 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_offsets), cmocka_unit_test(test_planted_overlaps),
                                        cmocka_unit_test(test_many_rows),

@@ -2,7 +2,7 @@
  * arena in which each four bytes know whose content they hold. What a node reads must still be there, whoever else has
  * written meanwhile; a node's workspace and outputs may not lie on what it reads, unless it changes that in place. What
  * lasts (weights, moments, the program's outputs) must be whole at the end. With it: the totals of the plan, and the
- * predicted seconds, counted on the unrolled programs. `property_plan_test_lives SEED` repeats one case. */
+ * predicted seconds, counted on the unrolled programs. `property_plan test_lives SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { CASES = 120, CELL = 4, NOBODY = -1, WORKSPACE = -2 };
 static uint64_t only_seed;
@@ -202,7 +203,7 @@ static void what_is_needed_is_never_overwritten(void **state)
     for (uint64_t seed = only_seed ? only_seed : 1; seed <= (only_seed ? only_seed : CASES); seed++) one_case(seed);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_needed_is_never_overwritten)};

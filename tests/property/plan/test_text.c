@@ -1,7 +1,7 @@
 /* The plan as text. Plans of random models: print → parse → print is the identity, and the plan that was read runs to
  * the same bits. Damaged texts: never a crash; an error is a sentence with line and column; what the parser and the
  * judge both accept is run, in exactly the memory that it asks for, so that a sanitizer sees a judge that is too kind.
- * Truncated texts are refused. `property_plan_test_text SEED [LAST]` repeats one mutation, or many. */
+ * Truncated texts are refused. `property_plan test_text SEED [LAST]` repeats one mutation, or many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include "support/extra_fields.h"
 #include "reference/mutate.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { MODELS = 12, TEXTS = 4, MUTATIONS = 20000, RUN_BYTES_MAX = 1 << 20 };
 static uint64_t only_seed, last_seed;
@@ -265,7 +266,7 @@ static void a_field_too_many_is_refused(void **state)
     pl_str_deinit(&text);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = last_seed = strtoull(argv[1], NULL, 10);
     if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);

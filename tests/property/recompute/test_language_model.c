@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "cases.h"
+#include "support/program.h"
 
 enum { LAYERS = 6, NONE = -1, INPUTS = 3 };
 
@@ -130,7 +131,7 @@ static void test_figures(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_figures)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "cases.h"
 #include "base/alloc.h"
 #include "plan/recompute/moves.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 enum { PROBLEMS = 60, MOVES = 400 };
@@ -91,10 +92,9 @@ static void test_changes(void **state)
     for (uint64_t k = 0; k < PROBLEMS; k++) walk(first_seed + k);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_changes)};
-    first_seed = test_seed(argc, argv);
-    printf("seed %llu\n", (unsigned long long)first_seed);
+    first_seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

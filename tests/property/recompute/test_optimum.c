@@ -10,6 +10,7 @@
 
 #include "cases.h"
 #include "oracle.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 enum { PROBLEMS = 48, BUDGETS = 4, RATIOS_MAX = PROBLEMS * BUDGETS };
@@ -128,10 +129,9 @@ static void test_optimum(void **state)
     assert_true(heuristic.list[heuristic.count / 2] <= 1.01);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_optimum)};
-    first_seed = test_seed(argc, argv);
-    printf("seed %llu\n", (unsigned long long)first_seed);
+    first_seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cases.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 enum { PROBLEMS = 120, COMBINATIONS = 6, SWITCHES = 18 };
@@ -128,11 +129,10 @@ static void test_large(void **state)
     solve_large("transformer", 0.5, 100000000);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_switches), cmocka_unit_test(test_least),
                                        cmocka_unit_test(test_large)};
-    first_seed = test_seed(argc, argv);
-    printf("seed %llu\n", (unsigned long long)first_seed);
+    first_seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  * whole batch (all of them: property/run): the same bits. Compared: the loss, and all weights and moments after two
  * updates. The graph is legal between all passes (tiny.c), and the interpreter finds the same loss to 1e-12 for every
  * combination.
- * `property_rewrite_test_combinations SEED`. */
+ * `property_rewrite test_combinations SEED`. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +19,7 @@
 
 #include "base/narrow.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { CASES = 10, BATCH = 8, TILINGS = 6, TILING_CASES = 24, CHUNKINGS = 4 };
 static const pl_dtype precisions[] = {PL_DTYPE_F32, PL_DTYPE_BF16, PL_DTYPE_F16};
@@ -224,7 +225,7 @@ static void layer_major_changes_nothing(void **state)
     }
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {

@@ -9,7 +9,7 @@
  *   what it leaves  recompute, fusing, in-place, layer-major order and feed-forward layers in chunks change no bit, as
  *                   in f32
  * The first two and the text with chunks in every other case.
- * Graph and plan survive print, parse, print. `property_rewrite_test_precision SEED` repeats one case. */
+ * Graph and plan survive print, parse, print. `property_rewrite test_precision SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +22,7 @@
 
 #include "ir/op.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { CASES = 8, STEPS = 3 };
 static const pl_dtype narrow[] = {PL_DTYPE_BF16, PL_DTYPE_F16};
@@ -436,7 +437,7 @@ static void plans_survive_print_and_parse(void **state)
     }
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {

@@ -2,7 +2,7 @@
  * dropout, tied embeddings, biases, sequences of 1 to 70 tokens), a batch of 2 to 6 sequences, every micro-batch from 1
  * to the batch, the last one often short, with 1, 2 and 3 threads, at every instruction set of this machine: loss and
  * gradients of a step, and loss, weights and moments after three updates, against those of the whole batch at once with
- * one thread. `property_run_test_micro_batches SEED` repeats one case. */
+ * one thread. `property_run test_micro_batches SEED` repeats one case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { CASES = 10, STEPS = 3 };
 static uint64_t only_seed;
@@ -104,7 +105,7 @@ static void any_micro_batch_gives_the_same_bits(void **state)
     }
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(any_micro_batch_gives_the_same_bits)};

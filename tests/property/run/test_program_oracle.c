@@ -6,7 +6,7 @@
  * Bounds: the loss within 2e-6 relative (1e-5 after updates); a gradient within 3e-5 of its tensor's largest element
  * plus 2e-7 of the largest of all (what cancels in a norm over few numbers); a weight after three
  * updates within 2e-5 of the largest, its moments within 1e-4 and 1e-5 (an update moves it by 0.01 at most; epsilon
- * 1e-3 keeps the update smooth). `property_run_test_program_oracle SEED` repeats one case. */
+ * 1e-3 keeps the update smooth). `property_run test_program_oracle SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { CASES = 40, STEPS = 3, TEAMS_MAX = 3 * PL_ISA_COUNT };
 static uint64_t only_seed;
@@ -246,7 +247,7 @@ static void generating_is_evaluating_and_causal(void **state)
     }
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) only_seed = strtoull(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {cmocka_unit_test(programs_agree_with_the_interpreter),

@@ -12,6 +12,7 @@
 #include "base/philox.h"
 #include "store/folder.h"
 #include "unit/store/small_run.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 enum { KILLS = 60, LONGEST_LIFE_US = 120000 };
@@ -167,7 +168,7 @@ static void test_killed_at_every_call(void **state)
     pl_saved_deinit(&s);
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed_while_saving),
                                        cmocka_unit_test(test_killed_at_every_call)};

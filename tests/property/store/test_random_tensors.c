@@ -3,11 +3,10 @@
  * program [seed] */
 #include "unit/store/scratch_folder.h"
 
-#include <inttypes.h>
-
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "store/safetensors.h"
+#include "support/program.h"
 #include "support/seed.h"
 
 enum { TENSORS_MAX = 40, DATA_MAX = 1 << 16, FILE_MAX = 1 << 18, LISTS = 150, MUTATIONS = 60 };
@@ -152,10 +151,9 @@ static void test_random_lists(void **state)
     }
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_lists)};
-    seed = test_seed(argc, argv);
-    printf("repeat with: %s %" PRIu64 "\n", argv[0], seed);
+    seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests_name("random tensors", tests, make_test_folder, remove_test_folder);
 }

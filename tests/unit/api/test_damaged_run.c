@@ -14,6 +14,7 @@
 #include "plimsoll/plimsoll.h"
 #include "store/record.h"
 #include "support/folder.h"
+#include "support/program.h"
 
 static const char yaml[] = "model:\n  arch: mlp\n  width: 16\n  layers: 1\n  sequence: 16\n  window: 4\n"
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
@@ -133,7 +134,7 @@ static void names_belong_to_their_values(void **state)
     assert_non_null(strstr(err.text, "no program that trains"));
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(counters_are_counts),
                                        cmocka_unit_test(names_belong_to_their_values)};

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "plimsoll/plimsoll.h"
 #include "support/folder.h"
+#include "support/program.h"
 
 static const char yaml[] = "model:\n  arch: mlp\n  width: 16\n  layers: 1\n  sequence: 16\n  window: 4\n"
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
@@ -185,7 +186,7 @@ static void what_fails_late_leaves_no_plan(void **state)
     assert_int_equal(leave_folder(folder), 0);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_cannot_be_held_is_refused_before_it_is_built),
                                        cmocka_unit_test(a_host_needs_no_folder_in_its_config),

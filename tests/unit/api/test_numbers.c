@@ -17,6 +17,7 @@
 
 #include "config/schema.h"
 #include "plimsoll/plimsoll.h"
+#include "support/program.h"
 
 static char folder[] = "/tmp/plimsoll-numbers-XXXXXX";
 static pl_error err;
@@ -323,7 +324,7 @@ static int remove_folder(void **state)
     return chdir("/") || system(line);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_takes_what_it_should),

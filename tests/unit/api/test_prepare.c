@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "plimsoll/plimsoll.h"
 #include "support/folder.h"
+#include "support/program.h"
 
 static char folder[] = "/tmp/plimsoll-prepare-XXXXXX";
 static pl_error err;
@@ -144,7 +145,7 @@ static void the_kept_config_is_absolute(void **state)
     pl_text_free(text);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failing_disk_leaves_nothing),

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "plimsoll/plimsoll.h"
 #include "support/folder.h"
+#include "support/program.h"
 
 static char folder[] = "/tmp/plimsoll-refused-XXXXXX";
 static const char yaml[] = "model:\n  arch: mlp\n  width: 8\n  layers: 1\n  sequence: 8\n  window: 4\n"
@@ -326,7 +327,7 @@ static int remove_folder(void **state)
     return leave_folder(folder);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(config_functions), cmocka_unit_test(a_config_stays_usable),

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "support/folder.h"
+#include "support/program.h"
 
 static const char yaml[] = "model:\n  width: 8\n  heads: 2\n  sequence: 16\n"
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
@@ -110,7 +111,7 @@ static void what_was_decided_needs_no_more(void **state)
     pl_plan_destroy(resumed);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(plans_of_any_depth_are_the_same),
                                        cmocka_unit_test(what_was_decided_needs_no_more)};

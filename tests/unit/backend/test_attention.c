@@ -13,6 +13,7 @@
 #include "backend/calls.h"
 #include "base/alloc.h"
 #include "base/philox.h"
+#include "support/program.h"
 
 #define GUARD       64
 #define GUARD_VALUE 12345.0f
@@ -364,7 +365,7 @@ static void test_workspace_is_small(void **state)
         }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_oracle),

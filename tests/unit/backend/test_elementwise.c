@@ -11,6 +11,7 @@
 
 #include "backend/calls.h"
 #include "base/philox.h"
+#include "support/program.h"
 
 enum { COUNT = 40009, GUARD = 32 };
 
@@ -131,7 +132,7 @@ static void test_fill(void **state) { (void)state, for_each_team(check_fill); }
 static void test_dropout(void **state) { (void)state, for_each_team(check_dropout); }
 static void test_dropout_residual(void **state) { (void)state, for_each_team(check_dropout_residual); }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_activation),

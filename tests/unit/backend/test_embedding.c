@@ -10,6 +10,7 @@
 
 #include "backend/calls.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 static const int thread_counts[] = {1, 2, 8, 16, 64};
 enum { THREAD_COUNTS = 5, FIRST_POSITION = 3 };
@@ -166,7 +167,7 @@ static void test_adjoint(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_forward), cmocka_unit_test(test_backward),
                                        cmocka_unit_test(test_adjoint)};

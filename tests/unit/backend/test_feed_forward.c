@@ -11,6 +11,7 @@
 
 #include "backend/calls.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 enum { IN = 11, HIDDEN = 37, OUT = 11, ROWS = 21 };
 
@@ -212,7 +213,7 @@ static void test_workspace_follows_chunk(void **state)
     assert_true(pl_feed_forward_bwd_workspace_bytes(&c, team) == 0);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all), cmocka_unit_test(test_workspace_follows_chunk)};
     return cmocka_run_group_tests(tests, NULL, NULL);

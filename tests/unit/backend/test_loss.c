@@ -11,6 +11,7 @@
 
 #include "backend/calls.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 static const int thread_counts[] = {1, 2, 8, 16, 64};
 enum { THREAD_COUNTS = 5 };
@@ -261,7 +262,7 @@ static void test_workspace_follows_chunk(void **state)
     assert_true(bytes >= 128 * 788 * 4);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_oracle_gradient),
                                        cmocka_unit_test(test_all),

@@ -11,6 +11,7 @@
 
 #include "backend/calls.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 static const int thread_counts[] = {1, 2, 8, 16, 64};
 enum { THREAD_COUNTS = 5, MAX_WIDTH = 4096 };
@@ -270,7 +271,7 @@ static void test_workspace_is_bounded(void **state)
     assert_true(pl_norm_bwd_workspace_bytes(&call, (pl_team){1, PL_ISA_REF}) == 0);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_oracle_gradient), cmocka_unit_test(test_all_options),
                                        cmocka_unit_test(test_large_offset), cmocka_unit_test(test_unaligned),

@@ -10,6 +10,7 @@
 
 #include "backend/calls.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 static const int thread_counts[] = {1, 2, 8, 16, 64};
 static const int64_t counts[] = {0, 1, 15, 16, 17, 1023, 1025, 8191, 8192, 20000, 300007};
@@ -230,7 +231,7 @@ static void test_loss_scale(void **state)
     assert_true(scale == 0x1p24f);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_clip_scale_of_scaled),
                                        cmocka_unit_test(test_loss_scale),

@@ -14,6 +14,7 @@
 #include "base/block8.h"
 #include "base/narrow.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 enum { SEED = 11, STREAM = 77, STEP = 5 };
 static const float beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, decay = 0.1f, lr = 1e-3f;
@@ -310,7 +311,7 @@ static void test_not_finite(void **state)
         for (pl_adamw_state s = PL_ADAMW_BF16; s <= PL_ADAMW_8BIT; s++) check_not_finite(s, isa);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_step), cmocka_unit_test(test_decay),
                                        cmocka_unit_test(test_unbiased), cmocka_unit_test(test_not_finite)};

@@ -10,6 +10,7 @@
 #include "backend/calls.h"
 #include "backend/parallel.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 static void test_ranges_cover(void **state)
 {
@@ -68,7 +69,7 @@ static void test_no_memory_is_asked_for(void **state)
     guarded_free_all();
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_memory_is_asked_for),
                                        cmocka_unit_test(test_ranges_cover), cmocka_unit_test(test_all_parts_run)};

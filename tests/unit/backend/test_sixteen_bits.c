@@ -15,6 +15,7 @@
 #include "backend/calls.h"
 #include "kernels/kernels.h"
 #include "support/guarded.h"
+#include "support/program.h"
 
 static const pl_real types[] = {PL_REAL_BF16, PL_REAL_F16};
 static const int thread_counts[] = {1, 2, 8, 64};
@@ -442,7 +443,7 @@ static void test_norm(void **state) { (void)state, for_each_team(check_norm); }
 static void test_embedding(void **state) { (void)state, for_each_team(check_embedding); }
 static void test_attention(void **state) { (void)state, for_each_team(check_attention); }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversions), cmocka_unit_test(test_activation), cmocka_unit_test(test_add),

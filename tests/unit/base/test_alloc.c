@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "support/program.h"
 
 enum { BLOCKS = 500 };
 
@@ -66,7 +67,7 @@ static void test_sizes_at_the_edge_are_refused(void **state)
     assert_int_equal(pl_alloc_live_bytes(), before);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_requests_same_bytes),

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/block8.h"
+#include "support/program.h"
 
 static const int bits_of[] = {PL_BLOCK8_SIGNED_BITS, PL_BLOCK8_UNSIGNED_BITS};
 
@@ -79,7 +80,7 @@ static void test_edges(void **state)
     assert_true(pl_block8_blocks(UINT64_MAX) == UINT64_C(1) << 56);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_place_is_the_inverse),
                                        cmocka_unit_test(test_rounding), cmocka_unit_test(test_edges)};

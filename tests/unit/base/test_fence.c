@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "base/process.h"
+#include "support/program.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 enum { INSTRUMENTED = 1 }; /* shadow memory is data as well */
@@ -107,7 +108,7 @@ static void test_user(void **state) { (void)state, run(is_no_limit_of_the_user);
 static void test_lower(void **state) { (void)state, run(leaves_lower_limits); }
 static void test_apart(void **state) { (void)state, run(tells_refusals_apart); }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_holds), cmocka_unit_test(test_user),
                                        cmocka_unit_test(test_lower), cmocka_unit_test(test_apart)};

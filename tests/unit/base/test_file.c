@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "support/program.h"
 
 static char folder[64], before[4096];
 
@@ -164,7 +165,7 @@ static void an_interrupted_call_is_made_again(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_regular_file_is_replaced, begin, end),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/json_read.h"
+#include "support/program.h"
 
 static long left, asked, held;
 
@@ -81,7 +82,7 @@ static void the_hosts_functions_stay(void **state)
     json_set_alloc_funcs(malloc, free);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_refusal_is_told), cmocka_unit_test(the_hosts_functions_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);

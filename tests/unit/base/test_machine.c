@@ -17,6 +17,7 @@
 #include "base/machine.h"
 #include "base/procfile.h"
 #include "support/fake_root.h"
+#include "support/program.h"
 
 static int begin(void **state)
 {
@@ -351,7 +352,7 @@ static void own_memory_is_read(void **state)
     assert_int_equal(read_machine().own_bytes, 1100 << 10);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_cgroup, begin, fake_root_end),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/narrow.h"
+#include "support/program.h"
 
 static float of_bits(uint16_t h, bool bf16) { return bf16 ? pl_f32_of_bf16(h) : pl_f32_of_f16(h); }
 
@@ -65,7 +66,7 @@ static void test_stochastic_mean(void **state)
     assert_true(isnan(pl_f32_of_bf16(pl_bf16_of_f32_stochastic(NAN, 1))));
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_there_and_back),

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/process.h"
+#include "support/program.h"
 
 static pl_memory_owners owners;
 static pl_memory_measured measured;
@@ -157,7 +158,7 @@ static void test_plan_adds_up(void **state)
     assert_int_equal(many.charged_bytes, many.resident_bytes + many.page_table_bytes + many.kernel_bytes);
     assert_int_equal(many.kernel_bytes - one.kernel_bytes, 9 * pl_process_thread_kernel_bytes());
     assert_int_equal(pl_memory_find_row(many.row, many.row_count, PL_MEMORY_ARENA, "staging")->resident_bytes, 1 << 20);
-    assert_non_null(pl_memory_find_row(many.row, many.row_count, PL_MEMORY_PROGRAM, "unit_base_test_process"));
+    assert_non_null(pl_memory_find_row(many.row, many.row_count, PL_MEMORY_PROGRAM, "unit_base"));
     assert_non_null(pl_memory_find_row(many.row, many.row_count, PL_MEMORY_LIBRARY, "libc.so.6"));
 }
 
@@ -198,7 +199,7 @@ static void test_page_tables_are_a_bound(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (pl_process_start(&err) != PL_OK) return 1;
     const struct CMUnitTest tests[] = {

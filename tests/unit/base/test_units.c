@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/units.h"
+#include "support/program.h"
 
 static void test_sizes(void **state)
 {
@@ -75,7 +76,7 @@ static void test_seconds(void **state)
         assert_string_equal(pl_format_seconds(times[i].seconds, text, sizeof text), times[i].text);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_seconds)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "calibrate/table.h"
 #include "ir/op.h"
+#include "support/program.h"
 
 enum { OTHERS = 9, KEPT = 6, MACHINE_BYTES = sizeof "calibration-0123456789abcdef" - 1 };
 static char folder[64];
@@ -144,7 +145,7 @@ static void a_table_that_is_read_is_in_use(void **state)
     assert_true(after.st_ino == before.st_ino && after.st_mtim.tv_sec > 5);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_name_tells_machine_and_code),
                                        cmocka_unit_test(few_builds_stay),

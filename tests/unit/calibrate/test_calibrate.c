@@ -14,6 +14,7 @@
 #include "base/block8.h"
 #include "calibrate/calibrate.h"
 #include "ir/op.h"
+#include "support/program.h"
 
 static char folder[64];
 
@@ -413,7 +414,7 @@ static void test_refused_memory(void **state)
     pl_graph_destroy(g);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys),           cmocka_unit_test(test_measured_nodes_are_known),

@@ -8,6 +8,7 @@
 
 #include "base/philox.h"
 #include "calibrate/warmth.h"
+#include "support/program.h"
 
 enum { BLOCK = 64 << 10, ROOTS = 40, CACHE_BLOCKS = 33 /* 32 and the one that is begun */ };
 
@@ -138,7 +139,7 @@ static void test_large_is_coarse(void **state)
     pl_warmth_deinit(&warmth);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_least_recently_used),

@@ -1,5 +1,6 @@
 /* What only several keys together can tell, with the place of the mistake; the hashes; resuming. */
 #include "helpers.h"
+#include "support/program.h"
 
 static const struct {
     const char *text;         /* the file */
@@ -210,7 +211,7 @@ static void another_model_is_named(void **state)
                         "back, or choose another --out");
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_contradiction_has_its_sentence),

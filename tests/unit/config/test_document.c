@@ -1,6 +1,7 @@
 /* What is generated from the table: docs/config.md is what is committed (--write refreshes it), --help fits its
  * columns, the JSON Schema is JSON and has every key, and the examples load. */
 #include "helpers.h"
+#include "support/program.h"
 
 #include <jansson.h>
 
@@ -137,7 +138,7 @@ static int write_reference(void)
     return 0;
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reference_is_current),          cmocka_unit_test(help_fits_and_names_every_option),

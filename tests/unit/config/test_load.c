@@ -1,5 +1,6 @@
 /* Reading YAML: what is accepted means what the YAML 1.2 core schema says, what is refused gets its exact sentence. */
 #include "helpers.h"
+#include "support/program.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -477,7 +478,7 @@ static void refused_memory_is_clean(void **state)
     unlink(path);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_those_of_the_benchmark),

@@ -1,5 +1,6 @@
 /* Options and variables: what they set, what they leave alone, who wins, and the sentences for mistakes. */
 #include "helpers.h"
+#include "support/program.h"
 
 static void give(pl_config *cfg, int *argc, char **argv)
 {
@@ -244,7 +245,7 @@ static void hidden_values_are_validated(void **state)
     assert_string_equal(err.text, "c.yaml:1:21: train.batch_size must be an integer from 1 to 16777216, not 0");
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_are_taken_and_the_rest_stays_in_order),

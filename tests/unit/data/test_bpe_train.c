@@ -9,6 +9,7 @@
 #include "data/chars.h"
 #include "data/encoder.h"
 #include "data/words.h"
+#include "support/program.h"
 
 static pl_error err;
 
@@ -350,7 +351,7 @@ static void test_chars(void **state)
     pl_text_close(&file);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),

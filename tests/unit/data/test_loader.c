@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "data/loader.h"
+#include "support/program.h"
 
 enum { COUNT = 50000, VOCAB = 788, SEQUENCE = 24, BATCH = 10, MICRO = 4 };
 
@@ -247,7 +248,7 @@ static void test_no_memory_once_it_runs(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams),

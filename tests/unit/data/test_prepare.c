@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "data/prepare.h"
+#include "support/program.h"
 
 static pl_error err;
 
@@ -233,7 +234,7 @@ static void test_memory_refused(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_made_once),       cmocka_unit_test(test_damage_heals),

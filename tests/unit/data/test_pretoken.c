@@ -4,6 +4,7 @@
 #include "data/alphabet.h"
 #include "data/pretoken.h"
 #include "data/unicode.h"
+#include "support/program.h"
 
 /* Pieces separated by '|'. */
 static void check_pieces(const char *pieces)
@@ -134,7 +135,7 @@ static void test_alphabet(void **state)
     assert_int_equal(order[0], '!');
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pattern),

@@ -4,6 +4,7 @@
 
 #include "data/bpe_train.h"
 #include "data/encoder.h"
+#include "support/program.h"
 
 static char *golden;
 static size_t golden_bytes;
@@ -411,7 +412,7 @@ static void test_streaming_decode(void **state)
     pl_tokenizer_destroy(t);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_ids),

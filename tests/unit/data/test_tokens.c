@@ -1,4 +1,5 @@
 /* The token file: what was written is read, by any ranges; every kind of damage is found and named. */
+#include "support/program.h"
 #include "unit/data/token_file.h"
 
 #include <errno.h>
@@ -161,7 +162,7 @@ static void test_nothing_to_write(void **state)
     pl_tokens_abandon(NULL);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_every_truncation),

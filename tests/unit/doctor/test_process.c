@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 
+#include "support/program.h"
 #include "unit/doctor/fixture.h"
 
 static pl_error err;
@@ -637,7 +638,7 @@ static void test_memory_refused(void **state)
     fail_msg("it never succeeds");
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, fake_root_end)
     const struct CMUnitTest tests[] = {TEST(test_rows),

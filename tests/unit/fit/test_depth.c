@@ -11,6 +11,7 @@
 #include "fit/fit.h"
 #include "grad/differentiate.h"
 #include "models/model.h"
+#include "support/program.h"
 
 static pl_status no_staging(void *c, pl_graph *g, int64_t m, pl_error *e)
 {
@@ -78,7 +79,7 @@ static void test_time_grows_with_depth_not_with_its_square(void **state)
     if (many > 9 * few) fail_msg("100 layers took %.3f s, 400 layers %.3f s", few, many);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_time_grows_with_depth_not_with_its_square)};
     return cmocka_run_group_tests(tests, NULL, NULL);

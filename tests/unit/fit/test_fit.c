@@ -10,6 +10,7 @@
 #include "fit/fit.h"
 #include "grad/differentiate.h"
 #include "models/model.h"
+#include "support/program.h"
 
 static pl_status no_staging(void *c, pl_graph *g, int64_t m, pl_error *e)
 {
@@ -256,7 +257,7 @@ static void test_a_decision_stays_with_its_form(void **state)
     pl_graph_destroy(g);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_budgets_are_monotone),
                                        cmocka_unit_test(test_what_does_not_fit_is_refused_with_a_sentence),

@@ -14,6 +14,7 @@
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 enum { B = 2, T = 3, D = 4, V = 5 };
 
@@ -454,7 +455,7 @@ static void what_has_no_gradient_is_refused(void **state)
     check_refused(make_window_into_linear, PL_ROLE_WEIGHT, "window");
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_agree_with_finite_differences),

@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "ir/op.h"
+#include "support/program.h"
 
 /* One of every operator that a check could be too kind to; values are listed in pairs of lines with their node. */
 static const char legal[] =
@@ -433,7 +434,7 @@ static void names_of_spaces_and_queues_read_back(void **state)
     pl_graph_destroy(g);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_legal_graph_is_legal),

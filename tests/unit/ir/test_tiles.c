@@ -10,6 +10,7 @@
 
 #include "base/str.h"
 #include "ir/op.h"
+#include "support/program.h"
 
 /* Region 1 loads three tiles; region 2 normalises what belongs to each and puts that over its stack. */
 static const char legal[] = "graph 1\n"
@@ -119,7 +120,7 @@ static void only_a_view_is_a_tile(void **state)
     pl_graph_destroy(g);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stack_goes_from_region_to_region), cmocka_unit_test(what_is_no_tile),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "kernels/kernels.h"
+#include "support/program.h"
 
 enum { COUNT = 400003 };
 
@@ -192,7 +193,7 @@ static void test_fallback(void **state)
     assert_ptr_not_equal(pl_kernels_get(PL_ISA_REF), pl_kernels_get(PL_ISA_BASELINE));
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exp),       cmocka_unit_test(test_exp2),  cmocka_unit_test(test_log),

@@ -8,6 +8,7 @@
 
 #include "models/model.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 static uint64_t parameters(const pl_graph *g)
 {
@@ -136,7 +137,7 @@ static void weights_are_counted_without_building(void **state)
     assert_true(pl_alloc_request_count() - before < 10000);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_counted_without_building),

@@ -8,6 +8,7 @@
 
 #include "plimsoll/place.h"
 #include "base/alloc.h"
+#include "support/program.h"
 
 #define NONE     PL_PLACE_NONE
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -288,7 +289,7 @@ static void test_time_adds(void **state)
     assert_true(s.peak <= peak && (s.optimal || s.work > work));
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing),
                                        cmocka_unit_test(test_reuse),

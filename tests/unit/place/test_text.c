@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "plan/place/map.h"
+#include "support/program.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -323,7 +324,7 @@ static void test_every_allocation_may_fail(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reads),
                                        cmocka_unit_test(test_bad_files),

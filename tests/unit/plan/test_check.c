@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 static pl_plan *good_plan(void)
 {
@@ -169,7 +170,7 @@ static void absurd_sizes_are_refused_before_they_are_laid_out(void **state)
     pl_graph_destroy(g);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_lie_in_the_arena),

@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "reference/tiny.h"
 #include "rewrite/rewrite.h"
+#include "support/program.h"
 
 static pl_status rewrite(const tiny *t, pl_graph *g, pl_error *err)
 {
@@ -99,7 +100,7 @@ static void every_refusal_is_an_error_and_nothing_leaks(void **state)
     try_model(PL_ARCH_MLP, 1);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_refusal_is_an_error_and_nothing_leaks)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include "plimsoll/recompute.h"
 #include "base/alloc.h"
+#include "support/program.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -243,7 +244,7 @@ static void test_memory_refused(void **state)
     pl_recompute_dag_destroy(dag);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_optima),

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "plimsoll/recompute.h"
+#include "support/program.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -168,7 +169,7 @@ static void test_prints(void **state)
     pl_recompute_dag_destroy(dag);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads), cmocka_unit_test(test_bad_files), cmocka_unit_test(test_missing_file),

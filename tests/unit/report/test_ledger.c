@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "report/report.h"
+#include "support/program.h"
 
 static pl_process_planned planned;
 static pl_memory_measured measured;
@@ -199,7 +200,7 @@ static void test_too_little_room_is_said(void **state)
     assert_true(s.failed);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_equal, setup),

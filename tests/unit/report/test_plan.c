@@ -1,6 +1,6 @@
 /* Reports of real plans: sums to the byte (the JSON, read by jansson, is added up again from its own values), a golden
  * text, the page, and refused memory.
- * The golden plan and its text are written anew by: build/tests/unit_report_test_plan --write */
+ * The golden plan and its text are written anew by: build/tests/unit_report test_plan --write */
 #include <setjmp.h>
 #include <math.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include "report/account.h"
 #include "report/report.h"
+#include "support/program.h"
 #include "unit/report/pipeline.h"
 
 static const char *const gpt_words[] = {
@@ -431,7 +432,7 @@ static int write_golden(void)
     return failed;
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     if (argc == 2 && strcmp(argv[1], "--write") == 0) return write_golden();
     const struct CMUnitTest tests[] = {

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "report/table.h"
+#include "support/program.h"
 
 static void print(pl_str *out, bool color)
 {
@@ -92,7 +93,7 @@ static void test_no_heap_in_fixed_memory(void **state)
     assert_int_equal(pl_alloc_request_count(), before);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_columns_line_up),

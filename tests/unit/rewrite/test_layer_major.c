@@ -11,6 +11,7 @@
 
 #include "reference/tiny.h"
 #include "rewrite/rewrite.h"
+#include "support/program.h"
 
 enum { LAYERS = 6, TRIPS = 3, MICRO = 2, WIDTH = 8, SEQUENCE = 4 };
 
@@ -132,7 +133,7 @@ static void what_is_not_possible_is_said(void **state)
     pl_graph_destroy(g);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(regions_and_stacks_are_those_expected),
                                        cmocka_unit_test(gradients_of_one_group_are_alive),

@@ -11,6 +11,7 @@
 
 #include "reference/tiny.h"
 #include "rewrite/rewrite.h"
+#include "support/program.h"
 
 enum { WIDTH = 66, VOCAB = 71, STEPS = 6 }; /* 4686 elements: 19 blocks of 256, the last not full */
 static tiny model;
@@ -136,7 +137,7 @@ static void test_steps(void **state)
     free(plain.weight);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_graph), cmocka_unit_test(test_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);

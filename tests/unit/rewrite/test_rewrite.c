@@ -16,6 +16,7 @@
 #include "ir/op.h"
 #include "reference/tiny.h"
 #include "rewrite/rewrite.h"
+#include "support/program.h"
 
 enum { B = 2, T = 3, D = 4, V = 5 };
 
@@ -251,7 +252,7 @@ static void a_batch_out_of_range_is_refused(void **state)
     pl_graph_destroy(g);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rewrites_keep_loss_and_gradients), cmocka_unit_test(one_value_through_two_activations),

@@ -11,6 +11,7 @@
 
 #include "reference/tiny.h"
 #include "rewrite/rewrite.h"
+#include "support/program.h"
 
 static tiny model(uint64_t trips, double clip)
 {
@@ -132,7 +133,7 @@ static void what_forbids_it_is_said(void **state)
     pl_graph_destroy(clipped);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_lives_for_a_moment), cmocka_unit_test(several_micro_batches_keep_their_order),

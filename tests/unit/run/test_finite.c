@@ -10,6 +10,7 @@
 #include "base/block8.h"
 #include "base/narrow.h"
 #include "run/finite.h"
+#include "support/program.h"
 
 enum { COUNT = 70001, ROWS = 5 };
 static const float bad[] = {INFINITY, -INFINITY, NAN}, good[] = {3e38f, -3e38f, 1e-45f, 0, -0.0f};
@@ -44,7 +45,7 @@ static void test_each_place(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);

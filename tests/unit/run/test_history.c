@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "run/history.h"
+#include "support/program.h"
 
 enum { TOKENS = 70000, ROOM_MAX = 65536 };
 
@@ -39,7 +40,7 @@ static void test_windows(void **state)
     check(1, 131072);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);

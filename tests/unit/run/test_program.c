@@ -10,6 +10,7 @@
 
 #include "reference/interpret.h"
 #include "reference/tiny.h"
+#include "support/program.h"
 
 static _Alignas(64) unsigned char memory[1 << 16];
 
@@ -312,7 +313,7 @@ static void windows_without_a_kernel_are_refused(void **state)
                     "node 0 attention_bwd region=0 in=1,1,1,1,2,1 out=3,4,5 heads=1 causal=1 scale=1\n");
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_move_on_with_the_trips),

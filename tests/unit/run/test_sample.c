@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "run/sample.h"
+#include "support/program.h"
 
 enum { VOCAB = 12, DRAWS = 40000 };
 
@@ -97,7 +98,7 @@ static void test_same_seed_and_place_same_token(void **state)
     assert_true(differ > 10);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_distributions),
                                        cmocka_unit_test(test_greedy_takes_the_first_of_the_likeliest_and_never_nan),

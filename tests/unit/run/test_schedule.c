@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "run/settings.h"
+#include "support/program.h"
 
 static pl_lr_schedule schedule(pl_lr_kind kind)
 {
@@ -50,7 +51,7 @@ static void test_plateau_waits_then_halves_down_to_its_floor(void **state)
     near(pl_lr_at(&s, &p, 50), 2e-4);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_warmup_rises_to_the_rate), cmocka_unit_test(test_curves),
                                        cmocka_unit_test(test_plateau_waits_then_halves_down_to_its_floor)};

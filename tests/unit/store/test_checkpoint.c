@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "store/folder.h"
+#include "support/program.h"
 #include "unit/store/small_run.h"
 
 static small_run run, back;
@@ -574,7 +575,7 @@ static void test_refused_memory(void **state)
     }
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_save_and_load),

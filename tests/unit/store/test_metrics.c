@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "store/metrics.h"
+#include "support/program.h"
 
 static pl_metrics m;
 static pl_error err;
@@ -119,7 +120,7 @@ static void test_failing_disk(void **state)
         "{\"step\":1,\"epoch\":0,\"loss\":0.5}\n{\"step\":2,\"epoch\":0,\"loss\":0.3333333333333333}\n");
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "store/safetensors.h"
+#include "support/program.h"
 
 static pl_st_writer writer;
 
@@ -315,7 +316,7 @@ static void test_failing_files(void **state)
     pl_io_fail_at(PL_IO_READ, 0, 0, 0);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "store/tensorboard.h"
+#include "support/program.h"
 
 static pl_tensorboard t;
 static pl_error err;
@@ -77,7 +78,7 @@ static void test_failures(void **state)
     assert_file(t.path, version, sizeof version - 1, scalars, sizeof scalars - 1);
 }
 
-int main(void)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden), cmocka_unit_test(test_failures)};
     return cmocka_run_group_tests_name("tensorboard", tests, make_test_folder, remove_test_folder);
