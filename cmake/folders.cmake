@@ -8,8 +8,9 @@ target_compile_options(pl_options INTERFACE -Wall -Wextra -Wshadow -Wpointer-ari
 target_include_directories(pl_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(pl_options INTERFACE m)
 if(PL_SANITIZE)
+  # Lines are enough for a report: where each variable lies takes as long to find out as all the rest.
   target_compile_options(pl_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
-    -fno-omit-frame-pointer)
+    -fno-omit-frame-pointer -O1 -g1)
   target_link_options(pl_options INTERFACE -fsanitize=address,undefined)
 endif()
 if(PL_FUZZ)

@@ -5,6 +5,14 @@
 #   what measures or bounds its own process, arms a seccomp filter or counts page faults: it would measure valgrind
 #   what plans thousands of times, or is about the time of planning (fit/test_depth; fit/test_fit goes the same ways): the
 #     sanitizer tree runs it
+# In the suite it is what memcheck alone can see, numbers that nobody wrote: the whole road once (api/test_host trains in the
+# test's own process) and every program that takes two seconds at most. The longer ones, of which the sanitizers see the
+# rest, are under the label soak.
+set(valgrind_long api/test_damaged_run api/test_prepare api/test_resumed_plan base/test_block8 calibrate/test_calibrate
+  calibrate/test_warmth config/test_document config/test_load data/test_bpe_train data/test_loader data/test_prepare
+  data/test_tokenizer data/test_tokens doctor/test_process fit/test_fit grad/test_operators place/test_place plan/test_check
+  plan/test_memory_refused report/test_plan rewrite/test_layer_major rewrite/test_optimizer_state rewrite/test_update_order
+  run/test_sample store/test_metrics store/test_safetensors)
 set(valgrind_without_folders backend kernels)
 set(valgrind_without base/test_process base/test_fence run/test_process_plan run/test_process_rules api/test_refused
   api/test_numbers fit/test_depth)
@@ -26,11 +34,11 @@ foreach(test IN LISTS tests)
   add_test(NAME valgrind/${name}
     COMMAND ${PL_VALGRIND} -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect
       --errors-for-leak-kinds=definite,indirect --num-callers=24 $<TARGET_FILE:${program}> ${words})
-  set_tests_properties(valgrind/${name} PROPERTIES LABELS valgrind TIMEOUT 300)
-endforeach()
-pl_cost(valgrind/fit/test_fit 50)
-foreach(test api/test_damaged_run calibrate/test_calibrate plan/test_memory_refused store/test_safetensors store/test_metrics)
-  pl_cost(valgrind/${test} 20)
+  set(label valgrind)
+  if(name IN_LIST valgrind_long)
+    set(label soak)
+  endif()
+  set_tests_properties(valgrind/${name} PROPERTIES LABELS ${label} TIMEOUT 300)
 endforeach()
 
 # What the fuzzers found, too.

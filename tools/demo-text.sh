@@ -1,13 +1,14 @@
 #!/bin/sh
-# The text of the demo: tools/demo-text.sh FILE  (24,000,000 bytes of GCIDE, a dictionary of English, as Debian has it)
+# The text of the demo: tools/demo-text.sh FILE  (the first DEMO_BYTES, 24,000,000, of GCIDE, a dictionary of English, as
+# Debian has it)
 # The package would bring a dictionary server that we do not want to start on anybody's machine, so it is downloaded and
 # unpacked beside FILE, not installed; where it is installed already, that copy is read. The file is made once.
 set -eu
 text=$1
-bytes=24000000
+bytes=${DEMO_BYTES:-24000000}
 installed=/usr/share/dictd/gcide.dict.dz
 
-if [ -e "$text" ] && [ "$(wc -c <"$text")" = $bytes ]; then exit 0; fi
+if [ -e "$text" ] && [ "$(wc -c <"$text")" = "$bytes" ]; then exit 0; fi
 folder=$(dirname "$text")
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
@@ -35,8 +36,8 @@ if [ ! -e "$source" ]; then
     fi
 fi
 # dictzip writes gzip with an index: zcat reads it. `head` closes the pipe early; that is no failure.
-{ zcat <"$source" 2>/dev/null || true; } | head -c $bytes >"$text.tmp"
-if [ "$(wc -c <"$text.tmp")" != $bytes ]; then
+{ zcat <"$source" 2>/dev/null || true; } | head -c "$bytes" >"$text.tmp"
+if [ "$(wc -c <"$text.tmp")" != "$bytes" ]; then
     echo "$source holds fewer than $bytes bytes of text; is it damaged?" >&2
     exit 1
 fi

@@ -1,9 +1,9 @@
 #!/bin/sh
 # The demo: trains a language model of 5 million parameters on 24 MB of English, on all cores, in about five minutes.
 #   tools/demo.sh TEXT            (`make demo` makes the text and builds; BUILD names the build folder)
-# As many steps as are predicted to take 280 seconds, on a slow machine the 360 that the goal needs. DEMO_SECONDS bounds
-# the training whatever the goal, DEMO_STEPS fixes its steps. Ends with 1 when the model is not at least
-# 0.2 nat per token better on held-out text than a smoothed bigram model of the whole training text.
+# As many steps as are predicted to take 280 seconds, on a slow machine the 360 that the goal needs. Ends with 1 when the
+# model is not at least 0.2 nat per token better on held-out text than a smoothed bigram model of the whole training text.
+# DEMO_SECONDS bounds the training whatever the goal, DEMO_STEPS fixes its steps: with fewer than 360 nothing is judged.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -13,7 +13,8 @@ out=$build/demo/run
 cache=$build/demo/cache
 budget=${DEMO_SECONDS:-280}
 most=600
-least=360
+goal=360
+least=$goal
 [ -z "${DEMO_SECONDS:-}" ] || least=50
 
 [ -r "$text" ] || { echo "demo: $text is not there; run make demo" >&2; exit 1; }
@@ -65,6 +66,10 @@ awk -v m="$loss" -v b="$bigram" -v n="$steps" -v t=$(($(clock) - began)) 'BEGIN 
     printf "plimsoll  %.3f nats per token after %d steps\nbigram    %.3f nats per token\n", m, n, b
     printf "%.3f nat below the bigram; %d min %02d s in all\n", b - m, t / 60, t % 60
     exit b - m < 0.2 }' || result=1
+if [ "$steps" -lt $goal ]; then
+    echo "cut short: the goal of 0.2 nat needs $goal steps and is not judged"
+    result=0
+fi
 echo
 echo "The plan as a page: $out/plan.html   the ledger: $out/report.json   more text: $plimsoll generate $out"
 [ "$result" = 0 ] || echo "demo: the model did not get 0.2 nat below the bigram" >&2

@@ -20,10 +20,11 @@ test|libcmocka-dev|pkg-config:cmocka|the unit tests
 test|python3|command:python3|the tests of structure, of files and of the command line; the closing line of a test run
 test|valgrind|command:valgrind|the valgrind pass
 ?test|strace|command:strace|what the tests of I/O faults count is compared with what strace counts; not compared without it
+?test|mmdebstrap|command:mmdebstrap|a bare Debian to try the first commands in; skipped without it
 ?test|locales|file:/usr/share/i18n/locales/de_DE|languages with a decimal comma and a dotless i to test under; skipped without it
-?test|clang|command:clang|the fuzz targets and a second compiler; skipped without it
-?test|libclang-rt-14-dev|clang-runtime|the libFuzzer and sanitizer runtime of clang; skipped without it
-?test|libomp-dev|clang-openmp|OpenMP for what clang builds; skipped without it
+?soak|clang|command:clang|the search with the fuzz targets and a second compiler; skipped without it
+?soak|libclang-rt-14-dev|clang-runtime|the libFuzzer and sanitizer runtime of clang; skipped without it
+?soak|libomp-dev|clang-openmp|OpenMP for what clang builds; skipped without it
 ?bench|python3|command:python3|the control of the benchmarks: the same job in a memory group, in the classic way; skipped without it
 ?format|clang-format|command:clang-format|one layout for all sources
 '

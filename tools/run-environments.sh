@@ -60,7 +60,7 @@ run_table() {
         --thp-always "$build/tests/support/process/thp_always" --host "$build/tests/environments/environments_host" || failed=1
 }
 
-tools/install-dependencies.sh build test
+tools/install-dependencies.sh build test soak
 [ $# -gt 0 ] || set -- table $(echo "$trees" | cut -d'|' -f1)
 for word in "$@"; do
     if [ "$word" = table ]; then

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 tree=$(realpath -m "${BUILD:-build}-fuzz")
 jobs=${JOBS:-$(nproc)}
 
-tools/install-dependencies.sh build test
+tools/install-dependencies.sh build test soak
 tools/has-fuzzer.sh
 JOBS=$jobs tools/build-tests.sh "$tree" -DPL_FUZZ=ON -DCMAKE_C_COMPILER=clang
 FUZZ_SECONDS=${FUZZ_SECONDS:-60} FUZZ_SEED=${FUZZ_SEED:-$(date +%s)} FUZZ_KEEP=$tree/found \

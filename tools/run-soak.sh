@@ -12,7 +12,7 @@ jobs=${JOBS:-$(nproc)}
 until=$(($(date +%s) + ${SOAK_MINUTES:-30} * 60))
 seed=${SOAK_SEED:-$(date +%s)}
 
-tools/install-dependencies.sh build test
+tools/install-dependencies.sh build test soak
 for tree in "$build" "$build-san"; do
     sanitize=OFF
     [ "$tree" = "$build" ] || sanitize=ON

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# The first commands of a new user, on a bare Debian 12: bare.sh SOURCE FOLDER
+# A root with apt, make and certificates, nothing else, is made in FOLDER (kept for the next time: root.tar), the tracked
+# files of SOURCE are put into it, and there
+#   as root              make, which installs what is missing; a run of examples/tiny.yaml; make install; a short make demo
+#   as an ordinary user  the same with all packages there and NO_INSTALL=1, kernels at -O1 (half the time, the same road)
+# Packages come from where this machine's apt gets them. Exit 77, with the reason, where that cannot be: not root, no
+# mmdebstrap, no mount, no packages.
+set -euo pipefail
+source=$(cd "$1" && pwd)
+mkdir -p "$2"
+folder=$(cd "$2" && pwd)
+
+skip() { echo "skipped: $*"; exit 77; }
+fail() { echo "FAILED: $*"; tail -n 30 "$log"; exit 1; }
+[ "$(id -u)" = 0 ] || skip "a bare root needs root"
+command -v mmdebstrap >/dev/null || skip "no mmdebstrap"
+
+log=$folder/log.txt
+: >"$log"
+make_root_tar() {
+    local sources=
+    for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
+        if [ -s "$f" ]; then sources=$f; fi
+    done
+    mmdebstrap --quiet --variant=minbase --include=ca-certificates,make bookworm "$folder/part.tar" "$sources" >>"$log" 2>&1 ||
+        skip "mmdebstrap: $(tail -n 1 "$log")"
+    mv "$folder/part.tar" "$folder/root.tar"
+}
+[ -s "$folder/root.tar" ] || make_root_tar
+
+# In a mount namespace of its own: however this ends, nothing stays mounted.
+if [ -z "${BARE_UNSHARED:-}" ]; then
+    unshare --mount true 2>>"$log" || skip "mounting is not allowed here"
+    BARE_UNSHARED=1 exec unshare --mount --propagation private "$0" "$source" "$folder"
+fi
+
+root=$(mktemp -d "$folder/root.XXXXXX")
+trap 'umount -lR "$root" 2>>"$log" || true; rm -rf --one-file-system "$root"' EXIT
+mount --bind "$root" "$root" # the root of a chroot that itself may unshare
+tar -xf "$folder/root.tar" -C "$root"
+cp -a /etc/apt/sources.list.d/. "$root/etc/apt/sources.list.d/"
+for f in /etc/apt/apt.conf.d/*; do # how this machine reaches its packages, not what it hooks into apt
+    if grep -qiE 'Proxy|Acquire|AllowInsecure|Check-Valid-Until' "$f"; then cp -L "$f" "$root/etc/apt/apt.conf.d/"; fi
+done
+for f in /etc/resolv.conf /etc/hosts; do cp -L "$f" "$root$f" 2>>"$log" || true; done
+for m in proc sys dev; do mount --rbind "/$m" "$root/$m"; done
+
+inside() { # USER, VARIABLE=VALUE…, command: what it says goes to the log
+    local user=$1 home=/root
+    shift
+    if [ "$user" != root ]; then home=/home/$user; fi
+    echo "== $user: $*" >>"$log"
+    env -i "$(command -v chroot)" --userspec="$user" "$root" /usr/bin/env HOME="$home" TERM=dumb LANG=C.UTF-8 \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        /bin/bash -c 'cd "$1" && shift && exec /usr/bin/env "$@"' bash "$home/project" "$@" >"$folder/said.txt" 2>&1 </dev/null
+    local code=$?
+    cat "$folder/said.txt" >>"$log"
+    return $code
+}
+expect() { # pattern in what was said last
+    grep -qE -- "$1" "$folder/said.txt" || fail "no \"$1\" in what was said"
+}
+unpack() { # home, owner
+    mkdir -p "$root$1/project"
+    if git -C "$source" rev-parse >/dev/null 2>&1; then
+        (cd "$source" && git ls-files -z | tar -c --null --files-from=- --ignore-failed-read) 2>>"$log"
+    else
+        tar -c -C "$source" --exclude='./build*' .
+    fi | tar -x -C "$root$1/project"
+    chroot "$root" chown -R "$2:" "$1"
+}
+
+# With the packages there, or NO_INSTALL=0: a build, a run, an installation, a demo of a minute.
+first_commands() { # user, VARIABLE=VALUE…
+    local user=$1 home=/root
+    shift
+    if [ "$user" != root ]; then home=/home/$user; fi
+    inside "$user" "$@" make || fail "$user: make ends with $?"
+    inside "$user" build/plimsoll train examples/tiny.yaml --text README.md --steps 20 || fail "$user: train ends with $?"
+    expect 'As planned, to the byte'
+    inside "$user" "$@" make install PREFIX="$home/installed" || fail "$user: make install ends with $?"
+    inside "$user" "$home/installed/bin/plimsoll" --version || fail "$user: what was installed ends with $?"
+    expect '^plimsoll [0-9]+\.[0-9]+\.[0-9]+$'
+    inside "$user" "$@" DEMO_BYTES=2000000 DEMO_STEPS=5 make demo || fail "$user: make demo ends with $?"
+    expect 'As planned, to the byte'
+    expect 'nats per token after 5 steps'
+}
+
+unpack /root root
+inside root apt-get update -qq || skip "no packages can be had here: $(tail -n 1 "$log")"
+if inside root NO_INSTALL=1 make; then fail "make without a compiler ends with 0"; fi
+expect 'apt-get install .*gcc .*cmake'
+first_commands root
+# What the demo downloaded, where its package would have put it.
+chroot "$root" /bin/bash -c 'mkdir -p /usr/share/dictd && cp /root/project/build/demo/unpacked/usr/share/dictd/gcide.dict.dz /usr/share/dictd/'
+chroot "$root" useradd --create-home somebody
+unpack /home/somebody somebody
+first_commands somebody NO_INSTALL=1 CMAKE_OPTIONS=-DPL_KERNEL_OPTIMIZATION=-O1
+echo "as root and as an ordinary user: make, a run, make install, make demo"
