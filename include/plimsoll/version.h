@@ -1,5 +1,6 @@
 /* The version: the one place where it stands. CMake reads it here for the libraries, the pkg-config file, the CMake
- * package and the man page. Versions go major.minor.patch; while major is 0, another minor may change any interface. */
+ * package and the man page. PL_VERSION is its text. Versions go major.minor.patch; while major is 0, another minor may
+ * change any interface. */
 #ifndef PLIMSOLL_VERSION_H
 #define PLIMSOLL_VERSION_H
 
@@ -11,7 +12,7 @@
 
 #define PL_VERSION_QUOTE(a, b, c)  #a "." #b "." #c
 #define PL_VERSION_EXPAND(a, b, c) PL_VERSION_QUOTE(a, b, c)
-#define PL_VERSION                 PL_VERSION_EXPAND(PL_VERSION_MAJOR, PL_VERSION_MINOR, PL_VERSION_PATCH) /* a string */
+#define PL_VERSION                 PL_VERSION_EXPAND(PL_VERSION_MAJOR, PL_VERSION_MINOR, PL_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
