@@ -9,6 +9,10 @@ JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
 CMAKE_OPTIONS ?=
 export NO_INSTALL
 
+ifneq ($(words $(BUILD)),1)
+$(error BUILD="$(BUILD)": the name of the build folder may have no blanks)
+endif
+
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
 .PHONY: all configure test test-quick demo bench soak fuzz environments install uninstall clean format size help
@@ -34,7 +38,7 @@ demo: ## Train on real English: plan, progress, samples, planned = measured
 
 bench: ## Benchmarks: ratios against ceilings measured in the same run
 	@tools/install-dependencies.sh build bench
-	@$(configure) -DPL_BENCHES=ON
+	@$(configure) -DPL_BUILD_BENCHES=ON
 	@BUILD=$(BUILD) JOBS=$(JOBS) tools/run-benchmarks.sh
 
 soak: ## Property, budget and fuzz tests with many more random cases (SOAK_MINUTES=30)

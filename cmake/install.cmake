@@ -15,10 +15,15 @@ foreach(target IN LISTS level_targets)
   list(APPEND objects $<TARGET_OBJECTS:${target}>)
 endforeach()
 
+# While major is 0, another minor may change any interface (version.h).
+set(soversion ${PROJECT_VERSION_MAJOR})
+if(soversion EQUAL 0)
+  set(soversion 0.${PROJECT_VERSION_MINOR})
+endif()
 add_library(plimsoll_shared SHARED ${objects})
 add_library(plimsoll_static STATIC ${objects})
 set_target_properties(plimsoll_shared PROPERTIES EXPORT_NAME plimsoll VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/plimsoll.map)
+  SOVERSION ${soversion} LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/plimsoll.map)
 set_target_properties(plimsoll_static PROPERTIES EXPORT_NAME static)
 set_target_properties(plimsoll_shared plimsoll_static PROPERTIES OUTPUT_NAME plimsoll LINKER_LANGUAGE C)
 target_link_options(plimsoll_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/plimsoll.map -Wl,--no-undefined)

@@ -15,7 +15,7 @@ gcc-O0|gcc|-O0|-O1
 gcc-O1|gcc|-O1|-O1
 gcc-O2|gcc|-O2|-O2
 gcc-O3|gcc|-O3|-O3
-gcc-lto|gcc|-O2 -flto=auto -ffat-lto-objects|-O3
+gcc-lto|gcc|-O2 -flto=auto -ffat-lto-objects -Werror|-O3
 gcc-native|gcc|-O3 -march=native|-O3
 gcc-ndebug|gcc|-O2 -DNDEBUG|-O3
 clang-O0|clang|-O0|-O1

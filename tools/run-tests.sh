@@ -13,6 +13,7 @@ build=${BUILD:-build}
 san=$build-san
 jobs=${JOBS:-$(nproc)}
 quick=${1:-}
+case $build in *[[:space:]]*) echo "BUILD=\"$build\": the name of the build folder may have no blanks" >&2; exit 2 ;; esac
 export PLIMSOLL_TEST_SEED="${PLIMSOLL_TEST_SEED:-1}"
 
 fail_build() {
@@ -21,14 +22,17 @@ fail_build() {
 }
 
 run_tree() { # folder, CTest's options
-    JOBS=$jobs tools/run-tree.sh "$@"
+    JOBS=$jobs tools/run-tree.sh "$@" || true
     reports="$reports $1/junit.xml"
 }
 
 started=$(date +%s)
 reports=
 if tools/install-dependencies.sh build test; then
-    if tools/build-tests.sh "$build" -DPL_BENCHES=ON; then
+    benches=-DPL_BUILD_BENCHES=ON
+    [ "$quick" != --quick ] || benches=
+    # shellcheck disable=SC2086
+    if tools/build-tests.sh "$build" $benches; then
         if [ "$quick" = --quick ]; then run_tree "$build" -L '^(unit|structure)$'; else run_tree "$build" -LE '^soak$'; fi
     else
         fail_build "$build"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests of a build folder: tools/run-tree.sh FOLDER [CTEST-OPTION…]
 # Writes FOLDER/junit.xml. What failed runs once more, alone, into FOLDER/again.xml, and both outputs of it are kept in
-# FOLDER/again/NAME.first.txt and .second.txt: what passes then is unsteady, says tools/test-summary.sh. When more than
+# FOLDER/again/NAME.first.txt and .second.txt (how it ended at first: FOLDER/again/first.log): what passes then is unsteady, says tools/test-summary.sh. When more than
 # twenty failed, something is broken rather than unsteady, and nothing runs again. Exit: 0, whatever the tests say.
 # Environment: JOBS.
 set -eu
@@ -40,6 +40,8 @@ if [ "$count" -gt "$most" ]; then
     exit 0
 fi
 echo "$count failed; once more, alone:"
+mkdir -p "$folder/again"
+cp "$folder/Testing/Temporary/LastTest.log" "$folder/again/first.log" 2>/dev/null || true # how each ended: a time-out, a signal
 run "$folder/again.xml" --rerun-failed -j 1 -V
 for name in $failed; do
     mkdir -p "$(dirname "$folder/again/$name")"

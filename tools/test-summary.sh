@@ -11,6 +11,8 @@ here=$(pwd)/
 # One line a test: state|seconds|name|folder, state "unsteady" for what passed at its second try. What a test printed is escaped in the report, so it cannot look like a tag.
 read_report() {
     folder=$(dirname "$1")
+    report=$1
+    [ -e "$report" ] || report=/dev/null
     again=$folder/again.xml
     [ -e "$again" ] || again=/dev/null
     awk -v folder="${folder#"$here"}" '
@@ -26,14 +28,14 @@ read_report() {
     /<\/testcase>/  { printf "%s|%s|%s|%s\n", state, seconds, name, folder }
     /<\/testsuite>/ { ended = 1 }
     END { if (!ended) printf "fail|0|(the report is missing or cut off)|%s\n", folder }
-    ' "$again" "$1"
+    ' "$again" "$report"
 }
 
 cases=
 for argument in "$@"; do
     case $argument in
     --failed-build=*) found="fail|0|(the build)|${argument#*=}" ;;
-    *) found=$(if [ -e "$argument" ]; then read_report "$argument"; else read_report /dev/null; fi) ;;
+    *) found=$(read_report "$argument") ;;
     esac
     cases="$cases$found
 "

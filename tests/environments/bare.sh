@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The first commands of a new user, on a bare Debian 12: bare.sh SOURCE FOLDER
-# A root with apt, make and certificates, nothing else, is made in FOLDER (kept for the next time: root.tar), the tracked
-# files of SOURCE are put into it, and there
+# A root with apt, make and certificates, nothing else, is made in FOLDER (kept for the next time: root.tar), the files of
+# SOURCE that git does not ignore are put into it, and there
 #   as root              make, which installs what is missing; a run of examples/tiny.yaml; make install; a short make demo
 #   as an ordinary user  the same with all packages there and NO_INSTALL=1, a debug build (a third of the time, the same road)
 # Packages come from where this machine's apt gets them. Exit 77, with the reason, where that cannot be: not root, no
@@ -18,11 +18,13 @@ command -v mmdebstrap >/dev/null || skip "no mmdebstrap"
 
 log=$folder/log.txt
 : >"$log"
+rm -rf --one-file-system "$folder"/root.?????? # of a run that was killed
+
+# The file that names Debian's own packages, among others perhaps.
+sources=$(grep -lsE '^[^#]*debian[^#]* bookworm +main|^Suites:.*bookworm' /etc/apt/sources.list /etc/apt/sources.list.d/*.sources \
+    /etc/apt/sources.list.d/*.list | head -n 1) || true
 make_root_tar() {
-    local sources=
-    for f in /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list; do
-        if [ -s "$f" ]; then sources=$f; fi
-    done
+    [ -n "$sources" ] || skip "no file of apt's sources names bookworm"
     mmdebstrap --quiet --variant=minbase --include=ca-certificates,make bookworm "$folder/part.tar" "$sources" >>"$log" 2>&1 ||
         skip "mmdebstrap: $(tail -n 1 "$log")"
     mv "$folder/part.tar" "$folder/root.tar"
@@ -36,12 +38,15 @@ if [ -z "${BARE_UNSHARED:-}" ]; then
 fi
 
 root=$(mktemp -d "$folder/root.XXXXXX")
-trap 'umount -lR "$root" 2>>"$log" || true; rm -rf --one-file-system "$root"' EXIT
+clean() { # what runs in there may still be writing
+    umount -lR "$root" 2>>"$log" || true
+    rm -rf --one-file-system "$root" 2>>"$log" || { sleep 2 && rm -rf --one-file-system "$root"; }
+}
+trap clean EXIT
 mount --bind "$root" "$root" # the root of a chroot that itself may unshare
 tar -xf "$folder/root.tar" -C "$root"
-cp -a /etc/apt/sources.list.d/. "$root/etc/apt/sources.list.d/"
-for f in /etc/apt/apt.conf.d/*; do # how this machine reaches its packages, not what it hooks into apt
-    if grep -qiE 'Proxy|Acquire|AllowInsecure|Check-Valid-Until' "$f"; then cp -L "$f" "$root/etc/apt/apt.conf.d/"; fi
+for f in /etc/apt/apt.conf /etc/apt/apt.conf.d/*; do # how this machine reaches its packages, not what it hooks into apt
+    if grep -qsiE 'Proxy|Acquire|AllowInsecure|Check-Valid-Until' "$f"; then cp -L "$f" "$root/etc/apt/apt.conf.d/"; fi
 done
 for f in /etc/resolv.conf /etc/hosts; do cp -L "$f" "$root$f" 2>>"$log" || true; done
 for m in proc sys dev; do mount --rbind "/$m" "$root/$m"; done
@@ -52,7 +57,7 @@ inside() { # USER, VARIABLE=VALUE…, command: what it says goes to the log
     local user=$1 home
     shift
     home=$(home_of "$user")
-    echo "== $SECONDS s, $user: $*" >>"$log"
+    echo "== $SECONDS s, $user: $*" | tee -a "$log"
     env -i "$(command -v chroot)" --userspec="$user" "$root" /usr/bin/env HOME="$home" TERM=dumb LANG=C.UTF-8 \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         /bin/bash -c 'cd "$1" && shift && exec /usr/bin/env "$@"' bash "$home/project" "$@" >"$folder/said.txt" 2>&1 </dev/null
@@ -67,8 +72,8 @@ unpack() { # USER: the tracked files, in a folder of its own
     local home
     home=$(home_of "$1")
     mkdir -p "$root$home/project"
-    if git -C "$source" rev-parse >/dev/null 2>&1; then
-        (cd "$source" && git ls-files -z | tar -c --null --files-from=- --ignore-failed-read) 2>>"$log"
+    if [ "$(git -C "$source" rev-parse --show-toplevel 2>>"$log")" = "$source" ]; then
+        (cd "$source" && git ls-files -z --cached --others --exclude-standard | tar -c --null --files-from=- --ignore-failed-read) 2>>"$log"
     else
         tar -c -C "$source" --exclude='./build*' .
     fi | tar -x -C "$root$home/project"

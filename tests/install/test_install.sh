@@ -124,8 +124,8 @@ test_version() {
     check pkg-config "$(pkg-config --modversion plimsoll)"
     check "the CMake package" "$(sed -n 's/^set(PACKAGE_VERSION "\(.*\)")$/\1/p' "$lib/cmake/plimsoll/plimsollConfigVersion.cmake")"
     check "the name of the shared library" "$(basename "$(readlink -f "$lib/libplimsoll.so")" | sed 's/^libplimsoll\.so\.//')"
+    # shellcheck disable=SC2046
     printf '#include <plimsoll/plimsoll.h>\n#include <stdio.h>\nint main(void) { return printf("%%s %%s", pl_version(), PL_VERSION) < 0; }\n' |
-        # shellcheck disable=SC2046
         $cc -xc - -o "$root/version" $(pkg-config --cflags --libs plimsoll) "-Wl,-rpath,$lib"
     [ "$("$root/version")" = "$want $want" ] || fail "pl_version() and PL_VERSION are $("$root/version"), version.h says $want"
     cmp "$source/LICENSE" "$prefix/share/doc/plimsoll/LICENSE" || fail "the licence is not installed"
