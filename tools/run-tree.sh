@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the tests of a build folder: tools/run-tree.sh FOLDER [CTEST-OPTION…]
 # Writes FOLDER/junit.xml. What failed runs once more, alone, into FOLDER/again.xml, and both outputs of it are kept in
-# FOLDER/again/NAME.first.txt and .second.txt (how it ended at first: FOLDER/again/first.log): what passes then is unsteady, says tools/test-summary.sh. When more than
-# twenty failed, something is broken rather than unsteady, and nothing runs again. Exit: 0, whatever the tests say.
+# FOLDER/again/NAME.first.txt and .second.txt (how it ended at first: FOLDER/again/first.log): what passes then is unsteady,
+# says tools/test-summary.sh. When more than twenty failed, something is broken rather than unsteady, and nothing runs
+# again. Exit: 0, whatever the tests say.
 # Environment: JOBS.
 set -eu
 folder=$(cd "$1" && pwd)

@@ -8,7 +8,8 @@
 set -eu
 here=$(pwd)/
 
-# One line a test: state|seconds|name|folder, state "unsteady" for what passed at its second try. What a test printed is escaped in the report, so it cannot look like a tag.
+# One line a test: state|seconds|name|folder, state "unsteady" for what passed at its second try. What a test printed is
+# escaped in the report, so it cannot look like a tag.
 read_report() {
     folder=$(dirname "$1")
     report=$1
