@@ -2,9 +2,11 @@
  * budget costs, writes the schedule. */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "load.h"
 #include "out.h"
@@ -16,7 +18,7 @@ enum { BUDGET, OUT, TIME, MIN, JSON };
 static const pl_cli_option own_options[] = {
     [BUDGET] = {"--budget", "SIZE", "bytes that the schedule may hold, the file's fixed ones included"},
     [OUT] = {"--out", "FILE", "write the schedule, a step a line: C ID computes, F ID frees", true},
-    [TIME] = {"--time", "SECONDS", "bound the search by the clock; the best answer so far is given"},
+    [TIME] = {"--time", "SECONDS", "be done in this time, reading included; the best answer so far is given"},
     [MIN] = {"--min", NULL, "find the least budget for which there is a schedule, instead of --budget"},
     [JSON] = {"--json", NULL, "print the result as JSON (schema plimsoll.recompute/1)", true},
 };
@@ -39,9 +41,16 @@ static const char about[] =
 typedef struct arguments {
     const char *input, *out;
     uint64_t budget;
-    double time_s;
+    double time_s, began;
     bool json, min;
 } arguments;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
 
@@ -59,6 +68,7 @@ static int parse(const pl_cli_command *command, arguments *a, int argc, char **a
                      .out = given.value[OUT],
                      .json = given.value[JSON] != NULL,
                      .min = given.value[MIN] != NULL,
+                     .began = now(),
                      .budget = PL_RECOMPUTE_NONE};
     if (a->min && given.value[BUDGET]) return pl_cli_usage("recompute", "--min and --budget exclude each other", "");
     if (!a->min && !given.value[BUDGET]) return pl_cli_usage("recompute", "--budget SIZE is missing, or --min", "");
@@ -153,7 +163,7 @@ static int solve(const arguments *a, pl_recompute_problem *problem)
     pl_recompute_solution s;
     pl_recompute_options options = pl_recompute_options_default();
     if (a->time_s > 0) {
-        options.time_limit_s = a->time_s;
+        options.time_limit_s = fmax(a->time_s - (now() - a->began), 1e-9); /* reading took the rest */
         options.work_limit = PL_RECOMPUTE_NONE;
         options.exact_states = STATES_WITH_TIME;
     }

@@ -77,7 +77,7 @@ typedef struct pl_recompute_options {
     bool exact_leaves;    /* run at once what nobody will read */
     size_t exact_states;  /* most states held; a state takes about 100 bytes */
     uint64_t work_limit;  /* elementary steps, roughly a nanosecond each; deterministic. PL_RECOMPUTE_NONE: none */
-    double time_limit_s;  /* wall clock; 0: none (then the answer is reproducible) */
+    double time_limit_s;  /* wall clock, from the call on; 0: none (then the answer is reproducible) */
     bool first_that_fits; /* stop at the first schedule within the budget, whatever its cost */
 } pl_recompute_options;
 
@@ -113,7 +113,8 @@ PL_API PL_MUST_USE pl_status pl_recompute(const pl_recompute_problem *, const pl
                                           pl_recompute_solution *, pl_error *);
 
 /* The least budget for which a schedule is found: its solution is that of pl_recompute for this budget, *budget.
- * solution->floor_bytes is what is proven to be needed; equal to *budget when it is the least there is. */
+ * solution->floor_bytes is what is proven to be needed; equal to *budget when it is the least there is. The limit on
+ * work is for each budget that is tried, the one on time for all together; work and seconds are those of all. */
 PL_API PL_MUST_USE pl_status pl_recompute_least(const pl_recompute_problem *, const pl_recompute_options *,
                                                 uint64_t *budget, pl_recompute_solution *, pl_error *);
 PL_API void pl_recompute_solution_deinit(pl_recompute_solution *);

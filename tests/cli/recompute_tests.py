@@ -104,6 +104,35 @@ def test_budgets():
         check(judge(text, "\n".join(timed["schedule"]))[1] <= least["peak_bytes"] and timed["seconds"] < 15, timed)
 
 
+def layers(count, width, reads, seed):
+    """Layers whose nodes read some of the layer before."""
+    source = random.Random(seed)
+    lines = []
+    for node in range(count):
+        begin = (node // width - 1) * width
+        inputs = sorted(source.sample(range(begin, begin + width), reads)) if begin >= 0 else []
+        lines.append(f"node {node} {source.randint(1, 50)} {source.randint(1, 100)} 0 {len(inputs)} {' '.join(map(str, inputs))}\n")
+    return f"dag {count} layers\n" + "".join(lines)
+
+
+def test_time():
+    """A greedy pass over such layers may compute the same for ever. Far more is allowed than the limit, for slow machines."""
+    for seed in (1, 2):
+        text = layers(500, 10, 5, seed)
+        write("layers.dag", text)
+        store_all = json.loads(run("recompute", "layers.dag", "--budget", "1GB", "--json")[0])["store_all_bytes"]
+        for words in (["--min"], ["--budget", str(store_all * 8 // 10)]):
+            done = subprocess.run([COMMAND, "recompute", "layers.dag", *words, "--time", "0.5", "--json"], capture_output=True, env=environment(), timeout=60)
+            result, err = json.loads(done.stdout), done.stderr.decode()
+            check(judge(text, "\n".join(result["schedule"])) == (result["cost"], result["peak_bytes"]), result["method"])
+            if "--min" in words:
+                check(done.returncode == 0 and result["peak_bytes"] == result["budget_bytes"], done.returncode, err)
+            else:
+                check(done.returncode == (0 if result["peak_bytes"] <= result["budget_bytes"] else 3), done.returncode, err)
+                check(done.returncode == 0 or "found within the limits" in err and "allow more time" in err, err)
+            check(result["seconds"] < 20, result["seconds"], "seconds of 0.5")
+
+
 def test_no_schedule():
     write("chain.dag", CHAIN)
     out, err = run("recompute", "chain.dag", "--budget", "3", "--out", "chain.sched", code=3)
@@ -130,7 +159,7 @@ def test_refused():
     refused(4, "exceed 2.62 bytes", "recompute", write("bad.dag", f"dag 1 x\nnode 0 1 {2 ** 62} 0 0\n"), "--budget", "4")
 
 
-GROUPS = {"recompute": [test_a_chain, test_budgets, test_no_schedule, test_refused]}
+GROUPS = {"recompute": [test_a_chain, test_budgets, test_time, test_no_schedule, test_refused]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -55,7 +55,9 @@ static pl_status settle(round_state *s, const matrix_change *change, pl_error *e
     if (s->unsaved && (m->over > 0 || m->cost > m->old_cost)) {
         matrix_undo(m, change);
         PL_TRY(save(s, err));
-        return matrix_apply(m, change, err);
+        PL_TRY(matrix_apply(m, change, err));
+        if (m->cut) matrix_undo(m, change);
+        return PL_OK;
     }
     s->unsaved |= better;
     return PL_OK;
@@ -67,6 +69,10 @@ static pl_status try_move(round_state *s, pl_error *err)
     matrix_change change;
     if (!moves_pick(m, s->run->options, &s->random, &change)) return PL_OK;
     PL_TRY(matrix_apply(m, &change, err));
+    if (m->cut) {
+        matrix_undo(m, &change);
+        return PL_OK;
+    }
     double worse = m->cost - m->old_cost + s->price * (double)(m->over - m->old_over);
     uint32_t k = recompute_random_below(&s->random, ACCEPTANCES);
     if (worse <= 0 || worse < s->temperature * s->minus_log[k]) return settle(s, &change, err);
@@ -81,11 +87,11 @@ static pl_status cool_down(round_state *s, uint64_t work, pl_error *err)
         double share = (double)*visits / (double)work;
         s->temperature = s->hottest * cooled(share);
         s->price = s->price_unit * (1 + 8 * share);
-        for (int k = 0; k < MOVES_PER_LOOK; k++) {
+        for (int k = 0; k < MOVES_PER_LOOK && !s->matrix.cut; k++) {
             PL_TRY(try_move(s, err));
             *visits += VISITS_PER_MOVE;
         }
-        bool spent = recompute_run_spend(s->run, *visits - booked);
+        bool spent = recompute_run_spend(s->run, *visits - booked) || s->matrix.cut;
         if (spent || (s->run->options->first_that_fits && (s->unsaved || s->found_cost < INFINITY))) break;
     }
     return PL_OK;
@@ -96,6 +102,7 @@ static pl_status run_round(round_state *s, const recompute_sequence *start, uint
 {
     matrix *m = &s->matrix;
     PL_TRY(matrix_load(m, start, err));
+    if (m->cut) return PL_OK;
     s->found_cost = INFINITY;
     s->unsaved = m->over == 0;
     PL_TRY(cool_down(s, work, err));
@@ -114,6 +121,7 @@ pl_status recompute_anneal(const recompute_graph *g, recompute_run *run, uint64_
     fill_logs(s.minus_log);
     s.least_gain = 1e-9 * unit;
     PL_TRY_DONE(matrix_init(&s.matrix, g, err));
+    s.matrix.run = run;
     s.price_unit = unit / (double)(g->budget - g->fixed + 1);
     s.random = recompute_random_begin(run->options->seed, round);
     s.hottest = 0.01 * unit * heats[round % (sizeof heats / sizeof *heats)];

@@ -99,7 +99,7 @@ pl_status recompute_climb(const recompute_graph *g, recompute_run *run, const ui
     for (uint32_t v = 0; v < g->count; v++) c.weight[v] = 1;
     memcpy(c.order, order, g->count * sizeof *c.order);
     PL_TRY_DONE(decode(&c, c.order, c.weight, &c.now, err));
-    while (run->work < end && !recompute_run_spend(run, 0)) {
+    while (run->work < end && !recompute_run_look(run) && !recompute_run_spend(run, 0)) {
         PL_TRY_DONE(step(&c, best, err));
         if (run->options->first_that_fits && best->fits) break;
     }

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
@@ -16,24 +15,6 @@
 enum { COUNT_MAX = 1 << 24 };
 #define BYTES_MAX (INT64_MAX / 2)
 #define COST_MAX  1e300
-
-double recompute_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-bool recompute_run_spend(recompute_run *run, uint64_t work)
-{
-    enum { LOOK = 1000000 };
-    run->work += work;
-    if (run->deadline > 0 && run->work >= run->next_look) {
-        run->next_look = run->work + LOOK;
-        run->out_of_time |= recompute_now() > run->deadline;
-    }
-    return run->out_of_time || run->work >= run->work_limit;
-}
 
 static pl_status check_node(const pl_recompute_node *node, size_t i, pl_error *err)
 {
@@ -80,6 +61,15 @@ static int compare_ids(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
+static void sort_ids(uint32_t *row, size_t count)
+{
+    for (size_t k = 1; k < count; k++)
+        if (row[k] < row[k - 1]) {
+            qsort(row, count, sizeof *row, compare_ids);
+            return;
+        }
+}
+
 /* A dependency named twice counts once. */
 static void fill_deps(recompute_graph *g, const pl_recompute_node *nodes)
 {
@@ -87,7 +77,7 @@ static void fill_deps(recompute_graph *g, const pl_recompute_node *nodes)
     for (uint32_t v = 0; v < g->count; v++) {
         uint32_t *row = g->dep + end, count = 0;
         if (nodes[v].dep_count) memcpy(row, nodes[v].deps, nodes[v].dep_count * sizeof *row);
-        if (nodes[v].dep_count > 1) qsort(row, nodes[v].dep_count, sizeof *row, compare_ids);
+        sort_ids(row, nodes[v].dep_count);
         for (uint32_t k = 0; k < nodes[v].dep_count; k++)
             if (count == 0 || row[count - 1] != row[k]) row[count++] = row[k];
         g->dep_begin[v] = end;
@@ -116,46 +106,55 @@ static void raise_floor(recompute_graph *g, int64_t bytes, uint32_t node)
     g->floor_node = node;
 }
 
-/* Bytes of the kept nodes that v depends on from afar, beside its own inputs. `seen` holds v + 1 where it was met. */
-static int64_t kept_before(const recompute_graph *g, uint32_t v, uint32_t *seen, uint32_t *stack)
+enum { BATCH = 64 };
+
+/* Adds to each node the bytes of those kept nodes of a batch that it depends on, read or from afar. `behind` gets which
+ * they are, by node: a bit each, and its own. */
+static void add_batch(const recompute_graph *g, const uint32_t *batch, uint32_t count, uint64_t *behind, int64_t *bytes)
 {
-    int64_t bytes = 0;
-    uint32_t depth = 0;
-    for (stack[depth++] = v; depth > 0;) {
-        uint32_t u = stack[--depth];
-        for (uint32_t k = g->dep_begin[u]; k < g->dep_begin[u + 1]; k++) {
-            uint32_t d = g->dep[k];
-            if (seen[d] == v + 1) continue;
-            seen[d] = v + 1;
-            stack[depth++] = d;
-            if (g->keep[d] || u == v) bytes += g->size[d];
-        }
+    uint32_t met = 0;
+    memset(behind, 0, g->count * sizeof *behind);
+    for (uint32_t v = batch[0]; v < g->count; v++) {
+        uint64_t ancestors = 0;
+        for (uint32_t k = g->dep_begin[v]; k < g->dep_begin[v + 1]; k++) ancestors |= behind[g->dep[k]];
+        for (uint64_t rest = ancestors; rest; rest &= rest - 1) bytes[v] += g->size[batch[__builtin_ctzll(rest)]];
+        if (met < count && batch[met] == v) ancestors |= UINT64_C(1) << met++;
+        behind[v] = ancestors;
     }
-    return bytes;
+}
+
+/* Of all kept nodes, in batches. */
+static void add_kept(const recompute_graph *g, uint64_t *behind, int64_t *bytes)
+{
+    uint32_t batch[BATCH], count = 0;
+    for (uint32_t v = 0; v < g->count; v++) {
+        if (g->keep[v]) batch[count++] = v;
+        if (count < BATCH && (v + 1 < g->count || count == 0)) continue;
+        add_batch(g, batch, count, behind, bytes);
+        count = 0;
+    }
 }
 
 static pl_status find_floor(recompute_graph *g, pl_error *err)
 {
-    enum { FAR_COUNT_MAX = 4096 }; /* the walk to all ancestors grows with the square */
-    bool any_kept = false;
-    int64_t kept = g->fixed;
-    uint32_t *seen = pl_alloc((size_t)g->count + 1, sizeof *seen),
-             *stack = pl_alloc((size_t)g->count + 1, sizeof *stack);
+    enum { FAR_COUNT_MAX = 4096 }; /* looking afar grows with the square */
+    bool far = g->count <= FAR_COUNT_MAX;
+    int64_t kept = g->fixed, *bytes = pl_alloc((size_t)g->count + 1, sizeof *bytes);
+    uint64_t *behind = pl_alloc((size_t)g->count + 1, sizeof *behind);
     pl_status status = PL_OK;
-    if (!seen || !stack) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to plan %" PRIu32 " nodes", g->count));
-    for (uint32_t v = 0; v < g->count; v++) any_kept |= g->keep[v];
+    if (!bytes || !behind) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to plan %" PRIu32 " nodes", g->count));
+    if (far) add_kept(g, behind, bytes);
     g->floor_node = g->count;
     for (uint32_t v = 0; v < g->count; v++) {
-        int64_t inputs = 0;
-        for (uint32_t k = g->dep_begin[v]; k < g->dep_begin[v + 1]; k++) inputs += g->size[g->dep[k]];
-        if (any_kept && g->count <= FAR_COUNT_MAX) inputs = kept_before(g, v, seen, stack);
-        raise_floor(g, g->fixed + inputs + g->size[v] + g->work[v], v);
+        for (uint32_t k = g->dep_begin[v]; k < g->dep_begin[v + 1]; k++)
+            if (!far || !g->keep[g->dep[k]]) bytes[v] += g->size[g->dep[k]];
+        raise_floor(g, g->fixed + bytes[v] + g->size[v] + g->work[v], v);
         if (g->keep[v]) kept += g->size[v];
     }
     raise_floor(g, kept, g->count);
 done:
-    pl_free(seen);
-    pl_free(stack);
+    pl_free(behind);
+    pl_free(bytes);
     return status;
 }
 

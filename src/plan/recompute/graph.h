@@ -30,18 +30,52 @@ void recompute_graph_deinit(recompute_graph *);
 /* order.c: a topological order that keeps little alive. */
 pl_status recompute_order_low_peak(const recompute_graph *, uint32_t *order, pl_error *);
 
-/* What all methods share. */
+/* ---- run.c: what all methods share ---- */
+
+/* Tests bring a clock of their own. */
+typedef struct recompute_clock {
+    double (*now)(void *context); /* NULL: there is no limit on time */
+    void *context;
+    double begin, deadline;
+} recompute_clock;
+
+/* From now on, so many seconds; 0: no limit. */
+recompute_clock recompute_clock_begin(double seconds);
+/* Seconds since it began, by the clock of the machine. */
+double recompute_clock_spent(const recompute_clock *);
+/* Seconds to the deadline: not negative, infinite without one. */
+double recompute_clock_left(const recompute_clock *);
+
+/* *Work* is booked by estimate, and is what the limit on work and the shares of the methods are about: the same answer
+ * on every machine hangs on it. *Steps* are all that is done, an edge of the graph or a value each: they only tell when
+ * to look at the clock, so that no loop runs past the deadline for more than some milliseconds. */
 typedef struct recompute_run {
     const pl_recompute_options *options;
-    uint64_t work, work_limit; /* elementary steps done and allowed */
-    uint64_t next_look;        /* work at which to look at the clock again */
-    double deadline;           /* of recompute_now, 0 = none */
-    bool out_of_time;
+    recompute_clock clock;
+    uint64_t work, work_limit;
+    uint64_t steps, next_look; /* steps at which to look at the clock again; UINT64_MAX: never */
+    bool out_of_time;          /* nothing goes on; what is half done is thrown away */
 } recompute_run;
 
-double recompute_now(void);
-/* Books work and says whether the limits are passed. */
+recompute_run recompute_run_begin(const pl_recompute_options *, const recompute_clock *);
+/* Looks at the clock now: is the time over? */
+bool recompute_run_look(recompute_run *);
+/* Counts steps, looks at the clock when many were done, and says whether the time is over. */
+static inline bool recompute_run_step(recompute_run *run, uint64_t steps)
+{
+    run->steps += steps;
+    return run->steps < run->next_look ? run->out_of_time : recompute_run_look(run);
+}
+/* Books work, which is as many steps, and says whether a limit is passed. */
 bool recompute_run_spend(recompute_run *, uint64_t work);
+/* Has a greedy pass that computes everything again and again had its share of steps? */
+bool recompute_run_is_lost(const recompute_run *, uint64_t steps);
+
+/* ---- recompute.c, least.c: the public functions with this clock for a limit ---- */
+pl_status recompute_solve(const pl_recompute_problem *, const pl_recompute_options *, const recompute_clock *,
+                          pl_recompute_solution *, pl_error *);
+pl_status recompute_solve_least(const pl_recompute_problem *, const pl_recompute_options *, const recompute_clock *,
+                                uint64_t *budget, pl_recompute_solution *, pl_error *);
 
 /* ---- sequence.c ---- */
 typedef struct recompute_sequence {
@@ -51,13 +85,17 @@ typedef struct recompute_sequence {
     int64_t peak;
 } recompute_sequence;
 
+/* Marks what the clock cut short: it is worse than any other, and empty. */
+void recompute_sequence_void(recompute_sequence *);
+
 int recompute_sequence_append(recompute_sequence *, uint32_t node); /* -1: memory was refused */
 pl_status recompute_sequence_copy(recompute_sequence *to, const recompute_sequence *from, pl_error *);
 void recompute_sequence_deinit(recompute_sequence *);
 /* Sets cost and peak. */
 pl_status recompute_sequence_measure(const recompute_graph *, recompute_sequence *, pl_error *);
-/* As the options say: takes out computations that nobody uses, which never raises cost or peak; then one wherever
- * keeping the value since its last use stays within the budget. Sets cost and peak. */
+/* Sets cost and peak. While there is time, as the options say: takes out computations that nobody uses, which never
+ * raises cost or peak; then one wherever keeping the value since its last use stays within the budget. Void stays
+ * void. */
 pl_status recompute_sequence_polish(const recompute_graph *, recompute_run *, recompute_sequence *, pl_error *);
 /* The steps with their frees, in a block for pl_free. */
 pl_status recompute_sequence_steps(const recompute_graph *, const recompute_sequence *, pl_recompute_step **,
@@ -79,7 +117,7 @@ pl_status recompute_best_offer(recompute_best *, const recompute_graph *, recomp
 
 /* ---- greedy.c ---- */
 /* One pass in this order with the score's exponent twice_p / 2, each loss times its weight (NULL: 1). Beyond the budget
- * only where nothing is left to drop. */
+ * only where nothing is left to drop, or where the pass has lost its way. Void when the time ran out. */
 pl_status recompute_greedy(const recompute_graph *, recompute_run *, const uint32_t *order, unsigned twice_p,
                            const double *weight, recompute_sequence *, pl_error *);
 

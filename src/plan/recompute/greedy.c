@@ -6,7 +6,11 @@
  * distance to the next use is known, staleness need not stand for it (Belady). Memory grows with the nodes only.
  *
  * Invariant: a node on the stack has all its inputs pinned, so what was computed for it is not dropped before it ran.
- */
+ *
+ * What is computed for one node may drop what the next one needs, so a pass may compute some values as often as there
+ * are ways through the graph: for ever. Beyond COMPUTATIONS_PER_NODE_MAX it makes no more room. If it circles on within
+ * one node all the same, it is lost: nothing is dropped any more, not even what is dead, and no node computed more than
+ * once from there. */
 #include "graph.h"
 
 #include <inttypes.h>
@@ -15,7 +19,7 @@
 
 #include "base/alloc.h"
 
-enum { COMPUTATIONS_PER_NODE_MAX = 40 }; /* beyond it the pass has lost its way */
+enum { COMPUTATIONS_PER_NODE_MAX = 40, COMPUTATIONS_PER_NODE_OVER = 400, COMPUTATIONS_MAX = 4000000 };
 
 typedef struct frame {
     uint32_t node, next; /* inputs before `next` (in g->dep) are there */
@@ -37,6 +41,9 @@ typedef struct greedy {
     uint32_t resident_count, seen_mark, now;
     int64_t held, budget;
     unsigned twice_p;
+    uint64_t first_step; /* run->steps as it began */
+    bool over;           /* the budget */
+    bool lost;
 } greedy;
 
 static bool is_resident(const greedy *w, uint32_t v) { return w->slot[v] != RECOMPUTE_NO_NODE; }
@@ -70,6 +77,7 @@ static double cost_now(greedy *w, uint32_t v, double most)
 {
     const recompute_graph *g = w->g;
     uint32_t depth = 0;
+    uint64_t steps = 0;
     double cost = 0;
     w->seen[v] = ++w->seen_mark;
     for (w->stack[depth++] = v; depth > 0 && cost <= most;) {
@@ -82,7 +90,9 @@ static double cost_now(greedy *w, uint32_t v, double most)
             w->stack[depth++] = d;
         }
         w->run->work += 4;
+        steps += 4 + g->dep_begin[u + 1] - g->dep_begin[u];
     }
+    w->run->steps += steps;
     return cost;
 }
 
@@ -110,6 +120,7 @@ static uint32_t find_victim(greedy *w)
     w->run->work += 3 * (uint64_t)w->resident_count;
     for (uint32_t r = 0; r < w->resident_count; r++) {
         uint32_t v = w->resident[r];
+        if (recompute_run_step(w->run, 3)) return RECOMPUTE_NO_NODE;
         if (w->pins[v] || w->g->keep[v] || w->g->size[v] == 0) continue;
         double bytes = gain(w, v, next_use(w, v));
         if (w->g->cost[v] > least * bytes) continue; /* the walk can only add to it */
@@ -125,19 +136,32 @@ static void make_room(greedy *w, int64_t bytes)
 {
     while (w->held + bytes > w->budget) {
         uint32_t victim = find_victim(w);
-        if (victim == RECOMPUTE_NO_NODE) return; /* over the budget: the peak will say so */
+        if (victim == RECOMPUTE_NO_NODE) { /* the peak will say so */
+            w->over = true;
+            return;
+        }
         drop(w, victim);
     }
 }
 
 static void free_if_dead(greedy *w, uint32_t v)
 {
-    if (is_resident(w, v) && !w->pins[v] && !w->g->keep[v] && next_use(w, v) == w->g->count) drop(w, v);
+    if (!w->lost && is_resident(w, v) && !w->pins[v] && !w->g->keep[v] && next_use(w, v) == w->g->count) drop(w, v);
 }
 
 static void pin_inputs(greedy *w, uint32_t v)
 {
     for (uint32_t k = w->g->dep_begin[v]; k < w->g->dep_begin[v + 1]; k++) w->pins[w->g->dep[k]]++;
+}
+
+static bool is_long(const greedy *w) { return w->out->count / COMPUTATIONS_PER_NODE_MAX > w->g->count; }
+
+/* Much too long, and over the budget anyhow; or longer than can be of use; or it had its share of the steps. */
+static bool is_lost(const greedy *w)
+{
+    if (w->lost || !is_long(w)) return w->lost;
+    if (w->over && w->out->count / COMPUTATIONS_PER_NODE_OVER > w->g->count) return true;
+    return w->out->count > COMPUTATIONS_MAX || recompute_run_is_lost(w->run, w->run->steps - w->first_step);
 }
 
 /* v has all its inputs. */
@@ -170,11 +194,13 @@ static pl_status reach(greedy *w, uint32_t target, pl_error *err)
     uint32_t depth = 0;
     w->frames[depth++] = (frame){target, w->g->dep_begin[target]};
     pin_inputs(w, target);
-    while (depth > 0) {
+    while (depth > 0 && !w->run->out_of_time) {
         frame *top = &w->frames[depth - 1];
         if (push_missing(w, top, &depth)) continue;
         uint32_t v = top->node;
         PL_TRY(compute(w, v, err));
+        recompute_run_step(w->run, 10 + 4 * (w->g->dep_begin[v + 1] - w->g->dep_begin[v]));
+        if ((w->lost = is_lost(w))) w->budget = INT64_MAX;
         depth--;
         w->now += v == target; /* what it read is dead unless somebody comes behind it */
         for (uint32_t k = w->g->dep_begin[v]; k < w->g->dep_begin[v + 1]; k++) free_if_dead(w, w->g->dep[k]);
@@ -243,6 +269,7 @@ static void begin(greedy *w, const uint32_t *order)
     }
     w->held = g->fixed;
     w->out->count = 0;
+    w->first_step = w->run->steps;
 }
 
 pl_status recompute_greedy(const recompute_graph *g, recompute_run *run, const uint32_t *order, unsigned twice_p,
@@ -251,11 +278,12 @@ pl_status recompute_greedy(const recompute_graph *g, recompute_run *run, const u
     greedy w = {.g = g, .run = run, .out = out, .weight = weight, .budget = g->budget, .twice_p = twice_p};
     pl_status status = allocate(&w, err);
     if (status == PL_OK) begin(&w, order);
-    for (uint32_t t = 0; t < g->count && status == PL_OK; t++) {
+    for (uint32_t t = 0; t < g->count && status == PL_OK && !run->out_of_time; t++) {
         w.now = t;
         if (!is_resident(&w, order[t])) status = reach(&w, order[t], err);
-        if (out->count / COMPUTATIONS_PER_NODE_MAX > g->count) w.budget = INT64_MAX; /* come to an end, somehow */
+        if (is_long(&w)) w.budget = INT64_MAX; /* come to an end, somehow */
     }
+    if (run->out_of_time) recompute_sequence_void(out);
     release(&w);
     return status;
 }

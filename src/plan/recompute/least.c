@@ -1,6 +1,10 @@
 /* The least budget that can be met: budgets are halved between the floor and what is known to work, each tried with a
  * share of the work; then the least one is solved with all of it. Peaks differ by multiples of what divides all sizes,
- * so only those budgets are tried. */
+ * so only those budgets are tried.
+ *
+ * A limit on time is one for all: half of it for the halvings, to each an equal part of what is left for those that may
+ * still come, and the rest for the least one. While nothing is computed twice there is nothing to improve, and halvings
+ * may take it all. */
 #include "graph.h"
 
 #include "base/alloc.h"
@@ -10,6 +14,8 @@ enum { TRIAL_SHARE = 16 };
 typedef struct bracket {
     pl_recompute_problem problem;
     pl_recompute_options trial; /* for one budget: any schedule will do */
+    const recompute_clock *clock;
+    uint64_t work; /* of all runs */
     uint64_t grain;
     uint64_t low;    /* nothing below was found, or can be */
     uint64_t proven; /* nothing below exists */
@@ -34,11 +40,39 @@ static uint64_t find_grain(const pl_recompute_problem *p)
     return grain ? grain : 1;
 }
 
+static pl_status solve(bracket *b, const pl_recompute_options *options, const recompute_clock *clock,
+                       pl_recompute_solution *s, pl_error *err)
+{
+    pl_status status = recompute_solve(&b->problem, options, clock, s, err);
+    b->work += s->work;
+    return status;
+}
+
+/* Seconds for all halvings that may still come. */
+static double time_to_halve(const bracket *b)
+{
+    double left = recompute_clock_left(b->clock);
+    if (b->clock->now && b->best.cost > b->best.base_cost) left -= (b->clock->deadline - b->clock->begin) / 2;
+    return left;
+}
+
+static recompute_clock share_time(const bracket *b)
+{
+    recompute_clock clock = *b->clock;
+    uint32_t halvings = 1;
+    if (!clock.now) return clock;
+    for (uint64_t width = (b->best.peak - b->low) / b->grain; width > 0; width /= 2) halvings++;
+    clock.begin = clock.now(clock.context);
+    clock.deadline = clock.begin + time_to_halve(b) / halvings;
+    return clock;
+}
+
 static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
 {
     pl_recompute_solution s;
+    recompute_clock clock = share_time(b);
     b->problem.budget = budget;
-    pl_status status = pl_recompute(&b->problem, &b->trial, &s, err);
+    pl_status status = solve(b, &b->trial, &clock, &s, err);
     if (status == PL_E_BUDGET) {
         b->low = budget + b->grain;
         if (s.verdict == PL_RECOMPUTE_IMPOSSIBLE)
@@ -61,7 +95,7 @@ static pl_status solve_least(bracket *b, const pl_recompute_options *options, pl
 {
     pl_recompute_solution s;
     b->problem.budget = b->best.peak;
-    pl_status status = pl_recompute(&b->problem, options, &s, err);
+    pl_status status = solve(b, options, b->clock, &s, err);
     if (status == PL_OK && s.cost <= b->best.cost) {
         pl_recompute_solution worse = b->best;
         b->best = s;
@@ -73,24 +107,24 @@ static pl_status solve_least(bracket *b, const pl_recompute_options *options, pl
     return PL_OK;
 }
 
-pl_status pl_recompute_least(const pl_recompute_problem *problem, const pl_recompute_options *options, uint64_t *budget,
-                             pl_recompute_solution *solution, pl_error *err)
+pl_status recompute_solve_least(const pl_recompute_problem *problem, const pl_recompute_options *options,
+                                const recompute_clock *clock, uint64_t *budget, pl_recompute_solution *solution,
+                                pl_error *err)
 {
-    bracket b = {.problem = *problem, .trial = *options, .grain = find_grain(problem)};
+    bracket b = {.problem = *problem, .trial = *options, .clock = clock, .grain = find_grain(problem)};
     b.trial.first_that_fits = true;
     if (b.trial.work_limit != PL_RECOMPUTE_NONE) b.trial.work_limit /= TRIAL_SHARE;
-    b.trial.time_limit_s /= 2 * TRIAL_SHARE;
     b.problem.budget = PL_RECOMPUTE_NONE;
     *solution = (pl_recompute_solution){.method = "none"};
-    pl_status status = pl_recompute(&b.problem, &b.trial, &b.best, err);
+    pl_status status = solve(&b, &b.trial, clock, &b.best, err);
     b.low = b.proven = b.best.floor_bytes;
     bool first = true;
-    while (status == PL_OK && b.low < b.best.peak) {
+    while (status == PL_OK && b.low < b.best.peak && time_to_halve(&b) > 0) {
         uint64_t half = first ? 0 : (b.best.peak - b.low) / 2 / b.grain * b.grain;
         first = false;
         status = try_budget(&b, b.low + half, err);
     }
-    if (status == PL_OK) status = solve_least(&b, options, err);
+    if (status == PL_OK && recompute_clock_left(clock) > 0) status = solve_least(&b, options, err);
     if (status != PL_OK) {
         pl_recompute_solution_deinit(&b.best);
         return status;
@@ -101,5 +135,15 @@ pl_status pl_recompute_least(const pl_recompute_problem *problem, const pl_recom
         solution->floor_bytes = b.proven;
         solution->floor_node = (uint32_t)problem->node_count;
     }
+    solution->work = b.work;
     return PL_OK;
+}
+
+pl_status pl_recompute_least(const pl_recompute_problem *problem, const pl_recompute_options *options, uint64_t *budget,
+                             pl_recompute_solution *solution, pl_error *err)
+{
+    recompute_clock clock = recompute_clock_begin(options->time_limit_s);
+    pl_status status = recompute_solve_least(problem, options, &clock, budget, solution, err);
+    solution->seconds = recompute_clock_spent(&clock);
+    return status;
 }

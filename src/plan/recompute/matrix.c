@@ -62,10 +62,16 @@ static int64_t find_base(const matrix *m, uint32_t t)
     return base;
 }
 
+static void count_steps(matrix *m, uint64_t steps)
+{
+    if (m->run) m->cut |= recompute_run_step(m->run, steps);
+}
+
 static void run_stage(matrix *m, uint32_t t)
 {
     const recompute_graph *g = m->g;
     uint32_t count = find_runs(m, t);
+    uint64_t reads = 0;
     int64_t held = 0, rise = 0;
     double cost = 0;
     for (uint32_t r = count; r-- > 0;) {
@@ -73,6 +79,7 @@ static void run_stage(matrix *m, uint32_t t)
         cost += g->cost[v];
         if (held + g->size[v] + g->work[v] > rise) rise = held + g->size[v] + g->work[v];
         held += g->size[v];
+        reads += g->dep_begin[v + 1] - g->dep_begin[v];
         for (uint32_t k = g->dep_begin[v]; k < g->dep_begin[v + 1]; k++) {
             uint32_t d = g->dep[k];
             if (m->last_reader[d] == v && !stays(m, t, d)) held -= g->size[d];
@@ -82,6 +89,7 @@ static void run_stage(matrix *m, uint32_t t)
     m->stage[t].rise = rise;
     m->stage[t].base = find_base(m, t);
     m->visits += 40 + 2 * m->words + 30 * (uint64_t)count;
+    count_steps(m, 40 + 4 * m->words + 10 * (uint64_t)count + 2 * reads);
 }
 
 /* ---- what a change does to the stages ---- */
@@ -115,6 +123,7 @@ static pl_status visit_quickly(matrix *m, uint32_t t, const matrix_change *chang
     for (uint32_t k = 0; k < change->count; k++)
         if (flips_row(&change->flips[k], t + 1)) PL_TRY(pass_on(m, t, change->flips[k].node, next_count, err));
     m->visits += 8 + 4 * (m->differs_count + change->count);
+    count_steps(m, 8 + 4 * (m->differs_count + change->count));
     return PL_OK;
 }
 
@@ -201,7 +210,7 @@ pl_status matrix_apply(matrix *m, const matrix_change *change, pl_error *err)
     m->old_cost = m->cost;
     m->old_over = m->over;
     turn_round(m, change);
-    for (uint32_t t = first; t < m->count && (m->differs_count > 0 || t < behind); t++) {
+    for (uint32_t t = first; t < m->count && (m->differs_count > 0 || t < behind) && !m->cut; t++) {
         PL_TRY(visit(m, t, change, err));
         m->end_visited = t + 1;
     }
@@ -239,8 +248,9 @@ static void want_lives(matrix *m, const recompute_sequence *s, uint32_t *latest_
     const recompute_graph *g = m->g;
     uint32_t stage = 0;
     for (uint32_t v = 0; v < m->count; v++) m->stage_of[v] = RECOMPUTE_NO_NODE;
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->count && !m->cut; i++) {
         uint32_t v = s->node[i];
+        count_steps(m, 2 + g->dep_begin[v + 1] - g->dep_begin[v]);
         for (uint32_t k = g->dep_begin[v]; k < g->dep_begin[v + 1]; k++) {
             uint32_t d = g->dep[k];
             while (latest_stage[d] < stage) {
@@ -275,7 +285,7 @@ void matrix_refresh(matrix *m)
     m->stage[0].held = 0;
     m->cost = 0;
     m->over = 0;
-    for (uint32_t t = 0; t < m->count; t++) {
+    for (uint32_t t = 0; t < m->count && !m->cut; t++) {
         run_stage(m, t);
         enter_next(m, t);
         m->cost += m->stage[t].cost;

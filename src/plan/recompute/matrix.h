@@ -37,6 +37,7 @@ typedef struct matrix_stage {
 
 typedef struct matrix {
     const recompute_graph *g;
+    recompute_run *run; /* whose clock may stop a change; NULL: none */
     uint32_t count, words;
     uint32_t *node_at, *stage_of;
     uint64_t *wanted, *entry; /* [count + 1][words]: shall be, is resident as the stage begins */
@@ -47,6 +48,8 @@ typedef struct matrix {
     double cost;
     int64_t over;    /* bytes above the budget, summed over stages */
     uint64_t visits; /* work done */
+    bool cut;        /* the time ran out: the change was not carried out to its end and is to be taken back, or what was
+                        loaded is not whole */
     /* the last change, for undo */
     uint64_t *old_touched;
     matrix_stage *old_stage;

@@ -56,13 +56,13 @@ static uint64_t work_left(const recompute_run *run)
 static bool is_done(progress *p)
 {
     return (p->best.fits && (p->run.options->first_that_fits || p->best.sequence.cost <= p->bound)) ||
-           recompute_run_spend(&p->run, 0);
+           recompute_run_look(&p->run) || recompute_run_spend(&p->run, 0);
 }
 
 static pl_status find_orders(progress *p, pl_error *err)
 {
     for (uint32_t k = 0; k < ORDERS; k++) {
-        if (k > 0 && !p->run.options->low_peak_order) return PL_OK;
+        if (k > 0 && (!p->run.options->low_peak_order || recompute_run_look(&p->run))) return PL_OK;
         p->orders[k] = pl_alloc(p->graph.count, sizeof *p->orders[k]);
         if (!p->orders[k]) return pl_fail(err, PL_E_NOMEM, "no memory to plan %" PRIu32 " nodes", p->graph.count);
         for (uint32_t v = 0; v < p->graph.count; v++) p->orders[k][v] = v;
@@ -71,10 +71,11 @@ static pl_status find_orders(progress *p, pl_error *err)
     return PL_OK;
 }
 
-/* Every node once, in each order. Also measures what storing all takes. */
+/* Every node once, in each order while there is time. Also measures what storing all takes. */
 static pl_status store_all(progress *p, pl_error *err)
 {
     for (uint32_t k = 0; k < ORDERS && p->orders[k]; k++) {
+        if (k > 0 && recompute_run_look(&p->run)) return PL_OK;
         p->trial.count = 0;
         for (uint32_t t = 0; t < p->graph.count; t++)
             if (recompute_sequence_append(&p->trial, p->orders[k][t]))
@@ -210,12 +211,10 @@ static pl_status judge(const pl_recompute_problem *problem, pl_recompute_solutio
                    pl_format_bytes(s->floor_bytes, least, sizeof least));
 }
 
-pl_status pl_recompute(const pl_recompute_problem *problem, const pl_recompute_options *options,
-                       pl_recompute_solution *solution, pl_error *err)
+pl_status recompute_solve(const pl_recompute_problem *problem, const pl_recompute_options *options,
+                          const recompute_clock *clock, pl_recompute_solution *solution, pl_error *err)
 {
-    double start = recompute_now();
-    progress p = {.run = {.options = options, .work_limit = options->work_limit}};
-    if (options->time_limit_s > 0) p.run.deadline = start + options->time_limit_s;
+    progress p = {.run = recompute_run_begin(options, clock)};
     *solution = (pl_recompute_solution){.method = "none"};
     pl_status status = recompute_graph_init(&p.graph, problem, err);
     p.bound = p.graph.base_cost;
@@ -229,7 +228,15 @@ pl_status pl_recompute(const pl_recompute_problem *problem, const pl_recompute_o
     recompute_sequence_deinit(&p.best.sequence);
     recompute_graph_deinit(&p.graph);
     solution->work = p.run.work;
-    solution->seconds = recompute_now() - start;
+    return status;
+}
+
+pl_status pl_recompute(const pl_recompute_problem *problem, const pl_recompute_options *options,
+                       pl_recompute_solution *solution, pl_error *err)
+{
+    recompute_clock clock = recompute_clock_begin(options->time_limit_s);
+    pl_status status = recompute_solve(problem, options, &clock, solution, err);
+    solution->seconds = recompute_clock_spent(&clock);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "graph.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,13 @@ int recompute_sequence_append(recompute_sequence *s, uint32_t node)
     if (pl_grow(&s->node, &s->capacity, s->count, sizeof *s->node)) return -1;
     s->node[s->count++] = node;
     return 0;
+}
+
+void recompute_sequence_void(recompute_sequence *s)
+{
+    s->count = 0;
+    s->cost = INFINITY;
+    s->peak = INT64_MAX;
 }
 
 void recompute_sequence_deinit(recompute_sequence *s)
@@ -147,21 +155,24 @@ static void prune(trace *t, const recompute_graph *g, recompute_sequence *s)
 }
 
 /* Is there room for the value all the time between its last use and position i, where it is computed again? */
-static bool room_between(const trace *t, const recompute_graph *g, const recompute_sequence *s, uint32_t i)
+static bool room_between(const trace *t, const recompute_graph *g, recompute_run *run, const recompute_sequence *s,
+                         uint32_t i)
 {
     int64_t room = g->budget - g->size[s->node[i]];
-    for (uint32_t q = t->last[t->before[i]] + 1; q < i; q++)
-        if (t->at[q] > room) return false;
-    return true;
+    uint32_t begin = t->last[t->before[i]] + 1, q = begin;
+    while (q < i && t->at[q] <= room) q++;
+    recompute_run_step(run, q - begin);
+    return q >= i;
 }
 
-static uint32_t best_refill(const trace *t, const recompute_graph *g, const recompute_sequence *s)
+static uint32_t best_refill(const trace *t, const recompute_graph *g, recompute_run *run, const recompute_sequence *s)
 {
     uint32_t best = RECOMPUTE_NO_NODE;
     for (uint32_t i = 0; i < s->count; i++) {
+        if (recompute_run_step(run, 1)) return RECOMPUTE_NO_NODE;
         if (t->before[i] == RECOMPUTE_NO_NODE) continue;
         if (best != RECOMPUTE_NO_NODE && g->cost[s->node[i]] <= g->cost[s->node[best]]) continue;
-        if (room_between(t, g, s, i)) best = i;
+        if (room_between(t, g, run, s, i)) best = i;
     }
     return best;
 }
@@ -169,7 +180,7 @@ static uint32_t best_refill(const trace *t, const recompute_graph *g, const reco
 /* The trace is that of the sequence, and stays so. */
 static void refill(trace *t, const recompute_graph *g, recompute_run *run, recompute_sequence *s)
 {
-    for (uint32_t i; (i = best_refill(t, g, s)) != RECOMPUTE_NO_NODE;) {
+    for (uint32_t i; (i = best_refill(t, g, run, s)) != RECOMPUTE_NO_NODE;) {
         memmove(s->node + i, s->node + i + 1, (s->count - i - 1) * sizeof *s->node);
         s->count--;
         prune(t, g, s);
@@ -177,11 +188,15 @@ static void refill(trace *t, const recompute_graph *g, recompute_run *run, recom
     }
 }
 
+enum { LATE_COUNT_MAX = 4000000 }; /* a longer one is not even measured when the time is over */
+
 pl_status recompute_sequence_polish(const recompute_graph *g, recompute_run *run, recompute_sequence *s, pl_error *err)
 {
     trace t;
+    if (run->out_of_time && s->count > LATE_COUNT_MAX && s->count > g->count) recompute_sequence_void(s);
+    if (s->count < g->count) return PL_OK; /* void */
     PL_TRY(trace_init(&t, g, s, err));
-    if (run->options->prune) {
+    if (run->options->prune && !recompute_run_look(run)) {
         prune(&t, g, s);
     } else {
         find_lives(&t, g, s);

@@ -1,5 +1,5 @@
-/* Recompute problems for the tests, from a seed: chains forward and backward (even and uneven), random graphs, and
- * blocks as a transformer has, forward and backward. */
+/* Recompute problems for the tests, from a seed: chains forward and backward (even and uneven), random graphs, blocks
+ * as a transformer has, forward and backward, and layers that read each other at random. */
 #ifndef PL_TESTS_RECOMPUTE_CASES_H
 #define PL_TESTS_RECOMPUTE_CASES_H
 
@@ -130,6 +130,19 @@ static inline void case_blocks(recompute_case *c, uint32_t layers, uint64_t tens
         case_read(c, d, sum);
         g = d;
     }
+}
+
+/* Each node reads some of the layer before: a greedy pass computes the same again and again, and may never end. One
+ * node in `zeros` (0: none) has no bytes. */
+static inline void case_layers(recompute_case *c, uint32_t layers, uint32_t width, uint32_t reads, uint64_t zeros)
+{
+    for (uint32_t l = 0; l < layers; l++)
+        for (uint32_t k = 0; k < width; k++) {
+            bool none = zeros && case_random(c, zeros) == 0;
+            uint32_t v = case_add(c, 1 + (double)case_random(c, 50), none ? 0 : 1 + case_random(c, 100));
+            for (uint32_t d = 0; l > 0 && d < reads; d++)
+                case_read(c, v, (l - 1) * width + (uint32_t)case_random(c, width));
+        }
 }
 
 /* A small problem of this kind, of at most 25 nodes. */
