@@ -11,7 +11,7 @@
  * are ways through the graph: for ever. Beyond COMPUTATIONS_PER_NODE_MAX it makes no more room. If it circles on within
  * one node all the same, it is lost: nothing is dropped any more, not even what is dead, and no node computed more than
  * once from there. */
-#include "graph.h"
+#include "heap.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,13 @@
 
 #include "base/alloc.h"
 
-enum { COMPUTATIONS_PER_NODE_MAX = 40, COMPUTATIONS_PER_NODE_OVER = 400, COMPUTATIONS_MAX = 4000000 };
+enum { COMPUTATIONS_PER_NODE_MAX = 40, COMPUTATIONS_PER_NODE_OVER = 400, COMPUTATIONS_MAX = 1000000 };
+
+/* Beyond so many nodes, the values that may go stand in a heap instead of being looked at one and all for each drop. A
+ * score there may be of an earlier moment: it is found again for the first ones only. While a value is untouched its
+ * next use comes nearer and what it was computed from goes, so that its score grows: the first one then is the least,
+ * but for values that became cheaper because something they need was computed again. */
+enum { SCAN_NODES_MAX = 16384, WALK_MAX = 64, TRIES_MAX = 16 };
 
 typedef struct frame {
     uint32_t node, next; /* inputs before `next` (in g->dep) are there */
@@ -38,6 +44,8 @@ typedef struct greedy {
     uint32_t *pins;         /* by node */
     uint32_t *seen, *stack; /* of the walk that adds up costs */
     frame *frames;
+    recompute_heap queue; /* beyond SCAN_NODES_MAX: what may go, the least score first */
+    double *score;        /* by node in the queue */
     uint32_t resident_count, seen_mark, now;
     int64_t held, budget;
     unsigned twice_p;
@@ -62,6 +70,7 @@ static void drop(greedy *w, uint32_t v)
     w->slot[last] = w->slot[v];
     w->slot[v] = RECOMPUTE_NO_NODE;
     w->held -= w->g->size[v];
+    if (w->score) recompute_heap_remove(&w->queue, v);
 }
 
 /* Position of the next reader, at or behind the node that is being worked for; the count when there is none. */
@@ -72,15 +81,16 @@ static uint32_t next_use(greedy *w, uint32_t v)
     return *k < w->g->use_begin[v + 1] ? w->by_position[*k] : w->g->count;
 }
 
-/* What computing v again would cost now, with all that is missing for it; gives up above `most`. */
-static double cost_now(greedy *w, uint32_t v, double most)
+/* What computing v again would cost now, with all that is missing for it; gives up above `most`, and behind so many
+ * nodes. */
+static double cost_now(greedy *w, uint32_t v, double most, uint32_t nodes)
 {
     const recompute_graph *g = w->g;
     uint32_t depth = 0;
     uint64_t steps = 0;
     double cost = 0;
     w->seen[v] = ++w->seen_mark;
-    for (w->stack[depth++] = v; depth > 0 && cost <= most;) {
+    for (w->stack[depth++] = v; depth > 0 && cost <= most && nodes > 0; nodes--) {
         uint32_t u = w->stack[--depth];
         cost += g->cost[u];
         for (uint32_t k = g->dep_begin[u]; k < g->dep_begin[u + 1]; k++) {
@@ -113,7 +123,7 @@ static double gain(const greedy *w, uint32_t v, uint32_t use)
     }
 }
 
-static uint32_t find_victim(greedy *w)
+static uint32_t scan_for_victim(greedy *w)
 {
     uint32_t victim = RECOMPUTE_NO_NODE;
     double least = INFINITY;
@@ -124,13 +134,52 @@ static uint32_t find_victim(greedy *w)
         if (w->pins[v] || w->g->keep[v] || w->g->size[v] == 0) continue;
         double bytes = gain(w, v, next_use(w, v));
         if (w->g->cost[v] > least * bytes) continue; /* the walk can only add to it */
-        double score = cost_now(w, v, least * bytes) / bytes;
+        double score = cost_now(w, v, least * bytes, UINT32_MAX) / bytes;
         if (score > least || (score == least && v > victim)) continue;
         least = score;
         victim = v;
     }
     return victim;
 }
+
+static bool goes_before(const void *owner, uint32_t a, uint32_t b)
+{
+    const greedy *w = owner;
+    return w->score[a] != w->score[b] ? w->score[a] < w->score[b] : a < b;
+}
+
+static double score_now(greedy *w, uint32_t v)
+{
+    return cost_now(w, v, INFINITY, WALK_MAX) / gain(w, v, next_use(w, v));
+}
+
+/* Whenever v was touched, and may go. */
+static void queue_up(greedy *w, uint32_t v)
+{
+    if (!w->score || !is_resident(w, v) || w->pins[v] || w->g->keep[v] || w->g->size[v] == 0) return;
+    w->score[v] = score_now(w, v);
+    recompute_heap_place(&w->queue, v);
+}
+
+static uint32_t take_from_queue(greedy *w)
+{
+    for (uint32_t tries = 0; w->queue.count > 0;) {
+        uint32_t v = w->queue.node[0];
+        if (w->pins[v]) { /* comes back when it was read */
+            recompute_heap_remove(&w->queue, v);
+            continue;
+        }
+        double score = score_now(w, v);
+        if (score <= w->score[v] || tries++ == TRIES_MAX) return v;
+        w->score[v] = score;
+        recompute_heap_place(&w->queue, v);
+        w->run->work += 50;
+        if (recompute_run_step(w->run, 50)) break;
+    }
+    return RECOMPUTE_NO_NODE;
+}
+
+static uint32_t find_victim(greedy *w) { return w->score ? take_from_queue(w) : scan_for_victim(w); }
 
 static void make_room(greedy *w, int64_t bytes)
 {
@@ -149,12 +198,23 @@ static void free_if_dead(greedy *w, uint32_t v)
     if (!w->lost && is_resident(w, v) && !w->pins[v] && !w->g->keep[v] && next_use(w, v) == w->g->count) drop(w, v);
 }
 
+static void let_go(greedy *w, uint32_t v)
+{
+    free_if_dead(w, v);
+    queue_up(w, v);
+}
+
 static void pin_inputs(greedy *w, uint32_t v)
 {
     for (uint32_t k = w->g->dep_begin[v]; k < w->g->dep_begin[v + 1]; k++) w->pins[w->g->dep[k]]++;
 }
 
-static bool is_long(const greedy *w) { return w->out->count / COMPUTATIONS_PER_NODE_MAX > w->g->count; }
+/* The more nodes, the less often each. */
+static bool is_long(const greedy *w)
+{
+    size_t count = w->out->count, n = w->g->count;
+    return count / COMPUTATIONS_PER_NODE_MAX > n || (n > SCAN_NODES_MAX && count > 4 * n + COMPUTATIONS_MAX);
+}
 
 /* Much too long, and over the budget anyhow; or longer than can be of use; or it had its share of the steps. */
 static bool is_lost(const greedy *w)
@@ -203,8 +263,8 @@ static pl_status reach(greedy *w, uint32_t target, pl_error *err)
         if ((w->lost = is_lost(w))) w->budget = INT64_MAX;
         depth--;
         w->now += v == target; /* what it read is dead unless somebody comes behind it */
-        for (uint32_t k = w->g->dep_begin[v]; k < w->g->dep_begin[v + 1]; k++) free_if_dead(w, w->g->dep[k]);
-        free_if_dead(w, v);
+        for (uint32_t k = w->g->dep_begin[v]; k < w->g->dep_begin[v + 1]; k++) let_go(w, w->g->dep[k]);
+        let_go(w, v);
     }
     return PL_OK;
 }
@@ -237,6 +297,12 @@ static pl_status allocate(greedy *w, pl_error *err)
     w->seen = pl_alloc(n, sizeof *w->seen);
     w->stack = pl_alloc(n, sizeof *w->stack);
     w->frames = pl_alloc(n, sizeof *w->frames);
+    if (n > SCAN_NODES_MAX) {
+        w->score = pl_alloc(n, sizeof *w->score);
+        w->queue = (recompute_heap){.before = goes_before, .owner = w};
+        if (!w->score || recompute_heap_init(&w->queue, w->g->count))
+            return pl_fail(err, PL_E_NOMEM, "no memory to plan %zu nodes", n);
+    }
     if (w->position && w->next_use && w->by_position && w->resident && w->slot && w->pins && w->seen && w->stack &&
         w->frames)
         return PL_OK;
@@ -254,6 +320,8 @@ static void release(greedy *w)
     pl_free(w->seen);
     pl_free(w->stack);
     pl_free(w->frames);
+    pl_free(w->score);
+    recompute_heap_deinit(&w->queue);
 }
 
 static void begin(greedy *w, const uint32_t *order)

@@ -1,52 +1,23 @@
 /* A topological order that keeps little alive: of the nodes that are ready, the one that lets the resident bytes grow
- * least (its result, less the inputs that nobody else still waits for) runs next; of equals the earliest.
- *
- * The ready nodes stand in a heap. What a node lets the bytes grow by only falls: when it becomes the last that waits
- * for an input. */
-#include "graph.h"
+ * least (its result, less the inputs that nobody else still waits for) runs next; of equals the earliest. What a ready
+ * node lets the bytes grow by only falls: when it becomes the last that waits for an input. */
+#include "heap.h"
 
 #include "base/alloc.h"
 
 typedef struct list {
     const recompute_graph *g;
-    uint32_t *heap, *place; /* who may run; by node: where in the heap, RECOMPUTE_NO_NODE: not there */
-    uint32_t *waits;        /* by node: inputs not yet computed */
-    uint32_t *users;        /* by node: readers that did not run yet */
-    int64_t *growth;        /* by node, while it is ready */
+    recompute_heap ready;
+    uint32_t *waits; /* by node: inputs not yet computed */
+    uint32_t *users; /* by node: readers that did not run yet */
+    int64_t *growth; /* by node, while it is ready */
     bool *ran;
-    uint32_t count;
 } list;
 
-static bool before(const list *l, uint32_t a, uint32_t b)
+static bool grows_less(const void *owner, uint32_t a, uint32_t b)
 {
+    const list *l = owner;
     return l->growth[a] != l->growth[b] ? l->growth[a] < l->growth[b] : a < b;
-}
-
-static void put(list *l, uint32_t at, uint32_t v)
-{
-    l->heap[at] = v;
-    l->place[v] = at;
-}
-
-/* v belongs at `at` or nearer to the top. */
-static void rise(list *l, uint32_t at, uint32_t v)
-{
-    for (; at > 0 && before(l, v, l->heap[(at - 1) / 2]); at = (at - 1) / 2) put(l, at, l->heap[(at - 1) / 2]);
-    put(l, at, v);
-}
-
-static uint32_t take_best(list *l)
-{
-    uint32_t best = l->heap[0], moved = l->heap[--l->count], at = 0;
-    l->place[best] = RECOMPUTE_NO_NODE;
-    if (l->count == 0) return best;
-    for (uint32_t child; (child = 2 * at + 1) < l->count; at = child) {
-        if (child + 1 < l->count && before(l, l->heap[child + 1], l->heap[child])) child++;
-        if (!before(l, l->heap[child], moved)) break;
-        put(l, at, l->heap[child]);
-    }
-    put(l, at, moved);
-    return best;
 }
 
 static void make_ready(list *l, uint32_t v)
@@ -57,7 +28,7 @@ static void make_ready(list *l, uint32_t v)
         uint32_t d = g->dep[k];
         if (l->users[d] == 1 && !g->keep[d]) l->growth[v] -= g->size[d];
     }
-    rise(l, l->count++, v);
+    recompute_heap_place(&l->ready, v);
 }
 
 /* Of d's readers one is left: if it is ready, it looks better now. */
@@ -67,15 +38,16 @@ static void prefer_last_reader(list *l, uint32_t d)
     uint32_t k = g->use_begin[d];
     while (l->ran[g->use[k]]) k++;
     uint32_t reader = g->use[k];
-    if (l->place[reader] == RECOMPUTE_NO_NODE) return;
+    if (!recompute_heap_holds(&l->ready, reader)) return;
     l->growth[reader] -= g->size[d];
-    rise(l, l->place[reader], reader);
+    recompute_heap_place(&l->ready, reader);
 }
 
 static void mark_done(list *l, uint32_t v)
 {
     const recompute_graph *g = l->g;
     l->ran[v] = true;
+    recompute_heap_remove(&l->ready, v);
     for (uint32_t k = g->dep_begin[v]; k < g->dep_begin[v + 1]; k++)
         if (--l->users[g->dep[k]] == 1 && !g->keep[g->dep[k]]) prefer_last_reader(l, g->dep[k]);
     for (uint32_t k = g->use_begin[v]; k < g->use_begin[v + 1]; k++)
@@ -86,14 +58,13 @@ static void find_order(list *l, uint32_t *order)
 {
     const recompute_graph *g = l->g;
     for (uint32_t v = 0; v < g->count; v++) {
-        l->place[v] = RECOMPUTE_NO_NODE;
         l->waits[v] = g->dep_begin[v + 1] - g->dep_begin[v];
         l->users[v] = g->use_begin[v + 1] - g->use_begin[v];
     }
     for (uint32_t v = 0; v < g->count; v++)
         if (l->waits[v] == 0) make_ready(l, v);
     for (uint32_t t = 0; t < g->count; t++) {
-        order[t] = take_best(l);
+        order[t] = l->ready.node[0];
         mark_done(l, order[t]);
     }
 }
@@ -102,16 +73,14 @@ pl_status recompute_order_low_peak(const recompute_graph *g, uint32_t *order, pl
 {
     size_t n = g->count;
     list l = {.g = g,
-              .heap = pl_alloc(n, sizeof *l.heap),
-              .place = pl_alloc(n, sizeof *l.place),
               .waits = pl_alloc(n, sizeof *l.waits),
               .users = pl_alloc(n, sizeof *l.users),
               .growth = pl_alloc(n, sizeof *l.growth),
               .ran = pl_alloc(n, sizeof *l.ran)};
-    bool ok = l.heap && l.place && l.waits && l.users && l.growth && l.ran;
+    l.ready = (recompute_heap){.before = grows_less, .owner = &l};
+    bool ok = recompute_heap_init(&l.ready, g->count) == 0 && l.waits && l.users && l.growth && l.ran;
     if (ok) find_order(&l, order);
-    pl_free(l.heap);
-    pl_free(l.place);
+    recompute_heap_deinit(&l.ready);
     pl_free(l.waits);
     pl_free(l.users);
     pl_free(l.growth);

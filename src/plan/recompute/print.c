@@ -6,11 +6,18 @@
 #include "base/error.h"
 #include "base/json.h"
 
+static void print_step(const pl_recompute_step *step, pl_str *out)
+{
+    pl_str_append_bytes(out, step->action == PL_RECOMPUTE_COMPUTE ? "C " : "F ", 2);
+    pl_str_uint(out, step->node);
+}
+
 static void print_schedule(const pl_recompute_solution *s, pl_str *out)
 {
-    for (size_t i = 0; i < s->step_count; i++)
-        pl_str_printf(out, "%c %" PRIu32 "\n", s->steps[i].action == PL_RECOMPUTE_COMPUTE ? 'C' : 'F',
-                      s->steps[i].node);
+    for (size_t i = 0; i < s->step_count; i++) {
+        print_step(&s->steps[i], out);
+        pl_str_append_bytes(out, "\n", 1);
+    }
 }
 
 static const char *verdict_name(pl_recompute_verdict verdict)
@@ -51,7 +58,7 @@ static void print_json(const pl_recompute_problem *problem, const pl_recompute_s
     for (size_t i = 0; i < s->step_count; i++) {
         char step[24];
         pl_str text = pl_str_fixed(step, sizeof step);
-        pl_str_printf(&text, "%c %" PRIu32, s->steps[i].action == PL_RECOMPUTE_COMPUTE ? 'C' : 'F', s->steps[i].node);
+        print_step(&s->steps[i], &text);
         pl_json_string(&json, pl_str_text(&text));
     }
     pl_json_array_end(&json);

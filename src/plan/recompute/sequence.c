@@ -147,10 +147,10 @@ static bool drop_unused(trace *t, const recompute_graph *g, recompute_sequence *
 }
 
 /* Takes out computations that nobody uses; never raises cost or peak. The trace is then that of what is left. */
-static void prune(trace *t, const recompute_graph *g, recompute_sequence *s)
+static void prune(trace *t, const recompute_graph *g, recompute_run *run, recompute_sequence *s)
 {
     find_lives(t, g, s);
-    if (drop_unused(t, g, s)) find_lives(t, g, s);
+    if (!recompute_run_look(run) && drop_unused(t, g, s)) find_lives(t, g, s);
     find_bytes(t, g, s);
 }
 
@@ -183,7 +183,7 @@ static void refill(trace *t, const recompute_graph *g, recompute_run *run, recom
     for (uint32_t i; (i = best_refill(t, g, run, s)) != RECOMPUTE_NO_NODE;) {
         memmove(s->node + i, s->node + i + 1, (s->count - i - 1) * sizeof *s->node);
         s->count--;
-        prune(t, g, s);
+        prune(t, g, run, s);
         if (recompute_run_spend(run, 40 * s->count)) return;
     }
 }
@@ -196,8 +196,8 @@ pl_status recompute_sequence_polish(const recompute_graph *g, recompute_run *run
     if (run->out_of_time && s->count > LATE_COUNT_MAX && s->count > g->count) recompute_sequence_void(s);
     if (s->count < g->count) return PL_OK; /* void */
     PL_TRY(trace_init(&t, g, s, err));
-    if (run->options->prune && !recompute_run_look(run)) {
-        prune(&t, g, s);
+    if (run->options->prune) {
+        prune(&t, g, run, s);
     } else {
         find_lives(&t, g, s);
         find_bytes(&t, g, s);

@@ -10,7 +10,7 @@
 
 #include "plimsoll/recompute.h"
 
-enum { CASE_NODES_MAX = 12000, CASE_DEPS_MAX = 8 };
+enum { CASE_NODES_MAX = 20000, CASE_DEPS_MAX = 8 };
 
 typedef enum case_kind { CASE_CHAIN, CASE_UNEVEN_CHAIN, CASE_RANDOM, CASE_BLOCKS, CASE_KINDS } case_kind;
 static const char *const case_kind_names[CASE_KINDS] = {"chain", "uneven chain", "random", "blocks"};

@@ -152,10 +152,34 @@ static void test_refill(void **state)
     recompute_graph_deinit(&g);
 }
 
+/* What a greedy pass takes grows with the nodes, not with their square: some hundred for each step. */
+static void test_large(void **state)
+{
+    enum { LAYERS = 9900, WORK_PER_STEP = 400 };
+    (void)state;
+    pl_recompute_options options = pl_recompute_options_default();
+    options.low_peak_order = options.distance_0 = options.distance_half = options.distance_3_2 = false;
+    options.refill = options.climb = options.anneal = false;
+    for (unsigned share = 1; share < 10; share += 4) {
+        case_begin(&one, first_seed + share);
+        case_chain(&one, LAYERS, true);
+        pl_recompute_problem problem = case_problem(&one, find_store_all() * share / 10);
+        pl_recompute_solution s;
+        pl_error err = {0};
+        uint64_t peak;
+        if (pl_recompute(&problem, &options, &s, &err) != PL_OK) fail_msg("seed %" PRIu64 ": %s", first_seed, err.text);
+        assert_int_equal(pl_recompute_validate(&problem, s.steps, s.step_count, NULL, &peak, &err), PL_OK);
+        assert_true(peak <= problem.budget);
+        if (s.work > WORK_PER_STEP * s.step_count)
+            fail_msg("seed %" PRIu64 ": %" PRIu64 " of work for %zu steps", first_seed, s.work, s.step_count);
+        pl_recompute_solution_deinit(&s);
+    }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_methods), cmocka_unit_test(test_annealing),
-                                       cmocka_unit_test(test_refill)};
+                                       cmocka_unit_test(test_refill), cmocka_unit_test(test_large)};
     first_seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
