@@ -49,7 +49,8 @@ typedef struct pl_place_problem {
 typedef struct pl_place_options {
     /* greedy: one pass per order and per fit */
     bool by_size, by_area, by_duration, by_birth, by_conflicts;
-    bool by_class; /* by size rounded to a power of 2 or of 8, then by birth: alike sizes lie in lanes */
+    bool by_class;  /* by size rounded to a power of 2 or of 8, then by birth: alike sizes lie in lanes */
+    bool by_moment; /* what is alive at the fullest moment first, the last to die lowest */
     bool first_fit, best_fit;
     bool skyline; /* lowest possible offset first, in three tie-breaking orders; up to 5,000 buffers */
     /* exact search */
@@ -66,8 +67,9 @@ typedef struct pl_place_options {
     bool restarts;              /* many short attempts in differing orders, few long ones */
     bool squeaky_wheel;  /* what ended too high is placed earlier, again and again; for what the exact search left */
     uint64_t work_limit; /* elementary steps, roughly a nanosecond each; deterministic. PL_PLACE_NONE: no limit */
-    /* Wall clock; 0: none (then the answer is reproducible). The work allowed is done first, then more while time is
-     * left. */
+    /* Wall clock; 0: none (then the answer is reproducible). The work allowed is done first, then more for as long as
+     * time is left and something can be improved. The same things in the same order for each limit: more time is never
+     * worse. */
     double time_limit_s;
 } pl_place_options;
 

@@ -5,7 +5,11 @@
  * A chunk knows two things about its entries that spare most walks. Their lives lie within a hull: an item outside of
  * it meets none of them. And all of them live during a core (where lives begin and end like a stack's, neighbours are
  * alike): an item that meets the core of a chunk meets all of it, and where no gap between entries is large enough it
- * passes at once. Both are exact: the offsets, and the steps that are booked, are those of the plain walk. */
+ * passes at once. Both are exact: the offsets are those of the plain walk.
+ *
+ * Of many items most are far away in time. The time line is then cut into windows as wide as a mean life, and what is
+ * placed is listed in each window that it touches. An item that touches several of them climbs in one until a gap is
+ * large enough, and from that floor in the next, until all agree: exact as well. */
 #include "part.h"
 
 #include <string.h>
@@ -15,7 +19,12 @@
 
 enum {
     CHUNK = 128,
-    STEPS_PER_LOOK = 100000, /* at the clock */
+    STEPS_PER_LOOK = 100000,  /* at the limits */
+    ONE_WINDOW_ITEMS = 10000, /* up to it windows save little */
+    STEPS_PER_ENTRY = 2, /* where there are windows, what is booked is what is done, and much is not in the cache */
+    STEPS_PER_CHUNK = 16,
+    STEPS_PER_INSERT = 250,
+    STEPS_PER_ITEM = 400, /* its place in the sorted order, and more */
 };
 
 typedef struct placed {
@@ -30,23 +39,68 @@ typedef struct chunk {
     placed entry[CHUNK];                               /* sorted by begin */
 } chunk;
 
-struct place_fitter {
-    const place_part *part;
-    chunk *chunks;
+typedef struct window {
     uint32_t *order; /* of chunks, by offset */
     uint32_t chunk_count, placed_count;
+} window;
+
+typedef struct cursor {
+    uint32_t chunk, entry;
+} cursor;
+
+struct place_fitter {
+    const place_part *part;
+    uint32_t width, window_count; /* sections of a window */
+    window *windows;
+    cursor *cursors; /* by window: scratch */
+    chunk *chunks;
+    uint32_t *orders; /* of all windows */
+    uint32_t chunk_count;
     uint64_t steps;
 };
+
+static uint32_t window_of(const place_fitter *fitter, uint32_t section) { return section / fitter->width; }
+
+static void choose_width(place_fitter *fitter)
+{
+    const place_part *part = fitter->part;
+    uint64_t spans = 0;
+    for (uint32_t i = 0; i < part->count; i++) spans += part->items[i].last - part->items[i].first;
+    fitter->width = part->section_count;
+    if (part->count > ONE_WINDOW_ITEMS) fitter->width = (uint32_t)(spans / part->count) + 1;
+    fitter->window_count = (part->section_count - 1) / fitter->width + 1;
+}
+
+/* Gives each window room for all that can touch it; a chunk that was split is half full. */
+static bool divide_room(place_fitter *fitter)
+{
+    const place_part *part = fitter->part;
+    fitter->windows = pl_alloc(fitter->window_count, sizeof *fitter->windows);
+    fitter->cursors = pl_alloc(fitter->window_count, sizeof *fitter->cursors);
+    if (!fitter->windows || !fitter->cursors) return false;
+    for (uint32_t i = 0; i < part->count; i++)
+        for (uint32_t w = window_of(fitter, part->items[i].first); w <= window_of(fitter, part->items[i].last - 1); w++)
+            fitter->windows[w].placed_count++;
+    size_t room = 0;
+    for (uint32_t w = 0; w < fitter->window_count; w++) room += fitter->windows[w].placed_count / (CHUNK / 2) + 2;
+    fitter->chunks = pl_alloc(room, sizeof *fitter->chunks);
+    fitter->orders = pl_alloc(room, sizeof *fitter->orders);
+    if (!fitter->chunks || !fitter->orders) return false;
+    uint32_t *next = fitter->orders;
+    for (uint32_t w = 0; w < fitter->window_count; w++) {
+        fitter->windows[w].order = next;
+        next += fitter->windows[w].placed_count / (CHUNK / 2) + 2;
+    }
+    return true;
+}
 
 place_fitter *place_fitter_create(const place_part *part)
 {
     place_fitter *fitter = pl_alloc(1, sizeof *fitter);
     if (!fitter) return NULL;
-    size_t room = part->count / (CHUNK / 2) + 2; /* a chunk that was split is half full */
     fitter->part = part;
-    fitter->chunks = pl_alloc(room, sizeof *fitter->chunks);
-    fitter->order = pl_alloc(room, sizeof *fitter->order);
-    if (fitter->chunks && fitter->order) return fitter;
+    choose_width(fitter);
+    if (divide_room(fitter)) return fitter;
     place_fitter_destroy(fitter);
     return NULL;
 }
@@ -54,8 +108,10 @@ place_fitter *place_fitter_create(const place_part *part)
 void place_fitter_destroy(place_fitter *fitter)
 {
     if (!fitter) return;
+    pl_free(fitter->windows);
+    pl_free(fitter->cursors);
     pl_free(fitter->chunks);
-    pl_free(fitter->order);
+    pl_free(fitter->orders);
     pl_free(fitter);
 }
 
@@ -106,14 +162,78 @@ static uint32_t pass(search *s, const chunk *c)
     return c->count;
 }
 
-static uint64_t find_gap(place_fitter *fitter, const place_item *item, bool best_fit)
+static const chunk *chunk_of(const place_fitter *fitter, const window *w, uint32_t k)
+{
+    return &fitter->chunks[w->order[k]];
+}
+
+static uint64_t find_gap_in_one(place_fitter *fitter, const window *w, const place_item *item, bool best_fit)
 {
     search s = {.item = item, .best_fit = best_fit, .best = PL_PLACE_NONE, .best_room = PL_PLACE_NONE};
-    for (uint32_t k = 0; k < fitter->chunk_count; k++) {
-        const chunk *c = &fitter->chunks[fitter->order[k]];
+    for (uint32_t k = 0; k < w->chunk_count; k++) {
+        const chunk *c = chunk_of(fitter, w, k);
         uint32_t looked = pass(&s, c);
-        fitter->steps += looked;
+        fitter->steps += fitter->window_count > 1 ? STEPS_PER_ENTRY * looked : looked;
         if (looked < c->count) break;
+    }
+    return s.best == PL_PLACE_NONE ? s.floor : s.best;
+}
+
+/* Climbs from the cursor to the first entry with a gap below it that is large enough, above the floor, which rises on
+ * the way; NULL: there is none. */
+static const placed *climb(place_fitter *fitter, search *s, const window *w, cursor *at)
+{
+    const place_item *item = s->item;
+    for (; at->chunk < w->chunk_count; at->chunk++, at->entry = 0) {
+        const chunk *c = chunk_of(fitter, w, at->chunk);
+        fitter->steps += STEPS_PER_CHUNK;
+        if (c->end <= s->floor || c->first_min >= item->last || item->first >= c->last_max) continue;
+        bool meets_all = c->first_max < item->last && item->first < c->last_min;
+        if (at->entry == 0 && meets_all && c->gap < item->size) {
+            if (c->entry[0].begin >= s->floor + item->size) return &c->entry[0];
+            rise(s, c->end);
+            continue;
+        }
+        uint32_t from = at->entry;
+        for (; at->entry < c->count; at->entry++) {
+            const placed *p = &c->entry[at->entry];
+            if (p->end <= s->floor || p->first >= item->last || item->first >= p->last) continue;
+            if (p->begin >= s->floor + item->size) break;
+            rise(s, p->end);
+        }
+        fitter->steps += STEPS_PER_ENTRY * (at->entry - from);
+        if (at->entry < c->count) return &c->entry[at->entry];
+    }
+    return NULL;
+}
+
+/* Climbs in all windows from `first` on in turn until none raises the floor; returns the lowest entry above the gap
+ * there, or NULL. */
+static const placed *agree(place_fitter *fitter, search *s, uint32_t first, uint32_t count)
+{
+    const placed *above = NULL;
+    for (uint32_t agreed = 0, k = 0; agreed < count; k = k + 1 < count ? k + 1 : 0) {
+        uint64_t floor = s->floor;
+        const placed *p = climb(fitter, s, &fitter->windows[first + k], &fitter->cursors[first + k]);
+        if (s->floor != floor || agreed == 0) above = NULL, agreed = 0;
+        if (p && (!above || p->begin < above->begin)) above = p;
+        agreed++;
+    }
+    return above;
+}
+
+static uint64_t find_gap(place_fitter *fitter, const place_item *item, bool best_fit)
+{
+    uint32_t first = window_of(fitter, item->first), count = window_of(fitter, item->last - 1) - first + 1;
+    if (count == 1) return find_gap_in_one(fitter, &fitter->windows[first], item, best_fit);
+    search s = {.item = item, .best = PL_PLACE_NONE, .best_room = PL_PLACE_NONE};
+    memset(fitter->cursors + first, 0, count * sizeof *fitter->cursors);
+    const placed *above;
+    while ((above = agree(fitter, &s, first, count))) {
+        if (!best_fit) return s.floor;
+        uint64_t room = above->begin - s.floor;
+        if (room < s.best_room) s.best = s.floor, s.best_room = room;
+        rise(&s, above->end);
     }
     return s.best == PL_PLACE_NONE ? s.floor : s.best;
 }
@@ -137,12 +257,12 @@ static void summarise(chunk *c)
 }
 
 /* The place in the order of the first chunk with an entry at or above the offset, or of the last chunk. */
-static uint32_t chunk_at(const place_fitter *fitter, uint64_t offset)
+static uint32_t chunk_at(const place_fitter *fitter, const window *w, uint64_t offset)
 {
-    uint32_t low = 0, high = fitter->chunk_count - 1;
+    uint32_t low = 0, high = w->chunk_count - 1;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const chunk *c = &fitter->chunks[fitter->order[middle]];
+        const chunk *c = chunk_of(fitter, w, middle);
         if (c->entry[c->count - 1].begin < offset)
             low = middle + 1;
         else
@@ -151,12 +271,12 @@ static uint32_t chunk_at(const place_fitter *fitter, uint64_t offset)
     return low;
 }
 
-static void split(place_fitter *fitter, uint32_t k)
+static void split(place_fitter *fitter, window *w, uint32_t k)
 {
     uint32_t fresh = fitter->chunk_count++;
-    chunk *low = &fitter->chunks[fitter->order[k]], *high = &fitter->chunks[fresh];
-    memmove(&fitter->order[k + 2], &fitter->order[k + 1], (fresh - k - 1) * sizeof *fitter->order);
-    fitter->order[k + 1] = fresh;
+    chunk *low = &fitter->chunks[w->order[k]], *high = &fitter->chunks[fresh];
+    memmove(&w->order[k + 2], &w->order[k + 1], (w->chunk_count++ - k - 1) * sizeof *w->order);
+    w->order[k + 1] = fresh;
     low->count = CHUNK / 2;
     high->count = CHUNK - CHUNK / 2;
     memcpy(high->entry, &low->entry[low->count], high->count * sizeof *high->entry);
@@ -164,33 +284,43 @@ static void split(place_fitter *fitter, uint32_t k)
     summarise(high);
 }
 
-static void insert(place_fitter *fitter, const place_item *item, uint64_t offset)
+static void insert_into(place_fitter *fitter, window *w, const place_item *item, uint64_t offset)
 {
-    if (fitter->chunk_count == 0) {
-        fitter->order[fitter->chunk_count++] = 0;
-        fitter->chunks[0].count = 0;
+    if (w->chunk_count == 0) {
+        w->order[w->chunk_count++] = fitter->chunk_count;
+        fitter->chunks[fitter->chunk_count++].count = 0;
     }
-    uint32_t k = chunk_at(fitter, offset), at = 0, below = 0;
-    if (fitter->chunks[fitter->order[k]].count == CHUNK) {
-        split(fitter, k);
-        k = chunk_at(fitter, offset);
+    uint32_t k = chunk_at(fitter, w, offset), at = 0, below = 0;
+    if (chunk_of(fitter, w, k)->count == CHUNK) {
+        split(fitter, w, k);
+        k = chunk_at(fitter, w, offset);
     }
-    chunk *c = &fitter->chunks[fitter->order[k]];
+    chunk *c = &fitter->chunks[w->order[k]];
     while (at < c->count && c->entry[at].begin < offset) at++;
     memmove(&c->entry[at + 1], &c->entry[at], (c->count++ - at) * sizeof *c->entry);
     c->entry[at] = (placed){offset, offset + item->size, item->first, item->last};
     summarise(c);
-    for (uint32_t j = 0; j < k; j++) below += fitter->chunks[fitter->order[j]].count;
-    fitter->steps += (fitter->placed_count++ - below - at) / 2; /* as if one array had been moved up */
+    if (fitter->window_count > 1) {
+        fitter->steps += STEPS_PER_INSERT;
+        return;
+    }
+    for (uint32_t j = 0; j < k; j++) below += chunk_of(fitter, w, j)->count;
+    fitter->steps += (w->placed_count++ - below - at) / 2; /* as if one array had been moved up */
 }
 
-/* Books the steps done; says whether to give up, which only the clock decides. */
-static bool look_at_clock(place_fitter *fitter, place_run *run)
+static void insert(place_fitter *fitter, const place_item *item, uint64_t offset)
+{
+    for (uint32_t w = window_of(fitter, item->first); w <= window_of(fitter, item->last - 1); w++)
+        insert_into(fitter, &fitter->windows[w], item, offset);
+}
+
+/* Books the steps done; says whether to give up. Where there must be an answer only the clock decides that. */
+static bool look_at_limits(place_fitter *fitter, place_run *run, bool must_answer)
 {
     if (fitter->steps < STEPS_PER_LOOK) return false;
-    place_run_spend(run, fitter->steps);
+    bool over = place_run_spend(run, fitter->steps);
     fitter->steps = 0;
-    return run->out_of_time;
+    return must_answer ? run->out_of_time : over;
 }
 
 /* No time is left, but there must be an answer: the rest goes on top, one above the other. */
@@ -211,8 +341,10 @@ uint64_t place_fitter_run(place_fitter *fitter, place_run *run, const uint32_t *
 {
     const place_part *part = fitter->part;
     uint64_t peak = 0;
-    fitter->placed_count = fitter->chunk_count = 0;
-    fitter->steps = part->count;
+    fitter->chunk_count = 0;
+    for (uint32_t w = 0; w < fitter->window_count; w++)
+        fitter->windows[w].chunk_count = fitter->windows[w].placed_count = 0;
+    fitter->steps = (uint64_t)part->count * (fitter->window_count > 1 ? STEPS_PER_ITEM : 1);
     for (uint32_t i = 0; i < part->count; i++) {
         const place_item *item = &part->items[i];
         if (item->fixed == PL_PLACE_NONE) continue;
@@ -223,7 +355,7 @@ uint64_t place_fitter_run(place_fitter *fitter, place_run *run, const uint32_t *
     for (uint32_t k = 0; k < part->count && peak < ceiling; k++) {
         const place_item *item = &part->items[order[k]];
         if (item->fixed != PL_PLACE_NONE) continue;
-        if (look_at_clock(fitter, run))
+        if (look_at_limits(fitter, run, ceiling == PL_PLACE_NONE))
             return ceiling == PL_PLACE_NONE ? stack_up(part, order, k, peak, offsets) : PL_PLACE_NONE;
         uint64_t offset = find_gap(fitter, item, best_fit);
         if (offset + item->size > peak) peak = offset + item->size;

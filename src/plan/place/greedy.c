@@ -1,9 +1,12 @@
 /* The greedy passes. The orders (Pisarchyk & Lee 2020 found size the best single one for neural networks; size classes
- * by birth are the lanes of Buchsbaum et al. 2003) each with first and best fit, and the skyline: always place the
- * buffer that can lie lowest, as the exact search does on its first way down. Each pass is given up as soon as it
+ * by birth are the lanes of Buchsbaum et al. 2003) each with first and best fit. Then the fullest moment first: what is
+ * alive there is stacked without a gap, the last to die lowest, so that from there on free room is always on top (and
+ * before it, where lives are nested as in training); the others in one of the orders. And the skyline: always place
+ * the buffer that can lie lowest, as the exact search does on its first way down. Each pass is given up as soon as it
  * cannot beat the best one; all end when the target is met. */
 #include "part.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +15,7 @@
 
 enum {
     SKYLINE_ITEMS_MAX = 5000, /* beyond it the wheel finds more in the time */
-    BEST_FIT_MAX = 8000,      /* beyond it best fit costs twice as much as first fit and loses */
+    BEST_FIT_MAX = 8000,      /* beyond it best fit, which costs twice as much as first fit, comes after all else */
     STEPS_PER_LOOK = 100000,  /* at the clock */
 };
 
@@ -40,6 +43,12 @@ static const char *const fit_names[MEASURES][2] = {
     [DURATION] = {"duration, first fit", "duration, best fit"},
     [BIRTH] = {"birth, first fit", "birth, best fit"},
     [CONFLICTS] = {"conflicts, first fit", "conflicts, best fit"},
+};
+
+static const char *const moment_names[MEASURES][2] = {
+    [SIZE] = {"fullest moment, size, first fit", "fullest moment, size, best fit"},
+    [CLASS] = {"fullest moment, size class, first fit", "fullest moment, size class, best fit"},
+    [AREA] = {"fullest moment, area, first fit", "fullest moment, area, best fit"},
 };
 
 /* So many classes to each doubling of the size, of equal width. */
@@ -83,6 +92,19 @@ static void sort_items(const place_part *part, key *keys, measure by, measure th
 {
     for (uint32_t i = 0; i < part->count; i++)
         keys[i] = (key){measure_item(part, i, by), measure_item(part, i, then), i};
+    qsort(keys, part->count, sizeof *keys, compare_keys);
+    for (uint32_t i = 0; i < part->count; i++) order[i] = keys[i].item;
+}
+
+/* Those alive at the fullest moment come first, the last to die before the others. */
+static void sort_by_moment(const place_part *part, key *keys, measure by, uint32_t *order)
+{
+    for (uint32_t i = 0; i < part->count; i++) {
+        const place_item *item = &part->items[i];
+        bool alive = item->lower <= part->bound_time && part->bound_time < item->upper;
+        keys[i] = alive ? (key){DBL_MAX, (double)item->upper, i}
+                        : (key){measure_item(part, i, by), measure_item(part, i, by == SIZE ? DURATION : BIRTH), i};
+    }
     qsort(keys, part->count, sizeof *keys, compare_keys);
     for (uint32_t i = 0; i < part->count; i++) order[i] = keys[i].item;
 }
@@ -193,9 +215,11 @@ static uint64_t skyline_run(skyline *s, place_run *run, const uint32_t *fixed, u
         uint64_t top = e.at + part->items[i].size;
         if (top > peak) peak = top;
         const uint32_t *row = place_part_conflicts(part, i, &count);
-        for (uint32_t k = 0; k < count; k++)
-            if (!s->done[row[k]] && s->low[row[k]] < top)
-                s->low[row[k]] = above_fixed(part, fixed, fixed_count, row[k], top);
+        for (uint32_t k = 0; k < count; k++) {
+            if (s->done[row[k]] || s->low[row[k]] >= top) continue;
+            s->low[row[k]] = above_fixed(part, fixed, fixed_count, row[k], top);
+            steps += fixed_count;
+        }
         steps += count + 16 + (part->row ? 0 : i); /* without lists all before it were looked at */
         if (steps < STEPS_PER_LOOK) continue;
         place_run_spend(run, steps);
@@ -249,28 +273,63 @@ static pl_status run_skylines(place_part *part, place_run *run, place_best *best
     return refused ? pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)part->count) : PL_OK;
 }
 
-static void run_fits(const place_part *part, place_run *run, place_best *best, place_fitter *fitter, key *keys,
-                     uint32_t *order)
+/* What the passes share. */
+typedef struct passes {
+    const place_part *part;
+    place_run *run;
+    place_best *best;
+    place_fitter *fitter;
+    key *keys;
+    uint32_t *order;
+} passes;
+
+/* False: the target is met, or a limit passed. */
+static bool run_fit(passes *p, bool best_fit, const char *name)
 {
-    const pl_place_options *o = run->options;
+    const pl_place_options *o = p->run->options;
+    if (!(best_fit ? o->best_fit : o->first_fit)) return true;
+    if (p->best->peak != PL_PLACE_NONE && (p->best->peak <= p->best->target || place_run_spend(p->run, 0)))
+        return false;
+    uint64_t peak = place_fitter_run(p->fitter, p->run, p->order, best_fit, p->best->peak, p->best->trial);
+    keep_if_better(p->part, p->best, peak, name);
+    return true;
+}
+
+static bool run_orders(passes *p, bool first_fit, bool best_fit)
+{
+    const pl_place_options *o = p->run->options;
     const bool wanted[MEASURES] = {o->by_size, o->by_class,    o->by_class, o->by_class,
                                    o->by_area, o->by_duration, o->by_birth, o->by_conflicts};
     for (measure by = SIZE; by < MEASURES; by++) {
         if (!wanted[by]) continue;
-        sort_items(part, keys, by,
+        sort_items(p->part, p->keys, by,
                    by == SIZE                    ? DURATION
                    : by == FINE                  ? DEATH
                    : by == CLASS || by == COARSE ? BIRTH
                                                  : SIZE,
-                   order);
-        for (int best_fit = 0; best_fit < 2; best_fit++) {
-            if (!(best_fit ? o->best_fit : o->first_fit)) continue;
-            if (best_fit && o->first_fit && part->count > BEST_FIT_MAX) continue;
-            if (best->peak != PL_PLACE_NONE && (best->peak <= best->target || place_run_spend(run, 0))) return;
-            uint64_t peak = place_fitter_run(fitter, run, order, best_fit, best->peak, best->trial);
-            keep_if_better(part, best, peak, fit_names[by][best_fit]);
-        }
+                   p->order);
+        if (first_fit && !run_fit(p, false, fit_names[by][0])) return false;
+        if (best_fit && !run_fit(p, true, fit_names[by][1])) return false;
     }
+    return true;
+}
+
+static bool run_moments(passes *p, bool first_fit, bool best_fit)
+{
+    static const measure rest[] = {SIZE, CLASS, AREA};
+    for (size_t k = 0; k < sizeof rest / sizeof *rest && p->run->options->by_moment; k++) {
+        sort_by_moment(p->part, p->keys, rest[k], p->order);
+        if (first_fit && !run_fit(p, false, moment_names[rest[k]][0])) return false;
+        if (best_fit && !run_fit(p, true, moment_names[rest[k]][1])) return false;
+    }
+    return true;
+}
+
+static void run_fits(passes *p)
+{
+    bool best_fit_too = p->part->count <= BEST_FIT_MAX;
+    bool go_on = run_orders(p, true, best_fit_too) && run_moments(p, true, best_fit_too);
+    if (go_on && !best_fit_too && run_orders(p, false, true)) run_moments(p, false, true);
 }
 
 /* With every pass switched off there is still an answer: by birth, first fit. */
@@ -291,7 +350,7 @@ pl_status place_greedy(place_part *part, place_run *run, place_best *best, pl_er
     if (!keys || !order || !fitter) {
         status = pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)part->count);
     } else {
-        run_fits(part, run, best, fitter, keys, order);
+        run_fits(&(passes){part, run, best, fitter, keys, order});
         if (best->peak == PL_PLACE_NONE) run_fallback(part, run, best, fitter, order);
         if (run->options->skyline && part->count <= SKYLINE_ITEMS_MAX)
             status = run_skylines(part, run, best, keys, order, err);

@@ -66,22 +66,123 @@ static int compare_items(const void *left, const void *right)
     return 0;
 }
 
-/* Fixed buffers that lie on each other make the problem contradictory; the items are sorted by birth. */
-static pl_status check_fixed(const place_item *items, uint32_t count, pl_error *err)
+/* ---- fixed buffers that lie on each other make the problem contradictory ----
+ *
+ * A sweep over time: those alive hang in a tree whose leaves are all fixed ones by offset and whose nodes hold the one
+ * below them that ends highest. Of those that begin below a new one's end, does the one that ends highest reach into
+ * it? n log n altogether. */
+
+typedef struct sweep {
+    const place_item *items;
+    uint32_t *by_offset, *by_death, *by_birth; /* [count]: items */
+    uint32_t *tree;                            /* [2·count]: leaves behind, node k above 2k and 2k + 1 */
+    uint32_t count;
+} sweep;
+
+typedef struct place_key {
+    uint64_t key;
+    uint32_t item;
+} place_key;
+
+static int compare_place_keys(const void *left, const void *right)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const place_item *a = &items[i];
-        if (a->fixed == PL_PLACE_NONE) continue;
-        for (uint32_t j = i + 1; j < count && items[j].lower < a->upper; j++) {
-            const place_item *b = &items[j];
-            if (b->fixed == PL_PLACE_NONE || b->fixed >= a->fixed + a->size || a->fixed >= b->fixed + b->size) continue;
-            return pl_fail(err, PL_E_DATA,
-                           "buffers %" PRIu32 " %s and %" PRIu32 " %s are alive together and both fixed, at offsets "
-                           "%" PRIu64 " and %" PRIu64 ", where they overlap",
-                           a->buffer, ID(a), b->buffer, ID(b), a->fixed, b->fixed);
+    const place_key *a = left, *b = right;
+    COMPARE(key);
+    COMPARE(item);
+    return 0;
+}
+
+static uint64_t end_of(const sweep *s, uint32_t item)
+{
+    return item == PLACE_NO_ITEM ? 0 : s->items[item].fixed + s->items[item].size;
+}
+
+static uint32_t higher(const sweep *s, uint32_t a, uint32_t b) { return end_of(s, a) >= end_of(s, b) ? a : b; }
+
+/* How many fixed ones begin below an offset, of those as far as item `below` at that very offset. */
+static uint32_t count_below(const sweep *s, uint64_t offset, uint32_t below)
+{
+    uint32_t low = 0, high = s->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, item = s->by_offset[middle];
+        if (s->items[item].fixed < offset || (s->items[item].fixed == offset && item < below))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void set_alive(sweep *s, uint32_t item, bool alive)
+{
+    uint32_t node = s->count + count_below(s, s->items[item].fixed, item);
+    s->tree[node] = alive ? item : PLACE_NO_ITEM;
+    while (node /= 2) s->tree[node] = higher(s, s->tree[2 * node], s->tree[2 * node + 1]);
+}
+
+/* One that is alive and shares bytes with this one, or PLACE_NO_ITEM. */
+static uint32_t find_sharer(const sweep *s, uint32_t item)
+{
+    uint32_t highest = PLACE_NO_ITEM, left = s->count, right = s->count + count_below(s, end_of(s, item), 0);
+    for (; left < right; left /= 2, right /= 2) {
+        if (left % 2) highest = higher(s, highest, s->tree[left++]);
+        if (right % 2) highest = higher(s, highest, s->tree[--right]);
+    }
+    return end_of(s, highest) > s->items[item].fixed ? highest : PLACE_NO_ITEM;
+}
+
+static pl_status run_sweep(sweep *s, pl_error *err)
+{
+    for (uint32_t k = 0, dead = 0; k < s->count; k++) {
+        uint32_t i = s->by_birth[k];
+        const place_item *b = &s->items[i];
+        while (s->items[s->by_death[dead]].upper <= b->lower) set_alive(s, s->by_death[dead++], false);
+        uint32_t j = find_sharer(s, i);
+        if (j == PLACE_NO_ITEM) {
+            set_alive(s, i, true);
+            continue;
         }
+        const place_item *a = &s->items[j];
+        return pl_fail(err, PL_E_DATA,
+                       "buffers %" PRIu32 " %s and %" PRIu32 " %s are alive together and both fixed, at offsets "
+                       "%" PRIu64 " and %" PRIu64 ", where they overlap",
+                       a->buffer, ID(a), b->buffer, ID(b), a->fixed, b->fixed);
     }
     return PL_OK;
+}
+
+static void sort_by(const place_item *items, const uint32_t *list, uint32_t count, bool by_death, place_key *keys,
+                    uint32_t *sorted)
+{
+    for (uint32_t k = 0; k < count; k++)
+        keys[k] = (place_key){by_death ? items[list[k]].upper : items[list[k]].fixed, list[k]};
+    qsort(keys, count, sizeof *keys, compare_place_keys);
+    for (uint32_t k = 0; k < count; k++) sorted[k] = keys[k].item;
+}
+
+static pl_status check_fixed(const place_item *items, uint32_t count, pl_error *err)
+{
+    sweep s = {.items = items};
+    for (uint32_t i = 0; i < count; i++) s.count += items[i].fixed != PL_PLACE_NONE;
+    if (s.count < 2) return PL_OK;
+    place_key *keys = pl_alloc(s.count, sizeof *keys);
+    s.tree = pl_alloc(s.count, 5 * sizeof *s.tree);
+    pl_status status = PL_OK;
+    if (keys && s.tree) {
+        s.by_birth = s.tree + 2 * (size_t)s.count, s.by_offset = s.by_birth + s.count;
+        s.by_death = s.by_offset + s.count;
+        for (uint32_t i = 0, k = 0; i < count; i++) /* sorted by birth */
+            if (items[i].fixed != PL_PLACE_NONE) s.by_birth[k++] = i;
+        sort_by(items, s.by_birth, s.count, false, keys, s.by_offset);
+        sort_by(items, s.by_birth, s.count, true, keys, s.by_death);
+        for (size_t k = 0; k < 2 * (size_t)s.count; k++) s.tree[k] = PLACE_NO_ITEM;
+        status = run_sweep(&s, err);
+    } else {
+        status = pl_fail(err, PL_E_NOMEM, "no memory to check %u fixed buffers", (unsigned)s.count);
+    }
+    pl_free(s.tree);
+    pl_free(keys);
+    return status;
 }
 
 pl_status place_items_build(const pl_place_problem *problem, place_item **items, uint32_t *count, pl_error *err)

@@ -115,32 +115,54 @@ const uint32_t *place_part_conflicts(const place_part *part, uint32_t item, uint
     return part->scratch;
 }
 
+static void raise_to(uint64_t *value, uint64_t least)
+{
+    if (*value < least) *value = least;
+}
+
+/* For each section the most that one of these items may leave unused, at waste[section_count + section]. The array is a
+ * binary tree: an item marks the few nodes that make up its span, then each node hands down what it has. */
+static void find_waste(const place_part *part, uint64_t block, uint64_t *waste)
+{
+    size_t leaves = part->section_count;
+    memset(waste, 0, 2 * leaves * sizeof *waste);
+    for (uint32_t i = 0; i < part->count; i++) {
+        const place_item *item = &part->items[i];
+        uint64_t left = pl_align_up(item->size, block) - item->size;
+        if (item->alignment < block || !left) continue;
+        for (size_t low = leaves + item->first, high = leaves + item->last; low < high; low /= 2, high /= 2) {
+            if (low % 2) raise_to(&waste[low++], left);
+            if (high % 2) raise_to(&waste[--high], left);
+        }
+    }
+    for (size_t k = 2; k < 2 * leaves; k++) raise_to(&waste[k], waste[k / 2]);
+}
+
 /* Adds each item of alignment ≥ `block` to its sections: by difference, so the cost does not grow with the spans. */
 static void bound_at_block(place_part *part, uint64_t block, uint64_t *sums, uint64_t *waste)
 {
     memset(sums, 0, ((size_t)part->section_count + 1) * sizeof *sums);
-    memset(waste, 0, (size_t)part->section_count * sizeof *waste);
     for (uint32_t i = 0; i < part->count; i++) {
         const place_item *item = &part->items[i];
         if (item->alignment < block) continue;
-        uint64_t rounded = pl_align_up(item->size, block), left = rounded - item->size;
+        uint64_t rounded = pl_align_up(item->size, block);
         sums[item->first] += rounded, sums[item->last] -= rounded;
-        for (uint32_t s = item->first; left && s < item->last; s++)
-            if (left > waste[s]) waste[s] = left;
     }
+    find_waste(part, block, waste);
     uint64_t alive = 0;
     for (uint32_t s = 0; s < part->section_count; s++) {
         alive += sums[s];
         if (block == 1) part->section_sum[s] = alive;
-        if (!alive || alive - waste[s] <= part->lower_bound) continue;
-        part->lower_bound = alive - waste[s];
+        uint64_t least = alive - waste[part->section_count + s];
+        if (!alive || least <= part->lower_bound) continue;
+        part->lower_bound = least;
         part->bound_time = part->section_time[s];
     }
 }
 
 static int find_bound(place_part *part)
 {
-    uint64_t *sums = pl_alloc(2 * (size_t)part->section_count + 1, sizeof *sums), blocks = 1;
+    uint64_t *sums = pl_alloc(3 * (size_t)part->section_count + 1, sizeof *sums), blocks = 1;
     if (!sums) return -1;
     for (uint32_t i = 0; i < part->count; i++) blocks |= part->items[i].alignment;
     for (unsigned bit = 0; bit < 64; bit++)

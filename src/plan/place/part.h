@@ -13,6 +13,8 @@
 
 #define PLACE_NO_ITEM UINT32_MAX
 
+enum { PLACE_WHEEL_STARTS = 8 };
+
 typedef struct place_item {
     uint64_t lower, upper, size, alignment, fixed; /* fixed: PL_PLACE_NONE = free */
     const char *id;
@@ -70,16 +72,20 @@ typedef struct place_best {
     uint64_t peak;
     uint64_t target; /* good enough: stop there */
     const char *heuristic;
+    uint32_t turns;                     /* of the squeaky wheel so far */
+    uint64_t least[PLACE_WHEEL_STARTS]; /* what each start of the wheel has led to */
 } place_best;
 
 /* quick.c: a first placement that takes next to no time; for best->peak that is PL_PLACE_NONE. */
 pl_status place_quick(const place_part *, place_best *, pl_error *);
 /* greedy.c: all passes that the options ask for, until the target is met. */
 pl_status place_greedy(place_part *, place_run *, place_best *, pl_error *);
-/* squeaky.c: places again and again, what ended too high earlier each time. */
-pl_status place_squeaky(const place_part *, place_run *, place_best *, uint64_t work_limit, pl_error *);
+/* squeaky.c: places again and again, what ended too high earlier each time; goes on where its last call ended. */
+pl_status place_squeaky(const place_part *, place_run *, place_best *, uint64_t work_limit, bool endless, pl_error *);
 
-/* fit.c: places items in this order; returns the peak, or PL_PLACE_NONE as soon as it would not be below `ceiling`. */
+/* fit.c: places items in this order; returns the peak, or PL_PLACE_NONE as soon as it would not be below `ceiling` or a
+ * limit is passed. Without a ceiling there is always a placement: out of time, the rest is stacked up. */
+#define PLACE_NO_CEILING (PL_PLACE_NONE - 1) /* any peak will do, but so will none */
 typedef struct place_fitter place_fitter;
 place_fitter *place_fitter_create(const place_part *); /* NULL when memory is refused */
 void place_fitter_destroy(place_fitter *);

@@ -1,5 +1,6 @@
 /* pl_place: the whole road on one screen. Items → parts of the time line → for each part: greedy passes, exact search
- * from the lower bound upward, the squeaky wheel if that did not end → offsets, peak, verdict.
+ * from the lower bound upward, the squeaky wheel if that did not end → with time left, more of it for the highest part
+ * → offsets, peak, verdict.
  *
  * A part need not be better than the worst of the others: its target is the largest lower bound of all, or the largest
  * peak so far. Work is shared out in elementary steps, not seconds, so that the same plan comes out on each machine. */
@@ -14,8 +15,7 @@
 
 enum {
     EXACT_ITEMS_MAX = 2000, /* beyond it one descent alone costs seconds, and the recursion a deep stack */
-    AGAIN_ITEMS_MAX = 5000, /* beyond it time that is left is not used */
-    QUICK_ITEMS_MIN = 1000, /* up to it the first greedy pass is over before the clock is looked at */
+    QUICK_ITEMS_MIN = 1000, /* up to it the first greedy pass is over before the limits are looked at */
     FAILURES_MAX = 2,       /* of tries above the lower bound in a round of the search */
 };
 
@@ -23,6 +23,7 @@ pl_place_options pl_place_options_default(void)
 {
     return (pl_place_options){.by_size = true,
                               .by_class = true,
+                              .by_moment = true,
                               .by_area = true,
                               .by_duration = true,
                               .by_birth = true,
@@ -113,38 +114,28 @@ done:
 }
 
 /* What takes long, when the greedy passes were not enough. */
-static pl_status search_on(place_part *part, place_run *run, uint64_t capacity, place_best *best, bracket *b,
-                           pl_error *err)
+static pl_status search_on(place_part *part, place_run *run, uint64_t capacity, bool endless, place_best *best,
+                           bracket *b, pl_error *err)
 {
-    if (best->peak > best->target && run->options->exact && part->count <= EXACT_ITEMS_MAX)
-        PL_TRY(search_part(part, run, capacity, best, b, err));
-    if (best->peak > best->target && best->peak > b->proven && run->options->squeaky_wheel)
-        PL_TRY(
-            place_squeaky(part, run, best, part->count <= EXACT_ITEMS_MAX ? work_left(run) : work_left(run) / 4, err));
-    return PL_OK;
+    bool exact = run->options->exact && part->count <= EXACT_ITEMS_MAX;
+    if (best->peak > best->target && exact) PL_TRY(search_part(part, run, capacity, best, b, err));
+    if (best->peak <= best->target || best->peak <= b->proven || !run->options->squeaky_wheel) return PL_OK;
+    uint64_t work = exact || run->last_part ? work_left(run) : work_left(run) / 4;
+    return place_squeaky(part, run, best, work, endless, err);
 }
 
-/* With time left when the allowed work is done, what is open gets as much again, and again: never a worse answer than
- * without a time limit. The last part alone, for which nothing else waits. */
-static pl_status place_part_solve(place_part *part, place_run *run, uint64_t capacity, place_best *best,
-                                  uint64_t *proven, pl_error *err)
+static pl_status place_part_solve(place_part *part, place_run *run, uint64_t capacity, place_best *best, bracket *b,
+                                  pl_error *err)
 {
-    if (run->deadline > 0 && part->count > QUICK_ITEMS_MIN) PL_TRY(place_quick(part, best, err));
+    if (part->count > QUICK_ITEMS_MIN) PL_TRY(place_quick(part, best, err));
     PL_TRY(place_greedy(part, run, best, err));
-    bracket b = {part->lower_bound, part->lower_bound};
-    PL_TRY(search_on(part, run, capacity, best, &b, err));
-    while (run->deadline > 0 && run->last_part && run->work >= run->work_limit && !run->out_of_time &&
-           part->count <= AGAIN_ITEMS_MAX && best->peak > best->target && best->peak > b.proven) {
-        run->work_limit = run->work + run->options->work_limit;
-        PL_TRY(search_on(part, run, capacity, best, &b, err));
-    }
-    *proven = b.proven;
-    return PL_OK;
+    return search_on(part, run, capacity, false, best, b, err);
 }
 
 static pl_status best_init(place_best *best, uint32_t count, uint64_t target, pl_error *err)
 {
     *best = (place_best){.peak = PL_PLACE_NONE, .target = target, .heuristic = "none"};
+    for (size_t k = 0; k < PLACE_WHEEL_STARTS; k++) best->least[k] = PL_PLACE_NONE;
     best->offsets = pl_alloc(count, sizeof *best->offsets);
     best->trial = pl_alloc(count, sizeof *best->trial);
     if (best->offsets && best->trial) return PL_OK;
@@ -157,53 +148,91 @@ static void best_deinit(place_best *best)
     pl_free(best->trial);
 }
 
+/* What is known of a part of the time line. */
+typedef struct stretch {
+    place_part part;
+    place_best best;
+    bracket bracket;
+} stretch;
+
 /* The parts of the time line, in a block for pl_free; each initialised. */
-static pl_status build_parts(const pl_place_options *options, place_item *items, uint32_t count, place_part **parts,
-                             size_t *part_count, pl_error *err)
+static pl_status build_stretches(const pl_place_options *options, place_item *items, uint32_t count, stretch **all,
+                                 size_t *stretch_count, pl_error *err)
 {
     size_t capacity = 0;
     for (uint32_t begin = 0; begin < count;) {
         uint32_t length = options->time_decomposition ? place_items_part_length(items + begin, count - begin) : count;
-        if (pl_grow(parts, &capacity, *part_count, sizeof **parts))
+        if (pl_grow(all, &capacity, *stretch_count, sizeof **all))
             return pl_fail(err, PL_E_NOMEM, "no memory to place %u buffers", (unsigned)count);
-        PL_TRY(place_part_init(&(*parts)[*part_count], items + begin, length, err));
-        (*part_count)++;
+        stretch *s = &(*all)[*stretch_count];
+        *s = (stretch){0};
+        PL_TRY(place_part_init(&s->part, items + begin, length, err));
+        (*stretch_count)++;
+        s->bracket = (bracket){s->part.lower_bound, s->part.lower_bound};
         begin += length;
     }
     return PL_OK;
 }
 
 /* Takes a solved part into the solution. */
-static void merge_part(const place_part *part, const place_best *best, pl_place_solution *solution)
+static void merge_stretch(const stretch *s, pl_place_solution *solution)
 {
-    for (uint32_t i = 0; i < part->count; i++) solution->offsets[part->items[i].buffer] = best->offsets[i];
-    if (best->peak <= solution->peak) return;
-    solution->peak = best->peak;
-    solution->heuristic = best->heuristic;
-    for (uint32_t i = 0; i < part->count; i++)
-        if (best->offsets[i] + part->items[i].size == best->peak) solution->peak_time = part->items[i].lower;
+    const place_item *items = s->part.items;
+    for (uint32_t i = 0; i < s->part.count; i++) solution->offsets[items[i].buffer] = s->best.offsets[i];
+    if (s->best.peak <= solution->peak) return;
+    solution->peak = s->best.peak;
+    solution->heuristic = s->best.heuristic;
+    for (uint32_t i = 0; i < s->part.count; i++)
+        if (s->best.offsets[i] + items[i].size == s->best.peak) solution->peak_time = items[i].lower;
 }
 
-static pl_status solve_parts(place_part *parts, size_t part_count, place_run *run, uint64_t capacity,
-                             pl_place_solution *solution, uint64_t *proven, pl_error *err)
+static stretch *highest(stretch *all, size_t count)
 {
-    for (size_t k = 0; k < part_count; k++) {
-        if (parts[k].lower_bound <= solution->lower_bound) continue;
-        solution->lower_bound = parts[k].lower_bound;
-        solution->bound_time = parts[k].bound_time;
+    stretch *worst = all;
+    for (size_t k = 1; k < count; k++)
+        if (all[k].best.peak > worst->best.peak) worst = &all[k];
+    return worst;
+}
+
+/* With time left when the allowed work is done, the highest part gets as much again, then twice as much, and so on: all
+ * else was done as without a time limit, so the answer is never worse. */
+static pl_status go_on(stretch *all, size_t count, place_run *run, uint64_t capacity, uint64_t lower_bound,
+                       pl_error *err)
+{
+    uint64_t work = run->options->work_limit;
+    for (; count && run->deadline > 0 && work < PL_PLACE_NONE / 4 && !run->out_of_time; work *= 2) {
+        stretch *s = highest(all, count);
+        if (s->best.peak <= lower_bound || s->best.peak <= s->bracket.proven) break;
+        s->best.target = lower_bound;
+        run->last_part = true;
+        run->work_limit = run->work + work;
+        PL_TRY(search_on(&s->part, run, capacity, true, &s->best, &s->bracket, err));
+        if (run->work < run->work_limit) break; /* it knows no more to do */
     }
+    return PL_OK;
+}
+
+static pl_status solve_stretches(stretch *all, size_t count, place_run *run, uint64_t capacity,
+                                 pl_place_solution *solution, uint64_t *proven, pl_error *err)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (all[k].part.lower_bound <= solution->lower_bound) continue;
+        solution->lower_bound = all[k].part.lower_bound;
+        solution->bound_time = all[k].part.bound_time;
+    }
+    uint64_t target = solution->lower_bound;
+    for (size_t k = 0; k < count; k++) {
+        stretch *s = &all[k];
+        run->last_part = k + 1 == count;
+        PL_TRY(best_init(&s->best, s->part.count, target, err));
+        PL_TRY(place_part_solve(&s->part, run, capacity, &s->best, &s->bracket, err));
+        if (s->best.peak > target) target = s->best.peak;
+    }
+    PL_TRY(go_on(all, count, run, capacity, solution->lower_bound, err));
     *proven = solution->lower_bound;
-    for (size_t k = 0; k < part_count; k++) {
-        place_best best;
-        run->last_part = k + 1 == part_count;
-        uint64_t part_proven = 0;
-        uint64_t target = solution->peak > solution->lower_bound ? solution->peak : solution->lower_bound;
-        pl_status status = best_init(&best, parts[k].count, target, err);
-        if (status == PL_OK) status = place_part_solve(&parts[k], run, capacity, &best, &part_proven, err);
-        if (status == PL_OK) merge_part(&parts[k], &best, solution);
-        best_deinit(&best);
-        PL_TRY(status);
-        if (part_proven > *proven) *proven = part_proven;
+    for (size_t k = 0; k < count; k++) {
+        merge_stretch(&all[k], solution);
+        if (all[k].bracket.proven > *proven) *proven = all[k].bracket.proven;
     }
     return PL_OK;
 }
@@ -249,17 +278,20 @@ pl_status pl_place(const pl_place_problem *problem, const pl_place_options *opti
     if (options->time_limit_s > 0) run.deadline = start + options->time_limit_s;
     *solution = (pl_place_solution){.offsets = solution->offsets, .heuristic = "nothing to place"};
     place_item *items = NULL;
-    place_part *parts = NULL;
-    size_t part_count = 0;
+    stretch *all = NULL;
+    size_t stretch_count = 0;
     uint32_t count = 0;
     uint64_t proven = 0;
     pl_status status = place_items_build(problem, &items, &count, err);
     if (status == PL_OK) place_empty(problem, solution->offsets);
-    if (status == PL_OK) status = build_parts(options, items, count, &parts, &part_count, err);
-    if (status == PL_OK) status = solve_parts(parts, part_count, &run, problem->capacity, solution, &proven, err);
+    if (status == PL_OK) status = build_stretches(options, items, count, &all, &stretch_count, err);
+    if (status == PL_OK) status = solve_stretches(all, stretch_count, &run, problem->capacity, solution, &proven, err);
     if (status == PL_OK) status = judge(problem, solution, proven, err);
-    for (size_t k = 0; k < part_count; k++) place_part_deinit(&parts[k]);
-    pl_free(parts);
+    for (size_t k = 0; k < stretch_count; k++) {
+        best_deinit(&all[k].best);
+        place_part_deinit(&all[k].part);
+    }
+    pl_free(all);
     pl_free(items);
     solution->nodes = run.nodes;
     solution->work = run.work;

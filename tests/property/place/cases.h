@@ -116,6 +116,28 @@ static inline void case_transformer(place_case *c, unsigned layers, uint64_t ten
     case_add(c, half, half + 3, 3 * tensor);
 }
 
+/* A training step as the compiler of an accelerator hands it over: what the forward pass saves dies in the backward
+ * pass, much of it in the reverse order, temporaries beside it; statistics of a few hundred bytes among tensors of
+ * megabytes; all sizes multiples of 512. It is fullest in the middle. */
+static inline void case_training(place_case *c, uint64_t seed, unsigned layers)
+{
+    uint64_t half = 4 * (uint64_t)layers;
+    case_begin(c, seed);
+    for (unsigned l = 0; l < layers; l++) {
+        uint64_t t = 4 * (uint64_t)l, back = 2 * half - t;
+        uint64_t saved = 512 * (1 + case_random(c, UINT64_C(1) << case_random(c, 13)));
+        case_add(c, t, half + 1 + (half - t) * (100 - case_random(c, 80)) / 100, saved);
+        uint64_t birth = t + case_random(c, 4);
+        case_add(c, birth, back - case_random(c, 4), 512 * (1 + case_random(c, 4)));
+        for (unsigned k = 0; k < 4 && l + 3 < layers; k++) { /* temporaries, there and on the way back */
+            uint64_t size = 512 * (1 + case_random(c, UINT64_C(1) << case_random(c, 13)));
+            uint64_t first = t + case_random(c, 4), length = 1 + case_random(c, 6);
+            case_add(c, first, first + length, size);
+            case_add(c, 2 * half - first - length, 2 * half - first, size);
+        }
+    }
+}
+
 /* What a large program looks like: many short lives, few long ones, sizes over four orders of magnitude. */
 static inline void case_large(place_case *c, uint64_t seed, unsigned count)
 {

@@ -110,6 +110,7 @@ static pl_place_options greedy_options(unsigned m)
                               .skyline = m & 128,
                               .squeaky_wheel = m & 256,
                               .by_class = m & 9,
+                              .by_moment = m & 5,
                               .time_decomposition = m & 1,
                               .work_limit = 20000};
 }
