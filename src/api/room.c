@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "data/tokenizer.h"
 #include "models/model.h"
+#include "run/threads.h"
 
 /* Bytes of the two moments of weights of so many bytes, at least: of 4 bytes a number, of 2, or of 260 in 256 numbers
  * (base/block8.h; those of small weights stay larger). -1 on overflow. */
@@ -129,6 +130,7 @@ pl_status pl_runner_check(const pl_plan *plan, pl_error *err)
 {
     pl_machine machine;
     pl_machine_need need = need_of(plan);
+    pl_threads_end(); /* kernels were measured with them */
     PL_TRY(pl_machine_read("", &machine, err));
     PL_TRY(pl_machine_check_limits(&machine, &need, err));
     return pl_machine_check_free(&machine, &need, err);
