@@ -8,10 +8,6 @@
 #include "api/compiler.h"
 #include "base/alloc.h"
 
-/* Without a budget a model larger than this machine is planned for another one, up to a depth at which planning itself
- * takes a gigabyte and half a minute. */
-enum { LAYERS_FOR_ELSEWHERE = 4096 };
-
 /* A budget that nobody gave as a size is explained where it is too small. */
 static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error *err)
 {
@@ -27,7 +23,6 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     pl_status status = PL_OK;
     pl_graph *graph = NULL;
     pl_fit_options fit;
-    pl_told listener = {o->progress, o->context};
     const pl_command command = o->command;
     pl_fit_result own = {0};
     if (!result) result = &own;
@@ -38,6 +33,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     c->config = config;
     c->command = command;
     c->measured = o->measured;
+    c->told = (pl_told){o->progress, o->context};
     c->tokens.fd = -1;
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_compiler_go_on(c, err));
@@ -47,13 +43,12 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(pl_compiler_find_options(c, &fit, err));
     fit.everything = o->everything;
     if (o->steps) *o->steps = c->settings.run.steps;
-    if (fit.budget_bytes == PL_FIT_NO_BUDGET && config->model.layers > LAYERS_FOR_ELSEWHERE)
-        PL_TRY_DONE(pl_plan_check_config(config, command, err));
-    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !(o->everything && config->model.layers <= LAYERS_FOR_ELSEWHERE))
+    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !o->everything)
         PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
+    PL_TRY_DONE(pl_compiler_check_work(c, err));
     PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN && !o->unmeasured)
-        PL_TRY_DONE(pl_compiler_open_calibration(c, &fit, o->cache_folder, &listener, err));
+        PL_TRY_DONE(pl_compiler_open_calibration(c, &fit, o->cache_folder, err));
     PL_TRY_DONE(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
     PL_TRY_DONE(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));

@@ -66,13 +66,14 @@ static pl_status find_heap(pl_compiler *c, const pl_plan *plan, uint64_t *bytes,
     pl_program *program = NULL;
     pl_plan_print(plan, &text);
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
-    c->plan_text_bytes = text.bytes;
+    const uint64_t text_bytes = c->plan_text_bytes = text.bytes;
+    pl_str_deinit(&text); /* of a deep model tens of megabytes, and only its length is asked for */
     uint64_t before = pl_alloc_live_bytes();
     PL_TRY_DONE(pl_plan_copy_as_read(plan, &copy, err));
     uint64_t read = pl_alloc_live_bytes();
     PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
-    uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text.bytes ? bound : text.bytes,
-             less = bound + text.bytes - more;
+    uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text_bytes ? bound : text_bytes,
+             less = bound + text_bytes - more;
     uint64_t base = read - before + more + less / 4;
     *bytes = pl_align_up(base + base / 32 + checkpoint_heap(plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
                              pl_threads_heap_bytes(plan->team.threads),
