@@ -17,6 +17,12 @@ static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error
     return status;
 }
 
+static pl_status check_state(const pl_compiler *c, const pl_fit_options *o, pl_error *err)
+{
+    pl_room room = {.bytes = o->budget_bytes, .words = "the budget of", .floor_bytes = o->floor_bytes};
+    return pl_room_check_state(c->config, c->command, c->vocab, &room, err);
+}
+
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
                      pl_error *err)
 {
@@ -43,8 +49,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(pl_compiler_find_options(c, &fit, err));
     fit.everything = o->everything;
     if (o->steps) *o->steps = c->settings.run.steps;
-    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !o->everything)
-        PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
+    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !o->everything) PL_TRY_DONE(check_state(c, &fit, err));
     PL_TRY_DONE(pl_compiler_check_work(c, err));
     PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN && !o->unmeasured)

@@ -141,5 +141,6 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;
+    PL_TRY(pl_compiler_find_floor(c, o, err));
     return find_budget(c, &o->budget_bytes, err);
 }

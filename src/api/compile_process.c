@@ -93,12 +93,13 @@ static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
     r->bytes = bytes;
 }
 
+enum { BESIDE = 1 << 20 };
+
 /* Pages of files being written: two windows of a checkpoint's largest file, or all of a small checkpoint; metrics,
  * events and trace beside it. Before the first checkpoint the plan lies there, in the memory files that bring it to the
  * runner: as text and as a page, about as large. On a disk that is memory all files stay charged. */
 static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 {
-    enum { BESIDE = 1 << 20 };
     uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
              written = (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE, kept = 0;
     if (c->command != PL_COMMAND_TRAIN) return 0;
@@ -127,4 +128,17 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     p->writer_cache_bytes = files_bytes(c, p);
     memcpy(p->budget, c->budget, sizeof p->budget);
     return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
+}
+
+/* A team that is not given may be of one thread; the heap of a plan that says nothing; pages of files as for the
+ * smallest checkpoint. */
+pl_status pl_compiler_find_floor(const pl_compiler *c, pl_fit_options *o, pl_error *err)
+{
+    pl_process_planned process;
+    pl_process_options how = o->plan.process;
+    int threads = o->given.threads ? o->given.threads : 1;
+    how.heap_bytes = pl_align_up(c->tokenizer_bytes + HEAP_FIXED_BYTES + pl_threads_heap_bytes(threads), PL_PAGE_BYTES);
+    PL_TRY(pl_process_plan(&how, threads, o->plan.helper_threads, NULL, 0, &process, err));
+    o->floor_bytes = process.charged_bytes + (c->command == PL_COMMAND_TRAIN ? BESIDE : 0);
+    return PL_OK;
 }

@@ -45,6 +45,11 @@ static void count_graph(const pl_graph *g, counts *n)
     *n = (counts){.nodes = g->node_count, .values = g->value_count, .name_bytes = count_names(g)};
 }
 
+static bool is_again(const pl_node *n, pl_id region)
+{
+    return n->phase == PL_PHASE_FORWARD && !n->dead && n->region == region;
+}
+
 /* What layer-major order repeats are the nodes as they are when neighbours have become one. */
 static pl_status count_forward(pl_graph *g, counts *n, pl_error *err)
 {
@@ -53,11 +58,10 @@ static pl_status count_forward(pl_graph *g, counts *n, pl_error *err)
     PL_TRY(pl_rewrite_fuse(g, err));
     for (size_t i = 0; i < g->node_count; i++)
         if (g->node[i].op == PL_OP_LOAD && pl_region_program(g, g->node[i].region) == train) micro = g->node[i].region;
-    for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *node = &g->node[i];
-        bool again = node->phase == PL_PHASE_FORWARD && !node->dead && node->region == micro;
-        n->forward_nodes += again;
-        for (int k = 0; k < PL_NODE_OUT_MAX && again; k++) n->forward_values += node->out[k] != PL_NONE;
+    for (size_t i = 0; i < g->node_count; i++) n->forward_nodes += is_again(&g->node[i], micro);
+    for (size_t v = 0; v < g->value_count; v++) { /* windows, too */
+        pl_id of = g->value[v].view_of != PL_NONE ? g->value[v].view_of : (pl_id)v, made = g->value[of].producer;
+        n->forward_values += made != PL_NONE && is_again(&g->node[made], micro);
     }
     return PL_OK;
 }

@@ -63,6 +63,8 @@ pl_status pl_compiler_dump_plan(const pl_compiler *, const pl_plan *, pl_error *
 /* ---- compile_process.c ---- */
 pl_status pl_compiler_stage(void *compiler, pl_graph *, int64_t micro_batch, pl_error *);
 pl_status pl_compiler_settle(void *compiler, pl_plan *, pl_error *);
+/* Charged, at least, whatever is planned with these options: the process without a model. */
+pl_status pl_compiler_find_floor(const pl_compiler *, pl_fit_options *, pl_error *);
 
 /* ---- compile_measure.c ---- */
 /* folder NULL: nothing is kept. */

@@ -56,6 +56,7 @@ typedef struct pl_fit_options {
     bool choose_major_keep;  /* and, where it does, which blocks' input is kept */
     uint32_t allow;          /* pl_fit_allow bits */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
+    uint64_t floor_bytes;    /* charged of a process that has no model; for the words of a refusal. 0: not known */
     bool everything;         /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
                               * means no search: what is established is taken */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */

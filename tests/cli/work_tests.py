@@ -1,5 +1,5 @@
-"""Tests of what planning itself takes: refused at once where that is too much, as foretold where it is not. Called as
-cli_tests.py is."""
+"""Tests of what planning itself takes: refused at once where that is too much, as foretold where it is not; and of budgets
+that no plan can have. Called as cli_tests.py is."""
 import os
 import re
 import resource
@@ -60,6 +60,7 @@ def test_foretold_as_it_is():
         options[1] = str(fits)
         check(not re.search(SAID, measured("plan", config, *options, data_bytes=limit)[1]), options)
         foretold("plan", config, "--layers", str(fits + 1), *options[2:], data_bytes=limit)
+        run("plan", config, "--layers", str(layers), *options[2:])  # where kernels are measured that is memory, too
         code, err, _, held = measured("plan", config, "--layers", str(layers), *options[2:], "--out-lock", "lock")
         made = sum(line.startswith("node ") for line in open("lock"))
         check(code == 0, err)
@@ -76,5 +77,29 @@ def test_progress():
     check("planning …" not in err, err)
 
 
+FLOOR = r"no model fits: the process alone \(.*\) is charged (\d+) bytes before any"
+
+
+def test_below_the_floor():
+    """A budget that nothing fits into asks for no smaller model; one that a smaller model fits into does."""
+    write_text()
+    config = write_config()
+    least = ["--width", "1", "--heads", "1", "--layers", "1", "--sequence", "1", "--feed_forward", "1"]
+    run("train", config, "--steps", "1", "--quiet")
+    for words in (["plan", config], ["fit", config], ["eval", "out"], ["generate", "out"],
+                  ["plan", config, "--width", "4096"]):
+        out, err = run(*words, "--budget", "2MB", code=3)
+        floor = int(re.search(FLOOR, err)[1])
+        check("smaller" not in err and (words[0] != "fit" or re.search(FLOOR, out.replace(",", ""))), words, out, err)
+    needs = int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, *least, "--budget", "1MB", code=3)[1])[1])
+    _, err = run("plan", config, "--budget", "2MB", code=3)
+    floor = int(re.search(FLOOR, err)[1])
+    check(floor <= needs <= floor + 1000000, floor, needs)
+    check(re.search(FLOOR, run("plan", config, "--budget", str(floor - 1), code=3)[1]), "a byte less than the floor")
+    _, err = run("plan", config, "--budget", str(floor), code=3)
+    check("no model fits" not in err and "set train.micro_batch to auto" in err, err)
+    run("plan", config, *least, "--budget", str(needs))
+
+
 if __name__ == "__main__":
-    main({"work": [test_too_deep_to_plan, test_foretold_as_it_is, test_progress]})
+    main({"work": [test_too_deep_to_plan, test_foretold_as_it_is, test_progress, test_below_the_floor]})
