@@ -1,5 +1,6 @@
 /* From a config to a plan: the whole pipeline. pl_compile is its stages in their order; each has a file beside this one
  * (compiler.h). */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,16 @@ static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error
     if (status == PL_E_BUDGET && c->budget[0])
         snprintf(err->text + used, sizeof err->text - used, "; the budget is %s", c->budget);
     return status;
+}
+
+/* Where memory to plan is short the kernels' times may be what took it. */
+static void name_table(const pl_compiler *c, pl_error *err)
+{
+    size_t used = strlen(err->text);
+    if (!c->calibration || !pl_calibration_file(c->calibration)[0] || pl_calibration_count(c->calibration) == 0) return;
+    snprintf(err->text + used, sizeof err->text - used,
+             "; %" PRIu64 " bytes hold the kernels' times of %.300s, a file that may be removed",
+             pl_calibration_held_bytes(c->calibration), pl_calibration_file(c->calibration));
 }
 
 static pl_status check_state(const pl_compiler *c, const pl_fit_options *o, pl_error *err)
@@ -60,6 +71,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(pl_compiler_dump_plan(c, *plan, err));
     if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
 done:
+    if (status == PL_E_NOMEM) name_table(c, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     pl_fit_result_deinit(&own);
     pl_graph_destroy(graph);
