@@ -29,6 +29,7 @@ typedef struct phases {
     const char *command;
     bool quiet, terminal, drawn;
     char name[64];
+    char said[256]; /* the names of phases that have their line; they take turns */
     int percent;
 } phases;
 
@@ -39,23 +40,32 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void say_phase(phases *p, const char *phase, int percent, bool same)
+static void draw_phase(phases *p, const char *phase, int percent)
 {
-    if (p->quiet || (same && (!p->terminal || percent == p->percent))) return;
-    strncpy(p->name, phase, sizeof p->name - 1);
+    if (percent == p->percent && strncmp(p->name, phase, sizeof p->name - 1) == 0) return;
+    snprintf(p->name, sizeof p->name, "%s", phase);
     p->percent = percent;
-    if (p->terminal)
-        pl_say("\r\033[K%s … %d %%", phase, percent);
-    else
-        pl_say("%s …\n", phase);
-    p->drawn = p->terminal;
+    p->drawn = true;
+    pl_say("\r\033[K%s … %d %%", phase, percent);
+}
+
+static void say_phase(phases *p, const char *phase)
+{
+    char line[80];
+    size_t used = strlen(p->said);
+    snprintf(line, sizeof line, "%s …\n", phase);
+    if (strstr(p->said, line)) return;
+    snprintf(p->said + used, sizeof p->said - used, "%s", line);
+    pl_say("%s", line);
 }
 
 static bool tell_phase(void *context, const char *phase, uint64_t done, uint64_t total)
 {
     phases *p = context;
-    say_phase(p, phase, total ? (int)(100.0 * ((double)done / (double)total)) : 0,
-              strncmp(p->name, phase, sizeof p->name - 1) == 0);
+    if (!p->quiet && p->terminal)
+        draw_phase(p, phase, total ? (int)(100.0 * ((double)done / (double)total)) : 0);
+    else if (!p->quiet)
+        say_phase(p, phase);
     return !pl_signal_stop;
 }
 

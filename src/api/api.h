@@ -24,10 +24,14 @@ pl_status pl_settings_fill(const pl_config *, pl_command, const pl_tokens *, uin
 void pl_settings_deinit(pl_settings *);
 
 /* ---- room.c ---- */
-/* PL_E_BUDGET when the weights and what belongs to each of them are more than the room; `room` are the words before its
- * figure: "the budget of". */
-pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, uint64_t room_bytes, const char *room,
-                              pl_error *);
+typedef struct pl_room {
+    uint64_t bytes;
+    const char *words;    /* before its figure: "the budget of" */
+    uint64_t floor_bytes; /* what a process without any model takes; 0: not known */
+} pl_room;
+
+/* PL_E_BUDGET when the weights and what belongs to each of them are more than the room. */
+pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, const pl_room *, pl_error *);
 
 /* May a run of the plan be held beside what this process has? PL_E_BUDGET. */
 pl_status pl_room_check_beside(const pl_plan *, pl_error *);

@@ -1,5 +1,6 @@
 /* From a config to a plan: the whole pipeline. pl_compile is its stages in their order; each has a file beside this one
  * (compiler.h). */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,10 +8,6 @@
 #include "api/compile.h"
 #include "api/compiler.h"
 #include "base/alloc.h"
-
-/* Without a budget a model larger than this machine is planned for another one, up to a depth at which planning itself
- * takes a gigabyte and half a minute. */
-enum { LAYERS_FOR_ELSEWHERE = 4096 };
 
 /* A budget that nobody gave as a size is explained where it is too small. */
 static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error *err)
@@ -21,13 +18,28 @@ static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error
     return status;
 }
 
+/* Where memory to plan is short the kernels' times may be what took it. */
+static void name_table(const pl_compiler *c, pl_error *err)
+{
+    size_t used = strlen(err->text);
+    if (!c->calibration || !pl_calibration_file(c->calibration)[0] || pl_calibration_count(c->calibration) == 0) return;
+    snprintf(err->text + used, sizeof err->text - used,
+             "; %" PRIu64 " bytes hold the kernels' times of %.300s, a file that may be removed",
+             pl_calibration_held_bytes(c->calibration), pl_calibration_file(c->calibration));
+}
+
+static pl_status check_state(const pl_compiler *c, const pl_fit_options *o, pl_error *err)
+{
+    pl_room room = {.bytes = o->budget_bytes, .words = "the budget of", .floor_bytes = o->floor_bytes};
+    return pl_room_check_state(c->config, c->command, c->vocab, &room, err);
+}
+
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
                      pl_error *err)
 {
     pl_status status = PL_OK;
     pl_graph *graph = NULL;
     pl_fit_options fit;
-    pl_told listener = {o->progress, o->context};
     const pl_command command = o->command;
     pl_fit_result own = {0};
     if (!result) result = &own;
@@ -38,6 +50,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     c->config = config;
     c->command = command;
     c->measured = o->measured;
+    c->told = (pl_told){o->progress, o->context};
     c->tokens.fd = -1;
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_compiler_go_on(c, err));
@@ -47,19 +60,18 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(pl_compiler_find_options(c, &fit, err));
     fit.everything = o->everything;
     if (o->steps) *o->steps = c->settings.run.steps;
-    if (fit.budget_bytes == PL_FIT_NO_BUDGET && config->model.layers > LAYERS_FOR_ELSEWHERE)
-        PL_TRY_DONE(pl_plan_check_config(config, command, err));
-    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !(o->everything && config->model.layers <= LAYERS_FOR_ELSEWHERE))
-        PL_TRY_DONE(pl_room_check_state(config, command, c->vocab, fit.budget_bytes, "the budget of", err));
+    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !o->everything) PL_TRY_DONE(check_state(c, &fit, err));
+    PL_TRY_DONE(pl_compiler_check_work(c, err));
     PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN && !o->unmeasured)
-        PL_TRY_DONE(pl_compiler_open_calibration(c, &fit, o->cache_folder, &listener, err));
+        PL_TRY_DONE(pl_compiler_open_calibration(c, &fit, o->cache_folder, err));
     PL_TRY_DONE(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
     PL_TRY_DONE(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));
     PL_TRY_DONE(pl_compiler_dump_plan(c, *plan, err));
     if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
 done:
+    if (status == PL_E_NOMEM) name_table(c, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     pl_fit_result_deinit(&own);
     pl_graph_destroy(graph);

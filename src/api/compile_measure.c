@@ -29,7 +29,7 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
     if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
-pl_status pl_compiler_open_calibration(pl_compiler *c, pl_fit_options *o, const char *folder, pl_told *t, pl_error *err)
+pl_status pl_compiler_open_calibration(pl_compiler *c, pl_fit_options *o, const char *folder, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     pl_error ignored = {0};
@@ -42,7 +42,7 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, pl_fit_options *o, const 
                                  .bytes_max = little ? room + 1 : 0,
                                  .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
                                  .progress = tell_calibration,
-                                 .progress_context = t};
+                                 .progress_context = &c->told};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
     o->measure = c->measured ? NULL : measure;

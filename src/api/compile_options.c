@@ -111,6 +111,12 @@ static void find_freedom(const pl_compiler *c, pl_fit_options *o)
     o->allow = trains ? find_leave(c->config) : 0;
 }
 
+static void tell_search(void *context, size_t done, size_t total)
+{
+    const pl_told *t = &((pl_compiler *)context)->told;
+    if (t->progress) (void)t->progress(t->context, "planning", done, total);
+}
+
 pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
@@ -128,11 +134,13 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
                                             c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
                           .stage = pl_compiler_stage,
                           .settle = pl_compiler_settle,
+                          .tell = tell_search,
                           .context = c};
     find_freedom(c, o);
     find_order(c, &o->given, o->batch);
     for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
         if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
     if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;
+    PL_TRY(pl_compiler_find_floor(c, o, err));
     return find_budget(c, &o->budget_bytes, err);
 }

@@ -66,13 +66,14 @@ static pl_status find_heap(pl_compiler *c, const pl_plan *plan, uint64_t *bytes,
     pl_program *program = NULL;
     pl_plan_print(plan, &text);
     if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
-    c->plan_text_bytes = text.bytes;
+    const uint64_t text_bytes = c->plan_text_bytes = text.bytes;
+    pl_str_deinit(&text); /* of a deep model tens of megabytes, and only its length is asked for */
     uint64_t before = pl_alloc_live_bytes();
     PL_TRY_DONE(pl_plan_copy_as_read(plan, &copy, err));
     uint64_t read = pl_alloc_live_bytes();
     PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
-    uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text.bytes ? bound : text.bytes,
-             less = bound + text.bytes - more;
+    uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text_bytes ? bound : text_bytes,
+             less = bound + text_bytes - more;
     uint64_t base = read - before + more + less / 4;
     *bytes = pl_align_up(base + base / 32 + checkpoint_heap(plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
                              pl_threads_heap_bytes(plan->team.threads),
@@ -92,12 +93,13 @@ static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
     r->bytes = bytes;
 }
 
+enum { BESIDE = 1 << 20 };
+
 /* Pages of files being written: two windows of a checkpoint's largest file, or all of a small checkpoint; metrics,
  * events and trace beside it. Before the first checkpoint the plan lies there, in the memory files that bring it to the
  * runner: as text and as a page, about as large. On a disk that is memory all files stay charged. */
 static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 {
-    enum { BESIDE = 1 << 20 };
     uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
              written = (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE, kept = 0;
     if (c->command != PL_COMMAND_TRAIN) return 0;
@@ -126,4 +128,17 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     p->writer_cache_bytes = files_bytes(c, p);
     memcpy(p->budget, c->budget, sizeof p->budget);
     return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
+}
+
+/* A team that is not given may be of one thread; the heap of a plan that says nothing; pages of files as for the
+ * smallest checkpoint. */
+pl_status pl_compiler_find_floor(const pl_compiler *c, pl_fit_options *o, pl_error *err)
+{
+    pl_process_planned process;
+    pl_process_options how = o->plan.process;
+    int threads = o->given.threads ? o->given.threads : 1;
+    how.heap_bytes = pl_align_up(c->tokenizer_bytes + HEAP_FIXED_BYTES + pl_threads_heap_bytes(threads), PL_PAGE_BYTES);
+    PL_TRY(pl_process_plan(&how, threads, o->plan.helper_threads, NULL, 0, &process, err));
+    o->floor_bytes = process.charged_bytes + (c->command == PL_COMMAND_TRAIN ? BESIDE : 0);
+    return PL_OK;
 }

@@ -8,7 +8,7 @@
 #include "calibrate/calibrate.h"
 #include "fit/fit.h"
 
-/* Who is told of the progress of measuring. */
+/* Who is told of the progress of searching and of measuring. */
 typedef struct pl_told {
     pl_progress progress;
     void *context;
@@ -23,6 +23,7 @@ typedef struct pl_compiler {
     bool tokens_open;
     uint32_t vocab;
     pl_settings settings;
+    pl_told told;
     pl_calibration *calibration;
     bool measured;   /* nothing more is measured */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
@@ -44,6 +45,10 @@ pl_status pl_compiler_keep_choice(const pl_compiler *, const pl_choice *, pl_pla
 /* vocab, tokens, settings. */
 pl_status pl_compiler_open_data(pl_compiler *, pl_error *);
 
+/* ---- compile_work.c ---- */
+/* PL_E_BUDGET, at once, when planning itself would take too much memory, or more than this machine has. */
+pl_status pl_compiler_check_work(const pl_compiler *, pl_error *);
+
 /* ---- compile_options.c ---- */
 /* For pl_fit_find, which then calls stage and settle of compile_process.c with this compiler as their context. */
 pl_status pl_compiler_find_options(pl_compiler *, pl_fit_options *, pl_error *);
@@ -58,9 +63,11 @@ pl_status pl_compiler_dump_plan(const pl_compiler *, const pl_plan *, pl_error *
 /* ---- compile_process.c ---- */
 pl_status pl_compiler_stage(void *compiler, pl_graph *, int64_t micro_batch, pl_error *);
 pl_status pl_compiler_settle(void *compiler, pl_plan *, pl_error *);
+/* Charged, at least, whatever is planned with these options: the process without a model. */
+pl_status pl_compiler_find_floor(const pl_compiler *, pl_fit_options *, pl_error *);
 
 /* ---- compile_measure.c ---- */
-/* folder NULL: nothing is kept. The listener must live as long as the compiler. */
-pl_status pl_compiler_open_calibration(pl_compiler *, pl_fit_options *, const char *folder, pl_told *, pl_error *);
+/* folder NULL: nothing is kept. */
+pl_status pl_compiler_open_calibration(pl_compiler *, pl_fit_options *, const char *folder, pl_error *);
 
 #endif

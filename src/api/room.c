@@ -7,7 +7,9 @@
 #include "base/machine.h"
 #include "base/size.h"
 #include "data/tokenizer.h"
+#include "fit/result.h"
 #include "models/model.h"
+#include "run/threads.h"
 
 /* Bytes of the two moments of weights of so many bytes, at least: of 4 bytes a number, of 2, or of 260 in 256 numbers
  * (base/block8.h; those of small weights stay larger). -1 on overflow. */
@@ -52,24 +54,24 @@ static uint64_t plan_bytes_at_least(const pl_config *c)
     return (uint64_t)c->model.layers * (c->model.arch == PL_ARCH_MLP ? 2 << 10 : 16 << 10);
 }
 
-pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vocab, uint64_t room_bytes,
-                              const char *room, pl_error *err)
+pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vocab, const pl_room *room, pl_error *err)
 {
+    char remedy[160] = "a smaller model.width or model.layers is needed";
     uint64_t bytes;
     const char *what;
     PL_TRY(pl_model_count_weights(c, vocab, &bytes, err));
     if (count_state(c, command, bytes, &bytes, &what))
         return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
-    if (bytes <= room_bytes && plan_bytes_at_least(c) > room_bytes)
+    if (bytes <= room->bytes && room->bytes >= room->floor_bytes && plan_bytes_at_least(c) > room->bytes)
         return pl_fail(err, PL_E_BUDGET,
                        "the plan alone of %" PRIi64 " layers takes more than %" PRIu64 " bytes, and %s %" PRIu64
                        " is smaller; take fewer model.layers",
-                       c->model.layers, plan_bytes_at_least(c), room, room_bytes);
-    if (bytes <= room_bytes) return PL_OK;
-    return pl_fail(err, PL_E_BUDGET,
-                   "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64
-                   "; a smaller model.width or model.layers is needed",
-                   what, bytes, bytes - room_bytes, room, room_bytes);
+                       c->model.layers, plan_bytes_at_least(c), room->words, room->bytes);
+    if (bytes <= room->bytes) return PL_OK;
+    if (room->bytes < room->floor_bytes)
+        snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL, (unsigned long long)room->floor_bytes);
+    return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64 "; %s", what, bytes,
+                   bytes - room->bytes, room->words, room->bytes, remedy);
 }
 
 static const char *bound_text(const pl_machine_ceiling *c, char *text, size_t room)
@@ -91,8 +93,8 @@ pl_status pl_plan_check_config(const pl_config *config, pl_command command, pl_e
     PL_TRY_DONE(pl_settings_paths(config, s, err));
     PL_TRY_DONE(pl_tokenizer_load(s->tokenizer_path, &tokenizer, err));
     pl_machine_ceiling ceiling = pl_machine_find_ceiling(&machine);
-    PL_TRY_DONE(pl_room_check_state(config, command, pl_tokenizer_vocab_size(tokenizer), ceiling.bytes,
-                                    bound_text(&ceiling, text, sizeof text), err));
+    pl_room room = {.bytes = ceiling.bytes, .words = bound_text(&ceiling, text, sizeof text)};
+    PL_TRY_DONE(pl_room_check_state(config, command, pl_tokenizer_vocab_size(tokenizer), &room, err));
 done:
     pl_tokenizer_destroy(tokenizer);
     pl_free(s);
@@ -129,6 +131,7 @@ pl_status pl_runner_check(const pl_plan *plan, pl_error *err)
 {
     pl_machine machine;
     pl_machine_need need = need_of(plan);
+    pl_threads_end(); /* kernels were measured with them */
     PL_TRY(pl_machine_read("", &machine, err));
     PL_TRY(pl_machine_check_limits(&machine, &need, err));
     return pl_machine_check_free(&machine, &need, err);

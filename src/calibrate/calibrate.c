@@ -40,6 +40,15 @@ void pl_calibration_close(pl_calibration *c)
 
 const char *pl_calibration_warning(const pl_calibration *c) { return c->warning; }
 size_t pl_calibration_count(const pl_calibration *c) { return c->count; }
+const char *pl_calibration_file(const pl_calibration *c) { return c->path; }
+
+uint64_t pl_calibration_held_bytes(const pl_calibration *c)
+{
+    uint64_t bytes = c->capacity * sizeof *c->entry + c->slot_count * sizeof *c->slot;
+    for (size_t i = 0; i < c->count; i++) bytes += strlen(c->entry[i].key) + 1 + PL_ALLOC_HEADER_BYTES;
+    return bytes;
+}
+
 double pl_calibration_measured_seconds(const pl_calibration *c) { return c->measured_seconds; }
 
 static const pl_calibration_entry *entry_in(const pl_calibration *c, const pl_graph *g, const pl_node *n)

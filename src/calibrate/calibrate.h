@@ -31,8 +31,8 @@
 /* Of all calls together. A search may ask for dozens of graphs, and one whose attention takes a second for each layer
  * would be measured for minutes: the calls get less and less, and at the end what is not known stays unknown. */
 #define PL_CALIBRATION_TOTAL_SECONDS_MAX 24.0
-#define PL_CALIBRATION_FILE_BYTES_MAX                                                                                  \
-    (UINT64_C(1) << 20) /* a larger file is not read; saving keeps the newest entries */
+/* A thousand kernels, some fifty configurations. A larger file is not read; saving keeps what was used last. */
+#define PL_CALIBRATION_FILE_BYTES_MAX (UINT64_C(256) << 10)
 
 typedef struct pl_calibration pl_calibration;
 
@@ -77,6 +77,9 @@ double pl_calibration_seconds(void *calibration, const pl_graph *, const pl_node
 double pl_calibration_spread(void *calibration, const pl_graph *, const pl_node *);
 
 size_t pl_calibration_count(const pl_calibration *); /* entries */
+/* Of the file; "": none is kept. And what its table takes of the heap, about. */
+const char *pl_calibration_file(const pl_calibration *);
+uint64_t pl_calibration_held_bytes(const pl_calibration *);
 
 /* ---- key.c ---- */
 /* The node's key, appended. */

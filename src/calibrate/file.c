@@ -1,10 +1,14 @@
 /* The table as a file:
  *
- *      {"format": "plimsoll calibration 1",
- *       "machine": {"cpu": "…", "isa": "avx512", "cores": 2, "kernels": "9f…"},
- *       "entries": [{"key": "…", "seconds": 1.2e-4, "spread": 2e-6, "samples": 240}, …]}
+ *      {"format": "plimsoll calibration 1", "machine": {"cpu": "…", "isa": "avx512", "cores": 2, "kernels": …}, "entries": [
+ *      {"key": "…", "seconds": 1.2e-4, "spread": 2e-6, "samples": 240},
+ *      …
+ *      ]}
  *
- * It is a cache: safe to delete, and whatever is wrong with it costs a new measurement and a warning, nothing more.
+ * An entry a line, so that it is read line by line: in a small container the whole of it as a tree would take what the
+ * plan needs. The entries that were used last stand last; those in front go when the file would be larger than
+ * PL_CALIBRATION_FILE_BYTES_MAX. It is a cache: safe to delete, and whatever is wrong with it costs a new measurement
+ * and a warning, nothing more.
  *
  * Its name tells the machine and the code of the kernels, so that builds which share a folder keep a table each. Of one
  * machine's tables the BUILDS_KEPT that were used last stay: a folder does not grow with the number of builds. */
@@ -19,13 +23,17 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/io.h"
 #include "base/json.h"
 #include "base/json_read.h"
 #include "base/philox.h"
 #include "calibrate/table.h"
 
-#define FORMAT "plimsoll calibration 1"
+#define FORMAT    "plimsoll calibration 1"
+#define HEAD_TAIL ",\"entries\":["
+#define TAIL      "]}"
 enum { ENTRY_EXTRA_BYTES = 192, HEADER_BYTES = 1024, BUILDS_KEPT = 6, NAME_BYTES = 64 };
+enum { LINE_BYTES = 6 * PL_CALIBRATION_KEY_BYTES + ENTRY_EXTRA_BYTES }; /* a byte of a key takes six at most */
 
 static void warn(pl_calibration *c, const char *what)
 {
@@ -51,7 +59,6 @@ static const char *judge(const pl_calibration *c, const json_t *root)
     char kernels[24];
     kernels_text(&c->machine, kernels);
     if (!is_text(root, "format", FORMAT)) return "is no calibration of this version";
-    if (!json_is_array(json_object_get(root, "entries"))) return "is damaged (no list of entries)";
     if (!is_text(machine, "cpu", c->machine.cpu) || !is_text(machine, "isa", c->machine.isa) ||
         json_integer_value(json_object_get(machine, "cores")) != c->machine.cores)
         return "was measured on another machine";
@@ -78,14 +85,73 @@ static int take_entry(pl_calibration *c, const json_t *e, pl_status *status, pl_
     return 0;
 }
 
-static pl_status take_entries(pl_calibration *c, const json_t *entries, pl_error *err)
+/* ---- line by line ---- */
+
+typedef struct reader {
+    int fd;
+    uint64_t at, bytes; /* of the file: what was read, all */
+    size_t next, end;   /* of the chunk */
+    char chunk[4096], line[LINE_BYTES];
+} reader;
+
+/* The length of the next line; -1 when there is none, or none that we wrote: they are shorter, and end. */
+static int next_line(reader *r, const char *path)
+{
+    for (size_t used = 0; used < sizeof r->line;) {
+        if (r->next == r->end) {
+            uint64_t left = r->bytes - r->at;
+            r->next = 0;
+            r->end = left < sizeof r->chunk ? (size_t)left : sizeof r->chunk;
+            if (left == 0 || pl_file_read_at(r->fd, path, r->at, r->chunk, r->end, NULL) != PL_OK) return -1;
+            r->at += r->end;
+        }
+        char c = r->chunk[r->next++];
+        r->line[used] = c == '\n' ? 0 : c;
+        if (c == '\n') return (int)used;
+        used++;
+    }
+    return -1;
+}
+
+/* A line as an object, without what stands behind it. PL_E_DATA: it is none. */
+static pl_status parse_line(const reader *r, int bytes, const char *tail, json_t **object, pl_error *err)
+{
+    json_error_t where;
+    int rest = bytes - (int)strlen(tail);
+    *object = NULL;
+    if (rest < 0 || strcmp(r->line + rest, tail) != 0) return PL_E_DATA;
+    pl_status status = pl_json_read(r->line, (size_t)rest, JSON_REJECT_DUPLICATES, object, &where);
+    return status == PL_E_NOMEM ? pl_fail(err, status, "no memory to read the calibration file") : status;
+}
+
+static pl_status read_head(const pl_calibration *c, reader *r, const char **wrong, pl_error *err)
+{
+    json_t *head;
+    int bytes = next_line(r, c->path), rest = bytes - (int)strlen(HEAD_TAIL);
+    *wrong = "is damaged, or of another version";
+    if (rest < 0 || strcmp(r->line + rest, HEAD_TAIL) != 0) return PL_OK;
+    strcpy(r->line + rest, "}");
+    pl_status status = parse_line(r, rest + 1, "", &head, err);
+    if (status == PL_OK) *wrong = judge(c, head);
+    json_decref(head);
+    return status == PL_E_NOMEM ? status : PL_OK;
+}
+
+/* *wrong: how an entry is not as it was written; NULL when all are. */
+static pl_status read_entries(pl_calibration *c, reader *r, const char **wrong, pl_error *err)
 {
     pl_status status = PL_OK;
-    for (size_t i = 0; i < json_array_size(entries) && status == PL_OK; i++) {
-        if (take_entry(c, json_array_get(entries, i), &status, err) == 0) continue;
-        pl_calibration_clear(c);
-        warn(c, "is damaged (an entry is not as it was written)");
-        return PL_OK;
+    *wrong = "is damaged (an entry is not as it was written)";
+    for (bool last = false; status == PL_OK;) {
+        json_t *entry;
+        int bytes = next_line(r, c->path);
+        if (bytes >= 0 && strcmp(r->line, TAIL) == 0 && (last || c->count == 0)) return *wrong = NULL, PL_OK;
+        if (bytes < 0 || last) return PL_OK;
+        last = bytes > 0 && r->line[bytes - 1] != ',';
+        status = parse_line(r, bytes, last ? "" : ",", &entry, err);
+        bool fine = status == PL_OK && take_entry(c, entry, &status, err) == 0;
+        json_decref(entry);
+        if (!fine && status != PL_E_NOMEM) return PL_OK;
     }
     return status;
 }
@@ -93,41 +159,43 @@ static pl_status take_entries(pl_calibration *c, const json_t *entries, pl_error
 pl_status pl_calibration_read(pl_calibration *c, pl_error *err)
 {
     if (!c->path[0] || access(c->path, F_OK)) return PL_OK;
-    char *text = NULL;
-    size_t bytes = 0;
-    pl_status status = pl_file_read_all(c->path, PL_CALIBRATION_FILE_BYTES_MAX, &text, &bytes, NULL);
-    if (status == PL_E_NOMEM) return pl_fail(err, status, "no memory to read the calibration file %s", c->path);
-    if (status != PL_OK) {
-        warn(c, "cannot be read or is too large");
-        return PL_OK;
+    const char *wrong = "cannot be read or is too large";
+    pl_status status = PL_OK;
+    reader *r = pl_alloc(1, sizeof *r);
+    if (!r) return pl_fail(err, PL_E_NOMEM, "no memory to read the calibration file %s", c->path);
+    if (pl_file_open(c->path, &r->fd, &r->bytes, NULL) == PL_OK) {
+        if (r->bytes <= PL_CALIBRATION_FILE_BYTES_MAX) status = read_head(c, r, &wrong, err);
+        if (status == PL_OK && !wrong) status = read_entries(c, r, &wrong, err);
+        pl_io_close(r->fd);
     }
-    json_error_t where;
-    json_t *root;
-    status = pl_json_read(text, bytes, JSON_REJECT_DUPLICATES, &root, &where);
-    pl_free(text);
-    if (status == PL_E_NOMEM) return pl_fail(err, status, "no memory to read the calibration file %s", c->path);
-    const char *wrong = status == PL_OK ? judge(c, root) : "is damaged (no JSON)";
-    status = PL_OK;
+    pl_free(r);
+    if (wrong || status != PL_OK) pl_calibration_clear(c);
+    if (status != PL_OK) return pl_fail(err, status, "no memory to read the calibration file %s", c->path);
     if (wrong)
         warn(c, wrong);
     else
-        status = take_entries(c, json_object_get(root, "entries"), err);
-    if (!wrong) (void)utimensat(AT_FDCWD, c->path, NULL, 0); /* it is in use */
-    json_decref(root);
-    return status;
+        (void)utimensat(AT_FDCWD, c->path, NULL, 0); /* it is in use */
+    return PL_OK;
 }
 
-/* The oldest entry that still fits into the largest file. */
-static size_t first_to_keep(const pl_calibration *c)
+/* ---- writing ---- */
+
+static uint64_t entry_bytes(const pl_calibration_entry *e) { return strlen(e->key) + ENTRY_EXTRA_BYTES; }
+
+static uint64_t table_bytes(const pl_calibration *c)
 {
     uint64_t bytes = HEADER_BYTES;
-    size_t first = c->count;
-    while (first > 0) {
-        bytes += strlen(c->entry[first - 1].key) + ENTRY_EXTRA_BYTES;
-        if (bytes > PL_CALIBRATION_FILE_BYTES_MAX) break;
-        first--;
-    }
-    return first;
+    for (size_t i = 0; i < c->count; i++) bytes += entry_bytes(&c->entry[i]);
+    return bytes;
+}
+
+/* The file will soon be full, and what is in use stands where it would go first. */
+static bool is_misplaced(const pl_calibration *c)
+{
+    bool misplaced = false;
+    if (table_bytes(c) < PL_CALIBRATION_FILE_BYTES_MAX / 4 * 3) return false;
+    for (size_t i = 0; i < c->count / 2; i++) misplaced |= c->entry[i].used;
+    return misplaced;
 }
 
 static void print_machine(const pl_calibration_machine *m, pl_json *json)
@@ -143,25 +211,42 @@ static void print_machine(const pl_calibration_machine *m, pl_json *json)
     pl_json_object_end(json);
 }
 
-static void print_table(const pl_calibration *c, pl_str *out)
+static void print_entry(const pl_calibration_entry *e, const char *before, pl_str *out)
 {
-    pl_json json = pl_json_begin(out, false);
+    pl_str_append(out, before);
+    pl_json json = pl_json_begin(out, true);
+    pl_json_object(&json);
+    pl_json_kv_string(&json, "key", e->key);
+    pl_json_kv_double(&json, "seconds", e->seconds);
+    pl_json_kv_double(&json, "spread", e->spread);
+    pl_json_kv_uint(&json, "samples", e->samples);
+    pl_json_object_end(&json);
+}
+
+static void print_head(const pl_calibration *c, pl_str *out)
+{
+    pl_json json = pl_json_begin(out, true);
     pl_json_object(&json);
     pl_json_kv_string(&json, "format", FORMAT);
     print_machine(&c->machine, &json);
     pl_json_key(&json, "entries");
     pl_json_array(&json);
-    for (size_t i = first_to_keep(c); i < c->count; i++) {
-        pl_json_object(&json);
-        pl_json_kv_string(&json, "key", c->entry[i].key);
-        pl_json_kv_double(&json, "seconds", c->entry[i].seconds);
-        pl_json_kv_double(&json, "spread", c->entry[i].spread);
-        pl_json_kv_uint(&json, "samples", c->entry[i].samples);
-        pl_json_object_end(&json);
-    }
-    pl_json_array_end(&json);
-    pl_json_object_end(&json);
-    pl_str_append(out, "\n");
+}
+
+/* Those first that this process did not ask for: of them the oldest go where there is no room for all. */
+static void print_table(const pl_calibration *c, pl_str *out)
+{
+    const char *before = "\n";
+    uint64_t all = table_bytes(c), over = all > PL_CALIBRATION_FILE_BYTES_MAX ? all - PL_CALIBRATION_FILE_BYTES_MAX : 0;
+    print_head(c, out);
+    for (int used = 0; used < 2; used++)
+        for (size_t i = 0; i < c->count; i++) {
+            const pl_calibration_entry *e = &c->entry[i];
+            if (e->used != used) continue;
+            if (over == 0) print_entry(e, before, out), before = ",\n";
+            over -= over < entry_bytes(e) ? over : entry_bytes(e);
+        }
+    pl_str_append(out, "\n" TAIL "\n");
 }
 
 /* ---- one table a build ---- */
@@ -230,7 +315,7 @@ static pl_status write_table(const pl_calibration *c, const pl_str *text, pl_err
 
 pl_status pl_calibration_save(pl_calibration *c, pl_error *err)
 {
-    if (!c->changed || !c->path[0]) return PL_OK;
+    if (!c->path[0] || (!c->changed && !is_misplaced(c))) return PL_OK;
     pl_str text = {0};
     pl_error why = {0};
     print_table(c, &text);

@@ -476,6 +476,7 @@ static pl_status keep_results(replay *r, pl_error *err)
         uint64_t samples = count_samples(&r->keys[i]);
         if (summarise(&r->keys[i], &seconds, &spread) == 0) continue;
         PL_TRY(pl_calibration_put(r->c, r->keys[i].key, seconds, spread, samples ? samples : 1, err));
+        (void)pl_calibration_find(r->c, r->keys[i].key); /* it is in use */
         r->c->changed = true;
     }
     return PL_OK;

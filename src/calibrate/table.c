@@ -19,7 +19,9 @@ const pl_calibration_entry *pl_calibration_find(const pl_calibration *c, const c
 {
     if (c->slot_count == 0) return NULL;
     uint32_t index = *slot_of(c, key);
-    return index == PL_NONE ? NULL : &c->entry[index];
+    if (index == PL_NONE) return NULL;
+    c->entry[index].used = true;
+    return &c->entry[index];
 }
 
 /* At most half of the slots are taken, so that a search always ends. */

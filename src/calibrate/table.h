@@ -10,6 +10,7 @@ typedef struct pl_calibration_entry {
     char *key;
     double seconds, spread;
     uint64_t samples;
+    bool used; /* asked for, or measured, since the table was opened */
 } pl_calibration_entry;
 
 /* What a table is valid for. */

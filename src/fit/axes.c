@@ -176,6 +176,14 @@ static void say_state(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     pl_str_append(out, words[c->optimizer_state]);
 }
 
+/* Where no input is kept the forward nodes of a deep model are there once for each group. */
+static bool is_small_tiled(const axis_view *v, const pl_choice *from, int64_t blocks, int64_t keep)
+{
+    const pl_graph *g = form_of(v, from)->graph;
+    pl_layer_major tiled = {.blocks = blocks, .keep_every = keep};
+    return g->node_count + pl_rewrite_layer_major_nodes(g, v->train, &tiled) <= NODES_MAX;
+}
+
 /* Groups of a few blocks; the input of each kept, of some, or of none: less memory, more of the forward pass again. A
  * number that was given stands, and the other one is looked for beside it. */
 static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
@@ -199,6 +207,7 @@ static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_c
         int64_t keep = o->choose_major_keep ? values[i].keep : from->layer_major_keep;
         bool again = o->choose_major_keep ? !o->choose_layer_major && values[i].blocks > 1 : values[i].keep != 1;
         if (again || (blocks == from->layer_major && keep == from->layer_major_keep)) continue;
+        if (!is_small_tiled(v, from, blocks, keep)) continue;
         to[count] = *from;
         to[count].layer_major = blocks;
         to[count++].layer_major_keep = keep;

@@ -36,7 +36,7 @@ static const char *smaller_micro_batch(const pl_plan *smallest, const pl_choice 
 
 static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_error *err)
 {
-    char alive[400], change[200];
+    char alive[400], change[240];
     uint64_t need = pl_plan_charged_bytes(smallest), by_role[PL_ROLE_COUNT] = {0};
     describe_peak(smallest, alive, sizeof alive);
     for (size_t i = 0; i < smallest->graph->value_count; i++) {
@@ -45,7 +45,10 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
         by_role[smallest->graph->value[i].role] += held ? b->bytes : 0;
     }
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
-    if (state > o->budget_bytes)
+    if (o->budget_bytes < o->floor_bytes)
+        snprintf(change, sizeof change, PL_FIT_NO_MODEL "; raise the budget to %llu bytes",
+                 (unsigned long long)o->floor_bytes, (unsigned long long)need);
+    else if (state > o->budget_bytes)
         snprintf(change, sizeof change,
                  "weights, gradients and optimizer state alone are %llu bytes: a smaller model.width or model.layers "
                  "is needed",
@@ -98,6 +101,7 @@ pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_res
                                 .least = PL_FIT_NONE,
                                 .cheapest = PL_FIT_NONE,
                                 .budget_bytes = o->budget_bytes,
+                                .floor_bytes = o->floor_bytes,
                                 .batch = o->batch,
                                 .sequence = o->sequence,
                                 .threads = o->plan.team.threads};

@@ -41,6 +41,8 @@ typedef enum pl_fit_allow {
     PL_FIT_ALLOW_FP16 = 1 << 3,
 } pl_fit_allow;
 
+/* Nodes of a graph, and nodes counted for every choice, that take a second or two. What is less is told to nobody. */
+enum { PL_FIT_NODES_TOLD = 50000, PL_FIT_CHOICES_TOLD = 400000 };
 #define PL_FIT_WORTH 0.02 /* what a predicted time must differ by to count against the established order */
 
 typedef struct pl_fit_options {
@@ -54,6 +56,7 @@ typedef struct pl_fit_options {
     bool choose_major_keep;  /* and, where it does, which blocks' input is kept */
     uint32_t allow;          /* pl_fit_allow bits */
     uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
+    uint64_t floor_bytes;    /* charged of a process that has no model; for the words of a refusal. 0: not known */
     bool everything;         /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
                               * means no search: what is established is taken */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */
@@ -62,6 +65,9 @@ typedef struct pl_fit_options {
     pl_status (*measure)(void *context, const pl_graph *, pl_error *);
     /* The process's rows are final only when the plan's text is known (its reader's heap); called for each plan. */
     pl_status (*settle)(void *context, pl_plan *, pl_error *);
+    /* Told how many of the choices one stage of the search has looked at, and then the next, where that takes long; may
+     * be NULL. */
+    void (*tell)(void *context, size_t done, size_t total);
     void *context;
 } pl_fit_options;
 

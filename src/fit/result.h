@@ -24,6 +24,10 @@ typedef struct pl_fit_point {
     bool rough;             /* charged_bytes: placed quickly; what care could save beside it would change nothing */
 } pl_fit_point;
 
+/* Of a budget below the floor: no advice about the model helps there. %llu: the floor's bytes. */
+#define PL_FIT_NO_MODEL                                                                                                \
+    "no model fits: the process alone (program, libraries, stacks, heap, kernel) is charged %llu bytes before any"
+
 struct pl_plan;
 struct pl_recompute_frontier;
 enum { PL_FIT_FRONTIERS_MAX = 16 }; /* of each precision four forms by guessed times, and one by measured times */
@@ -45,6 +49,7 @@ typedef struct pl_fit_result {
     size_t frontier_count;
     size_t chosen, least;     /* indices; PL_FIT_NONE. least: the fewest bytes, sought only when nothing fits */
     uint64_t budget_bytes;    /* UINT64_MAX: none */
+    uint64_t floor_bytes;     /* what a process without any model is charged; 0: not known */
     struct pl_plan *smallest; /* the plan of `least`; the result's own */
     pl_fit_permission permission[PL_FIT_PERMISSIONS_MAX]; /* each alone, tried when nothing fits */
     size_t permission_count, cheapest;                    /* of those that make it fit the fastest; PL_FIT_NONE */

@@ -21,6 +21,15 @@ static bool fits(const pl_fit_search *s, const pl_fit_point *p)
     return p->charged_bytes && p->charged_bytes <= s->result->budget_bytes;
 }
 
+/* By counting work, not by a clock: the same command says the same. */
+static void tell(const pl_fit_search *s, size_t done, size_t total)
+{
+    const pl_fit_options *o = s->options;
+    size_t nodes = s->graph->node_count;
+    bool long_one = nodes >= PL_FIT_NODES_TOLD || nodes * s->result->count >= PL_FIT_CHOICES_TOLD;
+    if (o->tell && long_one) o->tell(o->context, done, total);
+}
+
 /* What may be computed again, as the planner of recompute proposes it: with costs that are guessed from operations and
  * bytes, or that were measured. The decisions are made for one micro-batch; they name nodes, not sizes, so they are
  * good for every other in the same form. */
@@ -97,6 +106,7 @@ static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
     for (size_t i = from; i < s->result->count; i++) {
         pl_fit_point *p = &s->result->point[i];
         const pl_fit_point *first = first_of(s, p);
+        tell(s, i, s->result->count);
         if (first < p) {
             take_bound(p, first);
             continue;
@@ -210,6 +220,7 @@ static pl_status find_smallest(pl_fit_search *s, pl_error *err)
     for (size_t i = 0; i < r->count; i++) order[i] = &r->point[i];
     qsort(order, r->count, sizeof *order, by_least);
     for (size_t i = 0; i < r->count; i++) {
+        tell(s, i, r->count);
         if (r->least != PL_FIT_NONE && order[i]->least_bytes >= r->point[r->least].charged_bytes) break;
         PL_TRY_DONE(note_smallest(s, (size_t)(order[i] - r->point), err));
     }
@@ -229,6 +240,7 @@ static pl_status find_any(pl_fit_search *s, bool *found, pl_error *err)
     *found = false;
     for (size_t i = 0; i < s->result->count && !*found; i++) {
         if (!may_fit(s, &s->result->point[i])) continue;
+        tell(s, i, s->result->count);
         PL_TRY(charge(s, &s->result->point[i], above(s->result->budget_bytes), err));
         *found = fits(s, &s->result->point[i]);
     }
@@ -309,7 +321,10 @@ static pl_status predict(pl_fit_search *s, pl_error *err)
     if (s->options->plan.cost.seconds) PL_TRY(propose(s, true, err));
     PL_TRY(bound(s, known, err));
     for (size_t i = 0; i < s->result->count; i++)
-        if (is_wanted(s, &s->result->point[i])) PL_TRY(predict_one(s, i, err));
+        if (is_wanted(s, &s->result->point[i])) {
+            tell(s, i, s->result->count);
+            PL_TRY(predict_one(s, i, err));
+        }
     return PL_OK;
 }
 
@@ -385,8 +400,10 @@ static pl_status walk_along(pl_fit_search *s, pl_error *err)
     for (size_t i = 0; i < r->count; i++)
         if (is_wanted(s, &r->point[i])) w.order[w.wanted++] = &r->point[i];
     qsort(w.order, w.wanted, sizeof *w.order, by_time);
-    for (size_t i = 0; i < w.wanted && !(w.chosen && w.order[i] != w.chosen && is_over(s, &w, w.order[i])); i++)
+    for (size_t i = 0; i < w.wanted && !(w.chosen && w.order[i] != w.chosen && is_over(s, &w, w.order[i])); i++) {
+        tell(s, i, w.wanted);
         PL_TRY_DONE(step(s, &w, w.order[i], err));
+    }
     mark_front(&w);
     r->chosen = (size_t)(w.chosen - r->point);
     PL_TRY_DONE(hold(s, r->chosen, err));

@@ -326,6 +326,9 @@ static pl_status print_certificate(const page *g, pl_error *err)
     if (r->cheapest != PL_FIT_NONE)
         pl_str_printf(g->out, "The cheapest is %s: %s.\n", r->permission[r->cheapest].key,
                       r->permission[r->cheapest].value);
+    else if (r->budget_bytes < r->floor_bytes)
+        pl_str_printf(g->out, "None makes it fit, and " PL_FIT_NO_MODEL ": raise the budget to %s bytes.\n",
+                      (unsigned long long)r->floor_bytes, exact);
     else
         pl_str_printf(g->out,
                       "None makes it fit: raise the budget to %s bytes, or make model.width, model.layers or "

@@ -324,6 +324,27 @@ done:
     return status;
 }
 
+/* Each group begins at the nearest kept input below it. */
+uint64_t pl_rewrite_layer_major_again(uint64_t blocks, const pl_layer_major *o)
+{
+    if (o->blocks < 1 || blocks == 0) return 0;
+    uint64_t each = (uint64_t)o->blocks < blocks ? (uint64_t)o->blocks : blocks, groups = (blocks + each - 1) / each;
+    uint64_t keep = o->keep_every > 0 && (uint64_t)o->keep_every < groups ? (uint64_t)o->keep_every : groups;
+    uint64_t whole = groups / keep, rest = groups % keep;
+    return each * (whole * (keep * (keep + 1) / 2) + rest * (rest + 1) / 2);
+}
+
+uint64_t pl_rewrite_layer_major_nodes(const pl_graph *g, pl_id program, const pl_layer_major *o)
+{
+    pl_error ignored = {0};
+    pl_layers l = {.g = (pl_graph *)g, .program = program}; /* only looked at here */
+    uint64_t blocks = (uint64_t)count_blocks(g, program), forward = 0;
+    if (blocks == 0 || find_region(&l, &ignored) != PL_OK) return 0;
+    for (size_t i = l.begin; i < l.end; i++)
+        forward += !g->node[i].dead && g->node[i].phase == PL_PHASE_FORWARD && block_of(g->node[i].scope) >= 0;
+    return pl_rewrite_layer_major_again(blocks, o) * forward / blocks;
+}
+
 bool pl_rewrite_layer_major_possible(const pl_graph *g, pl_id program, const char **why)
 {
     if (!pl_rewrite_update_early_possible(g, program, 1, why)) return false;

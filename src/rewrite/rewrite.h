@@ -88,6 +88,10 @@ typedef struct pl_layer_major {
     uint64_t trips; /* micro-batches of a step */
 } pl_layer_major;
 pl_status pl_rewrite_layer_major(pl_graph *, pl_id program, const pl_layer_major *, pl_error *);
+/* How many blocks' forward pass runs beyond the first time, of so many; and how many nodes that adds to the program.
+ * They rise with the square of the depth where no input is kept. (trips: no matter) */
+uint64_t pl_rewrite_layer_major_again(uint64_t blocks, const pl_layer_major *);
+uint64_t pl_rewrite_layer_major_nodes(const pl_graph *, pl_id program, const pl_layer_major *);
 /* Else *why, as half a sentence. Needs: nothing but the updates. */
 bool pl_rewrite_layer_major_possible(const pl_graph *, pl_id program, const char **why);
 

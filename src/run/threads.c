@@ -6,6 +6,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+
+#include "base/procfile.h"
 
 enum { STACK_BYTES_UNKNOWN = 8 << 20 };
 
@@ -93,6 +96,18 @@ pl_status pl_threads_probe(int threads, pl_error *err)
         "the system refuses thread %d of %d (%s): ask for fewer threads or raise the limit (ulimit -u, pids.max, "
         "memory)",
         count + 2, further + 1, strerror(error));
+}
+
+/* They end by themselves; the kernel's list says when. Whoever has threads of another kind waits in vain, but not
+ * long. */
+void pl_threads_end(void)
+{
+    enum { LOOKS_MAX = 200 };
+    const struct timespec pause = {.tv_nsec = 1000000};
+    uint64_t threads = 0;
+    if (omp_in_parallel() || omp_pause_resource_all(omp_pause_hard)) return;
+    for (int i = 0; i < LOOKS_MAX && pl_procfile_find("/proc/self/status", "Threads", &threads) && threads > 1; i++)
+        nanosleep(&pause, NULL);
 }
 
 int pl_threads_limit(void)

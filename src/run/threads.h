@@ -18,6 +18,11 @@ uint64_t pl_threads_heap_bytes(int threads);
  * the system is asked for as many first, and gets them back; then OpenMP starts them. PL_E_NOMEM when it refuses. */
 pl_status pl_threads_probe(int threads, pl_error *);
 
+/* Gives back the threads that OpenMP keeps for the caller's next region: what the kernel holds for 63 of them, two
+ * megabytes, is in no list of the process's own memory, and would count as that of others. A later region starts them
+ * anew. */
+void pl_threads_end(void);
+
 /* Creates the team of `threads` (the caller included), touches and registers every stack. PL_E_USAGE when the number is
  * out of range or the environment forbids it (OMP_THREAD_LIMIT), PL_E_NOMEM when the system refuses threads. */
 pl_status pl_threads_create(int threads, const pl_process_options *, pl_memory_owners *, pl_error *);

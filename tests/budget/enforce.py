@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,planner,leftovers] [--seed N] [--count N].
+"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,cold,planner,leftovers] [--seed N] [--count N].
 
 A plan's lock file is run in a memory cgroup whose limit is its charged figure, to the page. The kernel is told to kill there;
 a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
@@ -142,18 +142,37 @@ def check_others(bench, arguments):
     return "24 MiB that another process holds in the group count"
 
 
+def check_cold(bench, arguments):
+    """A container without a home, as many threads as there may be: kernels are measured by the whole team inside of the
+    limit, and what that leaves behind is nobody else's."""
+    del arguments
+    options = tiny(bench, bench.out(), run__threads=64, train__steps=1, train__eval_every=100, train__sample_every=0)
+    charged = bench.plan(options)["process"]["charged_bytes"]
+    for start in range(2):
+        out = bench.out()
+        run = run_at(bench, [*options, "--out", out], out, charged, 0)
+        if "measuring kernels" not in run.errors:
+            raise Failure(f"start {start} measured nothing\n{run.repeat}")
+    return "64 threads measured and ran at the charged figure"
+
+
 def check_planner(bench, arguments):
-    """A plan that is too large to be made is refused as well."""
+    """A plan that is too large to be made is refused as well: where that is known at once, and where it turns out."""
     del arguments
     options = tiny(bench, bench.out(), model__layers=600, model__width=4, model__heads=1, model__feed_forward=4, model__sequence=8,
                    train__batch_size=1, train__micro_batch=1)
     line = bench.command("train", bench.config, *options)
     _, errors = bench.run(line, prefix=bench.limited(64 << 20), expect=REFUSED)
+    said = re.search(r"to plan 600 layers, a graph of \d+ nodes, would take (\d+) bytes, and the cgroup limit allows at most 67108864;", errors)
+    if not said:
+        raise Failure(f"not at once\n{repeat(line, {})}\n{tail(errors)}")
+    limit = int(said[1]) // PAGE_BYTES * PAGE_BYTES + PAGE_BYTES  # and none for the program itself
+    _, errors = bench.run(line, prefix=bench.limited(limit), expect=REFUSED)
     if "preparing the text and planning take more memory than the cgroup's limit leaves" not in errors:
         raise Failure(f"not for want of memory to plan\n{repeat(line, {})}\n{tail(errors)}")
     if bench.group.kills():
         raise Failure(f"the planner was killed\n{repeat(line, {})}")
-    return "600 layers in 64 MiB: planning is refused, not killed"
+    return f"600 layers in 64 MiB and in {limit:,} bytes: planning is refused, not killed"
 
 
 MAKER = "import os, signal, group; print(group.Group().folder, flush=True); os.kill(os.getpid(), signal.{})"
@@ -188,7 +207,7 @@ def check_leftovers(bench, arguments):
     return "the group of a killed run went, that of a living one stayed"
 
 
-ALL = {"random": check_random, "auto": check_auto, "others": check_others, "planner": check_planner, "leftovers": check_leftovers}
+ALL = {"random": check_random, "auto": check_auto, "others": check_others, "cold": check_cold, "planner": check_planner, "leftovers": check_leftovers}
 
 
 def main():

@@ -75,7 +75,7 @@ def write_config(path="config.yaml", **sections):
     merged = {name: {**TINY.get(name, {}), **sections.get(name, {})} for name in {**TINY, **sections}}
     with open(path, "w") as file:
         for name, keys in merged.items():
-            file.write(f"{name}:\n" + "".join(f"  {k}: {v}\n" for k, v in keys.items()))
+            file.write(f"{name}:\n" + "".join(f"  {k}: {v}\n" for k, v in keys.items() if v is not None))
     return path
 
 

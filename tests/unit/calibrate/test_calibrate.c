@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/block8.h"
-#include "calibrate/calibrate.h"
+#include "calibrate/table.h"
 #include "ir/op.h"
 #include "support/program.h"
 
@@ -289,14 +289,10 @@ static void test_damaged_files(void **state)
     size_t bytes = fread(good, 1, sizeof good - 1, f);
     fclose(f);
     for (size_t cut = 0; cut + 2 < bytes; cut += 97) assert_ignored(path, good, cut);
-    static const char *const changes[][2] = {{"calibration 1", "calibration 2"},
-                                             {"\"cpu\": \"", "\"cpu\": \"x"},
-                                             {"\"kernels\": \"", "\"kernels\": \"0"},
-                                             {"\"cores\": ", "\"cores\": 9"},
-                                             {"\"seconds\": ", "\"seconds\": -"},
-                                             {"\"samples\": ", "\"sample\": "},
-                                             {"\"entries\"", "\"entry\""},
-                                             {"\"key\": \"", "\"key\": 1, \"k\": \""}};
+    static const char *const changes[][2] = {
+        {"calibration 1", "calibration 2"}, {"\"cpu\":\"", "\"cpu\":\"x"},        {"\"kernels\":\"", "\"kernels\":\"0"},
+        {"\"cores\":", "\"cores\":9"},      {"\"seconds\":", "\"seconds\":-"},    {"\"samples\":", "\"sample\":"},
+        {"\"entries\"", "\"entry\""},       {"\"key\":\"", "\"key\":1, \"k\":\""}};
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         char *at = strstr(good, changes[i][0]);
         if (!at) fail_msg("%s is not in the file", changes[i][0]);
@@ -312,6 +308,51 @@ static void test_damaged_files(void **state)
     assert_int_equal(count_missing(c, g), 0);
     pl_calibration_close(c);
     pl_graph_destroy(g);
+}
+
+/* A table of many configurations stays small, in the file and while it is read; what is in use stays in it, whatever
+ * was measured since. */
+static void test_full_file(void **state)
+{
+    (void)state;
+    enum { CONFIGURATIONS = 90, KERNELS = 20 };
+    char path[128], key[200];
+    join(path, "full.json");
+    pl_calibration_options o = quick();
+    struct stat st;
+    for (int i = 0; i < CONFIGURATIONS; i++) {
+        uint64_t before = pl_alloc_live_bytes();
+        pl_calibration *c = open_calibration(path, &o);
+        assert_string_equal(pl_calibration_warning(c), "");
+        assert_true(pl_alloc_live_bytes() - before < 400000 && pl_calibration_held_bytes(c) < 300000);
+        for (int k = 0; k < KERNELS; k++) {
+            snprintf(key, sizeof key, "%0120d of %d", k, i);
+            assert_int_equal(pl_calibration_put(c, key, 1e-6 * (k + 1), 0, 1, NULL), PL_OK);
+            assert_non_null(pl_calibration_find(c, key));
+        }
+        snprintf(key, sizeof key, "%0120d of %d", 7, 3); /* asked for again and again */
+        if (i >= 3 && !pl_calibration_find(c, key)) fail_msg("forgotten after %d configurations", i);
+        c->changed = true;
+        assert_int_equal(pl_calibration_save(c, NULL), PL_OK);
+        pl_calibration_close(c);
+        assert_int_equal(stat(path, &st), 0);
+        assert_true((uint64_t)st.st_size <= PL_CALIBRATION_FILE_BYTES_MAX);
+    }
+    pl_calibration *c = open_calibration(path, &o);
+    snprintf(key, sizeof key, "%0120d of %d", 7, 4);
+    assert_null(pl_calibration_find(c, key)); /* older than its room */
+    snprintf(key, sizeof key, "%0120d of %d", 7, CONFIGURATIONS - 1);
+    assert_non_null(pl_calibration_find(c, key));
+    pl_calibration_close(c);
+    c = open_calibration(path, &o); /* looking at what stands in front puts it behind, with nothing measured */
+    char first[200];
+    snprintf(first, sizeof first, "%s", c->entry[0].key);
+    assert_non_null(pl_calibration_find(c, first));
+    assert_int_equal(pl_calibration_save(c, NULL), PL_OK);
+    pl_calibration_close(c);
+    c = open_calibration(path, &o);
+    assert_string_equal(c->entry[c->count - 1].key, first);
+    pl_calibration_close(c);
 }
 
 static void test_unwritable_folder(void **state)
@@ -422,6 +463,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_damaged_files),  cmocka_unit_test(test_unwritable_folder),
         cmocka_unit_test(test_path),           cmocka_unit_test(test_memory_bound),
         cmocka_unit_test(test_refused_memory), cmocka_unit_test(test_time_bound),
+        cmocka_unit_test(test_full_file),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,0 +1,105 @@
+"""Tests of what planning itself takes: refused at once where that is too much, as foretold where it is not; and of budgets
+that no plan can have. Called as cli_tests.py is."""
+import os
+import re
+import resource
+import subprocess
+
+from cli_tests import COMMAND, check, environment, main, read, run, write_config, write_text
+
+SAID = r"to plan (\d+) layers, a graph of (\d+) nodes, would take (\d+) bytes, and (.*) (\d+); take fewer model.layers: (\d+) can be planned"
+
+
+def measured(*args, data_bytes=None):
+    """Exit code, standard error, seconds of the processor and most resident bytes of the command."""
+    def limit():
+        if data_bytes:
+            resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
+    with open("out.txt", "wb") as out, open("err.txt", "wb") as err:
+        process = subprocess.Popen([COMMAND, *args], stdout=out, stderr=err, preexec_fn=limit, env=environment())
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, read("err.txt").decode(), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def foretold(*args, data_bytes=None):
+    code, err, seconds, bytes_ = measured(*args, data_bytes=data_bytes)
+    said = re.search(SAID, err)
+    check(code == 3 and said, args, code, err)
+    check(seconds < 1 and bytes_ < 40 << 20, args, seconds, bytes_)  # nothing was built
+    return [said[4], *map(int, said.group(1, 2, 3, 5, 6))]
+
+
+def test_too_deep_to_plan():
+    write_text()
+    config = write_config(model={"layers": 8000})
+    run("plan", config, "--layers", "1")  # the text is prepared
+    for command in (["plan", config], ["plan", config, "--json"], ["plan", config, "--budget", "100GB"], ["train", config],
+                    ["fit", config, "--budget", "100GB"], ["verify", config], ["plan", config, "--layers", "100000"],
+                    ["plan", config, "--layers", "1000", "--set", "train.layer_major=1", "--set", "train.layer_major_keep=0"]):
+        foretold(*command)
+    run("train", config, "--layers", "1", "--steps", "1", "--quiet", "--out", "flat")
+    foretold("plan", config, "--command", "evaluate", "--layers", "100000")
+    whose, layers, _, bytes_, most, fit = foretold("plan", config)
+    check(whose == "planning may take at most" and layers == 8000 and most == 1 << 30 < bytes_ and 1000 < fit < 8000, whose, fit)
+
+
+def test_foretold_as_it_is():
+    """Refused by a limit with a figure, and planned without it in as many bytes, in as many nodes."""
+    write_text()
+    config = write_config()
+    run("plan", config, "--layers", "1")
+    deep = ["--set", "train.layer_major=1", "--set", "train.layer_major_keep=0"]
+    limit = 32 << 20
+    for options in (["--layers", "350"], ["--layers", "3000", "--arch", "mlp"], ["--layers", "80", *deep],
+                    ["--layers", "250", "--set", "train.layer_major=2", "--set", "train.layer_major_keep=10"],
+                    ["--layers", "900", "--command", "evaluate"], ["--layers", "300", "--mixed_precision", "bf16"]):
+        write_config(model={"heads": None if "mlp" in options else 2})
+        _, layers, nodes, bytes_, most, fits = foretold("plan", config, *options, data_bytes=limit)
+        check(most == limit and fits < layers, most, fits)
+        options[1] = str(fits)
+        check(not re.search(SAID, measured("plan", config, *options, data_bytes=limit)[1]), options)
+        foretold("plan", config, "--layers", str(fits + 1), *options[2:], data_bytes=limit)
+        run("plan", config, "--layers", str(layers), *options[2:])  # where kernels are measured that is memory, too
+        code, err, _, held = measured("plan", config, "--layers", str(layers), *options[2:], "--out-lock", "lock")
+        made = sum(line.startswith("node ") for line in open("lock"))
+        check(code == 0, err)
+        check(0.8 * made < nodes < 1.25 * made and 0.75 * held < bytes_ < 1.25 * held, options, nodes, made, bytes_, held)
+
+
+def test_progress():
+    """What takes long says so."""
+    write_text()
+    config = write_config(model={"width": 8, "heads": 2, "sequence": 8})
+    _, err = run("plan", config, "--layers", "600")
+    check(err.count("planning …\n") == 1, err)
+    _, err = run("plan", config, "--layers", "2")
+    check("planning …" not in err, err)
+
+
+FLOOR = r"no model fits: the process alone \(.*\) is charged (\d+) bytes before any"
+
+
+def test_below_the_floor():
+    """A budget that nothing fits into asks for no smaller model; one that a smaller model fits into does."""
+    write_text()
+    config = write_config()
+    least = ["--width", "1", "--heads", "1", "--layers", "1", "--sequence", "1", "--feed_forward", "1"]
+    run("train", config, "--steps", "1", "--quiet")
+    for words in (["plan", config], ["fit", config], ["eval", "out"], ["generate", "out"],
+                  ["plan", config, "--width", "4096"]):
+        out, err = run(*words, "--budget", "2MB", code=3)
+        floor = int(re.search(FLOOR, err)[1])
+        check("smaller" not in err and (words[0] != "fit" or re.search(FLOOR, out.replace(",", ""))), words, out, err)
+    needs = int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, *least, "--budget", "1MB", code=3)[1])[1])
+    _, err = run("plan", config, "--budget", "2MB", code=3)
+    floor = int(re.search(FLOOR, err)[1])
+    check(floor <= needs <= floor + 1000000, floor, needs)
+    check(re.search(FLOOR, run("plan", config, "--budget", str(floor - 1), code=3)[1]), "a byte less than the floor")
+    _, err = run("plan", config, "--budget", str(floor), code=3)
+    check("no model fits" not in err and "set train.micro_batch to auto" in err, err)
+    run("plan", config, *least, "--budget", str(needs))
+
+
+if __name__ == "__main__":
+    main({"work": [test_too_deep_to_plan, test_foretold_as_it_is, test_progress, test_below_the_floor]})
