@@ -151,6 +151,7 @@ static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, cons
     bool timed = hooks->seconds || hooks->timed;
     double begin = timed ? pl_run_now() : 0;
     if (p->moves[node]) PL_TRY(move(p, node, iteration, err));
+    if (hooks->begins) hooks->begins(hooks->context, node);
     if (call->op != PL_OP_LOAD)
         pl_backend_exec(call, p->plan->team);
     else if (hooks->load)
