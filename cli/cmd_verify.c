@@ -30,8 +30,10 @@ static const char about[] =
     "own,\n"
     "printed with it, and the choices with it are compared with that plan. Nothing is written. What else changes "
     "numbers\n"
-    "on purpose (train.optimizer_state) stays as it is. Exit 6 when a plan makes another update: more than 2^-12 of a\n"
-    "gradient's largest number, 2^-16 of the loss, or other bits the second time.\n"
+    "on purpose (train.optimizer_state) stays as it is. Each update is also compared with AdamW's, computed apart in\n"
+    "double. Exit 6 when a plan makes another update: more than 2^-12 of a gradient's largest number, 2^-16 of the "
+    "loss,\n"
+    "other bits the second time, or an update further from AdamW's than roundings explain.\n"
     "\n"
     "With --gradients FILE: writes one batch (inputs, targets), the loss and the gradient of every weight at the "
     "current\n"
@@ -49,7 +51,11 @@ typedef struct view {
 
 static const char *verdict(const pl_verify_row *r)
 {
-    return !r->repeats ? "NOT REPEATED" : r->same_bits ? "same bits" : r->within ? "within bounds" : "DIFFERS";
+    return !r->repeats               ? "NOT REPEATED"
+           : !(r->update_share <= 1) ? "WRONG UPDATE"
+           : r->same_bits            ? "same bits"
+           : r->within               ? "within bounds"
+                                     : "DIFFERS";
 }
 
 /* A reason once, for as many rows as it stands for. */
@@ -70,7 +76,10 @@ static pl_status print_row(view *v, const pl_verify_row *r)
     if (!isnan(r->gradient_share)) snprintf(share, sizeof share, "%.2g", r->gradient_share);
     pl_status status = pl_put_format(&v->error, "%9s  %9.2g  %9s  %-13s  %s", pl_show_bytes(r->arena_bytes, arena),
                                      r->loss_difference, share, verdict(r), r->choices);
-    if (status == PL_OK && !r->same_bits)
+    if (status == PL_OK && !(r->update_share <= 1))
+        status = pl_put_format(&v->error, " (%.80s is %.3g times as far from AdamW's as roundings explain)", r->update,
+                               r->update_share);
+    else if (status == PL_OK && !r->same_bits)
         status = pl_put_format(&v->error, " (%s%.80s; bound %.2g)", r->gradient[0] ? "most in " : "all gradients",
                                r->gradient, r->bound);
     return status == PL_OK ? pl_put_text("\n", &v->error) : status;
@@ -107,6 +116,9 @@ static pl_status print_json_row(view *v, const pl_verify_row *r)
         add_number(&line, "bound", r->bound);
         pl_line_add(&line, ",");
         add_text(&line, "gradient", r->gradient);
+        add_number(&line, "update_share", r->update_share);
+        pl_line_add(&line, ",");
+        add_text(&line, "update", r->update);
         pl_line_add(&line, ",\"same_bits\":%s,\"repeats\":%s,\"within\":%s", r->same_bits ? "true" : "false",
                     r->repeats ? "true" : "false", r->within ? "true" : "false");
     }

@@ -4,6 +4,10 @@
  * takes the whole batch at once where that fits, and by plans with the choices that save memory or time, alone and
  * combined. Compared are the losses, every gradient, and the bits of weights and optimizer state; each is run twice.
  *
+ * Plans that agree may be wrong alike, so the update of each is also computed apart, from its own gradients and in
+ * double, by the definition of AdamW: weights, moments of any storage and copies of weights in 16 bits must be that,
+ * but for the roundings of f32 and what the storage's own rounding then makes of it.
+ *
  * With 16 bits numbers are rounded, so the plain plan of each mixed precision has bounds of its own against that of
  * f32, and the choices are then compared with it, as they are in f32. What else changes numbers on purpose
  * (train.optimizer_state) is as the config has it in all of them. */
@@ -48,9 +52,12 @@ typedef struct pl_verify_row {
     double gradient_share; /* the largest, of its tensor's largest number; of a mixed precision alone: norm by norm */
     double bound;          /* for that share; 0: the plain plan itself */
     const char *gradient;  /* of which weight that was; "" when there is none, or all are meant */
-    bool same_bits;        /* losses, weights and optimizer state after two steps */
-    bool repeats;          /* a second run gave the same bits */
-    bool within;           /* the verdict: it repeats, and has the same bits or is within the bounds */
+    double update_share; /* the largest distance of what an update leaves from the update computed apart, as a share of
+                              what roundings explain: above 1 it is wrong. Of stored codes: 1 and how many it is off */
+    const char *update;  /* of which value that was: a weight, or "m." or "v." and its name */
+    bool same_bits;      /* losses, weights and optimizer state after two steps */
+    bool repeats;        /* a second run gave the same bits */
+    bool within; /* the verdict: it repeats, updates as AdamW does, and has the same bits or is within the bounds */
 } pl_verify_row;
 
 typedef struct pl_verify_options {

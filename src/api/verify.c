@@ -2,7 +2,8 @@
  * one is a line of the table; a plan that cannot be (two choices that exclude each other) is a row with its reason.
  *
  * The first choice, the precision, makes groups: each has a plain plan of its own, with which its rows are compared,
- * and which is itself compared with that of f32. */
+ * and which is itself compared with that of f32. And since all of them could be wrong alike, each update is compared
+ * with one computed apart (verify_update.c). */
 #include "api/verify.h"
 
 #include <math.h>
@@ -129,7 +130,12 @@ static void fill(const pl_verify_outcome *o, const pl_verify_outcome *with, int 
         if (!(fabs(o->loss[i] - with->loss[i]) <= row->loss_difference))
             row->loss_difference = fabs(o->loss[i] - with->loss[i]);
     row->same_bits = pl_verify_same(o, with);
+    row->update_share = o->update_share;
+    row->update = o->update;
 }
+
+/* What no comparison can make up for. */
+static bool is_sound(const pl_verify_row *row) { return row->repeats && row->update_share <= 1; }
 
 static double loss_share(const pl_verify_outcome *o, const pl_verify_outcome *with, int step)
 {
@@ -145,7 +151,7 @@ static void judge(const pl_verify_outcome *o, const pl_verify_outcome *with, pl_
     for (int i = 0; i < PL_VERIFY_STEPS; i++) close = close && loss_share(o, with, i) <= PL_VERIFY_LOSS_SHARE;
     /* The same gradients make the same update, whatever else there is: then only the same bits will do. */
     close = close && o->share > 0 && o->share <= PL_VERIFY_GRADIENT_SHARE;
-    row->within = row->repeats && (row->same_bits || close);
+    row->within = is_sound(row) && (row->same_bits || close);
 }
 
 /* Where relu rounds to the other side of its kink, a term of a gradient appears or goes, however small the rounding.
@@ -165,7 +171,7 @@ static void judge_precision(const verification *v, int precision, pl_verify_row 
     row->gradient_share = o->norm_share;
     row->gradient = "";
     row->bound = bound_of(v, precision);
-    row->within = row->repeats && row->loss_difference <= row->bound * fmax(1, fabs(with->loss[0])) &&
+    row->within = is_sound(row) && row->loss_difference <= row->bound * fmax(1, fabs(with->loss[0])) &&
                   !(row->gradient_share > row->bound);
 }
 
@@ -208,7 +214,7 @@ static pl_status run_row(const verification *v, const pl_verify_plain *with, con
     pl_verify_outcome again;
     row->arena_bytes = pl_plan_arena_bytes(plan);
     PL_TRY(pl_verify_run(with, plan, v->o->checkpoint, o, err));
-    PL_TRY(pl_verify_run(with, plan, v->o->checkpoint, &again, err));
+    PL_TRY(pl_verify_run_again(with, plan, v->o->checkpoint, &again, err));
     row->repeats = pl_verify_same(o, &again);
     return PL_OK;
 }
@@ -284,7 +290,7 @@ static pl_status verify_plain(verification *v, pl_error *err)
     pl_verify_outcome again;
     pl_verify_row row = {.choices = text, .arena_bytes = pl_plan_arena_bytes(v->plain[0].plan)};
     PL_TRY(pl_verify_run_plain(NULL, &v->plain[0], v->o->checkpoint, &v->outcome[0], err));
-    PL_TRY(pl_verify_run(&v->plain[0], v->plain[0].plan, v->o->checkpoint, &again, err));
+    PL_TRY(pl_verify_run_again(&v->plain[0], v->plain[0].plan, v->o->checkpoint, &again, err));
     row.repeats = pl_verify_same(&v->outcome[0], &again);
     describe(v, plain, true, text, sizeof text);
     judge(&v->outcome[0], &v->outcome[0], &row);
@@ -307,7 +313,7 @@ static pl_status verify_precision(verification *v, int precision, pl_error *err)
     if (status == PL_OK) {
         row.arena_bytes = pl_plan_arena_bytes(p->plan);
         PL_TRY(pl_verify_run_plain(&v->plain[0], p, v->o->checkpoint, &v->outcome[precision], err));
-        PL_TRY(pl_verify_run(p, p->plan, v->o->checkpoint, &again, err));
+        PL_TRY(pl_verify_run_again(p, p->plan, v->o->checkpoint, &again, err));
         row.repeats = pl_verify_same(&v->outcome[precision], &again);
         judge_precision(v, precision, &row);
     } else if (!is_refused(status, &why, &row)) {
@@ -371,11 +377,11 @@ static pl_status verify_group(verification *v, int precision, pl_error *err)
 static pl_status conclude(const pl_verify_result *r, pl_error *err)
 {
     if (r->failed == 0) return PL_OK;
-    return pl_fail(
-        err, PL_E_MISMATCH,
-        "%llu of %llu plans do not make the update of the plain one: a fault of Plimsoll or of this machine's "
-        "memory; please report it with this table",
-        (unsigned long long)r->failed, (unsigned long long)r->plans);
+    return pl_fail(err, PL_E_MISMATCH,
+                   "%llu of %llu plans do not make the update of the plain one, or not AdamW's: a fault of Plimsoll or "
+                   "of this machine's "
+                   "memory; please report it with this table",
+                   (unsigned long long)r->failed, (unsigned long long)r->plans);
 }
 
 static int64_t threads_of_plan(const pl_config *c, pl_error *err)
@@ -392,7 +398,7 @@ pl_status pl_verify(const pl_config *config, const pl_verify_options *o, pl_veri
     pl_status status = PL_OK;
     *result = (pl_verify_result){0};
     verification v = {.config = config, .o = o, .result = result};
-    for (int i = 0; i < PRECISIONS; i++) v.plain[i].beta1 = config->train.beta1;
+    for (int i = 0; i < PRECISIONS; i++) v.plain[i].config = config;
     v.changed = pl_config_create();
     if (!v.changed) return pl_fail(err, PL_E_NOMEM, "no memory to verify");
     find_threads(&v, config->run.threads == PL_CONFIG_AUTO ? 1 : config->run.threads);

@@ -6,6 +6,7 @@
 #include "api/verify.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/narrow.h"
@@ -120,8 +121,8 @@ static pl_status compare(const pl_verify_plain *p, const pl_plan *plan, pl_sessi
         PL_TRY(find(p, plan, s, (pl_id)i, &data, &bytes, err));
         compare_one(data, p->moment[i], bytes / sizeof(float), &difference, &largest, &sum);
         any = true;
-        difference /= 1 - p->beta1;
-        double share = difference > 0 ? difference / (largest / (1 - p->beta1)) : 0;
+        difference /= 1 - p->config->train.beta1;
+        double share = difference > 0 ? difference / (largest / (1 - p->config->train.beta1)) : 0;
         if (difference > o->difference) o->difference = difference;
         if (share > o->share) o->share = share, o->gradient = p->plan->graph->value[i].name + 2;
     }
@@ -159,56 +160,97 @@ static bool is_narrow(const pl_graph *g, pl_id value)
     return value != PL_NONE && (g->value[value].dtype == PL_DTYPE_BF16 || g->value[value].dtype == PL_DTYPE_F16);
 }
 
-static void look(void *context, uint32_t node)
+static void look(roundings *r, uint32_t node)
 {
-    const roundings *r = context;
     const pl_node *n = &r->g->node[node];
     if (pl_region_program(r->g, n->region) != r->program || !is_narrow(r->g, n->out[0])) return;
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
         if (is_narrow(r->g, n->out[k])) r->share[node] = fmax(r->share[node], share_of(r, n->out[k]));
 }
 
-/* The first step, and what its roundings amount to. */
-static pl_status step_and_look(const pl_plan *plan, pl_session *s, pl_verify_outcome *o, pl_error *err)
+/* ---- a run ---- */
+
+/* What is looked at beside the values that stay; each may be NULL. */
+typedef struct looks {
+    roundings *roundings;
+    pl_verify_update *update;
+} looks;
+
+static void watch(void *context, uint32_t node, bool done)
+{
+    const looks *l = context;
+    if (l->update) pl_verify_update_see(l->update, node, done);
+    if (l->roundings && done) look(l->roundings, node);
+}
+
+static pl_status watched_step(pl_session *s, looks *l, double *loss, pl_error *err)
+{
+    if (l->update) pl_verify_update_begin(l->update);
+    if (l->update || l->roundings) pl_session_watch(s, watch, l);
+    pl_status status = pl_session_step(s, 1, loss, err);
+    pl_session_watch(s, NULL, NULL);
+    if (l->update && status == PL_OK) pl_verify_update_end(l->update);
+    return status;
+}
+
+/* The first step of a plain plan, and what its roundings amount to. */
+static pl_status step_and_look(const pl_plan *plan, pl_session *s, pl_verify_update *update, pl_verify_outcome *o,
+                               pl_error *err)
 {
     const pl_graph *g = plan->graph;
     roundings r = {.g = g, .session = s, .program = pl_graph_find_program(g, "train")};
     r.share = pl_alloc(g->node_count + 1, sizeof *r.share);
     if (!r.share) return pl_fail(err, PL_E_NOMEM, "no memory for the roundings of %zu nodes", g->node_count);
-    pl_session_watch(s, look, &r);
-    pl_status status = pl_session_step(s, 1, &o->loss[0], err);
-    pl_session_watch(s, NULL, NULL);
+    pl_status status = watched_step(s, &(looks){&r, update}, &o->loss[0], err);
     for (size_t i = 0; i < g->node_count; i++) o->rounding += r.share[i];
     o->rounding = sqrt(o->rounding);
     pl_free(r.share);
     return status;
 }
 
-/* ---- a run ---- */
+/* What to do beside the steps; `list` names the values, the rest may be NULL. */
+typedef struct task {
+    const pl_verify_plain *list, *with;
+    pl_verify_plain *into;
+    pl_verify_update *update;
+} task;
 
-/* `list` names the values, `with` may be NULL, and so may be `into`. */
-static pl_status take_steps(const pl_verify_plain *list, const pl_verify_plain *with, pl_verify_plain *into,
-                            const pl_plan *plan, pl_session *s, pl_verify_outcome *o, pl_error *err)
+static pl_status take_steps(const task *t, const pl_plan *plan, pl_session *s, pl_verify_outcome *o, pl_error *err)
 {
     int32_t skipped = count_skipped(s);
     for (int step = 0; step < PL_VERIFY_STEPS; step++) {
-        PL_TRY(step == 0 && into ? step_and_look(plan, s, o, err) : pl_session_step(s, 1, &o->loss[step], err));
+        if (step == 0 && t->into)
+            PL_TRY(step_and_look(plan, s, t->update, o, err));
+        else
+            PL_TRY(watched_step(s, &(looks){NULL, t->update}, &o->loss[step], err));
         if (step == 0) o->skipped = count_skipped(s) > skipped;
-        PL_TRY(sum_bits(list, plan, s, o->loss[step], &o->bits[step], err));
-        if (step == 0 && with) PL_TRY(compare(with, plan, s, o, err));
-        if (step == 0 && into) PL_TRY(keep(into, s, err));
+        PL_TRY(sum_bits(t->list, plan, s, o->loss[step], &o->bits[step], err));
+        if (step == 0 && t->with) PL_TRY(compare(t->with, plan, s, o, err));
+        if (step == 0 && t->into) PL_TRY(keep(t->into, s, err));
     }
     return PL_OK;
 }
 
-static pl_status run(const pl_verify_plain *with, pl_verify_plain *into, const pl_plan *plan, const char *checkpoint,
-                     pl_verify_outcome *o, pl_error *err)
+static pl_status run_apart(task *t, const pl_plan *plan, pl_session *s, pl_verify_outcome *o, pl_error *err)
+{
+    const char *name;
+    PL_TRY(pl_verify_update_create(t->list->config, plan, s, &t->update, err));
+    pl_status status = take_steps(t, plan, s, o, err);
+    o->update_share = pl_verify_update_share(t->update, &name);
+    snprintf(o->update, sizeof o->update, "%s", name);
+    pl_verify_update_destroy(t->update);
+    return status;
+}
+
+static pl_status run(task t, bool again, const pl_plan *plan, const char *checkpoint, pl_verify_outcome *o,
+                     pl_error *err)
 {
     pl_run *run = NULL;
     *o = (pl_verify_outcome){.gradient = ""};
     PL_TRY(pl_room_check_beside(plan, err));
     PL_TRY(pl_run_open_apart(plan, checkpoint, &run, err));
-    pl_status status = take_steps(into ? into : with, with, into, plan, pl_run_session(run), o, err);
+    pl_session *s = pl_run_session(run);
+    pl_status status = again ? take_steps(&t, plan, s, o, err) : run_apart(&t, plan, s, o, err);
     pl_run_close(run);
     return status;
 }
@@ -216,13 +258,19 @@ static pl_status run(const pl_verify_plain *with, pl_verify_plain *into, const p
 pl_status pl_verify_run(const pl_verify_plain *with, const pl_plan *plan, const char *checkpoint, pl_verify_outcome *o,
                         pl_error *err)
 {
-    return run(with, NULL, plan, checkpoint, o, err);
+    return run((task){.list = with, .with = with}, false, plan, checkpoint, o, err);
+}
+
+pl_status pl_verify_run_again(const pl_verify_plain *with, const pl_plan *plan, const char *checkpoint,
+                              pl_verify_outcome *o, pl_error *err)
+{
+    return run((task){.list = with}, true, plan, checkpoint, o, err);
 }
 
 pl_status pl_verify_run_plain(const pl_verify_plain *with, pl_verify_plain *plain, const char *checkpoint,
                               pl_verify_outcome *o, pl_error *err)
 {
-    return run(with, plain, plain->plan, checkpoint, o, err);
+    return run((task){.list = plain, .with = with, .into = plain}, false, plain->plan, checkpoint, o, err);
 }
 
 bool pl_verify_same(const pl_verify_outcome *a, const pl_verify_outcome *b)

@@ -208,7 +208,8 @@ typedef struct pl_memory_measured {
 } pl_memory_measured;
 
 pl_status pl_memory_measure(const pl_memory_owners *, pl_memory_measured *, pl_error *);
-/* The row of this kind and name (name NULL: the first of the kind), or NULL. */
+/* The row of this kind and name (name NULL: the first of the kind), or NULL. The program's is found whatever the name:
+ * a copy of it under another runs the same plan. */
 const pl_memory_row *pl_memory_find_row(const pl_memory_row *rows, size_t count, pl_memory_kind, const char *name);
 
 typedef struct pl_process_faults {

@@ -77,8 +77,9 @@ void pl_memory_owners_remove(pl_memory_owners *owners, const void *begin)
 
 const pl_memory_row *pl_memory_find_row(const pl_memory_row *rows, size_t count, pl_memory_kind kind, const char *name)
 {
+    bool any = !name || kind == PL_MEMORY_PROGRAM; /* there is one, whatever its file is called by now */
     for (size_t i = 0; i < count; i++) {
-        if (rows[i].kind == kind && (!name || strcmp(rows[i].name, name) == 0)) return &rows[i];
+        if (rows[i].kind == kind && (any || strcmp(rows[i].name, name) == 0)) return &rows[i];
     }
     return NULL;
 }

@@ -130,30 +130,31 @@ static void note_rest(const pl_doctor_view *v, pl_str *out)
         pl_str_append(out, "Unexplained: the process ran on between the reading of its mappings and of their sum.\n");
 }
 
-/* OpenBLAS maps a buffer for each thread, by its processor 32, 64 or 128 MiB of addresses. Known by size: so told as
- * such, and only where the library is there. */
+/* OpenBLAS maps buffers, by its processor of 32, 64 or 128 MiB of addresses: one or two (by its version) for the thread
+ * that calls it, one for each of its own; the kernel joins neighbours into one mapping. Known by size: so told as such,
+ * and only where the library is there. Where no more than two are left, fewer threads have nothing to save. */
 static void note_blas(const pl_doctor_view *v, pl_str *out)
 {
-    uint64_t reserved = 0, touched = 0;
+    const uint64_t unit = 32 << 20;
+    uint64_t reserved = 0, touched = 0, smallest = UINT64_MAX;
     size_t count = 0;
     char text[2][TEXT];
     for (size_t i = 0; i < v->process->map_count; i++) {
         const pl_doctor_map *m = &v->process->map[i];
         uint64_t bytes = m->end - m->begin;
-        bool buffer = bytes == 32 << 20 || bytes == 64 << 20 || bytes == 128 << 20;
-        if (v->kind[i] != PL_DOCTOR_ANONYMOUS || *m->name || !buffer) continue;
+        if (v->kind[i] != PL_DOCTOR_ANONYMOUS || *m->name || bytes % unit) continue;
         count++;
         reserved += bytes;
         touched += m->bytes[PL_SMAPS_RSS];
+        if (bytes < smallest) smallest = bytes;
     }
     const char *library = pl_doctor_finds_library(v, "libopenblas");
     if (!library) library = pl_doctor_finds_library(v, "libscipy_openblas");
-    if (count && library)
-        pl_str_printf(out,
-                      "%zu %s of 32, 64 or 128 MiB %s like buffers of OpenBLAS (%s): %s reserved, %s touched. "
-                      "OPENBLAS_NUM_THREADS=1 leaves one.\n",
-                      count, count == 1 ? "mapping" : "mappings", count == 1 ? "looks" : "look", library,
-                      show(reserved, text[0]), show(touched, text[1]));
+    if (!count || !library) return;
+    pl_str_printf(out, "%zu %s of whole 32 MiB %s like buffers of OpenBLAS (%s): %s reserved, %s touched.%s\n", count,
+                  count == 1 ? "mapping" : "mappings", count == 1 ? "looks" : "look", library, show(reserved, text[0]),
+                  show(touched, text[1]),
+                  reserved / smallest > 2 ? " OPENBLAS_NUM_THREADS=1 leaves one or two buffers, by its version." : "");
 }
 
 static void note_plimsoll(const pl_doctor_view *v, pl_str *out)

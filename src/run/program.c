@@ -1,5 +1,6 @@
 #include "run/program.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 typedef enum instruction_kind { RUN_CALL, BEGIN_REGION, END_REGION } instruction_kind;
@@ -129,11 +130,21 @@ done:
     return status;
 }
 
+/* The clock should never go back, but some do all the same (libfaketime's, a machine that was put back to an earlier
+ * state): then it goes on from where it was, so that no rate, no time and no interval is negative. Two threads that
+ * look at once put it on by what is between their looks at most. */
 double pl_run_now(void)
 {
+    static _Atomic int64_t last, behind;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    int64_t now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + behind, before = last;
+    if (now < before) {
+        behind += before - now;
+        now = before;
+    }
+    last = now;
+    return 1e-9 * (double)now;
 }
 
 /* Asks for no memory: a call is a plain value. */
@@ -151,6 +162,7 @@ static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, cons
     bool timed = hooks->seconds || hooks->timed;
     double begin = timed ? pl_run_now() : 0;
     if (p->moves[node]) PL_TRY(move(p, node, iteration, err));
+    if (hooks->begins) hooks->begins(hooks->context, node);
     if (call->op != PL_OP_LOAD)
         pl_backend_exec(call, p->plan->team);
     else if (hooks->load)

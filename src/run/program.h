@@ -15,13 +15,14 @@ typedef struct pl_program_hooks {
     pl_status (*load)(void *context, uint64_t iteration, const pl_load_call *call, pl_error *);
     void (*trip)(void *context); /* NULL, or called after each trip of a region */
     void *context;
-    bool single_trip; /* every region once: to execute each kernel before "committed" */
-    double *seconds;  /* [nodes] or NULL: time spent in each node is added */
+    bool single_trip;                             /* every region once: to execute each kernel before "committed" */
+    double *seconds;                              /* [nodes] or NULL: time spent in each node is added */
+    void (*begins)(void *context, uint32_t node); /* NULL, or called before each node */
     /* NULL, or called after each node with its times (CLOCK_MONOTONIC, seconds). */
     pl_status (*timed)(void *context, uint32_t node, double begin, double end, pl_error *);
 } pl_program_hooks;
 
-double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run */
+double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run; never goes back, even if that does */
 
 /* Runs one of the plan's programs (a root region) from its first node to its last. */
 pl_status pl_program_run(pl_program *, pl_id program, const pl_program_hooks *, pl_error *);

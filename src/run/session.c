@@ -52,6 +52,7 @@ double pl_session_wall_seconds(void)
 bool pl_session_should_stop(const pl_session *s) { return s->o.stop && *s->o.stop; }
 
 void *pl_session_value(const pl_session *s, const char *name) { return pl_program_find(s->program, name); }
+void *pl_session_address(const pl_session *s, pl_id value) { return pl_program_address(s->program, value); }
 
 /* ---- running programs ---- */
 
@@ -129,8 +130,14 @@ static pl_status watch_node(void *context, uint32_t node, double begin, double e
 {
     pl_session *s = context;
     (void)begin, (void)end, (void)err;
-    s->watcher(s->watcher_context, node);
+    s->watcher(s->watcher_context, node, true);
     return PL_OK;
+}
+
+static void watch_begin(void *context, uint32_t node)
+{
+    pl_session *s = context;
+    s->watcher(s->watcher_context, node, false);
 }
 
 void pl_session_watch(pl_session *s, pl_session_watcher *watcher, void *context)
@@ -150,6 +157,7 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
     double began = pl_run_now();
     bool watched = s->o.listener && (s->part_seconds <= 0 || s->part_seconds >= PL_SESSION_TICK_SECONDS);
     uint64_t before = s->part;
+    if (s->watcher) hooks.begins = watch_begin;
     hooks.timed = s->watcher ? watch_node : s->trace ? trace_node : watched ? tick_node : NULL;
     PL_TRY(pl_program_run(s->program, program, &hooks, err));
     double ended = pl_run_now();

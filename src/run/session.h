@@ -45,13 +45,15 @@ pl_status pl_session_generate(pl_session *, const pl_sampling *, pl_error *);
 pl_status pl_session_write_gradients(pl_session *, const char *path, pl_error *);
 void pl_session_close(pl_session *);
 
-/* Called after each node of the programs that run from now on, while its values are there; NULL: not. */
-typedef void pl_session_watcher(void *context, uint32_t node);
+/* Called before and after each node (done) of the programs that run from now on, while its values are there; NULL:
+ * not. */
+typedef void pl_session_watcher(void *context, uint32_t node, bool done);
 void pl_session_watch(pl_session *, pl_session_watcher *, void *context);
 
 uint64_t pl_session_minor_faults(const pl_session *); /* since the second step of this process */
 double pl_session_step_seconds(const pl_session *);   /* median of the measured steps; 0 when there were none */
 void *pl_session_value(const pl_session *, const char *name);
+void *pl_session_address(const pl_session *, pl_id value); /* the same by its place in the plan's graph */
 
 /* ---- staging: what the session keeps in the arena beside the graph's own values; the plan must hold these ---- */
 typedef struct pl_session_staging {

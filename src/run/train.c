@@ -34,9 +34,15 @@ static pl_status write_metrics(pl_session *s, const pl_metric *values, size_t co
     return status;
 }
 
+/* Since the last report; a clock that stands still tells no rate. */
+static double rate_at(const pl_session *s, double now)
+{
+    return now > s->reported_at ? (double)(s->tokens_seen - s->reported_tokens) / (now - s->reported_at) : NAN;
+}
+
 static pl_status report_step(pl_session *s, double loss, double lr, pl_error *err)
 {
-    double now = pl_run_now(), rate = (double)(s->tokens_seen - s->reported_tokens) / (now - s->reported_at);
+    double now = pl_run_now(), rate = rate_at(s, now);
     const pl_metric line[] = {{"epoch", (double)s->step / (double)s->train_sampler.steps_per_epoch},
                               {"tokens", (double)s->tokens_seen},
                               {"loss", loss},
@@ -120,7 +126,7 @@ static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err
     if (s->steps_timed == 1) s->faults_at_step_2 = pl_process_count_faults().minor;
     double ended = pl_run_now();
     s->step_seconds[s->steps_timed++ % PL_SESSION_STEPS_KEPT] = ended - began;
-    s->last_rate = (double)(s->tokens_seen - s->reported_tokens) / (ended - s->reported_at);
+    s->last_rate = rate_at(s, ended);
     if (s->steps_timed == 1) s->ticked_at = 0; /* the first loss is told at once */
     pl_session_tick(s, ended);
     return PL_OK;

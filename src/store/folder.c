@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/procfile.h"
 #include "base/units.h"
 
 static pl_status each_in_batch(char *list, ssize_t bytes, pl_status (*use)(void *, const char *, pl_error *),
@@ -120,13 +122,34 @@ pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, p
 
 /* ---- lock ---- */
 
-/* Who has it, as far as the file tells: written by the holder just after it got the lock. */
-static pl_status refused(const char *folder, int fd, pl_error *err)
+/* Who holds the lock. The file names who wrote last, which may be one that has ended, if its successor had no time yet
+ * to write; so the kernel is asked (/proc/locks), and the file only where that cannot be read. Some file systems have
+ * another device there than stat tells: then both must agree. 0: nobody knows. */
+static long holder_of(int locked, long written)
+{
+    struct stat st;
+    pl_procfile f;
+    unsigned long inode;
+    unsigned device[2];
+    long pid, holder = 0;
+    if (fstat(locked, &st) != 0 || pl_procfile_open(&f, "/proc/locks") != 0) return written;
+    for (const char *line; !holder && (line = pl_procfile_line(&f));) {
+        if (sscanf(line, "%*u: FLOCK %*s WRITE %ld %x:%x:%lu", &pid, &device[0], &device[1], &inode) != 4) continue;
+        bool same = device[0] == major(st.st_dev) && device[1] == minor(st.st_dev);
+        if (inode == st.st_ino && pid > 0 && (same || pid == written)) holder = pid;
+    }
+    pl_procfile_close(&f);
+    return holder;
+}
+
+static pl_status refused(const char *folder, int locked, int fd, pl_error *err)
 {
     char text[32] = {0};
-    long pid = 0;
+    long written = 0;
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
-    if (n > 0 && sscanf(text, "%ld", &pid) == 1 && pid > 0)
+    if (n <= 0 || sscanf(text, "%ld", &written) != 1 || written < 0) written = 0;
+    long pid = holder_of(locked, written);
+    if (pid > 0)
         return pl_fail(err, PL_E_STORAGE,
                        "%s: another run (process %ld) is using this folder; wait for it, stop it, or"
                        " choose another folder",
@@ -142,7 +165,7 @@ static pl_status take_lock(const char *folder, int folder_fd, int file_fd, int *
     int rc = pl_io_lock(folder_fd, LOCK_EX | LOCK_NB);
     if (rc != 0 && errno == EBADF) rc = pl_io_lock(*lock = file_fd, LOCK_EX | LOCK_NB);
     if (rc == 0) return PL_OK;
-    if (errno == EWOULDBLOCK) return refused(folder, file_fd, err);
+    if (errno == EWOULDBLOCK) return refused(folder, *lock, file_fd, err);
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", folder, strerror(errno));
 }
 

@@ -84,9 +84,24 @@ def draw_leave(rng, keys):
     keys["fit.allow"] = ",".join(words)
 
 
+def looks_at_gradients(keys):
+    """Clipping, and fp16's check for overflow, look at the whole gradient before the first weight changes: refused with
+    layer_major and with updates in the backward pass."""
+    return keys["train.grad_clip"] or keys["train.mixed_precision"] == "fp16"
+
+
+def updates_early(keys):
+    return keys.get("train.layer_major") or keys.get("train.update_in_backward") == "on"
+
+
 def all_taken(keys):
-    """The keys as they are when the search takes what it may."""
-    return dict(keys, **{LEAVE[word][0]: LEAVE[word][1] for word in LEAVE if word in keys.get("fit.allow", "").split(",")})
+    """The keys as they are when the search takes all that it may, and that these keys allow."""
+    taken = dict(keys)
+    for word in LEAVE:
+        key, value = LEAVE[word]
+        if word in keys.get("fit.allow", "").split(",") and not (updates_early(keys) and looks_at_gradients({**taken, key: value})):
+            taken[key] = value
+    return taken
 
 
 def draw_memory(rng, keys):
@@ -95,8 +110,8 @@ def draw_memory(rng, keys):
 
 
 def draw_order(rng, keys):
-    if keys["train.grad_clip"] or keys["train.mixed_precision"] == "fp16":
-        return  # the whole gradient is looked at before the first weight changes
+    if looks_at_gradients(keys):
+        return
     keys["train.layer_major"] = rng.choice((0, 0, 1, 2, 3))
     keys["train.layer_major_keep"] = rng.choice((0, 1, 2))
     if keys["train.micro_batch"] == keys["train.batch_size"] or keys["train.layer_major"]:

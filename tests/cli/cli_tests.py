@@ -685,7 +685,7 @@ def main(groups, own_cache=False):
     wanted = sys.argv[3:] or list(groups)
     tests = [t for group in groups for t in groups[group] if group in wanted or t.__name__ in wanted]
     verdicts = [run_one(test) for test in tests]
-    sys.exit(any(v.startswith("FAILED") for v in verdicts))
+    sys.exit(1 if any(v.startswith("FAILED") for v in verdicts) else 77 if all(v.startswith("skipped") for v in verdicts) else 0)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ command -v mmdebstrap >/dev/null || skip "no mmdebstrap"
 
 log=$folder/log.txt
 : >"$log"
+[ -n "${BARE_UNSHARED:-}" ] || unshare --mount true 2>>"$log" || skip "mounting is not allowed here: $(tail -n 1 "$log")"
 rm -rf --one-file-system "$folder"/root.?????? # of a run that was killed
 
 # The file that names Debian's own packages, among others perhaps.
@@ -33,7 +34,6 @@ make_root_tar() {
 
 # In a mount namespace of its own: however this ends, nothing stays mounted.
 if [ -z "${BARE_UNSHARED:-}" ]; then
-    unshare --mount true 2>>"$log" || skip "mounting is not allowed here"
     BARE_UNSHARED=1 exec unshare --mount --propagation private "$0" "$source" "$folder"
 fi
 

@@ -27,6 +27,7 @@ enum { SLOW = 0 };
 static uint64_t seed, drawn;
 static bool thorough;          /* thousands of plans */
 static uint64_t rows, rounded; /* rounded: rows of a mixed precision alone */
+static double farthest;        /* update from that computed apart, as a share of what roundings explain */
 
 static uint64_t draw(uint64_t below)
 {
@@ -49,13 +50,15 @@ static void see(void *context, const pl_verify_row *r)
     const char *other = strstr(r->choices, "mixed_precision ");
     bool alone = other == r->choices && !strchr(r->choices, ',');
     rounded += alone && !r->refused;
+    if (!r->refused && r->update_share > farthest) farthest = r->update_share;
     if (alone && !r->refused && r->within)
         printf("    %s: loss %.2g, gradient %.2g of %.2g\n", r->choices, r->loss_difference, r->gradient_share,
                r->bound);
     if (r->refused || (r->within && (r->same_bits || alone))) return;
-    fail_msg("seed %llu: %s: with %s the loss differs by %g, %s by %g of its largest (bound %g)%s",
+    fail_msg("seed %llu: %s: with %s the loss differs by %g, %s by %g of its largest (bound %g), %s by %g of its "
+             "bound%s",
              (unsigned long long)seed, model, r->choices, r->loss_difference, r->gradient, r->gradient_share, r->bound,
-             r->repeats ? "" : ", and each time");
+             r->update, r->update_share, r->repeats ? "" : ", and each time");
 }
 
 static void set(pl_config *c, char *model, const char *key, const char *value)
@@ -133,6 +136,7 @@ static void verify_one(void (*choose)(pl_config *, char *), bool everything)
     set(c, model, "run.out", "run");
     pl_verify_options o = {.everything = everything, .row = see, .context = model};
     rows = rounded = 0;
+    farthest = 0;
     if (pl_prepare_text(c, NULL, NULL, &err) != PL_OK || pl_verify(c, &o, &result, &err) != PL_OK)
         fail_msg("seed %llu: %s: %s", (unsigned long long)seed, model, err.text);
     assert_int_equal(rows, result.plans + result.refused);
@@ -140,8 +144,9 @@ static void verify_one(void (*choose)(pl_config *, char *), bool everything)
     assert_int_equal(result.same_bits + result.within, result.plans);
     assert_true(result.within <= rounded);
     assert_true(result.plans >= 6 && result.failed == 0);
-    printf("  %3llu plans, %3llu not possible:%s\n", (unsigned long long)result.plans,
-           (unsigned long long)result.refused, model);
+    assert_true(farthest > 0 && farthest <= 1);
+    printf("  %3llu plans, %3llu not possible, updates %.2f of their bound off:%s\n", (unsigned long long)result.plans,
+           (unsigned long long)result.refused, farthest, model);
     pl_config_destroy(c);
 }
 

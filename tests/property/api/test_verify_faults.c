@@ -27,6 +27,16 @@ typedef enum fault {
     OTHER_CHUNKS,     /* feed-forward layers in chunks give other numbers */
     BF16_FAR,         /* bf16 has gradients a quarter too large: more than its roundings explain */
     BF16_LOST,        /* LOST_MICRO_BATCH, in bf16 alone */
+    /* of the update, in plans with narrow storage alone: */
+    DECAY,    /* half as much weight decay again */
+    BETA1,    /* 0.8 in place of 0.9 */
+    BETA2,    /* 0.99 in place of 0.95 */
+    EPS,      /* a thousand times larger */
+    STEP,     /* the correction of the moments is that of the next step */
+    RANDOM,   /* moments are rounded by other random bits */
+    NOT_MADE, /* vectors are not updated at all */
+    CLIPPED,  /* the factor that clips or unscales gradients is 1 % too small */
+    CHOPPED,  /* 16-bit copies of weights are cut off, not rounded */
 } fault;
 
 static fault broken;
@@ -64,6 +74,36 @@ static void scale(const pl_adamw_call *a, float by)
     for (int64_t i = 0; i < a->count; i++) g[i] *= by;
 }
 
+static pl_dtype narrow;  /* faults of the update: only in plans of this precision, … */
+static int narrow_state; /* … only where moments are kept so; -1: anywhere */
+
+static bool has_narrow_storage(const pl_call *call)
+{
+    if (narrow != PL_DTYPE_F32) return precision == narrow;
+    return call->op != PL_OP_ADAMW || (int)call->u.adamw.state == narrow_state;
+}
+
+/* The call as the fault has it; false: not made. */
+static bool change_update(pl_adamw_call *a)
+{
+    static int64_t next;
+    next = *a->step + 1;
+    a->weight_decay *= broken == DECAY ? 1.5f : 1;
+    a->beta1 = broken == BETA1 ? 0.8f : a->beta1;
+    a->beta2 = broken == BETA2 ? 0.99f : a->beta2;
+    a->eps *= broken == EPS ? 1000 : 1;
+    a->step = broken == STEP ? &next : a->step;
+    a->stream += broken == RANDOM;
+    return broken != NOT_MADE || a->weight_decay > 0;
+}
+
+static void chop(const pl_cast_call *c)
+{
+    const float *x = c->x;
+    uint16_t *y = c->y;
+    for (int64_t i = 0; i < c->count; i++) y[i] = (uint16_t)(pl_f32_bits(x[i]) >> 16);
+}
+
 void __real_pl_backend_exec(const pl_call *, pl_team);
 void __wrap_pl_backend_exec(const pl_call *, pl_team);
 void __wrap_pl_backend_exec(const pl_call *call, pl_team team)
@@ -75,7 +115,12 @@ void __wrap_pl_backend_exec(const pl_call *call, pl_team team)
     if (update && three && broken == GRADIENT_FAR) scale(&call->u.adamw, 1.001f);
     if (update && three && broken == GRADIENT_NEAR) scale(&call->u.adamw, 1.0001f);
     if (update && precision == PL_DTYPE_BF16 && broken == BF16_FAR) scale(&call->u.adamw, 1.25f);
-    __real_pl_backend_exec(call, team);
+    pl_call changed = *call;
+    if (broken >= DECAY && update && has_narrow_storage(call) && !change_update(&changed.u.adamw)) return;
+    __real_pl_backend_exec(&changed, team);
+    if (broken == CLIPPED && call->op == PL_OP_CLIP_SCALE && has_narrow_storage(call))
+        *call->u.clip_scale.scale *= 0.99f;
+    if (broken == CHOPPED && call->op == PL_OP_CAST && has_narrow_storage(call)) chop(&call->u.cast);
     chunked = chunked || call->op == PL_OP_FEED_FORWARD_BWD;
     if (call->op == PL_OP_FEED_FORWARD_BWD && broken == OTHER_CHUNKS) call->u.feed_forward_bwd.dw2[0] += 1;
     if (update && three && broken == TEAM_OF_3) call->u.adamw.w[0] = nextafterf(call->u.adamw.w[0], INFINITY);
@@ -88,6 +133,7 @@ typedef struct seen {
     const char *reached; /* a word in the choices of every plan but the plain that the fault reaches; NULL: all */
     unsigned rows, right, wrong, near, enough; /* enough: rows to look at; 0: all */
     volatile int stop;
+    const char *named; /* a fault of the update: what of it verify names; then one row that it reaches is enough */
 } seen;
 
 /* The plain plan of a mixed precision, which is near that of f32. */
@@ -99,7 +145,8 @@ static bool is_rounded(const char *choices)
 static bool is_reached(const seen *s, const char *choices, bool plain)
 {
     if (broken == NONE || !s->reached) return broken != NONE;
-    if (broken == BF16_FAR) return strcmp(choices, s->reached) == 0; /* the others are compared with this one */
+    if (broken == BF16_FAR || s->named)
+        return strcmp(choices, s->reached) == 0; /* the others are compared with this one */
     return !plain && strstr(choices, s->reached) && (broken != OTHER_CHUNKS || chunked);
 }
 
@@ -107,9 +154,13 @@ static void see(void *context, const pl_verify_row *r)
 {
     seen *s = context;
     bool plain = s->rows++ == 0, reached = is_reached(s, r->choices, plain);
-    s->stop = s->enough && s->rows >= s->enough;
+    s->stop = (s->enough && s->rows >= s->enough) || (s->named && reached);
     chunked = false;
     if (r->refused) return;
+    if (s->named && reached && (!(r->update_share > 1) || strncmp(r->update, s->named, strlen(s->named)) != 0))
+        fail_msg("%s: %s is %g of its bound off; %s was expected", r->choices, r->update, r->update_share, s->named);
+    if (!reached && !(r->update_share <= 1))
+        fail_msg("%s: %s is %g of its bound off", r->choices, r->update, r->update_share);
     bool near = r->within && !r->same_bits, same = r->within && r->same_bits;
     bool as_it_is = reached ? (broken == GRADIENT_NEAR ? near : !r->within) : same || (near && is_rounded(r->choices));
     s->near += near;
@@ -126,15 +177,19 @@ static const char yaml[] = "model:\n  arch: gpt\n  width: 16\n  layers: 2\n  hea
                            "data:\n  text: text.txt\n  tokenizer: bytes\n"
                            "train:\n  batch_size: 4\nrun:\n  threads: 2\n  out: run\n";
 
+static const char *const no_keys[] = {NULL};
+
 /* Verifies with the fault. Threads change fastest, so a fault of a team is seen in the first rows. */
-static void expect(fault f, const char *reached, unsigned enough, pl_status expected)
+static void expect_with(const char *const *keys, fault f, const char *reached, const char *named, unsigned enough,
+                        pl_status expected)
 {
     pl_error err = {0};
-    seen s = {.reached = reached, .enough = enough};
+    seen s = {.reached = reached, .enough = enough, .named = named};
     pl_verify_result result;
     pl_verify_options o = {.row = see, .context = &s, .stop = &s.stop};
     pl_config *c = pl_config_create();
     assert_int_equal(pl_config_load_file(c, "small.yaml", &err), PL_OK);
+    for (; *keys; keys += 2) assert_int_equal(pl_config_set(c, keys[0], keys[1], "the test", &err), PL_OK);
     assert_int_equal(pl_prepare_text(c, NULL, NULL, &err), PL_OK);
     broken = f;
     calls = 0;
@@ -146,6 +201,53 @@ static void expect(fault f, const char *reached, unsigned enough, pl_status expe
     assert_true(s.right > 0 && (f != GRADIENT_NEAR || s.near > 0));
     assert_int_equal(result.within, s.near);
     pl_config_destroy(c);
+}
+
+static void expect(fault f, const char *reached, unsigned enough, pl_status expected)
+{
+    expect_with(no_keys, f, reached, NULL, enough, expected);
+}
+
+/* ---- the update where storage is narrow: every plan of it is wrong in the same way ---- */
+
+static void test_update_of_precision(void **state)
+{
+    static const struct {
+        const char *name, *plan;
+        pl_dtype dtype;
+    } of[] = {{"bf16", "mixed_precision bf16", PL_DTYPE_BF16}, {"fp16", "mixed_precision fp16", PL_DTYPE_F16}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *const keys[] = {"train.mixed_precision", of[i].name, "train.grad_clip", "0.1", NULL};
+        narrow = of[i].dtype;
+        expect_with(keys, DECAY, of[i].plan, "", 0, PL_E_STOPPED);
+        expect_with(keys, NOT_MADE, of[i].plan, "", 0, PL_E_STOPPED);
+        expect_with(keys, CLIPPED, of[i].plan, "the factor", 0, PL_E_STOPPED);
+        expect_with(keys, CHOPPED, of[i].plan, i ? "f16." : "bf16.", 0, PL_E_STOPPED);
+    }
+    narrow = PL_DTYPE_F32;
+}
+
+static void test_update_of_state(void **state)
+{
+    static const struct {
+        const char *name;
+        int state;
+    } of[] = {{"f32", PL_ADAMW_F32}, {"bf16", PL_ADAMW_BF16}, {"8bit", PL_ADAMW_8BIT}};
+    static const struct {
+        fault fault;
+        const char *named;
+    } faults[] = {{DECAY, ""}, {BETA1, ""}, {BETA2, ""}, {EPS, ""}, {STEP, ""}, {RANDOM, ""}, {NOT_MADE, ""}};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+            const char *const keys[] = {"train.optimizer_state", of[i].name, NULL};
+            if (faults[k].fault == RANDOM && i == 0) continue;   /* nothing is rounded at random */
+            if (faults[k].fault == NOT_MADE && i == 2) continue; /* vectors stay f32 */
+            narrow_state = of[i].state;
+            printf("  %s: fault %d\n", of[i].name, (int)faults[k].fault);
+            expect_with(keys, faults[k].fault, NULL, faults[k].named, 0, PL_E_STOPPED);
+        }
 }
 
 static void test_recompute(void **state)
@@ -170,10 +272,17 @@ int main(void)
     if (enter_folder(folder)) return 1;
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recompute), cmocka_unit_test(test_lost),     cmocka_unit_test(test_team),
-        cmocka_unit_test(test_each_time), cmocka_unit_test(test_far),      cmocka_unit_test(test_near),
-        cmocka_unit_test(test_chunks),    cmocka_unit_test(test_bf16_far), cmocka_unit_test(test_bf16_lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_recompute),
+                                       cmocka_unit_test(test_lost),
+                                       cmocka_unit_test(test_team),
+                                       cmocka_unit_test(test_each_time),
+                                       cmocka_unit_test(test_far),
+                                       cmocka_unit_test(test_near),
+                                       cmocka_unit_test(test_chunks),
+                                       cmocka_unit_test(test_bf16_far),
+                                       cmocka_unit_test(test_bf16_lost),
+                                       cmocka_unit_test(test_update_of_precision),
+                                       cmocka_unit_test(test_update_of_state)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return leave_folder(folder) || failed;
 }

@@ -347,6 +347,28 @@ static void assert_note(const pl_doctor_view *v, const char *text, bool there)
     pl_str_deinit(&notes);
 }
 
+/* As NumPy 2.4 maps them: two for one thread; one more for two, which the kernel joins to its neighbour; and so on. */
+static void test_openblas(void **state)
+{
+#define BLAS                                                                                                           \
+    MAP("7f0000000000-7f0000010000 r-xp 00000000 fe:00 15    /opt/libscipy_openblas64_-32a4.so", 64, 32, 0, 0)         \
+    MAP("7f0004000000-7f0006000000 rw-p 00000000 00:00 0 ", 32768, 64, 64, 0)
+    static const char *const of[][2] = {
+        {BLAS, "1 mapping of whole 32 MiB looks like buffers of OpenBLAS (libscipy_openblas64_-32a4.so): 33.6 MB"},
+        {BLAS MAP("7f0014000000-7f0016000000 rw-p 00000000 00:00 0 ", 32768, 64, 64, 0), "2 mappings of whole 32 MiB"},
+        {BLAS MAP("7f0014000000-7f0018000000 rw-p 00000000 00:00 0 ", 65536, 64, 64, 0), "): 100.7 MB"},
+        {BLAS MAP("7f0014000000-7f0034000000 rw-p 00000000 00:00 0 ", 524288, 64, 64, 0), "): 570.4 MB"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        pl_doctor_process p;
+        pl_doctor_view v;
+        read_mapped(of[i][0], "/usr/bin/python3.11", &p, &v);
+        assert_note(&v, of[i][1], true);
+        assert_note(&v, "OPENBLAS_NUM_THREADS=1 leaves one or two buffers", i >= 2);
+        release(&p, &v);
+    }
+}
+
 /* Two threads that always run, and no mapping shaped like their stacks. */
 static void test_hidden_stacks_are_noted(void **state)
 {
@@ -658,6 +680,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        TEST(test_hidden_stacks_are_noted),
                                        TEST(test_forked_and_huge),
                                        TEST(test_replaced_runtime),
+                                       TEST(test_openblas),
                                        TEST(test_not_permitted),
                                        TEST(test_refusals),
                                        TEST(test_no_descriptors),

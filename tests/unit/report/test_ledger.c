@@ -149,6 +149,24 @@ static void test_one_missing_and_one_too_many(void **state)
     json_decref(root);
 }
 
+/* A lock that a copy of the program under another name runs. */
+static void test_program_of_another_name(void **state)
+{
+    (void)state;
+    add(PL_MEMORY_PROGRAM, "plimsoll", 2000000);
+    measured.row[measured.row_count] = planned.row[planned.row_count - 1];
+    snprintf(measured.row[measured.row_count++].name, sizeof measured.row[0].name, "copy-of-plimsoll");
+    sum_up();
+    const char *text = text_of();
+    assert_null(strstr(text, "not found in the process"));
+    assert_null(strstr(text, "not planned"));
+    assert_non_null(strstr(text, "plimsoll"));
+    json_t *root = json_of();
+    assert_int_equal(json_array_size(json_object_get(root, "rows")), 5);
+    json_decref(root);
+    assert_int_equal(pl_report_judge(&planned, &measured).worst_difference_bytes, 0);
+}
+
 static void test_unexplained_is_listed(void **state)
 {
     (void)state;
@@ -207,6 +225,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test_setup(test_one_differs, setup),
         cmocka_unit_test_setup(test_just_within_and_just_beyond, setup),
         cmocka_unit_test_setup(test_one_missing_and_one_too_many, setup),
+        cmocka_unit_test_setup(test_program_of_another_name, setup),
         cmocka_unit_test_setup(test_unexplained_is_listed, setup),
         cmocka_unit_test_setup(test_full_table_needs_no_more_room, setup),
         cmocka_unit_test_setup(test_too_little_room_is_said, setup),

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "store/folder.h"
+#include "support/folder.h"
 #include "support/program.h"
 #include "unit/store/small_run.h"
 
@@ -466,6 +467,9 @@ static void test_second_run_is_refused(void **state)
     assert_ok(pl_folder_lock(in_folder("lock"), &first, &err));
     assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
     snprintf(expected, sizeof expected, "another run (process %ld)", (long)getpid());
+    assert_says(err.text, expected);
+    write_file(in_folder("lock/lock"), "1\n", 1); /* as who had it before and ended just now left it */
+    assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
     assert_says(err.text, expected);
     assert_int_equal(unlink(in_folder("lock/lock")), 0); /* that does not let it in */
     assert_int_equal(pl_folder_lock(in_folder("lock"), &second, &err), PL_E_STORAGE);
