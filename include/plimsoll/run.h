@@ -20,8 +20,8 @@ extern "C" {
 #endif
 
 typedef enum pl_event_kind {
-    /* All memory is in hand; step: done so far (a resumed run). text: the keys that decide numbers and are another value
-     * than before the resume, "train.learning_rate 0.001 (0.003 before)"; mostly empty. */
+    /* All memory is in hand; step: done so far (a resumed run). text: the keys that decide numbers and are another
+     * value than before the resume, "train.learning_rate 0.001 (0.003 before)"; mostly empty. */
     PL_EVENT_COMMITTED,
     PL_EVENT_STEP,      /* loss, lr, tokens_per_second, every train.log_every steps */
     PL_EVENT_EVALUATED, /* loss: of the validation part */

@@ -245,8 +245,8 @@ uint64_t pl_config_hash_model(const pl_config *);
 uint64_t pl_config_hash_numerics(const pl_config *);
 
 /* ---- resume.c ---- */
-/* Each fails naming the first key that differs from the saved run's: that belongs to the model; that decides numbers and
- * is settled by the first step. */
+/* Each fails naming the first key that differs from the saved run's: that belongs to the model; that decides numbers
+ * and is settled by the first step. */
 pl_status pl_config_check_same_model(const pl_config *saved, const pl_config *now, pl_error *);
 pl_status pl_config_check_begun(const pl_config *saved, const pl_config *now, pl_error *);
 /* The other keys that decide numbers and differ: "train.learning_rate 0.001 (0.003 before), …". */

@@ -255,8 +255,7 @@ static void test_damage_falls_back(void **state)
     }
 }
 
-/* Without its state a checkpoint is whole for who needs weights, and none for who goes on: that one takes the one before.
- */
+/* Without its state a checkpoint is whole for who needs weights, and none for who goes on: they take the one before. */
 static void test_weights_alone(void **state)
 {
     const char *folder = begin("weights", 3);
