@@ -151,6 +151,16 @@ def test_command_that_goes_on():
     check(" --resume -- config.yaml" in go_on(said), said)
     said = stop("train", "config.yaml", "--out=second", "--steps=100000", "--resume=auto")
     check(go_on(said) == shlex.join([COMMAND, "train", "config.yaml", "--out=second", "--steps=100000", "--resume=auto"]), said)
+    # For programs it is in the event.
+    process = start("train", "config.yaml", "--out", "json", "--steps", "100000", "--seed", "1")
+    await_event(process, "step")
+    process.send_signal(signal.SIGTERM)
+    events = [json.loads(line) for line in process.communicate(timeout=60)[0].splitlines()]
+    stopped = next(event for event in events if event["event"] == "stopped")
+    words = ["train", "config.yaml", "--out", "json", "--steps", "100000", "--seed", "1", "--progress", "json", "--resume"]
+    check(stopped["go_on"] == shlex.join([COMMAND, *words]), stopped)
+    lines = run(*words, "--steps", str(stopped["step"] + 5), "--learning_rate", "0.5")[0].splitlines()
+    check("train.learning_rate 0.5 (0.003 before)" in json.loads(lines[0])["changed"], lines[0])
     # Too long to be printed whole, it is not printed.
     said = stop("train", "config.yaml", "--out", "long", *["--steps", "100000"] * 150)
     check("the state is saved\n" in said and "Go on with" not in said, said)
