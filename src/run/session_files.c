@@ -1,6 +1,7 @@
 /* What a session keeps on disk: checkpoints, metrics, events; and how it comes back from them. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/philox.h"
 #include "ir/op.h"
@@ -235,10 +236,44 @@ static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
-    if (r->checkpoint) return pl_saved_open(r->checkpoint, saved, err);
-    if (trains(s)) return pl_saved_find(r->out, saved, err);
-    PL_TRY(pl_saved_find_best(r->out, saved, err));
-    return saved->record ? PL_OK : pl_saved_find(r->out, saved, err);
+    pl_saved_part part = s->spec.state.count ? PL_SAVED_WHOLE : PL_SAVED_WEIGHTS;
+    if (r->checkpoint) return pl_saved_open(r->checkpoint, part, saved, err);
+    if (trains(s)) return pl_saved_find(r->out, part, saved, err);
+    PL_TRY(pl_saved_find_best(r->out, part, saved, err));
+    return saved->record ? PL_OK : pl_saved_find(r->out, part, saved, err);
+}
+
+static pl_status check_start(const pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    const pl_run_settings *r = s->settings;
+    if (!r->may_resume) PL_TRY(pl_saved_refuse_new(r->out, saved, err));
+    if (!r->may_begin) PL_TRY(pl_saved_refuse_none(r->out, saved, err));
+    return pl_saved_refuse_past(r->out, saved, r->steps, err);
+}
+
+/* A run makes its checkpoints' folder before all else, so without one a config is somebody else's. */
+static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    if (!s->settings->kept_config) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "checkpoints", err));
+    if (access(path, F_OK) == 0) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
+    if (access(path, F_OK) != 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: is there, and no run's (there is no checkpoints beside it), and training would write over it; "
+                   "move it away or choose another folder with --out",
+                   path);
+}
+
+/* With it, and what else is there, the folder of the run is all that a later command needs. */
+static pl_status keep_config(const pl_session *s, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    const char *text = s->settings->kept_config;
+    if (!text) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
+    return pl_file_write_all(path, text, strlen(text), err);
 }
 
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
@@ -247,8 +282,10 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     void *scratch = pl_session_value(s, PL_STAGING_CHECKPOINT);
     if (!scratch) return pl_fail(err, PL_E_DATA, "the plan has no staging for checkpoints; plan again");
     uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
+    PL_TRY(spare_foreign_config(s, err));
     PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err)); /* may make room */
     PL_TRY(pl_checkpoint_reserve(&s->spec, err));
+    PL_TRY(keep_config(s, err));
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
@@ -263,7 +300,7 @@ pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
     pl_status status = PL_OK;
     *loaded = false;
     if (s->settings->out || s->settings->checkpoint) PL_TRY_DONE(find_saved(s, &saved, err));
-    if (trains(s) && !s->settings->resume) PL_TRY_DONE(pl_saved_refuse_new(s->settings->out, &saved, err));
+    if (trains(s)) PL_TRY_DONE(check_start(s, &saved, err));
     if (saved.record) {
         PL_TRY_DONE(load_saved(s, &saved, err));
         *loaded = true;
