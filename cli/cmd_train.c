@@ -12,16 +12,14 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Prepares the text (once), plans where every byte will go, and trains. What does not fit memory.budget is refused "
-    "before\n"
-    "anything large is taken (exit 3). In the folder of the run (--out): checkpoints/ with model.safetensors,\n"
-    "metrics.jsonl, TensorBoard events, config.yaml, plan.lock, plan.html and report.json, the ledger at the end.\n"
+    "Prepares the text (once), plans where every byte will go, and trains. What does not fit memory.budget is "
+    "refused before anything large is taken (exit 3). In the folder of the run (--out): checkpoints/ with "
+    "model.safetensors, metrics.jsonl, TensorBoard events, config.yaml, plan.lock, plan.html and report.json, the "
+    "ledger at the end.\n"
     "\n"
-    "Ctrl-C, SIGTERM or SIGHUP finishes the step, saves and ends with 130, 143 or 75; --resume goes on from there, bit "
-    "for\n"
-    "bit. A second Ctrl-C or SIGTERM leaves at once, and so does the first before the first step. A step that takes "
-    "long says so.\n"
-    "SIGUSR1 prints the ledger.\n";
+    "Ctrl-C, SIGTERM or SIGHUP finishes the step, saves and ends with 130, 143 or 75; --resume goes on from there, "
+    "bit for bit. A second Ctrl-C or SIGTERM leaves at once, and so does the first before the first step. A step "
+    "that takes long says so. SIGUSR1 prints the ledger.\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
