@@ -4,37 +4,97 @@
 #include "command.h"
 #include "out.h"
 
-static const char about[] =
-    "Prints a script:  bash  source <(plimsoll completion bash)\n"
-    "                  zsh   plimsoll completion zsh > \"${fpath[1]}/_plimsoll\"\n"
-    "                  fish  plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish\n";
+static const char about[] = "Prints a script that completes commands, options and their values:\n"
+                            "\n"
+                            "  bash  source <(plimsoll completion bash)\n"
+                            "  zsh   plimsoll completion zsh > \"${fpath[1]}/_plimsoll\"\n"
+                            "  fish  plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish\n";
 
-/* Calls put with each "--option" of the config that the command takes: those of its help text. */
-static pl_status each_config_option(const pl_cli_command *c,
-                                    pl_status (*put)(const pl_cli_command *, const char *name, size_t, pl_error *),
-                                    pl_error *err)
+/* ---- the keys of the config: lines "run.isa --isa auto ref" (PL_CONFIG_OPTIONS), and the help that says who reads
+ * them ---- */
+
+typedef struct key {
+    const char *path, *option, *words; /* in the line, without their ends; option "-": none */
+    size_t path_bytes, option_bytes, words_bytes;
+} key;
+
+typedef struct tables {
+    char *keys, *help;
+} tables;
+
+static void release(tables *t)
 {
-    char *text = NULL;
-    pl_status status = c->takes_config ? pl_cli_config_help(c, &text, NULL, err) : PL_OK;
-    for (const char *line = text; status == PL_OK && line; line = strchr(line, '\n')) {
-        if (*line == '\n') line++;
-        if (strncmp(line, "  --", 4) != 0 || strncmp(line, "  --set ", 8) == 0) continue;
-        status = put(c, line + 2, strcspn(line + 2, " ,\n"), err);
-    }
-    pl_text_free(text);
+    pl_text_free(t->keys);
+    pl_text_free(t->help);
+}
+
+static pl_status load(const pl_cli_command *c, tables *t, pl_error *err)
+{
+    pl_config *config = pl_config_create();
+    *t = (tables){0};
+    pl_status status = config ? pl_config_text(config, PL_CONFIG_OPTIONS, &t->keys, NULL, err)
+                              : pl_cli_error(err, PL_E_NOMEM, "no memory for the script");
+    if (status == PL_OK && c->takes_config) status = pl_cli_config_help(c, &t->help, NULL, err);
+    pl_config_destroy(config);
     return status;
 }
 
-static pl_status put_word(const pl_cli_command *c, const char *name, size_t bytes, pl_error *err)
+/* The next line, or false. */
+static bool next_key(const char **line, key *k)
 {
-    (void)c;
-    return pl_put_format(err, " %.*s", (int)bytes, name);
+    const char *p = *line, *end = strchr(p, '\n');
+    if (!end) return false;
+    *k = (key){.path = p, .path_bytes = strcspn(p, " ")};
+    k->option = p + k->path_bytes + 1;
+    k->option_bytes = strcspn(k->option, " \n");
+    k->words = k->option + k->option_bytes;
+    k->words += *k->words == ' ';
+    k->words_bytes = (size_t)(end - k->words);
+    *line = end + 1;
+    return true;
 }
 
-static pl_status put_fish_word(const pl_cli_command *c, const char *name, size_t bytes, pl_error *err)
+/* Is there a line of the help that begins so: "  --isa " or "  --set model.norm="? */
+static bool has_row(const char *help, const char *before, const char *name, size_t bytes)
 {
-    return pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l %.*s\n", c->name,
-                         (int)bytes - 2, name + 2);
+    size_t n = strlen(before);
+    for (const char *p = help; p && *p; p = strchr(p, '\n'), p += p != NULL)
+        if (strncmp(p, before, n) == 0 && strncmp(p + n, name, bytes) == 0 && strchr(" ,=", p[n + bytes])) return true;
+    return false;
+}
+
+static bool is_taken(const tables *t, const key *k)
+{
+    return has_row(t->help, k->option_bytes > 1 ? "  " : "  --set ", k->option_bytes > 1 ? k->option : k->path,
+                   k->option_bytes > 1 ? k->option_bytes : k->path_bytes);
+}
+
+/* The values that an option of a truth value has are its two names. */
+static bool is_switch(const key *k) { return k->words_bytes == 10 && strncmp(k->words, "true false", 10) == 0; }
+
+/* " model.norm=" for each key that the command takes. */
+static pl_status put_keys(const tables *t, pl_error *err)
+{
+    pl_status status = PL_OK;
+    key k;
+    for (const char *line = t->keys; status == PL_OK && next_key(&line, &k);)
+        if (is_taken(t, &k)) status = pl_put_format(err, " %.*s=", (int)k.path_bytes, k.path);
+    return status;
+}
+
+/* Calls put with each "--option" of the config that the command takes: those of its help text. */
+static pl_status each_config_option(const pl_cli_command *c, const tables *t,
+                                    pl_status (*put)(const pl_cli_command *, const tables *, const char *name, size_t,
+                                                     pl_error *),
+                                    pl_error *err)
+{
+    pl_status status = PL_OK;
+    for (const char *line = t->help; status == PL_OK && line; line = strchr(line, '\n')) {
+        if (*line == '\n') line++;
+        if (strncmp(line, "  --", 4) != 0 || strncmp(line, "  --set ", 8) == 0) continue;
+        status = put(c, t, line + 2, strcspn(line + 2, " ,\n"), err);
+    }
+    return status;
 }
 
 static pl_status put_options(const pl_cli_command *c, pl_error *err)
@@ -47,31 +107,82 @@ static pl_status put_options(const pl_cli_command *c, pl_error *err)
 
 /* ---- bash, and zsh through its bashcompinit ---- */
 
+static pl_status put_word(const pl_cli_command *c, const tables *t, const char *name, size_t bytes, pl_error *err)
+{
+    (void)c, (void)t;
+    return pl_put_format(err, " %.*s", (int)bytes, name);
+}
+
 static pl_status put_bash_case(const pl_cli_command *c, pl_error *err)
 {
-    pl_status status = pl_put_format(err, "        %s) words='", c->name);
+    tables t;
+    pl_status status = load(c, &t, err);
+    if (status == PL_OK) status = pl_put_format(err, "        %s) words='", c->name);
     if (status == PL_OK) status = put_options(c, err);
     if (status == PL_OK && c == &pl_cli_completion) status = pl_put_text(" bash zsh fish", err);
     if (status == PL_OK && c == &pl_cli_help) status = pl_put_text(" '\"$commands\"'", err);
     if (status == PL_OK && c->takes_config) status = pl_put_text(" --set", err);
-    if (status == PL_OK) status = each_config_option(c, put_word, err);
-    return status == PL_OK ? pl_put_text("' ;;\n", err) : status;
+    if (status == PL_OK) status = each_config_option(c, &t, put_word, err);
+    if (status == PL_OK) status = pl_put_text("'", err);
+    if (status == PL_OK && c->takes_config) status = pl_put_text(" keys='", err);
+    if (status == PL_OK && c->takes_config) status = put_keys(&t, err);
+    if (status == PL_OK && c->takes_config) status = pl_put_text("'", err);
+    release(&t);
+    return status == PL_OK ? pl_put_text(" ;;\n", err) : status;
 }
 
+/* "--isa|run.isa) words='auto ref' ;;": of the commands' own options, then of the config's. */
+static pl_status put_bash_values(pl_error *err)
+{
+    tables t;
+    key k;
+    pl_status status = load(&pl_cli_completion, &t, err);
+    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
+        for (size_t n = 0; n < pl_cli_commands[i]->option_count && status == PL_OK; n++) {
+            const pl_cli_option *o = &pl_cli_commands[i]->options[n];
+            if (o->words) status = pl_put_format(err, "        %s) words='%s' ;;\n", o->name, o->words);
+        }
+    for (const char *line = t.keys; status == PL_OK && next_key(&line, &k);) {
+        bool both = k.option_bytes > 1 && !is_switch(&k);
+        if (k.words_bytes)
+            status = pl_put_format(err, "        %.*s%s%.*s) words='%.*s' ;;\n", both ? (int)k.option_bytes : 0,
+                                   k.option, both ? "|" : "", (int)k.path_bytes, k.path, (int)k.words_bytes, k.words);
+    }
+    release(&t);
+    return status;
+}
+
+/* The shell takes "--isa=avx2" apart at the sign: the option then is the word before it. */
 static pl_status put_bash(pl_error *err)
 {
-    pl_status status = pl_put_text("_plimsoll() {\n    local current=${COMP_WORDS[COMP_CWORD]} words= commands='", err);
+    pl_status status = pl_put_text(
+        "_plimsoll() {\n    local current=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} words= keys= "
+        "commands='",
+        err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
         status = pl_put_format(err, "%s ", pl_cli_commands[i]->name);
     if (status == PL_OK)
-        status = pl_put_text("'\n    case ${COMP_CWORD}:${COMP_WORDS[1]} in\n        1:*) words=\"$commands --help "
+        status = pl_put_text("'\n    if [[ $current == = ]]; then current=\n"
+                             "    elif [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}\n    fi\n"
+                             "    ((COMP_CWORD > 1)) && case $option in\n",
+                             err);
+    if (status == PL_OK) status = put_bash_values(err);
+    if (status == PL_OK)
+        status = pl_put_text("    esac\n    if [[ -n $words ]]; then\n"
+                             "        COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+                             "        ((${#COMPREPLY[@]})) || COMPREPLY=($(compgen -f -- \"$current\"))\n"
+                             "        return 0\n    fi\n"
+                             "    case ${COMP_CWORD}:${COMP_WORDS[1]} in\n        1:*) words=\"$commands --help "
                              "--version\" ;;\n    esac\n"
                              "    ((COMP_CWORD > 1)) && case ${COMP_WORDS[1]} in\n",
                              err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
         status = put_bash_case(pl_cli_commands[i], err);
     if (status != PL_OK) return status;
-    return pl_put_text("    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+    return pl_put_text("    esac\n    if [[ $option == --set ]]; then\n"
+                       "        COMPREPLY=($(compgen -W \"$keys\" -- \"$current\"))\n"
+                       "        compopt -o nospace 2>/dev/null\n        return 0\n    fi\n"
+                       "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
                        "    ((COMP_CWORD > 1)) && [[ $current != -* ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n "
                        "   return 0\n}\n"
                        "complete -o filenames -F _plimsoll plimsoll\n",
@@ -85,6 +196,17 @@ static pl_status put_zsh(pl_error *err)
 }
 
 /* ---- fish ---- */
+
+static pl_status put_fish_word(const pl_cli_command *c, const tables *t, const char *name, size_t bytes, pl_error *err)
+{
+    key k;
+    pl_status status = pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l %.*s", c->name,
+                                     (int)bytes - 2, name + 2);
+    for (const char *line = t->keys; status == PL_OK && next_key(&line, &k);)
+        if (k.option_bytes == bytes && strncmp(k.option, name, bytes) == 0 && k.words_bytes && !is_switch(&k))
+            status = pl_put_format(err, " -x -a '%.*s'", (int)k.words_bytes, k.words);
+    return status == PL_OK ? pl_put_text("\n", err) : status;
+}
 
 /* A help line inside single quotes. */
 static pl_status put_quoted(const char *text, pl_error *err)
@@ -101,9 +223,28 @@ static pl_status put_fish_command(const pl_cli_command *c, pl_error *err)
     for (size_t i = 0; i < c->option_count && status == PL_OK; i++) {
         const pl_cli_option *o = &c->options[i];
         status = pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l %s%s -d ", c->name,
-                               o->name + 2, o->value ? " -r" : "");
+                               o->name + 2,
+                               o->words   ? " -x"
+                               : o->value ? " -r"
+                                          : "");
         if (status == PL_OK) status = put_quoted(o->help, err);
+        if (status == PL_OK && o->words)
+            status = pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l %s -x -a '%s'\n",
+                                   c->name, o->name + 2, o->words);
     }
+    return status;
+}
+
+static pl_status put_fish_config(const pl_cli_command *c, pl_error *err)
+{
+    tables t;
+    pl_status status = load(c, &t, err);
+    if (status == PL_OK) status = each_config_option(c, &t, put_fish_word, err);
+    if (status == PL_OK && c->takes_config)
+        status = pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l set -x -a '", c->name);
+    if (status == PL_OK && c->takes_config) status = put_keys(&t, err);
+    if (status == PL_OK && c->takes_config) status = pl_put_text("'\n", err);
+    release(&t);
     return status;
 }
 
@@ -113,7 +254,7 @@ static pl_status put_fish(pl_error *err)
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
         status = put_fish_command(pl_cli_commands[i], err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = each_config_option(pl_cli_commands[i], put_fish_word, err);
+        status = put_fish_config(pl_cli_commands[i], err);
     if (status != PL_OK) return status;
     return pl_put_text("complete -c plimsoll -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n", err);
 }

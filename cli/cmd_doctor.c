@@ -17,7 +17,7 @@ static const pl_cli_option own_options[] = {
     [WATCH] = {"--watch", NULL, "look at it again and again until it ends or Ctrl-C; then plot, peak, report"},
     [INTERVAL] = {"--interval", "SECONDS", "between two looks, at most; 0.1 unless told"},
     [LENGTH] = {"--for", "SECONDS", "with --watch: stop after so long"},
-    [AT] = {"--at", "WHEN", "of what was watched, report the 'peak' or the 'end' only"},
+    [AT] = {"--at", "WHEN", "of what was watched, report the 'peak' or the 'end' only", .words = "peak end"},
     [ALL] = {"--all", NULL, "list every stack, every name and every mapping"},
     [JSON] = {"--json", NULL, "report as JSON (schema plimsoll.doctor/1)"},
     [OUT] = {"--out", "FILE", "write the report there"},
@@ -26,17 +26,13 @@ static const pl_cli_option own_options[] = {
 
 static const char about[] =
     "Explains where the memory of any process is: heap, mappings, libraries, stacks of threads (reserved and "
-    "touched),\n"
-    "shared memory, page tables; which limits hold; the three largest causes in words. Only /proc and /sys are read: "
-    "the\n"
-    "process is never stopped. Mappings of another user's process need root.\n"
+    "touched), shared memory, page tables; which limits hold; the three largest causes in words. Only /proc and /sys "
+    "are read: the process is never stopped. Mappings of another user's process need root.\n"
     "\n"
     "With -- COMMAND, behind all options, the command is run and watched with all its children. Its input and output "
-    "stay\n"
-    "its own; the report goes to stderr (with --pid: to stdout), or to --out FILE. Signals are passed on. The exit "
-    "code\n"
-    "is the command's own, 128 + N when signal N ended it, 127 when there is no such command, 126 when it cannot be\n"
-    "started.\n"
+    "stay its own; the report goes to stderr (with --pid: to stdout), or to --out FILE. Signals are passed on. The "
+    "exit code is the command's own, 128 + N when signal N ended it, 127 when there is no such command, 126 when it "
+    "cannot be started.\n"
     "Each row says what it is; docs/doctor.md in Plimsoll's source explains it at length.\n";
 
 typedef struct arguments {

@@ -9,7 +9,7 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Prints loss, perplexity, bits per token and per byte of the text over its whole held-out part\n"
+    "Prints loss, perplexity, bits per token and per byte of the text over its whole held-out part "
     "(data.validation_fraction). CONFIG is the run's config file or the folder of the run.\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)

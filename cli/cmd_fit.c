@@ -16,15 +16,12 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Searches for the fastest way to train within --budget (all bytes that a container is charged for; auto: what "
-    "this\n"
-    "machine or container has free): micro-batches, what is computed again, the backward pass block by block over the\n"
-    "whole batch, feed-forward layers in chunks, updates in the backward pass, threads, huge pages; and by leave of\n"
-    "fit.allow what changes numbers. Prints the chosen plan and why, and the front: which budget buys which time. "
-    "train\n"
-    "with memory.budget does the same search on its way.\n"
-    "Prepares the text when that was not done, and measures kernels that were never measured here. When nothing fits, "
-    "none\n"
-    "is measured; what would make it fit is said, and the exit code is 3.\n";
+    "this machine or container has free): micro-batches, what is computed again, the backward pass block by block "
+    "over the whole batch, feed-forward layers in chunks, updates in the backward pass, threads, huge pages; and by "
+    "leave of fit.allow what changes numbers. Prints the chosen plan and why, and the front: which budget buys which "
+    "time. train with memory.budget does the same search on its way. Prepares the text when that was not done, and "
+    "measures kernels that were never measured here. When nothing fits, none is measured; what would make it fit is "
+    "said, and the exit code is 3.\n";
 
 static pl_status put_form(const pl_fit_answer *answer, pl_fit_form form, const char *path, pl_error *err)
 {

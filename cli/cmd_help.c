@@ -10,32 +10,44 @@ enum { LEFT = 32 };
 static const char overview_end[] =
     "\n"
     "plimsoll help COMMAND tells more. CONFIG is a YAML file, or the folder of a run for the config that is kept "
-    "there;\n"
+    "there; "
     "plimsoll config --markdown prints its reference. Commands that take a CONFIG take the keys that they read as "
-    "options, too.\n"
-    "Data goes to stdout, talk to stderr.\n"
+    "options, too. Data goes to stdout, talk to stderr.\n"
     "\n"
-    "Exit codes: 0 done; 1 failure (no memory, a loss that is no longer finite, a machine that cannot do it); 2 wrong\n"
+    "Exit codes: 0 done; 1 failure (no memory, a loss that is no longer finite, a machine that cannot do it); 2 wrong "
     "usage or config; 3 does not fit the memory; 4 data missing or damaged; 5 storage: a file cannot be read or "
-    "written;\n"
-    "6 measured memory differs from the plan; 75 ended early by SIGHUP, 130 by\n"
-    "SIGINT, 143 by SIGTERM: a training that was at work can be resumed then (where\n"
-    "nothing was saved it ends with 1).\n"
-    "A shell shows 141 (SIGPIPE) when who read the output left first (plimsoll plan x.yaml | head -3); train goes "
-    "on.\n";
+    "written; 6 measured memory differs from the plan; 75 ended early by SIGHUP, 130 by SIGINT, 143 by SIGTERM: a "
+    "training that was at work can be resumed then (where nothing was saved it ends with 1). A shell shows 141 "
+    "(SIGPIPE) when who read the output left first (plimsoll plan x.yaml | head -3); train goes on.\n";
+
+/* A line of the text is a paragraph; one that begins with a space is left as it is. */
+static pl_status put_paragraphs(const char *text, pl_error *err)
+{
+    pl_status status = PL_OK;
+    while (*text && status == PL_OK) {
+        size_t bytes = strcspn(text, "\n");
+        if (*text == ' ')
+            status = pl_put(text, bytes + 1, err);
+        else
+            status = pl_put_words(text, bytes, 0, "\n", err);
+        text += bytes + (text[bytes] == '\n');
+    }
+    return status;
+}
 
 static pl_status put_row(const char *left, const char *help, pl_error *err)
 {
-    if (strlen(left) + 2 > LEFT) return pl_put_format(err, "%s\n%*s%s\n", left, LEFT, "", help);
-    return pl_put_format(err, "%-*s%s\n", LEFT, left, help);
+    bool beside = strlen(left) + 2 <= LEFT;
+    pl_status status = beside ? pl_put_format(err, "%-*s", LEFT, left) : pl_put_format(err, "%s\n%*s", left, LEFT, "");
+    return status == PL_OK ? pl_put_words(help, strlen(help), LEFT, "\n", err) : status;
 }
 
 int pl_cli_print_overview(void)
 {
     pl_error err = {0};
     char left[128];
-    pl_status status = pl_put_text(
-        "Plimsoll trains and runs neural networks inside a memory budget: it knows where every byte of the process\n"
+    pl_status status = put_paragraphs(
+        "Plimsoll trains and runs neural networks inside a memory budget: it knows where every byte of the process "
         "will go before the first step, and then it is so.\n\nusage: plimsoll COMMAND [ARGUMENTS]\n\n",
         &err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++) {
@@ -44,7 +56,7 @@ int pl_cli_print_overview(void)
         status = put_row(left, c->summary, &err);
     }
     if (status == PL_OK) status = put_row("  --version", "which version this is", &err);
-    if (status == PL_OK) status = pl_put_text(overview_end, &err);
+    if (status == PL_OK) status = put_paragraphs(overview_end, &err);
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);
 }
 
@@ -86,7 +98,8 @@ int pl_cli_print_help(const pl_cli_command *c)
     pl_error err = {0};
     pl_status status = pl_put_format(&err, "plimsoll %s: %s\n\nusage: plimsoll %s %s [options]\n", c->name, c->summary,
                                      c->name, c->operands);
-    if (status == PL_OK && c->text) status = pl_put_format(&err, "\n%s", c->text);
+    if (status == PL_OK && c->text) status = pl_put_text("\n", &err);
+    if (status == PL_OK && c->text) status = put_paragraphs(c->text, &err);
     if (status == PL_OK) status = put_options(c, &err);
     if (status == PL_OK && c->takes_config) status = put_config_options(c, &err);
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);

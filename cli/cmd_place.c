@@ -24,13 +24,13 @@ static const pl_cli_option own_options[] = {
 };
 
 static const char about[] =
-    "Finds an offset for each buffer of FILE.csv so that buffers alive at the same time do not overlap and the arena\n"
-    "is as small as possible. Columns, in any order: id,lower,upper,size (alive from lower to before upper) and, if\n"
+    "Finds an offset for each buffer of FILE.csv so that buffers alive at the same time do not overlap and the arena "
+    "is as small as possible. Columns, in any order: id,lower,upper,size (alive from lower to before upper) and, if "
     "wanted, alignment (a power of two) and offset (fixed; empty = free). Sizes take units: 500MB, 1.5MiB.\n"
     "\n"
-    "Without --time the search is bounded by counted steps, ten seconds of one core at most: the answer is the\n"
-    "same on every machine. With it the best answer so far is never lost: more time is never worse. What comes first\n"
-    "is what is done without it. - as a file stands for stdin or stdout. Exit 3 when the capacity is not met; the\n"
+    "Without --time the search is bounded by counted steps, ten seconds of one core at most: the answer is the same "
+    "on every machine. With it the best answer so far is never lost: more time is never worse. What comes first is "
+    "what is done without it. - as a file stands for stdin or stdout. Exit 3 when the capacity is not met; the "
     "message says whether that is proven. --out is written only when it is met.\n";
 
 typedef struct arguments {
@@ -66,7 +66,7 @@ static void add_capacity(const arguments *a, const pl_place_solution *s, pl_line
     const char *verdict = s->verdict == PL_PLACE_FITS         ? "met"
                           : s->verdict == PL_PLACE_IMPOSSIBLE ? "cannot be met (proven)"
                                                               : "not met within the limits";
-    pl_line_add(line, "capacity     %" PRIu64 " bytes, %s\n", a->capacity, verdict);
+    pl_line_add(line, "capacity     %" PRIu64 " byte%s, %s\n", a->capacity, a->capacity == 1 ? "" : "s", verdict);
 }
 
 static pl_status report(const arguments *a, size_t count, const pl_place_solution *s, pl_error *err)

@@ -6,7 +6,8 @@
 
 enum { COMMAND, JSON, HTML, LOCK, GRAPH };
 static const pl_cli_option options[] = {
-    [COMMAND] = {"--command", "NAME", "plan for train (the default), evaluate, generate or gradients"},
+    [COMMAND] = {"--command", "NAME", "plan for train (the default), evaluate, generate or gradients",
+                 .words = "train evaluate generate gradients"},
     [JSON] = {"--json", NULL, "print the plan as JSON (schema plimsoll.plan/1) instead of the report", true},
     [HTML] = {"--html", "FILE", "write the plan as a page with pictures (- for stdout, instead of the report)", true},
     [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text (- likewise)", true},
@@ -14,12 +15,10 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is alive\n"
-    "then, the arena over time, files on disk, predicted seconds per step. Prepares the text when that was not done "
-    "(its\n"
-    "token file stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot hold (memory.budget "
-    "none)\n"
-    "is printed with a warning, for it may be meant for another one; train refuses it.\n";
+    "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is "
+    "alive then, the arena over time, files on disk, predicted seconds per step. Prepares the text when that was not "
+    "done (its token file stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot hold "
+    "(memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it.\n";
 
 static pl_status parse_command(const char *name, pl_command *command, pl_error *err)
 {

@@ -25,18 +25,17 @@ static const pl_cli_option own_options[] = {
 
 static const char about[] =
     "Decides which results of the graph in FILE.dag to drop and compute again so that it runs within the budget, at "
-    "the\n"
-    "least added cost. Lines of the file (# begins a comment):\n"
+    "the least added cost. Lines of the file (# begins a comment):\n"
     "\n"
-    "  dag N NAME                             first\n"
-    "  fixed BYTES                            always there; optional\n"
-    "  node ID COST SIZE WORK NDEPS D0 D1 ... ids from 0, in topological order\n"
-    "  keep ID ...                            stays from its first run to the end; optional\n"
+    "  dag N NAME            first\n"
+    "  fixed BYTES           always there; optional\n"
+    "  node ID COST SIZE WORK NDEPS D0 D1 ...\n"
+    "                        ids from 0, in topological order\n"
+    "  keep ID ...           stays from its first run to the end; optional\n"
     "\n"
-    "To compute a node its inputs must be resident, and fixed + resident + SIZE + WORK must fit. Without --time the\n"
+    "To compute a node its inputs must be resident, and fixed + resident + SIZE + WORK must fit. Without --time the "
     "answer is the same on every machine. - as a file stands for stdin or stdout. Exit 3 when no schedule is found; "
-    "the\n"
-    "message says whether that is proven. --out is written only when one is found.\n";
+    "the message says whether that is proven. --out is written only when one is found.\n";
 
 typedef struct arguments {
     const char *input, *out;
@@ -102,7 +101,8 @@ static void add_budget(const arguments *a, const pl_recompute_problem *problem, 
     const char *verdict = s->verdict == PL_RECOMPUTE_FITS         ? "met"
                           : s->verdict == PL_RECOMPUTE_IMPOSSIBLE ? "cannot be met (proven)"
                                                                   : "not met within the limits";
-    pl_line_add(line, "budget       %" PRIu64 " bytes, %s\n", problem->budget, verdict);
+    pl_line_add(line, "budget       %" PRIu64 " byte%s, %s\n", problem->budget, problem->budget == 1 ? "" : "s",
+                verdict);
 }
 
 static pl_status report(const arguments *a, const pl_recompute_problem *problem, const pl_recompute_solution *s,
@@ -197,7 +197,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
 
 const pl_cli_command pl_cli_recompute = {.name = "recompute",
                                          .operands = "FILE.dag",
-                                         .summary = "fit a graph into a budget by computing again: that planner alone",
+                                         .summary = "compute again to fit a budget: that planner alone",
                                          .text = about,
                                          .options = own_options,
                                          .option_count = sizeof own_options / sizeof *own_options,

@@ -9,6 +9,7 @@
 #include "signals.h"
 
 enum { GRADIENTS, CHECKPOINT, ALL, JSON, LEDGER };
+enum { CHOICES = 48 }; /* the column of the last column */
 static const pl_cli_option options[] = {
     [GRADIENTS] = {"--gradients", "FILE", "instead: write a batch, its loss and every gradient as safetensors"},
     [CHECKPOINT] = {"--checkpoint", "DIR",
@@ -20,24 +21,18 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Makes two training steps with the plain plan (everything kept, the whole batch at once where this machine can "
-    "hold\n"
-    "that) and with each choice that saves memory or time, alone and combined: micro-batches, recompute, layer-major,\n"
-    "feed-forward layers in chunks, updates in the backward pass, threads. Prints for each how far loss and gradients "
-    "are\n"
-    "from the plain plan's, whether weights and optimizer state are the same bits after the two steps, and whether a "
-    "second\n"
-    "run gives the same bits. Mixed precision rounds: its plain plan (mixed_precision bf16 alone) has a bound of its "
-    "own,\n"
-    "printed with it, and the choices with it are compared with that plan. Nothing is written. What else changes "
-    "numbers\n"
-    "on purpose (train.optimizer_state) stays as it is. Each update is also compared with AdamW's, computed apart in\n"
-    "double. Exit 6 when a plan makes another update: more than 2^-12 of a gradient's largest number, 2^-16 of the "
-    "loss,\n"
-    "other bits the second time, or an update further from AdamW's than roundings explain.\n"
+    "hold that) and with each choice that saves memory or time, alone and combined: micro-batches, recompute, "
+    "layer-major, feed-forward layers in chunks, updates in the backward pass, threads. Prints for each how far loss "
+    "and gradients are from the plain plan's, whether weights and optimizer state are the same bits after the two "
+    "steps, and whether a second run gives the same bits. Mixed precision rounds: its plain plan (mixed_precision "
+    "bf16 alone) has a bound of its own, printed with it, and the choices with it are compared with that plan. "
+    "Nothing is written. What else changes numbers on purpose (train.optimizer_state) stays as it is. Each update is "
+    "also compared with AdamW's, computed apart in double. Exit 6 when a plan makes another update: more than 2^-12 "
+    "of a gradient's largest number, 2^-16 of the loss, other bits the second time, or an update further from "
+    "AdamW's than roundings explain.\n"
     "\n"
     "With --gradients FILE: writes one batch (inputs, targets), the loss and the gradient of every weight at the "
-    "current\n"
-    "weights, so that anyone can compare them with another framework, and prints what is in the file.\n";
+    "current weights, so that anyone can compare them with another framework, and prints what is in the file.\n";
 
 /* ---- the table ---- */
 
@@ -65,24 +60,28 @@ static pl_status print_refused(view *v, const pl_verify_row *r)
     snprintf(now, sizeof now, "%.300s", r->refused);
     bool again = strcmp(now, v->refused) == 0;
     strcpy(v->refused, now);
-    return pl_put_format(&v->error, "%*s  %s: %s\n", 50, "not planned", r->choices,
-                         again ? "for the same reason" : now);
+    char text[sizeof now + 256];
+    snprintf(text, sizeof text, "%.200s: %s", r->choices, again ? "for the same reason" : now);
+    pl_status status = pl_put_format(&v->error, "%*s  ", CHOICES - 2, "not planned");
+    return status == PL_OK ? pl_put_words(text, strlen(text), CHOICES, "\n", &v->error) : status;
 }
 
 static pl_status print_row(view *v, const pl_verify_row *r)
 {
-    char arena[PL_FORMAT_BYTES], share[32] = "-"; /* not told by a state of 16 bits */
+    char arena[PL_FORMAT_BYTES], text[400], share[32] = "-"; /* not told by a state of 16 bits */
     if (r->refused) return print_refused(v, r);
     if (!isnan(r->gradient_share)) snprintf(share, sizeof share, "%.2g", r->gradient_share);
-    pl_status status = pl_put_format(&v->error, "%9s  %9.2g  %9s  %-13s  %s", pl_show_bytes(r->arena_bytes, arena),
-                                     r->loss_difference, share, verdict(r), r->choices);
-    if (status == PL_OK && !(r->update_share <= 1))
-        status = pl_put_format(&v->error, " (%.80s is %.3g times as far from AdamW's as roundings explain)", r->update,
-                               r->update_share);
-    else if (status == PL_OK && !r->same_bits)
-        status = pl_put_format(&v->error, " (%s%.80s; bound %.2g)", r->gradient[0] ? "most in " : "all gradients",
-                               r->gradient, r->bound);
-    return status == PL_OK ? pl_put_text("\n", &v->error) : status;
+    pl_line line = {text, sizeof text, 0};
+    pl_line_add(&line, "%.200s", r->choices);
+    if (!(r->update_share <= 1))
+        pl_line_add(&line, " (%.80s is %.3g times as far from AdamW's as roundings explain)", r->update,
+                    r->update_share);
+    else if (!r->same_bits)
+        pl_line_add(&line, " (%s%.80s; bound %.2g)", r->gradient[0] ? "most in " : "all gradients", r->gradient,
+                    r->bound);
+    pl_status status = pl_put_format(&v->error, "%9s  %9.2g  %9s  %-13s  ", pl_show_bytes(r->arena_bytes, arena),
+                                     r->loss_difference, share, verdict(r));
+    return status == PL_OK ? pl_put_words(text, line.bytes, CHOICES, "\n", &v->error) : status;
 }
 
 /* NaN and infinities are null. */

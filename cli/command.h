@@ -18,7 +18,8 @@ typedef struct pl_cli_option {
     const char *name;  /* "--json" */
     const char *value; /* what stands for its value in the help, or NULL: a switch */
     const char *help;
-    bool excludes; /* the others of the command that have this, too; one that takes a value only as "-": stdout */
+    bool excludes;     /* the others of the command that have this, too; one that takes a value only as "-": stdout */
+    const char *words; /* the values there are, for a shell to complete: "peak end"; NULL: any */
 } pl_cli_option;
 
 typedef struct pl_cli_command {

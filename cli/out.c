@@ -10,7 +10,7 @@
 
 #include "command.h"
 
-enum { SAY_BYTES = 4096 };
+enum { SAY_BYTES = 4096, COLUMNS = 80 };
 
 /* 0, or errno. */
 static int write_all(int fd, const char *text, size_t bytes)
@@ -85,6 +85,22 @@ pl_status pl_put_format(pl_error *err, const char *format, ...)
     size_t bytes = format_into(text, format, list);
     va_end(list);
     return pl_put(text, bytes, err);
+}
+
+pl_status pl_put_words(const char *text, size_t bytes, size_t indent, const char *end, pl_error *err)
+{
+    size_t column = indent;
+    pl_status status = PL_OK;
+    for (size_t at = 0, word; at < bytes && status == PL_OK; at += word + (at + word < bytes)) {
+        word = 0;
+        while (at + word < bytes && text[at + word] != ' ') word++;
+        bool breaks = column > indent && column + 1 + word > COLUMNS;
+        const char *before = column > indent ? " " : "";
+        status = breaks ? pl_put_format(err, "\n%*s", (int)indent, "") : pl_put_text(before, err);
+        if (status == PL_OK) status = pl_put(text + at, word, err);
+        column = breaks ? indent + word : column + strlen(before) + word;
+    }
+    return status == PL_OK ? pl_put_text(end, err) : status;
 }
 
 /* ---- lines ---- */

@@ -17,6 +17,9 @@ void pl_say_end_line(void);
 /* Data, to stdout: all of it, or PL_E_STORAGE with errno as write left it. */
 pl_status pl_put(const char *text, size_t bytes, pl_error *);
 pl_status pl_put_text(const char *text, pl_error *);
+/* Words for lines of 80 columns: the first stands where the cursor is, at column `indent`, further lines begin behind
+ * so many spaces; then what ends it. */
+pl_status pl_put_words(const char *text, size_t bytes, size_t indent, const char *end, pl_error *);
 pl_status pl_put_format(pl_error *, const char *format, ...) PL_PRINTF(2, 3); /* at most 4 KiB */
 
 /* A line put together piece by piece in the caller's memory; cut, and always terminated, when room is short. */

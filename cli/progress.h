@@ -7,7 +7,7 @@
 typedef enum pl_show {
     PL_SHOW_BAR,   /* one line of a terminal, drawn again and again */
     PL_SHOW_PLAIN, /* lines, at most about one a second */
-    PL_SHOW_JSON,  /* one object a line on stdout, schema plimsoll.progress/1: docs in progress_json.c */
+    PL_SHOW_JSON,  /* one object a line on stdout, schema plimsoll.progress/1: docs/formats.md */
 } pl_show;
 
 typedef struct pl_view {

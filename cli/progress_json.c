@@ -1,16 +1,6 @@
-/* Progress for programs: one object a line on stdout. Each has "schema": "plimsoll.progress/1" and "event":
- *
- *   committed  step, steps, resident_bytes; changed (what decides numbers and is another value since the resume)
- *   step       step, steps, epoch, loss, lr, tokens, tokens_per_second, seconds, resident_bytes
- *   evaluated  step, loss, perplexity, bits_per_byte, best_loss
- *   saved      step, checkpoint
- *   text       step, text (a piece)       text_end   step
- *   warning    text                       stopped, finished   step, steps, seconds; stopped: go_on (the command)
- *   ledger     ledger (schema plimsoll.ledger/1), the last line
- *
- * step comes every train.log_every steps; the signs of life between (PL_EVENT_TICK) are for people and not here. A
- * number that is none, or too large for its type, is null. Fields may be added; a changed meaning raises the number in
- * the schema. */
+/* Progress for programs: one object a line on stdout, schema "plimsoll.progress/1" (docs/formats.md). step comes every
+ * train.log_every steps; the signs of life between (PL_EVENT_TICK) are for people and not here. A number that is
+ * none, or too large for its type, is null. Fields may be added; a changed meaning raises the number in the schema. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

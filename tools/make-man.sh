@@ -1,7 +1,8 @@
 #!/bin/sh
 # The man page and the shell completions, from what the command says: tools/make-man.sh PLIMSOLL FOLDER VERSION
 # Writes plimsoll.1, and plimsoll.bash, _plimsoll, plimsoll.fish where `plimsoll completion SHELL` knows the shell.
-# The page is the help text in man's clothes: a line in the first column that ends with a colon opens a part of a section.
+# The page is the help text in man's clothes: a short line in the first column that ends with a colon opens a part of a
+# section.
 # What all commands say alike, the options of the configuration, is said once.
 set -eu
 command=$1
@@ -11,18 +12,31 @@ mkdir -p "$folder"
 
 ask() { "$command" "$@" </dev/null 2>/dev/null; }
 
-# Help text -> roff: backslashes, hyphens (so that options can be copied), and lines that begin with a control character.
+# Help text -> roff, which fills its lines itself: a paragraph of the help is one again; "  left  right" with the lines
+# below right is an item; any other line that begins with spaces stays as it is. Backslashes, hyphens (so that options can
+# be copied) and lines that begin with a control character are escaped.
 to_roff() {
     sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^\([.']\)/\\\\\&\1/" |
         awk '
-        /^[A-Za-z][^:]*:$/ { printf ".fi\n.SS %s\n.nf\n", substr($0, 1, length($0) - 1); next }
-        { print }'
+        /^$/ { if (item) print ".PD"; item = 0; print ".PP"; next }
+        /^[A-Za-z][^:]*:$/ && length($0) < 40 { if (item) print ".PD"; item = 0; printf ".SS %s\n", substr($0, 1, length($0) - 1); next }
+        /^                    / && item { sub(/^ +/, ""); print; next }
+        /^  [^ ]/ {
+            if (!item) print ".PD 0"
+            item = 1
+            text = substr($0, 3)
+            at = match(text, /  +/)
+            printf ".TP\n\\fB%s\\fR\n", at ? substr(text, 1, at - 1) : text
+            if (at) print substr(text, at + RLENGTH)
+            next
+        }
+        { if (item) { print ".PD"; print ".PP" } item = 0; print }
+        END { if (item) print ".PD" }'
 }
 
 section() { # title; text on stdin
-    printf '.SH %s\n.nf\n' "$1"
+    printf '.SH %s\n' "$1"
     to_roff
-    printf '.fi\n'
 }
 
 shared='^Options of the configuration'
@@ -42,6 +56,7 @@ page=$folder/plimsoll.1
 {
     printf '.\\" Made by tools/make-man.sh from the help of the command.\n'
     printf '.TH PLIMSOLL 1 "" "plimsoll %s" "User Commands"\n' "$version"
+    printf '.ad l\n.nh\n'
     printf '.SH NAME\nplimsoll \\- trains and runs neural networks inside a memory budget\n'
     printf '.SH SYNOPSIS\n.B plimsoll\n.I command\n[\\fIarguments\\fR]\n'
     echo "$help" | sed "/$exit_codes/,\$d" | section DESCRIPTION

@@ -43,6 +43,9 @@ typedef enum pl_config_form {
     /* YAML as a run keeps it in its folder: paths are absolute, so that it reads the same from any folder, and a
      * tokenizer's file is the copy in the folder of the run */
     PL_CONFIG_KEPT,
+    /* For shell completion, a line a key: "run.isa --isa auto ref baseline …": the key, its option or -, and the
+     * values it may have where they are words */
+    PL_CONFIG_OPTIONS,
 } pl_config_form;
 
 /* Text in a block for pl_text_free. */

@@ -121,6 +121,9 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     case PL_CONFIG_HELP:
         pl_config_print_help(&s);
         break;
+    case PL_CONFIG_OPTIONS:
+        pl_config_print_options(&s);
+        break;
     case PL_CONFIG_MARKDOWN:
         pl_config_print_markdown(&s);
         break;

@@ -92,6 +92,53 @@ void pl_str_pad(pl_str *s, char c, size_t count)
     s->data[s->bytes] = 0;
 }
 
+/* Bytes that begin a character of UTF-8. */
+static size_t count_characters(const char *text, size_t bytes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < bytes; i++) count += (text[i] & 0xc0) != 0x80;
+    return count;
+}
+
+void pl_str_wrap(pl_str *s, const char *text, size_t bytes, size_t indent, size_t columns)
+{
+    size_t column = indent;
+    for (size_t at = 0, word; at < bytes; at += word + (at + word < bytes)) {
+        word = 0;
+        while (at + word < bytes && text[at + word] != ' ') word++;
+        size_t wide = count_characters(text + at, word);
+        if (column > indent && column + 1 + wide > columns) {
+            pl_str_append(s, "\n");
+            pl_str_pad(s, ' ', indent);
+            column = indent;
+        } else if (column > indent) {
+            pl_str_append(s, " ");
+            column++;
+        }
+        pl_str_append_bytes(s, text + at, word);
+        column += wide;
+    }
+}
+
+void pl_str_fold(pl_str *s, size_t from, size_t columns)
+{
+    size_t column = 0, space = SIZE_MAX, since = 0; /* where the line's last space between words is, and what follows */
+    bool begun = false;                             /* a word stands in the line: what was before it is no such space */
+    for (size_t i = from; i < s->bytes && !s->failed; i++) {
+        char c = s->data[i];
+        if (c == '\n') {
+            column = since = 0, space = SIZE_MAX, begun = false;
+            continue;
+        }
+        if ((c & 0xc0) != 0x80) column++, since++;
+        if (c == ' ' && begun) space = i, since = 0;
+        begun |= c != ' ';
+        if (column <= columns || space == SIZE_MAX || c == ' ') continue;
+        s->data[space] = '\n';
+        column = since, space = SIZE_MAX;
+    }
+}
+
 const char *pl_str_text(const pl_str *s) { return s->data ? s->data : ""; }
 
 void pl_str_clear(pl_str *s)

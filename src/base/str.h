@@ -28,6 +28,11 @@ void pl_str_vprintf(pl_str *, const char *fmt, va_list args);
 void pl_str_int(pl_str *, int64_t);
 void pl_str_uint(pl_str *, uint64_t);
 void pl_str_pad(pl_str *, char c, size_t count);
+/* The words of a text for lines of so many columns (a character is one): the first begins where the cursor is, at
+ * column `indent`, the others behind so many spaces. A word that is longer than a line is left whole. */
+void pl_str_wrap(pl_str *, const char *text, size_t bytes, size_t indent, size_t columns);
+/* The same for what stands behind the first `from` bytes: spaces become ends of lines. */
+void pl_str_fold(pl_str *, size_t from, size_t columns);
 const char *pl_str_text(const pl_str *); /* "" when empty */
 void pl_str_clear(pl_str *);             /* keeps the memory */
 void pl_str_deinit(pl_str *);

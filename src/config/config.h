@@ -290,9 +290,9 @@ void pl_config_print_yaml(const pl_config *, pl_str *); /* loads back to an equa
 void pl_config_json(const pl_config *, pl_json *);      /* an object; loads back as well */
 
 /* ---- document.c ---- */
-void pl_config_print_help(pl_str *);                      /* the options part of --help, at most 100 columns */
+void pl_config_print_help(pl_str *);                      /* the options part of --help, at most 80 columns */
 void pl_config_print_help_of(pl_config_reader, pl_str *); /* the same, of one command */
-void pl_config_print_options(pl_str *);                   /* "--batch_size" a line: for shell completion */
+void pl_config_print_options(pl_str *);                   /* PL_CONFIG_OPTIONS: for shell completion */
 void pl_config_print_markdown(pl_str *);                  /* docs/config.md */
 void pl_config_print_json_schema(pl_str *);               /* draft 2020-12 */
 

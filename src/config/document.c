@@ -4,7 +4,7 @@
 
 #include "config/schema.h"
 
-enum { HELP_COLUMNS = 100, HELP_INDENT = 34 };
+enum { HELP_COLUMNS = 80, HELP_INDENT = 34 };
 
 /* What stands for the value in "--batch_size N". */
 static const char *placeholder(const pl_config_key *key)
@@ -18,27 +18,6 @@ static const char *placeholder(const pl_config_key *key)
 }
 
 /* ---- --help ---- */
-
-/* Words of the text, wrapped, in the right-hand column; the cursor is at `column`. */
-static void wrap(pl_str *out, const char *text, size_t column)
-{
-    while (*text) {
-        size_t n = strcspn(text, " ");
-        if (column + 1 + n > HELP_COLUMNS) {
-            pl_str_append(out, "\n");
-            pl_str_pad(out, ' ', HELP_INDENT);
-            column = HELP_INDENT;
-        } else if (column > HELP_INDENT) {
-            pl_str_append(out, " ");
-            column++;
-        }
-        pl_str_append_bytes(out, text, n);
-        column += n;
-        text += n;
-        text += strspn(text, " ");
-    }
-    pl_str_append(out, "\n");
-}
 
 /* "help (one of gelu, silu; default gelu)" */
 static void describe(const pl_config *defaults, const pl_config_key *key, pl_str *out)
@@ -79,7 +58,8 @@ static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str
     pl_str_pad(out, ' ', HELP_INDENT - column);
     describe(defaults, key, &text);
     if (text.failed) out->failed = 1;
-    wrap(out, pl_str_text(&text), HELP_INDENT);
+    pl_str_wrap(out, pl_str_text(&text), text.bytes, HELP_INDENT, HELP_COLUMNS);
+    pl_str_append(out, "\n");
     pl_str_deinit(&text);
 }
 
@@ -102,8 +82,9 @@ void pl_config_print_help_of(pl_config_reader by, pl_str *out)
     pl_config defaults;
     const char *section = "";
     pl_config_default(&defaults);
-    pl_str_append(out, "Options of the configuration; each is a key of the config file as well (docs/config.md).\n"
-                       "Any key: --set section.key=VALUE, or the variable PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
+    pl_str_append(out, "Options of the configuration; each is a key of the config file as well\n"
+                       "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
+                       "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
     for (size_t i = 0; i < pl_config_key_count; i++) {
         const pl_config_key *key = &pl_config_keys[i];
         if (!(key->readers & readers) || !is_first_of_option(i, readers)) continue;
@@ -117,11 +98,10 @@ void pl_config_print_options(pl_str *out)
 {
     for (size_t i = 0; i < pl_config_key_count; i++) {
         const pl_config_key *key = &pl_config_keys[i];
-        if (!key->option || !is_first_of_option(i, PL_CONFIG_BY_ANY)) continue;
-        pl_str_printf(out, "--%s\n", key->option);
-        if (key->type == PL_CONFIG_BOOL) pl_str_printf(out, "--no-%s\n", key->option);
+        pl_str_printf(out, "%s %s%s", key->path, key->option ? "--" : "-", key->option ? key->option : "");
+        for (size_t k = 0; k < key->name_count; k++) pl_str_printf(out, " %s", key->names[k]);
+        pl_str_append(out, key->type == PL_CONFIG_BOOL ? " true false\n" : "\n");
     }
-    pl_str_append(out, "--set\n");
 }
 
 /* ---- docs/config.md ---- */

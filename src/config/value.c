@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/units.h"
 #include "base/locale.h"
@@ -252,6 +253,18 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
 
 /* ---- errors ---- */
 
+/* --seed belongs to two rows: then the option is named, for the command may not read the row that is met first. */
+static bool names_many(const pl_config_key *key, const char *where)
+{
+    const char *word = strncmp(where, "--", 2) == 0 ? where + 2 : where;
+    if (strncmp(where, "PLIMSOLL_", 9) == 0) word = where + 9;
+    if (!key->option || strcasecmp(word, key->option) != 0) return false;
+    for (size_t i = 0; i < pl_config_key_count; i++)
+        if (&pl_config_keys[i] != key && pl_config_keys[i].option && !strcmp(pl_config_keys[i].option, key->option))
+            return true;
+    return false;
+}
+
 /* "<where>: <key> must be <expected>, not <found><hint>" */
 static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char *where, const char *hint,
                         pl_error *err)
@@ -260,13 +273,16 @@ static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char
     double number;
     pl_config_expected(key, expected, sizeof expected);
     if (s.style != PL_CONFIG_QUOTED && s.bytes == 0)
-        return pl_fail(err, PL_E_CONFIG, "%s: %s has no value; give %s", where, key->path, expected);
+        return pl_fail(err, PL_E_CONFIG,
+                       names_many(key, where) ? "%s%.0s has no value; give %s" : "%s: %s has no value; give %s", where,
+                       key->path, expected);
     if (pl_config_is_null(s))
         return pl_fail(err, PL_E_CONFIG, "%s: %s has no value; give %s, or take the line out for the default", where,
                        key->path, expected);
     const char *quote = s.style != PL_CONFIG_QUOTED && parse_real(s, &number) ? "" : "\"";
-    return pl_fail(err, PL_E_CONFIG, "%s: %s must be %s, not %s%s%s%s", where, key->path, expected, quote,
-                   pl_config_shown(s.text, s.bytes, shown), quote, hint);
+    bool many = names_many(key, where);
+    return pl_fail(err, PL_E_CONFIG, "%s%s%s must be %s, not %s%s%s%s", where, many ? "" : ": ", many ? "" : key->path,
+                   expected, quote, pl_config_shown(s.text, s.bytes, shown), quote, hint);
 }
 
 /* For the kinds that are not text: a quoted scalar that would be right without its quotes deserves the hint. */

@@ -117,8 +117,8 @@ void pl_doctor_read_images(const char *root, pl_doctor_process *);              
     X(MAIN_STACK, "main_stack", "main stack", "")                                                                      \
     X(PROGRAM, "program", "program", "the executable and its data")                                                    \
     X(LIBRARIES, "libraries", "libraries", "files with code, and their data")                                          \
-    X(FILES_PRIVATE, "files_private", "mapped files, private", "")                                                     \
-    X(FILES_SHARED, "files_shared", "mapped files, shared", "page cache")                                              \
+    X(FILES_PRIVATE, "files_private", "files, private", "")                                                            \
+    X(FILES_SHARED, "files_shared", "files, shared", "page cache")                                                     \
     X(SHARED_MEMORY, "shared_memory", "shared memory", "tmpfs, memfd, System V, MAP_SHARED")                           \
     X(DEVICES, "devices", "devices", "")                                                                               \
     X(KERNEL, "vdso", "vdso", "code and clocks that the kernel lends")                                                 \

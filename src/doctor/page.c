@@ -57,7 +57,8 @@ static void write_causes(const pl_doctor_view *v, pl_str *out)
     if (count == 0) return;
     pl_str_append(out, "<section><h2>The largest causes</h2>\n<table>");
     for (size_t i = 0; i < count; i++) {
-        pl_str_printf(out, "<tr><td class='n'>%s</td><td>", pl_format_bytes(causes[i].bytes, text, sizeof text));
+        pl_str_printf(out, "<tr><td class='n'>%s</td><td class='h'>",
+                      pl_format_bytes(causes[i].bytes, text, sizeof text));
         pl_html_text(out, causes[i].title);
         pl_str_append(out, "</td><td class='w'>");
         pl_html_text(out, causes[i].text);
@@ -72,11 +73,13 @@ static void write_causes(const pl_doctor_view *v, pl_str *out)
 static void write_cells(const char *title, const pl_doctor_row *row, double most, pl_str *out)
 {
     static const pl_smaps_field shown[] = {PL_SMAPS_RSS, PL_SMAPS_PSS, PL_SMAPS_PRIVATE_DIRTY, PL_SMAPS_SWAP};
+    static const char *const labels[] = {"resident", "Pss", "dirty", "swap"};
     char text[TEXT];
-    pl_str_printf(out, "<td>%s</td><td class='n'>%s</td>", title,
+    pl_str_printf(out, "<td>%s</td><td class='n' data-l='reserved'>%s</td>", title,
                   pl_format_count(row->reserved_bytes, text, sizeof text));
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
-        pl_str_printf(out, "<td class='n'>%s</td>", pl_format_count(row->bytes[shown[k]], text, sizeof text));
+        pl_str_printf(out, "<td class='n' data-l='%s'>%s</td>", labels[k],
+                      pl_format_count(row->bytes[shown[k]], text, sizeof text));
     if (most > 0)
         pl_str_printf(out, "<td class='bar'><i class='weight' style='width:%.1f%%'></i></td></tr>\n",
                       100 * (double)row->bytes[PL_SMAPS_RSS] / most);
@@ -89,7 +92,7 @@ static void write_table(const pl_doctor_view *v, pl_str *out)
     double most = 1;
     for (int k = 0; k < PL_DOCTOR_KIND_COUNT; k++)
         if ((double)v->row[k].bytes[PL_SMAPS_RSS] > most) most = (double)v->row[k].bytes[PL_SMAPS_RSS];
-    pl_str_append(out, "<section><h2>Where it was at the peak</h2><p>bytes</p>\n<table><tr><th></th><th "
+    pl_str_append(out, "<section><h2>Where it was at the peak</h2><p>bytes</p>\n<table class='labels'><tr><th></th><th "
                        "class='n'>reserved</th><th class='n'>resident</th><th class='n'>proportional</th><th "
                        "class='n'>private dirty</th><th class='n'>swap</th><th></th></tr>\n");
     for (int k = 0; k < PL_DOCTOR_KIND_COUNT; k++) {

@@ -8,32 +8,10 @@
 #include "doctor/doctor.h"
 #include "report/table.h"
 
-enum { WIDTH = 110, TEXT = 32, SHOWN = 8 };
+enum { TEXT = 32, SHOWN = 8 };
 #define MARK_BYTES ((uint64_t)1 << 20) /* and 1 %: the kernel takes its mark from approximate counters */
 
 static const char *show(uint64_t bytes, char *text) { return pl_format_bytes(bytes, text, TEXT); }
-
-/* Words of one paragraph, `indent` spaces before each line but the first, which the caller has begun. */
-static void wrap(pl_str *out, const char *text, size_t bytes, int indent)
-{
-    int column = indent;
-    for (size_t at = 0; at < bytes;) {
-        size_t word = 0;
-        while (at + word < bytes && text[at + word] != ' ') word++;
-        if (column > indent && column + 1 + (int)word > WIDTH) {
-            pl_str_append(out, "\n");
-            pl_str_pad(out, ' ', (size_t)indent);
-            column = indent;
-        } else if (column > indent) {
-            pl_str_append(out, " ");
-            column++;
-        }
-        pl_str_append_bytes(out, text + at, word);
-        column += (int)word;
-        at += word + (at + word < bytes);
-    }
-    pl_str_append(out, "\n");
-}
 
 /* ---- who ---- */
 
@@ -81,8 +59,7 @@ static void write_members(const pl_doctor_moment *m, pl_str *out)
 
 static void write_header(pl_table *t)
 {
-    static const char *const titles[] = {"",       "reserved MB",      "resident", "MB",
-                                         "Pss MB", "private dirty MB", "swap MB",  "maps"};
+    static const char *const titles[] = {"MB; resident: bytes", "reserved", "resident", "Pss", "dirty", "swap", "maps"};
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) pl_table_cell(t, "%s", titles[i]);
     pl_table_end_row(t);
 }
@@ -91,7 +68,7 @@ static void write_row(pl_table *t, const char *title, const pl_doctor_row *row, 
 {
     pl_table_cell(t, "%s", title);
     pl_table_megabytes(t, row->reserved_bytes);
-    pl_table_bytes(t, row->bytes[PL_SMAPS_RSS]);
+    pl_table_count(t, row->bytes[PL_SMAPS_RSS]);
     pl_table_megabytes(t, row->bytes[PL_SMAPS_PSS]);
     pl_table_megabytes(t, row->bytes[PL_SMAPS_PRIVATE_DIRTY]);
     pl_table_megabytes(t, row->bytes[PL_SMAPS_SWAP]);
@@ -104,7 +81,7 @@ static void write_single(pl_table *t, const char *title, uint64_t bytes, const c
 {
     pl_table_cell(t, "%s", title);
     pl_table_cell(t, "%s", "");
-    pl_table_bytes(t, bytes);
+    pl_table_count(t, bytes);
     for (int i = 0; i < 4; i++) pl_table_cell(t, "%s", "");
     pl_table_cell(t, "%s", what);
     pl_table_end_row(t);
@@ -149,11 +126,11 @@ static void write_table(const pl_doctor_view *v, pl_str *out)
 {
     pl_doctor_row sum = v->total;
     if (v->process->rollup_known) memcpy(sum.bytes, v->process->rollup, sizeof sum.bytes);
-    for (pl_table t = pl_table_begin(out, "lrrrrrrrl"); pl_table_pass(&t);) {
+    for (pl_table t = pl_table_begin(out, "lrrrrrrl"); pl_table_pass(&t);) {
         write_header(&t);
         for (int k = 0; k < PL_DOCTOR_KIND_COUNT; k++) write_kind(&t, v, (pl_doctor_kind)k);
         if (v->unexplained_bytes) write_unexplained(&t, v);
-        pl_table_rule(&t, 1, 8);
+        pl_table_rule(&t, 1, 7);
         write_row(&t, "resident", &sum, v->process->rollup_known ? "Rss of smaps_rollup" : "the sum");
         write_below(&t, v);
     }
@@ -182,13 +159,22 @@ static void write_public_table(const pl_doctor_process *p, pl_str *out)
             pl_table_cell(&t, "%s", rows[i].what);
             pl_table_end_row(&t);
         }
+    size_t from = out->bytes;
     pl_str_printf(out,
                   "\nIts mappings may be read by its user (%u) and by root (CAP_SYS_PTRACE) only: ask as one of them, "
-                  "with sudo for\ninstance, for heap, stacks, libraries and causes.\n",
+                  "with sudo for instance, for heap, stacks, libraries and causes.\n",
                   p->user);
+    pl_str_fold(out, from, PL_TEXT_COLUMNS);
 }
 
 /* ---- in words ---- */
+
+/* One paragraph, behind `indent` columns that the caller has begun. */
+static void wrap(pl_str *out, const char *text, size_t bytes, size_t indent)
+{
+    pl_str_wrap(out, text, bytes, indent, PL_TEXT_COLUMNS);
+    pl_str_append(out, "\n");
+}
 
 static void write_causes(const pl_doctor_view *v, pl_str *out)
 {
@@ -197,9 +183,11 @@ static void write_causes(const pl_doctor_view *v, pl_str *out)
     char bytes[TEXT], text[PL_TABLE_CELL_BYTES * 4];
     uint64_t charged = pl_doctor_charged_bytes(v);
     double whole = (double)charged;
+    size_t from = out->bytes;
     pl_str_printf(out, "\nThe largest causes, of %s: resident, page tables, kernel stacks%s%s\n", show(charged, bytes),
                   v->process->status.swap_bytes ? ", swap" : "",
                   v->row[PL_DOCTOR_HUGETLB].maps ? ", hugetlb pages" : "");
+    pl_str_fold(out, from, PL_TEXT_COLUMNS);
     for (size_t i = 0; i < count; i++) {
         const pl_doctor_cause *c = &causes[i];
         pl_str_printf(out, "%zu. %s, %.0f %%: %s\n   ", i + 1, show(c->bytes, bytes),
@@ -237,6 +225,7 @@ static void write_watch(const pl_doctor *d, pl_str *out)
     const pl_doctor_moment *last = &d->last;
     if (d->looks < 2) return;
     uint64_t mark = d->command_peak_bytes;
+    size_t from = out->bytes;
     if (!d->tree && last->known) mark = last->process.status.peak_bytes;
     pl_str_printf(out, "\nPeak of %" PRIu64 " looks: %s, %s after the first", d->looks, show(d->most_bytes, most),
                   pl_format_seconds(d->most_seconds, when, sizeof when));
@@ -248,6 +237,7 @@ static void write_watch(const pl_doctor *d, pl_str *out)
         pl_str_printf(out, ". The kernel's own mark%s is %s", d->tree ? " for the largest single process" : "",
                       show(mark, kernel));
     pl_str_append(out, d->peak.known ? ".\n" : "; the report is of the last full reading.\n");
+    pl_str_fold(out, from, PL_TEXT_COLUMNS);
 }
 
 pl_status pl_doctor_write_report(const pl_doctor *d, const pl_doctor_moment *m, bool detailed, pl_str *out,

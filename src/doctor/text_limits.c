@@ -20,10 +20,9 @@ static void figure(pl_table *t, uint64_t bytes)
 static void write_levels(const pl_cgroup_account *c, pl_str *out)
 {
     for (pl_table t = pl_table_begin(out, "rrrrrrl"); pl_table_pass(&t);) {
-        const char *const titles[] = {"  limit MB",    c->version == 2 ? "high MB" : "soft MB",
-                                      "swap limit MB", "charged MB",
-                                      "peak MB",       "oom kills",
-                                      "control group"};
+        const char *const titles[] = {
+            "  limit MB",   c->version == 2 ? "high" : "soft", "swap limit", "charged", "peak", "oom kills",
+            "control group"};
         for (int i = 0; i < 7; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);
         for (size_t i = 0; i < c->level_count; i++) {
@@ -92,8 +91,10 @@ void pl_doctor_write_limits(const pl_doctor_process *p, pl_str *out)
         pl_str_append(out, "  no control group that counts memory is in sight\n");
     }
     write_process_limits(p, out);
+    size_t from = out->bytes;
     pl_str_printf(out, "  machine: %s of memory, %s available, %s of swap; overcommit %s (%s committed of %s)\n",
                   show(p->machine.ram_bytes, text[0]), show(p->machine.available_bytes, text[1]),
                   show(p->machine.swap_bytes, text[2]), overcommit_words(p->overcommit),
                   show(p->committed_bytes, text[3]), show(p->commit_limit_bytes, text[4]));
+    pl_str_fold(out, from, PL_TEXT_COLUMNS);
 }

@@ -12,7 +12,7 @@
 #include "report/plot.h"
 #include "report/table.h"
 
-enum { PLOT_HEIGHT = 8, TEXT = 48, ALIVE_SHOWN = 8 };
+enum { PLOT_HEIGHT = 8, TEXT = 48 };
 
 typedef struct page {
     const pl_fit_result *result;
@@ -32,6 +32,7 @@ static pl_table begin(const page *g, const char *columns)
 {
     pl_table t = pl_table_begin(g->out, columns);
     t.color = g->options->color;
+    t.line = g->options->width;
     return t;
 }
 
@@ -42,8 +43,11 @@ static const char *seconds_text(double seconds, char text[TEXT])
 
 /* ---- the chosen plan ---- */
 
+static void fold(const page *g, size_t from) { pl_str_fold(g->out, from, g->options->width); }
+
 static void print_head(const page *g)
 {
+    size_t from = g->out->bytes;
     const pl_fit_result *r = g->result;
     char text[TEXT], title[PL_TABLE_CELL_BYTES];
     if (g->options->title) {
@@ -55,6 +59,7 @@ static void print_head(const page *g)
         pl_str_append(g->out, "no budget\n");
     else
         pl_str_printf(g->out, "budget %s bytes charged\n", pl_format_count(r->budget_bytes, text, sizeof text));
+    fold(g, from);
 }
 
 static void print_time(const page *g, const pl_fit_point *p)
@@ -84,7 +89,10 @@ static void axis_row(const page *g, pl_table *t, size_t axis)
     pl_report_reason(g->result, axis, &reason);
     pl_table_cell(t, "  %s", pl_fit_axis_name(axis));
     pl_table_cell(t, "%s", words);
-    if (why[0]) pl_table_cell(t, "(%s)", why);
+    pl_table_end_row(t);
+    if (!why[0]) return;
+    pl_table_cell(t, "%s", "");
+    pl_table_cell(t, "(%s)", why);
     pl_table_end_row(t);
 }
 
@@ -94,9 +102,11 @@ static void pages_row(const page *g, pl_table *t)
     uint64_t huge = r->point[r->chosen].huge_bytes;
     char text[TEXT];
     pl_table_cell(t, "%s", "  huge pages");
-    pl_table_cell(t, "%s", r->huge_pages ? "asked for" : "no");
-    if (!r->huge_pages)
-        pl_table_cell(t, "(%s)", huge ? pl_format_bytes(huge, text, sizeof text) : "rounding up to them does not pay");
+    if (r->huge_pages)
+        pl_table_cell(t, "%s", "asked for");
+    else
+        pl_table_cell(t, "no (%s)",
+                      huge ? pl_format_bytes(huge, text, sizeof text) : "rounding up to them does not pay");
     pl_table_end_row(t);
 }
 
@@ -106,16 +116,23 @@ static void print_chosen(const page *g)
     char text[TEXT], exact[TEXT];
     uint64_t charged = pl_plan_charged_bytes(g->plan);
     heading(g, "Chosen");
+    size_t from = g->out->bytes;
     pl_str_printf(g->out, "%s bytes charged (%s)", pl_format_count(charged, exact, sizeof exact),
                   pl_format_bytes(charged, text, sizeof text));
     if (g->result->budget_bytes != UINT64_MAX)
         pl_str_printf(g->out, ", %s left", pl_format_bytes(g->result->budget_bytes - charged, text, sizeof text));
     print_time(g, p);
     pl_str_append(g->out, "\n");
-    for (pl_table t = begin(g, "lll"); pl_table_pass(&t);) {
+    fold(g, from);
+    for (pl_table t = begin(g, "ll"); pl_table_pass(&t);) {
         for (size_t k = 0; k < pl_fit_axis_count(); k++) axis_row(g, &t, k);
         pages_row(g, &t);
     }
+    from = g->out->bytes;
+    pl_str_append(g->out,
+                  "In brackets: the fastest plan that fits with another value there, all else chosen anew; where "
+                  "none fits, the smallest.\n");
+    fold(g, from);
 }
 
 /* ---- what holds it up ---- */
@@ -125,6 +142,7 @@ static void print_bottleneck(const page *g)
     pl_report_step s;
     if (!pl_report_time_step(g->plan, &s)) return;
     heading(g, "What holds a step up");
+    size_t from = g->out->bytes;
     char text[PL_TABLE_CELL_BYTES];
     pl_print(text, sizeof text,
              "%s: %.0f %% of the time computes at up to %.0f GFLOP/s, %.0f %% moves bytes at up to %.1f GB/s, %.0f %% "
@@ -136,6 +154,7 @@ static void print_bottleneck(const page *g)
              "Data is read ahead by a thread of its own: %.1f kB of tokens a second. Disk: nothing within a step.\n",
              pl_report_tokens_per_second(g->result, &g->result->point[g->result->chosen]) * 4 / 1e3);
     pl_str_append(g->out, text);
+    fold(g, from);
 }
 
 static void print_larger_budget(const page *g, pl_table *t)
@@ -220,7 +239,8 @@ static void print_table(const page *g)
     pl_str_printf(g->out, "%zu choices looked at, %zu planned; pages of 4 KiB\n", g->result->count, planned);
 }
 
-/* Over the budget: the time of the fastest plan that fits it. */
+/* Over the budget: the time of the fastest plan that fits it. The first column is the smallest plan's bytes, the last
+ * one the largest's, so the picture begins and ends with what the table begins and ends with. */
 static void print_plot(const page *g)
 {
     double column[PL_PLOT_COLUMNS_MAX], most = 0;
@@ -229,7 +249,7 @@ static void print_plot(const page *g)
     if (columns == 0 || g->front_count < 2 || g->front[0]->seconds <= 0) return;
     uint64_t low = g->front[0]->charged_bytes, high = g->front[g->front_count - 1]->charged_bytes;
     for (unsigned x = 0; x < columns; x++) {
-        double budget = (double)low + (double)(high - low) * (x + 1) / columns;
+        double budget = (double)low + (double)(high - low) * x / (columns - 1);
         column[x] = -1;
         for (size_t i = 0; i < g->front_count; i++)
             if ((double)g->front[i]->charged_bytes <= budget) column[x] = g->front[i]->seconds;
@@ -264,16 +284,16 @@ static void role_rows(const page *g)
 static pl_status print_alive(const page *g, pl_error *err)
 {
     const pl_plan *p = g->result->smallest;
-    const pl_node *n = &p->graph->node[p->peak_position];
     pl_report_alive *alive;
-    size_t count;
+    size_t count, from = g->out->bytes;
     PL_TRY(pl_report_alive_at_peak(p, &alive, &count, err));
-    pl_str_printf(g->out, "At its peak (%s in %s, %s pass) are alive:\n", pl_op_name(n->op),
-                  n->scope[0] ? n->scope : "no component", pl_phase_name(n->phase));
+    pl_report_say_peak(p, g->out);
+    pl_str_append(g->out, "\n");
+    fold(g, from);
     role_rows(g);
     pl_str_append(g->out, "The largest that are not always there:\n");
     for (pl_table t = begin(g, "llrr"); pl_table_pass(&t);)
-        for (size_t i = 0; i < count && i < ALIVE_SHOWN; i++) {
+        for (size_t i = 0; i < count && i < PL_REPORT_FIT_ALIVE; i++) {
             bool workspace = alive[i].value == PL_NONE;
             const pl_value *v = workspace ? NULL : &p->graph->value[alive[i].value];
             pl_table_cell(&t, "  %s", workspace ? pl_op_name(p->graph->node[alive[i].node].op) : v->name);
@@ -287,53 +307,37 @@ static pl_status print_alive(const page *g, pl_error *err)
 
 static void permission_row(const page *g, pl_table *t, size_t i)
 {
-    const pl_fit_result *r = g->result;
-    const pl_fit_permission *p = &r->permission[i];
-    const pl_fit_point *least = &r->point[r->least];
-    char text[TEXT];
-    t->strong = i == r->cheapest;
+    const pl_fit_permission *p = &g->result->permission[i];
+    char text[TEXT], words[PL_TABLE_CELL_BYTES] = "";
+    pl_str said = pl_str_fixed(words, sizeof words);
+    pl_report_say_permission(g->result, p, &said);
+    t->strong = i == g->result->cheapest;
     pl_table_cell(t, "%s %s: %s", t->strong ? "*" : " ", p->key, p->value);
     pl_table_cell(t, "%s", p->fits ? "fits" : "does not fit");
-    if (p->charged_bytes == 0) { /* weights and what belongs to them are larger than the budget */
-        pl_table_end_row(t);
-        return;
+    if (p->charged_bytes) {
+        pl_table_count(t, p->charged_bytes);
+        pl_table_cell(t, "%s", seconds_text(p->seconds, text));
+        if (words[0]) pl_table_cell(t, "(%s)", words);
     }
-    pl_table_bytes(t, p->charged_bytes);
-    pl_table_cell(t, "%s", seconds_text(p->seconds, text));
-    if (p->seconds >= 0 && least->seconds > 0)
-        pl_table_cell(t, "(%+.1f %% against the smallest plan)", 100 * (p->seconds / least->seconds - 1));
-    else if (p->work > 0 && least->work > 0)
-        pl_table_cell(t, "(not measured; by operations and bytes %+.0f %%)", 100 * (p->work / least->work - 1));
     pl_table_end_row(t);
 }
 
 static pl_status print_certificate(const page *g, pl_error *err)
 {
     const pl_fit_result *r = g->result;
-    char exact[TEXT], text[TEXT], words[PL_TABLE_CELL_BYTES] = "";
-    pl_str said = pl_str_fixed(words, sizeof words);
-    uint64_t least = r->point[r->least].charged_bytes;
-    pl_fit_choice_say(r, &r->point[r->least].choice, &said);
     heading(g, "Nothing fits");
-    pl_str_printf(g->out, "Of %zu plans that are allowed none needs less than %s bytes charged, ", r->count,
-                  pl_format_count(least, exact, sizeof exact));
-    pl_str_printf(g->out, "%s more than the budget: %s.\n", pl_format_bytes(least - r->budget_bytes, text, sizeof text),
-                  words);
+    size_t from = g->out->bytes;
+    pl_report_say_least(r, g->out);
+    pl_str_append(g->out, "\n");
+    fold(g, from);
     PL_TRY(print_alive(g, err));
     heading(g, r->permission_count ? "What would change that, each alone" : "No permission is left to give");
-    for (pl_table t = begin(g, "llrrrl"); pl_table_pass(&t);)
+    for (pl_table t = begin(g, "llrrl"); pl_table_pass(&t);)
         for (size_t i = 0; i < r->permission_count; i++) permission_row(g, &t, i);
-    if (r->cheapest != PL_FIT_NONE)
-        pl_str_printf(g->out, "The cheapest is %s: %s.\n", r->permission[r->cheapest].key,
-                      r->permission[r->cheapest].value);
-    else if (r->budget_bytes < r->floor_bytes)
-        pl_str_printf(g->out, "None makes it fit, and " PL_FIT_NO_MODEL ": raise the budget to %s bytes.\n",
-                      (unsigned long long)r->floor_bytes, exact);
-    else
-        pl_str_printf(g->out,
-                      "None makes it fit: raise the budget to %s bytes, or make model.width, model.layers or "
-                      "model.sequence smaller.\n",
-                      exact);
+    from = g->out->bytes;
+    pl_report_say_remedy(r, g->out);
+    pl_str_append(g->out, "\n");
+    fold(g, from);
     return PL_OK;
 }
 

@@ -25,9 +25,18 @@ pl_status pl_report_fit_html(const pl_fit_result *, const pl_plan *plan, const p
 /* ---- fit_front.c: what all three show ---- */
 /* The front, by bytes; the block is for pl_free. */
 pl_status pl_report_front(const pl_fit_result *, const pl_fit_point ***front, size_t *count, pl_error *);
-/* Why the chosen value of the axis and no other, in words; nothing when nothing else was looked at. */
+/* Why the chosen value of the axis and no other, in words: of each other value (the three nearest) the fastest plan
+ * that fits the budget; where none does, the smallest. Nothing when nothing else was looked at. */
 void pl_report_reason(const pl_fit_result *, size_t axis, pl_str *out);
 double pl_report_tokens_per_second(const pl_fit_result *, const pl_fit_point *); /* negative: not known */
+
+/* ---- fit_certificate.c: sentences without an end of line, when nothing fits ---- */
+enum { PL_REPORT_FIT_ALIVE = 8 }; /* so many of the largest at the peak are listed */
+void pl_report_say_least(const pl_fit_result *, pl_str *out);
+void pl_report_say_peak(const pl_plan *smallest, pl_str *out);
+/* What it would cost in time; nothing when that is not known at all. */
+void pl_report_say_permission(const pl_fit_result *, const pl_fit_permission *, pl_str *out);
+void pl_report_say_remedy(const pl_fit_result *, pl_str *out);
 
 /* ---- fit_time.c: what holds a step up, and what would make it faster ---- */
 typedef struct pl_report_step {

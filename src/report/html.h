@@ -31,8 +31,10 @@ typedef struct pl_html_curve {
 /* Texts are constants of ours: they are not escaped. */
 typedef struct pl_html_chart {
     const char *title, *unit, *axis;
-    double least_tick; /* of the axis */
-    bool from_zero;
+    double least_tick;      /* of the axis */
+    bool from_zero;         /* the values' axis */
+    double mark;            /* along the axis, a line across */
+    const char *mark_words; /* what stands at it; NULL: no line */
     const pl_html_curve *curve;
     size_t count;
 } pl_html_chart;

@@ -65,7 +65,7 @@ static void draw_scale(const frame *f)
     double step = pl_html_tick(f->top, 6);
     for (double bytes = 0; bytes <= f->top * 1.0001; bytes += step)
         pl_str_printf(f->out,
-                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end' x='%d' "
+                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
                       "y='%.1f'>%s</text>\n",
                       LEFT, WIDTH - RIGHT, y_of(f, bytes), y_of(f, bytes), LEFT - 8, y_of(f, bytes) + 4.5,
                       pl_format_bytes((uint64_t)bytes, label, sizeof label));
@@ -86,13 +86,31 @@ static void draw_programs(const frame *f)
         if (flip) end = WIDTH;
         int line = x >= free_from[0] && !(flip && free_from[0] > x) ? 0 : 1;
         free_from[line] = end;
-        pl_str_printf(f->out,
-                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft%s' x='%.1f' y='%d'>",
-                      x, x, TOP, HEIGHT - BOTTOM + 8 + 16 * line, flip ? " end" : "", flip ? WIDTH - 2 : x + 5,
-                      HEIGHT - BOTTOM + 17 + 16 * line);
+        pl_str_printf(
+            f->out,
+            "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft wide%s' x='%.1f' y='%d'>", x, x,
+            TOP, HEIGHT - BOTTOM + 8 + 16 * line, flip ? " end" : "", flip ? WIDTH - 2 : x + 5,
+            HEIGHT - BOTTOM + 17 + 16 * line);
         pl_html_text(f->out, g->region[i].name);
         pl_str_append(f->out, "</text>\n");
     }
+}
+
+/* Where the picture is narrow the names would run into each other: then they stand below it. */
+static void list_programs(const pl_graph *g, pl_str *out)
+{
+    const char *before = "From left to right: ";
+    pl_str_append(out, "<p class='narrow'>");
+    for (size_t i = 0; i < g->region_count; i++) {
+        uint64_t first, last;
+        if (g->region[i].parent != PL_NONE) continue;
+        pl_plan_program_span(g, (pl_id)i, &first, &last);
+        if (first == last) continue;
+        pl_str_append(out, before);
+        pl_html_text(out, g->region[i].name);
+        before = ", ";
+    }
+    pl_str_append(out, "</p>\n");
 }
 
 /* A budget below the peak has its words below its line, so that the two never meet. */
@@ -172,6 +190,7 @@ void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget
     draw_budget(&f, budget, budget_bytes);
     draw_peak(&f);
     pl_str_append(out, "</svg>\n");
+    list_programs(p->graph, out);
     draw_legend(&f, out);
     pl_str_append(out, "</section>\n");
 }

@@ -5,34 +5,29 @@
 #include "base/units.h"
 #include "report/html.h"
 
-enum { WIDTH = 1080, ROW = 24, BAR = 15, NAME = 190, SUM = 90, SHOWN = 40 };
+enum { SHOWN = 40 };
 
 /* ---- components ---- */
 
-static void draw_component(const pl_report_component *c, const char *more, double largest, int row, pl_str *out)
+/* A row of a table: its bar is made of parts, and becomes as wide as the page leaves it. */
+static void draw_component(const pl_report_component *c, const char *more, double largest, pl_str *out)
 {
-    double x = NAME, scale = (WIDTH - NAME - SUM) / largest;
-    int y = row * ROW;
     char text[32];
-    pl_str_printf(out, "<text class='end' x='%d' y='%d'>", NAME - 10, y + 16);
+    pl_str_append(out, "<tr><td>");
     if (more)
         pl_html_text(out, more);
     else if (c->bytes == 0)
         pl_str_append(out, "(the whole)");
     else
-        pl_html_text_bytes(out, c->scope, c->bytes < 26 ? c->bytes : 26);
-    pl_str_append(out, "</text>");
-    for (int k = 0; k < PL_GROUP_COUNT; k++) {
-        if (c->group_bytes[k] == 0) continue;
-        double w = (double)c->group_bytes[k] * scale;
-        pl_str_printf(out,
-                      "<rect class='%s' x='%.2f' y='%d' width='%.2f' height='%d'><title>%s: %s bytes</title></rect>",
-                      pl_html_group_class((pl_report_group)k), x, y + 4, w, BAR,
-                      pl_report_group_title((pl_report_group)k), pl_format_count(c->group_bytes[k], text, sizeof text));
-        x += w;
-    }
-    pl_str_printf(out, "<text class='soft' x='%.1f' y='%d'>%s</text>\n", x + 8, y + 16,
-                  pl_format_bytes(c->total_bytes, text, sizeof text));
+        pl_html_text_bytes(out, c->scope, c->bytes);
+    pl_str_append(out, "</td><td class='bar parts'>");
+    for (int k = 0; k < PL_GROUP_COUNT; k++)
+        if (c->group_bytes[k])
+            pl_str_printf(out, "<i class='%s' style='width:%.2f%%' title='%s: %s bytes'></i>",
+                          pl_html_group_class((pl_report_group)k), 100 * (double)c->group_bytes[k] / largest,
+                          pl_report_group_title((pl_report_group)k),
+                          pl_format_count(c->group_bytes[k], text, sizeof text));
+    pl_str_printf(out, "</td><td class='n'>%s</td></tr>\n", pl_format_bytes(c->total_bytes, text, sizeof text));
 }
 
 void pl_html_components(const pl_report_components *c, pl_str *out)
@@ -50,14 +45,11 @@ void pl_html_components(const pl_report_components *c, pl_str *out)
         rest.total_bytes += c->item[i].total_bytes;
     }
     largest = fmax(largest, (double)rest.total_bytes);
-    pl_str_printf(out,
-                  "<section><h2>By component, at the peak</h2>\n<svg viewBox='0 0 %d %zu' role='img' aria-label='bytes "
-                  "by component'>\n",
-                  WIDTH, ROW * (shown + (c->count > shown)));
-    for (size_t i = 0; i < shown; i++) draw_component(&c->item[i], NULL, largest, (int)i, out);
+    pl_str_append(out, "<section><h2>By component, at the peak</h2>\n<table>");
+    for (size_t i = 0; i < shown; i++) draw_component(&c->item[i], NULL, largest, out);
     snprintf(more, sizeof more, "and %zu more", c->count - shown);
-    if (c->count > shown) draw_component(&rest, more, largest, (int)shown, out);
-    pl_str_append(out, "</svg>\n<div class='legend'>");
+    if (c->count > shown) draw_component(&rest, more, largest, out);
+    pl_str_append(out, "</table>\n<div class='legend'>");
     for (int k = 0; k < PL_GROUP_COUNT; k++)
         pl_str_printf(out, "<span><i class='%s'></i>%s</span>", pl_html_group_class((pl_report_group)k),
                       pl_report_group_title((pl_report_group)k));

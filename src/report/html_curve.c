@@ -58,18 +58,30 @@ static void draw_axes(const frame *f)
     double step = pl_html_tick(f->high - f->low, 6);
     for (double v = ceil(f->low / step) * step; v <= f->high; v += step)
         pl_str_printf(f->out,
-                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end' x='%d' "
+                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
                       "y='%.1f'>%.5g</text>\n",
                       LEFT, WIDTH - RIGHT, y_of(f, v), y_of(f, v), LEFT - 8, y_of(f, v) + 4.5, v);
     step = fmax(pl_html_tick(f->right - f->left, 8), f->chart->least_tick);
     for (double v = ceil(f->left / step) * step; v <= f->right; v += step)
         pl_str_printf(f->out,
-                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' x='%.1f' "
+                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid step' x='%.1f' "
                       "y='%d'>%.8g</text>\n",
                       x_of(f, v), x_of(f, v), CURVE - BOTTOM, CURVE - BOTTOM + 5, x_of(f, v), CURVE - BOTTOM + 20, v);
     pl_str_printf(
-        f->out, "<line class='axis' x1='%d' x2='%d' y1='%d' y2='%d'/><text class='soft mid' x='%d' y='%d'>%s</text>\n",
+        f->out,
+        "<line class='axis' x1='%d' x2='%d' y1='%d' y2='%d'/><text class='soft mid title' x='%d' y='%d'>%s</text>\n",
         LEFT, WIDTH - RIGHT, CURVE - BOTTOM, CURVE - BOTTOM, (LEFT + WIDTH - RIGHT) / 2, CURVE - 6, f->chart->axis);
+}
+
+static void draw_mark(const frame *f)
+{
+    double x = x_of(f, f->chart->mark);
+    bool flip = x > WIDTH / 2.0;
+    if (!f->chart->mark_words) return;
+    pl_str_printf(f->out,
+                  "<line class='mark' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='mark halo%s' x='%.1f' "
+                  "y='%d'>%s</text>\n",
+                  x, x, TOP, CURVE - BOTTOM, flip ? " end" : "", flip ? x - 6 : x + 6, TOP + 14, f->chart->mark_words);
 }
 
 static void draw_legend(const pl_html_chart *c, pl_str *out)
@@ -86,6 +98,7 @@ void pl_html_curves(const pl_html_chart *c, pl_str *out)
     frame f = {.chart = c, .left = INFINITY, .right = -INFINITY, .low = INFINITY, .high = -INFINITY, .out = out};
     for (size_t i = 0; i < c->count; i++) widen(&f, c->curve[i].point, c->curve[i].count);
     if (!(f.left <= f.right)) return;
+    if (c->mark_words) f.left = fmin(f.left, c->mark), f.right = fmax(f.right, c->mark);
     if (c->from_zero) f.low = fmin(f.low, 0);
     double room = f.high > f.low ? 0.05 * (f.high - f.low) : 0.5;
     if (!c->from_zero) f.low -= room;
@@ -94,6 +107,7 @@ void pl_html_curves(const pl_html_chart *c, pl_str *out)
     pl_str_printf(out, "<section><h2>%s</h2><p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n",
                   c->title, c->unit, WIDTH, CURVE, c->title, c->axis);
     draw_axes(&f);
+    draw_mark(&f);
     for (size_t i = 0; i < c->count; i++) draw_curve(&f, c->curve[i].point, c->curve[i].count, c->curve[i].line);
     for (size_t i = 0; i < c->count; i++)
         if (c->curve[i].dots) draw_dots(&f, c->curve[i].point, c->curve[i].count);

@@ -1,5 +1,7 @@
-/* One style for light and dark: colours are variables, and only they change. The role colours are told apart by people
- * with colour-blindness in most pairs; titles on every shape say the rest. */
+/* One style for light and dark: colours are variables, and only they change. And one for a wide window and a telephone:
+ * below 700 pixels a row of a table takes several lines (its first cell and its remark each one of their own),
+ * letters in pictures grow as the pictures shrink, and what stood beside an axis stands within. The role colours are
+ * told apart by people with colour-blindness in most pairs; titles on every shape say the rest. */
 #include "report/html.h"
 
 const char pl_html_style[] =
@@ -15,9 +17,10 @@ const char pl_html_style[] =
     "--workspace:#8d8a87;--input:#f19aa5;--output:#e06b6c;--staging:#8d99da;--io:#d17ca1}}\n"
     "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);"
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}"
-    "main{max-width:1120px;margin:0 auto;padding:28px 24px 64px}h1{font-size:26px;line-height:1.25;margin:0 0 4px}"
+    "main{max-width:1120px;margin:0 auto;padding:28px 24px "
+    "64px}h1,h2,p,td,.card{overflow-wrap:anywhere}h1{font-size:26px;line-height:1.25;margin:0 0 4px}"
     "h2{font-size:18px;margin:0 0 4px}section{background:var(--panel);border:1px solid var(--line);border-radius:10px;"
-    "padding:18px 20px;margin-top:18px;overflow-x:auto}p{margin:2px 0 10px;color:var(--soft)}\n"
+    "padding:18px 20px;margin-top:18px}p{margin:2px 0 10px;color:var(--soft)}\n"
     ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(160px,1fr));gap:12px;margin-top:18px}"
     ".card{background:var(--panel);border:1px solid var(--line);border-radius:10px;padding:12px 16px}"
     ".card b{display:block;font-size:22px;line-height:1.3;font-weight:650;font-variant-numeric:tabular-nums}"
@@ -26,11 +29,13 @@ const char pl_html_style[] =
     "th,td{padding:3px 12px 3px 0;text-align:left;border-bottom:1px solid "
     "var(--grid);white-space:nowrap;vertical-align:middle}"
     "th{color:var(--soft);font-weight:500;font-size:13px}td.n,th.n{text-align:right}"
-    "td.w{white-space:normal;color:var(--soft);font-size:13px}td.in{padding-left:18px}"
+    "td.w,td.h{white-space:normal}td.w{color:var(--soft);font-size:13px}td.h{min-width:170px}td.in{padding-left:18px}"
     "tr.total td{font-weight:650;border-top:1px solid var(--soft)}tr.bad td{color:var(--accent)}"
     "td.bar{width:22%}td.bar i{display:block;height:11px;border-radius:2px;background:var(--soft);min-width:1px}"
+    "td.parts{width:70%}td.parts "
+    "i{display:inline-block;border-radius:0;min-width:0;vertical-align:middle}.narrow{display:none}"
     ".good{color:var(--good);font-weight:600}.bad{color:var(--accent);font-weight:600}\n"
-    "svg{display:block;width:100%;height:auto;min-width:760px;font-size:13px;font-family:inherit}svg "
+    "svg{display:block;width:100%;height:auto;overflow:visible;font-size:13px;font-family:inherit}svg "
     "text{fill:var(--ink)}"
     "svg .soft{fill:var(--soft)}svg .end{text-anchor:end}svg .mid{text-anchor:middle}"
     "svg .grid{stroke:var(--grid);fill:none}svg .axis{stroke:var(--soft);fill:none}"
@@ -40,7 +45,7 @@ const char pl_html_style[] =
     "svg g.blocks{stroke:var(--edge);stroke-width:.5}svg g.blocks .thin{stroke:none}svg rect:hover{opacity:.7}"
     "svg .train{fill:none;stroke:var(--weight);stroke-width:1.6}svg "
     ".valid{fill:none;stroke:var(--gradient);stroke-width:2}"
-    "svg .dot{fill:var(--gradient)}\n"
+    "svg .dot{fill:var(--gradient)}svg .train,svg .valid,svg .mark,svg .axis{vector-effect:non-scaling-stroke}\n"
     ".legend{display:flex;flex-wrap:wrap;gap:4px 16px;margin:10px 0 0;font-size:13px;color:var(--soft)}"
     ".legend i{display:inline-block;width:12px;height:12px;border-radius:2px;margin-right:6px;vertical-align:-1px}\n"
     ".weight{fill:var(--weight);background:var(--weight)}.gradient{fill:var(--gradient);background:var(--gradient)}"
@@ -55,4 +60,20 @@ const char pl_html_style[] =
     "td.bar i.temporary{background:var(--temporary)}td.bar i.workspace{background:var(--workspace)}"
     "td.bar i.input{background:var(--input)}td.bar i.staging{background:var(--staging)}td.bar "
     "i.io{background:var(--io)}\n"
+    "@media(max-width:700px){main{padding:16px 10px 40px}section{padding:14px "
+    "12px}h1{font-size:21px}.wide{display:none}"
+    ".narrow{display:block}.cards{grid-template-columns:1fr 1fr;gap:8px}.card{padding:10px 12px}.card b{font-size:18px}"
+    "table,tbody{display:block}tr{display:flex;flex-wrap:wrap;align-items:center;justify-content:flex-end;column-gap:"
+    "10px;padding:4px 0;"
+    "border-bottom:1px solid var(--grid)}td,th{border:0;padding:0;white-space:normal;min-width:0}"
+    "tr.total td{border:0}tr.total{border-top:1px solid var(--soft)}td:empty,th:empty{display:none}td{flex:1 1 auto}"
+    "td:first-child{flex:1 1 100px;text-align:left}td.w{flex:1 1 100%}td.h{flex:1 1 50%}td.bar{flex:1 1 "
+    "40%}td.bar+td.w{flex:1 1 45%}"
+    "td.parts{flex:0 0 100%;order:9}td.n,th.n{flex:0 0 auto;min-width:50px;white-space:nowrap}"
+    ".labels tr:first-child{display:none}td[data-l]{flex:0 0 "
+    "47%;text-align:right}td[data-l]::before{content:attr(data-l);"
+    "float:left;color:var(--soft);font-size:13px}.labels td:first-child{flex:1 1 60%}"
+    "svg{font-size:30px;margin:14px 0 20px}svg .tick{text-anchor:start;transform:translate(16px,-6px);"
+    "paint-order:stroke;stroke:var(--panel);stroke-width:5px}svg .step{transform:translateY(14px)}"
+    "svg .title{transform:translateY(32px)}svg .halo{transform:translateY(8px)}svg .dot{r:9px}}\n"
     "@media print{section,.card{break-inside:avoid}}\n";

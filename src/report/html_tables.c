@@ -6,15 +6,34 @@
 #include "base/units.h"
 #include "report/html.h"
 
-static void megabytes(pl_str *out, int64_t bytes, bool sign)
+static void megabytes(pl_str *out, uint64_t bytes)
 {
-    pl_str_printf(out, sign && bytes ? "<td class='n'>%+.2f</td>" : "<td class='n'>%.2f</td>", (double)bytes / 1e6);
+    pl_str_printf(out, "<td class='n'>%.2f</td>", (double)bytes / 1e6);
 }
 
 static void count(pl_str *out, uint64_t bytes)
 {
     char text[32];
     pl_str_printf(out, "<td class='n'>%s</td>", pl_format_count(bytes, text, sizeof text));
+}
+
+/* Of a table of class labels: where the window is too narrow for columns, each number has its title beside it. */
+static void labelled(pl_str *out, const char *label, const char *text)
+{
+    pl_str_printf(out, "<td class='n' data-l='%s'>%s</td>", label, text);
+}
+
+static void labelled_count(pl_str *out, const char *label, uint64_t number)
+{
+    char text[32];
+    labelled(out, label, pl_format_count(number, text, sizeof text));
+}
+
+static void labelled_megabytes(pl_str *out, const char *label, uint64_t bytes)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.2f", (double)bytes / 1e6);
+    labelled(out, label, text);
 }
 
 /* ---- the ledger ---- */
@@ -35,7 +54,7 @@ static void put(pl_str *out, row r, uint64_t whole)
     pl_html_text(out, r.name);
     pl_str_append(out, "</td>");
     count(out, r.bytes);
-    megabytes(out, (int64_t)r.bytes, false);
+    megabytes(out, r.bytes);
     pl_str_append(out, "<td class='bar'>");
     if (r.class && r.bytes && whole)
         pl_str_printf(out, "<i class='%s' style='width:%.2f%%'></i>", r.class, 100.0 * (double)r.bytes / (double)whole);
@@ -136,18 +155,19 @@ static void pair(pl_str *out, const char *name, const uint64_t *planned, const u
     pl_html_text(out, name);
     pl_str_append(out, "</td>");
     if (planned)
-        count(out, *planned);
+        labelled_count(out, "planned", *planned);
     else
         pl_str_append(out, "<td></td>");
     if (measured)
-        count(out, *measured);
+        labelled_count(out, "measured", *measured);
     else
         pl_str_append(out, "<td></td>");
     int64_t differs = (int64_t)((measured ? *measured : 0) - (planned ? *planned : 0));
     char text[32];
     pl_format_count(differs < 0 ? 0 - (uint64_t)differs : (uint64_t)differs, text, sizeof text);
-    pl_str_printf(out, "<td class='n'>%s%s</td>", differs < 0 ? "−" : differs ? "+" : "", text);
-    megabytes(out, differs, true);
+    pl_str_printf(out, "<td class='n' data-l='difference'>%s%s</td>", differs < 0 ? "−" : differs ? "+" : "", text);
+    pl_str_printf(out, differs ? "<td class='n' data-l='MB'>%+.2f</td>" : "<td class='n' data-l='MB'>%.2f</td>",
+                  (double)differs / 1e6);
     pl_str_append(out, "<td class='w'>");
     pl_html_text(out, remark);
     pl_str_append(out, "</td></tr>\n");
@@ -192,9 +212,10 @@ void pl_html_measured(const pl_process_planned *planned, const pl_memory_measure
     pl_str_printf(out, "<span class='%s'>%s</span>: %s bytes %s; %s allowed.", v.as_planned ? "good" : "bad",
                   v.as_planned ? "As planned" : "Not as planned", pl_format_count(size, differs, sizeof differs),
                   v.difference_bytes < 0 ? "under" : "over", pl_format_bytes(v.allowed_bytes, allowed, sizeof allowed));
-    pl_str_append(out, "</p>\n<table><tr><th></th><th class='n'>planned, bytes</th><th class='n'>measured, "
-                       "bytes</th><th class='n'>difference</th>"
-                       "<th class='n'>MB</th><th></th></tr>\n");
+    pl_str_append(out,
+                  "</p>\n<table class='labels'><tr><th></th><th class='n'>planned, bytes</th><th class='n'>measured, "
+                  "bytes</th><th class='n'>difference</th>"
+                  "<th class='n'>MB</th><th></th></tr>\n");
     joined(planned, measured, out);
     unexplained(measured, out);
     pair(out, "resident", &v.planned_bytes, &v.measured_bytes, "", "total");
@@ -209,20 +230,24 @@ void pl_html_measured(const pl_process_planned *planned, const pl_memory_measure
 void pl_html_programs(const pl_plan *p, const pl_report_programs *programs, pl_str *out)
 {
     char seconds[32];
-    pl_str_append(out, "<section><h2>By program</h2><p>One run of each; peaks of the arena.</p><table><tr><th></th><th "
-                       "class='n'>nodes</th>"
-                       "<th class='n'>peak, bytes</th><th class='n'>MB</th><th class='n'>GFLOP</th><th "
-                       "class='n'>predicted</th><th>peak at</th></tr>\n");
+    pl_str_append(
+        out,
+        "<section><h2>By program</h2><p>One run of each; peaks of the arena.</p><table class='labels'><tr><th></th><th "
+        "class='n'>nodes</th>"
+        "<th class='n'>peak, bytes</th><th class='n'>MB</th><th class='n'>GFLOP</th><th "
+        "class='n'>predicted</th><th>peak at</th></tr>\n");
     for (size_t i = 0; i < programs->count; i++) {
         const pl_report_program *r = &programs->item[i];
         const pl_node *n = r->last > r->first ? &p->graph->node[r->peak_position] : NULL;
         pl_str_append(out, "<tr><td>");
         pl_html_text(out, p->graph->region[r->region].name);
         pl_str_append(out, "</td>");
-        count(out, r->last - r->first);
-        count(out, r->peak_bytes);
-        megabytes(out, (int64_t)r->peak_bytes, false);
-        pl_str_printf(out, "<td class='n'>%.3f</td><td class='n'>%s</td><td class='w'>%s ", r->flops / 1e9,
+        labelled_count(out, "nodes", r->last - r->first);
+        labelled_count(out, "peak", r->peak_bytes);
+        labelled_megabytes(out, "MB", r->peak_bytes);
+        pl_str_printf(out,
+                      "<td class='n' data-l='GFLOP'>%.3f</td><td class='n' data-l='predicted'>%s</td><td class='w'>%s ",
+                      r->flops / 1e9,
                       r->seconds > 0   ? pl_format_seconds(r->seconds, seconds, sizeof seconds)
                       : r->seconds < 0 ? "unknown"
                                        : "–",
@@ -239,17 +264,18 @@ static void alive_row(const pl_plan *p, const pl_report_alive *a, pl_str *out)
     char shape[160];
     pl_str_append(out, "<tr><td>");
     if (a->value == PL_NONE)
-        pl_str_printf(out, "(of %s)</td><td>workspace</td><td>", pl_op_name(g->node[a->node].op));
+        pl_str_printf(out, "(of %s)</td><td>workspace</td><td class='w'>", pl_op_name(g->node[a->node].op));
     else {
         const pl_value *v = &g->value[a->value];
         pl_html_text(out, v->name);
-        pl_str_printf(out, "</td><td>%s</td><td>%s %s", pl_role_name(v->role), pl_dtype_name(v->dtype),
+        pl_str_printf(out, "</td><td>%s</td><td class='w'>%s %s", pl_role_name(v->role), pl_dtype_name(v->dtype),
                       pl_shape_text(&v->shape, shape, sizeof shape));
     }
     pl_str_append(out, "</td>");
-    count(out, a->block->bytes);
-    megabytes(out, (int64_t)a->block->bytes, false);
-    pl_str_printf(out, "<td class='n'>%" PRIu64 " – %" PRIu64 "</td></tr>\n", a->block->first, a->block->last - 1);
+    labelled_count(out, "bytes", a->block->bytes);
+    labelled_megabytes(out, "MB", a->block->bytes);
+    pl_str_printf(out, "<td class='n' data-l='nodes'>%" PRIu64 " – %" PRIu64 "</td></tr>\n", a->block->first,
+                  a->block->last - 1);
 }
 
 void pl_html_alive(const pl_plan *p, const pl_report_alive *alive, size_t alive_count, size_t shown, pl_str *out)
@@ -263,15 +289,16 @@ void pl_html_alive(const pl_plan *p, const pl_report_alive *alive, size_t alive_
     pl_html_text(out, n->scope[0] ? n->scope : "no component");
     pl_str_printf(out, ", %s pass of ", pl_phase_name(n->phase));
     pl_html_text(out, p->graph->region[pl_region_program(p->graph, n->region)].name);
-    pl_str_append(out, ". Besides what is always held.</p><table><tr><th></th><th>role</th><th>shape</th><th "
-                       "class='n'>bytes</th><th class='n'>MB</th>"
-                       "<th class='n'>alive, nodes</th></tr>\n");
+    pl_str_append(out,
+                  ". Besides what is always held.</p><table class='labels'><tr><th></th><th>role</th><th>shape</th><th "
+                  "class='n'>bytes</th><th class='n'>MB</th>"
+                  "<th class='n'>alive, nodes</th></tr>\n");
     for (size_t i = 0; i < shown; i++) alive_row(p, &alive[i], out);
     for (size_t i = shown; i < alive_count; i++) rest += alive[i].block->bytes;
     if (shown < alive_count) {
         pl_str_printf(out, "<tr><td>and %zu smaller</td><td></td><td></td>", alive_count - shown);
-        count(out, rest);
-        megabytes(out, (int64_t)rest, false);
+        labelled_count(out, "bytes", rest);
+        labelled_megabytes(out, "MB", rest);
         pl_str_append(out, "<td></td></tr>\n");
     }
     pl_str_append(out, "</table></section>\n");

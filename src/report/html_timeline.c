@@ -76,7 +76,7 @@ static void draw_lanes(const line *l)
     for (int phase = 0; phase < PL_PHASE_COUNT; phase++)
         pl_str_printf(
             l->out,
-            "<text class='soft end' x='%d' y='%d'>%s</text><line class='grid' x1='%d' x2='%d' y1='%d' y2='%d'/>\n",
+            "<text class='soft end tick' x='%d' y='%d'>%s</text><line class='grid' x1='%d' x2='%d' y1='%d' y2='%d'/>\n",
             LEFT - 8, TOP + LANE * phase + LANE / 2 + 5, pl_phase_name((pl_phase)phase), LEFT, WIDTH - RIGHT,
             TOP + LANE * (phase + 1), TOP + LANE * (phase + 1));
     char label[32];
@@ -88,7 +88,7 @@ static void draw_lanes(const line *l)
         else
             pl_format_count((uint64_t)at, label, sizeof label);
         pl_str_printf(l->out,
-                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' x='%.1f' "
+                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid step' x='%.1f' "
                       "y='%d'>%s</text>\n",
                       x_of(l, at), x_of(l, at), y, y + 5, x_of(l, at), y + 20, at == 0 ? "0" : label);
     }

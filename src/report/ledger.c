@@ -56,32 +56,26 @@ pl_report_verdict pl_report_judge(const pl_process_planned *planned, const pl_me
 
 static void titles(pl_table *t)
 {
-    static const char *const text[] = {"", "planned", "MB", "measured", "MB", "difference", "MB", ""};
+    static const char *const text[] = {"", "planned", "measured", "difference", ""};
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) pl_table_cell(t, "%s", text[i]);
     pl_table_end_row(t);
 }
 
-static void blank(pl_table *t, int cells)
+static void figure(pl_table *t, const uint64_t *bytes)
 {
-    for (int i = 0; i < cells; i++) pl_table_cell(t, "%s", "");
+    if (bytes)
+        pl_table_count(t, *bytes);
+    else
+        pl_table_cell(t, "%s", "");
 }
 
 /* planned or measured NULL: there is no such figure. */
 static void line(pl_table *t, const char *name, const uint64_t *planned, const uint64_t *measured, const char *remark)
 {
     pl_table_cell(t, "%s", name);
-    if (planned)
-        pl_table_bytes(t, *planned);
-    else
-        blank(t, 2);
-    if (measured)
-        pl_table_bytes(t, *measured);
-    else
-        blank(t, 2);
-    if (planned || measured)
-        pl_table_difference(t, difference(measured ? *measured : 0, planned ? *planned : 0));
-    else
-        blank(t, 2);
+    figure(t, planned);
+    figure(t, measured);
+    pl_table_difference(t, difference(measured ? *measured : 0, planned ? *planned : 0));
     pl_table_cell(t, "%s", remark);
     pl_table_end_row(t);
 }
@@ -112,11 +106,11 @@ static void joined_rows(pl_table *t, const pl_process_planned *planned, const pl
 static void print_rows(const pl_process_planned *planned, const pl_memory_measured *measured,
                        const pl_report_verdict *v, pl_str *out)
 {
-    for (pl_table t = pl_table_begin(out, "lrrrrrrl"); pl_table_pass(&t);) {
+    for (pl_table t = pl_table_begin(out, "lrrrl"); pl_table_pass(&t);) {
         titles(&t);
         joined_rows(&t, planned, measured);
         line(&t, "unexplained", NULL, &measured->unexplained_bytes, "");
-        pl_table_rule(&t, 1, 7);
+        pl_table_rule(&t, 1, 4);
         line(&t, "resident", &v->planned_bytes, &v->measured_bytes, "");
         line(&t, "peak", &v->planned_bytes, &measured->peak_bytes,
              v->peak_as_planned ? "VmHWM" : "VmHWM: above the plan");

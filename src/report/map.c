@@ -161,6 +161,7 @@ static void print_legend(const pl_plan *p, unsigned width, bool color, pl_str *o
         pl_str_printf(out, " %s", pl_report_role_title((pl_role)r));
         column += n;
     }
+    if (column + 8 > width) pl_str_append(out, "\n"), pl_str_pad(out, ' ', LABEL - 2);
     pl_str_append(out, "  . free\n");
 }
 

@@ -27,7 +27,7 @@ typedef struct page {
 pl_report_options pl_report_options_default(void)
 {
     return (pl_report_options){
-        .width = 100, .height = 24, .scope_depth = 1, .values = 12, .budget_bytes = PL_REPORT_NO_BUDGET};
+        .width = PL_TEXT_COLUMNS, .height = 24, .scope_depth = 1, .values = 12, .budget_bytes = PL_REPORT_NO_BUDGET};
 }
 
 static pl_table begin(const page *g, const char *columns)
@@ -46,6 +46,7 @@ static void heading(const page *g, const char *text)
 
 static void print_head(const page *g)
 {
+    size_t from = g->out->bytes;
     const pl_plan *p = g->plan;
     pl_report_model m = pl_report_describe(p);
     char count[32];
@@ -62,6 +63,7 @@ static void print_head(const page *g)
     if (m.precision != PL_DTYPE_F32) pl_str_printf(g->out, "; activations in %s", pl_dtype_name(m.precision));
     pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, p->team.threads == 1 ? "" : "s",
                   pl_isa_name(p->team.isa));
+    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
 }
 
 /* ---- the ledger ---- */
@@ -190,18 +192,25 @@ static void print_disk(const page *g)
 
 /* ---- by component, by program, by operator ---- */
 
-static void component_row(pl_table *t, const char *name, const uint64_t *group_bytes, uint64_t total)
+/* whole: in megabytes without a fraction, so that the lines of a large model are no longer. */
+static void component_row(pl_table *t, const char *name, const uint64_t *group_bytes, uint64_t total, bool whole)
 {
     pl_table_cell(t, "%s", name);
-    for (int k = 0; k < PL_GROUP_COUNT; k++) pl_table_megabytes(t, group_bytes[k]);
-    pl_table_bytes(t, total);
+    for (int k = 0; k < PL_GROUP_COUNT; k++)
+        if (whole && group_bytes[k])
+            pl_table_count(t, (group_bytes[k] + 500000) / 1000000);
+        else
+            pl_table_megabytes(t, group_bytes[k]);
+    pl_table_count(t, total);
     pl_table_end_row(t);
 }
 
 static void component_rows(const page *g, pl_table *t)
 {
+    enum { LARGE_BYTES = 1000000000 };
     pl_report_component sum = {0}, rest = {0};
     const pl_report_components *c = &g->components;
+    bool whole = g->plan->arena_bytes >= LARGE_BYTES;
     for (size_t i = 0; i < c->count; i++) {
         char name[PL_TABLE_CELL_BYTES];
         snprintf(name, sizeof name, "%.*s", (int)(c->item[i].bytes < 200 ? c->item[i].bytes : 200), c->item[i].scope);
@@ -209,27 +218,28 @@ static void component_rows(const page *g, pl_table *t)
         for (int k = 0; k < PL_GROUP_COUNT; k++) into->group_bytes[k] += c->item[i].group_bytes[k];
         into->total_bytes += c->item[i].total_bytes;
         if (i < COMPONENTS_SHOWN)
-            component_row(t, c->item[i].bytes ? name : "(the whole)", c->item[i].group_bytes, c->item[i].total_bytes);
+            component_row(t, c->item[i].bytes ? name : "(the whole)", c->item[i].group_bytes, c->item[i].total_bytes,
+                          whole);
     }
     if (c->count > COMPONENTS_SHOWN) {
         char name[64];
         snprintf(name, sizeof name, "and %zu more", c->count - COMPONENTS_SHOWN);
-        component_row(t, name, rest.group_bytes, rest.total_bytes);
+        component_row(t, name, rest.group_bytes, rest.total_bytes, whole);
     }
     for (int k = 0; k < PL_GROUP_COUNT; k++) sum.group_bytes[k] += rest.group_bytes[k];
-    pl_table_rule(t, 1, PL_GROUP_COUNT + 3);
+    pl_table_rule(t, 1, PL_GROUP_COUNT + 2);
     t->strong = true;
-    component_row(t, "alive at the peak", sum.group_bytes, sum.total_bytes + rest.total_bytes);
+    component_row(t, "alive at the peak", sum.group_bytes, sum.total_bytes + rest.total_bytes, whole);
 }
 
 static void print_components(const page *g)
 {
-    heading(g, "By component, at the peak (MB; then bytes)");
-    for (pl_table t = begin(g, "lrrrrrrrr"); pl_table_pass(&t);) {
+    static const char *const titles[PL_GROUP_COUNT] = {"weights", "grads", "optim", "saved", "work", "other"};
+    heading(g, "By component, at the peak (MB; the sum in bytes)");
+    for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
         pl_table_cell(&t, "%s", "");
-        for (int k = 0; k < PL_GROUP_COUNT; k++) pl_table_cell(&t, "%s", pl_report_group_title((pl_report_group)k));
+        for (int k = 0; k < PL_GROUP_COUNT; k++) pl_table_cell(&t, "%s", titles[k]);
         pl_table_cell(&t, "%s", "bytes");
-        pl_table_cell(&t, "%s", "MB");
         pl_table_end_row(&t);
         component_rows(g, &t);
     }
@@ -262,21 +272,19 @@ static void program_row(const page *g, pl_table *t, const pl_report_program *pro
     pl_table_cell(t, "%s", graph->region[program->region].name);
     pl_table_count(t, program->last - program->first);
     pl_table_bytes(t, program->peak_bytes);
-    if (program->last == program->first)
-        pl_table_cell(t, "%s", "-");
-    else
-        pl_table_cell(t, "%s", pl_op_name(graph->node[program->peak_position].op));
     operations_cell(t, program->flops);
     seconds_cell(t, program->seconds);
-    if (program->last > program->first) pl_table_cell(t, "%s", graph->node[program->peak_position].scope);
+    const pl_node *n = &graph->node[program->peak_position];
+    if (program->last > program->first)
+        pl_table_cell(t, "%s%s%s", pl_op_name(n->op), n->scope[0] ? " in " : "", n->scope);
     pl_table_end_row(t);
 }
 
 static void print_programs(const page *g)
 {
-    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "at", "FLOP", "predicted", "in"};
+    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "FLOP", "predicted", "peak at"};
     heading(g, "By program (one run of each; peak of the arena)");
-    for (pl_table t = begin(g, "lrrrlrrl"); pl_table_pass(&t);) {
+    for (pl_table t = begin(g, "lrrrrrl"); pl_table_pass(&t);) {
         for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) pl_table_cell(&t, "%s", titles[i]);
         pl_table_end_row(&t);
         for (size_t i = 0; i < g->programs.count; i++) program_row(g, &t, &g->programs.item[i]);
@@ -355,20 +363,19 @@ static void print_kinds(const page *g)
 static void alive_row(const page *g, pl_table *t, const pl_report_alive *a)
 {
     const pl_graph *graph = g->plan->graph;
-    char shape[160];
+    char shape[160], what[200] = "";
     if (a->value == PL_NONE) {
         pl_table_cell(t, "(of %s)", pl_op_name(graph->node[a->node].op));
         pl_table_cell(t, "%s", pl_role_name(PL_ROLE_WORKSPACE));
-        pl_table_cell(t, "%s", "-");
     } else {
         const pl_value *v = &graph->value[a->value];
         pl_table_cell(t, "%s", v->name);
         pl_table_cell(t, "%s", pl_role_name(v->role));
-        pl_table_cell(t, "%s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
+        snprintf(what, sizeof what, "%s %s ", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
     }
-    pl_table_bytes(t, a->block->bytes);
-    pl_table_cell(t, "[%" PRIu64 ", %" PRIu64 ")", a->block->first, a->block->last);
-    pl_table_cell(t, "%s", graph->node[a->value == PL_NONE ? a->node : (pl_id)a->block->first].scope);
+    pl_table_count(t, a->block->bytes);
+    pl_table_cell(t, "%" PRIu64 "-%" PRIu64, a->block->first, a->block->last - 1);
+    pl_table_cell(t, "%s%s", what, graph->node[a->value == PL_NONE ? a->node : (pl_id)a->block->first].scope);
     pl_table_end_row(t);
 }
 
@@ -386,6 +393,7 @@ static void print_peak(const page *g)
     const pl_node *n = &p->graph->node[p->peak_position];
     char count[32];
     heading(g, "The peak");
+    size_t from = g->out->bytes;
     pl_str_printf(g->out, "node %" PRIu64 " of %zu: %s in %s, %s pass of program %s", p->peak_position,
                   p->graph->node_count, pl_op_name(n->op), n->scope[0] ? n->scope : "no component",
                   pl_phase_name(n->phase), p->graph->region[pl_region_program(p->graph, n->region)].name);
@@ -393,17 +401,17 @@ static void print_peak(const page *g)
     if (trips > 1) pl_str_printf(g->out, " (repeated %s times)", pl_format_count(trips, count, sizeof count));
     size_t shown = g->alive_count < g->options->values ? g->alive_count : g->options->values;
     pl_str_append(g->out, ".\n");
+    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
     if (g->alive_count) pl_str_append(g->out, "Alive then, besides what is always held:\n");
-    for (pl_table t = begin(g, "lllrrrl"); pl_table_pass(&t);) {
-        static const char *const titles[] = {"", "role", "shape", "bytes", "MB", "life (nodes)", "from"};
-        for (size_t i = 0; i < 7 && g->alive_count; i++) pl_table_cell(&t, "%s", titles[i]);
+    for (pl_table t = begin(g, "llrrl"); pl_table_pass(&t);) {
+        static const char *const titles[] = {"", "role", "bytes", "nodes", "what, and where from"};
+        for (size_t i = 0; i < 5 && g->alive_count; i++) pl_table_cell(&t, "%s", titles[i]);
         if (g->alive_count) pl_table_end_row(&t);
         for (size_t i = 0; i < shown; i++) alive_row(g, &t, &g->alive[i]);
         if (shown == g->alive_count) continue;
         pl_table_cell(&t, "and %zu smaller", g->alive_count - shown);
         pl_table_cell(&t, "%s", "");
-        pl_table_cell(&t, "%s", "");
-        pl_table_bytes(&t, rest_of(g, shown));
+        pl_table_count(&t, rest_of(g, shown));
         pl_table_end_row(&t);
     }
 }
@@ -413,6 +421,7 @@ static void print_placement(const page *g)
     const pl_plan *p = g->plan;
     char arena[32], bound[32], gap[32];
     heading(g, "The arena over time");
+    size_t from = g->out->bytes;
     pl_str_printf(g->out, "%s bytes; lower bound %s, gap %s (placed by: %s",
                   pl_format_count(p->arena_bytes, arena, sizeof arena),
                   pl_format_count(p->lower_bound_bytes, bound, sizeof bound),
@@ -420,6 +429,7 @@ static void print_placement(const page *g)
     char took[32];
     if (p->place_seconds > 0) pl_str_printf(g->out, ", in %s", pl_format_seconds(p->place_seconds, took, sizeof took));
     pl_str_append(g->out, ")\n");
+    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
 }
 
 /* ---- all of it ---- */

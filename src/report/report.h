@@ -25,7 +25,7 @@ typedef struct pl_report_options {
     bool color;            /* ANSI colours in text */
 } pl_report_options;
 
-/* 100 columns, 24 rows, depth 1, 12 values, no budget, no colour. */
+/* 80 columns, 24 rows, depth 1, 12 values, no budget, no colour. */
 pl_report_options pl_report_options_default(void);
 
 /* ---- plan.c, json.c: of a plan; options NULL: the defaults. PL_E_NOMEM when memory is refused. ---- */

@@ -10,7 +10,7 @@
 #include "base/locale.h"
 #include "base/units.h"
 
-enum { GAP = 2 }; /* spaces between columns */
+enum { GAP = 2, WORDS_MIN = 18, WORDS_INDENT = 6 }; /* spaces between columns; room for words, else their indent */
 
 /* ---- how wide is text? ---- */
 
@@ -62,13 +62,36 @@ void pl_text_clean(char *to, size_t room, const char *from)
 
 /* ---- the table ---- */
 
-pl_table pl_table_begin(pl_str *out, const char *columns) { return (pl_table){.out = out, .columns = columns}; }
+pl_table pl_table_begin(pl_str *out, const char *columns)
+{
+    return (pl_table){.out = out, .columns = columns, .line = PL_TEXT_COLUMNS};
+}
 
 bool pl_table_pass(pl_table *t)
 {
     t->pass++;
     t->column = 0;
     return t->pass <= 2;
+}
+
+/* Words of the last column: where they begin, and are they more than the rest of the line holds? */
+static bool is_long(const pl_table *t, size_t columns, size_t *begin)
+{
+    *begin = 0;
+    for (int i = 0; i < t->column; i++) *begin += t->width[i] + GAP;
+    bool words = t->column > 0 && t->columns[t->column] == 'l' && !t->columns[t->column + 1];
+    return words && *begin + columns > t->line;
+}
+
+static void write_long(pl_table *t, const char *text, size_t bytes, size_t begin)
+{
+    bool beside = begin + WORDS_MIN <= t->line;
+    size_t indent = beside ? begin : WORDS_INDENT;
+    if (!beside) pl_str_append(t->out, "\n");
+    pl_str_pad(t->out, ' ', beside ? t->owed : indent);
+    if (t->color && t->strong) pl_str_append(t->out, "\033[1m");
+    pl_str_wrap(t->out, text, bytes, indent, t->line);
+    if (t->color && t->strong) pl_str_append(t->out, "\033[0m");
 }
 
 static void write_cell(pl_table *t, const char *text, size_t bytes, size_t columns)
@@ -96,7 +119,10 @@ void pl_table_cell(pl_table *t, const char *fmt, ...)
     va_end(args);
     pl_text_clean(text, sizeof text, raw);
     size_t bytes = strlen(text), columns = pl_text_columns(text, bytes);
-    if (t->pass == 2)
+    size_t begin;
+    if (t->pass == 2 && is_long(t, columns, &begin))
+        write_long(t, text, bytes, begin);
+    else if (t->pass == 2)
         write_cell(t, text, bytes, columns);
     else if (columns > t->width[t->column])
         t->width[t->column] = columns;
@@ -155,10 +181,7 @@ void pl_table_bytes(pl_table *t, uint64_t bytes)
 
 void pl_table_difference(pl_table *t, int64_t bytes)
 {
-    char count[32], megabytes[40];
+    char count[32];
     uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
-    const char *sign = bytes < 0 ? "-" : "+";
-    format_megabytes(size, megabytes, sizeof megabytes);
-    pl_table_cell(t, "%s%s", bytes ? sign : "", pl_format_count(size, count, sizeof count));
-    pl_table_cell(t, "%s%s", bytes ? sign : "", megabytes);
+    pl_table_cell(t, "%s%s", bytes ? bytes < 0 ? "-" : "+" : "", pl_format_count(size, count, sizeof count));
 }

@@ -132,6 +132,7 @@ def test_words_that_mean_nothing():
     refused(2, "unknown option --batchsize; did you mean --batch_size", "train", "x.yaml", "--batchsize", "8")
     refused(2, "unknown option --verbos; did you mean --verbose", "train", "x.yaml", "--verbos")
     refused(2, "a config file is missing: plimsoll plan CONFIG", "plan")
+    refused(2, "generate: --seed must be an integer from 0 to", "generate", write_config(), "--seed", "-1")
     refused(2, "one config only", "plan", write_config(), "b.yaml")
     refused(2, "--html needs a value", "plan", write_config(), "--html")
     refused(2, "--json takes no value", "plan", write_config(), "--json=yes")
@@ -152,7 +153,9 @@ def test_completion():
         raise Skipped("no bash")
     ask = "source completion.bash; COMP_WORDS=(plimsoll %s); COMP_CWORD=%d; _plimsoll; echo ${COMPREPLY[@]}"
     for words, at, expected in (("tr", 1, "train"), ("train --batch_s", 2, "--batch_size"), ("plan --js", 2, "--json"), ("generate --temp", 2, "--temperature"),
-                                ("eval --temp", 2, None)):
+                                ("eval --temp", 2, None), ("train --isa base", 3, "baseline"), ("train --isa = base", 4, "baseline"),
+                                ("train --set run.is", 3, "run.isa="), ("train --set run.isa = base", 5, "baseline"), ("eval --set train.steps", 3, None),
+                                ("plan --command ev", 3, "evaluate"), ("doctor --at p", 3, "peak"), ("recompute --mi", 2, "--min")):
         done = subprocess.run(["bash", "-c", ask % (words, at)], capture_output=True, text=True)
         check(done.stdout.split() == ([expected] if expected else []), words, "gives", done.stdout, done.stderr)
 
@@ -414,6 +417,10 @@ def test_train_json():
         check(kind in kinds, kind, "is missing in", kinds)
     check(kinds[0] == "committed" and kinds[-1] == "ledger" and lines[-1]["ledger"]["as_planned"], "order")
     check(all(math.isfinite(line["loss"]) for line in lines if line["event"] == "step"), "loss")
+    documents = read(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/formats.md")).decode().split("## train --progress json")[1]
+    for line in lines:
+        row = next((r for r in documents.splitlines() if r.startswith("|") and f"`{line['event']}`" in r.split(" | ")[0]), "")
+        check(row and all(f"`{key}`" in row for key in line if key not in ("schema", "event", "step", "steps")), "not in docs/formats.md:", line)
 
 
 def test_no_memory_after_committed():
@@ -625,6 +632,7 @@ def test_verify():
     config = write_config()
     small = ["--set", "train.batch_size=2", "--set", "train.micro_batch=auto", "--set", "run.threads=1"]
     out, _ = run("verify", config, *small)
+    check(all(len(line) <= 80 for line in out.splitlines()), "too wide for a terminal:", out)
     lines = out.splitlines()
     check("verdict" in lines[0] and "mixed_precision off, micro_batch 2, gradient_checkpointing off" in lines[1], out)
     end = re.fullmatch(r"(\d+) plans: (\d+) the same bits, 2 within bounds, 0 failed; (\d+) not planned", lines[-1])

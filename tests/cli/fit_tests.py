@@ -202,6 +202,9 @@ def test_certificate():
     page = read("page.html").decode()
     html.parser.HTMLParser().feed(page)
     check(all(f"<td>{word}</td>" in page for word in ("train.grad_clip", "fits", "does not fit")) and "Nothing fits" in page, page)
+    shown = html.unescape(re.sub("<[^>]*>", " ", page)) # what the text says of it the page says, too
+    for word in out[out.index("Nothing fits"):].split():
+        check(word.strip("()*:") in shown or re.fullmatch(r"[0-9.]+", word), word, "is not on the page:", shown)
     for part in ("Nothing fits", "At its peak", "optimizer state", "What would change that, each alone", "train.grad_clip: 0", "fit.allow: optimizer_8bit", "The cheapest is"):
         check(part in out, part, "is not said:", out)
     check("more than the budget" in err.strip().split("\n")[-1], err)

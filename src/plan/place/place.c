@@ -246,20 +246,21 @@ static pl_status judge(const pl_place_problem *problem, pl_place_solution *solut
     if (proven > problem->capacity) {
         solution->verdict = PL_PLACE_IMPOSSIBLE;
         return pl_fail(err, PL_E_BUDGET,
-                       "no placement fits %" PRIu64 " bytes (%s): at time %" PRIu64 " at least %" PRIu64
+                       "no placement fits %" PRIu64 " byte%s (%s): at time %" PRIu64 " at least %" PRIu64
                        " bytes (%s) are needed, %s bytes more; proven",
-                       problem->capacity, room, solution->bound_time, proven,
+                       problem->capacity, problem->capacity == 1 ? "" : "s", room, solution->bound_time, proven,
                        pl_format_bytes(proven, needed, sizeof needed),
                        pl_format_count(proven - problem->capacity, count, sizeof count));
     }
     solution->verdict = PL_PLACE_NOT_FOUND;
-    return pl_fail(err, PL_E_BUDGET,
-                   "no placement within %" PRIu64 " bytes (%s) was found within the limits: the best one needs %" PRIu64
-                   " bytes (%s), %s too many, at time %" PRIu64 "; the lower bound is %" PRIu64
-                   ", so one may exist: allow more time",
-                   problem->capacity, room, solution->peak, pl_format_bytes(solution->peak, needed, sizeof needed),
-                   pl_format_count(solution->peak - problem->capacity, count, sizeof count), solution->peak_time,
-                   proven);
+    return pl_fail(
+        err, PL_E_BUDGET,
+        "no placement within %" PRIu64 " byte%s (%s) was found within the limits: the best one needs %" PRIu64
+        " bytes (%s), %s too many, at time %" PRIu64 "; the lower bound is %" PRIu64
+        ", so one may exist: allow more time",
+        problem->capacity, problem->capacity == 1 ? "" : "s", room, solution->peak,
+        pl_format_bytes(solution->peak, needed, sizeof needed),
+        pl_format_count(solution->peak - problem->capacity, count, sizeof count), solution->peak_time, proven);
 }
 
 static void place_empty(const pl_place_problem *problem, uint64_t *offsets)

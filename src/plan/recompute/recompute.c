@@ -183,15 +183,15 @@ static pl_status refuse_proven(const pl_recompute_problem *problem, const pl_rec
     if (s->floor_node < problem->node_count) {
         const char *name = problem->nodes[s->floor_node].name;
         return pl_fail(err, PL_E_BUDGET,
-                       "no schedule fits %" PRIu64 " bytes (%s): node %" PRIu32 "%s%s%s needs %" PRIu64
+                       "no schedule fits %" PRIu64 " byte%s (%s): node %" PRIu32 "%s%s%s needs %" PRIu64
                        " bytes (%s) with what it reads and what is kept, %s bytes more; proven",
-                       problem->budget, room, s->floor_node, name ? " (" : "", name ? name : "", name ? ")" : "",
-                       s->floor_bytes, needed, lacking);
+                       problem->budget, problem->budget == 1 ? "" : "s", room, s->floor_node, name ? " (" : "",
+                       name ? name : "", name ? ")" : "", s->floor_bytes, needed, lacking);
     }
     return pl_fail(err, PL_E_BUDGET,
-                   "no schedule fits %" PRIu64 " bytes (%s): at least %" PRIu64 " bytes (%s) are needed; proven. "
+                   "no schedule fits %" PRIu64 " byte%s (%s): at least %" PRIu64 " bytes (%s) are needed; proven. "
                    "The lowest peak found is %" PRIu64 " bytes",
-                   problem->budget, room, s->floor_bytes, needed, s->peak);
+                   problem->budget, problem->budget == 1 ? "" : "s", room, s->floor_bytes, needed, s->peak);
 }
 
 static pl_status judge(const pl_recompute_problem *problem, pl_recompute_solution *s, bool fits, pl_error *err)

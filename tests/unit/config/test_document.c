@@ -49,7 +49,7 @@ static void help_fits_and_names_every_option(void **state)
     pl_config_print_options(&options);
     for (const char *line = pl_str_text(&text); *line;) {
         size_t n = strcspn(line, "\n");
-        if (columns(line, n) > 100) fail_msg("too long: %.*s", (int)n, line);
+        if (columns(line, n) > 80) fail_msg("too long: %.*s", (int)n, line);
         if (n && line[n - 1] == ' ') fail_msg("blank at the end: %.*s", (int)n, line);
         line += n + (line[n] == '\n');
     }
@@ -58,8 +58,14 @@ static void help_fits_and_names_every_option(void **state)
         char word[80];
         snprintf(word, sizeof word, key->option ? "--%s" : "--set %s=", key->option ? key->option : key->path);
         if (!strstr(pl_str_text(&text), word)) fail_msg("%s", word);
-        snprintf(word, sizeof word, "--%s\n", key->option ? key->option : "set");
-        assert_non_null(strstr(pl_str_text(&options), word));
+        snprintf(word, sizeof word, "%s %s%s", key->path, key->option ? "--" : "-", key->option ? key->option : "");
+        const char *line = strstr(pl_str_text(&options), word);
+        assert_non_null(line);
+        for (size_t k = 0; k < key->name_count; k++) {
+            snprintf(word, sizeof word, " %s", key->names[k]);
+            const char *value = strstr(line, word);
+            if (!value || value > strchr(line, '\n')) fail_msg("%s: no %s", key->path, word);
+        }
     }
     pl_str_deinit(&text);
     pl_str_deinit(&options);

@@ -13,6 +13,7 @@
 
 #include "report/account.h"
 #include "report/report.h"
+#include "report/table.h"
 #include "support/program.h"
 #include "unit/report/pipeline.h"
 
@@ -285,7 +286,7 @@ static void test_golden_text(void **state)
     pl_str_deinit(&s);
 }
 
-/* No line of text is ragged at its end or wider than a terminal of 132 columns; colour adds no characters. */
+/* No line of text is ragged at its end or wider than a terminal of 80 columns; colour adds no characters. */
 static void test_text_is_tidy(void **state)
 {
     (void)state;
@@ -306,6 +307,10 @@ static void test_text_is_tidy(void **state)
     }
     assert_int_equal(at, plain.bytes);
     assert_null(strstr(plain.data, " \n"));
+    for (const char *line = plain.data, *end; *line; line = end + (*end == '\n')) {
+        end = line + strcspn(line, "\n");
+        if (pl_text_columns(line, (size_t)(end - line)) > 80) fail_msg("too wide: %.*s", (int)(end - line), line);
+    }
     pl_str_deinit(&plain);
     pl_str_deinit(&colored);
     pl_plan_destroy(p);

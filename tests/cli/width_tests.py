@@ -1,0 +1,117 @@
+"""How wide what is shown is: width_tests.py PLIMSOLL FOLDER [GROUP|TEST]…
+
+Texts for a terminal of 80 columns: every help, the man page, every table but the rows that show names of others (paths,
+mappings). Pages for a telephone of 400 pixels, as Chromium lays them out: nothing is beside the window, no row of a table is
+taller than a third of one, letters in pictures can be read."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from cli_tests import COMMAND, Skipped, check, environment, main, read, run, write_config, write_text
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+COLUMNS, PIXELS = 80, 400
+CLOCK = os.environ.get("PL_PRELOAD_CLOCK")  # of tests/support/process: measuring kernels takes no time
+MODEL = {"model": {"width": 16, "layers": 1}, "train": {"micro_batch": "auto", "steps": 4, "batch_size": 4}, "run": {"threads": 2}}
+
+
+def fit(*words, **options):
+    return run("fit", *words, "--quiet", env=environment(**({"LD_PRELOAD": CLOCK} if CLOCK else {})), **options)[0]
+
+
+def fits(text, *where):
+    check(text.strip(), *where, "says nothing")
+    for line in text.splitlines():
+        check(len(line) <= COLUMNS, *where, f"has a line of {len(line)} columns:\n{line}")
+
+
+def test_help():
+    commands = re.findall(r"^  ([a-z]+) ", run("help")[0], re.MULTILINE)
+    check(len(commands) >= 12, commands)
+    fits(run("help")[0], "help")
+    for name in commands:
+        fits(run("help", name)[0], "help", name)
+
+
+def test_man():
+    if not shutil.which("groff"):
+        raise Skipped("no groff")
+    subprocess.run(["sh", f"{SOURCE}/tools/make-man.sh", COMMAND, "man", "1"], check=True, env=environment())
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-P-c", "-rLL=80n", "man/plimsoll.1"], capture_output=True, check=True)
+    text = re.sub(".\b", "", done.stdout.decode())
+    fits(text, "the man page")
+    for word in ("--micro_batch N", "node ID COST SIZE WORK NDEPS D0 D1 ...", "EXIT STATUS", "source <(plimsoll completion bash)"):
+        check(word in text, word, "is not in the man page")
+
+
+def test_tables():
+    write_text()
+    config = write_config(**MODEL)
+    fits(run("plan", config)[0], "plan")
+    least = min(p["charged_bytes"] for p in json.loads(fit(config, "--json"))["points"] if p["front"])
+    fits(fit(config), "fit")
+    fits(fit(config, "--budget", str(least + 65536)), "fit in a budget")
+    fits(fit(config, "--budget", str(least - 65536), code=3), "fit that is refused")
+    _, err = run("train", config)
+    ledger = err[err.index("planned "):]
+    check("As planned" in ledger and "VmHWM" in ledger, err)
+    fits(ledger, "the final ledger")
+    fits(run("eval", "out")[0], "eval")
+    _, err = run("doctor", "--", "sleep", "0.2")
+    table = err[err.index("MB; resident: bytes"):err.index("\nThe largest causes")]
+    check("VmHWM" in table and "dirty" in table, err)
+    fits(table, "the doctor's table")
+
+
+PROBE = """<!doctype html><body>%s<pre id=out></pre><script>
+onload = () => { document.getElementById('out').textContent = 'PROBE' + JSON.stringify([...document.querySelectorAll('iframe')].map(f => {
+  const d = f.contentDocument, height = e => e.getBoundingClientRect().height
+  return {page: f.getAttribute('src'), window: f.clientWidth, wide: d.documentElement.scrollWidth,
+    sections: Math.max(...[...d.querySelectorAll('section')].map(s => s.scrollWidth - s.clientWidth)),
+    row: Math.max(...[...d.querySelectorAll('tr')].map(height)),
+    letters: Math.min(99, ...[...d.querySelectorAll('svg text')].map(height).filter(h => h > 0))}
+})) + 'PROBE' }
+</script>"""
+
+
+def measure(pages, pixels):
+    """Each page in a frame so wide: a window of Chromium's own would not be made so narrow."""
+    with open("probe.html", "w") as file:
+        file.write(PROBE % "".join(f"<iframe src='{p}' style='width:{pixels}px;height:900px;border:0'></iframe>" for p in pages))
+    done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--allow-file-access-from-files",
+                           "--user-data-dir=" + os.path.abspath("browser"), "--virtual-time-budget=5000", "--dump-dom",
+                           "file://" + os.path.abspath("probe.html")], capture_output=True, text=True, timeout=120)
+    found = re.search("PROBE(\\[.*\\])PROBE", done.stdout)
+    check(found, "the browser measured nothing:", done.stdout[-500:], done.stderr[-500:])
+    return json.loads(found.group(1))
+
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def test_pages():
+    if not BROWSER:
+        raise Skipped("no chromium")
+    write_text()
+    config = write_config(**MODEL)
+    run("plan", config, "--html", "plan.html")
+    fit(config, "--html", "fit.html")
+    fit(config, "--budget", "3MB", "--html", "refused.html", code=3)
+    run("train", config, "--quiet")
+    shutil.copy("out/plan.html", "run.html")
+    run("doctor", "--html", "doctor.html", "--", "sh", "-c", "sleep 0.3; : " + "a-long-word-that-has-no-end-" * 20)
+    pages = ["plan.html", "fit.html", "refused.html", "run.html", "doctor.html"]
+    check(all(read(p).startswith(b"<!doctype html>") for p in pages), "a page is none")
+    for pixels in (PIXELS, 1200):
+        for found in measure(pages, pixels):
+            check(found["window"] == pixels and found["wide"] <= pixels, "beside the window:", found)
+            check(found["sections"] <= 0, "a section is to be scrolled:", found)
+            check(found["row"] < 300, "a row that is too tall:", found)
+            check(found["letters"] >= 8, "letters that nobody can read:", found)
+
+
+GROUPS = {"width": [test_help, test_man, test_tables, test_pages]}
+if __name__ == "__main__":
+    main(GROUPS)
