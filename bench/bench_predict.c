@@ -126,11 +126,12 @@ static pl_status load(void *context, uint64_t iteration, const pl_load_call *cal
 {
     (void)iteration, (void)err;
     unsigned *state = context;
-    for (int64_t i = 0; i < call->count; i++) {
+    int32_t *tokens = call->port[0].at, *targets = call->port[1].at;
+    for (size_t i = 0; i < call->port[0].bytes / sizeof *tokens; i++) {
         *state = *state * 1664525u + 1013904223u;
         double u = (double)(*state >> 8) * 0x1p-24;
-        call->tokens[i] = (int32_t)(u * u * 788);
-        call->targets[i] = call->tokens[i] / 2;
+        tokens[i] = (int32_t)(u * u * 788);
+        targets[i] = tokens[i] / 2;
     }
     return PL_OK;
 }

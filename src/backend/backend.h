@@ -42,9 +42,15 @@ typedef struct pl_cache_write_call {
     const int64_t *position; /* (run) */
 } pl_cache_write_call;
 
-typedef struct pl_load_call { /* run/ copies the staging slot there */
-    int64_t count;
-    int32_t *tokens, *targets;
+typedef struct pl_load_port {
+    void *at;
+    uint64_t bytes;
+    pl_dtype dtype;
+} pl_load_port;
+
+typedef struct pl_load_call { /* run/ copies a slot of data there */
+    pl_load_port port[PL_NODE_OUT_MAX];
+    uint32_t ports;
     int64_t *first_sample; /* NULL: nobody wants it */
 } pl_load_call;
 

@@ -4,10 +4,15 @@
 
 static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.load = (pl_load_call){.count = (int64_t)pl_shape_elems(&g->value[n->out[0]].shape),
-                                  .tokens = pl_address_of(g, a, n->out[0]),
-                                  .targets = pl_address_of(g, a, n->out[1]),
-                                  .first_sample = pl_address_of(g, a, n->out[2])};
+    pl_load_call *c = &call->u.load;
+    *c = (pl_load_call){0};
+    for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++) {
+        void *at = pl_address_of(g, a, n->out[k]);
+        if (pl_is_sample_number(&g->value[n->out[k]]))
+            c->first_sample = at;
+        else
+            c->port[c->ports++] = (pl_load_port){at, pl_value_bytes(g, n->out[k]), g->value[n->out[k]].dtype};
+    }
 }
 
 const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};

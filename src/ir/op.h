@@ -70,6 +70,9 @@ pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_
 /* The state in which a program with an update counts the steps whose gradient was not finite. */
 #define PL_SKIPPED_STEPS "update.skipped_steps"
 
+/* Of an output of LOAD: is it no port, but the number of the micro-batch's first sample? op_source.c */
+bool pl_is_sample_number(const pl_value *);
+
 static inline pl_attr pl_attr_i(int64_t v) { return (pl_attr){.i = v}; }
 static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }
 

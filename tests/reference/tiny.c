@@ -14,6 +14,7 @@
 #include "models/model.h"
 #include "reference/state.h"
 #include "rewrite/rewrite.h"
+#include "support/load.h"
 
 enum { STREAM_ROLL = 1, STREAM_TOKEN = 2, STREAM_TARGET = 3, STREAM_WEIGHT = 4 };
 
@@ -325,9 +326,9 @@ static pl_status load_run(void *context, uint64_t iteration, const pl_load_call 
     int64_t *sample = pl_program_find(f->run->program, "input.first_sample");
     *sample = (int64_t)(f->step * 1000 + first);
     if (call->first_sample) *call->first_sample = *sample;
-    for (int64_t i = 0; i < call->count; i++) {
-        call->tokens[i] = tiny_token(f->t, f->step, first + (uint64_t)(i / length), i % length);
-        call->targets[i] = tiny_target(f->t, f->step, first + (uint64_t)(i / length), i % length);
+    for (int64_t i = 0; i < load_count(call); i++) {
+        load_tokens(call)[i] = tiny_token(f->t, f->step, first + (uint64_t)(i / length), i % length);
+        load_targets(call)[i] = tiny_target(f->t, f->step, first + (uint64_t)(i / length), i % length);
     }
     return PL_OK;
 }

@@ -10,8 +10,9 @@ Eight configurations (*.yaml beside this file) through four commands each. A lin
 
 with WHAT among: plan (the lock file), program (the calls in their order), metrics, weights, state, text, loss, gradients. Out of the
 plan goes what another compiler, machine or clock changes: pages of program and libraries, the heap's and other totals that
-contain them, predicted times, how an arena was found; out of the metrics the times. Every choice that a search could take is
-given in the configuration, the instruction set is avx2 and the team two threads, so that results do not hang on the machine.
+contain them, predicted times, how an arena was found, and the hash of a config that names its text by a path of this machine;
+out of the metrics the times. Every choice that a search could take is given in the configuration, the instruction set is avx2
+and the team two threads, so that results do not hang on the machine.
 """
 import difflib
 import hashlib
@@ -53,9 +54,10 @@ def read(*path):
         return f.read()
 
 
-def plan_of(lock):
+def plan_of(lock, relative=True):
     kept = [line for line in lock.decode().splitlines() if not OF_THIS_BUILD.match(line)]
-    return re.sub(r" by=.*", "", "\n".join(kept)).encode()
+    plan = re.sub(r" by=.*", "", "\n".join(kept))
+    return (plan if relative else re.sub(r" hash=[0-9]+", "", plan)).encode()
 
 
 def metrics_of(lines):
@@ -77,7 +79,7 @@ def replay(command, folder, name):
     if "validation_fraction: 0}" in read(config).decode():
         del ways["eval"]
     for short, long in ways.items():
-        found.append((short, "plan", plan_of(run(command, folder, "plan", name, "--command", long, "--out-lock", "-"))))
+        found.append((short, "plan", plan_of(run(command, folder, "plan", name, "--command", long, "--out-lock", "-"), False)))
     if "eval" in ways:
         found.append(("eval", "loss", run(command, folder, "eval", name, *FIXED, "--json")))
     found.append(("generate", "text", run(command, folder, "generate", name, *FIXED)))

@@ -14,6 +14,7 @@
 #include "support/extra_fields.h"
 #include "reference/mutate.h"
 #include "reference/tiny.h"
+#include "support/load.h"
 #include "support/program.h"
 
 enum { MODELS = 12, TEXTS = 4, MUTATIONS = 20000, RUN_BYTES_MAX = 1 << 20 };
@@ -140,8 +141,8 @@ static void check_sentence(const pl_error *err, const char *name, uint64_t seed)
 static pl_status load_zeros(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
 {
     (void)context, (void)iteration, (void)err;
-    memset(call->tokens, 0, (size_t)call->count * sizeof *call->tokens);
-    memset(call->targets, 0, (size_t)call->count * sizeof *call->targets);
+    memset(load_tokens(call), 0, (size_t)load_count(call) * sizeof *load_tokens(call));
+    memset(load_targets(call), 0, (size_t)load_count(call) * sizeof *load_targets(call));
     return PL_OK;
 }
 

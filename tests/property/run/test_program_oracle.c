@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "reference/tiny.h"
+#include "support/load.h"
 #include "support/program.h"
 
 enum { CASES = 40, STEPS = 3, TEAMS_MAX = 3 * PL_ISA_COUNT };
@@ -176,10 +177,10 @@ static pl_status load_one(void *context, uint64_t iteration, const pl_load_call 
 {
     (void)err;
     const one_target *o = context;
-    for (int64_t i = 0; i < call->count; i++) {
-        call->tokens[i] = tiny_token(o->t, 9, 0, i);
-        if (i > o->place && o->changed) call->tokens[i] = (int32_t)((call->tokens[i] + 1 + i) % o->t->vocab);
-        call->targets[i] = iteration == 0 && i == o->place ? o->target : -1;
+    for (int64_t i = 0; i < load_count(call); i++) {
+        load_tokens(call)[i] = tiny_token(o->t, 9, 0, i);
+        if (i > o->place && o->changed) load_tokens(call)[i] = (int32_t)((load_tokens(call)[i] + 1 + i) % o->t->vocab);
+        load_targets(call)[i] = iteration == 0 && i == o->place ? o->target : -1;
     }
     return PL_OK;
 }

@@ -10,6 +10,7 @@
 
 #include "reference/interpret.h"
 #include "reference/tiny.h"
+#include "support/load.h"
 #include "support/program.h"
 
 static _Alignas(64) unsigned char memory[1 << 16];
@@ -154,8 +155,8 @@ static pl_status load_trip(void *context, uint64_t iteration, const pl_load_call
 {
     (void)err;
     assert_int_equal(iteration, (*(uint64_t *)context)++);
-    call->tokens[0] = (int32_t)iteration, call->tokens[1] = 3 - (int32_t)iteration;
-    call->targets[0] = call->targets[1] = -1;
+    load_tokens(call)[0] = (int32_t)iteration, load_tokens(call)[1] = 3 - (int32_t)iteration;
+    load_targets(call)[0] = load_targets(call)[1] = -1;
     *call->first_sample = 100 + (int64_t)iteration;
     return PL_OK;
 }
@@ -245,7 +246,7 @@ typedef struct loads {
 static pl_status note_load(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
 {
     loads *l = context;
-    assert_int_equal(call->count, 6);
+    assert_int_equal(load_count(call), 6);
     if (l->count == l->fail_at) return pl_fail(err, PL_E_DATA, "no more text");
     l->seen[l->count++] = iteration;
     return PL_OK;
