@@ -19,7 +19,7 @@
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "models/model.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
 #include "run/arena.h"
 #include "run/program.h"
 
@@ -103,7 +103,7 @@ static pl_status build(const request *r, pl_graph **graph, pl_error *err)
     const pl_config *c = &r->config;
     PL_TRY(pl_model_build(c, 788, graph, err));
     pl_graph *g = *graph;
-    pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
+    pl_id train = pl_graph_find_program(g, "train");
     pl_grad_update update = {c->train.beta1,
                              c->train.beta2,
                              c->train.epsilon,
@@ -111,14 +111,12 @@ static pl_status build(const request *r, pl_graph **graph, pl_error *err)
                              c->train.grad_clip,
                              pl_graph_find_value(g, "input.lr"),
                              pl_graph_find_value(g, "input.step")};
-    uint64_t trips = (uint64_t)(c->train.batch_size / r->micro_batch);
     PL_TRY(pl_grad_differentiate(g, train, err));
     PL_TRY(pl_grad_add_update(g, train, &update, err));
-    PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
-    PL_TRY(pl_rewrite_fuse(g, err));
-    PL_TRY(pl_rewrite_bind_batch(g, train, r->micro_batch, "micro", trips, err));
-    PL_TRY(pl_rewrite_bind_batch(g, evaluate, r->micro_batch, "micro", trips, err));
-    return pl_rewrite_in_place(g, err);
+    pl_rewrites rewrites = {.micro_batch = r->micro_batch,
+                            .trips = (uint64_t)(c->train.batch_size / r->micro_batch),
+                            .recompute = PL_RECOMPUTE_CHEAP};
+    return pl_rewrite_passes(g, &rewrites, 0, PL_PASS_COUNT, err);
 }
 
 /* Random text: what decides the time is how many tokens there are. */
