@@ -120,9 +120,9 @@ static pl_status build(const request *r, pl_graph **graph, pl_error *err)
 }
 
 /* Random text: what decides the time is how many tokens there are. */
-static pl_status load(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
-    (void)iteration, (void)err;
+    (void)trips, (void)err;
     unsigned *state = context;
     int32_t *tokens = call->port[0].at, *targets = call->port[1].at;
     for (size_t i = 0; i < call->port[0].bytes / sizeof *tokens; i++) {

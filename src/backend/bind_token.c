@@ -1,4 +1,4 @@
-/* Where tokens enter and where the loss leaves: load, embedding, linear + cross-entropy. */
+/* Where data enter and leave: load, store; tokens' embedding; and the loss: linear + cross-entropy. */
 #include "backend/backend.h"
 #include "ir/op.h"
 
@@ -11,11 +11,22 @@ static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a
         if (pl_is_sample_number(&g->value[n->out[k]]))
             c->first_sample = at;
         else
-            c->port[c->ports++] = (pl_load_port){at, pl_value_bytes(g, n->out[k]), g->value[n->out[k]].dtype};
+            c->port[c->ports++] = (pl_call_port){at, pl_value_bytes(g, n->out[k]), g->value[n->out[k]].dtype};
     }
 }
 
 const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};
+
+static void bind_store(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_store_call *c = &call->u.store;
+    *c = (pl_store_call){0};
+    for (int k = 0; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++)
+        c->port[c->ports++] =
+            (pl_call_port){pl_address_of(g, a, n->in[k]), pl_value_bytes(g, n->in[k]), g->value[n->in[k]].dtype};
+}
+
+const pl_binding pl_binding_STORE = {bind_store, NULL, NULL};
 
 static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {

@@ -31,9 +31,13 @@ typedef struct pl_op_rule {
     pl_alias (*alias)(const pl_node *, int out);
     bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
     int out_min;    /* outputs that must be there; 0 means the first alone */
+    /* Exchanges data with what is outside of the graph: it runs exactly once a trip, by whoever runs the program. It is
+     * never left out, repeated or timed. */
+    bool outside;
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);
+static inline bool pl_op_is_outside(pl_op op) { return pl_op_rule_of(op)->outside; }
 
 /* Attribute k of the operator's list: its name into name[24], its kind 'i', 'f' or 'a'; 0 when there is no such. */
 char pl_op_attr(pl_op, int k, char name[24]);

@@ -1,4 +1,5 @@
-/* Nodes without inputs: they write into a value that exists already (a weight, an accumulator, a staging target). */
+/* Nodes without inputs, which write into a value that exists already (a weight, an accumulator, a port); and what takes
+ * data out again. */
 #include "ir/op.h"
 
 static pl_status given(const pl_graph *g, const pl_node *n, int outs, pl_out out[], pl_error *err)
@@ -49,7 +50,26 @@ static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], p
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, pl_alias_none};
+const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, pl_alias_none, .outside = true};
+
+/* ---- store: ports of any dtype and shape, whole values → the sink ---- */
+static pl_status shape_store(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    (void)out;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE && (!pl_value_is_contiguous(pl_in(g, n, k)) || (k && n->in[k - 1] == PL_NONE)))
+            return pl_fail_input(g, n, k, "a value without gaps, and none missing before it", err);
+    return PL_OK;
+}
+
+static pl_cost cost_store(const pl_graph *g, const pl_node *n)
+{
+    pl_cost c = {0};
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) c.bytes += pl_value_bytes_f(pl_in(g, n, k));
+    return c;
+}
+
+const pl_op_rule pl_rule_STORE = {shape_store, NULL, cost_store, pl_alias_none, .outside = true};
 
 /* ---- fill: → every element = value (f32), or zero bytes for other dtypes ---- */
 static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)

@@ -10,8 +10,6 @@ typedef struct instruction {
     uint64_t trip;  /* of the region */
 } instruction;
 
-enum { REGION_DEPTH_MAX = 8 };
-
 struct pl_program {
     const pl_plan *plan;
     unsigned char *base;
@@ -65,7 +63,7 @@ static unsigned depth_of(const pl_graph *g, pl_id region)
 static void change_region(pl_program *p, pl_id *open, unsigned *depth, pl_id to)
 {
     const pl_graph *g = p->plan->graph;
-    pl_id path[REGION_DEPTH_MAX];
+    pl_id path[PL_REGION_DEPTH_MAX];
     unsigned wanted = depth_of(g, to), common = 0;
     for (unsigned i = wanted; i > 0; i--, to = g->region[to].parent) path[i - 1] = to;
     while (common < wanted && common < *depth && p->code[open[common]].index == path[common]) common++;
@@ -84,13 +82,13 @@ static void change_region(pl_program *p, pl_id *open, unsigned *depth, pl_id to)
 static pl_status emit_program(pl_program *p, pl_id program, pl_error *err)
 {
     const pl_graph *g = p->plan->graph;
-    pl_id open[REGION_DEPTH_MAX];
+    pl_id open[PL_REGION_DEPTH_MAX];
     unsigned depth = 0;
     p->entry[program] = p->code_count;
     for (size_t i = 0; i < g->node_count; i++) {
         if (pl_region_program(g, g->node[i].region) != program) continue;
-        if (depth_of(g, g->node[i].region) > REGION_DEPTH_MAX)
-            return pl_fail(err, PL_E_UNSUPPORTED, "regions are nested deeper than %d", REGION_DEPTH_MAX);
+        if (depth_of(g, g->node[i].region) > PL_REGION_DEPTH_MAX)
+            return pl_fail(err, PL_E_UNSUPPORTED, "regions are nested deeper than %d", PL_REGION_DEPTH_MAX);
         change_region(p, open, &depth, g->node[i].region);
         emit(p, RUN_CALL, (uint32_t)i, 1);
     }
@@ -144,17 +142,23 @@ static pl_status move(pl_program *p, uint32_t node, uint64_t iteration, pl_error
     return pl_backend_bind(g, &g->node[node], &addresses, p->call[node].workspace, &p->call[node], err);
 }
 
-static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, const pl_program_hooks *hooks,
+static pl_status exec(const pl_program *p, const pl_call *call, const pl_trips *trips, const pl_program_hooks *h,
+                      pl_error *err)
+{
+    if (call->op == PL_OP_LOAD) return h->load ? h->load(h->context, trips, &call->u.load, err) : PL_OK;
+    if (call->op == PL_OP_STORE) return h->store ? h->store(h->context, trips, &call->u.store, err) : PL_OK;
+    pl_backend_exec(call, p->plan->team);
+    return PL_OK;
+}
+
+static pl_status run_call(pl_program *p, uint32_t node, const pl_trips *trips, const pl_program_hooks *hooks,
                           pl_error *err)
 {
     const pl_call *call = &p->call[node];
     bool timed = hooks->seconds || hooks->timed;
     double begin = timed ? pl_run_now() : 0;
-    if (p->moves[node]) PL_TRY(move(p, node, iteration, err));
-    if (call->op != PL_OP_LOAD)
-        pl_backend_exec(call, p->plan->team);
-    else if (hooks->load)
-        PL_TRY(hooks->load(hooks->context, iteration, &call->u.load, err));
+    if (p->moves[node]) PL_TRY(move(p, node, pl_trips_last(trips), err));
+    PL_TRY(exec(p, call, trips, hooks, err));
     if (!timed) return PL_OK;
     double end = pl_run_now();
     if (hooks->seconds) hooks->seconds[node] += end - begin;
@@ -163,23 +167,22 @@ static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, cons
 
 pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *hooks, pl_error *err)
 {
-    uint64_t count[REGION_DEPTH_MAX] = {0};
-    unsigned depth = 0;
+    pl_trips trips = {0};
     for (size_t i = p->entry[program]; i < p->leave[program]; i++) {
         const instruction *in = &p->code[i];
         switch (in->kind) {
         case RUN_CALL:
-            PL_TRY(run_call(p, in->index, depth ? count[depth - 1] : 0, hooks, err));
+            PL_TRY(run_call(p, in->index, &trips, hooks, err));
             break;
         case BEGIN_REGION:
-            count[depth++] = 0;
+            trips.trip[trips.depth++] = 0;
             break;
         case END_REGION:
             if (hooks->trip) hooks->trip(hooks->context);
-            if (++count[depth - 1] < (hooks->single_trip ? 1 : in->trip))
+            if (++trips.trip[trips.depth - 1] < (hooks->single_trip ? 1 : in->trip))
                 i = in->index;
             else
-                depth--;
+                trips.depth--;
             break;
         }
     }

@@ -54,7 +54,7 @@ void *pl_session_value(const pl_session *s, const char *name) { return pl_progra
 
 /* ---- running programs ---- */
 
-static pl_status copy_port(const pl_load_port *to, const pl_port *from, pl_error *err)
+static pl_status copy_port(const pl_call_port *to, const pl_port *from, pl_error *err)
 {
     if (to->dtype != from->dtype || to->bytes != from->bytes)
         return pl_fail(err, PL_E_DATA,
@@ -65,11 +65,11 @@ static pl_status copy_port(const pl_load_port *to, const pl_port *from, pl_error
     return PL_OK;
 }
 
-static pl_status load_slot(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     pl_session *s = context;
     pl_slot slot;
-    (void)iteration;
+    (void)trips;
     pl_session_tick(s, pl_run_now());
     PL_TRY(pl_ring_next(s->ring, &slot, err));
     if (!slot.ports) return pl_fail(err, PL_E_INTERNAL, "the stream of data ended in the middle of a step");
@@ -91,9 +91,9 @@ static void end_part(void *context)
 }
 
 /* Before commit there is no data: zeros. */
-static pl_status load_nothing(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_nothing(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
-    (void)context, (void)iteration, (void)err;
+    (void)context, (void)trips, (void)err;
     for (uint32_t k = 0; k < call->ports; k++) memset(call->port[k].at, 0, call->port[k].bytes);
     if (call->first_sample) *call->first_sample = 0;
     return PL_OK;

@@ -312,12 +312,12 @@ typedef struct run_feed {
     uint64_t step;
 } run_feed;
 
-static pl_status load_run(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_run(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     (void)err;
     const run_feed *f = context;
     int64_t length = f->t->config.model.sequence;
-    uint64_t first = iteration * (uint64_t)f->t->micro;
+    uint64_t first = pl_trips_last(trips) * (uint64_t)f->t->micro;
     int64_t *sample = pl_program_find(f->run->program, "input.first_sample");
     *sample = (int64_t)(f->step * 1000 + first);
     if (call->first_sample) *call->first_sample = *sample;

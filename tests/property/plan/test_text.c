@@ -138,9 +138,9 @@ static void check_sentence(const pl_error *err, const char *name, uint64_t seed)
         fail_msg("seed %llu: no place in \"%s\"", (unsigned long long)seed, err->text);
 }
 
-static pl_status load_zeros(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_zeros(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
-    (void)context, (void)iteration, (void)err;
+    (void)context, (void)trips, (void)err;
     memset(load_tokens(call), 0, (size_t)load_count(call) * sizeof *load_tokens(call));
     memset(load_targets(call), 0, (size_t)load_count(call) * sizeof *load_targets(call));
     return PL_OK;
