@@ -309,7 +309,7 @@ static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)
     double step[STEPS_MAX], cpu[STEPS_MAX], *node = calloc((size_t)r->steps * plan->graph->node_count, sizeof *node);
     pl_arena_options options = {"ram", plan->huge_pages};
     if (!node) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory"));
-    PL_TRY_DONE(pl_arena_map(&arena, plan->arena_bytes, &options, NULL, err));
+    PL_TRY_DONE(pl_arena_map(&arena, plan->arena->bytes, &options, NULL, err));
     PL_TRY_DONE(pl_program_create(plan, arena.base, arena.bytes, &program, err));
     PL_TRY_DONE(run_steps(plan, program, r, step, cpu, node, &quiet, err));
     print_kinds(plan, r->steps, node);
@@ -357,7 +357,7 @@ static pl_status run(const request *r, pl_error *err)
     double begin = bench_seconds();
     PL_TRY_DONE(pl_plan_create(g, &options, &plan, err));
     g = NULL; /* the plan's now */
-    printf("plan: %.1f ms, arena %.1f MB\n", (bench_seconds() - begin) * 1e3, (double)plan->arena_bytes * 1e-6);
+    printf("plan: %.1f ms, arena %.1f MB\n", (bench_seconds() - begin) * 1e3, (double)plan->arena->bytes * 1e-6);
     PL_TRY_DONE(measure(plan, r, err));
     print_load();
 done:

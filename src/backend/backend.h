@@ -6,10 +6,10 @@
 #include "backend/calls.h"
 #include "ir/graph.h"
 
-/* Where values live: base of the arena of space 0, and the offset of every storage root (indexed by value id;
+/* Where values live: base of the arena of each space, and the offset of every storage root (indexed by value id;
  * NULL: all at the base). */
 typedef struct pl_addresses {
-    unsigned char *base;
+    unsigned char *base[PL_SPACES_MAX];
     const uint64_t *offset;
     uint64_t trip; /* which tile is meant of those that move on with each trip of a region */
 } pl_addresses;

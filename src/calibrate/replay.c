@@ -320,7 +320,8 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     locate(r, &n->predicate, 1);
     fill_shared(r, n);
     pl_call call;
-    pl_addresses addresses = {r->scratch.base, r->offset};
+    pl_addresses addresses = {.offset = r->offset};
+    for (int k = 0; k < PL_SPACES_MAX; k++) addresses.base[k] = r->scratch.base;
     void *workspace =
         r->layout.workspace_bytes[node] ? r->scratch.base + r->layout.area[PL_AREA_WORKSPACE].begin : NULL;
     PL_TRY(pl_backend_bind(r->g, n, &addresses, workspace, &call, err));

@@ -264,7 +264,7 @@ static void role_rows(const page *g)
 static pl_status print_alive(const page *g, pl_error *err)
 {
     const pl_plan *p = g->result->smallest;
-    const pl_node *n = &p->graph->node[p->peak_position];
+    const pl_node *n = &p->graph->node[p->arena->peak_position];
     pl_report_alive *alive;
     size_t count;
     PL_TRY(pl_report_alive_at_peak(p, &alive, &count, err));

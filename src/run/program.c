@@ -12,7 +12,7 @@ typedef struct instruction {
 
 struct pl_program {
     const pl_plan *plan;
-    unsigned char *base;
+    unsigned char *base[PL_SPACES_MAX];
     uint64_t *offset; /* [values] of storage roots */
     pl_call *call;    /* [nodes] */
     bool *moves;      /* [nodes] uses a tile: its addresses are those of the trip, so it is bound anew in each */
@@ -34,13 +34,21 @@ void pl_program_destroy(pl_program *p)
     pl_free(p);
 }
 
+static pl_addresses addresses_of(const pl_program *p)
+{
+    pl_addresses a = {.offset = p->offset};
+    for (int k = 0; k < PL_SPACES_MAX; k++) a.base[k] = p->base[k];
+    return a;
+}
+
 static pl_status bind_calls(pl_program *p, pl_error *err)
 {
     const pl_graph *g = p->plan->graph;
-    pl_addresses addresses = {.base = p->base, .offset = p->offset};
+    pl_addresses addresses = addresses_of(p);
     for (size_t i = 0; i < g->value_count; i++) p->offset[i] = p->plan->value[i].offset;
     for (size_t i = 0; i < g->node_count; i++) {
-        void *workspace = p->plan->workspace[i].bytes ? p->base + p->plan->workspace[i].offset : NULL;
+        const pl_block *b = &p->plan->workspace[i];
+        void *workspace = b->bytes ? p->base[b->space] + b->offset : NULL;
         PL_TRY(pl_backend_bind(g, &g->node[i], &addresses, workspace, &p->call[i], err));
         p->moves[i] = pl_node_uses_tile(g, &g->node[i]);
     }
@@ -97,17 +105,32 @@ static pl_status emit_program(pl_program *p, pl_id program, pl_error *err)
     return PL_OK;
 }
 
+static pl_status check_memory(const pl_plan *plan, const pl_program_memory *m, pl_error *err)
+{
+    for (uint32_t k = 0; k < plan->graph->space_count; k++)
+        if (m[k].bytes < plan->arena[k].bytes || (uintptr_t)m[k].base % PL_PLAN_ALIGNMENT)
+            return pl_fail(err, PL_E_USAGE, "the plan needs %llu bytes of %s aligned to %d, got %llu",
+                           (unsigned long long)plan->arena[k].bytes, plan->graph->space[k], PL_PLAN_ALIGNMENT,
+                           (unsigned long long)m[k].bytes);
+    return PL_OK;
+}
+
 pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, pl_program **program, pl_error *err)
 {
+    const pl_program_memory ram[PL_SPACES_MAX] = {{memory, bytes}};
+    return pl_program_create_in(plan, ram, program, err);
+}
+
+pl_status pl_program_create_in(const pl_plan *plan, const pl_program_memory memory[PL_SPACES_MAX], pl_program **program,
+                               pl_error *err)
+{
     const pl_graph *g = plan->graph;
-    if (bytes < plan->arena_bytes || (uintptr_t)memory % PL_PLAN_ALIGNMENT)
-        return pl_fail(err, PL_E_USAGE, "the plan needs %llu bytes aligned to %d, got %llu",
-                       (unsigned long long)plan->arena_bytes, PL_PLAN_ALIGNMENT, (unsigned long long)bytes);
+    PL_TRY(check_memory(plan, memory, err));
     pl_status status = PL_OK;
     pl_program *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for the program");
     p->plan = plan;
-    p->base = memory;
+    for (int k = 0; k < PL_SPACES_MAX; k++) p->base[k] = memory[k].base;
     p->offset = pl_alloc(g->value_count + 1, sizeof *p->offset);
     p->call = pl_alloc(g->node_count + 1, sizeof *p->call);
     p->moves = pl_alloc(g->node_count + 1, sizeof *p->moves);
@@ -137,7 +160,8 @@ double pl_run_now(void)
 /* Asks for no memory: a call is a plain value. */
 static pl_status move(pl_program *p, uint32_t node, uint64_t iteration, pl_error *err)
 {
-    pl_addresses addresses = {.base = p->base, .offset = p->offset, .trip = iteration};
+    pl_addresses addresses = addresses_of(p);
+    addresses.trip = iteration;
     const pl_graph *g = p->plan->graph;
     return pl_backend_bind(g, &g->node[node], &addresses, p->call[node].workspace, &p->call[node], err);
 }
@@ -211,7 +235,8 @@ static void print_call(const pl_program *p, uint32_t node, pl_str *out)
         for (int k = 0; k < (side ? PL_NODE_OUT_MAX : PL_NODE_IN_MAX); k++)
             if (id[k] != PL_NONE)
                 pl_str_printf(out, " +%llu",
-                              (unsigned long long)((unsigned char *)pl_program_address(p, id[k]) - p->base));
+                              (unsigned long long)((unsigned char *)pl_program_address(p, id[k]) -
+                                                   p->base[p->plan->graph->value[id[k]].space]));
     }
     if (p->plan->workspace[node].bytes)
         pl_str_printf(out, " workspace +%llu", (unsigned long long)p->plan->workspace[node].offset);
@@ -236,7 +261,7 @@ void pl_program_print(const pl_program *p, pl_str *out)
 
 void *pl_program_address(const pl_program *p, pl_id value)
 {
-    pl_addresses addresses = {.base = p->base, .offset = p->offset};
+    pl_addresses addresses = addresses_of(p);
     return pl_address_of(p->plan->graph, &addresses, value);
 }
 

@@ -11,8 +11,7 @@
 
 enum { PL_REGION_DEPTH_MAX = 8 };
 
-/* trip[d] counts the trips of the d-th region around a node, the outermost first; depth: how many, 0 outside of regions.
- */
+/* trip[d] counts the trips of the d-th region around a node, the outermost first; depth: how many there are. */
 typedef struct pl_trips {
     uint64_t trip[PL_REGION_DEPTH_MAX];
     uint32_t depth;
@@ -33,6 +32,16 @@ typedef struct pl_program_hooks {
     /* NULL, or called after each node with its times (CLOCK_MONOTONIC, seconds). */
     pl_status (*timed)(void *context, uint32_t node, double begin, double end, pl_error *);
 } pl_program_hooks;
+
+/* An arena's memory: aligned to PL_PLAN_ALIGNMENT. */
+typedef struct pl_program_memory {
+    void *base;
+    uint64_t bytes;
+} pl_program_memory;
+
+/* pl_program_create for plans of more than one space: memory as the plan's arenas. */
+pl_status pl_program_create_in(const pl_plan *, const pl_program_memory memory[PL_SPACES_MAX], pl_program **,
+                               pl_error *);
 
 double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run */
 

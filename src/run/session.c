@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
+#include "run/spaces.h"
 #include "run/threads.h"
 
 void pl_session_tell(pl_session *s, pl_event e)
@@ -179,19 +180,40 @@ static void find_programs(pl_session *s)
     }
 }
 
-static pl_status map_memory(pl_session *s, pl_error *err)
+/* The arena of one space, from who provides it; in a host program its heap does. */
+static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory, pl_error *err)
 {
     const pl_plan *p = s->o.plan;
+    const char *name = p->graph->space[space];
+    const pl_space_kind *kind = pl_space_find(name);
+    const uint64_t bytes = p->arena[space].bytes;
+    if (!kind) return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program has not", name);
     if (s->o.owners) {
-        pl_arena_options options = {.name = "ram", .huge_pages = p->huge_pages};
-        PL_TRY(pl_arena_map(&s->arena, p->arena_bytes, &options, s->o.owners, err));
-        return pl_program_create(p, s->arena.base, s->arena.bytes, &s->program, err);
+        pl_arena_options options = {.name = name, .huge_pages = space == PL_SPACE_RAM && p->huge_pages};
+        PL_TRY(kind->map(&s->arena[space], bytes, &options, s->o.owners, err));
+        *memory = (pl_program_memory){s->arena[space].base, s->arena[space].bytes};
+        return PL_OK;
     }
-    s->host_memory = pl_alloc(1, p->arena_bytes + PL_PLAN_ALIGNMENT);
-    if (!s->host_memory)
-        return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)p->arena_bytes);
-    void *aligned = (void *)pl_align_up((uintptr_t)s->host_memory, PL_PLAN_ALIGNMENT);
-    return pl_program_create(p, aligned, p->arena_bytes, &s->program, err);
+    s->host_memory[space] = pl_alloc(1, bytes + PL_PLAN_ALIGNMENT);
+    if (!s->host_memory[space])
+        return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)bytes);
+    *memory = (pl_program_memory){(void *)pl_align_up((uintptr_t)s->host_memory[space], PL_PLAN_ALIGNMENT), bytes};
+    return PL_OK;
+}
+
+static pl_status map_memory(pl_session *s, pl_error *err)
+{
+    pl_program_memory memory[PL_SPACES_MAX] = {0};
+    for (pl_id k = 0; k < s->o.plan->graph->space_count; k++) PL_TRY(map_space(s, k, &memory[k], err));
+    return pl_program_create_in(s->o.plan, memory, &s->program, err);
+}
+
+static void unmap_memory(pl_session *s)
+{
+    for (pl_id k = 0; k < PL_SPACES_MAX; k++) {
+        if (s->arena[k].base) pl_space_find(s->o.plan->graph->space[k])->unmap(&s->arena[k]);
+        pl_free(s->host_memory[k]);
+    }
 }
 
 /* Where a number lies that the session reads or writes itself; NULL when the plan has none of that name and dtype. */
@@ -388,8 +410,7 @@ void pl_session_close(pl_session *s)
     pl_tokenizer_destroy(s->tokenizer);
     pl_free(s->prompt_id);
     pl_program_destroy(s->program);
-    pl_arena_unmap(&s->arena);
-    pl_free(s->host_memory);
+    unmap_memory(s);
     pl_free(s);
 }
 

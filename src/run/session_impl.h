@@ -20,8 +20,8 @@ struct pl_session {
     pl_session_options o;
     const pl_run_settings *settings;
     pl_id init, train, evaluate, generate; /* programs; PL_NONE when the plan has not got them */
-    pl_arena arena;
-    void *host_memory; /* instead of the arena in a host program */
+    pl_arena arena[PL_SPACES_MAX];
+    void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
     pl_program *program;
     pl_tokenizer *tokenizer;
     uint32_t *prompt_id;

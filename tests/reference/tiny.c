@@ -272,10 +272,10 @@ tiny_run tiny_run_begin(const tiny *t, pl_team team)
     pl_error err = {0};
     tiny_run run = {.plan = tiny_plan(t, team)};
     run.memory = aligned_alloc(PL_PLAN_ALIGNMENT,
-                               (run.plan->arena_bytes + PL_PLAN_ALIGNMENT) / PL_PLAN_ALIGNMENT * PL_PLAN_ALIGNMENT);
+                               (run.plan->arena->bytes + PL_PLAN_ALIGNMENT) / PL_PLAN_ALIGNMENT * PL_PLAN_ALIGNMENT);
     assert_non_null(run.memory);
-    memset(run.memory, 0xFF, run.plan->arena_bytes); /* f32 and f64 not-a-number, integers −1 */
-    must(pl_program_create(run.plan, run.memory, run.plan->arena_bytes, &run.program, &err), &err, t);
+    memset(run.memory, 0xFF, run.plan->arena->bytes); /* f32 and f64 not-a-number, integers −1 */
+    must(pl_program_create(run.plan, run.memory, run.plan->arena->bytes, &run.program, &err), &err, t);
     return run;
 }
 

@@ -64,7 +64,7 @@ static inline pl_status pipeline_plan(const pipeline_request *r, pl_plan **plan,
     PL_TRY_DONE(pl_plan_create(g, &options, plan, err));
     g = NULL;
     (*plan)->batch = (uint64_t)r->micro_batch * r->accumulation;
-    (*plan)->place_seconds = 0; /* not the same twice */
+    (*plan)->arena->place_seconds = 0; /* not the same twice */
 done:
     pl_graph_destroy(g);
     free(config);

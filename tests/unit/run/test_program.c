@@ -295,7 +295,7 @@ static void too_little_memory_is_refused(void **state)
     pl_error err = {0};
     pl_program *program = NULL;
     pl_plan *p = plan_of(nested);
-    assert_int_equal(pl_program_create(p, memory, p->arena_bytes - 1, &program, &err), PL_E_USAGE);
+    assert_int_equal(pl_program_create(p, memory, p->arena->bytes - 1, &program, &err), PL_E_USAGE);
     assert_int_equal(pl_program_create(p, memory + 4, sizeof memory - 4, &program, &err), PL_E_USAGE);
     assert_non_null(strstr(err.text, "aligned"));
     pl_plan_destroy(p);
