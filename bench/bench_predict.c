@@ -19,7 +19,7 @@
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "models/model.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
 #include "run/arena.h"
 #include "run/program.h"
 
@@ -103,7 +103,7 @@ static pl_status build(const request *r, pl_graph **graph, pl_error *err)
     const pl_config *c = &r->config;
     PL_TRY(pl_model_build(c, 788, graph, err));
     pl_graph *g = *graph;
-    pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
+    pl_id train = pl_graph_find_program(g, "train");
     pl_grad_update update = {c->train.beta1,
                              c->train.beta2,
                              c->train.epsilon,
@@ -111,26 +111,25 @@ static pl_status build(const request *r, pl_graph **graph, pl_error *err)
                              c->train.grad_clip,
                              pl_graph_find_value(g, "input.lr"),
                              pl_graph_find_value(g, "input.step")};
-    uint64_t trips = (uint64_t)(c->train.batch_size / r->micro_batch);
     PL_TRY(pl_grad_differentiate(g, train, err));
     PL_TRY(pl_grad_add_update(g, train, &update, err));
-    PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
-    PL_TRY(pl_rewrite_fuse(g, err));
-    PL_TRY(pl_rewrite_bind_batch(g, train, r->micro_batch, "micro", trips, err));
-    PL_TRY(pl_rewrite_bind_batch(g, evaluate, r->micro_batch, "micro", trips, err));
-    return pl_rewrite_in_place(g, err);
+    pl_rewrites rewrites = {.micro_batch = r->micro_batch,
+                            .trips = (uint64_t)(c->train.batch_size / r->micro_batch),
+                            .recompute = PL_RECOMPUTE_CHEAP};
+    return pl_rewrite_passes(g, &rewrites, 0, PL_PASS_COUNT, err);
 }
 
 /* Random text: what decides the time is how many tokens there are. */
-static pl_status load(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
-    (void)iteration, (void)err;
+    (void)trips, (void)err;
     unsigned *state = context;
-    for (int64_t i = 0; i < call->count; i++) {
+    int32_t *tokens = call->port[0].at, *targets = call->port[1].at;
+    for (size_t i = 0; i < call->port[0].bytes / sizeof *tokens; i++) {
         *state = *state * 1664525u + 1013904223u;
         double u = (double)(*state >> 8) * 0x1p-24;
-        call->tokens[i] = (int32_t)(u * u * 788);
-        call->targets[i] = call->tokens[i] / 2;
+        tokens[i] = (int32_t)(u * u * 788);
+        targets[i] = tokens[i] / 2;
     }
     return PL_OK;
 }
@@ -310,7 +309,7 @@ static pl_status measure(const pl_plan *plan, const request *r, pl_error *err)
     double step[STEPS_MAX], cpu[STEPS_MAX], *node = calloc((size_t)r->steps * plan->graph->node_count, sizeof *node);
     pl_arena_options options = {"ram", plan->huge_pages};
     if (!node) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory"));
-    PL_TRY_DONE(pl_arena_map(&arena, plan->arena_bytes, &options, NULL, err));
+    PL_TRY_DONE(pl_arena_map(&arena, plan->arena->bytes, &options, NULL, err));
     PL_TRY_DONE(pl_program_create(plan, arena.base, arena.bytes, &program, err));
     PL_TRY_DONE(run_steps(plan, program, r, step, cpu, node, &quiet, err));
     print_kinds(plan, r->steps, node);
@@ -358,7 +357,7 @@ static pl_status run(const request *r, pl_error *err)
     double begin = bench_seconds();
     PL_TRY_DONE(pl_plan_create(g, &options, &plan, err));
     g = NULL; /* the plan's now */
-    printf("plan: %.1f ms, arena %.1f MB\n", (bench_seconds() - begin) * 1e3, (double)plan->arena_bytes * 1e-6);
+    printf("plan: %.1f ms, arena %.1f MB\n", (bench_seconds() - begin) * 1e3, (double)plan->arena->bytes * 1e-6);
     PL_TRY_DONE(measure(plan, r, err));
     print_load();
 done:

@@ -144,7 +144,7 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
 
 static pl_id train_of(const pl_plan *p) { return pl_graph_find_program(p->graph, "train"); }
 
-uint64_t pl_plan_arena_bytes(const pl_plan *p) { return p->arena_bytes; }
+uint64_t pl_plan_arena_bytes(const pl_plan *p) { return p->arena->bytes; }
 int pl_plan_threads(const pl_plan *p) { return p->team.threads; }
 
 const char *pl_plan_budget_text(const pl_plan *p) { return p->budget; }

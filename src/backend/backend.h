@@ -6,10 +6,10 @@
 #include "backend/calls.h"
 #include "ir/graph.h"
 
-/* Where values live: base of the arena of space 0, and the offset of every storage root (indexed by value id;
+/* Where values live: base of the arena of each space, and the offset of every storage root (indexed by value id;
  * NULL: all at the base). */
 typedef struct pl_addresses {
-    unsigned char *base;
+    unsigned char *base[PL_SPACES_MAX];
     const uint64_t *offset;
     uint64_t trip; /* which tile is meant of those that move on with each trip of a region */
 } pl_addresses;
@@ -42,11 +42,23 @@ typedef struct pl_cache_write_call {
     const int64_t *position; /* (run) */
 } pl_cache_write_call;
 
-typedef struct pl_load_call { /* run/ copies the staging slot there */
-    int64_t count;
-    int32_t *tokens, *targets;
+/* A value that goes in or out. */
+typedef struct pl_call_port {
+    void *at;
+    uint64_t bytes;
+    pl_dtype dtype;
+} pl_call_port;
+
+typedef struct pl_load_call { /* run/ copies a slot of data there */
+    pl_call_port port[PL_NODE_OUT_MAX];
+    uint32_t ports;
     int64_t *first_sample; /* NULL: nobody wants it */
 } pl_load_call;
+
+typedef struct pl_store_call { /* run/ hands them to who keeps them */
+    pl_call_port port[PL_NODE_IN_MAX];
+    uint32_t ports;
+} pl_store_call;
 
 typedef struct pl_call {
     pl_op op;
@@ -79,6 +91,7 @@ typedef struct pl_call {
         pl_loss_scale_call loss_scale;
         pl_cache_write_call cache_write;
         pl_load_call load;
+        pl_store_call store;
     } u;
 } pl_call;
 
@@ -93,7 +106,7 @@ void pl_backend_exec(const pl_call *, pl_team);
 typedef struct pl_binding {
     void (*bind)(const pl_graph *, const pl_node *, const pl_addresses *, pl_call *);
     uint64_t (*workspace)(const pl_call *, pl_team); /* NULL: none */
-    void (*exec)(const pl_call *, pl_team);          /* NULL: not the backend's (load) */
+    void (*exec)(const pl_call *, pl_team);          /* NULL: not the backend's (load, store) */
 } pl_binding;
 #define PL_DECLARE_BINDING(c, name, in_min, in_max, out_max, attrs) extern const pl_binding pl_binding_##c;
 #define PL_OP_ROW                                                   PL_DECLARE_BINDING

@@ -13,10 +13,11 @@ static const pl_binding *const bindings[PL_OP_COUNT] = {
 void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)
 {
     if (value == PL_NONE) return NULL;
-    uint64_t offset = a->offset ? a->offset[pl_value_root(g, value)] : 0;
+    pl_id root = pl_value_root(g, value);
+    uint64_t offset = a->offset ? a->offset[root] : 0;
     offset += (uint64_t)pl_value_root_offset(g, value) * pl_dtype_bytes(g->value[value].dtype);
     if (g->value[value].tile) offset += a->trip * pl_value_bytes(g, value);
-    return a->base + offset;
+    return a->base[g->value[root].space] + offset;
 }
 
 _Static_assert((int)PL_DTYPE_F32 == (int)PL_REAL_F32 && (int)PL_DTYPE_BF16 == (int)PL_REAL_BF16 &&
@@ -89,7 +90,8 @@ pl_status pl_backend_workspace_bytes(const pl_graph *g, const pl_node *n, pl_tea
 {
     pl_call call;
     /* sizing looks at which pointers are there, never behind them */
-    pl_addresses nowhere = {(unsigned char *)64, NULL};
+    pl_addresses nowhere = {0};
+    for (int k = 0; k < PL_SPACES_MAX; k++) nowhere.base[k] = (unsigned char *)64;
     pl_status status = pl_backend_bind(g, n, &nowhere, NULL, &call, err);
     *bytes = status == PL_OK && bindings[n->op]->workspace ? bindings[n->op]->workspace(&call, team) : 0;
     return status;

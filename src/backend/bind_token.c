@@ -1,16 +1,32 @@
-/* Where tokens enter and where the loss leaves: load, embedding, linear + cross-entropy. */
+/* Where data enter and leave: load, store; tokens' embedding; and the loss: linear + cross-entropy. */
 #include "backend/backend.h"
 #include "ir/op.h"
 
 static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.load = (pl_load_call){.count = (int64_t)pl_shape_elems(&g->value[n->out[0]].shape),
-                                  .tokens = pl_address_of(g, a, n->out[0]),
-                                  .targets = pl_address_of(g, a, n->out[1]),
-                                  .first_sample = pl_address_of(g, a, n->out[2])};
+    pl_load_call *c = &call->u.load;
+    *c = (pl_load_call){0};
+    for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++) {
+        void *at = pl_address_of(g, a, n->out[k]);
+        if (pl_is_sample_number(&g->value[n->out[k]]))
+            c->first_sample = at;
+        else
+            c->port[c->ports++] = (pl_call_port){at, pl_value_bytes(g, n->out[k]), g->value[n->out[k]].dtype};
+    }
 }
 
 const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};
+
+static void bind_store(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_store_call *c = &call->u.store;
+    *c = (pl_store_call){0};
+    for (int k = 0; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++)
+        c->port[c->ports++] =
+            (pl_call_port){pl_address_of(g, a, n->in[k]), pl_value_bytes(g, n->in[k]), g->value[n->in[k]].dtype};
+}
+
+const pl_binding pl_binding_STORE = {bind_store, NULL, NULL};
 
 static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calibrate/table.h"
+#include "ir/op.h"
 
 pl_status pl_calibration_open(const char *path, const pl_calibration_options *options, pl_calibration **calibration,
                               pl_error *err)
@@ -72,17 +73,17 @@ const pl_calibration_entry *pl_calibration_entry_of(const pl_calibration *c, con
     return e;
 }
 
-/* Tokens come from the loader's slot: a copy of a few kilobytes that no kernel makes. */
+/* What goes in and out is a copy of a few kilobytes that no kernel makes. */
 double pl_calibration_seconds(void *calibration, const pl_graph *g, const pl_node *n)
 {
-    if (n->op == PL_OP_LOAD) return 0;
+    if (pl_op_is_outside(n->op)) return 0;
     const pl_calibration_entry *e = pl_calibration_recall_entry(calibration, g, n);
     return e ? e->seconds : -1;
 }
 
 double pl_calibration_spread(void *calibration, const pl_graph *g, const pl_node *n)
 {
-    if (n->op == PL_OP_LOAD) return 0;
+    if (pl_op_is_outside(n->op)) return 0;
     const pl_calibration_entry *e = pl_calibration_recall_entry(calibration, g, n);
     return e ? e->spread : -1;
 }

@@ -2,10 +2,10 @@
  *
  *      own          integers, sums, scalars: what must hold sensible numbers, each in a place of its own
  *      workspace    one place for all nodes; apart from everything else, because calls keep counters in it
- *      weight       \
- *      gradient      > one place each; when an area is smaller than what it stands for, a ring: in each turn a value
- * lies moment       /  behind where it lay before, so that it is found as cold as in the run activation   by their
- * lives, like the plan does; shared with the moments when memory is short
+ *      weight     \
+ *      gradient    > one place each; when an area is smaller than what it stands for, a ring: in each turn a value
+ *      moment     /  lies behind where it lay before, so that it is found as cold as in the run
+ *      activation   by their lives, like the plan does; shared with the moments when memory is short
  *
  * Invariant: with enough memory (bytes_max) nothing overlaps that is alive together, and the replay computes what the
  * program would. With less, contents are lost but not the places' sizes, and times hold as long as caches are smaller.

@@ -144,14 +144,14 @@ static pl_status choose_nodes(replay *r, pl_error *err)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         r->key_of[i] = PL_NONE;
-        if (n->dead || n->op == PL_OP_LOAD || is_endless(r, n)) continue;
+        if (n->dead || pl_op_is_outside(n->op) || is_endless(r, n)) continue;
         pl_str key = pl_str_fixed(memory, sizeof memory);
         pl_calibration_key(g, n, &r->c->options, &key);
         if (key.failed || pl_calibration_find(r->c, memory)) continue;
         PL_TRY(add_site(r, i, memory, err));
     }
     for (size_t i = 1; i < g->node_count; i++)
-        if (r->key_of[i] != PL_NONE && !g->node[i - 1].dead && g->node[i - 1].op != PL_OP_LOAD)
+        if (r->key_of[i] != PL_NONE && !g->node[i - 1].dead && !pl_op_is_outside(g->node[i - 1].op))
             r->run[i - 1] |= !is_endless(r, &g->node[i - 1]);
     return PL_OK;
 }
@@ -320,7 +320,8 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     locate(r, &n->predicate, 1);
     fill_shared(r, n);
     pl_call call;
-    pl_addresses addresses = {r->scratch.base, r->offset};
+    pl_addresses addresses = {.offset = r->offset};
+    for (int k = 0; k < PL_SPACES_MAX; k++) addresses.base[k] = r->scratch.base;
     void *workspace =
         r->layout.workspace_bytes[node] ? r->scratch.base + r->layout.area[PL_AREA_WORKSPACE].begin : NULL;
     PL_TRY(pl_backend_bind(r->g, n, &addresses, workspace, &call, err));

@@ -15,10 +15,8 @@
 
 #include <stdint.h>
 
-#include "base/error.h"
 #include "base/philox.h"
-
-typedef enum pl_part { PL_PART_TRAIN, PL_PART_VALIDATION } pl_part;
+#include "stream/source.h"
 
 typedef struct pl_sampler_options {
     uint64_t tokens; /* of the file */

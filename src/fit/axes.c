@@ -423,13 +423,15 @@ static pl_status spread(const axis *a, const axis_view *v, pl_fit_point **point,
     if (!next) return pl_fail(err, PL_E_NOMEM, "no memory for %zu choices", *count);
     for (size_t i = 0; i < *count; i++) {
         size_t n = a->spread(v, &(*point)[i].choice, to);
-        for (size_t k = 0; k < n && made < POINTS_MAX; k++)
+        for (size_t k = 0; k < n && made <= POINTS_MAX; k++)
             next[made++] = (pl_fit_point){.choice = to[k], .seconds = -1, .spread = -1};
     }
     pl_free(*point);
     *point = next;
     *count = made;
-    return PL_OK;
+    if (made <= POINTS_MAX) return PL_OK;
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "the search has more than %d choices; decide one of them, train.micro_batch say", POINTS_MAX);
 }
 
 /* Behind what is there. */

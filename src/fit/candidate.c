@@ -1,7 +1,7 @@
-/* From a choice to a plan: the rewrites, in their order, then the real planner. Takes no decision, and no time: what a
+/* From a choice to a plan: the rewrites, then the real planner. Takes no decision, and no time: what a
  * plan holds is known before any kernel is measured (time.c says how long it takes). */
 #include "fit/fit.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
 
 /* A graph of another command has the region, but no nodes in it. */
 static bool trains(const pl_graph *g)
@@ -12,75 +12,61 @@ static bool trains(const pl_graph *g)
     return last > 0;
 }
 
-static pl_status update_early(pl_graph *g, pl_id train, uint64_t trips, pl_error *err)
-{
-    const char *why;
-    if (pl_rewrite_update_early_possible(g, train, trips, &why)) return pl_rewrite_update_order(g, train, err);
-    return pl_fail(err, PL_E_CONFIG, "train.update_in_backward: on is not possible: %s; set it to auto", why);
-}
-
-static pl_status recompute(pl_graph *g, pl_id train, const pl_choice *c, pl_error *err)
-{
-    switch (c->recompute) {
-    case PL_CHOICE_STORE_ALL:
-        return PL_OK;
-    case PL_CHOICE_RECOMPUTE_CHEAP:
-        return pl_rewrite_recompute_cheap(g, train, err);
-    case PL_CHOICE_RECOMPUTE_FULL:
-        return pl_rewrite_recompute_full(g, train, err);
-    case PL_CHOICE_RECOMPUTE_PLANNED:
-        return pl_rewrite_recompute(g, c->decision, err);
-    }
-    return PL_OK;
-}
-
-static pl_status layer_major(pl_graph *g, pl_id train, uint64_t trips, const pl_choice *c, pl_error *err)
-{
-    const char *why;
-    pl_layer_major how = {.blocks = c->layer_major, .keep_every = c->layer_major_keep, .trips = trips};
-    if (pl_rewrite_layer_major_possible(g, train, &why)) return pl_rewrite_layer_major(g, train, &how, err);
-    return pl_fail(err, PL_E_CONFIG, "train.layer_major is not possible: %s; set it to auto", why);
-}
-
 static uint64_t trips_of(const pl_fit_options *o, const pl_choice *c)
 {
     return (uint64_t)((o->batch + c->micro_batch - 1) / c->micro_batch);
 }
 
+static pl_rewrites rewrites_of(const pl_fit_options *o, const pl_choice *c)
+{
+    static const pl_recompute_rule rules[] = {[PL_CHOICE_STORE_ALL] = PL_RECOMPUTE_NOTHING,
+                                              [PL_CHOICE_RECOMPUTE_CHEAP] = PL_RECOMPUTE_CHEAP,
+                                              [PL_CHOICE_RECOMPUTE_FULL] = PL_RECOMPUTE_FULL,
+                                              [PL_CHOICE_RECOMPUTE_PLANNED] = PL_RECOMPUTE_LISTED};
+    static const pl_dtype moments[] = {[PL_CHOICE_STATE_F32] = PL_DTYPE_F32,
+                                       [PL_CHOICE_STATE_BF16] = PL_DTYPE_BF16,
+                                       [PL_CHOICE_STATE_8BIT] = PL_DTYPE_U8};
+    return (pl_rewrites){.micro_batch = c->micro_batch,
+                         .trips = trips_of(o, c),
+                         .precision = c->precision,
+                         .feed_forward_rows = c->feed_forward_rows,
+                         .layer_major = c->layer_major,
+                         .layer_major_keep = c->layer_major_keep,
+                         .recompute = rules[c->recompute],
+                         .decision = c->decision,
+                         .moments = moments[c->optimizer_state],
+                         .update_early = c->update_early};
+}
+
+/* What a key asks for and this model, or this batch, cannot have. */
+static pl_status check_possible(const pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
+{
+    const char *why;
+    pl_id train = pl_graph_find_program(g, "train");
+    if (!trains(g)) return PL_OK;
+    if (c->layer_major && !pl_rewrite_layer_major_possible(g, train, &why))
+        return pl_fail(err, PL_E_CONFIG, "train.layer_major is not possible: %s; set it to auto", why);
+    if (c->update_early && !c->layer_major && !pl_rewrite_update_early_possible(g, train, trips_of(o, c), &why))
+        return pl_fail(err, PL_E_CONFIG, "train.update_in_backward: on is not possible: %s; set it to auto", why);
+    return PL_OK;
+}
+
+static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_pass end, pl_error *err)
+{
+    pl_rewrites r = rewrites_of(o, c);
+    PL_TRY(pl_rewrite_passes(g, &r, PL_PASS_PRECISION, PL_PASS_LAYER_MAJOR, err));
+    PL_TRY(check_possible(g, o, c, err)); /* 16 bits may make it impossible */
+    return pl_rewrite_passes(g, &r, PL_PASS_LAYER_MAJOR, end, err);
+}
+
 pl_status pl_fit_prepare(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
-    pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
-    if (train != PL_NONE) PL_TRY(pl_rewrite_precision(g, train, c->precision, err));
-    if (c->feed_forward_rows && train != PL_NONE)
-        PL_TRY(pl_rewrite_chunk_feed_forward(g, train, c->feed_forward_rows, err));
-    if (c->feed_forward_rows && evaluate != PL_NONE)
-        PL_TRY(pl_rewrite_chunk_feed_forward(g, evaluate, c->feed_forward_rows, err));
-    return c->layer_major && trains(g) ? layer_major(g, train, trips_of(o, c), c, err) : PL_OK;
+    return rewrite(g, o, c, PL_PASS_RECOMPUTE, err);
 }
 
 pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
-    static const char *const programs[] = {"train", "evaluate"};
-    static const pl_dtype moment_dtypes[] = {[PL_CHOICE_STATE_F32] = PL_DTYPE_F32,
-                                             [PL_CHOICE_STATE_BF16] = PL_DTYPE_BF16,
-                                             [PL_CHOICE_STATE_8BIT] = PL_DTYPE_U8};
-    uint64_t trips = trips_of(o, c);
-    pl_id train = pl_graph_find_program(g, "train");
-    PL_TRY(pl_fit_prepare(g, o, c, err));
-    if (train != PL_NONE) PL_TRY(recompute(g, train, c, err));
-    PL_TRY(pl_rewrite_optimizer_state(g, moment_dtypes[c->optimizer_state], err));
-    if (c->layer_major && trains(g)) PL_TRY(pl_rewrite_drop_unread(g, train, err));
-    PL_TRY(pl_rewrite_fuse(g, err));
-    for (int i = 0; i < 2; i++) {
-        pl_id program = pl_graph_find_program(g, programs[i]);
-        if (program != PL_NONE) PL_TRY(pl_rewrite_bind_batch(g, program, c->micro_batch, "micro", trips, err));
-    }
-    if (c->layer_major && trains(g))
-        PL_TRY(pl_rewrite_update_order(g, train, err));
-    else if (c->update_early && trains(g))
-        PL_TRY(update_early(g, train, trips, err));
-    PL_TRY(pl_rewrite_in_place(g, err));
-    return pl_rewrite_mark_saved(g, err);
+    return rewrite(g, o, c, PL_PASS_COUNT, err);
 }
 
 pl_status pl_fit_bind(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_graph **bound,

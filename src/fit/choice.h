@@ -1,4 +1,4 @@
-/* What is decided about one plan: fit picks it, the passes of rewrite/ carry it out, in the order of candidate.c. A
+/* What is decided about one plan: fit picks it, the passes of rewrite/ carry it out, in the order of passes.c. A
  * field belongs to one pass. Fields that change what is computed (not only when and where) say so. */
 #ifndef PL_FIT_CHOICE_H
 #define PL_FIT_CHOICE_H

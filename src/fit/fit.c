@@ -16,7 +16,8 @@ static void describe_peak(const pl_plan *p, char *text, size_t room)
         pl_id best = PL_NONE;
         for (size_t i = 0; i < p->graph->value_count; i++) {
             const pl_block *b = &p->value[i];
-            bool alive = b->bytes && b->first <= p->peak_position && p->peak_position < b->last && b->bytes < below;
+            bool alive = b->bytes && b->first <= p->arena->peak_position && p->arena->peak_position < b->last &&
+                         b->bytes < below;
             if (alive && (best == PL_NONE || b->bytes > p->value[best].bytes)) best = (pl_id)i;
         }
         if (best == PL_NONE || used >= room) return;
@@ -41,7 +42,7 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     describe_peak(smallest, alive, sizeof alive);
     for (size_t i = 0; i < smallest->graph->value_count; i++) {
         const pl_block *b = &smallest->value[i];
-        bool held = b->first <= smallest->peak_position && smallest->peak_position < b->last;
+        bool held = b->first <= smallest->arena->peak_position && smallest->arena->peak_position < b->last;
         by_role[smallest->graph->value[i].role] += held ? b->bytes : 0;
     }
     uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];

@@ -147,7 +147,7 @@ static pl_status take(pl_fit_search *s, size_t i, bool quick, pl_error *err)
     s->plan = NULL;
     s->planned = i;
     PL_TRY(plan_one(s, i, quick, &s->plan, err));
-    s->rough = quick && s->plan->arena_bytes > s->plan->lower_bound_bytes;
+    s->rough = quick && s->plan->arena->bytes > s->plan->arena->lower_bound_bytes;
     s->result->point[i].rough = s->rough;
     return PL_OK;
 }
@@ -163,11 +163,11 @@ static pl_status charged_at_best(pl_fit_search *s, uint64_t *bytes, pl_error *er
 {
     const uint64_t steps = 256 << 10;
     pl_plan *p = s->plan;
-    uint64_t arena_bytes = p->arena_bytes;
-    p->arena_bytes = p->lower_bound_bytes;
+    uint64_t arena_bytes = p->arena->bytes;
+    p->arena->bytes = p->arena->lower_bound_bytes;
     pl_status status = pl_plan_account(p, s->options->plan.helper_threads, err);
     *bytes = pl_plan_charged_bytes(p) > steps ? pl_plan_charged_bytes(p) - steps : 0;
-    p->arena_bytes = arena_bytes;
+    p->arena->bytes = arena_bytes;
     return status == PL_OK ? pl_plan_account(p, s->options->plan.helper_threads, err) : status;
 }
 

@@ -176,7 +176,7 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
         n.out[k] = out[k];
     }
     if (b->status == PL_OK && pl_graph_add_node(b->graph, &n) == PL_NONE) refuse(b);
-    return b->status == PL_OK ? out[0] : PL_NONE;
+    return b->status == PL_OK && outs ? out[0] : PL_NONE;
 }
 
 /* ---- helpers of the rules ---- */

@@ -77,6 +77,9 @@ typedef struct pl_region {
     int64_t batch; /* of a program: B once bound, 0 before */
 } pl_region;
 
+/* Space 0 is the memory of the process, in which kernels compute. */
+enum { PL_SPACE_RAM = 0, PL_SPACES_MAX = 4, PL_QUEUES_MAX = 8 };
+
 typedef struct pl_graph {
     pl_pool *pool;
     pl_value *value;
@@ -84,8 +87,8 @@ typedef struct pl_graph {
     pl_region *region;
     size_t value_count, node_count, region_count;
     size_t value_capacity, node_capacity, region_capacity;
-    const char *space[8]; /* "ram", later "vram0", "disk" … */
-    const char *queue[8]; /* "main", "loader" … */
+    const char *space[PL_SPACES_MAX]; /* "ram", later "vram0", "disk" … */
+    const char *queue[PL_QUEUES_MAX]; /* "main", "loader" … */
     uint32_t space_count, queue_count;
 } pl_graph;
 

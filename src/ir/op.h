@@ -31,9 +31,13 @@ typedef struct pl_op_rule {
     pl_alias (*alias)(const pl_node *, int out);
     bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
     int out_min;    /* outputs that must be there; 0 means the first alone */
+    /* Exchanges data with what is outside of the graph: it runs exactly once a trip, by whoever runs the program. It is
+     * never left out, repeated or timed. */
+    bool outside;
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);
+static inline bool pl_op_is_outside(pl_op op) { return pl_op_rule_of(op)->outside; }
 
 /* Attribute k of the operator's list: its name into name[24], its kind 'i', 'f' or 'a'; 0 when there is no such. */
 char pl_op_attr(pl_op, int k, char name[24]);
@@ -69,6 +73,9 @@ pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_
 #define PL_LOSS_SCALE_FIRST 65536.0f
 /* The state in which a program with an update counts the steps whose gradient was not finite. */
 #define PL_SKIPPED_STEPS "update.skipped_steps"
+
+/* Of an output of LOAD: is it no port, but the number of the micro-batch's first sample? op_source.c */
+bool pl_is_sample_number(const pl_value *);
 
 static inline pl_attr pl_attr_i(int64_t v) { return (pl_attr){.i = v}; }
 static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }

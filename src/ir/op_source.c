@@ -1,4 +1,5 @@
-/* Nodes without inputs: they write into a value that exists already (a weight, an accumulator, a staging target). */
+/* Nodes without inputs, which write into a value that exists already (a weight, an accumulator, a port); and what takes
+ * data out again. */
 #include "ir/op.h"
 
 static pl_status given(const pl_graph *g, const pl_node *n, int outs, pl_out out[], pl_error *err)
@@ -23,19 +24,52 @@ static pl_cost cost_source(const pl_graph *g, const pl_node *n)
     return (pl_cost){0, (double)pl_dtype_bytes(v->dtype) * pl_value_elems_f(v)};
 }
 
-/* ---- load: → tokens i32 [B,T], targets i32 [B,T], [first sample i64 [1]]: the staging ring's next micro-batch, and
- * the global number of its first sequence for regions that come back to it ---- */
-static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+static pl_cost cost_load(const pl_graph *g, const pl_node *n)
 {
-    PL_TRY(given(g, n, n->out[2] == PL_NONE ? 2 : 3, out, err));
-    bool fine =
-        out[0].dtype == PL_DTYPE_I32 && out[1].dtype == PL_DTYPE_I32 && pl_shape_equal(&out[0].shape, &out[1].shape);
-    if (!fine) return pl_fail(err, PL_E_INTERNAL, "load in %s: tokens and targets are i32 of one shape", n->scope);
-    bool number = n->out[2] == PL_NONE || (out[2].dtype == PL_DTYPE_I64 && pl_shape_elems(&out[2].shape) == 1);
-    return number ? PL_OK : pl_fail(err, PL_E_INTERNAL, "load in %s: the first sample is one i64", n->scope);
+    pl_cost c = {0};
+    for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++) c.bytes += pl_value_bytes_f(&g->value[n->out[k]]);
+    return c;
 }
 
-const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_source, pl_alias_none, .out_min = 2};
+/* ---- load: → the ports of the next micro-batch, of any dtype and shape; behind them, for regions that come back to
+ * it, the global number of its first sample: the one i64 [1] ---- */
+bool pl_is_sample_number(const pl_value *v)
+{
+    return v->dtype == PL_DTYPE_I64 && !v->shape.symbolic && pl_shape_elems(&v->shape) == 1;
+}
+
+static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    int outs = 0;
+    while (outs < PL_NODE_OUT_MAX && n->out[outs] != PL_NONE) outs++;
+    PL_TRY(given(g, n, outs, out, err));
+    for (int k = 0; k < outs; k++)
+        if (pl_is_sample_number(&g->value[n->out[k]]) && (k == 0 || k + 1 < outs))
+            return pl_fail(err, PL_E_INTERNAL, "load in %s: the number of the first sample stands behind the ports",
+                           n->scope);
+    return PL_OK;
+}
+
+const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, pl_alias_none, .outside = true};
+
+/* ---- store: ports of any dtype and shape, whole values → the sink ---- */
+static pl_status shape_store(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    (void)out;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE && (!pl_value_is_contiguous(pl_in(g, n, k)) || (k && n->in[k - 1] == PL_NONE)))
+            return pl_fail_input(g, n, k, "a value without gaps, and none missing before it", err);
+    return PL_OK;
+}
+
+static pl_cost cost_store(const pl_graph *g, const pl_node *n)
+{
+    pl_cost c = {0};
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) c.bytes += pl_value_bytes_f(pl_in(g, n, k));
+    return c;
+}
+
+const pl_op_rule pl_rule_STORE = {shape_store, NULL, cost_store, pl_alias_none, .outside = true};
 
 /* ---- fill: → every element = value (f32), or zero bytes for other dtypes ---- */
 static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)

@@ -216,10 +216,11 @@ static pl_status parse_node(pl_lex *l, pl_graph *g, pl_error *err)
     return pl_graph_add_node(g, &n) == PL_NONE ? no_memory(l, err) : PL_OK;
 }
 
-static pl_status parse_name_into(pl_lex *l, pl_graph *g, const char **list, uint32_t *count, pl_error *err)
+static pl_status parse_name_into(pl_lex *l, pl_graph *g, const char **list, uint32_t most, uint32_t *count,
+                                 pl_error *err)
 {
     PL_TRY(pl_lex_expect(l, NULL, err));
-    if (*count == 8) return pl_lex_fail(l, err, "more than 8 spaces or queues");
+    if (*count == most) return pl_lex_fail(l, err, "more than %u spaces or queues", most);
     char *copy = pl_pool_strdup(g->pool, l->value);
     if (!copy) return no_memory(l, err);
     list[(*count)++] = copy;
@@ -231,8 +232,8 @@ static pl_status parse_line(pl_lex *l, pl_graph *g, pl_error *err)
     if (strcmp(l->value, "value") == 0) return parse_value(l, g, err);
     if (strcmp(l->value, "node") == 0) return parse_node(l, g, err);
     if (strcmp(l->value, "region") == 0) return parse_region(l, g, err);
-    if (strcmp(l->value, "space") == 0) return parse_name_into(l, g, g->space, &g->space_count, err);
-    if (strcmp(l->value, "queue") == 0) return parse_name_into(l, g, g->queue, &g->queue_count, err);
+    if (strcmp(l->value, "space") == 0) return parse_name_into(l, g, g->space, PL_SPACES_MAX, &g->space_count, err);
+    if (strcmp(l->value, "queue") == 0) return parse_name_into(l, g, g->queue, PL_QUEUES_MAX, &g->queue_count, err);
     return pl_lex_fail(l, err, "expected region, value, node or end, found \"%.40s\"", l->value);
 }
 

@@ -16,19 +16,27 @@ typedef struct named_block {
     const char *name;
 } named_block;
 
-static size_t all_blocks(const pl_plan *p, named_block *out)
+static size_t add_block(named_block *out, size_t count, const pl_block *b, pl_id space, const char *name)
+{
+    if (b->bytes == 0 || b->space != space) return count;
+    out[count] = (named_block){b, name};
+    return count + 1;
+}
+
+/* Of one space. */
+static size_t all_blocks(const pl_plan *p, pl_id space, named_block *out)
 {
     size_t count = 0;
     for (size_t i = 0; i < p->graph->value_count; i++)
-        if (p->value[i].bytes) out[count++] = (named_block){&p->value[i], p->graph->value[i].name};
+        count = add_block(out, count, &p->value[i], space, p->graph->value[i].name);
     for (size_t i = 0; i < p->graph->node_count; i++)
-        if (p->workspace[i].bytes) out[count++] = (named_block){&p->workspace[i], pl_op_name(p->graph->node[i].op)};
+        count = add_block(out, count, &p->workspace[i], space, pl_op_name(p->graph->node[i].op));
     return count;
 }
 
 static bool overlap(const pl_block *a, const pl_block *b)
 {
-    bool together = a->first < b->last && b->first < a->last;
+    bool together = a->space == b->space && a->first < b->last && b->first < a->last;
     return together && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
@@ -143,7 +151,7 @@ static pl_status check_blocks(const pl_plan *p, const named_block *b, size_t cou
     for (size_t i = 0; i < count; i++) {
         const pl_block *x = b[i].block;
         uint64_t end;
-        if (pl_size_add(x->offset, x->bytes, &end) || end > p->arena_bytes || x->offset % PL_PLAN_ALIGNMENT ||
+        if (pl_size_add(x->offset, x->bytes, &end) || end > p->arena[x->space].bytes || x->offset % PL_PLAN_ALIGNMENT ||
             x->first >= x->last)
             return pl_fail(err, PL_E_INTERNAL,
                            "plan: the block of %s lies outside the arena, is not aligned or has no life", b[i].name);
@@ -157,6 +165,9 @@ static pl_status check_lives(const pl_plan *p, const pl_block *need, pl_error *e
     for (size_t i = 0; i < p->graph->value_count; i++) {
         const pl_block *b = &p->value[i];
         if (need[i].bytes == 0) continue;
+        if (b->space != need[i].space)
+            return pl_fail(err, PL_E_INTERNAL, "plan: %s lies in another space than its graph says",
+                           p->graph->value[i].name);
         if (b->bytes < need[i].bytes)
             return pl_fail(err, PL_E_INTERNAL, "plan: %s needs %llu bytes and has %llu", p->graph->value[i].name,
                            (unsigned long long)need[i].bytes, (unsigned long long)b->bytes);
@@ -220,7 +231,9 @@ pl_status pl_plan_check(const pl_plan *p, pl_error *err)
     PL_TRY(check_totals(&p->ledger, err));
     named_block *b = pl_alloc(p->graph->value_count + p->graph->node_count + 1, sizeof *b);
     if (!b) return pl_fail(err, PL_E_NOMEM, "no memory to check the plan");
-    pl_status status = check_blocks(p, b, all_blocks(p, b), err);
+    pl_status status = PL_OK;
+    for (pl_id k = 0; k < p->graph->space_count && status == PL_OK; k++)
+        status = check_blocks(p, b, all_blocks(p, k, b), err);
     pl_free(b);
     if (status == PL_OK) status = check_values(p, err);
     for (size_t i = 0; i < p->graph->node_count && status == PL_OK; i++) status = check_node(p, i, err);

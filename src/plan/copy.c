@@ -32,12 +32,16 @@ pl_status pl_plan_copy_as_read(const pl_plan *from, pl_plan **plan, pl_error *er
     p->budget[0] = 0;
     p->graph = pl_graph_copy(from->graph);
     p->names = pl_pool_create();
-    p->heuristic = p->names ? pl_pool_strdup(p->names, from->heuristic) : NULL;
+    bool named = p->names != NULL;
+    for (uint32_t k = 0; k < from->graph->space_count && named; k++) {
+        p->arena[k].heuristic = pl_pool_strdup(p->names, from->arena[k].heuristic);
+        named = p->arena[k].heuristic != NULL;
+    }
     p->value = copied(from->value, from->graph->value_count, sizeof *p->value);
     p->workspace = copied(from->workspace, from->graph->node_count, sizeof *p->workspace);
     p->seconds = copied(from->seconds, from->graph->node_count, sizeof *p->seconds);
     p->config = copied_config(from->config);
-    if (p->graph && p->heuristic && p->value && p->workspace && p->seconds && p->config) {
+    if (p->graph && named && p->value && p->workspace && p->seconds && p->config) {
         *plan = p;
         return PL_OK;
     }

@@ -42,8 +42,8 @@ static void touch_tile(const pl_graph *g, const span *region, pl_block *stack, s
 {
     for (pl_id r = g->node[position].region; r != PL_NONE; r = g->region[r].parent) {
         if (g->region[r].trip <= 1) continue;
-        if (region[r].first < stack->first) stack->first = region[r].first;
-        if (region[r].last > stack->last) stack->last = region[r].last;
+        if (region[r].first < stack->first) stack->first = (uint32_t)region[r].first;
+        if (region[r].last > stack->last) stack->last = (uint32_t)region[r].last;
     }
 }
 
@@ -53,11 +53,11 @@ static void touch(const pl_graph *g, const span *region, pl_block *block, pl_id 
     pl_id root = pl_value_root(g, value);
     pl_block *b = &block[root];
     if (b->last == 0) {
-        b->first = position;
+        b->first = (uint32_t)position;
         maker[root] = g->node[position].region;
     }
     uint64_t end = needed_until(g, region, maker[root], g->node[position].region, position + 1);
-    if (end > b->last) b->last = end;
+    if (end > b->last) b->last = (uint32_t)end;
     if (g->value[value].tile) touch_tile(g, region, b, position);
 }
 
@@ -94,9 +94,10 @@ pl_status pl_plan_find_lives(const pl_graph *g, pl_block *block, pl_error *err)
         const pl_value *v = &g->value[i];
         if (pl_value_root(g, (pl_id)i) != i) continue;
         if (v->program == PL_NONE)
-            block[i].first = 0, block[i].last = g->node_count;
+            block[i].first = 0, block[i].last = (uint32_t)g->node_count;
         else if (lives_with_its_program(v))
-            block[i].first = region[v->program].first, block[i].last = region[v->program].last;
+            block[i].first = (uint32_t)region[v->program].first, block[i].last = (uint32_t)region[v->program].last;
+        block[i].space = v->space;
         block[i].bytes = block[i].last ? pl_value_bytes(g, (pl_id)i) : 0;
     }
 done:
@@ -114,11 +115,19 @@ static void add_difference(const pl_block *b, size_t positions, uint64_t *sum)
     if (b->last < positions) sum[b->last] -= bytes;
 }
 
-void pl_plan_alive(const pl_plan *p, uint64_t *sum)
+pl_id pl_plan_workspace_space(const pl_graph *g, const pl_node *n)
+{
+    (void)g, (void)n; /* every queue is the processor's */
+    return PL_SPACE_RAM;
+}
+
+void pl_plan_alive(const pl_plan *p, pl_id space, uint64_t *sum)
 {
     size_t positions = p->graph->node_count;
     for (size_t i = 0; i < positions; i++) sum[i] = 0;
-    for (size_t i = 0; i < p->graph->value_count; i++) add_difference(&p->value[i], positions, sum);
-    for (size_t i = 0; i < positions; i++) add_difference(&p->workspace[i], positions, sum);
+    for (size_t i = 0; i < p->graph->value_count; i++)
+        if (p->value[i].space == space) add_difference(&p->value[i], positions, sum);
+    for (size_t i = 0; i < positions; i++)
+        if (p->workspace[i].space == space) add_difference(&p->workspace[i], positions, sum);
     for (size_t i = 1; i < positions; i++) sum[i] += sum[i - 1];
 }

@@ -39,19 +39,46 @@ static pl_status parse_team(pl_lex *l, pl_plan *p, pl_error *err)
                                                 : PL_OK;
 }
 
+static pl_status parse_heuristic(pl_lex *l, pl_plan *p, pl_plan_arena *a, pl_error *err)
+{
+    PL_TRY(pl_lex_expect(l, "by", err));
+    a->heuristic = pl_pool_strdup(p->names, l->value);
+    return a->heuristic ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+}
+
 static pl_status parse_arena(pl_lex *l, pl_plan *p, pl_error *err)
 {
     uint64_t huge;
-    number_field fields[] = {{"bytes", &p->arena_bytes},
-                             {"lower", &p->lower_bound_bytes},
-                             {"peak", &p->peak_position},
+    number_field fields[] = {{"bytes", &p->arena->bytes},
+                             {"lower", &p->arena->lower_bound_bytes},
+                             {"peak", &p->arena->peak_position},
                              {"huge", &huge},
                              {"hash", &p->numerics_hash}};
     PL_TRY(parse_numbers(l, fields, 5, err));
     p->huge_pages = huge != 0;
-    PL_TRY(pl_lex_expect(l, "by", err));
-    p->heuristic = pl_pool_strdup(p->names, l->value);
-    return p->heuristic ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the plan");
+    return parse_heuristic(l, p, p->arena, err);
+}
+
+/* The arena of a further space. */
+static pl_status parse_arena_of(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    uint64_t space;
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    PL_TRY(pl_lex_uint(l, PL_SPACES_MAX - 1, &space, err));
+    pl_plan_arena *a = &p->arena[space];
+    number_field fields[] = {{"bytes", &a->bytes}, {"lower", &a->lower_bound_bytes}, {"peak", &a->peak_position}};
+    PL_TRY(parse_numbers(l, fields, 3, err));
+    return parse_heuristic(l, p, a, err);
+}
+
+/* Every space of the graph has one, and there are no others. */
+static pl_status check_arenas(pl_lex *l, const pl_plan *p, pl_error *err)
+{
+    for (uint32_t k = 0; k < PL_SPACES_MAX; k++)
+        if ((p->arena[k].heuristic != NULL) != (k < p->graph->space_count))
+            return pl_lex_fail(l, err, "the graph has %u spaces, and %s line \"arena\" for space %u",
+                               p->graph->space_count, p->arena[k].heuristic ? "there is a" : "there is no", k);
+    return PL_OK;
 }
 
 static pl_status parse_row(pl_lex *l, pl_plan *p, pl_error *err)
@@ -108,9 +135,13 @@ static pl_status parse_block(pl_lex *l, pl_plan *p, bool workspace, pl_error *er
     uint64_t id;
     PL_TRY(parse_index(l, p, workspace, &id, err));
     pl_block *b = workspace ? &p->workspace[id] : &p->value[id];
-    number_field fields[] = {{"offset", &b->offset}, {"bytes", &b->bytes}, {"first", &b->first}, {"last", &b->last}};
+    uint64_t first, last, nodes = p->graph->node_count;
+    number_field fields[] = {{"offset", &b->offset}, {"bytes", &b->bytes}, {"first", &first}, {"last", &last}};
     PL_TRY(parse_numbers(l, fields, 4, err));
-    return b->last <= p->graph->node_count ? PL_OK : pl_lex_fail(l, err, "this life ends behind the last node");
+    if (last > nodes || first > nodes) return pl_lex_fail(l, err, "this life ends behind the last node");
+    b->first = (uint32_t)first, b->last = (uint32_t)last;
+    b->space = workspace ? pl_plan_workspace_space(p->graph, &p->graph->node[id]) : p->graph->value[id].space;
+    return PL_OK;
 }
 
 static pl_status parse_time(pl_lex *l, pl_plan *p, pl_error *err)
@@ -131,6 +162,7 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
     if (strcmp(word, "disk") == 0) return parse_disk(l, p, err);
     if (strcmp(word, "team") == 0) return parse_team(l, p, err);
     if (strcmp(word, "arena") == 0) return parse_arena(l, p, err);
+    if (strcmp(word, "arena_of") == 0) return parse_arena_of(l, p, err);
     if (strcmp(word, "batch") == 0) {
         PL_TRY(pl_lex_expect(l, NULL, err));
         return pl_lex_uint(l, UINT32_MAX, &p->batch, err);
@@ -174,7 +206,8 @@ static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
     PL_TRY(pl_lex_end(l, err));
     if (!p->graph) return pl_lex_fail(l, err, "a plan without a graph");
     if (p->team.threads == 0) return pl_lex_fail(l, err, "a plan without a line \"team\"");
-    if (!p->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
+    if (!p->arena->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
+    PL_TRY(check_arenas(l, p, err));
     return pl_lex_line(l) ? pl_lex_fail(l, err, "text behind \"end plan\"") : PL_OK;
 }
 

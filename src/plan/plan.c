@@ -25,18 +25,19 @@ static pl_status find_workspaces(pl_plan *p, pl_error *err)
     for (size_t i = 0; i < p->graph->node_count; i++) {
         uint64_t bytes = 0;
         PL_TRY(pl_backend_workspace_bytes(p->graph, &p->graph->node[i], p->team, &bytes, err));
-        if (bytes) p->workspace[i] = (pl_block){.bytes = bytes, .first = i, .last = i + 1};
+        pl_id space = pl_plan_workspace_space(p->graph, &p->graph->node[i]);
+        if (bytes) p->workspace[i] = (pl_block){0, bytes, (uint32_t)i, (uint32_t)i + 1, space};
     }
     return PL_OK;
 }
 
 /* Persistent blocks live always, so they stack at the bottom without a search; `placed` collects the others. */
-static pl_status stack_persistent(pl_plan *p, uint64_t *bottom, pl_error *err)
+static pl_status stack_persistent(pl_plan *p, pl_id space, uint64_t *bottom, pl_error *err)
 {
     *bottom = 0;
     for (size_t i = 0; i < p->graph->value_count; i++) {
         pl_block *b = &p->value[i];
-        if (b->bytes == 0 || p->graph->value[i].program != PL_NONE) continue;
+        if (b->bytes == 0 || b->space != space || p->graph->value[i].program != PL_NONE) continue;
         b->offset = *bottom;
         uint64_t room = pl_align_up(b->bytes, PL_PLAN_ALIGNMENT);
         if (pl_size_add(*bottom, room, bottom) || *bottom >> 56)
@@ -46,13 +47,14 @@ static pl_status stack_persistent(pl_plan *p, uint64_t *bottom, pl_error *err)
     return PL_OK;
 }
 
-static size_t collect(pl_plan *p, pl_block **block, pl_place_buffer *buffer)
+static size_t collect(pl_plan *p, pl_id space, pl_block **block, pl_place_buffer *buffer)
 {
     size_t count = 0;
     for (size_t i = 0; i < p->graph->value_count + p->graph->node_count; i++) {
         bool workspace = i >= p->graph->value_count;
         pl_block *b = workspace ? &p->workspace[i - p->graph->value_count] : &p->value[i];
-        if (b->bytes == 0 || (!workspace && p->graph->value[i].program == PL_NONE)) continue;
+        bool persistent = !workspace && p->graph->value[i].program == PL_NONE;
+        if (b->bytes == 0 || b->space != space || persistent) continue;
         block[count] = b;
         buffer[count++] = (pl_place_buffer){.lower = b->first,
                                             .upper = b->last,
@@ -63,7 +65,7 @@ static size_t collect(pl_plan *p, pl_block **block, pl_place_buffer *buffer)
     return count;
 }
 
-static pl_status place(pl_plan *p, bool quick, pl_error *err)
+static pl_status place(pl_plan *p, pl_id space, bool quick, pl_error *err)
 {
     size_t room = p->graph->value_count + p->graph->node_count + 1, count = 0;
     uint64_t bottom;
@@ -72,19 +74,19 @@ static pl_status place(pl_plan *p, bool quick, pl_error *err)
     pl_place_buffer *buffer = pl_alloc(room, sizeof *buffer);
     uint64_t *offset = pl_alloc(room, sizeof *offset);
     if (!block || !buffer || !offset) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to place %zu blocks", room));
-    PL_TRY_DONE(stack_persistent(p, &bottom, err));
-    count = collect(p, block, buffer);
+    PL_TRY_DONE(stack_persistent(p, space, &bottom, err));
+    count = collect(p, space, block, buffer);
     pl_place_problem problem = {.buffers = buffer, .buffer_count = count, .capacity = PL_PLACE_NONE};
     pl_place_solution solution = {.offsets = offset};
     pl_place_options options = pl_place_options_default();
     options.exact = options.squeaky_wheel = !quick;
     PL_TRY_DONE(pl_place(&problem, &options, &solution, err));
     for (size_t i = 0; i < count; i++) block[i]->offset = bottom + offset[i];
-    p->arena_bytes = bottom + solution.peak;
-    p->lower_bound_bytes = bottom + solution.lower_bound;
-    p->peak_position = solution.bound_time;
-    p->heuristic = solution.heuristic ? solution.heuristic : "none";
-    p->place_seconds = solution.seconds;
+    p->arena[space] = (pl_plan_arena){.bytes = bottom + solution.peak,
+                                      .lower_bound_bytes = bottom + solution.lower_bound,
+                                      .peak_position = solution.bound_time,
+                                      .heuristic = solution.heuristic ? solution.heuristic : "none",
+                                      .place_seconds = solution.seconds};
 done:
     pl_free(block);
     pl_free(buffer);
@@ -105,8 +107,12 @@ static pl_status check_sizes(const pl_plan *p, pl_error *err)
 
 pl_status pl_plan_account(pl_plan *p, int helper_threads, pl_error *err)
 {
-    pl_process_arena arena = {"ram", pl_align_up(p->arena_bytes, p->huge_pages ? PL_HUGE_PAGE_BYTES : PL_PAGE_BYTES)};
-    return pl_process_plan(&p->process, p->team.threads, helper_threads, &arena, 1, &p->ledger, err);
+    pl_process_arena arena[PL_SPACES_MAX];
+    for (uint32_t k = 0; k < p->graph->space_count; k++) {
+        uint64_t grain = k == PL_SPACE_RAM && p->huge_pages ? PL_HUGE_PAGE_BYTES : PL_PAGE_BYTES;
+        arena[k] = (pl_process_arena){p->graph->space[k], pl_align_up(p->arena[k].bytes, grain)};
+    }
+    return pl_process_plan(&p->process, p->team.threads, helper_threads, arena, p->graph->space_count, &p->ledger, err);
 }
 
 void pl_plan_predict(pl_plan *p, const pl_cost_model *cost)
@@ -152,8 +158,8 @@ pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **
     pl_status status = PL_OK;
     pl_plan *p;
     PL_TRY(lay_out(g, options, &p, err));
-    PL_TRY_DONE(place(p, options->quick, err));
-    p->huge_pages = options->huge_pages && huge_pages_pay(p->arena_bytes);
+    for (pl_id k = 0; k < g->space_count; k++) PL_TRY_DONE(place(p, k, options->quick, err));
+    p->huge_pages = options->huge_pages && huge_pages_pay(p->arena->bytes);
     pl_plan_predict(p, &options->cost);
     PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
     *plan = p;
@@ -171,9 +177,11 @@ pl_status pl_plan_find_least(pl_graph *g, const pl_plan_options *options, uint64
     PL_TRY(lay_out(g, options, &p, err));
     uint64_t *alive = pl_alloc(g->node_count + 1, sizeof *alive);
     if (!alive) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for what is alive at %zu nodes", g->node_count));
-    pl_plan_alive(p, alive);
-    for (size_t i = 0; i < g->node_count; i++)
-        if (alive[i] > p->arena_bytes) p->arena_bytes = alive[i];
+    for (pl_id k = 0; k < g->space_count; k++) {
+        pl_plan_alive(p, k, alive);
+        for (size_t i = 0; i < g->node_count; i++)
+            if (alive[i] > p->arena[k].bytes) p->arena[k].bytes = alive[i];
+    }
     p->process.heap_bytes = PL_PAGE_BYTES;
     PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
     *charged_bytes = pl_plan_charged_bytes(p);

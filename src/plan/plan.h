@@ -19,9 +19,18 @@
 enum { PL_PLAN_ALIGNMENT = 64, PL_PLAN_DISK_ROWS_MAX = 8 };
 
 typedef struct pl_block {
-    uint64_t offset, bytes; /* in the arena */
-    uint64_t first, last;   /* positions [first, last); 0, 0: no block */
+    uint64_t offset, bytes; /* in the arena of its space */
+    uint32_t first, last;   /* positions [first, last); 0, 0: no block */
+    pl_id space;            /* of the graph */
 } pl_block;
+
+/* One for each space of the graph. */
+typedef struct pl_plan_arena {
+    uint64_t bytes, lower_bound_bytes;
+    uint64_t peak_position; /* a position at which the sum of what is alive is largest */
+    const char *heuristic;  /* of the placer; a constant, or in `names` of the plan; NULL: nothing lies there */
+    double place_seconds;
+} pl_plan_arena;
 
 /* What files the run keeps or needs for a moment. */
 typedef struct pl_plan_disk_row {
@@ -36,12 +45,9 @@ struct pl_plan {
     pl_block *workspace; /* [nodes] */
     double *seconds;     /* [nodes] predicted, one execution; negative: not known */
     uint64_t batch; /* sequences of a training step; the last micro-batch holds what is left of it. 0: no training */
-    uint64_t arena_bytes, lower_bound_bytes;
-    uint64_t peak_position; /* a position at which the sum of what is alive is largest */
-    const char *heuristic;  /* of the placer; a constant, or in `names` */
-    pl_pool *names;         /* of a plan that was read; NULL otherwise */
-    double place_seconds;
-    bool huge_pages;
+    pl_plan_arena arena[PL_SPACES_MAX]; /* as the graph's spaces; p->arena->bytes is that of the process's memory */
+    pl_pool *names;                     /* of a plan that was read; NULL otherwise */
+    bool huge_pages;                    /* of the process's memory */
     pl_process_options process;
     pl_process_planned ledger;   /* memory of the whole process, row by row */
     uint64_t writer_cache_bytes; /* page cache of files being written: charged, not resident */
@@ -91,8 +97,10 @@ double pl_plan_program_seconds(const pl_plan *, pl_id program);
 pl_status pl_plan_find_lives(const pl_graph *, pl_block *value, pl_error *);
 void pl_plan_program_span(const pl_graph *, pl_id program, uint64_t *first, uint64_t *last);
 uint64_t pl_node_trips(const pl_graph *, const pl_node *); /* how often it runs in one run of its program */
-/* Sum of the bytes alive at each position (blocks and workspaces); sum has node_count elements. */
-void pl_plan_alive(const pl_plan *, uint64_t *sum);
+/* Sum of the bytes alive in a space at each position (blocks and workspaces); sum has node_count elements. */
+void pl_plan_alive(const pl_plan *, pl_id space, uint64_t *sum);
+/* Where a node's workspace lies: in the memory that its kernel computes in. */
+pl_id pl_plan_workspace_space(const pl_graph *, const pl_node *);
 
 /* ---- check.c ---- */
 /* Is the graph legal, has every value and workspace its bytes as long as it is needed, in the arena, and do no two that

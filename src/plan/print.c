@@ -57,6 +57,15 @@ static void print_config(const char *text, pl_str *out)
     }
 }
 
+/* The arena of a further space. */
+static void print_space(const pl_plan_arena *a, uint32_t space, pl_str *out)
+{
+    pl_str_printf(out, "arena_of %" PRIu32 " bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " by=", space, a->bytes,
+                  a->lower_bound_bytes, a->peak_position);
+    pl_lex_quote(out, a->heuristic);
+    pl_str_append(out, "\n");
+}
+
 void pl_plan_print(const pl_plan *p, pl_str *out)
 {
     char time[40]; /* always as long: the text, which its reader holds, does not depend on what was measured */
@@ -66,10 +75,12 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
         out, "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64 "\n",
         p->process.heap_bytes, p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes,
         p->process.thread_stack_touched_bytes);
-    pl_str_printf(out, "arena bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " huge=%d hash=%" PRIu64 " by=",
-                  p->arena_bytes, p->lower_bound_bytes, p->peak_position, p->huge_pages, p->numerics_hash);
-    pl_lex_quote(out, p->heuristic);
+    pl_str_printf(
+        out, "arena bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " huge=%d hash=%" PRIu64 " by=", p->arena->bytes,
+        p->arena->lower_bound_bytes, p->arena->peak_position, p->huge_pages, p->numerics_hash);
+    pl_lex_quote(out, p->arena->heuristic);
     pl_str_append(out, "\n");
+    for (uint32_t k = 1; k < p->graph->space_count; k++) print_space(&p->arena[k], k, out);
     if (p->tokenizer_hash)
         pl_str_printf(out, "data text=%" PRIu64 " tokenizer=%" PRIu64 "\n", p->text_hash, p->tokenizer_hash);
     if (p->validation_tokens)

@@ -27,12 +27,12 @@ const char *pl_report_role_title(pl_role role)
 
 bool pl_report_is_alive(const pl_block *b, uint64_t position)
 {
-    return b->bytes && b->first <= position && position < b->last;
+    return b->bytes && b->space == PL_SPACE_RAM && b->first <= position && position < b->last;
 }
 
 static void add_block(pl_report_account *a, const pl_plan *p, const pl_block *b, pl_role role, bool persistent)
 {
-    if (!pl_report_is_alive(b, p->peak_position)) return;
+    if (!pl_report_is_alive(b, p->arena->peak_position)) return;
     a->role_bytes[role] += b->bytes;
     a->role_count[role]++;
     if (persistent) a->always_bytes[role] += b->bytes;
@@ -51,16 +51,16 @@ static size_t find_arena_row(const pl_process_planned *ledger)
 pl_report_account pl_report_sum(const pl_plan *p)
 {
     const pl_graph *g = p->graph;
-    pl_report_account a = {.arena_bytes = p->arena_bytes, .arena_row = find_arena_row(&p->ledger)};
+    pl_report_account a = {.arena_bytes = p->arena->bytes, .arena_row = find_arena_row(&p->ledger)};
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
         add_block(&a, p, &p->value[i], v->role, v->program == PL_NONE);
-        if (pl_report_is_alive(&p->value[i], p->peak_position)) a.role_dtypes[v->role] |= 1u << v->dtype;
+        if (pl_report_is_alive(&p->value[i], p->arena->peak_position)) a.role_dtypes[v->role] |= 1u << v->dtype;
     }
     for (size_t i = 0; i < g->node_count; i++) add_block(&a, p, &p->workspace[i], PL_ROLE_WORKSPACE, false);
-    a.gap_bytes = p->arena_bytes - a.alive_bytes - a.alignment_bytes;
+    a.gap_bytes = p->arena->bytes - a.alive_bytes - a.alignment_bytes;
     if (a.arena_row < p->ledger.row_count)
-        a.rounding_bytes = p->ledger.row[a.arena_row].resident_bytes - p->arena_bytes;
+        a.rounding_bytes = p->ledger.row[a.arena_row].resident_bytes - p->arena->bytes;
     for (size_t i = 0; i < p->disk_count; i++) a.disk_bytes += p->disk[i].bytes;
     return a;
 }

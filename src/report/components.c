@@ -82,7 +82,7 @@ static pl_report_component *component_of(pl_report_components *c, const char *sc
 static int add(pl_report_components *c, const pl_plan *p, const pl_block *b, const char *scope, pl_role role,
                unsigned depth)
 {
-    if (!pl_report_is_alive(b, p->peak_position)) return 0;
+    if (!pl_report_is_alive(b, p->arena->peak_position)) return 0;
     pl_report_component *item = component_of(c, scope, depth);
     if (!item) return -1;
     item->group_bytes[pl_report_group_of(role)] += b->bytes;

@@ -50,7 +50,7 @@ static void write_chosen(pl_json *j, const pl_fit_result *r, const pl_plan *plan
     pl_json_kv_uint(j, "point", r->chosen);
     pl_json_kv_uint(j, "charged_bytes", pl_plan_charged_bytes(plan));
     pl_json_kv_uint(j, "resident_bytes", pl_plan_resident_bytes(plan));
-    pl_json_kv_uint(j, "arena_bytes", plan->arena_bytes);
+    pl_json_kv_uint(j, "arena_bytes", plan->arena->bytes);
     pl_json_kv_bool(j, "huge_pages", r->huge_pages);
     pl_json_kv_double_if(j, p->seconds >= 0, "seconds", p->seconds);
     pl_json_kv_double_if(j, p->seconds >= 0 && p->spread >= 0, "seconds_low", fmax(p->seconds - p->spread, 0));

@@ -68,8 +68,9 @@ static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_rep
         snprintf(words, sizeof words, "charged, planned, of %s", pl_format_bytes(o->budget_bytes, text, sizeof text));
     card(out, pl_format_bytes(pl_plan_charged_bytes(p), number, sizeof number), words);
     pl_print(words, sizeof words, "arena, %.2f %% above its lower bound",
-             p->lower_bound_bytes ? 100 * ((double)p->arena_bytes / (double)p->lower_bound_bytes - 1) : 0);
-    card(out, pl_format_bytes(p->arena_bytes, number, sizeof number), words);
+             p->arena->lower_bound_bytes ? 100 * ((double)p->arena->bytes / (double)p->arena->lower_bound_bytes - 1)
+                                         : 0);
+    card(out, pl_format_bytes(p->arena->bytes, number, sizeof number), words);
     if (seconds > 0) card(out, pl_format_seconds(seconds, number, sizeof number), "a step, predicted");
     if (seconds < 0) card(out, "unknown", "a step, predicted");
     if (run && run->steps && run->seconds > 0) {
@@ -117,7 +118,7 @@ static pl_status write_counted(const pl_plan *p, const pl_report_options *o, pl_
     pl_free(alive);
     uint64_t *sum = pl_alloc(p->graph->node_count + 1, sizeof *sum);
     if (!sum) return pl_fail(err, PL_E_NOMEM, "no memory to report on %zu nodes", p->graph->node_count);
-    pl_plan_alive(p, sum);
+    pl_plan_alive(p, PL_SPACE_RAM, sum);
     pl_status status = pl_report_programs_create(p, sum, &programs, err);
     pl_free(sum);
     PL_TRY(status);

@@ -19,7 +19,7 @@ static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - byte
 /* What is too small for a pixel in both directions is left out: nobody sees it, and pages stay small. */
 static bool begin_block(const frame *f, const pl_block *b, pl_role role)
 {
-    if (b->bytes == 0) return false;
+    if (b->bytes == 0 || b->space != PL_SPACE_RAM) return false;
     double x = x_of(f, (double)b->first), y = y_of(f, (double)(b->offset + b->bytes));
     double w = x_of(f, (double)b->last) - x, h = y_of(f, (double)b->offset) - y;
     if (w < 0.4 && h < 0.4) return false;
@@ -33,7 +33,7 @@ static void end_block(const frame *f, const pl_block *b, const char *role)
 {
     char count[32], bytes[16];
     pl_str_printf(
-        f->out, "\n%s, %s bytes (%s)\noffset %" PRIu64 ", alive from node %" PRIu64 " to %" PRIu64 "</title></rect>\n",
+        f->out, "\n%s, %s bytes (%s)\noffset %" PRIu64 ", alive from node %" PRIu32 " to %" PRIu32 "</title></rect>\n",
         role, pl_format_count(b->bytes, count, sizeof count), pl_format_bytes(b->bytes, bytes, sizeof bytes), b->offset,
         b->first, b->last - 1);
 }
@@ -119,7 +119,7 @@ static void draw_budget(const frame *f, double budget_top, uint64_t budget_bytes
     char text[16];
     if (budget_top <= 0) return;
     double y = y_of(f, budget_top);
-    bool over = budget_top < (double)f->plan->arena_bytes;
+    bool over = budget_top < (double)f->plan->arena->bytes;
     pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>", LEFT, WIDTH - RIGHT, y, y);
     pl_str_printf(f->out, "<text class='mark halo' x='%d' y='%.1f'>budget %s, less the rest of the process</text>\n",
                   LEFT + 8, over ? y + 16 : y - 7, pl_format_bytes(budget_bytes, text, sizeof text));
@@ -129,13 +129,13 @@ static void draw_peak(const frame *f)
 {
     const pl_plan *p = f->plan;
     char text[16];
-    double x = x_of(f, (double)p->peak_position + 0.5), y = y_of(f, (double)p->arena_bytes);
+    double x = x_of(f, (double)p->arena->peak_position + 0.5), y = y_of(f, (double)p->arena->bytes);
     bool flip = x > WIDTH / 2.0;
     pl_str_printf(f->out, "<line class='mark' x1='%.1f' x2='%.1f' y1='%.1f' y2='%d'/>\n", x, x, y, HEIGHT - BOTTOM);
     pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT, y, y);
     pl_str_printf(f->out, "<text class='mark halo%s' x='%.1f' y='%.1f'>peak %s at node %" PRIu64 "</text>\n",
-                  flip ? " end" : "", flip ? x - 6 : x + 6, y - 7, pl_format_bytes(p->arena_bytes, text, sizeof text),
-                  p->peak_position);
+                  flip ? " end" : "", flip ? x - 6 : x + 6, y - 7, pl_format_bytes(p->arena->bytes, text, sizeof text),
+                  p->arena->peak_position);
 }
 
 static void draw_legend(const frame *f, pl_str *out)
@@ -158,16 +158,16 @@ static void draw_legend(const frame *f, pl_str *out)
  * no budget, it is below that, or so far above that the picture would be mostly empty. */
 static double budget_in_arena(const pl_plan *p, uint64_t budget_bytes)
 {
-    uint64_t others = pl_plan_charged_bytes(p) - p->arena_bytes;
+    uint64_t others = pl_plan_charged_bytes(p) - p->arena->bytes;
     if (budget_bytes == PL_REPORT_NO_BUDGET || budget_bytes <= others) return 0;
     double room = (double)(budget_bytes - others);
-    return room < 1.8 * (double)p->arena_bytes ? room : 0;
+    return room < 1.8 * (double)p->arena->bytes ? room : 0;
 }
 
 void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget_bytes, pl_str *out)
 {
-    if (p->graph->node_count == 0 || p->arena_bytes == 0) return;
-    double budget = budget_in_arena(p, budget_bytes), arena = (double)p->arena_bytes;
+    if (p->graph->node_count == 0 || p->arena->bytes == 0) return;
+    double budget = budget_in_arena(p, budget_bytes), arena = (double)p->arena->bytes;
     frame f = {.plan = p,
                .positions = (double)p->graph->node_count,
                .top = 1.02 * (budget > arena ? budget : arena),
@@ -175,9 +175,11 @@ void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget
     char bytes[32], bound[32], took[32];
     pl_str_printf(out, "<section><h2>The arena over time</h2><p>%s bytes; lower bound %s, gap %.2f %%; placed by %s",
                   pl_format_count(a->arena_bytes, bytes, sizeof bytes),
-                  pl_format_count(p->lower_bound_bytes, bound, sizeof bound),
-                  p->lower_bound_bytes ? 100 * (arena / (double)p->lower_bound_bytes - 1) : 0, p->heuristic);
-    if (p->place_seconds > 0) pl_str_printf(out, " in %s", pl_format_seconds(p->place_seconds, took, sizeof took));
+                  pl_format_count(p->arena->lower_bound_bytes, bound, sizeof bound),
+                  p->arena->lower_bound_bytes ? 100 * (arena / (double)p->arena->lower_bound_bytes - 1) : 0,
+                  p->arena->heuristic);
+    if (p->arena->place_seconds > 0)
+        pl_str_printf(out, " in %s", pl_format_seconds(p->arena->place_seconds, took, sizeof took));
     pl_str_printf(out,
                   ". Nodes in the order of the schedule to the right, addresses upward; point at a block for its name, "
                   "size and life.</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n",

@@ -274,17 +274,17 @@ static void alive_row(const pl_plan *p, const pl_report_alive *a, pl_str *out)
     pl_str_append(out, "</td>");
     labelled_count(out, "bytes", a->block->bytes);
     labelled_megabytes(out, "MB", a->block->bytes);
-    pl_str_printf(out, "<td class='n' data-l='nodes'>%" PRIu64 " – %" PRIu64 "</td></tr>\n", a->block->first,
+    pl_str_printf(out, "<td class='n' data-l='nodes'>%" PRIu32 " – %" PRIu32 "</td></tr>\n", a->block->first,
                   a->block->last - 1);
 }
 
 void pl_html_alive(const pl_plan *p, const pl_report_alive *alive, size_t alive_count, size_t shown, pl_str *out)
 {
     if (p->graph->node_count == 0) return;
-    const pl_node *n = &p->graph->node[p->peak_position];
+    const pl_node *n = &p->graph->node[p->arena->peak_position];
     uint64_t rest = 0;
     if (shown > alive_count) shown = alive_count;
-    pl_str_printf(out, "<section><h2>Alive at the peak</h2><p>Node %" PRIu64 ": %s in ", p->peak_position,
+    pl_str_printf(out, "<section><h2>Alive at the peak</h2><p>Node %" PRIu64 ": %s in ", p->arena->peak_position,
                   pl_op_name(n->op));
     pl_html_text(out, n->scope[0] ? n->scope : "no component");
     pl_str_printf(out, ", %s pass of ", pl_phase_name(n->phase));

@@ -79,13 +79,13 @@ static void write_arena(pl_json *j, const pl_plan *p, const pl_report_account *a
     pl_json_key(j, "arena");
     pl_json_object(j);
     pl_json_kv_uint(j, "bytes", a->arena_bytes);
-    pl_json_kv_uint(j, "lower_bound_bytes", p->lower_bound_bytes);
+    pl_json_kv_uint(j, "lower_bound_bytes", p->arena->lower_bound_bytes);
     pl_json_kv_uint(j, "resident_bytes", a->arena_bytes + a->rounding_bytes);
-    pl_json_kv_string(j, "heuristic", p->heuristic);
-    kv_seconds(j, "place_seconds", p->place_seconds);
+    pl_json_kv_string(j, "heuristic", p->arena->heuristic);
+    kv_seconds(j, "place_seconds", p->arena->place_seconds);
     pl_json_kv_uint(j, "block_alignment", PL_PLAN_ALIGNMENT);
     pl_json_kv_bool(j, "huge_pages", p->huge_pages);
-    pl_json_kv_uint_if(j, p->graph->node_count, "peak_position", p->peak_position);
+    pl_json_kv_uint_if(j, p->graph->node_count, "peak_position", p->arena->peak_position);
     write_roles(j, a);
     pl_json_kv_uint(j, "alive_bytes", a->alive_bytes);
     pl_json_kv_uint(j, "alignment_bytes", a->alignment_bytes);
@@ -201,7 +201,7 @@ static pl_status write_programs(pl_json *j, const pl_plan *p, pl_error *err)
     pl_report_programs programs;
     uint64_t *alive = pl_alloc(p->graph->node_count + 1, sizeof *alive);
     if (!alive) return pl_fail(err, PL_E_NOMEM, "no memory to report on %zu nodes", p->graph->node_count);
-    pl_plan_alive(p, alive);
+    pl_plan_alive(p, PL_SPACE_RAM, alive);
     pl_status status = pl_report_programs_create(p, alive, &programs, err);
     if (status == PL_OK) {
         pl_json_key(j, "programs");

@@ -35,7 +35,7 @@ static double overlap(double a_begin, double a_end, double b_begin, double b_end
 /* All in units of cells. */
 static void paint(canvas *c, const pl_block *b, pl_role role)
 {
-    if (b->bytes == 0 || b->last <= b->first) return;
+    if (b->bytes == 0 || b->space != PL_SPACE_RAM || b->last <= b->first) return;
     double x0 = (double)b->first / c->positions * c->width, x1 = (double)b->last / c->positions * c->width;
     double y0 = (double)b->offset / c->top * c->height, y1 = (double)(b->offset + b->bytes) / c->top * c->height;
     for (unsigned y = (unsigned)y0; y < c->height && y < y1; y++)
@@ -119,7 +119,7 @@ static void put_peak(const canvas *c, unsigned column, char *line)
 static void print_time(const canvas *c, const pl_plan *p, char *line, pl_str *out)
 {
     bool left = true, missed;
-    put_peak(c, column_of(c, p->peak_position), line);
+    put_peak(c, column_of(c, p->arena->peak_position), line);
     print_line(out, line, c->width);
     for (size_t from = 0, again; left; from = again) {
         memset(line, ' ', c->width);
@@ -168,8 +168,8 @@ static void print_legend(const pl_plan *p, unsigned width, bool color, pl_str *o
 pl_status pl_report_map(const pl_plan *p, unsigned width, unsigned height, bool color, pl_str *out, pl_error *err)
 {
     const pl_graph *g = p->graph;
-    if (!width || !height || g->node_count == 0 || p->arena_bytes == 0) return PL_OK;
-    canvas c = {.width = width, .height = height, .positions = (double)g->node_count, .top = (double)p->arena_bytes};
+    if (!width || !height || g->node_count == 0 || p->arena->bytes == 0) return PL_OK;
+    canvas c = {.width = width, .height = height, .positions = (double)g->node_count, .top = (double)p->arena->bytes};
     char *line = pl_alloc(width, 1);
     c.area = pl_alloc((size_t)width * height, PL_ROLE_COUNT * sizeof *c.area);
     bool refused = !line || !c.area;

@@ -17,12 +17,12 @@ static size_t collect(const pl_plan *p, pl_report_alive *list)
     const pl_graph *g = p->graph;
     size_t count = 0;
     for (size_t i = 0; i < g->value_count; i++) {
-        if (g->value[i].program == PL_NONE || !pl_report_is_alive(&p->value[i], p->peak_position)) continue;
+        if (g->value[i].program == PL_NONE || !pl_report_is_alive(&p->value[i], p->arena->peak_position)) continue;
         if (list) list[count] = (pl_report_alive){&p->value[i], (pl_id)i, PL_NONE};
         count++;
     }
     for (size_t i = 0; i < g->node_count; i++) {
-        if (!pl_report_is_alive(&p->workspace[i], p->peak_position)) continue;
+        if (!pl_report_is_alive(&p->workspace[i], p->arena->peak_position)) continue;
         if (list) list[count] = (pl_report_alive){&p->workspace[i], PL_NONE, (pl_id)i};
         count++;
     }

@@ -126,9 +126,10 @@ static void arena_rows(const page *g, pl_table *t)
             role_row(t, a, pl_report_role_title((pl_role)r), (pl_role)r, (pl_role)r);
     }
     char remark[64];
-    double gap = g->plan->lower_bound_bytes ? 100.0 * (double)(g->plan->arena_bytes - g->plan->lower_bound_bytes) /
-                                                  (double)g->plan->lower_bound_bytes
-                                            : 0;
+    double gap = g->plan->arena->lower_bound_bytes
+                     ? 100.0 * (double)(g->plan->arena->bytes - g->plan->arena->lower_bound_bytes) /
+                           (double)g->plan->arena->lower_bound_bytes
+                     : 0;
     pl_print(remark, sizeof remark, "%.2f %% above the lower bound", gap);
     plain_row(t, "  alignment", a->alignment_bytes, "every block to 64 bytes");
     plain_row(t, "  placement gap", a->gap_bytes, remark);
@@ -374,7 +375,7 @@ static void alive_row(const page *g, pl_table *t, const pl_report_alive *a)
         snprintf(what, sizeof what, "%s %s ", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
     }
     pl_table_count(t, a->block->bytes);
-    pl_table_cell(t, "%" PRIu64 "-%" PRIu64, a->block->first, a->block->last - 1);
+    pl_table_cell(t, "%" PRIu32 "-%" PRIu32, a->block->first, a->block->last - 1);
     pl_table_cell(t, "%s%s", what, graph->node[a->value == PL_NONE ? a->node : (pl_id)a->block->first].scope);
     pl_table_end_row(t);
 }
@@ -390,11 +391,11 @@ static void print_peak(const page *g)
 {
     const pl_plan *p = g->plan;
     if (p->graph->node_count == 0) return;
-    const pl_node *n = &p->graph->node[p->peak_position];
+    const pl_node *n = &p->graph->node[p->arena->peak_position];
     char count[32];
     heading(g, "The peak");
     size_t from = g->out->bytes;
-    pl_str_printf(g->out, "node %" PRIu64 " of %zu: %s in %s, %s pass of program %s", p->peak_position,
+    pl_str_printf(g->out, "node %" PRIu64 " of %zu: %s in %s, %s pass of program %s", p->arena->peak_position,
                   p->graph->node_count, pl_op_name(n->op), n->scope[0] ? n->scope : "no component",
                   pl_phase_name(n->phase), p->graph->region[pl_region_program(p->graph, n->region)].name);
     uint64_t trips = pl_node_trips(p->graph, n);
@@ -423,11 +424,12 @@ static void print_placement(const page *g)
     heading(g, "The arena over time");
     size_t from = g->out->bytes;
     pl_str_printf(g->out, "%s bytes; lower bound %s, gap %s (placed by: %s",
-                  pl_format_count(p->arena_bytes, arena, sizeof arena),
-                  pl_format_count(p->lower_bound_bytes, bound, sizeof bound),
-                  pl_format_count(p->arena_bytes - p->lower_bound_bytes, gap, sizeof gap), p->heuristic);
+                  pl_format_count(p->arena->bytes, arena, sizeof arena),
+                  pl_format_count(p->arena->lower_bound_bytes, bound, sizeof bound),
+                  pl_format_count(p->arena->bytes - p->arena->lower_bound_bytes, gap, sizeof gap), p->arena->heuristic);
     char took[32];
-    if (p->place_seconds > 0) pl_str_printf(g->out, ", in %s", pl_format_seconds(p->place_seconds, took, sizeof took));
+    if (p->arena->place_seconds > 0)
+        pl_str_printf(g->out, ", in %s", pl_format_seconds(p->arena->place_seconds, took, sizeof took));
     pl_str_append(g->out, ")\n");
     pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
 }
@@ -445,7 +447,7 @@ static pl_status gather(page *g, pl_error *err)
 {
     uint64_t *sum = pl_alloc(g->plan->graph->node_count + 1, sizeof *sum);
     if (!sum) return pl_fail(err, PL_E_NOMEM, "no memory to report on %zu nodes", g->plan->graph->node_count);
-    pl_plan_alive(g->plan, sum);
+    pl_plan_alive(g->plan, PL_SPACE_RAM, sum);
     g->account = pl_report_sum(g->plan);
     pl_status status = pl_report_programs_create(g->plan, sum, &g->programs, err);
     pl_free(sum);

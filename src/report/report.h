@@ -1,8 +1,9 @@
 /* What a person and a program read about a plan and a run: text, JSON, and one HTML page.
  *
- *   before the run   pl_report_plan, pl_report_plan_json     every byte by category, component, program; the peak; the
- * map after it         pl_report_ledger, pl_report_ledger_json planned and measured side by side, and the verdict
- *   either           pl_report_html                          the same as pictures, with the run's losses
+ *   before the run   pl_report_plan, pl_report_plan_json       every byte by category, component, program; the peak;
+ *                                                              the map
+ *   after it         pl_report_ledger, pl_report_ledger_json   planned and measured side by side, and the verdict
+ *   either           pl_report_html                            the same as pictures, with the run's losses
  *
  * Nothing is sized here a second time: a report walks the plan's blocks and the ledger's rows. Every table adds up to
  * the byte: roles at the peak + alignment + placement gap + rounding = arena; arena + other rows = resident; resident +

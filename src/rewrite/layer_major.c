@@ -126,7 +126,9 @@ static bool is_kept(const pl_layers *l, int group) { return l->keep > 0 && group
 static bool is_loaded(const pl_layers *l, pl_id root)
 {
     const pl_node *n = &l->g->node[l->load];
-    return root == n->out[0] || root == n->out[1];
+    bool loaded = false;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) loaded |= root == n->out[k];
+    return loaded;
 }
 
 /* A forward value that a later group reads is an input of that group. */

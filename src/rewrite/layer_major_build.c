@@ -151,6 +151,13 @@ static pl_status map_value(builder *b, pl_id value, size_t node, int out, pl_id 
 
 /* ---- nodes ---- */
 
+static pl_id *first_free(pl_node *n)
+{
+    int k = 0;
+    while (k + 1 < PL_NODE_OUT_MAX && n->out[k] != PL_NONE) k++;
+    return &n->out[k];
+}
+
 static pl_status add_node(builder *b, size_t node)
 {
     pl_layers *l = b->l;
@@ -159,7 +166,7 @@ static pl_status add_node(builder *b, size_t node)
     for (int k = 0; k < PL_NODE_IN_MAX; k++) PL_TRY(map_value(b, n.in[k], node, -1, &n.in[k]));
     PL_TRY(map_value(b, n.predicate, node, -1, &n.predicate));
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) PL_TRY(map_value(b, n.out[k], node, k, &n.out[k]));
-    if (node == l->load && l->sample != PL_NONE) PL_TRY(map_value(b, l->sample, node, -1, &n.out[2]));
+    if (node == l->load && l->sample != PL_NONE) PL_TRY(map_value(b, l->sample, node, -1, first_free(&n)));
     if (pl_graph_add_node(l->g, &n) == PL_NONE) return pl_fail(b->err, PL_E_NOMEM, "no memory for the tiled graph");
     return PL_OK;
 }

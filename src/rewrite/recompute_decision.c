@@ -67,7 +67,7 @@ static void find_repeatable(const pl_graph *g, writers *w, pl_id *region_end, bo
     }
     for (pl_id i = (pl_id)g->node_count; i-- > 0;) {
         const pl_node *n = &g->node[i];
-        bool plain = !n->dead && n->op != PL_OP_LOAD && n->predicate == PL_NONE && n->wait == PL_NONE;
+        bool plain = !n->dead && !pl_op_is_outside(n->op) && n->predicate == PL_NONE && n->wait == PL_NONE;
         may[i] = plain && makes_one_value(g, i, w) && inputs_stay(g, n, w, region_end);
         for (int k = 0; k < PL_NODE_OUT_MAX && !n->dead; k++)
             if (n->out[k] != PL_NONE) w->next[pl_value_root(g, n->out[k])] = i;
@@ -168,7 +168,7 @@ static void find_cheap(decider *d)
             if (n->in[k] == PL_NONE) continue;
             pl_id root = pl_value_root(g, n->in[k]), maker = g->value[root].producer;
             bool inside = g->value[root].program != PL_NONE && maker != PL_NONE && g->node[maker].region == n->region;
-            cheap = d->there[root] || !inside || g->node[maker].op == PL_OP_LOAD;
+            cheap = d->there[root] || !inside || pl_op_is_outside(g->node[maker].op);
         }
         d->may[i] = cheap;
         if (cheap) d->there[n->out[0]] = true;

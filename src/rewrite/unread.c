@@ -1,3 +1,4 @@
+#include "ir/op.h"
 #include "rewrite/rewrite.h"
 
 /* Content that somebody outside the program's nodes reads. */
@@ -8,7 +9,7 @@ static bool lasts(const pl_value *v)
 
 static bool is_wanted(const pl_graph *g, const pl_node *n, const bool *read)
 {
-    bool wanted = n->op == PL_OP_LOAD; /* it moves the loader on */
+    bool wanted = pl_op_is_outside(n->op);
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (n->out[k] == PL_NONE) continue;
         pl_id root = pl_value_root(g, n->out[k]);

@@ -40,7 +40,7 @@ static bool scale_all(pl_st_entry *entry, size_t count, float factor)
 
 static pl_status run_batch(pl_session *s, pl_error *err)
 {
-    PL_TRY(pl_loader_begin(s->loader, &s->train_sampler, s->step, s->step + 1, err));
+    pl_ring_begin(s->ring, PL_PART_TRAIN, s->step, s->step + 1);
     return pl_session_run_program(s, s->train, false, err);
 }
 
@@ -62,7 +62,7 @@ pl_status pl_session_write_gradients(pl_session *s, const char *path, pl_error *
 {
     const pl_graph *g = s->o.plan->graph;
     pl_status status = PL_OK;
-    uint64_t counted = pl_sampler_step_tokens(&s->train_sampler, s->step);
+    uint64_t counted = pl_session_counted(s, PL_PART_TRAIN, s->step);
     double loss = 0;
     size_t count = 0;
     pl_alloc_seal(0); /* nothing is measured after this: the lists may use the heap */

@@ -11,11 +11,9 @@ typedef struct instruction {
     uint64_t trip;  /* of the region */
 } instruction;
 
-enum { REGION_DEPTH_MAX = 8 };
-
 struct pl_program {
     const pl_plan *plan;
-    unsigned char *base;
+    unsigned char *base[PL_SPACES_MAX];
     uint64_t *offset; /* [values] of storage roots */
     pl_call *call;    /* [nodes] */
     bool *moves;      /* [nodes] uses a tile: its addresses are those of the trip, so it is bound anew in each */
@@ -37,13 +35,21 @@ void pl_program_destroy(pl_program *p)
     pl_free(p);
 }
 
+static pl_addresses addresses_of(const pl_program *p)
+{
+    pl_addresses a = {.offset = p->offset};
+    for (int k = 0; k < PL_SPACES_MAX; k++) a.base[k] = p->base[k];
+    return a;
+}
+
 static pl_status bind_calls(pl_program *p, pl_error *err)
 {
     const pl_graph *g = p->plan->graph;
-    pl_addresses addresses = {.base = p->base, .offset = p->offset};
+    pl_addresses addresses = addresses_of(p);
     for (size_t i = 0; i < g->value_count; i++) p->offset[i] = p->plan->value[i].offset;
     for (size_t i = 0; i < g->node_count; i++) {
-        void *workspace = p->plan->workspace[i].bytes ? p->base + p->plan->workspace[i].offset : NULL;
+        const pl_block *b = &p->plan->workspace[i];
+        void *workspace = b->bytes ? p->base[b->space] + b->offset : NULL;
         PL_TRY(pl_backend_bind(g, &g->node[i], &addresses, workspace, &p->call[i], err));
         p->moves[i] = pl_node_uses_tile(g, &g->node[i]);
     }
@@ -66,7 +72,7 @@ static unsigned depth_of(const pl_graph *g, pl_id region)
 static void change_region(pl_program *p, pl_id *open, unsigned *depth, pl_id to)
 {
     const pl_graph *g = p->plan->graph;
-    pl_id path[REGION_DEPTH_MAX];
+    pl_id path[PL_REGION_DEPTH_MAX];
     unsigned wanted = depth_of(g, to), common = 0;
     for (unsigned i = wanted; i > 0; i--, to = g->region[to].parent) path[i - 1] = to;
     while (common < wanted && common < *depth && p->code[open[common]].index == path[common]) common++;
@@ -85,13 +91,13 @@ static void change_region(pl_program *p, pl_id *open, unsigned *depth, pl_id to)
 static pl_status emit_program(pl_program *p, pl_id program, pl_error *err)
 {
     const pl_graph *g = p->plan->graph;
-    pl_id open[REGION_DEPTH_MAX];
+    pl_id open[PL_REGION_DEPTH_MAX];
     unsigned depth = 0;
     p->entry[program] = p->code_count;
     for (size_t i = 0; i < g->node_count; i++) {
         if (pl_region_program(g, g->node[i].region) != program) continue;
-        if (depth_of(g, g->node[i].region) > REGION_DEPTH_MAX)
-            return pl_fail(err, PL_E_UNSUPPORTED, "regions are nested deeper than %d", REGION_DEPTH_MAX);
+        if (depth_of(g, g->node[i].region) > PL_REGION_DEPTH_MAX)
+            return pl_fail(err, PL_E_UNSUPPORTED, "regions are nested deeper than %d", PL_REGION_DEPTH_MAX);
         change_region(p, open, &depth, g->node[i].region);
         emit(p, RUN_CALL, (uint32_t)i, 1);
     }
@@ -100,17 +106,32 @@ static pl_status emit_program(pl_program *p, pl_id program, pl_error *err)
     return PL_OK;
 }
 
+static pl_status check_memory(const pl_plan *plan, const pl_program_memory *m, pl_error *err)
+{
+    for (uint32_t k = 0; k < plan->graph->space_count; k++)
+        if (m[k].bytes < plan->arena[k].bytes || (uintptr_t)m[k].base % PL_PLAN_ALIGNMENT)
+            return pl_fail(err, PL_E_USAGE, "the plan needs %llu bytes of %s aligned to %d, got %llu",
+                           (unsigned long long)plan->arena[k].bytes, plan->graph->space[k], PL_PLAN_ALIGNMENT,
+                           (unsigned long long)m[k].bytes);
+    return PL_OK;
+}
+
 pl_status pl_program_create(const pl_plan *plan, void *memory, uint64_t bytes, pl_program **program, pl_error *err)
 {
+    const pl_program_memory ram[PL_SPACES_MAX] = {{memory, bytes}};
+    return pl_program_create_in(plan, ram, program, err);
+}
+
+pl_status pl_program_create_in(const pl_plan *plan, const pl_program_memory memory[PL_SPACES_MAX], pl_program **program,
+                               pl_error *err)
+{
     const pl_graph *g = plan->graph;
-    if (bytes < plan->arena_bytes || (uintptr_t)memory % PL_PLAN_ALIGNMENT)
-        return pl_fail(err, PL_E_USAGE, "the plan needs %llu bytes aligned to %d, got %llu",
-                       (unsigned long long)plan->arena_bytes, PL_PLAN_ALIGNMENT, (unsigned long long)bytes);
+    PL_TRY(check_memory(plan, memory, err));
     pl_status status = PL_OK;
     pl_program *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for the program");
     p->plan = plan;
-    p->base = memory;
+    for (int k = 0; k < PL_SPACES_MAX; k++) p->base[k] = memory[k].base;
     p->offset = pl_alloc(g->value_count + 1, sizeof *p->offset);
     p->call = pl_alloc(g->node_count + 1, sizeof *p->call);
     p->moves = pl_alloc(g->node_count + 1, sizeof *p->moves);
@@ -150,23 +171,30 @@ double pl_run_now(void)
 /* Asks for no memory: a call is a plain value. */
 static pl_status move(pl_program *p, uint32_t node, uint64_t iteration, pl_error *err)
 {
-    pl_addresses addresses = {.base = p->base, .offset = p->offset, .trip = iteration};
+    pl_addresses addresses = addresses_of(p);
+    addresses.trip = iteration;
     const pl_graph *g = p->plan->graph;
     return pl_backend_bind(g, &g->node[node], &addresses, p->call[node].workspace, &p->call[node], err);
 }
 
-static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, const pl_program_hooks *hooks,
+static pl_status exec(const pl_program *p, const pl_call *call, const pl_trips *trips, const pl_program_hooks *h,
+                      pl_error *err)
+{
+    if (call->op == PL_OP_LOAD) return h->load ? h->load(h->context, trips, &call->u.load, err) : PL_OK;
+    if (call->op == PL_OP_STORE) return h->store ? h->store(h->context, trips, &call->u.store, err) : PL_OK;
+    pl_backend_exec(call, p->plan->team);
+    return PL_OK;
+}
+
+static pl_status run_call(pl_program *p, uint32_t node, const pl_trips *trips, const pl_program_hooks *hooks,
                           pl_error *err)
 {
     const pl_call *call = &p->call[node];
     bool timed = hooks->seconds || hooks->timed;
     double begin = timed ? pl_run_now() : 0;
-    if (p->moves[node]) PL_TRY(move(p, node, iteration, err));
+    if (p->moves[node]) PL_TRY(move(p, node, pl_trips_last(trips), err));
     if (hooks->begins) hooks->begins(hooks->context, node);
-    if (call->op != PL_OP_LOAD)
-        pl_backend_exec(call, p->plan->team);
-    else if (hooks->load)
-        PL_TRY(hooks->load(hooks->context, iteration, &call->u.load, err));
+    PL_TRY(exec(p, call, trips, hooks, err));
     if (!timed) return PL_OK;
     double end = pl_run_now();
     if (hooks->seconds) hooks->seconds[node] += end - begin;
@@ -175,23 +203,22 @@ static pl_status run_call(pl_program *p, uint32_t node, uint64_t iteration, cons
 
 pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *hooks, pl_error *err)
 {
-    uint64_t count[REGION_DEPTH_MAX] = {0};
-    unsigned depth = 0;
+    pl_trips trips = {0};
     for (size_t i = p->entry[program]; i < p->leave[program]; i++) {
         const instruction *in = &p->code[i];
         switch (in->kind) {
         case RUN_CALL:
-            PL_TRY(run_call(p, in->index, depth ? count[depth - 1] : 0, hooks, err));
+            PL_TRY(run_call(p, in->index, &trips, hooks, err));
             break;
         case BEGIN_REGION:
-            count[depth++] = 0;
+            trips.trip[trips.depth++] = 0;
             break;
         case END_REGION:
             if (hooks->trip) hooks->trip(hooks->context);
-            if (++count[depth - 1] < (hooks->single_trip ? 1 : in->trip))
+            if (++trips.trip[trips.depth - 1] < (hooks->single_trip ? 1 : in->trip))
                 i = in->index;
             else
-                depth--;
+                trips.depth--;
             break;
         }
     }
@@ -220,7 +247,8 @@ static void print_call(const pl_program *p, uint32_t node, pl_str *out)
         for (int k = 0; k < (side ? PL_NODE_OUT_MAX : PL_NODE_IN_MAX); k++)
             if (id[k] != PL_NONE)
                 pl_str_printf(out, " +%llu",
-                              (unsigned long long)((unsigned char *)pl_program_address(p, id[k]) - p->base));
+                              (unsigned long long)((unsigned char *)pl_program_address(p, id[k]) -
+                                                   p->base[p->plan->graph->value[id[k]].space]));
     }
     if (p->plan->workspace[node].bytes)
         pl_str_printf(out, " workspace +%llu", (unsigned long long)p->plan->workspace[node].offset);
@@ -245,7 +273,7 @@ void pl_program_print(const pl_program *p, pl_str *out)
 
 void *pl_program_address(const pl_program *p, pl_id value)
 {
-    pl_addresses addresses = {.base = p->base, .offset = p->offset};
+    pl_addresses addresses = addresses_of(p);
     return pl_address_of(p->plan->graph, &addresses, value);
 }
 

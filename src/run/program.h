@@ -9,10 +9,22 @@
 #include "backend/backend.h"
 #include "plan/plan.h"
 
-/* Called for each load node: fill call->tokens and call->targets. `iteration` counts the trips of its region. What it
- * returns other than PL_OK ends the run of the program and is handed on. */
+enum { PL_REGION_DEPTH_MAX = 8 };
+
+/* trip[d] counts the trips of the d-th region around a node, the outermost first; depth: how many there are. */
+typedef struct pl_trips {
+    uint64_t trip[PL_REGION_DEPTH_MAX];
+    uint32_t depth;
+} pl_trips;
+
+/* Of the innermost region. */
+static inline uint64_t pl_trips_last(const pl_trips *t) { return t->depth ? t->trip[t->depth - 1] : 0; }
+
 typedef struct pl_program_hooks {
-    pl_status (*load)(void *context, uint64_t iteration, const pl_load_call *call, pl_error *);
+    /* For each load node: fill the ports. For each store node: take them; they are there during the call. NULL: nothing
+     * is done. What they return other than PL_OK ends the run of the program and is handed on. */
+    pl_status (*load)(void *context, const pl_trips *, const pl_load_call *, pl_error *);
+    pl_status (*store)(void *context, const pl_trips *, const pl_store_call *, pl_error *);
     void (*trip)(void *context); /* NULL, or called after each trip of a region */
     void *context;
     bool single_trip;                             /* every region once: to execute each kernel before "committed" */
@@ -21,6 +33,16 @@ typedef struct pl_program_hooks {
     /* NULL, or called after each node with its times (CLOCK_MONOTONIC, seconds). */
     pl_status (*timed)(void *context, uint32_t node, double begin, double end, pl_error *);
 } pl_program_hooks;
+
+/* An arena's memory: aligned to PL_PLAN_ALIGNMENT. */
+typedef struct pl_program_memory {
+    void *base;
+    uint64_t bytes;
+} pl_program_memory;
+
+/* pl_program_create for plans of more than one space: memory as the plan's arenas. */
+pl_status pl_program_create_in(const pl_plan *, const pl_program_memory memory[PL_SPACES_MAX], pl_program **,
+                               pl_error *);
 
 double pl_run_now(void); /* CLOCK_MONOTONIC, seconds: the one clock of a run; never goes back, even if that does */
 

@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
+#include "run/spaces.h"
 #include "run/threads.h"
 
 void pl_session_tell(pl_session *s, pl_event e)
@@ -17,8 +18,7 @@ void pl_session_tell(pl_session *s, pl_event e)
     e.steps = s->settings->steps;
     e.tokens = s->tokens_seen;
     e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
-    if (s->tokens_open && s->train_sampler.steps_per_epoch)
-        e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
+    if (s->source) e.epoch = (double)s->step / (double)s->source->steps_per_epoch[PL_PART_TRAIN];
     e.is_saved = s->writes_checkpoints && s->saved_step != UINT64_MAX;
     e.saved_step = e.is_saved ? s->saved_step : 0;
     if (s->o.plan->validation_tokens)
@@ -58,23 +58,32 @@ void *pl_session_address(const pl_session *s, pl_id value) { return pl_program_a
 
 /* ---- running programs ---- */
 
-static pl_status load_batch(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status copy_port(const pl_call_port *to, const pl_port *from, pl_error *err)
+{
+    if (to->dtype != from->dtype || to->bytes != from->bytes)
+        return pl_fail(err, PL_E_DATA,
+                       "the plan takes %llu bytes of %s as %s at once, its config gives %llu as %s; plan again",
+                       (unsigned long long)to->bytes, from->name, pl_dtype_name(to->dtype),
+                       (unsigned long long)from->bytes, pl_dtype_name(from->dtype));
+    memcpy(to->at, from->at, from->bytes);
+    return PL_OK;
+}
+
+static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     pl_session *s = context;
-    pl_batch batch;
-    (void)iteration;
+    pl_slot slot;
+    (void)trips;
     pl_session_tick(s, pl_run_now());
-    PL_TRY(pl_loader_next(s->loader, &batch, err));
-    if (!batch.tokens) return pl_fail(err, PL_E_INTERNAL, "the loader's stream ended in the middle of a step");
-    if ((uint64_t)call->count != (uint64_t)s->settings->micro_batch * s->settings->sequence)
-        return pl_fail(err, PL_E_DATA,
-                       "the plan takes %lld tokens at once, its config gives %u sequences of %u; plan again",
-                       (long long)call->count, s->settings->micro_batch, s->settings->sequence);
-    memcpy(call->tokens, batch.tokens, (size_t)call->count * sizeof *call->tokens);
-    memcpy(call->targets, batch.targets, (size_t)call->count * sizeof *call->targets);
-    *s->first_sample = (int64_t)batch.first_sample;
+    PL_TRY(pl_ring_next(s->ring, &slot, err));
+    if (!slot.ports) return pl_fail(err, PL_E_INTERNAL, "the stream of data ended in the middle of a step");
+    if (call->ports != slot.ports)
+        return pl_fail(err, PL_E_DATA, "the plan takes %u values of data, its config gives %u; plan again", call->ports,
+                       slot.ports);
+    for (uint32_t k = 0; k < slot.ports; k++) PL_TRY(copy_port(&call->port[k], &slot.port[k], err));
+    *s->first_sample = (int64_t)slot.first_sample;
     if (call->first_sample) *call->first_sample = *s->first_sample;
-    pl_loader_release(s->loader);
+    pl_ring_release(s->ring);
     return PL_OK;
 }
 
@@ -85,12 +94,11 @@ static void end_part(void *context)
     pl_session_tick(s, pl_run_now());
 }
 
-/* Before commit there is no data: token 0, nothing counted. */
-static pl_status load_nothing(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+/* Before commit there is no data: zeros. */
+static pl_status load_nothing(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
-    (void)context, (void)iteration, (void)err;
-    memset(call->tokens, 0, (size_t)call->count * sizeof *call->tokens);
-    for (int64_t i = 0; i < call->count; i++) call->targets[i] = -1;
+    (void)context, (void)trips, (void)err;
+    for (uint32_t k = 0; k < call->ports; k++) memset(call->port[k].at, 0, call->port[k].bytes);
     if (call->first_sample) *call->first_sample = 0;
     return PL_OK;
 }
@@ -152,8 +160,7 @@ void pl_session_watch(pl_session *s, pl_session_watcher *watcher, void *context)
  * does each node read the clock for one. */
 pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
 {
-    pl_program_hooks hooks = {
-        .load = single_trip ? load_nothing : load_batch, .context = s, .single_trip = single_trip};
+    pl_program_hooks hooks = {.load = single_trip ? load_nothing : load_slot, .context = s, .single_trip = single_trip};
     if (single_trip) return pl_program_run(s->program, program, &hooks, err);
     hooks.trip = end_part;
     double began = pl_run_now();
@@ -183,19 +190,40 @@ static void find_programs(pl_session *s)
     }
 }
 
-static pl_status map_memory(pl_session *s, pl_error *err)
+/* The arena of one space, from who provides it; in a host program its heap does. */
+static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory, pl_error *err)
 {
     const pl_plan *p = s->o.plan;
+    const char *name = p->graph->space[space];
+    const pl_space_kind *kind = pl_space_find(name);
+    const uint64_t bytes = p->arena[space].bytes;
+    if (!kind) return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program has not", name);
     if (s->o.owners) {
-        pl_arena_options options = {.name = "ram", .huge_pages = p->huge_pages};
-        PL_TRY(pl_arena_map(&s->arena, p->arena_bytes, &options, s->o.owners, err));
-        return pl_program_create(p, s->arena.base, s->arena.bytes, &s->program, err);
+        pl_arena_options options = {.name = name, .huge_pages = space == PL_SPACE_RAM && p->huge_pages};
+        PL_TRY(kind->map(&s->arena[space], bytes, &options, s->o.owners, err));
+        *memory = (pl_program_memory){s->arena[space].base, s->arena[space].bytes};
+        return PL_OK;
     }
-    s->host_memory = pl_alloc(1, p->arena_bytes + PL_PLAN_ALIGNMENT);
-    if (!s->host_memory)
-        return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)p->arena_bytes);
-    void *aligned = (void *)pl_align_up((uintptr_t)s->host_memory, PL_PLAN_ALIGNMENT);
-    return pl_program_create(p, aligned, p->arena_bytes, &s->program, err);
+    s->host_memory[space] = pl_alloc(1, bytes + PL_PLAN_ALIGNMENT);
+    if (!s->host_memory[space])
+        return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)bytes);
+    *memory = (pl_program_memory){(void *)pl_align_up((uintptr_t)s->host_memory[space], PL_PLAN_ALIGNMENT), bytes};
+    return PL_OK;
+}
+
+static pl_status map_memory(pl_session *s, pl_error *err)
+{
+    pl_program_memory memory[PL_SPACES_MAX] = {0};
+    for (pl_id k = 0; k < s->o.plan->graph->space_count; k++) PL_TRY(map_space(s, k, &memory[k], err));
+    return pl_program_create_in(s->o.plan, memory, &s->program, err);
+}
+
+static void unmap_memory(pl_session *s)
+{
+    for (pl_id k = 0; k < PL_SPACES_MAX; k++) {
+        if (s->arena[k].base) pl_space_find(s->o.plan->graph->space[k])->unmap(&s->arena[k]);
+        pl_free(s->host_memory[k]);
+    }
 }
 
 /* Where a number lies that the session reads or writes itself; NULL when the plan has none of that name and dtype. */
@@ -237,7 +265,7 @@ static pl_status check_values(const pl_session *s, pl_error *err)
     return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
 }
 
-static pl_status adopt_loader_thread(void *context, pl_error *err)
+static pl_status adopt_ring_thread(void *context, pl_error *err)
 {
     pl_session *s = context;
     return s->o.owners ? pl_process_adopt_thread(&s->o.plan->process, s->o.owners, err) : PL_OK;
@@ -266,28 +294,21 @@ static pl_status open_data(pl_session *s, pl_error *err)
     PL_TRY(pl_tokens_open(&s->tokens, r->tokens_path, err));
     s->tokens_open = true;
     PL_TRY(check_tokens(s, err));
-    pl_sampler_options so = {.tokens = s->tokens.info.count,
-                             .sequence = r->sequence,
-                             .batch = r->batch,
-                             .validation_fraction = r->validation_fraction,
-                             .seed = r->seed};
-    PL_TRY(pl_sampler_init(&s->train_sampler, &so, PL_PART_TRAIN, err));
-    if (r->validation_fraction > 0) PL_TRY(pl_sampler_init(&s->validation_sampler, &so, PL_PART_VALIDATION, err));
-    s->has_validation = r->validation_fraction > 0;
-    pl_loader_options lo = {.tokens = &s->tokens,
-                            .micro_batch = r->micro_batch,
-                            .sequence = r->sequence,
-                            .slots = PL_SESSION_LOADER_SLOTS,
-                            .stack_bytes = s->o.plan->process.thread_stack_reserved_bytes,
-                            .thread_begins = adopt_loader_thread,
-                            .context = s};
+    PL_TRY(pl_session_open_source(&s->text, &s->tokens, r, err));
+    s->source = &s->text.source;
+    pl_ring_options ro = pl_session_ring_options(s->source, r);
+    ro.stack_bytes = s->o.plan->process.thread_stack_reserved_bytes;
+    ro.thread_begins = adopt_ring_thread;
+    ro.context = s;
+    const pl_graph *g = s->o.plan->graph;
     void *memory = pl_session_value(s, PL_STAGING_LOADER);
-    if (!memory || pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_LOADER)) <
-                       pl_loader_bytes(&lo))
+    uint64_t bytes;
+    PL_TRY(pl_ring_bytes(&ro, &bytes, err));
+    if (!memory || pl_value_bytes(g, pl_graph_find_value(g, PL_STAGING_LOADER)) < bytes)
         return pl_fail(err, PL_E_DATA, "the plan has too little staging for %s; the token file has changed, plan again",
                        r->tokens_path);
-    PL_TRY(pl_loader_init(memory, &lo, &s->loader, err));
-    return pl_loader_start(s->loader, err);
+    PL_TRY(pl_ring_init(memory, &ro, &s->ring, err));
+    return pl_ring_start(s->ring, err);
 }
 
 pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
@@ -382,11 +403,11 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
 }
 
 /* A thread that ends gives its stack back to the system (madvise), which the filter of run/lockdown.h forbids: under it
- * the loader's thread waits, with its memory and its file, for the process to end. */
+ * the ring's threads wait, with their memory and their file, for the process to end. */
 static void close_data(pl_session *s)
 {
     if (pl_lockdown_active()) return;
-    pl_loader_deinit(s->loader);
+    pl_ring_deinit(s->ring);
     if (s->tokens_open) pl_tokens_close(&s->tokens);
 }
 
@@ -400,8 +421,7 @@ void pl_session_close(pl_session *s)
     pl_tokenizer_destroy(s->tokenizer);
     pl_free(s->prompt_id);
     pl_program_destroy(s->program);
-    pl_arena_unmap(&s->arena);
-    pl_free(s->host_memory);
+    unmap_memory(s);
     pl_free(s);
 }
 

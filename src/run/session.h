@@ -1,7 +1,7 @@
 /* A session: a plan made real. Memory is mapped and touched, threads exist, every kernel has run once, files are open;
  * then it is "committed", and what follows (train, evaluate, generate, save) asks for no memory.
  *
- *   pl_session_open      arena, threads, program, tokenizer, token file, loader, checkpoints
+ *   pl_session_open      arena, threads, program, tokenizer, token file, ring of data, checkpoints
  *   pl_session_commit    every call of every program once; weights: first values, or those of a checkpoint; then sealed
  *   pl_session_train …   the work
  *   pl_session_close
@@ -12,7 +12,7 @@
 
 #include "plimsoll/run.h"
 
-#include "data/loader.h"
+#include "data/text_source.h"
 #include "data/tokenizer.h"
 #include "plan/plan.h"
 #include "run/lockdown.h"
@@ -69,8 +69,8 @@ typedef struct pl_session_disk {
 #define PL_STAGING_CHECKPOINT "staging.checkpoint"
 #define PL_STAGING_SAMPLING   "staging.sampling"
 #define PL_STAGING_TRACE      "staging.trace"
-enum { PL_SESSION_LOADER_SLOTS = 2 };
-/* tokens NULL: no loader. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are
+enum { PL_SESSION_RING_SLOTS = 2 };
+/* tokens NULL: no data. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are
  * written. */
 pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_tokens *, pl_session_staging *,
                                      pl_session_disk *, pl_error *);

@@ -125,18 +125,29 @@ done:
     return status;
 }
 
+pl_status pl_session_open_source(pl_text_source *text, const pl_tokens *tokens, const pl_run_settings *r, pl_error *err)
+{
+    pl_sampler_options o = {
+        .sequence = r->sequence, .batch = r->batch, .validation_fraction = r->validation_fraction, .seed = r->seed};
+    return pl_text_source_init(text, tokens, &o, err);
+}
+
+pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_settings *r)
+{
+    return (pl_ring_options){
+        .source = source, .micro_batch = r->micro_batch, .slots = PL_SESSION_RING_SLOTS, .threads = 1};
+}
+
 pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_tokens *tokens,
                                      pl_session_staging *staging, pl_session_disk *disk, pl_error *err)
 {
     *staging = (pl_session_staging){.sampling_bytes = pl_session_sampling_bytes(g, r),
                                     .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
     if (tokens) {
-        pl_loader_options lo = {
-            .tokens = tokens, .micro_batch = r->micro_batch, .sequence = r->sequence, .slots = PL_SESSION_LOADER_SLOTS};
-        staging->loader_bytes = pl_loader_bytes(&lo);
-        if (staging->loader_bytes == 0)
-            return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u sequences of %u tokens is absurdly large",
-                           r->micro_batch, r->sequence);
+        pl_text_source text;
+        PL_TRY(pl_session_open_source(&text, tokens, r, err));
+        pl_ring_options ro = pl_session_ring_options(&text.source, r);
+        PL_TRY(pl_ring_bytes(&ro, &staging->loader_bytes, err));
     }
     if (r->keep_last == 0) return PL_OK;
     PL_TRY(measure_checkpoints(g, r, disk, err));
@@ -329,8 +340,8 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     s->record.tokenizer_hash = s->tokens.info.tokenizer_hash;
     s->record.text_hash = s->tokens.info.source_hash;
     s->record.step = s->step;
-    s->record.epoch = s->step / s->train_sampler.steps_per_epoch;
-    s->record.sample = s->step % s->train_sampler.steps_per_epoch * s->settings->batch;
+    s->record.epoch = s->step / s->source->steps_per_epoch[PL_PART_TRAIN];
+    s->record.sample = s->step % s->source->steps_per_epoch[PL_PART_TRAIN] * s->settings->batch;
     s->record.has_best = s->has_best;
     s->record.best_value = s->best_loss;
     s->record.best_step = s->best_step;

@@ -11,6 +11,7 @@
 #include "store/folder.h"
 #include "store/metrics.h"
 #include "store/tensorboard.h"
+#include "stream/ring.h"
 
 #define PL_SESSION_TICK_SECONDS 0.1
 enum { PL_SESSION_COUNTERS = 7, PL_SESSION_STEPS_KEPT = 512 };
@@ -19,17 +20,17 @@ struct pl_session {
     pl_session_options o;
     const pl_run_settings *settings;
     pl_id init, train, evaluate, generate; /* programs; PL_NONE when the plan has not got them */
-    pl_arena arena;
-    void *host_memory; /* instead of the arena in a host program */
+    pl_arena arena[PL_SPACES_MAX];
+    void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
     pl_program *program;
     pl_tokenizer *tokenizer;
     uint32_t *prompt_id;
     size_t prompt_count;
     pl_tokens tokens;
     bool tokens_open;
-    pl_loader *loader;
-    pl_sampler train_sampler, validation_sampler;
-    bool has_validation;
+    pl_text_source text;
+    const pl_source *source; /* of the data; NULL: none */
+    pl_ring *ring;
 
     /* files of the run */
     int lock;
@@ -79,6 +80,16 @@ struct pl_session {
 void pl_session_tell(pl_session *, pl_event);
 void pl_session_warn(pl_session *, const char *text);
 bool pl_session_should_stop(const pl_session *);
+/* Has the data such a part? */
+static inline bool pl_session_has(const pl_session *s, pl_part part)
+{
+    return s->source && s->source->steps_per_epoch[part];
+}
+/* Items of a step that enter the loss. */
+static inline uint64_t pl_session_counted(const pl_session *s, pl_part part, uint64_t step)
+{
+    return s->source->kind->count(s->source, part, step);
+}
 /* PL_EVENT_TICK, unless one was told less than PL_SESSION_TICK_SECONDS ago. */
 void pl_session_tick(pl_session *, double now);
 double pl_session_wall_seconds(void); /* since 1970, for files that others read */
@@ -91,6 +102,8 @@ uint64_t pl_session_sampling_bytes(const pl_graph *, const pl_run_settings *);
 pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; before commit */
 
 /* ---- session_files.c ---- */
+pl_status pl_session_open_source(pl_text_source *, const pl_tokens *, const pl_run_settings *, pl_error *);
+pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */
 /* Lists of weights and of optimizer state; data stay NULL without a program. */
 pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *);

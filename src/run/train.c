@@ -43,7 +43,7 @@ static double rate_at(const pl_session *s, double now)
 static pl_status report_step(pl_session *s, double loss, double lr, pl_error *err)
 {
     double now = pl_run_now(), rate = rate_at(s, now);
-    const pl_metric line[] = {{"epoch", (double)s->step / (double)s->train_sampler.steps_per_epoch},
+    const pl_metric line[] = {{"epoch", (double)s->step / (double)s->source->steps_per_epoch[PL_PART_TRAIN]},
                               {"tokens", (double)s->tokens_seen},
                               {"loss", loss},
                               {"lr", lr},
@@ -59,10 +59,7 @@ static pl_status report_step(pl_session *s, double loss, double lr, pl_error *er
     return PL_OK;
 }
 
-static pl_status begin_stream(pl_session *s, pl_error *err)
-{
-    return pl_loader_begin(s->loader, &s->train_sampler, s->step, s->settings->steps, err);
-}
+static void begin_stream(pl_session *s) { pl_ring_begin(s->ring, PL_PART_TRAIN, s->step, s->settings->steps); }
 
 /* ---- numbers that are none ---- */
 
@@ -108,7 +105,7 @@ static pl_status save(pl_session *s, pl_error *err)
 static pl_status one_step(pl_session *s, double *loss, double *lr, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
-    uint64_t counted = pl_sampler_step_tokens(&s->train_sampler, s->step);
+    uint64_t counted = pl_session_counted(s, PL_PART_TRAIN, s->step);
     double began = pl_run_now();
     *lr = s->last_lr = pl_lr_at(&r->lr, &s->plateau, s->step);
     *s->lr = (float)*lr;
@@ -155,7 +152,7 @@ static pl_status evaluate(pl_session *s, pl_error *err)
 static pl_status between_steps(pl_session *s, double loss, double lr, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
-    bool last = s->step == r->steps, evaluates = s->has_validation && s->evaluate != PL_NONE &&
+    bool last = s->step == r->steps, evaluates = pl_session_has(s, PL_PART_VALIDATION) && s->evaluate != PL_NONE &&
                                                  (due(s->step, r->eval_every) || (last && r->eval_every));
     bool samples = s->tokenizer && s->generate != PL_NONE && due(s->step, r->sample_every);
     if (due(s->step, r->log_every) || last) PL_TRY(report_step(s, loss, lr, err));
@@ -166,7 +163,8 @@ static pl_status between_steps(pl_session *s, double loss, double lr, pl_error *
         s->reported_at += pl_run_now() - paused;
     }
     if (due(s->step, r->checkpoint_every) || last) PL_TRY(save(s, err));
-    return evaluates && !last ? begin_stream(s, err) : PL_OK;
+    if (evaluates && !last) begin_stream(s);
+    return PL_OK;
 }
 
 /* metrics.jsonl is what the run has to show, so it does not go on without; but no step that was made is lost. */
@@ -185,16 +183,16 @@ static pl_status stop_without_metrics(pl_session *s, pl_error *err)
 pl_status pl_session_step(pl_session *s, uint64_t count, double *loss, pl_error *err)
 {
     double lr;
-    if (s->train == PL_NONE || !s->loader) return pl_fail(err, PL_E_USAGE, "this plan has no training program");
-    PL_TRY(pl_loader_begin(s->loader, &s->train_sampler, s->step, s->step + count, err));
+    if (s->train == PL_NONE || !s->ring) return pl_fail(err, PL_E_USAGE, "this plan has no training program");
+    pl_ring_begin(s->ring, PL_PART_TRAIN, s->step, s->step + count);
     for (uint64_t i = 0; i < count; i++) PL_TRY(one_step(s, loss, &lr, err));
     return PL_OK;
 }
 
 pl_status pl_session_train(pl_session *s, pl_error *err)
 {
-    if (s->train == PL_NONE || !s->loader) return pl_fail(err, PL_E_USAGE, "this plan has no training program");
-    PL_TRY(begin_stream(s, err));
+    if (s->train == PL_NONE || !s->ring) return pl_fail(err, PL_E_USAGE, "this plan has no training program");
+    begin_stream(s);
     while (s->step < s->settings->steps) {
         double loss, lr;
         if (pl_session_should_stop(s)) {
@@ -218,19 +216,19 @@ static pl_status validate_batch(pl_session *s, uint64_t batch, double *sum, uint
         return pl_fail(err, PL_E_STOPPED, "stopped before the whole validation part was read");
     PL_TRY(pl_session_run_program(s, s->evaluate, false, err));
     *sum += *s->evaluate_loss;
-    *tokens += pl_sampler_step_tokens(&s->validation_sampler, batch);
+    *tokens += pl_session_counted(s, PL_PART_VALIDATION, batch);
     return PL_OK;
 }
 
 pl_status pl_session_evaluate(pl_session *s, uint64_t batches, double *loss, uint64_t *tokens, pl_error *err)
 {
-    if (!s->has_validation || s->evaluate == PL_NONE)
+    if (!pl_session_has(s, PL_PART_VALIDATION) || s->evaluate == PL_NONE)
         return pl_fail(err, PL_E_USAGE, "there is no validation part: set data.validation_fraction above 0");
-    uint64_t steps = s->validation_sampler.steps_per_epoch;
+    uint64_t steps = s->source->steps_per_epoch[PL_PART_VALIDATION];
     if (batches && batches < steps) steps = batches;
     double sum = 0;
     *tokens = 0;
-    PL_TRY(pl_loader_begin(s->loader, &s->validation_sampler, 0, steps, err));
+    pl_ring_begin(s->ring, PL_PART_VALIDATION, 0, steps);
     s->validating = true;
     s->part = 0;
     s->parts = steps * pl_program_count_trips(s->program, s->evaluate);

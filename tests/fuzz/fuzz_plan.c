@@ -32,10 +32,10 @@ static void check_figures(const pl_plan *p)
     const pl_graph *g = p->graph;
     uint64_t *alive = calloc(g->node_count + 1, sizeof *alive);
     FUZZ_CHECK(alive, "no memory");
-    pl_plan_alive(p, alive);
+    pl_plan_alive(p, PL_SPACE_RAM, alive);
     for (size_t i = 0; i < g->node_count; i++)
-        FUZZ_CHECK(alive[i] <= p->arena_bytes, "%llu bytes are alive at %zu in an arena of %llu",
-                   (unsigned long long)alive[i], i, (unsigned long long)p->arena_bytes);
+        FUZZ_CHECK(alive[i] <= p->arena->bytes, "%llu bytes are alive at %zu in an arena of %llu",
+                   (unsigned long long)alive[i], i, (unsigned long long)p->arena->bytes);
     for (size_t i = 0; i < g->region_count; i++)
         if (g->region[i].parent == PL_NONE) (void)pl_plan_program_seconds(p, (pl_id)i);
     free(alive);

@@ -4,7 +4,7 @@
 #include "base/philox.h"
 #include "reference/state.h"
 
-static void load(operands *o) { (void)o; } /* the interpreter calls the caller's hook instead */
+static void outside(operands *o) { (void)o; } /* the interpreter calls the caller's hook instead */
 
 /* y[r, j·D …] = E[token[r − j]] (zeros before the beginning and for token −1) + P[position + t] */
 static void embedding(operands *o)
@@ -142,7 +142,8 @@ static void adamw(operands *o)
 }
 
 const reference_op reference_ops[PL_OP_COUNT] = {
-    [PL_OP_LOAD] = load,
+    [PL_OP_LOAD] = outside,
+    [PL_OP_STORE] = outside,
     [PL_OP_EMBEDDING] = embedding,
     [PL_OP_EMBEDDING_BWD] = embedding_bwd,
     [PL_OP_LAYER_NORM] = reference_layer_norm,

@@ -13,7 +13,8 @@
 #include "grad/differentiate.h"
 #include "models/model.h"
 #include "reference/state.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
+#include "support/load.h"
 
 enum { STREAM_ROLL = 1, STREAM_TOKEN = 2, STREAM_TARGET = 3, STREAM_WEIGHT = 4 };
 
@@ -121,15 +122,39 @@ void tiny_check(const pl_graph *g, pl_graph_stage stage)
     must(pl_graph_check(g, stage, &err), &err, NULL);
 }
 
-static void bind_all(const tiny *t, pl_graph *g)
+/* Behind each pass the graph is as legal as its stage asks. */
+static void check_pass(void *context, pl_pass pass, pl_graph *g)
 {
-    static const char *const names[] = {"train", "evaluate", "generate"};
+    const tiny *t = context;
     pl_error err = {0};
-    for (int i = 0; i < 3; i++)
-        must(
-            pl_rewrite_bind_batch(g, pl_graph_find_program(g, names[i]), i < 2 ? t->micro : 1, "micro", t->trips, &err),
-            &err, t);
-    tiny_check(g, PL_STAGE_BOUND);
+    for (size_t i = 0; i < g->value_count && t->keep_gradients && pass == PL_PASS_BIND_BATCH; i++)
+        if (g->value[i].role == PL_ROLE_GRADIENT) g->value[i].role = PL_ROLE_OUTPUT;
+    if (pl_graph_check(g, pass < PL_PASS_BIND_BATCH ? PL_STAGE_GRAD : PL_STAGE_BOUND, &err) != PL_OK) {
+        fprintf(stderr, "after the pass \"%s\":\n", pl_pass_name(pass));
+        must(err.status, &err, t);
+    }
+}
+
+static void rewrite(const tiny *t, pl_graph *g, pl_pass first, pl_pass end)
+{
+    pl_error err = {0};
+    pl_rewrites r = {.micro_batch = t->micro,
+                     .trips = t->trips,
+                     .precision = t->precision,
+                     .feed_forward_rows = t->feed_forward_rows,
+                     .layer_major = t->layer_major,
+                     .layer_major_keep = t->layer_major_keep,
+                     .recompute = t->decision    ? PL_RECOMPUTE_LISTED
+                                  : t->recompute ? PL_RECOMPUTE_CHEAP
+                                                 : PL_RECOMPUTE_NOTHING,
+                     .decision = t->decision,
+                     .moments = t->moments,
+                     .update_early = t->update_early,
+                     .without = (t->update ? 0 : 1u << PL_PASS_OPTIMIZER_STATE) | (t->fuse ? 0 : 1u << PL_PASS_FUSE) |
+                                (t->in_place ? 0 : 1u << PL_PASS_IN_PLACE),
+                     .after = check_pass,
+                     .context = (void *)(uintptr_t)t};
+    must(pl_rewrite_passes(g, &r, first, end, &err), &err, t);
 }
 
 static pl_graph *build(const tiny *t)
@@ -144,7 +169,7 @@ static pl_graph *build(const tiny *t)
 pl_graph *tiny_forward(const tiny *t)
 {
     pl_graph *g = build(t);
-    bind_all(t, g);
+    rewrite(t, g, PL_PASS_BIND_BATCH, PL_PASS_UPDATE_ORDER);
     return g;
 }
 
@@ -172,43 +197,14 @@ pl_graph *tiny_differentiated(const tiny *t)
     must(pl_grad_differentiate(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
     if (t->update) add_update(t, g, train);
-    must(pl_rewrite_precision(g, train, t->precision, &err), &err, t);
-    tiny_check(g, PL_STAGE_GRAD);
-    for (int i = 0; i < 2 && t->feed_forward_rows; i++) {
-        pl_id program = pl_graph_find_program(g, i ? "evaluate" : "train");
-        must(pl_rewrite_chunk_feed_forward(g, program, t->feed_forward_rows, &err), &err, t);
-        tiny_check(g, PL_STAGE_GRAD);
-    }
-    pl_layer_major tiling = {t->layer_major, t->layer_major_keep, t->trips};
-    if (t->layer_major) must(pl_rewrite_layer_major(g, train, &tiling, &err), &err, t);
-    tiny_check(g, PL_STAGE_GRAD);
+    rewrite(t, g, 0, PL_PASS_RECOMPUTE);
     return g;
 }
 
 pl_graph *tiny_compiled(const tiny *t)
 {
-    pl_error err = {0};
     pl_graph *g = tiny_differentiated(t);
-    pl_id train = pl_graph_find_program(g, "train");
-    if (t->decision)
-        must(pl_rewrite_recompute(g, t->decision, &err), &err, t);
-    else if (t->recompute)
-        must(pl_rewrite_recompute_cheap(g, train, &err), &err, t);
-    tiny_check(g, PL_STAGE_GRAD);
-    if (t->update) must(pl_rewrite_optimizer_state(g, t->moments, &err), &err, t);
-    if (t->layer_major) must(pl_rewrite_drop_unread(g, train, &err), &err, t);
-    tiny_check(g, PL_STAGE_GRAD);
-    if (t->fuse) must(pl_rewrite_fuse(g, &err), &err, t);
-    tiny_check(g, PL_STAGE_GRAD);
-    for (size_t i = 0; i < g->value_count && t->keep_gradients; i++)
-        if (g->value[i].role == PL_ROLE_GRADIENT) g->value[i].role = PL_ROLE_OUTPUT;
-    bind_all(t, g);
-    if (t->update_early || t->layer_major) must(pl_rewrite_update_order(g, train, &err), &err, t);
-    tiny_check(g, PL_STAGE_BOUND);
-    if (t->in_place) must(pl_rewrite_in_place(g, &err), &err, t);
-    tiny_check(g, PL_STAGE_BOUND);
-    must(pl_rewrite_mark_saved(g, &err), &err, t);
-    tiny_check(g, PL_STAGE_BOUND);
+    rewrite(t, g, PL_PASS_RECOMPUTE, PL_PASS_COUNT);
     return g;
 }
 
@@ -276,10 +272,10 @@ tiny_run tiny_run_begin(const tiny *t, pl_team team)
     pl_error err = {0};
     tiny_run run = {.plan = tiny_plan(t, team)};
     run.memory = aligned_alloc(PL_PLAN_ALIGNMENT,
-                               (run.plan->arena_bytes + PL_PLAN_ALIGNMENT) / PL_PLAN_ALIGNMENT * PL_PLAN_ALIGNMENT);
+                               (run.plan->arena->bytes + PL_PLAN_ALIGNMENT) / PL_PLAN_ALIGNMENT * PL_PLAN_ALIGNMENT);
     assert_non_null(run.memory);
-    memset(run.memory, 0xFF, run.plan->arena_bytes); /* f32 and f64 not-a-number, integers −1 */
-    must(pl_program_create(run.plan, run.memory, run.plan->arena_bytes, &run.program, &err), &err, t);
+    memset(run.memory, 0xFF, run.plan->arena->bytes); /* f32 and f64 not-a-number, integers −1 */
+    must(pl_program_create(run.plan, run.memory, run.plan->arena->bytes, &run.program, &err), &err, t);
     return run;
 }
 
@@ -316,18 +312,18 @@ typedef struct run_feed {
     uint64_t step;
 } run_feed;
 
-static pl_status load_run(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_run(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     (void)err;
     const run_feed *f = context;
     int64_t length = f->t->config.model.sequence;
-    uint64_t first = iteration * (uint64_t)f->t->micro;
+    uint64_t first = pl_trips_last(trips) * (uint64_t)f->t->micro;
     int64_t *sample = pl_program_find(f->run->program, "input.first_sample");
     *sample = (int64_t)(f->step * 1000 + first);
     if (call->first_sample) *call->first_sample = *sample;
-    for (int64_t i = 0; i < call->count; i++) {
-        call->tokens[i] = tiny_token(f->t, f->step, first + (uint64_t)(i / length), i % length);
-        call->targets[i] = tiny_target(f->t, f->step, first + (uint64_t)(i / length), i % length);
+    for (int64_t i = 0; i < load_count(call); i++) {
+        load_tokens(call)[i] = tiny_token(f->t, f->step, first + (uint64_t)(i / length), i % length);
+        load_targets(call)[i] = tiny_target(f->t, f->step, first + (uint64_t)(i / length), i % length);
     }
     return PL_OK;
 }

@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "plan/plan.h"
 #include "reference/interpret.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
 #include "run/program.h"
 
 typedef struct tiny {

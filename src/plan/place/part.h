@@ -1,10 +1,10 @@
 /* The placer's own view of a problem: items sorted by intrinsic keys (so that the order of the rows cannot matter),
  * time compressed to sections, and cut into parts that share no buffer.
  *
- *     time      0  1  2  3  4  5  6        A section is a largest set of items alive together: only there can the sum
- * be a         |--------|                 largest. Here {a, b} and {b, c}: two sections. An item spans the half-open b
- * |-----------|           range [first, last) of sections; two items conflict exactly when their ranges c |-----|
- * overlap. */
+ *     time      0  1  2  3  4  5  6     A section is a largest set of items alive together: only there can the sum be
+ *     a         |--------|              largest. Here {a, b} and {b, c}: two sections. An item spans the half-open
+ *     b            |-----------|        range [first, last) of sections; two items conflict exactly when their ranges
+ *     c                     |-----|     overlap. */
 #ifndef PL_PLAN_PLACE_PART_H
 #define PL_PLAN_PLACE_PART_H
 

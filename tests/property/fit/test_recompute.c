@@ -37,7 +37,7 @@ static outcome run(const tiny *t, pl_team team)
     tiny_run_weights(t, &r);
     for (uint64_t step = 1; step <= 2; step++) tiny_run_step(t, &r, "train", step);
     o.loss = *(double *)pl_program_find(r.program, "train.loss");
-    o.arena_bytes = r.plan->arena_bytes;
+    o.arena_bytes = r.plan->arena->bytes;
     for (size_t i = 0; i < g->value_count; i++) {
         bool state = g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_OPTIMIZER;
         if (!state || pl_value_root(g, (pl_id)i) != i) continue;

@@ -149,11 +149,11 @@ static void check_totals(const world *w)
 {
     uint64_t *sum = calloc(w->g->node_count, sizeof *sum), largest = 0;
     assert_non_null(sum);
-    pl_plan_alive(w->p, sum);
+    pl_plan_alive(w->p, PL_SPACE_RAM, sum);
     for (size_t i = 0; i < w->g->node_count; i++) largest = sum[i] > largest ? sum[i] : largest;
-    assert_int_equal(largest, w->p->lower_bound_bytes);
-    assert_int_equal(sum[w->p->peak_position], largest);
-    assert_true(w->p->arena_bytes >= largest && w->p->arena_bytes <= 2 * largest);
+    assert_int_equal(largest, w->p->arena->lower_bound_bytes);
+    assert_int_equal(sum[w->p->arena->peak_position], largest);
+    assert_true(w->p->arena->bytes >= largest && w->p->arena->bytes <= 2 * largest);
     for (pl_id r = 0; r < w->g->region_count; r++)
         if (w->g->region[r].parent == PL_NONE)
             assert_true(fabs(pl_plan_program_seconds(w->p, r) - w->seconds[r]) < 1e-6);
@@ -181,7 +181,7 @@ static void one_case(uint64_t seed)
                                .process = pl_process_options_default(),
                                .cost = {some_seconds}};
     assert_int_equal(pl_plan_create(tiny_compiled(&t), &options, &p, &err), PL_OK);
-    world w = {.t = &t, .p = p, .g = p->graph, .cells = p->arena_bytes / CELL};
+    world w = {.t = &t, .p = p, .g = p->graph, .cells = p->arena->bytes / CELL};
     w.owner = malloc(w.cells * sizeof *w.owner);
     w.seconds = calloc(p->graph->region_count, sizeof *w.seconds);
     assert_true(w.owner && w.seconds);

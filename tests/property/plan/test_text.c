@@ -14,6 +14,7 @@
 #include "support/extra_fields.h"
 #include "reference/mutate.h"
 #include "reference/tiny.h"
+#include "support/load.h"
 #include "support/program.h"
 
 enum { MODELS = 12, TEXTS = 4, MUTATIONS = 20000, RUN_BYTES_MAX = 1 << 20 };
@@ -103,11 +104,11 @@ static void a_plan_that_was_read_runs_to_the_same_bits(void **state)
         tiny_of(&t, seed);
         tiny_run a = tiny_run_begin(&t, (pl_team){2, PL_ISA_BASELINE});
         pl_str text = print(a.plan);
-        tiny_run b = {.plan = parse(&text), .memory = aligned_alloc(64, (a.plan->arena_bytes + 63) / 64 * 64)};
+        tiny_run b = {.plan = parse(&text), .memory = aligned_alloc(64, (a.plan->arena->bytes + 63) / 64 * 64)};
         assert_non_null(b.memory);
-        memset(b.memory, 0xFF, a.plan->arena_bytes);
+        memset(b.memory, 0xFF, a.plan->arena->bytes);
         assert_int_equal(pl_plan_check(b.plan, &err), PL_OK);
-        assert_int_equal(pl_program_create(b.plan, b.memory, b.plan->arena_bytes, &b.program, &err), PL_OK);
+        assert_int_equal(pl_program_create(b.plan, b.memory, b.plan->arena->bytes, &b.program, &err), PL_OK);
         for (int i = 0; i < 2; i++) {
             tiny_run_weights(&t, i ? &b : &a);
             tiny_run_step(&t, i ? &b : &a, "train", 1);
@@ -137,11 +138,11 @@ static void check_sentence(const pl_error *err, const char *name, uint64_t seed)
         fail_msg("seed %llu: no place in \"%s\"", (unsigned long long)seed, err->text);
 }
 
-static pl_status load_zeros(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_zeros(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
-    (void)context, (void)iteration, (void)err;
-    memset(call->tokens, 0, (size_t)call->count * sizeof *call->tokens);
-    memset(call->targets, 0, (size_t)call->count * sizeof *call->targets);
+    (void)context, (void)trips, (void)err;
+    memset(load_tokens(call), 0, (size_t)load_count(call) * sizeof *load_tokens(call));
+    memset(load_targets(call), 0, (size_t)load_count(call) * sizeof *load_targets(call));
     return PL_OK;
 }
 
@@ -163,10 +164,10 @@ static void run_all(const pl_plan *p)
     pl_error err = {0};
     pl_program *program = NULL;
     pl_program_hooks hooks = {.load = load_zeros, .single_trip = true};
-    unsigned char *memory = aligned_alloc(64, (p->arena_bytes + 63) / 64 * 64 + 64);
+    unsigned char *memory = aligned_alloc(64, (p->arena->bytes + 63) / 64 * 64 + 64);
     assert_non_null(memory);
-    memset(memory, 0, p->arena_bytes);
-    if (pl_program_create(p, memory, p->arena_bytes, &program, &err) == PL_OK) {
+    memset(memory, 0, p->arena->bytes);
+    if (pl_program_create(p, memory, p->arena->bytes, &program, &err) == PL_OK) {
         for (pl_id r = 0; r < p->graph->region_count; r++) {
             if (p->graph->region[r].parent != PL_NONE || strcmp(p->graph->region[r].name, "generate") == 0) continue;
             set_inputs(p, program);
@@ -189,7 +190,7 @@ static int try_text(const char *text, size_t bytes, uint64_t seed)
         check_sentence(&err, "damaged", seed);
     else if (pl_plan_check(p, &err) != PL_OK)
         assert_true(err.text[0]);
-    else if (p->arena_bytes <= RUN_BYTES_MAX && p->team.threads <= 4)
+    else if (p->arena->bytes <= RUN_BYTES_MAX && p->team.threads <= 4)
         run_all(p), ran = 1;
     pl_plan_destroy(p);
     free(exact);

@@ -202,7 +202,7 @@ static void scaled_updates_are_the_updates(void **state)
 static unsigned char *copy_state(const tiny_run *run, uint64_t *bytes)
 {
     const pl_graph *g = run->plan->graph;
-    unsigned char *copy = malloc(run->plan->arena_bytes);
+    unsigned char *copy = malloc(run->plan->arena->bytes);
     assert_non_null(copy);
     *bytes = 0;
     for (size_t i = 0; i < g->value_count; i++) {
@@ -300,7 +300,7 @@ static void set_growth(tiny_run *run, int64_t steps)
     for (size_t i = 0; i < g->node_count; i++)
         if (g->node[i].op == PL_OP_LOSS_SCALE) g->node[i].attr[0].i = steps;
     pl_program_destroy(run->program);
-    assert_int_equal(pl_program_create(run->plan, run->memory, run->plan->arena_bytes, &run->program, &err), PL_OK);
+    assert_int_equal(pl_program_create(run->plan, run->memory, run->plan->arena->bytes, &run->program, &err), PL_OK);
 }
 
 static void overflow_is_skipped_and_good_steps_grow(void **state)

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "reference/tiny.h"
+#include "support/load.h"
 #include "support/program.h"
 
 enum { CASES = 40, STEPS = 3, TEAMS_MAX = 3 * PL_ISA_COUNT };
@@ -172,14 +173,14 @@ typedef struct one_target {
     int32_t target, changed; /* changed: the token at place + 1 is another one */
 } one_target;
 
-static pl_status load_one(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_one(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     (void)err;
     const one_target *o = context;
-    for (int64_t i = 0; i < call->count; i++) {
-        call->tokens[i] = tiny_token(o->t, 9, 0, i);
-        if (i > o->place && o->changed) call->tokens[i] = (int32_t)((call->tokens[i] + 1 + i) % o->t->vocab);
-        call->targets[i] = iteration == 0 && i == o->place ? o->target : -1;
+    for (int64_t i = 0; i < load_count(call); i++) {
+        load_tokens(call)[i] = tiny_token(o->t, 9, 0, i);
+        if (i > o->place && o->changed) load_tokens(call)[i] = (int32_t)((load_tokens(call)[i] + 1 + i) % o->t->vocab);
+        load_targets(call)[i] = pl_trips_last(trips) == 0 && i == o->place ? o->target : -1;
     }
     return PL_OK;
 }

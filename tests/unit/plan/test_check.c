@@ -45,7 +45,7 @@ static void blocks_lie_in_the_arena(void **state)
 {
     (void)state;
     pl_plan *p = good_plan();
-    p->value[value_of_role(p, PL_ROLE_WEIGHT)].offset = p->arena_bytes;
+    p->value[value_of_role(p, PL_ROLE_WEIGHT)].offset = p->arena->bytes;
     must_fail(p, "outside the arena");
     p = good_plan();
     p->value[value_of_role(p, PL_ROLE_TEMPORARY)].offset = UINT64_MAX - 63;
@@ -54,7 +54,7 @@ static void blocks_lie_in_the_arena(void **state)
     p->value[value_of_role(p, PL_ROLE_TEMPORARY)].offset += 4;
     must_fail(p, "not aligned");
     p = good_plan();
-    p->arena_bytes /= 2;
+    p->arena->bytes /= 2;
     must_fail(p, "outside the arena");
 }
 

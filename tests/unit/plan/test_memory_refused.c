@@ -12,7 +12,7 @@
 #include "grad/differentiate.h"
 #include "models/model.h"
 #include "reference/tiny.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
 #include "support/program.h"
 
 static pl_status rewrite(const tiny *t, pl_graph *g, pl_error *err)
@@ -22,12 +22,8 @@ static pl_status rewrite(const tiny *t, pl_graph *g, pl_error *err)
         0.9, 0.95, 1e-8, 0.1, 1, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
     PL_TRY(pl_grad_differentiate(g, train, err));
     PL_TRY(pl_grad_add_update(g, train, &u, err));
-    PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
-    PL_TRY(pl_rewrite_fuse(g, err));
-    PL_TRY(pl_rewrite_bind_batch(g, train, t->micro, "micro", t->trips, err));
-    PL_TRY(pl_rewrite_bind_batch(g, pl_graph_find_program(g, "evaluate"), t->micro, "micro", t->trips, err));
-    PL_TRY(pl_rewrite_in_place(g, err));
-    PL_TRY(pl_rewrite_mark_saved(g, err));
+    pl_rewrites r = {.micro_batch = t->micro, .trips = t->trips, .recompute = PL_RECOMPUTE_CHEAP};
+    PL_TRY(pl_rewrite_passes(g, &r, 0, PL_PASS_COUNT, err));
     return pl_graph_check(g, PL_STAGE_BOUND, err);
 }
 

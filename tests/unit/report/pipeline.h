@@ -9,7 +9,7 @@
 #include "grad/differentiate.h"
 #include "models/model.h"
 #include "plan/plan.h"
-#include "rewrite/rewrite.h"
+#include "rewrite/passes.h"
 
 typedef struct pipeline_request {
     const char *const *set; /* "section.key", "value", …, NULL */
@@ -29,7 +29,7 @@ static double pipeline_seconds(void *context, const pl_graph *g, const pl_node *
 
 static pl_status pipeline_rewrite(pl_graph *g, const pipeline_request *r, const pl_config *c, pl_error *err)
 {
-    pl_id train = pl_graph_find_program(g, "train"), evaluate = pl_graph_find_program(g, "evaluate");
+    pl_id train = pl_graph_find_program(g, "train");
     pl_grad_update update = {.beta1 = 0.9,
                              .beta2 = 0.95,
                              .epsilon = 1e-8,
@@ -40,14 +40,8 @@ static pl_status pipeline_rewrite(pl_graph *g, const pipeline_request *r, const 
     PL_TRY(pl_grad_differentiate(g, train, err));
     PL_TRY(pl_grad_add_update(g, train, &update, err));
     PL_TRY(pl_graph_group_programs(g, err));
-    PL_TRY(pl_rewrite_recompute_cheap(g, train, err));
-    PL_TRY(pl_rewrite_fuse(g, err));
-    PL_TRY(pl_rewrite_bind_batch(g, train, r->micro_batch, "micro", r->accumulation, err));
-    PL_TRY(pl_rewrite_bind_batch(g, evaluate, r->micro_batch, "micro", 4, err));
-    PL_TRY(pl_rewrite_bind_batch(g, pl_graph_find_program(g, "generate"), 1, NULL, 1, err));
-    PL_TRY(pl_rewrite_bind_batch(g, pl_graph_find_program(g, "init"), 1, NULL, 1, err));
-    PL_TRY(pl_rewrite_in_place(g, err));
-    PL_TRY(pl_rewrite_mark_saved(g, err));
+    pl_rewrites rewrites = {.micro_batch = r->micro_batch, .trips = r->accumulation, .recompute = PL_RECOMPUTE_CHEAP};
+    PL_TRY(pl_rewrite_passes(g, &rewrites, 0, PL_PASS_COUNT, err));
     return pl_graph_check(g, PL_STAGE_BOUND, err);
 }
 
@@ -70,7 +64,7 @@ static inline pl_status pipeline_plan(const pipeline_request *r, pl_plan **plan,
     PL_TRY_DONE(pl_plan_create(g, &options, plan, err));
     g = NULL;
     (*plan)->batch = (uint64_t)r->micro_batch * r->accumulation;
-    (*plan)->place_seconds = 0; /* not the same twice */
+    (*plan)->arena->place_seconds = 0; /* not the same twice */
 done:
     pl_graph_destroy(g);
     free(config);

@@ -212,6 +212,33 @@ static void plain_is_fused_both_ways(void **state)
     pl_graph_destroy(g);
 }
 
+/* ---- what goes out ---- */
+
+static void what_is_stored_is_made_once_and_kept(void **state)
+{
+    (void)state;
+    static const char text[] = "graph 1\nregion 0 \"p\"\n"
+                               "value 0 \"data\" f32 [2] temporary program=0\n"
+                               "value 1 \"out\" f32 [2] temporary program=0\n"
+                               "value 2 \"unread\" f32 [2] temporary program=0\n"
+                               "node 0 load region=0 out=0\n"
+                               "node 1 activation region=0 in=0 out=1 act=gelu\n"
+                               "node 2 activation region=0 in=0 out=2 act=gelu\n"
+                               "node 3 store region=0 in=1\n"
+                               "end graph\n";
+    pl_error err = {0};
+    pl_graph *g;
+    bool may[4];
+    assert_int_equal(pl_graph_parse("stored", text, sizeof text - 1, &g, &err), PL_OK);
+    assert_int_equal(pl_graph_check(g, PL_STAGE_BOUND, &err), PL_OK);
+    assert_int_equal(pl_recompute_find_repeatable(g, may, &err), PL_OK);
+    assert_true(!may[0] && may[1] && !may[3]);
+    assert_int_equal(pl_rewrite_drop_unread(g, 0, &err), PL_OK);
+    assert_int_equal(g->node_count, 3); /* all but node 2 */
+    assert_true(g->node[1].op == PL_OP_ACTIVATION && g->node[2].op == PL_OP_STORE);
+    pl_graph_destroy(g);
+}
+
 /* ---- in place: what must outlast the node, or the program, keeps its own storage ---- */
 
 static void check_not_in_place(pl_role in, pl_role out)
@@ -256,8 +283,8 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rewrites_keep_loss_and_gradients), cmocka_unit_test(one_value_through_two_activations),
-        cmocka_unit_test(plain_is_fused_both_ways),         cmocka_unit_test(what_must_last_keeps_its_storage),
-        cmocka_unit_test(a_batch_out_of_range_is_refused),
+        cmocka_unit_test(plain_is_fused_both_ways),         cmocka_unit_test(what_is_stored_is_made_once_and_kept),
+        cmocka_unit_test(what_must_last_keeps_its_storage), cmocka_unit_test(a_batch_out_of_range_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

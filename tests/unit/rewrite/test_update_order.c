@@ -103,7 +103,7 @@ static uint64_t arena_bytes(bool early, double clip)
     tiny t = model(1, clip);
     t.update_early = early, t.in_place = true;
     pl_plan *p = tiny_plan(&t, (pl_team){1, PL_ISA_REF});
-    uint64_t bytes = p->arena_bytes;
+    uint64_t bytes = p->arena->bytes;
     pl_plan_destroy(p);
     return bytes;
 }

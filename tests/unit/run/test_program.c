@@ -10,6 +10,7 @@
 
 #include "reference/interpret.h"
 #include "reference/tiny.h"
+#include "support/load.h"
 #include "support/program.h"
 
 static _Alignas(64) unsigned char memory[1 << 16];
@@ -150,12 +151,13 @@ static const char tiled[] = "graph 1\n"
                             "node 1 embedding region=2 in=6,0 out=8 window=1\n"
                             "end graph\n";
 
-static pl_status load_trip(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status load_trip(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     (void)err;
+    uint64_t iteration = pl_trips_last(trips);
     assert_int_equal(iteration, (*(uint64_t *)context)++);
-    call->tokens[0] = (int32_t)iteration, call->tokens[1] = 3 - (int32_t)iteration;
-    call->targets[0] = call->targets[1] = -1;
+    load_tokens(call)[0] = (int32_t)iteration, load_tokens(call)[1] = 3 - (int32_t)iteration;
+    load_targets(call)[0] = load_targets(call)[1] = -1;
     *call->first_sample = 100 + (int64_t)iteration;
     return PL_OK;
 }
@@ -187,6 +189,68 @@ static void tiles_move_on_with_the_trips(void **state)
     assert_int_equal(pl_program_run(program, 0, &hooks, &err), PL_OK);
     assert_int_equal(trips, pl_program_count_trips(program, 0));
     assert_int_equal(trips, 2 + 2 * 3 + 2 * 2);
+    pl_program_destroy(program);
+    pl_plan_destroy(p);
+}
+
+/* What goes out is there in each trip, in regions within regions; two ports, of which one is a tile. */
+static const char stored[] = "graph 1\n"
+                             "region 0 \"p\" batch=1\n"
+                             "region 1 \"outer\" in=0 trip=2\n"
+                             "region 2 \"inner\" in=1 trip=3\n"
+                             "value 0 \"numbers\" i32 [2] temporary program=0\n"
+                             "value 1 \"stack\" f32 [3,2] output program=0\n"
+                             "value 2 \"tile\" f32 [1,2] output program=0 view=1 offset=0 strides=2,1 tile=1\n"
+                             "node 0 load region=2 out=0\n"
+                             "node 1 fill region=2 out=2 value=2.5\n"
+                             "node 2 store region=2 in=0,2\n"
+                             "end graph\n";
+
+static pl_status load_trips(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
+{
+    (void)context, (void)err;
+    int32_t *to = call->port[0].at;
+    assert_int_equal(trips->depth, 2);
+    assert_int_equal(call->ports, 1);
+    assert_null(call->first_sample);
+    to[0] = (int32_t)trips->trip[0], to[1] = (int32_t)trips->trip[1];
+    return PL_OK;
+}
+
+typedef struct sink {
+    const float *stack;
+    int count, fail_at;
+} sink;
+
+static pl_status take(void *context, const pl_trips *trips, const pl_store_call *call, pl_error *err)
+{
+    sink *s = context;
+    const int32_t *numbers = call->port[0].at;
+    const float *tile = call->port[1].at;
+    assert_int_equal(call->ports, 2);
+    assert_int_equal(call->port[0].dtype, PL_DTYPE_I32);
+    assert_int_equal(call->port[1].bytes, 8);
+    assert_int_equal(numbers[0], s->count / 3);
+    assert_int_equal(numbers[1], s->count % 3);
+    assert_true(tile == s->stack + 2 * trips->trip[1] && tile[1] == 2.5f);
+    return s->count++ == s->fail_at ? pl_fail(err, PL_E_STORAGE, "the disk is full") : PL_OK;
+}
+
+static void stores_hand_out_what_each_trip_made(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_plan *p = plan_of(stored);
+    pl_program *program = program_of(p);
+    sink s = {pl_program_find(program, "stack"), 0, -1};
+    pl_program_hooks hooks = {.load = load_trips, .store = take, .context = &s};
+    assert_int_equal(pl_program_run(program, 0, &hooks, &err), PL_OK);
+    assert_int_equal(s.count, 6);
+    s = (sink){s.stack, 0, 4};
+    assert_int_equal(pl_program_run(program, 0, &hooks, &err), PL_E_STORAGE);
+    assert_int_equal(s.count, 5);
+    hooks.store = NULL;
+    assert_int_equal(pl_program_run(program, 0, &hooks, &err), PL_OK);
     pl_program_destroy(program);
     pl_plan_destroy(p);
 }
@@ -231,7 +295,7 @@ static void too_little_memory_is_refused(void **state)
     pl_error err = {0};
     pl_program *program = NULL;
     pl_plan *p = plan_of(nested);
-    assert_int_equal(pl_program_create(p, memory, p->arena_bytes - 1, &program, &err), PL_E_USAGE);
+    assert_int_equal(pl_program_create(p, memory, p->arena->bytes - 1, &program, &err), PL_E_USAGE);
     assert_int_equal(pl_program_create(p, memory + 4, sizeof memory - 4, &program, &err), PL_E_USAGE);
     assert_non_null(strstr(err.text, "aligned"));
     pl_plan_destroy(p);
@@ -242,12 +306,12 @@ typedef struct loads {
     int count, fail_at;
 } loads;
 
-static pl_status note_load(void *context, uint64_t iteration, const pl_load_call *call, pl_error *err)
+static pl_status note_load(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     loads *l = context;
-    assert_int_equal(call->count, 6);
+    assert_int_equal(load_count(call), 6);
     if (l->count == l->fail_at) return pl_fail(err, PL_E_DATA, "no more text");
-    l->seen[l->count++] = iteration;
+    l->seen[l->count++] = pl_trips_last(trips);
     return PL_OK;
 }
 
@@ -320,6 +384,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(nested_regions_run_their_trips),
         cmocka_unit_test(deep_regions_with_few_nodes),
         cmocka_unit_test(regions_too_deep_are_refused),
+        cmocka_unit_test(stores_hand_out_what_each_trip_made),
         cmocka_unit_test(a_predicate_of_zero_skips_the_node),
         cmocka_unit_test(names_without_bytes_are_not_found),
         cmocka_unit_test(too_little_memory_is_refused),

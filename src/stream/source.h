@@ -1,0 +1,65 @@
+/* Where data comes from: a source fills the ports of a LOAD node, one micro-batch (a slot) at a time. What it writes is
+ * a pure function of the part, the step and the sample's number, with the seed that it was opened with: whatever thread
+ * fills a slot, and whatever was filled before it, the bytes are the same; so a run can begin at any step.
+ *
+ * The rooms of data (data/ is that of text) provide sources; ring.h has them filled ahead; nobody else knows what kind
+ * a source is of. */
+#ifndef PL_STREAM_SOURCE_H
+#define PL_STREAM_SOURCE_H
+
+#include "base/error.h"
+#include "ir/graph.h"
+
+typedef enum pl_part { PL_PART_TRAIN, PL_PART_VALIDATION } pl_part;
+
+/* One value of a micro-batch: k-th port, k-th output of the LOAD node. */
+typedef struct pl_port {
+    const char *name; /* "tokens": the value's name in the graph behind its program's */
+    pl_dtype dtype;
+    uint64_t bytes;
+    void *at; /* aligned to 64; NULL in a description */
+} pl_port;
+
+enum { PL_PORTS_MAX = PL_NODE_OUT_MAX - 1 }; /* the last output of LOAD is kept for the sample's number */
+
+/* One micro-batch. Rows beyond the samples that there are hold what counts nothing. */
+typedef struct pl_slot {
+    pl_port port[PL_PORTS_MAX];
+    uint32_t ports; /* 0: the stream has ended */
+    pl_part part;
+    uint64_t step;
+    uint32_t micro, micro_count; /* this is number `micro` of micro_count in the step */
+    uint32_t rows;               /* samples that a slot has room for: the micro-batch */
+    uint64_t first_sample;       /* global number of the first row: step · batch + micro · rows */
+    uint64_t counted;            /* items that enter the loss (tokens whose target is known) */
+} pl_slot;
+
+/* What filling takes. */
+typedef struct pl_source_layout {
+    pl_port port[PL_PORTS_MAX];
+    uint32_t ports;
+    uint64_t scratch_bytes; /* of a thread that fills */
+} pl_source_layout;
+
+typedef struct pl_source pl_source;
+
+typedef struct pl_source_kind {
+    const char *name;
+    /* Of micro-batches of so many samples. PL_E_CONFIG when the numbers overflow. */
+    pl_status (*describe)(const pl_source *, uint32_t micro_batch, pl_source_layout *, pl_error *);
+    /* Once for a thread, before its first slot: scratch is scratch_bytes of zeros, aligned to 64. */
+    void (*prepare)(const pl_source *, void *scratch);
+    /* Writes the ports and `counted`; the rest of the slot says what is wanted. Asks for no memory. */
+    pl_status (*fill)(const pl_source *, void *scratch, pl_slot *, pl_error *);
+    /* Items of a step that enter the loss: known before its first micro-batch. */
+    uint64_t (*count)(const pl_source *, pl_part, uint64_t step);
+} pl_source_kind;
+
+/* The beginning of every source. */
+struct pl_source {
+    const pl_source_kind *kind;
+    uint32_t batch;              /* samples a step */
+    uint64_t steps_per_epoch[2]; /* by part; 0: there is no such part */
+};
+
+#endif
