@@ -20,7 +20,7 @@ void pl_report_say_least(const pl_fit_result *r, pl_str *out)
 
 void pl_report_say_peak(const pl_plan *p, pl_str *out)
 {
-    const pl_node *n = &p->graph->node[p->peak_position];
+    const pl_node *n = &p->graph->node[p->arena->peak_position];
     pl_str_printf(out, "At its peak (%s in %s, %s pass) are alive:", pl_op_name(n->op),
                   n->scope[0] ? n->scope : "no component", pl_phase_name(n->phase));
 }
