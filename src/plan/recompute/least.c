@@ -2,8 +2,8 @@
  * share of the work; then the least one is solved with all of it. Peaks differ by multiples of what divides all sizes,
  * so only those budgets are tried.
  *
- * A limit on time is one for all: half of it for the halvings, to each an equal part of what is left for those that may
- * still come, and the rest for the least one. While nothing is computed twice there is nothing to improve, and halvings
+ * A limit on time is one for all: half of it for the halvings, to each a part of what is left (the first ones decide
+ * most), and the rest for the least one. While nothing is computed twice there is nothing to improve, and halvings
  * may take it all. */
 #include "graph.h"
 
@@ -58,10 +58,11 @@ static double time_to_halve(const bracket *b)
 
 static recompute_clock share_time(const bracket *b)
 {
+    enum { PARTS = 6 };
     recompute_clock clock = *b->clock;
-    uint32_t halvings = 1;
+    uint32_t halvings = 1; /* that may still come */
     if (!clock.now) return clock;
-    for (uint64_t width = (b->best.peak - b->low) / b->grain; width > 0; width /= 2) halvings++;
+    for (uint64_t width = (b->best.peak - b->low) / b->grain; width > 0 && halvings < PARTS; width /= 2) halvings++;
     clock.begin = clock.now(clock.context);
     clock.deadline = clock.begin + time_to_halve(b) / halvings;
     return clock;
