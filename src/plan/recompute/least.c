@@ -68,6 +68,16 @@ static recompute_clock share_time(const bracket *b)
     return clock;
 }
 
+/* A schedule that missed the budget tried may all the same be the one of the lowest peak: that is what it fits. Bounds
+ * for the budget that it missed say nothing about that. */
+static void accept(pl_recompute_solution *s)
+{
+    if (s->verdict == PL_RECOMPUTE_FITS) return;
+    s->verdict = PL_RECOMPUTE_FITS;
+    s->cost_lower_bound = s->base_cost;
+    s->optimal = s->cost <= s->base_cost;
+}
+
 static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
 {
     pl_recompute_solution s;
@@ -83,6 +93,7 @@ static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
         pl_error_clear(err);
     }
     if (status == PL_OK && s.peak < b->best.peak) {
+        accept(&s);
         pl_recompute_solution worse = b->best;
         b->best = s;
         s = worse;
