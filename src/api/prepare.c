@@ -38,7 +38,7 @@ static pl_status begin(const pl_config *c, pl_config *writable, preparation **ou
     p->config = writable;
     p->lock = p->cache_lock = -1;
     PL_TRY(pl_settings_paths(c, &p->settings, err));
-    pl_status status = pl_saved_peek(p->settings.out, &p->saved, &ignored);
+    pl_status status = pl_saved_find(p->settings.out, PL_SAVED_RECORD, &p->saved, &ignored);
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", ignored.text);
     p->holds_run = status != PL_OK || p->saved.record; /* a damaged one is one too */
     return PL_OK;

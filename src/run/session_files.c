@@ -235,10 +235,11 @@ static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
-    if (r->checkpoint) return pl_saved_open(r->checkpoint, saved, err);
-    if (trains(s)) return pl_saved_find(r->out, saved, err);
-    PL_TRY(pl_saved_find_best(r->out, saved, err));
-    return saved->record ? PL_OK : pl_saved_find(r->out, saved, err);
+    pl_saved_part part = s->spec.state.count ? PL_SAVED_WHOLE : PL_SAVED_WEIGHTS;
+    if (r->checkpoint) return pl_saved_open(r->checkpoint, part, saved, err);
+    if (trains(s)) return pl_saved_find(r->out, part, saved, err);
+    PL_TRY(pl_saved_find_best(r->out, part, saved, err));
+    return saved->record ? PL_OK : pl_saved_find(r->out, part, saved, err);
 }
 
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)

@@ -65,22 +65,30 @@ typedef struct pl_saved {
     char warning[PL_ERROR_TEXT_BYTES]; /* empty, or what is damaged and what is used in its place */
 } pl_saved;
 
-/* The latest checkpoint of OUT whose three files match their checksums. When the latest is damaged the newest sound one
- * before it, with a warning. PL_OK and record NULL when OUT has none; PL_E_DATA when all it has are damaged. */
-pl_status pl_saved_find(const char *folder, pl_saved *, pl_error *);
+/* How much of a checkpoint is needed; the rest need not be there and is not looked at. */
+typedef enum pl_saved_part {
+    PL_SAVED_RECORD,  /* a look at the tensors may take long */
+    PL_SAVED_WEIGHTS, /* all that evaluating and generating need */
+    PL_SAVED_WHOLE,
+} pl_saved_part;
 
-/* The same without a look at the tensors, which may take long: for what the record alone tells. */
-pl_status pl_saved_peek(const char *folder, pl_saved *, pl_error *);
+/* The latest checkpoint of OUT whose files match their checksums. When the latest is damaged the newest sound one
+ * before it, with a warning. PL_OK and record NULL when OUT has none; PL_E_DATA when all it has are damaged. */
+pl_status pl_saved_find(const char *folder, pl_saved_part, pl_saved *, pl_error *);
 
 /* The best one of OUT (`best`). PL_OK and record NULL when there is no `best`; PL_E_DATA when that one is damaged:
  * whoever asks for the best weights is not given others. */
-pl_status pl_saved_find_best(const char *folder, pl_saved *, pl_error *);
+pl_status pl_saved_find_best(const char *folder, pl_saved_part, pl_saved *, pl_error *);
 
 /* PL_E_STORAGE when something was found: a fresh run does not silently continue or overwrite another one. */
 pl_status pl_saved_refuse_new(const char *folder, const pl_saved *, pl_error *);
+/* PL_E_CONFIG when what was found is past so many steps: a run does not go back. */
+pl_status pl_saved_refuse_past(const char *folder, const pl_saved *, uint64_t steps, pl_error *);
+/* PL_E_DATA when nothing was found: a run that is to go on does not silently begin. */
+pl_status pl_saved_refuse_none(const char *folder, const pl_saved *, pl_error *);
 
 /* This one: a checkpoint's own folder. */
-pl_status pl_saved_open(const char *checkpoint_folder, pl_saved *, pl_error *);
+pl_status pl_saved_open(const char *checkpoint_folder, pl_saved_part, pl_saved *, pl_error *);
 
 /* Is it of this model? Otherwise PL_E_CONFIG with the first tensor, or the first line of the config, that differs. */
 pl_status pl_saved_match(const pl_saved *, uint64_t model_hash, const char *config, const pl_st_list *model,

@@ -37,17 +37,30 @@ static pl_status verify_file(const char *folder, const char *name, const pl_reco
     return PL_OK;
 }
 
-static pl_status verify(const pl_saved *s, pl_error *err)
+/* Who publishes weights leaves it out. */
+static pl_status require_state(const char *folder, pl_error *err)
 {
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_STATE_FILE, err));
+    if (access(path, F_OK) == 0 || errno != ENOENT) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: is not there, and training cannot go on from weights alone (eval and generate need no more)",
+                   path);
+}
+
+static pl_status verify(const pl_saved *s, pl_saved_part part, pl_error *err)
+{
+    if (part == PL_SAVED_WHOLE) PL_TRY(require_state(s->path, err));
     void *buffer = pl_alloc(1, READ_BYTES);
     if (!buffer) return pl_fail(err, PL_E_NOMEM, "%s: no memory to check it", s->path);
     pl_status status = verify_file(s->path, PL_MODEL_FILE, &s->record->model, buffer, err);
-    if (status == PL_OK) status = verify_file(s->path, PL_STATE_FILE, &s->record->state, buffer, err);
+    if (status == PL_OK && part == PL_SAVED_WHOLE)
+        status = verify_file(s->path, PL_STATE_FILE, &s->record->state, buffer, err);
     pl_free(buffer);
     return status;
 }
 
-static pl_status open_saved(const char *folder, bool whole, pl_saved *s, pl_error *err)
+pl_status pl_saved_open(const char *folder, pl_saved_part part, pl_saved *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     *s = (pl_saved){0};
@@ -55,12 +68,10 @@ static pl_status open_saved(const char *folder, bool whole, pl_saved *s, pl_erro
     strcpy(s->path, folder);
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_RECORD_FILE, err));
     PL_TRY(pl_record_read(path, &s->record, err));
-    pl_status status = whole ? verify(s, err) : PL_OK;
+    pl_status status = part == PL_SAVED_RECORD ? PL_OK : verify(s, part, err);
     if (status != PL_OK) pl_saved_deinit(s);
     return status;
 }
-
-pl_status pl_saved_open(const char *folder, pl_saved *s, pl_error *err) { return open_saved(folder, true, s, err); }
 
 /* ---- which one ---- */
 
@@ -101,25 +112,26 @@ static pl_status highest_below(const char *checkpoints, uint64_t below, search *
     return pl_folder_each(checkpoints, list, note_highest, s, err);
 }
 
-static pl_status open_step(const char *checkpoints, uint64_t step, bool whole, pl_saved *s, pl_error *err)
+static pl_status open_step(const char *checkpoints, uint64_t step, pl_saved_part part, pl_saved *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], name[PL_STEP_NAME_BYTES];
     PL_TRY(pl_path_join(path, sizeof path, checkpoints, pl_step_name_print(step, name), err));
-    return open_saved(path, whole, s, err);
+    return pl_saved_open(path, part, s, err);
 }
 
 /* Damage is what falling back is for; a lack of memory, of rights or of descriptors is not: the checkpoint is sound. */
 static int is_damage(pl_status status) { return status == PL_E_DATA; }
 
 /* From the newest folder down (the one already tried is met again and fails again). */
-static pl_status fall_back(const char *checkpoints, bool whole, pl_saved *s, const pl_error *first, pl_error *err)
+static pl_status fall_back(const char *checkpoints, pl_saved_part part, pl_saved *s, const pl_error *first,
+                           pl_error *err)
 {
     search next;
     pl_error why = *first, again;
     for (uint64_t below = UINT64_MAX;; below = next.highest) {
         PL_TRY(highest_below(checkpoints, below, &next, err));
         if (!next.found) break;
-        pl_status status = open_step(checkpoints, next.highest, whole, s, &again);
+        pl_status status = open_step(checkpoints, next.highest, part, s, &again);
         if (status == PL_OK) {
             snprintf(s->warning, sizeof s->warning, "%.700s; step %" PRIu64 " is used in its place", why.text,
                      next.highest);
@@ -130,7 +142,7 @@ static pl_status fall_back(const char *checkpoints, bool whole, pl_saved *s, con
     return pl_fail(err, PL_E_DATA, "%s: no sound checkpoint is left: %s", checkpoints, why.text);
 }
 
-static pl_status find(const char *folder, bool whole, pl_saved *s, pl_error *err)
+pl_status pl_saved_find(const char *folder, pl_saved_part part, pl_saved *s, pl_error *err)
 {
     char checkpoints[PL_FILE_PATH_MAX];
     uint64_t step;
@@ -141,16 +153,13 @@ static pl_status find(const char *folder, bool whole, pl_saved *s, pl_error *err
     PL_TRY(highest_below(checkpoints, UINT64_MAX, &any, err));
     if (!any.found) return PL_OK;
     pl_status status = read_pointer(checkpoints, "latest", &step, &why);
-    if (status == PL_OK) status = open_step(checkpoints, step, whole, s, &why);
+    if (status == PL_OK) status = open_step(checkpoints, step, part, s, &why);
     if (status == PL_OK) return PL_OK;
     if (!is_damage(status)) return pl_fail(err, status, "%s", why.text);
-    return fall_back(checkpoints, whole, s, &why, err);
+    return fall_back(checkpoints, part, s, &why, err);
 }
 
-pl_status pl_saved_find(const char *folder, pl_saved *s, pl_error *err) { return find(folder, true, s, err); }
-pl_status pl_saved_peek(const char *folder, pl_saved *s, pl_error *err) { return find(folder, false, s, err); }
-
-pl_status pl_saved_find_best(const char *folder, pl_saved *s, pl_error *err)
+pl_status pl_saved_find_best(const char *folder, pl_saved_part part, pl_saved *s, pl_error *err)
 {
     char checkpoints[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
     uint64_t step;
@@ -160,7 +169,7 @@ pl_status pl_saved_find_best(const char *folder, pl_saved *s, pl_error *err)
     PL_TRY(pl_path_join(path, sizeof path, checkpoints, "best", err));
     if (access(path, F_OK) != 0 && errno == ENOENT) return PL_OK;
     pl_status status = read_pointer(checkpoints, "best", &step, &why);
-    if (status == PL_OK) status = open_step(checkpoints, step, true, s, &why);
+    if (status == PL_OK) status = open_step(checkpoints, step, part, s, &why);
     if (status == PL_OK || !is_damage(status)) return status == PL_OK ? status : pl_fail(err, status, "%s", why.text);
     return pl_fail(err, PL_E_DATA,
                    "%.600s; it is the run's best checkpoint: put it back, or take another one with --checkpoint",
@@ -174,6 +183,24 @@ pl_status pl_saved_refuse_new(const char *folder, const pl_saved *s, pl_error *e
                    "%s: holds a run that is at step %" PRIu64 "; continue it with --resume, or choose another folder "
                    "with --out",
                    folder, s->record->step);
+}
+
+pl_status pl_saved_refuse_past(const char *folder, const pl_saved *s, uint64_t steps, pl_error *err)
+{
+    if (!s->record || s->record->step <= steps) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: holds a run that is at step %" PRIu64 ", past the %" PRIu64 " steps in all that are asked for; "
+                   "ask for more (--steps, --epochs), or begin another run with --out",
+                   folder, s->record->step, steps);
+}
+
+pl_status pl_saved_refuse_none(const char *folder, const pl_saved *s, pl_error *err)
+{
+    if (s->record) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: holds no checkpoint to go on from; leave --resume out to begin, or give --resume=auto, which "
+                   "begins where there is none",
+                   folder);
 }
 
 /* ---- is it of this model? ---- */

@@ -158,15 +158,16 @@ static void use(const pl_saved *saved)
     FUZZ_CHECK(is_filled(-1), "a checkpoint that was refused changed the weights: %s", err.text);
 }
 
-static void look(const char *out, pl_status (*find)(const char *, pl_saved *, pl_error *), bool loads)
+typedef pl_status finder(const char *, pl_saved_part, pl_saved *, pl_error *);
+static void look(const char *out, finder *find, pl_saved_part how)
 {
     pl_error err = {0};
     pl_saved saved;
-    pl_status status = find(out, &saved, &err);
+    pl_status status = find(out, how, &saved, &err);
     if (status != PL_OK) {
         FUZZ_CHECK(!saved.record, "a record of a checkpoint that was refused");
         fuzz_refused(status, &err, out, FUZZ_NAME);
-    } else if (saved.record && loads) {
+    } else if (saved.record && how == PL_SAVED_WHOLE) {
         use(&saved);
     }
     pl_saved_deinit(&saved);
@@ -180,7 +181,7 @@ static void go_on(const char *out)
     pl_error err = {0};
     pl_saved saved;
     pl_checkpoint *checkpoint;
-    if (pl_saved_find(out, &saved, &err) != PL_OK) return;
+    if (pl_saved_find(out, PL_SAVED_WHOLE, &saved, &err) != PL_OK) return;
     FUZZ_CHECK(pl_checkpoint_create(&spec, saved.record, scratch, sizeof scratch, &checkpoint, &err) == PL_OK, "%s",
                err.text);
     own_record.step = saved.record && saved.record->step < 1000 ? saved.record->step + 1 : 1;
@@ -191,7 +192,8 @@ static void go_on(const char *out)
     fill(5);
     FUZZ_CHECK(pl_checkpoint_save(checkpoint, &own_record, &err) == PL_OK, "%s", err.text);
     fill(-1);
-    FUZZ_CHECK(pl_saved_find(out, &saved, &err) == PL_OK && saved.record, "what was saved is not found: %s", err.text);
+    FUZZ_CHECK(pl_saved_find(out, PL_SAVED_WHOLE, &saved, &err) == PL_OK && saved.record,
+               "what was saved is not found: %s", err.text);
     FUZZ_CHECK(saved.record->step == own_record.step && !saved.warning[0], "step %llu was saved, %llu is found %s",
                (unsigned long long)own_record.step, (unsigned long long)saved.record->step, saved.warning);
     FUZZ_CHECK(pl_saved_load(&saved, &model, &state, &err) == PL_OK && is_filled(5), "other weights came back: %s",
@@ -205,9 +207,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t before = pl_alloc_live_blocks();
     snprintf(out, sizeof out, "%s/run", fuzz_folder());
     write_folder(out, (const char *)data, size);
-    look(out, pl_saved_peek, false);
-    look(out, pl_saved_find, true);
-    look(out, pl_saved_find_best, true);
+    look(out, pl_saved_find, PL_SAVED_RECORD);
+    look(out, pl_saved_find, PL_SAVED_WEIGHTS);
+    look(out, pl_saved_find, PL_SAVED_WHOLE);
+    look(out, pl_saved_find_best, PL_SAVED_WHOLE);
     go_on(out);
     FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
     return 0;

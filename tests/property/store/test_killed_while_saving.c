@@ -93,7 +93,7 @@ static void test_killed_while_saving(void **state)
         uint64_t told = run_and_kill(s.record, random[0] % longest, 0);
         if (told > done) done = told;
         pl_saved_deinit(&s);
-        if (pl_saved_find(test_folder, &s, &err) != PL_OK) fail_msg("kill %d: %s", i, err.text);
+        if (pl_saved_find(test_folder, PL_SAVED_WHOLE, &s, &err) != PL_OK) fail_msg("kill %d: %s", i, err.text);
         if (s.record)
             check_found(&s, was_pointed, done);
         else
@@ -156,7 +156,8 @@ static void test_killed_at_every_call(void **state)
         killed = save_and_kill_at(s.record, n);
         if (killed == -1) skip();
         pl_saved_deinit(&s);
-        if (pl_saved_find(test_folder, &s, &err) != PL_OK) fail_msg("killed before call %d: %s", n, err.text);
+        if (pl_saved_find(test_folder, PL_SAVED_WHOLE, &s, &err) != PL_OK)
+            fail_msg("killed before call %d: %s", n, err.text);
         if (s.record)
             check_found(&s, was_pointed, done + (killed == 0)), check_kept(s.record);
         else

@@ -40,7 +40,7 @@ static void save_best(uint64_t step)
 static uint64_t find_and_load(const char *folder, char warning[PL_ERROR_TEXT_BYTES])
 {
     pl_saved s;
-    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_ok(pl_saved_find(folder, PL_SAVED_WHOLE, &s, &err));
     assert_non_null(s.record);
     small_run_init(&back, folder, 1);
     assert_ok(pl_saved_load(&s, &back.spec.model, &back.spec.state, &err));
@@ -58,13 +58,13 @@ static void test_save_and_load(void **state)
     const char *folder = begin("simple", 3);
     pl_saved s;
     (void)state;
-    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_ok(pl_saved_find(folder, PL_SAVED_WHOLE, &s, &err));
     assert_null(s.record);
     save_best(1200);
     assert_int_equal(find_and_load(folder, warning), 1200);
     assert_string_equal(warning, "");
 
-    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_ok(pl_saved_find(folder, PL_SAVED_WHOLE, &s, &err));
     assert_string_equal(strrchr(s.path, '/'), "/step-00001200");
     assert_int_equal(s.record->epoch, 120);
     assert_int_equal(s.record->sample, 1200 * 32);
@@ -78,7 +78,7 @@ static void test_save_and_load(void **state)
     assert_true(pl_record_counter_value(s.record, "loss_scale", 0) == 1.5);
     assert_true(pl_record_counter_value(s.record, "other", 7) == 7);
     pl_saved_deinit(&s);
-    assert_ok(pl_saved_find_best(folder, &s, &err));
+    assert_ok(pl_saved_find_best(folder, PL_SAVED_WHOLE, &s, &err));
     assert_int_equal(s.record->step, 1200);
     pl_saved_deinit(&s);
     assert_int_equal(pl_alloc_live_blocks(), 0);
@@ -210,17 +210,17 @@ static void test_pointers_are_put_right(void **state)
     save_best(2);
     assert_ok(small_run_create(&run, &(pl_record){.step = 1, .has_best = true, .best_step = 1}, &err));
     assert_int_equal(find_and_load(folder, warning), 1);
-    assert_ok(pl_saved_find_best(folder, &s, &err));
+    assert_ok(pl_saved_find_best(folder, PL_SAVED_WHOLE, &s, &err));
     assert_int_equal(s.record->step, 1);
     pl_saved_deinit(&s);
     assert_ok(small_run_create(&run, &(pl_record){.step = 2, .has_best = true, .best_step = 99},
                                &err)); /* gone: no best rather than a wrong one */
-    assert_ok(pl_saved_find_best(folder, &s, &err));
+    assert_ok(pl_saved_find_best(folder, PL_SAVED_WHOLE, &s, &err));
     assert_null(s.record);
     assert_int_equal(find_and_load(folder, warning), 2);
     assert_ok(small_run_create(&run, &(pl_record){.step = 2, .has_best = true, .best_step = 2}, &err));
     flip_byte(in_folder("best/checkpoints/step-00000002/model.safetensors"), 50);
-    assert_int_equal(pl_saved_find_best(folder, &s, &err), PL_E_DATA);
+    assert_int_equal(pl_saved_find_best(folder, PL_SAVED_WHOLE, &s, &err), PL_E_DATA);
     assert_says(err.text, "step-00000002/model.safetensors: does not match its checksum");
     assert_says(err.text, "the run's best checkpoint");
 }
@@ -249,10 +249,32 @@ static void test_damage_falls_back(void **state)
         flip_byte(in_folder("damage/checkpoints/step-00000002/%s", names[f]), 50);
         assert_int_equal(find_and_load(folder, warning), 1);
         flip_byte(in_folder("damage/checkpoints/step-00000001/%s", names[f]), 50);
-        assert_int_equal(pl_saved_find(folder, &s, &err), PL_E_DATA);
+        assert_int_equal(pl_saved_find(folder, PL_SAVED_WHOLE, &s, &err), PL_E_DATA);
         assert_says(err.text, "no sound checkpoint is left");
         assert_ok(small_run_create(&run, NULL, &err));
     }
+}
+
+/* Without its state a checkpoint is whole for who needs weights, and none for who goes on: they take the one before. */
+static void test_weights_alone(void **state)
+{
+    const char *folder = begin("weights", 3);
+    pl_saved s;
+    (void)state;
+    save(1), save_best(2);
+    assert_int_equal(unlink(in_folder("weights/checkpoints/step-00000002/state.safetensors")), 0);
+    assert_int_equal(find_and_load(folder, warning), 1);
+    assert_says(warning, "step-00000002/state.safetensors: is not there, and training cannot go on from weights alone");
+    for (int best = 0; best < 2; best++) {
+        assert_ok((best ? pl_saved_find_best : pl_saved_find)(folder, PL_SAVED_WEIGHTS, &s, &err));
+        assert_true(s.record->step == 2 && !s.warning[0]);
+        assert_ok(pl_saved_load(&s, &run.spec.model, NULL, &err));
+        pl_saved_deinit(&s);
+    }
+    flip_byte(in_folder("weights/checkpoints/step-00000002/model.safetensors"), 200);
+    assert_ok(pl_saved_find(folder, PL_SAVED_WEIGHTS, &s, &err));
+    assert_int_equal(s.record->step, 1);
+    pl_saved_deinit(&s);
 }
 
 /* What the system does not give is not damaged: an older one would undo steps without need. */
@@ -266,7 +288,8 @@ static void test_refused_opens_do_not_fall_back(void **state)
     for (int r = 0; r < 4; r++)
         for (uint64_t n = 1;; n++) {
             pl_io_fail_at(PL_IO_OPEN, n, reasons[r], 0);
-            pl_status status = n % 2 ? pl_saved_find(folder, &s, &err) : pl_saved_find_best(folder, &s, &err);
+            pl_status status = n % 2 ? pl_saved_find(folder, PL_SAVED_WHOLE, &s, &err)
+                                     : pl_saved_find_best(folder, PL_SAVED_WHOLE, &s, &err);
             bool hit = pl_io_inject(PL_IO_OPEN) == 0;
             pl_io_fail_at(PL_IO_OPEN, 0, 0, 0);
             if (status == PL_OK) {
@@ -328,7 +351,7 @@ static void test_another_model(void **state)
     pl_st_entry other[2];
     (void)state;
     save(1);
-    assert_ok(pl_saved_find(folder, &s, &err));
+    assert_ok(pl_saved_find(folder, PL_SAVED_WHOLE, &s, &err));
     assert_ok(pl_saved_match(&s, SMALL_MODEL_HASH, run.record.config, &run.spec.model, &err));
     assert_int_equal(pl_saved_match(&s, 1, "model:\n  width: 128\n", &run.spec.model, &err), PL_E_CONFIG);
     assert_says(err.text, "line 2 of its config is \"  width: 100\", here it is \"  width: 128\"");
@@ -539,21 +562,21 @@ static void test_peek(void **state)
     const char *folder = begin("peek", 3);
     pl_saved s;
     (void)state;
-    assert_ok(pl_saved_peek(folder, &s, &err));
+    assert_ok(pl_saved_find(folder, PL_SAVED_RECORD, &s, &err));
     assert_null(s.record);
     save(1), save(2);
     assert_int_equal(truncate(in_folder("peek/checkpoints/step-00000002/model.safetensors"), 10), 0);
-    assert_ok(pl_saved_peek(folder, &s, &err));
+    assert_ok(pl_saved_find(folder, PL_SAVED_RECORD, &s, &err));
     assert_int_equal(s.record->step, 2);
     assert_int_equal(pl_saved_refuse_new(folder, &s, &err), PL_E_STORAGE);
     assert_says(err.text, "holds a run that is at step 2");
     pl_saved_deinit(&s);
     assert_int_equal(truncate(in_folder("peek/checkpoints/step-00000002/run.json"), 10), 0);
-    assert_ok(pl_saved_peek(folder, &s, &err));
+    assert_ok(pl_saved_find(folder, PL_SAVED_RECORD, &s, &err));
     assert_int_equal(s.record->step, 1);
     pl_saved_deinit(&s);
     assert_int_equal(truncate(in_folder("peek/checkpoints/step-00000001/run.json"), 10), 0);
-    assert_int_equal(pl_saved_peek(folder, &s, &err), PL_E_DATA);
+    assert_int_equal(pl_saved_find(folder, PL_SAVED_RECORD, &s, &err), PL_E_DATA);
     assert_int_equal(pl_alloc_live_blocks(), 0);
 }
 
@@ -565,7 +588,7 @@ static void test_refused_memory(void **state)
     save(1);
     for (uint64_t n = 1;; n++) {
         pl_alloc_fail_at(n, 1);
-        pl_status status = pl_saved_find(folder, &s, &err);
+        pl_status status = pl_saved_find(folder, PL_SAVED_WHOLE, &s, &err);
         if (status == PL_OK) status = pl_saved_load(&s, &run.spec.model, &run.spec.state, &err);
         pl_alloc_fail_at(0, 0);
         pl_saved_deinit(&s);
@@ -586,6 +609,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_resume_writes_nothing),
         cmocka_unit_test(test_pointers_are_put_right),
         cmocka_unit_test(test_damage_falls_back),
+        cmocka_unit_test(test_weights_alone),
         cmocka_unit_test(test_refused_opens_do_not_fall_back),
         cmocka_unit_test(test_checkpoint_that_cannot_be_replaced),
         cmocka_unit_test(test_latest_is_a_text_file),
