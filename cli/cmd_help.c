@@ -18,8 +18,9 @@ static const char overview_end[] =
     "Exit codes: 0 done; 1 failure (no memory, a loss that is no longer finite, a machine that cannot do it); 2 wrong\n"
     "usage or config; 3 does not fit the memory; 4 data missing or damaged; 5 storage: a file cannot be read or "
     "written;\n"
-    "6 measured memory differs from the plan; 75 stopped early, can be resumed; 130, 143 the same after SIGINT, "
-    "SIGTERM.\n"
+    "6 measured memory differs from the plan; 75 ended early by SIGHUP, 130 by\n"
+    "SIGINT, 143 by SIGTERM: a training that was at work can be resumed then (where\n"
+    "nothing was saved it ends with 1).\n"
     "A shell shows 141 (SIGPIPE) when who read the output left first (plimsoll plan x.yaml | head -3); train goes "
     "on.\n";
 

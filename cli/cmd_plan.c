@@ -65,6 +65,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_status status = parse_command(in->arguments.value[COMMAND], &of, err);
     if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
+    if (status == PL_OK && of == PL_COMMAND_TRAIN) status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, false, &p, err);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
     pl_plan_destroy(p);

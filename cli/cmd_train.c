@@ -17,11 +17,18 @@ static const char about[] =
     "anything large is taken (exit 3). In the folder of the run (--out): checkpoints/ with model.safetensors,\n"
     "metrics.jsonl, TensorBoard events, config.yaml, plan.lock, plan.html and report.json, the ledger at the end.\n"
     "\n"
-    "Ctrl-C, SIGTERM or SIGHUP finishes the step, saves and ends with 130, 143 or 75; --resume goes on from there, bit "
-    "for\n"
-    "bit. A second Ctrl-C or SIGTERM leaves at once, and so does the first before the first step. A step that takes "
-    "long says so.\n"
-    "SIGUSR1 prints the ledger.\n";
+    "Ctrl-C, SIGTERM or SIGHUP finishes the step, saves, prints the command that\n"
+    "goes on from there, bit for bit, and ends with 130, 143 or 75. A second Ctrl-C\n"
+    "or SIGTERM leaves at once and says which checkpoint is the last; where there is\n"
+    "none it ends with 1. Before the first step the first one leaves at once. A step\n"
+    "that takes long says so. SIGUSR1 prints the ledger.\n"
+    "\n"
+    "--resume goes on from the newest checkpoint. It is refused where there is none,\n"
+    "where more steps are made than are asked for, and with settings that may not\n"
+    "change (docs/config.md, \"decides\"); what else decides numbers and is another\n"
+    "value is said. A run that is complete says so and ends with 0. --resume=auto\n"
+    "begins where there is no checkpoint: a container starts, and starts again, with\n"
+    "  train CONFIG --lock PLAN --resume=auto\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "load.h"
@@ -89,6 +90,20 @@ static pl_status join(char path[PATH_MAX], const char *folder, const char *name,
 /* A key whose value is no file: nothing to read or write. */
 static const char *file_of(const char *text) { return strcmp(text, "none") == 0 ? "" : text; }
 
+/* The run's own plan may be run again: it is read as a whole before it is written, and is the same then. */
+static bool is_given_plan(const pl_cli_command *command, const pl_cli_arguments *a, const char *own)
+{
+    struct stat there, given;
+    if (stat(own, &there) != 0) return false;
+    for (size_t i = 0; i < command->option_count; i++) {
+        const pl_cli_option *o = &command->options[i];
+        bool is_plan = o->value && strcmp(o->value, "PLAN") == 0 && a->value[i];
+        if (is_plan && stat(a->value[i], &given) == 0 && given.st_dev == there.st_dev && given.st_ino == there.st_ino)
+            return true;
+    }
+    return false;
+}
+
 pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
 {
     char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
@@ -105,7 +120,7 @@ pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *
     add(&l, checkpoints, "checkpoints", PL_FILE_CLOSED);
     for (size_t i = 0; i < OWN_FILES && status == PL_OK; i++) {
         status = join(own[i], in->out, own_files[i].name, err);
-        bool writes = trains && own_files[i].train_writes;
+        bool writes = trains && own_files[i].train_writes && !is_given_plan(command, &in->arguments, own[i]);
         if (trains || !own_files[i].train_only)
             add(&l, own[i], own_files[i].name, writes ? PL_FILE_WRITTEN : PL_FILE_READ);
     }

@@ -13,11 +13,17 @@ extern char **environ;
 enum { DESCRIPTOR_BYTES = 32 };
 
 static const char *const word_names[PL_CALL_WORDS] = {
-    [PL_CALL_LOCK] = "lock",     [PL_CALL_OUT] = "out",
-    [PL_CALL_HTML] = "html",     [PL_CALL_CONFIG] = "config",
-    [PL_CALL_SHOW] = "show",     [PL_CALL_QUIET] = "quiet",
-    [PL_CALL_LEDGER] = "ledger", [PL_CALL_JSON] = "json",
-    [PL_CALL_PROMPT] = "prompt", [PL_CALL_CHECKPOINT] = "checkpoint",
+    [PL_CALL_LOCK] = "lock",
+    [PL_CALL_OUT] = "out",
+    [PL_CALL_HTML] = "html",
+    [PL_CALL_RESUME] = "resume",
+    [PL_CALL_AGAIN] = "again",
+    [PL_CALL_SHOW] = "show",
+    [PL_CALL_QUIET] = "quiet",
+    [PL_CALL_LEDGER] = "ledger",
+    [PL_CALL_JSON] = "json",
+    [PL_CALL_PROMPT] = "prompt",
+    [PL_CALL_CHECKPOINT] = "checkpoint",
     [PL_CALL_TO] = "to",
 };
 
@@ -54,16 +60,6 @@ static pl_status stage_plan(const pl_plan *plan, pl_plan_form form, const char *
     return status;
 }
 
-static pl_status stage_config(const pl_config *config, int *fd, pl_error *err)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    pl_status status = pl_config_text(config, PL_CONFIG_KEPT, &text, &bytes, err);
-    if (status == PL_OK) status = stage("plimsoll config", text, bytes, fd, err);
-    pl_text_free(text);
-    return status;
-}
-
 /* "--prompt=text" for each word said, into a static block: this is called once, and exec copies it. */
 static pl_status build_arguments(const pl_call *call, char **argv, pl_error *err)
 {
@@ -91,23 +87,19 @@ static pl_status exec_runner(const pl_call *call, pl_error *err)
     return status == PL_OK ? pl_runner_exec(call->word[PL_CALL_LOCK], argv, environ, err) : status;
 }
 
-pl_status pl_cli_launch(const pl_config *config, const pl_plan *plan, bool keep, pl_call *call, pl_error *err)
+pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error *err)
 {
-    char lock[DESCRIPTOR_BYTES], page[DESCRIPTOR_BYTES], settings[DESCRIPTOR_BYTES];
-    int lock_fd = -1, page_fd = -1, config_fd = -1;
+    char lock[DESCRIPTOR_BYTES], page[DESCRIPTOR_BYTES];
+    int lock_fd = -1, page_fd = -1;
     pl_status status = stage_plan(plan, PL_PLAN_LOCK, "plimsoll plan", &lock_fd, err);
     if (status == PL_OK && keep) status = stage_plan(plan, PL_PLAN_HTML, "plimsoll page", &page_fd, err);
-    if (status == PL_OK && keep) status = stage_config(config, &config_fd, err);
     snprintf(lock, sizeof lock, "/proc/self/fd/%d", lock_fd);
     snprintf(page, sizeof page, "%d", page_fd);
-    snprintf(settings, sizeof settings, "%d", config_fd);
     call->word[PL_CALL_LOCK] = lock;
     call->word[PL_CALL_HTML] = keep ? page : NULL;
-    call->word[PL_CALL_CONFIG] = keep ? settings : NULL;
     if (status == PL_OK) status = exec_runner(call, err);
     if (lock_fd >= 0) close(lock_fd);
     if (page_fd >= 0) close(page_fd);
-    if (config_fd >= 0) close(config_fd);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "command.h"
 #include "out.h"
 #include "runner.h"
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
     pl_status status = start(argv, &err);
     if (status != PL_OK) return pl_cli_complain("", status, &err);
     pl_signals_ignore();
+    pl_again_note(argc, argv);
     if (argc >= 2) return dispatch(argc, argv);
     pl_cli_error(&err, PL_E_USAGE, "a command is missing; see plimsoll help");
     return pl_cli_complain("", PL_E_USAGE, &err);

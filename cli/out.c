@@ -1,6 +1,7 @@
 #include "out.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +27,28 @@ static int write_all(int fd, const char *text, size_t bytes)
 
 /* ---- talk and data ---- */
 
-void pl_say_bytes(const char *text, size_t bytes) { (void)write_all(STDERR_FILENO, text, bytes); }
+static volatile sig_atomic_t in_line; /* a bar, mostly: a handler that leaves ends it first */
+
+static bool leaves_in_line(const char *text, size_t bytes)
+{
+    static const char erase[] = "\033[K";
+    size_t n = sizeof erase - 1;
+    return bytes && text[bytes - 1] != '\n' && !(bytes >= n && memcmp(text + bytes - n, erase, n) == 0);
+}
+
+void pl_say_bytes(const char *text, size_t bytes)
+{
+    bool leaves = leaves_in_line(text, bytes);
+    if (leaves) in_line = 1;
+    (void)write_all(STDERR_FILENO, text, bytes);
+    if (bytes && !leaves) in_line = 0;
+}
+
+void pl_say_end_line(void)
+{
+    if (in_line) (void)write_all(STDERR_FILENO, "\n", 1);
+    in_line = 0;
+}
 
 static size_t format_into(char *text, const char *format, va_list list)
 {

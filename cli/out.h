@@ -11,6 +11,8 @@
 /* Talk, to stderr; at most 4 KiB, cut beyond. What cannot be written is lost: talk is no reason to end a run. */
 void pl_say(const char *format, ...) PL_PRINTF(1, 2);
 void pl_say_bytes(const char *text, size_t bytes);
+/* Ends the line that stderr is in the middle of, if it is. For signal handlers, too. */
+void pl_say_end_line(void);
 
 /* Data, to stdout: all of it, or PL_E_STORAGE with errno as write left it. */
 pl_status pl_put(const char *text, size_t bytes, pl_error *);

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "format.h"
 #include "out.h"
 #include "progress.h"
@@ -189,23 +190,11 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
-/* The kept config says what was chosen (by leave of fit.allow the optimizer's state, too), so that a resumed run adds
- * up its sums in the same order: bit for bit. */
-static pl_status settle_config(pl_config *config, const pl_plan *plan, pl_error *err)
-{
-    char micro[PL_FORMAT_BYTES];
-    snprintf(micro, sizeof micro, "%llu", (unsigned long long)pl_plan_micro_batch(plan));
-    pl_status status = pl_plan_take_config(plan, config, err);
-    if (status == PL_OK)
-        status = pl_plan_micro_batch(plan) ? pl_config_set(config, "train.micro_batch", micro, "the plan", err) : PL_OK;
-    return status == PL_OK ? pl_config_set(config, "run.resume", "false", "the plan", err) : status;
-}
-
 int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk, bool keep, pl_call *call)
 {
     pl_error err = {0};
     pl_plan *plan = NULL;
-    char quiet[2] = {(char)('0' + talk->quiet), 0};
+    char quiet[2] = {(char)('0' + talk->quiet), 0}, resume[16], again[PL_AGAIN_BYTES];
     double began = now();
     call->word[PL_CALL_OUT] = in->out;
     call->word[PL_CALL_SHOW] = talk->show;
@@ -218,9 +207,13 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))
         say_summary(plan, command, in->out, call->plan ? -1 : now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
-    if (status == PL_OK && keep) status = settle_config(in->config, plan, &err);
+    if (status == PL_OK && keep) status = pl_cli_setting(in->config, "run", "resume", resume, sizeof resume, &err);
+    if (status == PL_OK && keep) {
+        call->word[PL_CALL_RESUME] = resume;
+        call->word[PL_CALL_AGAIN] = pl_again_print(in->config, again);
+    }
     if (status == PL_OK) status = pl_runner_check(plan, &err);
-    if (status == PL_OK) status = name_fence(pl_cli_launch(in->config, plan, keep, call, &err), &err);
+    if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), &err);
     pl_plan_destroy(plan);
     return pl_cli_complain(call->name, status, &err);
 }

@@ -278,14 +278,17 @@ static void show_committed(pl_view *v, const pl_event *e)
     char resident[PL_FORMAT_BYTES];
     if (v->text_to_stdout) return;
     pl_say("committed: %s in hand, none will be asked for again", pl_show_bytes(pl_resident_now(), resident));
-    if (e->step) pl_say("; going on from step %" PRIu64, e->step);
+    if (e->is_saved) pl_say("; going on from step %" PRIu64, e->step);
+    if (e->text_bytes) pl_say(" with %.*s", (int)e->text_bytes, e->text);
     pl_say("\n");
 }
 
 static void show_stopped(pl_view *v, const pl_event *e)
 {
     pl_view_clear(v);
-    pl_say("stopped at step %" PRIu64 " of %" PRIu64 "; the state is saved\n", e->step, e->steps);
+    pl_say("stopped at step %" PRIu64 " of %" PRIu64 "; the state is saved%s\n", e->step, e->steps,
+           v->again[0] ? ". Go on with:" : "");
+    if (v->again[0]) pl_say("  "), pl_say_bytes(v->again, strlen(v->again)), pl_say("\n");
 }
 
 static void show_step(pl_view *v, const pl_event *e)
@@ -308,7 +311,11 @@ static void show_finished(pl_view *v, const pl_event *e)
     if (v->bar_drawn) pl_say("\n");
     v->bar_drawn = false;
     uint64_t made = e->step - v->first_step;
-    if (!made) return;
+    if (!made) {
+        pl_say("nothing was left to do: all %" PRIu64 " steps were made before; --steps N or --epochs N makes more\n",
+               e->steps);
+        return;
+    }
     double per_step = e->seconds / (double)made;
     pl_say("done: %" PRIu64 " steps in %s, %s each with all that came between\n", made,
            pl_show_seconds(e->seconds, seconds), pl_show_seconds(per_step, rate));
@@ -372,6 +379,7 @@ void pl_view_event(pl_view *v, const pl_event *e)
     if (e->bytes_per_token > 0) v->bytes_per_token = e->bytes_per_token;
     v->step = e->step;
     if (!v->quiet && !v->text_to_stdout) pl_view_stopping(v, e);
+    if (!v->text_to_stdout && (e->kind == PL_EVENT_COMMITTED || e->kind == PL_EVENT_SAVED)) pl_view_last_words(v, e);
     bool text = e->kind == PL_EVENT_TEXT || e->kind == PL_EVENT_TEXT_END;
     bool as_json = v->show == PL_SHOW_JSON && !v->text_to_stdout;
     if (e->kind == PL_EVENT_WARNING && v->quiet < 2 && !as_json) show_warning(v, e);

@@ -34,6 +34,7 @@ typedef struct pl_view {
     uint64_t resident_bytes;
     double bytes_per_token; /* of what is validated; 0: not known */
     uint64_t step;          /* of the last event */
+    const char *again;      /* the command that goes on; "": not known */
     uint64_t planned_bytes;
     bool reader_left; /* nobody reads stdout any more */
     pl_status status; /* of writing to stdout */
@@ -50,6 +51,8 @@ void pl_view_clear(pl_view *); /* takes the bar away, so that other text can be 
 
 /* ---- progress_stop.c: each event of a training ---- */
 void pl_view_stopping(pl_view *, const pl_event *);
+/* What a second signal says, which leaves at once: made anew when something is saved, for a handler formats nothing. */
+void pl_view_last_words(const pl_view *, const pl_event *);
 /* ---- progress_json.c ---- */
 void pl_view_json(pl_view *, const pl_event *);
 /* ---- progress_text.c: generated text, framed or raw ---- */

@@ -1,11 +1,11 @@
 /* Progress for programs: one object a line on stdout. Each has "schema": "plimsoll.progress/1" and "event":
  *
- *   committed  step, steps, resident_bytes
+ *   committed  step, steps, resident_bytes; changed (what decides numbers and is another value since the resume)
  *   step       step, steps, epoch, loss, lr, tokens, tokens_per_second, seconds, resident_bytes
  *   evaluated  step, loss, perplexity, bits_per_byte, best_loss
  *   saved      step, checkpoint
  *   text       step, text (a piece)       text_end   step
- *   warning    text                       stopped, finished   step, steps, seconds
+ *   warning    text                       stopped, finished   step, steps, seconds; stopped: go_on (the command)
  *   ledger     ledger (schema plimsoll.ledger/1), the last line
  *
  * step comes every train.log_every steps; the signs of life between (PL_EVENT_TICK) are for people and not here. A
@@ -14,12 +14,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "out.h"
 #include "progress.h"
 
-enum { LINE_BYTES = 4096 };
+enum { LINE_BYTES = 4096 + 2 * PL_AGAIN_BYTES };
 
 static const char *const names[] = {
     [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",
@@ -42,11 +44,16 @@ static void add_count(pl_line *line, const char *key, uint64_t value)
     pl_line_add(line, ",\"%s\":%" PRIu64, key, value);
 }
 
-static void add_text(pl_line *line, const char *key, const pl_event *e)
+static void add_string(pl_line *line, const char *key, const char *text, size_t bytes)
 {
     pl_line_add(line, ",\"%s\":\"", key);
-    pl_line_json(line, e->text, e->text_bytes < 512 ? e->text_bytes : 512);
+    pl_line_json(line, text, bytes);
     pl_line_add(line, "\"");
+}
+
+static void add_text(pl_line *line, const char *key, const pl_event *e)
+{
+    add_string(line, key, e->text, e->text_bytes < 512 ? e->text_bytes : 512);
 }
 
 static void add_step(pl_line *line, const pl_event *e)
@@ -92,6 +99,7 @@ void pl_view_json(pl_view *v, const pl_event *e)
     switch (e->kind) {
     case PL_EVENT_COMMITTED:
         add_count(&line, "resident_bytes", pl_resident_now());
+        if (e->text_bytes) add_string(&line, "changed", e->text, e->text_bytes);
         break;
     case PL_EVENT_STEP:
         add_step(&line, e);
@@ -109,6 +117,7 @@ void pl_view_json(pl_view *v, const pl_event *e)
     case PL_EVENT_STOPPED:
     case PL_EVENT_FINISHED:
         add_real(&line, "seconds", e->seconds);
+        if (e->kind == PL_EVENT_STOPPED && v->again[0]) add_string(&line, "go_on", v->again, strlen(v->again));
         break;
     case PL_EVENT_TEXT_END:
     case PL_EVENT_TICK:

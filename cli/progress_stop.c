@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "again.h"
 #include "format.h"
 #include "out.h"
 #include "progress.h"
@@ -43,4 +45,26 @@ void pl_view_stopping(pl_view *v, const pl_event *e)
     pl_say("stopping: the %s is finished first%s; a second signal leaves at once\n",
            e->validating ? "validation" : "step", about);
     v->stop_said = true;
+}
+
+/* Two texts, taken in turns: a signal may come while one is made. */
+void pl_view_last_words(const pl_view *v, const pl_event *e)
+{
+    static char texts[2][PL_AGAIN_BYTES + 256];
+    static int turn;
+    turn = !turn;
+    pl_line line = {texts[turn], sizeof texts[turn], 0};
+    line.text[0] = 0;
+    if (v->quiet < 2 && !e->is_saved)
+        pl_line_add(&line, "left at once: nothing was saved yet, so there is nothing to go on with; start again\n");
+    else if (v->quiet < 2) {
+        pl_line_add(&line, "left at once: what came after the checkpoint of step %" PRIu64 " is lost%s\n",
+                    e->saved_step, v->again[0] ? ". Go on with:" : "");
+        if (v->again[0]) {
+            pl_line_add(&line, "  ");
+            pl_line_bytes(&line, v->again, strlen(v->again));
+            pl_line_add(&line, "\n");
+        }
+    }
+    pl_signals_last_words(line.text, line.bytes, e->is_saved);
 }

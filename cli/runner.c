@@ -138,8 +138,7 @@ static bool keeps_plan(const runner *r) { return said(r, PL_CALL_OUT) && said(r,
 static pl_status keep_files(runner *r)
 {
     pl_status status = keep_file(r, plan_word(r), "plan.lock");
-    if (status == PL_OK) status = keep_file(r, r->call.word[PL_CALL_HTML], "plan.html");
-    return status == PL_OK ? keep_file(r, r->call.word[PL_CALL_CONFIG], "config.yaml") : status;
+    return status == PL_OK ? keep_file(r, r->call.word[PL_CALL_HTML], "plan.html") : status;
 }
 
 /* ---- the work of each subcommand ---- */
@@ -211,6 +210,13 @@ static void set_view(runner *r)
     r->view.quiet = quiet ? atoi(quiet) : 0;
     r->view.color = pl_color_wanted(STDERR_FILENO);
     r->view.text_to_stdout = strcmp(r->call.name, "train") != 0;
+    r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";
+}
+
+static pl_resume resume_of(const char *word)
+{
+    if (!word) return PL_RESUME_AS_PLANNED;
+    return strcmp(word, "true") == 0 ? PL_RESUME_YES : strcmp(word, "auto") == 0 ? PL_RESUME_AUTO : PL_RESUME_NO;
 }
 
 static pl_status open_run(runner *r)
@@ -220,7 +226,8 @@ static pl_status open_run(runner *r)
                               .context = r,
                               .stop = &pl_signal_stop,
                               .test_seccomp = getenv("PLIMSOLL_TEST_SECCOMP"),
-                              .checkpoint = r->call.word[PL_CALL_CHECKPOINT]};
+                              .checkpoint = r->call.word[PL_CALL_CHECKPOINT],
+                              .resume = resume_of(r->call.word[PL_CALL_RESUME])};
     pl_status status = pl_runner_prepare(lock, &r->error);
     if (status == PL_OK) status = pl_plan_load(lock, &r->plan, &r->error);
     if (status == PL_OK && !keeps_plan(r)) close(plan_descriptor(r)); /* it is memory */

@@ -13,7 +13,8 @@ typedef enum pl_call_word {
     PL_CALL_LOCK,       /* the plan */
     PL_CALL_OUT,        /* folder in which plan and report are kept */
     PL_CALL_HTML,       /* descriptor of the plan's page, to be kept there */
-    PL_CALL_CONFIG,     /* and of the config */
+    PL_CALL_RESUME,     /* run.resume: "true", "false", "auto" */
+    PL_CALL_AGAIN,      /* the command that goes on, for a shell */
     PL_CALL_SHOW,       /* "bar", "plain", "json" */
     PL_CALL_QUIET,      /* "1": no progress; "2": no warnings either */
     PL_CALL_LEDGER,     /* "1": print the ledger at the end */
@@ -31,9 +32,9 @@ typedef struct pl_call {
 } pl_call;
 
 /* ---- launch.c ---- */
-/* Replaces this process by the runner; returns the failure's status. The call's words other than the lock, HTML and
- * config are the caller's to fill; keep: write plan, page and config into call->word[PL_CALL_OUT]. */
-pl_status pl_cli_launch(const pl_config *, const pl_plan *, bool keep, pl_call *, pl_error *);
+/* Replaces this process by the runner; returns the failure's status. The call's words other than the lock and HTML are
+ * the caller's to fill; keep: write plan and page into call->word[PL_CALL_OUT]. */
+pl_status pl_cli_launch(const pl_plan *, bool keep, pl_call *, pl_error *);
 /* Reads such words back. */
 pl_status pl_call_parse(int argc, char **argv, pl_call *, pl_error *);
 

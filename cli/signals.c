@@ -3,22 +3,38 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "out.h"
 #include "plimsoll/status.h"
 
 volatile int pl_signal_stop;
 static volatile sig_atomic_t stopped_by, ledger_wanted;
-static sigset_t changed; /* by pl_signals_ignore; what was ignored before is not in it */
+typedef struct last_words {
+    const char *text;
+    size_t bytes;
+    bool is_saved;
+} last_words;
+static const last_words *volatile last; /* NULL: there is nothing that could be lost */
+static sigset_t changed;                /* by pl_signals_ignore; what was ignored before is not in it */
 
 static int exit_code(int number)
 {
     return number == SIGINT || number == SIGTERM ? 128 + number : pl_status_exit_code(PL_E_STOPPED);
 }
 
-static void on_leave(int number) { _exit(exit_code(number)); }
+/* Steps that nobody can go on from are a failure, not a stop. */
+static _Noreturn void leave(int number)
+{
+    const last_words *said = last;
+    pl_say_end_line();
+    if (said) pl_say_bytes(said->text, said->bytes);
+    _exit(!said || said->is_saved ? exit_code(number) : 1);
+}
+
+static void on_leave(int number) { leave(number); }
 
 static void on_stop(int number)
 {
-    if (stopped_by && number != SIGHUP) _exit(exit_code(number));
+    if (stopped_by && number != SIGHUP) leave(number);
     stopped_by = number;
     pl_signal_stop = 1;
 }
@@ -62,6 +78,14 @@ static void install_end(void (*handler)(int))
 void pl_signals_leave(void) { install_end(on_leave); }
 void pl_signals_catch(void) { install_end(on_stop); }
 void pl_signals_ledger(void) { install(SIGUSR1, on_ledger); }
+
+void pl_signals_last_words(const char *text, size_t bytes, bool is_saved)
+{
+    static last_words both[2];
+    last_words *next = last == &both[0] ? &both[1] : &both[0];
+    *next = (last_words){text, bytes, is_saved};
+    last = next;
+}
 
 bool pl_signal_take_ledger(void)
 {

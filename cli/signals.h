@@ -1,6 +1,6 @@
 /* Signals of a run: SIGINT, SIGTERM and SIGHUP end it at once as long as there is nothing to save or to clean up; while
  * a text is prepared they ask it to stop there, while it runs after the step, and a second SIGINT or SIGTERM leaves at
- * once. The exit code is the same. SIGUSR1 asks for the ledger. */
+ * once. The exit code is the same, unless steps were made and none is saved. SIGUSR1 asks for the ledger. */
 #ifndef PL_CLI_SIGNALS_H
 #define PL_CLI_SIGNALS_H
 
@@ -15,6 +15,9 @@ void pl_signals_leave(void);              /* from now on they end the process at
 void pl_signals_catch(void);              /* from now on they set pl_signal_stop */
 void pl_signals_ledger(void);             /* SIGUSR1 is heard */
 bool pl_signal_take_ledger(void);         /* was it asked for since the last call? */
+/* From now on a second signal, which leaves at once, says this; where nothing is saved its exit code is 1. The text
+ * must stay until the call after the next. */
+void pl_signals_last_words(const char *text, size_t bytes, bool is_saved);
 /* 128 + the signal that stopped the run: 130, 143; 75 when it was none of those two. */
 int pl_signal_exit_code(void);
 

@@ -31,9 +31,13 @@ PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *by
 typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* May the command work in the folder of the run? Refuses to train where another process does (PL_E_STORAGE), or where a
- * run is and run.resume is not set (PL_E_STORAGE), and any command with another tokenizer than the run's (PL_E_CONFIG).
- * Quick; pl_prepare_text and pl_run_open refuse the same, later. */
+ * run is and run.resume is false (PL_E_STORAGE), what pl_check_resume refuses, and any command with another tokenizer
+ * than the run's (PL_E_CONFIG). Quick; pl_prepare_text and pl_run_open refuse the same, later. */
 PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
+/* May a training of this config go on with the run in its folder? Nothing to ask when run.resume is false. PL_E_DATA
+ * when it is true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or
+ * settled with its first step what the config has otherwise (docs/config.md, "decides"). */
+PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
 
 /* Makes sure that the tokenizer and the token file of data.text exist and are up to date; both stay in the run's folder
  * (the token file in data.cache when that is set). Bounded memory: neither text nor tokens are ever whole in memory.
@@ -59,8 +63,10 @@ PL_API void pl_plan_destroy(pl_plan *); /* NULL is fine */
 /* The lock file: the plan as text; runs exactly as printed. */
 PL_API PL_MUST_USE pl_status pl_plan_save(const pl_plan *, const char *path, pl_error *);
 PL_API PL_MUST_USE pl_status pl_plan_load(const char *path, pl_plan **, pl_error *);
-/* Makes the config that of the plan, but for run.progress and run.log. PL_E_CONFIG names the first key that was set to
- * something else than was planned, or that decides numbers and differs: such a plan is not what was asked for. */
+/* Makes the config that of the plan, but for run.progress, run.log and run.resume: a plan serves a run that begins and
+ * the same run when it goes on. The config that a run keeps in its folder is taken for that of its plan. PL_E_CONFIG
+ * names the first key that was set to something else than was planned, or that decides numbers and differs: such a plan
+ * is not what was asked for. */
 PL_API PL_MUST_USE pl_status pl_plan_take_config(const pl_plan *, pl_config *, pl_error *);
 
 typedef enum pl_plan_form {

@@ -20,7 +20,9 @@ extern "C" {
 #endif
 
 typedef enum pl_event_kind {
-    PL_EVENT_COMMITTED, /* all memory is in hand; step: done so far (a resumed run) */
+    /* All memory is in hand; step: done so far (a resumed run). text: the keys that decide numbers and are another
+     * value than before the resume, "train.learning_rate 0.001 (0.003 before)"; mostly empty. */
+    PL_EVENT_COMMITTED,
     PL_EVENT_STEP,      /* loss, lr, tokens_per_second, every train.log_every steps */
     PL_EVENT_EVALUATED, /* loss: of the validation part */
     PL_EVENT_SAVED,     /* text: the checkpoint's name */
@@ -48,6 +50,8 @@ typedef struct pl_event {
     size_t text_bytes;
     uint64_t part, parts; /* tick: parts done (micro-batches, each time one is gone through) of step or validation */
     bool validating;      /* tick: the parts are of a validation */
+    bool is_saved;        /* training: there is a checkpoint to go on from, of saved_step */
+    uint64_t saved_step;
 } pl_event;
 
 /* Called from the thread that runs; must not ask for memory after PL_EVENT_COMMITTED. */
@@ -79,6 +83,14 @@ PL_API PL_MUST_USE pl_status pl_runner_prepare(const char *lock_path, pl_error *
 
 typedef struct pl_run pl_run;
 
+/* A plan serves a run that begins and the same run when it goes on: which of the two is asked of the run. */
+typedef enum pl_resume {
+    PL_RESUME_AS_PLANNED, /* as run.resume of the config that was planned says */
+    PL_RESUME_NO,         /* begin; refused where the folder holds a run (PL_E_STORAGE) */
+    PL_RESUME_YES,        /* go on; refused where there is no checkpoint (PL_E_DATA) */
+    PL_RESUME_AUTO,       /* go on where there is a checkpoint, else begin */
+} pl_resume;
+
 typedef struct pl_run_options {
     bool host;                /* inside a host program */
     pl_listener listener;     /* may be NULL */
@@ -88,10 +100,12 @@ typedef struct pl_run_options {
     const char *test_seccomp;
     /* evaluate, generate, gradients: this checkpoint folder instead of the run's best or latest */
     const char *checkpoint;
+    pl_resume resume; /* train */
 } pl_run_options;
 
 /* Everything is opened, mapped, touched and executed once; the weights are the first values or those of a checkpoint;
- * then it is committed. The plan must outlive the run. */
+ * then it is committed. The plan must outlive the run. A training keeps its config in its folder (config.yaml), so that
+ * the command can use that, too; PL_E_STORAGE where another one is there, without a run beside it. */
 PL_API PL_MUST_USE pl_status pl_run_open(const pl_plan *, const pl_run_options *, pl_run **, pl_error *);
 /* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite,
  * PL_E_STORAGE when metrics or a checkpoint cannot be written (in the first case the state is saved). */

@@ -32,6 +32,10 @@ pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, uint
 /* May a run of the plan be held beside what this process has? PL_E_BUDGET. */
 pl_status pl_room_check_beside(const pl_plan *, pl_error *);
 
+/* ---- files.c ---- */
+/* Are these two one file, or will they be? */
+bool pl_files_are_one(const char *a, const char *b);
+
 /* ---- compile.c ---- */
 /* For training, without a prediction of time: nothing is measured. */
 pl_status pl_plan_make_unmeasured(const pl_config *, pl_plan **, pl_error *);

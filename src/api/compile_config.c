@@ -28,15 +28,15 @@ static pl_status copy_config(const pl_config *config, pl_config **copy, pl_error
 }
 
 /* What is staged for saving, and the heap, have room for the config with the longest words that may be chosen. They are
- * counted from the config as it was given, and of "resume: true" and "false" the longer one: what this run will have
- * decided, or has, makes no difference, so a run that goes on needs the bytes of the one that began. */
+ * counted from the config as it was given, and of "resume: true", "auto" and "false" the longest: what this run will
+ * have decided, or has, makes no difference, so a run that goes on needs the bytes of the one that began. */
 pl_status pl_compiler_reserve_words(pl_compiler *c, const pl_config *given, pl_error *err)
 {
     const pl_choice longest = {.optimizer_state = PL_CHOICE_STATE_8BIT, .precision = PL_DTYPE_BF16};
     pl_config *copy;
     if (c->command != PL_COMMAND_TRAIN) return PL_OK;
     PL_TRY(copy_config(given, &copy, err));
-    copy->run.resume = false;
+    copy->run.resume = PL_SWITCH_OFF;
     pl_status status = print_decided(c, copy, &longest, &c->settings.config_text, err);
     c->settings.run.config_text = c->settings.config_text;
     pl_config_destroy(copy);
@@ -45,7 +45,7 @@ pl_status pl_compiler_reserve_words(pl_compiler *c, const pl_config *given, pl_e
 
 pl_status pl_compiler_go_on(pl_compiler *c, pl_error *err)
 {
-    if (c->command != PL_COMMAND_TRAIN || !c->config->run.resume || !c->config->fit.allow) return PL_OK;
+    if (c->command != PL_COMMAND_TRAIN || c->config->run.resume == PL_SWITCH_OFF || !c->config->fit.allow) return PL_OK;
     PL_TRY(copy_config(c->config, &c->decided, err));
     c->config = c->decided;
     return pl_decide_as_kept(c->decided, err);

@@ -25,7 +25,7 @@ static bool find_path(const char *path, char found[PATH_MAX])
     return pl_path_join(found, PATH_MAX, whole, name, NULL) == PL_OK;
 }
 
-static bool is_same_file(const char *a, const char *b)
+bool pl_files_are_one(const char *a, const char *b)
 {
     struct stat at_a, at_b;
     char path_a[PATH_MAX], path_b[PATH_MAX];
@@ -52,8 +52,8 @@ static pl_status check_pair(const pl_file_use *written, const pl_file_use *other
                        "%s: %.350s lies in %.350s, where nothing else may be written; give another name", written->name,
                        written->path, other->path);
     }
-    bool both = is_same_file(written->path, other->path);
-    if (!both && (n < 0 || n >= PATH_MAX || !is_same_file(temporary, other->path))) return PL_OK;
+    bool both = pl_files_are_one(written->path, other->path);
+    if (!both && (n < 0 || n >= PATH_MAX || !pl_files_are_one(temporary, other->path))) return PL_OK;
     return pl_fail(err, PL_E_USAGE, "%s (%.350s%s) and %s (%.350s) are the same file; give another name", written->name,
                    written->path, both ? "" : ", written as .tmp first", other->name, other->path);
 }

@@ -34,26 +34,49 @@ pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
 
 /* ---- a plan of another day ---- */
 
-static bool is_talk(const pl_config_key *key)
+static bool is(const pl_config_key *key, const char *path) { return strcmp(key->path, path) == 0; }
+
+/* Talk, and whether the run begins or goes on: of both the plan is the same. */
+static bool is_no_matter(const pl_config_key *key)
 {
-    return strcmp(key->path, "run.progress") == 0 || strcmp(key->path, "run.log") == 0;
+    return is(key, "run.progress") || is(key, "run.log") || is(key, "run.resume");
+}
+
+/* The folder of a run has a config of its own, which says the same in other words: where its files are seen from the
+ * root, that its tokenizer is the copy there (its hash is compared later), and which micro-batch was chosen. */
+static bool means_same(const pl_plan *plan, const pl_config *planned, const pl_config *now, const pl_config_key *key)
+{
+    pl_settings s;
+    pl_error ignored;
+    const char *was = (const char *)planned + key->offset, *asked = (const char *)now + key->offset;
+    if (is(key, "train.micro_batch"))
+        return planned->train.micro_batch == PL_CONFIG_AUTO &&
+               (uint64_t)now->train.micro_batch == pl_plan_micro_batch(plan);
+    if (key->type == PL_CONFIG_PATH) return was[0] && asked[0] && pl_files_are_one(was, asked);
+    if (!is(key, "data.tokenizer") || now->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE ||
+        planned->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE)
+        return false;
+    return pl_files_are_one(planned->data.tokenizer.path, now->data.tokenizer.path) ||
+           (pl_settings_paths(now, &s, &ignored) == PL_OK &&
+            pl_files_are_one(s.tokenizer_path, now->data.tokenizer.path));
 }
 
 /* Changes numbers, and yet it is the plan that says it: by leave that the config gave. */
 static bool is_left_open(const pl_config *now, const pl_config_key *key)
 {
-    if (strcmp(key->path, "train.optimizer_state") == 0) return now->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO;
-    return strcmp(key->path, "train.mixed_precision") == 0 && now->train.mixed_precision == PL_MIXED_AUTO;
+    if (is(key, "train.optimizer_state")) return now->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO;
+    return is(key, "train.mixed_precision") && now->train.mixed_precision == PL_MIXED_AUTO;
 }
 
-static pl_status take_key(const pl_config *planned, const pl_config *wanted, pl_config *now, const pl_config_key *key,
-                          pl_error *err)
+static pl_status take_key(const pl_plan *plan, const pl_config *planned, const pl_config *wanted, pl_config *now,
+                          const pl_config_key *key, pl_error *err)
 {
     char where[PL_CONFIG_TEXT_BYTES + 32];
     pl_str was = {0}, is = {0};
-    bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS), open = is_left_open(now, key);
-    if (is_talk(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
-    if (open || (!decides && !pl_config_is_set(now, key->path))) {
+    bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
+    if (is_no_matter(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
+    if (is_left_open(now, key) || means_same(plan, planned, now, key) ||
+        (!decides && !pl_config_is_set(now, key->path))) {
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
         return PL_OK;
     }
@@ -85,7 +108,7 @@ pl_status pl_plan_take_config(const pl_plan *plan, pl_config *now, pl_error *err
     if (printed.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the config"));
     PL_TRY_DONE(load(wanted, "the config", pl_str_text(&printed), err));
     for (size_t i = 0; i < pl_config_key_count; i++)
-        PL_TRY_DONE(take_key(planned, wanted, now, &pl_config_keys[i], err));
+        PL_TRY_DONE(take_key(plan, planned, wanted, now, &pl_config_keys[i], err));
 done:
     pl_str_deinit(&printed);
     pl_config_destroy(wanted);

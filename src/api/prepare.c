@@ -14,6 +14,7 @@
 
 #include "api/api.h"
 #include "api/made.h"
+#include "api/resume.h"
 #include "store/checkpoint.h"
 #include "store/folder.h"
 
@@ -285,7 +286,7 @@ static pl_status find_text(preparation *p, pl_error *err)
     if (expected == 0) return PL_OK;
     PL_TRY(pl_text_find_hash(p->config->data.text, p->settings.tokens_path, &hash, err));
     if (hash == expected) return PL_OK;
-    if (p->config->run.resume) return refuse_text(p, err);
+    if (p->config->run.resume != PL_SWITCH_OFF) return refuse_text(p, err);
     PL_TRY(pl_path_absolute(path, sizeof path, p->config->data.text, err));
     memcpy(name, "texts/", 6);
     pl_checksum_print(pl_checksum_of(path, strlen(path)), name + 6);
@@ -375,26 +376,23 @@ static pl_status refuse_training(preparation *p, const pl_config *c, pl_error *e
         PL_TRY(pl_path_join(path, sizeof path, p->settings.out, traces[i], err));
         if (access(path, F_OK) == 0) PL_TRY(lock_out(p, err));
     }
-    return c->run.resume ? PL_OK : pl_saved_refuse_new(p->settings.out, &p->saved, err);
+    return c->run.resume != PL_SWITCH_OFF ? PL_OK : pl_saved_refuse_new(p->settings.out, &p->saved, err);
 }
 
-/* Whether it is another model the two configs tell. A record whose config this version cannot read is for the run
- * itself to compare. */
-static pl_status check_model(const preparation *p, const pl_config *c, pl_error *err)
+/* Where there is something and it is damaged, the run itself finds out how much. */
+static pl_status check_resume(const preparation *p, const pl_config *c, pl_error *err)
 {
-    pl_error why = {0};
-    if (!p->saved.record) return PL_OK;
-    const char *text = p->saved.record->config;
-    pl_config *before = pl_config_create();
-    if (!before) return pl_fail(err, PL_E_NOMEM, "no memory to read the config of %.350s", p->saved.path);
-    pl_status status = pl_config_load_text(before, "run.json", text, strlen(text), &why);
-    if (status == PL_E_NOMEM)
-        (void)pl_fail(err, status, "%s", why.text);
-    else if (status == PL_OK && pl_config_hash_model(before) != pl_config_hash_model(c))
-        status = pl_config_check_same_model(before, c, err);
-    else
-        status = PL_OK;
-    pl_config_destroy(before);
+    bool is_damaged = p->holds_run && !p->saved.record;
+    if (c->run.resume == PL_SWITCH_OFF || is_damaged) return PL_OK;
+    return pl_resume_check(c, p->settings.out, &p->saved, err);
+}
+
+pl_status pl_check_resume(const pl_config *c, pl_error *err)
+{
+    preparation *p = NULL;
+    pl_status status = begin(c, NULL, &p, err);
+    if (status == PL_OK) status = check_resume(p, c, err);
+    end(p, status);
     return status;
 }
 
@@ -405,7 +403,7 @@ pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
     uint64_t hash;
     PL_TRY_DONE(begin(c, NULL, &p, err));
     if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(refuse_training(p, c, err));
-    if (command == PL_COMMAND_TRAIN && c->run.resume) PL_TRY_DONE(check_model(p, c, err));
+    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(check_resume(p, c, err));
     if (!p->holds_run) goto done;
     PL_TRY_DONE(find_tokenizer(p, c, err));
     if (command != PL_COMMAND_GENERATE || !p->given || p->source == p->settings.tokenizer_path) goto done;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/resume.h"
 #include "base/lex.h"
 #include "base/machine.h"
 #include "report/report.h"
@@ -17,6 +18,8 @@ struct pl_run {
     const pl_plan *plan;
     pl_config *config;
     pl_settings settings;
+    char changes[PL_ERROR_TEXT_BYTES]; /* of a resume */
+    char *kept_config;
     pl_session *session;
     bool host;
 };
@@ -97,13 +100,20 @@ static uint32_t vocab_of(const pl_graph *g)
     return 0;
 }
 
-static pl_status find_settings(pl_run *r, pl_error *err)
+static void decide_resume(pl_config *c, pl_resume asked)
+{
+    static const pl_config_switch switches[] = {
+        [PL_RESUME_NO] = PL_SWITCH_OFF, [PL_RESUME_YES] = PL_SWITCH_ON, [PL_RESUME_AUTO] = PL_SWITCH_AUTO};
+    if (asked != PL_RESUME_AS_PLANNED) c->run.resume = switches[asked];
+}
+
+static pl_status find_settings(pl_run *r, pl_command command, pl_resume resume, pl_error *err)
 {
     pl_tokens tokens = {.fd = -1};
-    pl_command command = command_of(r->plan->graph);
     pl_status status = PL_OK;
     bool data = command != PL_COMMAND_GENERATE;
     PL_TRY(pl_config_load_text(r->config, "the plan's config", r->plan->config, strlen(r->plan->config), err));
+    decide_resume(r->config, resume);
     PL_TRY(pl_settings_paths(r->config, &r->settings, err));
     uint32_t vocab = vocab_of(r->plan->graph);
     if (data) PL_TRY(pl_tokens_open(&tokens, r->settings.tokens_path, err));
@@ -114,6 +124,30 @@ static pl_status find_settings(pl_run *r, pl_error *err)
         r->settings.run.micro_batch = (uint32_t)r->plan->graph->region[program].batch;
     }
     return status;
+}
+
+static pl_status look_at_saved(pl_run *r, pl_error *err)
+{
+    pl_saved saved;
+    pl_error damaged = {0};
+    if (!r->settings.run.may_resume) return PL_OK;
+    pl_status status = pl_saved_find(r->settings.out, PL_SAVED_RECORD, &saved, &damaged);
+    if (status != PL_OK) return status == PL_E_NOMEM ? pl_fail(err, status, "%s", damaged.text) : PL_OK;
+    status = pl_resume_check(r->config, r->settings.out, &saved, err);
+    if (status == PL_OK) status = pl_resume_changes(r->config, &saved, r->changes, sizeof r->changes, err);
+    pl_saved_deinit(&saved);
+    r->settings.run.changes = r->changes;
+    return status;
+}
+
+/* What was chosen stands in it, so that a resumed run adds up its sums in the same order: bit for bit. */
+static pl_status print_kept_config(pl_run *r, pl_error *err)
+{
+    r->config->train.micro_batch = r->settings.run.micro_batch;
+    r->config->run.resume = PL_SWITCH_OFF;
+    PL_TRY(pl_config_text(r->config, PL_CONFIG_KEPT, &r->kept_config, NULL, err));
+    r->settings.run.kept_config = r->kept_config;
+    return PL_OK;
 }
 
 static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bool apart, pl_run **run, pl_error *err)
@@ -127,7 +161,12 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     r->host = options->host;
     r->config = pl_config_create();
     if (!r->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the run"));
-    PL_TRY_DONE(find_settings(r, err));
+    pl_command command = command_of(plan->graph);
+    PL_TRY_DONE(find_settings(r, command, options->resume, err));
+    if (command == PL_COMMAND_TRAIN && !apart) {
+        PL_TRY_DONE(look_at_saved(r, err));
+        PL_TRY_DONE(print_kept_config(r, err));
+    }
     r->settings.run.checkpoint = options->checkpoint;
     if (apart) r->settings.run.keep_last = 0, r->settings.run.trace_path = NULL;
     pl_session_options so = {.plan = plan,
@@ -206,6 +245,7 @@ void pl_run_close(pl_run *r)
     if (!r) return;
     pl_session_close(r->session);
     pl_settings_deinit(&r->settings);
+    pl_text_free(r->kept_config);
     pl_config_destroy(r->config);
     pl_free(r);
 }

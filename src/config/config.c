@@ -171,29 +171,3 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
 
 uint64_t pl_config_hash_model(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_MODEL); }
 uint64_t pl_config_hash_numerics(const pl_config *cfg) { return hash_flagged(cfg, PL_CONFIG_FLAG_NUMERICS); }
-
-static pl_status other_model(const pl_config *saved, const pl_config *now, const pl_config_key *key, pl_error *err)
-{
-    char where[PL_CONFIG_TEXT_BYTES + 32];
-    pl_str was = {0}, is = {0};
-    pl_config_print_value(saved, key, &was);
-    pl_config_print_value(now, key, &is);
-    pl_status status =
-        pl_fail(err, PL_E_CONFIG,
-                "%s: %s is %.200s here and %.200s in the saved run, which is another model; set it back, "
-                "or choose another --out",
-                pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is), pl_str_text(&was));
-    pl_str_deinit(&was);
-    pl_str_deinit(&is);
-    return status;
-}
-
-pl_status pl_config_check_same_model(const pl_config *saved, const pl_config *now, pl_error *err)
-{
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if (!(key->flags & PL_CONFIG_FLAG_MODEL) || pl_config_value_equal(saved, now, key)) continue;
-        if (pl_config_is_used(saved, key) || pl_config_is_used(now, key)) return other_model(saved, now, key, err);
-    }
-    return PL_OK;
-}

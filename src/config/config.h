@@ -81,6 +81,7 @@ typedef enum pl_config_isa {
     PL_CONFIG_ISA_AVX512,
     PL_CONFIG_ISA_AVX512_BF16,
 } pl_config_isa;
+typedef enum pl_config_switch { PL_SWITCH_OFF, PL_SWITCH_ON, PL_SWITCH_AUTO } pl_config_switch; /* false, true, auto */
 typedef enum pl_config_progress {
     PL_PROGRESS_AUTO,
     PL_PROGRESS_BAR,
@@ -190,7 +191,7 @@ typedef struct pl_config_run {
     int64_t threads; /* or PL_CONFIG_AUTO: the cores this process may use (0 in the file means the same) */
     pl_config_isa isa;
     char out[PL_CONFIG_TEXT_BYTES]; /* "" = auto: runs/NAME (pl_config_run_folder) */
-    bool resume;
+    pl_config_switch resume;
     pl_config_progress progress;
     char trace[PL_CONFIG_TEXT_BYTES]; /* "" = none */
     uint32_t dump;                    /* PL_DUMP_* bits */
@@ -242,8 +243,14 @@ pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_er
 uint64_t pl_config_hash_model(const pl_config *);
 /* The same over everything that decides the numbers of a run (model, data, optimizer, seeds). */
 uint64_t pl_config_hash_numerics(const pl_config *);
-/* For resume: fails naming the first key that belongs to the model and differs from the saved run's. */
+
+/* ---- resume.c ---- */
+/* Each fails naming the first key that differs from the saved run's: that belongs to the model; that decides numbers
+ * and is settled by the first step. */
 pl_status pl_config_check_same_model(const pl_config *saved, const pl_config *now, pl_error *);
+pl_status pl_config_check_begun(const pl_config *saved, const pl_config *now, pl_error *);
+/* The other keys that decide numbers and differ: "train.learning_rate 0.001 (0.003 before), …". */
+void pl_config_print_changes(const pl_config *saved, const pl_config *now, pl_str *);
 
 /* ---- load.c: YAML (JSON as pl_config_json writes it included) ---- */
 /* One text per config. What was set from a stronger source stays. On failure the config is unchanged. */

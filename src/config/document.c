@@ -62,7 +62,9 @@ static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str
     pl_str text = {0};
     char left[96];
     const char *value = placeholder(key);
-    if (key->option && key->type == PL_CONFIG_BOOL)
+    if (key->option && key->type == PL_CONFIG_BOOL && key->flags & PL_CONFIG_FLAG_AUTO)
+        snprintf(left, sizeof left, "  --%s, --%s=auto, --no-%s", key->option, key->option, key->option);
+    else if (key->option && key->type == PL_CONFIG_BOOL)
         snprintf(left, sizeof left, "  --%s, --no-%s", key->option, key->option);
     else if (key->option)
         snprintf(left, sizeof left, "  --%s %s", key->option, value);
@@ -155,6 +157,7 @@ static void markdown_row(const pl_config *defaults, const pl_config_key *key, pl
     pl_str_append(out, "` | ");
     if (key->option) pl_str_printf(out, "`--%s`", key->option);
     pl_str_append(out, key->flags & PL_CONFIG_FLAG_MODEL      ? " | model |\n"
+                       : key->flags & PL_CONFIG_FLAG_BEGUN    ? " | numbers, from the first step |\n"
                        : key->flags & PL_CONFIG_FLAG_NUMERICS ? " | numbers |\n"
                                                               : " | |\n");
 }
@@ -185,11 +188,26 @@ static const char markdown_head[] =
     "it.\n"
     "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an option. "
     "An\n"
-    "  empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n"
+    "  empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n";
+
+/* The rule of src/config/resume.c, in words. */
+static const char markdown_rule[] =
     "\n"
-    "The last column says what a key decides: *model*, which weights fit and what they mean (a run resumes only with "
-    "the\n"
-    "same); *numbers*, the values a run computes; nothing there: only how it runs.\n";
+    "The last column says what a key decides, and so what may change when a run is resumed:\n"
+    "\n"
+    "- *model*: which weights fit and what they mean. Another value is refused.\n"
+    "- *numbers, from the first step*: the values that a run computes, by what is settled when it begins (the first "
+    "weights,\n"
+    "  the order of the data, the form of the optimizer's state). Another value is refused; of the text it is the "
+    "contents\n"
+    "  that count, not where it lies.\n"
+    "- *numbers*: the values that a run computes from here on. Another value is taken, and said when the run goes on, "
+    "with the\n"
+    "  one before.\n"
+    "- nothing: only how it runs. Another value is taken.\n"
+    "\n"
+    "A resume to fewer steps than are made is refused. One to as many has nothing left to do, says so and ends with "
+    "0.\n";
 
 void pl_config_print_markdown(pl_str *out)
 {
@@ -197,6 +215,7 @@ void pl_config_print_markdown(pl_str *out)
     size_t section = 0;
     pl_config_default(&defaults);
     pl_str_append(out, markdown_head);
+    pl_str_append(out, markdown_rule);
     for (size_t i = 0; i < pl_config_key_count; i++) {
         const pl_config_key *key = &pl_config_keys[i];
         if (i == 0 || strcmp(key->section, pl_config_keys[i - 1].section) != 0) {

@@ -89,6 +89,20 @@ static void number_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
+static void switch_schema(pl_json *json, const pl_config_key *key)
+{
+    if (!(key->flags & PL_CONFIG_FLAG_AUTO)) {
+        pl_json_kv_string(json, "type", "boolean");
+        return;
+    }
+    pl_json_key(json, "enum");
+    pl_json_array(json);
+    pl_json_bool(json, false);
+    pl_json_bool(json, true);
+    pl_json_string(json, "auto");
+    pl_json_array_end(json);
+}
+
 static void key_schema(pl_json *json, const pl_config *defaults, const pl_config_key *key)
 {
     pl_json_key(json, key->name);
@@ -105,7 +119,7 @@ static void key_schema(pl_json *json, const pl_config *defaults, const pl_config
         real_schema(json, key);
         break;
     case PL_CONFIG_BOOL:
-        pl_json_kv_string(json, "type", "boolean");
+        switch_schema(json, key);
         break;
     case PL_CONFIG_ENUM:
         names_schema(json, key);

@@ -31,6 +31,16 @@ static uint32_t bits_of(const pl_config *cfg, const pl_config_key *key)
     return bits;
 }
 
+pl_config_switch pl_config_switch_of(const pl_config *cfg, const pl_config_key *key)
+{
+    pl_config_switch value;
+    if (key->bytes == sizeof(bool)) return *(const bool *)field(cfg, key) ? PL_SWITCH_ON : PL_SWITCH_OFF;
+    memcpy(&value, field(cfg, key), sizeof value);
+    return value;
+}
+
+static const char *const switch_words[] = {"false", "true", "auto"};
+
 /* The word that stands for the value, or NULL when it is not a word of the table. */
 static const char *word_of(const pl_config *cfg, const pl_config_key *key)
 {
@@ -42,7 +52,7 @@ static const char *word_of(const pl_config *cfg, const pl_config_key *key)
         if ((uint64_t)int_of(cfg, key) == PL_CONFIG_BYTES_AUTO) return "auto";
         return (uint64_t)int_of(cfg, key) == PL_CONFIG_BYTES_NONE ? "none" : NULL;
     case PL_CONFIG_BOOL:
-        return *(const bool *)field(cfg, key) ? "true" : "false";
+        return switch_words[pl_config_switch_of(cfg, key)];
     case PL_CONFIG_ENUM:
     case PL_CONFIG_NAME_OR_PATH:
         return bits_of(cfg, key) < key->name_count ? key->names[bits_of(cfg, key)] : NULL;
@@ -161,8 +171,8 @@ void pl_config_print_value(const pl_config *cfg, const pl_config_key *key, pl_st
 void pl_config_json_value(const pl_config *cfg, const pl_config_key *key, pl_json *json)
 {
     const char *word = word_of(cfg, key);
-    if (key->type == PL_CONFIG_BOOL)
-        pl_json_bool(json, *(const bool *)field(cfg, key));
+    if (key->type == PL_CONFIG_BOOL && pl_config_switch_of(cfg, key) != PL_SWITCH_AUTO)
+        pl_json_bool(json, pl_config_switch_of(cfg, key) == PL_SWITCH_ON);
     else if (word)
         pl_json_string(json, word);
     else if (key->type == PL_CONFIG_INT)

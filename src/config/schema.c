@@ -29,6 +29,7 @@ enum {
     OVER_MIN = PL_CONFIG_FLAG_OVER_MIN,
     UNDER_MAX = PL_CONFIG_FLAG_UNDER_MAX,
     NUMERICS = PL_CONFIG_FLAG_NUMERICS,
+    BEGUN = PL_CONFIG_FLAG_BEGUN,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -87,6 +88,8 @@ enum {
      .max_real = hi},
 #define BOOL(s, k, opt, def, fl, when, who, text)                                                                      \
     {ROW(BOOL, s, k, opt, fl, when, who, text), .default_int = CHECKED(s, k, bool, def)},
+#define BOOL_OR_AUTO(s, k, opt, def, fl, when, who, text)                                                              \
+    {ROW(BOOL, s, k, opt, (fl) | AUTO, when, who, text), .default_int = CHECKED(s, k, pl_config_switch, def)},
 #define ENUM(s, k, opt, def, list, fl, when, who, text)                                                                \
     {ROW(ENUM, s, k, opt, fl, when, who, text), .default_int = def, .names = list, .name_count = COUNT(list)},
 #define SET(s, k, opt, list, fl, when, who, text)                                                                      \
@@ -103,12 +106,14 @@ const pl_config_key pl_config_keys[] = {
 const size_t pl_config_key_count = COUNT(pl_config_keys);
 _Static_assert(COUNT(pl_config_keys) <= PL_CONFIG_KEYS_MAX, "raise PL_CONFIG_KEYS_MAX");
 _Static_assert(sizeof(pl_config_arch) == sizeof(int), "enums are read and written as int");
+_Static_assert(sizeof(pl_config_switch) != sizeof(bool), "a key that is true, false or auto is told by its size");
 
 #undef SECTION
 #undef INT
 #undef BYTES
 #undef REAL
 #undef BOOL
+#undef BOOL_OR_AUTO
 #undef ENUM
 #undef SET
 #undef TEXT
@@ -119,6 +124,7 @@ _Static_assert(sizeof(pl_config_arch) == sizeof(int), "enums are read and writte
 #define BYTES(...)
 #define REAL(...)
 #define BOOL(...)
+#define BOOL_OR_AUTO(...)
 #define ENUM(...)
 #define SET(...)
 #define TEXT(...)

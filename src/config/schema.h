@@ -24,6 +24,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_UNDER_MAX = 1 << 4,
     PL_CONFIG_FLAG_MODEL = 1 << 5,
     PL_CONFIG_FLAG_NUMERICS = 1 << 6,
+    PL_CONFIG_FLAG_BEGUN = 1 << 7,
 } pl_config_flag;
 
 /* A key is read when the enum at `path` is one of the values in `mask` (bit i = value i); path NULL: always. */
@@ -96,6 +97,8 @@ bool pl_config_value_equal(const pl_config *, const pl_config *, const pl_config
 /* The canonical YAML text of the value. */
 void pl_config_print_value(const pl_config *, const pl_config_key *, pl_str *);
 void pl_config_json_value(const pl_config *, const pl_config_key *, pl_json *);
+/* Of a key that is true or false, or auto as well. */
+pl_config_switch pl_config_switch_of(const pl_config *, const pl_config_key *);
 /* "an integer from 1 to 64, or auto" into buf; returns buf. */
 const char *pl_config_expected(const pl_config_key *, char *buf, size_t room);
 /* Text of unknown origin for a message: at most 40 bytes, no control characters. Returns buf (64 bytes). */

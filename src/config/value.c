@@ -347,14 +347,22 @@ static pl_status set_real(pl_config *cfg, const pl_config_key *key, pl_config_sc
     return PL_OK;
 }
 
+static void set_switch(pl_config *cfg, const pl_config_key *key, pl_config_switch value)
+{
+    if (key->bytes == sizeof(bool))
+        *(bool *)field(cfg, key) = value != PL_SWITCH_OFF;
+    else
+        memcpy(field(cfg, key), &value, sizeof value);
+}
+
 static pl_status set_bool(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
                           pl_error *err)
 {
-    bool value;
-    bool is_bool = parse_bool(s, &value);
+    bool value = false, is_bool = parse_bool(s, &value),
+         is_auto = key->flags & PL_CONFIG_FLAG_AUTO && is_word(s, "auto");
     if (is_bool && s.style == PL_CONFIG_QUOTED) return refuse_quoted(key, s, where, err);
-    if (!is_bool) return refuse(key, s, where, "", err);
-    memcpy(field(cfg, key), &value, sizeof value);
+    if (!is_bool && !is_auto) return refuse(key, s, where, "", err);
+    set_switch(cfg, key, is_auto ? PL_SWITCH_AUTO : value ? PL_SWITCH_ON : PL_SWITCH_OFF);
     return PL_OK;
 }
 
@@ -488,7 +496,7 @@ void pl_config_assign_default(pl_config *cfg, const pl_config_key *key)
         memcpy(to, &key->default_real, sizeof key->default_real);
         break;
     case PL_CONFIG_BOOL:
-        *(bool *)to = key->default_int != 0;
+        set_switch(cfg, key, (pl_config_switch)key->default_int);
         break;
     case PL_CONFIG_ENUM:
     case PL_CONFIG_NAME_OR_PATH:

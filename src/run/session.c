@@ -19,6 +19,8 @@ void pl_session_tell(pl_session *s, pl_event e)
     e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
     if (s->tokens_open && s->train_sampler.steps_per_epoch)
         e.epoch = (double)s->step / (double)s->train_sampler.steps_per_epoch;
+    e.is_saved = s->writes_checkpoints && s->saved_step != UINT64_MAX;
+    e.saved_step = e.is_saved ? s->saved_step : 0;
     if (s->o.plan->validation_tokens)
         e.bytes_per_token = (double)s->o.plan->validation_bytes / (double)s->o.plan->validation_tokens;
     s->o.listener(s->o.context, &e);
@@ -366,7 +368,8 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     if (s->settings->trace_path && staging)
         PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
     s->reported_tokens = s->tokens_seen;
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_COMMITTED});
+    const char *changes = loaded && s->settings->changes ? s->settings->changes : "";
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_COMMITTED, .text = changes, .text_bytes = strlen(changes)});
     return PL_OK;
 }
 

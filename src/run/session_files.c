@@ -1,10 +1,13 @@
 /* What a session keeps on disk: checkpoints, metrics, events; and how it comes back from them. */
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/philox.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
+
+enum { CONFIG_BYTES_MAX = 1 << 20 }; /* no config is longer */
 
 /* ---- which tensors ---- */
 
@@ -242,14 +245,56 @@ static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
     return saved->record ? PL_OK : pl_saved_find(r->out, part, saved, err);
 }
 
+static pl_status check_start(const pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    const pl_run_settings *r = s->settings;
+    if (!r->may_resume) PL_TRY(pl_saved_refuse_new(r->out, saved, err));
+    if (!r->may_begin) PL_TRY(pl_saved_refuse_none(r->out, saved, err));
+    return pl_saved_refuse_past(r->out, saved, r->steps, err);
+}
+
+/* A run makes its checkpoints' folder before all else, so without one a config is somebody else's, unless it says what
+ * this run would write. */
+static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], *text;
+    size_t bytes;
+    const char *kept = s->settings->kept_config;
+    if (!kept) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "checkpoints", err));
+    if (access(path, F_OK) == 0) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
+    if (access(path, F_OK) != 0) return PL_OK;
+    PL_TRY(pl_file_read_all(path, CONFIG_BYTES_MAX, &text, &bytes, err));
+    bool is_same = bytes == strlen(kept) && memcmp(text, kept, bytes) == 0;
+    pl_free(text);
+    if (is_same) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: is there, and no run's (there is no checkpoints beside it), and training would write over it; "
+                   "move it away or choose another folder with --out",
+                   path);
+}
+
+/* With it, and what else is there, the folder of the run is all that a later command needs. */
+static pl_status keep_config(const pl_session *s, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    const char *text = s->settings->kept_config;
+    if (!text) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
+    return pl_file_write_all(path, text, strlen(text), err);
+}
+
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     void *scratch = pl_session_value(s, PL_STAGING_CHECKPOINT);
     if (!scratch) return pl_fail(err, PL_E_DATA, "the plan has no staging for checkpoints; plan again");
     uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
+    PL_TRY(spare_foreign_config(s, err));
     PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err)); /* may make room */
     PL_TRY(pl_checkpoint_reserve(&s->spec, err));
+    PL_TRY(keep_config(s, err));
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
     PL_TRY(pl_metrics_open(&s->metrics, path, s->step ? s->step : PL_METRICS_NONE, err));
     if (!s->settings->tensorboard) return PL_OK;
@@ -264,7 +309,7 @@ pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
     pl_status status = PL_OK;
     *loaded = false;
     if (s->settings->out || s->settings->checkpoint) PL_TRY_DONE(find_saved(s, &saved, err));
-    if (trains(s) && !s->settings->resume) PL_TRY_DONE(pl_saved_refuse_new(s->settings->out, &saved, err));
+    if (trains(s)) PL_TRY_DONE(check_start(s, &saved, err));
     if (saved.record) {
         PL_TRY_DONE(load_saved(s, &saved, err));
         *loaded = true;

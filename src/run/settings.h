@@ -47,9 +47,12 @@ typedef struct pl_run_settings {
     pl_lr_schedule lr;
     uint64_t eval_every, eval_batches, checkpoint_every, sample_every, log_every; /* steps; 0 = never */
     uint32_t keep_last;
-    bool keep_best, tensorboard, resume;
+    bool keep_best, tensorboard;
+    bool may_begin, may_resume; /* where the folder has no checkpoint; where it has one */
     uint64_t model_hash, plan_hash;
     const char *config_text; /* for the record of checkpoints */
+    const char *kept_config; /* that config with absolute paths, for the folder; NULL: none is written */
+    const char *changes;     /* what decides numbers and is another value than before a resume; NULL or "": nothing */
     pl_sampling sampling;
     const char *trace_path; /* NULL: none */
     const char *checkpoint; /* generate, evaluate: this checkpoint folder instead of the run's best or latest */

@@ -476,7 +476,7 @@ def test_signals_and_resume():
     config = write_config()
     reference(config)
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 75)):
-        process = start("train", config, "--resume")
+        process = start("train", config, "--resume=auto")
         await_event(process, "step", 2)
         process.send_signal(number)
         check(finish(process) == code, number, "gave", process.returncode, "not", code)
@@ -491,17 +491,16 @@ def test_resume_in_pieces():
     config = write_config()
     reference(config)
     # The schedule is that of all steps, so pieces are made by stopping, not by --steps.
-    pieces = 0
-    while pieces < 4:
-        process = start("train", config, "--resume", "--set", "train.micro_batch=auto" if pieces < 0 else "--no-tensorboard")
+    for words in ([], ["--no-tensorboard"], ["--micro_batch", "2"], ["--threads", "2"]):
+        process = start("train", config, "--resume=auto", *words)
         try:
             await_event(process, "step", 3)
             process.send_signal(signal.SIGTERM)
         except Failed:
-            pass
-        pieces += 1
+            pass  # it came to its end
         if finish(process) == 0:
             break
+        check(process.returncode == 143, words, "ended with", process.returncode)
     run("train", config, "--resume", "--quiet")
     same_run("whole", "out")
 
@@ -522,12 +521,12 @@ def test_killed_at_random():
     reference(config)
     source = random.Random(SEED)
     for _ in range(8):
-        process = start("train", config, "--resume")
+        process = start("train", config, "--resume=auto")
         time.sleep(source.random() * 0.8)
         process.kill()
         if finish(process) == 0:
             break
-    run("train", config, "--resume", "--quiet")
+    run("train", config, "--resume=auto", "--quiet")
     same_run("whole", "out")
     left = [f"{folder}/{n}" for folder, folders, names in os.walk("out") for n in folders + names if re.search(r"\.(tmp|old)$", n)]
     check(not left, "left over:", left)

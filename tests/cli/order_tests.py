@@ -35,7 +35,7 @@ def test_layer_major_interrupted():
     run("train", config, "--quiet", "--out", "whole")
     source = random.Random(SEED)
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
-        process = start("train", config, "--resume")
+        process = start("train", config, "--resume=auto")
         try:
             await_event(process, "step", 3)
         except Failed:
@@ -43,7 +43,7 @@ def test_layer_major_interrupted():
         time.sleep(source.random() * 0.1)
         process.send_signal(number)
         finish(process)
-    run("train", config, "--resume", "--quiet")
+    run("train", config, "--resume=auto", "--quiet")
     same_run("whole", "out")
 
 

@@ -42,12 +42,12 @@ def test_killed_is_never_killed():
         config = write_config(train={"mixed_precision": precision, "steps": 200, "grad_clip": 0.5})
         run("train", config, "--quiet", "--out", "whole-" + precision)
         for _ in range(3):
-            process = start("train", config, "--resume", "--out", precision)
+            process = start("train", config, "--resume=auto", "--out", precision)
             time.sleep(source.random() * 0.8)
             process.kill()
             if finish(process) == 0:
                 break
-        run("train", config, "--resume", "--quiet", "--out", precision, "--threads", "2")
+        run("train", config, "--resume=auto", "--quiet", "--out", precision, "--threads", "2")
         same_run("whole-" + precision, precision)
 
 

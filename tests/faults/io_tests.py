@@ -97,21 +97,21 @@ class Command:
 
 
 FOUND = "found.lock"  # by a search
-RESUMED = ["train", "config.yaml", "--resume", "--trace", "trace.json"]
+RESUMED = ["train", "config.yaml", "--resume=auto", "--trace", "trace.json"]  # a fault may have come before anything was saved
 NEWER = ["--mixed_precision", "fp16", "--optimizer_state", "8bit", "--gradient_checkpointing", "full", "--micro_batch", "2"]
 BY_LAYERS = ["--mixed_precision", "bf16", "--set", "train.layer_major=1", "--set", "train.update_in_backward=on", "--optimizer_state", "bf16"]
 IN_CHUNKS = ["--set", "train.feed_forward_rows=8", "--micro_batch", "auto", "--budget", "LITTLE"]
 COMMANDS = [
     Command("train", ["train", "config.yaml", "--trace", "trace.json"], again=RESUMED, weight=6),
-    Command("resume", RESUMED, base="begun", weight=5),
+    Command("resume", ["train", "config.yaml", "--resume", "--trace", "trace.json"], base="begun", again=RESUMED, weight=5),
     Command("plan", ["plan", "config.yaml", "--out-lock", "a.lock", "--html", "a.html"]),
     Command("plan-cold", ["plan", "config.yaml"], warm=False, weight=2),
     Command("fit", ["fit", "config.yaml", "--lock", FOUND]),
     Command("fit-pages", ["fit", "config.yaml", "--json", "--html", "a.html"]),
-    Command("train-lock", ["train", "config.yaml", "--lock", "a.lock"], base="planned", again=["train", "config.yaml", "--resume"]),
-    Command("train-fp16", ["train", "config.yaml", *NEWER], again=["train", "config.yaml", "--resume", *NEWER]),
-    Command("train-layers", ["train", "config.yaml", *BY_LAYERS], again=["train", "config.yaml", "--resume", *BY_LAYERS]),
-    Command("train-chunks", ["train", "config.yaml", *IN_CHUNKS], again=["train", "config.yaml", "--resume", *IN_CHUNKS]),
+    Command("train-lock", ["train", "config.yaml", "--lock", "a.lock"], base="planned", again=["train", "config.yaml", "--lock", "a.lock", "--resume=auto"]),
+    Command("train-fp16", ["train", "config.yaml", *NEWER], again=["train", "config.yaml", "--resume=auto", *NEWER]),
+    Command("train-layers", ["train", "config.yaml", *BY_LAYERS], again=["train", "config.yaml", "--resume=auto", *BY_LAYERS]),
+    Command("train-chunks", ["train", "config.yaml", *IN_CHUNKS], again=["train", "config.yaml", "--resume=auto", *IN_CHUNKS]),
     Command("compare", ["verify", "config.yaml", "--set", "train.batch_size=1", "--micro_batch", "auto"], base="trained", calls=200),
     Command("generate", ["generate", "out", "--prompt", "a"], base="trained"),
     Command("eval", ["eval", "out", "--json"], base="trained"),

@@ -89,6 +89,25 @@ train_perceptron() { # program
         fail "$1: the loss does not fall by half: $(tr '\n' ' ' <"$root/losses")"
 }
 
+# What a program trained through the library is a folder of a run like any other: the command reads it from anywhere, and
+# goes on with it.
+use_what_was_trained() { # program
+    command=$prefix/bin/plimsoll
+    [ -x "$command" ] || return 0
+    place=$root/place-$(basename "$1")
+    sed -n 's/.*"validation_loss": *\([0-9.]*\).*/\1/p' "$place/run/metrics.jsonl" | tail -1 >"$root/reported"
+    [ -s "$root/reported" ] || fail "$1: no validation loss in metrics.jsonl"
+    (cd / && "$command" eval "$place/run" --json) >"$root/eval" || fail "plimsoll eval does not read what $1 trained"
+    sed -n 's/.*"loss":\([0-9.]*\),.*/\1/p' "$root/eval" | paste - "$root/reported" |
+        awk '{ exit !($1 > 0 && $1 < 2 * $2 && $2 < 2 * $1) }' ||
+        fail "plimsoll eval finds another loss than $1 reported: $(cat "$root/eval" "$root/reported")"
+    (cd / && "$command" generate "$place/run" --prompt abra --tokens 20) >"$root/text" || fail "plimsoll generate fails"
+    grep -q '^abra.' "$root/text" || fail "plimsoll generate wrote nothing: $(cat "$root/text")"
+    steps=$(($(sed -n 's/^{"step":\([0-9]*\),.*/\1/p' "$place/run/metrics.jsonl" | tail -1) + 5))
+    (cd / && "$command" train "$place/run" --resume --quiet --steps $steps) || fail "plimsoll train --resume fails"
+    grep -q "^{\"step\":$steps," "$place/run/metrics.jsonl" || fail "the command did not go on to step $steps"
+}
+
 test_pkg_config() {
     lines=$(sed -n '/^int main/,/^}/p' "$source/tests/install/consumer/train.c" | grep -c '^    ')
     [ "$lines" -le 10 ] || fail "train.c has $lines lines; a stranger should need no more than ten"
@@ -103,6 +122,7 @@ test_pkg_config() {
     "$root/consumer_shared" || fail "the program linked with libplimsoll.so failed"
     "$root/consumer_static" || fail "the program linked with libplimsoll.a failed"
     train_perceptron "$root/train_shared" # statically: test_cmake
+    use_what_was_trained "$root/train_shared"
 }
 
 test_cmake() {

@@ -123,6 +123,83 @@ static void a_host_needs_no_folder_in_its_config(void **state)
     assert_int_equal(leave_folder(folder), 0);
 }
 
+static pl_plan *plan_in_folder(pl_error *error)
+{
+    pl_plan *plan = NULL;
+    pl_config *config = pl_config_create();
+    write_file("small.yaml", yaml, 1);
+    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
+    assert_int_equal(pl_config_load_file(config, "small.yaml", error), PL_OK);
+    assert_int_equal(pl_config_set(config, "run.out", "out", "test", error), PL_OK);
+    assert_int_equal(pl_prepare_text(config, NULL, NULL, error), PL_OK);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, error), PL_OK);
+    pl_config_destroy(config);
+    return plan;
+}
+
+/* Opens, trains and closes; what the first call that fails returns. */
+static pl_status train_by(const pl_plan *plan, pl_resume resume, int stop, pl_error *error)
+{
+    pl_run *run = NULL;
+    pl_run_options options = {.host = true, .resume = resume, .stop = &stop};
+    pl_status status = pl_run_open(plan, &options, &run, error);
+    if (status == PL_OK) status = pl_run_train(run, error);
+    pl_run_close(run);
+    return status;
+}
+
+/* Which of the two is asked of the run, not of the plan. */
+static void one_plan_begins_and_goes_on(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/plimsoll-host-XXXXXX";
+    pl_error error = {0};
+    assert_int_equal(enter_folder(folder), 0);
+    pl_plan *plan = plan_in_folder(&error);
+    assert_int_equal(train_by(plan, PL_RESUME_YES, 0, &error), PL_E_DATA);
+    assert_non_null(strstr(error.text, "out: holds no checkpoint to go on from"));
+    assert_int_not_equal(access("out/config.yaml", F_OK), 0);
+    assert_int_equal(train_by(plan, PL_RESUME_AUTO, 1, &error), PL_E_STOPPED);
+    assert_int_equal(train_by(plan, PL_RESUME_AS_PLANNED, 0, &error), PL_E_STORAGE);
+    assert_int_equal(train_by(plan, PL_RESUME_NO, 0, &error), PL_E_STORAGE);
+    assert_non_null(strstr(error.text, "holds a run that is at step 0"));
+    assert_int_equal(train_by(plan, PL_RESUME_YES, 0, &error), PL_OK);
+    assert_int_equal(access("out/checkpoints/step-00000003", F_OK), 0);
+    assert_int_equal(train_by(plan, PL_RESUME_AUTO, 0, &error), PL_OK);
+    pl_plan_destroy(plan);
+    assert_int_equal(leave_folder(folder), 0);
+}
+
+/* The config that stays says where all is from the root on, and what was chosen; one that no run wrote is let alone. */
+static void a_run_keeps_its_config(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/plimsoll-host-XXXXXX", line[128];
+    char *text = NULL;
+    pl_error error = {0};
+    assert_int_equal(enter_folder(folder), 0);
+    pl_plan *plan = plan_in_folder(&error);
+    write_file("out/config.yaml", "mine: 1\n", 1);
+    assert_int_equal(train_by(plan, PL_RESUME_NO, 0, &error), PL_E_STORAGE);
+    assert_non_null(strstr(error.text, "out/config.yaml: is there, and no run's"));
+    assert_int_equal(pl_file_read_all("out/config.yaml", 1000, &text, NULL, &error), PL_OK);
+    assert_string_equal(text, "mine: 1\n");
+    pl_free(text);
+    assert_int_equal(unlink("out/config.yaml"), 0);
+    assert_int_equal(train_by(plan, PL_RESUME_YES, 0, &error), PL_E_DATA);
+    assert_int_equal(train_by(plan, PL_RESUME_NO, 0, &error), PL_OK);
+    assert_int_equal(pl_file_read_all("out/config.yaml", 100000, &text, NULL, &error), PL_OK);
+    assert_int_equal(rename("out/checkpoints", "out/before"), 0); /* to begin anew with the same config is fine */
+    assert_int_equal(train_by(plan, PL_RESUME_NO, 0, &error), PL_OK);
+    snprintf(line, sizeof line, "text: %s/text.txt\n", folder);
+    assert_non_null(strstr(text, line));
+    assert_non_null(strstr(text, "micro_batch: 4\n"));
+    assert_non_null(strstr(text, "resume: false\n"));
+    pl_free(text);
+    pl_plan_destroy(plan);
+    assert_int_equal(leave_folder(folder), 0);
+}
+
 /* A budget of "none" plans for any machine; who is about to run asks whether this one can hold it. */
 static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
 {
@@ -191,6 +268,8 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_cannot_be_held_is_refused_before_it_is_built),
                                        cmocka_unit_test(a_host_needs_no_folder_in_its_config),
                                        cmocka_unit_test(a_full_disk_loses_no_step),
+                                       cmocka_unit_test(one_plan_begins_and_goes_on),
+                                       cmocka_unit_test(a_run_keeps_its_config),
                                        cmocka_unit_test(what_fails_late_leaves_no_plan)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

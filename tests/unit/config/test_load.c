@@ -26,7 +26,7 @@ static void defaults_are_those_of_the_benchmark(void **state)
     assert_int_equal(cfg.train.batch_size, 32);
     assert_int_equal(cfg.train.steps, PL_CONFIG_AUTO);
     assert_true(cfg.train.learning_rate == 3e-4 && cfg.train.beta1 == 0.9 && cfg.train.beta2 == 0.95);
-    assert_true(cfg.train.keep_best && cfg.train.tensorboard && !cfg.run.resume);
+    assert_true(cfg.train.keep_best && cfg.train.tensorboard && cfg.run.resume == PL_SWITCH_OFF);
     assert_true(cfg.memory.budget == PL_CONFIG_BYTES_NONE);
     assert_int_equal(cfg.memory.thread_stack, 256 << 10);
     assert_int_equal(cfg.run.threads, PL_CONFIG_AUTO);
@@ -86,7 +86,7 @@ static void values_of_every_kind(void **state)
     assert_int_equal(cfg.run.threads, PL_CONFIG_AUTO);
     assert_string_equal(cfg.run.trace, "");
     assert_string_equal(cfg.run.out, "");
-    assert_true(cfg.run.resume);
+    assert_int_equal(cfg.run.resume, PL_SWITCH_ON);
 }
 
 /* The names in the table stand in the order of the enums in config.h. */

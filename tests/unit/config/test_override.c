@@ -40,7 +40,7 @@ static void options_are_taken_and_the_rest_stays_in_order(void **state)
     assert_int_equal(argc, COUNT(rest));
     for (int i = 0; i < argc; i++) assert_string_equal(argv[i], rest[i]);
     assert_int_equal(cfg.train.batch_size, 9);
-    assert_true(cfg.run.resume);
+    assert_int_equal(cfg.run.resume, PL_SWITCH_ON);
     assert_false(cfg.train.tensorboard);
     assert_int_equal(cfg.model.heads, 4);
     assert_true(cfg.memory.budget == 500000000);
@@ -62,7 +62,7 @@ static void one_option_may_set_two_keys(void **state)
     assert_int_equal(cfg.generate.seed, 7);
     assert_string_equal(cfg.data.text, "2024"); /* what is text takes an option as it is */
     assert_int_equal(cfg.run.dump, PL_DUMP_PLAN | PL_DUMP_MODEL);
-    assert_false(cfg.run.resume);
+    assert_int_equal(cfg.run.resume, PL_SWITCH_OFF);
 }
 
 static void mistakes_on_the_command_line_have_their_sentence(void **state)
@@ -110,7 +110,7 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         {{"--vocab_size=65536"},
          PL_E_CONFIG,
          "--vocab_size: data.vocab_size must be an integer from 257 to 65535, not 65536"},
-        {{"--resume=maybe"}, PL_E_CONFIG, "--resume: run.resume must be true or false, not \"maybe\""},
+        {{"--resume=maybe"}, PL_E_CONFIG, "--resume: run.resume must be true or false, or auto, not \"maybe\""},
         {{"--no-resume=true"}, PL_E_USAGE, "--no-resume: takes no value"},
         {{"--prompt=a\xff"},
          PL_E_CONFIG,

@@ -1,0 +1,17 @@
+/* The command that was given, as text for a shell: said after a stop, so that it can be copied. */
+#ifndef PL_CLI_AGAIN_H
+#define PL_CLI_AGAIN_H
+
+#include <stddef.h>
+
+#include "command.h"
+
+enum { PL_AGAIN_BYTES = 8192 };
+
+/* In main(), before words are taken out of argv. */
+void pl_again_note(int argc, char **argv);
+/* The command that goes on: the words and PLIMSOLL_ variables as they were, quoted, and --resume where the config has
+ * not got it. "" when that is more than room: a command that is cut would be another one. */
+const char *pl_again_print(const pl_config *, char text[PL_AGAIN_BYTES]);
+
+#endif
