@@ -29,8 +29,8 @@ void pl_settings_deinit(pl_settings *);
 pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, uint64_t room_bytes, const char *room,
                               pl_error *);
 
-/* May a run of the plan be held beside what this process has? PL_E_BUDGET. */
-pl_status pl_room_check_beside(const pl_plan *, pl_error *);
+/* May a run of the plan, and that many bytes more, be held beside what this process has? PL_E_BUDGET. */
+pl_status pl_room_check_beside(const pl_plan *, uint64_t bytes, pl_error *);
 
 /* ---- compile.c ---- */
 /* For training, without a prediction of time: nothing is measured. */
