@@ -34,7 +34,7 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
     if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
-/* What decides which kernels a search asks for: not how long is trained, at which rates, where to and how it is told. */
+/* What decides which kernels a search asks for: not how long is trained, at which rates, where to, how it is told. */
 static void take_job(pl_config *job, const pl_config *given)
 {
     const pl_config_train *from = &given->train;
