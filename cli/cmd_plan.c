@@ -19,7 +19,8 @@ static const char about[] =
     "(its\n"
     "token file stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot hold (memory.budget "
     "none)\n"
-    "is printed with a warning, for it may be meant for another one; train refuses it.\n";
+    "is printed with a warning, for it may be meant for another one; train refuses it. More layers\n"
+    "than can be planned in 1 GiB of memory are refused at once (exit 3).\n";
 
 static pl_status parse_command(const char *name, pl_command *command, pl_error *err)
 {
