@@ -71,7 +71,8 @@ PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
 PL_API PL_MUST_USE pl_status pl_planner_fence(const pl_config *, pl_error *);
 PL_API bool pl_planner_fence_struck(void);
 /* May the plan be held here, now, in place of this process? Beyond pl_plan_check_machine: what others are charged for
- * already in the cgroup, and what is free on the machine. PL_E_BUDGET. */
+ * already in the cgroup, and what is free on the machine. OpenMP's idle threads, which would not be there, are ended
+ * first. PL_E_BUDGET. */
 PL_API PL_MUST_USE pl_status pl_runner_check(const pl_plan *, pl_error *);
 /* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only
  * on failure. */
