@@ -16,21 +16,22 @@ ask() { "$command" "$@" </dev/null 2>/dev/null; }
 # below right is an item; any other line that begins with spaces stays as it is. Backslashes, hyphens (so that options can
 # be copied) and lines that begin with a control character are escaped.
 to_roff() {
-    sed -e 's/\\/\\e/g' -e 's/-/\\-/g' -e "s/^\([.']\)/\\\\\&\1/" |
-        awk '
+    sed -e 's/\\/\\e/g' -e 's/-/\\-/g' |
+        awk -v quote="'" '
+        function put(text) { print (text ~ "^[." quote "]" ? "\\&" : "") text }
         /^$/ { if (item) print ".PD"; item = 0; print ".PP"; next }
         /^[A-Za-z][^:]*:$/ && length($0) < 40 { if (item) print ".PD"; item = 0; printf ".SS %s\n", substr($0, 1, length($0) - 1); next }
-        /^                    / && item { sub(/^ +/, ""); print; next }
+        /^                    / && item { sub(/^ +/, ""); put($0); next }
         /^  [^ ]/ {
             if (!item) print ".PD 0"
             item = 1
             text = substr($0, 3)
             at = match(text, /  +/)
             printf ".TP\n\\fB%s\\fR\n", at ? substr(text, 1, at - 1) : text
-            if (at) print substr(text, at + RLENGTH)
+            if (at) put(substr(text, at + RLENGTH))
             next
         }
-        { if (item) { print ".PD"; print ".PP" } item = 0; print }
+        { if (item) { print ".PD"; print ".PP" } item = 0; put($0) }
         END { if (item) print ".PD" }'
 }
 

@@ -33,7 +33,7 @@ typedef enum pl_fit_form {
     PL_FIT_JSON,   /* schema plimsoll.fit/1 */
     PL_FIT_HTML,   /* one page with pictures */
 } pl_fit_form;
-/* Text in a block for pl_text_free; columns and colour are the report's. */
+/* Text in a block for pl_text_free; columns of a line (0: 80) and colour are the report's. */
 PL_API PL_MUST_USE pl_status pl_fit_text(const pl_fit_answer *, pl_fit_form, unsigned columns, bool color, char **text,
                                          size_t *bytes, pl_error *);
 

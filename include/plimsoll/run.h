@@ -71,7 +71,8 @@ PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
 PL_API PL_MUST_USE pl_status pl_planner_fence(const pl_config *, pl_error *);
 PL_API bool pl_planner_fence_struck(void);
 /* May the plan be held here, now, in place of this process? Beyond pl_plan_check_machine: what others are charged for
- * already in the cgroup, and what is free on the machine. PL_E_BUDGET. */
+ * already in the cgroup, and what is free on the machine. OpenMP's idle threads, which would not be there, are ended
+ * first. PL_E_BUDGET. */
 PL_API PL_MUST_USE pl_status pl_runner_check(const pl_plan *, pl_error *);
 /* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only
  * on failure. */
@@ -105,7 +106,7 @@ typedef struct pl_run_options {
 
 /* Everything is opened, mapped, touched and executed once; the weights are the first values or those of a checkpoint;
  * then it is committed. The plan must outlive the run. A training keeps its config in its folder (config.yaml), so that
- * the command can use that, too; PL_E_STORAGE where such a file is somebody else's: without a run beside it. */
+ * the command can use that, too; PL_E_STORAGE where another one is there, without a run beside it. */
 PL_API PL_MUST_USE pl_status pl_run_open(const pl_plan *, const pl_run_options *, pl_run **, pl_error *);
 /* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite,
  * PL_E_STORAGE when metrics or a checkpoint cannot be written (in the first case the state is saved). */

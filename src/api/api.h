@@ -33,8 +33,8 @@ typedef struct pl_room {
 /* PL_E_BUDGET when the weights and what belongs to each of them are more than the room. */
 pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, const pl_room *, pl_error *);
 
-/* May a run of the plan be held beside what this process has? PL_E_BUDGET. */
-pl_status pl_room_check_beside(const pl_plan *, pl_error *);
+/* May a run of the plan, and that many bytes more, be held beside what this process has? PL_E_BUDGET. */
+pl_status pl_room_check_beside(const pl_plan *, uint64_t bytes, pl_error *);
 
 /* ---- files.c ---- */
 /* Are these two one file, or will they be? */

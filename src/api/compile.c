@@ -64,12 +64,12 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(pl_compiler_check_work(c, err));
     PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
     if (command == PL_COMMAND_TRAIN && !o->unmeasured)
-        PL_TRY_DONE(pl_compiler_open_calibration(c, &fit, o->cache_folder, err));
+        PL_TRY_DONE(pl_compiler_open_calibration(c, config, &fit, o->cache_folder, err));
     PL_TRY_DONE(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
     PL_TRY_DONE(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));
     PL_TRY_DONE(pl_compiler_dump_plan(c, *plan, err));
-    if (c->calibration) PL_TRY_DONE(pl_calibration_save(c->calibration, err));
+    if (c->calibration) PL_TRY_DONE(pl_compiler_keep_calibration(c, err));
 done:
     if (status == PL_E_NOMEM) name_table(c, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;

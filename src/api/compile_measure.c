@@ -1,5 +1,10 @@
 /* Kernels are measured while the search asks for times. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "api/compiler.h"
+#include "base/philox.h"
 #include "run/threads.h"
 #include "store/folder.h"
 
@@ -29,7 +34,61 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
     if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
-pl_status pl_compiler_open_calibration(pl_compiler *c, pl_fit_options *o, const char *folder, pl_error *err)
+/* What decides which kernels a search asks for: not how long is trained, at which rates, where to, how it is told. */
+static void take_job(pl_config *job, const pl_config *given)
+{
+    const pl_config_train *from = &given->train;
+    pl_config_train *to = &job->train;
+    job->model = given->model;
+    job->memory = given->memory;
+    job->fit = given->fit;
+    job->run.threads = given->run.threads;
+    job->run.isa = given->run.isa;
+    to->batch_size = from->batch_size;
+    to->micro_batch = from->micro_batch;
+    to->update_in_backward = from->update_in_backward;
+    to->gradient_checkpointing = from->gradient_checkpointing;
+    to->layer_major = from->layer_major;
+    to->layer_major_keep = from->layer_major_keep;
+    to->feed_forward_rows = from->feed_forward_rows;
+    to->optimizer = from->optimizer;
+    to->optimizer_state = from->optimizer_state;
+    to->grad_clip = from->grad_clip;
+    to->mixed_precision = from->mixed_precision;
+}
+
+/* So that every command of a config finds known what the first one left known; but a search for a front looks at
+ * more. */
+static pl_status name_job(pl_compiler *c, const pl_config *given, bool everything, pl_error *err)
+{
+    pl_str text = {0};
+    pl_config *job = pl_config_create();
+    if (!job) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
+    take_job(job, given);
+    pl_config_print_yaml(job, &text);
+    pl_config_destroy(job);
+    pl_str_printf(&text, "vocabulary %" PRIu32 "\n", c->vocab);
+    if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
+    snprintf(c->job, sizeof c->job, "%s %016" PRIx64, everything ? "fit" : "plan", pl_stream_id(pl_str_text(&text)));
+    pl_str_deinit(&text);
+    return PL_OK;
+}
+
+static bool is_finished(const pl_compiler *c)
+{
+    char front[sizeof c->job + 4];
+    snprintf(front, sizeof front, "fit %s", c->job + strcspn(c->job, " ") + 1);
+    return pl_calibration_is_finished(c->calibration, c->job) || pl_calibration_is_finished(c->calibration, front);
+}
+
+pl_status pl_compiler_keep_calibration(pl_compiler *c, pl_error *err)
+{
+    PL_TRY(pl_calibration_finish(c->calibration, c->job, err));
+    return pl_calibration_save(c->calibration, err);
+}
+
+pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, pl_fit_options *o, const char *folder,
+                                       pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     pl_error ignored = {0};
@@ -45,7 +104,8 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, pl_fit_options *o, const 
                                  .progress_context = &c->told};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
-    o->measure = c->measured ? NULL : measure;
+    PL_TRY(name_job(c, given, o->everything, err));
+    o->measure = c->measured || is_finished(c) ? NULL : measure;
     o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
     return PL_OK;
 }

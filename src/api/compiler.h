@@ -26,6 +26,7 @@ typedef struct pl_compiler {
     pl_told told;
     pl_calibration *calibration;
     bool measured;   /* nothing more is measured */
+    char job[32];    /* whose times are to be known, for the calibration */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     pl_session_disk disk;
     uint64_t plan_text_bytes;
@@ -68,6 +69,9 @@ pl_status pl_compiler_find_floor(const pl_compiler *, pl_fit_options *, pl_error
 
 /* ---- compile_measure.c ---- */
 /* folder NULL: nothing is kept. */
-pl_status pl_compiler_open_calibration(pl_compiler *, pl_fit_options *, const char *folder, pl_error *);
+pl_status pl_compiler_open_calibration(pl_compiler *, const pl_config *given, pl_fit_options *, const char *folder,
+                                       pl_error *);
+/* Nothing failed: what was measured is kept, and that nothing more is to be. */
+pl_status pl_compiler_keep_calibration(pl_compiler *, pl_error *);
 
 #endif

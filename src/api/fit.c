@@ -65,7 +65,7 @@ pl_status pl_fit_text(const pl_fit_answer *a, pl_fit_form form, unsigned columns
     static pl_status (*const write[])(const pl_fit_result *, const pl_plan *, const pl_report_fit_options *, pl_str *,
                                       pl_error *) = {
         [PL_FIT_REPORT] = pl_report_fit, [PL_FIT_JSON] = pl_report_fit_json, [PL_FIT_HTML] = pl_report_fit_html};
-    pl_report_fit_options o = {.title = a->title, .width = columns, .color = color, .steps = a->steps};
+    pl_report_fit_options o = {.title = a->title, .width = columns ? columns : 80, .color = color, .steps = a->steps};
     pl_str s = {0};
     pl_status status = write[form](&a->result, a->plan, &o, &s, err);
     if (status == PL_OK) return pl_give_text(&s, text, bytes, err);

@@ -137,10 +137,12 @@ pl_status pl_runner_check(const pl_plan *plan, pl_error *err)
     return pl_machine_check_free(&machine, &need, err);
 }
 
-pl_status pl_room_check_beside(const pl_plan *plan, pl_error *err)
+pl_status pl_room_check_beside(const pl_plan *plan, uint64_t bytes, pl_error *err)
 {
     pl_machine machine;
     pl_machine_need need = need_of(plan);
+    uint64_t *const figures[] = {&need.charged_bytes, &need.resident_bytes, &need.address_bytes, &need.data_bytes};
+    for (int i = 0; i < 4; i++) *figures[i] += bytes;
     PL_TRY(pl_machine_read("", &machine, err));
     machine.own_bytes = 0;
     PL_TRY(pl_machine_check_limits(&machine, &need, err));

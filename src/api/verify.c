@@ -202,7 +202,7 @@ static pl_status plan_row(verification *v, const int *at, pl_plan **plan, pl_err
 {
     PL_TRY(configure(v, at, err));
     PL_TRY(pl_plan_make_unmeasured(v->changed, plan, err));
-    pl_status status = pl_room_check_beside(*plan, err);
+    pl_status status = pl_room_check_beside(*plan, pl_verify_update_bytes(*plan), err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     return status;
 }

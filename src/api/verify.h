@@ -40,6 +40,7 @@ void pl_verify_plain_deinit(pl_verify_plain *);
 
 /* verify_update.c: the update, computed apart and compared while a session takes steps */
 typedef struct pl_verify_update pl_verify_update;
+uint64_t pl_verify_update_bytes(const pl_plan *); /* what it holds */
 pl_status pl_verify_update_create(const pl_config *, const pl_plan *, pl_session *, pl_verify_update **, pl_error *);
 void pl_verify_update_begin(pl_verify_update *);                            /* before a step … */
 void pl_verify_update_see(pl_verify_update *, uint32_t node, bool done);    /* … as its watcher … */

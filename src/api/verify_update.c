@@ -349,15 +349,28 @@ double pl_verify_update_share(const pl_verify_update *u, const char **name)
     return u->share;
 }
 
-static pl_status make_room(pl_verify_update *u, pl_error *err)
+/* The most that a weight and each of its moments take. */
+static void find_most(const pl_graph *g, uint64_t most[3])
 {
     const int in[3] = {0, 2, 3};
-    uint64_t most[3] = {0};
-    for (size_t i = 0; i < u->g->node_count; i++)
-        for (int k = 0; k < 3 && u->g->node[i].op == PL_OP_ADAMW; k++) {
-            uint64_t bytes = pl_value_bytes(u->g, u->g->node[i].in[in[k]]);
+    for (size_t i = 0; i < g->node_count; i++)
+        for (int k = 0; k < 3 && g->node[i].op == PL_OP_ADAMW; k++) {
+            uint64_t bytes = pl_value_bytes(g, g->node[i].in[in[k]]);
             if (bytes > most[k]) most[k] = bytes;
         }
+}
+
+uint64_t pl_verify_update_bytes(const pl_plan *plan)
+{
+    uint64_t most[3] = {0};
+    find_most(plan->graph, most);
+    return sizeof(pl_verify_update) + plan->graph->value_count * sizeof(unsigned) + most[0] + most[1] + most[2];
+}
+
+static pl_status make_room(pl_verify_update *u, pl_error *err)
+{
+    uint64_t most[3] = {0};
+    find_most(u->g, most);
     u->times = pl_alloc(u->g->value_count + 1, sizeof *u->times);
     for (int k = 0; k < 3; k++) u->before[k] = pl_alloc(1, most[k] + 1);
     if (u->times && u->before[0] && u->before[1] && u->before[2]) return PL_OK;

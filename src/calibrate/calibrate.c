@@ -52,6 +52,29 @@ uint64_t pl_calibration_held_bytes(const pl_calibration *c)
 
 double pl_calibration_measured_seconds(const pl_calibration *c) { return c->measured_seconds; }
 
+/* Kept among the kernels' times, under a key that no kernel has. */
+static void finished_key(char key[PL_CALIBRATION_KEY_BYTES], const char *job)
+{
+    snprintf(key, PL_CALIBRATION_KEY_BYTES, PL_CALIBRATION_FINISHED "%s", job);
+}
+
+bool pl_calibration_is_finished(const pl_calibration *c, const char *job)
+{
+    char key[PL_CALIBRATION_KEY_BYTES];
+    finished_key(key, job);
+    return pl_calibration_find(c, key) != NULL;
+}
+
+pl_status pl_calibration_finish(pl_calibration *c, const char *job, pl_error *err)
+{
+    char key[PL_CALIBRATION_KEY_BYTES];
+    if (!(c->measured_seconds > c->options.total_seconds_max)) return PL_OK;
+    finished_key(key, job);
+    PL_TRY(pl_calibration_put(c, key, 0, 0, 1, err));
+    c->changed = pl_calibration_find(c, key) != NULL;
+    return PL_OK;
+}
+
 static const pl_calibration_entry *entry_in(const pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     char memory[PL_CALIBRATION_KEY_BYTES];

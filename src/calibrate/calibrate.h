@@ -65,6 +65,10 @@ pl_status pl_calibration_bytes(const pl_calibration *, const pl_graph *, uint64_
 /* Measures what is missing. The graph must be bound (pl_rewrite_bind_batch). Nodes with an operand larger than the
  * scratch memory stay unknown, and so does what is left when the time of all calls is over: then it returns at once. */
 pl_status pl_calibration_measure(pl_calibration *, const pl_graph *, pl_error *);
+/* A job whose measuring ended because the time of all calls was over, under a name that tells it from other jobs: who
+ * does the same job again measures nothing more, and so comes to the same end. finish notes it where that is so. */
+pl_status pl_calibration_finish(pl_calibration *, const char *job, pl_error *);
+bool pl_calibration_is_finished(const pl_calibration *, const char *job);
 double pl_calibration_measured_seconds(const pl_calibration *); /* how long measuring has taken in this process */
 
 /* Writes the file when something was measured since it was read. A file that cannot be written is a warning, not a

@@ -1,7 +1,7 @@
 /* The table as a file:
  *
- *      {"format": "plimsoll calibration 1", "machine": {"cpu": "…", "isa": "avx512", "cores": 2, "kernels": …}, "entries": [
- *      {"key": "…", "seconds": 1.2e-4, "spread": 2e-6, "samples": 240},
+ *      {"format":"plimsoll calibration 1","machine":{"cpu":"…","isa":"avx512","cores":2,"kernels":"…"},"entries":[
+ *      {"key":"…","seconds":1.2e-4,"spread":2e-6,"samples":240},
  *      …
  *      ]}
  *
@@ -233,16 +233,23 @@ static void print_head(const pl_calibration *c, pl_str *out)
     pl_json_array(&json);
 }
 
-/* Those first that this process did not ask for: of them the oldest go where there is no room for all. */
+/* 0: this process did not ask for it; of those the oldest go where there is no room for all. Of a finished job the
+ * note goes before what was measured for it. */
+static int place_of(const pl_calibration_entry *e)
+{
+    bool job = strncmp(e->key, PL_CALIBRATION_FINISHED, strlen(PL_CALIBRATION_FINISHED)) == 0;
+    return !e->used ? 0 : job ? 1 : 2;
+}
+
 static void print_table(const pl_calibration *c, pl_str *out)
 {
     const char *before = "\n";
     uint64_t all = table_bytes(c), over = all > PL_CALIBRATION_FILE_BYTES_MAX ? all - PL_CALIBRATION_FILE_BYTES_MAX : 0;
     print_head(c, out);
-    for (int used = 0; used < 2; used++)
+    for (int place = 0; place < 3; place++)
         for (size_t i = 0; i < c->count; i++) {
             const pl_calibration_entry *e = &c->entry[i];
-            if (e->used != used) continue;
+            if (place_of(e) != place) continue;
             if (over == 0) print_entry(e, before, out), before = ",\n";
             over -= over < entry_bytes(e) ? over : entry_bytes(e);
         }

@@ -13,6 +13,9 @@ typedef struct pl_calibration_entry {
     bool used; /* asked for, or measured, since the table was opened */
 } pl_calibration_entry;
 
+/* What the key of a job begins with (pl_calibration_finish). */
+#define PL_CALIBRATION_FINISHED "finished "
+
 /* What a table is valid for. */
 typedef struct pl_calibration_machine {
     char cpu[96];

@@ -168,7 +168,10 @@ static const char markdown_head[] =
     "it.\n"
     "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an option. "
     "An\n"
-    "  empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n"
+    "  empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n";
+
+/* The rule of src/config/resume.c, in words. */
+static const char markdown_rule[] =
     "\n"
     "The last column says what a key decides, and so what may change when a run is resumed:\n"
     "\n"
@@ -192,6 +195,7 @@ void pl_config_print_markdown(pl_str *out)
     size_t section = 0;
     pl_config_default(&defaults);
     pl_str_append(out, markdown_head);
+    pl_str_append(out, markdown_rule);
     for (size_t i = 0; i < pl_config_key_count; i++) {
         const pl_config_key *key = &pl_config_keys[i];
         if (i == 0 || strcmp(key->section, pl_config_keys[i - 1].section) != 0) {

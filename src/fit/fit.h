@@ -15,8 +15,7 @@
  * holds at least (pl_plan_find_least) leave it a chance, in the order of predicted time, so that the first that fits
  * ends the search; it is placed with all care only where the bytes that the placer could save at most would matter;
  * kernels are measured only when something fits, and only at the shapes of what may fit. Measuring
- * has a time (calibrate.h): where it is over before all is known, which times are known may depend on the budget,
- * until a later call has measured the rest.
+ * has a time (calibrate.h): where it is over before all is known, which times are known may depend on the budget.
  *
  * Two refinements keep both properties. A larger micro-batch than is established must be predicted faster by a share of
  * PL_FIT_WORTH than what needs fewer bytes, for clocks are noisy: this drops choices by a rule that compares them with

@@ -75,5 +75,5 @@ const char pl_html_style[] =
     "float:left;color:var(--soft);font-size:13px}.labels td:first-child{flex:1 1 60%}"
     "svg{font-size:30px;margin:14px 0 20px}svg .tick{text-anchor:start;transform:translate(16px,-6px);"
     "paint-order:stroke;stroke:var(--panel);stroke-width:5px}svg .step{transform:translateY(14px)}"
-    "svg .title{transform:translateY(32px)}svg .halo{transform:translateY(8px)}svg .dot{r:9px}}\n"
+    "svg .title{transform:translateY(32px)}svg .dot{r:9px}}\n"
     "@media print{section,.card{break-inside:avoid}}\n";

@@ -7,6 +7,8 @@
 #include "ir/op.h"
 #include "run/session_impl.h"
 
+enum { CONFIG_BYTES_MAX = 1 << 20 }; /* no config is longer */
+
 /* ---- which tensors ---- */
 
 static pl_status fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
@@ -262,15 +264,22 @@ static pl_status check_start(const pl_session *s, const pl_saved *saved, pl_erro
     return pl_saved_refuse_past(r->out, saved, r->steps, err);
 }
 
-/* A run makes its checkpoints' folder before all else, so without one a config is somebody else's. */
+/* A run makes its checkpoints' folder before all else, so without one a config is somebody else's, unless it says what
+ * this run would write. */
 static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX];
-    if (!s->settings->kept_config) return PL_OK;
+    char path[PL_FILE_PATH_MAX], *text;
+    size_t bytes;
+    const char *kept = s->settings->kept_config;
+    if (!kept) return PL_OK;
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "checkpoints", err));
     if (access(path, F_OK) == 0) return PL_OK;
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
     if (access(path, F_OK) != 0) return PL_OK;
+    PL_TRY(pl_file_read_all(path, CONFIG_BYTES_MAX, &text, &bytes, err));
+    bool is_same = bytes == strlen(kept) && memcmp(text, kept, bytes) == 0;
+    pl_free(text);
+    if (is_same) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
                    "%s: is there, and no run's (there is no checkpoints beside it), and training would write over it; "
                    "move it away or choose another folder with --out",

@@ -39,7 +39,8 @@ def test_man():
     if not shutil.which("groff"):
         raise Skipped("no groff")
     subprocess.run(["sh", f"{SOURCE}/tools/make-man.sh", COMMAND, "man", "1"], check=True, env=environment())
-    done = subprocess.run(["groff", "-man", "-Tutf8", "-P-c", "-rLL=80n", "man/plimsoll.1"], capture_output=True, check=True)
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-P-c", "-rLL=80n", "man/plimsoll.1"], capture_output=True, check=True)
+    check(done.stderr == b"", done.stderr)
     text = re.sub(".\b", "", done.stdout.decode())
     fits(text, "the man page")
     for word in ("--micro_batch N", "node ID COST SIZE WORK NDEPS D0 D1 ...", "EXIT STATUS", "source <(plimsoll completion bash)"):

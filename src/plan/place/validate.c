@@ -57,7 +57,11 @@ static void set_alive(sweep *s, size_t buffer, bool alive)
 {
     size_t node = s->count + s->leaf[buffer];
     s->tree[node] = alive ? buffer : NONE;
-    while (node /= 2) s->tree[node] = higher(s, s->tree[2 * node], s->tree[2 * node + 1]);
+    while (node /= 2) {
+        size_t now = higher(s, s->tree[2 * node], s->tree[2 * node + 1]);
+        if (s->tree[node] == now) break; /* and so is all above */
+        s->tree[node] = now;
+    }
 }
 
 /* How many begin below this address. */

@@ -54,8 +54,27 @@ static pl_status expect(reader *r, const char *what)
     return PL_OK;
 }
 
+/* Most of a large file are numbers in plain digits: they need no copy. Anything else is left to the lexer. */
+static bool read_digits(pl_lex *l, uint64_t most, uint64_t *value)
+{
+    enum { DIGITS_MAX = 18 };
+    const char *from = l->at, *to;
+    uint64_t number = 0;
+    while (from < l->end && is_blank(*from)) from++;
+    for (to = from; to < l->end && *to >= '0' && *to <= '9'; to++) {
+        if (to - from == DIGITS_MAX) return false;
+        number = 10 * number + (uint64_t)(*to - '0');
+    }
+    if (to == from || to == l->end || (!is_blank(*to) && *to != '\n') || number > most) return false;
+    l->column = (int)(from - l->line_start) + 1;
+    l->at = to;
+    *value = number;
+    return true;
+}
+
 static pl_status expect_uint(reader *r, const char *what, uint64_t most, uint64_t *value)
 {
+    if (read_digits(&r->lex, most, value)) return PL_OK;
     PL_TRY(expect(r, what));
     if (pl_lex_uint(&r->lex, most, value, r->err) == PL_OK) return PL_OK;
     return pl_lex_fail(&r->lex, r->err, "%s is \"%.40s\"; expected a whole number from 0 to %" PRIu64, what,

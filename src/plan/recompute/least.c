@@ -2,8 +2,8 @@
  * share of the work; then the least one is solved with all of it. Peaks differ by multiples of what divides all sizes,
  * so only those budgets are tried.
  *
- * A limit on time is one for all: half of it for the halvings, to each an equal part of what is left for those that may
- * still come, and the rest for the least one. While nothing is computed twice there is nothing to improve, and halvings
+ * A limit on time is one for all: half of it for the halvings, to each a part of what is left (the first ones decide
+ * most), and the rest for the least one. While nothing is computed twice there is nothing to improve, and halvings
  * may take it all. */
 #include "graph.h"
 
@@ -58,13 +58,24 @@ static double time_to_halve(const bracket *b)
 
 static recompute_clock share_time(const bracket *b)
 {
+    enum { PARTS = 6 };
     recompute_clock clock = *b->clock;
-    uint32_t halvings = 1;
+    uint32_t halvings = 1; /* that may still come */
     if (!clock.now) return clock;
-    for (uint64_t width = (b->best.peak - b->low) / b->grain; width > 0; width /= 2) halvings++;
+    for (uint64_t width = (b->best.peak - b->low) / b->grain; width > 0 && halvings < PARTS; width /= 2) halvings++;
     clock.begin = clock.now(clock.context);
     clock.deadline = clock.begin + time_to_halve(b) / halvings;
     return clock;
+}
+
+/* A schedule that missed the budget tried may all the same be the one of the lowest peak: that is what it fits. Bounds
+ * for the budget that it missed say nothing about that. */
+static void accept(pl_recompute_solution *s)
+{
+    if (s->verdict == PL_RECOMPUTE_FITS) return;
+    s->verdict = PL_RECOMPUTE_FITS;
+    s->cost_lower_bound = s->base_cost;
+    s->optimal = s->cost <= s->base_cost;
 }
 
 static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
@@ -82,6 +93,7 @@ static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
         pl_error_clear(err);
     }
     if (status == PL_OK && s.peak < b->best.peak) {
+        accept(&s);
         pl_recompute_solution worse = b->best;
         b->best = s;
         s = worse;

@@ -188,6 +188,12 @@ static void refill(trace *t, const recompute_graph *g, recompute_run *run, recom
     }
 }
 
+/* Where any schedule will do and the clock runs, there is better use for the time. */
+static bool wants_refill(const recompute_run *run)
+{
+    return run->options->refill && !(run->options->first_that_fits && run->clock.now);
+}
+
 enum { LATE_COUNT_MAX = 4000000 }; /* a longer one is not even measured when the time is over */
 
 pl_status recompute_sequence_polish(const recompute_graph *g, recompute_run *run, recompute_sequence *s, pl_error *err)
@@ -203,7 +209,7 @@ pl_status recompute_sequence_polish(const recompute_graph *g, recompute_run *run
         find_bytes(&t, g, s);
     }
     recompute_run_spend(run, 20 * s->count);
-    if (s->peak <= g->budget && run->options->refill && s->count != g->count) refill(&t, g, run, s);
+    if (s->peak <= g->budget && wants_refill(run) && s->count != g->count) refill(&t, g, run, s);
     trace_deinit(&t);
     return PL_OK;
 }

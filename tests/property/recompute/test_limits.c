@@ -80,7 +80,7 @@ static void stop_at(const pl_recompute_options *given, graph_kind kind, uint64_t
     if (pl_recompute_validate(&problem, s.steps, s.step_count, NULL, &peak, &wrong) != PL_OK)
         fail_msg("%s, seed %" PRIu64 ", %u looks: %s", names[kind], seed, looks, wrong.text);
     assert_int_equal(peak, s.peak);
-    if (status == PL_OK) assert_true(peak <= (min ? least : budget));
+    if (status == PL_OK) assert_true(peak <= (min ? least : budget) && s.verdict == PL_RECOMPUTE_FITS);
     if (status == PL_E_BUDGET && s.verdict == PL_RECOMPUTE_NOT_FOUND) assert_non_null(strstr(err.text, "more time"));
     if (s.work > allowed || seen > looks + LATE_LOOKS)
         fail_msg("%s, seed %" PRIu64 ", %u looks%s: looked %u times, %" PRIu64 " of work, %" PRIu64 " allowed",
