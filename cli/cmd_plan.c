@@ -1,4 +1,5 @@
 /* plimsoll plan: where every byte will go, before anything large is taken. */
+#include <stdio.h>
 #include <string.h>
 
 #include "out.h"
@@ -23,16 +24,14 @@ static const char about[] =
 
 static pl_status parse_command(const char *name, pl_command *command, pl_error *err)
 {
-    static const char *const names[] = {[PL_COMMAND_TRAIN] = "train",
-                                        [PL_COMMAND_EVALUATE] = "evaluate",
-                                        [PL_COMMAND_GENERATE] = "generate",
-                                        [PL_COMMAND_GRADIENTS] = "gradients"};
+    char names[200] = "";
     *command = PL_COMMAND_TRAIN;
-    if (!name) return PL_OK;
-    for (int i = 0; i < 4; i++)
-        if (strcmp(name, names[i]) == 0 || (i == PL_COMMAND_EVALUATE && strcmp(name, "eval") == 0))
-            return *command = (pl_command)i, PL_OK;
-    return pl_cli_error(err, PL_E_USAGE, "--command: %.60s is none of train, evaluate, generate, gradients", name);
+    if (!name || pl_command_parse(name, command)) return PL_OK;
+    for (int i = 0; i < PL_COMMAND_COUNT; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", pl_command_name((pl_command)i));
+    }
+    return pl_cli_error(err, PL_E_USAGE, "--command: %.60s is none of %s", name, names);
 }
 
 static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *path, pl_error *err)
@@ -65,7 +64,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_status status = parse_command(in->arguments.value[COMMAND], &of, err);
     if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
-    if (status == PL_OK && of == PL_COMMAND_TRAIN) status = pl_check_resume(in->config, err);
+    if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, false, &p, err);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
     pl_plan_destroy(p);

@@ -108,7 +108,7 @@ pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *
 {
     char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
     list l = {.count = 0};
-    bool trains = command->of_command && command->command == PL_COMMAND_TRAIN;
+    bool trains = command->of_command && pl_command_does(command->command, PL_USES_UPDATE);
     pl_status status = pl_cli_setting(in->config, "data", "text", text, sizeof text, err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "data", "tokenizer", tokenizer, sizeof tokenizer, err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "run", "trace", trace, sizeof trace, err);

@@ -76,8 +76,6 @@ static void end_phases(phases *p)
     p->drawn = false;
 }
 
-static bool needs_text(pl_command command) { return command != PL_COMMAND_GENERATE; }
-
 static pl_status check_machine(const char *name, const pl_talk *talk, bool here, pl_plan **plan, pl_error *err)
 {
     pl_error why = {0};
@@ -124,7 +122,7 @@ pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command 
                            pl_plan **plan, pl_error *err)
 {
     phases p = begin_phases(name, talk);
-    pl_status status = prepare(in, needs_text(command), &p, err);
+    pl_status status = prepare(in, pl_command_does(command, PL_USES_DATA), &p, err);
     if (status == PL_OK && here) status = pl_plan_check_config(in->config, command, err);
     if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
     end_phases(&p);
@@ -175,15 +173,15 @@ static void say_summary(const pl_plan *plan, pl_command command, const char *out
 {
     char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], c[PL_FORMAT_BYTES];
     pl_say("plan: %s parameters, ", pl_show_count(pl_plan_parameters(plan), a));
-    if (command == PL_COMMAND_TRAIN) say_batch(plan);
+    if (pl_command_does(command, PL_USES_UPDATE)) say_batch(plan);
     pl_say("%d thread%s\n", pl_plan_threads(plan), pl_plan_threads(plan) == 1 ? "" : "s");
     pl_say("      %s resident (arena %s), %s charged", pl_show_bytes(pl_plan_resident_bytes(plan), a),
            pl_show_bytes(pl_plan_arena_bytes(plan), b), pl_show_bytes(pl_plan_charged_bytes(plan), c));
-    if (command == PL_COMMAND_TRAIN && pl_plan_step_seconds(plan) > 0)
+    if (pl_command_does(command, PL_USES_UPDATE) && pl_plan_step_seconds(plan) > 0)
         pl_say(", %s a step predicted", pl_show_seconds(pl_plan_step_seconds(plan), a));
     pl_say("\n");
     if (pl_plan_budget_text(plan)[0]) pl_say("      budget: %s\n", pl_plan_budget_text(plan));
-    if (command != PL_COMMAND_TRAIN) return;
+    if (!pl_command_does(command, PL_USES_UPDATE)) return;
     if (seconds >= 0)
         pl_say("      planned in %s; everything is kept in %s\n", pl_show_seconds(seconds, a), out);
     else

@@ -38,7 +38,7 @@ endforeach()
 
 install(TARGETS plimsoll_shared plimsoll_static EXPORT plimsollTargets)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
 configure_package_config_file(cmake/plimsollConfig.cmake.in plimsollConfig.cmake INSTALL_DESTINATION ${package_folder})

@@ -13,12 +13,29 @@ extern "C" {
 
 typedef struct pl_plan pl_plan;
 
+/* PL_COMMAND_TRAIN, PL_COMMAND_EVALUATE, PL_COMMAND_GENERATE, and PL_COMMAND_GRADIENTS: one batch, its loss and every
+ * gradient (plimsoll verify --gradients). */
 typedef enum pl_command {
-    PL_COMMAND_TRAIN,
-    PL_COMMAND_EVALUATE,
-    PL_COMMAND_GENERATE,
-    PL_COMMAND_GRADIENTS, /* one batch, its loss and every gradient: plimsoll verify --gradients */
+#define PL_COMMAND_ROW(id, ...) PL_COMMAND_##id,
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+    PL_COMMAND_COUNT
 } pl_command;
+
+PL_API const char *pl_command_name(pl_command); /* "train" */
+/* False: there is none of that name. */
+PL_API bool pl_command_parse(const char *name, pl_command *);
+
+typedef enum pl_command_uses {
+    PL_USES_DATA = 1 << 0,        /* reads samples: they must be prepared */
+    PL_USES_GRADIENT = 1 << 1,    /* its program "train" is differentiated */
+    PL_USES_UPDATE = 1 << 2,      /* and changes weights: there are optimizer state, checkpoints, files of a run */
+    PL_USES_VALIDATION = 1 << 3,  /* reads the part that is held out */
+    PL_USES_TEXT = 1 << 4,        /* always writes text; others may between their steps */
+    PL_USES_WHOLE_BATCH = 1 << 5, /* takes the batch at once */
+} pl_command_uses;
+/* Any of these? */
+PL_API bool pl_command_does(pl_command, uint32_t uses);
 
 /* The options of the command line (pl_config_apply_args) must be of keys that the command reads: PL_E_USAGE names one
  * that is not. Keys of files and of the environment are not looked at: several commands share those. */

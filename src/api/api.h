@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "data/prepare.h"
+#include "plan/command.h"
 #include "plan/plan.h"
 #include "run/session.h"
 

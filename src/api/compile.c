@@ -63,7 +63,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (fit.budget_bytes != PL_FIT_NO_BUDGET && !o->everything) PL_TRY_DONE(check_state(c, &fit, err));
     PL_TRY_DONE(pl_compiler_check_work(c, err));
     PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
-    if (command == PL_COMMAND_TRAIN && !o->unmeasured)
+    if (pl_command_does(command, PL_USES_UPDATE) && !o->unmeasured)
         PL_TRY_DONE(pl_compiler_open_calibration(c, config, &fit, o->cache_folder, err));
     PL_TRY_DONE(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
     PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));

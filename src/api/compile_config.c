@@ -34,7 +34,7 @@ pl_status pl_compiler_reserve_words(pl_compiler *c, const pl_config *given, pl_e
 {
     const pl_choice longest = {.optimizer_state = PL_CHOICE_STATE_8BIT, .precision = PL_DTYPE_BF16};
     pl_config *copy;
-    if (c->command != PL_COMMAND_TRAIN) return PL_OK;
+    if (!pl_command_does(c->command, PL_USES_UPDATE)) return PL_OK;
     PL_TRY(copy_config(given, &copy, err));
     copy->run.resume = PL_SWITCH_OFF;
     pl_status status = print_decided(c, copy, &longest, &c->settings.config_text, err);
@@ -45,7 +45,8 @@ pl_status pl_compiler_reserve_words(pl_compiler *c, const pl_config *given, pl_e
 
 pl_status pl_compiler_go_on(pl_compiler *c, pl_error *err)
 {
-    if (c->command != PL_COMMAND_TRAIN || c->config->run.resume == PL_SWITCH_OFF || !c->config->fit.allow) return PL_OK;
+    bool goes_on = pl_command_does(c->command, PL_USES_UPDATE) && c->config->run.resume != PL_SWITCH_OFF;
+    if (!goes_on || !c->config->fit.allow) return PL_OK;
     PL_TRY(copy_config(c->config, &c->decided, err));
     c->config = c->decided;
     return pl_decide_as_kept(c->decided, err);
@@ -54,7 +55,7 @@ pl_status pl_compiler_go_on(pl_compiler *c, pl_error *err)
 pl_status pl_compiler_keep_choice(const pl_compiler *c, const pl_choice *choice, pl_plan *plan, pl_error *err)
 {
     pl_config *copy;
-    if (c->command != PL_COMMAND_TRAIN) return PL_OK;
+    if (!pl_command_does(c->command, PL_USES_UPDATE)) return PL_OK;
     PL_TRY(copy_config(c->config, &copy, err));
     pl_status status = print_decided(c, copy, choice, &plan->config, err);
     plan->numerics_hash = pl_config_hash_numerics(copy);

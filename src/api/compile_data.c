@@ -38,11 +38,11 @@ static pl_status count_validation(pl_compiler *c, const pl_tokenizer *t, pl_erro
     pl_sampler sampler;
     pl_tokens_reader reader;
     uint64_t begin, end;
-    bool evaluates = c->command == PL_COMMAND_TRAIN || c->command == PL_COMMAND_EVALUATE;
+    bool evaluates = pl_command_does(c->command, PL_USES_VALIDATION);
     pl_sampler_options o = pl_settings_sampler(c->config, c->tokens.info.count);
     if (!evaluates || o.validation_fraction <= 0) return PL_OK;
     PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err));
-    pl_sampler_targets(&sampler, c->command == PL_COMMAND_TRAIN ? c->settings.run.eval_batches : 0, &begin, &end);
+    pl_sampler_targets(&sampler, pl_command_does(c->command, PL_USES_UPDATE) ? c->settings.run.eval_batches : 0, &begin, &end);
     void *memory = pl_alloc(1, pl_tokens_reader_bytes(&c->tokens.info));
     if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", c->tokens.path);
     pl_tokens_reader_init(&reader, &c->tokens, memory);
@@ -55,7 +55,7 @@ static pl_status count_validation(pl_compiler *c, const pl_tokenizer *t, pl_erro
 static pl_status read_data(pl_compiler *c, const pl_tokenizer *tokenizer, pl_error *err)
 {
     c->vocab = pl_tokenizer_vocab_size(tokenizer);
-    if (c->command != PL_COMMAND_GENERATE) PL_TRY(open_tokens(c, pl_tokenizer_hash(tokenizer), err));
+    if (pl_command_does(c->command, PL_USES_DATA)) PL_TRY(open_tokens(c, pl_tokenizer_hash(tokenizer), err));
     PL_TRY(pl_settings_fill(c->config, c->command, c->tokens_open ? &c->tokens : NULL, c->vocab, &c->settings, err));
     return c->tokens_open ? count_validation(c, tokenizer, err) : PL_OK;
 }

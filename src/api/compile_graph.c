@@ -59,17 +59,10 @@ pl_status pl_compiler_dump_plan(const pl_compiler *c, const pl_plan *plan, pl_er
 
 static pl_status keep_programs(pl_graph *g, pl_command command, pl_error *err)
 {
-    switch (command) {
-    case PL_COMMAND_TRAIN:
-        return PL_OK;
-    case PL_COMMAND_EVALUATE:
-        return pl_rewrite_keep_programs(g, (const char *const[]){"evaluate"}, 1, err);
-    case PL_COMMAND_GENERATE:
-        return pl_rewrite_keep_programs(g, (const char *const[]){"generate"}, 1, err);
-    case PL_COMMAND_GRADIENTS:
-        return pl_rewrite_keep_programs(g, (const char *const[]){"init", "train"}, 2, err);
-    }
-    return PL_OK;
+    const pl_command_row *row = pl_command_row_of(command);
+    size_t count = 0;
+    while (count < PL_COMMAND_PROGRAMS_MAX && row->program[count]) count++;
+    return pl_rewrite_keep_programs(g, row->program, count, err);
 }
 
 static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_error *err)
@@ -102,10 +95,10 @@ pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_erro
     PL_TRY(keep_programs(*graph, c->command, err));
     PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
     PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_MODEL, "model", *graph, err));
-    if (c->command != PL_COMMAND_TRAIN && c->command != PL_COMMAND_GRADIENTS) return PL_OK;
+    if (!pl_command_does(c->command, PL_USES_GRADIENT)) return PL_OK;
     pl_id train = pl_graph_find_program(*graph, "train");
     PL_TRY(pl_grad_differentiate(*graph, train, err));
-    if (c->command == PL_COMMAND_TRAIN)
+    if (pl_command_does(c->command, PL_USES_UPDATE))
         PL_TRY(add_update(*graph, c->config, train, err));
     else
         keep_gradients(*graph);

@@ -80,7 +80,7 @@ static pl_choice_recompute recompute_of(pl_config_checkpointing c)
 static void find_order(const pl_compiler *c, pl_choice *given, int64_t batch)
 {
     const pl_config_train *t = &c->config->train;
-    if (c->command != PL_COMMAND_TRAIN) return;
+    if (!pl_command_does(c->command, PL_USES_UPDATE)) return;
     given->layer_major = t->layer_major == PL_CONFIG_AUTO ? 0 : t->layer_major;
     given->layer_major_keep = t->layer_major_keep == PL_CONFIG_AUTO ? 1 : t->layer_major_keep;
     given->feed_forward_rows = t->feed_forward_rows == PL_CONFIG_AUTO ? 0 : t->feed_forward_rows;
@@ -102,7 +102,7 @@ static uint32_t find_leave(const pl_config *c)
 static void find_freedom(const pl_compiler *c, pl_fit_options *o)
 {
     const pl_config_train *t = &c->config->train;
-    bool trains = c->command == PL_COMMAND_TRAIN;
+    bool trains = pl_command_does(c->command, PL_USES_UPDATE);
     o->choose_update = trains && t->update_in_backward == PL_EARLY_AUTO;
     o->choose_layer_major =
         trains && t->layer_major == PL_CONFIG_AUTO && t->update_in_backward != PL_EARLY_OFF; /* it updates early */
@@ -115,6 +115,16 @@ static void tell_search(void *context, size_t done, size_t total)
 {
     const pl_told *t = &((pl_compiler *)context)->told;
     if (t->progress) (void)t->progress(t->context, "planning", done, total);
+}
+
+/* Without gradients a few samples are as fast as many; without data there is one. */
+static int64_t forward_micro_batch(const pl_compiler *c, const pl_fit_options *o)
+{
+    if (!pl_command_does(c->command, PL_USES_DATA)) return 1;
+    if (o->given.micro_batch) return o->given.micro_batch;
+    int64_t m = 1;
+    while (o->batch % m || (m * o->sequence < 256 && m < o->batch)) m++;
+    return m;
 }
 
 pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *err)
@@ -130,7 +140,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
                                     .huge_pages = c->config->memory.huge_pages == PL_HUGE_PAGES_AUTO,
                                     .optimizer_state = state_of(c->config),
                                     .threads = c->config->run.threads == PL_CONFIG_AUTO ? 0 : team_of(c).threads},
-                          .plan_recompute = c->command == PL_COMMAND_TRAIN &&
+                          .plan_recompute = pl_command_does(c->command, PL_USES_UPDATE) &&
                                             c->config->train.gradient_checkpointing == PL_CHECKPOINTING_AUTO,
                           .stage = pl_compiler_stage,
                           .settle = pl_compiler_settle,
@@ -138,9 +148,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
                           .context = c};
     find_freedom(c, o);
     find_order(c, &o->given, o->batch);
-    for (int64_t m = 1; c->command == PL_COMMAND_EVALUATE && o->given.micro_batch == 0 && m <= o->batch; m++)
-        if (o->batch % m == 0 && (m * o->sequence >= 256 || m == o->batch)) o->given.micro_batch = m;
-    if (c->command == PL_COMMAND_GENERATE) o->given.micro_batch = 1;
+    if (!pl_command_does(c->command, PL_USES_GRADIENT)) o->given.micro_batch = forward_micro_batch(c, o);
     PL_TRY(pl_compiler_find_floor(c, o, err));
     return find_budget(c, &o->budget_bytes, err);
 }

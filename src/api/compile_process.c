@@ -102,7 +102,7 @@ static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 {
     uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
              written = (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE, kept = 0;
-    if (c->command != PL_COMMAND_TRAIN) return 0;
+    if (!pl_command_does(c->command, PL_USES_UPDATE)) return 0;
     for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
     if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
     return pl_align_up(written > brought ? written : brought, PL_PAGE_BYTES);
@@ -112,6 +112,7 @@ static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
 {
     pl_compiler *c = context;
+    p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
     if (c->tokens_open) {
         p->text_hash = c->tokens.info.source_hash;
@@ -139,6 +140,6 @@ pl_status pl_compiler_find_floor(const pl_compiler *c, pl_fit_options *o, pl_err
     int threads = o->given.threads ? o->given.threads : 1;
     how.heap_bytes = pl_align_up(c->tokenizer_bytes + HEAP_FIXED_BYTES + pl_threads_heap_bytes(threads), PL_PAGE_BYTES);
     PL_TRY(pl_process_plan(&how, threads, o->plan.helper_threads, NULL, 0, &process, err));
-    o->floor_bytes = process.charged_bytes + (c->command == PL_COMMAND_TRAIN ? BESIDE : 0);
+    o->floor_bytes = process.charged_bytes + (pl_command_does(c->command, PL_USES_UPDATE) ? BESIDE : 0);
     return PL_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/machine.h"
 #include "calibrate/calibrate.h"
 #include "fit/fit.h"
+#include "plan/command.h"
 
 /* Who is told of the progress of searching and of measuring. */
 typedef struct pl_told {

@@ -141,10 +141,6 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
 
 /* ---- by command ---- */
 
-_Static_assert(1 << PL_COMMAND_TRAIN == PL_CONFIG_BY_TRAIN && 1 << PL_COMMAND_EVALUATE == PL_CONFIG_BY_EVAL, "readers");
-_Static_assert(1 << PL_COMMAND_GENERATE == PL_CONFIG_BY_GENERATE, "readers");
-_Static_assert(1 << PL_COMMAND_GRADIENTS == PL_CONFIG_BY_VERIFY, "readers");
-
 static pl_config_reader reader_of(pl_command command) { return (pl_config_reader)(1 << command); }
 
 pl_status pl_command_check_options(pl_command command, const pl_config *c, pl_error *err)

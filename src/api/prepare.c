@@ -402,11 +402,11 @@ pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
     preparation *p = NULL;
     uint64_t hash;
     PL_TRY_DONE(begin(c, NULL, &p, err));
-    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(refuse_training(p, c, err));
-    if (command == PL_COMMAND_TRAIN) PL_TRY_DONE(check_resume(p, c, err));
+    if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY_DONE(refuse_training(p, c, err));
+    if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY_DONE(check_resume(p, c, err));
     if (!p->holds_run) goto done;
     PL_TRY_DONE(find_tokenizer(p, c, err));
-    if (command != PL_COMMAND_GENERATE || !p->given || p->source == p->settings.tokenizer_path) goto done;
+    if (pl_command_does(command, PL_USES_DATA) || !p->given || p->source == p->settings.tokenizer_path) goto done;
     PL_TRY_DONE(hash_of(p->source, &hash, err));
     PL_TRY_DONE(keep_tokenizer(p, hash, err));
 done:

@@ -30,7 +30,7 @@ static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
  * weight updated early: but then layer_major, which does that, may be asked for all the same. */
 static bool holds_gradients(const pl_config *c, pl_command command)
 {
-    if (command != PL_COMMAND_TRAIN) return command == PL_COMMAND_GRADIENTS;
+    if (!pl_command_does(command, PL_USES_UPDATE)) return pl_command_does(command, PL_USES_GRADIENT);
     bool late = c->train.update_in_backward == PL_EARLY_OFF && c->train.layer_major <= 0;
     return late || c->train.grad_clip > 0;
 }
@@ -38,11 +38,12 @@ static bool holds_gradients(const pl_config *c, pl_command command)
 /* What is alive together at an update, or whenever: no plan needs less. -1 on overflow. */
 static int count_state(const pl_config *c, pl_command command, uint64_t weights, uint64_t *bytes, const char **what)
 {
+    const bool updates = pl_command_does(command, PL_USES_UPDATE);
     uint64_t moments = 0, gradients = holds_gradients(c, command) ? weights : 0;
-    *what = command != PL_COMMAND_TRAIN ? gradients ? "weights and gradients alone" : "the weights alone"
-            : gradients                 ? "weights, gradients and optimizer state alone"
-                                        : "weights and optimizer state alone";
-    if (command == PL_COMMAND_TRAIN && count_moments(c, weights, &moments)) return -1;
+    *what = !updates    ? gradients ? "weights and gradients alone" : "the weights alone"
+            : gradients ? "weights, gradients and optimizer state alone"
+                        : "weights and optimizer state alone";
+    if (updates && count_moments(c, weights, &moments)) return -1;
     return pl_size_add(weights, gradients, bytes) || pl_size_add(*bytes, moments, bytes) ? -1 : 0;
 }
 

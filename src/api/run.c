@@ -73,30 +73,19 @@ pl_status pl_runner_prepare(const char *lock_path, pl_error *err)
 
 /* ---- the run ---- */
 
-static pl_command command_of(const pl_graph *g)
-{
-    static const struct {
-        const char *name;
-        pl_command command;
-    } programs[] = {{"train", PL_COMMAND_TRAIN}, {"evaluate", PL_COMMAND_EVALUATE}};
-    for (int i = 0; i < 2; i++) {
-        uint64_t first, last;
-        pl_id id = pl_graph_find_program(g, programs[i].name);
-        if (id == PL_NONE) continue;
-        pl_plan_program_span(g, id, &first, &last);
-        if (last == 0) continue;
-        bool updates = false;
-        for (size_t k = first; k < last; k++) updates |= g->node[k].op == PL_OP_ADAMW;
-        return programs[i].command == PL_COMMAND_TRAIN && !updates ? PL_COMMAND_GRADIENTS : programs[i].command;
-    }
-    return PL_COMMAND_GENERATE;
-}
-
 /* The last dimension of what the model gives out, or the rows of what the loss multiplies with. */
 static uint32_t vocab_of(const pl_graph *g)
 {
     pl_id logits = pl_graph_find_value(g, "generate.logits");
     if (logits != PL_NONE) return (uint32_t)pl_shape_last(&g->value[logits].shape);
+    return 0;
+}
+
+/* Of the programs that read data: they all take as many samples at once. */
+static int64_t micro_batch_of(const pl_graph *g)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_LOAD) return g->region[pl_region_program(g, g->node[i].region)].batch;
     return 0;
 }
 
@@ -111,7 +100,7 @@ static pl_status find_settings(pl_run *r, pl_command command, pl_resume resume, 
 {
     pl_tokens tokens = {.fd = -1};
     pl_status status = PL_OK;
-    bool data = command != PL_COMMAND_GENERATE;
+    bool data = pl_command_does(command, PL_USES_DATA);
     PL_TRY(pl_config_load_text(r->config, "the plan's config", r->plan->config, strlen(r->plan->config), err));
     decide_resume(r->config, resume);
     PL_TRY(pl_settings_paths(r->config, &r->settings, err));
@@ -119,10 +108,7 @@ static pl_status find_settings(pl_run *r, pl_command command, pl_resume resume, 
     if (data) PL_TRY(pl_tokens_open(&tokens, r->settings.tokens_path, err));
     status = pl_settings_fill(r->config, command, data ? &tokens : NULL, vocab, &r->settings, err);
     if (data) pl_tokens_close(&tokens);
-    if (status == PL_OK && data) {
-        pl_id program = pl_graph_find_program(r->plan->graph, command == PL_COMMAND_EVALUATE ? "evaluate" : "train");
-        r->settings.run.micro_batch = (uint32_t)r->plan->graph->region[program].batch;
-    }
+    if (status == PL_OK && data) r->settings.run.micro_batch = (uint32_t)micro_batch_of(r->plan->graph);
     return status;
 }
 
@@ -161,9 +147,9 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     r->host = options->host;
     r->config = pl_config_create();
     if (!r->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the run"));
-    pl_command command = command_of(plan->graph);
+    const pl_command command = plan->command;
     PL_TRY_DONE(find_settings(r, command, options->resume, err));
-    if (command == PL_COMMAND_TRAIN && !apart) {
+    if (pl_command_does(command, PL_USES_UPDATE) && !apart) {
         PL_TRY_DONE(look_at_saved(r, err));
         PL_TRY_DONE(print_kept_config(r, err));
     }

@@ -77,13 +77,13 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_toke
                            pl_settings *s, pl_error *err)
 {
     uint64_t steps = 0;
-    bool trains = command == PL_COMMAND_TRAIN;
+    bool trains = pl_command_does(command, PL_USES_UPDATE);
     PL_TRY(pl_settings_paths(c, s, err));
     if (tokens) PL_TRY(find_steps(c, tokens, &steps, err));
     if (!s->config_text) PL_TRY(print_config(c, s->out, &s->config_text, err));
     int64_t micro = c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
-    if (command == PL_COMMAND_GRADIENTS) micro = c->train.batch_size;
-    bool writes_text = command == PL_COMMAND_GENERATE || (trains && c->train.sample_every > 0);
+    if (pl_command_does(command, PL_USES_WHOLE_BATCH)) micro = c->train.batch_size;
+    bool writes_text = pl_command_does(command, PL_USES_TEXT) || (trains && c->train.sample_every > 0);
     uint64_t eval_every = or_auto(c->train.eval_every, steps / 10);
     s->run = (pl_run_settings){.out = s->out,
                                .tokens_path = tokens ? s->tokens_path : NULL,

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plimsoll/config.h"
+#include "plimsoll/plan.h"
 
 #include "base/error.h"
 #include "base/json.h"
@@ -270,12 +270,11 @@ pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
 
 /* Who reads a key: a bit for each command that runs a plan, in the order of pl_command. */
 typedef enum pl_config_reader {
-    PL_CONFIG_BY_TRAIN = 1 << 0,
-    PL_CONFIG_BY_EVAL = 1 << 1,
-    PL_CONFIG_BY_GENERATE = 1 << 2,
-    PL_CONFIG_BY_VERIFY = 1 << 3,
-    PL_CONFIG_BY_SAMPLES = 1 << 4, /* train, when it writes samples */
-    PL_CONFIG_BY_ANY = (1 << 5) - 1,
+#define PL_COMMAND_ROW(id, ...) PL_CONFIG_BY_##id = 1 << PL_COMMAND_##id,
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+    PL_CONFIG_BY_SAMPLES = 1 << PL_COMMAND_COUNT, /* train, when it writes samples */
+    PL_CONFIG_BY_ANY = (2 << PL_COMMAND_COUNT) - 1,
 } pl_config_reader;
 
 /* ---- check.c: what no single key can tell ---- */

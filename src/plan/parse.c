@@ -161,6 +161,11 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
     if (strcmp(word, "row") == 0) return parse_row(l, p, err);
     if (strcmp(word, "disk") == 0) return parse_disk(l, p, err);
     if (strcmp(word, "team") == 0) return parse_team(l, p, err);
+    if (strcmp(word, "command") == 0) {
+        PL_TRY(pl_lex_expect(l, NULL, err));
+        return pl_command_parse(l->value, &p->command) ? PL_OK
+                                                       : pl_lex_fail(l, err, "unknown command \"%.20s\"", l->value);
+    }
     if (strcmp(word, "arena") == 0) return parse_arena(l, p, err);
     if (strcmp(word, "arena_of") == 0) return parse_arena_of(l, p, err);
     if (strcmp(word, "batch") == 0) {

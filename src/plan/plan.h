@@ -39,6 +39,7 @@ typedef struct pl_plan_disk_row {
 } pl_plan_disk_row;
 
 struct pl_plan {
+    pl_command command; /* that it is for */
     pl_graph *graph;
     pl_team team;
     pl_block *value;     /* [values], filled for storage roots */

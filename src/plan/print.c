@@ -70,6 +70,7 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
 {
     char time[40]; /* always as long: the text, which its reader holds, does not depend on what was measured */
     pl_str_append(out, "plan 1\n");
+    pl_str_printf(out, "command %s\n", pl_command_name(p->command));
     pl_str_printf(out, "team threads=%d isa=%s\n", p->team.threads, pl_isa_name(p->team.isa));
     pl_str_printf(
         out, "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64 "\n",

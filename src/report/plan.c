@@ -211,7 +211,7 @@ static void component_rows(const page *g, pl_table *t)
     enum { LARGE_BYTES = 1000000000 };
     pl_report_component sum = {0}, rest = {0};
     const pl_report_components *c = &g->components;
-    bool whole = g->plan->arena_bytes >= LARGE_BYTES;
+    bool whole = g->plan->arena->bytes >= LARGE_BYTES;
     for (size_t i = 0; i < c->count; i++) {
         char name[PL_TABLE_CELL_BYTES];
         snprintf(name, sizeof name, "%.*s", (int)(c->item[i].bytes < 200 ? c->item[i].bytes : 200), c->item[i].scope);
