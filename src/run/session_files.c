@@ -228,6 +228,8 @@ static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0]) pl_session_warn(s, saved->warning);
     PL_TRY(match_data(s, saved, err));
+    if (trains(s) && s->settings->goes_on)
+        PL_TRY(s->settings->goes_on(s->settings->goes_on_context, saved, &s->changes, err));
     PL_TRY(check_progress(saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));

@@ -131,6 +131,22 @@ def stop(*words, env=None, code=143):
     return said
 
 
+def test_changes_are_those_since_the_checkpoint_that_is_taken():
+    """The latest checkpoint is damaged: what is another value than in the one before it is said, not than in the latest."""
+    write_text()
+    config = write_config(train={"steps": 4, "checkpoint_every": 4, "eval_every": 4, "schedule": "constant"})
+    run("train", config, "--quiet")
+    run("train", config, "--quiet", "--resume", "--steps", "8", "--learning_rate", "1e-3")
+    with open("out/checkpoints/step-00000008/model.safetensors", "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    _, err = run("train", config, "--resume", "--steps", "9", "--learning_rate", "1e-3")
+    said = " ".join(err.split())
+    check("going on from step 4 with" in said and "train.learning_rate 0.001 (0.003 before)" in said and "train.steps 9 (4 before)" in said, err)
+
+
 def test_command_that_goes_on():
     """As printed, a shell takes it: the same config, options, variables, lock and folder."""
     write_text()
@@ -258,7 +274,8 @@ def test_weights_alone():
     check(re.search(r"warning: .*step-00000040/state.safetensors: is not there, .*; step 20 is used in its place", err), err)
 
 
-GROUPS = {"resume": [test_nothing_to_go_on_from, test_past_its_end, test_what_may_change, test_command_that_goes_on, test_second_signal,
+GROUPS = {"resume": [test_nothing_to_go_on_from, test_past_its_end, test_what_may_change,
+                     test_changes_are_those_since_the_checkpoint_that_is_taken, test_command_that_goes_on, test_second_signal,
                      test_lock_serves_a_resume, test_lock_of_a_resumed_run, test_weights_alone]}
 
 if __name__ == "__main__":
