@@ -282,7 +282,7 @@ static pl_status keep_config(const pl_session *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     const char *text = s->settings->kept_config;
-    if (!text) return PL_OK;
+    if (!text || s->step >= s->settings->steps) return PL_OK; /* nothing is trained with it */
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
     return pl_file_write_all(path, text, strlen(text), err);
 }

@@ -48,6 +48,8 @@ def test_past_its_end():
     check(before == {n: read(f"out/{n}") for n in before}, "a refused resume changed files")
     _, err = run("train", config, "--resume")
     check("nothing was left to do: all 40 steps were made before; --steps N" in err, err)
+    _, err = run("train", config, "--resume", "--learning_rate", "0.5")
+    check("going on" not in err and read("out/config.yaml") == before["config.yaml"], "nothing was trained with another rate:", err)
     _, err = run("train", config, "--resume=auto", "--progress", "json")
     check("nothing was left" not in err, err)
     # How many steps an epoch has only the tokens tell.
@@ -103,9 +105,9 @@ def test_what_may_change():
     rate = {m["step"]: m["lr"] for m in metrics("out") if "lr" in m}
     check(len(rate) == 61 and abs(rate[41] / 0.0025 - 1) < 1e-6, "the new rate is not taken", rate)
     # Now they are the run's: nothing is new, and the old ones would be.
-    _, err = run("train", "out", "--resume", "--steps", "61")
-    check("going on from step 61\n" in err, err)
-    _, err = run("train", config, "--resume", "--steps", "62")
+    _, err = run("train", "out", "--resume", "--steps", "62")
+    check("going on from step 61 with train.steps 62 (61 before)\n" in err, err)
+    _, err = run("train", config, "--resume", "--steps", "63")
     check("train.learning_rate 0.003 (0.0025 before)" in err and "train.mixed_precision off (bf16 before)" in err, err)
 
 
