@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "cases.h"
 #include "support/program.h"
 
@@ -21,10 +22,13 @@ enum { MANY = 10500 /* enough to be listed by windows of time */ };
 
 static uint64_t looks;
 static bool looks_count;
+static uint64_t most_bytes; /* held at a look */
 
 int clock_gettime(clockid_t id, struct timespec *at)
 {
     if (!looks_count) return (int)syscall(SYS_clock_gettime, id, at);
+    uint64_t bytes = pl_alloc_live_bytes();
+    if (bytes > most_bytes) most_bytes = bytes;
     *at = (struct timespec){.tv_sec = (time_t)++looks};
     return 0;
 }
@@ -338,6 +342,33 @@ static void test_time_alone(void **state)
     if (looks > 105 || (looks < 100 && !s.optimal)) fail_msg("%llu looks of 100", (unsigned long long)looks);
 }
 
+/* ---- memory ---- */
+
+/* Windows of time cost what is in them, however short the lives: some hundred bytes a buffer. And they are wide enough
+ * for many lives here, so the placement is compared with the plain walk's once more. */
+static void test_memory_of_short_lives(void **state)
+{
+    (void)state;
+    static uint32_t order[CASE_MAX];
+    static const uint64_t begin[] = {5000, 6000, 14000}; /* by birth 5000 above the bound, by size at it */
+    pl_place_options options = {.by_size = true, .first_fit = true, .work_limit = PL_PLACE_NONE, .time_limit_s = 1000};
+    case_begin(&one, first_seed);
+    for (uint64_t i = 0; i < MANY; i++)
+        case_add(&one, 2 * i, 2 * i + 3, i < 3 ? begin[i] : 1 + case_random(&one, 1000));
+    rank_births(order);
+    by_degree = false;
+    qsort(order, one.count, sizeof *order, compare_wanted);
+    uint64_t peak = plain_pass(order, false);
+    most_bytes = 0;
+    pl_place_solution s = solve(&options, first_seed);
+    assert_true(looks > 10); /* the windows' memory was seen */
+    if (most_bytes > 500 * MANY)
+        fail_msg("seed %llu: %llu bytes a buffer", (unsigned long long)first_seed,
+                 (unsigned long long)most_bytes / MANY);
+    if (s.peak != peak || memcmp(s.offsets, at, one.count * sizeof *at) != 0)
+        fail_msg("seed %llu: another placement", (unsigned long long)first_seed);
+}
+
 /* ---- the bound and the clash of fixed buffers, by their definitions ---- */
 
 static uint64_t plain_bound(void)
@@ -431,6 +462,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_time_for_the_highest_part),
                                        cmocka_unit_test(test_time_for_each_part),
                                        cmocka_unit_test(test_time_alone),
+                                       cmocka_unit_test(test_memory_of_short_lives),
                                        cmocka_unit_test(test_fixed_clash)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
