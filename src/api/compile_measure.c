@@ -34,8 +34,8 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
     if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
-/* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how it
- * is told. */
+/* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how
+ * it is told. */
 static void take_job(pl_config *job, const pl_config *given)
 {
     const pl_config_train *from = &given->train;
@@ -79,10 +79,10 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_fit_o
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
     pl_str_printf(&text, "vocabulary %" PRIu32 "\nteam %d %s\n", c->vocab, team->threads, pl_isa_name(team->isa));
-    if (given->memory.budget == PL_CONFIG_BYTES_AUTO) pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
+    if (given->memory.budget == PL_CONFIG_BYTES_AUTO)
+        pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
-    snprintf(c->job, sizeof c->job, "%s %016" PRIx64, o->everything ? "fit" : "plan",
-             pl_stream_id(pl_str_text(&text)));
+    snprintf(c->job, sizeof c->job, "%s %016" PRIx64, o->everything ? "fit" : "plan", pl_stream_id(pl_str_text(&text)));
     pl_str_deinit(&text);
     return PL_OK;
 }

@@ -16,8 +16,8 @@
 #include "base/size.h"
 #include "rewrite/rewrite.h"
 
-/* Of what is foretold; about as much is held. Beyond that a plan is no help any more: it takes some ten seconds, and its
- * text alone is a hundred megabytes. */
+/* Of what is foretold; about as much is held. Beyond that a plan is no help any more: it takes some ten seconds, and
+ * its text alone is a hundred megabytes. */
 #define PLANNING_BYTES_MAX (UINT64_C(1) << 30)
 enum { LAYERS_FEW = 2, LAYERS_MORE = 3 }; /* of the graphs that are built to be counted */
 

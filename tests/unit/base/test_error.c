@@ -1,4 +1,5 @@
-/* Sentences of errors are whole, printable and end, also where they are cut; without an error to fill nothing happens. */
+/* Sentences of errors are whole, printable and end, also where they are cut; without an error to fill nothing
+ * happens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
