@@ -26,10 +26,10 @@ static const char about[] =
     "and gradients are from the plain plan's, whether weights and optimizer state are the same bits after the two "
     "steps, and whether a second run gives the same bits. Mixed precision rounds: its plain plan (mixed_precision "
     "bf16 alone) has a bound of its own, printed with it, and the choices with it are compared with that plan. "
-    "Nothing is written. What else changes numbers on purpose (train.optimizer_state) stays as it is. Each update is "
-    "also compared with AdamW's, computed apart in double. Exit 6 when a plan makes another update: more than 2^-12 "
-    "of a gradient's largest number, 2^-16 of the loss, other bits the second time, or an update further from "
-    "AdamW's than roundings explain.\n"
+    "Nothing is written, and no budget binds. What else changes numbers on purpose (train.optimizer_state) stays as "
+    "it is. Each update is also compared with AdamW's, computed apart in double. Exit 6 when a plan makes another "
+    "update: more than 2^-12 of a gradient's largest number, 2^-16 of the loss, other bits the second time, or an "
+    "update further from AdamW's than roundings explain.\n"
     "\n"
     "With --gradients FILE: writes one batch (inputs, targets), the loss and the gradient of every weight at the "
     "current weights, so that anyone can compare them with another framework, and prints what is in the file.\n";
@@ -163,6 +163,7 @@ static pl_status compare(const pl_cli_input *in, pl_error *err)
                            .context = &v};
     pl_signals_catch();
     pl_status status = pl_prepare_text(in->config, NULL, NULL, err);
+    pl_signals_leave(); /* nothing is written, so there is nothing to wait for */
     if (status == PL_OK) status = pl_verify(in->config, &o, &result, err);
     if (v.status == PL_OK && v.rows) v.status = print_end(&v, &result);
     if (v.status != PL_OK && (status == PL_OK || status == PL_E_MISMATCH)) {

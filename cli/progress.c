@@ -278,8 +278,9 @@ static void show_committed(pl_view *v, const pl_event *e)
     char resident[PL_FORMAT_BYTES];
     if (v->text_to_stdout) return;
     pl_say("committed: %s in hand, none will be asked for again", pl_show_bytes(pl_resident_now(), resident));
-    if (e->is_saved) pl_say("; going on from step %" PRIu64, e->step);
-    if (e->text_bytes) pl_say(" with %.*s", (int)e->text_bytes, e->text);
+    bool goes_on = e->is_saved && e->step < e->steps;
+    if (goes_on) pl_say("; going on from step %" PRIu64, e->step);
+    if (goes_on && e->text_bytes) pl_say(" with %.*s", (int)e->text_bytes, e->text);
     pl_say("\n");
 }
 

@@ -1,6 +1,8 @@
 #include "signals.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "out.h"
@@ -8,6 +10,7 @@
 
 volatile int pl_signal_stop;
 static volatile sig_atomic_t stopped_by, ledger_wanted;
+static struct timespec stopped_at; /* by the first signal; the others only read it */
 typedef struct last_words {
     const char *text;
     size_t bytes;
@@ -32,11 +35,23 @@ static _Noreturn void leave(int number)
 
 static void on_leave(int number) { leave(number); }
 
+/* One end is often told twice at once: timeout(1) signals its child and then its group. */
+static bool is_echo(const struct timespec *now)
+{
+    double apart = (double)(now->tv_sec - stopped_at.tv_sec) + 1e-9 * (double)(now->tv_nsec - stopped_at.tv_nsec);
+    return apart < PL_SIGNAL_ECHO_SECONDS;
+}
+
 static void on_stop(int number)
 {
-    if (stopped_by && number != SIGHUP) leave(number);
-    stopped_by = number;
+    struct timespec now;
+    int kept = errno;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (stopped_by && number != SIGHUP && !is_echo(&now)) leave(number);
+    if (!stopped_by) stopped_at = now;
+    stopped_by = stopped_by ? stopped_by : number;
     pl_signal_stop = 1;
+    errno = kept;
 }
 
 static void on_ledger(int number)

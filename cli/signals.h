@@ -1,12 +1,14 @@
 /* Signals of a run: SIGINT, SIGTERM and SIGHUP end it at once as long as there is nothing to save or to clean up; while
- * a text is prepared they ask it to stop there, while it runs after the step, and a second SIGINT or SIGTERM leaves at
- * once. The exit code is the same, unless steps were made and none is saved. SIGUSR1 asks for the ledger. */
+ * a text is prepared they ask it to stop there, while it runs after the step. A second SIGINT or SIGTERM, half a second
+ * later or more, leaves at once. The exit code is the same, unless steps were made and none is saved. SIGUSR1 asks for
+ * the ledger. */
 #ifndef PL_CLI_SIGNALS_H
 #define PL_CLI_SIGNALS_H
 
 #include <signal.h>
 #include <stdbool.h>
 
+#define PL_SIGNAL_ECHO_SECONDS 0.5
 extern volatile int pl_signal_stop; /* nonzero: stop after this step */
 
 void pl_signals_ignore(void);             /* first thing: those that would end the process without a word */

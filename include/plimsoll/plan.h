@@ -65,7 +65,7 @@ PL_API PL_MUST_USE pl_status pl_prepare_text(pl_config *, pl_progress, void *con
 
 /* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured
  * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).
- * Planning itself may take a gigabyte, and no more than this machine has: deeper models are refused at once
+ * Planning itself may take about 1 GiB, and no more than this machine has: deeper models are refused at once
  * (PL_E_BUDGET).
  * PL_E_BUDGET when nothing fits memory.budget: the sentence says by how many bytes and what would. The plan is the
  * caller's to destroy; NULL when it fails. */

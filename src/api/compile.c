@@ -1,8 +1,6 @@
 /* From a config to a plan: the whole pipeline. pl_compile is its stages in their order; each has a file beside this one
  * (compiler.h). */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "api/api.h"
 #include "api/compile.h"
@@ -12,20 +10,16 @@
 /* A budget that nobody gave as a size is explained where it is too small. */
 static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error *err)
 {
-    size_t used = strlen(err->text);
-    if (status == PL_E_BUDGET && c->budget[0])
-        snprintf(err->text + used, sizeof err->text - used, "; the budget is %s", c->budget);
+    if (status == PL_E_BUDGET && c->budget[0]) pl_error_append(err, "; the budget is %s", c->budget);
     return status;
 }
 
 /* Where memory to plan is short the kernels' times may be what took it. */
 static void name_table(const pl_compiler *c, pl_error *err)
 {
-    size_t used = strlen(err->text);
     if (!c->calibration || !pl_calibration_file(c->calibration)[0] || pl_calibration_count(c->calibration) == 0) return;
-    snprintf(err->text + used, sizeof err->text - used,
-             "; %" PRIu64 " bytes hold the kernels' times of %.300s, a file that may be removed",
-             pl_calibration_held_bytes(c->calibration), pl_calibration_file(c->calibration));
+    pl_error_append(err, "; %" PRIu64 " bytes hold the kernels' times of %.300s, a file that may be removed",
+                    pl_calibration_held_bytes(c->calibration), pl_calibration_file(c->calibration));
 }
 
 static pl_status check_state(const pl_compiler *c, const pl_fit_options *o, pl_error *err)

@@ -28,8 +28,9 @@ static pl_status copy_config(const pl_config *config, pl_config **copy, pl_error
 }
 
 /* What is staged for saving, and the heap, have room for the config with the longest words that may be chosen. They are
- * counted from the config as it was given, and of "resume: true", "auto" and "false" the longest: what this run will
- * have decided, or has, makes no difference, so a run that goes on needs the bytes of the one that began. */
+ * counted from the config as it was given, but for run.resume: of its words true, auto and false, false is the longest.
+ * What this run will have decided, or has, makes no difference, so a run that goes on needs the bytes of the one that
+ * began. */
 pl_status pl_compiler_reserve_words(pl_compiler *c, const pl_config *given, pl_error *err)
 {
     const pl_choice longest = {.optimizer_state = PL_CHOICE_STATE_8BIT, .precision = PL_DTYPE_BF16};

@@ -34,7 +34,8 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
     if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
-/* What decides which kernels a search asks for: not how long is trained, at which rates, where to, how it is told. */
+/* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how
+ * it is told. */
 static void take_job(pl_config *job, const pl_config *given)
 {
     const pl_config_train *from = &given->train;
@@ -57,19 +58,31 @@ static void take_job(pl_config *job, const pl_config *given)
     to->mixed_precision = from->mixed_precision;
 }
 
-/* So that every command of a config finds known what the first one left known; but a search for a front looks at
- * more. */
-static pl_status name_job(pl_compiler *c, const pl_config *given, bool everything, pl_error *err)
+/* In steps of an eighth at most: what is free is never twice the same to the byte, and about as much asks for about the
+ * same kernels. */
+static uint64_t coarse(uint64_t bytes)
 {
+    uint64_t step = 1;
+    while (bytes / step >= 16) step *= 2;
+    return bytes / step * step;
+}
+
+/* So that every command of a config finds known what the first one left known; but a search for a front looks at more,
+ * and what the config leaves to the machine (threads, instruction set, budget) counts as what it came to here. */
+static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_fit_options *o, pl_error *err)
+{
+    const pl_team *team = &o->plan.team;
     pl_str text = {0};
     pl_config *job = pl_config_create();
     if (!job) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
     take_job(job, given);
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
-    pl_str_printf(&text, "vocabulary %" PRIu32 "\n", c->vocab);
+    pl_str_printf(&text, "vocabulary %" PRIu32 "\nteam %d %s\n", c->vocab, team->threads, pl_isa_name(team->isa));
+    if (given->memory.budget == PL_CONFIG_BYTES_AUTO)
+        pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
-    snprintf(c->job, sizeof c->job, "%s %016" PRIx64, everything ? "fit" : "plan", pl_stream_id(pl_str_text(&text)));
+    snprintf(c->job, sizeof c->job, "%s %016" PRIx64, o->everything ? "fit" : "plan", pl_stream_id(pl_str_text(&text)));
     pl_str_deinit(&text);
     return PL_OK;
 }
@@ -104,7 +117,7 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, p
                                  .progress_context = &c->told};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
-    PL_TRY(name_job(c, given, o->everything, err));
+    PL_TRY(name_job(c, given, o, err));
     o->measure = c->measured || is_finished(c) ? NULL : measure;
     o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
     return PL_OK;

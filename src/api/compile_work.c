@@ -16,7 +16,8 @@
 #include "base/size.h"
 #include "rewrite/rewrite.h"
 
-/* Beyond that a plan is no help any more: it takes some ten seconds, and its text alone is a hundred megabytes. */
+/* Of what is foretold; about as much is held. Beyond that a plan is no help any more: it takes some ten seconds, and
+ * its text alone is a hundred megabytes. */
 #define PLANNING_BYTES_MAX (UINT64_C(1) << 30)
 enum { LAYERS_FEW = 2, LAYERS_MORE = 3 }; /* of the graphs that are built to be counted */
 
@@ -135,10 +136,11 @@ static uint64_t planning_bytes(const depth *d, uint64_t layers)
     return bytes_of(&n);
 }
 
-/* The deepest model that may be planned: what is held rises with the depth. */
+/* The deepest model that may be planned: what is held rises with the depth. 0: LAYERS_FEW are too many already. */
 static uint64_t layers_for(const depth *d, uint64_t room_bytes)
 {
     uint64_t fits = LAYERS_FEW, over = (uint64_t)d->config->model.layers;
+    if (planning_bytes(d, fits) > room_bytes) return 0;
     while (over - fits > 1) {
         uint64_t middle = fits + (over - fits) / 2;
         if (planning_bytes(d, middle) <= room_bytes)
@@ -151,14 +153,21 @@ static uint64_t layers_for(const depth *d, uint64_t room_bytes)
 
 static pl_status refuse(const depth *d, uint64_t layers, uint64_t room_bytes, const char *room, pl_error *err)
 {
-    char remedy[120] = "";
+    char remedy[120];
+    const char *or_keep = "";
     counts n = counts_at(d, layers);
-    if (blocks_again(d->config, layers) > 2 * layers)
-        snprintf(remedy, sizeof remedy, ", or set train.layer_major_keep to 1 (each group begins at its own input)");
+    uint64_t fits = layers_for(d, room_bytes);
+    if (fits == 0)
+        snprintf(remedy, sizeof remedy, "allow more: not even %d can be planned in less than %" PRIu64 " bytes",
+                 LAYERS_FEW, planning_bytes(d, LAYERS_FEW));
+    else
+        snprintf(remedy, sizeof remedy, "take fewer model.layers: %" PRIu64 " can be planned", fits);
+    if (fits && blocks_again(d->config, layers) > 2 * layers)
+        or_keep = ", or set train.layer_major_keep to 1 (each group begins at its own input)";
     return pl_fail(err, PL_E_BUDGET,
                    "to plan %" PRIu64 " layers, a graph of %" PRIu64 " nodes, would take %" PRIu64
-                   " bytes, and %s %" PRIu64 "; take fewer model.layers: %" PRIu64 " can be planned%s",
-                   layers, n.nodes, bytes_of(&n), room, room_bytes, layers_for(d, room_bytes), remedy);
+                   " bytes, and %s %" PRIu64 "; %s%s",
+                   layers, n.nodes, bytes_of(&n), room, room_bytes, remedy, or_keep);
 }
 
 pl_status pl_compiler_check_work(const pl_compiler *c, pl_error *err)

@@ -112,18 +112,13 @@ static pl_status find_settings(pl_run *r, pl_command command, pl_resume resume, 
     return status;
 }
 
-static pl_status look_at_saved(pl_run *r, pl_error *err)
+/* Asked by the session of the checkpoint that it takes, which need not be the latest: that may be damaged. */
+static pl_status goes_on(void *context, const pl_saved *saved, const char **changes, pl_error *err)
 {
-    pl_saved saved;
-    pl_error damaged = {0};
-    if (!r->settings.run.may_resume) return PL_OK;
-    pl_status status = pl_saved_find(r->settings.out, PL_SAVED_RECORD, &saved, &damaged);
-    if (status != PL_OK) return status == PL_E_NOMEM ? pl_fail(err, status, "%s", damaged.text) : PL_OK;
-    status = pl_resume_check(r->config, r->settings.out, &saved, err);
-    if (status == PL_OK) status = pl_resume_changes(r->config, &saved, r->changes, sizeof r->changes, err);
-    pl_saved_deinit(&saved);
-    r->settings.run.changes = r->changes;
-    return status;
+    pl_run *r = context;
+    *changes = r->changes;
+    PL_TRY(pl_resume_check(r->config, r->settings.out, saved, err));
+    return pl_resume_changes(r->config, saved, r->changes, sizeof r->changes, err);
 }
 
 /* What was chosen stands in it, so that a resumed run adds up its sums in the same order: bit for bit. */
@@ -150,8 +145,9 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     const pl_command command = plan->command;
     PL_TRY_DONE(find_settings(r, command, options->resume, err));
     if (pl_command_does(command, PL_USES_UPDATE) && !apart) {
-        PL_TRY_DONE(look_at_saved(r, err));
         PL_TRY_DONE(print_kept_config(r, err));
+        r->settings.run.goes_on = goes_on;
+        r->settings.run.goes_on_context = r;
     }
     r->settings.run.checkpoint = options->checkpoint;
     if (apart) r->settings.run.keep_last = 0, r->settings.run.trace_path = NULL;

@@ -272,7 +272,8 @@ static void check_update(pl_verify_update *u, const pl_node *n)
                 .v = at(u, n->in[3])};
     snprintf(stream, sizeof stream, "m.%s", w->name);
     a.random = pl_philox_init((uint64_t)u->config->train.seed, pl_stream_id(stream));
-    a.step = (uint32_t) * (const int64_t *)pl_session_value(u->session, "input.step");
+    const int64_t *step = pl_session_value(u->session, "input.step");
+    a.step = (uint32_t)*step;
     bool runs = n->predicate == PL_NONE || *(const int32_t *)at(u, n->predicate) != 0;
     u->times[weight]++;
     *(runs ? &u->ran : &u->stood) = true;

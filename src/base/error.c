@@ -80,6 +80,19 @@ pl_status pl_fail_prefix(pl_error *err, pl_status status, const char *fmt, ...)
     return status;
 }
 
+void pl_error_append(pl_error *err, const char *fmt, ...)
+{
+    if (!err) return;
+    char text[PL_ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    pl_vprint(text, sizeof text, fmt, args);
+    va_end(args);
+    size_t used = strlen(err->text);
+    snprintf(err->text + used, sizeof err->text - used, "%s", text);
+    make_printable(err->text);
+}
+
 void pl_error_clear(pl_error *err)
 {
     if (!err) return;

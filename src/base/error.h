@@ -12,6 +12,9 @@ pl_status pl_fail(pl_error *err, pl_status status, const char *fmt, ...) PL_PRIN
  * status. */
 pl_status pl_fail_prefix(pl_error *err, pl_status status, const char *fmt, ...) PL_PRINTF(3, 4);
 
+/* Puts more behind the text that is already there, as far as there is room; the status stays. */
+void pl_error_append(pl_error *err, const char *fmt, ...) PL_PRINTF(2, 3);
+
 void pl_error_clear(pl_error *err);
 
 #define PL_TRY(expr)                                                                                                   \

@@ -58,11 +58,11 @@ static void finished_key(char key[PL_CALIBRATION_KEY_BYTES], const char *job)
     snprintf(key, PL_CALIBRATION_KEY_BYTES, PL_CALIBRATION_FINISHED "%s", job);
 }
 
-bool pl_calibration_is_finished(const pl_calibration *c, const char *job)
+bool pl_calibration_is_finished(pl_calibration *c, const char *job)
 {
     char key[PL_CALIBRATION_KEY_BYTES];
     finished_key(key, job);
-    return pl_calibration_find(c, key) != NULL;
+    return pl_calibration_touch(c, key) != NULL;
 }
 
 pl_status pl_calibration_finish(pl_calibration *c, const char *job, pl_error *err)
@@ -71,21 +71,22 @@ pl_status pl_calibration_finish(pl_calibration *c, const char *job, pl_error *er
     if (!(c->measured_seconds > c->options.total_seconds_max)) return PL_OK;
     finished_key(key, job);
     PL_TRY(pl_calibration_put(c, key, 0, 0, 1, err));
-    c->changed = pl_calibration_find(c, key) != NULL;
+    (void)pl_calibration_touch(c, key);
+    c->changed = true;
     return PL_OK;
 }
 
-static const pl_calibration_entry *entry_in(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+static const pl_calibration_entry *entry_in(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     char memory[PL_CALIBRATION_KEY_BYTES];
     pl_str key = pl_str_fixed(memory, sizeof memory);
     pl_calibration_key(g, n, &c->options, &key);
-    return key.failed ? NULL : pl_calibration_find(c, memory);
+    return key.failed ? NULL : pl_calibration_touch(c, memory);
 }
 
 /* What was not measured where it stands may have been in another pass: a forward node that is computed again among the
  * backward ones. Its caches differ, its work does not. */
-const pl_calibration_entry *pl_calibration_entry_of(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+const pl_calibration_entry *pl_calibration_entry_of(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     const pl_calibration_entry *e = entry_in(c, g, n);
     for (int phase = 0; phase < PL_PHASE_COUNT && !e; phase++) {

@@ -58,20 +58,21 @@ pl_status pl_calibration_path(char *path, size_t room, const char *folder, pl_er
 /* What a reader should be told (a file that was ignored or could not be written); "" for nothing. */
 const char *pl_calibration_warning(const pl_calibration *);
 
-/* How many distinct keys of the graph are not in the table. PL_E_NOMEM. */
-pl_status pl_calibration_count_missing(const pl_calibration *, const pl_graph *, size_t *count, pl_error *);
+/* How many distinct keys of the graph are not in the table. PL_E_NOMEM. What is asked for, here or below, is in use. */
+pl_status pl_calibration_count_missing(pl_calibration *, const pl_graph *, size_t *count, pl_error *);
 /* Scratch memory that measure would take for this graph now: 0 when nothing is missing, never more than bytes_max. */
-pl_status pl_calibration_bytes(const pl_calibration *, const pl_graph *, uint64_t *bytes, pl_error *);
+pl_status pl_calibration_bytes(pl_calibration *, const pl_graph *, uint64_t *bytes, pl_error *);
 /* Measures what is missing. The graph must be bound (pl_rewrite_bind_batch). Nodes with an operand larger than the
  * scratch memory stay unknown, and so does what is left when the time of all calls is over: then it returns at once. */
 pl_status pl_calibration_measure(pl_calibration *, const pl_graph *, pl_error *);
 /* A job whose measuring ended because the time of all calls was over, under a name that tells it from other jobs: who
  * does the same job again measures nothing more, and so comes to the same end. finish notes it where that is so. */
 pl_status pl_calibration_finish(pl_calibration *, const char *job, pl_error *);
-bool pl_calibration_is_finished(const pl_calibration *, const char *job);
+bool pl_calibration_is_finished(pl_calibration *, const char *job);
 double pl_calibration_measured_seconds(const pl_calibration *); /* how long measuring has taken in this process */
 
-/* Writes the file when something was measured since it was read. A file that cannot be written is a warning, not a
+/* Writes the file when something was measured since it was read, or when the file will soon be full and what is in use
+ * stands where it would go first. A file that cannot be written is a warning, not a
  * failure. PL_E_NOMEM only. */
 pl_status pl_calibration_save(pl_calibration *, pl_error *);
 

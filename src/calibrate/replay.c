@@ -147,7 +147,7 @@ static pl_status choose_nodes(replay *r, pl_error *err)
         if (n->dead || pl_op_is_outside(n->op) || is_endless(r, n)) continue;
         pl_str key = pl_str_fixed(memory, sizeof memory);
         pl_calibration_key(g, n, &r->c->options, &key);
-        if (key.failed || pl_calibration_find(r->c, memory)) continue;
+        if (key.failed || pl_calibration_touch(r->c, memory)) continue;
         PL_TRY(add_site(r, i, memory, err));
     }
     for (size_t i = 1; i < g->node_count; i++)
@@ -477,7 +477,7 @@ static pl_status keep_results(replay *r, pl_error *err)
         uint64_t samples = count_samples(&r->keys[i]);
         if (summarise(&r->keys[i], &seconds, &spread) == 0) continue;
         PL_TRY(pl_calibration_put(r->c, r->keys[i].key, seconds, spread, samples ? samples : 1, err));
-        (void)pl_calibration_find(r->c, r->keys[i].key); /* it is in use */
+        (void)pl_calibration_touch(r->c, r->keys[i].key);
         r->c->changed = true;
     }
     return PL_OK;
@@ -511,10 +511,10 @@ done:
     return status;
 }
 
-pl_status pl_calibration_bytes(const pl_calibration *c, const pl_graph *g, uint64_t *bytes, pl_error *err)
+pl_status pl_calibration_bytes(pl_calibration *c, const pl_graph *g, uint64_t *bytes, pl_error *err)
 {
     pl_status status;
-    replay r = {.c = (pl_calibration *)c, .g = g}; /* only asked here */
+    replay r = {.c = c, .g = g};
     *bytes = 0;
     PL_TRY_DONE(prepare(&r, err));
     if (r.key_count) {
@@ -526,9 +526,9 @@ done:
     return status;
 }
 
-pl_status pl_calibration_count_missing(const pl_calibration *c, const pl_graph *g, size_t *count, pl_error *err)
+pl_status pl_calibration_count_missing(pl_calibration *c, const pl_graph *g, size_t *count, pl_error *err)
 {
-    replay r = {.c = (pl_calibration *)c, .g = g};
+    replay r = {.c = c, .g = g};
     pl_status status = prepare(&r, err);
     *count = r.key_count;
     deinit(&r);

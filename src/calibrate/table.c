@@ -19,9 +19,14 @@ const pl_calibration_entry *pl_calibration_find(const pl_calibration *c, const c
 {
     if (c->slot_count == 0) return NULL;
     uint32_t index = *slot_of(c, key);
-    if (index == PL_NONE) return NULL;
-    c->entry[index].used = true;
-    return &c->entry[index];
+    return index == PL_NONE ? NULL : &c->entry[index];
+}
+
+const pl_calibration_entry *pl_calibration_touch(pl_calibration *c, const char *key)
+{
+    const pl_calibration_entry *e = pl_calibration_find(c, key);
+    if (e) c->entry[e - c->entry].used = true;
+    return e;
 }
 
 /* At most half of the slots are taken, so that a search always ends. */

@@ -58,14 +58,16 @@ struct pl_calibration {
 
 /* ---- table.c ---- */
 const pl_calibration_entry *pl_calibration_find(const pl_calibration *, const char *key); /* NULL: not there */
+/* The same, and notes that it is in use: saving keeps it longest. */
+const pl_calibration_entry *pl_calibration_touch(pl_calibration *, const char *key);
 /* Adds or replaces. */
 pl_status pl_calibration_put(pl_calibration *, const char *key, double seconds, double spread, uint64_t samples,
                              pl_error *);
 void pl_calibration_clear(pl_calibration *);
 
 /* ---- calibrate.c ---- */
-/* The entry of a node, measured where it stands or in another pass; NULL: there is none. */
-const pl_calibration_entry *pl_calibration_entry_of(const pl_calibration *, const pl_graph *, const pl_node *);
+/* The entry of a node, measured where it stands or in another pass; it is in use then. NULL: there is none. */
+const pl_calibration_entry *pl_calibration_entry_of(pl_calibration *, const pl_graph *, const pl_node *);
 
 /* ---- recall.c ---- */
 void pl_calibration_recall_init(pl_calibration_recall *);

@@ -40,8 +40,6 @@ typedef enum pl_fit_allow {
     PL_FIT_ALLOW_FP16 = 1 << 3,
 } pl_fit_allow;
 
-/* Nodes of a graph, and nodes counted for every choice, that take a second or two. What is less is told to nobody. */
-enum { PL_FIT_NODES_TOLD = 50000, PL_FIT_CHOICES_TOLD = 400000 };
 #define PL_FIT_WORTH 0.02 /* what a predicted time must differ by to count against the established order */
 
 typedef struct pl_fit_options {

@@ -13,6 +13,8 @@
 #include "fit/recompute.h"
 
 enum { OTHER_FORMS_BUDGETS = 8 }; /* of a frontier beside that of the established form: what lies between is as good */
+/* Nodes of a graph, and nodes counted for every choice, that take a second or two. What is less is told to nobody. */
+enum { NODES_TOLD = 50000, CHOICES_TOLD = 400000 };
 
 static bool may_fit(const pl_fit_search *s, const pl_fit_point *p) { return p->least_bytes <= s->result->budget_bytes; }
 static bool is_wanted(const pl_fit_search *s, const pl_fit_point *p) { return s->options->everything || may_fit(s, p); }
@@ -26,7 +28,7 @@ static void tell(const pl_fit_search *s, size_t done, size_t total)
 {
     const pl_fit_options *o = s->options;
     size_t nodes = s->graph->node_count;
-    bool long_one = nodes >= PL_FIT_NODES_TOLD || nodes * s->result->count >= PL_FIT_CHOICES_TOLD;
+    bool long_one = nodes >= NODES_TOLD || nodes * s->result->count >= CHOICES_TOLD;
     if (o->tell && long_one) o->tell(o->context, done, total);
 }
 

@@ -1,6 +1,5 @@
 #include "run/program.h"
 
-#include <stdatomic.h>
 #include <time.h>
 
 typedef enum instruction_kind { RUN_CALL, BEGIN_REGION, END_REGION } instruction_kind;
@@ -152,17 +151,17 @@ done:
 }
 
 /* The clock should never go back, but some do all the same (libfaketime's, a machine that was put back to an earlier
- * state): then it goes on from where it was, so that no rate, no time and no interval is negative. Two threads that
- * look at once put it on by what is between their looks at most. */
+ * state): then it goes on from where it was, so that no rate, no time and no interval is negative. Each thread has a
+ * clock of its own, so that two runs in one process do not put each other's on. */
 double pl_run_now(void)
 {
-    static _Atomic int64_t last, behind;
+    static _Thread_local int64_t last, behind;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    int64_t now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + behind, before = last;
-    if (now < before) {
-        behind += before - now;
-        now = before;
+    int64_t now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + behind;
+    if (now < last) {
+        behind += last - now;
+        now = last;
     }
     last = now;
     return 1e-9 * (double)now;

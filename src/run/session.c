@@ -397,7 +397,7 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     if (s->settings->trace_path && staging)
         PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
     s->reported_tokens = s->tokens_seen;
-    const char *changes = loaded && s->settings->changes ? s->settings->changes : "";
+    const char *changes = s->changes ? s->changes : "";
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_COMMITTED, .text = changes, .text_bytes = strlen(changes)});
     return PL_OK;
 }

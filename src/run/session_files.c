@@ -239,6 +239,8 @@ static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0]) pl_session_warn(s, saved->warning);
     PL_TRY(match_data(s, saved, err));
+    if (trains(s) && s->settings->goes_on)
+        PL_TRY(s->settings->goes_on(s->settings->goes_on_context, saved, &s->changes, err));
     PL_TRY(check_progress(saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
@@ -291,7 +293,7 @@ static pl_status keep_config(const pl_session *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     const char *text = s->settings->kept_config;
-    if (!text) return PL_OK;
+    if (!text || s->step >= s->settings->steps) return PL_OK; /* nothing is trained with it */
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
     return pl_file_write_all(path, text, strlen(text), err);
 }

@@ -43,6 +43,7 @@ struct pl_session {
     pl_metrics metrics;
     pl_tensorboard tensorboard;
     pl_trace *trace;
+    const char *changes;   /* what is another value than before a resume; NULL: it did not go on */
     pl_error metrics_lost; /* why a line of metrics.jsonl could not be written; then no further one is */
 
     /* progress, all of it saved */

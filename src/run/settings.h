@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "store/checkpoint.h"
+
 typedef enum pl_lr_kind { PL_LR_CONSTANT, PL_LR_LINEAR, PL_LR_COSINE, PL_LR_PLATEAU } pl_lr_kind;
 
 /* lr(step) for steps from 0: warm-up lr·(step+1)/warmup, then the kind's curve down to min_ratio·lr (MODELS.md 0.5). */
@@ -52,7 +54,10 @@ typedef struct pl_run_settings {
     uint64_t model_hash, plan_hash;
     const char *config_text; /* for the record of checkpoints */
     const char *kept_config; /* that config with absolute paths, for the folder; NULL: none is written */
-    const char *changes;     /* what decides numbers and is another value than before a resume; NULL or "": nothing */
+    /* NULL, or asked of the checkpoint that a training goes on from, before its numbers are loaded: may it, and what
+     * decides numbers and is another value than before? That goes to *changes, "" for nothing; the text is its own. */
+    pl_status (*goes_on)(void *context, const pl_saved *, const char **changes, pl_error *);
+    void *goes_on_context;
     pl_sampling sampling;
     const char *trace_path; /* NULL: none */
     const char *checkpoint; /* generate, evaluate: this checkpoint folder instead of the run's best or latest */

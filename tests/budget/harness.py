@@ -233,7 +233,7 @@ def judge_ledger_text(errors, planned, line):
     """The ledger that generate and eval print with --ledger: the measured resident and peak against an earlier plan."""
     found = {}
     for key in ("resident", "peak"):
-        row = re.search(rf"^{key} +([\d,]+) +[\d.]+ +([\d,]+)", errors, re.M)
+        row = re.search(rf"^{key} +([\d,]+) +([\d,]+)", errors, re.M)
         if not row:
             raise Failure(f"there is no ledger\n{repeat(line, {})}\n{tail(errors)}")
         found[key] = int(row.group(2).replace(",", "")) - planned

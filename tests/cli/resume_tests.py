@@ -48,6 +48,8 @@ def test_past_its_end():
     check(before == {n: read(f"out/{n}") for n in before}, "a refused resume changed files")
     _, err = run("train", config, "--resume")
     check("nothing was left to do: all 40 steps were made before; --steps N" in err, err)
+    _, err = run("train", config, "--resume", "--learning_rate", "0.5")
+    check("going on" not in err and read("out/config.yaml") == before["config.yaml"], "nothing was trained with another rate:", err)
     _, err = run("train", config, "--resume=auto", "--progress", "json")
     check("nothing was left" not in err, err)
     # How many steps an epoch has only the tokens tell.
@@ -103,9 +105,9 @@ def test_what_may_change():
     rate = {m["step"]: m["lr"] for m in metrics("out") if "lr" in m}
     check(len(rate) == 61 and abs(rate[41] / 0.0025 - 1) < 1e-6, "the new rate is not taken", rate)
     # Now they are the run's: nothing is new, and the old ones would be.
-    _, err = run("train", "out", "--resume", "--steps", "61")
-    check("going on from step 61\n" in err, err)
-    _, err = run("train", config, "--resume", "--steps", "62")
+    _, err = run("train", "out", "--resume", "--steps", "62")
+    check("going on from step 61 with train.steps 62 (61 before)\n" in err, err)
+    _, err = run("train", config, "--resume", "--steps", "63")
     check("train.learning_rate 0.003 (0.0025 before)" in err and "train.mixed_precision off (bf16 before)" in err, err)
 
 
@@ -129,6 +131,22 @@ def stop(*words, env=None, code=143):
     said = process.communicate(timeout=60)[1].decode()
     check(process.returncode == code, process.returncode, said)
     return said
+
+
+def test_changes_are_those_since_the_checkpoint_that_is_taken():
+    """The latest checkpoint is damaged: what is another value than in the one before it is said, not than in the latest."""
+    write_text()
+    config = write_config(train={"steps": 4, "checkpoint_every": 4, "eval_every": 4, "schedule": "constant"})
+    run("train", config, "--quiet")
+    run("train", config, "--quiet", "--resume", "--steps", "8", "--learning_rate", "1e-3")
+    with open("out/checkpoints/step-00000008/model.safetensors", "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    _, err = run("train", config, "--resume", "--steps", "9", "--learning_rate", "1e-3")
+    said = " ".join(err.split())
+    check("going on from step 4 with" in said and "train.learning_rate 0.001 (0.003 before)" in said and "train.steps 9 (4 before)" in said, err)
 
 
 def test_command_that_goes_on():
@@ -258,7 +276,8 @@ def test_weights_alone():
     check(re.search(r"warning: .*step-00000040/state.safetensors: is not there, .*; step 20 is used in its place", err), err)
 
 
-GROUPS = {"resume": [test_nothing_to_go_on_from, test_past_its_end, test_what_may_change, test_command_that_goes_on, test_second_signal,
+GROUPS = {"resume": [test_nothing_to_go_on_from, test_past_its_end, test_what_may_change,
+                     test_changes_are_those_since_the_checkpoint_that_is_taken, test_command_that_goes_on, test_second_signal,
                      test_lock_serves_a_resume, test_lock_of_a_resumed_run, test_weights_alone]}
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@
  * alike): an item that meets the core of a chunk meets all of it, and where no gap between entries is large enough it
  * passes at once. Both are exact: the offsets are those of the plain walk.
  *
- * Of many items most are far away in time. The time line is then cut into windows as wide as a mean life, and what is
- * placed is listed in each window that it touches. An item that touches several of them climbs in one until a gap is
- * large enough, and from that floor in the next, until all agree: exact as well. */
+ * Of many items most are far away in time. The time line is then cut into windows as wide as a mean life, or wider
+ * where that would be more windows than full chunks, and what is placed is listed in each window that it touches. An
+ * item that touches several of them climbs in one until a gap is large enough, and from that floor in the next, until
+ * all agree: exact as well. */
 #include "part.h"
 
 #include <string.h>
@@ -61,13 +62,18 @@ struct place_fitter {
 
 static uint32_t window_of(const place_fitter *fitter, uint32_t section) { return section / fitter->width; }
 
+/* Each window has chunks of its own: a hundred thousand windows with a few items in each would take hundreds of MiB. */
 static void choose_width(place_fitter *fitter)
 {
     const place_part *part = fitter->part;
     uint64_t spans = 0;
     for (uint32_t i = 0; i < part->count; i++) spans += part->items[i].last - part->items[i].first;
     fitter->width = part->section_count;
-    if (part->count > ONE_WINDOW_ITEMS) fitter->width = (uint32_t)(spans / part->count) + 1;
+    if (part->count > ONE_WINDOW_ITEMS) {
+        uint32_t mean_life = (uint32_t)(spans / part->count) + 1;
+        uint32_t full_chunk = (uint32_t)((uint64_t)part->section_count * CHUNK / part->count);
+        fitter->width = mean_life > full_chunk ? mean_life : full_chunk;
+    }
     fitter->window_count = (part->section_count - 1) / fitter->width + 1;
 }
 

@@ -195,19 +195,24 @@ static stretch *highest(stretch *all, size_t count)
 }
 
 /* With time left when the allowed work is done, the highest part gets as much again, then twice as much, and so on: all
- * else was done as without a time limit, so the answer is never worse. */
+ * else was done as without a time limit, so the answer is never worse. One that needs less leaves the rest to the part
+ * that is the highest now. */
 static pl_status go_on(stretch *all, size_t count, place_run *run, uint64_t capacity, uint64_t lower_bound,
                        pl_error *err)
 {
-    uint64_t work = run->options->work_limit;
-    for (; count && run->deadline > 0 && work < PL_PLACE_NONE / 4 && !run->out_of_time; work *= 2) {
+    uint64_t work = run->options->work_limit ? run->options->work_limit : 1;
+    while (count && run->deadline > 0 && work < PL_PLACE_NONE / 4 && !run->out_of_time) {
         stretch *s = highest(all, count);
         if (s->best.peak <= lower_bound || s->best.peak <= s->bracket.proven) break;
+        if (place_now() >= run->deadline) break; /* a turn may book too little work for a look */
         s->best.target = lower_bound;
         run->last_part = true;
         run->work_limit = run->work + work;
         PL_TRY(search_on(&s->part, run, capacity, true, &s->best, &s->bracket, err));
-        if (run->work < run->work_limit) break; /* it knows no more to do */
+        if (run->work >= run->work_limit)
+            work *= 2;
+        else if (highest(all, count) == s)
+            break; /* it knows no more to do */
     }
     return PL_OK;
 }

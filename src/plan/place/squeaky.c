@@ -77,6 +77,15 @@ static int32_t class_of(const place_part *part, uint32_t i, const start *s)
 static const int32_t ways[] = {OCTAVE, 3, 1, 2 * OCTAVE, 2};
 enum { WAYS = sizeof ways / sizeof *ways, TURNS = WAYS + PLACE_WHEEL_STARTS /* where they have an end */ };
 
+/* The starts that place_best.least tells apart. */
+static const struct {
+    measure by;
+    bool best_fit;
+} starts[PLACE_WHEEL_STARTS] = {
+    {CONFLICTS, true}, {CONFLICTS, false}, {SIZE, true},     {SIZE, false},
+    {AREA, true},      {AREA, false},      {DURATION, true}, {DURATION, false},
+};
+
 static start choose_start(const place_best *best)
 {
     if (best->turns < WAYS) return (start){SIZE, false, OCTAVE, ways[best->turns], 0, 0};
@@ -91,7 +100,7 @@ static start choose_start(const place_best *best)
     uint64_t random = turn < PLACE_WHEEL_STARTS ? 0 : mix(turn);
     int octave = random & 1 ? OCTAVE : FINE_OCTAVE;
     int32_t way = random ? 1 + (int32_t)(mix(random) % (uint64_t)(2 * octave)) : octave;
-    return (start){(measure)(slot / 2 ^ 1), !(slot % 2), octave, way, random, slot};
+    return (start){starts[slot].by, starts[slot].best_fit, octave, way, random, slot};
 }
 
 static uint64_t run_pass(wheel *w, place_run *run, bool best_fit, uint64_t *offsets)
@@ -118,7 +127,6 @@ static bool may_go_on(place_run *run, const place_best *best, uint64_t stop_at)
 static void turn(wheel *w, place_run *run, place_best *best, uint64_t stop_at)
 {
     start s = choose_start(best);
-    uint64_t least = PL_PLACE_NONE;
     best->turns++;
     for (uint32_t i = 0; i < w->part->count; i++) w->class[i] = class_of(w->part, i, &s);
     for (int pass = 0, since = 0; pass < PASSES_MAX && since < PATIENCE && may_go_on(run, best, stop_at); pass++) {
@@ -126,7 +134,6 @@ static void turn(wheel *w, place_run *run, place_best *best, uint64_t stop_at)
         if (peak == PL_PLACE_NONE) return; /* a limit is passed */
         move_up(w, best->trial, best->target, s.way);
         since = peak < best->peak ? 0 : since + 1;
-        if (peak < least) least = peak;
         if (peak < best->least[s.slot]) best->least[s.slot] = peak;
         if (peak >= best->peak) continue;
         memcpy(best->offsets, best->trial, w->part->count * sizeof *best->offsets);

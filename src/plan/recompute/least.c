@@ -4,12 +4,20 @@
  *
  * A limit on time is one for all: half of it for the halvings, to each a part of what is left (the first ones decide
  * most), and the rest for the least one. While nothing is computed twice there is nothing to improve, and halvings
- * may take it all. */
+ * may take it all.
+ *
+ * A limit on work is one for each budget. What a small share of it missed is tried again with all of it. Now a miss is
+ * dear, and what fits a lower budget fits a higher one, too, where it is found more easily: so steps are short, from
+ * what works down. */
 #include "graph.h"
 
 #include "base/alloc.h"
 
-enum { TRIAL_SHARE = 16 };
+enum {
+    TRIAL_SHARE = 16,
+    AGAIN_PART = 8,   /* how far down each trial with all of the work goes: a part of what is left */
+    AGAIN_LIMITS = 4, /* no more of them once they took so many times the limit on work */
+};
 
 typedef struct bracket {
     pl_recompute_problem problem;
@@ -102,6 +110,26 @@ static pl_status try_budget(bracket *b, uint64_t budget, pl_error *err)
     return status;
 }
 
+static bool is_open(const bracket *b) { return b->low < b->best.peak && time_to_halve(b) > 0; }
+
+/* This part of what is left below the best one. */
+static pl_status try_below(bracket *b, uint64_t part, pl_error *err)
+{
+    uint64_t width = b->best.peak - b->low;
+    return try_budget(b, b->low + (width - (width + part - 1) / part) / b->grain * b->grain, err);
+}
+
+/* Without a limit on work no trial had a small share of it. */
+static pl_status try_again(bracket *b, uint64_t work_limit, pl_error *err)
+{
+    uint64_t before = b->work;
+    if (work_limit == PL_RECOMPUTE_NONE) return PL_OK;
+    b->trial.work_limit = work_limit;
+    b->low = b->proven;
+    while (is_open(b) && (b->work - before) / AGAIN_LIMITS < work_limit) PL_TRY(try_below(b, AGAIN_PART, err));
+    return PL_OK;
+}
+
 /* At the least budget, with all that is allowed. What the trial found is at hand if that should find nothing. */
 static pl_status solve_least(bracket *b, const pl_recompute_options *options, pl_error *err)
 {
@@ -130,12 +158,9 @@ pl_status recompute_solve_least(const pl_recompute_problem *problem, const pl_re
     *solution = (pl_recompute_solution){.method = "none"};
     pl_status status = solve(&b, &b.trial, clock, &b.best, err);
     b.low = b.proven = b.best.floor_bytes;
-    bool first = true;
-    while (status == PL_OK && b.low < b.best.peak && time_to_halve(&b) > 0) {
-        uint64_t half = first ? 0 : (b.best.peak - b.low) / 2 / b.grain * b.grain;
-        first = false;
-        status = try_budget(&b, b.low + half, err);
-    }
+    if (status == PL_OK && is_open(&b)) status = try_budget(&b, b.low, err);
+    while (status == PL_OK && is_open(&b)) status = try_below(&b, 2, err);
+    if (status == PL_OK) status = try_again(&b, options->work_limit, err);
     if (status == PL_OK && recompute_clock_left(clock) > 0) status = solve_least(&b, options, err);
     if (status != PL_OK) {
         pl_recompute_solution_deinit(&b.best);

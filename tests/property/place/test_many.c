@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "cases.h"
 #include "support/program.h"
 
@@ -21,10 +22,13 @@ enum { MANY = 10500 /* enough to be listed by windows of time */ };
 
 static uint64_t looks;
 static bool looks_count;
+static uint64_t most_bytes; /* held at a look */
 
 int clock_gettime(clockid_t id, struct timespec *at)
 {
     if (!looks_count) return (int)syscall(SYS_clock_gettime, id, at);
+    uint64_t bytes = pl_alloc_live_bytes();
+    if (bytes > most_bytes) most_bytes = bytes;
     *at = (struct timespec){.tv_sec = (time_t)++looks};
     return 0;
 }
@@ -290,6 +294,81 @@ static void test_time_for_the_highest_part(void **state)
     assert_true(solve(&options, 14).peak < without);
 }
 
+/* Three hundred at random, `copies` times one behind the other: so many parts, as high as each other. */
+static void copies_of_hard_part(uint64_t seed, unsigned copies)
+{
+    case_begin(&one, seed);
+    for (unsigned i = 0; i < 300; i++) {
+        uint64_t lower = case_random(&one, 1000), length = 1 + case_random(&one, 300);
+        case_add(&one, lower, lower + length, 64 * (1 + case_random(&one, 64)));
+    }
+    for (size_t i = 0; i + 300 < 300 * (size_t)copies; i++)
+        case_add(&one, one.buffers[i].lower + 10000, one.buffers[i].upper + 10000, one.buffers[i].size);
+}
+
+/* Where the highest part reaches the bound, the time that is left goes to the one that is the highest then. */
+static void test_time_for_each_part(void **state)
+{
+    (void)state;
+    pl_place_options options = pl_place_options_default();
+    options.work_limit = 200000;
+    for (uint64_t seed = first_seed; seed < first_seed + 2; seed++) {
+        options.time_limit_s = 600;
+        copies_of_hard_part(seed, 1);
+        pl_place_solution alone = solve(&options, seed);
+        options.time_limit_s = 2400;
+        copies_of_hard_part(seed, 2);
+        pl_place_solution both = solve(&options, seed);
+        if (looks < 2400 && !both.optimal)
+            fail_msg("seed %llu: %llu looks of 2400: it ends too early", (unsigned long long)seed,
+                     (unsigned long long)looks);
+        if (alone.optimal && both.peak != alone.peak)
+            fail_msg("seed %llu: two copies take %llu bytes, one %llu", (unsigned long long)seed,
+                     (unsigned long long)both.peak, (unsigned long long)alone.peak);
+    }
+}
+
+/* Nothing allowed but time: what any limit begins with, and then all of the time. */
+static void test_time_alone(void **state)
+{
+    (void)state;
+    pl_place_options options = pl_place_options_default();
+    options.work_limit = 0;
+    copies_of_hard_part(first_seed, 1);
+    uint64_t without = solve(&options, first_seed).peak;
+    options.time_limit_s = 100;
+    pl_place_solution s = solve(&options, first_seed);
+    assert_true(s.peak <= without);
+    if (looks > 105 || (looks < 100 && !s.optimal)) fail_msg("%llu looks of 100", (unsigned long long)looks);
+}
+
+/* ---- memory ---- */
+
+/* Windows of time cost what is in them, however short the lives: some hundred bytes a buffer. And they are wide enough
+ * for many lives here, so the placement is compared with the plain walk's once more. */
+static void test_memory_of_short_lives(void **state)
+{
+    (void)state;
+    static uint32_t order[CASE_MAX];
+    static const uint64_t begin[] = {5000, 6000, 14000}; /* by birth 5000 above the bound, by size at it */
+    pl_place_options options = {.by_size = true, .first_fit = true, .work_limit = PL_PLACE_NONE, .time_limit_s = 1000};
+    case_begin(&one, first_seed);
+    for (uint64_t i = 0; i < MANY; i++)
+        case_add(&one, 2 * i, 2 * i + 3, i < 3 ? begin[i] : 1 + case_random(&one, 1000));
+    rank_births(order);
+    by_degree = false;
+    qsort(order, one.count, sizeof *order, compare_wanted);
+    uint64_t peak = plain_pass(order, false);
+    most_bytes = 0;
+    pl_place_solution s = solve(&options, first_seed);
+    assert_true(looks > 10); /* the windows' memory was seen */
+    if (most_bytes > 500 * MANY)
+        fail_msg("seed %llu: %llu bytes a buffer", (unsigned long long)first_seed,
+                 (unsigned long long)most_bytes / MANY);
+    if (s.peak != peak || memcmp(s.offsets, at, one.count * sizeof *at) != 0)
+        fail_msg("seed %llu: another placement", (unsigned long long)first_seed);
+}
+
 /* ---- the bound and the clash of fixed buffers, by their definitions ---- */
 
 static uint64_t plain_bound(void)
@@ -375,10 +454,15 @@ static void test_fixed_clash(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     if (argc > 1) first_seed = strtoull(argv[1], NULL, 10);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),     cmocka_unit_test(test_free_list),
-        cmocka_unit_test(test_work_binds), cmocka_unit_test(test_time_is_used_and_binds),
-        cmocka_unit_test(test_bound),      cmocka_unit_test(test_time_for_the_highest_part),
-        cmocka_unit_test(test_fixed_clash)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes),
+                                       cmocka_unit_test(test_free_list),
+                                       cmocka_unit_test(test_work_binds),
+                                       cmocka_unit_test(test_time_is_used_and_binds),
+                                       cmocka_unit_test(test_bound),
+                                       cmocka_unit_test(test_time_for_the_highest_part),
+                                       cmocka_unit_test(test_time_for_each_part),
+                                       cmocka_unit_test(test_time_alone),
+                                       cmocka_unit_test(test_memory_of_short_lives),
+                                       cmocka_unit_test(test_fixed_clash)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Recompute problems for the tests, from a seed: chains forward and backward (even and uneven), random graphs, blocks
- * as a transformer has, forward and backward, and layers that read each other at random. */
+ * as a transformer has, forward and backward, layers that read each other at random, and nodes that read some of the
+ * last ones. */
 #ifndef PL_TESTS_RECOMPUTE_CASES_H
 #define PL_TESTS_RECOMPUTE_CASES_H
 
@@ -143,6 +144,16 @@ static inline void case_layers(recompute_case *c, uint32_t layers, uint32_t widt
             for (uint32_t d = 0; l > 0 && d < reads; d++)
                 case_read(c, v, (l - 1) * width + (uint32_t)case_random(c, width));
         }
+}
+
+/* Each node reads some of the few before it: next to nothing is gained by computing again, much by another order. */
+static inline void case_window(recompute_case *c, uint32_t count, uint32_t window, uint32_t reads, uint64_t grain)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t v = case_add(c, 1 + (double)case_random(c, 50), grain * (1 + case_random(c, 100)));
+        for (uint32_t d = 0; v > 0 && d < reads; d++)
+            case_read(c, v, v - 1 - (uint32_t)case_random(c, v < window ? v : window));
+    }
 }
 
 /* A small problem of this kind, of at most 25 nodes. */

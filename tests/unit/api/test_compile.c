@@ -1,0 +1,93 @@
+/* What pl_compile says, to a caller that asks for no sentence, too; and of a room that no depth fits into. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/compiler.h"
+#include "support/folder.h"
+#include "support/program.h"
+
+static const char yaml[] = "model:\n  width: 8\n  heads: 2\n  sequence: 16\n"
+                           "data:\n  text: text.txt\n  tokenizer: bytes\n"
+                           "train:\n  batch_size: 4\n  steps: 3\n"
+                           "run:\n  threads: 1\n  out: run\n";
+static char folder[] = "/tmp/plimsoll-compile-XXXXXX";
+
+static int begin(void **state)
+{
+    (void)state;
+    if (enter_folder(folder)) return -1;
+    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
+    write_file("small.yaml", yaml, 1);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return leave_folder(folder);
+}
+
+static pl_config *config_with(const char *key, const char *value)
+{
+    pl_error err = {0};
+    pl_config *config = pl_config_create();
+    assert_non_null(config);
+    pl_status status = pl_config_load_file(config, "small.yaml", &err);
+    if (status == PL_OK) status = pl_config_set(config, key, value, "test", &err);
+    if (status != PL_OK) fail_msg("%s", err.text);
+    return config;
+}
+
+static void test_no_error_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *budget;
+        pl_status status;
+    } cases[] = {{"none", PL_OK}, {"1MB", PL_E_BUDGET}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_plan *plan = NULL;
+        pl_config *config = config_with("memory.budget", cases[i].budget);
+        assert_int_equal(pl_prepare_text(config, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(pl_plan_make_unmeasured(config, &plan, NULL), cases[i].status);
+        assert_int_equal(plan != NULL, cases[i].status == PL_OK);
+        pl_plan_destroy(plan);
+        pl_config_destroy(config);
+    }
+}
+
+/* The bytes that a graph of 2 layers takes are one too many where one fewer are allowed. */
+static void test_no_depth_fits(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    uint64_t two = 0, room[] = {1000, 0, 0};
+    pl_config *config = config_with("model.layers", "9000");
+    for (int i = 0; i < 3; i++) {
+        pl_compiler c = {.config = config, .command = PL_COMMAND_TRAIN, .vocab = 256};
+        c.machine.ram_bytes = c.machine.cgroup_limit_bytes = c.machine.address_space_limit_bytes =
+            c.machine.data_limit_bytes = PL_MACHINE_UNLIMITED;
+        c.machine.data_limit_bytes = room[i];
+        assert_int_equal(pl_compiler_check_work(&c, &err), PL_E_BUDGET);
+        const char *none = strstr(err.text, "not even 2 can be planned");
+        if (i < 2 ? !none : !strstr(err.text, ": 2 can be planned")) fail_msg("%" PRIu64 ": %s", room[i], err.text);
+        if (i == 0 && sscanf(none, "not even 2 can be planned in less than %" SCNu64 " bytes", &two) != 1)
+            fail_msg("%s", err.text);
+        room[1] = two - 1;
+        room[2] = two;
+    }
+    pl_config_destroy(config);
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_error_asked), cmocka_unit_test(test_no_depth_fits)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
