@@ -42,7 +42,8 @@ static pl_status count_validation(pl_compiler *c, const pl_tokenizer *t, pl_erro
     pl_sampler_options o = pl_settings_sampler(c->config, c->tokens.info.count);
     if (!evaluates || o.validation_fraction <= 0) return PL_OK;
     PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err));
-    pl_sampler_targets(&sampler, pl_command_does(c->command, PL_USES_UPDATE) ? c->settings.run.eval_batches : 0, &begin, &end);
+    uint64_t batches = pl_command_does(c->command, PL_USES_UPDATE) ? c->settings.run.eval_batches : 0;
+    pl_sampler_targets(&sampler, batches, &begin, &end);
     void *memory = pl_alloc(1, pl_tokens_reader_bytes(&c->tokens.info));
     if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", c->tokens.path);
     pl_tokens_reader_init(&reader, &c->tokens, memory);

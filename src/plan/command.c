@@ -2,7 +2,10 @@
 
 #include <string.h>
 
-#define PL_PROGRAMS(...)                               {__VA_ARGS__}
+#define PL_PROGRAMS(...)                                                                                               \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
 #define PL_COMMAND_ROW(id, name, other, programs, uses) [PL_COMMAND_##id] = {name, other, programs, uses},
 static const pl_command_row rows[] = {
 #include "plimsoll/commands.def"

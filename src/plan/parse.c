@@ -210,6 +210,7 @@ static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
         return pl_lex_fail(l, err, "expected \"end plan\", found \"end %.40s\"", l->value);
     PL_TRY(pl_lex_end(l, err));
     if (!p->graph) return pl_lex_fail(l, err, "a plan without a graph");
+    if (p->command == PL_COMMAND_COUNT) return pl_lex_fail(l, err, "a plan without a line \"command\"; plan again");
     if (p->team.threads == 0) return pl_lex_fail(l, err, "a plan without a line \"team\"");
     if (!p->arena->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
     PL_TRY(check_arenas(l, p, err));
@@ -241,6 +242,7 @@ pl_status pl_plan_parse(const char *name, const char *text, size_t bytes, pl_pla
     pl_str config = {0};
     pl_plan *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
+    p->command = PL_COMMAND_COUNT;
     p->names = pl_pool_create();
     if (!p->names) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name));
     PL_TRY_DONE(parse_lines(&l, p, &config, err));

@@ -1,0 +1,51 @@
+/* The table of commands: every name leads back to its command, and what each runs and uses fits together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "plan/command.h"
+#include "support/program.h"
+
+static void names_lead_back(void **state)
+{
+    (void)state;
+    pl_command found;
+    for (int c = 0; c < PL_COMMAND_COUNT; c++) {
+        const pl_command_row *row = pl_command_row_of((pl_command)c);
+        assert_true(pl_command_parse(pl_command_name((pl_command)c), &found) && found == (pl_command)c);
+        if (row->other) assert_true(pl_command_parse(row->other, &found) && found == (pl_command)c);
+    }
+    assert_true(pl_command_parse("eval", &found) && found == PL_COMMAND_EVALUATE);
+    assert_false(pl_command_parse("", &found) || pl_command_parse("trai", &found) || pl_command_parse("trainx", &found));
+}
+
+static bool runs(const pl_command_row *row, const char *program)
+{
+    bool found = false;
+    for (int k = 0; k < PL_COMMAND_PROGRAMS_MAX && row->program[k]; k++) found |= !strcmp(row->program[k], program);
+    return found;
+}
+
+static void rows_fit_together(void **state)
+{
+    (void)state;
+    for (int c = 0; c < PL_COMMAND_COUNT; c++) {
+        const pl_command_row *row = pl_command_row_of((pl_command)c);
+        bool gradient = pl_command_does((pl_command)c, PL_USES_GRADIENT);
+        assert_int_equal(gradient, runs(row, "train"));
+        assert_true(gradient || !pl_command_does((pl_command)c, PL_USES_UPDATE));
+        assert_int_equal(pl_command_does((pl_command)c, PL_USES_VALIDATION), runs(row, "evaluate"));
+        assert_true(!pl_command_does((pl_command)c, PL_USES_TEXT) || runs(row, "generate"));
+        assert_int_equal(pl_command_does((pl_command)c, PL_USES_DATA), runs(row, "train") || runs(row, "evaluate"));
+    }
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names_lead_back), cmocka_unit_test(rows_fit_together)};
+    (void)argc, (void)argv;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
