@@ -58,7 +58,7 @@ def test_first_loss_at_once_and_no_flood():
 def test_stop_within_a_step():
     """Whoever asks for the end is told what it waits for; a run that ends at once has no need of it."""
     write_text()
-    process = subprocess.Popen([COMMAND, "train", write_config(train={**SLOW, "batch_size": 1 << 17})], stdout=subprocess.DEVNULL,
+    process = subprocess.Popen([COMMAND, "train", write_config(train={**SLOW, "batch_size": 1 << 22})], stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, env=environment())
     await_text(process, b"committed: ")
     time.sleep(0.5)
