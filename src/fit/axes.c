@@ -1,6 +1,6 @@
 /* The table of axes: a row for each field of pl_choice that may be searched. Its function spreads a choice over the
  * values of its axis, the established one first; it sees what the rows above it chose. A new field is a row here, and
- * the lines of candidate.c that carry it out.
+ * the lines of candidate.c and rewrite/passes.c that carry it out.
  *
  * The list must not depend on the budget (fit.h says why), nor on a clock. */
 #include "fit/fit.h"

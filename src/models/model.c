@@ -130,7 +130,7 @@ static pl_status build_loss_program(pl_model *m, const char *name, bool training
     pl_id load[2] = {pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, shape, "%s.tokens", name),
                      pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, shape, "%s.targets", name)};
     pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
-    if (b->status == PL_OK) g->node[g->node_count - 1].wait = 1; /* the loader's slot is filled */
+    if (b->status == PL_OK) g->node[g->node_count - 1].wait = 1; /* the ring's slot is filled */
     pl_builder_leave(b);
     pl_id h = hidden(m, load[0], &weight);
     pl_builder_enter(b, "loss");

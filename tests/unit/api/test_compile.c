@@ -10,29 +10,8 @@
 #include <cmocka.h>
 
 #include "api/compiler.h"
-#include "support/folder.h"
 #include "support/program.h"
-
-static const char yaml[] = "model:\n  width: 8\n  heads: 2\n  sequence: 16\n"
-                           "data:\n  text: text.txt\n  tokenizer: bytes\n"
-                           "train:\n  batch_size: 4\n  steps: 3\n"
-                           "run:\n  threads: 1\n  out: run\n";
-static char folder[] = "/tmp/plimsoll-compile-XXXXXX";
-
-static int begin(void **state)
-{
-    (void)state;
-    if (enter_folder(folder)) return -1;
-    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
-    write_file("small.yaml", yaml, 1);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return leave_folder(folder);
-}
+#include "unit/api/small_run.h"
 
 static pl_config *config_with(const char *key, const char *value)
 {
@@ -89,5 +68,5 @@ static void test_no_depth_fits(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_error_asked), cmocka_unit_test(test_no_depth_fits)};
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, small_run_begin, small_run_end);
 }

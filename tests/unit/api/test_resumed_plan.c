@@ -13,29 +13,8 @@
 #include "api/api.h"
 #include "base/alloc.h"
 #include "base/file.h"
-#include "support/folder.h"
 #include "support/program.h"
-
-static const char yaml[] = "model:\n  width: 8\n  heads: 2\n  sequence: 16\n"
-                           "data:\n  text: text.txt\n  tokenizer: bytes\n"
-                           "train:\n  batch_size: 4\n  steps: 3\n"
-                           "memory:\n  huge_pages: off\nrun:\n  threads: 2\n  out: run\n";
-static char folder[] = "/tmp/plimsoll-resumed-XXXXXX";
-
-static int begin(void **state)
-{
-    (void)state;
-    if (enter_folder(folder)) return -1;
-    write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
-    write_file("small.yaml", yaml, 1);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return leave_folder(folder);
-}
+#include "unit/api/small_run.h"
 
 typedef struct key {
     const char *path, *value;
@@ -115,5 +94,5 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(plans_of_any_depth_are_the_same),
                                        cmocka_unit_test(what_was_decided_needs_no_more)};
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, small_run_begin, small_run_end);
 }
