@@ -38,7 +38,23 @@ enum {
     PL_CONFIG_VOCABULARY_MAX = 1 << 20,
 };
 
-typedef enum pl_config_arch { PL_ARCH_GPT, PL_ARCH_MLP } pl_config_arch;
+/* Systems and their archs: systems.def. */
+typedef enum pl_config_system {
+#define PL_SYSTEM_ROW(id, name) PL_SYSTEM_##id,
+#define PL_ARCH_ROW(id, name, system)
+#include "config/systems.def"
+#undef PL_SYSTEM_ROW
+#undef PL_ARCH_ROW
+    PL_SYSTEM_COUNT
+} pl_config_system;
+typedef enum pl_config_arch {
+#define PL_SYSTEM_ROW(id, name)
+#define PL_ARCH_ROW(id, name, system) PL_ARCH_##id,
+#include "config/systems.def"
+#undef PL_SYSTEM_ROW
+#undef PL_ARCH_ROW
+    PL_ARCH_COUNT
+} pl_config_arch;
 typedef enum pl_config_norm { PL_NORM_LAYER_NORM, PL_NORM_RMS_NORM } pl_config_norm;
 typedef enum pl_config_activation {
     PL_ACTIVATION_GELU,
@@ -236,7 +252,8 @@ bool pl_config_is_set(const pl_config *, const char *path); /* by file, environm
 /* Fails with a sentence that says how to give it when the path or string at `path` is empty: "train needs data.text …".
  */
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
-int64_t pl_config_feed_forward(const pl_config *); /* auto resolved */
+int64_t pl_config_feed_forward(const pl_config *);       /* auto resolved */
+pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). */
 pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
 /* A hash of everything that decides which weights fit and what they mean. The same for the same values in any build. */

@@ -5,7 +5,18 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *const arch_names[] = {"gpt", "mlp"};
+#define PL_SYSTEM_ROW(id, name)
+#define PL_ARCH_ROW(id, name, system) #name,
+static const char *const arch_names[] = {
+#include "config/systems.def"
+};
+#undef PL_ARCH_ROW
+#define PL_ARCH_ROW(id, name, system) PL_SYSTEM_##system,
+static const pl_config_system arch_systems[] = {
+#include "config/systems.def"
+};
+#undef PL_SYSTEM_ROW
+#undef PL_ARCH_ROW
 static const char *const norm_names[] = {"layer_norm", "rms_norm"};
 static const char *const activation_names[] = {"gelu", "silu", "relu", "tanh"};
 static const char *const tokenizer_names[] = {"bpe", "bytes", "chars"};
@@ -135,6 +146,8 @@ const pl_config_section pl_config_sections[] = {
 #include "config/schema.def"
 };
 const size_t pl_config_section_count = COUNT(pl_config_sections);
+
+pl_config_system pl_config_system_of(const pl_config *cfg) { return arch_systems[cfg->model.arch]; }
 
 const pl_config_key *pl_config_find(const char *path)
 {
