@@ -113,7 +113,7 @@ static pl_status prepare(const pl_cli_input *in, bool text, phases *p, pl_error 
 {
     pl_signals_catch(); /* what is half written goes */
     pl_status status = pl_planner_fence(in->config, err);
-    if (status == PL_OK && text) status = pl_prepare_text(in->config, tell_phase, p, err);
+    if (status == PL_OK && text) status = pl_prepare(in->config, tell_phase, p, err);
     pl_signals_leave();
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }

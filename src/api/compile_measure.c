@@ -78,7 +78,9 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_fit_o
     take_job(job, given);
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
-    pl_str_printf(&text, "vocabulary %" PRIu32 "\nteam %d %s\n", c->vocab, team->threads, pl_isa_name(team->isa));
+    for (uint32_t i = 0; i < c->data->extents.count; i++)
+        pl_str_printf(&text, "%s %" PRIu64 "\n", c->data->extents.fact[i].name, c->data->extents.fact[i].value);
+    pl_str_printf(&text, "team %d %s\n", team->threads, pl_isa_name(team->isa));
     if (given->memory.budget == PL_CONFIG_BYTES_AUTO)
         pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");

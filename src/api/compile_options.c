@@ -4,8 +4,6 @@
 #include "api/compiler.h"
 #include "base/size.h"
 #include "base/units.h"
-#include "data/bpe_train.h"
-#include "data/tokenizer.h"
 #include "run/threads.h"
 
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
@@ -14,8 +12,6 @@ _Static_assert((int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 
                    (int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16,
                "fit.allow");
 _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");
-_Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
-_Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_size");
 
 static pl_team team_of(const pl_compiler *c)
 {
@@ -131,7 +127,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
 {
     pl_process_options process = pl_process_options_default();
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
-    *o = (pl_fit_options){.plan = {.team = team_of(c), .process = process, .helper_threads = c->tokens_open ? 1 : 0},
+    *o = (pl_fit_options){.plan = {.team = team_of(c), .process = process, .helper_threads = c->data->source ? 1 : 0},
                           .batch = c->config->train.batch_size,
                           .sequence = c->config->model.sequence,
                           .given = {.micro_batch = c->settings.run.micro_batch,

@@ -82,21 +82,18 @@ static pl_status make_absolute(char path[PL_CONFIG_TEXT_BYTES], pl_error *err)
 static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
-    pl_settings *s = pl_alloc(1, sizeof *s);
     pl_config *copy = pl_config_create();
-    if (!s || !copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
+    if (!copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
     *copy = *c;
-    PL_TRY_DONE(pl_settings_paths(c, s, err));
-    memcpy(copy->run.out, s->out, strlen(s->out) + 1);
-    if (c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE)
-        memcpy(copy->data.tokenizer.path, s->tokenizer_path, strlen(s->tokenizer_path) + 1);
-    char *const paths[] = {copy->data.text, copy->data.tokenizer.path, copy->data.cache, copy->run.out,
-                           copy->run.trace};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) PL_TRY_DONE(make_absolute(paths[i], err));
+    PL_TRY_DONE(pl_config_run_folder(c, copy->run.out, sizeof copy->run.out, err));
+    if (pl_system_of(c)->keep) PL_TRY_DONE(pl_system_of(c)->keep(copy, err));
+    for (size_t i = 0; i < pl_config_key_count; i++) {
+        char *path = pl_config_path_of(copy, &pl_config_keys[i]);
+        if (path) PL_TRY_DONE(make_absolute(path, err));
+    }
     pl_config_print_yaml(copy, out);
 done:
     pl_config_destroy(copy);
-    pl_free(s);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "config/schema.h"
 #include "report/report.h"
+#include "systems/files.h"
 
 #define LOCK_BYTES_MAX (UINT64_C(4) << 30) /* some 30 kB a layer: 100,000 layers */
 
@@ -42,23 +43,29 @@ static bool is_no_matter(const pl_config_key *key)
     return is(key, "run.progress") || is(key, "run.log") || is(key, "run.resume");
 }
 
+/* Is it the file that the run keeps in its folder, whatever the plan was made with? */
+static bool is_kept_copy(const pl_config *now, const pl_config_key *key, const char *asked)
+{
+    pl_error ignored;
+    pl_config *kept = pl_config_create();
+    if (!kept) return false;
+    *kept = *now;
+    bool is = key->type == PL_CONFIG_NAME_OR_PATH && pl_system_of(now)->keep &&
+              pl_system_of(now)->keep(kept, &ignored) == PL_OK && pl_files_are_one(pl_config_path_at(kept, key), asked);
+    pl_config_destroy(kept);
+    return is;
+}
+
 /* The folder of a run has a config of its own, which says the same in other words: where its files are seen from the
  * root, that its tokenizer is the copy there (its hash is compared later), and which micro-batch was chosen. */
 static bool means_same(const pl_plan *plan, const pl_config *planned, const pl_config *now, const pl_config_key *key)
 {
-    pl_settings s;
-    pl_error ignored;
-    const char *was = (const char *)planned + key->offset, *asked = (const char *)now + key->offset;
+    const char *was = pl_config_path_at(planned, key), *asked = pl_config_path_at(now, key);
     if (is(key, "train.micro_batch"))
         return planned->train.micro_batch == PL_CONFIG_AUTO &&
                (uint64_t)now->train.micro_batch == pl_plan_micro_batch(plan);
-    if (key->type == PL_CONFIG_PATH) return was[0] && asked[0] && pl_files_are_one(was, asked);
-    if (!is(key, "data.tokenizer") || now->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE ||
-        planned->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE)
-        return false;
-    return pl_files_are_one(planned->data.tokenizer.path, now->data.tokenizer.path) ||
-           (pl_settings_paths(now, &s, &ignored) == PL_OK &&
-            pl_files_are_one(s.tokenizer_path, now->data.tokenizer.path));
+    if (!was || !asked || !was[0] || !asked[0]) return false;
+    return pl_files_are_one(was, asked) || is_kept_copy(now, key, asked);
 }
 
 /* Changes numbers, and yet it is the plan that says it: by leave that the config gave. */

@@ -188,3 +188,15 @@ bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config
     if (key->readers & by) return true;
     return by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES && cfg->train.sample_every > 0;
 }
+
+const char *pl_config_path_at(const pl_config *cfg, const pl_config_key *key)
+{
+    const char *at = (const char *)cfg + key->offset;
+    int kind;
+    if (key->type == PL_CONFIG_PATH) return at;
+    if (key->type != PL_CONFIG_NAME_OR_PATH) return NULL;
+    memcpy(&kind, at, sizeof kind);
+    return kind == (int)key->name_count ? at + offsetof(pl_config_tokenizer, path) : NULL;
+}
+
+char *pl_config_path_of(pl_config *cfg, const pl_config_key *key) { return (char *)pl_config_path_at(cfg, key); }

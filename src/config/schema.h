@@ -72,6 +72,10 @@ bool pl_config_is_used(const pl_config *, const pl_config_key *);
 /* Whether this command does. */
 bool pl_config_is_read(const pl_config *, const pl_config_key *, pl_config_reader);
 
+/* Where the name of a file stands in the key's value; NULL when it is no such key, or says a word instead. */
+char *pl_config_path_of(pl_config *, const pl_config_key *);
+const char *pl_config_path_at(const pl_config *, const pl_config_key *);
+
 /* ---- value.c: one value as text, both ways ---- */
 typedef enum pl_config_style {
     PL_CONFIG_PLAIN,  /* a YAML scalar without quotes: typed by the YAML 1.2 core schema */

@@ -1,14 +1,15 @@
 /* A neural n-gram (Bengio et al. 2003): the embeddings of the last `window` tokens, side by side, through `layers`
  * linear layers with activation to `width`; the output matrix is the embedding's or its own. The smallest model that
  * exercises every part of the road. */
-#include "models/model.h"
+#include "models/language.h"
 
-pl_id pl_mlp_hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
+static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 {
+    pl_model *m = l->m;
     const pl_config_model *c = &m->config->model;
     pl_id out = PL_NONE;
     pl_builder_enter(&m->b, "embedding");
-    pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "embedding.weight");
+    pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "embedding.weight");
     pl_id x =
         pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(c->window)}, 2, (pl_id[]){tokens, table}, 1, &out);
     pl_builder_leave(&m->b);
@@ -24,7 +25,14 @@ pl_id pl_mlp_hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
     pl_builder_enter(&m->b, "head");
     *output_weight = c->tie_embeddings
                          ? table
-                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "head.weight");
+                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "head.weight");
     pl_builder_leave(&m->b);
     return x;
 }
+
+static pl_status build(pl_model *m)
+{
+    return pl_language_build(&(pl_language){.m = m, .read = m->config->model.window, .hidden = hidden});
+}
+
+const pl_arch pl_arch_mlp = {.build = build, .plan_bytes_per_layer = 2 << 10};

@@ -161,7 +161,7 @@ static pl_graph *build(const tiny *t)
 {
     pl_error err = {0};
     pl_graph *g = NULL;
-    must(pl_model_build(&t->config, t->vocab, &g, &err), &err, t);
+    must(pl_model_build(&t->config, PL_FACT("vocab", t->vocab), &g, &err), &err, t);
     tiny_check(g, PL_STAGE_MODEL);
     return g;
 }

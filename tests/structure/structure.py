@@ -108,6 +108,12 @@ def is_standard(header):
     return header.startswith(STANDARD_FOLDERS) or header.removesuffix(".h") in STANDARD
 
 
+def room_of(path):
+    """data/text for src/data/text/tokens.h; None elsewhere."""
+    found = re.match(r"src/(data/\w+)/", path)
+    return found and found.group(1)
+
+
 def wrong_include(root, table, path, folder, system, header):
     if system:
         if not is_standard(header) and header not in table.libraries[folder]:
@@ -118,6 +124,9 @@ def wrong_include(root, table, path, folder, system, header):
         header = os.path.relpath(beside, "src")
     if not table.allows(folder, header):
         return f'{folder} may not include "{header}"'
+    room, other = room_of(path), room_of("src/" + header)
+    if room and other and room != other:
+        return f'the rooms of data do not see each other: no "{header}" in {room}'
     return None
 
 

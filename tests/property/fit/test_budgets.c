@@ -66,7 +66,7 @@ static void begin(world *w, uint64_t seed)
     int64_t batch = (int64_t[]){1, 4, 6, 12, 16}[tiny_roll(&w->t, 0, 4)];
     w->call_seconds = 1e-5 * (double)tiny_roll(&w->t, 0, 5);
     w->byte_seconds = 1e-10 * (double)tiny_roll(&w->t, 1, 20);
-    assert_int_equal(pl_model_build(c, (uint32_t)w->t.vocab, &w->graph, &err), PL_OK);
+    assert_int_equal(pl_model_build(c, PL_FACT("vocab", w->t.vocab), &w->graph, &err), PL_OK);
     pl_id train = pl_graph_find_program(w->graph, "train");
     assert_int_equal(pl_grad_differentiate(w->graph, train, &err), PL_OK);
     pl_grad_update u = {.beta1 = 0.9,

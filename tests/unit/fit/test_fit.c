@@ -33,7 +33,7 @@ static pl_graph *graph_of(int64_t layers, int64_t sequence)
     pl_config_default(&c);
     c.model.width = 32, c.model.layers = layers, c.model.heads = 2, c.model.feed_forward = 64;
     c.model.sequence = sequence;
-    assert_int_equal(pl_model_build(&c, 50, &g, &err), PL_OK);
+    assert_int_equal(pl_model_build(&c, PL_FACT("vocab", 50), &g, &err), PL_OK);
     pl_id train = pl_graph_find_program(g, "train");
     assert_int_equal(pl_grad_differentiate(g, train, &err), PL_OK);
     pl_grad_update u = {
