@@ -12,7 +12,9 @@
 
 enum { POINTS = 8, MB = 1000000, COLUMNS = 60 };
 
-static pl_fit_point point(int64_t micro_batch, pl_choice_recompute recompute, uint64_t charged, double seconds)
+static const pl_words text_words = {"token", "tokens", "sequence", "sequences"};
+
+static pl_fit_point point(int64_t micro_batch, pl_recompute_rule recompute, uint64_t charged, double seconds)
 {
     return (pl_fit_point){.choice = {.micro_batch = micro_batch, .recompute = recompute},
                           .least_bytes = charged,
@@ -24,16 +26,16 @@ static pl_fit_point point(int64_t micro_batch, pl_choice_recompute recompute, ui
  * (2): with another recompute both values have a better plan inside the same budget. */
 static pl_fit_result search(pl_fit_point points[POINTS])
 {
-    points[0] = point(4, PL_CHOICE_RECOMPUTE_CHEAP, 10 * MB, 1.0);
-    points[1] = point(8, PL_CHOICE_RECOMPUTE_CHEAP, 16 * MB, 0.95);
-    points[2] = point(8, PL_CHOICE_RECOMPUTE_FULL, 11500000, 1.1);
-    points[3] = point(2, PL_CHOICE_RECOMPUTE_CHEAP, 8 * MB, 1.5);
-    points[4] = point(2, PL_CHOICE_STORE_ALL, 9500000, 1.2);
-    points[5] = point(1, PL_CHOICE_RECOMPUTE_CHEAP, 7 * MB, 1.3);
+    points[0] = point(4, PL_RECOMPUTE_CHEAP, 10 * MB, 1.0);
+    points[1] = point(8, PL_RECOMPUTE_CHEAP, 16 * MB, 0.95);
+    points[2] = point(8, PL_RECOMPUTE_FULL, 11500000, 1.1);
+    points[3] = point(2, PL_RECOMPUTE_CHEAP, 8 * MB, 1.5);
+    points[4] = point(2, PL_RECOMPUTE_NOTHING, 9500000, 1.2);
+    points[5] = point(1, PL_RECOMPUTE_CHEAP, 7 * MB, 1.3);
     points[5].charged_bytes = 0; /* not planned */
-    points[6] = point(16, PL_CHOICE_RECOMPUTE_CHEAP, 13 * MB, 0.9);
+    points[6] = point(16, PL_RECOMPUTE_CHEAP, 13 * MB, 0.9);
     points[6].charged_bytes = 0;
-    points[7] = point(16, PL_CHOICE_STORE_ALL, 20 * MB, 0.8);
+    points[7] = point(16, PL_RECOMPUTE_NOTHING, 20 * MB, 0.8);
     points[0].front = points[1].front = points[3].front = points[7].front = true;
     return (pl_fit_result){.point = points,
                            .count = POINTS,
@@ -42,7 +44,8 @@ static pl_fit_result search(pl_fit_point points[POINTS])
                            .cheapest = PL_FIT_NONE,
                            .budget_bytes = 12 * MB,
                            .batch = 16,
-                           .sequence = 8,
+                           .rows = 8,
+                           .words = &text_words,
                            .threads = 2};
 }
 
@@ -81,7 +84,7 @@ static void test_reasons_of_random_searches(void **state)
         pl_fit_result r = search(points);
         srand(seed);
         for (size_t i = 1; i < POINTS; i++)
-            points[i] = point(1 << rand() % 4, (pl_choice_recompute)(rand() % 3), (uint64_t)(rand() % 20 + 1) * MB,
+            points[i] = point(1 << rand() % 4, (pl_recompute_rule)(rand() % 3), (uint64_t)(rand() % 20 + 1) * MB,
                               1 + rand() % 50 / 16.0);
         pl_str why = {0};
         pl_report_reason(&r, 0, &why);
