@@ -75,15 +75,9 @@ pl_status pl_choice_copy(const pl_config *from, pl_config *to, pl_error *err)
 
 /* ---- what changes numbers ---- */
 
-static const char *word_of(const pl_choice_row *row, const pl_choice *c)
+static const char *longest_word(const pl_choice *unused, pl_choice_key key)
 {
-    size_t i = 1;
-    while (i + 1 < row->words && row->word[i].value != row->get(c)) i++;
-    return row->word[i].text;
-}
-
-static const char *longest_word(const pl_choice_row *row, const pl_choice *unused)
-{
+    const pl_choice_row *row = &pl_choice_rows[key];
     size_t longest = 1;
     (void)unused;
     for (size_t i = 2; i < row->words; i++)
@@ -101,15 +95,15 @@ static pl_status is_left(const pl_config *c, pl_choice_key key, bool *left, pl_e
     return PL_OK;
 }
 
-static pl_status decide(pl_config *c, const char *(*word)(const pl_choice_row *, const pl_choice *),
-                        const pl_choice *choice, pl_error *err)
+static pl_status decide(pl_config *c, const char *(*word)(const pl_choice *, pl_choice_key), const pl_choice *choice,
+                        pl_error *err)
 {
     for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++) {
         bool left;
         const pl_config_key *found;
         PL_TRY(is_left(c, key, &left, err));
         if (!left) continue;
-        const char *text = word(&pl_choice_rows[key], choice);
+        const char *text = word(choice, key);
         pl_config_scalar scalar = {text, strlen(text), PL_CONFIG_RAW};
         PL_TRY(find_key(key, &found, err));
         PL_TRY(pl_config_parse_value(c, found, scalar, found->path, err));
@@ -117,7 +111,18 @@ static pl_status decide(pl_config *c, const char *(*word)(const pl_choice_row *,
     return PL_OK;
 }
 
-pl_status pl_decide(pl_config *c, const pl_choice *choice, pl_error *err) { return decide(c, word_of, choice, err); }
+pl_status pl_choice_is_left(const pl_config *c, const char *path, bool *left, pl_error *err)
+{
+    *left = false;
+    for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++)
+        if (strcmp(pl_choice_rows[key].path, path) == 0) return is_left(c, key, left, err);
+    return PL_OK;
+}
+
+pl_status pl_decide(pl_config *c, const pl_choice *choice, pl_error *err)
+{
+    return decide(c, pl_choice_say, choice, err);
+}
 pl_status pl_decide_longest(pl_config *c, pl_error *err) { return decide(c, longest_word, NULL, err); }
 
 static pl_status take_kept(pl_config *c, const pl_config *kept, pl_error *err)

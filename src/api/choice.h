@@ -16,6 +16,9 @@ pl_status pl_choice_read(const pl_config *, uint32_t uses, pl_choice *, uint32_t
 /* Every key of a choice from one config into another. */
 pl_status pl_choice_copy(const pl_config *from, pl_config *to, pl_error *);
 
+/* Does the key of this path change numbers, and is it left to the search? */
+pl_status pl_choice_is_left(const pl_config *, const char *path, bool *left, pl_error *);
+
 /* What the search turned on by leave of the user decides the numbers of a run: the config that is kept says so in place
  * of auto, for a run that is resumed must do the same, whatever a search would take by then. Keys that are not auto
  * stay. */

@@ -14,7 +14,7 @@
 #include "fit/fit.h"
 #include "plimsoll/verify.h"
 
-enum { VALUES_MAX = 4, VALUE_BYTES = 24, FOUND_MAX = 8, CHANGES_USUAL = 2 };
+enum { VALUES_MAX = 4, VALUE_BYTES = 24, FOUND_MAX = PL_CHOICE_KEYS * VALUES_MAX, CHANGES_USUAL = 2 };
 
 /* Between what two plans need: so that the planner must decide node by node. */
 #define TIGHT "auto, tight"
@@ -25,8 +25,15 @@ static const char *const tried[PL_CHOICE_KEYS][VALUES_MAX + 1] = {
 #define PL_AXIS_VERIFY(id, ...) [PL_CHOICE_##id] = {__VA_ARGS__},
 #include "fit/axes.def"
 };
-enum { PRECISION = PL_CHOICE_PRECISION, PRECISIONS = 3 };
+enum {
+#define PL_AXIS_VERIFY(id, ...) VALUES_##id = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *),
+#include "fit/axes.def"
+    PRECISION = PL_CHOICE_PRECISION,
+    PRECISIONS = VALUES_PRECISION,
+};
 _Static_assert(PRECISION == 0, "the precision makes groups");
+#define PL_AXIS_VERIFY(id, ...) _Static_assert((int)VALUES_##id <= (int)VALUES_MAX, "raise VALUES_MAX");
+#include "fit/axes.def"
 
 typedef struct found {
     const char *name; /* "<most>" */

@@ -17,7 +17,7 @@ enum {
     MICRO_BATCHES_MAX = 16,
     LARGER_MAX = 2,    /* and so many larger micro-batches, where there are */
     VALUES_MAX = 32,   /* of an axis */
-    POINTS_MAX = 8192, /* planning each would take minutes; beyond it the sentence names the key to decide */
+    POINTS_MAX = 8192, /* of the list; what makes more is refused, and the sentence names a key to decide */
     CHUNK_ROWS_MIN = 16,
     NODES_MAX = 20000, /* of a graph that is looked at in more ways than micro-batches: planning takes seconds */
 };
@@ -167,7 +167,7 @@ static size_t spread_moments(const axis_view *v, const pl_choice *from, pl_choic
 static void brief_moments(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 {
     (void)r;
-    pl_str_append(out, c->moments == PL_DTYPE_U8 ? "8bit" : pl_dtype_name(c->moments));
+    pl_str_append(out, pl_choice_say(c, PL_CHOICE_MOMENTS));
 }
 
 static void say_moments(const pl_fit_result *r, const pl_choice *c, pl_str *out) { brief_moments(r, c, out); }

@@ -20,6 +20,14 @@ const pl_choice_row pl_choice_rows[PL_CHOICE_KEYS] = {
 #include "fit/axes.def"
 };
 
+const char *pl_choice_say(const pl_choice *c, pl_choice_key key)
+{
+    const pl_choice_row *row = &pl_choice_rows[key];
+    size_t i = 1;
+    while (i + 1 < row->words && row->word[i].value != row->get(c)) i++;
+    return row->word[i].text;
+}
+
 static bool same_number(int64_t a, int64_t b) { return a == b; }
 
 /* Two frontiers often propose the same. */

@@ -44,6 +44,7 @@ typedef struct pl_choice_row {
 
 /* ---- choice.c ---- */
 extern const pl_choice_row pl_choice_rows[PL_CHOICE_KEYS];
+const char *pl_choice_say(const pl_choice *, pl_choice_key); /* a key with words: the one that stands for its value */
 bool pl_choice_equal(const pl_choice *, const pl_choice *);
 /* Have the graphs of two choices the same nodes before recompute? Then a decision for one is good for the other. */
 bool pl_choice_same_form(const pl_choice *, const pl_choice *);
