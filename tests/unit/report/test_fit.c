@@ -144,11 +144,47 @@ static void test_page_shows_the_budget_and_begins_at_zero(void **state)
     pl_str_deinit(&far);
 }
 
+static void check_words(const char *text, const char *rate)
+{
+    if (!strstr(text, rate)) fail_msg("no \"%s\" in %s", rate, text);
+    if (strstr(text, "token") || strstr(text, "sequence")) fail_msg("a word of another system: %s", text);
+}
+
+/* Of another system: its words everywhere, keys included, and none of a text's. */
+static void test_words_are_those_of_the_system(void **state)
+{
+    (void)state;
+    static const pl_words words = {"voxel", "voxels", "scan", "scans"};
+    pl_fit_point points[POINTS];
+    pl_fit_result r = search(points);
+    pl_str text = {0}, json = {0}, page = {0}, said = {0};
+    pl_error err = {0};
+    pl_report_fit_options o = {.width = 100};
+    r.words = &words;
+    assert_int_equal(pl_report_fit(&r, NULL, &o, &text, &err), PL_OK);
+    assert_int_equal(pl_report_fit_json(&r, NULL, &o, &json, &err), PL_OK);
+    assert_int_equal(pl_report_fit_html(&r, NULL, &o, &page, &err), PL_OK);
+    pl_fit_axis_say(0, &r, &points[0].choice, &said);
+    check_words(pl_str_text(&text), "voxels/s");
+    check_words(pl_str_text(&json), "\"voxels_per_second\": ");
+    check_words(pl_str_text(&json), "\"scan\": 8");
+    check_words(pl_str_text(&page), "voxels/s");
+    assert_string_equal(pl_str_text(&said), "4 scans at once, 4 times a step");
+    pl_str_clear(&said);
+    pl_fit_axis_say(0, &r, &points[5].choice, &said);
+    assert_string_equal(pl_str_text(&said), "1 scan at once, 16 times a step");
+    pl_str_deinit(&text);
+    pl_str_deinit(&json);
+    pl_str_deinit(&page);
+    pl_str_deinit(&said);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons_are_of_one_budget),
                                        cmocka_unit_test(test_reasons_of_random_searches),
                                        cmocka_unit_test(test_plot_and_table_begin_alike),
-                                       cmocka_unit_test(test_page_shows_the_budget_and_begins_at_zero)};
+                                       cmocka_unit_test(test_page_shows_the_budget_and_begins_at_zero),
+                                       cmocka_unit_test(test_words_are_those_of_the_system)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
