@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/choice.h"
 #include "config/schema.h"
 #include "report/report.h"
 #include "systems/files.h"
@@ -68,22 +69,16 @@ static bool means_same(const pl_plan *plan, const pl_config *planned, const pl_c
     return pl_files_are_one(was, asked) || is_kept_copy(now, key, asked);
 }
 
-/* Changes numbers, and yet it is the plan that says it: by leave that the config gave. */
-static bool is_left_open(const pl_config *now, const pl_config_key *key)
-{
-    if (is(key, "train.optimizer_state")) return now->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO;
-    return is(key, "train.mixed_precision") && now->train.mixed_precision == PL_MIXED_AUTO;
-}
-
 static pl_status take_key(const pl_plan *plan, const pl_config *planned, const pl_config *wanted, pl_config *now,
                           const pl_config_key *key, pl_error *err)
 {
     char where[PL_CONFIG_TEXT_BYTES + 32];
     pl_str was = {0}, is = {0};
     bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
+    bool left; /* changes numbers, and yet it is the plan that says it: by leave that the config gave */
     if (is_no_matter(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
-    if (is_left_open(now, key) || means_same(plan, planned, now, key) ||
-        (!decides && !pl_config_is_set(now, key->path))) {
+    PL_TRY(pl_choice_is_left(now, key->path, &left, err));
+    if (left || means_same(plan, planned, now, key) || (!decides && !pl_config_is_set(now, key->path))) {
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
         return PL_OK;
     }

@@ -72,7 +72,7 @@ const pl_fit_point *pl_report_larger_budget(const pl_fit_result *r)
     return best;
 }
 
-/* What is done once a step (updates, gradients set to zero) is done half as often for each token. */
+/* What is done once a step (updates, gradients set to zero) is done half as often for each item. */
 double pl_report_larger_batch_gain(const pl_report_step *s)
 {
     double one = s->seconds, two = 2 * s->seconds - s->once_seconds;

@@ -122,7 +122,7 @@ static pl_recompute_frontier *make_frontier(const tiny *t, const pl_graph *g)
 {
     pl_error err = {0};
     pl_recompute_frontier *f = NULL;
-    pl_fit_options o = {.batch = t->micro * (int64_t)t->trips, .sequence = t->config.model.sequence};
+    pl_fit_options o = {.batch = t->micro * (int64_t)t->trips};
     assert_int_equal(pl_recompute_frontier_create(g, &o, t->micro, PL_RECOMPUTE_BUDGETS_MAX, &f, &err), PL_OK);
     return f;
 }

@@ -44,8 +44,7 @@ static void plan_once(int64_t layers)
     assert_int_equal(pl_grad_add_update(g, train, &u, &err), PL_OK);
     pl_fit_options o = {.plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default()},
                         .batch = 2,
-                        .sequence = 8,
-                        .given = {.micro_batch = 1, .recompute = PL_CHOICE_RECOMPUTE_CHEAP},
+                        .given = {.micro_batch = 1, .recompute = PL_RECOMPUTE_CHEAP},
                         .budget_bytes = PL_FIT_NO_BUDGET,
                         .stage = no_staging,
                         .settle = settled};
