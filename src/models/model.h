@@ -10,8 +10,8 @@
  *   input.first_sample i64 (global number of the micro-batch's first sequence), input.position i64 (generate).
  * Tokens: "train.tokens", "train.targets" i32 [B,T] (written by the load node), likewise "evaluate.…";
  *   "generate.tokens" i32 [1,n]: n = 1 with a cache (input.position says the token's place); else the last n tokens,
- *   −1 where there is none yet. Outputs: "train.loss", "evaluate.loss" f64 [1] (sums), "generate.logits" f32
- * [1,1,V]. */
+ *   −1 where there is none yet. Outputs: "train.loss", "evaluate.loss" f64 [1] (sums), "generate.logits"
+ *   f32 [1,1,V]. */
 #ifndef PL_MODELS_MODEL_H
 #define PL_MODELS_MODEL_H
 
