@@ -34,8 +34,8 @@ static void add(list *l, const char *path, const char *name, pl_file_role role)
 static void add_words(list *l, const pl_cli_command *command, const pl_cli_arguments *a)
 {
     if (a->operand_count) add(l, a->operand[0], command->operands, PL_FILE_READ);
-    for (size_t i = 0; i < command->option_count; i++) {
-        const pl_cli_option *o = &command->options[i];
+    for (size_t i = 0; i < command->body->option_count; i++) {
+        const pl_cli_option *o = &command->body->options[i];
         if (o->value && strcmp(o->value, "FILE") == 0) add(l, a->value[i], o->name, PL_FILE_WRITTEN);
         if (o->value && strcmp(o->value, "PLAN") == 0) add(l, a->value[i], o->name, PL_FILE_READ);
         if (o->value && strcmp(o->value, "DIR") == 0) add(l, a->value[i], o->name, PL_FILE_CLOSED);
@@ -95,8 +95,8 @@ static bool is_given_plan(const pl_cli_command *command, const pl_cli_arguments 
 {
     struct stat there, given;
     if (stat(own, &there) != 0) return false;
-    for (size_t i = 0; i < command->option_count; i++) {
-        const pl_cli_option *o = &command->options[i];
+    for (size_t i = 0; i < command->body->option_count; i++) {
+        const pl_cli_option *o = &command->body->options[i];
         bool is_plan = o->value && strcmp(o->value, "PLAN") == 0 && a->value[i];
         if (is_plan && stat(a->value[i], &given) == 0 && given.st_dev == there.st_dev && given.st_ino == there.st_ino)
             return true;
@@ -108,7 +108,7 @@ pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *
 {
     char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
     list l = {.count = 0};
-    bool trains = command->of_command && pl_command_does(command->command, PL_USES_UPDATE);
+    bool trains = command->config >= PL_CLI_PLANS && pl_command_does(command->command, PL_USES_UPDATE);
     pl_status status = pl_cli_setting(in->config, "data", "text", text, sizeof text, err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "data", "tokenizer", tokenizer, sizeof tokenizer, err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "run", "trace", trace, sizeof trace, err);

@@ -70,7 +70,7 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
     char path[PATH_MAX];
     pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, verdict, &r->error);
     if (status != PL_OK) return status;
-    bool trains = strcmp(r->call.name, "train") == 0;
+    bool trains = pl_command_does(r->call.command->command, PL_USES_UPDATE);
     if (trains && r->view.show == PL_SHOW_JSON) put_ledger_event(ledger_text);
     if (!trains || !said(r, PL_CALL_OUT)) return PL_OK;
     int n = snprintf(path, sizeof path, "%s/report.json", r->call.word[PL_CALL_OUT]);
@@ -214,10 +214,14 @@ static pl_status gradients(runner *r)
 
 static pl_status work(runner *r)
 {
-    if (strcmp(r->call.name, "train") == 0) return train(r);
-    if (strcmp(r->call.name, "generate") == 0) return generate(r);
-    if (strcmp(r->call.name, "eval") == 0) return evaluate(r);
-    return gradients(r);
+    static pl_status (*const works[PL_COMMAND_COUNT])(runner *) = {
+        [PL_COMMAND_TRAIN] = train,
+        [PL_COMMAND_EVALUATE] = evaluate,
+        [PL_COMMAND_GENERATE] = generate,
+        [PL_COMMAND_GRADIENTS] = gradients,
+    };
+    _Static_assert(PL_COMMAND_COUNT == 4, "one each");
+    return works[r->call.command->command](r);
 }
 
 /* ---- from the arguments to the end ---- */
@@ -228,7 +232,7 @@ static void set_view(runner *r)
     r->view.show = pl_show_choose(show ? show : "plain", false);
     r->view.quiet = quiet ? atoi(quiet) : 0;
     r->view.color = pl_color_wanted(STDERR_FILENO);
-    r->view.text_to_stdout = strcmp(r->call.name, "train") != 0;
+    r->view.text_to_stdout = !pl_command_does(r->call.command->command, PL_USES_UPDATE);
     r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";
 }
 
@@ -267,7 +271,7 @@ static pl_status finish(runner *r, pl_status status)
 /* The last thing that is said: why it ends. */
 static int conclude(const runner *r, pl_status status)
 {
-    return status == PL_OK ? 0 : pl_cli_complain(r->call.name, status, &r->error);
+    return status == PL_OK ? 0 : pl_cli_complain(r->call.command->name, status, &r->error);
 }
 
 int pl_cli_run(int argc, char **argv)

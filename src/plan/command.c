@@ -22,7 +22,7 @@ const char *pl_command_name(pl_command c) { return rows[c].name; }
 bool pl_command_parse(const char *word, pl_command *command)
 {
     for (int c = 0; c < PL_COMMAND_COUNT; c++)
-        if (strcmp(word, rows[c].name) == 0 || (rows[c].other && strcmp(word, rows[c].other) == 0))
+        if (strcmp(word, rows[c].name) == 0 || (rows[c].other[0] && strcmp(word, rows[c].other) == 0))
             return *command = (pl_command)c, true;
     return false;
 }

@@ -1,8 +1,8 @@
 /* Any decision gives the same bits. Random small models (gpt and mlp, with and without dropout, both norms, all
  * activations), compiled with and without fusing and in place, under
  *   random decisions: any node that may run again, before any node behind it, up to twice as many as there are;
- *   the planner's: every point of the frontier, also of the graph with feed-forward layers in chunks and in layer-major
- * order, where a decision is made for many regions;
+ *   the planner's: every point of the frontier, also of the graph with feed-forward layers in chunks and in
+ *   layer-major order, where a decision is made for many regions;
  *   the two that follow from a rule.
  * Compared with storing all: the loss, all weights and moments after two updates, bit for bit. The graph is legal after
  * every pass and the plan passes its judge (tiny.c). Peaks of real plans fall along a frontier: the last one is the
