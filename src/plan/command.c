@@ -6,7 +6,7 @@
     {                                                                                                                  \
         __VA_ARGS__                                                                                                    \
     }
-#define PL_COMMAND_ROW(id, name, other, programs, uses) [PL_COMMAND_##id] = {name, other, programs, uses},
+#define PL_COMMAND_ROW(id, name, other, typed, programs, uses) [PL_COMMAND_##id] = {name, other, programs, uses},
 static const pl_command_row rows[] = {
 #include "plimsoll/commands.def"
 };
