@@ -20,16 +20,25 @@ const char *pl_config_blame(const pl_config *cfg, const char *a, const char *b, 
 
 /* ---- keys that are set and not read ---- */
 
+/* --seed belongs to two rows; it is enough that one of them is used. */
+static bool is_option_used(const pl_config *cfg, const char *option)
+{
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (pl_config_has_option(key, option) && pl_config_is_used(cfg, key)) return true;
+    return false;
+}
+
 pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const pl_config_key *by = pl_config_unused_by(cfg, key);
     if (!by || !pl_config_is_set(cfg, key->path)) return PL_OK;
+    pl_config_where(cfg, key->path, where, sizeof where);
+    if (pl_config_is_shared(key, where) && is_option_used(cfg, key->option)) return PL_OK;
     pl_str value = {0};
     pl_config_print_value(by, pl_config_value_of(cfg, by), &value);
-    pl_status status =
-        pl_fail(err, PL_E_CONFIG, "%s: %s is not used when %s is %.200s; take it out",
-                pl_config_where(cfg, key->path, where, sizeof where), key->path, by->path, pl_str_text(&value));
+    pl_status status = pl_fail(err, PL_E_CONFIG, "%s: %s is not used when %s is %.200s; take it out", where, key->path,
+                               by->path, pl_str_text(&value));
     pl_str_deinit(&value);
     return status;
 }

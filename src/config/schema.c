@@ -2,6 +2,7 @@
 #include "config/schema.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -132,6 +133,16 @@ const pl_config_key *pl_config_find_in(const pl_config_section *section, const c
 bool pl_config_has_option(const pl_config_key *key, const char *option)
 {
     return option && key->option && strcmp(key->option, option) == 0;
+}
+
+bool pl_config_is_shared(const pl_config_key *key, const char *where)
+{
+    const char *word = strncmp(where, "--", 2) == 0 ? where + 2 : where;
+    if (strncmp(where, "PLIMSOLL_", 9) == 0) word = where + 9;
+    if (!key->option || strcasecmp(word, key->option) != 0) return false;
+    for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
+        if (strcmp(other->path, key->path) != 0 && pl_config_has_option(other, key->option)) return true;
+    return false;
 }
 
 pl_config_origin *pl_config_origin_of(pl_config *cfg, const pl_config_key *key)

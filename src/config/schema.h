@@ -70,6 +70,8 @@ const pl_config_section *pl_config_find_section(const char *name, size_t bytes);
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name);
 /* Whether this is the key's option, without dashes; false for NULL. */
 bool pl_config_has_option(const pl_config_key *, const char *option);
+/* Whether `where`, "--seed" or "PLIMSOLL_SEED", is the key's option and another key's as well. */
+bool pl_config_is_shared(const pl_config_key *, const char *where);
 pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);
 const pl_config_origin *pl_config_origin_at(const pl_config *, const pl_config_key *);
 /* The archs whose configs have this key, a bit for each. */

@@ -1,6 +1,6 @@
 /* One value from text. Plain YAML scalars are typed by the YAML 1.2 core schema (spec 1.2.2, section 10.3.2): an
- * integer is
- * [-+]?[0-9]+, 0o[0-7]+ or 0x[0-9a-fA-F]+, a real [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?; "yes" is text.
+ * integer is [-+]?[0-9]+, 0o[0-7]+ or 0x[0-9a-fA-F]+, a real [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?; "yes"
+ * is text.
  * Quoted scalars are text and nothing else. What comes from an option or a variable is read as whatever the key wants.
  *
  * Invariant: a value changes only when its whole text is right. */
@@ -251,33 +251,21 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
 
 /* ---- errors ---- */
 
-/* --seed belongs to two rows: then the option is named, for the command may not read the row that is met first. */
-static bool names_many(const pl_config_key *key, const char *where)
-{
-    const char *word = strncmp(where, "--", 2) == 0 ? where + 2 : where;
-    if (strncmp(where, "PLIMSOLL_", 9) == 0) word = where + 9;
-    if (!key->option || strcasecmp(word, key->option) != 0) return false;
-    for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
-        if (other != key && pl_config_has_option(other, key->option)) return true;
-    return false;
-}
-
 /* "<where>: <key> must be <expected>, not <found><hint>" */
 static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char *where, const char *hint,
                         pl_error *err)
 {
     char expected[320], shown[64];
     double number;
+    const bool many = pl_config_is_shared(key, where); /* then the option is named: not the row that is met first */
     pl_config_expected(key, expected, sizeof expected);
     if (s.style != PL_CONFIG_QUOTED && s.bytes == 0)
-        return pl_fail(err, PL_E_CONFIG,
-                       names_many(key, where) ? "%s%.0s has no value; give %s" : "%s: %s has no value; give %s", where,
+        return pl_fail(err, PL_E_CONFIG, many ? "%s%.0s has no value; give %s" : "%s: %s has no value; give %s", where,
                        key->path, expected);
     if (pl_config_is_null(s))
         return pl_fail(err, PL_E_CONFIG, "%s: %s has no value; give %s, or take the line out for the default", where,
                        key->path, expected);
     const char *quote = s.style != PL_CONFIG_QUOTED && parse_real(s, &number) ? "" : "\"";
-    bool many = names_many(key, where);
     return pl_fail(err, PL_E_CONFIG, "%s%s%s must be %s, not %s%s%s%s", where, many ? "" : ": ", many ? "" : key->path,
                    expected, quote, pl_config_shown(s.text, s.bytes, shown), quote, hint);
 }

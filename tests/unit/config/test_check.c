@@ -125,6 +125,25 @@ static void a_key_of_another_system_is_refused(void **state)
     assert_false(pl_config_is_used(&cfg, &other));
 }
 
+/* --seed sets two keys: where one of them is another system's, the option is still right, the key itself is not. */
+static void an_option_of_two_keys_needs_one_that_is_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label;
+        pl_status status;
+    } rows[] = {{"--seed", PL_OK}, {"PLIMSOLL_SEED", PL_OK}, {"--set generate.seed", PL_E_CONFIG}};
+    pl_config_key other = *pl_config_find("generate.seed");
+    other.use.systems = 1u << PL_SYSTEM_COUNT;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        pl_config_default(&cfg);
+        assert_int_equal(pl_config_set(&cfg, other.path, "7", rows[i].label, &err), PL_OK);
+        assert_int_equal(pl_config_check_used(&cfg, &other, &err), rows[i].status);
+    }
+}
+
 static void sound_configs_pass(void **state)
 {
     (void)state;
@@ -303,6 +322,7 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_contradiction_has_its_sentence),
         cmocka_unit_test(a_key_of_another_system_is_refused),
+        cmocka_unit_test(an_option_of_two_keys_needs_one_that_is_used),
         cmocka_unit_test(sound_configs_pass),
         cmocka_unit_test(a_stronger_source_may_switch_evaluation_off),
         cmocka_unit_test(a_printed_config_passes),
