@@ -28,7 +28,7 @@ pl_status pl_choice_text(const pl_config *c, pl_choice_key key, char text[PL_CHO
     const pl_config_key *found;
     pl_str out = pl_str_fixed(text, PL_CHOICE_TEXT_BYTES);
     PL_TRY(find_key(key, &found, err));
-    pl_config_print_value(c, found, &out);
+    pl_config_print_value(found, pl_config_value_of(c, found), &out);
     return PL_OK;
 }
 
@@ -106,7 +106,7 @@ static pl_status decide(pl_config *c, const char *(*word)(const pl_choice *, pl_
         const char *text = word(choice, key);
         pl_config_scalar scalar = {text, strlen(text), PL_CONFIG_RAW};
         PL_TRY(find_key(key, &found, err));
-        PL_TRY(pl_config_parse_value(c, found, scalar, found->path, err));
+        PL_TRY(pl_config_parse_value(found, scalar, (char *)c + found->offset, found->path, err));
     }
     return PL_OK;
 }

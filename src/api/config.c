@@ -1,4 +1,4 @@
-/* The config of the public header: the typed one of src/config on the heap. */
+/* The config of the public header: texts and files of it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,15 +7,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/schema.h"
-
-pl_config *pl_config_create(void)
-{
-    pl_config *c = pl_alloc(1, sizeof *c);
-    if (c) pl_config_default(c);
-    return c;
-}
-
-void pl_config_destroy(pl_config *c) { pl_free(c); }
 
 pl_status pl_give_text(pl_str *s, char **text, size_t *bytes, pl_error *err)
 {
@@ -87,8 +78,8 @@ static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
     *copy = *c;
     PL_TRY_DONE(pl_config_run_folder(c, copy->run.out, sizeof copy->run.out, err));
     if (pl_system_of(c)->keep) PL_TRY_DONE(pl_system_of(c)->keep(copy, err));
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        char *path = pl_config_path_of(copy, &pl_config_keys[i]);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        char *path = pl_config_path_of(copy, key);
         if (path) PL_TRY_DONE(make_absolute(path, err));
     }
     pl_config_print_yaml(copy, out);

@@ -72,7 +72,7 @@ static bool means_same(const pl_plan *plan, const pl_config *planned, const pl_c
 static pl_status take_key(const pl_plan *plan, const pl_config *planned, const pl_config *wanted, pl_config *now,
                           const pl_config_key *key, pl_error *err)
 {
-    char where[PL_CONFIG_TEXT_BYTES + 32];
+    char where[PL_CONFIG_WHERE_BYTES];
     pl_str was = {0}, is = {0};
     bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
     bool left; /* changes numbers, and yet it is the plan that says it: by leave that the config gave */
@@ -82,8 +82,8 @@ static pl_status take_key(const pl_plan *plan, const pl_config *planned, const p
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
         return PL_OK;
     }
-    pl_config_print_value(planned, key, &was);
-    pl_config_print_value(now, key, &is);
+    pl_config_print_value(key, pl_config_value_of(planned, key), &was);
+    pl_config_print_value(key, pl_config_value_of(now, key), &is);
     pl_status status = pl_fail(
         err, PL_E_CONFIG, "%s: %s is %.200s, and the plan was made for %.200s; leave it as it was, or plan anew",
         pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is), pl_str_text(&was));
@@ -109,8 +109,8 @@ pl_status pl_plan_take_config(const pl_plan *plan, pl_config *now, pl_error *err
     pl_config_print_yaml(now, &printed);
     if (printed.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the config"));
     PL_TRY_DONE(load(wanted, "the config", pl_str_text(&printed), err));
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        PL_TRY_DONE(take_key(plan, planned, wanted, now, &pl_config_keys[i], err));
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        PL_TRY_DONE(take_key(plan, planned, wanted, now, key, err));
 done:
     pl_str_deinit(&printed);
     pl_config_destroy(wanted);
