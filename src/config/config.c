@@ -16,6 +16,11 @@ pl_config *pl_config_create(void)
 
 void pl_config_destroy(pl_config *c) { pl_free(c); }
 
+int64_t pl_config_feed_forward(const pl_config *cfg)
+{
+    return cfg->model.feed_forward == PL_CONFIG_AUTO ? 4 * cfg->model.width : cfg->model.feed_forward;
+}
+
 void pl_config_default(pl_config *cfg)
 {
     memset(cfg, 0, sizeof *cfg);

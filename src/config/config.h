@@ -123,6 +123,7 @@ bool pl_config_is_set(const pl_config *, const char *path); /* by file, environm
 /* Fails with a sentence that says how to give it when the path or string at `path` is empty: "train needs data.text …".
  */
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
+int64_t pl_config_feed_forward(const pl_config *);       /* model.feed_forward, auto resolved */
 pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). */
 pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
@@ -169,14 +170,9 @@ typedef enum pl_config_reader {
 const char *pl_config_blame(const pl_config *, const char *a, const char *b, char where[PL_CONFIG_WHERE_BYTES]);
 /* PL_E_USAGE for the first option of the command line that the command does not read. */
 pl_status pl_config_check_options(const pl_config *, pl_config_reader, pl_error *);
-/* Keys that the chosen architecture does not use, sums and products that overflow, values that contradict each other.
- */
-pl_status pl_config_check(const pl_config *, pl_error *);
-
-/* ---- check_model.c: the same of archs and texts, for pl_config_check ---- */
-pl_status pl_config_check_model(const pl_config *, pl_error *);
-pl_status pl_config_check_activations(const pl_config *, pl_error *); /* of the sequences in memory at once */
-int64_t pl_config_feed_forward(const pl_config *);                    /* auto resolved */
+/* Keys that the chosen architecture does not use, values that contradict each other: all that no system has to tell,
+ * a part of pl_config_check. */
+pl_status pl_config_check_keys(const pl_config *, pl_error *);
 
 /* ---- print.c: appended to the string; check out->failed at the end ---- */
 void pl_config_print_yaml(const pl_config *, pl_str *); /* loads back to an equal config */

@@ -1,9 +1,11 @@
 /* The transformer language model of MODELS.md 4.3 (arch gpt), under nanoGPT's tensor names:
  *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2;
  *   then norm, and the output layer. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "models/check.h"
 #include "models/language.h"
 
 static pl_id bias_or_none(pl_model *m, bool wanted, int64_t n, const char *name)
@@ -112,4 +114,51 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 
 static pl_status build(pl_model *m) { return pl_language_build(&(pl_language){.m = m, .read = 1, .hidden = hidden}); }
 
-const pl_arch pl_arch_gpt = {.build = build, .plan_bytes_per_layer = 16 << 10};
+/* ---- its part of a config ---- */
+
+/* The divisor of width next to heads, on either side (1 always is one). */
+static int64_t divisor_below(int64_t width, int64_t heads)
+{
+    while (width % heads != 0) heads--;
+    return heads;
+}
+
+static int64_t divisor_above(int64_t width, int64_t heads)
+{
+    if (heads > width) return 0;
+    while (width % heads != 0) heads++;
+    return heads;
+}
+
+static pl_status check_heads(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t width = cfg->model.width, heads = cfg->model.heads;
+    if (width % heads == 0) return PL_OK;
+    int64_t below = divisor_below(width, heads < width ? heads : width), above = divisor_above(width, heads);
+    pl_config_blame(cfg, "model.heads", "model.width", where);
+    if (!above)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: model.heads %" PRId64 " is more than model.width %" PRId64 "; take at most that many heads",
+                       where, heads, width);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: model.heads %" PRId64 " does not divide model.width %" PRId64 "; take %" PRId64 " or %" PRId64
+                   " heads",
+                   where, heads, width, below, above);
+}
+
+/* The widest layer of a token: the feed-forward, or attention with three of the width. */
+static pl_status check(const pl_config *cfg, pl_error *err)
+{
+    const uint64_t d = (uint64_t)cfg->model.width, inner = (uint64_t)pl_config_feed_forward(cfg);
+    PL_TRY(check_heads(cfg, err));
+    return pl_language_check(cfg,
+                             &(pl_language_size){.layer = {{4 * d, d}, {2 * d, inner}},
+                                                 .first = {(uint64_t)cfg->model.sequence, d},
+                                                 .widest = inner > 3 * d ? inner : 3 * d,
+                                                 .key = "feed_forward",
+                                                 .value = pl_config_feed_forward(cfg)},
+                             err);
+}
+
+const pl_arch pl_arch_gpt = {.build = build, .check = check, .plan_bytes_per_layer = 16 << 10};

@@ -20,6 +20,9 @@ pl_status pl_model_build(const pl_config *, const pl_facts *extents, pl_graph **
 /* weights.c: bytes of all weights of that model, without building it: a deep one costs no more than a flat one. */
 pl_status pl_model_count_weights(const pl_config *, const pl_facts *extents, uint64_t *bytes, pl_error *);
 
+/* Do the numbers of the config make a model of its arch? PL_E_CONFIG. */
+pl_status pl_model_check(const pl_config *, pl_error *);
+
 /* What a process holds of its plan for each layer of this arch, at least. */
 uint64_t pl_model_plan_bytes_per_layer(const pl_config *);
 
@@ -40,6 +43,8 @@ typedef struct pl_model {
 typedef struct pl_arch {
     /* All programs but "init", which the weights build on the way. */
     pl_status (*build)(pl_model *);
+    /* What no single key can tell: PL_E_CONFIG. */
+    pl_status (*check)(const pl_config *, pl_error *);
     uint64_t plan_bytes_per_layer; /* pl_model_plan_bytes_per_layer; measured for its smallest model, and halved */
 } pl_arch;
 

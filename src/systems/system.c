@@ -12,6 +12,12 @@ const pl_system *pl_system_of(const pl_config *c)
     return rows[pl_config_system_of(c)];
 }
 
+pl_status pl_config_check(const pl_config *c, pl_error *err)
+{
+    PL_TRY(pl_config_check_keys(c, err));
+    return pl_system_of(c)->check(c, err);
+}
+
 pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_data *data, pl_job_list *list,
                               pl_error *err)
 {

@@ -27,6 +27,8 @@ typedef struct pl_system {
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
+    /* What no single key can tell, its model included. PL_E_CONFIG. */
+    pl_status (*check)(const pl_config *, pl_error *);
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
     /* What pl_check_folder asks beyond the core's questions. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);

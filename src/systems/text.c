@@ -168,6 +168,7 @@ const pl_system pl_system_text = {.words = {"token", "tokens", "sequence", "sequ
                                           [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
                                   .show = &pl_job_generate,
                                   .metrics = metrics,
+                                  .check = pl_text_check,
                                   .prepare = pl_text_prepare_run,
                                   .check_folder = pl_text_check_folder,
                                   .keep = keep,

@@ -15,6 +15,9 @@ typedef struct pl_text_paths {
 pl_status pl_text_find_paths(const pl_config *, pl_text_paths *, pl_error *);
 pl_sampler_options pl_text_sampler(const pl_config *); /* the number of tokens is to be filled in */
 
+/* ---- text_check.c ---- */
+pl_status pl_text_check(const pl_config *, pl_error *);
+
 /* ---- text_prepare.c ---- */
 /* From a text to its tokenizer and token file; as pl_prepare says. */
 pl_status pl_text_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);
