@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/facts.h"
 #include "ir/op.h"
 
 typedef struct finished { /* the last version of an accumulator */
@@ -132,6 +133,23 @@ static pl_status zero_first(pl_graph *g, size_t first_zero, size_t zeros, pl_err
     return status == PL_OK ? pl_graph_group_programs(g, err) : status;
 }
 
+/* One value must tell what is made smaller. */
+static pl_status check_loss(const pl_graph *g, pl_id program, pl_error *err)
+{
+    pl_id loss = pl_graph_find_loss(g, program);
+    if (loss == PL_NONE)
+        return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has no loss to differentiate", g->region[program].name);
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || !pl_op_rule_of(n->op)->loss || pl_region_program(g, n->region) != program) continue;
+        pl_id other = pl_value_root(g, n->out[0]);
+        if (other != loss)
+            return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has two losses, %s and %s; add both to one value",
+                           g->region[program].name, g->value[loss].name, g->value[other].name);
+    }
+    return PL_OK;
+}
+
 pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
 {
     size_t values = g->value_count, nodes = g->node_count;
@@ -142,6 +160,7 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     d.grad.accumulator = pl_alloc(values, sizeof *d.grad.accumulator);
     d.waiting = pl_alloc(values, sizeof *d.waiting);
     d.readers = pl_alloc(values + 1, sizeof *d.readers);
+    PL_TRY_DONE(check_loss(g, program, err));
     if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
     count_readers(g, program, d.readers);

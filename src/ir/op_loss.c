@@ -52,7 +52,8 @@ static pl_alias alias_linear_ce(const pl_node *n, int out)
     return (pl_alias){.update = 4};
 }
 
-const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce};
+const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce,
+                                      .loss = true};
 
 /* linear_ce_bwd: h, W, target, scale, loss, dW, [loss scale] → loss', dh, dW': both gradients times the loss scale */
 static pl_status shape_linear_ce_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -70,4 +71,5 @@ static pl_alias alias_linear_ce_bwd(const pl_node *n, int out)
     return (pl_alias){.update = out == 0 ? 4 : out == 2 ? 5 : -1};
 }
 
-const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL, cost_linear_ce, alias_linear_ce_bwd, .out_min = 3};
+const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL,         cost_linear_ce, alias_linear_ce_bwd,
+                                          .out_min = 3,        .loss = true, .loss_scale = 6};

@@ -1,17 +1,16 @@
 /* One batch, its loss and every gradient, as safetensors: so that anyone can compare with another framework. The plan
  * must have been made for that (gradients, tokens and targets are outputs of its program, which has no update). */
 #include <math.h>
-#include <string.h>
 
+#include "ir/facts.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
 
-static bool is_output(const pl_graph *g, pl_id id)
+/* All that the program gives out but the loss, which is divided first. */
+static bool is_output(const pl_graph *g, pl_id program, pl_id loss, pl_id id)
 {
     const pl_value *v = &g->value[id];
-    bool wanted = strncmp(v->name, "grad.", 5) == 0 || strcmp(v->name, "train.tokens") == 0 ||
-                  strcmp(v->name, "train.targets") == 0;
-    return wanted && v->role == PL_ROLE_OUTPUT && pl_value_root(g, id) == id;
+    return v->role == PL_ROLE_OUTPUT && v->program == program && id != loss && pl_value_root(g, id) == id;
 }
 
 static pl_st_entry entry_of(pl_session *s, pl_id id)
@@ -65,12 +64,13 @@ pl_status pl_session_write_gradients(pl_session *s, const char *path, pl_error *
     uint64_t counted = pl_session_counted(s, PL_PART_TRAIN, s->step);
     double loss = 0;
     size_t count = 0;
+    pl_id sum = pl_graph_find_loss(g, s->train);
     pl_alloc_seal(0); /* nothing is measured after this: the lists may use the heap */
     pl_st_entry *entry = pl_alloc(g->value_count + 1, sizeof *entry);
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of gradients"));
     for (size_t i = 0; i < g->value_count; i++)
-        if (is_output(g, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
+        if (is_output(g, s->train, sum, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
     *s->lr = 0;
     *s->step_input = (int64_t)s->step + 1;
     *s->token_scale = counted ? 1.0f / (float)counted : 0;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/size.h"
+#include "ir/facts.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
 #include "run/spaces.h"
@@ -235,6 +236,12 @@ static void *find_number(const pl_session *s, const char *name, pl_dtype dtype)
     return fits ? pl_session_value(s, name) : NULL;
 }
 
+static double *find_loss(const pl_session *s, pl_id program)
+{
+    pl_id loss = program == PL_NONE ? PL_NONE : pl_graph_find_loss(s->o.plan->graph, program);
+    return loss == PL_NONE ? NULL : pl_session_address(s, loss);
+}
+
 static void find_values(pl_session *s)
 {
     s->lr = find_number(s, "input.lr", PL_DTYPE_F32);
@@ -246,8 +253,8 @@ static void find_values(pl_session *s)
     s->skipped_steps = find_number(s, PL_SKIPPED_STEPS, PL_DTYPE_I32);
     s->first_sample = find_number(s, "input.first_sample", PL_DTYPE_I64);
     s->position = find_number(s, "input.position", PL_DTYPE_I64);
-    s->train_loss = find_number(s, "train.loss", PL_DTYPE_F64);
-    s->evaluate_loss = find_number(s, "evaluate.loss", PL_DTYPE_F64);
+    s->train_loss = find_loss(s, s->train);
+    s->evaluate_loss = find_loss(s, s->evaluate);
 }
 
 static pl_status check_values(const pl_session *s, pl_error *err)
