@@ -35,7 +35,9 @@ typedef struct pl_value {
     pl_id root; /* set by the graph, not by whoever fills this in: a step on the way to the value that owns the bytes */
     int64_t view_offset; /* elements; only with view_of */
     bool tile;           /* only with view_of: of a whole value, contiguous */
-    bool frozen;         /* a weight that is not trained: no gradient, no optimizer state, saved like the others */
+    bool inference; /* lasting state that evaluating and generating need (running statistics, averages): saved with the
+                     * weights, not with what only training needs */
+    bool frozen;    /* a weight that is not trained: no gradient, no optimizer state, saved like the others */
     int64_t root_offset; /* elements from the root's beginning to its own; set by the graph, like root */
     int64_t stride[PL_RANK_MAX];
 } pl_value;

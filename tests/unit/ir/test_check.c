@@ -167,6 +167,14 @@ static void values(void **state)
     refuse("\"dbias.1\" f32 [4]", "\"dbias.1\" f32 [5]", "shape and dtype of what it replaces");
 }
 
+static void state_for_inference(void **state)
+{
+    (void)state;
+    const char words[] = "only state that lasts and owns its bytes can be there for inference";
+    refuse("\"w3\" f32 [12,4] weight", "\"w3\" f32 [12,4] weight inference=1", words);
+    refuse("\"s\" f32 [2,3,4] temporary program=0", "\"s\" f32 [2,3,4] state program=0 inference=1", words);
+}
+
 static void frozen_weights(void **state)
 {
     (void)state;
@@ -453,6 +461,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(the_legal_graph_is_legal),
         cmocka_unit_test(values),
         cmocka_unit_test(frozen_weights),
+        cmocka_unit_test(state_for_inference),
         cmocka_unit_test(regions),
         cmocka_unit_test(order_and_versions),
         cmocka_unit_test(outputs),
