@@ -15,3 +15,24 @@ pl_id pl_graph_find_loss(const pl_graph *g, pl_id program)
     }
     return PL_NONE;
 }
+
+pl_id pl_node_find_ids(const pl_graph *g, const pl_node *n, int64_t *below)
+{
+    const pl_op_rule *rule = pl_op_rule_of(n->op);
+    pl_id table = rule->ids_below ? n->in[rule->ids_below] : PL_NONE;
+    if (table == PL_NONE) return PL_NONE;
+    *below = g->value[table].shape.dim[0];
+    return n->in[rule->ids];
+}
+
+bool pl_graph_find_id_limit(const pl_graph *g, pl_id value, int64_t *below)
+{
+    pl_id root = pl_value_root(g, value);
+    *below = INT64_MAX;
+    for (size_t i = 0; i < g->node_count; i++) {
+        int64_t limit;
+        pl_id ids = g->node[i].dead ? PL_NONE : pl_node_find_ids(g, &g->node[i], &limit);
+        if (ids != PL_NONE && pl_value_root(g, ids) == root && limit < *below) *below = limit;
+    }
+    return *below < INT64_MAX;
+}

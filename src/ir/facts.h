@@ -8,4 +8,12 @@
 /* The value that holds the loss of the program, which its gradients are of; PL_NONE when it has none. */
 pl_id pl_graph_find_loss(const pl_graph *, pl_id program);
 
+/* The input that the node takes as ids, PL_NONE when there is none, and what they must be below: the rows of a table.
+ * (A negative id is none.) */
+pl_id pl_node_find_ids(const pl_graph *, const pl_node *, int64_t *below);
+
+/* Is the value, or a window on it or a version of it, read as ids? Then *below is the smallest limit that a reader
+ * sets, in any program. */
+bool pl_graph_find_id_limit(const pl_graph *, pl_id value, int64_t *below);
+
 #endif

@@ -34,8 +34,9 @@ typedef struct pl_op_rule {
     /* Exchanges data with what is outside of the graph: it runs exactly once a trip, by whoever runs the program. It is
      * never left out, repeated or timed. */
     bool outside;
-    bool loss;      /* its first output is the loss so far, to which it adds that of its samples */
-    int loss_scale; /* gradients begin here, all times this input where it is given; 0: none begin */
+    bool loss;          /* its first output is the loss so far, to which it adds that of its samples */
+    int ids, ids_below; /* input `ids` holds ids below the first dimension of input `ids_below`; 0: it reads none */
+    int loss_scale;     /* gradients begin here, all times this input where it is given; 0: none begin */
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);

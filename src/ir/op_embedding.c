@@ -53,7 +53,8 @@ static pl_cost cost_embedding(const pl_graph *g, const pl_node *n)
     return (pl_cost){e, 12 * e};
 }
 
-const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_embedding, pl_alias_none};
+const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_embedding,
+                                      pl_alias_none,   .ids = 0,           .ids_below = 1};
 
 /* embedding_bwd: tokens, dy, [dE], [dP] → [dE'], [dP'] */
 static pl_status shape_embedding_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -80,5 +81,5 @@ static pl_alias alias_embedding_bwd(const pl_node *n, int out)
     return (pl_alias){.update = out == 0 ? 2 : 3};
 }
 
-const pl_op_rule pl_rule_EMBEDDING_BWD = {shape_embedding_bwd, NULL, cost_embedding, alias_embedding_bwd,
-                                          .out_min = -1};
+const pl_op_rule pl_rule_EMBEDDING_BWD = {shape_embedding_bwd, NULL,     cost_embedding, alias_embedding_bwd,
+                                          .out_min = -1,       .ids = 0, .ids_below = 2};

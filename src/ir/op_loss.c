@@ -53,7 +53,7 @@ static pl_alias alias_linear_ce(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce,
-                                      .loss = true};
+                                      .loss = true,    .ids = 2,           .ids_below = 1};
 
 /* linear_ce_bwd: h, W, target, scale, loss, [dW], [loss scale] → loss', [dh], [dW']: both gradients times the loss
  * scale */
@@ -72,5 +72,6 @@ static pl_alias alias_linear_ce_bwd(const pl_node *n, int out)
     return (pl_alias){.update = out == 0 ? 4 : out == 2 ? 5 : -1};
 }
 
-const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL,         cost_linear_ce,
-                                          alias_linear_ce_bwd, .loss = true, .loss_scale = 6};
+const pl_op_rule pl_rule_LINEAR_CE_BWD = {
+    shape_linear_ce_bwd, NULL,     cost_linear_ce, alias_linear_ce_bwd, .loss = true,
+    .loss_scale = 6,     .ids = 2, .ids_below = 1};

@@ -278,6 +278,17 @@ static pl_status adopt_ring_thread(void *context, pl_error *err)
     return s->o.owners ? pl_process_adopt_thread(&s->o.plan->process, s->o.owners, err) : PL_OK;
 }
 
+/* What every id that is loaded must be below: nothing checks them one by one. */
+static int64_t find_id_limit(const pl_graph *g)
+{
+    int64_t least = INT64_MAX, below;
+    for (size_t i = 0; i < g->node_count; i++)
+        for (int k = 0; k < PL_NODE_OUT_MAX && g->node[i].op == PL_OP_LOAD; k++)
+            if (g->node[i].out[k] != PL_NONE && pl_graph_find_id_limit(g, g->node[i].out[k], &below) && below < least)
+                least = below;
+    return least;
+}
+
 /* Between planning and this moment another command may have made the token file anew. */
 static pl_status check_tokens(const pl_session *s, pl_error *err)
 {
@@ -286,6 +297,10 @@ static pl_status check_tokens(const pl_session *s, pl_error *err)
     if (i->vocab != s->settings->vocab)
         return pl_fail(err, PL_E_DATA, "%s: made for a vocabulary of %u, the plan has %u; plan again", s->tokens.path,
                        i->vocab, s->settings->vocab);
+    int64_t below = find_id_limit(p->graph);
+    if ((int64_t)i->vocab > below)
+        return pl_fail(err, PL_E_DATA, "%s: holds ids up to %u, the plan has rows for %lld; plan again", s->tokens.path,
+                       i->vocab - 1, (long long)below);
     if (p->tokenizer_hash == 0 || (i->tokenizer_hash == p->tokenizer_hash && i->source_hash == p->text_hash))
         return PL_OK;
     return pl_fail(err, PL_E_DATA,

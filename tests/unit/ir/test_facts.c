@@ -50,9 +50,53 @@ static void the_loss_is_what_adds_to_it(void **state)
     pl_graph_destroy(g);
 }
 
+/* The ids are taken by a table of 7 rows and by an output of 5, and by nobody in the graph without losses. */
+static void ids_are_below_the_fewest_rows(void **state)
+{
+    (void)state;
+    int64_t below = 0;
+    pl_graph *g = parse(text);
+    assert_true(pl_graph_find_id_limit(g, 0, &below));
+    assert_int_equal(below, 5);
+    g->node[3].dead = true;
+    assert_true(pl_graph_find_id_limit(g, 0, &below));
+    assert_int_equal(below, 7);
+    for (pl_id other = 1; other <= 8; other++) assert_false(pl_graph_find_id_limit(g, other, &below));
+    pl_graph_destroy(g);
+}
+
+/* What is looked at through a window is read as ids, too. */
+static void ids_are_followed_through_windows(void **state)
+{
+    (void)state;
+    static const char windows[] = "graph 1\n"
+                                  "region 0 \"p\" batch=2\n"
+                                  "value 0 \"batch\" i32 [2,6] temporary program=0\n"
+                                  "value 1 \"first\" i32 [2,3] temporary program=0 view=0 offset=0 strides=6,1\n"
+                                  "value 2 \"table\" f32 [9,4] weight\n"
+                                  "value 3 \"dtable\" f32 [4,4] gradient program=0\n"
+                                  "value 4 \"dtable.1\" f32 [4,4] gradient program=0 update=3\n"
+                                  "value 5 \"x\" f32 [2,3,4] temporary program=0\n"
+                                  "node 0 load region=0 out=0\n"
+                                  "node 1 fill region=0 out=3\n"
+                                  "node 2 embedding region=0 in=1,2 out=5 window=1\n"
+                                  "node 3 embedding_bwd region=0 in=1,5,3 out=4 window=1 phase=backward\n"
+                                  "end graph\n";
+    int64_t below = 0;
+    pl_graph *g = parse(windows);
+    assert_true(pl_graph_find_id_limit(g, 0, &below));
+    assert_int_equal(below, 4);
+    assert_int_equal(pl_node_find_ids(g, &g->node[2], &below), 1);
+    assert_int_equal(below, 9);
+    assert_int_equal(pl_node_find_ids(g, &g->node[0], &below), PL_NONE);
+    pl_graph_destroy(g);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_loss_is_what_adds_to_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_loss_is_what_adds_to_it),
+                                       cmocka_unit_test(ids_are_below_the_fewest_rows),
+                                       cmocka_unit_test(ids_are_followed_through_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
