@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "config/schema.h"
+#include "ir/facts.h"
 #include "report/report.h"
 
 #define LOCK_BYTES_MAX (UINT64_C(4) << 30) /* some 30 kB a layer: 100,000 layers */
@@ -142,7 +143,7 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
     return status;
 }
 
-static pl_id train_of(const pl_plan *p) { return pl_graph_find_program(p->graph, "train"); }
+static pl_id train_of(const pl_plan *p) { return pl_graph_find_trained(p->graph); }
 
 uint64_t pl_plan_arena_bytes(const pl_plan *p) { return p->arena->bytes; }
 int pl_plan_threads(const pl_plan *p) { return p->team.threads; }

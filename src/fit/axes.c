@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fit/recompute.h"
+#include "ir/facts.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
@@ -471,10 +472,8 @@ static pl_status make_form(axis_view *v, const pl_graph *graph, size_t k, pl_err
 
 static axis_view view_of(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier)
 {
-    uint64_t first, last = 0;
-    axis_view v = {.options = o, .train = pl_graph_find_program(graph, "train"), .frontier = frontier};
-    if (v.train != PL_NONE) pl_plan_program_span(graph, v.train, &first, &last);
-    v.trains = last > 0;
+    axis_view v = {.options = o, .train = pl_graph_find_trained(graph), .frontier = frontier};
+    v.trains = v.train != PL_NONE;
     v.small = graph->node_count <= NODES_MAX;
     return v;
 }

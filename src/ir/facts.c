@@ -7,6 +7,31 @@ static bool is_of(const pl_graph *g, const pl_node *n, pl_id program)
     return !n->dead && pl_region_program(g, n->region) == program;
 }
 
+bool pl_program_is_trained(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].phase != PL_PHASE_FORWARD && is_of(g, &g->node[i], program)) return true;
+    return false;
+}
+
+bool pl_program_loads(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_LOAD && is_of(g, &g->node[i], program)) return true;
+    return false;
+}
+
+pl_id pl_graph_find_trained(const pl_graph *g)
+{
+    pl_id first = PL_NONE;
+    for (size_t i = 0; i < g->node_count; i++) {
+        if (g->node[i].dead || g->node[i].phase == PL_PHASE_FORWARD) continue;
+        pl_id program = pl_region_program(g, g->node[i].region);
+        if (program < first) first = program;
+    }
+    return first;
+}
+
 pl_id pl_graph_find_loss(const pl_graph *g, pl_id program)
 {
     for (size_t i = 0; i < g->node_count; i++) {

@@ -5,6 +5,11 @@
 
 #include "ir/graph.h"
 
+/* Is the program trained: has it a backward pass or an update? And does it load data? Without nodes neither. */
+bool pl_program_is_trained(const pl_graph *, pl_id program);
+bool pl_program_loads(const pl_graph *, pl_id program);
+pl_id pl_graph_find_trained(const pl_graph *); /* the first such program; PL_NONE: none is */
+
 /* The value that holds the loss of the program, which its gradients are of; PL_NONE when it has none. */
 pl_id pl_graph_find_loss(const pl_graph *, pl_id program);
 

@@ -92,11 +92,32 @@ static void ids_are_followed_through_windows(void **state)
     pl_graph_destroy(g);
 }
 
+static void programs_are_what_their_nodes_do(void **state)
+{
+    (void)state;
+    pl_graph *g = parse(text);
+    assert_int_equal(pl_graph_find_trained(g), PL_NONE);
+    g->node[4].phase = PL_PHASE_BACKWARD;
+    assert_int_equal(pl_graph_find_trained(g), 1);
+    assert_false(pl_program_is_trained(g, 0));
+    assert_true(pl_program_is_trained(g, 1));
+    g->node[2].phase = PL_PHASE_UPDATE;
+    assert_int_equal(pl_graph_find_trained(g), 0);
+    g->node[2].dead = g->node[4].dead = true;
+    assert_int_equal(pl_graph_find_trained(g), PL_NONE);
+    assert_false(pl_program_is_trained(g, 0));
+    assert_false(pl_program_loads(g, 0));
+    g->node[3].op = PL_OP_LOAD;
+    assert_true(pl_program_loads(g, 0));
+    assert_false(pl_program_loads(g, 1));
+    pl_graph_destroy(g);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_loss_is_what_adds_to_it),
-                                       cmocka_unit_test(ids_are_below_the_fewest_rows),
-                                       cmocka_unit_test(ids_are_followed_through_windows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_loss_is_what_adds_to_it), cmocka_unit_test(ids_are_below_the_fewest_rows),
+        cmocka_unit_test(ids_are_followed_through_windows), cmocka_unit_test(programs_are_what_their_nodes_do)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
