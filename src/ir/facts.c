@@ -41,6 +41,13 @@ pl_id pl_graph_find_loss(const pl_graph *g, pl_id program)
     return PL_NONE;
 }
 
+pl_id pl_graph_find_mixer(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (pl_op_rule_of(g->node[i].op)->mixes_samples && is_of(g, &g->node[i], program)) return (pl_id)i;
+    return PL_NONE;
+}
+
 pl_id pl_node_find_ids(const pl_graph *g, const pl_node *n, int64_t *below)
 {
     const pl_op_rule *rule = pl_op_rule_of(n->op);

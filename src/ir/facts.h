@@ -13,6 +13,10 @@ pl_id pl_graph_find_trained(const pl_graph *); /* the first such program; PL_NON
 /* The value that holds the loss of the program, which its gradients are of; PL_NONE when it has none. */
 pl_id pl_graph_find_loss(const pl_graph *, pl_id program);
 
+/* The first node of the program whose operator mixes the samples of a micro-batch: then the program computes the same
+ * only if it sees the whole batch at once. PL_NONE: any micro-batch will do. */
+pl_id pl_graph_find_mixer(const pl_graph *, pl_id program);
+
 /* The input that the node takes as ids, PL_NONE when there is none, and what they must be below: the rows of a table.
  * (A negative id is none.) */
 pl_id pl_node_find_ids(const pl_graph *, const pl_node *, int64_t *below);
