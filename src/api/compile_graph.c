@@ -6,6 +6,7 @@
 #include "api/compiler.h"
 #include "base/alloc.h"
 #include "grad/differentiate.h"
+#include "ir/op.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
@@ -82,13 +83,12 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
 }
 
 /* Without an update nothing reads the gradients: they are what the program gives out, and so is the batch. */
-static void keep_gradients(pl_graph *g)
+static void keep_gradients(pl_graph *g, pl_id train)
 {
     for (size_t i = 0; i < g->value_count; i++) {
         pl_value *v = &g->value[i];
-        const pl_id producer = v->producer;
-        bool is_data = producer != PL_NONE && g->node[producer].op == PL_OP_LOAD && !g->node[producer].dead;
-        if (v->role == PL_ROLE_GRADIENT || is_data) v->role = PL_ROLE_OUTPUT;
+        bool is_loaded = v->producer != PL_NONE && g->node[v->producer].op == PL_OP_LOAD && v->program == train;
+        if (v->role == PL_ROLE_GRADIENT || (is_loaded && !pl_is_sample_number(v))) v->role = PL_ROLE_OUTPUT;
     }
 }
 
@@ -104,6 +104,6 @@ pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_erro
     if (pl_command_does(c->command, PL_USES_UPDATE))
         PL_TRY(add_update(*graph, c->config, train, err));
     else
-        keep_gradients(*graph);
+        keep_gradients(*graph, train);
     return pl_graph_check(*graph, PL_STAGE_GRAD, err);
 }

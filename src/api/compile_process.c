@@ -47,11 +47,7 @@ pl_status pl_compiler_stage(void *context, pl_graph *g, int64_t micro_batch, pl_
 static uint64_t checkpoint_heap(const pl_graph *g)
 {
     uint64_t tensors = 0;
-    for (size_t i = 0; i < g->value_count; i++) {
-        const pl_value *v = &g->value[i];
-        bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER;
-        tensors += kept && v->program == PL_NONE && pl_value_root(g, (pl_id)i) == i;
-    }
+    for (size_t i = 0; i < g->value_count; i++) tensors += pl_session_keeps(g, (pl_id)i) != PL_KEPT_NOT;
     return tensors * (ENTRY_BYTES + HEADER_BYTES);
 }
 

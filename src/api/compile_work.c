@@ -14,6 +14,7 @@
 #include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/size.h"
+#include "ir/properties.h"
 #include "rewrite/rewrite.h"
 
 /* Of what is foretold; about as much is held. Beyond that a plan is no help any more: it takes some ten seconds, and
@@ -54,7 +55,7 @@ static bool is_again(const pl_node *n, pl_id region)
 /* What layer-major order repeats are the nodes as they are when neighbours have become one. */
 static pl_status count_forward(pl_graph *g, counts *n, pl_error *err)
 {
-    const pl_id train = pl_graph_find_program(g, "train");
+    const pl_id train = pl_graph_find_trained(g);
     pl_id micro = PL_NONE; /* the region of micro-batches: it loads them */
     PL_TRY(pl_rewrite_fuse(g, err));
     for (size_t i = 0; i < g->node_count; i++)

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/choice.h"
 #include "config/schema.h"
+#include "ir/properties.h"
 #include "report/report.h"
 #include "systems/files.h"
 
@@ -144,7 +145,7 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
     return status;
 }
 
-static pl_id train_of(const pl_plan *p) { return pl_graph_find_program(p->graph, "train"); }
+static pl_id train_of(const pl_plan *p) { return pl_graph_find_trained(p->graph); }
 
 uint64_t pl_plan_arena_bytes(const pl_plan *p) { return p->arena->bytes; }
 int pl_plan_threads(const pl_plan *p) { return p->team.threads; }

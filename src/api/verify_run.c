@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/narrow.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "store/checksum.h"
 
@@ -198,7 +199,7 @@ static pl_status step_and_look(const pl_plan *plan, pl_session *s, pl_verify_upd
                                pl_error *err)
 {
     const pl_graph *g = plan->graph;
-    roundings r = {.g = g, .session = s, .program = pl_graph_find_program(g, "train")};
+    roundings r = {.g = g, .session = s, .program = pl_graph_find_trained(g)};
     r.share = pl_alloc(g->node_count + 1, sizeof *r.share);
     if (!r.share) return pl_fail(err, PL_E_NOMEM, "no memory for the roundings of %zu nodes", g->node_count);
     pl_status status = watched_step(s, &(looks){&r, update}, &o->loss[0], err);

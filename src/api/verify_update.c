@@ -340,7 +340,7 @@ void pl_verify_update_end(pl_verify_update *u)
     for (size_t i = 0; i < u->g->value_count; i++) {
         const pl_value *v = &u->g->value[i];
         bool weight = v->role == PL_ROLE_WEIGHT && v->program == PL_NONE && pl_value_root(u->g, (pl_id)i) == i;
-        if (weight && u->times[i] != 1) note(u, INFINITY, "", v->name);
+        if (weight && u->times[i] != !v->frozen) note(u, INFINITY, "", v->name);
     }
     check_factor(u);
 }

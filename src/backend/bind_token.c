@@ -50,11 +50,11 @@ const pl_binding pl_binding_EMBEDDING = {bind_embedding, NULL, exec_embedding};
 
 static void bind_embedding_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 2);
+    const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 2), *places = pl_in(g, n, 3);
     call->u.embedding_bwd = (pl_embedding_bwd_call){.batch = tokens->shape.dim[0],
                                                     .tokens_per_sequence = tokens->shape.dim[1],
-                                                    .vocab = table->shape.dim[0],
-                                                    .width = table->shape.dim[1],
+                                                    .vocab = table ? table->shape.dim[0] : 0,
+                                                    .width = (table ? table : places)->shape.dim[1],
                                                     .window = n->attr[0].i,
                                                     .token = pl_address_of(g, a, n->in[0]),
                                                     .dy = pl_address_of(g, a, n->in[1]),

@@ -98,8 +98,8 @@ void pl_feed_forward_exec(const pl_feed_forward_call *, void *workspace, pl_team
 typedef struct pl_feed_forward_bwd_call {
     pl_feed_forward_layer layer;
     const void *dy, *partial; /* [R,out]; [R,in] or NULL */
-    void *dx;                 /* may be partial, dy or x */
-    float *dw1, *dw2, *db1;   /* db1 may be NULL */
+    void *dx;                 /* may be partial, dy or x; each of these may be NULL: not wanted */
+    float *dw1, *dw2, *db1;
 } pl_feed_forward_bwd_call;
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);
@@ -125,9 +125,9 @@ typedef struct pl_norm_bwd_call {
     int rms;
     const void *dy, *x;
     const float *gamma, *mean, *rstd;
-    const void *add; /* [rows,width] or NULL: a gradient that has already reached x by another path */
-    void *dx;
-    float *dgamma, *dbeta; /* dbeta NULL without bias; dgamma and dbeta always accumulate */
+    const void *add;       /* [rows,width] or NULL: a gradient that has already reached x by another path */
+    void *dx;              /* NULL: not wanted */
+    float *dgamma, *dbeta; /* NULL: not wanted, or no bias; both always accumulate */
     pl_real type;
 } pl_norm_bwd_call;
 uint64_t pl_norm_bwd_workspace_bytes(const pl_norm_bwd_call *, pl_team);

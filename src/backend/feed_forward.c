@@ -8,6 +8,8 @@
  *              dx = du W1 (+ partial)
  *
  * Workspace: [hidden: chunk × F][backward, activated: chunk × F][workspace of the products], each aligned to 64. */
+#include <stdbool.h>
+
 #include "backend/calls.h"
 #include "base/size.h"
 
@@ -81,6 +83,13 @@ void pl_feed_forward_exec(const pl_feed_forward_call *c, void *workspace, pl_tea
 
 /* ---- backward ---- */
 
+/* The first two make what the others read; whose sum is not wanted is left out. */
+static bool is_wanted(const pl_feed_forward_bwd_call *c, int product)
+{
+    const void *const to[BACKWARD_PRODUCTS] = {c, c, c->dw2, c->dw1, c->dx};
+    return to[product] != NULL;
+}
+
 static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, int64_t rows, void *hidden,
                               void *activated, pl_gemm_call product[BACKWARD_PRODUCTS])
 {
@@ -109,7 +118,8 @@ uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *c, 
     const int64_t rows[2] = {smaller(l->rows, l->chunk_rows), (l->rows - 1) % l->chunk_rows + 1};
     for (int i = 0; i < 2; i++) {
         backward_products(c, 0, rows[i], &somewhere, &somewhere, product);
-        for (int k = 0; k < BACKWARD_PRODUCTS; k++) bytes = larger(bytes, pl_gemm_workspace_bytes(&product[k], team));
+        for (int k = 0; k < BACKWARD_PRODUCTS; k++)
+            if (is_wanted(c, k)) bytes = larger(bytes, pl_gemm_workspace_bytes(&product[k], team));
     }
     return 2 * hidden_bytes(l) + bytes;
 }
@@ -124,7 +134,7 @@ void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *c, void *workspace
         int64_t rows = smaller(l->rows - first, l->chunk_rows);
         backward_products(c, first, rows, hidden, activated, product);
         for (int k = 0; k < BACKWARD_PRODUCTS; k++) {
-            pl_gemm_exec(&product[k], behind, team);
+            if (is_wanted(c, k)) pl_gemm_exec(&product[k], behind, team);
             if (k != 1 || !c->db1) continue;
             pl_column_sum_call sum = {.rows = rows, .columns = l->hidden, .ld = l->hidden, .x = hidden};
             sum.out = c->db1, sum.accumulate = 1, sum.type = l->type;

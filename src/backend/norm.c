@@ -86,7 +86,7 @@ static void norm_bwd_part(const void *work, int part, int parts)
         pl_range own = pl_range_of_part(count, 1, part, parts);
         for (int64_t b = own.begin; b < own.end; b++) norm_bwd_block(w, first + b);
         pl_barrier();
-        w->kernels->add_blocks(columns.begin, columns.end, count, w->ld, w->partial, c->dgamma);
+        if (c->dgamma) w->kernels->add_blocks(columns.begin, columns.end, count, w->ld, w->partial, c->dgamma);
         if (c->dbeta) w->kernels->add_blocks(columns.begin, columns.end, count, w->ld, w->partial_beta, c->dbeta);
     }
 }

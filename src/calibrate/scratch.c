@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "base/process.h"
 #include "base/size.h"
+#include "ir/properties.h"
 
 enum { NOISE_COUNT = 1 << 16 };
 #define MOMENT_SCALE 1e-6f
@@ -52,17 +53,11 @@ static void find_uses(pl_scratch *s, const pl_graph *g)
 {
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
+        int64_t below = 1;
+        mark(s, g, pl_node_find_ids(g, n, &below), USE_TOKEN, below);
         switch (n->op) {
         case PL_OP_EMBEDDING:
-            mark(s, g, n->in[0], USE_TOKEN, rows_of(g, n->in[1], 0));
             mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[2], 0) / 2);
-            break;
-        case PL_OP_EMBEDDING_BWD:
-            mark(s, g, n->in[0], USE_TOKEN, rows_of(g, n->in[2], 0));
-            break;
-        case PL_OP_LINEAR_CE:
-        case PL_OP_LINEAR_CE_BWD:
-            mark(s, g, n->in[2], USE_TOKEN, rows_of(g, n->in[1], 0));
             break;
         case PL_OP_ATTENTION:
             mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[1], 1) / 2);

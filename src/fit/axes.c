@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fit/recompute.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
@@ -45,6 +46,7 @@ typedef struct axis_view {
     pl_id train;
     int64_t rows;                          /* of a sample */
     bool trains, small;                    /* has it a program of training; is planning it quick */
+    bool mixes;                            /* that program must see the whole batch at once */
     const pl_recompute_frontier *frontier; /* whose decisions are to be listed; NULL: what follows from rules */
 } axis_view;
 
@@ -70,7 +72,8 @@ static size_t spread_micro_batch(const axis_view *v, const pl_choice *from, pl_c
     const pl_fit_options *o = v->options;
     size_t count = 0, larger = 0;
     to[0] = *from;
-    if (from->micro_batch) return 1;
+    if (v->mixes && !from->micro_batch) to[0].micro_batch = o->batch;
+    if (to[0].micro_batch) return 1;
     int64_t most = most_established(v);
     for (int64_t m = most; m >= 1; m--) {
         if (o->batch % m || (m > 1 && count == MICRO_BATCHES_MAX - 1)) continue;
@@ -472,10 +475,9 @@ static pl_status make_form(axis_view *v, const pl_graph *graph, size_t k, pl_err
 
 static axis_view view_of(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier)
 {
-    uint64_t first, last = 0;
-    axis_view v = {.options = o, .train = pl_graph_find_program(graph, "train"), .frontier = frontier};
-    if (v.train != PL_NONE) pl_plan_program_span(graph, v.train, &first, &last);
-    v.trains = last > 0;
+    axis_view v = {.options = o, .train = pl_graph_find_trained(graph), .frontier = frontier};
+    v.trains = v.train != PL_NONE;
+    v.mixes = v.trains && pl_graph_find_mixer(graph, v.train) != PL_NONE;
     v.rows = pl_fit_rows(graph);
     v.small = graph->node_count <= NODES_MAX;
     return v;

@@ -1,16 +1,10 @@
 /* From a choice to a plan: the rewrites, then the real planner. Takes no decision, and no time: what a
  * plan holds is known before any kernel is measured (time.c says how long it takes). */
 #include "fit/fit.h"
+#include "ir/properties.h"
 #include "rewrite/passes.h"
 
-/* A graph of another command has the region, but no nodes in it. */
-static bool trains(const pl_graph *g)
-{
-    uint64_t first, last = 0;
-    pl_id train = pl_graph_find_program(g, "train");
-    if (train != PL_NONE) pl_plan_program_span(g, train, &first, &last);
-    return last > 0;
-}
+static bool trains(const pl_graph *g) { return pl_graph_find_trained(g) != PL_NONE; }
 
 static uint64_t trips_of(const pl_fit_options *o, const pl_choice *c)
 {
@@ -31,8 +25,15 @@ static pl_rewrites rewrites_of(const pl_fit_options *o, const pl_choice *c)
 static pl_status check_possible(const pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
     const char *why;
-    pl_id train = pl_graph_find_program(g, "train");
+    pl_id train = pl_graph_find_trained(g);
     if (!trains(g)) return PL_OK;
+    pl_id mixer = pl_graph_find_mixer(g, train);
+    if (mixer != PL_NONE && c->micro_batch != o->batch)
+        return pl_fail(err, PL_E_CONFIG,
+                       "train.micro_batch: %lld is not possible: %s in %s mixes the samples of a batch of %lld, so it "
+                       "must see all at once; set it to auto",
+                       (long long)c->micro_batch, pl_op_name(g->node[mixer].op), g->node[mixer].scope,
+                       (long long)o->batch);
     if (c->layer_major && !pl_rewrite_layer_major_possible(g, train, &why))
         return pl_fail(err, PL_E_CONFIG, "train.layer_major is not possible: %s; set it to auto", why);
     if (c->update_early && !c->layer_major && !pl_rewrite_update_early_possible(g, train, trips_of(o, c), &why))

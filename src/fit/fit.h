@@ -110,7 +110,7 @@ int64_t pl_fit_given_micro_batch(const pl_graph *graph, const pl_fit_options *);
 int64_t pl_fit_rows(const pl_graph *);
 
 /* ---- time.c: how long a step takes ---- */
-/* Of the program "train" of a bound graph, into the point: seconds, spread, work. */
+/* Of the program of a bound graph that is trained, into the point: seconds, spread, work. */
 void pl_fit_predict(const pl_fit_options *, const pl_graph *bound, pl_fit_point *);
 /* Seconds of every node of the plan. */
 void pl_fit_predict_plan(const pl_fit_options *, const pl_choice *, pl_plan *);

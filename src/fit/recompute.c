@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "fit/recompute_problem.h"
+#include "ir/properties.h"
 #include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
@@ -137,7 +138,7 @@ static pl_status make_problems(pl_recompute_frontier *f, const pl_graph *graph, 
                                int64_t micro_batch, pl_error *err)
 {
     pl_status status = PL_OK;
-    pl_id train = pl_graph_find_program(graph, "train");
+    pl_id train = pl_graph_find_trained(graph);
     pl_graph *g = pl_graph_copy(graph), *ready = NULL;
     double *seconds = NULL;
     pl_choice choice = o->given;

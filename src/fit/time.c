@@ -1,11 +1,12 @@
-/* Predicted time of a step: for each node of program "train" the seconds that the cost model knows, as often as it
- * runs. One part that is not known leaves the sum unknown.
+/* Predicted time of a step: for each node of the program that is trained the seconds that the cost model knows, as
+ * often as it runs. One part that is not known leaves the sum unknown.
  *
  * A team that is smaller than the one that was measured does the same work in at most as many times the seconds as it
  * has fewer threads (Brent); that bound is what is predicted. */
 #include <math.h>
 
 #include "fit/fit.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 
 /* Of the made-up machine: it orders choices where no kernel was measured, and nothing else. */
@@ -48,7 +49,7 @@ static double without_last_bits(double sum)
 
 void pl_fit_predict(const pl_fit_options *o, const pl_graph *g, pl_fit_point *point)
 {
-    pl_id train = pl_graph_find_program(g, "train");
+    pl_id train = pl_graph_find_trained(g);
     slower s = slower_of(o, &point->choice);
     point->seconds = point->spread = point->work = 0;
     for (size_t i = 0; i < g->node_count; i++) {
@@ -62,7 +63,6 @@ void pl_fit_predict(const pl_fit_options *o, const pl_graph *g, pl_fit_point *po
     }
     point->seconds = without_last_bits(point->seconds);
     point->work = without_last_bits(point->work);
-    if (train == PL_NONE) point->seconds = -1;
     if (point->seconds < 0) point->spread = -1;
 }
 

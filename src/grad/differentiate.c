@@ -3,12 +3,15 @@
  *
  * A weight that several nodes read (tied embeddings) has an accumulator for each of them, which are added to the first
  * when the last micro-batch is done. In one accumulator their terms would take turns, micro-batch by micro-batch, and
- * its last bits would depend on the size of these. */
+ * its last bits would depend on the size of these.
+ *
+ * A frozen weight has none. What only such weights and data have made needs no gradient, so nothing computes it. */
 #include "grad/differentiate.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/properties.h"
 #include "ir/op.h"
 
 typedef struct finished { /* the last version of an accumulator */
@@ -18,6 +21,7 @@ typedef struct finished { /* the last version of an accumulator */
 typedef struct driver {
     pl_gradient grad;
     uint32_t *readers; /* [values] nodes of the program that read it */
+    bool *wanted;      /* [values] of roots: as in pl_gradient */
     pl_id *waiting; /* [values] of a weight: the accumulator of the next reader to be visited; the others follow it */
     finished *finished;
     size_t finished_count, finished_room;
@@ -39,12 +43,33 @@ static pl_status check_windows(const pl_graph *g, const uint32_t *readers, pl_er
 {
     for (size_t i = 0; i < g->value_count; i++) {
         pl_id root = pl_value_root(g, (pl_id)i);
-        bool window = g->value[i].view_of != PL_NONE && g->value[root].role == PL_ROLE_WEIGHT;
+        bool window = g->value[i].view_of != PL_NONE && pl_value_is_trained(g, root);
         if (window && readers[i])
             return pl_fail(err, PL_E_UNSUPPORTED, "the weight %s is read through a window, which has no gradient rule",
                            g->value[root].name);
     }
     return PL_OK;
+}
+
+static bool reads_wanted(const driver *d, const pl_graph *g, const pl_node *n)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE && d->wanted[pl_value_root(g, n->in[k])]) return true;
+    return false;
+}
+
+/* What a trained weight has a part in. Below that the backward pass has no nodes. */
+static void find_wanted(driver *d, const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->value_count; i++)
+        d->wanted[i] = pl_value_is_trained(g, (pl_id)i) && pl_value_root(g, (pl_id)i) == i;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        bool passes = !n->dead && pl_op_rule_of(n->op)->gradient && pl_region_program(g, n->region) == program;
+        if (!passes || !reads_wanted(d, g, n)) continue;
+        for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+            if (n->out[k] != PL_NONE) d->wanted[pl_value_root(g, n->out[k])] = true;
+    }
 }
 
 static pl_id add_zeroed(pl_builder *b, pl_id value)
@@ -60,7 +85,7 @@ static pl_status add_accumulators(driver *d)
     pl_builder *b = d->grad.b;
     pl_graph *g = b->graph;
     for (size_t i = 0; i < d->grad.count && b->status == PL_OK; i++) {
-        if (g->value[i].role != PL_ROLE_WEIGHT || !d->readers[i]) continue;
+        if (!pl_value_is_trained(g, (pl_id)i) || !d->readers[i]) continue;
         const char *name = g->value[i].name;
         pl_shape shape = g->value[i].shape;
         snprintf(b->scope, sizeof b->scope, "%s", g->value[i].scope);
@@ -132,6 +157,23 @@ static pl_status zero_first(pl_graph *g, size_t first_zero, size_t zeros, pl_err
     return status == PL_OK ? pl_graph_group_programs(g, err) : status;
 }
 
+/* One value must tell what is made smaller. */
+static pl_status check_loss(const pl_graph *g, pl_id program, pl_error *err)
+{
+    pl_id loss = pl_graph_find_loss(g, program);
+    if (loss == PL_NONE)
+        return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has no loss to differentiate", g->region[program].name);
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || !pl_op_rule_of(n->op)->loss || pl_region_program(g, n->region) != program) continue;
+        pl_id other = pl_value_root(g, n->out[0]);
+        if (other != loss)
+            return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has two losses, %s and %s; add both to one value",
+                           g->region[program].name, g->value[loss].name, g->value[other].name);
+    }
+    return PL_OK;
+}
+
 pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
 {
     size_t values = g->value_count, nodes = g->node_count;
@@ -142,9 +184,12 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     d.grad.accumulator = pl_alloc(values, sizeof *d.grad.accumulator);
     d.waiting = pl_alloc(values, sizeof *d.waiting);
     d.readers = pl_alloc(values + 1, sizeof *d.readers);
-    if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers)
+    d.grad.wanted = d.wanted = pl_alloc(values + 1, sizeof *d.wanted);
+    PL_TRY_DONE(check_loss(g, program, err));
+    if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers || !d.wanted)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
     count_readers(g, program, d.readers);
+    find_wanted(&d, g, program);
     PL_TRY_DONE(check_windows(g, d.readers, err));
     for (size_t i = 0; i < values; i++) d.grad.of[i] = d.grad.accumulator[i] = d.waiting[i] = PL_NONE;
     PL_TRY_DONE(add_accumulators(&d));
@@ -159,6 +204,7 @@ done:
     pl_free(d.grad.accumulator);
     pl_free(d.waiting);
     pl_free(d.readers);
+    pl_free(d.wanted);
     pl_free(d.finished);
     return status;
 }

@@ -122,6 +122,7 @@ pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, c
     v.producer = PL_NONE;
     v.view_of = base;
     v.update_of = PL_NONE;
+    v.frozen = v.inference = false; /* what owns the bytes is, not the window */
     v.view_offset = offset;
     if (stride)
         memcpy(v.stride, stride, shape.rank * sizeof *stride);
@@ -155,6 +156,13 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
     return add_value(b, &v);
 }
 
+/* What is not given has no new content. */
+static bool may_be_made(const pl_node *n, int k)
+{
+    pl_alias alias = rules[n->op]->alias(n, k);
+    return alias.update < 0 || n->in[alias.update] != PL_NONE;
+}
+
 pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out)
 {
     if (b->status != PL_OK) return PL_NONE;
@@ -162,7 +170,7 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
         .op = op, .phase = b->phase, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
     char name[24];
     for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = i < ins ? in[i] : PL_NONE;
-    for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = i < outs ? out[i] : PL_NONE;
+    for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = i < outs && out[i] != PL_UNWANTED ? out[i] : PL_NONE;
     for (int i = 0; i < PL_ATTR_MAX && pl_op_attr(op, i, name); i++) n.attr[i] = attr[i];
     pl_out made[PL_NODE_OUT_MAX] = {0};
     for (int i = 0; i < rows[op].in_min; i++)
@@ -172,7 +180,10 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
         }
     b->status = rules[op]->shape(b->graph, &n, made, b->err);
     for (int k = 0; k < outs && b->status == PL_OK; k++) {
-        if (out[k] == PL_NONE) out[k] = make_output(b, &n, k, &made[k]);
+        if (out[k] == PL_UNWANTED || !may_be_made(&n, k))
+            out[k] = PL_NONE;
+        else if (out[k] == PL_NONE)
+            out[k] = make_output(b, &n, k, &made[k]);
         n.out[k] = out[k];
     }
     if (b->status == PL_OK && pl_graph_add_node(b->graph, &n) == PL_NONE) refuse(b);

@@ -53,10 +53,16 @@ static pl_status check_value(const checker *c, pl_id id)
         return fail_value(c, id, "its program is no root region");
     if (v->view_of != PL_NONE && v->update_of != PL_NONE) return fail_value(c, id, "both a view and an update");
     if (v->tile && v->view_of == PL_NONE) return fail_value(c, id, "a tile that is no view");
+    bool owner = v->view_of == PL_NONE && v->update_of == PL_NONE;
+    if (v->frozen && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
+        return fail_value(c, id, "only a weight that lasts and owns its bytes can be frozen");
+    if (v->inference && (v->role != PL_ROLE_STATE || v->program != PL_NONE || !owner))
+        return fail_value(c, id, "only state that lasts and owns its bytes can be there for inference");
     if (v->view_of != PL_NONE)
         return v->view_of < id ? check_view(c, id) : fail_value(c, id, "a view of a later value");
     if (v->update_of == PL_NONE) return PL_OK;
     if (v->update_of >= id) return fail_value(c, id, "an update of a later value");
+    if (c->g->value[pl_value_root(c->g, id)].frozen) return fail_value(c, id, "an update of a frozen weight");
     const pl_value *old = &c->g->value[v->update_of];
     return pl_shape_equal(&old->shape, &v->shape) && old->dtype == v->dtype
                ? PL_OK
@@ -163,14 +169,22 @@ static bool is_repeated(const pl_node *n, int k)
     return false;
 }
 
-/* Must output k be there? Those that the kernel always writes, and the new content of an input that changes in
- * place. */
+/* Must output k be there? Those that the kernel always writes, and the new content of an input that changes in place,
+ * exactly where that is given. */
 static bool is_missing(const pl_node *n, int k)
 {
     const pl_op_rule *rule = pl_op_rule_of(n->op);
     if (n->out[k] != PL_NONE || k >= pl_op_out_max(n->op)) return false;
     pl_alias alias = rule->alias(n, k);
-    return k < (rule->out_min ? rule->out_min : 1) || (alias.update >= 0 && n->in[alias.update] != PL_NONE);
+    if (alias.update >= 0) return n->in[alias.update] != PL_NONE;
+    return k < (rule->out_min ? rule->out_min : 1);
+}
+
+static bool gives_nothing(const pl_node *n)
+{
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        if (n->out[k] != PL_NONE) return false;
+    return pl_op_out_max(n->op) > 0;
 }
 
 static pl_status check_outputs(const checker *c, pl_id id)
@@ -178,8 +192,9 @@ static pl_status check_outputs(const checker *c, pl_id id)
     const pl_node *n = &c->g->node[id];
     pl_out made[PL_NODE_OUT_MAX] = {0};
     PL_TRY(pl_op_rule_of(n->op)->shape(c->g, n, made, c->err));
+    if (gives_nothing(n)) return fail_node(c, id, "no output");
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
-        if (is_missing(n, k)) return fail_node(c, id, k ? "an output is missing" : "no output");
+        if (is_missing(n, k)) return fail_node(c, id, "an output is missing");
         if (n->out[k] == PL_NONE) continue;
         if (k >= pl_op_out_max(n->op)) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];

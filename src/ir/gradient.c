@@ -1,5 +1,10 @@
 #include "ir/op.h"
 
+bool pl_gradient_is_wanted(const pl_gradient *g, pl_id value)
+{
+    return value < g->count && g->wanted[pl_value_root(g->b->graph, value)];
+}
+
 pl_id pl_gradient_of(const pl_gradient *g, pl_id value) { return value < g->count ? g->of[value] : PL_NONE; }
 
 /* What a rule cannot pass on must not get lost in silence: a weight has a gradient only where the operator accumulates
@@ -9,7 +14,6 @@ static bool passes(pl_gradient *g, pl_id value)
     const pl_graph *graph = g->b->graph;
     const pl_value *v = &graph->value[value];
     const pl_value *root = &graph->value[pl_value_root(graph, value)];
-    if (root->program == PL_NONE && root->role != PL_ROLE_WEIGHT) return false; /* an input: nobody asks */
     if (root->program == PL_NONE)
         g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED,
                                "%s: the weight %s is read like an activation, which has no gradient rule", g->b->scope,
@@ -24,7 +28,8 @@ static bool passes(pl_gradient *g, pl_id value)
 
 void pl_gradient_add(pl_gradient *g, pl_id value, pl_id contribution)
 {
-    if (value >= g->count || contribution == PL_NONE || g->b->status != PL_OK || !passes(g, value)) return;
+    if (!pl_gradient_is_wanted(g, value) || contribution == PL_NONE || g->b->status != PL_OK || !passes(g, value))
+        return;
     if (g->of[value] == PL_NONE) {
         g->of[value] = contribution;
         return;
@@ -47,11 +52,5 @@ pl_id pl_gradient_accumulator(const pl_gradient *g, pl_id weight)
 
 void pl_gradient_accumulated(pl_gradient *g, pl_id weight, pl_id version)
 {
-    if (weight < g->count) g->accumulator[weight] = version;
-}
-
-pl_status pl_gradient_refuse_frozen(pl_gradient *g, const pl_node *n, pl_id weight)
-{
-    return g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED, "%s in %s: %s is frozen, which has no backward kernel",
-                                  pl_op_name(n->op), n->scope, g->b->graph->value[weight].name);
+    if (weight < g->count && version != PL_NONE) g->accumulator[weight] = version;
 }

@@ -255,6 +255,12 @@ int64_t pl_value_root_offset(const pl_graph *g, pl_id id)
 
 bool pl_value_is_persistent(const pl_graph *g, pl_id id) { return g->value[pl_value_root(g, id)].program == PL_NONE; }
 
+bool pl_value_is_trained(const pl_graph *g, pl_id id)
+{
+    const pl_value *root = &g->value[pl_value_root(g, id)];
+    return root->role == PL_ROLE_WEIGHT && root->program == PL_NONE && !root->frozen;
+}
+
 uint64_t pl_value_bytes(const pl_graph *g, pl_id id)
 {
     uint64_t bytes;

@@ -35,6 +35,9 @@ typedef struct pl_value {
     pl_id root; /* set by the graph, not by whoever fills this in: a step on the way to the value that owns the bytes */
     int64_t view_offset; /* elements; only with view_of */
     bool tile;           /* only with view_of: of a whole value, contiguous */
+    bool inference; /* lasting state that evaluating and generating need (running statistics, averages): saved with the
+                     * weights, not with what only training needs */
+    bool frozen;    /* a weight that is not trained: no gradient, no optimizer state, saved like the others */
     int64_t root_offset; /* elements from the root's beginning to its own; set by the graph, like root */
     int64_t stride[PL_RANK_MAX];
 } pl_value;
@@ -116,6 +119,8 @@ void pl_graph_sweep(pl_graph *);
 pl_id pl_value_root(const pl_graph *, pl_id value);
 int64_t pl_value_root_offset(const pl_graph *, pl_id value); /* elements: where its bytes begin within the root's */
 bool pl_value_is_persistent(const pl_graph *, pl_id value);
+/* Is it, or what it is a view or version of, a weight that gets gradients? No copy of one in 16 bits is. */
+bool pl_value_is_trained(const pl_graph *, pl_id value);
 uint64_t pl_value_bytes(const pl_graph *, pl_id value); /* of its own shape, B counted as 1 while unbound */
 pl_id pl_region_program(const pl_graph *, pl_id region);
 /* PL_NONE when there is none. Looks at every value: for many names take ir/index.h. */

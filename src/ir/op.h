@@ -30,10 +30,14 @@ typedef struct pl_op_rule {
     pl_cost (*cost)(const pl_graph *, const pl_node *);
     pl_alias (*alias)(const pl_node *, int out);
     bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
-    int out_min;    /* outputs that must be there; 0 means the first alone */
+    int out_min;    /* outputs that must be there; 0 means the first alone, -1 no certain one */
     /* Exchanges data with what is outside of the graph: it runs exactly once a trip, by whoever runs the program. It is
      * never left out, repeated or timed. */
     bool outside;
+    bool loss;          /* its first output is the loss so far, to which it adds that of its samples */
+    bool mixes_samples; /* what comes out for a sample depends on the others of its micro-batch */
+    int ids, ids_below; /* input `ids` holds ids below the first dimension of input `ids_below`; 0: it reads none */
+    int loss_scale;     /* gradients begin here, all times this input where it is given; 0: none begin */
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);
@@ -66,7 +70,9 @@ pl_id pl_build_temporary(pl_builder *, pl_role, pl_dtype, pl_shape, const char *
 pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_elems, const int64_t *stride);
 
 /* Adds a node whose outputs are made by its shape and alias rules; `outs` says how many it has, 0 < outs ≤ out_max.
- * out[k] may hold an existing value to write into, else it must be PL_NONE on entry. Returns out[0]. */
+ * out[k] may hold an existing value to write into, or PL_UNWANTED, which becomes PL_NONE; else it must be PL_NONE on
+ * entry. The new content of an input that is not given is not made either. Returns out[0]. */
+#define PL_UNWANTED (PL_NONE - 1)
 pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out);
 
 /* Loss scaling (f16): what a run begins with; loss_scale changes it by factors of two between 1 and 2^24. */
@@ -86,22 +92,29 @@ struct pl_gradient {
     pl_id *of; /* [values when the driver started] gradient that has reached a value so far, or PL_NONE */
     pl_id
         *accumulator; /* likewise: where this node's part of a weight's gradient goes, or PL_NONE: it is not trained */
+    const bool *wanted; /* likewise, by root: a trained weight has a part in it, so its gradient is passed on */
     size_t count;
     bool replaced; /* set by a rule whose backward node also does the forward node's work */
 };
 
+/* Is it worth a node to have the gradient of this value? Not of data, nor of what only frozen weights have made. */
+bool pl_gradient_is_wanted(const pl_gradient *, pl_id value);
+/* What to ask pl_build_node for: the gradient of that value if it is wanted. */
+static inline pl_id pl_gradient_output(const pl_gradient *g, pl_id value)
+{
+    return pl_gradient_is_wanted(g, value) ? PL_NONE : PL_UNWANTED;
+}
 /* The gradient of a value, or PL_NONE when none has reached it. */
 pl_id pl_gradient_of(const pl_gradient *, pl_id value);
-/* One more contribution to a value's gradient: kept as it is when it is the first, else summed. Nothing for inputs; a
- * contribution to a window, or to a weight, is refused: PL_E_UNSUPPORTED. */
+/* One more contribution to a value's gradient: kept as it is when it is the first, else summed. Nothing where it is not
+ * wanted; a contribution to a window, or to a weight, is refused: PL_E_UNSUPPORTED. */
 void pl_gradient_add(pl_gradient *, pl_id value, pl_id contribution);
 /* Takes what has reached the value so far, for a rule that folds it into its own node and then adds the sum. */
 pl_id pl_gradient_take(pl_gradient *, pl_id value);
-/* The accumulator of a node's part of a weight's gradient and its new version after the node has added to it. */
+/* The accumulator of a node's part of a weight's gradient, PL_NONE where that is not trained or not given; and its new
+ * version after the node has added to it. */
 pl_id pl_gradient_accumulator(const pl_gradient *, pl_id weight);
 void pl_gradient_accumulated(pl_gradient *, pl_id weight, pl_id version);
-/* Fails naming the operator: it has no backward kernel that leaves this weight out. */
-pl_status pl_gradient_refuse_frozen(pl_gradient *, const pl_node *, pl_id weight);
 
 /* ---- what the families provide ---- */
 #define PL_DECLARE_OP(c, name, in_min, in_max, out_max, attrs) extern const pl_op_rule pl_rule_##c;

@@ -79,12 +79,12 @@ static pl_id gradient_window(pl_gradient *g, pl_id d_base, pl_id view)
 }
 
 /* Where q, k and v are the columns of one value, their gradients are the same windows on one gradient. Any other window
- * is written into a gradient of its own, zero around it. */
+ * is written into a gradient of its own, zero around it. (The kernel makes all three, wanted or not.) */
 static void gradient_windows(pl_gradient *g, const pl_node *n, bool fused, pl_id d_base[3], pl_id out[3])
 {
     for (int k = 0; k < 3; k++) {
         pl_id base = g->b->graph->value[n->in[k]].view_of;
-        if (base == PL_NONE) continue;
+        if (base == PL_NONE || !pl_gradient_is_wanted(g, base)) continue;
         d_base[k] = fused && k > 0 ? d_base[0] : gradient_base(g, base);
         if (!fused) pl_build_node(g->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &d_base[k]);
         out[k] = gradient_window(g, d_base[k], n->in[k]);

@@ -58,7 +58,8 @@ static pl_status gradient_dropout(pl_gradient *g, const pl_node *n)
     pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
     if (dy == PL_NONE) return PL_OK;
     pl_id in[4] = {dy, n->in[1], n->in[2], PL_NONE};
-    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_DROPOUT, n->attr, 4, in, 1, &out));
+    if (pl_gradient_is_wanted(g, n->in[0]))
+        pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_DROPOUT, n->attr, 4, in, 1, &out));
     if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
     return g->b->status;
 }

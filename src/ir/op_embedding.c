@@ -40,12 +40,10 @@ static pl_status gradient_embedding(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]), places = n->in[2], out[2] = {PL_NONE, PL_NONE};
     if (dy == PL_NONE) return PL_OK;
-    pl_id in[4] = {n->in[0], dy, pl_gradient_accumulator(g, n->in[1]),
-                   places == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, places)};
-    if (in[2] == PL_NONE) return in[3] == PL_NONE ? PL_OK : pl_gradient_refuse_frozen(g, n, n->in[1]);
-    pl_build_node(g->b, PL_OP_EMBEDDING_BWD, n->attr, 4, in, in[3] == PL_NONE ? 1 : 2, out);
+    pl_id in[4] = {n->in[0], dy, pl_gradient_accumulator(g, n->in[1]), pl_gradient_accumulator(g, places)};
+    pl_build_node(g->b, PL_OP_EMBEDDING_BWD, n->attr, 4, in, 2, out);
     pl_gradient_accumulated(g, n->in[1], out[0]);
-    if (in[3] != PL_NONE) pl_gradient_accumulated(g, places, out[1]);
+    pl_gradient_accumulated(g, places, out[1]);
     return g->b->status;
 }
 
@@ -55,21 +53,24 @@ static pl_cost cost_embedding(const pl_graph *g, const pl_node *n)
     return (pl_cost){e, 12 * e};
 }
 
-const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_embedding, pl_alias_none};
+const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_embedding,
+                                      pl_alias_none,   .ids = 0,           .ids_below = 1};
 
-/* embedding_bwd: tokens, dy, dE, [dP] → dE', [dP'] */
+/* embedding_bwd: tokens, dy, [dE], [dP] → [dE'], [dP'] */
 static pl_status shape_embedding_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *tokens = pl_in(g, n, 0), *dy = pl_in(g, n, 1), *acc = pl_in(g, n, 2), *places = pl_in(g, n, 3);
+    const pl_value *rows = acc ? acc : places;
     PL_TRY(pl_expect_inputs(g, n, "irff", err));
     if (tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
-    if (acc->shape.rank != 2 || n->attr[0].i < 1 || n->attr[0].i > INT32_MAX || acc->shape.dim[1] > INT32_MAX)
+    if (!rows || rows->shape.rank != 2 || n->attr[0].i < 1 || n->attr[0].i > INT32_MAX ||
+        rows->shape.dim[1] > INT32_MAX)
         return pl_fail_input(g, n, 2, "f32 [vocabulary, width] and a window of at least 1", err);
     if (dy->shape.rank < 1 || pl_shape_rows(&dy->shape) != (int64_t)pl_shape_elems(&tokens->shape) ||
-        pl_shape_last(&dy->shape) != acc->shape.dim[1] * n->attr[0].i)
+        pl_shape_last(&dy->shape) != rows->shape.dim[1] * n->attr[0].i)
         return pl_fail_input(g, n, 1, "f32 [B,T,window x width]", err);
-    PL_TRY(check_places(g, n, 3, tokens, acc, err));
-    out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
+    PL_TRY(check_places(g, n, 3, tokens, rows, err));
+    if (acc) out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
     if (places) out[1] = (pl_out){places->shape, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -80,4 +81,5 @@ static pl_alias alias_embedding_bwd(const pl_node *n, int out)
     return (pl_alias){.update = out == 0 ? 2 : 3};
 }
 
-const pl_op_rule pl_rule_EMBEDDING_BWD = {shape_embedding_bwd, NULL, cost_embedding, alias_embedding_bwd};
+const pl_op_rule pl_rule_EMBEDDING_BWD = {shape_embedding_bwd, NULL,     cost_embedding, alias_embedding_bwd,
+                                          .out_min = -1,       .ids = 0, .ids_below = 2};

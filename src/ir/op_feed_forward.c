@@ -43,30 +43,28 @@ static pl_status shape_feed_forward(const pl_graph *g, const pl_node *n, pl_out 
 
 static pl_status gradient_feed_forward(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), b1 = n->in[3], b2 = n->in[4],
-          out[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w1 = n->in[1], w2 = n->in[2], b1 = n->in[3], b2 = n->in[4],
+          db2 = PL_NONE, out[4] = {pl_gradient_output(g, x), PL_NONE, PL_NONE, PL_NONE};
     if (dy == PL_NONE) return PL_OK;
-    for (int k = 1; k <= 2; k++)
-        if (pl_gradient_accumulator(g, n->in[k]) == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[k]);
-    pl_id db1 = b1 == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, b1), db2 = PL_NONE;
-    if (b2 != PL_NONE && pl_gradient_accumulator(g, b2) != PL_NONE)
+    if (pl_gradient_accumulator(g, b2) != PL_NONE)
         pl_gradient_accumulated(
             g, b2,
             pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, (pl_id[]){dy, pl_gradient_accumulator(g, b2)}, 1, &db2));
     pl_id in[9] = {dy,
-                   n->in[0],
-                   n->in[1],
-                   n->in[2],
-                   pl_gradient_accumulator(g, n->in[1]),
-                   pl_gradient_accumulator(g, n->in[2]),
+                   x,
+                   w1,
+                   w2,
+                   pl_gradient_accumulator(g, w1),
+                   pl_gradient_accumulator(g, w2),
                    b1,
-                   db1,
-                   pl_gradient_take(g, n->in[0])};
-    pl_build_node(g->b, PL_OP_FEED_FORWARD_BWD, n->attr, 9, in, db1 == PL_NONE ? 3 : 4, out);
-    pl_gradient_add(g, n->in[0], out[0]);
-    pl_gradient_accumulated(g, n->in[1], out[1]);
-    pl_gradient_accumulated(g, n->in[2], out[2]);
-    if (db1 != PL_NONE) pl_gradient_accumulated(g, b1, out[3]);
+                   pl_gradient_accumulator(g, b1),
+                   pl_gradient_take(g, x)};
+    bool needed = out[0] != PL_UNWANTED || in[4] != PL_NONE || in[5] != PL_NONE || in[7] != PL_NONE;
+    if (needed) pl_build_node(g->b, PL_OP_FEED_FORWARD_BWD, n->attr, 9, in, 4, out);
+    if (needed) pl_gradient_add(g, x, out[0]);
+    pl_gradient_accumulated(g, w1, out[1]);
+    pl_gradient_accumulated(g, w2, out[2]);
+    pl_gradient_accumulated(g, b1, out[3]);
     if (n->in[5] != PL_NONE) pl_gradient_add(g, n->in[5], dy);
     return g->b->status;
 }
@@ -89,7 +87,8 @@ static pl_alias alias_feed_forward(const pl_node *n, int out)
 const pl_op_rule pl_rule_FEED_FORWARD = {shape_feed_forward, gradient_feed_forward, cost_feed_forward,
                                          alias_feed_forward};
 
-/* ---- feed_forward_bwd: dy [...,N], x, W1, W2, dW1, dW2, [b1], [db1], [partial ...,D] → dx, dW1', dW2', [db1'] ---- */
+/* ---- feed_forward_bwd: dy [...,N], x, W1, W2, [dW1], [dW2], [b1], [db1], [partial ...,D] → [dx], [dW1'], [dW2'],
+ * [db1'] ---- */
 static pl_status shape_feed_forward_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(pl_expect_inputs(g, n, "rrrrffffr", err));
@@ -108,11 +107,13 @@ static pl_status shape_feed_forward_bwd(const pl_graph *g, const pl_node *n, pl_
     return PL_OK;
 }
 
-/* Five products: the hidden values again, their gradient, both weights', the input's. */
+/* At most five products: the hidden values again, their gradient, both weights', the input's. */
 static pl_cost cost_feed_forward_bwd(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = pl_in(g, n, 1), *w1 = pl_in(g, n, 2), *w2 = pl_in(g, n, 3);
-    double flops = 2 * (double)pl_shape_rows(&x->shape) * (3 * pl_value_elems_f(w1) + 2 * pl_value_elems_f(w2));
+    double first = 1 + (n->out[0] != PL_NONE) + (n->out[1] != PL_NONE), second = 1 + (n->out[2] != PL_NONE);
+    double flops =
+        2 * (double)pl_shape_rows(&x->shape) * (first * pl_value_elems_f(w1) + second * pl_value_elems_f(w2));
     double read = pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(x) + pl_value_bytes_f(w1) + pl_value_bytes_f(w2);
     double sums = 2 * (pl_value_bytes_f(pl_in(g, n, 4)) + pl_value_bytes_f(pl_in(g, n, 5)));
     return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 8))};
@@ -126,4 +127,4 @@ static pl_alias alias_feed_forward_bwd(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_FEED_FORWARD_BWD = {shape_feed_forward_bwd, NULL, cost_feed_forward_bwd,
-                                             alias_feed_forward_bwd, .out_min = 3};
+                                             alias_feed_forward_bwd, .out_min = -1};

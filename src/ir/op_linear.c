@@ -42,9 +42,11 @@ static pl_status gradient_linear(pl_gradient *g, const pl_node *n)
     bias_gradient(g, n->in[2], dy);
     if (acc != PL_NONE)
         pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_LINEAR_DW, NULL, 3, (pl_id[]){dy, x, acc}, 1, &out));
-    pl_id dx_in[4] = {dy, w, pl_gradient_take(g, x), PL_NONE}, dx = PL_NONE;
-    pl_build_node(g->b, PL_OP_LINEAR_DX, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, dx_in, 1, &dx);
-    pl_gradient_add(g, x, dx);
+    if (pl_gradient_is_wanted(g, x)) {
+        pl_id dx_in[4] = {dy, w, pl_gradient_take(g, x), PL_NONE}, dx = PL_NONE;
+        pl_build_node(g->b, PL_OP_LINEAR_DX, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, dx_in, 1, &dx);
+        pl_gradient_add(g, x, dx);
+    }
     if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
     return g->b->status;
 }

@@ -29,9 +29,9 @@ static pl_status shape_linear_ce(const pl_graph *g, const pl_node *n, pl_out out
 /* The loss is the root: its backward node computes the loss too, so the forward node is replaced by it. */
 static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
 {
-    pl_id acc = pl_gradient_accumulator(g, n->in[1]);
-    if (acc == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
-    pl_id in[6] = {n->in[0], n->in[1], n->in[2], n->in[3], n->in[4], acc}, out[3] = {n->out[0], PL_NONE, PL_NONE};
+    pl_id acc = pl_gradient_accumulator(g, n->in[1]), dh = pl_gradient_output(g, n->in[0]);
+    if (acc == PL_NONE && dh == PL_UNWANTED) return PL_OK;
+    pl_id in[6] = {n->in[0], n->in[1], n->in[2], n->in[3], n->in[4], acc}, out[3] = {n->out[0], dh, PL_NONE};
     g->replaced = true;
     pl_build_node(g->b, PL_OP_LINEAR_CE_BWD, n->attr, 6, in, 3, out);
     pl_gradient_add(g, n->in[0], out[1]);
@@ -42,7 +42,7 @@ static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
 static pl_cost cost_linear_ce(const pl_graph *g, const pl_node *n)
 {
     const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    double m = (double)pl_shape_rows(&h->shape), products = n->op == PL_OP_LINEAR_CE ? 1 : 3;
+    double m = (double)pl_shape_rows(&h->shape), products = 1 + (n->out[1] != PL_NONE) + (n->out[2] != PL_NONE);
     return (pl_cost){2 * m * pl_value_elems_f(w) * products, products * (pl_value_bytes_f(h) + pl_value_bytes_f(w))};
 }
 
@@ -52,9 +52,11 @@ static pl_alias alias_linear_ce(const pl_node *n, int out)
     return (pl_alias){.update = 4};
 }
 
-const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce};
+const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce,
+                                      .loss = true,    .ids = 2,           .ids_below = 1};
 
-/* linear_ce_bwd: h, W, target, scale, loss, dW, [loss scale] → loss', dh, dW': both gradients times the loss scale */
+/* linear_ce_bwd: h, W, target, scale, loss, [dW], [loss scale] → loss', [dh], [dW']: both gradients times the loss
+ * scale */
 static pl_status shape_linear_ce_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(check(g, n, err));
@@ -70,4 +72,6 @@ static pl_alias alias_linear_ce_bwd(const pl_node *n, int out)
     return (pl_alias){.update = out == 0 ? 4 : out == 2 ? 5 : -1};
 }
 
-const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL, cost_linear_ce, alias_linear_ce_bwd, .out_min = 3};
+const pl_op_rule pl_rule_LINEAR_CE_BWD = {
+    shape_linear_ce_bwd, NULL,     cost_linear_ce, alias_linear_ce_bwd, .loss = true,
+    .loss_scale = 6,     .ids = 2, .ids_below = 1};

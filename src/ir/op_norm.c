@@ -34,17 +34,19 @@ static pl_status gradient_layer_norm(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]);
     if (dy == PL_NONE) return PL_OK;
-    if (pl_gradient_accumulator(g, n->in[1]) == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
-    pl_id beta = n->in[2], out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_id dbeta = beta == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, beta);
-    pl_id in[8] = {dy,        n->in[0],
-                   n->in[1],  n->out[1],
-                   n->out[2], pl_gradient_accumulator(g, n->in[1]),
-                   dbeta,     pl_gradient_take(g, n->in[0])};
-    pl_build_node(g->b, PL_OP_LAYER_NORM_BWD, n->attr, 8, in, dbeta == PL_NONE ? 2 : 3, out);
-    pl_gradient_add(g, n->in[0], out[0]);
-    pl_gradient_accumulated(g, n->in[1], out[1]);
-    if (dbeta != PL_NONE) pl_gradient_accumulated(g, beta, out[2]);
+    pl_id x = n->in[0], gamma = n->in[1], beta = n->in[2], out[3] = {pl_gradient_output(g, x), PL_NONE, PL_NONE};
+    pl_id in[8] = {dy,
+                   x,
+                   gamma,
+                   n->out[1],
+                   n->out[2],
+                   pl_gradient_accumulator(g, gamma),
+                   pl_gradient_accumulator(g, beta),
+                   pl_gradient_take(g, x)};
+    pl_build_node(g->b, PL_OP_LAYER_NORM_BWD, n->attr, 8, in, 3, out);
+    pl_gradient_add(g, x, out[0]);
+    pl_gradient_accumulated(g, gamma, out[1]);
+    pl_gradient_accumulated(g, beta, out[2]);
     return g->b->status;
 }
 
@@ -63,7 +65,7 @@ static pl_alias alias_forward(const pl_node *n, int out)
 const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_forward, alias_forward,
                                        .recompute = true};
 
-/* layer_norm_bwd: dy, x, gamma, mean, rstd, dgamma, [dbeta], [add] → dx, dgamma', [dbeta'] */
+/* layer_norm_bwd: dy, x, gamma, mean, rstd, [dgamma], [dbeta], [add] → [dx], [dgamma'], [dbeta'] */
 static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(check(g, n, 1, 2, err));
@@ -93,14 +95,13 @@ static pl_alias alias_layer_norm_bwd(const pl_node *n, int out)
     return (pl_alias){.update = out == 1 ? 5 : 6};
 }
 
-const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_layer_norm_bwd};
+const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_layer_norm_bwd, .out_min = -1};
 
 /* rms_norm: x, gamma → y, rstd */
 static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {PL_NONE, PL_NONE};
+    pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {pl_gradient_output(g, n->in[0]), PL_NONE};
     if (dy == PL_NONE) return PL_OK;
-    if (pl_gradient_accumulator(g, n->in[1]) == PL_NONE) return pl_gradient_refuse_frozen(g, n, n->in[1]);
     pl_id in[6] = {
         dy, n->in[0], n->in[1], n->out[1], pl_gradient_accumulator(g, n->in[1]), pl_gradient_take(g, n->in[0])};
     pl_build_node(g->b, PL_OP_RMS_NORM_BWD, n->attr, 6, in, 2, out);
@@ -112,7 +113,7 @@ static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
 const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, alias_forward,
                                      .recompute = true};
 
-/* rms_norm_bwd: dy, x, gamma, rstd, dgamma, [add] → dx, dgamma' */
+/* rms_norm_bwd: dy, x, gamma, rstd, [dgamma], [add] → [dx], [dgamma'] */
 static pl_alias alias_rms_norm_bwd(const pl_node *n, int out)
 {
     (void)n;
@@ -120,4 +121,4 @@ static pl_alias alias_rms_norm_bwd(const pl_node *n, int out)
     return (pl_alias){.update = 4};
 }
 
-const pl_op_rule pl_rule_RMS_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_rms_norm_bwd};
+const pl_op_rule pl_rule_RMS_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_rms_norm_bwd, .out_min = -1};

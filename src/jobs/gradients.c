@@ -2,22 +2,21 @@
  * must have been made for that (gradients and data are outputs of its program, which has no update). */
 #include <math.h>
 
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "jobs/jobs.h"
 #include "run/session_impl.h"
 
 typedef struct batch_gradients {
-    pl_id program;
+    pl_id program, sum;
     const double *loss;
 } batch_gradients;
 
 /* All that the program gives out but the loss, which comes last and as a mean. */
-static bool is_output(const pl_session *s, const batch_gradients *b, pl_id id)
+static bool is_output(const pl_graph *g, const batch_gradients *b, pl_id id)
 {
-    const pl_graph *g = s->o.plan->graph;
     const pl_value *v = &g->value[id];
-    bool is_own = v->role == PL_ROLE_OUTPUT && v->program == b->program && pl_value_root(g, id) == id;
-    return is_own && pl_program_address(s->program, id) != b->loss;
+    return v->role == PL_ROLE_OUTPUT && v->program == b->program && id != b->sum && pl_value_root(g, id) == id;
 }
 
 static pl_st_entry entry_of(pl_session *s, pl_id id)
@@ -78,7 +77,7 @@ static pl_status run_gradients(pl_session *s, void *state, pl_error *err)
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of gradients"));
     for (size_t i = 0; i < g->value_count; i++)
-        if (is_output(s, b, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
+        if (is_output(g, b, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
     pl_session_set_real(s, PL_INPUT_LR, 0);
     pl_session_set_step(s, s->step, counted);
     PL_TRY_DONE(run_scaled(s, b, entry, count, err));
@@ -99,6 +98,7 @@ static pl_status open_gradients(pl_session *s, void *state, pl_error *err)
     batch_gradients *b = state;
     if (!s->ring) return pl_fail(err, PL_E_DATA, "the plan takes a batch, and there are no data; plan again");
     PL_TRY(pl_session_find_program(s, "train", &b->program, err));
+    b->sum = pl_graph_find_loss(s->o.plan->graph, b->program);
     return pl_session_find_loss(s, b->program, &b->loss, err);
 }
 

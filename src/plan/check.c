@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "base/size.h"
+#include "ir/properties.h"
 #include "plan/plan.h"
 
 typedef struct named_block {
@@ -205,7 +206,7 @@ static pl_status check_node(const pl_plan *p, size_t position, pl_error *err)
 /* Who asks for the micro-batch of a plan with a batch finds the program that trains on it. */
 static pl_status check_batch(const pl_plan *p, pl_error *err)
 {
-    pl_id train = pl_graph_find_program(p->graph, "train");
+    pl_id train = pl_graph_find_trained(p->graph);
     if (p->batch == 0 || (train != PL_NONE && p->graph->region[train].batch > 0)) return PL_OK;
     return pl_fail(err, PL_E_INTERNAL, "plan: a batch of %llu sequences and no program that trains on some of them",
                    (unsigned long long)p->batch);

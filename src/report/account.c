@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "ir/properties.h"
 
 const char *pl_report_role_title(pl_role role)
 {
@@ -99,7 +100,7 @@ pl_report_model pl_report_describe(const pl_plan *p)
         m.weights++;
         if (number > m.layers) m.layers = number;
     }
-    pl_id train = pl_graph_find_program(g, "train");
+    pl_id train = pl_graph_find_trained(g);
     if (train == PL_NONE || p->batch == 0) return m;
     m.micro_batch = (uint64_t)g->region[train].batch;
     for (size_t i = 0; i < g->region_count; i++)

@@ -6,6 +6,7 @@
  * alone would take most of its time at that rate is bound by computing, one whose bytes would by memory; the rest are
  * calls that are too small for either, or wait for threads. */
 #include "ir/op.h"
+#include "ir/properties.h"
 #include "report/account.h"
 #include "report/fit.h"
 
@@ -46,7 +47,7 @@ static void add(const pl_plan *p, size_t i, const rates *best, pl_report_step *s
 bool pl_report_time_step(const pl_plan *p, pl_report_step *step)
 {
     rates best = {0};
-    pl_id train = pl_graph_find_program(p->graph, "train");
+    pl_id train = pl_graph_find_trained(p->graph);
     *step = (pl_report_step){0};
     if (train == PL_NONE || !(pl_plan_program_seconds(p, train) > 0)) return false;
     learn(p, train, &best);

@@ -8,6 +8,7 @@
 
 #include "base/locale.h"
 #include "base/units.h"
+#include "ir/properties.h"
 
 void pl_html_text_bytes(pl_str *out, const char *text, size_t bytes)
 {
@@ -55,7 +56,7 @@ static void card(pl_str *out, const char *number, const char *words)
 static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_report_options *o, pl_str *out)
 {
     char number[48], words[96], text[32];
-    pl_id train = pl_graph_find_program(p->graph, "train");
+    pl_id train = pl_graph_find_trained(p->graph);
     double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
     pl_str_append(out, "<div class='cards'>\n");
     snprintf(words, sizeof words, "resident, planned");

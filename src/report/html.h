@@ -18,7 +18,7 @@ const char *pl_html_group_class(pl_report_group);
 
 /* ---- html_arena.c ---- */
 void pl_html_arena(const pl_plan *, const pl_report_account *, uint64_t budget_bytes, pl_str *);
-/* ---- html_timeline.c: one pass through the nodes of program "train" ---- */
+/* ---- html_timeline.c: one pass through the nodes of the program that is trained ---- */
 void pl_html_timeline(const pl_plan *, pl_str *);
 /* ---- html_curve.c ---- */
 typedef struct pl_html_curve {

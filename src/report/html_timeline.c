@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/units.h"
+#include "ir/properties.h"
 #include "report/html.h"
 
 enum { WIDTH = 1080, HEIGHT = 190, LEFT = 74, RIGHT = 14, TOP = 30, LANE = 36, KINDS = 7 };
@@ -105,7 +106,7 @@ static void draw_legend(const line *l)
 
 void pl_html_timeline(const pl_plan *p, pl_str *out)
 {
-    line l = {.plan = p, .train = pl_graph_find_program(p->graph, "train"), .out = out};
+    line l = {.plan = p, .train = pl_graph_find_trained(p->graph), .out = out};
     char seconds[32];
     if (l.train == PL_NONE) return;
     double total = pl_plan_program_seconds(p, l.train), at = 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/index.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/report.h"
@@ -53,7 +54,7 @@ static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
     pl_json_kv_uint(j, "last_micro_batch", m.last);
     pl_json_kv_string(j, "precision", pl_dtype_name(m.precision));
     pl_json_object_end(j);
-    pl_id train = pl_graph_find_program(p->graph, "train");
+    pl_id train = pl_graph_find_trained(p->graph);
     kv_seconds(j, "seconds_per_step", train == PL_NONE ? 0 : pl_plan_program_seconds(p, train));
 }
 

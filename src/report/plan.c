@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "base/locale.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/map.h"
@@ -339,7 +340,7 @@ static pl_report_kind sum_kinds(const pl_report_kind *kind, size_t count)
 static void print_kinds(const page *g)
 {
     static const char *const titles[] = {"", "nodes", "runs", "FLOP", "moved", "predicted", "share", "GFLOP/s"};
-    pl_id train = pl_graph_find_program(g->plan->graph, "train");
+    pl_id train = pl_graph_find_trained(g->plan->graph);
     if (train == PL_NONE) return;
     pl_report_kind kind[PL_OP_COUNT];
     size_t count = pl_report_kinds(g->plan, train, kind);

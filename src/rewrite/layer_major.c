@@ -70,7 +70,7 @@ static int group_by_inputs(const pl_layers *l, const pl_node *n, bool backward)
 
 static bool reads_loss(const pl_layers *l, const pl_node *n)
 {
-    if (n->op == PL_OP_LINEAR_CE_BWD) return true;
+    if (pl_op_rule_of(n->op)->loss) return true;
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
         if (n->in[k] != PL_NONE && l->from_loss[root_of(l, n->in[k])]) return true;
     return false;

@@ -52,8 +52,10 @@ static pl_id add_state(scaler *s, pl_dtype dtype, double first, const char *name
 
 static void scale_losses(scaler *s)
 {
-    for (size_t i = 0; i < s->g->node_count; i++)
-        if (s->g->node[i].op == PL_OP_LINEAR_CE_BWD && is_of(s, &s->g->node[i])) s->g->node[i].in[6] = s->scale;
+    for (size_t i = 0; i < s->g->node_count; i++) {
+        int scale = pl_op_rule_of(s->g->node[i].op)->loss_scale;
+        if (scale && is_of(s, &s->g->node[i])) s->g->node[i].in[scale] = s->scale;
+    }
 }
 
 /* Without clipping nobody has summed squares yet. The gradients are what the optimizer's nodes read. */

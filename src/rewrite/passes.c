@@ -1,52 +1,62 @@
 #include "rewrite/passes.h"
 
+#include "ir/properties.h"
+
 typedef struct work {
     pl_graph *g;
     const pl_rewrites *r;
-    pl_id train, evaluate; /* PL_NONE: the graph has none */
-    bool trains;           /* train has nodes */
 } work;
 
-static bool has_nodes(const pl_graph *g, pl_id program)
+/* Of which programs a pass is. */
+typedef bool is_meant(const pl_graph *, pl_id program);
+typedef pl_status rewrite_program(const work *, pl_id program, pl_error *);
+
+static pl_status rewrite_each(const work *w, is_meant *meant, rewrite_program *rewrite, pl_error *err)
 {
-    for (size_t i = 0; i < g->node_count && program != PL_NONE; i++)
-        if (!g->node[i].dead && pl_region_program(g, g->node[i].region) == program) return true;
-    return false;
+    for (pl_id p = 0; p < w->g->region_count; p++)
+        if (w->g->region[p].parent == PL_NONE && meant(w->g, p)) PL_TRY(rewrite(w, p, err));
+    return PL_OK;
 }
 
-static pl_status precision(const work *w, pl_error *err)
+static pl_status narrow(const work *w, pl_id program, pl_error *err)
 {
-    return w->train == PL_NONE ? PL_OK : pl_rewrite_precision(w->g, w->train, w->r->precision, err);
+    return pl_rewrite_precision(w->g, program, w->r->precision, err);
+}
+
+static pl_status precision(const work *w, pl_error *err) { return rewrite_each(w, pl_program_is_trained, narrow, err); }
+
+static pl_status chunk_program(const work *w, pl_id program, pl_error *err)
+{
+    return pl_rewrite_chunk_feed_forward(w->g, program, w->r->feed_forward_rows, err);
 }
 
 static pl_status chunk(const work *w, pl_error *err)
 {
-    const int64_t rows = w->r->feed_forward_rows;
-    if (rows && w->train != PL_NONE) PL_TRY(pl_rewrite_chunk_feed_forward(w->g, w->train, rows, err));
-    if (rows && w->evaluate != PL_NONE) PL_TRY(pl_rewrite_chunk_feed_forward(w->g, w->evaluate, rows, err));
-    return PL_OK;
+    return w->r->feed_forward_rows ? rewrite_each(w, pl_program_loads, chunk_program, err) : PL_OK;
+}
+
+static pl_status tile(const work *w, pl_id program, pl_error *err)
+{
+    pl_layer_major how = {w->r->layer_major, w->r->layer_major_keep, w->r->trips};
+    return pl_rewrite_layer_major(w->g, program, &how, err);
 }
 
 static pl_status layer_major(const work *w, pl_error *err)
 {
-    pl_layer_major how = {w->r->layer_major, w->r->layer_major_keep, w->r->trips};
-    return w->r->layer_major && w->trains ? pl_rewrite_layer_major(w->g, w->train, &how, err) : PL_OK;
+    return w->r->layer_major ? rewrite_each(w, pl_program_is_trained, tile, err) : PL_OK;
+}
+
+static pl_status recompute_by_rule(const work *w, pl_id program, pl_error *err)
+{
+    return w->r->recompute == PL_RECOMPUTE_CHEAP ? pl_rewrite_recompute_cheap(w->g, program, err)
+                                                 : pl_rewrite_recompute_full(w->g, program, err);
 }
 
 static pl_status recompute(const work *w, pl_error *err)
 {
-    if (w->train == PL_NONE) return PL_OK;
-    switch (w->r->recompute) {
-    case PL_RECOMPUTE_NOTHING:
-        return PL_OK;
-    case PL_RECOMPUTE_CHEAP:
-        return pl_rewrite_recompute_cheap(w->g, w->train, err);
-    case PL_RECOMPUTE_FULL:
-        return pl_rewrite_recompute_full(w->g, w->train, err);
-    case PL_RECOMPUTE_LISTED:
-        return pl_rewrite_recompute(w->g, w->r->decision, err);
-    }
-    return PL_OK;
+    if (w->r->recompute == PL_RECOMPUTE_NOTHING) return PL_OK;
+    if (w->r->recompute == PL_RECOMPUTE_LISTED) return pl_rewrite_recompute(w->g, w->r->decision, err);
+    return rewrite_each(w, pl_program_is_trained, recompute_by_rule, err);
 }
 
 static pl_status optimizer_state(const work *w, pl_error *err)
@@ -54,26 +64,42 @@ static pl_status optimizer_state(const work *w, pl_error *err)
     return pl_rewrite_optimizer_state(w->g, w->r->moments, err);
 }
 
+static pl_status drop(const work *w, pl_id program, pl_error *err)
+{
+    return pl_rewrite_drop_unread(w->g, program, err);
+}
+
 static pl_status drop_unread(const work *w, pl_error *err)
 {
-    return w->r->layer_major && w->trains ? pl_rewrite_drop_unread(w->g, w->train, err) : PL_OK;
+    return w->r->layer_major ? rewrite_each(w, pl_program_is_trained, drop, err) : PL_OK;
 }
 
 static pl_status fuse(const work *w, pl_error *err) { return pl_rewrite_fuse(w->g, err); }
 
-static pl_status bind_batch(const work *w, pl_error *err)
+/* Nodes or none: the values of a program that is not planned are bound as well. */
+static bool has_batch(const pl_graph *g, pl_id program)
 {
-    const pl_id programs[] = {w->train, w->evaluate};
-    for (int i = 0; i < 2; i++)
-        if (programs[i] != PL_NONE)
-            PL_TRY(pl_rewrite_bind_batch(w->g, programs[i], w->r->micro_batch, "micro", w->r->trips, err));
-    return PL_OK;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->value[i].program == program && g->value[i].shape.symbolic) return true;
+    return false;
+}
+
+static pl_status bind(const work *w, pl_id program, pl_error *err)
+{
+    return pl_rewrite_bind_batch(w->g, program, w->r->micro_batch, "micro", w->r->trips, err);
+}
+
+static pl_status bind_batch(const work *w, pl_error *err) { return rewrite_each(w, has_batch, bind, err); }
+
+static pl_status order(const work *w, pl_id program, pl_error *err)
+{
+    return pl_rewrite_update_order(w->g, program, err);
 }
 
 static pl_status update_order(const work *w, pl_error *err)
 {
     bool early = w->r->layer_major || w->r->update_early;
-    return early && w->trains ? pl_rewrite_update_order(w->g, w->train, err) : PL_OK;
+    return early ? rewrite_each(w, pl_program_is_trained, order, err) : PL_OK;
 }
 
 static pl_status in_place(const work *w, pl_error *err) { return pl_rewrite_in_place(w->g, err); }
@@ -101,9 +127,7 @@ const char *pl_pass_name(pl_pass pass) { return passes[pass].name; }
 
 pl_status pl_rewrite_passes(pl_graph *g, const pl_rewrites *r, pl_pass first, pl_pass end, pl_error *err)
 {
-    work w = {
-        .g = g, .r = r, .train = pl_graph_find_program(g, "train"), .evaluate = pl_graph_find_program(g, "evaluate")};
-    w.trains = has_nodes(g, w.train);
+    const work w = {.g = g, .r = r};
     for (pl_pass pass = first; pass < end; pass++) {
         if (r->without >> pass & 1) continue;
         PL_TRY(passes[pass].run(&w, err));

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/size.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
 #include "run/spaces.h"
@@ -282,10 +283,12 @@ static pl_status check_values(const pl_session *s, pl_error *err)
 
 pl_status pl_session_find_loss(const pl_session *s, pl_id program, const double **loss, pl_error *err)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s.loss", s->o.plan->graph->region[program].name);
-    *loss = find_number(s, name, PL_DTYPE_F64);
-    return *loss ? PL_OK : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: there is no %s", name);
+    pl_id sum = pl_graph_find_loss(s->o.plan->graph, program);
+    if (sum == PL_NONE)
+        return pl_fail(err, PL_E_DATA, "the program \"%s\" of the plan has no loss; plan again",
+                       s->o.plan->graph->region[program].name);
+    *loss = pl_session_address(s, sum);
+    return PL_OK;
 }
 
 void pl_session_set_real(pl_session *s, pl_input input, float value)
@@ -323,10 +326,28 @@ static pl_status check_identity(const pl_session *s, pl_error *err)
     return PL_OK;
 }
 
+/* Nothing checks ids one by one: the source says what they are below, the graph what they must be below. */
+static pl_status check_ids(const pl_session *s, pl_error *err)
+{
+    const pl_graph *g = s->o.plan->graph;
+    pl_source_layout l;
+    int64_t below;
+    PL_TRY(s->o.data->source->kind->describe(s->o.data->source, s->settings->micro_batch, &l, err));
+    for (size_t i = 0; i < g->node_count; i++)
+        for (uint32_t k = 0; k < l.ports && g->node[i].op == PL_OP_LOAD; k++) {
+            if (g->node[i].out[k] == PL_NONE || !pl_graph_find_id_limit(g, g->node[i].out[k], &below)) continue;
+            if (l.port[k].below > 0 && l.port[k].below <= below) continue;
+            return pl_fail(err, PL_E_DATA, "%s: holds %s up to %lld, the plan has rows for %lld; plan again",
+                           s->o.data->path, l.port[k].name, (long long)l.port[k].below - 1, (long long)below);
+        }
+    return PL_OK;
+}
+
 static pl_status open_ring(pl_session *s, pl_error *err)
 {
     if (!s->o.data->source) return PL_OK;
     PL_TRY(check_identity(s, err));
+    PL_TRY(check_ids(s, err));
     pl_ring_options ro = pl_session_ring_options(s->o.data->source, s->settings);
     ro.stack_bytes = s->o.plan->process.thread_stack_reserved_bytes;
     ro.thread_begins = adopt_ring_thread;

@@ -11,50 +11,72 @@ enum { CONFIG_BYTES_MAX = 1 << 20 }; /* no config is longer */
 
 /* ---- which tensors ---- */
 
+static const struct {
+    pl_dtype dtype;
+    pl_st_dtype as;
+} saved_dtypes[] = {{PL_DTYPE_F32, PL_ST_F32},
+                    {PL_DTYPE_BF16, PL_ST_BF16},
+                    {PL_DTYPE_U8, PL_ST_U8},
+                    {PL_DTYPE_I32, PL_ST_I32},
+                    {PL_DTYPE_I64, PL_ST_I64}};
+enum { SAVED_DTYPES = sizeof saved_dtypes / sizeof *saved_dtypes };
+
 static pl_status fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
 {
     const pl_value *v = &g->value[id];
-    pl_st_dtype dtype = v->dtype == PL_DTYPE_BF16 ? PL_ST_BF16 : v->dtype == PL_DTYPE_U8 ? PL_ST_U8 : PL_ST_F32;
-    if (dtype == PL_ST_F32 && v->dtype != PL_DTYPE_F32)
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s: only f32, bf16 and u8 values are saved", v->name);
-    *e = (pl_st_entry){.name = v->name, .dtype = dtype, .rank = v->shape.rank, .bytes = pl_value_bytes(g, id)};
+    int k = 0;
+    while (k < SAVED_DTYPES && saved_dtypes[k].dtype != v->dtype) k++;
+    if (k == SAVED_DTYPES)
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s: only f32, bf16, u8, i32 and i64 values are saved", v->name);
+    *e = (pl_st_entry){.name = v->name,
+                       .dtype = saved_dtypes[k].as,
+                       .rank = v->shape.rank,
+                       .bytes = pl_value_bytes(g, id),
+                       .optional = v->role == PL_ROLE_STATE && !v->inference};
     for (uint32_t i = 0; i < v->shape.rank; i++) e->shape[i] = (uint64_t)v->shape.dim[i];
     if (program) e->data = pl_program_address(program, id);
     return PL_OK;
 }
 
-static bool is_saved(const pl_graph *g, pl_id id, pl_role role)
+/* How many steps were skipped is progress like the number of steps, and stands in the record beside it. */
+static bool is_in_record(const pl_value *v) { return strcmp(v->name, PL_SKIPPED_STEPS) == 0; }
+
+pl_session_kept pl_session_keeps(const pl_graph *g, pl_id id)
 {
     const pl_value *v = &g->value[id];
-    return v->role == role && v->program == PL_NONE && pl_value_root(g, id) == id;
+    if (v->program != PL_NONE || pl_value_root(g, id) != id) return PL_KEPT_NOT;
+    if (v->role == PL_ROLE_WEIGHT || v->inference) return PL_KEPT_WITH_MODEL;
+    bool state = v->role == PL_ROLE_OPTIMIZER || (v->role == PL_ROLE_STATE && !is_in_record(v));
+    return state ? PL_KEPT_WITH_STATE : PL_KEPT_NOT;
 }
 
-static pl_status list_role(const pl_graph *g, const pl_program *program, pl_role role, pl_st_entry **list,
+/* Weights and moments first, then the numbers that come and go with a precision: a reader finds the same begin. */
+static pl_status list_kept(const pl_graph *g, const pl_program *program, pl_session_kept kept, pl_st_entry **list,
                            size_t *count, pl_error *err)
 {
     *count = 0;
-    for (size_t i = 0; i < g->value_count; i++) *count += is_saved(g, (pl_id)i, role);
+    for (size_t i = 0; i < g->value_count; i++) *count += pl_session_keeps(g, (pl_id)i) == kept;
     *list = pl_alloc(*count + 1, sizeof **list);
     if (!*list) return pl_fail(err, PL_E_NOMEM, "no memory for the list of tensors");
     size_t at = 0;
-    for (size_t i = 0; i < g->value_count; i++)
-        if (is_saved(g, (pl_id)i, role)) PL_TRY(fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
+    for (int state = 0; state < 2; state++)
+        for (size_t i = 0; i < g->value_count; i++)
+            if (pl_session_keeps(g, (pl_id)i) == kept && (g->value[i].role == PL_ROLE_STATE) == state)
+                PL_TRY(fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
     return PL_OK;
 }
 
 pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *err)
 {
-    PL_TRY(list_role(g, program, PL_ROLE_WEIGHT, model, models, err));
-    return list_role(g, program, PL_ROLE_OPTIMIZER, state, states, err);
+    PL_TRY(list_kept(g, program, PL_KEPT_WITH_MODEL, model, models, err));
+    return list_kept(g, program, PL_KEPT_WITH_STATE, state, states, err);
 }
 
 /* ---- the record ---- */
 
-/* The last two only where the loss is scaled. */
-enum { LOSS_COUNTERS = 2 };
-static const char *const counter_keys[PL_SESSION_COUNTERS] = {
-    NULL, "plateau_best", "plateau_scale", "plateau_bad", "skipped_steps", "loss_scale", "loss_scale_good_steps"};
+static const char *const counter_keys[PL_SESSION_COUNTERS] = {NULL, "plateau_best", "plateau_scale", "plateau_bad",
+                                                              "skipped_steps"};
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
 
 /* What depends on another comes first in a record: the tokenizer before the text. */
@@ -65,7 +87,7 @@ static pl_facts reversed(const pl_facts *facts)
     return to;
 }
 
-void pl_session_shape_record(pl_session *s, bool scales_loss)
+void pl_session_shape_record(pl_session *s)
 {
     const pl_run_settings *r = s->settings;
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].key = counter_keys[i];
@@ -76,13 +98,14 @@ void pl_session_shape_record(pl_session *s, bool scales_loss)
                                   .config = r->config_text,
                                   .best_metric = "validation_loss",
                                   .counters = s->counter,
-                                  .counter_count = PL_SESSION_COUNTERS - (scales_loss ? 0 : LOSS_COUNTERS)};
+                                  .counter_count = PL_SESSION_COUNTERS};
     s->spec.folder = r->out;
     s->spec.keep_last = r->keep_last ? r->keep_last : 1;
     s->spec.keep_best = r->keep_best;
     s->spec.record = &s->record_shape;
     s->spec.model.metadata = model_metadata;
     s->spec.model.metadata_count = 1;
+    s->spec.state.more_numbers = true; /* of another precision */
 }
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -127,7 +150,7 @@ static pl_status measure_checkpoints(const pl_graph *g, const pl_run_settings *r
     s->settings = r;
     s->o.data = data;
     s->words = r->words;
-    pl_session_shape_record(s, pl_graph_find_value(g, "loss_scale") != PL_NONE);
+    pl_session_shape_record(s);
     PL_TRY_DONE(
         pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
     s->spec.model.entries = s->model_entry;
@@ -176,7 +199,7 @@ pl_status pl_session_open_files(pl_session *s, pl_error *err)
                             &s->spec.state.count, err));
     s->spec.model.entries = s->model_entry;
     s->spec.state.entries = s->state_entry;
-    pl_session_shape_record(s, s->loss_scale != NULL);
+    pl_session_shape_record(s);
     s->writes_checkpoints = trains(s);
     if (!s->writes_checkpoints) return PL_OK;
     PL_TRY(pl_folder_create(s->settings->out, err));
@@ -195,9 +218,6 @@ static void take_progress(pl_session *s, const pl_record *r)
     s->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
     s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
     if (s->skipped_steps) *s->skipped_steps = (int32_t)pl_record_counter_value(r, "skipped_steps", 0);
-    if (!s->loss_scale) return;
-    *s->loss_scale = (float)pl_record_counter_value(r, "loss_scale", PL_LOSS_SCALE_FIRST); /* else: not scaled so far */
-    *s->good_steps = (int32_t)pl_record_counter_value(r, "loss_scale_good_steps", 0);
 }
 
 /* A counter of the record lies in [least, most]; not-a-number does not. */
@@ -223,6 +243,32 @@ static pl_status check_progress(const pl_session *s, const pl_saved *saved, pl_e
     return check_counter(saved, "plateau_scale", 1, 0, 1, err);
 }
 
+/* State that the checkpoint has not got begins as in a new run: it was made with another precision, or before the loss
+ * scale was a tensor: then its record counts it. */
+static pl_status begin_missing(pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    bool lacks = false;
+    if (s->spec.state.count) PL_TRY(pl_saved_lacks(saved, &s->spec.state, &lacks, err));
+    if (!lacks) return PL_OK;
+    if (s->init == PL_NONE) return pl_fail(err, PL_E_DATA, "the plan has no program that begins its state; plan again");
+    PL_TRY(pl_session_run_program(s, s->init, true, err));
+    if (!s->loss_scale) return PL_OK;
+    *s->loss_scale = (float)pl_record_counter_value(saved->record, "loss_scale", (double)*s->loss_scale);
+    *s->good_steps = (int32_t)pl_record_counter_value(saved->record, "loss_scale_good_steps", (double)*s->good_steps);
+    return PL_OK;
+}
+
+static pl_status check_loss_scale(const pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    if (!s->loss_scale) return PL_OK;
+    bool fine = *s->loss_scale >= 1 && *s->loss_scale <= 0x1p24f && *s->good_steps >= 0;
+    if (fine) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%.350s: the loss scale is %g after %d good steps, a number from 1 to 16777216 after 0 or more was "
+                   "expected; take another checkpoint",
+                   saved->path, (double)*s->loss_scale, (int)*s->good_steps);
+}
+
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0]) pl_session_warn(s, saved->warning);
@@ -231,7 +277,9 @@ static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
         PL_TRY(s->settings->goes_on(s->settings->goes_on_context, saved, &s->changes, err));
     PL_TRY(check_progress(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
+    PL_TRY(begin_missing(s, saved, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
+    PL_TRY(check_loss_scale(s, saved, err));
     take_progress(s, saved->record);
     return PL_OK;
 }
@@ -327,13 +375,9 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
 {
     if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
     char name[PL_STEP_NAME_BYTES];
-    const double values[PL_SESSION_COUNTERS] = {(double)s->items_seen,
-                                                s->plateau.best,
-                                                s->plateau.scale,
+    const double values[PL_SESSION_COUNTERS] = {(double)s->items_seen, s->plateau.best, s->plateau.scale,
                                                 (double)s->plateau.bad,
-                                                s->skipped_steps ? (double)*s->skipped_steps : 0,
-                                                s->loss_scale ? (double)*s->loss_scale : 1,
-                                                s->loss_scale ? (double)*s->good_steps : 0};
+                                                s->skipped_steps ? (double)*s->skipped_steps : 0};
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
     s->record = s->record_shape;
     s->record.step = s->step;

@@ -14,7 +14,7 @@
 #include "stream/ring.h"
 
 #define PL_SESSION_TICK_SECONDS 0.1
-enum { PL_SESSION_COUNTERS = 7, PL_SESSION_STEPS_KEPT = 512 };
+enum { PL_SESSION_COUNTERS = 5, PL_SESSION_STEPS_KEPT = 512 };
 
 struct pl_session {
     pl_session_options o;
@@ -105,10 +105,10 @@ void pl_session_trace(pl_session *, const char *name, const char *category, doub
 
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */
-/* Lists of weights and of optimizer state; data stay NULL without a program. */
+/* Lists of what is kept with the model and of what is kept with the state; data stay NULL without a program. */
 pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *);
-void pl_session_shape_record(pl_session *, bool scales_loss);
+void pl_session_shape_record(pl_session *);
 pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
 pl_status pl_session_save(pl_session *, pl_error *);

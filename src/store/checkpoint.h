@@ -1,7 +1,7 @@
 /* Checkpoints of a run, in OUT/checkpoints:
  *
- *   step-00001200/          model.safetensors   weights alone, for anyone to load
- *                           state.safetensors   what only training needs: optimizer, running statistics, averages …
+ *   step-00001200/          model.safetensors   weights, running statistics, averages …: for anyone to load
+ *                           state.safetensors   what only training needs: optimizer, loss scale …
  *                           run.json            step, place in the data, hashes, config, checksums (record.h)
  *   latest, best            text files with the name of a folder
  *   step-00001300.tmp/      being written, or left over from a crash: removed at the next start
@@ -97,6 +97,9 @@ pl_status pl_saved_match(const pl_saved *, uint64_t model_hash, const char *conf
 /* Reads every entry's data; state may be NULL (weights alone). Names, dtypes and shapes of all are checked before the
  * first byte is read, so a mismatch leaves the memory as it was. */
 pl_status pl_saved_load(const pl_saved *, const pl_st_list *model, const pl_st_list *state, pl_error *);
+
+/* Does its file of that list lack one of the optional entries? */
+pl_status pl_saved_lacks(const pl_saved *, const pl_st_list *state, bool *lacks, pl_error *);
 
 void pl_saved_deinit(pl_saved *); /* harmless on a zeroed one */
 

@@ -277,6 +277,17 @@ static pl_status match_state(const pl_saved *s, const pl_safetensors *file, cons
     return status;
 }
 
+pl_status pl_saved_lacks(const pl_saved *s, const pl_st_list *state, bool *lacks, pl_error *err)
+{
+    pl_safetensors *file;
+    *lacks = false;
+    PL_TRY(open_tensors(s, PL_STATE_FILE, &file, err));
+    for (size_t i = 0; i < state->count; i++)
+        *lacks |= state->entries[i].optional && !pl_safetensors_find(file, state->entries[i].name);
+    pl_safetensors_destroy(file);
+    return PL_OK;
+}
+
 pl_status pl_saved_load(const pl_saved *s, const pl_st_list *model, const pl_st_list *state, pl_error *err)
 {
     pl_safetensors *model_file = NULL, *state_file = NULL;

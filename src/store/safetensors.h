@@ -14,6 +14,7 @@
 #ifndef PL_STORE_SAFETENSORS_H
 #define PL_STORE_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,7 @@ typedef struct pl_st_entry {
     uint64_t shape[PL_ST_RANK_MAX];
     void *data; /* only read when writing */
     uint64_t bytes;
+    bool optional; /* reading: a file without it leaves the data as they are */
 } pl_st_entry;
 
 typedef struct pl_st_text {
@@ -68,6 +70,7 @@ typedef struct pl_st_list {
     size_t count;
     const pl_st_text *metadata;
     size_t metadata_count;
+    bool more_numbers; /* reading: the file may hold further tensors of one element */
 } pl_st_list;
 
 /* ---- safetensors.c ---- */
@@ -133,10 +136,12 @@ const char *pl_safetensors_metadata(const pl_safetensors *, const char *key);   
 /* Does the file hold this tensor with this dtype and shape? Otherwise PL_E_DATA with both shapes. */
 pl_status pl_safetensors_match(const pl_safetensors *, const pl_st_entry *, pl_error *);
 
-/* Every entry of the list is in the file as expected, and nothing else is. Reads no data. */
+/* Every entry of the list is in the file as expected, or optional and not in it, and nothing else is but what the list
+ * allows. Reads no data. */
 pl_status pl_safetensors_match_all(const pl_safetensors *, const pl_st_list *, pl_error *);
 
-/* Reads the tensor of that name, dtype and shape into entry->data. The page cache it fills is dropped again. */
+/* Reads the tensor of that name, dtype and shape into entry->data, unless it is optional and missing. The page cache it
+ * fills is dropped again. */
 pl_status pl_safetensors_read(const pl_safetensors *, const pl_st_entry *, pl_error *);
 
 #endif

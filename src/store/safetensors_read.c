@@ -307,16 +307,31 @@ pl_status pl_safetensors_match(const pl_safetensors *s, const pl_st_entry *e, pl
     return find_matching(s, e, &found, err);
 }
 
+static bool may_miss(const pl_safetensors *s, const pl_st_entry *e)
+{
+    return e->optional && !pl_safetensors_find(s, e->name);
+}
+
+static bool is_expected(const pl_st_list *list, const pl_st_tensor *t)
+{
+    if (list->more_numbers && t->bytes == pl_st_dtype_bytes(t->dtype)) return true;
+    for (size_t j = 0; j < list->count; j++)
+        if (strcmp(list->entries[j].name, t->name) == 0) return true;
+    return false;
+}
+
 pl_status pl_safetensors_match_all(const pl_safetensors *s, const pl_st_list *list, pl_error *err)
 {
-    for (size_t i = 0; i < list->count; i++) PL_TRY(pl_safetensors_match(s, &list->entries[i], err));
-    for (size_t i = 0; i < s->count && s->count != list->count; i++) {
-        size_t j = 0;
-        while (j < list->count && strcmp(list->entries[j].name, s->tensors[i].name) != 0) j++;
-        if (j == list->count)
+    size_t found = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (may_miss(s, &list->entries[i])) continue;
+        PL_TRY(pl_safetensors_match(s, &list->entries[i], err));
+        found++;
+    }
+    for (size_t i = 0; i < s->count && s->count != found; i++)
+        if (!is_expected(list, &s->tensors[i]))
             return pl_fail(err, PL_E_DATA, "%s: holds a tensor \"%.200s\" that was not expected", s->path,
                            s->tensors[i].name);
-    }
     return PL_OK;
 }
 
@@ -324,6 +339,7 @@ pl_status pl_safetensors_read(const pl_safetensors *s, const pl_st_entry *e, pl_
 {
     const pl_st_tensor *t;
     char *to = e->data;
+    if (may_miss(s, e)) return PL_OK;
     PL_TRY(find_matching(s, e, &t, err));
     if (s->fd < 0) return pl_fail(err, PL_E_USAGE, "%s: was parsed from memory; there is no file to read", s->path);
     if (e->bytes != t->bytes)

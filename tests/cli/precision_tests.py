@@ -1,11 +1,12 @@
 """Tests of train.mixed_precision: learning, resuming, gradients, going on with another one. Called as cli_tests.py is."""
 import json
+import math
 import random
 import struct
 import time
 
-from cli_tests import SEED, check, finish, main, metrics, read, refused, run, same_run, start, write_config, write_text
-from folder_tests import record, write_record
+from cli_tests import SEED, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start, write_config, write_text
+from folder_tests import record, write_record, xxh64
 
 PRECISIONS = ("bf16", "fp16")
 
@@ -55,10 +56,43 @@ def scales(out):
     return [(line["loss_scale"], line["skipped_steps"]) for line in metrics(out) if "loss" in line]
 
 
-def change_counters(**values):
-    changed = record()
-    changed["counters"].update(values)
-    write_record(changed)
+NUMBERS = {"loss_scale": ("F32", "<f"), "loss_scale.good_steps": ("I32", "<i")}
+
+
+def change_state(counters, tensors, out="out"):
+    """The latest checkpoint with these counters beside its own, and these numbers as the only ones of its state."""
+    path = last_checkpoint(out) + "/state.safetensors"
+    data, changed = read(path), record(out)
+    size = struct.unpack("<Q", data[:8])[0]
+    header, pieces, at = {}, [], 0
+    was = json.loads(data[8:8 + size])
+    for name, entry in sorted(((n, e) for n, e in was.items() if n != "__metadata__"), key=lambda e: e[1]["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        if name not in NUMBERS:
+            pieces.append((name, entry["dtype"], entry["shape"], data[8 + size + begin:8 + size + end]))
+    pieces += [(name, NUMBERS[name][0], [1], struct.pack(NUMBERS[name][1], value)) for name, value in tensors.items()]
+    for name, dtype, shape, piece in pieces:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(piece)]}
+        at += len(piece)
+    text = json.dumps(header).encode()
+    whole = struct.pack("<Q", len(text)) + text + b"".join(piece[3] for piece in pieces)
+    with open(path, "wb") as file:
+        file.write(whole)
+    changed["files"]["state.safetensors"].update(bytes=len(whole), xxh64=f"{xxh64(whole):016x}")
+    changed["counters"].update(counters)
+    write_record(changed, out)
+
+
+def numbers(out="out"):
+    """The state's tensors that are no moments."""
+    data = read(last_checkpoint(out) + "/state.safetensors")
+    size = struct.unpack("<Q", data[:8])[0]
+    found = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name in NUMBERS:
+            check((entry["dtype"], entry["shape"]) == (NUMBERS[name][0], [1]), name, entry)
+            found[name] = struct.unpack_from(NUMBERS[name][1], data, 8 + size + entry["data_offsets"][0])[0]
+    return found
 
 
 def test_loss_scale():
@@ -68,9 +102,10 @@ def test_loss_scale():
                           train={"mixed_precision": "fp16", "batch_size": 1, "micro_batch": 1, "log_every": 1, "checkpoint_every": 10, "schedule": "constant"})
     run("train", config, "--quiet", "--steps", "20")
     check(scales("out") == [(65536, 0)] * 20, scales("out"))
-    counters = record()["counters"]
-    check(counters["loss_scale_good_steps"] == 20 and counters["loss_scale"] == 65536 and counters["skipped_steps"] == 0, counters)
-    change_counters(loss_scale=2**24)
+    check(numbers() == {"loss_scale": 65536, "loss_scale.good_steps": 20}, numbers())
+    check(sorted(record()["counters"]) == ["plateau_bad", "plateau_best", "plateau_scale", "skipped_steps", "tokens"], record())
+    check(record()["counters"]["skipped_steps"] == 0, record()["counters"])
+    change_state({}, {"loss_scale": 2**24, "loss_scale.good_steps": 7})
     run("train", config, "--quiet", "--steps", "60", "--resume")
     last, skipped = scales("out")[-1]
     check(skipped >= 1 and last == 2**(24 - skipped), scales("out"))
@@ -79,10 +114,31 @@ def test_loss_scale():
     for number, precision in enumerate(("off", "bf16", "fp16")):  # it is the run's, whatever the precision
         run("train", config, "--quiet", "--steps", str(61 + number), "--resume", "--mixed_precision", precision)
         check(record()["counters"]["skipped_steps"] == skipped, precision, record()["counters"])
-    change_counters(loss_scale=0)
-    refused(4, r'counter "loss_scale" is 0', "train", config, "--quiet", "--steps", "80", "--resume")
-    change_counters(loss_scale=1, skipped_steps=64)
+        check(len(numbers()) == (2 if precision == "fp16" else 0), precision, numbers())
+    check(numbers() == {"loss_scale": 65536, "loss_scale.good_steps": 1}, "a state that was not kept begins anew", numbers())
+    for number in (0, 2**25, math.nan):
+        change_state({}, {"loss_scale": number, "loss_scale.good_steps": 0})
+        refused(4, r"the loss scale is .* a number from 1 to 16777216", "train", config, "--quiet", "--steps", "80", "--resume")
+    change_state({"skipped_steps": 64}, {"loss_scale": 1, "loss_scale.good_steps": 0})
     refused(4, r'counter "skipped_steps" is 64, a number from 0 to 63', "train", config, "--quiet", "--steps", "80", "--resume")
+
+
+def test_loss_scale_was_a_counter():
+    """A checkpoint as older versions wrote it goes on as it did: the numbers of the loss scale are counters there."""
+    write_text()
+    config = write_config(train={"mixed_precision": "fp16", "batch_size": 1, "micro_batch": 1, "log_every": 1, "checkpoint_every": 10,
+                                 "schedule": "constant"})
+    for out in ("out", "old"):
+        run("train", config, "--quiet", "--steps", "20", "--out", out)
+    change_state({}, {"loss_scale": 2**20, "loss_scale.good_steps": 1995})
+    change_state({"loss_scale": 2**20, "loss_scale_good_steps": 1995}, {}, "old")
+    check(numbers("old") == {} and len(numbers("out")) == 2, numbers("old"), numbers("out"))
+    for out in ("out", "old"):
+        run("train", config, "--quiet", "--steps", "30", "--resume", "--out", out)
+    check(scales("out")[19:] == [(65536, 0)] + [(2**20, 0)] * 4 + [(2**21, 0)] * 6, scales("out")[19:])
+    same_run("out", "old")
+    change_state({"loss_scale": 0}, {}, "old")
+    refused(4, r'counter "loss_scale" is 0', "train", config, "--quiet", "--steps", "80", "--resume", "--out", "old")
 
 
 def test_another_precision():
@@ -132,7 +188,7 @@ def test_gradients():
             check(error < 0.03 * norm + 0.003 * largest, precision, name, error, norm)
 
 
-GROUPS = {"precision": [test_learns_as_f32_does, test_killed_is_never_killed, test_loss_scale, test_another_precision, test_gradients]}
+GROUPS = {"precision": [test_learns_as_f32_does, test_killed_is_never_killed, test_loss_scale, test_loss_scale_was_a_counter, test_another_precision, test_gradients]}
 
 if __name__ == "__main__":
     main(GROUPS)

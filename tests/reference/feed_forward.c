@@ -39,18 +39,18 @@ void reference_feed_forward_bwd(operands *o)
             double u = hidden_of(x, o->in[2], o->in[6], j, in), da = 0;
             for (int64_t n = 0; n < out; n++) {
                 da += dy[n] * o->in[3][n * hidden + j];
-                o->in[5][n * hidden + j] += dy[n] * reference_act(act, u);
+                if (o->in[5]) o->in[5][n * hidden + j] += dy[n] * reference_act(act, u);
             }
             double du = da * reference_act_slope(act, u);
             if (o->in[7]) o->in[7][j] += du;
             for (int64_t p = 0; p < in; p++) {
                 dx[i * in + p] += du * o->in[2][j * in + p];
-                o->in[4][j * in + p] += du * x[p];
+                if (o->in[4]) o->in[4][j * in + p] += du * x[p];
             }
         }
     for (int64_t i = 0; i < rows * in && o->in[8]; i++) dx[i] += o->in[8][i];
     put(o, 0, dx);
-    put(o, 1, o->in[4]);
-    put(o, 2, o->in[5]);
-    put(o, 3, o->in[7]);
+    if (o->in[4]) put(o, 1, o->in[4]);
+    if (o->in[5]) put(o, 2, o->in[5]);
+    if (o->in[7]) put(o, 3, o->in[7]);
 }

@@ -30,14 +30,14 @@ static void cross_entropy(operands *o, bool backward)
             double d = (exp(logits[v] - lse) - (v == target)) * o->in[3][0] * (o->in[6] ? o->in[6][0] : 1);
             for (int64_t e = 0; e < width; e++) {
                 dh[r * width + e] += d * o->in[1][v * width + e];
-                o->in[5][v * width + e] += d * o->in[0][r * width + e];
+                if (o->in[5]) o->in[5][v * width + e] += d * o->in[0][r * width + e];
             }
         }
     }
     put(o, 0, &loss);
     if (!backward) return;
     put(o, 1, dh);
-    put(o, 2, o->in[5]);
+    if (o->in[5]) put(o, 2, o->in[5]);
 }
 
 void reference_linear_ce(operands *o) { cross_entropy(o, false); }

@@ -38,7 +38,7 @@ void reference_layer_norm_bwd(operands *o)
             double hat = (x[i * n + j] - mean[i]) * rstd[i], g = dy[i * n + j] * gamma[j];
             g_mean += g / (double)n;
             gx_mean += g * hat / (double)n;
-            o->in[5][j] += dy[i * n + j] * hat;
+            if (o->in[5]) o->in[5][j] += dy[i * n + j] * hat;
             if (o->in[6]) o->in[6][j] += dy[i * n + j];
         }
         for (int64_t j = 0; j < n; j++) {
@@ -47,7 +47,7 @@ void reference_layer_norm_bwd(operands *o)
         }
     }
     put(o, 0, dx);
-    put(o, 1, o->in[5]);
+    if (o->in[5]) put(o, 1, o->in[5]);
     if (o->in[6]) put(o, 2, o->in[6]);
 }
 
@@ -60,12 +60,12 @@ void reference_rms_norm_bwd(operands *o)
         double r = rstd[i], xg_mean = 0;
         for (int64_t j = 0; j < n; j++) {
             xg_mean += x[i * n + j] * dy[i * n + j] * gamma[j] / (double)n;
-            o->in[4][j] += dy[i * n + j] * x[i * n + j] * r;
+            if (o->in[4]) o->in[4][j] += dy[i * n + j] * x[i * n + j] * r;
         }
         for (int64_t j = 0; j < n; j++)
             dx[i * n + j] = (o->in[5] ? o->in[5][i * n + j] : 0) + r * dy[i * n + j] * gamma[j] -
                             x[i * n + j] * r * r * r * xg_mean;
     }
     put(o, 0, dx);
-    put(o, 1, o->in[4]);
+    if (o->in[4]) put(o, 1, o->in[4]);
 }

@@ -27,17 +27,17 @@ static void embedding(operands *o)
 static void embedding_bwd(operands *o)
 {
     const pl_shape *tokens = &operand(o, 0)->shape;
-    int64_t window = o->node->attr[0].i, width = operand(o, 2)->shape.dim[1];
+    int64_t window = o->node->attr[0].i, width = operand(o, o->in[2] ? 2 : 3)->shape.dim[1];
     const double *dy = o->in[1];
     for (int64_t b = 0; b < tokens->dim[0]; b++)
         for (int64_t t = 0; t < tokens->dim[1]; t++)
             for (int64_t j = 0; j < window; j++)
                 for (int64_t d = 0; d < width; d++, dy++) {
                     int64_t token = j <= t ? (int64_t)o->in[0][b * tokens->dim[1] + t - j] : -1;
-                    if (token >= 0) o->in[2][token * width + d] += *dy;
+                    if (o->in[2] && token >= 0) o->in[2][token * width + d] += *dy;
                     if (o->in[3]) o->in[3][t * width + d] += *dy;
                 }
-    put(o, 0, o->in[2]);
+    if (o->in[2]) put(o, 0, o->in[2]);
     if (o->in[3]) put(o, 1, o->in[3]);
 }
 

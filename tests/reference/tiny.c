@@ -76,13 +76,13 @@ void tiny_print(const tiny *t)
             "attention_bias %d "
             "tied %d dropout %g clip %g micro %lld trips %llu missing %llu recompute %d fuse %d in_place %d "
             "update_early %d layer_major %lld "
-            "keep %lld feed_forward_rows %lld\n",
+            "keep %lld feed_forward_rows %lld frozen %d\n",
             (unsigned long long)t->seed, m->arch == PL_ARCH_GPT ? "gpt" : "mlp", (long long)t->vocab,
             (long long)m->width, (long long)m->heads, (long long)m->layers, (long long)m->sequence,
             (long long)m->window, (int)m->norm, (int)m->activation, m->bias, m->attention_bias, m->tie_embeddings,
             m->dropout, t->config.train.grad_clip, (long long)t->micro, (unsigned long long)t->trips,
             (unsigned long long)t->missing, t->recompute, t->fuse, t->in_place, t->update_early,
-            (long long)t->layer_major, (long long)t->layer_major_keep, (long long)t->feed_forward_rows);
+            (long long)t->layer_major, (long long)t->layer_major_keep, (long long)t->feed_forward_rows, t->frozen);
 }
 
 /* ---- data ---- */
@@ -157,18 +157,25 @@ static void rewrite(const tiny *t, pl_graph *g, pl_pass first, pl_pass end)
     must(pl_rewrite_passes(g, &r, first, end, &err), &err, t);
 }
 
-static pl_graph *build(const tiny *t)
+bool tiny_is_frozen(const tiny *t, const char *weight)
+{
+    return 100 * tiny_uniform(t->seed + 1, pl_stream_id(weight), 0) < t->frozen;
+}
+
+pl_graph *tiny_model(const tiny *t)
 {
     pl_error err = {0};
     pl_graph *g = NULL;
     must(pl_model_build(&t->config, PL_FACT("vocab", t->vocab), &g, &err), &err, t);
+    for (size_t i = 0; i < g->value_count; i++)
+        g->value[i].frozen = g->value[i].role == PL_ROLE_WEIGHT && tiny_is_frozen(t, g->value[i].name);
     tiny_check(g, PL_STAGE_MODEL);
     return g;
 }
 
 pl_graph *tiny_forward(const tiny *t)
 {
-    pl_graph *g = build(t);
+    pl_graph *g = tiny_model(t);
     rewrite(t, g, PL_PASS_BIND_BATCH, PL_PASS_UPDATE_ORDER);
     return g;
 }
@@ -192,7 +199,7 @@ static void add_update(const tiny *t, pl_graph *g, pl_id train)
 pl_graph *tiny_differentiated(const tiny *t)
 {
     pl_error err = {0};
-    pl_graph *g = build(t);
+    pl_graph *g = tiny_model(t);
     pl_id train = pl_graph_find_program(g, "train");
     must(pl_grad_differentiate(g, train, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);

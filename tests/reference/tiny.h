@@ -24,6 +24,7 @@ typedef struct tiny {
     pl_dtype precision;                    /* of activations */
     pl_dtype moments;                      /* and their state in this form (rewrite/optimizer_state.c); 0: f32 */
     bool keep_gradients;                   /* as outputs: they are still there when the program has run */
+    int frozen;                            /* about so many in a hundred weights are, by seed and name */
     const pl_recompute_decision *decision; /* instead of what is cheap; for tiny_differentiated */
 } tiny;
 
@@ -32,6 +33,7 @@ void tiny_random(tiny *, uint64_t seed);
 int64_t tiny_roll(tiny *, int64_t low, int64_t high);       /* both included; the next number of the seed */
 double tiny_uniform(uint64_t seed, uint64_t a, uint64_t b); /* [0, 1), a function of its arguments */
 void tiny_print(const tiny *);                              /* what this seed is, to stderr: before a failure */
+bool tiny_is_frozen(const tiny *, const char *weight);
 
 int32_t tiny_token(const tiny *, uint64_t step, uint64_t sample, int64_t place);
 int32_t tiny_target(const tiny *, uint64_t step, uint64_t sample, int64_t place); /* sometimes −1 */
@@ -39,7 +41,8 @@ double tiny_token_scale(const tiny *, uint64_t step);                           
 
 /* ---- graphs; each fails the running test when a pass fails or leaves the graph illegal ---- */
 void tiny_check(const pl_graph *, pl_graph_stage);
-pl_graph *tiny_forward(const tiny *);        /* as the model builds it, all programs bound */
+pl_graph *tiny_model(const tiny *);          /* as the model builds it */
+pl_graph *tiny_forward(const tiny *);        /* that, all programs bound */
 pl_graph *tiny_differentiated(const tiny *); /* as recompute finds it: tiled, nothing else rewritten or bound */
 pl_graph *tiny_compiled(const tiny *);       /* differentiated, rewritten, bound */
 pl_plan *tiny_plan(const tiny *, pl_team);   /* of that */

@@ -12,13 +12,15 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
 {
     const pl_text_source *t = text_of(source);
     const uint32_t sequence = t->sampler[PL_PART_TRAIN].sequence;
+    const int64_t below = t->tokens->info.vocab;
     uint64_t bytes;
     if (pl_size_mul(micro_batch, sequence, &bytes) || pl_size_mul(bytes, sizeof(int32_t), &bytes))
         return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u sequences of %u tokens is absurdly large", micro_batch,
                        sequence);
-    *l = (pl_source_layout){.port = {{"tokens", PL_DTYPE_I32, bytes, NULL}, {"targets", PL_DTYPE_I32, bytes, NULL}},
-                            .ports = 2,
-                            .scratch_bytes = READER_BYTES + pl_tokens_reader_bytes(&t->tokens->info)};
+    *l = (pl_source_layout){
+        .port = {{"tokens", PL_DTYPE_I32, bytes, below, NULL}, {"targets", PL_DTYPE_I32, bytes, below, NULL}},
+        .ports = 2,
+        .scratch_bytes = READER_BYTES + pl_tokens_reader_bytes(&t->tokens->info)};
     return PL_OK;
 }
 

@@ -180,10 +180,11 @@ PL_V_INLINE void norm_bwd_rows(pl_real type, int64_t begin, int64_t end, int64_t
                      pl_real_at(type, x, at),
                      gamma,
                      add ? pl_real_at(type, add, at) : NULL,
-                     pl_real_at(type, dx, at),
+                     dx ? pl_real_at(type, dx, at) : NULL,
                      partial_gamma,
                      partial_beta};
         row_moments sum = partial_beta ? gather_row(width, &w, 1) : gather_row(width, &w, 0);
+        if (!dx) continue;
         float mean_g = rms ? 0 : pl_v_sum(sum.g) / (float)width, mean_gx = pl_v_sum(sum.gx) / (float)width;
         if (add)
             dx_row(width, &w, 1, mean_g, mean_gx);

@@ -77,13 +77,13 @@ void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms
                      .dy = pl_real_at(type, dy, at),
                      .x = pl_real_at(type, x, at),
                      .add = add ? pl_real_at(type, add, at) : NULL,
-                     .dx = pl_real_at(type, dx, at)};
+                     .dx = dx ? pl_real_at(type, dx, at) : NULL};
         for (int64_t j = 0; j < width; j++) {
             float d = pl_real_get(type, w.dy, j);
             partial_gamma[j] += (float)(d * (pl_real_get(type, w.x, j) - w.mean) * rstd[r]);
             if (partial_beta) partial_beta[j] += d;
         }
-        bwd(width, &w, gamma);
+        if (dx) bwd(width, &w, gamma);
     }
 }
 

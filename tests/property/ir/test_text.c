@@ -51,6 +51,7 @@ static pl_graph *graph_of(uint64_t seed)
     pl_error err = {0};
     pl_graph *g = NULL;
     tiny_random(&t, seed);
+    t.frozen = seed % 2 ? 0 : 40;
     t.update = true;
     if (seed % 3 == 0) return tiny_compiled(&t);
     if (seed % 3 == 1) return tiny_forward(&t);

@@ -31,6 +31,7 @@ static pl_str print(const pl_plan *p)
 static void tiny_of(tiny *t, uint64_t seed)
 {
     tiny_random(t, seed);
+    t->frozen = seed % 2 ? 0 : 40;
     t->update = true;
     t->config.model.layers = 1;
 }

@@ -99,6 +99,7 @@ static void test_micro_batch_of_training(void **state)
 {
     (void)state;
     pl_graph *g = parse(pictures);
+    g->node[g->node_count - 1].phase = PL_PHASE_BACKWARD; /* which makes it a program that is trained */
     assert_int_equal(given(g, 60, (pl_choice){0}), 0);
     assert_int_equal(given(g, 60, (pl_choice){.micro_batch = 4, .update_early = true}), 4);
     assert_int_equal(given(g, 60, (pl_choice){.update_early = true}), 60);

@@ -167,6 +167,24 @@ static void values(void **state)
     refuse("\"dbias.1\" f32 [4]", "\"dbias.1\" f32 [5]", "shape and dtype of what it replaces");
 }
 
+static void state_for_inference(void **state)
+{
+    (void)state;
+    const char words[] = "only state that lasts and owns its bytes can be there for inference";
+    refuse("\"w3\" f32 [12,4] weight", "\"w3\" f32 [12,4] weight inference=1", words);
+    refuse("\"s\" f32 [2,3,4] temporary program=0", "\"s\" f32 [2,3,4] state program=0 inference=1", words);
+}
+
+static void frozen_weights(void **state)
+{
+    (void)state;
+    const char words[] = "only a weight that lasts and owns its bytes can be frozen";
+    refuse("\"w\" f32 [4,4] weight", "\"w\" f32 [4,4] weight frozen=1", "an update of a frozen weight");
+    refuse("\"step\" i64 [1] input", "\"step\" i64 [1] input frozen=1", words);
+    refuse("\"s\" f32 [2,3,4] temporary program=0", "\"s\" f32 [2,3,4] weight program=0 frozen=1", words);
+    refuse("\"q\" f32 [2,3,4] temporary program=0", "\"q\" f32 [2,3,4] weight frozen=1", words);
+}
+
 static void regions(void **state)
 {
     (void)state;
@@ -216,6 +234,8 @@ static void outputs_that_a_kernel_always_writes(void **state)
     refuse("out=22,23,25", "out=22,23", "an output is missing");
     refuse("out=28,27,30", "out=28,27", "an output is missing");
     refuse("out=38,40", "out=38", "an output is missing");
+    refuse("in=56,55,6,57,27,36 out=58,59", "in=56,55,6,57,-,36", "no output");
+    refuse("in=56,55,6,57,27,36 out=58,59", "in=56,55,6,57,-,36 out=58,59", "is not given");
     refuse("out=58,59", "out=58", "an output is missing");
 }
 
@@ -363,7 +383,8 @@ static void operands_of_tables_and_losses(void **state)
     refuse("in=0,58,25,39 out=38,40 window=1", "in=0,12,25,39 out=38,40 window=1", "input 1");
     refuse("\"dplaces\" f32 [3,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [3,4]",
            "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input 3");
-    refuse("in=0,58,25,39 out=38,40", "in=0,58 out=38,40", "an input is missing");
+    refuse("in=0,58,25,39 out=38,40", "in=0,58", "input 2 is nothing");
+    refuse("in=0,58,25,39 out=38,40", "in=0 out=38,40", "an input is missing");
     refuse("in=21,1,0,4,7,24 out=22,23,25 chunk_rows=32", "in=21,1,0,4,7,24 out=22,23,25 chunk_rows=0", "chunk");
     refuse("in=21,1,0,4,7,24", "in=21,1,0,3,7,24", "input 3");
     refuse("in=21,1,0,4,7,24", "in=21,1,3,4,7,24", "input 2");
@@ -439,6 +460,8 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_legal_graph_is_legal),
         cmocka_unit_test(values),
+        cmocka_unit_test(frozen_weights),
+        cmocka_unit_test(state_for_inference),
         cmocka_unit_test(regions),
         cmocka_unit_test(order_and_versions),
         cmocka_unit_test(outputs),

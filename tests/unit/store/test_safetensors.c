@@ -98,6 +98,41 @@ static void test_mismatch_names_both_shapes(void **state)
     pl_safetensors_destroy(s);
 }
 
+/* Numbers come and go with a precision; nothing else does. */
+static void test_what_may_miss_and_what_may_be_more(void **state)
+{
+    pl_safetensors *s;
+    pl_error err = {0};
+    float number = 5, kept = 7;
+    pl_st_entry some[] = {three[0], three[1], three[2], {"number", PL_ST_F32, 1, {1}, &number, 4}};
+    pl_st_entry others[] = {three[0], three[2]};
+    pl_st_list four = {some, 4, NULL, 0}, more = {some, 3, NULL, 0, .more_numbers = true}, fewer = more;
+    (void)state;
+    assert_int_equal(pl_safetensors_write(&writer, in_folder("b"), &four, NULL, &err), PL_OK);
+    assert_int_equal(pl_safetensors_open(in_folder("b"), &s, &err), PL_OK);
+    assert_int_equal(pl_safetensors_match_all(s, &more, &err), PL_OK);
+    fewer.entries = others, fewer.count = 2;
+    assert_int_equal(pl_safetensors_match_all(s, &fewer, &err), PL_E_DATA);
+    assert_says(err.text, "that was not expected");
+    more.more_numbers = false;
+    assert_int_equal(pl_safetensors_match_all(s, &more, &err), PL_E_DATA);
+    assert_says(err.text, "\"number\" that was not expected");
+    pl_st_entry other = {"other", PL_ST_F32, 1, {1}, &kept, 4};
+    assert_int_equal(pl_safetensors_read(s, &other, &err), PL_E_DATA);
+    other.optional = some[3].optional = true;
+    assert_int_equal(pl_safetensors_read(s, &other, &err), PL_OK);
+    assert_true(kept == 7);
+    some[3].data = &kept;
+    assert_int_equal(pl_safetensors_read(s, &some[3], &err), PL_OK);
+    assert_true(kept == 5);
+    some[3].dtype = PL_ST_I32;
+    assert_int_equal(pl_safetensors_match_all(s, &four, &err), PL_E_DATA);
+    some[3].name = "gone";
+    more.more_numbers = four.more_numbers = true;
+    assert_int_equal(pl_safetensors_match_all(s, &four, &err), PL_OK);
+    pl_safetensors_destroy(s);
+}
+
 static void test_list_is_checked(void **state)
 {
     pl_error err = {0};
@@ -322,6 +357,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_mismatch_names_both_shapes),
+        cmocka_unit_test(test_what_may_miss_and_what_may_be_more),
         cmocka_unit_test(test_list_is_checked),
         cmocka_unit_test(test_hostile_headers),
         cmocka_unit_test(test_lengths_that_lie),
