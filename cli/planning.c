@@ -123,8 +123,9 @@ pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command 
 {
     phases p = begin_phases(name, talk);
     pl_status status = prepare(in, pl_command_does(command, PL_USES_DATA), &p, err);
-    if (status == PL_OK && here) status = pl_plan_check_config(in->config, command, err);
-    if (status == PL_OK) status = pl_plan_make(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
+    if (status == PL_OK)
+        status =
+            (here ? pl_plan_make_here : pl_plan_make)(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
     end_phases(&p);
     return status == PL_OK ? check_machine(name, talk, here, plan, err) : name_fence(status, err);
 }

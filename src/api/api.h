@@ -24,15 +24,6 @@ pl_status pl_settings_fill(const pl_config *, pl_command, const pl_data *, pl_se
 void pl_settings_deinit(pl_settings *);
 
 /* ---- room.c ---- */
-typedef struct pl_room {
-    uint64_t bytes;
-    const char *words;    /* before its figure: "the budget of" */
-    uint64_t floor_bytes; /* what a process without any model takes; 0: not known */
-} pl_room;
-
-/* PL_E_BUDGET when the weights and what belongs to each of them are more than the room. */
-pl_status pl_room_check_state(const pl_config *, pl_command, const pl_facts *extents, const pl_room *, pl_error *);
-
 /* May a run of the plan, and that many bytes more, be held beside what this process has? PL_E_BUDGET. */
 pl_status pl_room_check_beside(const pl_plan *, uint64_t bytes, pl_error *);
 

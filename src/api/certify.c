@@ -99,7 +99,7 @@ static pl_status try_keys(const pl_config *config, const pl_compile_options *o, 
 }
 
 /* What changes no numbers comes first: of two that cost the same it is the better one. */
-pl_status pl_certify(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
+static pl_status try_all(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
 {
     PL_TRY(try_keys(config, o, false, r, err));
     PL_TRY(try_one(config, o, &without_clip, r, err));
@@ -110,4 +110,13 @@ pl_status pl_certify(const pl_config *config, const pl_compile_options *o, pl_fi
             (r->cheapest == PL_FIT_NONE || is_cheaper(&r->permission[i], &r->permission[r->cheapest])))
             r->cheapest = i;
     return PL_OK;
+}
+
+pl_status pl_certify(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
+{
+    pl_compile_options how = *o;
+    PL_TRY(pl_system_of(config)->open(config, o->command, PL_DATA_FOR_PLAN, &how.data, err));
+    pl_status status = try_all(config, &how, r, err);
+    pl_data_close(how.data);
+    return status;
 }

@@ -1,6 +1,7 @@
 /* From a config to a plan: the whole pipeline. pl_compile is its stages in their order; each has a file beside this one
  * (compiler.h). */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "api/api.h"
 #include "api/compile.h"
@@ -22,10 +23,26 @@ static void name_table(const pl_compiler *c, pl_error *err)
                     pl_calibration_held_bytes(c->calibration), pl_calibration_file(c->calibration));
 }
 
-static pl_status check_state(const pl_compiler *c, const pl_fit_options *o, pl_error *err)
+static pl_status check_here(const pl_compiler *c, pl_error *err)
+{
+    char text[160];
+    pl_machine_ceiling ceiling = pl_machine_find_ceiling(&c->machine);
+    snprintf(text, sizeof text, "%s, which allows at most", ceiling.bound_by);
+    return pl_room_check_state(c, &(pl_room){.bytes = ceiling.bytes, .words = text}, err);
+}
+
+static pl_status check_budget(const pl_compiler *c, const pl_fit_options *o, pl_error *err)
 {
     pl_room room = {.bytes = o->budget_bytes, .words = "the budget of", .floor_bytes = o->floor_bytes};
-    return pl_room_check_state(c->config, c->command, &c->data->extents, &room, err);
+    if (o->budget_bytes == PL_FIT_NO_BUDGET || o->everything) return PL_OK;
+    return pl_room_check_state(c, &room, err);
+}
+
+static pl_status open_data(pl_compiler *c, pl_data *lent, pl_error *err)
+{
+    c->data = lent;
+    c->data_lent = lent != NULL;
+    return lent ? PL_OK : pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, &c->data, err);
 }
 
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
@@ -48,15 +65,17 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_compiler_go_on(c, err));
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
-    PL_TRY_DONE(pl_system_of(c->config)->open(c->config, command, PL_DATA_FOR_PLAN, &c->data, err));
+    PL_TRY_DONE(open_data(c, o->data, err));
     PL_TRY_DONE(pl_settings_fill(c->config, command, c->data, &c->settings, err));
     PL_TRY_DONE(pl_compiler_reserve_words(c, config, err));
     PL_TRY_DONE(pl_compiler_find_options(c, &fit, err));
     fit.everything = o->everything;
     if (o->steps) *o->steps = c->settings.run.steps;
-    if (fit.budget_bytes != PL_FIT_NO_BUDGET && !o->everything) PL_TRY_DONE(check_state(c, &fit, err));
+    PL_TRY_DONE(pl_compiler_count(c, &graph, err));
+    if (o->here) PL_TRY_DONE(check_here(c, err));
+    PL_TRY_DONE(check_budget(c, &fit, err));
     PL_TRY_DONE(pl_compiler_check_work(c, err));
-    PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
+    if (!graph) PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
     if (pl_command_does(command, PL_USES_UPDATE) && !o->unmeasured)
         PL_TRY_DONE(pl_compiler_open_calibration(c, config, &fit, o->cache_folder, err));
     PL_TRY_DONE(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
@@ -70,7 +89,7 @@ done:
     pl_fit_result_deinit(&own);
     pl_graph_destroy(graph);
     pl_calibration_close(c->calibration);
-    pl_data_close(c->data);
+    if (!c->data_lent) pl_data_close(c->data);
     pl_settings_deinit(&c->settings);
     pl_config_destroy(c->decided);
     pl_free(c);
@@ -81,6 +100,14 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
                        void *context, pl_plan **plan, pl_error *err)
 {
     pl_compile_options o = {.command = command, .cache_folder = cache_folder, .progress = progress, .context = context};
+    return pl_compile(config, &o, NULL, plan, err);
+}
+
+pl_status pl_plan_make_here(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
+                            void *context, pl_plan **plan, pl_error *err)
+{
+    pl_compile_options o = {
+        .command = command, .cache_folder = cache_folder, .progress = progress, .context = context, .here = true};
     return pl_compile(config, &o, NULL, plan, err);
 }
 

@@ -14,6 +14,8 @@ typedef struct pl_compile_options {
     bool everything; /* predict what does not fit, too: for the front */
     bool measured;   /* nothing is to be measured any more: what is not in the table is not known */
     uint64_t *steps; /* of the run, out; or NULL */
+    bool here;       /* this machine is to hold it: what it cannot is refused at once */
+    pl_data *data;   /* opened for the command and lent; or NULL */
 } pl_compile_options;
 
 /* result NULL: not wanted; else for pl_fit_result_deinit, whatever is returned. The plan is NULL when it fails. */

@@ -1,4 +1,4 @@
-/* What planning itself will take, known before anything is built: the blocks of a model are alike (but for the first),
+/* How large a model is, and what planning itself will take, known before anything deep is built: the blocks of a model are alike (but for the first),
  * so graphs of two and of three layers say what each further one adds, in nodes, values and names. What is held of
  * them at the peak of planning follows from the sizes of the structures: when the heap of the runner is planned
  * (compile_process.c) the graph of the config, the candidate's and the one that a reader of the plan would have are
@@ -21,11 +21,7 @@
  * its text alone is a hundred megabytes. */
 #define PLANNING_BYTES_MAX (UINT64_C(1) << 30)
 enum { LAYERS_FEW = 2, LAYERS_MORE = 3 }; /* of the graphs that are built to be counted */
-
-typedef struct counts {
-    uint64_t nodes, values, name_bytes;
-    uint64_t forward_nodes, forward_values; /* of the program that layer_major runs again */
-} counts;
+enum { LAYERS_SHALLOW = 64 };             /* up to which the graph itself is */
 
 static uint64_t text_bytes(const char *text) { return pl_align_up(strlen(text) + 1, 16); }
 
@@ -42,9 +38,23 @@ static uint64_t count_names(const pl_graph *g)
     return bytes;
 }
 
-static void count_graph(const pl_graph *g, counts *n)
+/* -1: more than 2^64 bytes of weights. */
+static int count_graph(const pl_graph *g, pl_graph_size *n)
 {
-    *n = (counts){.nodes = g->node_count, .values = g->value_count, .name_bytes = count_names(g)};
+    int over = 0;
+    *n = (pl_graph_size){.nodes = g->node_count, .values = g->value_count, .name_bytes = count_names(g)};
+    for (size_t i = 0; i < g->value_count && !over; i++) {
+        if (g->value[i].role != PL_ROLE_WEIGHT || pl_value_root(g, (pl_id)i) != i) continue;
+        const uint64_t bytes = pl_value_bytes(g, (pl_id)i);
+        over = pl_size_add(n->weight_bytes, bytes, &n->weight_bytes);
+        if (!g->value[i].frozen) n->trained_bytes += bytes;
+    }
+    return over;
+}
+
+static pl_status overflow(pl_error *err)
+{
+    return pl_fail(err, PL_E_CONFIG, "the weights overflow 64 bits; make the model smaller");
 }
 
 static bool is_again(const pl_node *n, pl_id region)
@@ -53,7 +63,7 @@ static bool is_again(const pl_node *n, pl_id region)
 }
 
 /* What layer-major order repeats are the nodes as they are when neighbours have become one. */
-static pl_status count_forward(pl_graph *g, counts *n, pl_error *err)
+static pl_status count_forward(pl_graph *g, pl_graph_size *n, pl_error *err)
 {
     const pl_id train = pl_graph_find_trained(g);
     pl_id micro = PL_NONE; /* the region of micro-batches: it loads them */
@@ -68,7 +78,7 @@ static pl_status count_forward(pl_graph *g, counts *n, pl_error *err)
     return PL_OK;
 }
 
-static pl_status count_at(const pl_compiler *c, int64_t layers, counts *n, pl_error *err)
+static pl_status count_at(const pl_compiler *c, int64_t layers, pl_graph_size *n, pl_error *err)
 {
     pl_compiler small = *c;
     pl_graph *g = NULL;
@@ -79,7 +89,7 @@ static pl_status count_at(const pl_compiler *c, int64_t layers, counts *n, pl_er
     config->run.dump = 0;
     small.config = config;
     pl_status status = pl_compiler_make_graph(&small, &g, err);
-    if (status == PL_OK) count_graph(g, n);
+    if (status == PL_OK && count_graph(g, n)) status = overflow(err);
     if (status == PL_OK) status = count_forward(g, n, err);
     pl_graph_destroy(g);
     pl_config_destroy(config);
@@ -107,7 +117,7 @@ static uint64_t capacity(uint64_t count)
     return room;
 }
 
-static uint64_t bytes_of(const counts *n)
+static uint64_t bytes_of(const pl_graph_size *n)
 {
     enum { GRAPHS = 3, PLANS = 2, BESIDE_CALL = 32 }; /* an instruction and whether it moves */
     uint64_t graph = capacity(n->values) * sizeof(pl_value) + capacity(n->nodes) * sizeof(pl_node) + n->name_bytes;
@@ -118,22 +128,22 @@ static uint64_t bytes_of(const counts *n)
 
 typedef struct depth {
     const pl_config *config;
-    counts few, more;
+    const pl_graph_size *few, *more;
 } depth;
 
-static counts counts_at(const depth *d, uint64_t layers)
+static pl_graph_size size_at(const depth *d, uint64_t layers)
 {
     uint64_t again = blocks_again(d->config, layers);
-    return (counts){.nodes = extrapolate(d->few.nodes, d->more.nodes, layers) +
-                             again * (d->more.forward_nodes - d->few.forward_nodes),
-                    .values = extrapolate(d->few.values, d->more.values, layers) +
-                              again * (d->more.forward_values - d->few.forward_values),
-                    .name_bytes = extrapolate(d->few.name_bytes, d->more.name_bytes, layers)};
+    return (pl_graph_size){.nodes = extrapolate(d->few->nodes, d->more->nodes, layers) +
+                                    again * (d->more->forward_nodes - d->few->forward_nodes),
+                           .values = extrapolate(d->few->values, d->more->values, layers) +
+                                     again * (d->more->forward_values - d->few->forward_values),
+                           .name_bytes = extrapolate(d->few->name_bytes, d->more->name_bytes, layers)};
 }
 
 static uint64_t planning_bytes(const depth *d, uint64_t layers)
 {
-    counts n = counts_at(d, layers);
+    pl_graph_size n = size_at(d, layers);
     return bytes_of(&n);
 }
 
@@ -156,7 +166,7 @@ static pl_status refuse(const depth *d, uint64_t layers, uint64_t room_bytes, co
 {
     char remedy[120];
     const char *or_keep = "";
-    counts n = counts_at(d, layers);
+    pl_graph_size n = size_at(d, layers);
     uint64_t fits = layers_for(d, room_bytes);
     if (fits == 0)
         snprintf(remedy, sizeof remedy, "allow more: not even %d can be planned in less than %" PRIu64 " bytes",
@@ -171,14 +181,44 @@ static pl_status refuse(const depth *d, uint64_t layers, uint64_t room_bytes, co
                    layers, n.nodes, bytes_of(&n), room, room_bytes, remedy, or_keep);
 }
 
+/* So few blocks that their graph costs nothing: no budget is too small for it. */
+static bool is_shallow(const pl_config *c)
+{
+    return c->model.layers <= (c->train.layer_major > 0 ? LAYERS_MORE : LAYERS_SHALLOW);
+}
+
+static int extrapolate_weights(pl_compiler *c)
+{
+    const uint64_t further = (uint64_t)c->config->model.layers - LAYERS_FEW;
+    const pl_graph_size *few = &c->few, *more = &c->more;
+    uint64_t weights, trained;
+    if (pl_size_mul(more->weight_bytes - few->weight_bytes, further, &weights) ||
+        pl_size_mul(more->trained_bytes - few->trained_bytes, further, &trained))
+        return -1;
+    return pl_size_add(few->weight_bytes, weights, &c->weight_bytes) ||
+           pl_size_add(few->trained_bytes, trained, &c->trained_bytes);
+}
+
+pl_status pl_compiler_count(pl_compiler *c, pl_graph **graph, pl_error *err)
+{
+    if (!is_shallow(c->config)) {
+        PL_TRY(count_at(c, LAYERS_FEW, &c->few, err));
+        PL_TRY(count_at(c, LAYERS_MORE, &c->more, err));
+        return extrapolate_weights(c) ? overflow(err) : PL_OK;
+    }
+    PL_TRY(pl_compiler_make_graph(c, graph, err));
+    if (count_graph(*graph, &c->few)) return overflow(err);
+    c->weight_bytes = c->few.weight_bytes;
+    c->trained_bytes = c->few.trained_bytes;
+    return PL_OK;
+}
+
 pl_status pl_compiler_check_work(const pl_compiler *c, pl_error *err)
 {
     char room[128] = "planning may take at most";
     uint64_t layers = (uint64_t)c->config->model.layers, most = PLANNING_BYTES_MAX;
-    depth d = {.config = c->config};
-    if (layers <= LAYERS_MORE) return PL_OK;
-    PL_TRY(count_at(c, LAYERS_FEW, &d.few, err));
-    PL_TRY(count_at(c, LAYERS_MORE, &d.more, err));
+    depth d = {.config = c->config, .few = &c->few, .more = &c->more};
+    if (is_shallow(c->config)) return PL_OK;
     pl_machine_ceiling machine = pl_machine_find_ceiling(&c->machine);
     if (machine.bytes < most) {
         most = machine.bytes;

@@ -15,12 +15,22 @@ typedef struct pl_told {
     void *context;
 } pl_told;
 
+/* What a graph comes to. */
+typedef struct pl_graph_size {
+    uint64_t nodes, values, name_bytes;
+    uint64_t forward_nodes, forward_values; /* of the program that layer_major runs again */
+    uint64_t weight_bytes, trained_bytes;   /* of all weights, and of those that are not frozen */
+} pl_graph_size;
+
 typedef struct pl_compiler {
     const pl_config *config;
     pl_config *decided; /* the config as this run goes on with it; NULL: as it was given */
     pl_command command;
     pl_machine machine;
     pl_data *data;
+    bool data_lent;          /* by whoever compiles several plans */
+    pl_graph_size few, more; /* of two depths, whose difference is a block; of no deep model: itself */
+    uint64_t weight_bytes, trained_bytes;
     pl_settings settings;
     pl_told told;
     pl_calibration *calibration;
@@ -39,8 +49,20 @@ pl_status pl_compiler_reserve_words(pl_compiler *, const pl_config *given, pl_er
 pl_status pl_compiler_keep_choice(const pl_compiler *, const pl_choice *, pl_plan *, pl_error *);
 
 /* ---- compile_work.c ---- */
+/* The sizes above, and where the model is no deep one its graph, made on the way; else NULL. */
+pl_status pl_compiler_count(pl_compiler *, pl_graph **, pl_error *);
 /* PL_E_BUDGET, at once, when planning itself would take too much memory, or more than this machine has. */
 pl_status pl_compiler_check_work(const pl_compiler *, pl_error *);
+
+/* ---- room.c ---- */
+typedef struct pl_room {
+    uint64_t bytes;
+    const char *words;    /* before its figure: "the budget of" */
+    uint64_t floor_bytes; /* what a process without any model takes; 0: not known */
+} pl_room;
+
+/* PL_E_BUDGET when the weights and what belongs to each of them are more than the room. */
+pl_status pl_room_check_state(const pl_compiler *, const pl_room *, pl_error *);
 
 /* ---- compile_options.c ---- */
 /* For pl_fit_find, which then calls stage and settle of compile_process.c with this compiler as their context. */

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "api/api.h"
+#include "api/compiler.h"
 #include "base/machine.h"
 #include "base/size.h"
 #include "fit/result.h"
@@ -35,15 +35,15 @@ static bool holds_gradients(const pl_config *c, pl_command command)
 }
 
 /* What is alive together at an update, or whenever: no plan needs less. -1 on overflow. */
-static int count_state(const pl_config *c, pl_command command, uint64_t weights, uint64_t *bytes, const char **what)
+static int count_state(const pl_compiler *of, uint64_t *bytes, const char **what)
 {
-    const bool updates = pl_command_does(command, PL_USES_UPDATE);
-    uint64_t moments = 0, gradients = holds_gradients(c, command) ? weights : 0;
+    const bool updates = pl_command_does(of->command, PL_USES_UPDATE);
+    uint64_t moments = 0, gradients = holds_gradients(of->config, of->command) ? of->trained_bytes : 0;
     *what = !updates    ? gradients ? "weights and gradients alone" : "the weights alone"
             : gradients ? "weights, gradients and optimizer state alone"
                         : "weights and optimizer state alone";
-    if (updates && count_moments(c, weights, &moments)) return -1;
-    return pl_size_add(weights, gradients, bytes) || pl_size_add(*bytes, moments, bytes) ? -1 : 0;
+    if (updates && count_moments(of->config, of->trained_bytes, &moments)) return -1;
+    return pl_size_add(of->weight_bytes, gradients, bytes) || pl_size_add(*bytes, moments, bytes) ? -1 : 0;
 }
 
 /* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for
@@ -54,14 +54,13 @@ static uint64_t plan_bytes_at_least(const pl_config *c)
     return (uint64_t)c->model.layers * pl_model_plan_bytes_per_layer(c);
 }
 
-pl_status pl_room_check_state(const pl_config *c, pl_command command, const pl_facts *extents, const pl_room *room,
-                              pl_error *err)
+pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_error *err)
 {
     char remedy[160] = "a smaller model.width or model.layers is needed";
+    const pl_config *c = of->config;
     uint64_t bytes;
     const char *what;
-    PL_TRY(pl_model_count_weights(c, extents, &bytes, err));
-    if (count_state(c, command, bytes, &bytes, &what))
+    if (count_state(of, &bytes, &what))
         return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
     if (bytes <= room->bytes && room->bytes >= room->floor_bytes && plan_bytes_at_least(c) > room->bytes)
         return pl_fail(err, PL_E_BUDGET,
@@ -73,29 +72,6 @@ pl_status pl_room_check_state(const pl_config *c, pl_command command, const pl_f
         snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL, (unsigned long long)room->floor_bytes);
     return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64 "; %s", what, bytes,
                    bytes - room->bytes, room->words, room->bytes, remedy);
-}
-
-static const char *bound_text(const pl_machine_ceiling *c, char *text, size_t room)
-{
-    snprintf(text, room, "%s, which allows at most", c->bound_by);
-    return text;
-}
-
-pl_status pl_plan_check_config(const pl_config *config, pl_command command, pl_error *err)
-{
-    pl_machine machine;
-    pl_data *data = NULL;
-    char text[160];
-    pl_status status;
-    PL_TRY_DONE(pl_config_check(config, err));
-    PL_TRY_DONE(pl_machine_read("", &machine, err));
-    PL_TRY_DONE(pl_system_of(config)->open(config, command, PL_DATA_FOR_EXTENTS, &data, err));
-    pl_machine_ceiling ceiling = pl_machine_find_ceiling(&machine);
-    pl_room room = {.bytes = ceiling.bytes, .words = bound_text(&ceiling, text, sizeof text)};
-    PL_TRY_DONE(pl_room_check_state(config, command, &data->extents, &room, err));
-done:
-    pl_data_close(data);
-    return status;
 }
 
 /* Addresses: what is reserved, what lies around an arena so that it is aligned and guarded, a guard page a stack; and

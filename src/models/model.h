@@ -17,9 +17,6 @@
  */
 pl_status pl_model_build(const pl_config *, const pl_facts *extents, pl_graph **, pl_error *);
 
-/* weights.c: bytes of all weights of that model, without building it: a deep one costs no more than a flat one. */
-pl_status pl_model_count_weights(const pl_config *, const pl_facts *extents, uint64_t *bytes, pl_error *);
-
 /* Do the numbers of the config make a model of its arch? PL_E_CONFIG. */
 pl_status pl_model_check(const pl_config *, pl_error *);
 

@@ -98,11 +98,11 @@ static pl_status open_text(const pl_config *c, pl_command command, pl_data_use u
 {
     pl_text_data *t;
     pl_text_paths paths;
-    const bool samples = use != PL_DATA_FOR_EXTENTS && pl_command_does(command, PL_USES_DATA);
+    const bool samples = pl_command_does(command, PL_USES_DATA);
     PL_TRY(pl_text_find_paths(c, &paths, err));
     pl_text_data_options o = {.tokens_path = samples ? paths.tokens : NULL,
                               .tokenizer_path = paths.tokenizer,
-                              .tokenizer = use != PL_DATA_FOR_RUN || writes_text(c, command),
+                              .tokenizer = use == PL_DATA_FOR_PLAN || writes_text(c, command),
                               .sampler = pl_text_sampler(c)};
     PL_TRY(pl_text_data_open(&o, &t, err));
     pl_status status = use == PL_DATA_FOR_PLAN ? ask_for_plan(c, command, t, err) : PL_OK;

@@ -217,14 +217,15 @@ static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
     assert_int_equal(pl_prepare(config, NULL, NULL, &error), PL_OK);
-    assert_int_equal(pl_plan_check_config(config, PL_COMMAND_TRAIN, &error), PL_OK);
+    assert_int_equal(pl_plan_make_here(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_OK);
+    pl_plan_destroy(plan);
     assert_int_equal(pl_config_set(config, "model.width", "16384", "here", &error), PL_OK);
     assert_int_equal(pl_config_set(config, "model.layers", "4", "here", &error), PL_OK);
     assert_int_equal(getrlimit(RLIMIT_DATA, &limit), 0);
     rlim_t before = limit.rlim_cur;
     limit.rlim_cur = (rlim_t)6 << 30;
     assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
-    assert_int_equal(pl_plan_check_config(config, PL_COMMAND_TRAIN, &error), PL_E_BUDGET);
+    assert_int_equal(pl_plan_make_here(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_E_BUDGET);
     assert_non_null(strstr(error.text, "RLIMIT_DATA"));
     assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, NULL, NULL, NULL, &plan, &error), PL_OK);
     assert_int_equal(pl_plan_check_machine(plan, &error), PL_E_BUDGET);

@@ -183,8 +183,7 @@ static pl_status make_plan(void)
     pl_plan *made = NULL, *read = NULL;
     pl_status status = pl_check_folder(config, command, &err);
     if (status == PL_OK) status = pl_command_check_options(command, config, &err);
-    if (status == PL_OK) status = pl_plan_check_config(config, command, &err);
-    if (status == PL_OK) status = pl_plan_make(config, command, "cache", NULL, NULL, &made, &err);
+    if (status == PL_OK) status = pl_plan_make_here(config, command, "cache", NULL, NULL, &made, &err);
     if (status == PL_OK) status = pl_plan_check_machine(made, &err);
     if (status == PL_OK) status = print_plan(made);
     if (status == PL_OK) status = pl_plan_save(made, "plan.lock", &err);

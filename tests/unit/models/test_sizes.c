@@ -113,38 +113,11 @@ static void another_vocabulary_is_refused(void **state)
     assert_null(g);
 }
 
-/* What is counted on models of one and two blocks is what the deep one holds. */
-static void weights_are_counted_without_building(void **state)
-{
-    (void)state;
-    static pl_config c;
-    pl_error err = {0};
-    for (int arch = 0; arch < 2; arch++)
-        for (int64_t layers = 1; layers < 8; layers += 2) {
-            uint64_t bytes = 0;
-            pl_config_default(&c);
-            c.model.arch = arch ? PL_ARCH_MLP : PL_ARCH_GPT;
-            c.model.width = 24, c.model.heads = 2, c.model.sequence = 16, c.model.layers = layers;
-            c.model.tie_embeddings = layers < 5;
-            pl_graph *g = build(&c, 77);
-            assert_int_equal(pl_model_count_weights(&c, PL_FACT("vocab", 77), &bytes, &err), PL_OK);
-            assert_int_equal(bytes, 4 * parameters(g));
-            pl_graph_destroy(g);
-        }
-    c.model.layers = 100000, c.model.width = 1 << 14, c.model.arch = PL_ARCH_GPT;
-    uint64_t before = pl_alloc_request_count(), bytes;
-    assert_int_equal(pl_model_count_weights(&c, PL_FACT("vocab", 77), &bytes, &err), PL_OK);
-    assert_true(pl_alloc_request_count() - before < 10000);
-}
-
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_counted_without_building),
-        cmocka_unit_test(the_gpt_of_the_book),
-        cmocka_unit_test(every_switch_counts),
-        cmocka_unit_test(an_mlp_is_a_stack_of_linears),
-        cmocka_unit_test(tensors_have_nanogpts_names),
+        cmocka_unit_test(the_gpt_of_the_book),           cmocka_unit_test(every_switch_counts),
+        cmocka_unit_test(an_mlp_is_a_stack_of_linears),  cmocka_unit_test(tensors_have_nanogpts_names),
         cmocka_unit_test(another_vocabulary_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
