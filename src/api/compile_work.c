@@ -1,7 +1,7 @@
-/* How large a model is, and what planning itself will take, known before anything deep is built: the blocks of a model are alike (but for the first),
- * so graphs of two and of three layers say what each further one adds, in nodes, values and names. What is held of
- * them at the peak of planning follows from the sizes of the structures: when the heap of the runner is planned
- * (compile_process.c) the graph of the config, the candidate's and the one that a reader of the plan would have are
+/* How large a model is, and what planning itself will take, known before anything deep is built: the blocks of a model
+ * are alike (but for the first), so graphs of two and of three layers say what each further one adds, in nodes, values
+ * and names. What is held of them at the peak of planning follows from the sizes of the structures: when the heap of
+ * the runner is planned the graph of the config, the candidate's and the one that a reader of the plan would have are
  * there together, with the tables of two plans and a program that is bound.
  *
  * Layer-major order runs forward nodes again for each group of blocks; without kept inputs their number rises with the
