@@ -101,7 +101,7 @@ static pl_status parse(int argc, char **argv, request *r, pl_error *err)
 static pl_status build(const request *r, pl_graph **graph, pl_error *err)
 {
     const pl_config *c = &r->config;
-    PL_TRY(pl_model_build(c, 788, graph, err));
+    PL_TRY(pl_model_build(c, PL_FACT("vocab", 788), graph, err));
     pl_graph *g = *graph;
     pl_id train = pl_graph_find_program(g, "train");
     pl_grad_update update = {c->train.beta1,

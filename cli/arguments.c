@@ -19,8 +19,8 @@ static bool same_name(const char *word, const char *name, size_t bytes)
 static size_t find_option(const pl_cli_command *command, const char *word)
 {
     size_t bytes = strcspn(word, "=");
-    for (size_t i = 0; i < command->option_count; i++)
-        if (same_name(word, command->options[i].name, bytes)) return i;
+    for (size_t i = 0; i < command->body->option_count; i++)
+        if (same_name(word, command->body->options[i].name, bytes)) return i;
     return PL_CLI_OPTIONS_MAX;
 }
 
@@ -28,7 +28,7 @@ static size_t find_option(const pl_cli_command *command, const char *word)
 static const pl_cli_command *find_owner(const char *word)
 {
     for (size_t i = 0; i < pl_cli_command_count; i++)
-        if (find_option(pl_cli_commands[i], word) != PL_CLI_OPTIONS_MAX) return pl_cli_commands[i];
+        if (find_option(&pl_cli_commands[i], word) != PL_CLI_OPTIONS_MAX) return &pl_cli_commands[i];
     return NULL;
 }
 
@@ -39,9 +39,10 @@ static pl_status unknown(const pl_cli_command *command, const char *word, pl_err
         return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s",
                             word, owner->name, command->name);
     const char *own[PL_CLI_OPTIONS_MAX + 1];
-    for (size_t i = 0; i < command->option_count; i++) own[i] = command->options[i].name;
-    own[command->option_count] = "--help";
-    if (command->takes_config) return pl_config_unknown_option(word, own, command->option_count + 1, err);
+    for (size_t i = 0; i < command->body->option_count; i++) own[i] = command->body->options[i].name;
+    own[command->body->option_count] = "--help";
+    if (command->config != PL_CLI_NONE)
+        return pl_config_unknown_option(word, own, command->body->option_count + 1, err);
     return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s; see plimsoll help %s", word, command->name);
 }
 
@@ -51,7 +52,7 @@ static pl_status take_option(const pl_cli_command *command, int argc, char **arg
     const char *word = argv[*at], *equals = strchr(word, '=');
     size_t i = find_option(command, word);
     if (i == PL_CLI_OPTIONS_MAX) return unknown(command, word, err);
-    const pl_cli_option *option = &command->options[i];
+    const pl_cli_option *option = &command->body->options[i];
     a->value[i] = "";
     if (!option->value) return equals ? pl_cli_error(err, PL_E_USAGE, "%s takes no value", option->name) : PL_OK;
     if (!equals && *at + 1 >= argc)
@@ -78,8 +79,8 @@ static bool takes_part(const pl_cli_option *option, const char *value)
 static pl_status check_exclusive(const pl_cli_command *command, const pl_cli_arguments *a, pl_error *err)
 {
     const pl_cli_option *first = NULL;
-    for (size_t i = 0; i < command->option_count; i++) {
-        const pl_cli_option *option = &command->options[i];
+    for (size_t i = 0; i < command->body->option_count; i++) {
+        const pl_cli_option *option = &command->body->options[i];
         if (!takes_part(option, a->value[i])) continue;
         if (first)
             return pl_cli_error(err, PL_E_USAGE, "%s%s and %s%s exclude each other; give one of them", first->name,

@@ -28,13 +28,14 @@ static void release(tables *t)
     pl_text_free(t->help);
 }
 
+/* c NULL: the keys alone. */
 static pl_status load(const pl_cli_command *c, tables *t, pl_error *err)
 {
     pl_config *config = pl_config_create();
     *t = (tables){0};
     pl_status status = config ? pl_config_text(config, PL_CONFIG_OPTIONS, &t->keys, NULL, err)
                               : pl_cli_error(err, PL_E_NOMEM, "no memory for the script");
-    if (status == PL_OK && c->takes_config) status = pl_cli_config_help(c, &t->help, NULL, err);
+    if (status == PL_OK && c && c->config != PL_CLI_NONE) status = pl_cli_config_help(c, &t->help, NULL, err);
     pl_config_destroy(config);
     return status;
 }
@@ -100,8 +101,8 @@ static pl_status each_config_option(const pl_cli_command *c, const tables *t,
 static pl_status put_options(const pl_cli_command *c, pl_error *err)
 {
     pl_status status = PL_OK;
-    for (size_t i = 0; i < c->option_count && status == PL_OK; i++)
-        status = pl_put_format(err, "%s ", c->options[i].name);
+    for (size_t i = 0; i < c->body->option_count && status == PL_OK; i++)
+        status = pl_put_format(err, "%s ", c->body->options[i].name);
     return status == PL_OK ? pl_put_text("--help", err) : status;
 }
 
@@ -119,14 +120,14 @@ static pl_status put_bash_case(const pl_cli_command *c, pl_error *err)
     pl_status status = load(c, &t, err);
     if (status == PL_OK) status = pl_put_format(err, "        %s) words='", c->name);
     if (status == PL_OK) status = put_options(c, err);
-    if (status == PL_OK && c == &pl_cli_completion) status = pl_put_text(" bash zsh fish", err);
-    if (status == PL_OK && c == &pl_cli_help) status = pl_put_text(" '\"$commands\"'", err);
-    if (status == PL_OK && c->takes_config) status = pl_put_text(" --set", err);
+    if (status == PL_OK && c->body == &pl_cli_completion) status = pl_put_text(" bash zsh fish", err);
+    if (status == PL_OK && c->body == &pl_cli_help) status = pl_put_text(" '\"$commands\"'", err);
+    if (status == PL_OK && c->config != PL_CLI_NONE) status = pl_put_text(" --set", err);
     if (status == PL_OK) status = each_config_option(c, &t, put_word, err);
     if (status == PL_OK) status = pl_put_text("'", err);
-    if (status == PL_OK && c->takes_config) status = pl_put_text(" keys='", err);
-    if (status == PL_OK && c->takes_config) status = put_keys(&t, err);
-    if (status == PL_OK && c->takes_config) status = pl_put_text("'", err);
+    if (status == PL_OK && c->config != PL_CLI_NONE) status = pl_put_text(" keys='", err);
+    if (status == PL_OK && c->config != PL_CLI_NONE) status = put_keys(&t, err);
+    if (status == PL_OK && c->config != PL_CLI_NONE) status = pl_put_text("'", err);
     release(&t);
     return status == PL_OK ? pl_put_text(" ;;\n", err) : status;
 }
@@ -136,10 +137,10 @@ static pl_status put_bash_values(pl_error *err)
 {
     tables t;
     key k;
-    pl_status status = load(&pl_cli_completion, &t, err);
+    pl_status status = load(NULL, &t, err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        for (size_t n = 0; n < pl_cli_commands[i]->option_count && status == PL_OK; n++) {
-            const pl_cli_option *o = &pl_cli_commands[i]->options[n];
+        for (size_t n = 0; n < pl_cli_commands[i].body->option_count && status == PL_OK; n++) {
+            const pl_cli_option *o = &pl_cli_commands[i].body->options[n];
             if (o->words) status = pl_put_format(err, "        %s) words='%s' ;;\n", o->name, o->words);
         }
     for (const char *line = t.keys; status == PL_OK && next_key(&line, &k);) {
@@ -160,7 +161,7 @@ static pl_status put_bash(pl_error *err)
         "commands='",
         err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = pl_put_format(err, "%s ", pl_cli_commands[i]->name);
+        status = pl_put_format(err, "%s ", pl_cli_commands[i].name);
     if (status == PL_OK)
         status = pl_put_text("'\n    if [[ $current == = ]]; then current=\n"
                              "    elif [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}\n    fi\n"
@@ -177,7 +178,7 @@ static pl_status put_bash(pl_error *err)
                              "    ((COMP_CWORD > 1)) && case ${COMP_WORDS[1]} in\n",
                              err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = put_bash_case(pl_cli_commands[i], err);
+        status = put_bash_case(&pl_cli_commands[i], err);
     if (status != PL_OK) return status;
     return pl_put_text("    esac\n    if [[ $option == --set ]]; then\n"
                        "        COMPREPLY=($(compgen -W \"$keys\" -- \"$current\"))\n"
@@ -220,14 +221,15 @@ static pl_status put_fish_command(const pl_cli_command *c, pl_error *err)
 {
     pl_status status = pl_put_format(err, "complete -c plimsoll -n __fish_use_subcommand -a %s -d ", c->name);
     if (status == PL_OK) status = put_quoted(c->summary, err);
-    for (size_t i = 0; i < c->option_count && status == PL_OK; i++) {
-        const pl_cli_option *o = &c->options[i];
+    for (size_t i = 0; i < c->body->option_count && status == PL_OK; i++) {
+        const pl_cli_option *o = &c->body->options[i];
+        char help[PL_CLI_HELP_BYTES];
         status = pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l %s%s -d ", c->name,
                                o->name + 2,
                                o->words   ? " -x"
                                : o->value ? " -r"
                                           : "");
-        if (status == PL_OK) status = put_quoted(o->help, err);
+        if (status == PL_OK) status = put_quoted(pl_cli_option_help(o, help), err);
         if (status == PL_OK && o->words)
             status = pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l %s -x -a '%s'\n",
                                    c->name, o->name + 2, o->words);
@@ -240,10 +242,10 @@ static pl_status put_fish_config(const pl_cli_command *c, pl_error *err)
     tables t;
     pl_status status = load(c, &t, err);
     if (status == PL_OK) status = each_config_option(c, &t, put_fish_word, err);
-    if (status == PL_OK && c->takes_config)
+    if (status == PL_OK && c->config != PL_CLI_NONE)
         status = pl_put_format(err, "complete -c plimsoll -n '__fish_seen_subcommand_from %s' -l set -x -a '", c->name);
-    if (status == PL_OK && c->takes_config) status = put_keys(&t, err);
-    if (status == PL_OK && c->takes_config) status = pl_put_text("'\n", err);
+    if (status == PL_OK && c->config != PL_CLI_NONE) status = put_keys(&t, err);
+    if (status == PL_OK && c->config != PL_CLI_NONE) status = pl_put_text("'\n", err);
     release(&t);
     return status;
 }
@@ -252,9 +254,9 @@ static pl_status put_fish(pl_error *err)
 {
     pl_status status = PL_OK;
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = put_fish_command(pl_cli_commands[i], err);
+        status = put_fish_command(&pl_cli_commands[i], err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = put_fish_config(pl_cli_commands[i], err);
+        status = put_fish_config(&pl_cli_commands[i], err);
     if (status != PL_OK) return status;
     return pl_put_text("complete -c plimsoll -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n", err);
 }
@@ -277,8 +279,4 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
-const pl_cli_command pl_cli_completion = {.name = "completion",
-                                          .operands = "bash|zsh|fish",
-                                          .summary = "print a script that completes words in a shell",
-                                          .text = about,
-                                          .run = run};
+const pl_cli_body pl_cli_completion = {.text = about, .run = run};

@@ -70,11 +70,5 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
-const pl_cli_command pl_cli_config = {.name = "config",
-                                      .operands = "CONFIG",
-                                      .summary = "print the effective configuration",
-                                      .text = about,
-                                      .options = options,
-                                      .option_count = sizeof options / sizeof *options,
-                                      .takes_config = true,
-                                      .run = run};
+const pl_cli_body pl_cli_config = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};

@@ -227,10 +227,5 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return a.command ? explain_command(&a) : explain_process(&a);
 }
 
-const pl_cli_command pl_cli_doctor = {.name = "doctor",
-                                      .operands = "--pid N | -- COMMAND",
-                                      .summary = "explain the memory of any process",
-                                      .text = about,
-                                      .options = own_options,
-                                      .option_count = sizeof own_options / sizeof *own_options,
-                                      .run = run};
+const pl_cli_body pl_cli_doctor = {
+    .text = about, .options = own_options, .option_count = sizeof own_options / sizeof *own_options, .run = run};

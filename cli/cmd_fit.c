@@ -82,13 +82,5 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
-const pl_cli_command pl_cli_fit = {.name = "fit",
-                                   .operands = "CONFIG",
-                                   .summary = "find the fastest training inside a budget",
-                                   .text = about,
-                                   .options = options,
-                                   .option_count = sizeof options / sizeof *options,
-                                   .takes_config = true,
-                                   .of_command = true,
-                                   .command = PL_COMMAND_TRAIN,
-                                   .run = run};
+const pl_cli_body pl_cli_fit = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};

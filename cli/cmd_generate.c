@@ -12,20 +12,20 @@ static const char about[] =
     "Writes the prompt and what the model goes on with to stdout, as it comes. CONFIG is the run's config file or "
     "the folder of the run. The same seed gives the same text.\n";
 
-static int start(const pl_cli_input *in)
+static int start(const pl_cli_command *command, const pl_cli_input *in)
 {
     char prompt[PROMPT_BYTES];
     pl_talk talk;
     pl_error err = {0};
-    pl_call call = {.name = "generate"};
+    pl_call call = {.command = command};
     pl_status status = pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], &err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, in->arguments.value[VERBOSE], &talk, &err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "prompt", prompt, sizeof prompt, &err);
-    if (status != PL_OK) return pl_cli_complain(call.name, status, &err);
+    if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
     call.word[PL_CALL_CHECKPOINT] = in->arguments.value[CHECKPOINT];
     call.word[PL_CALL_LEDGER] = in->arguments.value[LEDGER] ? "1" : NULL;
     call.word[PL_CALL_PROMPT] = prompt;
-    return pl_cli_start(in, PL_COMMAND_GENERATE, &talk, false, &call);
+    return pl_cli_start(in, &talk, false, &call);
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)
@@ -33,18 +33,10 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_cli_input in;
     pl_error err = {0};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
-    int code = status == PL_OK ? start(&in) : pl_cli_complain(command->name, status, &err);
+    int code = status == PL_OK ? start(command, &in) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);
     return code;
 }
 
-const pl_cli_command pl_cli_generate = {.name = "generate",
-                                        .operands = "CONFIG|FOLDER",
-                                        .summary = "write text with a trained model",
-                                        .text = about,
-                                        .options = options,
-                                        .option_count = sizeof options / sizeof *options,
-                                        .takes_config = true,
-                                        .of_command = true,
-                                        .command = PL_COMMAND_GENERATE,
-                                        .run = run};
+const pl_cli_body pl_cli_generate = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};

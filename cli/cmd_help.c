@@ -51,7 +51,7 @@ int pl_cli_print_overview(void)
         "will go before the first step, and then it is so.\n\nusage: plimsoll COMMAND [ARGUMENTS]\n\n",
         &err);
     for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++) {
-        const pl_cli_command *c = pl_cli_commands[i];
+        const pl_cli_command *c = &pl_cli_commands[i];
         snprintf(left, sizeof left, "  %s %s", c->name, c->operands);
         status = put_row(left, c->summary, &err);
     }
@@ -60,21 +60,35 @@ int pl_cli_print_overview(void)
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);
 }
 
+const char *pl_cli_option_help(const pl_cli_option *o, char room[PL_CLI_HELP_BYTES])
+{
+    const char *gap = strstr(o->help, "%s"), *word = o->words;
+    if (!gap) return o->help;
+    size_t used = (size_t)snprintf(room, PL_CLI_HELP_BYTES, "%.*s", (int)(gap - o->help), o->help);
+    for (size_t bytes; *word && used < PL_CLI_HELP_BYTES; word += bytes + (word[bytes] == ' ')) {
+        bytes = strcspn(word, " ");
+        const char *before = word == o->words ? "" : word[bytes] ? ", " : " or ";
+        used += (size_t)snprintf(room + used, PL_CLI_HELP_BYTES - used, "%s%.*s%s", before, (int)bytes, word,
+                                 word == o->words ? " (the default)" : "");
+    }
+    return room;
+}
+
 static pl_status put_options(const pl_cli_command *c, pl_error *err)
 {
-    char left[128];
+    char left[128], help[PL_CLI_HELP_BYTES];
     pl_status status = pl_put_text("\nOptions:\n", err);
-    for (size_t i = 0; i < c->option_count && status == PL_OK; i++) {
-        const pl_cli_option *o = &c->options[i];
+    for (size_t i = 0; i < c->body->option_count && status == PL_OK; i++) {
+        const pl_cli_option *o = &c->body->options[i];
         snprintf(left, sizeof left, "  %s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-        status = put_row(left, o->help, err);
+        status = put_row(left, pl_cli_option_help(o, help), err);
     }
     return status == PL_OK ? put_row("  --help", "this text", err) : status;
 }
 
 pl_status pl_cli_config_help(const pl_cli_command *c, char **text, size_t *bytes, pl_error *err)
 {
-    if (c->of_command) return pl_command_help(c->command, text, bytes, err);
+    if (c->config >= PL_CLI_PLANS) return pl_command_help(c->command, text, bytes, err);
     pl_config *config = pl_config_create();
     pl_status status = config ? pl_config_text(config, PL_CONFIG_HELP, text, bytes, err)
                               : pl_cli_error(err, PL_E_NOMEM, "no memory for the help");
@@ -98,10 +112,10 @@ int pl_cli_print_help(const pl_cli_command *c)
     pl_error err = {0};
     pl_status status = pl_put_format(&err, "plimsoll %s: %s\n\nusage: plimsoll %s %s [options]\n", c->name, c->summary,
                                      c->name, c->operands);
-    if (status == PL_OK && c->text) status = pl_put_text("\n", &err);
-    if (status == PL_OK && c->text) status = put_paragraphs(c->text, &err);
+    if (status == PL_OK && c->body->text) status = pl_put_text("\n", &err);
+    if (status == PL_OK && c->body->text) status = put_paragraphs(c->body->text, &err);
     if (status == PL_OK) status = put_options(c, &err);
-    if (status == PL_OK && c->takes_config) status = put_config_options(c, &err);
+    if (status == PL_OK && c->config != PL_CLI_NONE) status = put_config_options(c, &err);
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);
 }
 
@@ -123,5 +137,4 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return pl_cli_complain("help", PL_E_USAGE, &err);
 }
 
-const pl_cli_command pl_cli_help = {
-    .name = "help", .operands = "[COMMAND]", .summary = "tell about a command", .run = run};
+const pl_cli_body pl_cli_help = {.run = run};

@@ -151,10 +151,5 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return code;
 }
 
-const pl_cli_command pl_cli_place = {.name = "place",
-                                     .operands = "FILE.csv",
-                                     .summary = "find offsets for buffers: the placer alone",
-                                     .text = about,
-                                     .options = own_options,
-                                     .option_count = sizeof own_options / sizeof *own_options,
-                                     .run = run};
+const pl_cli_body pl_cli_place = {
+    .text = about, .options = own_options, .option_count = sizeof own_options / sizeof *own_options, .run = run};

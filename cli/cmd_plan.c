@@ -5,10 +5,15 @@
 #include "out.h"
 #include "planning.h"
 
+#define PL_COMMAND_ROW(id, name, ...) " " name
+static const char commands[] =
+#include "plimsoll/commands.def"
+    ;
+#undef PL_COMMAND_ROW
+
 enum { COMMAND, JSON, HTML, LOCK, GRAPH };
 static const pl_cli_option options[] = {
-    [COMMAND] = {"--command", "NAME", "plan for train (the default), evaluate, generate or gradients",
-                 .words = "train evaluate generate gradients"},
+    [COMMAND] = {"--command", "NAME", "plan for %s", .words = commands + 1},
     [JSON] = {"--json", NULL, "print the plan as JSON (schema plimsoll.plan/1) instead of the report", true},
     [HTML] = {"--html", "FILE", "write the plan as a page with pictures (- for stdout, instead of the report)", true},
     [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text (- likewise)", true},
@@ -81,11 +86,5 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
-const pl_cli_command pl_cli_plan = {.name = "plan",
-                                    .operands = "CONFIG",
-                                    .summary = "print where every byte will go",
-                                    .text = about,
-                                    .options = options,
-                                    .option_count = sizeof options / sizeof *options,
-                                    .takes_config = true,
-                                    .run = run};
+const pl_cli_body pl_cli_plan = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};

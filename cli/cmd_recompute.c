@@ -195,10 +195,5 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return code;
 }
 
-const pl_cli_command pl_cli_recompute = {.name = "recompute",
-                                         .operands = "FILE.dag",
-                                         .summary = "compute again to fit a budget: that planner alone",
-                                         .text = about,
-                                         .options = own_options,
-                                         .option_count = sizeof own_options / sizeof *own_options,
-                                         .run = run};
+const pl_cli_body pl_cli_recompute = {
+    .text = about, .options = own_options, .option_count = sizeof own_options / sizeof *own_options, .run = run};

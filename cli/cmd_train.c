@@ -38,21 +38,12 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     if (status == PL_OK) status = pl_cli_check_new_run(&in, &err);
     if (status == PL_OK)
         status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
-    pl_call call = {.name = "train", .plan = status == PL_OK ? in.arguments.value[LOCK] : NULL};
+    pl_call call = {.command = command, .plan = status == PL_OK ? in.arguments.value[LOCK] : NULL};
     if (status == PL_OK && talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
-    int code = status == PL_OK ? pl_cli_start(&in, PL_COMMAND_TRAIN, &talk, true, &call)
-                               : pl_cli_complain(command->name, status, &err);
+    int code = status == PL_OK ? pl_cli_start(&in, &talk, true, &call) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);
     return code;
 }
 
-const pl_cli_command pl_cli_train = {.name = "train",
-                                     .operands = "CONFIG",
-                                     .summary = "plan and train",
-                                     .text = about,
-                                     .options = options,
-                                     .option_count = sizeof options / sizeof *options,
-                                     .takes_config = true,
-                                     .of_command = true,
-                                     .command = PL_COMMAND_TRAIN,
-                                     .run = run};
+const pl_cli_body pl_cli_train = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};

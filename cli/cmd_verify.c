@@ -162,7 +162,7 @@ static pl_status compare(const pl_cli_input *in, pl_error *err)
                            .row = hear_row,
                            .context = &v};
     pl_signals_catch();
-    pl_status status = pl_prepare_text(in->config, NULL, NULL, err);
+    pl_status status = pl_prepare(in->config, NULL, NULL, err);
     pl_signals_leave(); /* nothing is written, so there is nothing to wait for */
     if (status == PL_OK) status = pl_verify(in->config, &o, &result, err);
     if (v.status == PL_OK && v.rows) v.status = print_end(&v, &result);
@@ -188,17 +188,16 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
     return in->arguments.value[CHECKPOINT] ? pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], err) : PL_OK;
 }
 
-static int write_gradients(const pl_cli_input *in)
+static int write_gradients(const pl_cli_command *command, const pl_cli_input *in)
 {
     pl_talk talk;
     pl_error err = {0};
-    pl_call call = {.name = "verify"};
+    pl_call call = {.command = command};
     call.word[PL_CALL_TO] = in->arguments.value[GRADIENTS];
     call.word[PL_CALL_CHECKPOINT] = in->arguments.value[CHECKPOINT];
     call.word[PL_CALL_LEDGER] = in->arguments.value[LEDGER] ? "1" : NULL;
     pl_status status = pl_talk_read(in->config, false, false, &talk, &err);
-    return status == PL_OK ? pl_cli_start(in, PL_COMMAND_GRADIENTS, &talk, false, &call)
-                           : pl_cli_complain("verify", status, &err);
+    return status == PL_OK ? pl_cli_start(in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
 }
 
 /* The comparison trains, so it reads what training reads. */
@@ -219,19 +218,11 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     if (status == PL_OK) status = check_words(&in, &err);
     if (status == PL_OK && !in.arguments.value[GRADIENTS]) status = compare(&in, &err);
     int code = status != PL_OK                 ? pl_cli_complain(command->name, status, &err)
-               : in.arguments.value[GRADIENTS] ? write_gradients(&in)
+               : in.arguments.value[GRADIENTS] ? write_gradients(command, &in)
                                                : 0;
     pl_cli_release(&in);
     return code;
 }
 
-const pl_cli_command pl_cli_verify = {.name = "verify",
-                                      .operands = "CONFIG|FOLDER",
-                                      .summary = "does every plan make the same update?",
-                                      .text = about,
-                                      .options = options,
-                                      .option_count = sizeof options / sizeof *options,
-                                      .takes_config = true,
-                                      .of_command = true,
-                                      .command = PL_COMMAND_GRADIENTS,
-                                      .run = run};
+const pl_cli_body pl_cli_verify = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = run};

@@ -1,4 +1,4 @@
-/* The subcommands: one row each in one table, from which dispatch, help and shell completion are made.
+/* The subcommands: one row each in subcommands.def, from which dispatch, help and shell completion are made.
  *
  * The command is a customer of plimsoll's public headers and nothing else of the library. Data goes to stdout, talk to
  * stderr, both by write(2) from fixed buffers: after "committed" the process may ask for no memory, so no part of the
@@ -17,28 +17,43 @@ enum { PL_CLI_OPTIONS_MAX = 12, PL_CLI_OPERANDS_MAX = 4 };
 typedef struct pl_cli_option {
     const char *name;  /* "--json" */
     const char *value; /* what stands for its value in the help, or NULL: a switch */
-    const char *help;
+    const char *help;  /* "%s" in it: the words, "a (the default), b or c" (pl_cli_option_help) */
     bool excludes;     /* the others of the command that have this, too; one that takes a value only as "-": stdout */
     const char *words; /* the values there are, for a shell to complete: "peak end"; NULL: any */
 } pl_cli_option;
 
-typedef struct pl_cli_command {
-    const char *name, *operands; /* "train", "CONFIG" */
-    const char *summary;         /* one line, for the list of subcommands */
-    const char *text;            /* what the help says behind it, or NULL */
+/* What a subcommand does with a config; each does what those before it do. */
+typedef enum pl_cli_config_use {
+    PL_CLI_NONE,
+    PL_CLI_READS, /* and with it options of the config: all, */
+    PL_CLI_PLANS, /* or those that `command` reads */
+    PL_CLI_RUNS,  /* starts the runner with it */
+} pl_cli_config_use;
+
+typedef struct pl_cli_command pl_cli_command;
+
+/* What cli/cmd_*.c bring. */
+typedef struct pl_cli_body {
+    const char *text; /* what the help says behind the summary, or NULL */
     const pl_cli_option *options;
     size_t option_count;
-    bool takes_config; /* and with it options of the config: */
-    bool of_command;   /* those that `command` reads; else all */
-    pl_command command;
-    int (*run)(const struct pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
-} pl_cli_command;
+    int (*run)(const pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
+} pl_cli_body;
 
-extern const pl_cli_command pl_cli_plan, pl_cli_fit, pl_cli_train, pl_cli_generate, pl_cli_eval, pl_cli_verify,
-    pl_cli_place, pl_cli_recompute, pl_cli_doctor, pl_cli_config, pl_cli_completion, pl_cli_help;
+#define PL_CLI_ROW(id, ...) extern const pl_cli_body pl_cli_##id;
+#include "subcommands.def"
+#undef PL_CLI_ROW
+
+struct pl_cli_command {
+    const char *name, *operands; /* "train", "CONFIG" */
+    const char *summary;         /* one line, for the list of subcommands */
+    pl_cli_config_use config;
+    pl_command command; /* of those that plan or run one */
+    const pl_cli_body *body;
+};
 
 /* ---- commands.c ---- */
-extern const pl_cli_command *const pl_cli_commands[];
+extern const pl_cli_command pl_cli_commands[];
 extern const size_t pl_cli_command_count;
 const pl_cli_command *pl_cli_find(const char *name); /* NULL: none */
 /* The subcommand that was probably meant, or NULL. */
@@ -61,6 +76,9 @@ int pl_cli_read_size(const char *command, const char *option, const char *value,
 int pl_cli_read_seconds(const char *command, const char *option, const char *value, double *seconds);
 
 /* ---- cmd_help.c ---- */
+enum { PL_CLI_HELP_BYTES = 256 };
+/* What the help says of an option, itself or made in `room`. */
+const char *pl_cli_option_help(const pl_cli_option *, char room[PL_CLI_HELP_BYTES]);
 int pl_cli_print_help(const pl_cli_command *);
 int pl_cli_print_overview(void);
 /* The options of the config that this command takes; text in a block for pl_text_free. */

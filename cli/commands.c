@@ -1,19 +1,40 @@
-/* The table, in the order of the help. */
+/* The table of subcommands. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 
-const pl_cli_command *const pl_cli_commands[] = {
-    &pl_cli_plan,  &pl_cli_fit,       &pl_cli_train,  &pl_cli_generate, &pl_cli_eval,       &pl_cli_verify,
-    &pl_cli_place, &pl_cli_recompute, &pl_cli_doctor, &pl_cli_config,   &pl_cli_completion, &pl_cli_help,
+/* The names of plimsoll/commands.def, each a constant: the table is one. */
+#define PL_COMMAND_ROW(id, first, second, ...)                                                                         \
+    struct {                                                                                                           \
+        char name[sizeof(first)], other[sizeof(second)];                                                               \
+    } id;
+static const struct {
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+} called = {
+#define PL_COMMAND_ROW(id, first, second, ...) {first, second},
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+};
+
+#define NAME_OF(id) (sizeof called.id.other > 1 ? called.id.other : called.id.name)
+#define NONE        .config = PL_CLI_NONE
+#define READS       .config = PL_CLI_READS
+#define PLANS(id)   .config = PL_CLI_PLANS, .command = PL_COMMAND_##id
+#define RUNS(id)    .config = PL_CLI_RUNS, .command = PL_COMMAND_##id
+#define PL_CLI_ROW(id, called_so, with, use, line)                                                                     \
+    {.name = (called_so), .operands = (with), .summary = (line), use, .body = &pl_cli_##id},
+
+const pl_cli_command pl_cli_commands[] = {
+#include "subcommands.def"
 };
 const size_t pl_cli_command_count = sizeof pl_cli_commands / sizeof *pl_cli_commands;
 
 const pl_cli_command *pl_cli_find(const char *name)
 {
     for (size_t i = 0; i < pl_cli_command_count; i++)
-        if (strcmp(pl_cli_commands[i]->name, name) == 0) return pl_cli_commands[i];
+        if (strcmp(pl_cli_commands[i].name, name) == 0) return &pl_cli_commands[i];
     return NULL;
 }
 
@@ -52,9 +73,10 @@ const pl_cli_command *pl_cli_nearest(const char *name)
     size_t bytes = strlen(name), best = (bytes + 1) / 3 + 1;
     if (bytes >= WORD) return NULL;
     for (size_t i = 0; i < pl_cli_command_count; i++) {
-        if (begins(name, pl_cli_commands[i]->name)) return pl_cli_commands[i];
-        size_t d = distance(name, pl_cli_commands[i]->name);
-        if (d < best) best = d, nearest = pl_cli_commands[i];
+        const pl_cli_command *c = &pl_cli_commands[i];
+        if (begins(name, c->name)) return c;
+        size_t d = distance(name, c->name);
+        if (d < best) best = d, nearest = c;
     }
     return nearest;
 }

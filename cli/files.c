@@ -34,8 +34,8 @@ static void add(list *l, const char *path, const char *name, pl_file_role role)
 static void add_words(list *l, const pl_cli_command *command, const pl_cli_arguments *a)
 {
     if (a->operand_count) add(l, a->operand[0], command->operands, PL_FILE_READ);
-    for (size_t i = 0; i < command->option_count; i++) {
-        const pl_cli_option *o = &command->options[i];
+    for (size_t i = 0; i < command->body->option_count; i++) {
+        const pl_cli_option *o = &command->body->options[i];
         if (o->value && strcmp(o->value, "FILE") == 0) add(l, a->value[i], o->name, PL_FILE_WRITTEN);
         if (o->value && strcmp(o->value, "PLAN") == 0) add(l, a->value[i], o->name, PL_FILE_READ);
         if (o->value && strcmp(o->value, "DIR") == 0) add(l, a->value[i], o->name, PL_FILE_CLOSED);
@@ -95,8 +95,8 @@ static bool is_given_plan(const pl_cli_command *command, const pl_cli_arguments 
 {
     struct stat there, given;
     if (stat(own, &there) != 0) return false;
-    for (size_t i = 0; i < command->option_count; i++) {
-        const pl_cli_option *o = &command->options[i];
+    for (size_t i = 0; i < command->body->option_count; i++) {
+        const pl_cli_option *o = &command->body->options[i];
         bool is_plan = o->value && strcmp(o->value, "PLAN") == 0 && a->value[i];
         if (is_plan && stat(a->value[i], &given) == 0 && given.st_dev == there.st_dev && given.st_ino == there.st_ino)
             return true;
@@ -104,27 +104,49 @@ static bool is_given_plan(const pl_cli_command *command, const pl_cli_arguments 
     return false;
 }
 
+/* Too much for a stack. */
+typedef struct paths {
+    char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
+} paths;
+
+static pl_status add_settings(list *l, paths *p, const pl_cli_input *in, pl_error *err)
+{
+    pl_status status = pl_cli_setting(in->config, "data", "text", p->text, sizeof p->text, err);
+    if (status == PL_OK)
+        status = pl_cli_setting(in->config, "data", "tokenizer", p->tokenizer, sizeof p->tokenizer, err);
+    if (status == PL_OK) status = pl_cli_setting(in->config, "run", "trace", p->trace, sizeof p->trace, err);
+    if (status == PL_OK) status = join(p->checkpoints, in->out, "checkpoints", err);
+    add(l, file_of(p->text), "data.text", PL_FILE_READ);
+    add(l, p->tokenizer, "data.tokenizer", PL_FILE_READ);
+    add(l, file_of(p->trace), "run.trace", PL_FILE_WRITTEN);
+    add(l, p->checkpoints, "checkpoints", PL_FILE_CLOSED);
+    return status;
+}
+
+static pl_status add_own(list *l, paths *p, const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
+{
+    bool trains = command->config >= PL_CLI_PLANS && pl_command_does(command->command, PL_USES_UPDATE);
+    for (size_t i = 0; i < OWN_FILES; i++) {
+        pl_status status = join(p->own[i], in->out, own_files[i].name, err);
+        if (status != PL_OK) return status;
+        bool writes = trains && own_files[i].train_writes && !is_given_plan(command, &in->arguments, p->own[i]);
+        if (trains || !own_files[i].train_only)
+            add(l, p->own[i], own_files[i].name, writes ? PL_FILE_WRITTEN : PL_FILE_READ);
+    }
+    return PL_OK;
+}
+
 pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
 {
-    char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
     list l = {.count = 0};
-    bool trains = command->of_command && pl_command_does(command->command, PL_USES_UPDATE);
-    pl_status status = pl_cli_setting(in->config, "data", "text", text, sizeof text, err);
-    if (status == PL_OK) status = pl_cli_setting(in->config, "data", "tokenizer", tokenizer, sizeof tokenizer, err);
-    if (status == PL_OK) status = pl_cli_setting(in->config, "run", "trace", trace, sizeof trace, err);
-    if (status == PL_OK) status = join(checkpoints, in->out, "checkpoints", err);
+    paths *p = calloc(1, sizeof *p);
+    if (!p) return pl_cli_error(err, PL_E_NOMEM, "no memory to compare the files of the command");
     add_words(&l, command, &in->arguments);
-    add(&l, file_of(text), "data.text", PL_FILE_READ);
-    add(&l, tokenizer, "data.tokenizer", PL_FILE_READ);
-    add(&l, file_of(trace), "run.trace", PL_FILE_WRITTEN);
-    add(&l, checkpoints, "checkpoints", PL_FILE_CLOSED);
-    for (size_t i = 0; i < OWN_FILES && status == PL_OK; i++) {
-        status = join(own[i], in->out, own_files[i].name, err);
-        bool writes = trains && own_files[i].train_writes && !is_given_plan(command, &in->arguments, own[i]);
-        if (trains || !own_files[i].train_only)
-            add(&l, own[i], own_files[i].name, writes ? PL_FILE_WRITTEN : PL_FILE_READ);
-    }
-    return status == PL_OK ? pl_files_check(l.use, l.count, err) : status;
+    pl_status status = add_settings(&l, p, in, err);
+    if (status == PL_OK) status = add_own(&l, p, command, in, err);
+    if (status == PL_OK) status = pl_files_check(l.use, l.count, err);
+    free(p);
+    return status;
 }
 
 /* A run makes its checkpoints' folder first of all, so without one these files are somebody else's. */

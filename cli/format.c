@@ -42,17 +42,14 @@ const char *pl_show_rate(double rate, char *text)
     return text;
 }
 
-const char *pl_show_perplexity(double loss, char *text)
+const char *pl_show_metric(double value, int decimals, char *text)
 {
-    double perplexity = exp(loss);
-    if (!(perplexity < 1e30))
-        snprintf(text, PL_FORMAT_BYTES, perplexity > 0 ? "above 1e30" : "-");
+    if (!(value < 1e30))
+        snprintf(text, PL_FORMAT_BYTES, value > 0 ? "above 1e30" : "-");
+    else if (decimals >= 0)
+        snprintf(text, PL_FORMAT_BYTES, "%.*f", decimals, value);
     else
-        snprintf(text, PL_FORMAT_BYTES,
-                 perplexity < 99.995   ? "%.2f"
-                 : perplexity < 9999.5 ? "%.1f"
-                                       : "%.3g",
-                 perplexity);
+        snprintf(text, PL_FORMAT_BYTES, value < 99.995 ? "%.2f" : value < 9999.5 ? "%.1f" : "%.3g", value);
     return text;
 }
 

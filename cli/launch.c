@@ -67,7 +67,7 @@ static pl_status build_arguments(const pl_call *call, char **argv, pl_error *err
     size_t used = 0, count = 0;
     argv[count++] = "plimsoll";
     argv[count++] = PL_CLI_RUNNER;
-    argv[count++] = (char *)call->name;
+    argv[count++] = (char *)call->command->name;
     for (int i = 0; i < PL_CALL_WORDS; i++) {
         if (!call->word[i]) continue;
         int n = snprintf(block + used, sizeof block - used, "--%s=%s", word_names[i], call->word[i]);
@@ -118,11 +118,8 @@ static pl_status parse_word(const char *word, pl_call *call, pl_error *err)
 
 pl_status pl_call_parse(int argc, char **argv, pl_call *call, pl_error *err)
 {
-    static const char *const names[] = {"train", "generate", "eval", "verify"};
-    *call = (pl_call){0};
-    for (size_t i = 0; i < sizeof names / sizeof *names && argc > 1; i++)
-        if (strcmp(argv[1], names[i]) == 0) call->name = names[i];
-    if (!call->name || argc < 3) return parse_word("", call, err);
+    *call = (pl_call){.command = argc > 1 ? pl_cli_find(argv[1]) : NULL};
+    if (!call->command || call->command->config != PL_CLI_RUNS || argc < 3) return parse_word("", call, err);
     for (int i = 2; i < argc; i++) {
         pl_status status = parse_word(argv[i], call, err);
         if (status != PL_OK) return status;

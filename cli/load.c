@@ -100,7 +100,8 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     if (status == PL_OK) status = pl_cli_parse(command, argc, argv, &in->arguments, err);
     if (status == PL_OK) status = load(command, at, in, err);
     if (status == PL_OK) status = pl_config_apply_env(in->config, environ, err);
-    if (status == PL_OK && command->of_command) status = pl_command_check_options(command->command, in->config, err);
+    if (status == PL_OK && command->config >= PL_CLI_PLANS)
+        status = pl_command_check_options(command->command, in->config, err);
     if (status == PL_OK) status = pl_config_check(in->config, err);
     if (status == PL_OK) status = pl_config_run_folder(in->config, in->out, sizeof in->out, err);
     /* Said outright, so that plan and kept config name the folder whatever they are called themselves. */

@@ -39,7 +39,7 @@ static int dispatch(int argc, char **argv)
     const pl_cli_command *command = pl_cli_find(name);
     if (!command) return unknown_command(name);
     if (pl_cli_wants_help(argc - 1, argv + 1)) return pl_cli_print_help(command);
-    return command->run(command, argc - 1, argv + 1);
+    return command->body->run(command, argc - 1, argv + 1);
 }
 
 /* A descriptor that was closed (`2>&-`) would be the next file's that is opened, and talk would go into a plan or a
@@ -56,7 +56,7 @@ static int hold_standard_descriptors(void)
 static bool plans(const char *name)
 {
     const pl_cli_command *command = name ? pl_cli_find(name) : NULL;
-    return command && command->takes_config;
+    return command && command->config != PL_CLI_NONE;
 }
 
 /* What the command needs of its process before it does anything. */

@@ -113,7 +113,7 @@ static pl_status prepare(const pl_cli_input *in, bool text, phases *p, pl_error 
 {
     pl_signals_catch(); /* what is half written goes */
     pl_status status = pl_planner_fence(in->config, err);
-    if (status == PL_OK && text) status = pl_prepare_text(in->config, tell_phase, p, err);
+    if (status == PL_OK && text) status = pl_prepare(in->config, tell_phase, p, err);
     pl_signals_leave();
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
@@ -198,8 +198,10 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
-int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk, bool keep, pl_call *call)
+int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)
 {
+    const char *name = call->command->name;
+    const pl_command command = call->command->command;
     pl_error err = {0};
     pl_plan *plan = NULL;
     char quiet[2] = {(char)('0' + talk->quiet), 0}, resume[16], again[PL_AGAIN_BYTES];
@@ -209,9 +211,9 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     call->word[PL_CALL_QUIET] = quiet;
     pl_status status = pl_check_folder(in->config, command, &err);
     if (status == PL_OK && call->plan)
-        status = load_plan(call->name, in, call->plan, talk, &plan, &err);
+        status = load_plan(name, in, call->plan, talk, &plan, &err);
     else if (status == PL_OK)
-        status = pl_cli_make_plan(call->name, in, command, talk, true, &plan, &err);
+        status = pl_cli_make_plan(name, in, command, talk, true, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))
         say_summary(plan, command, in->out, call->plan ? -1 : now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
@@ -223,5 +225,5 @@ int pl_cli_start(const pl_cli_input *in, pl_command command, const pl_talk *talk
     if (status == PL_OK) status = pl_runner_check(plan, &err);
     if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), &err);
     pl_plan_destroy(plan);
-    return pl_cli_complain(call->name, status, &err);
+    return pl_cli_complain(name, status, &err);
 }

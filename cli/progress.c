@@ -67,7 +67,7 @@ void pl_view_clear(pl_view *v)
 
 /* The fields of the line, and in which order they go when the terminal is too narrow for all. */
 enum {
-    PPL = 1 << 0,
+    METRICS = 1 << 0,
     LR = 1 << 1,
     PART = 1 << 2,
     MEMORY = 1 << 3,
@@ -98,15 +98,24 @@ static bool shows_part(const pl_view *v, const pl_event *e)
     return e->parts > 1 && e->step < e->steps && (e->validating || e->seconds - v->step_at >= 1 || v->step_took >= 1);
 }
 
+static void add_metrics(const pl_event *e, pl_metric_use use, pl_line *line)
+{
+    char text[PL_FORMAT_BYTES];
+    for (size_t i = 0; i < e->metrics; i++)
+        if (e->metric[i].uses & use)
+            pl_line_add(line, "  %s %s", e->metric[i].brief,
+                        pl_show_metric(e->metric[i].value, e->metric[i].brief_decimals, text));
+}
+
 static void add_loss(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
 {
     char text[PL_FORMAT_BYTES];
     paint(v, line, "1");
     pl_line_add(line, "  loss %.3f", e->loss);
     paint(v, line, "0");
-    if (fields & PPL) pl_line_add(line, "  ppl %s", pl_show_perplexity(e->loss, text));
+    if (fields & METRICS) add_metrics(e, PL_METRIC_AT_STEPS, line);
     if (fields & LR) pl_line_add(line, "  lr %.1e", e->lr);
-    if (fields & RATE) pl_line_add(line, "  %s tok/s", pl_show_rate(e->tokens_per_second, text));
+    if (fields & RATE) pl_line_add(line, "  %s %s", pl_show_rate(e->items_per_second, text), e->words->rate);
 }
 
 static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
@@ -169,7 +178,7 @@ static int fit_numbers(const pl_view *v, const pl_event *e, int columns, pl_line
         unsigned fields;
         int cells; /* at least */
     } tries[] = {{ALL, 16},
-                 {ALL & ~(unsigned)PPL, 12},
+                 {ALL & ~(unsigned)METRICS, 12},
                  {WORD | PART | MEMORY | RATE | ETA, 10},
                  {WORD | PART | RATE | ETA, 8},
                  {WORD | PART | ETA, 6},
@@ -261,13 +270,12 @@ static void show_tick(pl_view *v, const pl_event *e)
 
 static void show_evaluated(pl_view *v, const pl_event *e)
 {
-    char text[LINE_BYTES], perplexity[PL_FORMAT_BYTES];
+    char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
     pl_view_clear(v);
     paint(v, &line, "32");
-    pl_line_add(&line, "validation  step %" PRIu64 "  loss %.4f  ppl %s", e->step, e->loss,
-                pl_show_perplexity(e->loss, perplexity));
-    if (e->bytes_per_token > 0) pl_line_add(&line, "  bits/byte %.3f", e->loss / log(2) / e->bytes_per_token);
+    pl_line_add(&line, "validation  step %" PRIu64 "  loss %.4f", e->step, e->loss);
+    add_metrics(e, PL_METRIC_VALIDATED, &line);
     if (e->loss <= e->best_loss) pl_line_add(&line, "  (best)");
     paint(v, &line, "0");
     pl_say("%s\n", line.text);
@@ -377,7 +385,6 @@ void pl_view_event(pl_view *v, const pl_event *e)
 {
     if (e->kind == PL_EVENT_COMMITTED) begin(v, e);
     if (e->kind == PL_EVENT_STEP || e->kind == PL_EVENT_TICK) follow(v, e);
-    if (e->bytes_per_token > 0) v->bytes_per_token = e->bytes_per_token;
     v->step = e->step;
     if (!v->quiet && !v->text_to_stdout) pl_view_stopping(v, e);
     if (!v->text_to_stdout && (e->kind == PL_EVENT_COMMITTED || e->kind == PL_EVENT_SAVED)) pl_view_last_words(v, e);

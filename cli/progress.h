@@ -32,9 +32,8 @@ typedef struct pl_view {
     bool stop_heard, stop_said; /* a signal asked for the end: since when that is known here */
     double stop_heard_at;
     uint64_t resident_bytes;
-    double bytes_per_token; /* of what is validated; 0: not known */
-    uint64_t step;          /* of the last event */
-    const char *again;      /* the command that goes on; "": not known */
+    uint64_t step;     /* of the last event */
+    const char *again; /* the command that goes on; "": not known */
     uint64_t planned_bytes;
     bool reader_left; /* nobody reads stdout any more */
     pl_status status; /* of writing to stdout */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,11 +49,13 @@ static void add_text(pl_line *line, const char *key, const pl_event *e)
 
 static void add_step(pl_line *line, const pl_event *e)
 {
+    char rate[48];
     add_real(line, "epoch", e->epoch);
     add_real(line, "loss", e->loss);
     add_real(line, "lr", e->lr);
-    add_count(line, "tokens", e->tokens);
-    add_real(line, "tokens_per_second", e->tokens_per_second);
+    snprintf(rate, sizeof rate, "%.30s_per_second", e->words->items);
+    add_count(line, e->words->items, e->items);
+    add_real(line, rate, e->items_per_second);
     add_real(line, "seconds", e->seconds);
     add_count(line, "resident_bytes", pl_resident_now());
 }
@@ -60,8 +63,8 @@ static void add_step(pl_line *line, const pl_event *e)
 static void add_evaluated(pl_line *line, const pl_event *e)
 {
     add_real(line, "loss", e->loss);
-    add_real(line, "perplexity", exp(e->loss));
-    if (e->bytes_per_token > 0) add_real(line, "bits_per_byte", e->loss / log(2) / e->bytes_per_token);
+    for (size_t i = 0; i < e->metrics; i++)
+        if (e->metric[i].uses & PL_METRIC_VALIDATED) add_real(line, e->metric[i].key, e->metric[i].value);
     add_real(line, "best_loss", e->best_loss);
 }
 

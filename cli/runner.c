@@ -70,7 +70,7 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
     char path[PATH_MAX];
     pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, verdict, &r->error);
     if (status != PL_OK) return status;
-    bool trains = strcmp(r->call.name, "train") == 0;
+    bool trains = pl_command_does(r->call.command->command, PL_USES_UPDATE);
     if (trains && r->view.show == PL_SHOW_JSON) put_ledger_event(ledger_text);
     if (!trains || !said(r, PL_CALL_OUT)) return PL_OK;
     int n = snprintf(path, sizeof path, "%s/report.json", r->call.word[PL_CALL_OUT]);
@@ -162,27 +162,46 @@ static pl_status generate(runner *r)
     return r->view.status;
 }
 
+/* A metric that is not finite is no number of JSON. */
+static pl_status put_evaluated(const runner *r, double loss, uint64_t items, pl_error *err)
+{
+    char text[1024];
+    pl_line line = {text, sizeof text, 0};
+    pl_loss_metric metric[PL_LOSS_METRICS_MAX];
+    size_t metrics = pl_run_metrics(r->run, loss, metric);
+    pl_line_add(&line, "{\"schema\":\"plimsoll.eval/1\",\"step\":%llu,\"loss\":%.9g", (unsigned long long)r->view.step,
+                loss);
+    for (size_t i = 0; i < metrics; i++)
+        pl_line_add(&line, isfinite(metric[i].value) ? ",\"%s\":%.9g" : ",\"%s\":null", metric[i].key, metric[i].value);
+    pl_line_add(&line, ",\"%s\":%llu}\n", pl_run_words(r->run)->items, (unsigned long long)items);
+    return pl_put(text, line.bytes, err);
+}
+
+static pl_status print_evaluated(const runner *r, double loss, uint64_t items, pl_error *err)
+{
+    enum { COLUMN = 14 };
+    char text[1024], count[PL_FORMAT_BYTES];
+    pl_line line = {text, sizeof text, 0};
+    pl_loss_metric metric[PL_LOSS_METRICS_MAX];
+    const pl_words *words = pl_run_words(r->run);
+    size_t metrics = pl_run_metrics(r->run, loss, metric);
+    pl_line_add(&line, "%-*s  %.5f nats per %s\n", COLUMN, "loss", loss, words->item);
+    for (size_t i = 0; i < metrics; i++)
+        pl_line_add(&line, "%-*s  %.*f\n", COLUMN, metric[i].words, metric[i].decimals, metric[i].value);
+    pl_line_add(&line, "%-*s  %s\n%-*s  %llu\n", COLUMN, words->items, pl_show_count(items, count), COLUMN, "step",
+                (unsigned long long)r->view.step);
+    return pl_put(text, line.bytes, err);
+}
+
 static pl_status evaluate(runner *r)
 {
     double loss = 0;
-    uint64_t tokens = 0;
-    char count[PL_FORMAT_BYTES], perplexity[PL_FORMAT_BYTES];
-    pl_status status = pl_run_evaluate(r->run, &loss, &tokens, &r->error);
+    uint64_t items = 0;
+    pl_status status = pl_run_evaluate(r->run, &loss, &items, &r->error);
     pl_view_clear(&r->view);
     if (status != PL_OK) return status;
-    double bits = loss / log(2), per_byte = r->view.bytes_per_token > 0 ? bits / r->view.bytes_per_token : 0;
-    snprintf(perplexity, sizeof perplexity, isfinite(exp(loss)) ? "%.9g" : "null", exp(loss));
-    if (said(r, PL_CALL_JSON))
-        return pl_put_format(
-            &r->error,
-            "{\"schema\":\"plimsoll.eval/1\",\"step\":%llu,\"loss\":%.9g,\"perplexity\":%s,\"bits_per_token\":%.9g,"
-            "\"bits_per_byte\":%.9g,\"tokens\":%llu}\n",
-            (unsigned long long)r->view.step, loss, perplexity, bits, per_byte, (unsigned long long)tokens);
-    return pl_put_format(
-        &r->error,
-        "loss            %.5f nats per token\nperplexity      %.3f\nbits per token  %.4f\nbits per byte   %.4f\n"
-        "tokens          %s\nstep            %llu\n",
-        loss, exp(loss), bits, per_byte, pl_show_count(tokens, count), (unsigned long long)r->view.step);
+    return said(r, PL_CALL_JSON) ? put_evaluated(r, loss, items, &r->error)
+                                 : print_evaluated(r, loss, items, &r->error);
 }
 
 static pl_status gradients(runner *r)
@@ -195,10 +214,14 @@ static pl_status gradients(runner *r)
 
 static pl_status work(runner *r)
 {
-    if (strcmp(r->call.name, "train") == 0) return train(r);
-    if (strcmp(r->call.name, "generate") == 0) return generate(r);
-    if (strcmp(r->call.name, "eval") == 0) return evaluate(r);
-    return gradients(r);
+    static pl_status (*const works[PL_COMMAND_COUNT])(runner *) = {
+        [PL_COMMAND_TRAIN] = train,
+        [PL_COMMAND_EVALUATE] = evaluate,
+        [PL_COMMAND_GENERATE] = generate,
+        [PL_COMMAND_GRADIENTS] = gradients,
+    };
+    _Static_assert(PL_COMMAND_COUNT == 4, "one each");
+    return works[r->call.command->command](r);
 }
 
 /* ---- from the arguments to the end ---- */
@@ -209,7 +232,7 @@ static void set_view(runner *r)
     r->view.show = pl_show_choose(show ? show : "plain", false);
     r->view.quiet = quiet ? atoi(quiet) : 0;
     r->view.color = pl_color_wanted(STDERR_FILENO);
-    r->view.text_to_stdout = strcmp(r->call.name, "train") != 0;
+    r->view.text_to_stdout = !pl_command_does(r->call.command->command, PL_USES_UPDATE);
     r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";
 }
 
@@ -248,7 +271,7 @@ static pl_status finish(runner *r, pl_status status)
 /* The last thing that is said: why it ends. */
 static int conclude(const runner *r, pl_status status)
 {
-    return status == PL_OK ? 0 : pl_cli_complain(r->call.name, status, &r->error);
+    return status == PL_OK ? 0 : pl_cli_complain(r->call.command->name, status, &r->error);
 }
 
 int pl_cli_run(int argc, char **argv)

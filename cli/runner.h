@@ -26,7 +26,7 @@ typedef enum pl_call_word {
 } pl_call_word;
 
 typedef struct pl_call {
-    const char *name; /* of the subcommand: "train", "generate", "eval", "verify" */
+    const pl_cli_command *command; /* one that runs */
     const char *word[PL_CALL_WORDS];
     const char *plan; /* a lock file that is run instead of planning anew; NULL: none. Not told the runner */
 } pl_call;

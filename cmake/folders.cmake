@@ -25,10 +25,18 @@ if(PL_FUZZ)
   target_link_options(pl_options INTERFACE ${checks})
 endif()
 
+# A thread has a stack of 256 KiB, which is planned: what is large (a config has 30 kB) is on the heap or in the plan. The
+# table of folders and the command are held to it; kernels have a smaller number of their own. Sanitizers widen frames.
+set(PL_FRAME_OPTION "")
+if(NOT PL_SANITIZE AND NOT PL_FUZZ)
+  set(PL_FRAME_OPTION -Wframe-larger-than=24576)
+endif()
+
 # pl_folder(<name> SOURCES … MAY_INCLUDE <folder>… [EXTERNAL <target>…])
 function(pl_folder name)
   cmake_parse_arguments(arg "" "" "SOURCES;MAY_INCLUDE;EXTERNAL" ${ARGN})
   add_library(pl_${name} STATIC ${arg_SOURCES})
+  target_compile_options(pl_${name} PRIVATE ${PL_FRAME_OPTION})
   target_link_libraries(pl_${name} PUBLIC pl_options PRIVATE ${arg_EXTERNAL})
   foreach(other IN LISTS arg_MAY_INCLUDE)
     target_link_libraries(pl_${name} PUBLIC pl_${other})

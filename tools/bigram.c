@@ -4,7 +4,7 @@
  * p(b|a) = (n(ab) + k·p(b)) / (n(a) + k),   p(b) = (n(b) + 1) / (N + V)
  *
  * (MacKay and Peto 1995: a Dirichlet prior around the unigram). k is the one of several that does best on the held-out
- * part itself, which favours the bigram. The parts are those of src/data/sampler.h. */
+ * part itself, which favours the bigram. The parts are those of src/data/text/sampler.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "data/sampler.h"
-#include "data/tokens.h"
+#include "data/text/sampler.h"
+#include "data/text/tokens.h"
 
 enum { VOCAB_MAX = 16384, CHUNK = 16384 };
 

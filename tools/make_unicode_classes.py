@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/data/unicode_ranges.inc: which code points are letters, numbers and white space for the GPT-2 pattern.
+"""Writes src/data/text/unicode_ranges.inc: which code points are letters, numbers and white space for the GPT-2 pattern.
 
 The promise is "the same ids as Hugging Face's tokenizers", so that library is asked, code point by code point, in which
 run of the pattern it puts each (Unicode 16.0 at the time of writing). Needs `pip install tokenizers`; not part of the

@@ -49,7 +49,7 @@ typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uin
 
 /* May the command work in the folder of the run? Refuses to train where another process does (PL_E_STORAGE), or where a
  * run is and run.resume is false (PL_E_STORAGE), what pl_check_resume refuses, and any command with another tokenizer
- * than the run's (PL_E_CONFIG). Quick; pl_prepare_text and pl_run_open refuse the same, later. */
+ * than the run's (PL_E_CONFIG). Quick; pl_prepare and pl_run_open refuse the same, later. */
 PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
 /* May a training of this config go on with the run in its folder? Nothing to ask when run.resume is false. PL_E_DATA
  * when it is true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or
@@ -61,7 +61,7 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
  * A folder that holds a run keeps its tokenizer and its tokens: with run.resume another text is refused (PL_E_CONFIG),
  * without, its tokens go to a folder of their own below, which data.cache then names. Of what fails nothing is left.
  * PL_E_DATA, PL_E_STORAGE. */
-PL_API PL_MUST_USE pl_status pl_prepare_text(pl_config *, pl_progress, void *context, pl_error *);
+PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
 
 /* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured
  * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).

@@ -12,8 +12,10 @@
 #define PLIMSOLL_RUN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "plimsoll/plan.h"
+#include "plimsoll/words.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,7 +25,7 @@ typedef enum pl_event_kind {
     /* All memory is in hand; step: done so far (a resumed run). text: the keys that decide numbers and are another
      * value than before the resume, "train.learning_rate 0.001 (0.003 before)"; mostly empty. */
     PL_EVENT_COMMITTED,
-    PL_EVENT_STEP,      /* loss, lr, tokens_per_second, every train.log_every steps */
+    PL_EVENT_STEP,      /* loss, lr, items_per_second, every train.log_every steps */
     PL_EVENT_EVALUATED, /* loss: of the validation part */
     PL_EVENT_SAVED,     /* text: the checkpoint's name */
     PL_EVENT_TEXT,      /* generated text, piece by piece: whole UTF-8 characters unless the model made broken ones */
@@ -32,20 +34,37 @@ typedef enum pl_event_kind {
     PL_EVENT_STOPPED, /* a stop was asked for; the state is saved */
     PL_EVENT_FINISHED,
     /* The run is alive: about ten times a second at most, and after the first step, however long steps and validations
-     * take. loss, lr, tokens_per_second: of the last step that is done, NaN before there is one. */
+     * take. loss, lr, items_per_second: of the last step that is done, NaN before there is one. */
     PL_EVENT_TICK,
 } pl_event_kind;
+
+/* Where a metric is of use. */
+typedef enum pl_metric_use {
+    PL_METRIC_IN_FILE = 1 << 0,   /* a line of metrics.jsonl about a validation has it */
+    PL_METRIC_AT_STEPS = 1 << 1,  /* shown beside the loss of a step */
+    PL_METRIC_VALIDATED = 1 << 2, /* shown beside that of a validation */
+} pl_metric_use;
+
+/* What a system reads off a loss: perplexity, bits per byte. */
+typedef struct pl_loss_metric {
+    const char *key, *words, *brief; /* "bits_per_byte", "bits per byte", "bits/byte" */
+    int decimals, brief_decimals;    /* that are worth showing; brief: -1, as many as its size leaves room for */
+    uint32_t uses;                   /* pl_metric_use bits; always where a command is asked for the loss alone */
+    double value;
+} pl_loss_metric;
+enum { PL_LOSS_METRICS_MAX = 6 };
 
 typedef struct pl_event {
     pl_event_kind kind;
     uint64_t step, steps; /* done, of all */
     double epoch;
     double loss, lr, best_loss;
-    uint64_t tokens;          /* trained on, in all */
-    double tokens_per_second; /* since the last report */
-    double seconds;           /* since "committed" */
-    /* Of what the run's validations read: bits per byte = their loss / ln 2 / bytes_per_token. 0: not known. */
-    double bytes_per_token;
+    const pl_words *words;        /* how items and samples are called */
+    uint64_t items;               /* trained on, in all */
+    double items_per_second;      /* since the last report */
+    double seconds;               /* since "committed" */
+    const pl_loss_metric *metric; /* what the system reads off `loss`; there during the call */
+    size_t metrics;
     const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
     uint64_t part, parts; /* tick: parts done (micro-batches, each time one is gone through) of step or validation */
@@ -66,7 +85,7 @@ PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *c
 /* First thing in main(). */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
 /* A process that prepares and plans, to be replaced by its runner, bounds itself to what its cgroup's limit leaves: a
- * request for more is then refused (PL_E_NOMEM), where the kernel would end the process. Once, before pl_prepare_text.
+ * request for more is then refused (PL_E_NOMEM), where the kernel would end the process. Once, before pl_prepare.
  * Of a PL_E_NOMEM afterwards: was it that limit? */
 PL_API PL_MUST_USE pl_status pl_planner_fence(const pl_config *, pl_error *);
 PL_API bool pl_planner_fence_struck(void);
@@ -111,8 +130,13 @@ PL_API PL_MUST_USE pl_status pl_run_open(const pl_plan *, const pl_run_options *
 /* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite,
  * PL_E_STORAGE when metrics or a checkpoint cannot be written (in the first case the state is saved). */
 PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
-/* Mean loss per token of the validation part. */
-PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *tokens, pl_error *);
+/* Whatever command the plan is for, with all that it has to tell told to the listener. */
+PL_API PL_MUST_USE pl_status pl_run_work(pl_run *, pl_error *);
+/* Mean loss per item of the validation part. */
+PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *items, pl_error *);
+/* What the system reads off such a loss: how many it wrote, at most PL_LOSS_METRICS_MAX. */
+PL_API size_t pl_run_metrics(const pl_run *, double loss, pl_loss_metric *);
+PL_API const pl_words *pl_run_words(const pl_run *);
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
 

@@ -5,23 +5,22 @@
 #include "plimsoll/plimsoll.h"
 
 #include "config/config.h"
-#include "data/prepare.h"
 #include "plan/command.h"
 #include "plan/plan.h"
 #include "run/session.h"
+#include "systems/system.h"
 
 /* ---- settings.c ---- */
-/* Where the files of a config lie, and what the runner needs to know. The texts live in the structure. */
+/* What the runner needs to know of a config. The texts live in the structure. */
 typedef struct pl_settings {
-    char out[PL_FILE_PATH_MAX], tokens_path[PL_FILE_PATH_MAX], tokenizer_path[PL_FILE_PATH_MAX];
+    char out[PL_FILE_PATH_MAX];
     char *config_text; /* for pl_free */
+    void *own;         /* likewise */
+    pl_job_list jobs;
     pl_run_settings run;
 } pl_settings;
 
-pl_status pl_settings_paths(const pl_config *, pl_settings *, pl_error *);
-pl_sampler_options pl_settings_sampler(const pl_config *, uint64_t tokens);
-/* tokens NULL: no data (generate). The vocabulary is the tokenizer's. */
-pl_status pl_settings_fill(const pl_config *, pl_command, const pl_tokens *, uint32_t vocab, pl_settings *, pl_error *);
+pl_status pl_settings_fill(const pl_config *, pl_command, const pl_data *, pl_settings *, pl_error *);
 void pl_settings_deinit(pl_settings *);
 
 /* ---- room.c ---- */
@@ -32,14 +31,10 @@ typedef struct pl_room {
 } pl_room;
 
 /* PL_E_BUDGET when the weights and what belongs to each of them are more than the room. */
-pl_status pl_room_check_state(const pl_config *, pl_command, int64_t vocab, const pl_room *, pl_error *);
+pl_status pl_room_check_state(const pl_config *, pl_command, const pl_facts *extents, const pl_room *, pl_error *);
 
 /* May a run of the plan, and that many bytes more, be held beside what this process has? PL_E_BUDGET. */
 pl_status pl_room_check_beside(const pl_plan *, uint64_t bytes, pl_error *);
-
-/* ---- files.c ---- */
-/* Are these two one file, or will they be? */
-bool pl_files_are_one(const char *a, const char *b);
 
 /* ---- compile.c ---- */
 /* For training, without a prediction of time: nothing is measured. */

@@ -1,45 +1,44 @@
 /* When nothing fits: what would make it fit. Each thing that the config forbids, or has decided, is set free alone, and
  * the search is asked again; no kernel is measured, so that a time is known only where the table has it. */
+#include <string.h>
+
+#include "api/choice.h"
 #include "api/compile.h"
 
+typedef enum when { ALWAYS, ONLY, BUT } when; /* set where the key of the axis is `word`, or where it is not */
+
 typedef struct trial {
-    const char *key, *value;
-    bool (*may_help)(const pl_config *); /* NULL: wherever the key has another value */
+    pl_choice_key of;
+    when when;
+    const char *word;
+    const char *path, *value;
 } trial;
 
-/* A permission counts where the key is left open; where it is set, to set it otherwise does. */
-static bool state_is_open(const pl_config *c) { return c->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO; }
-static bool state_is_set(const pl_config *c) { return c->train.optimizer_state != PL_OPTIMIZER_STATE_AUTO; }
-static bool precision_is_open(const pl_config *c) { return c->train.mixed_precision == PL_MIXED_AUTO; }
-static bool precision_is_whole(const pl_config *c) { return c->train.mixed_precision == PL_MIXED_OFF; }
-
-/* One is the least already. */
-static bool has_several_sequences(const pl_config *c) { return c->train.micro_batch != 1; }
-static bool has_several_threads(const pl_config *c) { return c->run.threads != 1; }
-static bool has_layer_major(const pl_config *c) { return c->train.layer_major != 0; }
-
-/* What changes no numbers comes first: of two that cost the same it is the better one. */
 static const trial trials[] = {
-    {"train.micro_batch", "auto", has_several_sequences},
-    {"train.gradient_checkpointing", "auto", NULL},
-    {"train.layer_major", "auto", NULL},
-    {"train.layer_major_keep", "auto", has_layer_major},
-    {"train.feed_forward_rows", "auto", NULL},
-    {"train.update_in_backward", "auto", NULL},
-    {"run.threads", "auto", has_several_threads},
-    {"train.grad_clip", "0", NULL}, /* then weights may be updated before all gradients are there */
-    {"fit.allow", "bf16", precision_is_open},
-    {"train.mixed_precision", "bf16", precision_is_whole},
-    {"fit.allow", "optimizer_bf16", state_is_open},
-    {"fit.allow", "optimizer_8bit", state_is_open},
-    {"train.optimizer_state", "8bit", state_is_set},
+#define PL_AXIS_TRIAL(id, when, word, path, value) {PL_CHOICE_##id, when, word, path, value},
+#include "fit/axes.def"
 };
-_Static_assert(sizeof trials / sizeof *trials <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
+enum { TRIALS = sizeof trials / sizeof *trials };
+_Static_assert(TRIALS + 1 <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_MAX");
+
+/* No axis; but then weights may be updated before all gradients are there. */
+static const trial without_clip = {PL_CHOICE_UPDATE, ALWAYS, "", "train.grad_clip", "0"};
+
+/* A key that nobody reads now cannot help. */
+static pl_status may_help(const trial *t, const pl_config *c, bool *may, pl_error *err)
+{
+    char text[PL_CHOICE_TEXT_BYTES], under[PL_CHOICE_TEXT_BYTES] = "";
+    const pl_choice_key above = pl_choice_rows[t->of].under;
+    PL_TRY(pl_choice_text(c, t->of, text, err));
+    if (above != PL_CHOICE_NO_KEY) PL_TRY(pl_choice_text(c, above, under, err));
+    *may = strcmp(under, "0") != 0 && (t->when == ALWAYS || (strcmp(text, t->word) == 0) == (t->when == ONLY));
+    return PL_OK;
+}
 
 /* What a search ended with: a plan, the smallest one, or, where state alone is too large, neither. */
 static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, const pl_plan *plan)
 {
-    pl_fit_permission p = {.key = t->key, .value = t->value, .fits = plan != NULL, .seconds = -1};
+    pl_fit_permission p = {.key = t->path, .value = t->value, .fits = plan != NULL, .seconds = -1};
     size_t shown = plan ? r->chosen : r->least;
     if (shown == PL_FIT_NONE) return p;
     p.charged_bytes = r->point[shown].charged_bytes;
@@ -52,8 +51,8 @@ static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, c
 static pl_status give(const trial *t, const pl_config *before, pl_config *c, bool *fresh, pl_error *err)
 {
     *c = *before;
-    *fresh = !t->may_help || t->may_help(before);
-    PL_TRY(pl_config_set(c, t->key, t->value, "fit", err));
+    PL_TRY(may_help(t, before, fresh, err));
+    PL_TRY(pl_config_set(c, t->path, t->value, "fit", err));
     c->fit.allow |= before->fit.allow;
     *fresh = *fresh && !pl_config_equal(c, before);
     return PL_OK;
@@ -67,7 +66,7 @@ static pl_status try_one(const pl_config *config, const pl_compile_options *o, c
     pl_plan *plan = NULL;
     bool fresh = false;
     pl_config *c = pl_config_create();
-    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to try %s", t->key);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to try %s", t->path);
     pl_compile_options how = *o;
     how.everything = false;
     how.measured = true;
@@ -89,9 +88,22 @@ static bool is_cheaper(const pl_fit_permission *a, const pl_fit_permission *b)
     return a->seconds >= 0 && b->seconds >= 0 ? a->seconds < b->seconds : a->work < b->work;
 }
 
+/* By the keys' turns. */
+static pl_status try_keys(const pl_config *config, const pl_compile_options *o, bool numbers, pl_fit_result *r,
+                          pl_error *err)
+{
+    for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++)
+        for (size_t i = 0; i < TRIALS && pl_choice_rows[key].numbers == numbers; i++)
+            if (trials[i].of == key) PL_TRY(try_one(config, o, &trials[i], r, err));
+    return PL_OK;
+}
+
+/* What changes no numbers comes first: of two that cost the same it is the better one. */
 pl_status pl_certify(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
 {
-    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) PL_TRY(try_one(config, o, &trials[i], r, err));
+    PL_TRY(try_keys(config, o, false, r, err));
+    PL_TRY(try_one(config, o, &without_clip, r, err));
+    PL_TRY(try_keys(config, o, true, r, err));
     r->cheapest = PL_FIT_NONE;
     for (size_t i = 0; i < r->permission_count; i++)
         if (r->permission[i].fits &&

@@ -25,7 +25,7 @@ static void name_table(const pl_compiler *c, pl_error *err)
 static pl_status check_state(const pl_compiler *c, const pl_fit_options *o, pl_error *err)
 {
     pl_room room = {.bytes = o->budget_bytes, .words = "the budget of", .floor_bytes = o->floor_bytes};
-    return pl_room_check_state(c->config, c->command, c->vocab, &room, err);
+    return pl_room_check_state(c->config, c->command, &c->data->extents, &room, err);
 }
 
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
@@ -45,11 +45,11 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     c->command = command;
     c->measured = o->measured;
     c->told = (pl_told){o->progress, o->context};
-    c->tokens.fd = -1;
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_compiler_go_on(c, err));
     PL_TRY_DONE(pl_machine_read("", &c->machine, err));
-    PL_TRY_DONE(pl_compiler_open_data(c, err));
+    PL_TRY_DONE(pl_system_of(c->config)->open(c->config, command, PL_DATA_FOR_PLAN, &c->data, err));
+    PL_TRY_DONE(pl_settings_fill(c->config, command, c->data, &c->settings, err));
     PL_TRY_DONE(pl_compiler_reserve_words(c, config, err));
     PL_TRY_DONE(pl_compiler_find_options(c, &fit, err));
     fit.everything = o->everything;
@@ -70,7 +70,7 @@ done:
     pl_fit_result_deinit(&own);
     pl_graph_destroy(graph);
     pl_calibration_close(c->calibration);
-    if (c->tokens_open) pl_tokens_close(&c->tokens);
+    pl_data_close(c->data);
     pl_settings_deinit(&c->settings);
     pl_config_destroy(c->decided);
     pl_free(c);

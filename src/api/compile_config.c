@@ -1,16 +1,13 @@
 /* The config as text of the plan: with what was chosen, and with room for what may be. */
 #include <string.h>
 
+#include "api/choice.h"
 #include "api/compiler.h"
-#include "api/decided.h"
 #include "base/alloc.h"
 
-/* The config takes what was chosen and becomes text. */
-static pl_status print_decided(const pl_compiler *c, pl_config *copy, const pl_choice *choice, char **text,
-                               pl_error *err)
+static pl_status print_decided(const pl_compiler *c, pl_config *copy, char **text, pl_error *err)
 {
     pl_str printed = {0};
-    pl_decide(copy, choice);
     if (!copy->run.out[0] && strlen(c->settings.out) < sizeof copy->run.out) strcpy(copy->run.out, c->settings.out);
     pl_config_print_yaml(copy, &printed);
     if (printed.failed) return pl_str_deinit(&printed), pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
@@ -33,12 +30,12 @@ static pl_status copy_config(const pl_config *config, pl_config **copy, pl_error
  * began. */
 pl_status pl_compiler_reserve_words(pl_compiler *c, const pl_config *given, pl_error *err)
 {
-    const pl_choice longest = {.optimizer_state = PL_CHOICE_STATE_8BIT, .precision = PL_DTYPE_BF16};
     pl_config *copy;
     if (!pl_command_does(c->command, PL_USES_UPDATE)) return PL_OK;
     PL_TRY(copy_config(given, &copy, err));
     copy->run.resume = PL_SWITCH_OFF;
-    pl_status status = print_decided(c, copy, &longest, &c->settings.config_text, err);
+    pl_status status = pl_decide_longest(copy, err);
+    if (status == PL_OK) status = print_decided(c, copy, &c->settings.config_text, err);
     c->settings.run.config_text = c->settings.config_text;
     pl_config_destroy(copy);
     return status;
@@ -58,7 +55,8 @@ pl_status pl_compiler_keep_choice(const pl_compiler *c, const pl_choice *choice,
     pl_config *copy;
     if (!pl_command_does(c->command, PL_USES_UPDATE)) return PL_OK;
     PL_TRY(copy_config(c->config, &copy, err));
-    pl_status status = print_decided(c, copy, choice, &plan->config, err);
+    pl_status status = pl_decide(copy, choice, err);
+    if (status == PL_OK) status = print_decided(c, copy, &plan->config, err);
     plan->numerics_hash = pl_config_hash_numerics(copy);
     pl_config_destroy(copy);
     return status;

@@ -58,12 +58,15 @@ pl_status pl_compiler_dump_plan(const pl_compiler *c, const pl_plan *plan, pl_er
 
 /* ---- the graph ---- */
 
-static pl_status keep_programs(pl_graph *g, pl_command command, pl_error *err)
+/* Those that the jobs of the command run. */
+static pl_status keep_programs(pl_graph *g, const pl_job_list *jobs, pl_error *err)
 {
-    const pl_command_row *row = pl_command_row_of(command);
+    const char *name[PL_JOBS_MAX * PL_JOB_PROGRAMS_MAX];
     size_t count = 0;
-    while (count < PL_COMMAND_PROGRAMS_MAX && row->program[count]) count++;
-    return pl_rewrite_keep_programs(g, row->program, count, err);
+    for (size_t i = 0; i < jobs->count; i++)
+        for (size_t k = 0; k < PL_JOB_PROGRAMS_MAX && jobs->job[i]->program[k]; k++)
+            name[count++] = jobs->job[i]->program[k];
+    return pl_rewrite_keep_programs(g, name, count, err);
 }
 
 static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_error *err)
@@ -74,8 +77,8 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
                         .weight_decay = c->train.weight_decay,
                         .clip = c->train.grad_clip,
                         .seed = (uint64_t)c->train.seed,
-                        .lr = pl_graph_find_value(g, "input.lr"),
-                        .step = pl_graph_find_value(g, "input.step")};
+                        .lr = pl_input_find(g, PL_INPUT_LR),
+                        .step = pl_input_find(g, PL_INPUT_STEP)};
     return pl_grad_add_update(g, train, &u, err);
 }
 
@@ -91,8 +94,8 @@ static void keep_gradients(pl_graph *g, pl_id train)
 
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)
 {
-    PL_TRY(pl_model_build(c->config, c->vocab, graph, err));
-    PL_TRY(keep_programs(*graph, c->command, err));
+    PL_TRY(pl_model_build(c->config, &c->data->extents, graph, err));
+    PL_TRY(keep_programs(*graph, &c->settings.jobs, err));
     PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
     PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_MODEL, "model", *graph, err));
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) return PL_OK;

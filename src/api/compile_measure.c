@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/choice.h"
 #include "api/compiler.h"
 #include "base/philox.h"
 #include "run/threads.h"
@@ -36,26 +37,18 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
 
 /* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how
  * it is told. */
-static void take_job(pl_config *job, const pl_config *given)
+static pl_status take_job(pl_config *job, const pl_config *given, pl_error *err)
 {
     const pl_config_train *from = &given->train;
     pl_config_train *to = &job->train;
     job->model = given->model;
     job->memory = given->memory;
     job->fit = given->fit;
-    job->run.threads = given->run.threads;
     job->run.isa = given->run.isa;
     to->batch_size = from->batch_size;
-    to->micro_batch = from->micro_batch;
-    to->update_in_backward = from->update_in_backward;
-    to->gradient_checkpointing = from->gradient_checkpointing;
-    to->layer_major = from->layer_major;
-    to->layer_major_keep = from->layer_major_keep;
-    to->feed_forward_rows = from->feed_forward_rows;
     to->optimizer = from->optimizer;
-    to->optimizer_state = from->optimizer_state;
     to->grad_clip = from->grad_clip;
-    to->mixed_precision = from->mixed_precision;
+    return pl_choice_copy(given, job, err);
 }
 
 /* In steps of an eighth at most: what is free is never twice the same to the byte, and about as much asks for about the
@@ -75,10 +68,13 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_fit_o
     pl_str text = {0};
     pl_config *job = pl_config_create();
     if (!job) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
-    take_job(job, given);
+    pl_status status = take_job(job, given, err);
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
-    pl_str_printf(&text, "vocabulary %" PRIu32 "\nteam %d %s\n", c->vocab, team->threads, pl_isa_name(team->isa));
+    if (status != PL_OK) return pl_str_deinit(&text), status;
+    for (uint32_t i = 0; i < c->data->extents.count; i++)
+        pl_str_printf(&text, "%s %" PRIu64 "\n", c->data->extents.fact[i].name, c->data->extents.fact[i].value);
+    pl_str_printf(&text, "team %d %s\n", team->threads, pl_isa_name(team->isa));
     if (given->memory.budget == PL_CONFIG_BYTES_AUTO)
         pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");

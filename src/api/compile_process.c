@@ -15,28 +15,28 @@ enum { ENTRY_BYTES = 96, HEADER_BYTES = 1300 }; /* of the heap, for each tensor 
 
 /* ---- staging ---- */
 
-static pl_status add_staging(pl_graph *g, const char *name, uint64_t bytes, pl_role role, pl_error *err)
+static pl_status add_staging(pl_graph *g, const pl_session_staging *s, pl_error *err)
 {
-    if (bytes == 0) return PL_OK;
-    if (bytes >> 40)
-        return pl_fail(err, PL_E_CONFIG, "%s would take %llu bytes; make train.micro_batch or model.sequence smaller",
-                       name, (unsigned long long)bytes);
+    if (s->bytes == 0) return PL_OK;
+    if (s->bytes >> 40)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s would take %llu bytes; make train.micro_batch or what a sample holds smaller", s->name,
+                       (unsigned long long)s->bytes);
     pl_builder b = pl_builder_begin(g, 0, err);
     pl_builder_enter(&b, "staging");
-    pl_build_persistent(&b, role, PL_DTYPE_U8, pl_shape_of(1, (int64_t)bytes), "%s", name);
+    pl_build_persistent(&b, s->role, PL_DTYPE_U8, pl_shape_of(1, (int64_t)s->bytes), "%s", s->name);
     return b.status;
 }
 
 pl_status pl_compiler_stage(void *context, pl_graph *g, int64_t micro_batch, pl_error *err)
 {
     pl_compiler *c = context;
-    pl_session_staging s;
+    pl_session_staging s[PL_SESSION_STAGING_MAX];
+    size_t count;
     c->settings.run.micro_batch = (uint32_t)micro_batch;
-    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->tokens_open ? &c->tokens : NULL, &s, &c->disk, err));
-    PL_TRY(add_staging(g, PL_STAGING_LOADER, s.loader_bytes, PL_ROLE_STAGING, err));
-    PL_TRY(add_staging(g, PL_STAGING_CHECKPOINT, s.checkpoint_bytes, PL_ROLE_IO, err));
-    PL_TRY(add_staging(g, PL_STAGING_TRACE, s.trace_bytes, PL_ROLE_IO, err));
-    return add_staging(g, PL_STAGING_SAMPLING, s.sampling_bytes, PL_ROLE_STAGING, err);
+    PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->data, &c->settings.jobs, s, &count, &c->disk, err));
+    for (size_t i = 0; i < count; i++) PL_TRY(add_staging(g, &s[i], err));
+    return PL_OK;
 }
 
 /* ---- the rows of the process ---- */
@@ -71,7 +71,7 @@ static pl_status find_heap(pl_compiler *c, const pl_plan *plan, uint64_t *bytes,
     uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text_bytes ? bound : text_bytes,
              less = bound + text_bytes - more;
     uint64_t base = read - before + more + less / 4;
-    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(plan->graph) + c->tokenizer_bytes + HEAP_FIXED_BYTES +
+    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(plan->graph) + c->data->heap_bytes + HEAP_FIXED_BYTES +
                              pl_threads_heap_bytes(plan->team.threads),
                          64 << 10);
 done:
@@ -110,21 +110,18 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     pl_compiler *c = context;
     p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
-    if (c->tokens_open) {
-        p->text_hash = c->tokens.info.source_hash;
-        p->tokenizer_hash = c->tokens.info.tokenizer_hash;
-        p->validation_tokens = c->validation_tokens;
-        p->validation_bytes = c->validation_bytes;
-    }
+    p->words = c->settings.run.words;
+    if (c->data->source) p->identity = c->data->identity;
+    p->validation = c->data->validation;
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
     add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
-    if (c->tokens_open) add_disk(p, "token file", pl_tokens_file_bytes(&c->tokens.info));
+    if (c->data->source && c->data->file) add_disk(p, c->data->file, c->data->file_bytes);
     PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
     p->writer_cache_bytes = files_bytes(c, p);
     memcpy(p->budget, c->budget, sizeof p->budget);
-    return pl_plan_account(p, c->tokens_open ? 1 : 0, err);
+    return pl_plan_account(p, c->data->source ? 1 : 0, err);
 }
 
 /* A team that is not given may be of one thread; the heap of a plan that says nothing; pages of files as for the
@@ -134,7 +131,8 @@ pl_status pl_compiler_find_floor(const pl_compiler *c, pl_fit_options *o, pl_err
     pl_process_planned process;
     pl_process_options how = o->plan.process;
     int threads = o->given.threads ? o->given.threads : 1;
-    how.heap_bytes = pl_align_up(c->tokenizer_bytes + HEAP_FIXED_BYTES + pl_threads_heap_bytes(threads), PL_PAGE_BYTES);
+    how.heap_bytes =
+        pl_align_up(c->data->heap_bytes + HEAP_FIXED_BYTES + pl_threads_heap_bytes(threads), PL_PAGE_BYTES);
     PL_TRY(pl_process_plan(&how, threads, o->plan.helper_threads, NULL, 0, &process, err));
     o->floor_bytes = process.charged_bytes + (pl_command_does(c->command, PL_USES_UPDATE) ? BESIDE : 0);
     return PL_OK;

@@ -14,7 +14,7 @@
 #include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/size.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "rewrite/rewrite.h"
 
 /* Of what is foretold; about as much is held. Beyond that a plan is no help any more: it takes some ten seconds, and

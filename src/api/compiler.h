@@ -20,9 +20,7 @@ typedef struct pl_compiler {
     pl_config *decided; /* the config as this run goes on with it; NULL: as it was given */
     pl_command command;
     pl_machine machine;
-    pl_tokens tokens;
-    bool tokens_open;
-    uint32_t vocab;
+    pl_data *data;
     pl_settings settings;
     pl_told told;
     pl_calibration *calibration;
@@ -31,10 +29,7 @@ typedef struct pl_compiler {
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     pl_session_disk disk;
     uint64_t plan_text_bytes;
-    char budget[128];                             /* as in the plan */
-    uint64_t validation_tokens, validation_bytes; /* as in the plan */
-    /* that the runner holds for it at most: the tokenizer, and its file's tree or an encoder */
-    uint64_t tokenizer_bytes;
+    char budget[128]; /* as in the plan */
 } pl_compiler;
 
 /* ---- compile_config.c ---- */
@@ -42,10 +37,6 @@ typedef struct pl_compiler {
 pl_status pl_compiler_go_on(pl_compiler *, pl_error *);
 pl_status pl_compiler_reserve_words(pl_compiler *, const pl_config *given, pl_error *);
 pl_status pl_compiler_keep_choice(const pl_compiler *, const pl_choice *, pl_plan *, pl_error *);
-
-/* ---- compile_data.c ---- */
-/* vocab, tokens, settings. */
-pl_status pl_compiler_open_data(pl_compiler *, pl_error *);
 
 /* ---- compile_work.c ---- */
 /* PL_E_BUDGET, at once, when planning itself would take too much memory, or more than this machine has. */

@@ -1,4 +1,4 @@
-/* The config of the public header: the typed one of src/config on the heap. */
+/* The config of the public header: texts and files of it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,15 +7,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/schema.h"
-
-pl_config *pl_config_create(void)
-{
-    pl_config *c = pl_alloc(1, sizeof *c);
-    if (c) pl_config_default(c);
-    return c;
-}
-
-void pl_config_destroy(pl_config *c) { pl_free(c); }
 
 pl_status pl_give_text(pl_str *s, char **text, size_t *bytes, pl_error *err)
 {
@@ -82,21 +73,18 @@ static pl_status make_absolute(char path[PL_CONFIG_TEXT_BYTES], pl_error *err)
 static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
-    pl_settings *s = pl_alloc(1, sizeof *s);
     pl_config *copy = pl_config_create();
-    if (!s || !copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
+    if (!copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
     *copy = *c;
-    PL_TRY_DONE(pl_settings_paths(c, s, err));
-    memcpy(copy->run.out, s->out, strlen(s->out) + 1);
-    if (c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE)
-        memcpy(copy->data.tokenizer.path, s->tokenizer_path, strlen(s->tokenizer_path) + 1);
-    char *const paths[] = {copy->data.text, copy->data.tokenizer.path, copy->data.cache, copy->run.out,
-                           copy->run.trace};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) PL_TRY_DONE(make_absolute(paths[i], err));
+    PL_TRY_DONE(pl_config_run_folder(c, copy->run.out, sizeof copy->run.out, err));
+    if (pl_system_of(c)->keep) PL_TRY_DONE(pl_system_of(c)->keep(copy, err));
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        char *path = pl_config_path_of(copy, key);
+        if (path) PL_TRY_DONE(make_absolute(path, err));
+    }
     pl_config_print_yaml(copy, out);
 done:
     pl_config_destroy(copy);
-    pl_free(s);
     return status;
 }
 

@@ -32,12 +32,12 @@ pl_status pl_doctor_open(int process_id, bool tree, pl_doctor **doctor, pl_error
         pl_doctor_process_deinit(&process);
         return pl_fail(err, PL_E_NOMEM, "no memory to watch process %d", process_id);
     }
-    *d = (pl_doctor){.id = process.id,
-                     .asked_id = process_id,
-                     .start_ticks = process.start_ticks,
-                     .tree = tree,
-                     .sample = samples,
-                     .merged = 1};
+    d->id = process.id;
+    d->asked_id = process_id;
+    d->start_ticks = process.start_ticks;
+    d->tree = tree;
+    d->sample = samples;
+    d->merged = 1;
     pl_doctor_process_deinit(&process);
     *doctor = d;
     return PL_OK;

@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/choice.h"
 #include "config/schema.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "report/report.h"
+#include "systems/files.h"
 
 #define LOCK_BYTES_MAX (UINT64_C(4) << 30) /* some 30 kB a layer: 100,000 layers */
 
@@ -43,46 +45,46 @@ static bool is_no_matter(const pl_config_key *key)
     return is(key, "run.progress") || is(key, "run.log") || is(key, "run.resume");
 }
 
+/* Is it the file that the run keeps in its folder, whatever the plan was made with? */
+static bool is_kept_copy(const pl_config *now, const pl_config_key *key, const char *asked)
+{
+    pl_error ignored;
+    pl_config *kept = pl_config_create();
+    if (!kept) return false;
+    *kept = *now;
+    bool is = key->type == PL_CONFIG_NAME_OR_PATH && pl_system_of(now)->keep &&
+              pl_system_of(now)->keep(kept, &ignored) == PL_OK && pl_files_are_one(pl_config_path_at(kept, key), asked);
+    pl_config_destroy(kept);
+    return is;
+}
+
 /* The folder of a run has a config of its own, which says the same in other words: where its files are seen from the
  * root, that its tokenizer is the copy there (its hash is compared later), and which micro-batch was chosen. */
 static bool means_same(const pl_plan *plan, const pl_config *planned, const pl_config *now, const pl_config_key *key)
 {
-    pl_settings s;
-    pl_error ignored;
-    const char *was = (const char *)planned + key->offset, *asked = (const char *)now + key->offset;
+    const char *was = pl_config_path_at(planned, key), *asked = pl_config_path_at(now, key);
     if (is(key, "train.micro_batch"))
         return planned->train.micro_batch == PL_CONFIG_AUTO &&
                (uint64_t)now->train.micro_batch == pl_plan_micro_batch(plan);
-    if (key->type == PL_CONFIG_PATH) return was[0] && asked[0] && pl_files_are_one(was, asked);
-    if (!is(key, "data.tokenizer") || now->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE ||
-        planned->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE)
-        return false;
-    return pl_files_are_one(planned->data.tokenizer.path, now->data.tokenizer.path) ||
-           (pl_settings_paths(now, &s, &ignored) == PL_OK &&
-            pl_files_are_one(s.tokenizer_path, now->data.tokenizer.path));
-}
-
-/* Changes numbers, and yet it is the plan that says it: by leave that the config gave. */
-static bool is_left_open(const pl_config *now, const pl_config_key *key)
-{
-    if (is(key, "train.optimizer_state")) return now->train.optimizer_state == PL_OPTIMIZER_STATE_AUTO;
-    return is(key, "train.mixed_precision") && now->train.mixed_precision == PL_MIXED_AUTO;
+    if (!was || !asked || !was[0] || !asked[0]) return false;
+    return pl_files_are_one(was, asked) || is_kept_copy(now, key, asked);
 }
 
 static pl_status take_key(const pl_plan *plan, const pl_config *planned, const pl_config *wanted, pl_config *now,
                           const pl_config_key *key, pl_error *err)
 {
-    char where[PL_CONFIG_TEXT_BYTES + 32];
+    char where[PL_CONFIG_WHERE_BYTES];
     pl_str was = {0}, is = {0};
     bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
+    bool left; /* changes numbers, and yet it is the plan that says it: by leave that the config gave */
     if (is_no_matter(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
-    if (is_left_open(now, key) || means_same(plan, planned, now, key) ||
-        (!decides && !pl_config_is_set(now, key->path))) {
+    PL_TRY(pl_choice_is_left(now, key->path, &left, err));
+    if (left || means_same(plan, planned, now, key) || (!decides && !pl_config_is_set(now, key->path))) {
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
         return PL_OK;
     }
-    pl_config_print_value(planned, key, &was);
-    pl_config_print_value(now, key, &is);
+    pl_config_print_value(key, pl_config_value_of(planned, key), &was);
+    pl_config_print_value(key, pl_config_value_of(now, key), &is);
     pl_status status = pl_fail(
         err, PL_E_CONFIG, "%s: %s is %.200s, and the plan was made for %.200s; leave it as it was, or plan anew",
         pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is), pl_str_text(&was));
@@ -108,8 +110,8 @@ pl_status pl_plan_take_config(const pl_plan *plan, pl_config *now, pl_error *err
     pl_config_print_yaml(now, &printed);
     if (printed.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the config"));
     PL_TRY_DONE(load(wanted, "the config", pl_str_text(&printed), err));
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        PL_TRY_DONE(take_key(plan, planned, wanted, now, &pl_config_keys[i], err));
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        PL_TRY_DONE(take_key(plan, planned, wanted, now, key, err));
 done:
     pl_str_deinit(&printed);
     pl_config_destroy(wanted);

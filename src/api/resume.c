@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/decided.h"
+#include "api/choice.h"
 #include "plimsoll/plan.h"
 #include "run/settings.h"
 
@@ -20,7 +20,7 @@ static void destroy(pair *p)
 
 static pl_status read_pair(const pl_config *config, const pl_saved *saved, pair *p, bool *is_known, pl_error *err)
 {
-    static const pl_choice plain = {.optimizer_state = PL_CHOICE_STATE_F32, .precision = PL_DTYPE_F32};
+    static const pl_choice plain = {.moments = PL_DTYPE_F32, .precision = PL_DTYPE_F32};
     pl_error why = {0};
     const char *text = saved->record->config;
     *p = (pair){pl_config_create(), pl_config_create()};
@@ -32,9 +32,8 @@ static pl_status read_pair(const pl_config *config, const pl_saved *saved, pair 
     *is_known = true;
     *p->now = *config;
     if (config->fit.allow) PL_TRY(pl_decide_as_kept(p->now, err));
-    pl_decide(p->now, &plain);
-    pl_decide(p->before, &plain);
-    return PL_OK;
+    PL_TRY(pl_decide(p->now, &plain, err));
+    return pl_decide(p->before, &plain, err);
 }
 
 static pl_status check(const pl_config *before, const pl_config *now, pl_error *err)

@@ -6,7 +6,6 @@
 #include "api/api.h"
 #include "base/machine.h"
 #include "base/size.h"
-#include "data/tokenizer.h"
 #include "fit/result.h"
 #include "models/model.h"
 #include "run/threads.h"
@@ -52,15 +51,16 @@ static int count_state(const pl_config *c, pl_command command, uint64_t weights,
  * and keeps the planner from building a graph of 100,000 layers for a budget that could not hold its text. */
 static uint64_t plan_bytes_at_least(const pl_config *c)
 {
-    return (uint64_t)c->model.layers * (c->model.arch == PL_ARCH_MLP ? 2 << 10 : 16 << 10);
+    return (uint64_t)c->model.layers * pl_model_plan_bytes_per_layer(c);
 }
 
-pl_status pl_room_check_state(const pl_config *c, pl_command command, int64_t vocab, const pl_room *room, pl_error *err)
+pl_status pl_room_check_state(const pl_config *c, pl_command command, const pl_facts *extents, const pl_room *room,
+                              pl_error *err)
 {
     char remedy[160] = "a smaller model.width or model.layers is needed";
     uint64_t bytes;
     const char *what;
-    PL_TRY(pl_model_count_weights(c, vocab, &bytes, err));
+    PL_TRY(pl_model_count_weights(c, extents, &bytes, err));
     if (count_state(c, command, bytes, &bytes, &what))
         return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
     if (bytes <= room->bytes && room->bytes >= room->floor_bytes && plan_bytes_at_least(c) > room->bytes)
@@ -84,21 +84,17 @@ static const char *bound_text(const pl_machine_ceiling *c, char *text, size_t ro
 pl_status pl_plan_check_config(const pl_config *config, pl_command command, pl_error *err)
 {
     pl_machine machine;
-    pl_tokenizer *tokenizer = NULL;
+    pl_data *data = NULL;
     char text[160];
-    pl_settings *s = pl_alloc(1, sizeof *s);
-    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
     pl_status status;
     PL_TRY_DONE(pl_config_check(config, err));
     PL_TRY_DONE(pl_machine_read("", &machine, err));
-    PL_TRY_DONE(pl_settings_paths(config, s, err));
-    PL_TRY_DONE(pl_tokenizer_load(s->tokenizer_path, &tokenizer, err));
+    PL_TRY_DONE(pl_system_of(config)->open(config, command, PL_DATA_FOR_EXTENTS, &data, err));
     pl_machine_ceiling ceiling = pl_machine_find_ceiling(&machine);
     pl_room room = {.bytes = ceiling.bytes, .words = bound_text(&ceiling, text, sizeof text)};
-    PL_TRY_DONE(pl_room_check_state(config, command, pl_tokenizer_vocab_size(tokenizer), &room, err));
+    PL_TRY_DONE(pl_room_check_state(config, command, &data->extents, &room, err));
 done:
-    pl_tokenizer_destroy(tokenizer);
-    pl_free(s);
+    pl_data_close(data);
     return status;
 }
 

@@ -20,6 +20,7 @@ struct pl_run {
     pl_settings settings;
     char changes[PL_ERROR_TEXT_BYTES]; /* of a resume */
     char *kept_config;
+    pl_data *data;
     pl_session *session;
     bool host;
 };
@@ -73,14 +74,6 @@ pl_status pl_runner_prepare(const char *lock_path, pl_error *err)
 
 /* ---- the run ---- */
 
-/* The last dimension of what the model gives out, or the rows of what the loss multiplies with. */
-static uint32_t vocab_of(const pl_graph *g)
-{
-    pl_id logits = pl_graph_find_value(g, "generate.logits");
-    if (logits != PL_NONE) return (uint32_t)pl_shape_last(&g->value[logits].shape);
-    return 0;
-}
-
 /* Of the programs that read data: they all take as many samples at once. */
 static int64_t micro_batch_of(const pl_graph *g)
 {
@@ -98,18 +91,12 @@ static void decide_resume(pl_config *c, pl_resume asked)
 
 static pl_status find_settings(pl_run *r, pl_command command, pl_resume resume, pl_error *err)
 {
-    pl_tokens tokens = {.fd = -1};
-    pl_status status = PL_OK;
-    bool data = pl_command_does(command, PL_USES_DATA);
     PL_TRY(pl_config_load_text(r->config, "the plan's config", r->plan->config, strlen(r->plan->config), err));
     decide_resume(r->config, resume);
-    PL_TRY(pl_settings_paths(r->config, &r->settings, err));
-    uint32_t vocab = vocab_of(r->plan->graph);
-    if (data) PL_TRY(pl_tokens_open(&tokens, r->settings.tokens_path, err));
-    status = pl_settings_fill(r->config, command, data ? &tokens : NULL, vocab, &r->settings, err);
-    if (data) pl_tokens_close(&tokens);
-    if (status == PL_OK && data) r->settings.run.micro_batch = (uint32_t)micro_batch_of(r->plan->graph);
-    return status;
+    PL_TRY(pl_system_of(r->config)->open(r->config, command, PL_DATA_FOR_RUN, &r->data, err));
+    PL_TRY(pl_settings_fill(r->config, command, r->data, &r->settings, err));
+    if (r->data->source) r->settings.run.micro_batch = (uint32_t)micro_batch_of(r->plan->graph);
+    return PL_OK;
 }
 
 /* Asked by the session of the checkpoint that it takes, which need not be the latest: that may be damaged. */
@@ -153,6 +140,9 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     if (apart) r->settings.run.keep_last = 0, r->settings.run.trace_path = NULL;
     pl_session_options so = {.plan = plan,
                              .settings = &r->settings.run,
+                             .data = r->data,
+                             .jobs = r->settings.jobs,
+                             .metrics = pl_system_of(r->config)->metrics,
                              .owners = options->host ? NULL : &owners,
                              .lockdown = lockdown,
                              .listener = options->listener,
@@ -180,22 +170,32 @@ pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, pl_run 
 
 pl_session *pl_run_session(pl_run *r) { return r->session; }
 
-pl_status pl_run_train(pl_run *r, pl_error *err) { return pl_session_train(r->session, err); }
+/* ---- the work ---- */
 
-pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *tokens, pl_error *err)
+pl_status pl_run_work(pl_run *r, pl_error *err) { return pl_session_run_job(r->session, r->settings.jobs.job[0], err); }
+
+pl_status pl_run_train(pl_run *r, pl_error *err) { return pl_session_run_job(r->session, &pl_job_train, err); }
+
+pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *items, pl_error *err)
 {
-    return pl_session_evaluate(r->session, 0, loss, tokens, err);
+    return pl_evaluate(r->session, 0, loss, items, err);
 }
 
-pl_status pl_run_generate(pl_run *r, pl_error *err)
-{
-    return pl_session_generate(r->session, &r->settings.run.sampling, err);
-}
+pl_status pl_run_generate(pl_run *r, pl_error *err) { return pl_session_run_job(r->session, &pl_job_generate, err); }
 
 pl_status pl_run_write_gradients(pl_run *r, const char *path, pl_error *err)
 {
-    return pl_session_write_gradients(r->session, path, err);
+    r->settings.run.to = path;
+    return pl_session_run_job(r->session, &pl_job_gradients, err);
 }
+
+size_t pl_run_metrics(const pl_run *r, double loss, pl_loss_metric *to)
+{
+    const pl_system *y = pl_system_of(r->config);
+    return y->metrics ? y->metrics(loss, &r->plan->validation, to) : 0;
+}
+
+const pl_words *pl_run_words(const pl_run *r) { return r->settings.run.words; }
 
 pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room, pl_run_verdict *verdict, pl_error *err)
 {
@@ -226,6 +226,7 @@ void pl_run_close(pl_run *r)
 {
     if (!r) return;
     pl_session_close(r->session);
+    if (!pl_lockdown_active()) pl_data_close(r->data); /* under it threads wait that may read them */
     pl_settings_deinit(&r->settings);
     pl_text_free(r->kept_config);
     pl_config_destroy(r->config);

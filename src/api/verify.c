@@ -1,64 +1,79 @@
-/* Every choice that saves memory or time against the plain plan. A choice is a key of the config with values, so a new
- * one is a line of the table; a plan that cannot be (two choices that exclude each other) is a row with its reason.
+/* Every choice that saves memory or time against the plain plan: the keys of fit/axes.def with the values that stand
+ * there; a plan that cannot be (two choices that exclude each other) is a row with its reason.
  *
- * The first choice, the precision, makes groups: each has a plain plan of its own, with which its rows are compared,
- * and which is itself compared with that of f32. And since all of them could be wrong alike, each update is compared
- * with one computed apart (verify_update.c). */
+ * The precision, whose turn is the first, makes groups: each has a plain plan of its own, with which its rows are
+ * compared, and which is itself compared with that of f32. And since all of them could be wrong alike, each update is
+ * compared with one computed apart (verify_update.c). */
 #include "api/verify.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "api/choice.h"
+#include "fit/fit.h"
 #include "plimsoll/verify.h"
 
-enum { VALUES_MAX = 4, VALUE_BYTES = 24, CHANGES_USUAL = 2 };
-
-typedef struct choice {
-    const char *key;
-    const char *value[VALUES_MAX]; /* the plain one first; "" is found at the start; NULL ends */
-} choice;
+enum { VALUES_MAX = 4, VALUE_BYTES = 24, FOUND_MAX = PL_CHOICE_KEYS * VALUES_MAX, CHANGES_USUAL = 2 };
 
 /* Between what two plans need: so that the planner must decide node by node. */
 #define TIGHT "auto, tight"
 
-static const choice choices[] = {
-    {"train.mixed_precision", {"off", "bf16", "fp16"}},
-    {"train.micro_batch", {"", "", ""}},
-    {"train.gradient_checkpointing", {"off", "auto", "full", TIGHT}},
-    {"train.layer_major", {"0", "1", "2"}},
-    {"train.layer_major_keep", {"1", "0"}},
-    {"train.feed_forward_rows", {"0", ""}},
-    {"train.update_in_backward", {"off", "on"}},
-    {"run.threads", {"", "", ""}},
+/* By keys; the plain value first, NULL ends. What looks like "<most>" is found at the start, and left out where there
+ * is no such value. */
+static const char *const tried[PL_CHOICE_KEYS][VALUES_MAX + 1] = {
+#define PL_AXIS_VERIFY(id, ...) [PL_CHOICE_##id] = {__VA_ARGS__},
+#include "fit/axes.def"
 };
 enum {
-    CHOICES = sizeof choices / sizeof *choices,
-    PRECISION = 0,
-    MICRO_BATCH = 1,
-    CHECKPOINTING = 2,
-    MAJOR = 3,
-    KEEP = 4,
-    CHUNKS = 5,
-    THREADS = 7,
-    PRECISIONS = 3
+#define PL_AXIS_VERIFY(id, ...) VALUES_##id = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *),
+#include "fit/axes.def"
+    PRECISION = PL_CHOICE_PRECISION,
+    PRECISIONS = VALUES_PRECISION,
 };
+_Static_assert(PRECISION == 0, "the precision makes groups");
+#define PL_AXIS_VERIFY(id, ...) _Static_assert((int)VALUES_##id <= (int)VALUES_MAX, "raise VALUES_MAX");
+#include "fit/axes.def"
+
+typedef struct found {
+    const char *name; /* "<most>" */
+    char value[VALUE_BYTES];
+} found;
 
 typedef struct verification {
     const pl_config *config;
     pl_config *changed; /* the config of the row */
+    int precision;      /* of the config: which of those that are tried */
     const pl_verify_options *o;
     pl_verify_plain plain[PRECISIONS];
-    pl_verify_outcome outcome[PRECISIONS];        /* of the plain ones */
-    char found[CHOICES][VALUES_MAX][VALUE_BYTES]; /* where the table has "" */
+    pl_verify_outcome outcome[PRECISIONS]; /* of the plain ones */
+    found found[FOUND_MAX];
+    size_t found_count;
     pl_verify_result *result;
 } verification;
 
-static const char *value_of(const verification *v, int which, int at)
+static found *find(verification *v, const char *name)
 {
-    const char *text = at < VALUES_MAX ? choices[which].value[at] : NULL;
-    return text && !text[0] ? (v->found[which][at][0] ? v->found[which][at] : NULL) : text;
+    size_t i = 0;
+    while (i < v->found_count && strcmp(v->found[i].name, name) != 0) i++;
+    return i < v->found_count ? &v->found[i] : NULL;
+}
+
+static void note(verification *v, const char *name, int64_t value)
+{
+    found *f = find(v, name);
+    if (!f) f = &v->found[v->found_count++];
+    f->name = name;
+    snprintf(f->value, sizeof f->value, "%lld", (long long)value);
+}
+
+/* NULL: there is no such value. */
+static const char *value_of(verification *v, int key, int at)
+{
+    const char *text = tried[key][at];
+    if (!text || text[0] != '<') return text;
+    const found *f = find(v, text);
+    return f ? f->value : NULL;
 }
 
 /* ---- a config for a row ---- */
@@ -78,7 +93,7 @@ static pl_status set_number(pl_config *c, const char *key, uint64_t value, pl_er
 static pl_status charged_with(pl_config *c, const char *checkpointing, uint64_t *bytes, pl_error *err)
 {
     pl_plan *plan = NULL;
-    PL_TRY(set(c, choices[CHECKPOINTING].key, checkpointing, err));
+    PL_TRY(set(c, pl_choice_rows[PL_CHOICE_RECOMPUTE].path, checkpointing, err));
     PL_TRY(pl_plan_make_unmeasured(c, &plan, err));
     *bytes = pl_plan_charged_bytes(plan);
     pl_plan_destroy(plan);
@@ -92,7 +107,7 @@ static pl_status set_tight(pl_config *c, pl_error *err)
     PL_TRY(charged_with(c, "off", &most, err));
     PL_TRY(charged_with(c, "full", &least, err));
     if (least >= most) return pl_fail(err, PL_E_CONFIG, "recompute saves nothing here");
-    PL_TRY(set(c, choices[CHECKPOINTING].key, "auto", err));
+    PL_TRY(set(c, pl_choice_rows[PL_CHOICE_RECOMPUTE].path, "auto", err));
     return set_number(c, "memory.budget", least + (most - least) / 2, err);
 }
 
@@ -100,21 +115,26 @@ static pl_status configure(verification *v, const int *at, pl_error *err)
 {
     *v->changed = *v->config;
     PL_TRY(set(v->changed, "memory.budget", "none", err));
-    for (int i = 0; i < CHOICES; i++)
-        if (strcmp(value_of(v, i, at[i]), TIGHT) != 0)
-            PL_TRY(set(v->changed, choices[i].key, value_of(v, i, at[i]), err));
-    return strcmp(value_of(v, CHECKPOINTING, at[CHECKPOINTING]), TIGHT) == 0 ? set_tight(v->changed, err) : PL_OK;
+    bool tight = false;
+    for (int i = 0; i < PL_CHOICE_KEYS; i++) {
+        const char *value = value_of(v, i, at[i]);
+        if (value && strcmp(value, TIGHT) == 0)
+            tight = true;
+        else if (value)
+            PL_TRY(set(v->changed, pl_choice_rows[i].path, value, err));
+    }
+    return tight ? set_tight(v->changed, err) : PL_OK;
 }
 
 /* "micro_batch 1, threads 2": what differs from the plain plan, or all of it. */
-static void describe(const verification *v, const int *at, bool all, char *text, size_t room)
+static void describe(verification *v, const int *at, bool all, char *text, size_t room)
 {
     size_t used = 0;
     text[0] = 0;
-    for (int i = 0; i < CHOICES && used < room; i++)
-        if (at[i] || all)
+    for (int i = 0; i < PL_CHOICE_KEYS && used < room; i++)
+        if (value_of(v, i, at[i]) && (at[i] || all))
             used += (size_t)snprintf(text + used, room - used, "%s%s %s", used ? ", " : "",
-                                     strchr(choices[i].key, '.') + 1, value_of(v, i, at[i]));
+                                     strchr(pl_choice_rows[i].path, '.') + 1, value_of(v, i, at[i]));
 }
 
 /* ---- a row ---- */
@@ -245,8 +265,8 @@ static pl_status verify_row(verification *v, const int *at, pl_error *err)
 
 static pl_status plan_plain(verification *v, int64_t micro_batch, pl_error *err)
 {
-    const int plain[CHOICES] = {0};
-    snprintf(v->found[MICRO_BATCH][0], VALUE_BYTES, "%lld", (long long)micro_batch);
+    const int plain[PL_CHOICE_KEYS] = {0};
+    note(v, "<most>", micro_batch);
     return plan_row(v, plain, &v->plain[0].plan, err);
 }
 
@@ -263,29 +283,25 @@ static pl_status find_micro_batches(verification *v, pl_error *err)
     }
     PL_TRY(status);
     int64_t odd = micro / 2 + 1;
-    if (odd < micro && odd > 1) snprintf(v->found[MICRO_BATCH][1], VALUE_BYTES, "%lld", (long long)odd);
-    if (micro > 1) snprintf(v->found[MICRO_BATCH][odd < micro && odd > 1 ? 2 : 1], VALUE_BYTES, "1");
+    if (odd < micro && odd > 1) note(v, "<odd>", odd);
+    if (micro > 1) note(v, "<one>", 1);
     return PL_OK;
 }
 
-/* About a quarter of the tokens, so that the last chunk is a short one. */
-static void find_chunks(verification *v)
-{
-    long long tokens = strtoll(v->found[MICRO_BATCH][0], NULL, 10) * v->config->model.sequence;
-    snprintf(v->found[CHUNKS][1], VALUE_BYTES, "%lld", tokens / 4 + 1);
-}
+/* About a quarter of them, so that the last chunk is a short one. */
+static void find_rows(verification *v) { note(v, "<rows>", pl_fit_rows(v->plain[0].plan->graph) / 4 + 1); }
 
 static void find_threads(verification *v, int64_t threads)
 {
-    snprintf(v->found[THREADS][0], VALUE_BYTES, "%lld", (long long)threads);
-    snprintf(v->found[THREADS][1], VALUE_BYTES, "%lld", (long long)(threads == 1 ? 2 : 1));
-    snprintf(v->found[THREADS][2], VALUE_BYTES, "%d", 3 + (threads == 3));
+    note(v, "<team>", threads);
+    note(v, "<other>", threads == 1 ? 2 : 1);
+    note(v, "<third>", threads == 3 ? 4 : 3);
 }
 
 /* The first row of all: everything is compared with it. */
 static pl_status verify_plain(verification *v, pl_error *err)
 {
-    const int plain[CHOICES] = {0};
+    const int plain[PL_CHOICE_KEYS] = {0};
     char text[256];
     pl_verify_outcome again;
     pl_verify_row row = {.choices = text, .arena_bytes = pl_plan_arena_bytes(v->plain[0].plan)};
@@ -302,7 +318,7 @@ static pl_status verify_plain(verification *v, pl_error *err)
 /* The first row of another precision; without a plan there is no group. */
 static pl_status verify_precision(verification *v, int precision, pl_error *err)
 {
-    const int at[CHOICES] = {[PRECISION] = precision};
+    const int at[PL_CHOICE_KEYS] = {[PRECISION] = precision};
     char text[256];
     pl_error why = {0};
     pl_verify_outcome again;
@@ -327,33 +343,34 @@ static pl_status verify_precision(verification *v, int precision, pl_error *err)
 /* ---- all of them ---- */
 
 /* The next combination of a precision, the last choice fastest; false after the last one. */
-static bool advance(const verification *v, int *at)
+static bool advance(verification *v, int *at)
 {
-    for (int i = CHOICES; i-- > PRECISION + 1; at[i] = 0)
-        if (value_of(v, i, at[i] + 1)) return at[i]++, true;
+    for (int i = PL_CHOICE_KEYS; i-- > PRECISION + 1; at[i] = 0)
+        while (tried[i][at[i]] && tried[i][++at[i]])
+            if (value_of(v, i, at[i])) return true;
     return false;
 }
 
-/* Its value in the table; open is f32. */
-static int precision_of(const pl_config *c)
+/* That of the config among those that are tried; open is f32. */
+static pl_status find_precision(verification *v, pl_error *err)
 {
-    switch (c->train.mixed_precision) {
-    case PL_MIXED_BF16:
-        return 1;
-    case PL_MIXED_FP16:
-        return 2;
-    default:
-        return 0;
-    }
+    char text[PL_CHOICE_TEXT_BYTES];
+    PL_TRY(pl_choice_text(v->config, PL_CHOICE_PRECISION, text, err));
+    for (int i = 0; i < PRECISIONS; i++)
+        if (strcmp(tried[PRECISION][i], text) == 0) v->precision = i;
+    return PL_OK;
 }
 
-/* Without layer_major nothing reads how many of its groups are kept. Another precision than the config's is one
- * change. */
+/* A key under another one is no change of its own, and none at all where nothing reads it. Another precision than the
+ * config's is one change. */
 static bool wanted(const verification *v, const int *at)
 {
-    int changes = at[PRECISION] != precision_of(v->config);
-    for (int i = PRECISION + 1; i < CHOICES; i++) changes += at[i] != 0 && i != KEEP;
-    if (at[KEEP] && !at[MAJOR]) return false;
+    int changes = at[PRECISION] != v->precision;
+    for (int i = PRECISION + 1; i < PL_CHOICE_KEYS; i++) {
+        const pl_choice_key above = pl_choice_rows[i].under;
+        changes += at[i] != 0 && above == PL_CHOICE_NO_KEY;
+        if (at[i] && above != PL_CHOICE_NO_KEY && !at[above]) return false;
+    }
     return v->o->everything || changes <= CHANGES_USUAL;
 }
 
@@ -365,7 +382,7 @@ static pl_status check_stop(const verification *v, pl_error *err)
 
 static pl_status verify_group(verification *v, int precision, pl_error *err)
 {
-    int at[CHOICES] = {[PRECISION] = precision};
+    int at[PL_CHOICE_KEYS] = {[PRECISION] = precision};
     PL_TRY(precision ? verify_precision(v, precision, err) : verify_plain(v, err));
     while (v->plain[precision].plan && advance(v, at)) {
         PL_TRY(check_stop(v, err));
@@ -409,7 +426,8 @@ pl_status pl_verify(const pl_config *config, const pl_verify_options *o, pl_veri
         find_threads(&v, threads);
     }
     PL_TRY_DONE(find_micro_batches(&v, err));
-    find_chunks(&v);
+    find_rows(&v);
+    PL_TRY_DONE(find_precision(&v, err));
     for (int i = 0; i < PRECISIONS; i++) PL_TRY_DONE(verify_group(&v, i, err));
     PL_TRY_DONE(conclude(result, err));
 done:

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/narrow.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "store/checksum.h"
 
@@ -188,7 +188,7 @@ static pl_status watched_step(pl_session *s, looks *l, double *loss, pl_error *e
 {
     if (l->update) pl_verify_update_begin(l->update);
     if (l->update || l->roundings) pl_session_watch(s, watch, l);
-    pl_status status = pl_session_step(s, 1, loss, err);
+    pl_status status = pl_train_steps(s, 1, loss, err);
     pl_session_watch(s, NULL, NULL);
     if (l->update && status == PL_OK) pl_verify_update_end(l->update);
     return status;

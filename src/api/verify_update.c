@@ -24,6 +24,7 @@
 #include "base/block8.h"
 #include "base/narrow.h"
 #include "base/philox.h"
+#include "ir/inputs.h"
 #include "ir/op.h"
 
 #define ROUNDINGS 8
@@ -89,8 +90,8 @@ static rates rates_of(const pl_verify_update *u, bool matrix, double scale)
 {
     const pl_config *c = u->config;
     double beta1 = (float)c->train.beta1, beta2 = (float)c->train.beta2;
-    double lr = *(const float *)pl_session_value(u->session, "input.lr");
-    double t = (double)(*(const int64_t *)pl_session_value(u->session, "input.step") - u->skipped);
+    double lr = *(const float *)pl_session_value(u->session, pl_input_name(PL_INPUT_LR));
+    double t = (double)(*(const int64_t *)pl_session_value(u->session, pl_input_name(PL_INPUT_STEP)) - u->skipped);
     return (rates){.beta1 = beta1,
                    .beta2 = beta2,
                    .eps = c->train.epsilon,
@@ -272,7 +273,7 @@ static void check_update(pl_verify_update *u, const pl_node *n)
                 .v = at(u, n->in[3])};
     snprintf(stream, sizeof stream, "m.%s", w->name);
     a.random = pl_philox_init((uint64_t)u->config->train.seed, pl_stream_id(stream));
-    const int64_t *step = pl_session_value(u->session, "input.step");
+    const int64_t *step = pl_session_value(u->session, pl_input_name(PL_INPUT_STEP));
     a.step = (uint32_t)*step;
     bool runs = n->predicate == PL_NONE || *(const int32_t *)at(u, n->predicate) != 0;
     u->times[weight]++;

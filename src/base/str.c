@@ -206,13 +206,19 @@ static size_t edit_distance(const char *a, const char *b)
 }
 
 /* A word of two letters is near to too much. */
+bool pl_nearer(const char *word, const char *candidate, size_t *best)
+{
+    size_t distance = edit_distance(word, candidate);
+    if (distance > strlen(word) / 3 || distance >= *best) return false;
+    *best = distance;
+    return true;
+}
+
 const char *pl_nearest(const char *word, const char *const *candidates, size_t count)
 {
-    const char *best = NULL;
-    size_t limit = strlen(word) / 3, best_distance = limit + 1;
-    for (size_t i = 0; i < count; i++) {
-        size_t distance = edit_distance(word, candidates[i]);
-        if (distance < best_distance) best = candidates[i], best_distance = distance;
-    }
-    return best;
+    const char *nearest = NULL;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (pl_nearer(word, candidates[i], &best)) nearest = candidates[i];
+    return nearest;
 }

@@ -4,6 +4,7 @@
 #define PL_BASE_STR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,5 +45,8 @@ void pl_str_double(pl_str *, double value);
  * third of the word's length): for did-you-mean. What all candidates begin with ("--") is better left away: it would
  * make everything look alike. */
 const char *pl_nearest(const char *word, const char *const *candidates, size_t count);
+/* The same for candidates that come one by one: whether this one is nearer than all before it. *best is the state, at
+ * first SIZE_MAX. */
+bool pl_nearer(const char *word, const char *candidate, size_t *best);
 
 #endif

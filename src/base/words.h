@@ -1,10 +1,9 @@
-/* How a system calls what it counts, for messages, reports and the keys of metrics: the core has no such word. */
+/* The words of a plan that no system is known of. */
 #ifndef PL_BASE_WORDS_H
 #define PL_BASE_WORDS_H
 
-typedef struct pl_words {
-    const char *item, *items;     /* what enters the loss, and is counted in rates: "token", "tokens" */
-    const char *sample, *samples; /* what a batch is made of: "sequence", "sequences" */
-} pl_words;
+#include "plimsoll/words.h"
+
+extern const pl_words pl_words_plain; /* item, sample */
 
 #endif

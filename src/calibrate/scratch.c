@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "base/process.h"
 #include "base/size.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 
 enum { NOISE_COUNT = 1 << 16 };
 #define MOMENT_SCALE 1e-6f

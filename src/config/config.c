@@ -4,49 +4,66 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "config/schema.h"
+
+pl_config *pl_config_create(void)
+{
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (c) pl_config_default(c);
+    return c;
+}
+
+void pl_config_destroy(pl_config *c) { pl_free(c); }
+
+int64_t pl_config_feed_forward(const pl_config *cfg)
+{
+    return cfg->model.feed_forward == PL_CONFIG_AUTO ? 4 * cfg->model.width : cfg->model.feed_forward;
+}
 
 void pl_config_default(pl_config *cfg)
 {
     memset(cfg, 0, sizeof *cfg);
-    for (size_t i = 0; i < pl_config_key_count; i++) pl_config_assign_default(cfg, &pl_config_keys[i]);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        pl_config_default_value(key, (char *)cfg + key->offset);
 }
 
-/* A weaker source is read all the same: its errors count. */
-static pl_status only_validate(const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static bool is_held(const pl_config *cfg, const pl_config_key *key, const pl_config_origin *origin)
 {
-    pl_config ignored;
-    return pl_config_parse_value(&ignored, key, s, where, err);
+    return pl_config_origin_at(cfg, key)->level > origin->level;
 }
 
 pl_status pl_config_assign(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const pl_config_origin *origin,
                            const char *where, pl_error *err)
 {
-    pl_config_origin *held = pl_config_origin_of(cfg, key);
-    if (held->level > origin->level) return only_validate(key, s, where, err);
-    PL_TRY(pl_config_parse_value(cfg, key, s, where, err));
-    *held = *origin;
+    pl_config_value ignored;
+    if (is_held(cfg, key, origin)) return pl_config_parse_value(key, s, &ignored, where, err);
+    PL_TRY(pl_config_parse_value(key, s, (char *)cfg + key->offset, where, err));
+    *pl_config_origin_of(cfg, key) = *origin;
     return PL_OK;
+}
+
+void pl_config_assign_bits(pl_config *cfg, const pl_config_key *key, uint32_t bits, const pl_config_origin *origin)
+{
+    if (is_held(cfg, key, origin)) return;
+    memcpy((char *)cfg + key->offset, &bits, sizeof bits);
+    *pl_config_origin_of(cfg, key) = *origin;
 }
 
 /* The path that was probably meant, or NULL. In a section that there is, only the key is compared, with the section's:
  * the common beginning would make everything look alike. */
 static const char *nearest_path(const char *path)
 {
-    const char *names[PL_CONFIG_KEYS_MAX], *dot = strchr(path, '.');
-    size_t prefix = dot ? (size_t)(dot - path) + 1 : 0, count = 0;
-    const pl_config_key *key = pl_config_find_in(NULL, path + prefix);
-    if (key) return key->path; /* the section is wrong, or missing */
-    for (size_t i = 0; dot && i < pl_config_key_count; i++)
-        if (strncmp(pl_config_keys[i].path, path, prefix) == 0) names[count++] = pl_config_keys[i].name;
-    bool in_section = count > 0;
-    for (size_t i = 0; !in_section && i < pl_config_key_count; i++) names[count++] = pl_config_keys[i].path;
-    const char *near = pl_nearest(in_section ? path + prefix : path, names, count);
-    if (!near || !in_section) return near;
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        if (strncmp(pl_config_keys[i].path, path, prefix) == 0 && strcmp(pl_config_keys[i].name, near) == 0)
-            return pl_config_keys[i].path;
-    return NULL;
+    const char *dot = strchr(path, '.'), *name = dot ? dot + 1 : path, *nearest = NULL;
+    const pl_config_section *section = dot ? pl_config_find_section(path, (size_t)(dot - path)) : NULL;
+    const pl_config_key *same_name = pl_config_find_in(NULL, name);
+    size_t best = SIZE_MAX;
+    if (same_name) return same_name->path; /* the section is wrong, or missing */
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (section && key->section != section) continue;
+        if (pl_nearer(section ? name : path, section ? key->name : key->path, &best)) nearest = key->path;
+    }
+    return nearest;
 }
 
 /* "unknown key "model.layer"; did you mean "model.layers"?" */
@@ -71,8 +88,8 @@ pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, con
 
 bool pl_config_equal(const pl_config *a, const pl_config *b)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        if (!pl_config_value_equal(a, b, &pl_config_keys[i])) return false;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (!pl_config_value_equal(a, b, key)) return false;
     return true;
 }
 
@@ -102,13 +119,8 @@ pl_status pl_config_require(const pl_config *cfg, const char *path, const char *
         return pl_fail(err, PL_E_INTERNAL, "pl_config_require: \"%s\" is no text or path of the schema", path);
     if (((const char *)cfg)[key->offset]) return PL_OK;
     return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give --%s%s …",
-                   cfg->file, cfg->file[0] ? ": " : "", command, path, key->name, key->section,
+                   cfg->file, cfg->file[0] ? ": " : "", command, path, key->name, key->section->name,
                    key->option ? key->option : "set ", key->option ? "" : path);
-}
-
-int64_t pl_config_feed_forward(const pl_config *cfg)
-{
-    return cfg->model.feed_forward == PL_CONFIG_AUTO ? 4 * cfg->model.width : cfg->model.feed_forward;
 }
 
 pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl_error *err)
@@ -142,7 +154,7 @@ static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(h
 /* Of a tokenizer's file only that it is one: which one, its own hash tells (run.json), wherever it lies. */
 static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_key *key)
 {
-    const char *at = (const char *)cfg + key->offset;
+    const void *at = pl_config_value_of(cfg, key);
     uint32_t index;
     memcpy(&index, at, sizeof index);
     switch (key->type) {
@@ -161,8 +173,7 @@ static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_
 static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!(key->flags & flag) || !pl_config_is_used(cfg, key)) continue;
         hash = hash_value(hash_text(hash, key->path), cfg, key);
     }

@@ -1,14 +1,14 @@
 /* The configuration of a command as plain typed values.
  *
- * One table (schema.def) has a row per key: name, type, default, range, help, long option, when it is used, what it
- * changes. The loader, the defaults, --help, docs/config.md, the JSON Schema and the canonical printing are all read
- * off that table, so they cannot disagree. Values come from, weakest first: the default, the YAML file, the
- * environment, the command line; a weaker source never replaces a stronger one, in whatever order the calls are made.
- * Where each value came from is remembered, so that an error found later still names the line or the option that caused
- * it.
+ * One table (sections.def) has a row per key: name, type, default, range, help, long option, when it is used, what it
+ * changes. The fields below, the loader, the defaults, --help, docs/config.md, the JSON Schema and the canonical
+ * printing are all read off that table, so they cannot disagree. Values come from, weakest first: the default, the YAML
+ * file, the environment, the command line; a weaker source never replaces a stronger one, in whatever order the calls
+ * are made. Where each value came from is remembered, so that an error found later still names the line or the option
+ * that caused it.
  *
- * pl_config needs no heap: it is copied with = and its values are compared with pl_config_equal. It is some 30 kB: keep
- * one, pass a pointer. Paths are relative to the current folder. */
+ * pl_config holds no pointers: it is copied with = and its values are compared with pl_config_equal. It is some 30 kB,
+ * too much for a stack: keep one on the heap, pass a pointer. Paths are relative to the current folder. */
 #ifndef PL_CONFIG_CONFIG_H
 #define PL_CONFIG_CONFIG_H
 
@@ -29,9 +29,9 @@
 #define PL_CONFIG_BYTES_NONE UINT64_MAX
 
 enum {
-    PL_CONFIG_TEXT_BYTES = 4096, /* room of a string or path, the zero included */
+    PL_CONFIG_TEXT_BYTES = 4096,                       /* room of a string or path, the zero included */
+    PL_CONFIG_WHERE_BYTES = PL_CONFIG_TEXT_BYTES + 32, /* of the place of a value */
     PL_CONFIG_FILE_MAX_BYTES = 1000000,
-    PL_CONFIG_KEYS_MAX = 96, /* room in the table of origins */
     /* What other folders can do at most; src/api/compile_options.c holds their own numbers against these. */
     PL_CONFIG_THREADS_MAX = 64,
     PL_CONFIG_BPE_VOCABULARY_MAX = 65535,
@@ -55,164 +55,40 @@ typedef enum pl_config_arch {
 #undef PL_ARCH_ROW
     PL_ARCH_COUNT
 } pl_config_arch;
-typedef enum pl_config_norm { PL_NORM_LAYER_NORM, PL_NORM_RMS_NORM } pl_config_norm;
-typedef enum pl_config_activation {
-    PL_ACTIVATION_GELU,
-    PL_ACTIVATION_SILU,
-    PL_ACTIVATION_RELU,
-    PL_ACTIVATION_TANH,
-} pl_config_activation;
-typedef enum pl_config_tokenizer_kind {
-    PL_CONFIG_TOKENIZER_BPE,
-    PL_CONFIG_TOKENIZER_BYTES,
-    PL_CONFIG_TOKENIZER_CHARS,
-    PL_CONFIG_TOKENIZER_FILE, /* a tokenizer.json */
-} pl_config_tokenizer_kind;
-typedef enum pl_config_schedule {
-    PL_SCHEDULE_COSINE,
-    PL_SCHEDULE_LINEAR,
-    PL_SCHEDULE_CONSTANT,
-    PL_SCHEDULE_PLATEAU,
-} pl_config_schedule;
-typedef enum pl_config_checkpointing {
-    PL_CHECKPOINTING_OFF,
-    PL_CHECKPOINTING_AUTO,
-    PL_CHECKPOINTING_FULL
-} pl_config_checkpointing;
-typedef enum pl_config_optimizer { PL_OPTIMIZER_ADAMW } pl_config_optimizer;
-typedef enum pl_config_mixed { PL_MIXED_AUTO, PL_MIXED_OFF, PL_MIXED_BF16, PL_MIXED_FP16 } pl_config_mixed;
-typedef enum pl_config_early { PL_EARLY_AUTO, PL_EARLY_ON, PL_EARLY_OFF } pl_config_early;
-typedef enum pl_config_optimizer_state {
-    PL_OPTIMIZER_STATE_AUTO,
-    PL_OPTIMIZER_STATE_F32,
-    PL_OPTIMIZER_STATE_BF16,
-    PL_OPTIMIZER_STATE_8BIT,
-} pl_config_optimizer_state;
-typedef enum pl_config_huge_pages { PL_HUGE_PAGES_AUTO, PL_HUGE_PAGES_OFF } pl_config_huge_pages;
-typedef enum pl_config_isa {
-    PL_CONFIG_ISA_AUTO,
-    PL_CONFIG_ISA_REF,
-    PL_CONFIG_ISA_BASELINE,
-    PL_CONFIG_ISA_AVX2,
-    PL_CONFIG_ISA_AVX512,
-    PL_CONFIG_ISA_AVX512_BF16,
-} pl_config_isa;
 typedef enum pl_config_switch { PL_SWITCH_OFF, PL_SWITCH_ON, PL_SWITCH_AUTO } pl_config_switch; /* false, true, auto */
-typedef enum pl_config_progress {
-    PL_PROGRESS_AUTO,
-    PL_PROGRESS_BAR,
-    PL_PROGRESS_PLAIN,
-    PL_PROGRESS_JSON,
-} pl_config_progress;
-typedef enum pl_config_log { PL_LOG_ERROR, PL_LOG_WARN, PL_LOG_INFO, PL_LOG_DEBUG } pl_config_log;
-typedef enum pl_config_dump { /* bits of run.dump */
-                              PL_DUMP_MODEL = 1 << 0,
-                              PL_DUMP_GRAD = 1 << 1,
-                              PL_DUMP_REWRITE = 1 << 2,
-                              PL_DUMP_PLAN = 1 << 3,
-                              PL_DUMP_PROGRAM = 1 << 4,
-} pl_config_dump;
+typedef char pl_config_chars[PL_CONFIG_TEXT_BYTES]; /* text that ends with a zero, zeros behind it; "" = none given */
 
-typedef enum pl_config_allow { /* bits of fit.allow */
-                               PL_ALLOW_OPTIMIZER_BF16 = 1 << 0,
-                               PL_ALLOW_OPTIMIZER_8BIT = 1 << 1,
-                               PL_ALLOW_BF16 = 1 << 2,
-                               PL_ALLOW_FP16 = 1 << 3,
-} pl_config_allow;
+/* What a section's words are (PL_NORM_RMS_NORM in pl_config_norm) and the struct of its keys (pl_config_model). An
+ * integer that may be "auto" holds PL_CONFIG_AUTO then, a set the bits of its words. */
+#define WORD(constant, word) constant,
+#define WORDS(name, ...)     typedef enum pl_config_##name{__VA_ARGS__} pl_config_##name;
+/* The third constant takes the count back to where the next one begins. */
+#define BIT(constant, word) constant##_AT, constant = 1 << constant##_AT, constant##_PASSED = constant##_AT,
+#define BITS(name, ...)     typedef enum pl_config_##name{__VA_ARGS__} pl_config_##name;
+#define WORDS_OR_PATH(name, file, ...)                                                                                 \
+    typedef enum pl_config_##name##_kind{__VA_ARGS__ file} pl_config_##name##_kind;                                    \
+    typedef struct pl_config_##name {                                                                                  \
+        pl_config_##name##_kind kind;                                                                                  \
+        pl_config_chars path; /* "" for the other kinds */                                                             \
+    } pl_config_##name;
+#define SECTION(section, systems, help) typedef struct pl_config_##section {
+#define KEY(type, section, key)         type key;
+#define END(section)                                                                                                   \
+    }                                                                                                                  \
+    pl_config_##section;
+#include "config/sections.def"
 
-typedef struct pl_config_model {
-    pl_config_arch arch;
-    int64_t vocab_size; /* or PL_CONFIG_AUTO: the tokenizer's */
-    int64_t width;
-    int64_t layers;
-    int64_t heads;        /* gpt */
-    int64_t feed_forward; /* gpt; or PL_CONFIG_AUTO: 4·width (pl_config_feed_forward) */
-    int64_t sequence;     /* tokens per sequence */
-    int64_t window;       /* mlp: how many tokens it sees */
-    pl_config_norm norm;
-    pl_config_activation activation;
-    bool bias;           /* the feed-forward's or hidden linears */
-    bool attention_bias; /* the attention's linears */
-    bool tie_embeddings;
-    double dropout;
-    double norm_eps;
-    double init_std;
-} pl_config_model;
-
-typedef struct pl_config_tokenizer {
-    pl_config_tokenizer_kind kind;
-    char path[PL_CONFIG_TEXT_BYTES]; /* of the tokenizer.json when kind is PL_CONFIG_TOKENIZER_FILE, else "" */
-} pl_config_tokenizer;
-
-typedef struct pl_config_data {
-    char text[PL_CONFIG_TEXT_BYTES]; /* "" = none given (pl_config_require) */
-    pl_config_tokenizer tokenizer;
-    int64_t vocab_size;               /* what bpe learns */
-    char cache[PL_CONFIG_TEXT_BYTES]; /* folder of token files; "" = auto */
-    double validation_fraction;
-} pl_config_data;
-
-typedef struct pl_config_train {
-    int64_t batch_size;  /* sequences per update */
-    int64_t micro_batch; /* sequences at once, or PL_CONFIG_AUTO */
-    pl_config_early update_in_backward;
-    pl_config_checkpointing gradient_checkpointing;
-    int64_t layer_major;       /* blocks of a group, 0 = off, or PL_CONFIG_AUTO */
-    int64_t layer_major_keep;  /* groups, 0 = none, or PL_CONFIG_AUTO */
-    int64_t feed_forward_rows; /* 0 = off, or PL_CONFIG_AUTO */
-    int64_t steps;             /* or PL_CONFIG_AUTO: from epochs. Wins over epochs when both are given */
-    int64_t epochs;
-    double learning_rate;
-    pl_config_schedule schedule;
-    double min_lr_ratio;
-    int64_t warmup_steps; /* or PL_CONFIG_AUTO: 2 % of the steps */
-    int64_t plateau_patience;
-    double plateau_factor;
-    pl_config_optimizer optimizer;
-    pl_config_optimizer_state optimizer_state;
-    double beta1, beta2, epsilon, weight_decay;
-    double grad_clip; /* 0 = off */
-    pl_config_mixed mixed_precision;
-    int64_t seed;
-    int64_t eval_every; /* steps, or PL_CONFIG_AUTO */
-    int64_t eval_batches;
-    int64_t checkpoint_every; /* steps, or PL_CONFIG_AUTO */
-    int64_t keep_last;
-    bool keep_best;
-    int64_t sample_every; /* steps; 0 = never */
-    int64_t log_every;    /* steps, or PL_CONFIG_AUTO */
-    bool tensorboard;
-} pl_config_train;
-
-typedef struct pl_config_generate {
-    char prompt[PL_CONFIG_TEXT_BYTES]; /* "" = none */
-    int64_t tokens;
-    double temperature; /* 0 = always the likeliest token */
-    int64_t top_k;      /* 0 = off */
-    double top_p;       /* 1 = off */
-    int64_t seed;
-} pl_config_generate;
-
-typedef struct pl_config_memory {
-    uint64_t budget;       /* bytes, PL_CONFIG_BYTES_AUTO or PL_CONFIG_BYTES_NONE */
-    uint64_t thread_stack; /* bytes */
-    pl_config_huge_pages huge_pages;
-} pl_config_memory;
-
-typedef struct pl_config_fit {
-    uint32_t allow; /* PL_ALLOW_* bits */
-} pl_config_fit;
-
-typedef struct pl_config_run {
-    int64_t threads; /* or PL_CONFIG_AUTO: the cores this process may use (0 in the file means the same) */
-    pl_config_isa isa;
-    char out[PL_CONFIG_TEXT_BYTES]; /* "" = auto: runs/NAME (pl_config_run_folder) */
-    pl_config_switch resume;
-    pl_config_progress progress;
-    char trace[PL_CONFIG_TEXT_BYTES]; /* "" = none */
-    uint32_t dump;                    /* PL_DUMP_* bits */
-    pl_config_log log;
-} pl_config_run;
+/* The rows counted: PL_CONFIG_KEY_model_arch is that of model.arch. */
+typedef enum pl_config_key_id {
+#define KEY(type, section, key) PL_CONFIG_KEY_##section##_##key,
+#include "config/sections.def"
+    PL_CONFIG_KEY_COUNT
+} pl_config_key_id;
+typedef enum pl_config_section_id {
+#define SECTION(section, systems, help) PL_CONFIG_SECTION_##section,
+#include "config/sections.def"
+    PL_CONFIG_SECTION_COUNT
+} pl_config_section_id;
 
 /* Where a value came from, weakest first. */
 typedef enum pl_config_level {
@@ -229,16 +105,11 @@ typedef struct pl_config_origin {
 } pl_config_origin;
 
 struct pl_config {
-    pl_config_model model;
-    pl_config_data data;
-    pl_config_train train;
-    pl_config_generate generate;
-    pl_config_memory memory;
-    pl_config_fit fit;
-    pl_config_run run;
+#define SECTION(section, systems, help) pl_config_##section section;
+#include "config/sections.def"
     /* not values: */
     char file[PL_CONFIG_TEXT_BYTES]; /* the name of the loaded text, "" when none was */
-    pl_config_origin origins[PL_CONFIG_KEYS_MAX];
+    pl_config_origin origins[PL_CONFIG_KEY_COUNT];
 };
 
 /* ---- config.c: defaults, setting one key, resolving ---- */
@@ -252,7 +123,7 @@ bool pl_config_is_set(const pl_config *, const char *path); /* by file, environm
 /* Fails with a sentence that says how to give it when the path or string at `path` is empty: "train needs data.text …".
  */
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
-int64_t pl_config_feed_forward(const pl_config *);       /* auto resolved */
+int64_t pl_config_feed_forward(const pl_config *);       /* model.feed_forward, auto resolved */
 pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). */
 pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
@@ -295,11 +166,13 @@ typedef enum pl_config_reader {
 } pl_config_reader;
 
 /* ---- check.c: what no single key can tell ---- */
+/* The place of a or b, whichever the stronger source said: the likelier mistake of two that contradict each other. */
+const char *pl_config_blame(const pl_config *, const char *a, const char *b, char where[PL_CONFIG_WHERE_BYTES]);
 /* PL_E_USAGE for the first option of the command line that the command does not read. */
 pl_status pl_config_check_options(const pl_config *, pl_config_reader, pl_error *);
-/* Keys that the chosen architecture does not use, sums and products that overflow, values that contradict each other.
- */
-pl_status pl_config_check(const pl_config *, pl_error *);
+/* Keys that the chosen architecture does not use, values that contradict each other: all that no system has to tell,
+ * a part of pl_config_check. */
+pl_status pl_config_check_keys(const pl_config *, pl_error *);
 
 /* ---- print.c: appended to the string; check out->failed at the end ---- */
 void pl_config_print_yaml(const pl_config *, pl_str *); /* loads back to an equal config */

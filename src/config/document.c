@@ -19,8 +19,15 @@ static const char *placeholder(const pl_config_key *key)
 
 /* ---- --help ---- */
 
+static void print_default(const pl_config_key *key, pl_str *out)
+{
+    pl_config_value value;
+    pl_config_default_value(key, &value);
+    pl_config_print_value(key, &value, out);
+}
+
 /* "help (one of gelu, silu; default gelu)" */
-static void describe(const pl_config *defaults, const pl_config_key *key, pl_str *out)
+static void describe(const pl_config_key *key, pl_str *out)
 {
     pl_str_printf(out, "%s (", key->help);
     if (key->type == PL_CONFIG_ENUM || key->type == PL_CONFIG_SET) {
@@ -32,11 +39,11 @@ static void describe(const pl_config *defaults, const pl_config_key *key, pl_str
         return;
     }
     pl_str_append(out, "default ");
-    pl_config_print_value(defaults, key, out);
+    print_default(key, out);
     pl_str_append(out, ")");
 }
 
-static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str *out)
+static void help_row(const pl_config_key *key, pl_str *out)
 {
     pl_str text = {0};
     char left[96];
@@ -56,7 +63,7 @@ static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str
         column = 0;
     }
     pl_str_pad(out, ' ', HELP_INDENT - column);
-    describe(defaults, key, &text);
+    describe(key, &text);
     if (text.failed) out->failed = 1;
     pl_str_wrap(out, pl_str_text(&text), text.bytes, HELP_INDENT, HELP_COLUMNS);
     pl_str_append(out, "\n");
@@ -64,13 +71,10 @@ static void help_row(const pl_config *defaults, const pl_config_key *key, pl_str
 }
 
 /* The row that describes an option two rows share is the first. */
-static bool is_first_of_option(size_t index, uint32_t readers)
+static bool is_first_of_option(const pl_config_key *key, uint32_t readers)
 {
-    const char *option = pl_config_keys[index].option;
-    for (size_t i = 0; option && i < index; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if (key->readers & readers && key->option && strcmp(key->option, option) == 0) return false;
-    }
+    for (const pl_config_key *before = pl_config_keys; before < key; before++)
+        if (before->readers & readers && pl_config_has_option(before, key->option)) return false;
     return true;
 }
 
@@ -79,27 +83,23 @@ void pl_config_print_help(pl_str *out) { pl_config_print_help_of(PL_CONFIG_BY_AN
 void pl_config_print_help_of(pl_config_reader by, pl_str *out)
 {
     uint32_t readers = by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
-    pl_config defaults;
-    const char *section = "";
-    pl_config_default(&defaults);
+    const pl_config_section *section = NULL;
     pl_str_append(out, "Options of the configuration; each is a key of the config file as well\n"
                        "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
                        "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if (!(key->readers & readers) || !is_first_of_option(i, readers)) continue;
-        if (strcmp(section, key->section) != 0) pl_str_printf(out, "\n%s:\n", key->section);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (!(key->readers & readers) || !is_first_of_option(key, readers)) continue;
+        if (key->section != section) pl_str_printf(out, "\n%s:\n", key->section->name);
         section = key->section;
-        help_row(&defaults, key, out);
+        help_row(key, out);
     }
 }
 
 void pl_config_print_options(pl_str *out)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         pl_str_printf(out, "%s %s%s", key->path, key->option ? "--" : "-", key->option ? key->option : "");
-        for (size_t k = 0; k < key->name_count; k++) pl_str_printf(out, " %s", key->names[k]);
+        for (size_t i = 0; i < key->name_count; i++) pl_str_printf(out, " %s", key->names[i]);
         pl_str_append(out, key->type == PL_CONFIG_BOOL ? " true false\n" : "\n");
     }
 }
@@ -112,28 +112,30 @@ static void cell(pl_str *out, const char *text)
     for (; *text; text++) pl_str_printf(out, *text == '|' ? "\\|" : "%c", *text);
 }
 
-static void used_when(const pl_config_key *key, pl_str *out)
+/* "; only when `train.schedule` is cosine or linear" */
+static void used_when(const pl_config_key *by, uint32_t values, pl_str *out)
 {
-    const pl_config_key *by = pl_config_find(key->use.path);
     const char *comma = "";
-    pl_str_printf(out, "; only when `%s` is ", key->use.path);
+    pl_str_printf(out, "; only when `%s` is ", by->path);
     for (size_t i = 0; i < by->name_count; i++) {
-        if (!(key->use.mask >> i & 1)) continue;
+        if (!(values >> i & 1)) continue;
         pl_str_printf(out, "%s%s", comma, by->names[i]);
         comma = " or ";
     }
 }
 
-static void markdown_row(const pl_config *defaults, const pl_config_key *key, pl_str *out)
+static void markdown_row(const pl_config_key *key, pl_str *out)
 {
     char expected[320];
+    const uint32_t archs = pl_config_archs_of(key);
     pl_str_printf(out, "| `%s` | ", key->name);
     cell(out, key->help);
-    if (key->use.path) used_when(key, out);
+    if (archs != (1u << PL_ARCH_COUNT) - 1) used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs, out);
+    if (key->use.by) used_when(key->use.by, key->use.values, out);
     pl_str_append(out, " | ");
     cell(out, pl_config_expected(key, expected, sizeof expected));
     pl_str_append(out, " | `");
-    pl_config_print_value(defaults, key, out);
+    print_default(key, out);
     pl_str_append(out, "` | ");
     if (key->option) pl_str_printf(out, "`--%s`", key->option);
     pl_str_append(out, key->flags & PL_CONFIG_FLAG_MODEL      ? " | model |\n"
@@ -145,7 +147,7 @@ static void markdown_row(const pl_config *defaults, const pl_config_key *key, pl
 static const char markdown_head[] =
     "# Configuration reference\n"
     "\n"
-    "<!-- Generated from src/config/schema.def; a test compares. Do not edit. -->\n"
+    "<!-- Generated from src/config/sections.def; a test compares. Do not edit. -->\n"
     "\n"
     "A config is a YAML file with the sections and keys below; an empty file means all defaults. It is read strictly: "
     "an\n"
@@ -191,18 +193,16 @@ static const char markdown_rule[] =
 
 void pl_config_print_markdown(pl_str *out)
 {
-    pl_config defaults;
-    size_t section = 0;
-    pl_config_default(&defaults);
+    const pl_config_section *section = NULL;
     pl_str_append(out, markdown_head);
     pl_str_append(out, markdown_rule);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if (i == 0 || strcmp(key->section, pl_config_keys[i - 1].section) != 0) {
-            pl_str_printf(out, "\n## %s\n\n%s\n\n", key->section, pl_config_sections[section++].help);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (key->section != section) {
+            section = key->section;
+            pl_str_printf(out, "\n## %s\n\n%s\n\n", section->name, section->help);
             pl_str_append(out,
                           "| key | what it is | values | default | option | decides |\n|---|---|---|---|---|---|\n");
         }
-        markdown_row(&defaults, key, out);
+        markdown_row(key, out);
     }
 }

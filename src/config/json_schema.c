@@ -1,7 +1,5 @@
 /* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a
  * time can tell; contradictions between keys are pl_config_check's. */
-#include <string.h>
-
 #include "config/schema.h"
 
 static void kv_const(pl_json *json, const char *word)
@@ -103,13 +101,15 @@ static void switch_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
-static void key_schema(pl_json *json, const pl_config *defaults, const pl_config_key *key)
+static void key_schema(pl_json *json, const pl_config_key *key)
 {
+    pl_config_value by_default;
+    pl_config_default_value(key, &by_default);
     pl_json_key(json, key->name);
     pl_json_object(json);
     pl_json_kv_string(json, "description", key->help);
     pl_json_key(json, "default");
-    pl_config_json_value(defaults, key, json);
+    pl_config_json_value(key, &by_default, json);
     switch (key->type) {
     case PL_CONFIG_INT:
     case PL_CONFIG_BYTES:
@@ -136,7 +136,7 @@ static void key_schema(pl_json *json, const pl_config *defaults, const pl_config
     pl_json_object_end(json);
 }
 
-static void section_schema(pl_json *json, const pl_config *defaults, const pl_config_section *section)
+static void section_schema(pl_json *json, const pl_config_section *section)
 {
     pl_json_key(json, section->name);
     pl_json_object(json);
@@ -149,17 +149,15 @@ static void section_schema(pl_json *json, const pl_config *defaults, const pl_co
     pl_json_kv_bool(json, "additionalProperties", false);
     pl_json_key(json, "properties");
     pl_json_object(json);
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        if (strcmp(pl_config_keys[i].section, section->name) == 0) key_schema(json, defaults, &pl_config_keys[i]);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == section) key_schema(json, key);
     pl_json_object_end(json);
     pl_json_object_end(json);
 }
 
 void pl_config_print_json_schema(pl_str *out)
 {
-    pl_config defaults;
     pl_json json = pl_json_begin(out, false);
-    pl_config_default(&defaults);
     pl_json_object(&json);
     pl_json_kv_string(&json, "$schema", "https://json-schema.org/draft/2020-12/schema");
     pl_json_kv_string(&json, "title", "Plimsoll configuration");
@@ -167,7 +165,7 @@ void pl_config_print_json_schema(pl_str *out)
     pl_json_kv_bool(&json, "additionalProperties", false);
     pl_json_key(&json, "properties");
     pl_json_object(&json);
-    for (size_t i = 0; i < pl_config_section_count; i++) section_schema(&json, &defaults, &pl_config_sections[i]);
+    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) section_schema(&json, &pl_config_sections[i]);
     pl_json_object_end(&json);
     pl_json_object_end(&json);
     pl_str_append(out, "\n");

@@ -20,8 +20,8 @@ typedef struct loader {
     const char *name, *text;
     size_t bytes;
     pl_config *cfg;
-    uint32_t seen_key[PL_CONFIG_KEYS_MAX], seen_section[16]; /* lines, 0 = not seen */
-    char where[PL_CONFIG_TEXT_BYTES + 32];
+    uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PL_CONFIG_SECTION_COUNT]; /* lines, 0 = not seen */
+    char where[PL_CONFIG_WHERE_BYTES];
     pl_error *err;
 } loader;
 
@@ -114,40 +114,41 @@ static void join(char *buf, size_t room, const char *item, bool first)
 
 static pl_status unknown_section(loader *l, const char *word)
 {
-    const char *names[16];
-    char shown[64], list[128] = "";
+    char shown[64], list[PL_ERROR_TEXT_BYTES] = "";
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
     pl_config_shown(word, strlen(word), shown);
-    for (size_t i = 0; i < pl_config_section_count; i++) {
-        names[i] = pl_config_sections[i].name;
-        join(list, sizeof list, names[i], i == 0);
+    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
+        const char *name = pl_config_sections[i].name;
+        join(list, sizeof list, name, i == 0);
+        if (pl_nearer(word, name, &best)) near = name;
     }
-    const char *near = pl_nearest(word, names, pl_config_section_count);
     const pl_config_key *key = pl_config_find_in(NULL, word);
     at(l, l->event.start_mark);
-    if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section);
+    if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section->name);
     if (near) return FAIL_HERE(l, "%s: unknown section \"%s\"; did you mean \"%s\"?", l->where, shown, near);
     return FAIL_HERE(l, "%s: unknown section \"%s\"; there are %s", l->where, shown, list);
 }
 
-static pl_status unknown_key(loader *l, const char *section, const char *word)
+static pl_status unknown_key(loader *l, const pl_config_section *section, const char *word)
 {
-    const char *names[PL_CONFIG_KEYS_MAX];
-    char shown[64], list[512] = "";
-    size_t count = 0;
+    char shown[64], list[PL_ERROR_TEXT_BYTES] = "";
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
     pl_config_shown(word, strlen(word), shown);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        if (strcmp(pl_config_keys[i].section, section) != 0) continue;
-        names[count++] = pl_config_keys[i].name;
-        join(list, sizeof list, pl_config_keys[i].name, count == 1);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (key->section != section) continue;
+        join(list, sizeof list, key->name, list[0] == 0);
+        if (pl_nearer(word, key->name, &best)) near = key->name;
     }
-    const char *near = pl_nearest(word, names, count);
     const pl_config_key *elsewhere = pl_config_find_in(NULL, word);
     at(l, l->event.start_mark);
     if (elsewhere)
-        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; it is a key of %s", l->where, shown, section,
-                         elsewhere->section);
-    if (near) return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; did you mean \"%s\"?", l->where, shown, section, near);
-    return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; its keys are %s", l->where, shown, section, list);
+        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; it is a key of %s", l->where, shown, section->name,
+                         elsewhere->section->name);
+    if (near)
+        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; did you mean \"%s\"?", l->where, shown, section->name, near);
+    return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; its keys are %s", l->where, shown, section->name, list);
 }
 
 static pl_status not_twice(loader *l, uint32_t *seen, const char *kind, const char *name)
@@ -181,29 +182,17 @@ static pl_status read_list(loader *l, const pl_config_key *key, uint32_t *bits)
     }
 }
 
-/* A list has been read into bits: back to the text that a scalar would have had, so that one function assigns. */
-static pl_status assign_list(loader *l, const pl_config_key *key, const pl_config_origin *from)
-{
-    uint32_t bits = 0;
-    char text[128] = "";
-    PL_TRY(read_list(l, key, &bits));
-    bool first = true;
-    for (size_t i = 0; i < key->name_count; i++) {
-        if (!(bits >> i & 1)) continue;
-        join(text, sizeof text, key->names[i], first);
-        first = false;
-    }
-    return pl_config_assign(l->cfg, key, (pl_config_scalar){text, strlen(text), PL_CONFIG_QUOTED}, from, l->where,
-                            l->err);
-}
-
 static pl_status read_value(loader *l, const pl_config_key *key)
 {
     PL_TRY(next(l));
     const yaml_mark_t mark = l->event.start_mark;
     pl_config_origin from = {
         .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
-    if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_SET) return assign_list(l, key, &from);
+    if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_SET) {
+        uint32_t bits = 0;
+        PL_TRY(read_list(l, key, &bits));
+        return pl_config_assign_bits(l->cfg, key, bits, &from), PL_OK;
+    }
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
     return pl_config_assign(l->cfg, key, scalar_of(&l->event), &from, l->where, l->err);
@@ -211,13 +200,13 @@ static pl_status read_value(loader *l, const pl_config_key *key)
 
 /* ---- the levels ---- */
 
-static pl_status read_keys(loader *l, const char *section)
+static pl_status read_keys(loader *l, const pl_config_section *section)
 {
     for (;;) {
         PL_TRY(next(l));
         if (l->event.type == YAML_MAPPING_END_EVENT) return PL_OK;
         const char *word = word_here(l);
-        if (!word) return FAIL_HERE(l, "%s: a key of %s must be a word", at(l, l->event.start_mark), section);
+        if (!word) return FAIL_HERE(l, "%s: a key of %s must be a word", at(l, l->event.start_mark), section->name);
         const pl_config_key *key = pl_config_find_in(section, word);
         if (!key) return unknown_key(l, section, word);
         PL_TRY(not_twice(l, &l->seen_key[key - pl_config_keys], "key", key->path));
@@ -225,14 +214,14 @@ static pl_status read_keys(loader *l, const char *section)
     }
 }
 
-static pl_status read_section(loader *l, const char *section)
+static pl_status read_section(loader *l, const pl_config_section *section)
 {
     PL_TRY(next(l));
     if (is_null_event(&l->event)) return PL_OK; /* "train:" with nothing under it */
     if (l->event.type == YAML_MAPPING_START_EVENT) return read_keys(l, section);
     return FAIL_HERE(
         l, "%s: %s is a section: its keys stand under it, indented, one \"key: value\" a line, a space after the colon",
-        at(l, l->event.start_mark), section);
+        at(l, l->event.start_mark), section->name);
 }
 
 static pl_status read_sections(loader *l)
@@ -242,11 +231,10 @@ static pl_status read_sections(loader *l)
         if (l->event.type == YAML_MAPPING_END_EVENT) return PL_OK;
         const char *word = word_here(l);
         if (!word) return FAIL_HERE(l, "%s: the name of a section must be a word", at(l, l->event.start_mark));
-        size_t i = 0;
-        while (i < pl_config_section_count && strcmp(pl_config_sections[i].name, word) != 0) i++;
-        if (i == pl_config_section_count) return unknown_section(l, word);
-        PL_TRY(not_twice(l, &l->seen_section[i], "section", word));
-        PL_TRY(read_section(l, pl_config_sections[i].name));
+        const pl_config_section *section = pl_config_find_section(word, strlen(word));
+        if (!section) return unknown_section(l, word);
+        PL_TRY(not_twice(l, &l->seen_section[section - pl_config_sections], "section", word));
+        PL_TRY(read_section(l, section));
     }
 }
 
@@ -320,12 +308,17 @@ static pl_status check_input(const pl_config *cfg, const char *name, const char 
 pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
 {
     PL_TRY(check_input(cfg, name, text, bytes, err));
-    pl_config fresh = *cfg;
-    loader l = {.name = name, .text = text, .bytes = bytes, .cfg = &fresh, .err = err};
-    PL_TRY(parse(&l));
-    memcpy(fresh.file, name, strlen(name));
-    *cfg = fresh;
-    return PL_OK;
+    pl_config *fresh = pl_alloc(1, sizeof *fresh);
+    if (!fresh) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
+    *fresh = *cfg;
+    loader l = {.name = name, .text = text, .bytes = bytes, .cfg = fresh, .err = err};
+    pl_status status = parse(&l);
+    if (status == PL_OK) {
+        memcpy(fresh->file, name, strlen(name));
+        *cfg = *fresh;
+    }
+    pl_free(fresh);
+    return status;
 }
 
 pl_status pl_config_load_file(pl_config *cfg, const char *path, pl_error *err)

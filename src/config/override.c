@@ -35,17 +35,15 @@ static bool read_option(const char *word, option *o)
 
 static const pl_config_key *find_option(const char *name)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        if (pl_config_keys[i].option && strcmp(pl_config_keys[i].option, name) == 0) return &pl_config_keys[i];
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (pl_config_has_option(key, name)) return key;
     return NULL;
 }
 
 static pl_status set_by_option(pl_config *cfg, const char *name, const char *value, const char *label, pl_error *err)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++) { /* --seed belongs to two rows */
-        const pl_config_key *key = &pl_config_keys[i];
-        if (key->option && strcmp(key->option, name) == 0) PL_TRY(pl_config_set(cfg, key->path, value, label, err));
-    }
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) /* --seed belongs to two rows */
+        if (pl_config_has_option(key, name)) PL_TRY(pl_config_set(cfg, key->path, value, label, err));
     return PL_OK;
 }
 
@@ -124,37 +122,37 @@ pl_status pl_config_apply_args(pl_config *cfg, int *argc, char **argv, pl_error 
 }
 
 /* All begin with two dashes; compared without them. */
-static const char *nearest_option(const char *label, const char *const *options, size_t count)
+static const char *nearest_of(const char *name, const char *const *options, size_t count)
 {
-    const char *names[PL_CONFIG_KEYS_MAX + 1] = {NULL};
-    if (count > PL_CONFIG_KEYS_MAX + 1) count = PL_CONFIG_KEYS_MAX + 1;
-    for (size_t i = 0; i < count; i++) names[i] = options[i] + strspn(options[i], "-");
-    const char *near = pl_nearest(label + 2, names, count);
-    for (size_t i = 0; near && i < count; i++)
-        if (names[i] == near) return options[i];
-    return NULL;
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (pl_nearer(name, options[i] + strspn(options[i], "-"), &best)) near = options[i];
+    return near;
+}
+
+/* Without its dashes. */
+static const char *nearest_option(const char *name)
+{
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->option && pl_nearer(name, key->option, &best)) near = key->option;
+    return pl_nearer(name, "set", &best) ? "set" : near;
 }
 
 pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *err)
 {
-    char spelled[PL_CONFIG_KEYS_MAX][NAME_BYTES], shown[64];
-    const char *names[PL_CONFIG_KEYS_MAX + 1];
-    size_t count = 0;
+    char shown[64];
     option o;
     pl_config_shown(word, strlen(word), shown);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        if (!pl_config_keys[i].option) continue;
-        snprintf(spelled[count], NAME_BYTES, "--%s", pl_config_keys[i].option);
-        names[count] = spelled[count];
-        count++;
-    }
-    names[count++] = "--set";
     if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
     const pl_config_key *key = pl_config_find_in(NULL, o.name);
     if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
-    const char *near = nearest_option(o.label, own, own_count);
-    if (!near) near = nearest_option(o.label, names, count);
+    const char *near = nearest_of(o.label + 2, own, own_count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
+    near = nearest_option(o.label + 2);
+    if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean --%s?", shown, near);
     return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
 }
 
@@ -167,34 +165,33 @@ static void variable_of(const char *path, char *name)
         name[i] = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
 }
 
-static bool is_variable_of(const pl_config_key *key, const char *name, bool *by_option)
+static bool is_variable_of(const pl_config_key *key, const char *name)
 {
     char full[NAME_BYTES];
     variable_of(key->path, full);
-    *by_option = false;
     if (strcmp(full, name) == 0) return true;
     if (!key->option) return false;
     variable_of(key->option, full);
-    *by_option = strcmp(full, name) == 0;
-    return *by_option;
+    return strcmp(full, name) == 0;
 }
 
+/* Compared without the common beginning: it would make everything look alike. */
 static pl_status unknown_variable(const char *name, pl_error *err)
 {
-    char spelled[2 * PL_CONFIG_KEYS_MAX][NAME_BYTES], shown[64];
-    const char *names[2 * PL_CONFIG_KEYS_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        variable_of(pl_config_keys[i].path, spelled[count++]);
-        if (pl_config_keys[i].option) variable_of(pl_config_keys[i].option, spelled[count++]);
+    const size_t prefix = strlen("PLIMSOLL_");
+    char near[NAME_BYTES] = "", shown[64];
+    size_t best = SIZE_MAX;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        char variable[NAME_BYTES];
+        const char *const names[] = {key->path, key->option};
+        for (int i = 0; i < 2 && names[i]; i++) {
+            variable_of(names[i], variable);
+            if (pl_nearer(name + prefix, variable + prefix, &best)) memcpy(near, variable, sizeof near);
+        }
     }
-    /* Compared without the common beginning: it would make everything look alike. */
-    for (size_t i = 0; i < count; i++) names[i] = spelled[i] + strlen("PLIMSOLL_");
     pl_config_shown(name, strlen(name), shown);
-    const char *near = pl_nearest(name + strlen("PLIMSOLL_"), names, count);
-    if (near)
-        return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; did you mean PLIMSOLL_%s?", shown,
-                       near);
+    if (near[0])
+        return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; did you mean %s?", shown, near);
     return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; unset it (docs/config.md lists them)",
                    shown);
 }
@@ -208,9 +205,9 @@ static pl_status set_by_variable(pl_config *cfg, const pl_config_key *key, const
     pl_config_scalar s = {value, strlen(value), PL_CONFIG_RAW};
     snprintf(from.by, sizeof from.by, "%s", name);
     if (before.level == PL_CONFIG_FROM_ENVIRONMENT && strcmp(before.by, name) != 0) {
-        pl_config other = *cfg;
-        PL_TRY(pl_config_parse_value(&other, key, s, name, err));
-        if (pl_config_value_equal(cfg, &other, key)) return PL_OK;
+        pl_config_value other;
+        PL_TRY(pl_config_parse_value(key, s, &other, name, err));
+        if (pl_config_same_value(key, pl_config_value_of(cfg, key), &other)) return PL_OK;
         return pl_fail(err, PL_E_CONFIG, "%s and %s are both set and differ; unset one", before.by, name);
     }
     return pl_config_assign(cfg, key, s, &from, name, err);
@@ -218,10 +215,9 @@ static pl_status set_by_variable(pl_config *cfg, const pl_config_key *key, const
 
 static pl_status apply_variable(pl_config *cfg, const char *name, const char *value, pl_error *err)
 {
-    bool known = false, by_option;
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if (!is_variable_of(key, name, &by_option)) continue;
+    bool known = false;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (!is_variable_of(key, name)) continue;
         known = true;
         PL_TRY(set_by_variable(cfg, key, name, value, err));
     }

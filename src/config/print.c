@@ -8,77 +8,72 @@
 
 #include "config/schema.h"
 
-static const void *field(const pl_config *cfg, const pl_config_key *key) { return (const char *)cfg + key->offset; }
-
-static int64_t int_of(const pl_config *cfg, const pl_config_key *key)
+static int64_t int_of(const void *value)
 {
     int64_t number;
-    memcpy(&number, field(cfg, key), sizeof number);
+    memcpy(&number, value, sizeof number);
     return number;
 }
 
-static double real_of(const pl_config *cfg, const pl_config_key *key)
+static double real_of(const void *value)
 {
     double number;
-    memcpy(&number, field(cfg, key), sizeof number);
+    memcpy(&number, value, sizeof number);
     return number;
 }
 
-static uint32_t bits_of(const pl_config *cfg, const pl_config_key *key)
+static uint32_t bits_of(const void *value)
 {
     uint32_t bits;
-    memcpy(&bits, field(cfg, key), sizeof bits);
+    memcpy(&bits, value, sizeof bits);
     return bits;
 }
 
-pl_config_switch pl_config_switch_of(const pl_config *cfg, const pl_config_key *key)
+static pl_config_switch switch_of(const pl_config_key *key, const void *value)
 {
-    pl_config_switch value;
-    if (key->bytes == sizeof(bool)) return *(const bool *)field(cfg, key) ? PL_SWITCH_ON : PL_SWITCH_OFF;
-    memcpy(&value, field(cfg, key), sizeof value);
-    return value;
+    if (key->bytes == sizeof(bool)) return *(const bool *)value ? PL_SWITCH_ON : PL_SWITCH_OFF;
+    return (pl_config_switch)bits_of(value);
+}
+
+static const char *text_of(const pl_config_key *key, const void *value)
+{
+    const char *text = value;
+    return key->type == PL_CONFIG_NAME_OR_PATH ? text + offsetof(pl_config_name_or_path, path) : text;
 }
 
 static const char *const switch_words[] = {"false", "true", "auto"};
 
 /* The word that stands for the value, or NULL when it is not a word of the table. */
-static const char *word_of(const pl_config *cfg, const pl_config_key *key)
+static const char *word_of(const pl_config_key *key, const void *value)
 {
-    const char *text = field(cfg, key);
     switch (key->type) {
     case PL_CONFIG_INT:
-        return int_of(cfg, key) == PL_CONFIG_AUTO && key->flags & PL_CONFIG_FLAG_AUTO ? "auto" : NULL;
+        return int_of(value) == PL_CONFIG_AUTO && key->flags & PL_CONFIG_FLAG_AUTO ? "auto" : NULL;
     case PL_CONFIG_BYTES:
-        if ((uint64_t)int_of(cfg, key) == PL_CONFIG_BYTES_AUTO) return "auto";
-        return (uint64_t)int_of(cfg, key) == PL_CONFIG_BYTES_NONE ? "none" : NULL;
+        if ((uint64_t)int_of(value) == PL_CONFIG_BYTES_AUTO) return "auto";
+        return (uint64_t)int_of(value) == PL_CONFIG_BYTES_NONE ? "none" : NULL;
     case PL_CONFIG_BOOL:
-        return switch_words[pl_config_switch_of(cfg, key)];
+        return switch_words[switch_of(key, value)];
     case PL_CONFIG_ENUM:
     case PL_CONFIG_NAME_OR_PATH:
-        return bits_of(cfg, key) < key->name_count ? key->names[bits_of(cfg, key)] : NULL;
+        return bits_of(value) < key->name_count ? key->names[bits_of(value)] : NULL;
     case PL_CONFIG_PATH:
-        return text[0] ? NULL : key->empty_word;
+        return *text_of(key, value) ? NULL : key->empty_word;
     default:
         return NULL;
     }
 }
 
-static const char *text_of(const pl_config *cfg, const pl_config_key *key)
-{
-    const char *text = field(cfg, key);
-    return key->type == PL_CONFIG_NAME_OR_PATH ? text + offsetof(pl_config_tokenizer, path) : text;
-}
-
-bool pl_config_value_equal(const pl_config *a, const pl_config *b, const pl_config_key *key)
+bool pl_config_same_value(const pl_config_key *key, const void *a, const void *b)
 {
     switch (key->type) {
     case PL_CONFIG_TEXT:
     case PL_CONFIG_PATH:
-        return strcmp(text_of(a, key), text_of(b, key)) == 0;
+        return strcmp(text_of(key, a), text_of(key, b)) == 0;
     case PL_CONFIG_NAME_OR_PATH:
-        return bits_of(a, key) == bits_of(b, key) && strcmp(text_of(a, key), text_of(b, key)) == 0;
+        return bits_of(a) == bits_of(b) && strcmp(text_of(key, a), text_of(key, b)) == 0;
     default:
-        return memcmp(field(a, key), field(b, key), key->bytes) == 0;
+        return memcmp(a, b, key->bytes) == 0;
     }
 }
 
@@ -148,46 +143,46 @@ static void print_set(const pl_config_key *key, uint32_t bits, pl_str *out)
     pl_str_append(out, "]");
 }
 
-void pl_config_print_value(const pl_config *cfg, const pl_config_key *key, pl_str *out)
+void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *out)
 {
     char size[32];
-    const char *word = word_of(cfg, key);
+    const char *word = word_of(key, value);
     if (word)
         pl_str_append(out, word);
     else if (key->type == PL_CONFIG_INT)
-        pl_str_printf(out, "%" PRId64, int_of(cfg, key));
+        pl_str_printf(out, "%" PRId64, int_of(value));
     else if (key->type == PL_CONFIG_BYTES)
-        pl_str_append(out, pl_config_format_size((uint64_t)int_of(cfg, key), size, sizeof size));
+        pl_str_append(out, pl_config_format_size((uint64_t)int_of(value), size, sizeof size));
     else if (key->type == PL_CONFIG_REAL)
-        pl_str_double(out, real_of(cfg, key));
+        pl_str_double(out, real_of(value));
     else if (key->type == PL_CONFIG_SET)
-        print_set(key, bits_of(cfg, key), out);
-    else if (key->type != PL_CONFIG_TEXT && is_plain_text(text_of(cfg, key)))
-        pl_str_append(out, text_of(cfg, key));
+        print_set(key, bits_of(value), out);
+    else if (key->type != PL_CONFIG_TEXT && is_plain_text(text_of(key, value)))
+        pl_str_append(out, text_of(key, value));
     else
-        quoted(out, text_of(cfg, key));
+        quoted(out, text_of(key, value));
 }
 
-void pl_config_json_value(const pl_config *cfg, const pl_config_key *key, pl_json *json)
+void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *json)
 {
-    const char *word = word_of(cfg, key);
-    if (key->type == PL_CONFIG_BOOL && pl_config_switch_of(cfg, key) != PL_SWITCH_AUTO)
-        pl_json_bool(json, pl_config_switch_of(cfg, key) == PL_SWITCH_ON);
+    const char *word = word_of(key, value);
+    if (key->type == PL_CONFIG_BOOL && switch_of(key, value) != PL_SWITCH_AUTO)
+        pl_json_bool(json, switch_of(key, value) == PL_SWITCH_ON);
     else if (word)
         pl_json_string(json, word);
     else if (key->type == PL_CONFIG_INT)
-        pl_json_int(json, int_of(cfg, key));
+        pl_json_int(json, int_of(value));
     else if (key->type == PL_CONFIG_BYTES)
-        pl_json_uint(json, (uint64_t)int_of(cfg, key));
+        pl_json_uint(json, (uint64_t)int_of(value));
     else if (key->type == PL_CONFIG_REAL)
-        pl_json_double(json, real_of(cfg, key));
+        pl_json_double(json, real_of(value));
     else if (key->type == PL_CONFIG_SET) {
         pl_json_array(json);
         for (size_t i = 0; i < key->name_count; i++)
-            if (bits_of(cfg, key) >> i & 1) pl_json_string(json, key->names[i]);
+            if (bits_of(value) >> i & 1) pl_json_string(json, key->names[i]);
         pl_json_array_end(json);
     } else
-        pl_json_string(json, text_of(cfg, key));
+        pl_json_string(json, text_of(key, value));
 }
 
 /* ---- the whole ---- */
@@ -200,45 +195,39 @@ static bool is_overruled(const pl_config *cfg, const pl_config_key *key)
            pl_config_origin_at(cfg, key)->level < pl_config_origin_at(cfg, fraction)->level;
 }
 
-static bool is_printed(const pl_config *cfg, const pl_config *defaults, const pl_config_key *key)
+static bool is_printed(const pl_config *cfg, const pl_config_key *key)
 {
     if (is_overruled(cfg, key)) return false;
-    return pl_config_is_used(cfg, key) || !pl_config_value_equal(cfg, defaults, key);
+    return pl_config_is_used(cfg, key) || !pl_config_is_default(cfg, key);
 }
 
 void pl_config_print_yaml(const pl_config *cfg, pl_str *out)
 {
-    pl_config defaults;
-    const char *section = "";
-    pl_config_default(&defaults);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if (!is_printed(cfg, &defaults, key)) continue;
-        if (strcmp(section, key->section) != 0) pl_str_printf(out, "%s:\n", key->section);
+    const pl_config_section *section = NULL;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (!is_printed(cfg, key)) continue;
+        if (key->section != section) pl_str_printf(out, "%s:\n", key->section->name);
         section = key->section;
         pl_str_printf(out, "  %s: ", key->name);
-        pl_config_print_value(cfg, key, out);
+        pl_config_print_value(key, pl_config_value_of(cfg, key), out);
         pl_str_append(out, "\n");
     }
 }
 
 void pl_config_json(const pl_config *cfg, pl_json *json)
 {
-    pl_config defaults;
-    const char *section = NULL;
-    pl_config_default(&defaults);
+    const pl_config_section *section = NULL;
     pl_json_object(json);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if (!is_printed(cfg, &defaults, key)) continue;
-        if (!section || strcmp(section, key->section) != 0) {
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (!is_printed(cfg, key)) continue;
+        if (key->section != section) {
             if (section) pl_json_object_end(json);
             section = key->section;
-            pl_json_key(json, section);
+            pl_json_key(json, section->name);
             pl_json_object(json);
         }
         pl_json_key(json, key->name);
-        pl_config_json_value(cfg, key, json);
+        pl_config_json_value(key, pl_config_value_of(cfg, key), json);
     }
     if (section) pl_json_object_end(json);
     pl_json_object_end(json);

@@ -11,10 +11,10 @@ static bool differs(const pl_config *saved, const pl_config *now, const pl_confi
 static pl_status refuse(const pl_config *saved, const pl_config *now, const pl_config_key *key, const char *why,
                         pl_error *err)
 {
-    char where[PL_CONFIG_TEXT_BYTES + 32];
+    char where[PL_CONFIG_WHERE_BYTES];
     pl_str was = {0}, is = {0};
-    pl_config_print_value(saved, key, &was);
-    pl_config_print_value(now, key, &is);
+    pl_config_print_value(key, pl_config_value_of(saved, key), &was);
+    pl_config_print_value(key, pl_config_value_of(now, key), &is);
     pl_status status = pl_fail(err, PL_E_CONFIG,
                                "%s: %s is %.200s here and %.200s in the saved run, which %s; set it back, or choose "
                                "another --out",
@@ -27,35 +27,32 @@ static pl_status refuse(const pl_config *saved, const pl_config *now, const pl_c
 
 pl_status pl_config_check_same_model(const pl_config *saved, const pl_config *now, pl_error *err)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        if (pl_config_keys[i].flags & PL_CONFIG_FLAG_MODEL && differs(saved, now, &pl_config_keys[i]))
-            return refuse(saved, now, &pl_config_keys[i], "is another model", err);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->flags & PL_CONFIG_FLAG_MODEL && differs(saved, now, key))
+            return refuse(saved, now, key, "is another model", err);
     return PL_OK;
 }
 
 /* Of a path the contents count: whoever knows their hash compares that. */
 pl_status pl_config_check_begun(const pl_config *saved, const pl_config *now, pl_error *err)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (key->flags & PL_CONFIG_FLAG_BEGUN && key->type != PL_CONFIG_PATH && differs(saved, now, key))
             return refuse(saved, now, key, "keeps it from its first step to its last", err);
-    }
     return PL_OK;
 }
 
 void pl_config_print_changes(const pl_config *saved, const pl_config *now, pl_str *out)
 {
     const char *comma = "";
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         bool decides = key->flags & PL_CONFIG_FLAG_NUMERICS,
              for_good = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_BEGUN);
         if (!decides || for_good || !differs(saved, now, key)) continue;
         pl_str_printf(out, "%s%s ", comma, key->path);
-        pl_config_print_value(now, key, out);
+        pl_config_print_value(key, pl_config_value_of(now, key), out);
         pl_str_append(out, " (");
-        pl_config_print_value(saved, key, out);
+        pl_config_print_value(key, pl_config_value_of(saved, key), out);
         pl_str_append(out, " before)");
         comma = ", ";
     }

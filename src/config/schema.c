@@ -1,13 +1,16 @@
-/* schema.def read as an array, and looking rows up. Some 70 rows: a linear search is fast enough for a config. */
+/* sections.def read as arrays, and looking rows up. Some 70 rows: a linear search is fast enough for a config. */
 #include "config/schema.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* ---- words ---- */
+
 #define PL_SYSTEM_ROW(id, name)
 #define PL_ARCH_ROW(id, name, system) #name,
-static const char *const arch_names[] = {
+static const char *const arch_words[] = {
 #include "config/systems.def"
 };
 #undef PL_ARCH_ROW
@@ -17,21 +20,17 @@ static const pl_config_system arch_systems[] = {
 };
 #undef PL_SYSTEM_ROW
 #undef PL_ARCH_ROW
-static const char *const norm_names[] = {"layer_norm", "rms_norm"};
-static const char *const activation_names[] = {"gelu", "silu", "relu", "tanh"};
-static const char *const tokenizer_names[] = {"bpe", "bytes", "chars"};
-static const char *const schedule_names[] = {"cosine", "linear", "constant", "plateau"};
-static const char *const checkpointing_names[] = {"off", "auto", "full"};
-static const char *const optimizer_names[] = {"adamw"};
-static const char *const mixed_names[] = {"auto", "off", "bf16", "fp16"};
-static const char *const early_names[] = {"auto", "on", "off"};
-static const char *const optimizer_state_names[] = {"auto", "f32", "bf16", "8bit"};
-static const char *const huge_pages_names[] = {"auto", "off"};
-static const char *const isa_names[] = {"auto", "ref", "baseline", "avx2", "avx512", "avx512_bf16"};
-static const char *const progress_names[] = {"auto", "bar", "plain", "json"};
-static const char *const allow_names[] = {"optimizer_bf16", "optimizer_8bit", "bf16", "fp16"};
-static const char *const dump_names[] = {"model", "grad", "rewrite", "plan", "program"};
-static const char *const log_names[] = {"error", "warn", "info", "debug"};
+
+#define WORD(constant, word) word,
+#define BIT(constant, word)  word,
+#define WORDS(name, ...)     static const char *const name##_words[] = {__VA_ARGS__};
+#define BITS(name, ...)      static const char *const name##_words[] = {__VA_ARGS__};
+#define WORDS_OR_PATH(name, file, ...)                                                                                 \
+    static const char *const name##_words[] = {__VA_ARGS__};                                                           \
+    _Static_assert(sizeof(pl_config_##name) == sizeof(pl_config_name_or_path), "it is read and written as one");
+#include "config/sections.def"
+
+/* ---- what rows say in words of their own ---- */
 
 enum {
     AUTO = PL_CONFIG_FLAG_AUTO,
@@ -45,124 +44,105 @@ enum {
 };
 
 enum {
-    TRAIN = PL_CONFIG_BY_TRAIN,
-    EVAL = PL_CONFIG_BY_EVALUATE,
-    GENERATE = PL_CONFIG_BY_GENERATE,
-    VERIFY = PL_CONFIG_BY_GRADIENTS,
+#define PL_COMMAND_ROW(id, ...) id = PL_CONFIG_BY_##id,
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
     SAMPLES = PL_CONFIG_BY_SAMPLES,
     EVERY = PL_CONFIG_BY_ANY,
 };
 
-/* As initialisers: the rows name them by token. */
-#define INIT_USE_ANY                                                                                                   \
-    {                                                                                                                  \
-        NULL, 0                                                                                                        \
-    }
-#define INIT_USE_GPT                                                                                                   \
-    {                                                                                                                  \
-        "model.arch", 1u << PL_ARCH_GPT                                                                                \
-    }
-#define INIT_USE_MLP                                                                                                   \
-    {                                                                                                                  \
-        "model.arch", 1u << PL_ARCH_MLP                                                                                \
-    }
-#define INIT_USE_BPE                                                                                                   \
-    {                                                                                                                  \
-        "data.tokenizer", 1u << PL_CONFIG_TOKENIZER_BPE                                                                \
-    }
-#define INIT_USE_PLATEAU                                                                                               \
-    {                                                                                                                  \
-        "train.schedule", 1u << PL_SCHEDULE_PLATEAU                                                                    \
-    }
-#define INIT_USE_DECAY                                                                                                 \
-    {                                                                                                                  \
-        "train.schedule", 1u << PL_SCHEDULE_COSINE | 1u << PL_SCHEDULE_LINEAR | 1u << PL_SCHEDULE_PLATEAU              \
-    }
+#define IS(value)  (1u << (value))
+#define SYSTEM(id) (1u << PL_SYSTEM_##id)
+#define ARCH(id)   (1u << PL_ARCH_##id)
+enum { EVERY_SYSTEM = (1 << PL_SYSTEM_COUNT) - 1, EVERY_ARCH = (1 << PL_ARCH_COUNT) - 1 };
 
-#define FIELD(s, k) ((pl_config *)0)->s.k
-#define ROW(kind, s, k, opt, fl, when, who, text)                                                                      \
-    .section = #s, .name = #k, .path = #s "." #k, .option = opt, .help = text, .type = PL_CONFIG_##kind, .flags = fl,  \
-    .offset = offsetof(pl_config, s.k), .bytes = sizeof FIELD(s, k), .use = INIT_##when, .readers = who
+/* The four members of a pl_config_use; those of the section are still to be taken off. */
+#define ALWAYS                     EVERY_SYSTEM, EVERY_ARCH, NULL, 0
+#define SYSTEMS(bits)              bits, EVERY_ARCH, NULL, 0
+#define ARCHS(bits)                EVERY_SYSTEM, bits, NULL, 0
+#define WHEN(section, key, values) EVERY_SYSTEM, EVERY_ARCH, &pl_config_keys[PL_CONFIG_KEY_##section##_##key], values
 
-/* The field's C type is what the row's kind reads and writes: anything else does not compile. */
-#define CHECKED(s, k, type, value) _Generic(FIELD(s, k), type : (value))
+enum {
+#define SECTION(section, systems, help) SYSTEMS_OF_##section = systems,
+#include "config/sections.def"
+};
 
-#define SECTION(name, text)
-#define INT(s, k, opt, def, lo, hi, fl, when, who, text)                                                               \
-    {ROW(INT, s, k, opt, fl, when, who, text), .default_int = CHECKED(s, k, int64_t, def), .min_int = lo,              \
-     .max_int = hi},
-#define BYTES(s, k, opt, def, lo, hi, fl, when, who, text)                                                             \
-    {ROW(BYTES, s, k, opt, fl, when, who, text), .default_int = (int64_t)CHECKED(s, k, uint64_t, def), .min_int = lo,  \
-     .max_int = hi},
-#define REAL(s, k, opt, def, lo, hi, fl, when, who, text)                                                              \
-    {ROW(REAL, s, k, opt, fl, when, who, text), .default_real = CHECKED(s, k, double, def), .min_real = lo,            \
-     .max_real = hi},
-#define BOOL(s, k, opt, def, fl, when, who, text)                                                                      \
-    {ROW(BOOL, s, k, opt, fl, when, who, text), .default_int = CHECKED(s, k, bool, def)},
-#define BOOL_OR_AUTO(s, k, opt, def, fl, when, who, text)                                                              \
-    {ROW(BOOL, s, k, opt, (fl) | AUTO, when, who, text), .default_int = CHECKED(s, k, pl_config_switch, def)},
-#define ENUM(s, k, opt, def, list, fl, when, who, text)                                                                \
-    {ROW(ENUM, s, k, opt, fl, when, who, text), .default_int = def, .names = list, .name_count = COUNT(list)},
-#define SET(s, k, opt, list, fl, when, who, text)                                                                      \
-    {ROW(SET, s, k, opt, fl, when, who, text), .names = list, .name_count = CHECKED(s, k, uint32_t, COUNT(list))},
-#define TEXT(s, k, opt, fl, when, who, text)       {ROW(TEXT, s, k, opt, fl, when, who, text)},
-#define PATH(s, k, opt, word, fl, when, who, text) {ROW(PATH, s, k, opt, fl, when, who, text), .empty_word = word},
-#define NAME_OR_PATH(s, k, opt, def, list, fl, when, who, text)                                                        \
-    {ROW(NAME_OR_PATH, s, k, opt, fl, when, who, text), .default_int = def, .names = list,                             \
-     .name_count = CHECKED(s, k, pl_config_tokenizer, COUNT(list))},
+/* ---- the arrays ---- */
+
+const pl_config_section pl_config_sections[] = {
+#define SECTION(s, systems, text) {.name = #s, .help = text},
+#include "config/sections.def"
+};
+
+/* `use` comes in as four. */
+#define ROW(kind, s, k, opt, fl, who, text, systems, archs, key, values)                                               \
+    .section = &pl_config_sections[PL_CONFIG_SECTION_##s], .name = #k, .path = #s "." #k, .option = opt, .help = text, \
+    .type = PL_CONFIG_##kind, .flags = fl, .offset = offsetof(pl_config, s.k), .bytes = sizeof((pl_config *)0)->s.k,   \
+    .use = {SYSTEMS_OF_##s & (systems), archs, key, values}, .readers = who
 
 const pl_config_key pl_config_keys[] = {
-#include "config/schema.def"
+#define INT(s, k, opt, def, lo, hi, fl, use, by, text)                                                                 \
+    {ROW(INT, s, k, opt, fl, by, text, use), .default_int = def, .min_int = lo, .max_int = hi},
+#define BYTES(s, k, opt, def, lo, hi, fl, use, by, text)                                                               \
+    {ROW(BYTES, s, k, opt, fl, by, text, use), .default_int = (int64_t)(def), .min_int = lo, .max_int = hi},
+#define REAL(s, k, opt, def, lo, hi, fl, use, by, text)                                                                \
+    {ROW(REAL, s, k, opt, fl, by, text, use), .default_real = def, .min_real = lo, .max_real = hi},
+#define BOOL(s, k, opt, def, fl, use, by, text) {ROW(BOOL, s, k, opt, fl, by, text, use), .default_int = def},
+#define BOOL_OR_AUTO(s, k, opt, def, fl, use, by, text)                                                                \
+    {ROW(BOOL, s, k, opt, (fl) | AUTO, by, text, use), .default_int = def},
+#define ENUM(s, k, opt, def, list, fl, use, by, text)                                                                  \
+    {ROW(ENUM, s, k, opt, fl, by, text, use), .default_int = def, .names = list##_words,                               \
+     .name_count = COUNT(list##_words)},
+#define SET(s, k, opt, list, fl, use, by, text)                                                                        \
+    {ROW(SET, s, k, opt, fl, by, text, use), .names = list##_words, .name_count = COUNT(list##_words)},
+#define TEXT(s, k, opt, fl, use, by, text)       {ROW(TEXT, s, k, opt, fl, by, text, use)},
+#define PATH(s, k, opt, word, fl, use, by, text) {ROW(PATH, s, k, opt, fl, by, text, use), .empty_word = word},
+#define NAME_OR_PATH(s, k, opt, def, list, fl, use, by, text)                                                          \
+    {ROW(NAME_OR_PATH, s, k, opt, fl, by, text, use), .default_int = def, .names = list##_words,                       \
+     .name_count = COUNT(list##_words)},
+#include "config/sections.def"
 };
-const size_t pl_config_key_count = COUNT(pl_config_keys);
-_Static_assert(COUNT(pl_config_keys) <= PL_CONFIG_KEYS_MAX, "raise PL_CONFIG_KEYS_MAX");
+
 _Static_assert(sizeof(pl_config_arch) == sizeof(int), "enums are read and written as int");
 _Static_assert(sizeof(pl_config_switch) != sizeof(bool), "a key that is true, false or auto is told by its size");
 
-#undef SECTION
-#undef INT
-#undef BYTES
-#undef REAL
-#undef BOOL
-#undef BOOL_OR_AUTO
-#undef ENUM
-#undef SET
-#undef TEXT
-#undef PATH
-#undef NAME_OR_PATH
-#define SECTION(section_name, text) {.name = #section_name, .help = text},
-#define INT(...)
-#define BYTES(...)
-#define REAL(...)
-#define BOOL(...)
-#define BOOL_OR_AUTO(...)
-#define ENUM(...)
-#define SET(...)
-#define TEXT(...)
-#define PATH(...)
-#define NAME_OR_PATH(...)
-
-const pl_config_section pl_config_sections[] = {
-#include "config/schema.def"
-};
-const size_t pl_config_section_count = COUNT(pl_config_sections);
-
-pl_config_system pl_config_system_of(const pl_config *cfg) { return arch_systems[cfg->model.arch]; }
+/* ---- looking up ---- */
 
 const pl_config_key *pl_config_find(const char *path)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        if (strcmp(pl_config_keys[i].path, path) == 0) return &pl_config_keys[i];
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (strcmp(key->path, path) == 0) return key;
     return NULL;
 }
 
-const pl_config_key *pl_config_find_in(const char *section, const char *name)
+const pl_config_section *pl_config_find_section(const char *name, size_t bytes)
 {
-    for (size_t i = 0; i < pl_config_key_count; i++) {
-        const pl_config_key *key = &pl_config_keys[i];
-        if ((!section || strcmp(key->section, section) == 0) && strcmp(key->name, name) == 0) return key;
-    }
+    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++)
+        if (strlen(pl_config_sections[i].name) == bytes && memcmp(pl_config_sections[i].name, name, bytes) == 0)
+            return &pl_config_sections[i];
     return NULL;
+}
+
+const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name)
+{
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if ((!section || key->section == section) && strcmp(key->name, name) == 0) return key;
+    return NULL;
+}
+
+bool pl_config_has_option(const pl_config_key *key, const char *option)
+{
+    return option && key->option && strcmp(key->option, option) == 0;
+}
+
+bool pl_config_is_shared(const pl_config_key *key, const char *where)
+{
+    const char *word = strncmp(where, "--", 2) == 0 ? where + 2 : where;
+    if (strncmp(where, "PLIMSOLL_", 9) == 0) word = where + 9;
+    if (!key->option || strcasecmp(word, key->option) != 0) return false;
+    for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
+        if (strcmp(other->path, key->path) != 0 && pl_config_has_option(other, key->option)) return true;
+    return false;
 }
 
 pl_config_origin *pl_config_origin_of(pl_config *cfg, const pl_config_key *key)
@@ -175,16 +155,61 @@ const pl_config_origin *pl_config_origin_at(const pl_config *cfg, const pl_confi
     return &cfg->origins[key - pl_config_keys];
 }
 
-bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key)
+const void *pl_config_value_of(const pl_config *cfg, const pl_config_key *key)
 {
-    if (!key->use.path) return true;
-    int value; /* the enum, or the kind that a NAME_OR_PATH begins with */
-    memcpy(&value, (const char *)cfg + pl_config_find(key->use.path)->offset, sizeof value);
-    return key->use.mask >> value & 1;
+    return (const char *)cfg + key->offset;
 }
+
+bool pl_config_value_equal(const pl_config *a, const pl_config *b, const pl_config_key *key)
+{
+    return pl_config_same_value(key, pl_config_value_of(a, key), pl_config_value_of(b, key));
+}
+
+bool pl_config_is_default(const pl_config *cfg, const pl_config_key *key)
+{
+    pl_config_value by_default;
+    pl_config_default_value(key, &by_default);
+    return pl_config_same_value(key, pl_config_value_of(cfg, key), &by_default);
+}
+
+/* ---- who uses a key ---- */
+
+pl_config_system pl_config_system_of(const pl_config *cfg) { return arch_systems[cfg->model.arch]; }
+
+uint32_t pl_config_archs_of(const pl_config_key *key)
+{
+    uint32_t archs = 0;
+    for (int arch = 0; arch < PL_ARCH_COUNT; arch++)
+        if (key->use.systems >> arch_systems[arch] & 1) archs |= key->use.archs & IS(arch);
+    return archs;
+}
+
+const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_key *key)
+{
+    const pl_config_key *by = key->use.by;
+    int value; /* the enum, or the kind that a NAME_OR_PATH begins with */
+    if (!(pl_config_archs_of(key) & IS(cfg->model.arch))) return &pl_config_keys[PL_CONFIG_KEY_model_arch];
+    if (!by) return NULL;
+    memcpy(&value, pl_config_value_of(cfg, by), sizeof value);
+    return key->use.values & IS(value) ? NULL : by;
+}
+
+bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key) { return !pl_config_unused_by(cfg, key); }
 
 bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {
     if (key->readers & by) return true;
     return by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES && cfg->train.sample_every > 0;
 }
+
+const char *pl_config_path_at(const pl_config *cfg, const pl_config_key *key)
+{
+    const char *at = (const char *)cfg + key->offset;
+    int kind;
+    if (key->type == PL_CONFIG_PATH) return at;
+    if (key->type != PL_CONFIG_NAME_OR_PATH) return NULL;
+    memcpy(&kind, at, sizeof kind);
+    return kind == (int)key->name_count ? at + offsetof(pl_config_tokenizer, path) : NULL;
+}
+
+char *pl_config_path_of(pl_config *cfg, const pl_config_key *key) { return (char *)pl_config_path_at(cfg, key); }

@@ -27,14 +27,21 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_BEGUN = 1 << 7,
 } pl_config_flag;
 
-/* A key is read when the enum at `path` is one of the values in `mask` (bit i = value i); path NULL: always. */
+/* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
+ * `by`, when that key's value is among `values`. */
 typedef struct pl_config_use {
-    const char *path;
-    uint32_t mask;
+    uint32_t systems, archs;
+    const struct pl_config_key *by; /* an ENUM or NAME_OR_PATH, or NULL */
+    uint32_t values;
 } pl_config_use;
 
+typedef struct pl_config_section {
+    const char *name, *help;
+} pl_config_section;
+
 typedef struct pl_config_key {
-    const char *section, *name;
+    const pl_config_section *section;
+    const char *name;
     const char *path;   /* "section.name" */
     const char *option; /* or NULL */
     const char *help;
@@ -52,27 +59,53 @@ typedef struct pl_config_key {
     uint32_t readers; /* pl_config_reader bits */
 } pl_config_key;
 
-typedef struct pl_config_section {
-    const char *name, *help;
-} pl_config_section;
-
-extern const pl_config_key pl_config_keys[];
-extern const size_t pl_config_key_count;
-extern const pl_config_section pl_config_sections[];
-extern const size_t pl_config_section_count;
+extern const pl_config_section pl_config_sections[PL_CONFIG_SECTION_COUNT];
+extern const pl_config_key pl_config_keys[PL_CONFIG_KEY_COUNT];
+#define PL_CONFIG_KEYS_END (pl_config_keys + PL_CONFIG_KEY_COUNT)
 
 /* The row of "section.name", or NULL. */
 const pl_config_key *pl_config_find(const char *path);
+const pl_config_section *pl_config_find_section(const char *name, size_t bytes); /* or NULL */
 /* The row of `name` in `section`, or NULL; with section NULL the first row of that name. */
-const pl_config_key *pl_config_find_in(const char *section, const char *name);
+const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name);
+/* Whether this is the key's option, without dashes; false for NULL. */
+bool pl_config_has_option(const pl_config_key *, const char *option);
+/* Whether `where`, "--seed" or "PLIMSOLL_SEED", is the key's option and another key's as well. */
+bool pl_config_is_shared(const pl_config_key *, const char *where);
 pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);
 const pl_config_origin *pl_config_origin_at(const pl_config *, const pl_config_key *);
-/* Whether the program reads this key under the config's other values. */
+/* The archs whose configs have this key, a bit for each. */
+uint32_t pl_config_archs_of(const pl_config_key *);
+/* NULL when the program reads this key under the config's other values; else the key whose value says that it does
+ * not. */
+const pl_config_key *pl_config_unused_by(const pl_config *, const pl_config_key *);
 bool pl_config_is_used(const pl_config *, const pl_config_key *);
+/* Where the value lies. */
+const void *pl_config_value_of(const pl_config *, const pl_config_key *);
+bool pl_config_value_equal(const pl_config *, const pl_config *, const pl_config_key *);
+bool pl_config_is_default(const pl_config *, const pl_config_key *);
 /* Whether this command does. */
 bool pl_config_is_read(const pl_config *, const pl_config_key *, pl_config_reader);
 
-/* ---- value.c: one value as text, both ways ---- */
+/* Where the name of a file stands in the key's value; NULL when it is no such key, or says a word instead. */
+char *pl_config_path_of(pl_config *, const pl_config_key *);
+const char *pl_config_path_at(const pl_config *, const pl_config_key *);
+
+/* ---- value.c: one value as text, both ways (print.c) ---- */
+
+/* Every WORDS_OR_PATH looks so. */
+typedef struct pl_config_name_or_path {
+    int kind;
+    pl_config_chars path;
+} pl_config_name_or_path;
+
+/* Room for the value of any key. */
+typedef union pl_config_value {
+    int64_t number;
+    double real;
+    pl_config_name_or_path longest;
+} pl_config_value;
+
 typedef enum pl_config_style {
     PL_CONFIG_PLAIN,  /* a YAML scalar without quotes: typed by the YAML 1.2 core schema */
     PL_CONFIG_QUOTED, /* a YAML scalar with quotes, or a block: text */
@@ -87,18 +120,16 @@ typedef struct pl_config_scalar {
 
 /* "256KiB": exact, reads back as the same number. */
 const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room);
-/* Reads the text into the key's field. Errors begin with `where`. The field is unchanged on failure. */
-pl_status pl_config_parse_value(pl_config *, const pl_config_key *, pl_config_scalar, const char *where, pl_error *);
+/* Reads the text into the key's value. Errors begin with `where`. The value is unchanged on failure. */
+pl_status pl_config_parse_value(const pl_config_key *, pl_config_scalar, void *value, const char *where, pl_error *);
 /* Adds the bit called `text` to a SET's bits. */
 pl_status pl_config_parse_set_item(const pl_config_key *, pl_config_scalar, uint32_t *bits, const char *where,
                                    pl_error *);
-void pl_config_assign_default(pl_config *, const pl_config_key *);
-bool pl_config_value_equal(const pl_config *, const pl_config *, const pl_config_key *);
+void pl_config_default_value(const pl_config_key *, void *value);
+bool pl_config_same_value(const pl_config_key *, const void *a, const void *b);
 /* The canonical YAML text of the value. */
-void pl_config_print_value(const pl_config *, const pl_config_key *, pl_str *);
-void pl_config_json_value(const pl_config *, const pl_config_key *, pl_json *);
-/* Of a key that is true or false, or auto as well. */
-pl_config_switch pl_config_switch_of(const pl_config *, const pl_config_key *);
+void pl_config_print_value(const pl_config_key *, const void *value, pl_str *);
+void pl_config_json_value(const pl_config_key *, const void *value, pl_json *);
 /* "an integer from 1 to 64, or auto" into buf; returns buf. */
 const char *pl_config_expected(const pl_config_key *, char *buf, size_t room);
 /* Text of unknown origin for a message: at most 40 bytes, no control characters. Returns buf (64 bytes). */
@@ -108,8 +139,15 @@ bool pl_config_is_text(const char *text, size_t bytes, size_t *bad);
 /* True for what YAML reads as "no value": nothing, ~, null. */
 bool pl_config_is_null(pl_config_scalar);
 
+/* ---- config.c ---- */
 /* Sets the value and its origin unless a stronger source has set it (then it is only validated). */
 pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar, const pl_config_origin *,
                            const char *where, pl_error *);
+/* The same for a SET whose words have been read. */
+void pl_config_assign_bits(pl_config *, const pl_config_key *, uint32_t bits, const pl_config_origin *);
+
+/* ---- check.c ---- */
+/* PL_E_CONFIG for a key that is set and that the program does not read under the config's other values. */
+pl_status pl_config_check_used(const pl_config *, const pl_config_key *, pl_error *);
 
 #endif

@@ -1,9 +1,9 @@
 /* One value from text. Plain YAML scalars are typed by the YAML 1.2 core schema (spec 1.2.2, section 10.3.2): an
- * integer is
- * [-+]?[0-9]+, 0o[0-7]+ or 0x[0-9a-fA-F]+, a real [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?; "yes" is text.
+ * integer is [-+]?[0-9]+, 0o[0-7]+ or 0x[0-9a-fA-F]+, a real [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?; "yes"
+ * is text.
  * Quoted scalars are text and nothing else. What comes from an option or a variable is read as whatever the key wants.
  *
- * Invariant: a field changes only when its whole text is right. */
+ * Invariant: a value changes only when its whole text is right. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -17,8 +17,6 @@
 #include "base/units.h"
 #include "base/locale.h"
 #include "config/schema.h"
-
-static void *field(pl_config *cfg, const pl_config_key *key) { return (char *)cfg + key->offset; }
 
 static bool is_word(pl_config_scalar s, const char *word)
 {
@@ -253,34 +251,21 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
 
 /* ---- errors ---- */
 
-/* --seed belongs to two rows: then the option is named, for the command may not read the row that is met first. */
-static bool names_many(const pl_config_key *key, const char *where)
-{
-    const char *word = strncmp(where, "--", 2) == 0 ? where + 2 : where;
-    if (strncmp(where, "PLIMSOLL_", 9) == 0) word = where + 9;
-    if (!key->option || strcasecmp(word, key->option) != 0) return false;
-    for (size_t i = 0; i < pl_config_key_count; i++)
-        if (&pl_config_keys[i] != key && pl_config_keys[i].option && !strcmp(pl_config_keys[i].option, key->option))
-            return true;
-    return false;
-}
-
 /* "<where>: <key> must be <expected>, not <found><hint>" */
 static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char *where, const char *hint,
                         pl_error *err)
 {
     char expected[320], shown[64];
     double number;
+    const bool many = pl_config_is_shared(key, where); /* then the option is named: not the row that is met first */
     pl_config_expected(key, expected, sizeof expected);
     if (s.style != PL_CONFIG_QUOTED && s.bytes == 0)
-        return pl_fail(err, PL_E_CONFIG,
-                       names_many(key, where) ? "%s%.0s has no value; give %s" : "%s: %s has no value; give %s", where,
+        return pl_fail(err, PL_E_CONFIG, many ? "%s%.0s has no value; give %s" : "%s: %s has no value; give %s", where,
                        key->path, expected);
     if (pl_config_is_null(s))
         return pl_fail(err, PL_E_CONFIG, "%s: %s has no value; give %s, or take the line out for the default", where,
                        key->path, expected);
     const char *quote = s.style != PL_CONFIG_QUOTED && parse_real(s, &number) ? "" : "\"";
-    bool many = names_many(key, where);
     return pl_fail(err, PL_E_CONFIG, "%s%s%s must be %s, not %s%s%s%s", where, many ? "" : ": ", many ? "" : key->path,
                    expected, quote, pl_config_shown(s.text, s.bytes, shown), quote, hint);
 }
@@ -301,7 +286,7 @@ static pl_status refuse_name(const pl_config_key *key, pl_config_scalar s, const
 
 /* ---- one function per kind ---- */
 
-static pl_status set_int(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static pl_status set_int(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     int64_t number;
     bool is_number = parse_integer(s, &number) == 1;
@@ -314,7 +299,7 @@ static pl_status set_int(pl_config *cfg, const pl_config_key *key, pl_config_sca
     } else if (!is_number || number < key->min_int || number > key->max_int) {
         return refuse(key, s, where, "", err);
     }
-    memcpy(field(cfg, key), &number, sizeof number);
+    memcpy(to, &number, sizeof number);
     return PL_OK;
 }
 
@@ -327,8 +312,7 @@ static bool parse_size(pl_config_scalar s, uint64_t *bytes)
     return !has_real_form(s) && pl_parse_bytes(s.text, bytes) == 0;
 }
 
-static pl_status set_bytes(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
-                           pl_error *err)
+static pl_status set_bytes(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     uint64_t bytes;
     int64_t number;
@@ -340,7 +324,7 @@ static pl_status set_bytes(pl_config *cfg, const pl_config_key *key, pl_config_s
         return refuse_quoted(key, s, where, err);
     else if (!parse_size(s, &bytes) || bytes < (uint64_t)key->min_int || bytes > (uint64_t)key->max_int)
         return refuse(key, s, where, "", err);
-    memcpy(field(cfg, key), &bytes, sizeof bytes);
+    memcpy(to, &bytes, sizeof bytes);
     return PL_OK;
 }
 
@@ -351,34 +335,32 @@ static bool in_real_range(const pl_config_key *key, double x)
     return above && below; /* false for NaN */
 }
 
-static pl_status set_real(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
-                          pl_error *err)
+static pl_status set_real(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     double number;
     bool is_number = parse_real(s, &number);
     if (is_number && s.style == PL_CONFIG_QUOTED) return refuse_quoted(key, s, where, err);
     if (!is_number || !in_real_range(key, number)) return refuse(key, s, where, "", err);
     number += 0.0; /* no negative zero: it would print as another value */
-    memcpy(field(cfg, key), &number, sizeof number);
+    memcpy(to, &number, sizeof number);
     return PL_OK;
 }
 
-static void set_switch(pl_config *cfg, const pl_config_key *key, pl_config_switch value)
+static void set_switch(const pl_config_key *key, pl_config_switch value, void *to)
 {
     if (key->bytes == sizeof(bool))
-        *(bool *)field(cfg, key) = value != PL_SWITCH_OFF;
+        *(bool *)to = value != PL_SWITCH_OFF;
     else
-        memcpy(field(cfg, key), &value, sizeof value);
+        memcpy(to, &value, sizeof value);
 }
 
-static pl_status set_bool(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
-                          pl_error *err)
+static pl_status set_bool(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     bool value = false, is_bool = parse_bool(s, &value),
          is_auto = key->flags & PL_CONFIG_FLAG_AUTO && is_word(s, "auto");
     if (is_bool && s.style == PL_CONFIG_QUOTED) return refuse_quoted(key, s, where, err);
     if (!is_bool && !is_auto) return refuse(key, s, where, "", err);
-    set_switch(cfg, key, is_auto ? PL_SWITCH_AUTO : value ? PL_SWITCH_ON : PL_SWITCH_OFF);
+    set_switch(key, is_auto ? PL_SWITCH_AUTO : value ? PL_SWITCH_ON : PL_SWITCH_OFF, to);
     return PL_OK;
 }
 
@@ -389,12 +371,11 @@ static bool find_name(const pl_config_key *key, pl_config_scalar s, int *index)
     return false;
 }
 
-static pl_status set_enum(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
-                          pl_error *err)
+static pl_status set_enum(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     int value;
     if (!find_name(key, s, &value)) return refuse_name(key, s, where, err);
-    memcpy(field(cfg, key), &value, sizeof value);
+    memcpy(to, &value, sizeof value);
     return PL_OK;
 }
 
@@ -408,7 +389,7 @@ pl_status pl_config_parse_set_item(const pl_config_key *key, pl_config_scalar s,
 }
 
 /* "model,plan" in one scalar; nothing between quotes, or "none", is the empty list. */
-static pl_status set_set(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
+static pl_status set_set(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     uint32_t bits = 0;
     bool empty = is_word(s, "none") || (s.bytes == 0 && s.style == PL_CONFIG_QUOTED);
@@ -424,7 +405,7 @@ static pl_status set_set(pl_config *cfg, const pl_config_key *key, pl_config_sca
         PL_TRY(pl_config_parse_set_item(key, (pl_config_scalar){item, end - at, PL_CONFIG_QUOTED}, &bits, where, err));
         at = end + 1;
     }
-    memcpy(field(cfg, key), &bits, sizeof bits);
+    memcpy(to, &bits, sizeof bits);
     return PL_OK;
 }
 
@@ -455,68 +436,66 @@ static void store_text(char *room, const char *text, size_t bytes)
     memcpy(room, text, bytes);
 }
 
-static pl_status set_text(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
-                          pl_error *err)
+static pl_status set_text(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     if (key->type == PL_CONFIG_PATH && is_word(s, key->empty_word))
         s = (pl_config_scalar){"", 0, PL_CONFIG_QUOTED};
     else
         PL_TRY(check_text(key, s, where, err));
-    store_text(field(cfg, key), s.text, s.bytes);
+    store_text(to, s.text, s.bytes);
     return PL_OK;
 }
 
-static pl_status set_name_or_path(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+static void store_kind(void *to, int kind, const char *path, size_t bytes)
+{
+    memcpy((char *)to + offsetof(pl_config_name_or_path, kind), &kind, sizeof kind);
+    store_text((char *)to + offsetof(pl_config_name_or_path, path), path, bytes);
+}
+
+static pl_status set_name_or_path(const pl_config_key *key, pl_config_scalar s, void *to, const char *where,
                                   pl_error *err)
 {
-    int index;
-    pl_config_tokenizer *tokenizer = field(cfg, key);
-    if (find_name(key, s, &index)) {
-        tokenizer->kind = (pl_config_tokenizer_kind)index;
-        store_text(tokenizer->path, "", 0);
-        return PL_OK;
-    }
+    int kind;
+    if (find_name(key, s, &kind)) return store_kind(to, kind, "", 0), PL_OK;
     PL_TRY(check_text(key, s, where, err));
     if (!memchr(s.text, '/', s.bytes) && !memchr(s.text, '.', s.bytes)) return refuse_name(key, s, where, err);
-    tokenizer->kind = (pl_config_tokenizer_kind)key->name_count;
-    store_text(tokenizer->path, s.text, s.bytes);
+    store_kind(to, (int)key->name_count, s.text, s.bytes);
     return PL_OK;
 }
 
-pl_status pl_config_parse_value(pl_config *cfg, const pl_config_key *key, pl_config_scalar s, const char *where,
+pl_status pl_config_parse_value(const pl_config_key *key, pl_config_scalar s, void *value, const char *where,
                                 pl_error *err)
 {
-    typedef pl_status setter(pl_config *, const pl_config_key *, pl_config_scalar, const char *, pl_error *);
+    typedef pl_status setter(const pl_config_key *, pl_config_scalar, void *, const char *, pl_error *);
     static setter *const setters[] = {
         [PL_CONFIG_INT] = set_int,   [PL_CONFIG_BYTES] = set_bytes, [PL_CONFIG_REAL] = set_real,
         [PL_CONFIG_BOOL] = set_bool, [PL_CONFIG_ENUM] = set_enum,   [PL_CONFIG_SET] = set_set,
         [PL_CONFIG_TEXT] = set_text, [PL_CONFIG_PATH] = set_text,   [PL_CONFIG_NAME_OR_PATH] = set_name_or_path,
     };
     locale_t before = pl_locale_enter();
-    pl_status status = setters[key->type](cfg, key, s, where, err);
+    pl_status status = setters[key->type](key, s, value, where, err);
     pl_locale_leave(before);
     return status;
 }
 
-void pl_config_assign_default(pl_config *cfg, const pl_config_key *key)
+void pl_config_default_value(const pl_config_key *key, void *value)
 {
-    void *to = field(cfg, key);
     int as_enum = (int)key->default_int;
-    memset(to, 0, key->bytes);
+    memset(value, 0, key->bytes);
     switch (key->type) {
     case PL_CONFIG_INT:
     case PL_CONFIG_BYTES:
-        memcpy(to, &key->default_int, sizeof key->default_int);
+        memcpy(value, &key->default_int, sizeof key->default_int);
         break;
     case PL_CONFIG_REAL:
-        memcpy(to, &key->default_real, sizeof key->default_real);
+        memcpy(value, &key->default_real, sizeof key->default_real);
         break;
     case PL_CONFIG_BOOL:
-        set_switch(cfg, key, (pl_config_switch)key->default_int);
+        set_switch(key, (pl_config_switch)key->default_int, value);
         break;
     case PL_CONFIG_ENUM:
     case PL_CONFIG_NAME_OR_PATH:
-        memcpy(to, &as_enum, sizeof as_enum);
+        memcpy(value, &as_enum, sizeof as_enum);
         break;
     case PL_CONFIG_SET:
     case PL_CONFIG_TEXT:

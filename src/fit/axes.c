@@ -1,6 +1,6 @@
-/* The table of axes: a row for each field of pl_choice that may be searched. Its function spreads a choice over the
- * values of its axis, the established one first; it sees what the rows above it chose. A new field is a row here, and
- * the lines of candidate.c and rewrite/passes.c that carry it out.
+/* The functions of the axes (axes.def), and the list of choices that they make. A spread_… takes a choice to the values
+ * of its axis, the established one first; it sees what the axes above it chose. A say_… is a phrase that differs where
+ * the choices do, a brief_… a word or two.
  *
  * The list must not depend on the budget (fit.h says why), nor on a clock. */
 #include "fit/fit.h"
@@ -8,16 +8,17 @@
 #include <string.h>
 
 #include "fit/recompute.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
 enum {
-    TOKENS_ENOUGH = 512, /* rows beyond which a GEMM gains nothing (bench_gemm) */
+    ROWS_ENOUGH = 512,  /* beyond which a product gains nothing (bench_gemm) */
+    ROWS_FORWARD = 256, /* and without gradients as few do as well */
     MICRO_BATCHES_MAX = 16,
     LARGER_MAX = 2,    /* and so many larger micro-batches, where there are */
     VALUES_MAX = 32,   /* of an axis */
-    POINTS_MAX = 8192, /* more than all axes can have today */
+    POINTS_MAX = 8192, /* of the list; what makes more is refused, and the sentence names a key to decide */
     CHUNK_ROWS_MIN = 16,
     NODES_MAX = 20000, /* of a graph that is looked at in more ways than micro-batches: planning takes seconds */
 };
@@ -43,6 +44,7 @@ typedef struct axis_view {
     const pl_fit_options *options;
     axis_form form[PRECISIONS];
     pl_id train;
+    int64_t rows;                          /* of a sample */
     bool trains, small;                    /* has it a program of training; is planning it quick */
     bool mixes;                            /* that program must see the whole batch at once */
     const pl_recompute_frontier *frontier; /* whose decisions are to be listed; NULL: what follows from rules */
@@ -58,10 +60,10 @@ typedef struct axis {
 
 static const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
 
-static int64_t most_established(const pl_fit_options *o)
+static int64_t most_established(const axis_view *v)
 {
-    int64_t most = o->sequence < TOKENS_ENOUGH ? TOKENS_ENOUGH / o->sequence : 1;
-    return most < o->batch ? most : o->batch;
+    int64_t most = v->rows < ROWS_ENOUGH ? ROWS_ENOUGH / v->rows : 1;
+    return most < v->options->batch ? most : v->options->batch;
 }
 
 /* Divisors of the batch: from the size at which larger ones gain nothing down to 1; then a few that are larger. */
@@ -72,7 +74,7 @@ static size_t spread_micro_batch(const axis_view *v, const pl_choice *from, pl_c
     to[0] = *from;
     if (v->mixes && !from->micro_batch) to[0].micro_batch = o->batch;
     if (to[0].micro_batch) return 1;
-    int64_t most = most_established(o);
+    int64_t most = most_established(v);
     for (int64_t m = most; m >= 1; m--) {
         if (o->batch % m || (m > 1 && count == MICRO_BATCHES_MAX - 1)) continue;
         to[count] = *from;
@@ -90,8 +92,8 @@ static size_t spread_micro_batch(const axis_view *v, const pl_choice *from, pl_c
 static void say_micro_batch(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 {
     int64_t times = (r->batch + c->micro_batch - 1) / c->micro_batch;
-    pl_str_printf(out, "%lld sequence%s at once, %lld time%s a step", (long long)c->micro_batch, plural(c->micro_batch),
-                  (long long)times, plural(times));
+    pl_str_printf(out, "%lld %s at once, %lld time%s a step", (long long)c->micro_batch,
+                  c->micro_batch == 1 ? r->words->sample : r->words->samples, (long long)times, plural(times));
 }
 
 static void brief_micro_batch(const pl_fit_result *r, const pl_choice *c, pl_str *out)
@@ -133,11 +135,11 @@ static size_t spread_precision(const axis_view *v, const pl_choice *from, pl_cho
     size_t count = 1;
     to[0] = *from;
     if (v->frontier) to[0].precision = frontier_form(v)->precision;
-    if (v->frontier || from->precision != PL_DTYPE_F32 || !v->trains || !v->small) return 1;
+    if (v->frontier || !v->trains || !v->small) return 1;
     for (size_t k = 0; k < PRECISIONS; k++) {
         to[count] = *from;
         to[count].precision = precisions[k].dtype;
-        count += (precisions[k].leave & v->options->allow) && can_do(v, &to[count]);
+        count += (precisions[k].leave & pl_fit_leave(v->options, PL_CHOICE_PRECISION)) && can_do(v, &to[count]);
     }
     return count;
 }
@@ -154,30 +156,24 @@ static void brief_precision(const pl_fit_result *r, const pl_choice *c, pl_str *
     pl_str_append(out, precisions[precision_index(c)].brief);
 }
 
-/* Only what may change numbers by leave of the user, and less than what was asked for by a key. */
-static size_t spread_state(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+/* It changes numbers: only by leave of the user. */
+static size_t spread_moments(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     size_t count = 1;
-    uint32_t allow = v->trains ? v->options->allow : 0;
-    to[0] = *from;
-    if (from->optimizer_state == PL_CHOICE_STATE_F32 && (allow & PL_FIT_ALLOW_OPTIMIZER_BF16)) {
-        to[count] = *from;
-        to[count++].optimizer_state = PL_CHOICE_STATE_BF16;
-    }
-    if (from->optimizer_state != PL_CHOICE_STATE_8BIT && (allow & PL_FIT_ALLOW_OPTIMIZER_8BIT)) {
-        to[count] = *from;
-        to[count++].optimizer_state = PL_CHOICE_STATE_8BIT;
-    }
+    uint32_t leave = v->trains ? pl_fit_leave(v->options, PL_CHOICE_MOMENTS) : 0;
+    to[0] = to[1] = to[2] = *from;
+    if (leave & PL_FIT_ALLOW_OPTIMIZER_BF16) to[count++].moments = PL_DTYPE_BF16;
+    if (leave & PL_FIT_ALLOW_OPTIMIZER_8BIT) to[count++].moments = PL_DTYPE_U8;
     return count;
 }
 
-static void say_state(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+static void brief_moments(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 {
-    static const char *const words[] = {
-        [PL_CHOICE_STATE_F32] = "f32", [PL_CHOICE_STATE_BF16] = "bf16", [PL_CHOICE_STATE_8BIT] = "8bit"};
     (void)r;
-    pl_str_append(out, words[c->optimizer_state]);
+    pl_str_append(out, pl_choice_say(c, PL_CHOICE_MOMENTS));
 }
+
+static void say_moments(const pl_fit_result *r, const pl_choice *c, pl_str *out) { brief_moments(r, c, out); }
 
 /* Where no input is kept the forward nodes of a deep model are there once for each group. */
 static bool is_small_tiled(const axis_view *v, const pl_choice *from, int64_t blocks, int64_t keep)
@@ -187,6 +183,13 @@ static bool is_small_tiled(const axis_view *v, const pl_choice *from, int64_t bl
     return g->node_count + pl_rewrite_layer_major_nodes(g, v->train, &tiled) <= NODES_MAX;
 }
 
+/* It updates each weight early, so a key that forbids that forbids this, too. */
+static bool may_choose_blocks(const pl_fit_options *o)
+{
+    bool early = o->given.update_early || pl_fit_is_open(o, PL_CHOICE_UPDATE);
+    return early && pl_fit_is_open(o, PL_CHOICE_LAYER_MAJOR);
+}
+
 /* Groups of a few blocks; the input of each kept, of some, or of none: less memory, more of the forward pass again. A
  * number that was given stands, and the other one is looked for beside it. */
 static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
@@ -194,7 +197,8 @@ static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_c
     static const struct {
         int64_t blocks, keep;
     } values[] = {{1, 1}, {1, 2}, {1, 3}, {1, 0}, {2, 1}, {2, 0}, {3, 1}, {3, 0}};
-    const pl_fit_options *o = v->options;
+    const bool choose_blocks = may_choose_blocks(v->options),
+               choose_keep = pl_fit_is_open(v->options, PL_CHOICE_LAYER_MAJOR_KEEP);
     size_t count = 1;
     to[0] = *from;
     if (v->frontier) {
@@ -202,13 +206,13 @@ static size_t spread_layer_major(const axis_view *v, const pl_choice *from, pl_c
         to[0].layer_major_keep = frontier_form(v)->layer_major_keep;
         return 1;
     }
-    bool open = o->choose_layer_major || (from->layer_major && o->choose_major_keep);
+    bool open = choose_blocks || (from->layer_major && choose_keep);
     if (!open || !v->trains || !v->small) return 1;
     if (!form_of(v, from)->layer_major) return 1;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        int64_t blocks = o->choose_layer_major ? values[i].blocks : from->layer_major;
-        int64_t keep = o->choose_major_keep ? values[i].keep : from->layer_major_keep;
-        bool again = o->choose_major_keep ? !o->choose_layer_major && values[i].blocks > 1 : values[i].keep != 1;
+        int64_t blocks = choose_blocks ? values[i].blocks : from->layer_major;
+        int64_t keep = choose_keep ? values[i].keep : from->layer_major_keep;
+        bool again = choose_keep ? !choose_blocks && values[i].blocks > 1 : values[i].keep != 1;
         if (again || (blocks == from->layer_major && keep == from->layer_major_keep)) continue;
         if (!is_small_tiled(v, from, blocks, keep)) continue;
         to[count] = *from;
@@ -247,9 +251,9 @@ static void brief_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str
 /* Chunks of a quarter of the micro-batch's rows. */
 static size_t spread_chunks(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
-    int64_t rows = from->micro_batch * v->options->sequence / 4;
+    int64_t rows = from->micro_batch * v->rows / 4;
     to[0] = to[1] = *from;
-    if (!v->options->choose_chunks || !v->trains || !v->small || from->feed_forward_rows) return 1;
+    if (!pl_fit_is_open(v->options, PL_CHOICE_CHUNKS) || !v->trains || !v->small) return 1;
     to[1].feed_forward_rows = rows;
     if (!v->frontier) return rows >= CHUNK_ROWS_MIN && form_of(v, from)->chunks ? 2 : 1;
     if (!frontier_form(v)->feed_forward_rows) return 1;
@@ -278,7 +282,7 @@ static size_t spread_frontier(const axis_view *v, const pl_choice *from, pl_choi
     size_t count = 0;
     for (size_t i = 1; i < pl_recompute_frontier_count(v->frontier) && count < VALUES_MAX; i++) {
         to[count] = *from;
-        to[count].recompute = PL_CHOICE_RECOMPUTE_PLANNED;
+        to[count].recompute = PL_RECOMPUTE_LISTED;
         to[count++].decision = pl_recompute_frontier_point(v->frontier, i)->decision;
     }
     return count;
@@ -289,9 +293,9 @@ static size_t spread_recompute(const axis_view *v, const pl_choice *from, pl_cho
     size_t count = 0;
     if (v->frontier) return spread_frontier(v, from, to);
     to[count++] = *from;
-    if (!v->options->plan_recompute || !v->trains || !v->small) return 1;
+    if (!pl_fit_is_open(v->options, PL_CHOICE_RECOMPUTE) || !v->trains || !v->small) return 1;
     to[count] = *from;
-    to[count++].recompute = PL_CHOICE_STORE_ALL;
+    to[count++].recompute = PL_RECOMPUTE_NOTHING;
     return count;
 }
 
@@ -299,16 +303,16 @@ static void say_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *ou
 {
     (void)r;
     switch (c->recompute) {
-    case PL_CHOICE_STORE_ALL:
+    case PL_RECOMPUTE_NOTHING:
         pl_str_append(out, "nothing: what the backward pass reads is kept");
         break;
-    case PL_CHOICE_RECOMPUTE_CHEAP:
+    case PL_RECOMPUTE_CHEAP:
         pl_str_append(out, "norms, activations and dropout are made again in the backward pass");
         break;
-    case PL_CHOICE_RECOMPUTE_FULL:
+    case PL_RECOMPUTE_FULL:
         pl_str_append(out, "of each block only its output is kept, the rest is made again");
         break;
-    case PL_CHOICE_RECOMPUTE_PLANNED:
+    case PL_RECOMPUTE_LISTED:
         pl_str_printf(out, "node by node: %zu node%s again in the backward pass", c->decision->count,
                       c->decision->count == 1 ? " runs" : "s run");
         break;
@@ -317,11 +321,11 @@ static void say_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *ou
 
 static void brief_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 {
-    static const char *const words[] = {[PL_CHOICE_STORE_ALL] = "nothing",
-                                        [PL_CHOICE_RECOMPUTE_CHEAP] = "norms and activations",
-                                        [PL_CHOICE_RECOMPUTE_FULL] = "blocks"};
+    static const char *const words[] = {[PL_RECOMPUTE_NOTHING] = "nothing",
+                                        [PL_RECOMPUTE_CHEAP] = "norms and activations",
+                                        [PL_RECOMPUTE_FULL] = "blocks"};
     (void)r;
-    if (c->recompute == PL_CHOICE_RECOMPUTE_PLANNED)
+    if (c->recompute == PL_RECOMPUTE_LISTED)
         pl_str_printf(out, "%zu node%s", c->decision->count, plural((int64_t)c->decision->count));
     else
         pl_str_append(out, words[c->recompute]);
@@ -330,7 +334,7 @@ static void brief_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *
 static size_t spread_update(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
 {
     to[0] = to[1] = *from;
-    if (!v->options->choose_update || !v->trains || !v->small || from->layer_major) return 1;
+    if (!pl_fit_is_open(v->options, PL_CHOICE_UPDATE) || !v->trains || !v->small || from->layer_major) return 1;
     to[1].update_early = true;
     return may_update_early(v, from) ? 2 : 1;
 }
@@ -374,14 +378,10 @@ static void say_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
     if (c->threads && c->threads != r->threads) pl_str_printf(out, " of %d", r->threads);
 }
 
-static const axis axes[] = {{"micro-batch", spread_micro_batch, say_micro_batch, brief_micro_batch, true},
-                            {"precision", spread_precision, say_precision, brief_precision},
-                            {"optimizer state", spread_state, say_state, say_state},
-                            {"layer-major", spread_layer_major, say_layer_major, brief_layer_major},
-                            {"feed-forward", spread_chunks, say_chunks, brief_chunks},
-                            {"recompute", spread_recompute, say_recompute, brief_recompute},
-                            {"update", spread_update, say_update, brief_update},
-                            {"threads", spread_threads, say_threads, brief_threads}};
+static const axis axes[] = {
+#define PL_AXIS_ROW(name, title, always) {title, spread_##name, say_##name, brief_##name, always},
+#include "fit/axes.def"
+};
 enum { AXES = sizeof axes / sizeof *axes };
 
 size_t pl_fit_axis_count(void) { return AXES; }
@@ -463,8 +463,9 @@ static pl_status make_form(axis_view *v, const pl_graph *graph, size_t k, pl_err
 {
     const char *why;
     axis_form *f = &v->form[k];
-    bool given = precisions[k].dtype == v->options->given.precision;
-    if (!v->trains || !v->small || (!given && !(precisions[k].leave & v->options->allow))) return PL_OK;
+    bool wanted = precisions[k].dtype == v->options->given.precision ||
+                  (precisions[k].leave & pl_fit_leave(v->options, PL_CHOICE_PRECISION));
+    if (!v->trains || !v->small || !wanted) return PL_OK;
     f->graph = pl_graph_copy(graph);
     if (!f->graph) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
     PL_TRY(pl_rewrite_precision(f->graph, v->train, precisions[k].dtype, err));
@@ -477,6 +478,7 @@ static axis_view view_of(const pl_graph *graph, const pl_fit_options *o, const p
     axis_view v = {.options = o, .train = pl_graph_find_trained(graph), .frontier = frontier};
     v.trains = v.train != PL_NONE;
     v.mixes = v.trains && pl_graph_find_mixer(graph, v.train) != PL_NONE;
+    v.rows = pl_fit_rows(graph);
     v.small = graph->node_count <= NODES_MAX;
     return v;
 }
@@ -485,7 +487,7 @@ bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *o)
 {
     axis_view v = view_of(graph, o, NULL);
     bool searches = o->budget_bytes != PL_FIT_NO_BUDGET || o->everything;
-    return o->plan_recompute && searches && v.trains && v.small;
+    return pl_fit_is_open(o, PL_CHOICE_RECOMPUTE) && searches && v.trains && v.small;
 }
 
 /* In layer-major order only for groups of more than one block, in chunks, without kept inputs: there the activations of
@@ -496,10 +498,16 @@ bool pl_fit_plans_form(const pl_fit_options *o, const pl_choice *c)
     return !searched || (c->layer_major > 1 && c->layer_major_keep == 0 && c->feed_forward_rows);
 }
 
-bool pl_fit_same_form(const pl_choice *a, const pl_choice *b)
+/* Without gradients a few samples are as fast as many. Early updates need gradients that are whole: those of one
+ * micro-batch, or of layer-major order. */
+int64_t pl_fit_given_micro_batch(const pl_graph *graph, const pl_fit_options *o)
 {
-    return a->precision == b->precision && a->layer_major == b->layer_major &&
-           a->layer_major_keep == b->layer_major_keep && !a->feed_forward_rows == !b->feed_forward_rows;
+    axis_view v = view_of(graph, o, NULL);
+    if (o->given.micro_batch) return o->given.micro_batch;
+    if (v.trains) return o->given.update_early && !o->given.layer_major ? o->batch : 0;
+    int64_t m = 1;
+    while (o->batch % m || (m * v.rows < ROWS_FORWARD && m < o->batch)) m++;
+    return m;
 }
 
 pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *o, const pl_recompute_frontier *frontier,
@@ -520,11 +528,4 @@ done:
     for (size_t k = 0; k < PRECISIONS; k++) pl_graph_destroy(view.form[k].graph);
     pl_free(point);
     return status;
-}
-
-bool pl_fit_same_kernels(const pl_choice *a, const pl_choice *b)
-{
-    return a->micro_batch == b->micro_batch && a->precision == b->precision && a->recompute == b->recompute &&
-           !a->layer_major == !b->layer_major && a->optimizer_state == b->optimizer_state &&
-           a->feed_forward_rows == b->feed_forward_rows;
 }

@@ -1,7 +1,7 @@
 /* From a choice to a plan: the rewrites, then the real planner. Takes no decision, and no time: what a
  * plan holds is known before any kernel is measured (time.c says how long it takes). */
 #include "fit/fit.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "rewrite/passes.h"
 
 static bool trains(const pl_graph *g) { return pl_graph_find_trained(g) != PL_NONE; }
@@ -13,23 +13,12 @@ static uint64_t trips_of(const pl_fit_options *o, const pl_choice *c)
 
 static pl_rewrites rewrites_of(const pl_fit_options *o, const pl_choice *c)
 {
-    static const pl_recompute_rule rules[] = {[PL_CHOICE_STORE_ALL] = PL_RECOMPUTE_NOTHING,
-                                              [PL_CHOICE_RECOMPUTE_CHEAP] = PL_RECOMPUTE_CHEAP,
-                                              [PL_CHOICE_RECOMPUTE_FULL] = PL_RECOMPUTE_FULL,
-                                              [PL_CHOICE_RECOMPUTE_PLANNED] = PL_RECOMPUTE_LISTED};
-    static const pl_dtype moments[] = {[PL_CHOICE_STATE_F32] = PL_DTYPE_F32,
-                                       [PL_CHOICE_STATE_BF16] = PL_DTYPE_BF16,
-                                       [PL_CHOICE_STATE_8BIT] = PL_DTYPE_U8};
-    return (pl_rewrites){.micro_batch = c->micro_batch,
-                         .trips = trips_of(o, c),
-                         .precision = c->precision,
-                         .feed_forward_rows = c->feed_forward_rows,
-                         .layer_major = c->layer_major,
-                         .layer_major_keep = c->layer_major_keep,
-                         .recompute = rules[c->recompute],
-                         .decision = c->decision,
-                         .moments = moments[c->optimizer_state],
-                         .update_early = c->update_early};
+#define OF_PASS(name) .name = c->name,
+#define OF_PLAN(name) /* pl_fit_plan_options */
+    return (pl_rewrites){
+#define PL_AXIS_FIELD(by, type, name, form, kernels) OF_##by(name)
+#include "fit/axes.def"
+        .trips = trips_of(o, c)};
 }
 
 /* What a key asks for and this model, or this batch, cannot have. */
@@ -52,11 +41,12 @@ static pl_status check_possible(const pl_graph *g, const pl_fit_options *o, cons
     return PL_OK;
 }
 
+/* 16 bits may make impossible what comes behind them. */
 static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_pass end, pl_error *err)
 {
     pl_rewrites r = rewrites_of(o, c);
     PL_TRY(pl_rewrite_passes(g, &r, PL_PASS_PRECISION, PL_PASS_LAYER_MAJOR, err));
-    PL_TRY(check_possible(g, o, c, err)); /* 16 bits may make it impossible */
+    PL_TRY(check_possible(g, o, c, err));
     return pl_rewrite_passes(g, &r, PL_PASS_LAYER_MAJOR, end, err);
 }
 
@@ -65,26 +55,17 @@ pl_status pl_fit_prepare(pl_graph *g, const pl_fit_options *o, const pl_choice *
     return rewrite(g, o, c, PL_PASS_RECOMPUTE, err);
 }
 
-pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
+/* The batch becomes a number, and then the order and what may share memory are settled. */
+static pl_status bind(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
-    return rewrite(g, o, c, PL_PASS_COUNT, err);
+    pl_rewrites r = rewrites_of(o, c);
+    return pl_rewrite_passes(g, &r, PL_PASS_BIND_BATCH, PL_PASS_COUNT, err);
 }
 
-pl_status pl_fit_bind(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_graph **bound,
-                      pl_error *err)
+pl_status pl_fit_rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_error *err)
 {
-    pl_status status = PL_OK;
-    pl_graph *g = pl_graph_copy(graph);
-    *bound = NULL;
-    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
-    PL_TRY_DONE(pl_fit_rewrite(g, o, c, err));
-    PL_TRY_DONE(o->stage(o->context, g, c->micro_batch, err));
-    PL_TRY_DONE(pl_graph_check(g, PL_STAGE_BOUND, err));
-    *bound = g;
-    return PL_OK;
-done:
-    pl_graph_destroy(g);
-    return status;
+    PL_TRY(rewrite(g, o, c, PL_PASS_BIND_BATCH, err));
+    return bind(g, o, c, err);
 }
 
 pl_plan_options pl_fit_plan_options(const pl_fit_options *o, const pl_choice *c)
@@ -96,20 +77,47 @@ pl_plan_options pl_fit_plan_options(const pl_fit_options *o, const pl_choice *c)
     return how;
 }
 
-pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **plan,
-                           pl_error *err)
+/* A plan has its graph. */
+static pl_status plan(pl_graph **g, const pl_fit_options *o, const pl_choice *c, pl_plan **made, pl_error *err)
 {
     pl_plan_options how = pl_fit_plan_options(o, c);
-    pl_graph *g;
-    *plan = NULL;
-    PL_TRY(pl_fit_bind(graph, o, c, &g, err));
-    pl_status status = pl_plan_create(g, &how, plan, err);
-    if (status != PL_OK) {
-        pl_graph_destroy(g);
-        return status;
-    }
-    (*plan)->batch = trains((*plan)->graph) ? (uint64_t)o->batch : 0;
-    status = o->settle(o->context, *plan, err);
-    if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
+    uint64_t batch = trains(*g) ? (uint64_t)o->batch : 0;
+    PL_TRY(pl_plan_create(*g, &how, made, err));
+    *g = NULL;
+    (*made)->batch = batch;
+    return PL_OK;
+}
+
+/* The road of one choice; made NULL: no further than the bound graph. */
+static pl_status carry_out(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_graph **bound,
+                           pl_plan **made, pl_error *err)
+{
+    pl_status status = PL_OK;
+    pl_graph *g = pl_graph_copy(graph);
+    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
+    PL_TRY_DONE(rewrite(g, o, c, PL_PASS_BIND_BATCH, err));
+    PL_TRY_DONE(bind(g, o, c, err));
+    PL_TRY_DONE(o->stage(o->context, g, c->micro_batch, err));
+    PL_TRY_DONE(pl_graph_check(g, PL_STAGE_BOUND, err));
+    if (made) PL_TRY_DONE(plan(&g, o, c, made, err));
+    if (made) PL_TRY_DONE(o->settle(o->context, *made, err));
+    if (bound) *bound = g, g = NULL;
+done:
+    if (status != PL_OK && made) pl_plan_destroy(*made), *made = NULL;
+    pl_graph_destroy(g);
     return status;
+}
+
+pl_status pl_fit_bind(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_graph **bound,
+                      pl_error *err)
+{
+    *bound = NULL;
+    return carry_out(graph, o, c, bound, NULL, err);
+}
+
+pl_status pl_fit_candidate(const pl_graph *graph, const pl_fit_options *o, const pl_choice *c, pl_plan **made,
+                           pl_error *err)
+{
+    *made = NULL;
+    return carry_out(graph, o, c, NULL, made, err);
 }

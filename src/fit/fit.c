@@ -96,7 +96,9 @@ pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_res
                       pl_error *err)
 {
     pl_fit_result own;
-    pl_fit_search s = {.graph = graph, .options = o, .result = result ? result : &own};
+    pl_fit_options decided = *o;
+    pl_fit_search s = {.graph = graph, .options = &decided, .result = result ? result : &own};
+    decided.given.micro_batch = pl_fit_given_micro_batch(graph, o);
     *plan = NULL;
     *s.result = (pl_fit_result){.chosen = PL_FIT_NONE,
                                 .least = PL_FIT_NONE,
@@ -104,7 +106,8 @@ pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_res
                                 .budget_bytes = o->budget_bytes,
                                 .floor_bytes = o->floor_bytes,
                                 .batch = o->batch,
-                                .sequence = o->sequence,
+                                .rows = pl_fit_rows(graph),
+                                .words = o->words,
                                 .threads = o->plan.team.threads};
     pl_status status = pl_fit_run_search(&s, err);
     if (status == PL_OK) status = conclude(&s, plan, err);

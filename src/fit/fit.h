@@ -43,19 +43,17 @@ typedef enum pl_fit_allow {
 #define PL_FIT_WORTH 0.02 /* what a predicted time must differ by to count against the established order */
 
 typedef struct pl_fit_options {
-    pl_plan_options plan;    /* but for huge_pages and threads, which are choices; the cost model predicts */
-    int64_t batch, sequence; /* sequences of a step; tokens of a sequence */
-    pl_choice given;         /* what is decided already; a micro-batch of 0: choose. Huge pages may still be dropped */
-    bool plan_recompute;     /* what is computed again is to be chosen; else given.recompute is meant */
-    bool choose_update;      /* and whether weights are updated early */
-    bool choose_chunks;      /* and whether feed-forward layers go in chunks of rows */
-    bool choose_layer_major; /* and whether the backward pass goes through all micro-batches block by block */
-    bool choose_major_keep;  /* and, where it does, which blocks' input is kept */
-    uint32_t allow;          /* pl_fit_allow bits */
-    uint64_t budget_bytes;   /* charged; PL_FIT_NO_BUDGET */
-    uint64_t floor_bytes;    /* charged of a process that has no model; for the words of a refusal. 0: not known */
-    bool everything;         /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
-                              * means no search: what is established is taken */
+    pl_plan_options plan;  /* but for huge_pages and threads, which are choices; the cost model predicts */
+    const pl_words *words; /* of the system, for reports */
+    int64_t batch;         /* samples of a step */
+    pl_choice given;       /* what is decided already, and of what is open the established value; a micro-batch of 0:
+                            * choose. Huge pages may still be dropped */
+    uint32_t open;         /* a bit for each pl_choice_key that the search decides */
+    uint32_t allow;        /* pl_fit_allow bits; of use where the key is open */
+    uint64_t budget_bytes; /* charged; PL_FIT_NO_BUDGET */
+    uint64_t floor_bytes;  /* charged of a process that has no model; for the words of a refusal. 0: not known */
+    bool everything;       /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
+                            * means no search: what is established is taken */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */
     pl_status (*stage)(void *context, pl_graph *, int64_t micro_batch, pl_error *);
     /* Measures what the cost table lacks for this bound graph; may be NULL. */
@@ -67,6 +65,12 @@ typedef struct pl_fit_options {
     void (*tell)(void *context, size_t done, size_t total);
     void *context;
 } pl_fit_options;
+
+static inline bool pl_fit_is_open(const pl_fit_options *o, pl_choice_key key) { return o->open >> key & 1; }
+static inline uint32_t pl_fit_leave(const pl_fit_options *o, pl_choice_key key)
+{
+    return pl_fit_is_open(o, key) ? o->allow : 0;
+}
 
 /* ---- fit.c ---- */
 /* graph: legal, its batch not bound; stays the caller's. PL_E_BUDGET when nothing fits: the smallest plan's needs, what
@@ -94,12 +98,16 @@ pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *, const struc
                       pl_fit_result *, pl_error *);
 /* Is it to be planned what is computed again, node by node? */
 bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *);
-/* And in the form that the choice gives the graph before recompute? In another form (pl_fit_same_form) nodes are
+/* And in the form that the choice gives the graph before recompute? In another form (pl_choice_same_form) nodes are
  * others, so each has a frontier of its own. */
 bool pl_fit_plans_form(const pl_fit_options *, const pl_choice *);
-bool pl_fit_same_form(const pl_choice *, const pl_choice *);
-/* Do two choices run the same kernels at the same shapes (all but a few)? Then one measurement serves both. */
-bool pl_fit_same_kernels(const pl_choice *, const pl_choice *);
+/* The micro-batch where nothing is to be chosen: given, or what follows; else 0. */
+int64_t pl_fit_given_micro_batch(const pl_graph *graph, const pl_fit_options *);
+
+/* ---- rows.c ---- */
+/* The most rows that an input of LINEAR has: of a sample while the batch is open, of a micro-batch once it is bound; 1
+ * where there is none. */
+int64_t pl_fit_rows(const pl_graph *);
 
 /* ---- time.c: how long a step takes ---- */
 /* Of the program of a bound graph that is trained, into the point: seconds, spread, work. */

@@ -18,7 +18,7 @@ static pl_status rewrite_chosen(const pl_fit_search *s, pl_fit_point *made, pl_e
     pl_graph *g;
     made->choice = s->result->point[s->result->chosen].choice;
     made->choice.precision = PL_DTYPE_BF16;
-    if (made->choice.recompute == PL_CHOICE_RECOMPUTE_PLANNED) {
+    if (made->choice.recompute == PL_RECOMPUTE_LISTED) {
         made->choice.recompute = s->options->given.recompute;
         made->choice.decision = NULL;
     }
@@ -35,7 +35,7 @@ pl_status pl_fit_find_potential(const pl_fit_search *s, pl_error *err)
     pl_fit_result *r = s->result;
     bool whole = s->options->everything && r->point[r->chosen].choice.precision == PL_DTYPE_F32;
     if (!whole || r->point[r->chosen].seconds < 0) return PL_OK;
-    if (!(s->options->allow & PL_FIT_ALLOW_BF16)) return rewrite_chosen(s, &r->narrow, err);
+    if (!(pl_fit_leave(s->options, PL_CHOICE_PRECISION) & PL_FIT_ALLOW_BF16)) return rewrite_chosen(s, &r->narrow, err);
     take_fastest(r, &r->narrow);
     return PL_OK;
 }

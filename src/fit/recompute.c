@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "fit/recompute_problem.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
@@ -143,7 +143,7 @@ static pl_status make_problems(pl_recompute_frontier *f, const pl_graph *graph, 
     double *seconds = NULL;
     pl_choice choice = o->given;
     choice.micro_batch = micro_batch;
-    choice.recompute = PL_CHOICE_RECOMPUTE_CHEAP;
+    choice.recompute = PL_RECOMPUTE_CHEAP;
     if (!g) PL_TRY_DONE(no_memory(err));
     if (train == PL_NONE) goto done;
     PL_TRY_DONE(pl_fit_prepare(g, o, &choice, err));

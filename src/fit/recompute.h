@@ -9,7 +9,7 @@
  *     pl_recompute_frontier *f;
  *     PL_TRY(pl_recompute_frontier_create(graph, options, micro_batch, &f, err));
  *     for (size_t i = 0; i < pl_recompute_frontier_count(f); i++) {
- *         choice.recompute = PL_CHOICE_RECOMPUTE_PLANNED;
+ *         choice.recompute = PL_RECOMPUTE_LISTED;
  *         choice.decision = pl_recompute_frontier_point(f, i)->decision; … pl_fit_candidate(…)
  *     }
  *     pl_recompute_frontier_destroy(f);      after the last candidate that carries one of its decisions

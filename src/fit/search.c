@@ -44,7 +44,7 @@ static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measur
     if (!measured) o.plan.cost = (pl_cost_model){0};
     pl_choice established = r->point[0].choice;
     established.precision = form->precision;
-    int budgets = pl_fit_same_form(form, &established) ? PL_RECOMPUTE_BUDGETS_MAX : OTHER_FORMS_BUDGETS;
+    int budgets = pl_choice_same_form(form, &established) ? PL_RECOMPUTE_BUDGETS_MAX : OTHER_FORMS_BUDGETS;
     PL_TRY(
         pl_recompute_frontier_create(s->graph, &o, form->micro_batch, budgets, &r->frontier[r->frontier_count], err));
     r->frontier_count++;
@@ -62,9 +62,9 @@ static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
     for (size_t i = 0; i < rules && r->frontier_count < PL_FIT_FRONTIERS_MAX; i++) {
         pl_choice form = r->point[i].choice, established = r->point[0].choice;
         established.precision = form.precision;
-        bool known = measured ? !pl_fit_same_form(&established, &form) : !pl_fit_plans_form(s->options, &form);
+        bool known = measured ? !pl_choice_same_form(&established, &form) : !pl_fit_plans_form(s->options, &form);
         for (size_t k = begun; k < r->frontier_count && !known; k++)
-            known = pl_fit_same_form(pl_recompute_frontier_given(r->frontier[k]), &form);
+            known = pl_choice_same_form(pl_recompute_frontier_given(r->frontier[k]), &form);
         if (!known) PL_TRY(propose_in(s, &form, measured, err));
     }
     return PL_OK;
@@ -72,26 +72,11 @@ static pl_status propose(pl_fit_search *s, bool measured, pl_error *err)
 
 /* ---- twins: two frontiers often propose the same, and then the one's figures are the other's ---- */
 
-static bool same_decision(const pl_recompute_decision *a, const pl_recompute_decision *b)
-{
-    if (a == b) return true;
-    return a && b && a->count == b->count && memcmp(a->again, b->again, a->count * sizeof *a->again) == 0;
-}
-
-static bool same_choice(const pl_choice *a, const pl_choice *b)
-{
-    return a->micro_batch == b->micro_batch && a->recompute == b->recompute && a->huge_pages == b->huge_pages &&
-           a->layer_major == b->layer_major && a->layer_major_keep == b->layer_major_keep &&
-           a->feed_forward_rows == b->feed_forward_rows && a->update_early == b->update_early &&
-           a->optimizer_state == b->optimizer_state && a->threads == b->threads && a->precision == b->precision &&
-           same_decision(a->decision, b->decision);
-}
-
 /* The first point with the same choice; often itself. */
 static const pl_fit_point *first_of(const pl_fit_search *s, const pl_fit_point *p)
 {
     const pl_fit_point *first = s->result->point;
-    while (first < p && !same_choice(&first->choice, &p->choice)) first++;
+    while (first < p && !pl_choice_equal(&first->choice, &p->choice)) first++;
     return first;
 }
 
@@ -257,12 +242,12 @@ static bool stands_for_others(const pl_fit_search *s, size_t i)
 {
     const pl_fit_point *p = s->result->point;
     for (size_t k = i + 1; k < s->result->count; k++)
-        if (pl_fit_same_kernels(&p[k].choice, &p[i].choice)) return false;
+        if (pl_choice_same_kernels(&p[k].choice, &p[i].choice)) return false;
     pl_choice established = p[0].choice;
     established.precision = p[i].choice.precision;
-    bool wanted = pl_fit_same_kernels(&established, &p[i].choice);
+    bool wanted = pl_choice_same_kernels(&established, &p[i].choice);
     for (size_t k = 0; k <= i && !wanted; k++)
-        wanted = pl_fit_same_kernels(&p[k].choice, &p[i].choice) && is_wanted(s, &p[k]);
+        wanted = pl_choice_same_kernels(&p[k].choice, &p[i].choice) && is_wanted(s, &p[k]);
     return wanted;
 }
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "fit/fit.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 
 /* Of the made-up machine: it orders choices where no kernel was measured, and nothing else. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 
 typedef struct finished { /* the last version of an accumulator */

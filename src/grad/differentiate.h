@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-/* Needs: a legal model graph in which `program` has a loss (ir/facts.h). Adds the backward nodes behind the
+/* Needs: a legal model graph in which `program` has a loss (ir/properties.h). Adds the backward nodes behind the
  * forward nodes of the same region, one gradient value "grad.NAME" per weight that the program reads (role gradient,
  * zeroed at the program's start, accumulated over the region's trips). Keeps: legality. */
 pl_status pl_grad_differentiate(pl_graph *, pl_id program, pl_error *);

@@ -1,10 +1,12 @@
 /* The transformer language model of MODELS.md 4.3 (arch gpt), under nanoGPT's tensor names:
  *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2;
  *   then norm, and the output layer. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "models/model.h"
+#include "models/check.h"
+#include "models/language.h"
 
 static pl_id bias_or_none(pl_model *m, bool wanted, int64_t n, const char *name)
 {
@@ -29,11 +31,12 @@ static pl_id through_cache(pl_model *m, pl_id x, char which, int block)
     pl_id cache =
         pl_build_temporary(&m->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, c->sequence, c->width),
                            "generate.cache_%c.%d", which, block);
-    return pl_build_node(&m->b, PL_OP_CACHE_WRITE, NULL, 3, (pl_id[]){x, cache, m->position}, 1, &out);
+    return pl_build_node(&m->b, PL_OP_CACHE_WRITE, NULL, 3, (pl_id[]){x, cache, m->input[PL_INPUT_POSITION]}, 1, &out);
 }
 
-static pl_id attention(pl_model *m, pl_id x, pl_id residual, int block)
+static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
 {
+    pl_model *m = l->m;
     const pl_config_model *c = &m->config->model;
     char name[64];
     int64_t d = c->width;
@@ -41,10 +44,10 @@ static pl_id attention(pl_model *m, pl_id x, pl_id residual, int block)
     pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
     pl_id qkv = pl_model_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
     pl_id in[4] = {columns(m, qkv, 0), columns(m, qkv, 1), columns(m, qkv, 2), PL_NONE}, out[2] = {PL_NONE, PL_NONE};
-    if (m->generating) {
+    if (l->generating) {
         in[1] = through_cache(m, in[1], 'k', block);
         in[2] = through_cache(m, in[2], 'v', block);
-        in[3] = m->position;
+        in[3] = m->input[PL_INPUT_POSITION];
     }
     pl_attr attr[3] = {pl_attr_i(c->heads), pl_attr_i(1), pl_attr_f(1 / sqrt((double)d / (double)c->heads))};
     pl_id o = pl_build_node(&m->b, PL_OP_ATTENTION, attr, 4, in, m->training ? 2 : 1, out);
@@ -70,13 +73,14 @@ static pl_id feed_forward(pl_model *m, pl_id x, pl_id residual, int block)
     return pl_model_dropout(m, pl_model_linear(m, h, w, bias, PL_NONE), residual);
 }
 
-static pl_id block_of(pl_model *m, pl_id x, int block)
+static pl_id block_of(const pl_language *l, pl_id x, int block)
 {
+    pl_model *m = l->m;
     char name[64];
     pl_builder_enter(&m->b, "block.%d", block);
     pl_builder_enter(&m->b, "attention");
     snprintf(name, sizeof name, "transformer.h.%d.ln_1", block);
-    x = attention(m, pl_model_norm(m, x, name), x, block);
+    x = attention(l, pl_model_norm(m, x, name), x, block);
     pl_builder_leave(&m->b);
     pl_builder_enter(&m->b, "feed_forward");
     snprintf(name, sizeof name, "transformer.h.%d.ln_2", block);
@@ -86,23 +90,75 @@ static pl_id block_of(pl_model *m, pl_id x, int block)
     return x;
 }
 
-pl_id pl_gpt_hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
+static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 {
+    pl_model *m = l->m;
     const pl_config_model *c = &m->config->model;
     pl_id out = PL_NONE;
     pl_builder_enter(&m->b, "embedding");
-    pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "transformer.wte.weight");
+    pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "transformer.wte.weight");
     pl_id places = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, c->sequence, c->width), "transformer.wpe.weight");
-    pl_id in[4] = {tokens, table, places, m->generating ? m->position : PL_NONE};
+    pl_id in[4] = {tokens, table, places, l->generating ? m->input[PL_INPUT_POSITION] : PL_NONE};
     pl_id x = pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, in, 1, &out);
     x = pl_model_dropout(m, x, PL_NONE);
     pl_builder_leave(&m->b);
-    for (int i = 0; i < c->layers; i++) x = block_of(m, x, i);
+    for (int i = 0; i < c->layers; i++) x = block_of(l, x, i);
     pl_builder_enter(&m->b, "head");
     x = pl_model_norm(m, x, "transformer.ln_f");
     *output_weight = c->tie_embeddings
                          ? table
-                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, m->vocab, c->width), "lm_head.weight");
+                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "lm_head.weight");
     pl_builder_leave(&m->b);
     return x;
 }
+
+static pl_status build(pl_model *m) { return pl_language_build(&(pl_language){.m = m, .read = 1, .hidden = hidden}); }
+
+/* ---- its part of a config ---- */
+
+/* The divisor of width next to heads, on either side (1 always is one). */
+static int64_t divisor_below(int64_t width, int64_t heads)
+{
+    while (width % heads != 0) heads--;
+    return heads;
+}
+
+static int64_t divisor_above(int64_t width, int64_t heads)
+{
+    if (heads > width) return 0;
+    while (width % heads != 0) heads++;
+    return heads;
+}
+
+static pl_status check_heads(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t width = cfg->model.width, heads = cfg->model.heads;
+    if (width % heads == 0) return PL_OK;
+    int64_t below = divisor_below(width, heads < width ? heads : width), above = divisor_above(width, heads);
+    pl_config_blame(cfg, "model.heads", "model.width", where);
+    if (!above)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: model.heads %" PRId64 " is more than model.width %" PRId64 "; take at most that many heads",
+                       where, heads, width);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: model.heads %" PRId64 " does not divide model.width %" PRId64 "; take %" PRId64 " or %" PRId64
+                   " heads",
+                   where, heads, width, below, above);
+}
+
+/* The widest layer of a token: the feed-forward, or attention with three of the width. */
+static pl_status check(const pl_config *cfg, pl_error *err)
+{
+    const uint64_t d = (uint64_t)cfg->model.width, inner = (uint64_t)pl_config_feed_forward(cfg);
+    PL_TRY(check_heads(cfg, err));
+    return pl_language_check(cfg,
+                             &(pl_language_size){.layer = {{4 * d, d}, {2 * d, inner}},
+                                                 .first = {(uint64_t)cfg->model.sequence, d},
+                                                 .widest = inner > 3 * d ? inner : 3 * d,
+                                                 .key = "feed_forward",
+                                                 .value = pl_config_feed_forward(cfg)},
+                             err);
+}
+
+const pl_arch pl_arch_gpt = {.build = build, .check = check, .plan_bytes_per_layer = 16 << 10};

@@ -83,118 +83,54 @@ pl_id pl_model_dropout(pl_model *m, pl_id x, pl_id residual)
     if (!pl_model_drops(m)) return x;
     pl_attr attr[3] = {pl_attr_f(m->config->model.dropout), pl_attr_i(m->config->train.seed),
                        pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
-    pl_id in[4] = {x, m->step, m->first_sample, residual}, out = PL_NONE;
+    pl_id in[4] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE], residual}, out = PL_NONE;
     return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
 }
 
-/* ---- the programs ---- */
+/* ---- a graph ---- */
 
-static pl_id hidden(pl_model *m, pl_id tokens, pl_id *output_weight)
-{
-    return m->config->model.arch == PL_ARCH_GPT ? pl_gpt_hidden(m, tokens, output_weight)
-                                                : pl_mlp_hidden(m, tokens, output_weight);
-}
-
-/* Rows of logits alive at once: half a megabyte of them, at least 32 rows. */
-static int64_t chunk_rows(int64_t vocab)
-{
-    int64_t rows = (512 << 10) / (4 * vocab) / 32 * 32;
-    return rows < 32 ? 32 : rows;
-}
-
-static pl_id begin_program(pl_model *m, const char *name, pl_error *err)
+pl_id pl_model_begin_program(pl_model *m, const char *name)
 {
     pl_graph *g = m->b.graph;
     pl_id program = pl_graph_add_region(g, name, PL_NONE, 1);
-    m->b = pl_builder_begin(g, program, err);
-    if (program == PL_NONE) m->b.status = pl_fail(err, PL_E_NOMEM, "no memory for the graph");
+    m->b = pl_builder_begin(g, program, m->err);
+    if (program == PL_NONE) m->b.status = pl_fail(m->err, PL_E_NOMEM, "no memory for the graph");
     return program;
 }
 
-/* train and evaluate: loss += Σ over the micro-batches */
-static pl_status build_loss_program(pl_model *m, const char *name, bool training, pl_error *err)
+void pl_model_inputs(pl_model *m, const pl_input *inputs, int count)
 {
-    pl_graph *g = m->b.graph;
-    pl_id program = begin_program(m, name, err), weight = PL_NONE, out = PL_NONE;
-    m->training = training;
-    m->generating = false;
-    pl_builder *b = &m->b;
-    pl_id loss = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "%s.loss", name);
-    pl_id zeroed = loss;
-    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeroed);
-    if (b->status != PL_OK) return b->status;
-    b->region = pl_graph_add_region(g, "micro", program, 1);
-    if (b->region == PL_NONE) return pl_fail(err, PL_E_NOMEM, "no memory for the graph");
-    pl_builder_enter(b, "data");
-    pl_shape shape = pl_shape_of(2, PL_B(1), m->config->model.sequence);
-    pl_id load[2] = {pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, shape, "%s.tokens", name),
-                     pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, shape, "%s.targets", name)};
-    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
-    if (b->status == PL_OK) g->node[g->node_count - 1].wait = 1; /* the ring's slot is filled */
-    pl_builder_leave(b);
-    pl_id h = hidden(m, load[0], &weight);
-    pl_builder_enter(b, "loss");
-    pl_build_node(b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(chunk_rows(m->vocab))}, 5,
-                  (pl_id[]){h, weight, load[1], m->token_scale, loss}, 1, &out);
-    return b->status;
+    for (int i = 0; i < count; i++)
+        m->input[inputs[i]] = pl_build_persistent(&m->b, PL_ROLE_INPUT, pl_input_dtype(inputs[i]),
+                                                  pl_shape_of(1, (int64_t)1), "%s", pl_input_name(inputs[i]));
 }
 
-static pl_status build_generate_program(pl_model *m, pl_error *err)
+static const pl_arch *arch_of(const pl_config *config)
 {
-    begin_program(m, "generate", err);
-    m->training = false;
-    m->generating = true;
-    bool gpt = m->config->model.arch == PL_ARCH_GPT;
-    int64_t n = gpt ? 1 : m->config->model.window;
-    pl_id weight = PL_NONE, out = PL_NONE;
-    pl_builder *b = &m->b;
-    pl_id tokens = pl_build_temporary(b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, n), "generate.tokens");
-    pl_id h = hidden(m, tokens, &weight);
-    if (b->status == PL_OK && n > 1)
-        h = pl_build_view(b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, m->config->model.width),
-                          (n - 1) * m->config->model.width, NULL);
-    pl_builder_enter(b, "head");
-    pl_id logits = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, m->vocab),
-                                      "generate.logits");
-    out = logits;
-    pl_build_node(b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, (pl_id[]){h, weight, PL_NONE, PL_NONE}, 1,
-                  &out);
-    return b->status;
+    static const pl_arch *const archs[] = {
+#define PL_SYSTEM_ROW(id, name)
+#define PL_ARCH_ROW(id, name, system) [PL_ARCH_##id] = &pl_arch_##name,
+#include "config/systems.def"
+#undef PL_SYSTEM_ROW
+#undef PL_ARCH_ROW
+    };
+    return archs[config->model.arch];
 }
 
-static pl_id input(pl_model *m, pl_dtype dtype, const char *name)
-{
-    return pl_build_persistent(&m->b, PL_ROLE_INPUT, dtype, pl_shape_of(1, (int64_t)1), "%s", name);
-}
+pl_status pl_model_check(const pl_config *config, pl_error *err) { return arch_of(config)->check(config, err); }
 
-static void build_inputs(pl_model *m)
-{
-    m->lr = input(m, PL_DTYPE_F32, "input.lr");
-    m->step = input(m, PL_DTYPE_I64, "input.step");
-    m->token_scale = input(m, PL_DTYPE_F32, "input.token_scale");
-    m->first_sample = input(m, PL_DTYPE_I64, "input.first_sample");
-    m->position = input(m, PL_DTYPE_I64, "input.position");
-}
+uint64_t pl_model_plan_bytes_per_layer(const pl_config *config) { return arch_of(config)->plan_bytes_per_layer; }
 
-pl_status pl_model_build(const pl_config *config, int64_t vocab, pl_graph **graph, pl_error *err)
+pl_status pl_model_build(const pl_config *config, const pl_facts *extents, pl_graph **graph, pl_error *err)
 {
-    if (config->model.vocab_size != PL_CONFIG_AUTO && config->model.vocab_size != vocab)
-        return pl_fail(err, PL_E_CONFIG,
-                       "model.vocab_size is %lld but the tokenizer has %lld tokens; set it to auto or to that number",
-                       (long long)config->model.vocab_size, (long long)vocab);
-    pl_graph *g = pl_graph_create();
-    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for the graph");
     pl_status status = PL_OK;
-    pl_model m = {.config = config, .vocab = vocab};
-    pl_id init = pl_graph_add_region(g, "init", PL_NONE, 1);
+    pl_model m = {.config = config, .extents = extents, .err = err};
+    pl_graph *g = pl_graph_create();
+    pl_id init = g ? pl_graph_add_region(g, "init", PL_NONE, 1) : PL_NONE;
     if (init == PL_NONE) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the graph"));
-    m.b = pl_builder_begin(g, init, err);
-    m.init = pl_builder_begin(g, init, err);
-    build_inputs(&m);
-    PL_TRY_DONE(m.b.status);
-    PL_TRY_DONE(build_loss_program(&m, "train", true, err));
-    PL_TRY_DONE(build_loss_program(&m, "evaluate", false, err));
-    PL_TRY_DONE(build_generate_program(&m, err));
+    for (int i = 0; i < PL_INPUT_COUNT; i++) m.input[i] = PL_NONE;
+    m.b = m.init = pl_builder_begin(g, init, err);
+    PL_TRY_DONE(arch_of(config)->build(&m));
     PL_TRY_DONE(pl_graph_group_programs(g, err)); /* init nodes came while the others were built */
     *graph = g;
     g = NULL;

@@ -1,42 +1,63 @@
-/* From a config to the forward graph of a command. One graph holds four programs:
+/* From a config to the forward graph of a command: the arch of the config builds its programs into one graph (its file
+ * here says which), with the pieces below. What every arch keeps to:
  *
- *   init      every weight gets its first value
- *   train     loss of the step: region "micro" is repeated once per micro-batch and adds to the output "loss"
- *   evaluate  the same sum of losses without dropout
- *   generate  logits of the next token; with a key-value cache where the model has attention
- *
- * Inputs that whoever runs the programs writes (persistent, role input):
- *   input.lr f32, input.step i64 (from 1), input.token_scale f32 (1 / counted tokens of the step),
- *   input.first_sample i64 (global number of the micro-batch's first sequence), input.position i64 (generate).
- * Tokens: "train.tokens", "train.targets" i32 [B,T] (written by the load node), likewise "evaluate.…";
- *   "generate.tokens" i32 [1,n]: n = 1 with a cache (input.position says the token's place); else the last n tokens,
- *   −1 where there is none yet. Outputs: "train.loss", "evaluate.loss" f64 [1] (sums), "generate.logits" f32
- * [1,1,V]. */
+ *   - a program "init" gives every weight its first value;
+ *   - inputs that whoever runs the programs writes are rows of ir/inputs.def;
+ *   - data come out of a LOAD node in a region that is repeated once per micro-batch (batch extent B). */
 #ifndef PL_MODELS_MODEL_H
 #define PL_MODELS_MODEL_H
 
 #include "config/config.h"
+#include "base/facts.h"
 #include "ir/index.h"
+#include "ir/inputs.h"
 #include "ir/op.h"
 
-/* vocab: the tokenizer's, checked against model.vocab_size. The graph is the caller's to destroy. */
-pl_status pl_model_build(const pl_config *, int64_t vocab, pl_graph **, pl_error *);
+/* extents: what shapes depend on beside the config, and the data tell ("vocab"). The graph is the caller's to destroy.
+ */
+pl_status pl_model_build(const pl_config *, const pl_facts *extents, pl_graph **, pl_error *);
 
 /* weights.c: bytes of all weights of that model, without building it: a deep one costs no more than a flat one. */
-pl_status pl_model_count_weights(const pl_config *, int64_t vocab, uint64_t *bytes, pl_error *);
+pl_status pl_model_count_weights(const pl_config *, const pl_facts *extents, uint64_t *bytes, pl_error *);
+
+/* Do the numbers of the config make a model of its arch? PL_E_CONFIG. */
+pl_status pl_model_check(const pl_config *, pl_error *);
+
+/* What a process holds of its plan for each layer of this arch, at least. */
+uint64_t pl_model_plan_bytes_per_layer(const pl_config *);
 
 /* ---- within this folder ---- */
 
 typedef struct pl_model {
     const pl_config *config;
-    int64_t vocab;
+    const pl_facts *extents;
+    pl_error *err;
     pl_builder b;    /* of the program being built */
     pl_builder init; /* of the init program: weights announce their first value there */
     pl_names weights;
     bool training;
-    bool generating;
-    pl_id lr, step, token_scale, first_sample, position;
+    pl_id input[PL_INPUT_COUNT]; /* PL_NONE: not made */
 } pl_model;
+
+/* One of systems.def. */
+typedef struct pl_arch {
+    /* All programs but "init", which the weights build on the way. */
+    pl_status (*build)(pl_model *);
+    /* What no single key can tell: PL_E_CONFIG. */
+    pl_status (*check)(const pl_config *, pl_error *);
+    uint64_t plan_bytes_per_layer; /* pl_model_plan_bytes_per_layer; measured for its smallest model, and halved */
+} pl_arch;
+
+#define PL_SYSTEM_ROW(id, name)
+#define PL_ARCH_ROW(id, name, system) extern const pl_arch pl_arch_##name;
+#include "config/systems.def"
+#undef PL_SYSTEM_ROW
+#undef PL_ARCH_ROW
+
+/* Makes the inputs, first of all, in this order. */
+void pl_model_inputs(pl_model *, const pl_input *, int count);
+/* m->b begins a program of that name; the program, or PL_NONE. */
+pl_id pl_model_begin_program(pl_model *, const char *name);
 
 typedef enum pl_model_init { PL_INIT_NORMAL, PL_INIT_PROJECTION, PL_INIT_ZERO, PL_INIT_ONE } pl_model_init;
 
@@ -50,9 +71,5 @@ pl_id pl_model_norm(pl_model *, pl_id x, const char *name);
 /* residual + dropout(x); without dropout (or outside training) residual + x, by an add node. */
 pl_id pl_model_dropout(pl_model *, pl_id x, pl_id residual);
 bool pl_model_drops(const pl_model *);
-
-/* tokens i32 [B,T] → hidden f32 [B,T,width] after the last norm, and the matrix [V,width] of the output. */
-pl_id pl_gpt_hidden(pl_model *, pl_id tokens, pl_id *output_weight);
-pl_id pl_mlp_hidden(pl_model *, pl_id tokens, pl_id *output_weight);
 
 #endif

@@ -6,11 +6,11 @@
 #include "base/size.h"
 #include "models/model.h"
 
-static pl_status count_at(pl_config *c, int64_t layers, int64_t vocab, uint64_t *bytes, pl_error *err)
+static pl_status count_at(pl_config *c, int64_t layers, const pl_facts *extents, uint64_t *bytes, pl_error *err)
 {
     pl_graph *g;
     c->model.layers = layers;
-    PL_TRY(pl_model_build(c, vocab, &g, err));
+    PL_TRY(pl_model_build(c, extents, &g, err));
     int over = 0;
     *bytes = 0;
     for (size_t i = 0; i < g->value_count; i++)
@@ -19,7 +19,7 @@ static pl_status count_at(pl_config *c, int64_t layers, int64_t vocab, uint64_t 
     return over ? pl_fail(err, PL_E_CONFIG, "the weights overflow 64 bits; make the model smaller") : PL_OK;
 }
 
-pl_status pl_model_count_weights(const pl_config *config, int64_t vocab, uint64_t *bytes, pl_error *err)
+pl_status pl_model_count_weights(const pl_config *config, const pl_facts *extents, uint64_t *bytes, pl_error *err)
 {
     uint64_t one = 0, two = 0, more;
     int64_t layers = config->model.layers;
@@ -27,8 +27,8 @@ pl_status pl_model_count_weights(const pl_config *config, int64_t vocab, uint64_
     pl_config *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to count the weights");
     *c = *config;
-    PL_TRY_DONE(count_at(c, 1, vocab, &one, err));
-    PL_TRY_DONE(count_at(c, 2, vocab, &two, err));
+    PL_TRY_DONE(count_at(c, 1, extents, &one, err));
+    PL_TRY_DONE(count_at(c, 2, extents, &two, err));
     *bytes = one;
     if (layers > 1 && (pl_size_mul(two - one, (uint64_t)layers - 1, &more) || pl_size_add(one, more, bytes)))
         PL_TRY_DONE(pl_fail(err, PL_E_CONFIG, "the weights overflow 64 bits; make the model smaller"));

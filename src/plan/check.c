@@ -9,7 +9,7 @@
 
 #include "backend/backend.h"
 #include "base/size.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "plan/plan.h"
 
 typedef struct named_block {

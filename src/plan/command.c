@@ -2,11 +2,7 @@
 
 #include <string.h>
 
-#define PL_PROGRAMS(...)                                                                                               \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
-    }
-#define PL_COMMAND_ROW(id, name, other, programs, uses) [PL_COMMAND_##id] = {name, other, programs, uses},
+#define PL_COMMAND_ROW(id, name, other, typed, uses) [PL_COMMAND_##id] = {name, other, uses},
 static const pl_command_row rows[] = {
 #include "plimsoll/commands.def"
 };
@@ -22,7 +18,7 @@ const char *pl_command_name(pl_command c) { return rows[c].name; }
 bool pl_command_parse(const char *word, pl_command *command)
 {
     for (int c = 0; c < PL_COMMAND_COUNT; c++)
-        if (strcmp(word, rows[c].name) == 0 || (rows[c].other && strcmp(word, rows[c].other) == 0))
+        if (strcmp(word, rows[c].name) == 0 || (rows[c].other[0] && strcmp(word, rows[c].other) == 0))
             return *command = (pl_command)c, true;
     return false;
 }

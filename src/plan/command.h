@@ -4,12 +4,9 @@
 
 #include "plimsoll/plan.h"
 
-enum { PL_COMMAND_PROGRAMS_MAX = 4 };
-
 typedef struct pl_command_row {
-    const char *name, *other;                     /* other: NULL, or as it may be called as well */
-    const char *program[PL_COMMAND_PROGRAMS_MAX]; /* that it runs; NULL behind the last */
-    uint32_t uses;                                /* pl_command_uses bits */
+    const char *name, *other; /* other: "", or as it may be called as well */
+    uint32_t uses;            /* pl_command_uses bits */
 } pl_command_row;
 
 const pl_command_row *pl_command_row_of(pl_command);

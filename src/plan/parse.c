@@ -152,6 +152,20 @@ static pl_status parse_time(pl_lex *l, pl_plan *p, pl_error *err)
     return pl_lex_double(l, &p->seconds[id], err);
 }
 
+/* The rest of the line: name=number, at least one. */
+static pl_status parse_facts(pl_lex *l, pl_facts *facts, pl_error *err)
+{
+    uint64_t value;
+    int more;
+    while ((more = pl_lex_field(l, err)) > 0) {
+        PL_TRY(pl_lex_uint(l, UINT64_MAX, &value, err));
+        if (!pl_facts_add(facts, l->key, value))
+            return pl_lex_fail(l, err, "a field name=number was expected, at most %d of them", PL_FACTS_MAX);
+    }
+    if (more < 0) return err->status;
+    return facts->count ? PL_OK : pl_lex_fail(l, err, "a field name=number was expected");
+}
+
 static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)
 {
     const char *word = l->value;
@@ -173,11 +187,8 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
         return pl_lex_uint(l, UINT32_MAX, &p->batch, err);
     }
     if (strcmp(word, "graph") == 0) return parse_graph(l, p, err);
-    if (strcmp(word, "data") == 0)
-        return parse_numbers(l, (number_field[]){{"text", &p->text_hash}, {"tokenizer", &p->tokenizer_hash}}, 2, err);
-    if (strcmp(word, "validation") == 0)
-        return parse_numbers(l, (number_field[]){{"tokens", &p->validation_tokens}, {"bytes", &p->validation_bytes}}, 2,
-                             err);
+    if (strcmp(word, "data") == 0) return parse_facts(l, &p->identity, err);
+    if (strcmp(word, "validation") == 0) return parse_facts(l, &p->validation, err);
     if (strcmp(word, "config") == 0 || strcmp(word, "config_part") == 0) {
         bool whole = word[6] == 0;
         PL_TRY(pl_lex_expect(l, NULL, err));

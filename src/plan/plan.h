@@ -12,7 +12,9 @@
 
 #include "plimsoll/plan.h"
 
+#include "base/facts.h"
 #include "base/process.h"
+#include "base/words.h"
 #include "ir/graph.h"
 #include "kernels/team.h"
 
@@ -45,7 +47,7 @@ struct pl_plan {
     pl_block *value;     /* [values], filled for storage roots */
     pl_block *workspace; /* [nodes] */
     double *seconds;     /* [nodes] predicted, one execution; negative: not known */
-    uint64_t batch; /* sequences of a training step; the last micro-batch holds what is left of it. 0: no training */
+    uint64_t batch;      /* samples of a training step; the last micro-batch holds what is left of it. 0: no training */
     pl_plan_arena arena[PL_SPACES_MAX]; /* as the graph's spaces; p->arena->bytes is that of the process's memory */
     pl_pool *names;                     /* of a plan that was read; NULL otherwise */
     bool huge_pages;                    /* of the process's memory */
@@ -57,11 +59,9 @@ struct pl_plan {
     char budget[128];       /* how `memory.budget: auto` came about, in words; not a part of the text. "": a size */
     char *config;           /* the effective config as YAML */
     uint64_t numerics_hash; /* of everything that decides the numbers of the run */
-    /* What the token file was made from when this was planned; 0: the command reads none. */
-    uint64_t text_hash, tokenizer_hash;
-    /* Of the validation part what this command evaluates: the tokens whose loss is taken, and the bytes of text they
-     * stand for; 0: none. */
-    uint64_t validation_tokens, validation_bytes;
+    pl_facts identity;      /* hashes of what the data were made from when this was planned; none: no data are read */
+    pl_facts validation;    /* of the validation part what this command evaluates: the items, and what they stand for */
+    const pl_words *words;  /* of the system; not a part of the text. NULL: pl_words_plain */
 };
 
 /* Seconds that one execution of a node takes, and what they scatter by; negative: not known. */
@@ -93,6 +93,9 @@ pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
 /* Predicted seconds of one run of the program, its regions' trips counted; negative when any of its nodes' are not
  * known: a sum that lacks a part is no prediction. */
 double pl_plan_program_seconds(const pl_plan *, pl_id program);
+
+/* What the plan calls its items and samples. */
+static inline const pl_words *pl_plan_words_of(const pl_plan *p) { return p->words ? p->words : &pl_words_plain; }
 
 /* ---- live.c: positions and lives ---- */
 pl_status pl_plan_find_lives(const pl_graph *, pl_block *value, pl_error *);

@@ -66,6 +66,14 @@ static void print_space(const pl_plan_arena *a, uint32_t space, pl_str *out)
     pl_str_append(out, "\n");
 }
 
+static void print_facts(const char *word, const pl_facts *facts, pl_str *out)
+{
+    if (facts->count) pl_str_append(out, word);
+    for (uint32_t i = 0; i < facts->count; i++)
+        pl_str_printf(out, " %s=%" PRIu64, facts->fact[i].name, facts->fact[i].value);
+    if (facts->count) pl_str_append(out, "\n");
+}
+
 void pl_plan_print(const pl_plan *p, pl_str *out)
 {
     char time[40]; /* always as long: the text, which its reader holds, does not depend on what was measured */
@@ -82,11 +90,8 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
     pl_lex_quote(out, p->arena->heuristic);
     pl_str_append(out, "\n");
     for (uint32_t k = 1; k < p->graph->space_count; k++) print_space(&p->arena[k], k, out);
-    if (p->tokenizer_hash)
-        pl_str_printf(out, "data text=%" PRIu64 " tokenizer=%" PRIu64 "\n", p->text_hash, p->tokenizer_hash);
-    if (p->validation_tokens)
-        pl_str_printf(out, "validation tokens=%" PRIu64 " bytes=%" PRIu64 "\n", p->validation_tokens,
-                      p->validation_bytes);
+    print_facts("data", &p->identity, out);
+    print_facts("validation", &p->validation, out);
     if (p->batch) pl_str_printf(out, "batch %" PRIu64 "\n", p->batch);
     print_rows(p, out);
     print_config(p->config, out);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 
 const char *pl_report_role_title(pl_role role)
 {

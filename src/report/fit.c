@@ -54,7 +54,7 @@ static void print_head(const page *g)
         pl_text_clean(title, sizeof title, g->options->title);
         pl_str_printf(g->out, "%s: ", title);
     }
-    pl_str_printf(g->out, "batch %" PRIi64 " x %" PRIi64 " tokens; ", r->batch, r->sequence);
+    pl_str_printf(g->out, "batch %" PRIi64 " x %" PRIi64 " %s; ", r->batch, r->rows, r->words->items);
     if (r->budget_bytes == UINT64_MAX)
         pl_str_append(g->out, "no budget\n");
     else
@@ -73,8 +73,9 @@ static void print_time(const page *g, const pl_fit_point *p)
     if (p->spread > 0)
         pl_str_printf(g->out, " (%s to %s)", seconds_text(fmax(p->seconds - p->spread, 0), low),
                       seconds_text(p->seconds + p->spread, high));
-    pl_str_printf(g->out, ", %s tokens/s",
-                  pl_format_count((uint64_t)pl_report_tokens_per_second(g->result, p), text, sizeof text));
+    pl_str_printf(g->out, ", %s %s/s",
+                  pl_format_count((uint64_t)pl_report_items_per_second(g->result, p), text, sizeof text),
+                  g->result->words->items);
     if (g->options->steps)
         pl_str_printf(g->out, "; %s for %s steps", seconds_text(p->seconds * (double)g->options->steps, low),
                       pl_format_count(g->options->steps, high, sizeof high));
@@ -151,8 +152,9 @@ static void print_bottleneck(const page *g)
              100 * s.moving_seconds / s.seconds, s.bytes_per_second / 1e9, 100 * s.small_seconds / s.seconds);
     pl_str_append(g->out, text);
     pl_print(text, sizeof text,
-             "Data is read ahead by a thread of its own: %.1f kB of tokens a second. Disk: nothing within a step.\n",
-             pl_report_tokens_per_second(g->result, &g->result->point[g->result->chosen]) * 4 / 1e3);
+             "Data is read ahead by a thread of its own: %.1f kB of %s a second. Disk: nothing within a step.\n",
+             pl_report_items_per_second(g->result, &g->result->point[g->result->chosen]) * 4 / 1e3,
+             g->result->words->items);
     pl_str_append(g->out, text);
     fold(g, from);
 }
@@ -196,8 +198,8 @@ static void print_potential(const page *g)
     for (pl_table t = begin(g, "ll"); pl_table_pass(&t);) {
         print_larger_budget(g, &t);
         pl_table_cell(&t, "%s", "  twice the batch");
-        pl_table_cell(&t, "%.1f %% more tokens a second; it changes the training",
-                      100 * pl_report_larger_batch_gain(&s));
+        pl_table_cell(&t, "%.1f %% more %s a second; it changes the training", 100 * pl_report_larger_batch_gain(&s),
+                      g->result->words->items);
         pl_table_end_row(&t);
         pl_table_cell(&t, "%s", "  one more core");
         pl_table_cell(&t, "unknown: only %d thread%s were measured; at most %.0f %% more", threads,
@@ -214,7 +216,7 @@ static void point_row(const page *g, pl_table *t, const pl_fit_point *p)
     char words[PL_TABLE_CELL_BYTES], text[TEXT];
     pl_str said = pl_str_fixed(words, sizeof words);
     words[0] = 0;
-    double rate = pl_report_tokens_per_second(g->result, p);
+    double rate = pl_report_items_per_second(g->result, p);
     t->strong = g->result->chosen != PL_FIT_NONE && p == &g->result->point[g->result->chosen];
     pl_table_cell(t, "%s", t->strong ? "*" : "");
     pl_table_bytes(t, p->charged_bytes);
@@ -227,12 +229,14 @@ static void point_row(const page *g, pl_table *t, const pl_fit_point *p)
 
 static void print_table(const page *g)
 {
-    static const char *const titles[] = {"", "charged, bytes", "MB", "a step", "tokens/s", ""};
+    static const char *const titles[] = {"", "charged, bytes", "MB", "a step"};
     size_t planned = 0;
     for (size_t i = 0; i < g->result->count; i++) planned += g->result->point[i].charged_bytes != 0;
     heading(g, "The front: more bytes, less time");
     for (pl_table t = begin(g, "lrrrrl"); pl_table_pass(&t);) {
         for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) pl_table_cell(&t, "%s", titles[i]);
+        pl_table_cell(&t, "%s/s", g->result->words->items);
+        pl_table_cell(&t, "%s", "");
         pl_table_end_row(&t);
         for (size_t i = 0; i < g->front_count; i++) point_row(g, &t, g->front[i]);
     }

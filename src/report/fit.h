@@ -28,7 +28,7 @@ pl_status pl_report_front(const pl_fit_result *, const pl_fit_point ***front, si
 /* Why the chosen value of the axis and no other, in words: of each other value (the three nearest) the fastest plan
  * that fits the budget; where none does, the smallest. Nothing when nothing else was looked at. */
 void pl_report_reason(const pl_fit_result *, size_t axis, pl_str *out);
-double pl_report_tokens_per_second(const pl_fit_result *, const pl_fit_point *); /* negative: not known */
+double pl_report_items_per_second(const pl_fit_result *, const pl_fit_point *); /* negative: not known */
 
 /* ---- fit_certificate.c: sentences without an end of line, when nothing fits ---- */
 enum { PL_REPORT_FIT_ALIVE = 8 }; /* so many of the largest at the peak are listed */
@@ -50,7 +50,7 @@ typedef struct pl_report_step {
 bool pl_report_time_step(const pl_plan *, pl_report_step *); /* false: not all of its times are known */
 /* The fastest plan of the front that a larger budget would allow; NULL: none is faster. */
 const pl_fit_point *pl_report_larger_budget(const pl_fit_result *);
-/* By how much more tokens a second there would be with a batch of twice the size: 0.03 for 3 %. */
+/* By how much more items a second there would be with a batch of twice the size: 0.03 for 3 %. */
 double pl_report_larger_batch_gain(const pl_report_step *);
 
 #endif

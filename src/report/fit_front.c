@@ -25,9 +25,9 @@ pl_status pl_report_front(const pl_fit_result *r, const pl_fit_point ***front, s
     return PL_OK;
 }
 
-double pl_report_tokens_per_second(const pl_fit_result *r, const pl_fit_point *p)
+double pl_report_items_per_second(const pl_fit_result *r, const pl_fit_point *p)
 {
-    return p->seconds > 0 ? (double)r->batch * (double)r->sequence / p->seconds : -1;
+    return p->seconds > 0 ? (double)r->batch * (double)r->rows / p->seconds : -1;
 }
 
 /* What a plan of this choice is charged, or holds at least where none was made. */

@@ -25,7 +25,7 @@ static void write_point(const pl_fit_result *r, const pl_fit_point *p, pl_str *o
 {
     char text[TEXT];
     pl_str words = {0};
-    double rate = pl_report_tokens_per_second(r, p);
+    double rate = pl_report_items_per_second(r, p);
     bool chosen = r->chosen != PL_FIT_NONE && p == &r->point[r->chosen];
     pl_str_append(out, chosen ? "<tr class='total'>" : "<tr>");
     cell(out, NULL, chosen ? "chosen" : p->charged_bytes > r->budget_bytes ? "does not fit" : "");
@@ -41,10 +41,11 @@ static void write_point(const pl_fit_result *r, const pl_fit_point *p, pl_str *o
 
 static void write_table(const pl_fit_result *r, const pl_fit_point **front, size_t count, pl_str *out)
 {
-    pl_str_append(out,
+    pl_str_printf(out,
                   "<section><h2>The front</h2><p>nothing that was looked at is both faster and smaller</p>\n<table>"
-                  "<tr><th></th><th class='n'>bytes charged</th><th class='n'>a step</th><th class='n'>tokens/s"
-                  "</th><th></th></tr>\n");
+                  "<tr><th></th><th class='n'>bytes charged</th><th class='n'>a step</th><th class='n'>%s/s"
+                  "</th><th></th></tr>\n",
+                  r->words->items);
     for (size_t i = 0; i < count; i++) write_point(r, front[i], out);
     pl_str_append(out, "</table></section>\n");
 }
@@ -215,6 +216,13 @@ static void write_card(pl_str *out, const char *number, const char *words)
     pl_str_printf(out, "<div class='card'><b>%s</b><span>%s</span></div>\n", number, words);
 }
 
+static void write_rate(pl_str *out, double rate, const pl_words *words)
+{
+    char number[TEXT], text[2 * TEXT];
+    snprintf(text, sizeof text, "%s a second", words->items);
+    write_card(out, pl_format_count((uint64_t)rate, number, sizeof number), text);
+}
+
 static void write_head(const pl_fit_result *r, const pl_plan *plan, const pl_report_fit_options *o, pl_str *out)
 {
     const char *title = o->title ? o->title : "Plimsoll";
@@ -226,15 +234,15 @@ static void write_head(const pl_fit_result *r, const pl_plan *plan, const pl_rep
     pl_str_append(out, pl_html_style);
     pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
     pl_html_text(out, title);
-    pl_str_printf(out, "</h1>\n<p>batch %lld × %lld tokens</p>\n<div class='cards'>\n", (long long)r->batch,
-                  (long long)r->sequence);
+    pl_str_printf(out, "</h1>\n<p>batch %lld × %lld %s</p>\n<div class='cards'>\n", (long long)r->batch,
+                  (long long)r->rows, r->words->items);
     if (r->budget_bytes != UINT64_MAX) write_card(out, pl_format_bytes(r->budget_bytes, text, sizeof text), "budget");
     if (plan) {
         const pl_fit_point *p = &r->point[r->chosen];
         write_card(out, pl_format_bytes(pl_plan_charged_bytes(plan), text, sizeof text), "charged, planned");
         write_card(out, seconds_text(p->seconds, text), "a step, predicted");
-        double rate = pl_report_tokens_per_second(r, p);
-        if (rate > 0) write_card(out, pl_format_count((uint64_t)rate, text, sizeof text), "tokens a second");
+        double rate = pl_report_items_per_second(r, p);
+        if (rate > 0) write_rate(out, rate, r->words);
     } else {
         write_card(out, "nothing fits", "the budget");
     }

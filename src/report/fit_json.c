@@ -1,11 +1,12 @@
 /* A search as JSON, schema "plimsoll.fit/1" (docs/fit.md). Sizes are exact bytes; what is not known is null. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "report/account.h"
 #include "report/fit.h"
 
-enum { ALIVE_SHOWN = 8 };
+enum { ALIVE_SHOWN = 8, RATE_BYTES = 64 };
 
 static void write_choice(pl_json *j, const pl_fit_result *r, const pl_choice *c)
 {
@@ -23,7 +24,9 @@ static void write_choice(pl_json *j, const pl_fit_result *r, const pl_choice *c)
 
 static void write_point(pl_json *j, const pl_fit_result *r, const pl_fit_point *p)
 {
-    double rate = pl_report_tokens_per_second(r, p);
+    char rate_key[RATE_BYTES];
+    double rate = pl_report_items_per_second(r, p);
+    snprintf(rate_key, sizeof rate_key, "%s_per_second", r->words->items);
     pl_json_object(j);
     write_choice(j, r, &p->choice);
     pl_json_kv_int(j, "micro_batch", p->choice.micro_batch);
@@ -33,7 +36,7 @@ static void write_point(pl_json *j, const pl_fit_result *r, const pl_fit_point *
     pl_json_kv_uint_if(j, p->huge_bytes != 0, "huge_pages_bytes", p->huge_bytes);
     pl_json_kv_double_if(j, p->seconds >= 0, "seconds", p->seconds);
     pl_json_kv_double_if(j, p->spread >= 0, "seconds_spread", p->spread);
-    pl_json_kv_double_if(j, rate > 0, "tokens_per_second", rate);
+    pl_json_kv_double_if(j, rate > 0, rate_key, rate);
     pl_json_kv_bool(j, "front", p->front);
     pl_json_object_end(j);
 }
@@ -174,7 +177,7 @@ pl_status pl_report_fit_json(const pl_fit_result *r, const pl_plan *plan, const 
     pl_json_kv_string(&j, "title", o->title);
     pl_json_kv_uint_if(&j, r->budget_bytes != UINT64_MAX, "budget_bytes", r->budget_bytes);
     pl_json_kv_int(&j, "batch", r->batch);
-    pl_json_kv_int(&j, "sequence", r->sequence);
+    pl_json_kv_int(&j, r->words->sample, r->rows);
     pl_json_kv_uint_if(&j, o->steps != 0, "steps", o->steps);
     write_chosen(&j, r, plan, o);
     write_time(&j, r, plan);

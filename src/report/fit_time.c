@@ -6,7 +6,7 @@
  * alone would take most of its time at that rate is bound by computing, one whose bytes would by memory; the rest are
  * calls that are too small for either, or wait for threads. */
 #include "ir/op.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "report/account.h"
 #include "report/fit.h"
 
@@ -73,7 +73,7 @@ const pl_fit_point *pl_report_larger_budget(const pl_fit_result *r)
     return best;
 }
 
-/* What is done once a step (updates, gradients set to zero) is done half as often for each token. */
+/* What is done once a step (updates, gradients set to zero) is done half as often for each item. */
 double pl_report_larger_batch_gain(const pl_report_step *s)
 {
     double one = s->seconds, two = 2 * s->seconds - s->once_seconds;

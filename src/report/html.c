@@ -8,7 +8,7 @@
 
 #include "base/locale.h"
 #include "base/units.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 
 void pl_html_text_bytes(pl_str *out, const char *text, size_t bytes)
 {

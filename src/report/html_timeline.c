@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/units.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "report/html.h"
 
 enum { WIDTH = 1080, HEIGHT = 190, LEFT = 74, RIGHT = 14, TOP = 30, LANE = 36, KINDS = 7 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/index.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/report.h"

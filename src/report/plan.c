@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "base/locale.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/map.h"

@@ -3,7 +3,8 @@
  *     412 MB |        ▂█▆
  *            |  ▃▅▇█████████▁
  *            +---------------
- *             0 s        12 s                                                                                       */
+ *             0 s        12 s
+ */
 #ifndef PL_REPORT_PLOT_H
 #define PL_REPORT_PLOT_H
 

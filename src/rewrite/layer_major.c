@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/inputs.h"
 #include "ir/op.h"
 
 /* ---- groups ---- */
@@ -260,7 +261,7 @@ static void find_outside(pl_layers *l)
 
 static void find_sample(pl_layers *l)
 {
-    pl_id sample = pl_graph_find_value(l->g, "input.first_sample");
+    pl_id sample = pl_input_find(l->g, PL_INPUT_FIRST_SAMPLE);
     l->sample = PL_NONE;
     for (size_t i = l->begin; i < l->end && sample != PL_NONE; i++)
         for (int k = 0; k < PL_NODE_IN_MAX; k++)

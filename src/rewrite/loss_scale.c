@@ -10,6 +10,7 @@
  *
  * S and the counts are state, saved with the optimizer's. Factors of two: scaling itself rounds nothing.
  * A program without an update gives its gradients out: S is then an input, and whoever reads them divides. */
+#include "ir/inputs.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
@@ -130,8 +131,8 @@ pl_status pl_rewrite_loss_scale(pl_graph *g, pl_id program, pl_error *err)
     pl_id first = find_node(&s, PL_OP_ADAMW);
     pl_builder_enter(&s.b, "loss_scale");
     if (first == PL_NONE) {
-        s.scale =
-            pl_build_persistent(&s.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "input.loss_scale");
+        s.scale = pl_build_persistent(&s.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "%s",
+                                      pl_input_name(PL_INPUT_LOSS_SCALE));
         if (s.b.status == PL_OK) scale_losses(&s);
         return s.b.status;
     }

@@ -1,6 +1,6 @@
 #include "rewrite/passes.h"
 
-#include "ir/facts.h"
+#include "ir/properties.h"
 
 typedef struct work {
     pl_graph *g;

@@ -16,6 +16,8 @@
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
+#define MOVES (PL_NONE - 1) /* in `first`: a node that goes to another place, in front of which nothing can be put */
+
 typedef struct orderer {
     pl_graph *g;
     pl_id program;
@@ -87,7 +89,8 @@ static void touch(orderer *o, pl_id value, size_t node, bool writes)
     pl_id root = pl_value_root(o->g, value);
     o->touched[root] = later(o->touched[root], o->unit[node]);
     if (writes) o->written[root] = later(o->written[root], o->unit[node]);
-    if (o->first[root] == PL_NONE && !is_zeroing(o, &o->g->node[node])) o->first[root] = o->begin[node];
+    if (o->first[root] == PL_NONE && !is_zeroing(o, &o->g->node[node]))
+        o->first[root] = o->moved[node] ? MOVES : o->begin[node];
 }
 
 static void find_places(orderer *o)
@@ -140,7 +143,7 @@ static void hang_all(orderer *o, lists *before, lists *behind)
         if (o->moved[i]) {
             hang(behind, o->unit[i], (pl_id)i);
             join(o, (pl_id)i, o->unit[i]);
-        } else if (first != PL_NONE) {
+        } else if (first != PL_NONE && first != MOVES) {
             o->moved[i] = true;
             hang(before, first, (pl_id)i);
             join(o, (pl_id)i, first);

@@ -6,24 +6,42 @@
 #include <time.h>
 
 #include "base/size.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
 #include "run/spaces.h"
 #include "run/threads.h"
 
+double pl_session_epoch(const pl_session *s)
+{
+    uint64_t steps = s->o.data->source ? s->o.data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
+    return steps ? (double)s->step / (double)steps : 0;
+}
+
+size_t pl_session_find_metrics(const pl_session *s, double loss, pl_loss_metric *metric)
+{
+    return s->o.metrics ? s->o.metrics(loss, &s->o.plan->validation, metric) : 0;
+}
+
+static bool has_loss(const pl_event *e)
+{
+    return e->kind == PL_EVENT_STEP || e->kind == PL_EVENT_TICK || e->kind == PL_EVENT_EVALUATED;
+}
+
 void pl_session_tell(pl_session *s, pl_event e)
 {
+    pl_loss_metric metric[PL_LOSS_METRICS_MAX];
     if (!s->o.listener) return;
     e.step = s->step;
     e.steps = s->settings->steps;
-    e.tokens = s->tokens_seen;
+    e.words = s->words;
+    if (!e.items) e.items = s->items_seen;
     e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
-    if (s->source) e.epoch = (double)s->step / (double)s->source->steps_per_epoch[PL_PART_TRAIN];
+    e.epoch = pl_session_epoch(s);
+    e.metric = metric;
+    if (has_loss(&e)) e.metrics = pl_session_find_metrics(s, e.loss, metric);
     e.is_saved = s->writes_checkpoints && s->saved_step != UINT64_MAX;
     e.saved_step = e.is_saved ? s->saved_step : 0;
-    if (s->o.plan->validation_tokens)
-        e.bytes_per_token = (double)s->o.plan->validation_bytes / (double)s->o.plan->validation_tokens;
     s->o.listener(s->o.context, &e);
 }
 
@@ -39,7 +57,7 @@ void pl_session_tick(pl_session *s, double now)
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_TICK,
                                   .loss = s->last_loss,
                                   .lr = s->last_lr,
-                                  .tokens_per_second = s->last_rate,
+                                  .items_per_second = s->last_rate,
                                   .part = s->part,
                                   .parts = s->parts,
                                   .validating = s->validating});
@@ -82,8 +100,8 @@ static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_c
         return pl_fail(err, PL_E_DATA, "the plan takes %u values of data, its config gives %u; plan again", call->ports,
                        slot.ports);
     for (uint32_t k = 0; k < slot.ports; k++) PL_TRY(copy_port(&call->port[k], &slot.port[k], err));
-    *s->first_sample = (int64_t)slot.first_sample;
-    if (call->first_sample) *call->first_sample = *s->first_sample;
+    pl_session_set_integer(s, PL_INPUT_FIRST_SAMPLE, (int64_t)slot.first_sample);
+    if (call->first_sample) *call->first_sample = (int64_t)slot.first_sample;
     pl_ring_release(s->ring);
     return PL_OK;
 }
@@ -178,17 +196,17 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
 
 /* ---- open ---- */
 
-static void find_programs(pl_session *s)
+static bool has_nodes(const pl_session *s, pl_id program)
 {
-    const pl_graph *g = s->o.plan->graph;
-    const char *const names[] = {"init", "train", "evaluate", "generate"};
-    pl_id *const ids[] = {&s->init, &s->train, &s->evaluate, &s->generate};
-    for (int i = 0; i < 4; i++) {
-        uint64_t first = 0, last = 0;
-        *ids[i] = pl_graph_find_program(g, names[i]);
-        if (*ids[i] != PL_NONE) pl_plan_program_span(g, *ids[i], &first, &last);
-        if (last == 0) *ids[i] = PL_NONE;
-    }
+    uint64_t first = 0, last = 0;
+    if (program != PL_NONE) pl_plan_program_span(s->o.plan->graph, program, &first, &last);
+    return last > 0;
+}
+
+pl_status pl_session_find_program(const pl_session *s, const char *name, pl_id *program, pl_error *err)
+{
+    *program = pl_graph_find_program(s->o.plan->graph, name);
+    return has_nodes(s, *program) ? PL_OK : pl_fail(err, PL_E_DATA, "the plan has no program \"%s\"; plan again", name);
 }
 
 /* The arena of one space, from who provides it; in a host program its heap does. */
@@ -236,40 +254,57 @@ static void *find_number(const pl_session *s, const char *name, pl_dtype dtype)
     return fits ? pl_session_value(s, name) : NULL;
 }
 
-static double *find_loss(const pl_session *s, pl_id program)
-{
-    pl_id loss = program == PL_NONE ? PL_NONE : pl_graph_find_loss(s->o.plan->graph, program);
-    return loss == PL_NONE ? NULL : pl_session_address(s, loss);
-}
-
 static void find_values(pl_session *s)
 {
-    s->lr = find_number(s, "input.lr", PL_DTYPE_F32);
-    s->step_input = find_number(s, "input.step", PL_DTYPE_I64);
-    s->token_scale = find_number(s, "input.token_scale", PL_DTYPE_F32);
-    s->loss_scale_input = find_number(s, "input.loss_scale", PL_DTYPE_F32);
+    for (int k = 0; k < PL_INPUT_COUNT; k++)
+        s->input[k] = find_number(s, pl_input_name((pl_input)k), pl_input_dtype((pl_input)k));
     s->loss_scale = find_number(s, "loss_scale", PL_DTYPE_F32);
     s->good_steps = find_number(s, "loss_scale.good_steps", PL_DTYPE_I32);
     s->skipped_steps = find_number(s, PL_SKIPPED_STEPS, PL_DTYPE_I32);
-    s->first_sample = find_number(s, "input.first_sample", PL_DTYPE_I64);
-    s->position = find_number(s, "input.position", PL_DTYPE_I64);
-    s->train_loss = find_loss(s, s->train);
-    s->evaluate_loss = find_loss(s, s->evaluate);
+}
+
+static bool is_known_input(const pl_session *s, pl_id value)
+{
+    for (int k = 0; k < PL_INPUT_COUNT; k++)
+        if (s->input[k] && s->input[k] == pl_session_address(s, value)) return true;
+    return false;
 }
 
 static pl_status check_values(const pl_session *s, pl_error *err)
 {
-    bool inputs = s->lr && s->step_input && s->token_scale && s->first_sample && s->position;
-    bool scale = (s->loss_scale != NULL) == (s->good_steps != NULL) && (!s->loss_scale || s->skipped_steps);
-    bool losses = (s->train == PL_NONE || s->train_loss) && (s->evaluate == PL_NONE || s->evaluate_loss);
-    if (!inputs || !losses || !scale)
-        return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
     const pl_graph *g = s->o.plan->graph;
-    pl_id staging = pl_graph_find_value(g, PL_STAGING_SAMPLING);
-    if (s->generate == PL_NONE || staging == PL_NONE ||
-        pl_value_bytes(g, staging) >= pl_session_sampling_bytes(g, s->settings))
-        return PL_OK;
-    return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->value[v].role == PL_ROLE_INPUT && g->value[v].program == PL_NONE && !is_known_input(s, (pl_id)v))
+            return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: nobody writes the input %.100s",
+                           g->value[v].name);
+    bool scale = (s->loss_scale != NULL) == (s->good_steps != NULL) && (!s->loss_scale || s->skipped_steps);
+    return scale ? PL_OK : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: a state is missing");
+}
+
+pl_status pl_session_find_loss(const pl_session *s, pl_id program, const double **loss, pl_error *err)
+{
+    pl_id sum = pl_graph_find_loss(s->o.plan->graph, program);
+    if (sum == PL_NONE)
+        return pl_fail(err, PL_E_DATA, "the program \"%s\" of the plan has no loss; plan again",
+                       s->o.plan->graph->region[program].name);
+    *loss = pl_session_address(s, sum);
+    return PL_OK;
+}
+
+void pl_session_set_real(pl_session *s, pl_input input, float value)
+{
+    if (s->input[input]) *(float *)s->input[input] = value;
+}
+
+void pl_session_set_integer(pl_session *s, pl_input input, int64_t value)
+{
+    if (s->input[input]) *(int64_t *)s->input[input] = value;
+}
+
+void pl_session_set_step(pl_session *s, uint64_t step, uint64_t counted)
+{
+    pl_session_set_integer(s, PL_INPUT_STEP, (int64_t)step + 1);
+    pl_session_set_real(s, PL_INPUT_ITEM_SCALE, counted ? 1.0f / (float)counted : 0);
 }
 
 static pl_status adopt_ring_thread(void *context, pl_error *err)
@@ -278,47 +313,42 @@ static pl_status adopt_ring_thread(void *context, pl_error *err)
     return s->o.owners ? pl_process_adopt_thread(&s->o.plan->process, s->o.owners, err) : PL_OK;
 }
 
-/* What every id that is loaded must be below: nothing checks them one by one. */
-static int64_t find_id_limit(const pl_graph *g)
+/* Between planning and this moment another command may have made the data anew. */
+static pl_status check_identity(const pl_session *s, pl_error *err)
 {
-    int64_t least = INT64_MAX, below;
+    const pl_facts *planned = &s->o.plan->identity, *now = &s->o.data->identity;
+    for (uint32_t i = 0; i < planned->count; i++)
+        if (pl_facts_value(now, planned->fact[i].name, 0) != planned->fact[i].value)
+            return pl_fail(err, PL_E_DATA,
+                           "%s: is no longer what was planned with: another command made it anew, with another %s; "
+                           "start this one again, or plan anew where a lock file was given",
+                           s->o.data->path, planned->fact[i].name);
+    return PL_OK;
+}
+
+/* Nothing checks ids one by one: the source says what they are below, the graph what they must be below. */
+static pl_status check_ids(const pl_session *s, pl_error *err)
+{
+    const pl_graph *g = s->o.plan->graph;
+    pl_source_layout l;
+    int64_t below;
+    PL_TRY(s->o.data->source->kind->describe(s->o.data->source, s->settings->micro_batch, &l, err));
     for (size_t i = 0; i < g->node_count; i++)
-        for (int k = 0; k < PL_NODE_OUT_MAX && g->node[i].op == PL_OP_LOAD; k++)
-            if (g->node[i].out[k] != PL_NONE && pl_graph_find_id_limit(g, g->node[i].out[k], &below) && below < least)
-                least = below;
-    return least;
+        for (uint32_t k = 0; k < l.ports && g->node[i].op == PL_OP_LOAD; k++) {
+            if (g->node[i].out[k] == PL_NONE || !pl_graph_find_id_limit(g, g->node[i].out[k], &below)) continue;
+            if (l.port[k].below > 0 && l.port[k].below <= below) continue;
+            return pl_fail(err, PL_E_DATA, "%s: holds %s up to %lld, the plan has rows for %lld; plan again",
+                           s->o.data->path, l.port[k].name, (long long)l.port[k].below - 1, (long long)below);
+        }
+    return PL_OK;
 }
 
-/* Between planning and this moment another command may have made the token file anew. */
-static pl_status check_tokens(const pl_session *s, pl_error *err)
+static pl_status open_ring(pl_session *s, pl_error *err)
 {
-    const pl_plan *p = s->o.plan;
-    const pl_tokens_info *i = &s->tokens.info;
-    if (i->vocab != s->settings->vocab)
-        return pl_fail(err, PL_E_DATA, "%s: made for a vocabulary of %u, the plan has %u; plan again", s->tokens.path,
-                       i->vocab, s->settings->vocab);
-    int64_t below = find_id_limit(p->graph);
-    if ((int64_t)i->vocab > below)
-        return pl_fail(err, PL_E_DATA, "%s: holds ids up to %u, the plan has rows for %lld; plan again", s->tokens.path,
-                       i->vocab - 1, (long long)below);
-    if (p->tokenizer_hash == 0 || (i->tokenizer_hash == p->tokenizer_hash && i->source_hash == p->text_hash))
-        return PL_OK;
-    return pl_fail(err, PL_E_DATA,
-                   "%s: is no longer what was planned with: another command made it from another text or with another "
-                   "tokenizer; start this one again, or plan anew where a lock file was given",
-                   s->tokens.path);
-}
-
-static pl_status open_data(pl_session *s, pl_error *err)
-{
-    const pl_run_settings *r = s->settings;
-    if (!r->tokens_path) return PL_OK;
-    PL_TRY(pl_tokens_open(&s->tokens, r->tokens_path, err));
-    s->tokens_open = true;
-    PL_TRY(check_tokens(s, err));
-    PL_TRY(pl_session_open_source(&s->text, &s->tokens, r, err));
-    s->source = &s->text.source;
-    pl_ring_options ro = pl_session_ring_options(s->source, r);
+    if (!s->o.data->source) return PL_OK;
+    PL_TRY(check_identity(s, err));
+    PL_TRY(check_ids(s, err));
+    pl_ring_options ro = pl_session_ring_options(s->o.data->source, s->settings);
     ro.stack_bytes = s->o.plan->process.thread_stack_reserved_bytes;
     ro.thread_begins = adopt_ring_thread;
     ro.context = s;
@@ -327,10 +357,47 @@ static pl_status open_data(pl_session *s, pl_error *err)
     uint64_t bytes;
     PL_TRY(pl_ring_bytes(&ro, &bytes, err));
     if (!memory || pl_value_bytes(g, pl_graph_find_value(g, PL_STAGING_LOADER)) < bytes)
-        return pl_fail(err, PL_E_DATA, "the plan has too little staging for %s; the token file has changed, plan again",
-                       r->tokens_path);
+        return pl_fail(err, PL_E_DATA, "the plan has too little staging for %s; the file has changed, plan again",
+                       s->o.data->path);
     PL_TRY(pl_ring_init(memory, &ro, &s->ring, err));
     return pl_ring_start(s->ring, err);
+}
+
+/* ---- jobs ---- */
+
+void *pl_session_job_state(const pl_session *s, const pl_job *job)
+{
+    for (size_t i = 0; i < s->jobs.count; i++)
+        if (s->jobs.job[i] == job) return s->job_state[i];
+    return NULL;
+}
+
+pl_status pl_session_run_job(pl_session *s, const pl_job *job, pl_error *err)
+{
+    void *state = pl_session_job_state(s, job);
+    if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it has not got the programs");
+    return job->run(s, state, err);
+}
+
+static pl_status open_jobs(pl_session *s, pl_error *err)
+{
+    s->jobs = s->o.jobs;
+    for (size_t i = 0; i < s->jobs.count; i++) {
+        const pl_job *job = s->jobs.job[i];
+        s->job_state[i] = pl_alloc(1, job->state_bytes);
+        if (!s->job_state[i]) return pl_fail(err, PL_E_NOMEM, "no memory for the session");
+        s->jobs_begun++;
+        if (job->open) PL_TRY(job->open(s, s->job_state[i], err));
+    }
+    return PL_OK;
+}
+
+static void close_jobs(pl_session *s)
+{
+    for (size_t i = s->jobs_begun; i-- > 0;) {
+        if (s->jobs.job[i]->close) s->jobs.job[i]->close(s, s->job_state[i]);
+        pl_free(s->job_state[i]);
+    }
 }
 
 pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
@@ -341,21 +408,22 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     s->o = *options;
     s->settings = options->settings;
     s->lock = -1;
-    s->tokens.fd = -1;
     s->saved_step = UINT64_MAX;
     s->part_seconds = INFINITY; /* not known: watched closely */
     s->last_loss = s->last_rate = NAN;
     pl_plateau_init(&s->plateau);
-    find_programs(s);
+    s->init = pl_graph_find_program(s->o.plan->graph, "init");
+    if (!has_nodes(s, s->init)) s->init = PL_NONE;
+    s->words = s->settings->words;
+    snprintf(s->rate_key, sizeof s->rate_key, "%.30s_per_second", s->words->items);
     int threads = s->o.plan->team.threads;
     PL_TRY_DONE(s->o.owners ? pl_threads_create(threads, &s->o.plan->process, s->o.owners, err)
                             : pl_threads_probe(threads, err));
     PL_TRY_DONE(map_memory(s, err));
     find_values(s);
     PL_TRY_DONE(check_values(s, err));
-    PL_TRY_DONE(open_data(s, err));
-    if (s->settings->tokenizer_path) PL_TRY_DONE(pl_tokenizer_load(s->settings->tokenizer_path, &s->tokenizer, err));
-    PL_TRY_DONE(pl_session_encode_prompt(s, err));
+    PL_TRY_DONE(open_ring(s, err));
+    PL_TRY_DONE(open_jobs(s, err));
     PL_TRY_DONE(pl_session_open_files(s, err));
     *session = s;
     return PL_OK;
@@ -366,25 +434,29 @@ done:
 
 /* ---- commit ---- */
 
-static void clear_generate_tokens(pl_session *s)
+/* Of a program's own inputs there is nothing yet: zeros, which are ids, too. Only when its turn has come, for the
+ * programs before it use the same memory. */
+static void clear_inputs(pl_session *s, pl_id program)
 {
-    pl_id id = pl_graph_find_value(s->o.plan->graph, "generate.tokens");
-    if (id != PL_NONE) memset(pl_program_address(s->program, id), 0, pl_value_bytes(s->o.plan->graph, id));
+    const pl_graph *g = s->o.plan->graph;
+    for (size_t v = 0; v < g->value_count; v++)
+        if (g->value[v].role == PL_ROLE_INPUT && g->value[v].program == program && pl_value_root(g, (pl_id)v) == v)
+            memset(pl_program_address(s->program, (pl_id)v), 0, pl_value_bytes(g, (pl_id)v));
 }
 
+/* Every call of every program; that of the first values has its turn later, if at all. */
 static pl_status run_everything_once(pl_session *s, pl_error *err)
 {
-    const pl_id programs[] = {s->train, s->evaluate, s->generate}; /* init is over before commit anyway */
-    *s->lr = 0;
-    *s->step_input = 1;
-    *s->token_scale = 0;
-    if (s->loss_scale_input) *s->loss_scale_input = 1;
-    *s->first_sample = *s->position = 0;
+    const pl_graph *g = s->o.plan->graph;
+    for (int k = 0; k < PL_INPUT_COUNT; k++)
+        if (s->input[k]) memset(s->input[k], 0, pl_dtype_bytes(pl_input_dtype((pl_input)k)));
+    pl_session_set_integer(s, PL_INPUT_STEP, 1);
+    pl_session_set_real(s, PL_INPUT_LOSS_SCALE, 1);
     if (s->skipped_steps) *s->skipped_steps = 0; /* no step is before the first */
-    for (int i = 0; i < 3; i++) {
-        if (programs[i] == PL_NONE) continue;
-        if (programs[i] == s->generate) clear_generate_tokens(s); /* only now: the programs before used that memory */
-        PL_TRY(pl_session_run_program(s, programs[i], true, err));
+    for (pl_id k = 0; k < g->region_count; k++) {
+        if (g->region[k].parent != PL_NONE || k == s->init || !has_nodes(s, k)) continue;
+        clear_inputs(s, k);
+        PL_TRY(pl_session_run_program(s, k, true, err));
     }
     return PL_OK;
 }
@@ -418,19 +490,17 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     void *staging = pl_session_value(s, PL_STAGING_TRACE);
     if (s->settings->trace_path && staging)
         PL_TRY(pl_trace_open(s->settings->trace_path, staging, s->committed_at, &s->trace, err));
-    s->reported_tokens = s->tokens_seen;
+    s->reported_items = s->items_seen;
     const char *changes = s->changes ? s->changes : "";
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_COMMITTED, .text = changes, .text_bytes = strlen(changes)});
     return PL_OK;
 }
 
 /* A thread that ends gives its stack back to the system (madvise), which the filter of run/lockdown.h forbids: under it
- * the ring's threads wait, with their memory and their file, for the process to end. */
-static void close_data(pl_session *s)
+ * the ring's threads wait, with their memory, for the process to end. */
+static void close_ring(pl_session *s)
 {
-    if (pl_lockdown_active()) return;
-    pl_ring_deinit(s->ring);
-    if (s->tokens_open) pl_tokens_close(&s->tokens);
+    if (!pl_lockdown_active()) pl_ring_deinit(s->ring);
 }
 
 void pl_session_close(pl_session *s)
@@ -438,10 +508,9 @@ void pl_session_close(pl_session *s)
     if (!s) return;
     if (s->o.owners) pl_alloc_seal(0);
     close_trace(s);
-    close_data(s);
+    close_ring(s);
+    close_jobs(s);
     pl_session_close_files(s);
-    pl_tokenizer_destroy(s->tokenizer);
-    pl_free(s->prompt_id);
     pl_program_destroy(s->program);
     unmap_memory(s);
     pl_free(s);

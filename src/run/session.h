@@ -1,9 +1,9 @@
 /* A session: a plan made real. Memory is mapped and touched, threads exist, every kernel has run once, files are open;
- * then it is "committed", and what follows (train, evaluate, generate, save) asks for no memory.
+ * then it is "committed", and what follows (the jobs, saving) asks for no memory.
  *
- *   pl_session_open      arena, threads, program, tokenizer, token file, ring of data, checkpoints
+ *   pl_session_open      arena, threads, program, ring of data, what the jobs need, checkpoints
  *   pl_session_commit    every call of every program once; weights: first values, or those of a checkpoint; then sealed
- *   pl_session_train …   the work
+ *   pl_session_run_job   the work (jobs/)
  *   pl_session_close
  *
  * Everything that happens is told to a listener; the session prints nothing. */
@@ -12,17 +12,17 @@
 
 #include "plimsoll/run.h"
 
-#include "data/text_source.h"
-#include "data/tokenizer.h"
 #include "plan/plan.h"
+#include "run/job.h"
 #include "run/lockdown.h"
-#include "run/settings.h"
-
-typedef struct pl_session pl_session;
 
 typedef struct pl_session_options {
     const pl_plan *plan;
     const pl_run_settings *settings;
+    const pl_data *data; /* open as long as the session */
+    pl_job_list jobs;
+    /* What the system reads off a loss (at most PL_LOSS_METRICS_MAX); NULL: nothing. */
+    size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     pl_memory_owners *owners; /* of the process; NULL in a host program: nothing is registered or measured */
     pl_lockdown_mode lockdown;
     pl_listener listener; /* may be NULL */
@@ -32,17 +32,9 @@ typedef struct pl_session_options {
 
 pl_status pl_session_open(const pl_session_options *, pl_session **, pl_error *);
 pl_status pl_session_commit(pl_session *, pl_error *);
-/* To the last step, or to a stop: then PL_E_STOPPED, with a checkpoint written. PL_E_DIVERGED when the loss is not
- * finite. */
-pl_status pl_session_train(pl_session *, pl_error *);
-/* The next steps and nothing between them: no reports, no validation, no checkpoint. *loss: of the last. */
-pl_status pl_session_step(pl_session *, uint64_t count, double *loss, pl_error *);
-/* Mean loss per token over at most `batches` batches of the validation part (0: all). */
-pl_status pl_session_evaluate(pl_session *, uint64_t batches, double *loss, uint64_t *tokens, pl_error *);
-/* Text after the settings' prompt, to the listener. */
-pl_status pl_session_generate(pl_session *, const pl_sampling *, pl_error *);
-/* One micro-batch step's batch, loss and every gradient at the current weights, as safetensors. */
-pl_status pl_session_write_gradients(pl_session *, const char *path, pl_error *);
+/* One of its jobs. PL_E_USAGE when the session has not got it. */
+pl_status pl_session_run_job(pl_session *, const pl_job *, pl_error *);
+void *pl_session_job_state(const pl_session *, const pl_job *); /* NULL: it has not got that job */
 void pl_session_close(pl_session *);
 
 /* Called before and after each node (done) of the programs that run from now on, while its values are there; NULL:
@@ -61,7 +53,9 @@ pl_session_kept pl_session_keeps(const pl_graph *, pl_id value);
 
 /* ---- staging: what the session keeps in the arena beside the graph's own values; the plan must hold these ---- */
 typedef struct pl_session_staging {
-    uint64_t loader_bytes, checkpoint_bytes, sampling_bytes, trace_bytes;
+    const char *name;
+    uint64_t bytes; /* 0: there is no such value */
+    pl_role role;
 } pl_session_staging;
 /* What checkpoints take, in `staging` and on disk. Of one graph after the other that keeps the same tensors it is found
  * once; begins zeroed, and is good for one set of settings. */
@@ -71,12 +65,11 @@ typedef struct pl_session_disk {
 } pl_session_disk;
 #define PL_STAGING_LOADER     "staging.loader"
 #define PL_STAGING_CHECKPOINT "staging.checkpoint"
-#define PL_STAGING_SAMPLING   "staging.sampling"
 #define PL_STAGING_TRACE      "staging.trace"
-enum { PL_SESSION_RING_SLOTS = 2 };
-/* tokens NULL: no data. graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are
- * written. */
-pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_tokens *, pl_session_staging *,
-                                     pl_session_disk *, pl_error *);
+enum { PL_SESSION_RING_SLOTS = 2, PL_SESSION_STAGING_MAX = 3 + PL_JOBS_MAX };
+/* graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are written. *count rows. */
+pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_data *, const pl_job_list *,
+                                     pl_session_staging[PL_SESSION_STAGING_MAX], size_t *count, pl_session_disk *,
+                                     pl_error *);
 
 #endif

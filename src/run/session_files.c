@@ -75,16 +75,26 @@ pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_e
 
 /* ---- the record ---- */
 
-static const char *const counter_keys[PL_SESSION_COUNTERS] = {"tokens", "plateau_best", "plateau_scale", "plateau_bad",
+static const char *const counter_keys[PL_SESSION_COUNTERS] = {NULL, "plateau_best", "plateau_scale", "plateau_bad",
                                                               "skipped_steps"};
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
+
+/* What depends on another comes first in a record: the tokenizer before the text. */
+static pl_facts reversed(const pl_facts *facts)
+{
+    pl_facts to = {0};
+    for (uint32_t i = facts->count; i-- > 0;) pl_facts_add(&to, facts->fact[i].name, facts->fact[i].value);
+    return to;
+}
 
 void pl_session_shape_record(pl_session *s)
 {
     const pl_run_settings *r = s->settings;
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].key = counter_keys[i];
+    s->counter[0].key = s->words->items;
     s->record_shape = (pl_record){.model_hash = r->model_hash,
                                   .plan_hash = r->plan_hash,
+                                  .identity = reversed(&s->o.data->identity),
                                   .config = r->config_text,
                                   .best_metric = "validation_loss",
                                   .counters = s->counter,
@@ -131,12 +141,15 @@ static pl_status measure_tensors(const pl_session *s, pl_session_disk *disk, pl_
     return PL_OK;
 }
 
-static pl_status measure_checkpoints(const pl_graph *g, const pl_run_settings *r, pl_session_disk *disk, pl_error *err)
+static pl_status measure_checkpoints(const pl_graph *g, const pl_run_settings *r, const pl_data *data,
+                                     pl_session_disk *disk, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_session *s = pl_alloc(1, sizeof *s); /* holds the shapes only */
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to measure checkpoints");
     s->settings = r;
+    s->o.data = data;
+    s->words = r->words;
     pl_session_shape_record(s);
     PL_TRY_DONE(
         pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
@@ -150,39 +163,35 @@ done:
     return status;
 }
 
-pl_status pl_session_open_source(pl_text_source *text, const pl_tokens *tokens, const pl_run_settings *r, pl_error *err)
-{
-    pl_sampler_options o = {
-        .sequence = r->sequence, .batch = r->batch, .validation_fraction = r->validation_fraction, .seed = r->seed};
-    return pl_text_source_init(text, tokens, &o, err);
-}
-
 pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_settings *r)
 {
     return (pl_ring_options){
         .source = source, .micro_batch = r->micro_batch, .slots = PL_SESSION_RING_SLOTS, .threads = 1};
 }
 
-pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_tokens *tokens,
-                                     pl_session_staging *staging, pl_session_disk *disk, pl_error *err)
+/* The ring, checkpoints and the trace, then what the jobs keep. */
+pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_data *data,
+                                     const pl_job_list *jobs, pl_session_staging staging[PL_SESSION_STAGING_MAX],
+                                     size_t *count, pl_session_disk *disk, pl_error *err)
 {
-    *staging = (pl_session_staging){.sampling_bytes = pl_session_sampling_bytes(g, r),
-                                    .trace_bytes = r->trace_path ? PL_TRACE_STAGING_BYTES : 0};
-    if (tokens) {
-        pl_text_source text;
-        PL_TRY(pl_session_open_source(&text, tokens, r, err));
-        pl_ring_options ro = pl_session_ring_options(&text.source, r);
-        PL_TRY(pl_ring_bytes(&ro, &staging->loader_bytes, err));
-    }
-    if (r->keep_last == 0) return PL_OK;
-    PL_TRY(measure_checkpoints(g, r, disk, err));
-    staging->checkpoint_bytes = disk->scratch_bytes;
+    uint64_t loader = 0;
+    pl_ring_options ro = pl_session_ring_options(data->source, r);
+    if (data->source) PL_TRY(pl_ring_bytes(&ro, &loader, err));
+    if (r->keep_last) PL_TRY(measure_checkpoints(g, r, data, disk, err));
+    staging[0] = (pl_session_staging){PL_STAGING_LOADER, loader, PL_ROLE_STAGING};
+    staging[1] = (pl_session_staging){PL_STAGING_CHECKPOINT, r->keep_last ? disk->scratch_bytes : 0, PL_ROLE_IO};
+    staging[2] = (pl_session_staging){PL_STAGING_TRACE, r->trace_path ? PL_TRACE_STAGING_BYTES : 0, PL_ROLE_IO};
+    *count = 3;
+    for (size_t i = 0; i < jobs->count; i++)
+        if (jobs->job[i]->staging)
+            staging[(*count)++] =
+                (pl_session_staging){jobs->job[i]->staging, jobs->job[i]->staging_bytes(g, r), PL_ROLE_STAGING};
     return PL_OK;
 }
 
 /* ---- opening ---- */
 
-static bool trains(const pl_session *s) { return s->train != PL_NONE && s->settings->keep_last > 0; }
+static bool trains(const pl_session *s) { return s->settings->keep_last > 0; }
 
 pl_status pl_session_open_files(pl_session *s, pl_error *err)
 {
@@ -203,7 +212,7 @@ static void take_progress(pl_session *s, const pl_record *r)
     s->has_best = r->has_best;
     s->best_loss = r->best_value;
     s->best_step = r->best_step;
-    s->tokens_seen = (uint64_t)pl_record_counter_value(r, "tokens", 0);
+    s->items_seen = (uint64_t)pl_record_counter_value(r, s->words->items, 0);
     s->plateau.best = pl_record_counter_value(r, "plateau_best", INFINITY);
     if (isnan(s->plateau.best)) s->plateau.best = INFINITY;
     s->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
@@ -223,36 +232,15 @@ static pl_status check_counter(const pl_saved *saved, const char *key, double ot
 }
 
 /* What take_progress turns into whole numbers and factors. */
-static pl_status check_progress(const pl_saved *saved, pl_error *err)
+static pl_status check_progress(const pl_session *s, const pl_saved *saved, pl_error *err)
 {
-    PL_TRY(check_counter(saved, "tokens", 0, 0, 0x1p63, err));
+    PL_TRY(check_counter(saved, s->words->items, 0, 0, 0x1p63, err));
     PL_TRY(check_counter(saved, "plateau_bad", 0, 0, 0x1p53, err));
     PL_TRY(check_counter(saved, "loss_scale", 1, 1, 0x1p24, err));
     PL_TRY(check_counter(saved, "loss_scale_good_steps", 0, 0, INT32_MAX, err));
     double steps = (double)saved->record->step;
     PL_TRY(check_counter(saved, "skipped_steps", 0, 0, steps < INT32_MAX ? steps : INT32_MAX, err));
     return check_counter(saved, "plateau_scale", 1, 0, 1, err);
-}
-
-/* Ids mean nothing under another tokenizer, and a run that goes on with another text is no longer that run. */
-static pl_status match_data(const pl_session *s, const pl_saved *saved, pl_error *err)
-{
-    const pl_record *was = saved->record;
-    uint64_t tokenizer = s->tokens_open ? s->tokens.info.tokenizer_hash
-                         : s->tokenizer ? pl_tokenizer_hash(s->tokenizer)
-                                        : was->tokenizer_hash;
-    const char *path = s->tokens_open ? s->tokens.path : s->settings->tokenizer_path;
-    if (was->tokenizer_hash && was->tokenizer_hash != tokenizer)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%.350s: was trained with another tokenizer than that of %.350s; take the folder of the run "
-                       "that it belongs to, or put that run's tokenizer.json back",
-                       saved->path, path);
-    if (was->text_hash && trains(s) && was->text_hash != s->tokens.info.source_hash)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%.350s: was trained on another text than the one in %.350s; resume with that text, or train on "
-                       "this one in another folder with --out",
-                       saved->path, path);
-    return PL_OK;
 }
 
 /* State that the checkpoint has not got begins as in a new run: it was made with another precision, or before the loss
@@ -284,10 +272,10 @@ static pl_status check_loss_scale(const pl_session *s, const pl_saved *saved, pl
 static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     if (saved->warning[0]) pl_session_warn(s, saved->warning);
-    PL_TRY(match_data(s, saved, err));
+    PL_TRY(s->o.data->kind->match(s->o.data, &saved->record->identity, saved->path, trains(s), err));
     if (trains(s) && s->settings->goes_on)
         PL_TRY(s->settings->goes_on(s->settings->goes_on_context, saved, &s->changes, err));
-    PL_TRY(check_progress(saved, err));
+    PL_TRY(check_progress(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(begin_missing(s, saved, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
@@ -387,16 +375,15 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
 {
     if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
     char name[PL_STEP_NAME_BYTES];
-    const double values[PL_SESSION_COUNTERS] = {(double)s->tokens_seen, s->plateau.best, s->plateau.scale,
+    const double values[PL_SESSION_COUNTERS] = {(double)s->items_seen, s->plateau.best, s->plateau.scale,
                                                 (double)s->plateau.bad,
                                                 s->skipped_steps ? (double)*s->skipped_steps : 0};
     for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
     s->record = s->record_shape;
-    s->record.tokenizer_hash = s->tokens.info.tokenizer_hash;
-    s->record.text_hash = s->tokens.info.source_hash;
     s->record.step = s->step;
-    s->record.epoch = s->step / s->source->steps_per_epoch[PL_PART_TRAIN];
-    s->record.sample = s->step % s->source->steps_per_epoch[PL_PART_TRAIN] * s->settings->batch;
+    const uint64_t epoch = s->o.data->source->steps_per_epoch[PL_PART_TRAIN];
+    s->record.epoch = s->step / epoch;
+    s->record.sample = s->step % epoch * s->settings->batch;
     s->record.has_best = s->has_best;
     s->record.best_value = s->best_loss;
     s->record.best_step = s->best_step;

@@ -2,9 +2,9 @@
 #ifndef PL_RUN_SESSION_IMPL_H
 #define PL_RUN_SESSION_IMPL_H
 
+#include "ir/inputs.h"
 #include "run/arena.h"
 #include "run/program.h"
-#include "run/sample.h"
 #include "run/session.h"
 #include "run/trace.h"
 #include "store/checkpoint.h"
@@ -19,18 +19,16 @@ enum { PL_SESSION_COUNTERS = 5, PL_SESSION_STEPS_KEPT = 512 };
 struct pl_session {
     pl_session_options o;
     const pl_run_settings *settings;
-    pl_id init, train, evaluate, generate; /* programs; PL_NONE when the plan has not got them */
+    pl_job_list jobs;
+    void *job_state[PL_JOBS_MAX]; /* of each */
+    size_t jobs_begun;            /* whose open was called */
+    pl_id init;                   /* the program that gives first values; PL_NONE when the plan has not got it */
+    const pl_words *words;
+    char rate_key[48]; /* of metrics: "tokens_per_second" */
     pl_arena arena[PL_SPACES_MAX];
     void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
     pl_program *program;
-    pl_tokenizer *tokenizer;
-    uint32_t *prompt_id;
-    size_t prompt_count;
-    pl_tokens tokens;
-    bool tokens_open;
-    pl_text_source text;
-    const pl_source *source; /* of the data; NULL: none */
-    pl_ring *ring;
+    pl_ring *ring; /* NULL: the command reads no samples */
 
     /* files of the run */
     int lock;
@@ -47,23 +45,20 @@ struct pl_session {
     pl_error metrics_lost; /* why a line of metrics.jsonl could not be written; then no further one is */
 
     /* progress, all of it saved */
-    uint64_t step, tokens_seen;
+    uint64_t step, items_seen;
     pl_plateau plateau;
     bool has_best;
     double best_loss;
     uint64_t best_step, saved_step;
 
     /* inputs and outputs of the programs, in the arena */
-    float *lr, *token_scale;
-    float *loss_scale_input; /* of f16 where gradients are given out; NULL: none */
-    float *loss_scale;       /* state of f16 while training, saved; NULL: none */
+    void *input[PL_INPUT_COUNT]; /* NULL: the graph has none */
+    float *loss_scale;           /* state of f16 while training, saved; NULL: none */
     int32_t *good_steps;
     int32_t *skipped_steps; /* of a program with an update, saved; NULL: none */
-    int64_t *step_input, *first_sample, *position;
-    double *train_loss, *evaluate_loss;
 
     double committed_at, reported_at;
-    uint64_t reported_tokens;
+    uint64_t reported_items;
     double step_seconds[PL_SESSION_STEPS_KEPT]; /* ring of the last ones */
     uint64_t steps_timed;
     uint64_t faults_at_step_2;
@@ -81,16 +76,25 @@ struct pl_session {
 void pl_session_tell(pl_session *, pl_event);
 void pl_session_warn(pl_session *, const char *text);
 bool pl_session_should_stop(const pl_session *);
-/* Has the data such a part? */
-static inline bool pl_session_has(const pl_session *s, pl_part part)
-{
-    return s->source && s->source->steps_per_epoch[part];
-}
 /* Items of a step that enter the loss. */
 static inline uint64_t pl_session_counted(const pl_session *s, pl_part part, uint64_t step)
 {
-    return s->source->kind->count(s->source, part, step);
+    return s->o.data->source->kind->count(s->o.data->source, part, step);
 }
+double pl_session_epoch(const pl_session *); /* 0 where no samples are read */
+/* What the system reads off a loss. */
+size_t pl_session_find_metrics(const pl_session *, double loss, pl_loss_metric *);
+
+/* ---- what jobs are made of ---- */
+/* PL_E_DATA when the plan has no such program. */
+pl_status pl_session_find_program(const pl_session *, const char *name, pl_id *program, pl_error *);
+/* Where the sum of the losses of a program lies. PL_E_DATA when it has none. */
+pl_status pl_session_find_loss(const pl_session *, pl_id program, const double **loss, pl_error *);
+/* Inputs; nothing where the graph has none of the kind. */
+void pl_session_set_real(pl_session *, pl_input, float);
+void pl_session_set_integer(pl_session *, pl_input, int64_t);
+/* A step's number, from 0, and how many items count in it. */
+void pl_session_set_step(pl_session *, uint64_t step, uint64_t counted);
 /* PL_EVENT_TICK, unless one was told less than PL_SESSION_TICK_SECONDS ago. */
 void pl_session_tick(pl_session *, double now);
 double pl_session_wall_seconds(void); /* since 1970, for files that others read */
@@ -99,11 +103,7 @@ pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, 
 /* Into the trace if there is one. Where that cannot be written the run goes on without it, after a warning. */
 void pl_session_trace(pl_session *, const char *name, const char *category, double begin, double end);
 
-uint64_t pl_session_sampling_bytes(const pl_graph *, const pl_run_settings *);
-pl_status pl_session_encode_prompt(pl_session *, pl_error *); /* generate.c; before commit */
-
 /* ---- session_files.c ---- */
-pl_status pl_session_open_source(pl_text_source *, const pl_tokens *, const pl_run_settings *, pl_error *);
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */
 /* Lists of what is kept with the model and of what is kept with the state; data stay NULL without a program. */
 pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/words.h"
 #include "store/checkpoint.h"
 
 typedef enum pl_lr_kind { PL_LR_CONSTANT, PL_LR_LINEAR, PL_LR_COSINE, PL_LR_PLATEAU } pl_lr_kind;
@@ -30,22 +31,11 @@ double pl_lr_at(const pl_lr_schedule *, const pl_plateau *, uint64_t step);
 void pl_plateau_init(pl_plateau *);
 void pl_plateau_update(pl_plateau *, const pl_lr_schedule *, double loss);
 
-typedef struct pl_sampling {
-    double temperature; /* 0: the likeliest token */
-    int64_t top_k;      /* 0: off */
-    double top_p;       /* 1: off */
-    uint64_t seed;
-    uint64_t tokens; /* to generate */
-} pl_sampling;
-
 typedef struct pl_run_settings {
-    const char *out;         /* folder of the run */
-    const char *tokens_path; /* token file; NULL for generate */
-    const char *tokenizer_path;
-    const char *prompt;
-    uint32_t batch, micro_batch, sequence, vocab;
-    double validation_fraction;
-    uint64_t seed, steps;
+    const char *out; /* folder of the run */
+    const pl_words *words;
+    uint32_t batch, micro_batch;
+    uint64_t steps;
     pl_lr_schedule lr;
     uint64_t eval_every, eval_batches, checkpoint_every, sample_every, log_every; /* steps; 0 = never */
     uint32_t keep_last;
@@ -58,9 +48,10 @@ typedef struct pl_run_settings {
      * decides numbers and is another value than before? That goes to *changes, "" for nothing; the text is its own. */
     pl_status (*goes_on)(void *context, const pl_saved *, const char **changes, pl_error *);
     void *goes_on_context;
-    pl_sampling sampling;
+    const void *own;        /* what the system tells its own jobs */
     const char *trace_path; /* NULL: none */
-    const char *checkpoint; /* generate, evaluate: this checkpoint folder instead of the run's best or latest */
+    const char *checkpoint; /* a command that does not train: this checkpoint folder instead of the best or latest */
+    const char *to;         /* the file that a job writes its result to, where it does */
 } pl_run_settings;
 
 #endif

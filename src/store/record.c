@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,6 +12,7 @@
 #include "base/json_read.h"
 
 #define SCHEMA       "plimsoll.run/1"
+#define HASH_ENDING  "_hash"
 #define CHECKSUM_KEY "\n  \"checksum\": \""
 
 enum { TAIL_BYTES = sizeof CHECKSUM_KEY - 1 + 16 + sizeof "\"\n}\n" - 1 };
@@ -42,6 +44,13 @@ static void print_best(pl_json *j, const pl_record *r)
     pl_json_object_end(j);
 }
 
+static void print_identity(pl_json *j, const pl_fact *f)
+{
+    char key[PL_FACT_NAME_BYTES + sizeof HASH_ENDING];
+    snprintf(key, sizeof key, "%s" HASH_ENDING, f->name);
+    print_hash(j, key, f->value);
+}
+
 /* All but the padding and the checksum. */
 static void print_body(pl_str *out, const pl_record *r)
 {
@@ -53,8 +62,7 @@ static void print_body(pl_str *out, const pl_record *r)
     pl_json_kv_uint(&j, "sample", r->sample);
     print_hash(&j, "model_hash", r->model_hash);
     print_hash(&j, "plan_hash", r->plan_hash);
-    print_hash(&j, "tokenizer_hash", r->tokenizer_hash);
-    print_hash(&j, "text_hash", r->text_hash);
+    for (uint32_t i = 0; i < r->identity.count; i++) print_identity(&j, &r->identity.fact[i]);
     print_best(&j, r);
     pl_json_key(&j, "counters");
     pl_json_object(&j);
@@ -132,11 +140,27 @@ static pl_status get_hash(const json_t *object, const char *name, const char *ke
     return PL_OK;
 }
 
-/* Members that came later: an older file without them is fine. */
-static pl_status get_later_hash(const json_t *object, const char *name, const char *key, uint64_t *value, pl_error *err)
+/* NAME_hash, but those that every record has. */
+static pl_status get_identity(const json_t *root, const char *name, const char *key, pl_facts *identity, pl_error *err)
 {
-    *value = 0;
-    return json_object_get(object, key) ? get_hash(object, name, key, value, err) : PL_OK;
+    char fact[PL_FACT_NAME_BYTES];
+    uint64_t value;
+    size_t bytes = strlen(key), ending = sizeof HASH_ENDING - 1;
+    if (bytes <= ending || strcmp(key + bytes - ending, HASH_ENDING) != 0) return PL_OK;
+    if (strcmp(key, "model" HASH_ENDING) == 0 || strcmp(key, "plan" HASH_ENDING) == 0) return PL_OK;
+    PL_TRY(get_hash(root, name, key, &value, err));
+    snprintf(fact, sizeof fact, "%.*s", (int)(bytes - ending < sizeof fact ? bytes - ending : 0), key);
+    if (pl_facts_add(identity, fact, value)) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: \"%.60s\" is one hash too many, or has no name; another version wrote it", name,
+                   key);
+}
+
+static pl_status get_identities(const json_t *root, const char *name, pl_facts *identity, pl_error *err)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)root, key, value) PL_TRY(get_identity(root, name, key, identity, err));
+    return PL_OK;
 }
 
 static pl_status get_file(const json_t *root, const char *name, const char *key, pl_record_file *file, pl_error *err)
@@ -203,8 +227,7 @@ static pl_status get_all(owned_record *o, const char *name, pl_error *err)
     PL_TRY(get_uint(o->json, name, "sample", &r->sample, err));
     PL_TRY(get_hash(o->json, name, "model_hash", &r->model_hash, err));
     PL_TRY(get_hash(o->json, name, "plan_hash", &r->plan_hash, err));
-    PL_TRY(get_later_hash(o->json, name, "tokenizer_hash", &r->tokenizer_hash, err));
-    PL_TRY(get_later_hash(o->json, name, "text_hash", &r->text_hash, err));
+    PL_TRY(get_identities(o->json, name, &r->identity, err));
     PL_TRY(get_best(o->json, name, r, err));
     PL_TRY(get_file(o->json, name, "model.safetensors", &r->model, err));
     PL_TRY(get_file(o->json, name, "state.safetensors", &r->state, err));

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/facts.h"
 #include "base/str.h"
 #include "store/checksum.h"
 
@@ -27,7 +28,7 @@ typedef struct pl_record_file {
 typedef struct pl_record {
     uint64_t step, epoch, sample; /* steps done; epoch and sample of the next step */
     uint64_t model_hash, plan_hash;
-    uint64_t tokenizer_hash, text_hash; /* what it was trained with and on; 0: not known (an older run.json) */
+    pl_facts identity; /* hashes of what it was trained with and on; 0, or none of a name: not known (an older file) */
     const char *config;
     const char *best_metric; /* its name; NULL when the run has none */
     bool has_best;

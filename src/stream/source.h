@@ -17,7 +17,8 @@ typedef struct pl_port {
     const char *name; /* "tokens": the value's name in the graph behind its program's */
     pl_dtype dtype;
     uint64_t bytes;
-    void *at; /* aligned to 64; NULL in a description */
+    int64_t below; /* ids: each is one of [0, below), or negative for none; 0: no ids */
+    void *at;      /* aligned to 64; NULL in a description */
 } pl_port;
 
 enum { PL_PORTS_MAX = PL_NODE_OUT_MAX - 1 }; /* the last output of LOAD is kept for the sample's number */

@@ -73,7 +73,7 @@ def test_progress():
     """What takes long says so."""
     write_text()
     config = write_config(model={"width": 8, "heads": 2, "sequence": 8})
-    _, err = run("plan", config, "--layers", "600")
+    _, err = run("plan", config, "--layers", "1200")
     check(err.count("planning …\n") == 1, err)
     _, err = run("plan", config, "--layers", "2")
     check("planning …" not in err, err)

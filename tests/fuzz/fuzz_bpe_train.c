@@ -2,8 +2,8 @@
  * comes out is written, read again, and gives the text back. */
 #include <string.h>
 
-#include "data/bpe_train.h"
-#include "data/encoder.h"
+#include "data/text/bpe_train.h"
+#include "data/text/encoder.h"
 #include "fuzz/fuzz.h"
 
 enum { VOCAB = 300, WORD_BYTES = 16, WORDS = 16, WORDS_TEXT = 256 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/bpe_train.h"
-#include "data/encoder.h"
+#include "data/text/bpe_train.h"
+#include "data/text/encoder.h"
 #include "fuzz/fuzz.h"
 
 enum { SORTS = 6 };

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/lex.h"
-#include "data/unicode.h"
+#include "data/text/unicode.h"
 #include "fuzz/fuzz.h"
 
 /* What the text is when every byte that is no UTF-8 is replaced. */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/encoder.h"
+#include "data/text/encoder.h"
 #include "fuzz/fuzz.h"
 
 static pl_str print(const pl_tokenizer *t)

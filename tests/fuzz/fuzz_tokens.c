@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "data/tokens.h"
+#include "data/text/tokens.h"
 #include "fuzz/fuzz.h"
 
 static uint64_t get_u64(const uint8_t *at)

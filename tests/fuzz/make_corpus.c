@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "calibrate/table.h"
-#include "data/bpe_train.h"
-#include "data/tokens.h"
+#include "data/text/bpe_train.h"
+#include "data/text/tokens.h"
 #include "reference/tiny.h"
 #include "store/checkpoint.h"
 
@@ -56,8 +56,8 @@ static void add_fields(pl_plan *p, uint64_t seed)
         p->disk[1] = (pl_plan_disk_row){"tokens \"x\"", 2000};
     }
     if (seed % 3) {
-        p->text_hash = seed, p->tokenizer_hash = UINT64_MAX - seed;
-        p->validation_tokens = 10 * seed, p->validation_bytes = 40 * seed;
+        p->identity = (pl_facts){{{"text", seed}, {"tokenizer", UINT64_MAX - seed}}, 2};
+        p->validation = (pl_facts){{{"tokens", 10 * seed}, {"bytes", 40 * seed}}, 2};
     }
     for (size_t i = 0; i < p->graph->node_count; i++) p->seconds[i] = 1e-6 * (double)(i + 1);
 }

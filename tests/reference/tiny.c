@@ -166,7 +166,7 @@ pl_graph *tiny_model(const tiny *t)
 {
     pl_error err = {0};
     pl_graph *g = NULL;
-    must(pl_model_build(&t->config, t->vocab, &g, &err), &err, t);
+    must(pl_model_build(&t->config, PL_FACT("vocab", t->vocab), &g, &err), &err, t);
     for (size_t i = 0; i < g->value_count; i++)
         g->value[i].frozen = g->value[i].role == PL_ROLE_WEIGHT && tiny_is_frozen(t, g->value[i].name);
     tiny_check(g, PL_STAGE_MODEL);

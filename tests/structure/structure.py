@@ -108,6 +108,12 @@ def is_standard(header):
     return header.startswith(STANDARD_FOLDERS) or header.removesuffix(".h") in STANDARD
 
 
+def room_of(path):
+    """data/text for src/data/text/tokens.h; None elsewhere."""
+    found = re.match(r"src/(data/\w+)/", path)
+    return found and found.group(1)
+
+
 def wrong_include(root, table, path, folder, system, header):
     if system:
         if not is_standard(header) and header not in table.libraries[folder]:
@@ -118,6 +124,9 @@ def wrong_include(root, table, path, folder, system, header):
         header = os.path.relpath(beside, "src")
     if not table.allows(folder, header):
         return f'{folder} may not include "{header}"'
+    room, other = room_of(path), room_of("src/" + header)
+    if room and other and room != other:
+        return f'the rooms of data do not see each other: no "{header}" in {room}'
     return None
 
 
@@ -219,6 +228,24 @@ def rule_promises(root):
         for number, line in enumerate(slurp(os.path.join(root, path)).splitlines(), 1):
             if PROMISE.search(line):
                 yield f"{path}:{number}: leaves a promise in the code; do it, or open an issue"
+
+
+ROW = re.compile(r"^PL_(SYSTEM|ARCH)_ROW\((\w+), (\w+)", re.M)
+
+
+def rule_systems(root):
+    """No system or arch is known by name but in systems/ and models/: elsewhere what is asked is a property."""
+    rows = ROW.findall(slurp(os.path.join(root, "src/config/systems.def")))
+    names = [f"PL_{kind}_{ident}" for kind, ident, _ in rows] + [f"pl_{kind.lower()}_{name}" for kind, _, name in rows]
+    known = re.compile(r"\b(" + "|".join(names) + r")\b|\bmodel\.arch\s*[=!]=|\bswitch\s*\([^)]*\barch\)")
+    for path in code_files(root):
+        home = path.startswith(("src/systems/", "src/models/")) or not path.startswith(("src/", "cli/", "include/"))
+        if home or not path.endswith((".c", ".h")):
+            continue
+        code = code_of(slurp(os.path.join(root, path)))
+        for found in known.finditer(code):
+            yield (f"{path}:{code.count(chr(10), 0, found.start()) + 1}: {found.group(0)}: asks which system or arch it is; "
+                   "ask for a property, in a row of systems/ or models/")
 
 
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#]+)(#[^)]*)?\)")

@@ -17,6 +17,9 @@ GOOD = {
 | `ir` | `base` | |
 | `plan/place` | `base` | |
 | `plan` | `base` `ir/types.h` | `yaml.h` |
+| `data` | `base` | |
+| `config` | `base` | |
+| `systems` | `base` | |
 <!-- end of table -->
 See [the code](../src/base/a.h) and [elsewhere](https://example.org).
 """,
@@ -24,6 +27,9 @@ See [the code](../src/base/a.h) and [elsewhere](https://example.org).
 pl_folder(base SOURCES ${s})
 pl_folder(ir SOURCES ${s} MAY_INCLUDE base)
 pl_folder(place SOURCES ${s} MAY_INCLUDE base)
+pl_folder(data SOURCES ${s} MAY_INCLUDE base)
+pl_folder(config SOURCES ${s} MAY_INCLUDE base)
+pl_folder(systems SOURCES ${s} MAY_INCLUDE base)
 pl_folder(plan SOURCES ${s} MAY_INCLUDE base ir
   place EXTERNAL PkgConfig::yaml)
 """,
@@ -35,6 +41,8 @@ pl_folder(plan SOURCES ${s} MAY_INCLUDE base ir
     "src/plan/plan.c": '#include "ir/types.h"\n#include <yaml.h>\nint f(void) { return snprintf(0, 0, "free(p) %d", 1); }\n',
     "src/plan/place/map.h": '#include "base/a.h"\n',
     "src/plan/place/map.c": '#include "map.h"\n',
+    "src/config/systems.def": "PL_SYSTEM_ROW(TEXT, text)\nPL_ARCH_ROW(GPT, gpt, TEXT)\n",
+    "src/systems/text.c": "int a = PL_ARCH_GPT; /* here it may be known */\n",
     "include/plimsoll/status.h": "int x;\n",
     "cli/main.c": '#include "plimsoll/status.h"\n#include "cmd.h"\n#include <stdio.h>\n',
     "cli/cmd.h": "int y;\n",
@@ -61,6 +69,11 @@ BAD = [  # rule, file, text put at its end, a piece of the sentence
     ("paths", "src/ir/graph.h", "/* see /ho" "me/somebody/notes */", "a path of one machine"),
     ("sizes", "src/ir/graph.h", "\n" * 701, "at most 700"),
     ("columns", "src/ir/graph.h", "/* " + "é" * 118 + " */", "columns, at most 120"),
+    ("systems", "src/plan/plan.c", "int g(void) { return PL_ARCH_GPT; }", "asks which system"),
+    ("systems", "cli/main.c", "int g(void) { return &pl_system_text != 0; }", "asks which system"),
+    ("systems", "src/plan/plan.c", "int g(struct c *c) { return c->model.arch == 1; }", "asks which system"),
+    ("systems", "src/plan/plan.c", "int g(struct c *c) { switch (c->model.arch) {} }", "asks which system"),
+    ("includes", "src/data/text/a.c", '#include "data/fields/b.h"', "the rooms of data do not see each other"),
     ("promises", "cli/main.c", "/* TO" "DO: later */", "a promise"),
     ("links", "docs/structure.md", "[gone](gone.md)", "link to gone.md"),
 ]

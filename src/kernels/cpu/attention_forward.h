@@ -5,7 +5,7 @@
  *   ┌──────────┐                                      S = K·Qᵀ   [keys, queries]   masked at the diagonal
  *   │ Qᵀ  dh×GROUP  packed once                       m' = max(m, max S), P = 2^(S − m'), l = l·2^(m−m') + ΣP
  *   │ Oᵀ  dh×GROUP  running                           Oᵀ = Oᵀ·2^(m−m') + Vᵀ·P
- *   └──────────┘                                     at the end o = Oᵀ/l, lse = m·ln 2 + ln l
+ *   └──────────┘                                      at the end o = Oᵀ/l, lse = m·ln 2 + ln l
  *
  * Key blocks past the diagonal are not visited, and inside a block vectors of queries that see nothing are left out.
  * Everything of a task depends on its place alone, so the bits do not depend on who runs it.

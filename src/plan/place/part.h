@@ -4,7 +4,7 @@
  *     time      0  1  2  3  4  5  6     A section is a largest set of items alive together: only there can the sum be
  *     a         |--------|              largest. Here {a, b} and {b, c}: two sections. An item spans the half-open
  *     b            |-----------|        range [first, last) of sections; two items conflict exactly when their ranges
- *     c                     |-----|     overlap. */
+ *     c                  |-----|        overlap: a ends where c begins, they do not. */
 #ifndef PL_PLAN_PLACE_PART_H
 #define PL_PLAN_PLACE_PART_H
 

@@ -152,7 +152,7 @@ static void random_value(const pl_config_key *key, char *text)
 static void random_config(pl_config *cfg)
 {
     pl_config_default(cfg);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
+    for (size_t i = 0; i < PL_CONFIG_KEY_COUNT; i++) {
         char text[256];
         pl_error err = {0};
         if (draw(3) == 0) continue;
@@ -270,7 +270,7 @@ static void random_words_never_crash(void **state)
         pl_config cfg;
         pl_error err = {0};
         for (int w = 0; w < 4; w++) {
-            const pl_config_key *key = &pl_config_keys[draw(pl_config_key_count)];
+            const pl_config_key *key = &pl_config_keys[draw(PL_CONFIG_KEY_COUNT)];
             char value[256];
             if (draw(2))
                 random_value(key, value);

@@ -3,10 +3,10 @@
  * letters so that ties, runs and repeats are frequent. Usage: program [seed] */
 #include "unit/data/scratch.h"
 
-#include "data/alphabet.h"
-#include "data/bpe_train.h"
-#include "data/encoder.h"
-#include "data/pretoken.h"
+#include "data/text/alphabet.h"
+#include "data/text/bpe_train.h"
+#include "data/text/encoder.h"
+#include "data/text/pretoken.h"
 #include "support/program.h"
 #include "support/seed.h"
 

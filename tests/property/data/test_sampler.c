@@ -2,7 +2,7 @@
  * is the sum over its rows, nothing depends on anything but (seed, step, row). Usage: program [seed] */
 #include "unit/data/scratch.h"
 
-#include "data/sampler.h"
+#include "data/text/sampler.h"
 #include "support/program.h"
 #include "support/seed.h"
 

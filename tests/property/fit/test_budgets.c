@@ -56,6 +56,14 @@ static double seconds(void *context, const pl_graph *g, const pl_node *n)
     return w->call_seconds + (0.7 + 0.6 * luck) * (w->byte_seconds * cost.bytes + 1e-10 * cost.flops);
 }
 
+static uint32_t open_to(uint64_t seed)
+{
+    uint32_t open = 1u << PL_CHOICE_RECOMPUTE | 1u << PL_CHOICE_UPDATE | 1u << PL_CHOICE_PRECISION;
+    if (seed % 2 == 0) open |= 1u << PL_CHOICE_LAYER_MAJOR | 1u << PL_CHOICE_CHUNKS;
+    if (seed % 3 != 0) open |= 1u << PL_CHOICE_LAYER_MAJOR_KEEP;
+    return open;
+}
+
 static void begin(world *w, uint64_t seed)
 {
     pl_error err = {0};
@@ -66,7 +74,7 @@ static void begin(world *w, uint64_t seed)
     int64_t batch = (int64_t[]){1, 4, 6, 12, 16}[tiny_roll(&w->t, 0, 4)];
     w->call_seconds = 1e-5 * (double)tiny_roll(&w->t, 0, 5);
     w->byte_seconds = 1e-10 * (double)tiny_roll(&w->t, 1, 20);
-    assert_int_equal(pl_model_build(c, (uint32_t)w->t.vocab, &w->graph, &err), PL_OK);
+    assert_int_equal(pl_model_build(c, PL_FACT("vocab", w->t.vocab), &w->graph, &err), PL_OK);
     pl_id train = pl_graph_find_program(w->graph, "train");
     assert_int_equal(pl_grad_differentiate(w->graph, train, &err), PL_OK);
     pl_grad_update u = {.beta1 = 0.9,
@@ -81,13 +89,8 @@ static void begin(world *w, uint64_t seed)
                                      .process = pl_process_options_default(),
                                      .cost = {seconds, NULL, w}},
                             .batch = batch,
-                            .sequence = c->model.sequence,
-                            .given = {.recompute = PL_CHOICE_RECOMPUTE_CHEAP},
-                            .plan_recompute = true,
-                            .choose_update = true,
-                            .choose_layer_major = seed % 2 == 0,
-                            .choose_major_keep = seed % 3 != 0,
-                            .choose_chunks = seed % 2 == 0,
+                            .given = {.recompute = PL_RECOMPUTE_CHEAP},
+                            .open = open_to(seed),
                             .allow = leaves[tiny_roll(&w->t, 0, sizeof leaves / sizeof *leaves - 1)],
                             .budget_bytes = PL_FIT_NO_BUDGET,
                             .stage = no_staging,

@@ -1,8 +1,8 @@
 /* Any decision gives the same bits. Random small models (gpt and mlp, with and without dropout, both norms, all
  * activations), compiled with and without fusing and in place, under
  *   random decisions: any node that may run again, before any node behind it, up to twice as many as there are;
- *   the planner's: every point of the frontier, also of the graph with feed-forward layers in chunks and in layer-major
- * order, where a decision is made for many regions;
+ *   the planner's: every point of the frontier, also of the graph with feed-forward layers in chunks and in
+ *   layer-major order, where a decision is made for many regions;
  *   the two that follow from a rule.
  * Compared with storing all: the loss, all weights and moments after two updates, bit for bit. The graph is legal after
  * every pass and the plan passes its judge (tiny.c). Peaks of real plans fall along a frontier: the last one is the
@@ -122,7 +122,7 @@ static pl_recompute_frontier *make_frontier(const tiny *t, const pl_graph *g)
 {
     pl_error err = {0};
     pl_recompute_frontier *f = NULL;
-    pl_fit_options o = {.batch = t->micro * (int64_t)t->trips, .sequence = t->config.model.sequence};
+    pl_fit_options o = {.batch = t->micro * (int64_t)t->trips};
     assert_int_equal(pl_recompute_frontier_create(g, &o, t->micro, PL_RECOMPUTE_BUDGETS_MAX, &f, &err), PL_OK);
     return f;
 }

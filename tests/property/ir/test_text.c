@@ -55,7 +55,7 @@ static pl_graph *graph_of(uint64_t seed)
     t.update = true;
     if (seed % 3 == 0) return tiny_compiled(&t);
     if (seed % 3 == 1) return tiny_forward(&t);
-    assert_int_equal(pl_model_build(&t.config, t.vocab, &g, &err), PL_OK);
+    assert_int_equal(pl_model_build(&t.config, PL_FACT("vocab", t.vocab), &g, &err), PL_OK);
     return g;
 }
 

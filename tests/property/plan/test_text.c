@@ -76,16 +76,16 @@ static void print_parse_print_is_the_identity(void **state)
         pl_plan *p = tiny_plan(&t, (pl_team){2, PL_ISA_BASELINE});
         p->seconds[seed] = 1.0 / 3;
         p->numerics_hash = UINT64_MAX;
-        if (seed % 2) p->text_hash = UINT64_MAX - seed, p->tokenizer_hash = seed;
-        if (seed % 3) p->validation_tokens = seed, p->validation_bytes = UINT64_MAX - seed;
+        if (seed % 2) p->identity = (pl_facts){{{"text", UINT64_MAX - seed}, {"tokenizer", seed}}, 2};
+        if (seed % 3) p->validation = (pl_facts){{{"tokens", seed}, {"bytes", UINT64_MAX - seed}}, 2};
         if (configs[seed % 4]) p->config = pl_strdup(configs[seed % 4]);
         p->disk_count = seed % 3;
         for (size_t i = 0; i < p->disk_count; i++) p->disk[i] = (pl_plan_disk_row){"checkpoints \"x\"", 1000 + i};
         pl_str first = print(p);
         check_copy(p, &first);
         pl_plan *again = parse(&first);
-        assert_true(again->text_hash == p->text_hash && again->tokenizer_hash == p->tokenizer_hash);
-        assert_true(again->validation_tokens == p->validation_tokens && again->validation_bytes == p->validation_bytes);
+        assert_true(pl_facts_equal(&again->identity, &p->identity));
+        assert_true(pl_facts_equal(&again->validation, &p->validation));
         pl_str second = print(again);
         if (seed % 4 != 3) assert_string_equal(pl_str_text(&first), pl_str_text(&second));
         pl_plan *third = parse(&second); /* a last line without an end gets one, once */
@@ -259,7 +259,7 @@ static void a_field_too_many_is_refused(void **state)
     t.config.model.arch = PL_ARCH_MLP;
     pl_plan *p = tiny_plan(&t, (pl_team){1, PL_ISA_REF});
     p->config = pl_strdup("model:\n  width: 4\n");
-    p->text_hash = p->tokenizer_hash = 1;
+    for (int k = 0; k < PL_FACTS_MAX; k++) pl_facts_add(&p->identity, (const char[]){(char)('a' + k), 0}, 1);
     p->disk_count = 1;
     p->disk[0] = (pl_plan_disk_row){"checkpoints", 1000};
     pl_str text = print(p);

@@ -1,11 +1,12 @@
 /* The mathematics does not depend on what was chosen to fit (invariant 6). For random small models, compiled programs:
  *   recompute, in-place and early updates, in all combinations: the same bits (same operators on the same numbers);
  *   fuse: the same bits or nearly (its kernels may round an activation differently): within 2e-5 of the largest
- * element; feed-forward layers in chunks of any number of rows, as fused, in f32, bf16 and f16: the same bits;
- * layer-major, with groups of any size, any inputs kept, a short last micro-batch, and micro-batch 1, 2, 4 and the
- * whole batch (all of them: property/run): the same bits. In some models some weights are frozen. Compared: the loss,
- * and all weights and moments after two updates. The graph is legal between all passes (tiny.c), and the interpreter
- * finds the same loss to 1e-12 for every combination.
+ *   element;
+ *   feed-forward layers in chunks of any number of rows, as fused, in f32, bf16 and f16: the same bits;
+ *   layer-major, with groups of any size, any inputs kept, a short last micro-batch, and micro-batch 1, 2, 4 and the
+ *   whole batch (all of them: property/run): the same bits.
+ * In some models some weights are frozen. Compared: the loss, and all weights and moments after two updates. The graph
+ * is legal between all passes (tiny.c), and the interpreter finds the same loss to 1e-12 for every combination.
  * `property_rewrite test_combinations SEED`. */
 #include <math.h>
 #include <setjmp.h>

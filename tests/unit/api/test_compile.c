@@ -34,7 +34,7 @@ static void test_no_error_asked(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pl_plan *plan = NULL;
         pl_config *config = config_with("memory.budget", cases[i].budget);
-        assert_int_equal(pl_prepare_text(config, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(pl_prepare(config, NULL, NULL, NULL), PL_OK);
         assert_int_equal(pl_plan_make_unmeasured(config, &plan, NULL), cases[i].status);
         assert_int_equal(plan != NULL, cases[i].status == PL_OK);
         pl_plan_destroy(plan);
@@ -50,7 +50,9 @@ static void test_no_depth_fits(void **state)
     uint64_t two = 0, room[] = {1000, 0, 0};
     pl_config *config = config_with("model.layers", "9000");
     for (int i = 0; i < 3; i++) {
-        pl_compiler c = {.config = config, .command = PL_COMMAND_TRAIN, .vocab = 256};
+        pl_data data = {.extents = *PL_FACT("vocab", 256)};
+        pl_compiler c = {.config = config, .command = PL_COMMAND_TRAIN, .data = &data};
+        assert_int_equal(pl_system_find_jobs(config, PL_COMMAND_TRAIN, &data, &c.settings.jobs, &err), PL_OK);
         c.machine.ram_bytes = c.machine.cgroup_limit_bytes = c.machine.address_space_limit_bytes =
             c.machine.data_limit_bytes = PL_MACHINE_UNLIMITED;
         c.machine.data_limit_bytes = room[i];

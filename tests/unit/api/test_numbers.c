@@ -176,13 +176,13 @@ static void every_key_takes_what_it_should(void **state)
     (void)state;
     char yaml[256];
     size_t tried = 0;
-    for (size_t k = 0; k < pl_config_key_count; k++) {
+    for (size_t k = 0; k < PL_CONFIG_KEY_COUNT; k++) {
         const pl_config_key *key = &pl_config_keys[k];
         for (size_t i = 0; takes_number(key) && i < sizeof numbers / sizeof *numbers; i++, tried++) {
             pl_config *c = pl_config_create(), *f = pl_config_create();
             assert_true(c && f);
             judge(pl_config_set(c, key->path, numbers[i].text, "an option", &err), c, key, i, "an option");
-            snprintf(yaml, sizeof yaml, "%s:\n  %s: %s\n", key->section, key->name, numbers[i].text);
+            snprintf(yaml, sizeof yaml, "%s:\n  %s: %s\n", key->section->name, key->name, numbers[i].text);
             judge(pl_config_load_text(f, "c.yaml", yaml, strlen(yaml), &err), f, key, i, "c.yaml:2:");
             pl_config_destroy(f);
             pl_config_destroy(c);
@@ -195,7 +195,7 @@ static void every_key_takes_what_it_should(void **state)
 static void what_is_taken_reads_back(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < pl_config_key_count; k++) {
+    for (size_t k = 0; k < PL_CONFIG_KEY_COUNT; k++) {
         const pl_config_key *key = &pl_config_keys[k];
         for (size_t i = 0; takes_number(key) && i < sizeof numbers / sizeof *numbers; i++) {
             pl_config *c = pl_config_create(), *back = pl_config_create();
@@ -242,7 +242,7 @@ static pl_status plan(pl_config *c, pl_command command, const char *what)
     double began = now();
     err = (pl_error){0};
     pl_status status = pl_config_check(c, &err);
-    if (status == PL_OK && command != PL_COMMAND_GENERATE) status = pl_prepare_text(c, NULL, NULL, &err);
+    if (status == PL_OK && command != PL_COMMAND_GENERATE) status = pl_prepare(c, NULL, NULL, &err);
     if (status == PL_OK) status = pl_plan_make(c, command, "cache", NULL, NULL, &p, &err);
     bool said = status == PL_OK ||
                 ((status == PL_E_CONFIG || status == PL_E_BUDGET || status == PL_E_DATA) && strlen(err.text) > 30);
@@ -285,7 +285,7 @@ static void every_number_gives_a_plan_or_a_sentence(void **state)
     (void)state;
     char what[128];
     size_t planned = 0, refused = 0;
-    for (size_t k = 0; k < pl_config_key_count; k++) {
+    for (size_t k = 0; k < PL_CONFIG_KEY_COUNT; k++) {
         const pl_config_key *key = &pl_config_keys[k];
         for (size_t i = 0; takes_number(key) && i < sizeof numbers / sizeof *numbers; i++) {
             bool last = i + 1 < sizeof numbers / sizeof *numbers && !is_wanted(key, i + 1);

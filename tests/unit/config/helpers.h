@@ -30,6 +30,15 @@ static inline void must_load(pl_config *cfg, const char *text)
     if (load(cfg, text, &err) != PL_OK) fail_msg("%s: %s", text, err.text);
 }
 
+/* A path of the repository, found from where this file was compiled. */
+static inline FILE *open_in_repository(const char *name, const char *mode)
+{
+    char path[4096];
+    const char *here = strstr(__FILE__, "tests/unit/config/");
+    snprintf(path, sizeof path, "%.*s%s", (int)(here - __FILE__), __FILE__, name);
+    return fopen(path, mode);
+}
+
 static inline char *read_text(FILE *file)
 {
     char *text = calloc(1, 1 << 20);

@@ -94,6 +94,56 @@ static void each_contradiction_has_its_sentence(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* A key of a system that there is not yet: refused as one of another arch, and used where it is at home. */
+static void a_key_of_another_system_is_refused(void **state)
+{
+    (void)state;
+    pl_config cfg;
+    pl_error err = {0};
+    const pl_config_key *own = pl_config_find("generate.tokens");
+    pl_config_key other = *own;
+    must_load(&cfg, "generate: {tokens: 5}");
+    assert_int_equal(pl_config_system_of(&cfg), PL_SYSTEM_TEXT);
+    assert_int_equal(own->use.systems, 1u << PL_SYSTEM_TEXT);
+    assert_null(pl_config_unused_by(&cfg, own));
+    assert_int_equal(pl_config_check_used(&cfg, own, &err), PL_OK);
+
+    other.use.systems = 1u << PL_SYSTEM_COUNT;
+    assert_int_equal(pl_config_archs_of(&other), 0);
+    assert_false(pl_config_is_used(&cfg, &other));
+    assert_int_equal(pl_config_check_used(&cfg, &other, &err), PL_E_CONFIG);
+    assert_string_equal(err.text, "c.yaml:1:20: generate.tokens is not used when model.arch is gpt; take it out");
+    other.use.systems |= 1u << PL_SYSTEM_TEXT;
+    assert_int_equal(pl_config_check_used(&cfg, &other, &err), PL_OK);
+
+    other.use.archs = 1u << PL_ARCH_MLP; /* of the right system, but of another arch */
+    assert_int_equal(pl_config_archs_of(&other), 1u << PL_ARCH_MLP);
+    assert_int_equal(pl_config_check_used(&cfg, &other, &err), PL_E_CONFIG);
+
+    pl_config_default(&cfg); /* not set: nothing to refuse, and still not read */
+    assert_int_equal(pl_config_check_used(&cfg, &other, &err), PL_OK);
+    assert_false(pl_config_is_used(&cfg, &other));
+}
+
+/* --seed sets two keys: where one of them is another system's, the option is still right, the key itself is not. */
+static void an_option_of_two_keys_needs_one_that_is_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *label;
+        pl_status status;
+    } rows[] = {{"--seed", PL_OK}, {"PLIMSOLL_SEED", PL_OK}, {"--set generate.seed", PL_E_CONFIG}};
+    pl_config_key other = *pl_config_find("generate.seed");
+    other.use.systems = 1u << PL_SYSTEM_COUNT;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        pl_config_default(&cfg);
+        assert_int_equal(pl_config_set(&cfg, other.path, "7", rows[i].label, &err), PL_OK);
+        assert_int_equal(pl_config_check_used(&cfg, &other, &err), rows[i].status);
+    }
+}
+
 static void sound_configs_pass(void **state)
 {
     (void)state;
@@ -156,6 +206,38 @@ static void a_printed_config_passes(void **state)
     }
 }
 
+/* Readers are called as they are typed; in the order of the table of commands. */
+static void an_option_that_is_not_read_names_who_does(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *label;
+        pl_config_reader by;
+        const char *error;
+    } rows[] = {
+        {"train.batch_size", "--batch_size", PL_CONFIG_BY_GENERATE,
+         "--batch_size: this command does not read train.batch_size (train, eval and verify do); take it away"},
+        {"train.micro_batch", "--micro_batch", PL_CONFIG_BY_GRADIENTS,
+         "--micro_batch: this command does not read train.micro_batch (train and eval do); take it away"},
+        {"train.epochs", "--epochs", PL_CONFIG_BY_EVALUATE,
+         "--epochs: this command does not read train.epochs (train does); take it away"},
+        {"generate.tokens", "--tokens", PL_CONFIG_BY_EVALUATE,
+         "--tokens: this command does not read generate.tokens (generate does); take it away"},
+        {"generate.tokens", "--tokens", PL_CONFIG_BY_TRAIN,
+         "--tokens: train reads generate.tokens only for samples of text; give --sample_every too, or take it away"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        pl_config_default(&cfg);
+        assert_int_equal(pl_config_set(&cfg, rows[i].path, "2", rows[i].label, &err), PL_OK);
+        assert_int_equal(pl_config_check_options(&cfg, rows[i].by, &err), PL_E_USAGE);
+        assert_string_equal(err.text, rows[i].error);
+        assert_int_equal(pl_config_set(&cfg, "train.sample_every", "2", "--set train.sample_every", &err), PL_OK);
+        if (rows[i].by == PL_CONFIG_BY_TRAIN) assert_int_equal(pl_config_check_options(&cfg, rows[i].by, &err), PL_OK);
+    }
+}
+
 static void what_a_command_needs_is_asked_for(void **state)
 {
     (void)state;
@@ -198,6 +280,30 @@ static void hashes_follow_the_flags(void **state)
     }
 }
 
+/* Runs on disks hold these: whatever becomes of the table, the same config has the same hash. */
+static void hashes_are_those_of_saved_runs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t model, numerics;
+    } rows[] = {
+        {"", UINT64_C(0xe375b0270097f532), UINT64_C(0xfdcdb80efbba90b7)},
+        {"model: {arch: mlp}", UINT64_C(0x6dd9a3b1c39bc067), UINT64_C(0x57c77cb9d9d997ec)},
+        {"data: {tokenizer: a.json}\ntrain: {schedule: plateau}", UINT64_C(0x0108c7634576cb72),
+         UINT64_C(0x71f1720f8f26aaee)},
+        {"fit: {allow: [bf16]}\nmodel: {dropout: 0.1, norm: rms_norm}", UINT64_C(0x16f4e92f3b50df5d),
+         UINT64_C(0x841d349d879224ed)},
+        {"data: {tokenizer: chars, text: x}", UINT64_C(0x8a249ffea4b5edaa), UINT64_C(0x3411597921fd2947)},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg;
+        must_load(&cfg, rows[i].text);
+        assert_true(pl_config_hash_model(&cfg) == rows[i].model);
+        assert_true(pl_config_hash_numerics(&cfg) == rows[i].numerics);
+    }
+}
+
 static void another_model_is_named(void **state)
 {
     (void)state;
@@ -215,11 +321,15 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_contradiction_has_its_sentence),
+        cmocka_unit_test(a_key_of_another_system_is_refused),
+        cmocka_unit_test(an_option_of_two_keys_needs_one_that_is_used),
         cmocka_unit_test(sound_configs_pass),
         cmocka_unit_test(a_stronger_source_may_switch_evaluation_off),
         cmocka_unit_test(a_printed_config_passes),
+        cmocka_unit_test(an_option_that_is_not_read_names_who_does),
         cmocka_unit_test(what_a_command_needs_is_asked_for),
         cmocka_unit_test(hashes_follow_the_flags),
+        cmocka_unit_test(hashes_are_those_of_saved_runs),
         cmocka_unit_test(another_model_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

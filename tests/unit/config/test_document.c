@@ -5,15 +5,6 @@
 
 #include <jansson.h>
 
-/* A path of the repository, found from where this file was compiled. */
-static FILE *open_in_repository(const char *name, const char *mode)
-{
-    char path[4096];
-    const char *here = strstr(__FILE__, "tests/unit/config/");
-    snprintf(path, sizeof path, "%.*s%s", (int)(here - __FILE__), __FILE__, name);
-    return fopen(path, mode);
-}
-
 static void the_reference_is_current(void **state)
 {
     (void)state;
@@ -26,7 +17,7 @@ static void the_reference_is_current(void **state)
     if (strcmp(committed, pl_str_text(&text)) != 0)
         fail_msg("docs/config.md is not what the table prints; run this test with --write");
     free(committed);
-    for (size_t i = 0; i < pl_config_key_count; i++) {
+    for (size_t i = 0; i < PL_CONFIG_KEY_COUNT; i++) {
         char cell[64];
         snprintf(cell, sizeof cell, "\n| `%s` | ", pl_config_keys[i].name);
         assert_non_null(strstr(pl_str_text(&text), cell));
@@ -53,7 +44,7 @@ static void help_fits_and_names_every_option(void **state)
         if (n && line[n - 1] == ' ') fail_msg("blank at the end: %.*s", (int)n, line);
         line += n + (line[n] == '\n');
     }
-    for (size_t i = 0; i < pl_config_key_count; i++) {
+    for (size_t i = 0; i < PL_CONFIG_KEY_COUNT; i++) {
         const pl_config_key *key = &pl_config_keys[i];
         char word[80];
         snprintf(word, sizeof word, key->option ? "--%s" : "--set %s=", key->option ? key->option : key->path);
@@ -80,14 +71,14 @@ static void the_schema_is_json_with_every_key(void **state)
     json_t *schema = json_loads(pl_str_text(&text), JSON_REJECT_DUPLICATES, &error);
     if (!schema) fail_msg("%s in line %d", error.text, error.line);
     json_t *sections = json_object_get(schema, "properties");
-    assert_int_equal(json_object_size(sections), pl_config_section_count);
+    assert_int_equal(json_object_size(sections), PL_CONFIG_SECTION_COUNT);
     size_t count = 0;
-    for (size_t i = 0; i < pl_config_section_count; i++) {
+    for (size_t i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
         json_t *section = json_object_get(sections, pl_config_sections[i].name);
         assert_true(json_is_false(json_object_get(section, "additionalProperties")));
         count += json_object_size(json_object_get(section, "properties"));
     }
-    assert_int_equal(count, pl_config_key_count);
+    assert_int_equal(count, PL_CONFIG_KEY_COUNT);
     json_decref(schema);
     pl_str_deinit(&text);
 }

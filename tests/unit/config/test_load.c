@@ -40,13 +40,13 @@ static void every_field_has_a_row(void **state)
 {
     (void)state;
     size_t end = 0;
-    for (size_t i = 0; i < pl_config_key_count; i++) {
+    for (size_t i = 0; i < PL_CONFIG_KEY_COUNT; i++) {
         const pl_config_key *key = &pl_config_keys[i];
         size_t alignment = key->type == PL_CONFIG_BOOL || key->type == PL_CONFIG_TEXT || key->type == PL_CONFIG_PATH ? 1
                            : key->type == PL_CONFIG_INT || key->type == PL_CONFIG_BYTES || key->type == PL_CONFIG_REAL
                                ? 8
                                : 4;
-        if (i && strcmp(key->section, pl_config_keys[i - 1].section) != 0) alignment = 8; /* a struct begins */
+        if (i && key->section != pl_config_keys[i - 1].section) alignment = 8; /* a struct begins */
         if (key->offset != ((end + alignment - 1) & ~(alignment - 1))) fail_msg("no row before %s", key->path);
         end = key->offset + key->bytes;
     }

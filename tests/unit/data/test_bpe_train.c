@@ -5,10 +5,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "data/bpe_train.h"
-#include "data/chars.h"
-#include "data/encoder.h"
-#include "data/words.h"
+#include "data/text/bpe_train.h"
+#include "data/text/chars.h"
+#include "data/text/encoder.h"
+#include "data/text/words.h"
 #include "support/program.h"
 
 static pl_error err;

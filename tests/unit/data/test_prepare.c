@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "data/prepare.h"
+#include "data/text/prepare.h"
 #include "support/program.h"
 
 static pl_error err;

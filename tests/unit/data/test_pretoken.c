@@ -1,9 +1,9 @@
 /* The GPT-2 pattern, on texts cut by an outside library or by hand; UTF-8 and the alphabet. */
 #include "unit/data/scratch.h"
 
-#include "data/alphabet.h"
-#include "data/pretoken.h"
-#include "data/unicode.h"
+#include "data/text/alphabet.h"
+#include "data/text/pretoken.h"
+#include "data/text/unicode.h"
 #include "support/program.h"
 
 /* Pieces separated by '|'. */

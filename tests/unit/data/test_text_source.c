@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "data/text_source.h"
+#include "data/text/text_source.h"
 #include "stream/ring.h"
 #include "support/program.h"
 

@@ -2,8 +2,8 @@
  * writing and reading back, what is refused and how, and every refusal of memory. */
 #include "unit/data/scratch.h"
 
-#include "data/bpe_train.h"
-#include "data/encoder.h"
+#include "data/text/bpe_train.h"
+#include "data/text/encoder.h"
 #include "support/program.h"
 
 static char *golden;

@@ -4,7 +4,7 @@
 
 #include "unit/data/scratch.h"
 
-#include "data/tokens.h"
+#include "data/text/tokens.h"
 
 static inline uint32_t known_token(uint64_t i, uint32_t vocab) { return (uint32_t)((i * i + 7 * i) % vocab); }
 

@@ -36,7 +36,7 @@ static void plan_once(int64_t layers)
     pl_str text = {0};
     pl_config_default(&c);
     c.model.width = 8, c.model.layers = layers, c.model.heads = 2, c.model.feed_forward = 16, c.model.sequence = 8;
-    assert_int_equal(pl_model_build(&c, 20, &g, &err), PL_OK);
+    assert_int_equal(pl_model_build(&c, PL_FACT("vocab", 20), &g, &err), PL_OK);
     pl_id train = pl_graph_find_program(g, "train");
     assert_int_equal(pl_grad_differentiate(g, train, &err), PL_OK);
     pl_grad_update u = {
@@ -44,8 +44,7 @@ static void plan_once(int64_t layers)
     assert_int_equal(pl_grad_add_update(g, train, &u, &err), PL_OK);
     pl_fit_options o = {.plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default()},
                         .batch = 2,
-                        .sequence = 8,
-                        .given = {.micro_batch = 1, .recompute = PL_CHOICE_RECOMPUTE_CHEAP},
+                        .given = {.micro_batch = 1, .recompute = PL_RECOMPUTE_CHEAP},
                         .budget_bytes = PL_FIT_NO_BUDGET,
                         .stage = no_staging,
                         .settle = settled};

@@ -33,7 +33,7 @@ static pl_graph *graph_of(int64_t layers, int64_t sequence)
     pl_config_default(&c);
     c.model.width = 32, c.model.layers = layers, c.model.heads = 2, c.model.feed_forward = 64;
     c.model.sequence = sequence;
-    assert_int_equal(pl_model_build(&c, 50, &g, &err), PL_OK);
+    assert_int_equal(pl_model_build(&c, PL_FACT("vocab", 50), &g, &err), PL_OK);
     pl_id train = pl_graph_find_program(g, "train");
     assert_int_equal(pl_grad_differentiate(g, train, &err), PL_OK);
     pl_grad_update u = {
@@ -50,8 +50,7 @@ static pl_fit_options options(double *overhead)
                                      .process = pl_process_options_default(),
                                      .cost = {seconds, NULL, overhead}},
                             .batch = 16,
-                            .sequence = 16,
-                            .given = {.recompute = PL_CHOICE_RECOMPUTE_CHEAP},
+                            .given = {.recompute = PL_RECOMPUTE_CHEAP},
                             .budget_bytes = PL_FIT_NO_BUDGET,
                             .stage = no_staging,
                             .settle = settled,
@@ -119,7 +118,7 @@ static void test_the_same_nodes_in_another_order_take_the_same_time(void **state
     pl_fit_point point[2] = {0};
     for (int early = 0; early < 2; early++) {
         point[early].choice =
-            (pl_choice){.micro_batch = 16, .threads = 1, .recompute = PL_CHOICE_RECOMPUTE_CHEAP, .update_early = early};
+            (pl_choice){.micro_batch = 16, .threads = 1, .recompute = PL_RECOMPUTE_CHEAP, .update_early = early};
         assert_int_equal(pl_fit_bind(g, &o, &point[early].choice, &bound, &err), PL_OK);
         pl_fit_predict(&o, bound, &point[early]);
         pl_graph_destroy(bound);
@@ -142,18 +141,19 @@ static void test_the_batch_and_the_budget_alone_decide(void **state)
         int64_t batch, sequence, micro_batch;
     } cases[] = {{16, 16, 16}, {64, 16, 32}, {96, 16, 32}, {33, 16, 11}, {37, 16, 1}, {8, 600, 1}, {8, 256, 2}};
     pl_error err = {0};
-    pl_graph *g = training_graph();
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pl_graph *g = graph_of(2, cases[i].sequence);
         for (int threads = 1; threads <= 16; threads *= 4)
             for (double overhead = 0; overhead <= 1; overhead++) {
                 pl_fit_options o = options(&overhead);
                 pl_plan *p;
-                o.batch = cases[i].batch, o.sequence = cases[i].sequence, o.plan.team.threads = threads;
+                o.batch = cases[i].batch, o.plan.team.threads = threads;
                 assert_int_equal(pl_fit(g, &o, &p, &err), PL_OK);
                 assert_int_equal(micro_batch_of(p), cases[i].micro_batch);
                 pl_plan_destroy(p);
             }
-    pl_graph_destroy(g);
+        pl_graph_destroy(g);
+    }
 }
 
 /* Where huge pages are what a budget has no room for, pages of 4 KiB are taken, not a smaller micro-batch. */
@@ -242,14 +242,14 @@ static void test_a_decision_stays_with_its_form(void **state)
     pl_fit_options o = options(&overhead);
     pl_fit_result r = {0};
     pl_plan *p = NULL;
-    o.batch = 1024, o.sequence = 2;
-    o.plan_recompute = o.choose_update = o.choose_chunks = o.choose_layer_major = o.everything = true;
+    o.batch = 1024, o.everything = true;
+    o.open = 1u << PL_CHOICE_RECOMPUTE | 1u << PL_CHOICE_UPDATE | 1u << PL_CHOICE_CHUNKS | 1u << PL_CHOICE_LAYER_MAJOR;
     assert_int_equal(pl_fit_find(g, &o, &r, &p, &err), PL_OK);
     size_t chunked = 0, planned = 0;
     for (size_t i = 0; i < r.count; i++) {
         const pl_choice *c = &r.point[i].choice;
-        chunked += c->feed_forward_rows && c->recompute == PL_CHOICE_RECOMPUTE_PLANNED && c->layer_major;
-        planned += c->micro_batch == 1 && c->recompute == PL_CHOICE_RECOMPUTE_PLANNED;
+        chunked += c->feed_forward_rows && c->recompute == PL_RECOMPUTE_LISTED && c->layer_major;
+        planned += c->micro_batch == 1 && c->recompute == PL_RECOMPUTE_LISTED;
     }
     assert_true(chunked && planned);
     pl_plan_destroy(p);

@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "fit/fit.h"
 #include "grad/differentiate.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 #include "models/model.h"
 #include "support/program.h"
@@ -41,8 +41,7 @@ static pl_fit_options options(int64_t micro_batch)
 {
     return (pl_fit_options){.plan = {.team = {1, PL_ISA_BASELINE}, .process = pl_process_options_default()},
                             .batch = BATCH,
-                            .sequence = 8,
-                            .given = {.micro_batch = micro_batch, .recompute = PL_CHOICE_RECOMPUTE_CHEAP},
+                            .given = {.micro_batch = micro_batch, .recompute = PL_RECOMPUTE_CHEAP},
                             .budget_bytes = PL_FIT_NO_BUDGET,
                             .everything = true,
                             .stage = no_staging,
@@ -56,11 +55,10 @@ static pl_graph *training_graph(void)
     pl_graph *g;
     pl_config_default(&c);
     c.model.width = 16, c.model.layers = 1, c.model.heads = 2, c.model.feed_forward = 16, c.model.sequence = 8;
-    assert_int_equal(pl_model_build(&c, 50, &g, &err), PL_OK);
+    assert_int_equal(pl_model_build(&c, PL_FACT("vocab", 50), &g, &err), PL_OK);
     pl_id train = pl_graph_find_program(g, "train");
     assert_int_equal(pl_grad_differentiate(g, train, &err), PL_OK);
-    pl_grad_update u = {
-        0.9, 0.95, 1e-8, 0.1, 0, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step")};
+    pl_grad_update u = {0.9, 0.95, 1e-8, 0.1, 0, pl_input_find(g, PL_INPUT_LR), pl_input_find(g, PL_INPUT_STEP)};
     assert_int_equal(pl_grad_add_update(g, train, &u, &err), PL_OK);
     return g;
 }

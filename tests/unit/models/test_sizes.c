@@ -22,7 +22,7 @@ static pl_graph *build(const pl_config *c, int64_t vocab)
 {
     pl_error err = {0};
     pl_graph *g = NULL;
-    if (pl_model_build(c, vocab, &g, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_model_build(c, PL_FACT("vocab", vocab), &g, &err) != PL_OK) fail_msg("%s", err.text);
     tiny_check(g, PL_STAGE_MODEL);
     return g;
 }
@@ -108,7 +108,7 @@ static void another_vocabulary_is_refused(void **state)
     pl_graph *g = NULL;
     pl_config_default(&c);
     c.model.vocab_size = 100;
-    assert_int_equal(pl_model_build(&c, 99, &g, &err), PL_E_CONFIG);
+    assert_int_equal(pl_model_build(&c, PL_FACT("vocab", 99), &g, &err), PL_E_CONFIG);
     assert_true(strstr(err.text, "100") && strstr(err.text, "99"));
     assert_null(g);
 }
@@ -127,13 +127,13 @@ static void weights_are_counted_without_building(void **state)
             c.model.width = 24, c.model.heads = 2, c.model.sequence = 16, c.model.layers = layers;
             c.model.tie_embeddings = layers < 5;
             pl_graph *g = build(&c, 77);
-            assert_int_equal(pl_model_count_weights(&c, 77, &bytes, &err), PL_OK);
+            assert_int_equal(pl_model_count_weights(&c, PL_FACT("vocab", 77), &bytes, &err), PL_OK);
             assert_int_equal(bytes, 4 * parameters(g));
             pl_graph_destroy(g);
         }
     c.model.layers = 100000, c.model.width = 1 << 14, c.model.arch = PL_ARCH_GPT;
     uint64_t before = pl_alloc_request_count(), bytes;
-    assert_int_equal(pl_model_count_weights(&c, 77, &bytes, &err), PL_OK);
+    assert_int_equal(pl_model_count_weights(&c, PL_FACT("vocab", 77), &bytes, &err), PL_OK);
     assert_true(pl_alloc_request_count() - before < 10000);
 }
 

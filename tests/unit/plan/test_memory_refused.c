@@ -45,7 +45,7 @@ static pl_status whole_road(const tiny *t, pl_error *err)
     pl_plan *plan = NULL, *again = NULL;
     pl_program *program = NULL;
     pl_plan_options options = {.team = {2, PL_ISA_BASELINE}, .process = pl_process_options_default()};
-    PL_TRY_DONE(pl_model_build(&t->config, t->vocab, &g, err));
+    PL_TRY_DONE(pl_model_build(&t->config, PL_FACT("vocab", t->vocab), &g, err));
     PL_TRY_DONE(rewrite(t, g, err));
     copy = pl_graph_copy(g);
     if (!copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for a copy"));

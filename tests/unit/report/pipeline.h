@@ -58,7 +58,7 @@ static inline pl_status pipeline_plan(const pipeline_request *r, pl_plan **plan,
     pl_config_default(config);
     for (size_t i = 0; r->set && r->set[i]; i += 2)
         PL_TRY_DONE(pl_config_set(config, r->set[i], r->set[i + 1], "--set", err));
-    PL_TRY_DONE(pl_model_build(config, r->vocab, &g, err));
+    PL_TRY_DONE(pl_model_build(config, PL_FACT("vocab", r->vocab), &g, err));
     PL_TRY_DONE(pipeline_rewrite(g, r, config, err));
     PL_TRY_DONE(pl_process_start(err));
     PL_TRY_DONE(pl_plan_create(g, &options, plan, err));

@@ -12,7 +12,9 @@
 
 enum { POINTS = 8, MB = 1000000, COLUMNS = 60 };
 
-static pl_fit_point point(int64_t micro_batch, pl_choice_recompute recompute, uint64_t charged, double seconds)
+static const pl_words text_words = {"token", "tokens", "sequence", "sequences"};
+
+static pl_fit_point point(int64_t micro_batch, pl_recompute_rule recompute, uint64_t charged, double seconds)
 {
     return (pl_fit_point){.choice = {.micro_batch = micro_batch, .recompute = recompute},
                           .least_bytes = charged,
@@ -24,16 +26,16 @@ static pl_fit_point point(int64_t micro_batch, pl_choice_recompute recompute, ui
  * (2): with another recompute both values have a better plan inside the same budget. */
 static pl_fit_result search(pl_fit_point points[POINTS])
 {
-    points[0] = point(4, PL_CHOICE_RECOMPUTE_CHEAP, 10 * MB, 1.0);
-    points[1] = point(8, PL_CHOICE_RECOMPUTE_CHEAP, 16 * MB, 0.95);
-    points[2] = point(8, PL_CHOICE_RECOMPUTE_FULL, 11500000, 1.1);
-    points[3] = point(2, PL_CHOICE_RECOMPUTE_CHEAP, 8 * MB, 1.5);
-    points[4] = point(2, PL_CHOICE_STORE_ALL, 9500000, 1.2);
-    points[5] = point(1, PL_CHOICE_RECOMPUTE_CHEAP, 7 * MB, 1.3);
+    points[0] = point(4, PL_RECOMPUTE_CHEAP, 10 * MB, 1.0);
+    points[1] = point(8, PL_RECOMPUTE_CHEAP, 16 * MB, 0.95);
+    points[2] = point(8, PL_RECOMPUTE_FULL, 11500000, 1.1);
+    points[3] = point(2, PL_RECOMPUTE_CHEAP, 8 * MB, 1.5);
+    points[4] = point(2, PL_RECOMPUTE_NOTHING, 9500000, 1.2);
+    points[5] = point(1, PL_RECOMPUTE_CHEAP, 7 * MB, 1.3);
     points[5].charged_bytes = 0; /* not planned */
-    points[6] = point(16, PL_CHOICE_RECOMPUTE_CHEAP, 13 * MB, 0.9);
+    points[6] = point(16, PL_RECOMPUTE_CHEAP, 13 * MB, 0.9);
     points[6].charged_bytes = 0;
-    points[7] = point(16, PL_CHOICE_STORE_ALL, 20 * MB, 0.8);
+    points[7] = point(16, PL_RECOMPUTE_NOTHING, 20 * MB, 0.8);
     points[0].front = points[1].front = points[3].front = points[7].front = true;
     return (pl_fit_result){.point = points,
                            .count = POINTS,
@@ -42,7 +44,8 @@ static pl_fit_result search(pl_fit_point points[POINTS])
                            .cheapest = PL_FIT_NONE,
                            .budget_bytes = 12 * MB,
                            .batch = 16,
-                           .sequence = 8,
+                           .rows = 8,
+                           .words = &text_words,
                            .threads = 2};
 }
 
@@ -81,7 +84,7 @@ static void test_reasons_of_random_searches(void **state)
         pl_fit_result r = search(points);
         srand(seed);
         for (size_t i = 1; i < POINTS; i++)
-            points[i] = point(1 << rand() % 4, (pl_choice_recompute)(rand() % 3), (uint64_t)(rand() % 20 + 1) * MB,
+            points[i] = point(1 << rand() % 4, (pl_recompute_rule)(rand() % 3), (uint64_t)(rand() % 20 + 1) * MB,
                               1 + rand() % 50 / 16.0);
         pl_str why = {0};
         pl_report_reason(&r, 0, &why);
@@ -141,11 +144,47 @@ static void test_page_shows_the_budget_and_begins_at_zero(void **state)
     pl_str_deinit(&far);
 }
 
+static void check_words(const char *text, const char *rate)
+{
+    if (!strstr(text, rate)) fail_msg("no \"%s\" in %s", rate, text);
+    if (strstr(text, "token") || strstr(text, "sequence")) fail_msg("a word of another system: %s", text);
+}
+
+/* Of another system: its words everywhere, keys included, and none of a text's. */
+static void test_words_are_those_of_the_system(void **state)
+{
+    (void)state;
+    static const pl_words words = {"voxel", "voxels", "scan", "scans"};
+    pl_fit_point points[POINTS];
+    pl_fit_result r = search(points);
+    pl_str text = {0}, json = {0}, page = {0}, said = {0};
+    pl_error err = {0};
+    pl_report_fit_options o = {.width = 100};
+    r.words = &words;
+    assert_int_equal(pl_report_fit(&r, NULL, &o, &text, &err), PL_OK);
+    assert_int_equal(pl_report_fit_json(&r, NULL, &o, &json, &err), PL_OK);
+    assert_int_equal(pl_report_fit_html(&r, NULL, &o, &page, &err), PL_OK);
+    pl_fit_axis_say(0, &r, &points[0].choice, &said);
+    check_words(pl_str_text(&text), "voxels/s");
+    check_words(pl_str_text(&json), "\"voxels_per_second\": ");
+    check_words(pl_str_text(&json), "\"scan\": 8");
+    check_words(pl_str_text(&page), "voxels/s");
+    assert_string_equal(pl_str_text(&said), "4 scans at once, 4 times a step");
+    pl_str_clear(&said);
+    pl_fit_axis_say(0, &r, &points[5].choice, &said);
+    assert_string_equal(pl_str_text(&said), "1 scan at once, 16 times a step");
+    pl_str_deinit(&text);
+    pl_str_deinit(&json);
+    pl_str_deinit(&page);
+    pl_str_deinit(&said);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons_are_of_one_budget),
                                        cmocka_unit_test(test_reasons_of_random_searches),
                                        cmocka_unit_test(test_plot_and_table_begin_alike),
-                                       cmocka_unit_test(test_page_shows_the_budget_and_begins_at_zero)};
+                                       cmocka_unit_test(test_page_shows_the_budget_and_begins_at_zero),
+                                       cmocka_unit_test(test_words_are_those_of_the_system)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static inline void small_run_init(small_run *r, const char *folder, uint32_t kee
     r->counters[1] = (pl_record_counter){"loss_scale", 1.5};
     r->record = (pl_record){.model_hash = SMALL_MODEL_HASH,
                             .plan_hash = 0xfedcba9876543210u,
-                            .tokenizer_hash = 0x123456789u,
-                            .text_hash = UINT64_MAX,
+                            .identity = {.fact = {{"tokenizer", 0x123456789u}, {"text", UINT64_MAX}}, .count = 2},
                             .config = "model:\n  width: 100\n  name: \"süß\"\n",
                             .best_metric = "validation_loss",
                             .counters = r->counters,

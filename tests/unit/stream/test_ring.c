@@ -41,7 +41,7 @@ static pl_status describe(const pl_source *s, uint32_t micro_batch, pl_source_la
     (void)s;
     if (micro_batch > 1000) return pl_fail(e, PL_E_CONFIG, "more than 1000");
     *l = (pl_source_layout){
-        .port = {{"numbers", PL_DTYPE_I64, micro_batch * 24, NULL}, {"bytes", PL_DTYPE_U8, micro_batch, NULL}},
+        .port = {{"numbers", PL_DTYPE_I64, micro_batch * 24, 0, NULL}, {"bytes", PL_DTYPE_U8, micro_batch, 0, NULL}},
         .ports = 2,
         .scratch_bytes = 8};
     return PL_OK;

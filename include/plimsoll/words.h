@@ -1,0 +1,12 @@
+/* How a system calls what it counts. The core has no such word: reports, progress and keys of metrics take them from
+ * here, so that a language model speaks of tokens and sequences and another system of what it has. */
+#ifndef PLIMSOLL_WORDS_H
+#define PLIMSOLL_WORDS_H
+
+typedef struct pl_words {
+    const char *item, *items;     /* what enters the loss, and is counted in rates: "token", "tokens" */
+    const char *sample, *samples; /* what a batch is made of: "sequence", "sequences" */
+    const char *rate;             /* "tok/s" */
+} pl_words;
+
+#endif

@@ -1,0 +1,81 @@
+/* May this command work in the folder of the run, and what is to be made there first? */
+#include <unistd.h>
+
+#include "api/api.h"
+#include "api/resume.h"
+#include "systems/system.h"
+
+static pl_status refuse_training(pl_preparation *p, pl_error *err)
+{
+    static const char *const traces[] = {"lock",
+                                         "checkpoints"}; /* that a run leaves; no other folder gets a lock here */
+    char path[PL_FILE_PATH_MAX];
+    for (int i = 0; i < 2; i++) {
+        PL_TRY(pl_path_join(path, sizeof path, p->out, traces[i], err));
+        if (access(path, F_OK) == 0) PL_TRY(pl_preparation_lock(p, err));
+    }
+    return p->config->run.resume != PL_SWITCH_OFF ? PL_OK : pl_saved_refuse_new(p->out, &p->saved, err);
+}
+
+/* Where there is something and it is damaged, the run itself finds out how much. */
+static pl_status check_resume(const pl_preparation *p, pl_error *err)
+{
+    bool is_damaged = p->holds_run && !p->saved.record;
+    if (p->config->run.resume == PL_SWITCH_OFF || is_damaged) return PL_OK;
+    return pl_resume_check(p->config, p->out, &p->saved, err);
+}
+
+/* Begins and ends around one piece of work. */
+static pl_status with_preparation(const pl_config *c, pl_config *writable,
+                                  pl_status (*work)(pl_preparation *, const void *, pl_error *), const void *context,
+                                  pl_error *err)
+{
+    pl_preparation *p = pl_alloc(1, sizeof *p);
+    if (!p) return pl_fail(err, PL_E_NOMEM, "no memory to look at the folder of the run");
+    pl_status status = pl_preparation_begin(p, c, writable, err);
+    if (status == PL_OK) status = work(p, context, err);
+    pl_preparation_end(p, status);
+    pl_free(p);
+    return status;
+}
+
+static pl_status look_at_resume(pl_preparation *p, const void *context, pl_error *err)
+{
+    (void)context;
+    return check_resume(p, err);
+}
+
+pl_status pl_check_resume(const pl_config *c, pl_error *err)
+{
+    return with_preparation(c, NULL, look_at_resume, NULL, err);
+}
+
+static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error *err)
+{
+    const pl_command command = *(const pl_command *)context;
+    if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_training(p, err));
+    if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
+    return pl_system_of(p->config)->check_folder(p, command, err);
+}
+
+pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
+{
+    return with_preparation(c, NULL, look_at_folder, &command, err);
+}
+
+typedef struct told {
+    pl_progress progress;
+    void *context;
+} told;
+
+static pl_status prepare(pl_preparation *p, const void *context, pl_error *err)
+{
+    const told *t = context;
+    return pl_system_of(p->config)->prepare(p, t->progress, t->context, err);
+}
+
+pl_status pl_prepare(pl_config *c, pl_progress progress, void *context, pl_error *err)
+{
+    told t = {progress, context};
+    return with_preparation(c, c, prepare, &t, err);
+}

@@ -1,0 +1,29 @@
+/* A few named numbers: hashes of what data were made from, extents that shapes depend on, counts. What the names mean
+ * is between who writes them and who asks; whoever stands between hands them on. */
+#ifndef PL_BASE_FACTS_H
+#define PL_BASE_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { PL_FACTS_MAX = 4, PL_FACT_NAME_BYTES = 24 };
+
+typedef struct pl_fact {
+    char name[PL_FACT_NAME_BYTES]; /* letters, digits and _ */
+    uint64_t value;
+} pl_fact;
+
+typedef struct pl_facts {
+    pl_fact fact[PL_FACTS_MAX];
+    uint32_t count;
+} pl_facts;
+
+/* False: there is no room for it, it has no such name as above, or the name is there. */
+bool pl_facts_add(pl_facts *, const char *name, uint64_t value);
+bool pl_facts_equal(const pl_facts *, const pl_facts *);
+uint64_t pl_facts_value(const pl_facts *, const char *name, uint64_t otherwise);
+
+/* One fact, as an argument. */
+#define PL_FACT(name, number) (&(const pl_facts){.fact = {{name, (uint64_t)(number)}}, .count = 1})
+
+#endif

@@ -1,0 +1,15 @@
+/* The character tokenizer of a text: its code points in rising order behind <unk>. When there are more than the
+ * vocabulary has room for, the most frequent stay (among equals the lower ones). Bytes that are not UTF-8 are unknown.
+ */
+#ifndef PL_DATA_CHARS_H
+#define PL_DATA_CHARS_H
+
+#include "data/text/text_file.h"
+#include "data/text/tokenizer.h"
+
+uint64_t pl_chars_train_bytes(void); /* heap that it holds at most, for any text */
+/* vocab: at most so many ids, <unk> included; at least 2. The file is rewound. */
+pl_status pl_chars_train_file(pl_text_file *, uint32_t vocab, pl_text_progress, void *context, pl_tokenizer **,
+                              pl_error *);
+
+#endif

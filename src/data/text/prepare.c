@@ -1,0 +1,271 @@
+#include "data/text/prepare.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "data/text/bpe_train.h"
+#include "data/text/chars.h"
+#include "data/text/encoder.h"
+
+/* What the wish comes to, for comparing with what a token file was made from. Raise the first number when training
+ * changes. */
+static uint64_t recipe_of(const pl_text_options *o)
+{
+    if (o->given) return 0;
+    pl_bpe_options b = pl_bpe_options_default(o->vocab);
+    uint64_t all[] = {1,
+                      o->kind,
+                      o->kind == PL_TOKENIZER_BYTES ? 256 : o->vocab,
+                      b.min_count,
+                      b.word_bytes,
+                      b.word_limit,
+                      b.word_text_limit};
+    return XXH64(all, sizeof all, 0) | 1;
+}
+
+static uint64_t train_bytes(const pl_text_options *o)
+{
+    if (o->given) return pl_tokenizer_load_bytes(o->tokenizer_path);
+    if (o->kind == PL_TOKENIZER_CHARS) return pl_chars_train_bytes();
+    pl_bpe_options b = pl_bpe_options_default(o->vocab);
+    return o->kind == PL_TOKENIZER_BPE ? pl_bpe_train_bytes(&b) : 0;
+}
+
+uint64_t pl_text_prepare_bytes(const pl_text_options *o, uint64_t tokens)
+{
+    /* What encodes is far smaller than what trains, and they are not there together; the tokenizer is in both. */
+    uint64_t encode = PL_TEXT_BLOCK_BYTES + pl_tokens_writer_bytes(tokens) + (4 << 20), train = train_bytes(o);
+    return encode > train ? encode : train;
+}
+
+/* ---- is what is there still good? ---- */
+
+static pl_status read_info(const char *path, pl_tokens_info *info, pl_error *err)
+{
+    pl_tokens *tokens = pl_alloc(1, sizeof *tokens);
+    if (!tokens) return pl_fail(err, PL_E_NOMEM, "no memory for looking at %s", path);
+    pl_status status = pl_tokens_open(tokens, path, err);
+    if (status == PL_OK) *info = tokens->info, pl_tokens_close(tokens);
+    pl_free(tokens);
+    return status;
+}
+
+static pl_status hash_text(pl_text_file *file, uint64_t *hash, pl_error *err)
+{
+    XXH64_state_t state;
+    size_t got = 1;
+    uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
+    pl_status status = block ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for reading %s", file->path);
+    XXH64_reset(&state, 0);
+    while (status == PL_OK && got) {
+        status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
+        if (status == PL_OK) XXH64_update(&state, block, got);
+    }
+    pl_free(block);
+    pl_text_rewind(file);
+    *hash = XXH64_digest(&state);
+    return status;
+}
+
+/* The tokens have to be made again, which is no failure. */
+static pl_status stale(pl_text_result *r, const char *reason)
+{
+    snprintf(r->reason, sizeof r->reason, "%s", reason);
+    return PL_OK;
+}
+
+/* What is damaged is made again. For want of memory that would be work for nothing, and fail again; and what the system
+ * does not let us read may be whole, and somebody's. */
+static pl_status stale_unless_refused(pl_text_result *r, pl_status status, const pl_error *why, pl_error *err)
+{
+    int refused = status == PL_E_NOMEM || status == PL_E_STORAGE;
+    return refused ? pl_fail(err, status, "%s", why->text) : stale(r, why->text);
+}
+
+/* The text that the tokens were made from is this one: by size and time, or, when only the time differs, by content. */
+static pl_status same_text(pl_text_file *file, const pl_tokens_info *i, int *same, pl_error *err)
+{
+    uint64_t hash;
+    *same = i->source_bytes == file->bytes && i->source_mtime_ns == file->mtime_ns;
+    if (*same || i->source_bytes != file->bytes) return PL_OK;
+    PL_TRY(hash_text(file, &hash, err));
+    *same = hash == i->source_hash;
+    return PL_OK;
+}
+
+/* The tokenizer of these tokens: the given one, or the file beside them. */
+static pl_status reuse_tokenizer(const pl_text_options *o, const pl_tokens_info *i, pl_tokenizer **t, pl_text_result *r,
+                                 pl_error *err)
+{
+    pl_error why = {0};
+    pl_status status = o->given ? PL_OK : pl_tokenizer_load(o->tokenizer_path, t, &why);
+    if (status != PL_OK) return stale_unless_refused(r, status, &why, err);
+    if (pl_tokenizer_hash(*t) != i->tokenizer_hash) {
+        (void)stale(r, "the tokens were made with another tokenizer");
+        if (!o->given) pl_tokenizer_destroy(*t), *t = NULL;
+    } else {
+        r->tokenizer_reused = r->tokens_reused = 1;
+        r->info = *i;
+    }
+    return PL_OK;
+}
+
+static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+                           pl_error *err)
+{
+    pl_error why = {0};
+    pl_tokens_info info;
+    int same;
+    pl_status status = read_info(o->tokens_path, &info, &why);
+    if (status != PL_OK) return stale_unless_refused(r, status, &why, err);
+    if (!o->given && info.recipe != recipe_of(o)) /* with a given one its own hash decides */
+        return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
+    PL_TRY(same_text(file, &info, &same, err));
+    if (!same) return stale(r, "the text is no longer the one that the tokens were made from");
+    return reuse_tokenizer(o, &info, t, r, err);
+}
+
+/* ---- making ---- */
+
+static pl_status make_tokenizer(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+                                pl_error *err)
+{
+    pl_bpe_options bpe = pl_bpe_options_default(o->vocab);
+    switch (o->kind) {
+    case PL_TOKENIZER_BYTES:
+        PL_TRY(pl_tokenizer_create_bytes(t, err));
+        break;
+    case PL_TOKENIZER_CHARS:
+        PL_TRY(pl_chars_train_file(file, o->vocab, o->progress, o->context, t, err));
+        break;
+    default:
+        PL_TRY(pl_bpe_train_file(file, &bpe, o->progress, o->context, &r->evicted, t, err));
+    }
+    return pl_tokenizer_save(*t, o->tokenizer_path, err);
+}
+
+static pl_status append(void *writer, const uint32_t *ids, size_t count, pl_error *err)
+{
+    return pl_tokens_append(writer, ids, count, err);
+}
+
+static pl_status encode_blocks(const pl_text_options *o, pl_text_file *file, pl_encoder *e, uint64_t *hash,
+                               pl_error *err)
+{
+    XXH64_state_t state;
+    size_t got = 1;
+    pl_status status = PL_OK;
+    uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
+    if (!block) return pl_fail(err, PL_E_NOMEM, "no memory for reading %s", file->path);
+    XXH64_reset(&state, 0);
+    while (status == PL_OK && got) {
+        status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
+        if (status != PL_OK) break;
+        XXH64_update(&state, block, got);
+        status = pl_encoder_feed(e, block, got, err);
+        if (status == PL_OK) status = pl_text_tell(file, o->progress, o->context, "turning text into tokens", err);
+    }
+    pl_free(block);
+    *hash = XXH64_digest(&state);
+    if (status == PL_OK) status = pl_encoder_finish(e, err);
+    return status == PL_OK ? pl_text_check_unchanged(file, err) : status;
+}
+
+static pl_status make_tokens(const pl_text_options *o, pl_text_file *file, const pl_tokenizer *t, pl_error *err)
+{
+    pl_tokens_writer *writer = NULL;
+    pl_encoder *encoder = NULL;
+    pl_tokens_info info = {.tokenizer_hash = pl_tokenizer_hash(t),
+                           .recipe = recipe_of(o),
+                           .source_bytes = file->bytes,
+                           .source_mtime_ns = file->mtime_ns};
+    pl_status status = pl_tokens_create(o->tokens_path, pl_tokenizer_vocab_size(t), &writer, err);
+    if (status == PL_OK) status = pl_encoder_create(t, append, writer, &encoder, err);
+    if (status == PL_OK) status = encode_blocks(o, file, encoder, &info.source_hash, err);
+    pl_encoder_destroy(encoder);
+    if (status == PL_OK) return pl_tokens_commit(writer, &info, err);
+    pl_tokens_abandon(writer);
+    return status;
+}
+
+static pl_status prepare(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+                         pl_error *err)
+{
+    if (o->given) PL_TRY(pl_tokenizer_load(o->tokenizer_path, t, err));
+    if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
+    if (r->tokens_reused) return PL_OK;
+    if (o->before_writing) {
+        PL_TRY(o->before_writing(o->writing, err));
+        /* Who was kept waiting may find it done. */
+        if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
+        if (r->tokens_reused) return PL_OK;
+    }
+    if (o->given)
+        r->tokenizer_reused = 1;
+    else
+        PL_TRY(make_tokenizer(o, file, t, r, err));
+    PL_TRY(make_tokens(o, file, *t, err));
+    return read_info(o->tokens_path, &r->info, err);
+}
+
+pl_status pl_text_prepare(const pl_text_options *o, pl_tokenizer **t, pl_text_result *r, pl_error *err)
+{
+    pl_text_file file;
+    *t = NULL;
+    *r = (pl_text_result){0};
+    PL_TRY(pl_text_open(&file, o->text, err));
+    pl_status status = prepare(o, &file, t, r, err);
+    pl_text_close(&file);
+    if (status != PL_OK) pl_tokenizer_destroy(*t), *t = NULL;
+    return status;
+}
+
+pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t *hash, pl_error *err)
+{
+    pl_text_file file;
+    pl_tokens_info info = {0};
+    pl_error why = {0};
+    PL_TRY(pl_text_open(&file, text, err));
+    pl_status status = access(tokens_path, F_OK) == 0 ? read_info(tokens_path, &info, &why) : PL_E_DATA;
+    if (status == PL_E_NOMEM)
+        (void)pl_fail(err, status, "%s", why.text);
+    else if (status == PL_OK && info.source_bytes == file.bytes && info.source_mtime_ns == file.mtime_ns)
+        *hash = info.source_hash;
+    else
+        status = hash_text(&file, hash, err);
+    pl_text_close(&file);
+    return status;
+}
+
+pl_status pl_text_match(const char *text, const pl_tokens_info *info, int *same, pl_error *err)
+{
+    pl_text_file file;
+    pl_error ignored = {0};
+    *same = 1;
+    if (pl_text_open(&file, text, &ignored) != PL_OK) return PL_OK;
+    pl_status status = same_text(&file, info, same, err);
+    pl_text_close(&file);
+    return status;
+}
+
+/* ---- text behind tokens ---- */
+
+pl_status pl_text_count_bytes(pl_tokens_reader *r, const pl_tokenizer *t, uint64_t begin, uint64_t end, uint64_t *bytes,
+                              pl_error *err)
+{
+    int32_t ids[1024];
+    *bytes = 0;
+    while (begin < end) {
+        size_t count = end - begin < 1024 ? (size_t)(end - begin) : 1024, of_token;
+        PL_TRY(pl_tokens_read(r, begin, begin + count, ids, err));
+        for (size_t i = 0; i < count; i++) pl_tokenizer_token(t, (uint32_t)ids[i], &of_token), *bytes += of_token;
+        begin += count;
+    }
+    pl_tokens_drop_cache(r->tokens);
+    return PL_OK;
+}

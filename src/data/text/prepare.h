@@ -1,0 +1,50 @@
+/* From a text file to a tokenizer and a token file, once: both are kept and used again while the text and the wish are
+ * the same. The text is read in blocks, up to three times; neither it nor its tokens are ever whole in memory. */
+#ifndef PL_DATA_PREPARE_H
+#define PL_DATA_PREPARE_H
+
+#include "data/text/text_file.h"
+#include "data/text/tokenizer.h"
+#include "data/text/tokens.h"
+
+typedef struct pl_text_options {
+    const char *text;           /* path of the text */
+    const char *tokenizer_path; /* where tokenizer.json is, or is to be */
+    const char *tokens_path;    /* where the token file is, or is to be */
+    int given;                  /* the tokenizer is the user's: it is read, never trained or written */
+    pl_tokenizer_kind kind;     /* unless given */
+    uint32_t vocab;             /* bpe, chars: at most so many ids */
+    pl_text_progress progress;  /* may be NULL */
+    void *context;
+    /* Called once before the first file is written, never when all is used again: makes the folders, keeps others out.
+     * May be NULL. */
+    pl_status (*before_writing)(void *, pl_error *);
+    void *writing;
+} pl_text_options;
+
+typedef struct pl_text_result {
+    int tokenizer_reused, tokens_reused;
+    uint64_t evicted;    /* see pl_bpe_trainer_evicted; 0 when nothing was trained */
+    char reason[256];    /* why tokens were made again although there was a file; empty otherwise */
+    pl_tokens_info info; /* of the token file */
+} pl_text_result;
+
+/* Heap it holds at most, for any text whose token count is at most `tokens` (0: unknown, the checksums' table not
+ * counted). */
+uint64_t pl_text_prepare_bytes(const pl_text_options *, uint64_t tokens);
+/* On success the tokenizer is the caller's, and the token file at tokens_path is complete. */
+pl_status pl_text_prepare(const pl_text_options *, pl_tokenizer **, pl_text_result *, pl_error *);
+
+/* The hash of a text as token files keep it: theirs when the one at tokens_path was made from this text by size and
+ * time, else by reading it all. */
+pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t *hash, pl_error *);
+
+/* Are these tokens of this text? By size and time, else by content; a text that is not there (any more) contradicts
+ * nothing. */
+pl_status pl_text_match(const char *text, const pl_tokens_info *, int *same, pl_error *);
+
+/* Bytes of text that tokens [begin, end) stand for (for bits per byte); an unknown character counts 3. Streams. */
+pl_status pl_text_count_bytes(pl_tokens_reader *, const pl_tokenizer *, uint64_t begin, uint64_t end, uint64_t *bytes,
+                              pl_error *);
+
+#endif

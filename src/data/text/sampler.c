@@ -1,0 +1,99 @@
+#include "data/text/sampler.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+
+enum { ROUNDS = 6 };
+
+static uint32_t half_bits_for(uint64_t windows)
+{
+    uint32_t half = 1;
+    while (half < 32 && windows > (uint64_t)1 << 2 * half) half++;
+    return half;
+}
+
+static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl_part part, pl_error *err)
+{
+    uint64_t tokens = s->end - s->begin, least = (uint64_t)o->sequence + 1;
+    if (tokens >= least) return PL_OK;
+    if (o->tokens < least)
+        return pl_fail(
+            err, PL_E_DATA,
+            "the text has %" PRIu64
+            " token%s, fewer than one sequence of %u and its last target; use a longer text or a shorter sequence",
+            o->tokens, o->tokens == 1 ? "" : "s", o->sequence);
+    return pl_fail(err, PL_E_DATA,
+                   "the %s part of the text has %" PRIu64 " token%s, fewer than one sequence of %u and its last "
+                   "target; %s validation_fraction (%g) or shorten the sequence",
+                   part == PL_PART_TRAIN ? "training" : "validation", tokens, tokens == 1 ? "" : "s", o->sequence,
+                   part == PL_PART_TRAIN ? "lower" : "raise", o->validation_fraction);
+}
+
+pl_status pl_sampler_init(pl_sampler *s, const pl_sampler_options *o, pl_part part, pl_error *err)
+{
+    if (o->sequence == 0 || o->batch == 0 || o->sequence > INT32_MAX || o->batch > INT32_MAX)
+        return pl_fail(err, PL_E_CONFIG, "sequence %u and batch %u must be from 1 to %d", o->sequence, o->batch,
+                       INT32_MAX);
+    if (!(o->validation_fraction >= 0 && o->validation_fraction < 1))
+        return pl_fail(err, PL_E_CONFIG, "validation_fraction is %g; 0 or more and less than 1 was expected",
+                       o->validation_fraction);
+    uint64_t held_out = (uint64_t)((double)o->tokens * o->validation_fraction), edge = o->tokens - held_out;
+    *s = (pl_sampler){.begin = part == PL_PART_TRAIN ? 0 : edge,
+                      .end = part == PL_PART_TRAIN ? edge : o->tokens,
+                      .sequence = o->sequence,
+                      .batch = o->batch,
+                      .shuffled = part == PL_PART_TRAIN};
+    PL_TRY(check_part(s, o, part, err));
+    s->windows = (s->end - s->begin - 2) / o->sequence + 1;
+    s->steps_per_epoch = (s->windows - 1) / o->batch + 1;
+    s->half_bits = half_bits_for(s->windows);
+    s->random = pl_philox_init(o->seed, pl_stream_id("data/shuffle"));
+    return PL_OK;
+}
+
+static uint64_t feistel(const pl_sampler *s, uint64_t epoch, uint64_t place)
+{
+    uint32_t mask = (uint32_t)(((uint64_t)1 << s->half_bits) - 1);
+    uint32_t left = (uint32_t)(place >> s->half_bits) & mask, right = (uint32_t)place & mask;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint32_t random[4], old = left;
+        pl_philox_block(&s->random, round, epoch, right, random);
+        left = right;
+        right = (old ^ random[0]) & mask;
+    }
+    return (uint64_t)left << s->half_bits | right;
+}
+
+/* The network permutes [0, 4^half_bits). Following it from a place inside until it is inside again permutes the inside.
+ */
+uint64_t pl_sampler_shuffle(const pl_sampler *s, uint64_t epoch, uint64_t index)
+{
+    if (!s->shuffled) return index;
+    do index = feistel(s, epoch, index);
+    while (index >= s->windows);
+    return index;
+}
+
+pl_window pl_sampler_window(const pl_sampler *s, uint64_t step, uint32_t row)
+{
+    uint64_t epoch = step / s->steps_per_epoch, index = step % s->steps_per_epoch * s->batch + row;
+    if (index >= s->windows || row >= s->batch) return (pl_window){s->begin, 0};
+    uint64_t start = s->begin + pl_sampler_shuffle(s, epoch, index) * s->sequence, targets = s->end - 1 - start;
+    return (pl_window){start, targets < s->sequence ? (uint32_t)targets : s->sequence};
+}
+
+uint64_t pl_sampler_step_tokens(const pl_sampler *s, uint64_t step)
+{
+    uint64_t counted = 0;
+    for (uint32_t row = 0; row < s->batch; row++) counted += pl_sampler_window(s, step, row).counted;
+    return counted;
+}
+
+void pl_sampler_targets(const pl_sampler *s, uint64_t steps, uint64_t *begin, uint64_t *end)
+{
+    bool all = steps == 0 || steps >= s->steps_per_epoch;
+    *begin = s->begin + 1;
+    *end = all ? s->end : s->begin + 1 + steps * s->batch * s->sequence;
+}
+
+uint64_t pl_sampler_epoch_tokens(const pl_sampler *s) { return s->end - s->begin - 1; }

@@ -1,0 +1,29 @@
+/* Text as the data of a command: the token file, which is its source, or the tokenizer, or both. */
+#ifndef PL_DATA_TEXT_DATA_H
+#define PL_DATA_TEXT_DATA_H
+
+#include "data/text/text_source.h"
+#include "data/text/tokenizer.h"
+#include "stream/data.h"
+
+typedef struct pl_text_data {
+    pl_data data; /* first: this is one. Identity: "text", "tokenizer"; extents: "vocab" */
+    pl_tokens tokens;
+    bool tokens_open;
+    pl_text_source source;
+    pl_tokenizer *tokenizer; /* NULL: not wanted */
+    char tokenizer_path[PL_FILE_PATH_MAX];
+} pl_text_data;
+
+typedef struct pl_text_data_options {
+    const char *tokens_path;    /* NULL: no samples are read */
+    const char *tokenizer_path; /* of the run */
+    bool tokenizer;             /* it is read */
+    pl_sampler_options sampler;
+} pl_text_data_options;
+
+/* PL_E_DATA, PL_E_CONFIG as pl_tokens_open, pl_tokenizer_load, pl_text_source_init. */
+pl_status pl_text_data_open(const pl_text_data_options *, pl_text_data **, pl_error *);
+static inline const pl_text_data *pl_text_data_of(const pl_data *d) { return (const pl_text_data *)d; }
+
+#endif

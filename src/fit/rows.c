@@ -1,0 +1,21 @@
+/* Rows of a product, read off the graph: what the limit on micro-batches and the size of chunks are counted in. */
+#include "fit/fit.h"
+
+/* Of a program whose batch is open its values say so; once it is bound the program does. What never has a batch
+ * (generating) is no measure of one. */
+static bool has_batch(const pl_graph *g, const pl_node *n, const pl_value *v)
+{
+    return v->shape.symbolic || g->region[pl_region_program(g, n->region)].batch > 0;
+}
+
+int64_t pl_fit_rows(const pl_graph *g)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || n->op != PL_OP_LINEAR || !has_batch(g, n, &g->value[n->in[0]])) continue;
+        int64_t rows = pl_shape_rows(&g->value[n->in[0]].shape);
+        if (rows > most) most = rows;
+    }
+    return most;
+}

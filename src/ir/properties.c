@@ -1,0 +1,70 @@
+#include "ir/properties.h"
+
+#include "ir/op.h"
+
+static bool is_of(const pl_graph *g, const pl_node *n, pl_id program)
+{
+    return !n->dead && pl_region_program(g, n->region) == program;
+}
+
+bool pl_program_is_trained(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].phase != PL_PHASE_FORWARD && is_of(g, &g->node[i], program)) return true;
+    return false;
+}
+
+bool pl_program_loads(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_LOAD && is_of(g, &g->node[i], program)) return true;
+    return false;
+}
+
+pl_id pl_graph_find_trained(const pl_graph *g)
+{
+    pl_id first = PL_NONE;
+    for (size_t i = 0; i < g->node_count; i++) {
+        if (g->node[i].dead || g->node[i].phase == PL_PHASE_FORWARD) continue;
+        pl_id program = pl_region_program(g, g->node[i].region);
+        if (program < first) first = program;
+    }
+    return first;
+}
+
+pl_id pl_graph_find_loss(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (pl_op_rule_of(n->op)->loss && is_of(g, n, program)) return pl_value_root(g, n->out[0]);
+    }
+    return PL_NONE;
+}
+
+pl_id pl_graph_find_mixer(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (pl_op_rule_of(g->node[i].op)->mixes_samples && is_of(g, &g->node[i], program)) return (pl_id)i;
+    return PL_NONE;
+}
+
+pl_id pl_node_find_ids(const pl_graph *g, const pl_node *n, int64_t *below)
+{
+    const pl_op_rule *rule = pl_op_rule_of(n->op);
+    pl_id table = rule->ids_below ? n->in[rule->ids_below] : PL_NONE;
+    if (table == PL_NONE) return PL_NONE;
+    *below = g->value[table].shape.dim[0];
+    return n->in[rule->ids];
+}
+
+bool pl_graph_find_id_limit(const pl_graph *g, pl_id value, int64_t *below)
+{
+    pl_id root = pl_value_root(g, value);
+    *below = INT64_MAX;
+    for (size_t i = 0; i < g->node_count; i++) {
+        int64_t limit;
+        pl_id ids = g->node[i].dead ? PL_NONE : pl_node_find_ids(g, &g->node[i], &limit);
+        if (ids != PL_NONE && pl_value_root(g, ids) == root && limit < *below) *below = limit;
+    }
+    return *below < INT64_MAX;
+}

@@ -1,0 +1,28 @@
+/* What the rules of the operators (op.h) say about a whole graph, so that nobody has to know a program, a value or an
+ * operator by its name. All of these look at every node. */
+#ifndef PL_IR_PROPERTIES_H
+#define PL_IR_PROPERTIES_H
+
+#include "ir/graph.h"
+
+/* Is the program trained: has it a backward pass or an update? And does it load data? Without nodes neither. */
+bool pl_program_is_trained(const pl_graph *, pl_id program);
+bool pl_program_loads(const pl_graph *, pl_id program);
+pl_id pl_graph_find_trained(const pl_graph *); /* the first such program; PL_NONE: none is */
+
+/* The value that holds the loss of the program, which its gradients are of; PL_NONE when it has none. */
+pl_id pl_graph_find_loss(const pl_graph *, pl_id program);
+
+/* The first node of the program whose operator mixes the samples of a micro-batch: then the program computes the same
+ * only if it sees the whole batch at once. PL_NONE: any micro-batch will do. */
+pl_id pl_graph_find_mixer(const pl_graph *, pl_id program);
+
+/* The input that the node takes as ids, PL_NONE when there is none, and what they must be below: the rows of a table.
+ * (A negative id is none.) */
+pl_id pl_node_find_ids(const pl_graph *, const pl_node *, int64_t *below);
+
+/* Is the value, or a window on it or a version of it, read as ids? Then *below is the smallest limit that a reader
+ * sets, in any program. */
+bool pl_graph_find_id_limit(const pl_graph *, pl_id value, int64_t *below);
+
+#endif

@@ -1,0 +1,37 @@
+/* The jobs there are, and what they offer each other and whoever runs them. */
+#ifndef PL_JOBS_JOBS_H
+#define PL_JOBS_JOBS_H
+
+#include "jobs/sample.h"
+#include "run/job.h"
+#include "run/session.h"
+
+/* ---- train.c ---- */
+/* To the last step, or to a stop: then PL_E_STOPPED, with a checkpoint written. PL_E_DIVERGED when a loss, a weight or
+ * a state is not finite. Between its steps: an evaluation where the session has that job, and what a further one
+ * shows. */
+extern const pl_job pl_job_train;
+/* The next steps and nothing between them: no reports, no validation, no checkpoint. *loss: of the last. */
+pl_status pl_train_steps(pl_session *, uint64_t count, double *loss, pl_error *);
+
+/* ---- evaluate.c ---- */
+/* Mean loss of an item of the validation part; to the listener, too. */
+extern const pl_job pl_job_evaluate;
+/* Over at most so many batches (0: all). */
+pl_status pl_evaluate(pl_session *, uint64_t batches, double *loss, uint64_t *items, pl_error *);
+
+/* ---- gradients.c ---- */
+/* One batch, its loss and every gradient at the current weights, as safetensors into settings->to. */
+extern const pl_job pl_job_gradients;
+
+/* ---- generate.c ---- */
+/* Text behind the prompt, to the listener. A job of the system text: its data are a pl_text_data with a tokenizer, and
+ * settings->own is a pl_generate_settings. */
+extern const pl_job pl_job_generate;
+typedef struct pl_generate_settings {
+    const char *prompt; /* "" or NULL: a line's beginning */
+    uint64_t context;   /* tokens that the model looks back */
+    pl_sampling sampling;
+} pl_generate_settings;
+
+#endif

@@ -1,0 +1,19 @@
+/* What only an arch can tell of a config: whether its numbers go together, and whether a model and its activations stay
+ * within what can be counted. Within this folder, but for pl_model_check (model.h). */
+#ifndef PL_MODELS_CHECK_H
+#define PL_MODELS_CHECK_H
+
+#include "config/config.h"
+
+/* Of a language model. */
+typedef struct pl_language_size {
+    uint64_t layer[3][2]; /* matrices of a layer: rows, columns; 0: none */
+    uint64_t first[2];    /* the one beside the token embedding, before the layers */
+    uint64_t widest;      /* numbers that the widest layer holds for a token */
+    const char *key;      /* of model.…, which decides it beside width and layers: "feed_forward" */
+    int64_t value;
+} pl_language_size;
+
+pl_status pl_language_check(const pl_config *, const pl_language_size *, pl_error *);
+
+#endif

@@ -1,0 +1,31 @@
+/* A job: the loop of one command over a committed session. It names the programs that it runs; others are not planned.
+ * Jobs lie in jobs/, one file each; which ones a system has stands in its row (systems/). */
+#ifndef PL_RUN_JOB_H
+#define PL_RUN_JOB_H
+
+#include "run/settings.h"
+#include "stream/data.h"
+
+typedef struct pl_session pl_session;
+
+enum { PL_JOB_PROGRAMS_MAX = 2, PL_JOBS_MAX = 3 };
+
+typedef struct pl_job {
+    const char *program[PL_JOB_PROGRAMS_MAX]; /* "init", "train"; NULL behind the last */
+    /* What it keeps in the arena beside the graph's own values: the name of that value, and its size. NULL: nothing. */
+    const char *staging;
+    uint64_t (*staging_bytes)(const pl_graph *, const pl_run_settings *);
+    uint64_t state_bytes; /* of its own; zeroed before open */
+    /* Before commit; may ask for memory. What open has begun, close ends, also when it failed. Either may be NULL. */
+    pl_status (*open)(pl_session *, void *state, pl_error *);
+    void (*close)(pl_session *, void *state);
+    pl_status (*run)(pl_session *, void *state, pl_error *);
+} pl_job;
+
+/* The jobs of a session: the command's own first, then those that it has done between its steps. */
+typedef struct pl_job_list {
+    const pl_job *job[PL_JOBS_MAX];
+    size_t count;
+} pl_job_list;
+
+#endif

@@ -1,0 +1,38 @@
+/* The data of one command, opened by its system: what planner and runner ask of them, whatever they are. The beginning
+ * of every such structure; the rooms of data (data/text/ …) have one each. */
+#ifndef PL_STREAM_DATA_H
+#define PL_STREAM_DATA_H
+
+#include "base/facts.h"
+#include "stream/source.h"
+
+typedef struct pl_data pl_data;
+
+typedef struct pl_data_kind {
+    /* May weights that were saved with these hashes be used with the data, and may a run go on with them (trains)?
+     * PL_E_CONFIG. saved_path: of the checkpoint, for the sentence. */
+    pl_status (*match)(const pl_data *, const pl_facts *saved, const char *saved_path, bool trains, pl_error *);
+    void (*close)(pl_data *); /* frees it, too */
+} pl_data_kind;
+
+struct pl_data {
+    const pl_data_kind *kind;
+    const pl_source *source; /* NULL: the command reads no samples */
+    const char *path;        /* of its file, for sentences; or NULL */
+    pl_facts identity;       /* hashes of what it was made from */
+    pl_facts extents;        /* what shapes of the model depend on */
+    /* For the planner: */
+    pl_facts validation; /* of the part that is held out what the command evaluates */
+    uint64_t heap_bytes; /* that the runner holds for it at most */
+    const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */
+    uint64_t file_bytes;
+};
+
+/* Samples are read, and there is such a part. */
+static inline bool pl_data_has(const pl_data *d, pl_part part) { return d->source && d->source->steps_per_epoch[part]; }
+static inline void pl_data_close(pl_data *d)
+{
+    if (d) d->kind->close(d);
+}
+
+#endif

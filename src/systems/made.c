@@ -1,0 +1,40 @@
+#include "systems/made.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+static pl_status note(pl_made *m, const char *path, size_t bytes, pl_error *err)
+{
+    if (m->count == PL_MADE_MAX) return pl_fail(err, PL_E_USAGE, "%.200s…: too many new folders", path);
+    char *copy = pl_strndup(path, bytes);
+    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory to make %.200s", path);
+    if (access(copy, F_OK) == 0)
+        pl_free(copy);
+    else
+        m->path[m->count++] = copy;
+    return PL_OK;
+}
+
+pl_status pl_made_folder(pl_made *m, const char *path, pl_error *err)
+{
+    for (size_t i = 1; path[0] && i <= strlen(path); i++)
+        if ((path[i] == '/' || path[i] == 0) && path[i - 1] != '/') PL_TRY(note(m, path, i, err));
+    return pl_folder_create(path, err);
+}
+
+pl_status pl_made_file(pl_made *m, const char *path, pl_error *err) { return note(m, path, strlen(path), err); }
+
+void pl_made_undo(pl_made *m)
+{
+    for (size_t i = m->count; i-- > 0;) (void)remove(m->path[i]);
+    pl_made_forget(m);
+}
+
+void pl_made_forget(pl_made *m)
+{
+    while (m->count) pl_free(m->path[--m->count]);
+}

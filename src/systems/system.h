@@ -1,0 +1,54 @@
+/* A system: all that the core asks of a kind of work, in one const row. systems/ is the only room that sees config,
+ * data, model and jobs at once; a row lies in a file of its own (text.c), and which rows there are stands in
+ * config/systems.def.
+ *
+ *   prepare   before planning: from what the user has to what the source reads, once, in bounded memory
+ *   open      planner and runner: the data of one command
+ *   jobs      what runs then; the programs of their lists are what is planned */
+#ifndef PL_SYSTEMS_SYSTEM_H
+#define PL_SYSTEMS_SYSTEM_H
+
+#include "config/config.h"
+#include "jobs/jobs.h"
+#include "plimsoll/run.h"
+#include "stream/data.h"
+#include "systems/preparation.h"
+
+/* What the data are opened for. */
+typedef enum pl_data_use {
+    PL_DATA_FOR_EXTENTS, /* to know the model's shapes; no samples are read */
+    PL_DATA_FOR_PLAN,    /* `validation`, and what the runner will hold, are to be known */
+    PL_DATA_FOR_RUN,
+} pl_data_use;
+
+typedef struct pl_system {
+    pl_words words;
+    const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
+    const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
+    /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
+    size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
+    /* What no single key can tell, its model included. PL_E_CONFIG. */
+    pl_status (*check)(const pl_config *, pl_error *);
+    pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
+    /* What pl_check_folder asks beyond the core's questions. */
+    pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
+    /* The config names its files as the folder of the run keeps them. */
+    pl_status (*keep)(pl_config *, pl_error *);
+    /* Which of the command's jobs are done stands in the list. */
+    pl_status (*open)(const pl_config *, pl_command, pl_data_use, pl_data **, pl_error *);
+    /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. NULL: nothing.
+     */
+    pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
+} pl_system;
+
+const pl_system *pl_system_of(const pl_config *);
+/* Its own first, then those between its steps. PL_E_USAGE when the system has no such command. */
+pl_status pl_system_find_jobs(const pl_config *, pl_command, const pl_data *, pl_job_list *, pl_error *);
+
+#define PL_SYSTEM_ROW(id, name) extern const pl_system pl_system_##name;
+#define PL_ARCH_ROW(id, name, system)
+#include "config/systems.def"
+#undef PL_SYSTEM_ROW
+#undef PL_ARCH_ROW
+
+#endif

@@ -1,0 +1,176 @@
+/* The row of text, and how its data are opened. */
+#include "systems/text.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "data/text/bpe_train.h"
+#include "data/text/encoder.h"
+#include "data/text/prepare.h"
+#include "data/text/text_data.h"
+#include "systems/system.h"
+
+/* What a config may ask for is what there is: the ranges are checked where the config is read. */
+_Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
+_Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_size");
+
+pl_status pl_text_find_paths(const pl_config *c, pl_text_paths *p, pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX];
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(pl_path_join(p->tokens, sizeof p->tokens, c->data.cache[0] ? c->data.cache : out, "tokens.bin", err));
+    return pl_path_join(p->tokenizer, sizeof p->tokenizer, out, "tokenizer.json", err);
+}
+
+pl_sampler_options pl_text_sampler(const pl_config *c)
+{
+    return (pl_sampler_options){.sequence = (uint32_t)c->model.sequence,
+                                .batch = (uint32_t)c->train.batch_size,
+                                .validation_fraction = c->data.validation_fraction,
+                                .seed = (uint64_t)c->train.seed};
+}
+
+/* ---- what the planner wants to know ---- */
+
+/* In a folder that others use too the token file may already be another one than was prepared. */
+static pl_status check_prepared(const pl_config *c, const pl_text_data *t, pl_error *err)
+{
+    int same;
+    PL_TRY(pl_text_match(c->data.text, &t->tokens.info, &same, err));
+    if (same && t->tokens.info.tokenizer_hash == pl_tokenizer_hash(t->tokenizer)) return PL_OK;
+    return pl_fail(
+        err, PL_E_DATA,
+        "%.350s: was made from another text than %.300s, or with another tokenizer than %.300s; when another "
+        "command uses this folder too, start this one again",
+        t->tokens.path, c->data.text, t->tokenizer_path);
+}
+
+/* For bits per byte: the text behind the targets that this command evaluates, and no other, for elsewhere in the text a
+ * token may stand for more or fewer bytes. They come from front to back, so they are one range of the token file. */
+static pl_status count_validation(const pl_config *c, pl_command command, pl_text_data *t, pl_error *err)
+{
+    pl_tokens_reader reader;
+    uint64_t begin, end, bytes;
+    uint64_t batches = pl_command_does(command, PL_USES_UPDATE) ? (uint64_t)c->train.eval_batches : 0;
+    if (!pl_command_does(command, PL_USES_VALIDATION) || !pl_data_has(&t->data, PL_PART_VALIDATION)) return PL_OK;
+    pl_sampler_targets(&t->source.sampler[PL_PART_VALIDATION], batches, &begin, &end);
+    void *memory = pl_alloc(1, pl_tokens_reader_bytes(&t->tokens.info));
+    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to read %s", t->tokens.path);
+    pl_tokens_reader_init(&reader, &t->tokens, memory);
+    pl_status status = pl_text_count_bytes(&reader, t->tokenizer, begin, end, &bytes, err);
+    pl_free(memory);
+    if (status != PL_OK || begin == end) return status;
+    pl_facts_add(&t->data.validation, "tokens", end - begin);
+    pl_facts_add(&t->data.validation, "bytes", bytes);
+    return PL_OK;
+}
+
+static bool writes_text(const pl_config *c, pl_command command)
+{
+    return pl_command_does(command, PL_USES_TEXT) ||
+           (pl_command_does(command, PL_USES_UPDATE) && c->train.sample_every > 0);
+}
+
+/* The tokenizer, and its file's tree or an encoder. Of the tree jansson makes a node, a hash entry and a key for each
+ * short string: under 16 times the text. */
+static pl_status count_heap(const pl_config *c, pl_command command, pl_text_data *t, pl_error *err)
+{
+    int fd;
+    uint64_t file;
+    if (!writes_text(c, command)) return PL_OK;
+    PL_TRY(pl_file_open(t->tokenizer_path, &fd, &file, err));
+    close(fd);
+    uint64_t tree = 16 * file, encoder = pl_encoder_bytes(t->tokenizer);
+    t->data.heap_bytes = pl_tokenizer_bytes(t->tokenizer) + (tree > encoder ? tree : encoder);
+    return PL_OK;
+}
+
+static pl_status ask_for_plan(const pl_config *c, pl_command command, pl_text_data *t, pl_error *err)
+{
+    if (t->tokens_open) PL_TRY(check_prepared(c, t, err));
+    if (t->tokens_open) PL_TRY(count_validation(c, command, t, err));
+    return count_heap(c, command, t, err);
+}
+
+static pl_status open_text(const pl_config *c, pl_command command, pl_data_use use, pl_data **data, pl_error *err)
+{
+    pl_text_data *t;
+    pl_text_paths paths;
+    const bool samples = use != PL_DATA_FOR_EXTENTS && pl_command_does(command, PL_USES_DATA);
+    PL_TRY(pl_text_find_paths(c, &paths, err));
+    pl_text_data_options o = {.tokens_path = samples ? paths.tokens : NULL,
+                              .tokenizer_path = paths.tokenizer,
+                              .tokenizer = use != PL_DATA_FOR_RUN || writes_text(c, command),
+                              .sampler = pl_text_sampler(c)};
+    PL_TRY(pl_text_data_open(&o, &t, err));
+    pl_status status = use == PL_DATA_FOR_PLAN ? ask_for_plan(c, command, t, err) : PL_OK;
+    if (status != PL_OK) return pl_data_close(&t->data), status;
+    *data = &t->data;
+    return PL_OK;
+}
+
+/* ---- the rest of the row ---- */
+
+static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *to)
+{
+    const double tokens = (double)pl_facts_value(validation, "tokens", 0), bits = loss / log(2);
+    const double bytes = (double)pl_facts_value(validation, "bytes", 0);
+    to[0] = (pl_loss_metric){.key = "perplexity",
+                             .words = "perplexity",
+                             .brief = "ppl",
+                             .decimals = 3,
+                             .brief_decimals = -1,
+                             .uses = PL_METRIC_IN_FILE | PL_METRIC_AT_STEPS | PL_METRIC_VALIDATED,
+                             .value = exp(loss)};
+    to[1] = (pl_loss_metric){
+        .key = "bits_per_token", .words = "bits per token", .brief = "bits/token", .decimals = 4, .value = bits};
+    if (tokens == 0 || bytes == 0) return 2;
+    to[2] = (pl_loss_metric){.key = "bits_per_byte",
+                             .words = "bits per byte",
+                             .brief = "bits/byte",
+                             .decimals = 4,
+                             .brief_decimals = 3,
+                             .uses = PL_METRIC_VALIDATED,
+                             .value = bits / (bytes / tokens)};
+    return 3;
+}
+
+static pl_status keep(pl_config *c, pl_error *err)
+{
+    pl_text_paths paths;
+    if (c->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE) return PL_OK;
+    PL_TRY(pl_text_find_paths(c, &paths, err));
+    memcpy(c->data.tokenizer.path, paths.tokenizer, strlen(paths.tokenizer) + 1);
+    return PL_OK;
+}
+
+static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
+{
+    pl_generate_settings *g = pl_alloc(1, sizeof *g);
+    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of generate");
+    *g = (pl_generate_settings){.prompt = c->generate.prompt,
+                                .context = (uint64_t)c->model.sequence,
+                                .sampling = {.temperature = c->generate.temperature,
+                                             .top_k = c->generate.top_k,
+                                             .top_p = c->generate.top_p,
+                                             .seed = (uint64_t)c->generate.seed,
+                                             .tokens = (uint64_t)c->generate.tokens}};
+    *own = g;
+    return PL_OK;
+}
+
+const pl_system pl_system_text = {.words = {"token", "tokens", "sequence", "sequences", "tok/s"},
+                                  .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                          [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                          [PL_COMMAND_GENERATE] = &pl_job_generate,
+                                          [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
+                                  .show = &pl_job_generate,
+                                  .metrics = metrics,
+                                  .check = pl_text_check,
+                                  .prepare = pl_text_prepare_run,
+                                  .check_folder = pl_text_check_folder,
+                                  .keep = keep,
+                                  .open = open_text,
+                                  .tell_jobs = tell_jobs};

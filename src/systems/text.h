@@ -1,0 +1,26 @@
+/* The system text: language models over a file of text. Within this room. */
+#ifndef PL_SYSTEMS_TEXT_H
+#define PL_SYSTEMS_TEXT_H
+
+#include "data/text/sampler.h"
+#include "plimsoll/run.h"
+#include "systems/preparation.h"
+
+typedef struct pl_text_paths {
+    char tokens[PL_FILE_PATH_MAX];    /* the token file: in the folder of the run, or in data.cache */
+    char tokenizer[PL_FILE_PATH_MAX]; /* the run's own */
+} pl_text_paths;
+
+/* ---- text.c ---- */
+pl_status pl_text_find_paths(const pl_config *, pl_text_paths *, pl_error *);
+pl_sampler_options pl_text_sampler(const pl_config *); /* the number of tokens is to be filled in */
+
+/* ---- text_check.c ---- */
+pl_status pl_text_check(const pl_config *, pl_error *);
+
+/* ---- text_prepare.c ---- */
+/* From a text to its tokenizer and token file; as pl_prepare says. */
+pl_status pl_text_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);
+pl_status pl_text_check_folder(pl_preparation *, pl_command, pl_error *);
+
+#endif

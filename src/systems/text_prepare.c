@@ -1,0 +1,373 @@
+/* From a text to its tokenizer and token file, and what must not happen to those of a run.
+ *
+ * A run keeps the tokenizer that its weights were trained with, as tokenizer.json in its folder, wherever it came from
+ * (learned there or in data.cache, or a file of the user's): later commands use that one, and no other. Its token file
+ * is remade from the run's own text alone. What writes into the folder holds its lock, so a command that comes while a
+ * run works there changes nothing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "data/text/prepare.h"
+#include "store/folder.h"
+#include "systems/files.h"
+#include "systems/text.h"
+
+typedef struct preparation {
+    pl_preparation *p;
+    pl_text_paths paths;
+    const char *source; /* of the tokenizer: a file to be loaded, or where the new one is to be */
+    bool given;         /* it is to be loaded */
+    char learned[PL_FILE_PATH_MAX];
+    int cache_lock;
+} preparation;
+
+static pl_status hash_of(const char *path, uint64_t *hash, pl_error *err)
+{
+    pl_tokenizer *t;
+    PL_TRY(pl_tokenizer_load(path, &t, err));
+    *hash = pl_tokenizer_hash(t);
+    pl_tokenizer_destroy(t);
+    return PL_OK;
+}
+
+/* ---- keeping others out ---- */
+
+/* Who works in a folder leaves a lock there. A tokenizer in a folder without one is somebody else's, and is not written
+ * over, unless it is the one that was given. */
+static pl_status spare_foreign(const pl_preparation *of, pl_error *err)
+{
+    const preparation *p = of->own;
+    pl_error why = {0};
+    const char *own = p->paths.tokenizer;
+    uint64_t there, wanted;
+    if (p->p->holds_run || !p->source || access(own, F_OK) != 0) return PL_OK;
+    pl_status status = p->given ? hash_of(p->source, &wanted, &why) : PL_E_DATA;
+    if (status == PL_OK) status = hash_of(own, &there, &why);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status == PL_OK && there == wanted) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%.350s: is there, and no run's (there is no lock beside it), and this command would write over it; "
+                   "take it (--tokenizer), move it away, or choose another folder with --out",
+                   own);
+}
+
+/* A tokenizer that we wrote says again, to the byte, what is read from it; another program's, or one that somebody
+ * edited, does not. */
+static pl_status is_as_written(const char *path, bool *same, pl_error *err)
+{
+    pl_error why = {0};
+    pl_tokenizer *t;
+    pl_str again = {0};
+    char *text;
+    size_t bytes;
+    *same = false;
+    pl_status status = pl_tokenizer_load(path, &t, &why);
+    if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", why.text);
+    if (status != PL_OK) return PL_OK;
+    pl_tokenizer_print(t, &again);
+    pl_tokenizer_destroy(t);
+    status = again.failed ? pl_fail(err, PL_E_NOMEM, "no memory to compare %s", path)
+                          : pl_file_read_all(path, PL_TOKENIZER_FILE_MAX, &text, &bytes, err);
+    if (status == PL_OK) {
+        *same = bytes == again.bytes && memcmp(text, pl_str_text(&again), bytes) == 0;
+        pl_free(text);
+    }
+    pl_str_deinit(&again);
+    return status;
+}
+
+/* In a cache nothing says who works there but the files themselves. */
+static pl_status spare_foreign_in_cache(const preparation *p, pl_error *err)
+{
+    bool ours;
+    if (p->given || access(p->source, F_OK) != 0) return PL_OK;
+    PL_TRY(is_as_written(p->source, &ours, err));
+    if (ours) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%.350s: is there, and not as Plimsoll writes it, and this command would write over it; take it "
+                   "(--tokenizer), move it away, or choose another folder for data.cache",
+                   p->source);
+}
+
+/* Another folder is nobody's own: who comes second waits and finds the work done. The lock is the folder's itself, so
+ * no file stays; where the file system has no such lock, the files' checksums tell what went wrong. */
+static pl_status lock_cache(preparation *p, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat cache, out;
+    PL_TRY(pl_made_folder(&p->p->made, p->p->config->data.cache, err));
+    if (stat(p->p->config->data.cache, &cache) == 0 && stat(p->p->out, &out) == 0 && cache.st_dev == out.st_dev &&
+        cache.st_ino == out.st_ino)
+        return pl_preparation_lock(p->p, err);
+    /* That of another run: who works there holds it for long. */
+    PL_TRY(pl_path_join(path, sizeof path, p->p->config->data.cache, "checkpoints", err));
+    if (access(path, F_OK) == 0) return pl_folder_lock(p->p->config->data.cache, &p->cache_lock, err);
+    p->cache_lock = pl_io_open(p->p->config->data.cache, O_RDONLY | O_DIRECTORY);
+    if (p->cache_lock >= 0 && pl_io_lock(p->cache_lock, LOCK_EX) != 0) { /* as said above */
+    }
+    return PL_OK;
+}
+
+static pl_status before_writing(void *context, pl_error *err)
+{
+    preparation *p = context;
+    PL_TRY(p->p->config->data.cache[0] ? lock_cache(p, err) : pl_preparation_lock(p->p, err));
+    if (p->p->config->data.cache[0]) PL_TRY(spare_foreign_in_cache(p, err));
+    PL_TRY(pl_made_file(&p->p->made, p->paths.tokens, err));
+    return p->given ? PL_OK : pl_made_file(&p->p->made, p->source, err);
+}
+
+/* ---- the tokenizer ---- */
+
+/* Of the newest checkpoint; 0: not known. */
+static uint64_t hash_in(const preparation *p, const char *name)
+{
+    const pl_record *r = p->p->saved.record;
+    return r ? pl_facts_value(&r->identity, name, 0) : 0;
+}
+
+static uint64_t trained_with(const preparation *p) { return hash_in(p, "tokenizer"); }
+
+static pl_status refuse_own(const preparation *p, const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.350s: is not the tokenizer that %.350s was trained with; put that one back, or train anew in "
+                   "another folder with --out",
+                   path, p->p->saved.path);
+}
+
+/* The run's tokenizer is the one it was trained with, and nobody asks for another. A file that was given once may be
+ * gone: the run has its copy. */
+static pl_status check_own(const preparation *p, const pl_config *c, pl_error *err)
+{
+    const char *own = p->paths.tokenizer, *asked = c->data.tokenizer.path;
+    uint64_t own_hash, asked_hash;
+    bool compares = c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE && access(asked, F_OK) == 0;
+    if (!compares && trained_with(p) == 0) return PL_OK;
+    PL_TRY(hash_of(own, &own_hash, err));
+    if (trained_with(p) && own_hash != trained_with(p)) return refuse_own(p, own, err);
+    if (!compares) return PL_OK;
+    PL_TRY(hash_of(asked, &asked_hash, err));
+    if (asked_hash == own_hash) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.350s: is another tokenizer than %.350s, which this run was trained with; leave data.tokenizer as "
+                   "it was, or train with the new one in another folder with --out",
+                   asked, own);
+}
+
+/* Runs of older versions have none in their folder when it came from a file or lay in the cache. */
+static pl_status find_tokenizer(preparation *p, const pl_config *c, pl_error *err)
+{
+    const char *own = p->paths.tokenizer;
+    bool file = c->data.tokenizer.kind == PL_CONFIG_TOKENIZER_FILE;
+    if (p->p->holds_run && access(own, F_OK) == 0) {
+        p->source = own;
+        p->given = true;
+        return check_own(p, c, err);
+    }
+    const char *folder = c->data.cache[0] ? c->data.cache : p->p->out;
+    PL_TRY(pl_path_join(p->learned, sizeof p->learned, folder, "tokenizer.json", err));
+    p->source = file ? c->data.tokenizer.path : p->learned;
+    p->given = file || (p->p->holds_run && access(p->learned, F_OK) == 0);
+    return PL_OK;
+}
+
+/* What is there and damaged is not it. */
+static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl_error *err)
+{
+    pl_error why = {0};
+    uint64_t held;
+    pl_status status = PL_OK;
+    *there = access(p->paths.tokenizer, F_OK) == 0;
+    if (*there) status = hash_of(p->paths.tokenizer, &held, &why);
+    *there = *there && status == PL_OK && held == hash;
+    bool refused = status == PL_E_NOMEM || status == PL_E_STORAGE;
+    return refused ? pl_fail(err, status, "%s", why.text) : PL_OK;
+}
+
+/* The tokenizer that is used lies in the folder of the run, byte for byte as it was found. */
+static pl_status keep_tokenizer(preparation *p, uint64_t hash, pl_error *err)
+{
+    char *text;
+    size_t bytes;
+    bool there;
+    const char *own = p->paths.tokenizer;
+    if (trained_with(p) && hash != trained_with(p)) return refuse_own(p, p->source, err);
+    PL_TRY(find_there(p, hash, &there, err));
+    if (there) return PL_OK;
+    PL_TRY(pl_preparation_lock(p->p, err));
+    PL_TRY(pl_made_file(&p->p->made, own, err));
+    PL_TRY(pl_file_read_all(p->source, PL_TOKENIZER_FILE_MAX, &text, &bytes, err));
+    pl_status status = pl_file_write_all(own, text, bytes, err);
+    pl_free(text);
+    if (status == PL_OK) status = find_there(p, hash, &there, err);
+    if (status != PL_OK || there) return status;
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: changed while it was copied to %s; when another command uses that folder too, start this one again",
+        p->source, own);
+}
+
+/* ---- the text ---- */
+
+/* The hash of the text that the run was trained on; 0 when nothing tells. Before run.json said so, the token file in
+ * the folder did. */
+static uint64_t trained_on(const preparation *p)
+{
+    pl_error ignored = {0};
+    pl_tokens tokens;
+    if (hash_in(p, "text")) return hash_in(p, "text");
+    if (!p->p->holds_run || p->p->config->data.cache[0]) return 0;
+    if (pl_tokens_open(&tokens, p->paths.tokens, &ignored) != PL_OK) return 0;
+    uint64_t hash = tokens.info.source_hash;
+    pl_tokens_close(&tokens);
+    return hash;
+}
+
+static pl_status refuse_text(const preparation *p, pl_error *err)
+{
+    pl_error ignored = {0};
+    pl_config *before = pl_config_create();
+    const char *text = p->p->saved.record ? p->p->saved.record->config : NULL;
+    if (!before || !text || pl_config_load_text(before, "run.json", text, strlen(text), &ignored) != PL_OK)
+        pl_config_destroy(before), before = NULL;
+    pl_status status = pl_fail(
+        err, PL_E_CONFIG,
+        "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
+        "train on this one in another folder with --out",
+        p->p->config->data.text, p->p->out, before ? before->data.text : "another");
+    pl_config_destroy(before);
+    return status;
+}
+
+/* To look at a run with another text is fine; its tokens lie apart then, one folder a text. */
+static pl_status find_text(preparation *p, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], name[PL_CHECKSUM_TEXT_BYTES + 8];
+    uint64_t expected = trained_on(p), hash;
+    if (expected == 0) return PL_OK;
+    PL_TRY(pl_text_find_hash(p->p->config->data.text, p->paths.tokens, &hash, err));
+    if (hash == expected) return PL_OK;
+    if (p->p->config->run.resume != PL_SWITCH_OFF) return refuse_text(p, err);
+    PL_TRY(pl_path_absolute(path, sizeof path, p->p->config->data.text, err));
+    memcpy(name, "texts/", 6);
+    pl_checksum_print(pl_checksum_of(path, strlen(path)), name + 6);
+    pl_config *c = p->p->writable;
+    PL_TRY(pl_path_join(c->data.cache, sizeof c->data.cache, p->p->out, name, err));
+    return pl_text_find_paths(c, &p->paths, err);
+}
+
+static pl_tokenizer_kind kind_of(const pl_config *c)
+{
+    switch (c->data.tokenizer.kind) {
+    case PL_CONFIG_TOKENIZER_BYTES:
+        return PL_TOKENIZER_BYTES;
+    case PL_CONFIG_TOKENIZER_CHARS:
+        return PL_TOKENIZER_CHARS;
+    default:
+        return PL_TOKENIZER_BPE;
+    }
+}
+
+/* Long enough to train and to evaluate on: said here, where what was made can still be taken back. */
+static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err)
+{
+    pl_sampler sampler;
+    pl_sampler_options o = pl_text_sampler(c);
+    o.tokens = tokens;
+    PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_TRAIN, err));
+    return o.validation_fraction > 0 ? pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err) : PL_OK;
+}
+
+/* What is made here must not be made from itself. */
+static pl_status spare_text(const preparation *p, pl_error *err)
+{
+    const char *const made[] = {p->paths.tokens, p->paths.tokenizer, p->given ? NULL : p->source};
+    for (int i = 0; i < 3; i++) {
+        const pl_file_use uses[] = {{made[i], i == 0 ? "the tokens" : "the tokenizer", PL_FILE_WRITTEN},
+                                    {p->p->config->data.text, "data.text", PL_FILE_READ}};
+        PL_TRY(pl_files_check(uses, 2, err));
+    }
+    return PL_OK;
+}
+
+static pl_status make_tokens(preparation *p, pl_progress progress, void *context, pl_error *err)
+{
+    const pl_config *c = p->p->config;
+    pl_tokenizer *tokenizer = NULL;
+    pl_text_result result = {0};
+    pl_text_options o = {.text = c->data.text,
+                         .tokenizer_path = p->source,
+                         .tokens_path = p->paths.tokens,
+                         .given = p->given,
+                         .kind = kind_of(c),
+                         .vocab = (uint32_t)c->data.vocab_size,
+                         .progress = progress,
+                         .context = context,
+                         .before_writing = before_writing,
+                         .writing = p};
+    PL_TRY(pl_text_prepare(&o, &tokenizer, &result, err));
+    uint64_t hash = pl_tokenizer_hash(tokenizer);
+    pl_tokenizer_destroy(tokenizer);
+    PL_TRY(check_length(c, result.info.count, err));
+    return keep_tokenizer(p, hash, err);
+}
+
+static pl_status with_text(pl_preparation *of, pl_status (*work)(preparation *, const void *, pl_error *),
+                           const void *context, pl_error *err)
+{
+    preparation *p = pl_alloc(1, sizeof *p);
+    if (!p) return pl_fail(err, PL_E_NOMEM, "no memory to prepare the text");
+    *p = (preparation){.p = of, .cache_lock = -1};
+    of->own = p;
+    of->spare = spare_foreign;
+    pl_status status = pl_text_find_paths(of->config, &p->paths, err);
+    if (status == PL_OK) status = work(p, context, err);
+    if (p->cache_lock >= 0) close(p->cache_lock);
+    of->own = NULL;
+    of->spare = NULL;
+    pl_free(p);
+    return status;
+}
+
+typedef struct told {
+    pl_progress progress;
+    void *context;
+} told;
+
+static pl_status prepare(preparation *p, const void *context, pl_error *err)
+{
+    const told *t = context;
+    PL_TRY(pl_config_require(p->p->config, "data.text", "this command", err));
+    PL_TRY(find_tokenizer(p, p->p->config, err));
+    PL_TRY(find_text(p, err));
+    PL_TRY(spare_text(p, err));
+    return make_tokens(p, t->progress, t->context, err);
+}
+
+pl_status pl_text_prepare_run(pl_preparation *of, pl_progress progress, void *context, pl_error *err)
+{
+    told t = {progress, context};
+    return with_text(of, prepare, &t, err);
+}
+
+static pl_status check_folder(preparation *p, const void *context, pl_error *err)
+{
+    const pl_command command = *(const pl_command *)context;
+    uint64_t hash;
+    PL_TRY(find_tokenizer(p, p->p->config, err));
+    if (pl_command_does(command, PL_USES_DATA) || !p->given || p->source == p->paths.tokenizer) return PL_OK;
+    PL_TRY(hash_of(p->source, &hash, err));
+    return keep_tokenizer(p, hash, err);
+}
+
+pl_status pl_text_check_folder(pl_preparation *of, pl_command command, pl_error *err)
+{
+    return of->holds_run ? with_text(of, check_folder, &command, err) : PL_OK;
+}

@@ -1,0 +1,46 @@
+/* Named numbers: what is added is found, and nothing that has no name, no room or a name that is there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/facts.h"
+#include "support/program.h"
+
+static void test_what_is_added_is_found(void **state)
+{
+    (void)state;
+    pl_facts f = {0};
+    assert_true(pl_facts_add(&f, "text", UINT64_MAX) && pl_facts_add(&f, "tokenizer_2", 0));
+    assert_true(pl_facts_value(&f, "text", 1) == UINT64_MAX && pl_facts_value(&f, "tokenizer_2", 1) == 0);
+    assert_true(pl_facts_value(&f, "tex", 7) == 7 && pl_facts_value(&f, "", 7) == 7);
+    assert_true(pl_facts_equal(PL_FACT("vocab", 5), PL_FACT("vocab", 5)));
+    assert_false(pl_facts_equal(PL_FACT("vocab", 5), PL_FACT("vocab", 6)));
+    assert_false(pl_facts_equal(PL_FACT("vocab", 5), PL_FACT("voca", 5)));
+    assert_false(pl_facts_equal(&f, PL_FACT("text", UINT64_MAX)));
+}
+
+static void test_what_is_not_taken(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "A", "a b", "a=1", "\n", "text", "abcdefghijklmnopqrstuvwx"};
+    pl_facts f = {0};
+    assert_true(pl_facts_add(&f, "text", 1));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(pl_facts_add(&f, bad[i], 2));
+    assert_true(f.count == 1 && pl_facts_value(&f, "text", 0) == 1);
+    assert_true(pl_facts_add(&f, "abcdefghijklmnopqrstuvw", 3) && pl_facts_add(&f, "c", 4) && pl_facts_add(&f, "d", 5));
+    assert_false(pl_facts_add(&f, "e", 6));
+    assert_int_equal(f.count, PL_FACTS_MAX);
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    (void)argc, (void)argv;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_added_is_found),
+        cmocka_unit_test(test_what_is_not_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
