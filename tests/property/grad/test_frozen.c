@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "grad/differentiate.h"
-#include "ir/facts.h"
+#include "ir/properties.h"
 #include "reference/tiny.h"
 #include "support/program.h"
 
