@@ -10,6 +10,11 @@
 typedef struct training {
     pl_id program;
     const double *loss;
+    /* progress, saved */
+    pl_plateau plateau;
+    bool has_best;
+    double best_loss;
+    uint64_t best_step;
 } training;
 
 static bool due(uint64_t step, uint64_t every) { return every && step % every == 0; }
@@ -113,7 +118,7 @@ static pl_status one_step(pl_session *s, const training *t, double *loss, double
     const pl_run_settings *r = s->settings;
     uint64_t counted = pl_session_counted(s, PL_PART_TRAIN, s->step);
     double began = pl_run_now();
-    *lr = s->last_lr = pl_lr_at(&r->lr, &s->plateau, s->step);
+    *lr = s->last_lr = pl_lr_at(&r->lr, &t->plateau, s->step);
     pl_session_set_real(s, PL_INPUT_LR, (float)*lr);
     pl_session_set_step(s, s->step, counted);
     s->part = 0;
@@ -135,29 +140,29 @@ static pl_status one_step(pl_session *s, const training *t, double *loss, double
 }
 
 /* The loss, what the system reads off it, and the best so far. */
-static pl_status write_validation(pl_session *s, double loss, pl_error *err)
+static pl_status write_validation(pl_session *s, double loss, double best, pl_error *err)
 {
     pl_loss_metric of[PL_LOSS_METRICS_MAX];
     pl_metric line[PL_LOSS_METRICS_MAX + 2] = {{"validation_loss", loss}};
     size_t count = 1, metrics = pl_session_find_metrics(s, loss, of);
     for (size_t i = 0; i < metrics; i++)
         if (of[i].uses & PL_METRIC_IN_FILE) line[count++] = (pl_metric){of[i].key, of[i].value};
-    line[count++] = (pl_metric){"best_validation_loss", s->best_loss};
+    line[count++] = (pl_metric){"best_validation_loss", best};
     return write_metrics(s, line, count, err);
 }
 
-static pl_status evaluate(pl_session *s, pl_error *err)
+static pl_status evaluate(pl_session *s, training *t, pl_error *err)
 {
     double loss, paused = pl_run_now();
     uint64_t items;
     pl_status status = pl_evaluate(s, s->settings->eval_batches, &loss, &items, err);
     if (status == PL_E_DIVERGED) return fail_diverged(s, s->step, "the validation loss", err);
     if (status != PL_OK) return status;
-    pl_plateau_update(&s->plateau, &s->settings->lr, loss);
-    bool best = !s->has_best || !(loss >= s->best_loss);
-    if (best) s->has_best = true, s->best_loss = loss, s->best_step = s->step;
-    PL_TRY(write_validation(s, loss, err));
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_EVALUATED, .loss = loss, .best_loss = s->best_loss});
+    pl_plateau_update(&t->plateau, &s->settings->lr, loss);
+    bool best = !t->has_best || !(loss >= t->best_loss);
+    if (best) t->has_best = true, t->best_loss = loss, t->best_step = s->step;
+    PL_TRY(write_validation(s, loss, t->best_loss, err));
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_EVALUATED, .loss = loss, .best_loss = t->best_loss});
     if (best && s->settings->keep_best) PL_TRY(save(s, err));
     s->reported_at += pl_run_now() - paused;
     return PL_OK;
@@ -174,13 +179,13 @@ static pl_status show(pl_session *s, pl_error *err)
 }
 
 /* What comes between two steps. */
-static pl_status between_steps(pl_session *s, double loss, double lr, pl_error *err)
+static pl_status between_steps(pl_session *s, training *t, double loss, double lr, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
     const bool last = s->step == r->steps, has_part = pl_session_job_state(s, &pl_job_evaluate) != NULL,
                evaluates = has_part && (due(s->step, r->eval_every) || (last && r->eval_every));
     if (due(s->step, r->log_every) || last) PL_TRY(report_step(s, loss, lr, err));
-    if (evaluates) PL_TRY(evaluate(s, err));
+    if (evaluates) PL_TRY(evaluate(s, t, err));
     if (due(s->step, r->sample_every)) PL_TRY(show(s, err));
     if (due(s->step, r->checkpoint_every) || last) PL_TRY(save(s, err));
     if (evaluates && !last) begin_stream(s);
@@ -213,6 +218,7 @@ pl_status pl_train_steps(pl_session *s, uint64_t count, double *loss, pl_error *
 static pl_status open_train(pl_session *s, void *state, pl_error *err)
 {
     training *t = state;
+    pl_plateau_init(&t->plateau);
     if (!s->ring) return pl_fail(err, PL_E_DATA, "the plan trains, and there are no data to train on; plan again");
     PL_TRY(pl_session_find_program(s, "train", &t->program, err));
     return pl_session_find_loss(s, t->program, &t->loss, err);
@@ -220,7 +226,7 @@ static pl_status open_train(pl_session *s, void *state, pl_error *err)
 
 static pl_status run_train(pl_session *s, void *state, pl_error *err)
 {
-    const training *t = state;
+    training *t = state;
     begin_stream(s);
     while (s->step < s->settings->steps) {
         double loss, lr;
@@ -231,12 +237,62 @@ static pl_status run_train(pl_session *s, void *state, pl_error *err)
                            (unsigned long long)s->step, (unsigned long long)s->settings->steps);
         }
         PL_TRY(one_step(s, t, &loss, &lr, err));
-        PL_TRY(between_steps(s, loss, lr, err));
+        PL_TRY(between_steps(s, t, loss, lr, err));
         if (s->metrics_lost.status != PL_OK) return stop_without_metrics(s, err);
     }
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_FINISHED, .best_loss = s->best_loss});
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_FINISHED, .best_loss = t->best_loss});
     return PL_OK;
 }
 
-const pl_job pl_job_train = {
-    .program = {"init", "train"}, .state_bytes = sizeof(training), .open = open_train, .run = run_train};
+/* ---- in the records of checkpoints ---- */
+
+enum { PLATEAU_BEST, PLATEAU_SCALE, PLATEAU_BAD, SKIPPED_STEPS };
+static const char skipped_steps[] = "skipped_steps";
+
+static void note(const pl_session *s, const void *state, double counter[PL_JOB_COUNTERS_MAX], pl_record *r)
+{
+    const training *t = state;
+    counter[PLATEAU_BEST] = t->plateau.best;
+    counter[PLATEAU_SCALE] = t->plateau.scale;
+    counter[PLATEAU_BAD] = (double)t->plateau.bad;
+    counter[SKIPPED_STEPS] = s->skipped_steps ? (double)*s->skipped_steps : 0;
+    r->has_best = t->has_best;
+    r->best_value = t->best_loss;
+    r->best_step = t->best_step;
+}
+
+static pl_status check_counters(const pl_saved *saved, pl_error *err)
+{
+    const double steps = (double)saved->record->step;
+    PL_TRY(pl_session_check_counter(saved, "plateau_bad", 0, 0, 0x1p53, err));
+    PL_TRY(pl_session_check_counter(saved, skipped_steps, 0, 0, steps < INT32_MAX ? steps : INT32_MAX, err));
+    return pl_session_check_counter(saved, "plateau_scale", 1, 0, 1, err);
+}
+
+static pl_status take_up(pl_session *s, void *state, const pl_saved *saved, pl_error *err)
+{
+    training *t = state;
+    const pl_record *r = saved->record;
+    PL_TRY(check_counters(saved, err));
+    t->has_best = r->has_best;
+    t->best_loss = r->best_value;
+    t->best_step = r->best_step;
+    t->plateau.best = pl_record_counter_value(r, "plateau_best", INFINITY);
+    if (isnan(t->plateau.best)) t->plateau.best = INFINITY;
+    t->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
+    t->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
+    if (s->skipped_steps) *s->skipped_steps = (int32_t)pl_record_counter_value(r, skipped_steps, 0);
+    return PL_OK;
+}
+
+const pl_job pl_job_train = {.program = {"init", "train"},
+                             .state_bytes = sizeof(training),
+                             .open = open_train,
+                             .run = run_train,
+                             .best_metric = "validation_loss",
+                             .counter = {[PLATEAU_BEST] = "plateau_best",
+                                         [PLATEAU_SCALE] = "plateau_scale",
+                                         [PLATEAU_BAD] = "plateau_bad",
+                                         [SKIPPED_STEPS] = skipped_steps},
+                             .note = note,
+                             .take_up = take_up};

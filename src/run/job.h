@@ -8,7 +8,7 @@
 
 typedef struct pl_session pl_session;
 
-enum { PL_JOB_PROGRAMS_MAX = 2, PL_JOBS_MAX = 3 };
+enum { PL_JOB_PROGRAMS_MAX = 2, PL_JOBS_MAX = 3, PL_JOB_COUNTERS_MAX = 6 };
 
 typedef struct pl_job {
     const char *program[PL_JOB_PROGRAMS_MAX]; /* "init", "train"; NULL behind the last */
@@ -20,6 +20,12 @@ typedef struct pl_job {
     pl_status (*open)(pl_session *, void *state, pl_error *);
     void (*close)(pl_session *, void *state);
     pl_status (*run)(pl_session *, void *state, pl_error *);
+    /* Of a job that writes checkpoints: its progress beyond the step, in their records. */
+    const char *best_metric;                  /* the name of what it keeps the best of */
+    const char *counter[PL_JOB_COUNTERS_MAX]; /* names of its numbers; NULL behind the last */
+    void (*note)(const pl_session *, const void *state, double counter[PL_JOB_COUNTERS_MAX], pl_record *);
+    /* From there again; of numbers that make no sense PL_E_DATA (pl_session_check_counter). */
+    pl_status (*take_up)(pl_session *, void *state, const pl_saved *, pl_error *);
 } pl_job;
 
 /* The jobs of a session: the command's own first, then those that it has done between its steps. */

@@ -411,7 +411,6 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     s->saved_step = UINT64_MAX;
     s->part_seconds = INFINITY; /* not known: watched closely */
     s->last_loss = s->last_rate = NAN;
-    pl_plateau_init(&s->plateau);
     s->init = pl_graph_find_program(s->o.plan->graph, "init");
     if (!has_nodes(s, s->init)) s->init = PL_NONE;
     s->words = s->settings->words;

@@ -75,8 +75,6 @@ pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_e
 
 /* ---- the record ---- */
 
-static const char *const counter_keys[PL_SESSION_COUNTERS] = {NULL, "plateau_best", "plateau_scale", "plateau_bad",
-                                                              "skipped_steps"};
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
 
 /* What depends on another comes first in a record: the tokenizer before the text. */
@@ -90,15 +88,17 @@ static pl_facts reversed(const pl_facts *facts)
 void pl_session_shape_record(pl_session *s)
 {
     const pl_run_settings *r = s->settings;
-    for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].key = counter_keys[i];
-    s->counter[0].key = s->words->items;
+    const pl_job *job = s->jobs.job[0];
+    size_t count = 0;
+    s->counter[count++].key = s->words->items;
+    for (size_t i = 0; i < PL_JOB_COUNTERS_MAX && job->counter[i]; i++) s->counter[count++].key = job->counter[i];
     s->record_shape = (pl_record){.model_hash = r->model_hash,
                                   .plan_hash = r->plan_hash,
                                   .identity = reversed(&s->o.data->identity),
                                   .config = r->config_text,
-                                  .best_metric = "validation_loss",
+                                  .best_metric = job->best_metric,
                                   .counters = s->counter,
-                                  .counter_count = PL_SESSION_COUNTERS};
+                                  .counter_count = count};
     s->spec.folder = r->out;
     s->spec.keep_last = r->keep_last ? r->keep_last : 1;
     s->spec.keep_best = r->keep_best;
@@ -142,13 +142,14 @@ static pl_status measure_tensors(const pl_session *s, pl_session_disk *disk, pl_
 }
 
 static pl_status measure_checkpoints(const pl_graph *g, const pl_run_settings *r, const pl_data *data,
-                                     pl_session_disk *disk, pl_error *err)
+                                     const pl_job_list *jobs, pl_session_disk *disk, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_session *s = pl_alloc(1, sizeof *s); /* holds the shapes only */
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory to measure checkpoints");
     s->settings = r;
     s->o.data = data;
+    s->jobs = *jobs;
     s->words = r->words;
     pl_session_shape_record(s);
     PL_TRY_DONE(
@@ -177,7 +178,7 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
     uint64_t loader = 0;
     pl_ring_options ro = pl_session_ring_options(data->source, r);
     if (data->source) PL_TRY(pl_ring_bytes(&ro, &loader, err));
-    if (r->keep_last) PL_TRY(measure_checkpoints(g, r, data, disk, err));
+    if (r->keep_last) PL_TRY(measure_checkpoints(g, r, data, jobs, disk, err));
     staging[0] = (pl_session_staging){PL_STAGING_LOADER, loader, PL_ROLE_STAGING};
     staging[1] = (pl_session_staging){PL_STAGING_CHECKPOINT, r->keep_last ? disk->scratch_bytes : 0, PL_ROLE_IO};
     staging[2] = (pl_session_staging){PL_STAGING_TRACE, r->trace_path ? PL_TRACE_STAGING_BYTES : 0, PL_ROLE_IO};
@@ -206,23 +207,8 @@ pl_status pl_session_open_files(pl_session *s, pl_error *err)
     return pl_folder_lock(s->settings->out, &s->lock, err);
 }
 
-static void take_progress(pl_session *s, const pl_record *r)
-{
-    s->step = s->saved_step = r->step;
-    s->has_best = r->has_best;
-    s->best_loss = r->best_value;
-    s->best_step = r->best_step;
-    s->items_seen = (uint64_t)pl_record_counter_value(r, s->words->items, 0);
-    s->plateau.best = pl_record_counter_value(r, "plateau_best", INFINITY);
-    if (isnan(s->plateau.best)) s->plateau.best = INFINITY;
-    s->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
-    s->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
-    if (s->skipped_steps) *s->skipped_steps = (int32_t)pl_record_counter_value(r, "skipped_steps", 0);
-}
-
-/* A counter of the record lies in [least, most]; not-a-number does not. */
-static pl_status check_counter(const pl_saved *saved, const char *key, double otherwise, double least, double most,
-                               pl_error *err)
+pl_status pl_session_check_counter(const pl_saved *saved, const char *key, double otherwise, double least, double most,
+                                   pl_error *err)
 {
     double value = pl_record_counter_value(saved->record, key, otherwise);
     if (value >= least && value <= most) return PL_OK;
@@ -231,16 +217,13 @@ static pl_status check_counter(const pl_saved *saved, const char *key, double ot
                    saved->path, key, value, least, most);
 }
 
-/* What take_progress turns into whole numbers and factors. */
-static pl_status check_progress(const pl_session *s, const pl_saved *saved, pl_error *err)
+static pl_status take_progress(pl_session *s, const pl_saved *saved, pl_error *err)
 {
-    PL_TRY(check_counter(saved, s->words->items, 0, 0, 0x1p63, err));
-    PL_TRY(check_counter(saved, "plateau_bad", 0, 0, 0x1p53, err));
-    PL_TRY(check_counter(saved, "loss_scale", 1, 1, 0x1p24, err));
-    PL_TRY(check_counter(saved, "loss_scale_good_steps", 0, 0, INT32_MAX, err));
-    double steps = (double)saved->record->step;
-    PL_TRY(check_counter(saved, "skipped_steps", 0, 0, steps < INT32_MAX ? steps : INT32_MAX, err));
-    return check_counter(saved, "plateau_scale", 1, 0, 1, err);
+    const pl_job *job = s->jobs.job[0];
+    PL_TRY(pl_session_check_counter(saved, s->words->items, 0, 0, 0x1p63, err));
+    s->step = s->saved_step = saved->record->step;
+    s->items_seen = (uint64_t)pl_record_counter_value(saved->record, s->words->items, 0);
+    return job->take_up ? job->take_up(s, s->job_state[0], saved, err) : PL_OK;
 }
 
 /* State that the checkpoint has not got begins as in a new run: it was made with another precision, or before the loss
@@ -253,6 +236,8 @@ static pl_status begin_missing(pl_session *s, const pl_saved *saved, pl_error *e
     if (s->init == PL_NONE) return pl_fail(err, PL_E_DATA, "the plan has no program that begins its state; plan again");
     PL_TRY(pl_session_run_program(s, s->init, true, err));
     if (!s->loss_scale) return PL_OK;
+    PL_TRY(pl_session_check_counter(saved, "loss_scale", 1, 1, 0x1p24, err));
+    PL_TRY(pl_session_check_counter(saved, "loss_scale_good_steps", 0, 0, INT32_MAX, err));
     *s->loss_scale = (float)pl_record_counter_value(saved->record, "loss_scale", (double)*s->loss_scale);
     *s->good_steps = (int32_t)pl_record_counter_value(saved->record, "loss_scale_good_steps", (double)*s->good_steps);
     return PL_OK;
@@ -275,13 +260,11 @@ static pl_status load_saved(pl_session *s, const pl_saved *saved, pl_error *err)
     PL_TRY(s->o.data->kind->match(s->o.data, &saved->record->identity, saved->path, trains(s), err));
     if (trains(s) && s->settings->goes_on)
         PL_TRY(s->settings->goes_on(s->settings->goes_on_context, saved, &s->changes, err));
-    PL_TRY(check_progress(s, saved, err));
     PL_TRY(pl_saved_match(saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err));
     PL_TRY(begin_missing(s, saved, err));
     PL_TRY(pl_saved_load(saved, &s->spec.model, s->spec.state.count ? &s->spec.state : NULL, err));
     PL_TRY(check_loss_scale(s, saved, err));
-    take_progress(s, saved->record);
-    return PL_OK;
+    return take_progress(s, saved, err);
 }
 
 static pl_status find_saved(pl_session *s, pl_saved *saved, pl_error *err)
@@ -375,18 +358,15 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
 {
     if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
     char name[PL_STEP_NAME_BYTES];
-    const double values[PL_SESSION_COUNTERS] = {(double)s->items_seen, s->plateau.best, s->plateau.scale,
-                                                (double)s->plateau.bad,
-                                                s->skipped_steps ? (double)*s->skipped_steps : 0};
-    for (int i = 0; i < PL_SESSION_COUNTERS; i++) s->counter[i].value = values[i];
+    double counter[PL_JOB_COUNTERS_MAX] = {0};
     s->record = s->record_shape;
     s->record.step = s->step;
     const uint64_t epoch = s->o.data->source->steps_per_epoch[PL_PART_TRAIN];
     s->record.epoch = s->step / epoch;
     s->record.sample = s->step % epoch * s->settings->batch;
-    s->record.has_best = s->has_best;
-    s->record.best_value = s->best_loss;
-    s->record.best_step = s->best_step;
+    s->counter[0].value = (double)s->items_seen;
+    if (s->jobs.job[0]->note) s->jobs.job[0]->note(s, s->job_state[0], counter, &s->record);
+    for (size_t i = 1; i < s->record.counter_count; i++) s->counter[i].value = counter[i - 1];
     if (s->metrics_lost.status == PL_OK) PL_TRY(pl_metrics_sync(&s->metrics, err));
     double began = pl_run_now();
     PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
@@ -394,7 +374,8 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);
     pl_session_tell(
-        s, (pl_event){.kind = PL_EVENT_SAVED, .text = name, .text_bytes = strlen(name), .best_loss = s->best_loss});
+        s, (pl_event){
+               .kind = PL_EVENT_SAVED, .text = name, .text_bytes = strlen(name), .best_loss = s->record.best_value});
     return PL_OK;
 }
 

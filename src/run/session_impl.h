@@ -14,7 +14,7 @@
 #include "stream/ring.h"
 
 #define PL_SESSION_TICK_SECONDS 0.1
-enum { PL_SESSION_COUNTERS = 5, PL_SESSION_STEPS_KEPT = 512 };
+enum { PL_SESSION_STEPS_KEPT = 512 };
 
 struct pl_session {
     pl_session_options o;
@@ -34,7 +34,7 @@ struct pl_session {
     int lock;
     pl_st_entry *model_entry, *state_entry;
     pl_record record, record_shape;
-    pl_record_counter counter[PL_SESSION_COUNTERS];
+    pl_record_counter counter[1 + PL_JOB_COUNTERS_MAX]; /* items, then those of the job */
     pl_checkpoint_spec spec;
     pl_checkpoint *checkpoint;
     bool writes_checkpoints;
@@ -44,12 +44,8 @@ struct pl_session {
     const char *changes;   /* what is another value than before a resume; NULL: it did not go on */
     pl_error metrics_lost; /* why a line of metrics.jsonl could not be written; then no further one is */
 
-    /* progress, all of it saved */
-    uint64_t step, items_seen;
-    pl_plateau plateau;
-    bool has_best;
-    double best_loss;
-    uint64_t best_step, saved_step;
+    /* progress, all of it saved; a job has its own beside it */
+    uint64_t step, items_seen, saved_step;
 
     /* inputs and outputs of the programs, in the arena */
     void *input[PL_INPUT_COUNT]; /* NULL: the graph has none */
@@ -108,6 +104,9 @@ pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings
 /* Lists of what is kept with the model and of what is kept with the state; data stay NULL without a program. */
 pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *);
+/* A counter of the record lies in [least, most], which not-a-number does not. */
+pl_status pl_session_check_counter(const pl_saved *, const char *key, double otherwise, double least, double most,
+                                   pl_error *);
 void pl_session_shape_record(pl_session *);
 pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
