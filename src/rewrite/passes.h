@@ -28,8 +28,8 @@ typedef enum pl_recompute_rule {
     PL_RECOMPUTE_LISTED, /* `decision` says what */
 } pl_recompute_rule;
 
-/* What is to be done, to programs that are trained, that load data or that have a batch (ir/properties.h), whatever they
- * are called. All zero but micro_batch and trips: as the model is. */
+/* What is to be done, to programs that are trained, that load data or that have a batch (ir/properties.h), whatever
+ * they are called. All zero but micro_batch and trips: as the model is. */
 typedef struct pl_rewrites {
     int64_t micro_batch; /* samples at once */
     uint64_t trips;      /* micro-batches of a step */
