@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/schema.h"
+#include "systems/system.h"
 
 pl_status pl_give_text(pl_str *s, char **text, size_t *bytes, pl_error *err)
 {
@@ -127,6 +128,8 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     return status;
 }
 
+const pl_words *pl_config_words(const pl_config *c) { return &pl_system_of(c)->words; }
+
 /* ---- by command ---- */
 
 static pl_config_reader reader_of(pl_command command) { return (pl_config_reader)(1 << command); }
@@ -134,6 +137,12 @@ static pl_config_reader reader_of(pl_command command) { return (pl_config_reader
 pl_status pl_command_check_options(pl_command command, const pl_config *c, pl_error *err)
 {
     return pl_config_check_options(c, reader_of(command), err);
+}
+
+/* Not TRAIN alone, which reads what samples are written with where there is train.sample_every. */
+pl_status pl_verify_check_options(const pl_config *c, pl_error *err)
+{
+    return pl_config_check_options(c, reader_of(PL_COMMAND_TRAIN) | reader_of(PL_COMMAND_GRADIENTS), err);
 }
 
 pl_status pl_command_help(pl_command command, char **text, size_t *bytes, pl_error *err)
