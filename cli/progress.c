@@ -1,6 +1,6 @@
 /* The bar and the plain lines.
  *
- *   [#######-------------]  step 120/300  loss 4.213  ppl 67.6  lr 9.2e-04  6.4k tok/s  104 MB  eta 2 min 10 s
+ *   [#######-------------]  step 120/300  loss 4.213  ppl 67.6  lr 9.2e-04  6.4k items/s  104 MB  eta 2 min 10 s
  */
 #include "progress.h"
 

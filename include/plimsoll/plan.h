@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "plimsoll/config.h"
+#include "plimsoll/words.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,26 +45,29 @@ PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_confi
 PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
 
 /* Told now and then during long work; done and total count whatever the phase is about. May be NULL. False ends the
- * preparation of a text with PL_E_STOPPED, as if it had failed; planning does not ask. */
+ * preparation of data with PL_E_STOPPED, as if it had failed; planning does not ask. */
 typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* May the command work in the folder of the run? Refuses to train where another process does (PL_E_STORAGE), or where a
- * run is and run.resume is false (PL_E_STORAGE), what pl_check_resume refuses, and any command with another tokenizer
- * than the run's (PL_E_CONFIG). Quick; pl_prepare and pl_run_open refuse the same, later. */
+ * run is and run.resume is false (PL_E_STORAGE), what pl_check_resume refuses, and any command with other files than
+ * the run's weights were trained with (PL_E_CONFIG; of a text: its tokenizer). Quick; pl_prepare and pl_run_open refuse
+ * the same, later. */
 PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
 /* May a training of this config go on with the run in its folder? Nothing to ask when run.resume is false. PL_E_DATA
  * when it is true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or
  * settled with its first step what the config has otherwise (docs/config.md, "decides"). */
 PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
 
-/* Makes sure that the tokenizer and the token file of data.text exist and are up to date; both stay in the run's folder
- * (the token file in data.cache when that is set). Bounded memory: neither text nor tokens are ever whole in memory.
- * A folder that holds a run keeps its tokenizer and its tokens: with run.resume another text is refused (PL_E_CONFIG),
- * without, its tokens go to a folder of their own below, which data.cache then names. Of what fails nothing is left.
- * PL_E_DATA, PL_E_STORAGE. */
+/* Makes sure that what the system prepares of its data exists and is up to date, in bounded memory. Of what fails
+ * nothing is left. PL_E_DATA, PL_E_STORAGE.
+ *
+ * Of a text: its tokenizer and token file; both stay in the run's folder (the token file in data.cache when that is
+ * set), and neither text nor tokens are ever whole in memory. A folder that holds a run keeps its tokenizer and its
+ * tokens: with run.resume another text is refused (PL_E_CONFIG), without, its tokens go to a folder of their own below,
+ * which data.cache then names. */
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
 
-/* Plans the command. The text must be prepared (not needed for PL_COMMAND_GENERATE). Kernels that were never measured
+/* Plans the command. The data must be prepared where it reads samples (PL_USES_DATA). Kernels that were never measured
  * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).
  * Planning itself may take about 1 GiB, and no more than this machine has: deeper models are refused at once
  * (PL_E_BUDGET).
@@ -73,7 +77,7 @@ PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const c
                                           void *context, pl_plan **, pl_error *);
 /* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) it may be one
  * that only another machine can hold. Whoever is about to run makes it `here`, which refuses at once what is too large
- * by its weights and their state alone, and asks the second one of the plan itself. PL_E_BUDGET with a sentence that
+ * by its weights and their state alone (the data must be prepared), and asks the second one of the plan itself. PL_E_BUDGET with a sentence that
  * names the limit: RAM and swap, the cgroup's, RLIMIT_AS or RLIMIT_DATA. */
 PL_API PL_MUST_USE pl_status pl_plan_make_here(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                                void *context, pl_plan **, pl_error *);
@@ -110,10 +114,12 @@ PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one traini
 PL_API int pl_plan_threads(const pl_plan *);
 /* Of a training step; 0 and 1 where there is none. The last micro-batch holds what is left of the batch: a batch of 16
  * in micro-batches of 6 is 6 + 6 + 4. */
-PL_API uint64_t pl_plan_batch(const pl_plan *);        /* sequences in all */
-PL_API uint64_t pl_plan_micro_batch(const pl_plan *);  /* sequences at once */
+PL_API uint64_t pl_plan_batch(const pl_plan *);        /* samples in all */
+PL_API uint64_t pl_plan_micro_batch(const pl_plan *);  /* samples at once */
 PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
 PL_API uint64_t pl_plan_parameters(const pl_plan *);
+/* How its items and samples are called. */
+PL_API const pl_words *pl_plan_words(const pl_plan *);
 
 #ifdef __cplusplus
 }

@@ -73,7 +73,7 @@ typedef struct pl_verify_result {
     uint64_t failed;
 } pl_verify_result;
 
-/* The text must be prepared; nothing is written. PL_E_MISMATCH when a row is not within its bounds. */
+/* The data must be prepared; nothing is written. PL_E_MISMATCH when a row is not within its bounds. */
 PL_API PL_MUST_USE pl_status pl_verify(const pl_config *, const pl_verify_options *, pl_verify_result *, pl_error *);
 
 #ifdef __cplusplus

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/schema.h"
+#include "systems/system.h"
 
 pl_status pl_give_text(pl_str *s, char **text, size_t *bytes, pl_error *err)
 {
@@ -126,6 +127,8 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     pl_str_deinit(&s);
     return status;
 }
+
+const pl_words *pl_config_words(const pl_config *c) { return &pl_system_of(c)->words; }
 
 /* ---- by command ---- */
 

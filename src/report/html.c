@@ -136,7 +136,7 @@ pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_re
     pl_report_account account = pl_report_sum(p);
     write_head(p, run, o, out);
     write_cards(p, run, o, out);
-    if (run) pl_html_losses(run, out);
+    if (run) pl_html_losses(run, pl_plan_words_of(p), out);
     pl_html_arena(p, &account, o->budget_bytes, out);
     pl_html_ledger(p, &account, o->budget_bytes, out);
     if (run && run->measured) pl_html_measured(&p->ledger, run->measured, out);

@@ -175,8 +175,8 @@ void pl_session_watch(pl_session *s, pl_session_watcher *watcher, void *context)
     s->watcher_context = context;
 }
 
-/* A tick comes with every micro-batch and token; only where those take long, or nobody knows yet how long they take,
- * does each node read the clock for one. */
+/* A tick comes with every micro-batch and every run of a program; only where those take long, or nobody knows yet how
+ * long they take, does each node read the clock for one. */
 pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip, pl_error *err)
 {
     pl_program_hooks hooks = {.load = single_trip ? load_nothing : load_slot, .context = s, .single_trip = single_trip};

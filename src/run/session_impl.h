@@ -24,7 +24,7 @@ struct pl_session {
     size_t jobs_begun;            /* whose open was called */
     pl_id init;                   /* the program that gives first values; PL_NONE when the plan has not got it */
     const pl_words *words;
-    char rate_key[48]; /* of metrics: "tokens_per_second" */
+    char rate_key[48]; /* of metrics: "items_per_second" by the system's word */
     pl_arena arena[PL_SPACES_MAX];
     void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
     pl_program *program;
