@@ -1,5 +1,9 @@
-/* From a config to a plan: the whole pipeline. pl_compile is its stages in their order; each has a file beside this one
- * (compiler.h). */
+/* From a config to a plan: the whole road on one screen, in `compile` below.
+ *
+ *     config ─> data ─> model ─> grad ─> for each choice: rewrite ─> bind ─> stage ─> plan ─> account ─> the best one
+ *
+ * A stage is a function of a file beside this one (compiler.h). What is done for each choice stands in fit/candidate.c,
+ * which calls `stage` and `settle` (the account of the whole process) of compile_process.c. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -45,13 +49,57 @@ static pl_status open_data(pl_compiler *c, pl_data *lent, pl_error *err)
     return lent ? PL_OK : pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, &c->data, err);
 }
 
+/* Kernels are measured, or their times looked up, where a prediction is of use. */
+static pl_status open_times(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_error *err)
+{
+    if (!pl_command_does(c->command, PL_USES_UPDATE) || o->unmeasured) return PL_OK;
+    return pl_compiler_open_calibration(c, given, &c->fit, o->cache_folder, err);
+}
+
+/* What cannot be held whatever is chosen is refused before anything deep is built. */
+static pl_status refuse_at_once(const pl_compiler *c, const pl_compile_options *o, pl_error *err)
+{
+    if (o->here) PL_TRY(check_here(c, err));
+    PL_TRY(check_budget(c, &c->fit, err));
+    return pl_compiler_check_work(c, err);
+}
+
+static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_fit_result *result,
+                         pl_plan **plan, pl_error *err)
+{
+    PL_TRY(pl_config_check(given, err));
+    PL_TRY(pl_compiler_go_on(c, err));
+    PL_TRY(pl_machine_read("", &c->machine, err));
+    PL_TRY(open_data(c, o->data, err));
+    PL_TRY(pl_settings_fill(c->config, c->command, c->data, &c->settings, err));
+    PL_TRY(pl_compiler_reserve_words(c, given, err));
+    PL_TRY(pl_compiler_find_options(c, &c->fit, err));
+    c->fit.everything = o->everything;
+    if (o->steps) *o->steps = c->settings.run.steps;
+    PL_TRY(pl_compiler_count(c, &c->graph, err));
+    PL_TRY(refuse_at_once(c, o, err));
+    if (!c->graph) PL_TRY(pl_compiler_make_graph(c, &c->graph, err));
+    PL_TRY(open_times(c, given, o, err));
+    PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", c->graph, err));
+    PL_TRY(explain_budget(c, pl_fit_find(c->graph, &c->fit, result, plan, err), err));
+    PL_TRY(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));
+    PL_TRY(pl_compiler_dump_plan(c, *plan, err));
+    return c->calibration ? pl_compiler_keep_calibration(c, err) : PL_OK;
+}
+
+static void destroy(pl_compiler *c)
+{
+    pl_graph_destroy(c->graph);
+    pl_calibration_close(c->calibration);
+    if (!c->data_lent) pl_data_close(c->data);
+    pl_settings_deinit(&c->settings);
+    pl_config_destroy(c->decided);
+    pl_free(c);
+}
+
 pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
                      pl_error *err)
 {
-    pl_status status = PL_OK;
-    pl_graph *graph = NULL;
-    pl_fit_options fit;
-    const pl_command command = o->command;
     pl_fit_result own = {0};
     if (!result) result = &own;
     *result = (pl_fit_result){.chosen = PL_FIT_NONE, .least = PL_FIT_NONE, .cheapest = PL_FIT_NONE};
@@ -59,40 +107,14 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     pl_compiler *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
     c->config = config;
-    c->command = command;
+    c->command = o->command;
     c->measured = o->measured;
     c->told = (pl_told){o->progress, o->context};
-    PL_TRY_DONE(pl_config_check(config, err));
-    PL_TRY_DONE(pl_compiler_go_on(c, err));
-    PL_TRY_DONE(pl_machine_read("", &c->machine, err));
-    PL_TRY_DONE(open_data(c, o->data, err));
-    PL_TRY_DONE(pl_settings_fill(c->config, command, c->data, &c->settings, err));
-    PL_TRY_DONE(pl_compiler_reserve_words(c, config, err));
-    PL_TRY_DONE(pl_compiler_find_options(c, &fit, err));
-    fit.everything = o->everything;
-    if (o->steps) *o->steps = c->settings.run.steps;
-    PL_TRY_DONE(pl_compiler_count(c, &graph, err));
-    if (o->here) PL_TRY_DONE(check_here(c, err));
-    PL_TRY_DONE(check_budget(c, &fit, err));
-    PL_TRY_DONE(pl_compiler_check_work(c, err));
-    if (!graph) PL_TRY_DONE(pl_compiler_make_graph(c, &graph, err));
-    if (pl_command_does(command, PL_USES_UPDATE) && !o->unmeasured)
-        PL_TRY_DONE(pl_compiler_open_calibration(c, config, &fit, o->cache_folder, err));
-    PL_TRY_DONE(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", graph, err));
-    PL_TRY_DONE(explain_budget(c, pl_fit_find(graph, &fit, result, plan, err), err));
-    PL_TRY_DONE(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));
-    PL_TRY_DONE(pl_compiler_dump_plan(c, *plan, err));
-    if (c->calibration) PL_TRY_DONE(pl_compiler_keep_calibration(c, err));
-done:
+    pl_status status = compile(c, config, o, result, plan, err);
     if (status == PL_E_NOMEM) name_table(c, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     pl_fit_result_deinit(&own);
-    pl_graph_destroy(graph);
-    pl_calibration_close(c->calibration);
-    if (!c->data_lent) pl_data_close(c->data);
-    pl_settings_deinit(&c->settings);
-    pl_config_destroy(c->decided);
-    pl_free(c);
+    destroy(c);
     return status;
 }
 

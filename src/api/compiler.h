@@ -32,6 +32,8 @@ typedef struct pl_compiler {
     pl_graph_size few, more; /* of two depths, whose difference is a block; of no deep model: itself */
     uint64_t weight_bytes, trained_bytes;
     pl_settings settings;
+    pl_fit_options fit;
+    pl_graph *graph; /* differentiated, before any choice */
     pl_told told;
     pl_calibration *calibration;
     bool measured;   /* nothing more is measured */
