@@ -77,8 +77,8 @@ PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const c
                                           void *context, pl_plan **, pl_error *);
 /* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) it may be one
  * that only another machine can hold. Whoever is about to run makes it `here`, which refuses at once what is too large
- * by its weights and their state alone (the data must be prepared), and asks the second one of the plan itself. PL_E_BUDGET with a sentence that
- * names the limit: RAM and swap, the cgroup's, RLIMIT_AS or RLIMIT_DATA. */
+ * by its weights and their state alone (the data must be prepared), and asks the second one of the plan itself.
+ * PL_E_BUDGET with a sentence that names the limit: RAM and swap, the cgroup's, RLIMIT_AS or RLIMIT_DATA. */
 PL_API PL_MUST_USE pl_status pl_plan_make_here(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                                void *context, pl_plan **, pl_error *);
 PL_API PL_MUST_USE pl_status pl_plan_check_machine(const pl_plan *, pl_error *);
