@@ -48,10 +48,10 @@ PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *by
  * preparation of data with PL_E_STOPPED, as if it had failed; planning does not ask. */
 typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
-/* May the command work in the folder of the run? Refuses to train where another process does (PL_E_STORAGE), or where a
- * run is and run.resume is false (PL_E_STORAGE), what pl_check_resume refuses, and any command with other files than
- * the run's weights were trained with (PL_E_CONFIG; of a text: its tokenizer). Quick; pl_prepare and pl_run_open refuse
- * the same, later. */
+/* May the command work in the folder of the run? Refuses what the system of the config has no job for (PL_E_USAGE);
+ * to train where another process does (PL_E_STORAGE), or where a run is and run.resume is false (PL_E_STORAGE); what
+ * pl_check_resume refuses; and any command with other files than the run's weights were trained with (PL_E_CONFIG; of
+ * a text: its tokenizer). Quick; pl_prepare and pl_run_open refuse the same, later. */
 PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
 /* May a training of this config go on with the run in its folder? Nothing to ask when run.resume is false. PL_E_DATA
  * when it is true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or

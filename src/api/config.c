@@ -139,6 +139,12 @@ pl_status pl_command_check_options(pl_command command, const pl_config *c, pl_er
     return pl_config_check_options(c, reader_of(command), err);
 }
 
+/* Not TRAIN alone, which reads what samples are written with where there is train.sample_every. */
+pl_status pl_verify_check_options(const pl_config *c, pl_error *err)
+{
+    return pl_config_check_options(c, reader_of(PL_COMMAND_TRAIN) | reader_of(PL_COMMAND_GRADIENTS), err);
+}
+
 pl_status pl_command_help(pl_command command, char **text, size_t *bytes, pl_error *err)
 {
     pl_str s = {0};

@@ -61,6 +61,7 @@ static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error
 
 pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
 {
+    PL_TRY(pl_system_require(c, command, err));
     return with_preparation(c, NULL, look_at_folder, &command, err);
 }
 
