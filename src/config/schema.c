@@ -53,7 +53,7 @@ enum {
 };
 
 /* Commands by what they use: a new one reads what it needs without a word in the rows of the keys. */
-#define PL_COMMAND_ROW(id, name, other, typed, uses) id##_USES = uses,
+#define PL_COMMAND_ROW(id, name, other, typed, summary, uses) id##_USES = uses,
 enum {
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
