@@ -26,6 +26,8 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_NUMERICS = 1 << 6,
     PL_CONFIG_FLAG_BEGUN = 1 << 7,
     PL_CONFIG_FLAG_HELD_OUT = 1 << 8,
+    PL_CONFIG_FLAG_READ_FILE = 1 << 9,
+    PL_CONFIG_FLAG_WRITTEN_FILE = 1 << 10,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with

@@ -30,6 +30,7 @@ typedef struct pl_system {
     pl_status (*check)(const pl_config *, pl_error *);
     /* NULL: its data need no preparation. */
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
+    const char *const *files; /* that it keeps in the folder of a run: names, NULL behind the last; NULL: none */
     /* What pl_check_folder asks beyond the core's questions; NULL: nothing. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
     /* The config names its files as the folder of the run keeps them; NULL: it keeps none. */
