@@ -147,9 +147,9 @@ static pl_status print_end(view *v, const pl_verify_result *r)
             (unsigned long long)r->plans, (unsigned long long)r->same_bits, (unsigned long long)r->within,
             (unsigned long long)r->failed, (unsigned long long)r->refused);
     return pl_put_format(&v->error,
-                         "%llu plans: %llu the same bits, %llu within bounds, %llu failed; %llu not planned\n",
-                         (unsigned long long)r->plans, (unsigned long long)r->same_bits, (unsigned long long)r->within,
-                         (unsigned long long)r->failed, (unsigned long long)r->refused);
+                         "%llu plan%s: %llu the same bits, %llu within bounds, %llu failed; %llu not planned\n",
+                         (unsigned long long)r->plans, pl_show_plural(r->plans), (unsigned long long)r->same_bits,
+                         (unsigned long long)r->within, (unsigned long long)r->failed, (unsigned long long)r->refused);
 }
 
 static pl_status compare(const pl_cli_input *in, pl_error *err)

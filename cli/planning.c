@@ -175,7 +175,7 @@ static void say_summary(const pl_plan *plan, pl_command command, const char *out
     char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], c[PL_FORMAT_BYTES];
     pl_say("plan: %s parameters, ", pl_show_count(pl_plan_parameters(plan), a));
     if (pl_command_does(command, PL_USES_UPDATE)) say_batch(plan);
-    pl_say("%d thread%s\n", pl_plan_threads(plan), pl_plan_threads(plan) == 1 ? "" : "s");
+    pl_say("%d thread%s\n", pl_plan_threads(plan), pl_show_plural((uint64_t)pl_plan_threads(plan)));
     pl_say("      %s resident (arena %s), %s charged", pl_show_bytes(pl_plan_resident_bytes(plan), a),
            pl_show_bytes(pl_plan_arena_bytes(plan), b), pl_show_bytes(pl_plan_charged_bytes(plan), c));
     if (pl_command_does(command, PL_USES_UPDATE) && pl_plan_step_seconds(plan) > 0)

@@ -322,12 +322,12 @@ static void show_finished(pl_view *v, const pl_event *e)
     v->bar_drawn = false;
     uint64_t made = e->step - v->first_step;
     if (!made) {
-        pl_say("nothing was left to do: all %" PRIu64 " steps were made before; --steps N or --epochs N makes more\n",
-               e->steps);
+        pl_say("nothing was left to do: %s %" PRIu64 " step%s made before; --steps N or --epochs N makes more\n",
+               e->steps == 1 ? "the" : "all", e->steps, e->steps == 1 ? " was" : "s were");
         return;
     }
     double per_step = e->seconds / (double)made;
-    pl_say("done: %" PRIu64 " steps in %s, %s each with all that came between\n", made,
+    pl_say("done: %" PRIu64 " step%s in %s, %s each with all that came between\n", made, pl_show_plural(made),
            pl_show_seconds(e->seconds, seconds), pl_show_seconds(per_step, rate));
 }
 

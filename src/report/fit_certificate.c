@@ -13,7 +13,8 @@ void pl_report_say_least(const pl_fit_result *r, pl_str *out)
 {
     char exact[32], more[32];
     const pl_fit_point *least = &r->point[r->least];
-    pl_str_printf(out, "Of %zu plans that are allowed none needs less than %s bytes charged, ", r->count,
+    pl_str_printf(out, "Of %zu plan%s allowed none needs less than %s bytes charged, ", r->count,
+                  r->count == 1 ? " that is" : "s that are",
                   pl_format_count(least->charged_bytes, exact, sizeof exact));
     pl_str_printf(
         out, "%s more than the budget: ", pl_format_bytes(least->charged_bytes - r->budget_bytes, more, sizeof more));

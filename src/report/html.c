@@ -94,10 +94,11 @@ static void write_head(const pl_plan *p, const pl_report_run *run, const pl_repo
     pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
     pl_html_text(out, title);
     pl_str_printf(out, "</h1>\n<p>%s parameters", pl_format_count(m.parameters, count, sizeof count));
-    if (m.layers) pl_str_printf(out, " in %" PRIu64 " layers", m.layers);
+    if (m.layers) pl_str_printf(out, " in %" PRIu64 " layer%s", m.layers, pl_plural(m.layers));
     if (m.batch) pl_str_append(out, "; ");
     pl_report_batch(&m, out);
-    pl_str_printf(out, "; %d threads, %s", p->team.threads, pl_isa_name(p->team.isa));
+    pl_str_printf(out, "; %d thread%s, %s", p->team.threads, pl_plural((uint64_t)p->team.threads),
+                  pl_isa_name(p->team.isa));
     if (run && run->verdict) {
         pl_str_append(out, ". ");
         pl_html_text(out, run->verdict);

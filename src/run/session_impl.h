@@ -100,6 +100,15 @@ pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, 
 /* Into the trace if there is one. Where that cannot be written the run goes on without it, after a warning. */
 void pl_session_trace(pl_session *, const char *name, const char *category, double begin, double end);
 
+void pl_session_close_trace(pl_session *);
+
+/* ---- session_values.c ---- */
+bool pl_session_has_nodes(const pl_session *, pl_id program);
+void pl_session_find_values(pl_session *);
+pl_status pl_session_check_values(const pl_session *, pl_error *);
+/* Nothing checks ids one by one: the source says what they are below, the graph what they must be below. */
+pl_status pl_session_check_ids(const pl_session *, pl_error *);
+
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */
 /* Lists of what is kept with the model and of what is kept with the state; data stay NULL without a program. */
