@@ -74,6 +74,11 @@ typedef struct pl_file_use {
 /* PL_E_USAGE when one of them is to be written that is also read, or written twice, whatever the paths look like. Paths
  * that are NULL, "" or "-" are passed over. */
 PL_API PL_MUST_USE pl_status pl_files_check(const pl_file_use *, size_t count, pl_error *);
+/* The files that a config names, in the order of its keys: how many there are; at most `room` are written. The paths
+ * are the config's own. */
+PL_API size_t pl_config_files(const pl_config *, pl_file_use *, size_t room);
+/* Names of what its system keeps in the folder of a run, beside what every run keeps; NULL behind the last. */
+PL_API const char *const *pl_config_kept_files(const pl_config *);
 
 #ifdef __cplusplus
 }

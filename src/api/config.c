@@ -128,6 +128,25 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     return status;
 }
 
+size_t pl_config_files(const pl_config *c, pl_file_use *use, size_t room)
+{
+    size_t count = 0;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        const bool written = key->flags & PL_CONFIG_FLAG_WRITTEN_FILE;
+        const char *path = written || key->flags & PL_CONFIG_FLAG_READ_FILE ? pl_config_path_at(c, key) : NULL;
+        if (!path || !path[0]) continue;
+        if (count < room) use[count] = (pl_file_use){path, key->path, written ? PL_FILE_WRITTEN : PL_FILE_READ};
+        count++;
+    }
+    return count;
+}
+
+const char *const *pl_config_kept_files(const pl_config *c)
+{
+    static const char *const none[] = {NULL};
+    return pl_system_of(c)->files ? pl_system_of(c)->files : none;
+}
+
 const pl_words *pl_config_words(const pl_config *c) { return &pl_system_of(c)->words; }
 
 /* ---- by command ---- */

@@ -59,6 +59,7 @@ struct pl_session {
     uint64_t steps_timed;
     uint64_t faults_at_step_2;
 
+    pl_id running;               /* the program that runs */
     pl_session_watcher *watcher; /* NULL: none */
     void *watcher_context;
 

@@ -99,6 +99,25 @@ static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_c
     return PL_OK;
 }
 
+static bool runs(const pl_job *job, const char *program)
+{
+    for (size_t k = 0; k < PL_JOB_PROGRAMS_MAX && job->program[k]; k++)
+        if (strcmp(job->program[k], program) == 0) return true;
+    return false;
+}
+
+/* What a program gives out is for the job whose program it is. */
+static pl_status store_slot(void *context, const pl_trips *trips, const pl_store_call *call, pl_error *err)
+{
+    pl_session *s = context;
+    const char *program = s->o.plan->graph->region[s->running].name;
+    (void)trips;
+    for (size_t i = 0; i < s->jobs.count; i++)
+        if (s->jobs.job[i]->store && runs(s->jobs.job[i], program))
+            return s->jobs.job[i]->store(s, s->job_state[i], call, err);
+    return pl_fail(err, PL_E_INTERNAL, "the program \"%s\" gives out values that no job takes", program);
+}
+
 static void end_part(void *context)
 {
     pl_session *s = context;
@@ -174,6 +193,8 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
 {
     pl_program_hooks hooks = {.load = single_trip ? load_nothing : load_slot, .context = s, .single_trip = single_trip};
     if (single_trip) return pl_program_run(s->program, program, &hooks, err);
+    s->running = program;
+    hooks.store = store_slot;
     hooks.trip = end_part;
     double began = pl_run_now();
     bool watched = s->o.listener && (s->part_seconds <= 0 || s->part_seconds >= PL_SESSION_TICK_SECONDS);

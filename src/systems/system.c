@@ -15,7 +15,8 @@ const pl_system *pl_system_of(const pl_config *c)
 pl_status pl_config_check(const pl_config *c, pl_error *err)
 {
     PL_TRY(pl_config_check_keys(c, err));
-    return pl_system_of(c)->check(c, err);
+    PL_TRY(pl_system_of(c)->check(c, err));
+    return pl_system_check_held_out(c, err);
 }
 
 pl_status pl_system_require(const pl_config *c, pl_command command, pl_error *err)

@@ -161,6 +161,8 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
     return PL_OK;
 }
 
+static const char *const files[] = {"tokens.bin", "tokenizer.json", NULL};
+
 const pl_system pl_system_text = {
     .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "model.sequence"},
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
@@ -171,6 +173,7 @@ const pl_system pl_system_text = {
     .metrics = metrics,
     .check = pl_text_check,
     .prepare = pl_text_prepare_run,
+    .files = files,
     .check_folder = pl_text_check_folder,
     .keep = keep,
     .open = open_text,
