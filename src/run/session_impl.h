@@ -108,6 +108,7 @@ pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings
 /* Lists of weights and of optimizer state; data stay NULL without a program. */
 pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *);
+pl_status pl_session_list_tensors(pl_session *, pl_error *); /* the same, of its own plan */
 void pl_session_shape_record(pl_session *, bool scales_loss);
 pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */

@@ -109,7 +109,7 @@ static void test_environment_of_openmp(void **state)
         "OMP_DYNAMIC=true",        "OMP_NUM_THREADS=3",       "OMP_THREAD_LIMIT=8",
         "OMP_STACKSIZE=8M",        "OMP_MAX_ACTIVE_LEVELS=0", "OMP_NESTED=true",
         "OMP_PROC_BIND=true",      "LC_ALL=C.UTF-8",          "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
-        "MALLOC_TOP_PAD_=1000000", "MALLOC_ARENA_MAX=4"};
+        "MALLOC_TOP_PAD_=1000000", "MALLOC_ARENA_MAX=4",      "GLIBC_TUNABLES=glibc.rtld.nns=4"};
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
         char *extra[] = {harmless[i], NULL};
         runner_request r = small(8, "");
