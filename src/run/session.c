@@ -124,10 +124,9 @@ static void close_jobs(pl_session *s)
     }
 }
 
-pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
+static pl_status create(const pl_session_options *options, pl_session **session, pl_error *err)
 {
-    pl_status status = PL_OK;
-    pl_session *s = pl_alloc(1, sizeof *s);
+    pl_session *s = *session = pl_alloc(1, sizeof *s);
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the session");
     s->o = *options;
     s->settings = options->settings;
@@ -139,6 +138,14 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     if (!pl_session_has_nodes(s, s->init)) s->init = PL_NONE;
     s->words = s->settings->words;
     snprintf(s->rate_key, sizeof s->rate_key, "%.30s_per_second", s->words->items);
+    return PL_OK;
+}
+
+pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
+{
+    pl_session *s;
+    PL_TRY(create(options, &s, err));
+    pl_status status = PL_OK;
     int threads = s->o.plan->team.threads;
     PL_TRY_DONE(s->o.owners ? pl_threads_create(threads, &s->o.plan->process, s->o.owners, err)
                             : pl_threads_probe(threads, err));
@@ -150,6 +157,31 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     PL_TRY_DONE(pl_session_open_files(s, err));
     *session = s;
     return PL_OK;
+done:
+    pl_session_close(s);
+    return status;
+}
+
+/* At addresses that nobody touches: what begins with an arena only notes them. */
+static pl_status bind_nowhere(pl_session *s, pl_error *err)
+{
+    pl_program_memory nowhere[PL_SPACES_MAX];
+    for (pl_id k = 0; k < PL_SPACES_MAX; k++)
+        nowhere[k] = (pl_program_memory){(void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX};
+    return pl_program_create_in(s->o.plan, nowhere, &s->program, err);
+}
+
+pl_status pl_session_rehearse(const pl_session_options *options, void (*opened)(void *context), void *context,
+                              pl_error *err)
+{
+    pl_session *s;
+    PL_TRY(create(options, &s, err));
+    pl_status status = PL_OK;
+    PL_TRY_DONE(bind_nowhere(s, err));
+    pl_session_find_values(s);
+    PL_TRY_DONE(open_jobs(s, err));
+    PL_TRY_DONE(pl_session_list_tensors(s, err));
+    opened(context);
 done:
     pl_session_close(s);
     return status;
