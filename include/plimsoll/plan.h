@@ -76,8 +76,8 @@ PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context,
 PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                           void *context, pl_plan **, pl_error *);
 /* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) only another
- * machine may be able to hold it. Whoever is about to run makes the plan with pl_plan_make_here, which refuses at once
- * a model whose weights and state alone are too large (the data must be prepared), and then asks pl_plan_check_machine.
+ * machine may be able to hold it. Whoever is about to run calls pl_plan_make_here, which refuses at once a
+ * model whose weights and state alone are too large (the data must be prepared), and then asks pl_plan_check_machine.
  * PL_E_BUDGET with a sentence that names the limit: RAM and swap, the cgroup's, RLIMIT_AS or RLIMIT_DATA. */
 PL_API PL_MUST_USE pl_status pl_plan_make_here(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                                void *context, pl_plan **, pl_error *);

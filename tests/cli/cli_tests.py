@@ -651,32 +651,13 @@ def test_verify():
     refused(2, "--all and --json are of the comparison", "verify", config, "--gradients", "g", "--all")
 
 
-def test_one_of_a_thing():
-    """Where a number can be 1, its word is not in the plural."""
-    write_text()
-    config = write_config(train={"steps": 1}, model={"layers": 1}, run={"threads": 1})
-    with open("byte.csv", "w") as file:
-        file.write("id,lower,upper,size\na,0,1,1\n")
-    with open("byte.dag", "w") as file:
-        file.write("dag 1 one\nnode 0 1 1 0 0\n")
-    said = [run("plan", config), run("plan", config, "--html", "-"), run("fit", config, "--micro_batch", "1"), run("train", config), run("train", config, "--resume"),
-            run("place", "byte.csv"), run("recompute", "byte.dag", "--min")]
-    text = "\n".join(out + err for out, err in said)
-    for phrase in ("done: 1 step in ", "nothing was left to do: the 1 step was made before; ", " 1 layer; ", " in 1 layer; ", "; 1 thread, ",
-                   "  1 thread; ", "touched, 1 thread; ", " for 1 step", "peak         1 byte, ", "lower bound  1 byte, ",
-                   "least budget 1 byte, ", "floor        1 byte: "):
-        check(phrase in text, phrase, "is not in", text)
-    plurals = re.findall(r".*(?<![\d.,])1 (?:steps|layers|threads|bytes|times|blocks|choices|plans|tensors|nodes)\b.*", text)
-    check(not plurals, plurals)
-
-
 GROUPS = {
     "texts": [test_help_names_every_command, test_words_that_mean_nothing, test_completion, test_config],
     "errors": [test_config_errors, test_absurd_sizes, test_does_not_fit, test_text_errors, test_damaged_files, test_damaged_checkpoints,
                test_best_checkpoint_that_is_not_kept, test_checkpoint_of_another_model,
                test_second_run, test_read_only_folder, test_full_disk, test_closed_output],
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
-    "train": [test_one_of_a_thing, test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
+    "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
     "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_may_change, test_killed_at_random, test_killed_before_thinning, test_ledger_on_request],
     "generate": [test_generate, test_eval, test_bits_per_byte, test_verify, test_verify_gradients],
 }
