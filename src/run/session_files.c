@@ -21,7 +21,7 @@ static const struct {
                     {PL_DTYPE_I64, PL_ST_I64}};
 enum { SAVED_DTYPES = sizeof saved_dtypes / sizeof *saved_dtypes };
 
-static pl_status fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
+pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
 {
     const pl_value *v = &g->value[id];
     int k = 0;
@@ -62,7 +62,7 @@ static pl_status list_kept(const pl_graph *g, const pl_program *program, pl_sess
     for (int state = 0; state < 2; state++)
         for (size_t i = 0; i < g->value_count; i++)
             if (pl_session_keeps(g, (pl_id)i) == kept && (g->value[i].role == PL_ROLE_STATE) == state)
-                PL_TRY(fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
+                PL_TRY(pl_session_fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
     return PL_OK;
 }
 
