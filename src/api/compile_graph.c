@@ -1,16 +1,13 @@
 /* The model of a config as a graph, differentiated and with its update; and run.dump: what a stage made, as text in
  * the run's folder. */
 #include <stdio.h>
-#include <string.h>
 
 #include "api/compiler.h"
-#include "base/alloc.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
-#include "store/folder.h"
 
 /* ---- run.dump ---- */
 

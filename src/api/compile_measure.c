@@ -7,7 +7,6 @@
 #include "api/compiler.h"
 #include "base/philox.h"
 #include "run/threads.h"
-#include "store/folder.h"
 
 enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; mostly the first one fits */
 

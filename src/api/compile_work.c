@@ -12,7 +12,6 @@
 
 #include "api/compiler.h"
 #include "backend/backend.h"
-#include "base/alloc.h"
 #include "base/size.h"
 #include "ir/properties.h"
 #include "rewrite/rewrite.h"

@@ -1,11 +1,8 @@
 #include "api/resume.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "api/choice.h"
-#include "plimsoll/plan.h"
-#include "run/settings.h"
 
 /* The config of the saved run, and the one that goes on, both with what a search may decide decided. */
 typedef struct pair {

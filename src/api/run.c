@@ -1,6 +1,4 @@
 /* Runs: the session of src/run with its plan's config, and the process around it. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +7,6 @@
 #include "api/resume.h"
 #include "base/alloc.h"
 #include "base/json_read.h"
-#include "base/lex.h"
 #include "base/machine.h"
 #include "report/report.h"
 

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/units.h"
 #include "config/schema.h"
 
 static uint64_t or_auto(int64_t value, uint64_t chosen)
@@ -75,8 +74,8 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     const uint64_t steps = find_steps(c, data), eval_every = or_auto(c->train.eval_every, steps / 10);
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
-    if (!s->config_text) PL_TRY(print_config(c, s->out, &s->config_text, err));
-    if (!s->own && system->tell_jobs) PL_TRY(system->tell_jobs(c, &s->own, err));
+    PL_TRY(print_config(c, s->out, &s->config_text, err));
+    if (system->tell_jobs) PL_TRY(system->tell_jobs(c, &s->own, err));
     s->run = (pl_run_settings){.out = s->out,
                                .words = &system->words,
                                .batch = (uint32_t)c->train.batch_size,

@@ -2,7 +2,6 @@
 #include "fit/fit.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "fit/recompute.h"
 

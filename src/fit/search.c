@@ -7,7 +7,6 @@
  *      predict     kernels are measured, a step of each choice that may fit (or of all, for the front) is predicted
  *      walk        in the order of time each is planned that needs fewer bytes than all before it: the front */
 #include <stdlib.h>
-#include <string.h>
 
 #include "fit/fit.h"
 #include "fit/recompute.h"

@@ -9,7 +9,6 @@
 #include "grad/differentiate.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "ir/properties.h"
 #include "ir/op.h"

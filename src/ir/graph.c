@@ -253,8 +253,6 @@ int64_t pl_value_root_offset(const pl_graph *g, pl_id id)
     return offset;
 }
 
-bool pl_value_is_persistent(const pl_graph *g, pl_id id) { return g->value[pl_value_root(g, id)].program == PL_NONE; }
-
 bool pl_value_is_trained(const pl_graph *g, pl_id id)
 {
     const pl_value *root = &g->value[pl_value_root(g, id)];

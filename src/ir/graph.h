@@ -118,7 +118,6 @@ void pl_graph_sweep(pl_graph *);
 
 pl_id pl_value_root(const pl_graph *, pl_id value);
 int64_t pl_value_root_offset(const pl_graph *, pl_id value); /* elements: where its bytes begin within the root's */
-bool pl_value_is_persistent(const pl_graph *, pl_id value);
 /* Is it, or what it is a view or version of, a weight that gets gradients? No copy of one in 16 bits is. */
 bool pl_value_is_trained(const pl_graph *, pl_id value);
 uint64_t pl_value_bytes(const pl_graph *, pl_id value); /* of its own shape, B counted as 1 while unbound */

@@ -1,6 +1,5 @@
 /* The front in order, and the reasons: for each axis the chosen point beside the best with another value there. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/locale.h"
 #include "base/units.h"

@@ -1,7 +1,6 @@
 /* The text of `plimsoll plan CONFIG`. One function a section, in the order in which they are read. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "base/locale.h"

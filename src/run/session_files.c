@@ -85,7 +85,7 @@ static pl_facts reversed(const pl_facts *facts)
     return to;
 }
 
-void pl_session_shape_record(pl_session *s)
+static void shape_record(pl_session *s)
 {
     const pl_run_settings *r = s->settings;
     const pl_job *job = s->jobs.job[0];
@@ -151,7 +151,7 @@ static pl_status measure_checkpoints(const pl_graph *g, const pl_run_settings *r
     s->o.data = data;
     s->jobs = *jobs;
     s->words = r->words;
-    pl_session_shape_record(s);
+    shape_record(s);
     PL_TRY_DONE(
         pl_session_lists(g, NULL, &s->model_entry, &s->spec.model.count, &s->state_entry, &s->spec.state.count, err));
     s->spec.model.entries = s->model_entry;
@@ -174,7 +174,7 @@ pl_status pl_session_rehearse_load(const pl_session_options *options, pl_session
     s->settings = options->settings;
     s->words = options->settings->words;
     s->jobs = options->jobs;
-    pl_session_shape_record(s);
+    shape_record(s);
     pl_status status = pl_session_list_tensors(s, err);
     (void)pl_alloc_set_meter(meter);
     if (status == PL_OK) status = pl_saved_rehearse(&s->spec, goes_on, context, err);
@@ -226,7 +226,7 @@ pl_status pl_session_list_tensors(pl_session *s, pl_error *err)
 pl_status pl_session_open_files(pl_session *s, pl_error *err)
 {
     PL_TRY(pl_session_list_tensors(s, err));
-    pl_session_shape_record(s);
+    shape_record(s);
     s->writes_checkpoints = trains(s);
     if (!s->writes_checkpoints) return PL_OK;
     PL_TRY(pl_folder_create(s->settings->out, err));

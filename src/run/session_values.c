@@ -1,6 +1,4 @@
 /* Values of a plan that a session and its jobs read and write themselves, and whether they are what they should be. */
-#include <stdio.h>
-#include <string.h>
 
 #include "ir/op.h"
 #include "ir/properties.h"
