@@ -81,7 +81,7 @@ static pl_status copy_port(const pl_call_port *to, const pl_port *from, pl_error
 {
     if (to->dtype != from->dtype || to->bytes != from->bytes)
         return pl_fail(err, PL_E_DATA,
-                       "the plan takes %llu bytes of %s as %s at once, its config gives %llu as %s; plan again",
+                       "the plan takes %llu bytes of %s as %s at once, but its config gives %llu as %s; plan again",
                        (unsigned long long)to->bytes, from->name, pl_dtype_name(to->dtype),
                        (unsigned long long)from->bytes, pl_dtype_name(from->dtype));
     memcpy(to->at, from->at, from->bytes);
@@ -97,8 +97,8 @@ static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_c
     PL_TRY(pl_ring_next(s->ring, &slot, err));
     if (!slot.ports) return pl_fail(err, PL_E_INTERNAL, "the stream of data ended in the middle of a step");
     if (call->ports != slot.ports)
-        return pl_fail(err, PL_E_DATA, "the plan takes %u values of data, its config gives %u; plan again", call->ports,
-                       slot.ports);
+        return pl_fail(err, PL_E_DATA, "the plan takes %u values of data, but its config gives %u; plan again",
+                       call->ports, slot.ports);
     for (uint32_t k = 0; k < slot.ports; k++) PL_TRY(copy_port(&call->port[k], &slot.port[k], err));
     pl_session_set_integer(s, PL_INPUT_FIRST_SAMPLE, (int64_t)slot.first_sample);
     if (call->first_sample) *call->first_sample = (int64_t)slot.first_sample;
@@ -216,7 +216,8 @@ static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory
     const char *name = p->graph->space[space];
     const pl_space_kind *kind = pl_space_find(name);
     const uint64_t bytes = p->arena[space].bytes;
-    if (!kind) return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program has not", name);
+    if (!kind)
+        return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program does not have", name);
     if (s->o.owners) {
         pl_arena_options options = {.name = name, .huge_pages = space == PL_SPACE_RAM && p->huge_pages};
         PL_TRY(kind->map(&s->arena[space], bytes, &options, s->o.owners, err));
@@ -275,10 +276,10 @@ static pl_status check_values(const pl_session *s, pl_error *err)
     const pl_graph *g = s->o.plan->graph;
     for (size_t v = 0; v < g->value_count; v++)
         if (g->value[v].role == PL_ROLE_INPUT && g->value[v].program == PL_NONE && !is_known_input(s, (pl_id)v))
-            return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: nobody writes the input %.100s",
+            return pl_fail(err, PL_E_DATA, "this program did not make the plan: nothing writes the input %.100s",
                            g->value[v].name);
     bool scale = (s->loss_scale != NULL) == (s->good_steps != NULL) && (!s->loss_scale || s->skipped_steps);
-    return scale ? PL_OK : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: a state is missing");
+    return scale ? PL_OK : pl_fail(err, PL_E_DATA, "this program did not make the plan: a state is missing");
 }
 
 pl_status pl_session_find_loss(const pl_session *s, pl_id program, const double **loss, pl_error *err)
@@ -320,8 +321,8 @@ static pl_status check_identity(const pl_session *s, pl_error *err)
     for (uint32_t i = 0; i < planned->count; i++)
         if (pl_facts_value(now, planned->fact[i].name, 0) != planned->fact[i].value)
             return pl_fail(err, PL_E_DATA,
-                           "%s: is no longer what was planned with: another command made it anew, with another %s; "
-                           "start this one again, or plan anew where a lock file was given",
+                           "%s: has changed since planning: another command made it anew, with another %s; start this "
+                           "one again, or plan anew if you gave a lock file",
                            s->o.data->path, planned->fact[i].name);
     return PL_OK;
 }
@@ -337,7 +338,7 @@ static pl_status check_ids(const pl_session *s, pl_error *err)
         for (uint32_t k = 0; k < l.ports && g->node[i].op == PL_OP_LOAD; k++) {
             if (g->node[i].out[k] == PL_NONE || !pl_graph_find_id_limit(g, g->node[i].out[k], &below)) continue;
             if (l.port[k].below > 0 && l.port[k].below <= below) continue;
-            return pl_fail(err, PL_E_DATA, "%s: holds %s up to %lld, the plan has rows for %lld; plan again",
+            return pl_fail(err, PL_E_DATA, "%s: holds %s up to %lld, but the plan has rows for %lld; plan again",
                            s->o.data->path, l.port[k].name, (long long)l.port[k].below - 1, (long long)below);
         }
     return PL_OK;
@@ -375,7 +376,7 @@ void *pl_session_job_state(const pl_session *s, const pl_job *job)
 pl_status pl_session_run_job(pl_session *s, const pl_job *job, pl_error *err)
 {
     void *state = pl_session_job_state(s, job);
-    if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it has not got the programs");
+    if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it lacks the programs");
     return job->run(s, state, err);
 }
 
