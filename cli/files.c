@@ -164,8 +164,8 @@ pl_status pl_cli_check_new_run(const pl_cli_input *in, pl_error *err)
         status = join(path, in->out, names[i], err);
         if (status == PL_OK && access(path, F_OK) == 0)
             status = pl_cli_error(err, PL_E_STORAGE,
-                                  "%s: is there, and no run's (there is no checkpoints beside it), and training would "
-                                  "write over it; move it away or choose another folder with --out",
+                                  "%s: exists but belongs to no run (no checkpoints beside it), and training would "
+                                  "overwrite it; move it away or choose another folder with --out",
                                   path);
     }
     return status;

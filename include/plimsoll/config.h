@@ -21,7 +21,7 @@ PL_API void pl_config_destroy(pl_config *); /* NULL is fine */
  * one, in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable
  * or option. */
 PL_API pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
-/* "section.key" as on the command line; origin is what errors call it. */
+/* "section.key" as on the command line; origin is the name that errors give to the source of the value. */
 PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, const char *origin, pl_error *);
 /* Takes every option it knows out of argv; what remains, in order, is argv[0 … *argc). */
 PL_API pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
@@ -29,7 +29,7 @@ PL_API pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_er
 PL_API pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
 /* Do the values go together? Call it last. */
 PL_API pl_status pl_config_check(const pl_config *, pl_error *);
-/* For an option that nobody knows: PL_E_USAGE with a did-you-mean; own: the caller's own options. */
+/* The error for an unknown option: PL_E_USAGE with a "did you mean"; own: the caller's own options. */
 PL_API pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 
 /* How the system of this config calls what it counts. */
@@ -47,21 +47,21 @@ typedef enum pl_config_form {
     /* YAML as a run keeps it in its folder: paths are absolute, so that it reads the same from any folder, and a file
      * of which the run keeps a copy in its folder is that copy */
     PL_CONFIG_KEPT,
-    /* For shell completion, a line a key: "run.isa --isa auto ref baseline …": the key, its option or -, and the
-     * values it may have where they are words */
+    /* For shell completion, one line per key: "run.isa --isa auto ref baseline …": the key, its option or -, and its
+     * possible values where they are words */
     PL_CONFIG_OPTIONS,
 } pl_config_form;
 
-/* Text in a block for pl_text_free. */
+/* Text in a block that pl_text_free gives back. */
 PL_API pl_status pl_config_text(const pl_config *, pl_config_form, char **text, size_t *bytes, pl_error *);
 PL_API void pl_text_free(char *text); /* NULL is fine */
 /* Writes text so that nothing half-written is ever seen under this name; a link to a regular file is followed. Neither
  * asks for memory. */
 PL_API PL_MUST_USE pl_status pl_text_save(const char *path, const char *text, size_t bytes, pl_error *);
-/* The same with what is in an open file. */
+/* The same with the contents of an open file. */
 PL_API PL_MUST_USE pl_status pl_text_copy(const char *path, int descriptor, pl_error *);
 
-/* A file that is about to be read or written, and what a sentence calls it ("--html"). */
+/* A file that is about to be read or written, and its name in error messages ("--html"). */
 typedef enum pl_file_role {
     PL_FILE_READ,
     PL_FILE_WRITTEN,
@@ -71,8 +71,8 @@ typedef struct pl_file_use {
     const char *path, *name;
     pl_file_role role;
 } pl_file_use;
-/* PL_E_USAGE when one of them is to be written that is also read, or written twice, whatever the paths look like. Paths
- * that are NULL, "" or "-" are passed over. */
+/* PL_E_USAGE when a file to be written is also read or is written twice, by whatever paths. Paths that are NULL, "" or
+ * "-" are skipped. */
 PL_API PL_MUST_USE pl_status pl_files_check(const pl_file_use *, size_t count, pl_error *);
 /* The files that a config names, in the order of its keys: how many there are; at most `room` are written. The paths
  * are the config's own. */

@@ -1,5 +1,5 @@
-/* The memory of any process on this machine, explained: where its bytes are, which limits stand around it, what the
- * largest causes are. Only /proc and /sys are read; the process is not stopped.
+/* The memory of any process on this machine, explained: where its bytes are, which limits hold for it, what the largest
+ * causes are. Only /proc and /sys are read; the process is not stopped.
  *
  *     pl_doctor *doctor;
  *     if (pl_doctor_open(pid, false, &doctor, &error) == PL_OK && pl_doctor_look(doctor, &alive, &error) == PL_OK)
@@ -27,7 +27,7 @@ typedef struct pl_doctor pl_doctor;
 PL_API PL_MUST_USE pl_status pl_doctor_open(int process_id, bool tree, pl_doctor **, pl_error *);
 PL_API void pl_doctor_close(pl_doctor *); /* NULL is fine */
 
-/* Looks once. *alive is false when the process has ended: that is no failure once a look has succeeded. */
+/* Looks once. *alive is false when the process has ended: not a failure once a look has succeeded. */
 PL_API PL_MUST_USE pl_status pl_doctor_look(pl_doctor *, bool *alive, pl_error *);
 
 /* Of the looks so far; bytes: Rss of one process, the sum of Pss of several. */
@@ -36,19 +36,19 @@ typedef struct pl_doctor_now {
     double seconds; /* since the first look */
     uint32_t processes;
     uint64_t looks;
-    double cost_seconds; /* of the last look: who asks too often only measures itself */
+    double cost_seconds; /* of the last look: a caller that looks too often only measures itself */
     bool peak_is_last;   /* the report of the peak is that of the last look */
 } pl_doctor_now;
 PL_API pl_doctor_now pl_doctor_count(const pl_doctor *);
 
-/* What the kernel said of a child that was waited for (ru_maxrss, in bytes): the largest Rss of it or of one of its
- * children. The report compares it with what looking saw. */
+/* ru_maxrss, in bytes, of a child that was waited for: the largest Rss of it or of one of its children. The report
+ * compares it with what the looks saw. */
 PL_API void pl_doctor_set_kernel_peak(pl_doctor *, uint64_t bytes);
 
 typedef enum pl_doctor_form {
     PL_DOCTOR_REPORT,      /* for a person: table, stacks, limits, causes */
     PL_DOCTOR_REPORT_LONG, /* and every stack, every mapping */
-    PL_DOCTOR_TABLE,       /* who, and the table alone */
+    PL_DOCTOR_TABLE,       /* which process, and the table alone */
     PL_DOCTOR_PLOT,        /* memory over time, in characters */
     PL_DOCTOR_JSON,        /* schema plimsoll.doctor/1: both moments, all samples */
     PL_DOCTOR_HTML,        /* one page with the curve */

@@ -1,5 +1,5 @@
-/* Fit: of all the ways to run a training inside a budget the fastest, and why; the front of time against memory; and
- * when nothing fits, what would.
+/* Fit: the fastest of all ways to run a training inside a budget, and why; the front of time against memory; and, when
+ * nothing fits, what would.
  *
  *     pl_fit_answer *answer;
  *     pl_status status = pl_fit_make(config, cache, NULL, NULL, &answer, &error);      PL_E_BUDGET: nothing fits
@@ -25,7 +25,7 @@ PL_API PL_MUST_USE pl_status pl_fit_make(const pl_config *, const char *cache_fo
                                          pl_fit_answer **, pl_error *);
 PL_API void pl_fit_destroy(pl_fit_answer *); /* NULL is fine */
 
-/* The chosen plan; the answer's. NULL when nothing fits. */
+/* The chosen plan; it belongs to the answer. NULL when nothing fits. */
 PL_API const pl_plan *pl_fit_plan(const pl_fit_answer *);
 
 typedef enum pl_fit_form {
@@ -33,7 +33,7 @@ typedef enum pl_fit_form {
     PL_FIT_JSON,   /* schema plimsoll.fit/1 */
     PL_FIT_HTML,   /* one page with pictures */
 } pl_fit_form;
-/* Text in a block for pl_text_free; columns of a line (0: 80) and colour are the report's. */
+/* Text in a block for pl_text_free; columns of a line (0: 80) and colour matter for the report only. */
 PL_API PL_MUST_USE pl_status pl_fit_text(const pl_fit_answer *, pl_fit_form, unsigned columns, bool color, char **text,
                                          size_t *bytes, pl_error *);
 

@@ -44,32 +44,32 @@ typedef struct pl_place_problem {
     uint64_t capacity; /* bytes of the arena; PL_PLACE_NONE: as small as can be found */
 } pl_place_problem;
 
-/* Every heuristic is a switch, so that each can be tested alone and in all combinations. None changes what is a right
- * answer; they change how fast and how well it is found. */
+/* Every heuristic is a switch, so that each can be tested alone and in all combinations. None changes which
+ * answers are right; they change how fast and how good an answer is found. */
 typedef struct pl_place_options {
     /* greedy: one pass per order and per fit */
     bool by_size, by_area, by_duration, by_birth, by_conflicts;
-    bool by_class;  /* by size rounded to a power of 2 or of 8, then by birth: alike sizes lie in lanes */
+    bool by_class;  /* by size rounded to a power of 2 or of 8, then by birth: similar sizes lie in lanes */
     bool by_moment; /* what is alive at the fullest moment first, the last to die lowest */
     bool first_fit, best_fit;
     bool skyline; /* lowest possible offset first, in three tie-breaking orders; up to 5,000 buffers */
     /* exact search */
     bool exact;
     bool time_decomposition;    /* parts of the time line that share no buffer are solved alone */
-    bool floor_rise;            /* per moment: the floor rises to the lowest offset that a buffer left can have */
-    bool section_bound;         /* per moment: what is left to place must fit above the lowest offsets left to it */
+    bool floor_rise;            /* per moment: the floor rises to the lowest offset that a remaining buffer can have */
+    bool section_bound;         /* per moment: what is left to place must fit above the lowest offsets open to it */
     bool dominance;             /* no gap into which an unplaced buffer would fit whole */
-    bool twins;                 /* buffers alike are placed in one order only */
+    bool twins;                 /* identical buffers are placed in one order only */
     bool memo;                  /* states that failed are remembered */
-    bool dynamic_decomposition; /* as time_decomposition, after each placed buffer */
+    bool dynamic_decomposition; /* like time_decomposition, after each placed buffer */
     bool fewest_answers;        /* decide first where the fewest buffers could come next */
     bool failure_weights;       /* and where the search has often failed */
     bool restarts;              /* many short attempts in differing orders, few long ones */
-    bool squeaky_wheel;  /* what ended too high is placed earlier, again and again; for what the exact search left */
+    bool squeaky_wheel;         /* what ended too high is placed earlier, repeatedly; for what the exact search left */
     uint64_t work_limit; /* elementary steps, roughly a nanosecond each; deterministic. PL_PLACE_NONE: no limit */
     /* Wall clock; 0: none (then the answer is reproducible). The work allowed is done first, then more for as long as
-     * time is left and something can be improved. The same things in the same order for each limit: more time is never
-     * worse. */
+     * time is left and something can be improved. Every limit does the same things in the same order: more time is
+     * never worse. */
     double time_limit_s;
 } pl_place_options;
 
@@ -82,7 +82,7 @@ typedef enum pl_place_verdict {
 typedef struct pl_place_solution {
     uint64_t *offsets; /* the caller's, buffer_count elements */
     uint64_t peak;     /* largest offset + size */
-    /* no placement is below: the largest sum alive at once, alignment and fixed offsets included */
+    /* no placement has a lower peak: the largest sum alive at once, alignment and fixed offsets included */
     uint64_t lower_bound;
     uint64_t bound_time; /* a moment at which the lower bound is reached */
     uint64_t peak_time;  /* a moment at which the peak is reached */

@@ -24,22 +24,22 @@ typedef enum pl_command {
 } pl_command;
 
 PL_API const char *pl_command_name(pl_command); /* "train" */
-/* False: there is none of that name. */
+/* False: no command has that name. */
 PL_API bool pl_command_parse(const char *name, pl_command *);
 
 typedef enum pl_command_uses {
     PL_USES_DATA = 1 << 0,        /* reads samples: they must be prepared */
     PL_USES_GRADIENT = 1 << 1,    /* its program "train" is differentiated */
-    PL_USES_UPDATE = 1 << 2,      /* and changes weights: there are optimizer state, checkpoints, files of a run */
+    PL_USES_UPDATE = 1 << 2,      /* and changes weights: it has optimizer state, checkpoints, files of a run */
     PL_USES_VALIDATION = 1 << 3,  /* reads the part that is held out */
-    PL_USES_TEXT = 1 << 4,        /* always writes text; others may between their steps */
+    PL_USES_TEXT = 1 << 4,        /* always writes text; other commands may, between their steps */
     PL_USES_WHOLE_BATCH = 1 << 5, /* takes the batch at once */
 } pl_command_uses;
-/* Any of these? */
+/* Does the command use any of these? */
 PL_API bool pl_command_does(pl_command, uint32_t uses);
 
-/* The options of the command line (pl_config_apply_args) must be of keys that the command reads: PL_E_USAGE names one
- * that is not. Keys of files and of the environment are not looked at: several commands share those. */
+/* The options of the command line (pl_config_apply_args) must be keys that the command reads: PL_E_USAGE names one
+ * that is not. Keys in files and in the environment are not checked: several commands share those. */
 PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_config *, pl_error *);
 /* PL_CONFIG_HELP, but only what this command reads; text in a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
@@ -53,9 +53,9 @@ typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uin
  * pl_check_resume refuses; and any command with other files than the run's weights were trained with (PL_E_CONFIG; of
  * a text: its tokenizer). Quick; pl_prepare and pl_run_open refuse the same, later. */
 PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
-/* May a training of this config go on with the run in its folder? Nothing to ask when run.resume is false. PL_E_DATA
- * when it is true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or
- * settled with its first step what the config has otherwise (docs/config.md, "decides"). */
+/* May a training of this config go on with the run in its folder? Always when run.resume is false. PL_E_DATA when it is
+ * true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or when the config
+ * differs in what the run settled with its first step (docs/config.md, "decides"). */
 PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
 
 /* Makes sure that what the system prepares of its data exists and is up to date, in bounded memory. Of what fails
@@ -87,9 +87,9 @@ PL_API void pl_plan_destroy(pl_plan *); /* NULL is fine */
 /* The lock file: the plan as text; runs exactly as printed. */
 PL_API PL_MUST_USE pl_status pl_plan_save(const pl_plan *, const char *path, pl_error *);
 PL_API PL_MUST_USE pl_status pl_plan_load(const char *path, pl_plan **, pl_error *);
-/* Makes the config that of the plan, but for run.progress, run.log and run.resume: a plan serves a run that begins and
- * the same run when it goes on. The config that a run keeps in its folder is taken for that of its plan. PL_E_CONFIG
- * names the first key that was set to something else than was planned, or that decides numbers and differs: such a plan
+/* Makes the config that of the plan, except run.progress, run.log and run.resume: a plan serves a run that begins and
+ * the same run when it goes on. The config that a run keeps in its folder counts as that of its plan. PL_E_CONFIG names
+ * the first key that was set to something other than what was planned, or that decides numbers and differs: such a plan
  * is not what was asked for. */
 PL_API PL_MUST_USE pl_status pl_plan_take_config(const pl_plan *, pl_config *, pl_error *);
 
@@ -108,7 +108,7 @@ PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process
 /* What a container is billed for: resident, page tables, kernel memory, the page cache of what is written. */
 PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);
 /* "27.5 MB (auto: 29.4 MB by cgroup limit, less a reserve of 1.8 MB for others)"; "" where the budget is a size or
- * none, and of a plan that was loaded. */
+ * none, and for a plan that was loaded. */
 PL_API const char *pl_plan_budget_text(const pl_plan *);
 PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one training step; 0 when unknown */
 PL_API int pl_plan_threads(const pl_plan *);

@@ -1,7 +1,7 @@
 /* Plimsoll: trains and runs neural networks inside a memory budget. Before the first step it knows where every byte of
- * the process goes; it refuses what cannot fit, and runs what does so that measured memory equals the plan.
+ * the process goes; it refuses what cannot fit, and runs what fits so that measured memory equals the plan.
  *
- * What callers must not know: graphs, tensors, kernels, files' layouts. They see configs, plans, runs and texts.
+ * Callers need not and must not know graphs, tensors, kernels or file layouts. They see configs, plans, runs and texts.
  *
  *     pl_error error;
  *     pl_config *config = pl_config_create();

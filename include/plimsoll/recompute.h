@@ -52,15 +52,15 @@ typedef struct pl_recompute_step {
     uint32_t node;
 } pl_recompute_step;
 
-/* Every heuristic is a switch, so that each can be tested alone and in all combinations. None changes what is a right
- * answer; they change how good an answer is found, and how fast. */
+/* Every heuristic is a switch, so that each can be tested alone and in all combinations. None changes which
+ * answers are right; they change how good an answer is found, and how fast. */
 typedef struct pl_recompute_options {
-    bool low_peak_order; /* beside the given order, one that keeps little alive */
+    bool low_peak_order; /* besides the given order, one that keeps little alive */
     /* greedy: drop the least cost to compute again / (size × distance to next use ^ p) */
     bool distance_0, distance_half, distance_1, distance_3_2; /* p */
-    bool prune;                                               /* take out computations that nobody uses */
+    bool prune;                                               /* take out computations that nothing uses */
     bool refill;                                              /* keep what fits after all */
-    /* climbing: the greedy pass again and again, with weights that are changed */
+    /* climbing: the greedy pass again and again, with changed weights */
     bool climb;
     bool climb_orders; /* and with another order */
     /* annealing on the retention matrix */
@@ -73,8 +73,8 @@ typedef struct pl_recompute_options {
     /* exact search */
     bool exact;
     bool exact_bound;     /* what must still run, as an estimate of the cost to come */
-    bool exact_dead;      /* free at once what nobody will need */
-    bool exact_leaves;    /* run at once what nobody will read */
+    bool exact_dead;      /* free at once what nothing will need */
+    bool exact_leaves;    /* run at once what nothing will read */
     size_t exact_states;  /* most states held; a state takes about 100 bytes */
     uint64_t work_limit;  /* elementary steps, roughly a nanosecond each; deterministic. PL_RECOMPUTE_NONE: none */
     double time_limit_s;  /* wall clock, from the call on; 0: none (then the answer is reproducible) */
@@ -88,7 +88,7 @@ typedef enum pl_recompute_verdict {
 } pl_recompute_verdict;
 
 typedef struct pl_recompute_solution {
-    pl_recompute_step *steps; /* of the library; given back by pl_recompute_solution_deinit */
+    pl_recompute_step *steps; /* the library's; pl_recompute_solution_deinit gives them back */
     size_t step_count;
     double cost;             /* of the schedule */
     double base_cost;        /* of every node once */
@@ -96,7 +96,7 @@ typedef struct pl_recompute_solution {
     uint64_t peak;           /* of the schedule */
     uint64_t store_all_peak; /* in the given order, freeing after the last use */
     uint64_t floor_bytes;    /* proven: no schedule has a lower peak */
-    uint32_t floor_node;     /* which needs them, with its inputs; node_count: proven by search */
+    uint32_t floor_node;     /* the node that needs that much, with its inputs; node_count: proven by search */
     bool optimal;            /* proven: cost = cost_lower_bound */
     pl_recompute_verdict verdict;
     double seconds;
@@ -112,15 +112,15 @@ PL_API pl_recompute_options pl_recompute_options_default(void);
 PL_API PL_MUST_USE pl_status pl_recompute(const pl_recompute_problem *, const pl_recompute_options *,
                                           pl_recompute_solution *, pl_error *);
 
-/* The least budget for which a schedule is found: its solution is that of pl_recompute for this budget, *budget.
- * solution->floor_bytes is what is proven to be needed; equal to *budget when it is the least there is. The limit on
- * work is for each budget that is tried, the one on time for all together; work and seconds are those of all. */
+/* Finds the least budget that has a schedule, *budget, and the solution of pl_recompute for it. solution->floor_bytes
+ * is what is proven to be needed; it equals *budget when nothing less is possible. The limit on work holds for each
+ * budget that is tried, the limit on time for all together; work and seconds are the totals. */
 PL_API PL_MUST_USE pl_status pl_recompute_least(const pl_recompute_problem *, const pl_recompute_options *,
                                                 uint64_t *budget, pl_recompute_solution *, pl_error *);
 PL_API void pl_recompute_solution_deinit(pl_recompute_solution *);
 
 /* The judge: shares no code with the planners. PL_E_INTERNAL names the first step that breaks a rule. *cost and
- * *peak (or NULL) get what the steps come to. Does not judge the budget. */
+ * *peak (or NULL) get the cost and peak of the steps. Does not judge the budget. */
 PL_API PL_MUST_USE pl_status pl_recompute_validate(const pl_recompute_problem *, const pl_recompute_step *steps,
                                                    size_t step_count, double *cost, uint64_t *peak, pl_error *);
 

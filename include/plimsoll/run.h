@@ -22,8 +22,8 @@ extern "C" {
 #endif
 
 typedef enum pl_event_kind {
-    /* All memory is in hand; step: done so far (a resumed run). text: the keys that decide numbers and are another
-     * value than before the resume, "train.learning_rate 0.001 (0.003 before)"; mostly empty. */
+    /* All memory is in hand; step: done so far (a resumed run). text: the keys that decide numbers and changed at
+     * the resume, "train.learning_rate 0.001 (0.003 before)"; mostly empty. */
     PL_EVENT_COMMITTED,
     PL_EVENT_STEP,      /* loss, lr, items_per_second, every train.log_every steps */
     PL_EVENT_EVALUATED, /* loss: of the validation part */
@@ -38,7 +38,7 @@ typedef enum pl_event_kind {
     PL_EVENT_TICK,
 } pl_event_kind;
 
-/* Where a metric is of use. */
+/* Where a metric is shown. */
 typedef enum pl_metric_use {
     PL_METRIC_IN_FILE = 1 << 0,   /* a line of metrics.jsonl about a validation has it */
     PL_METRIC_AT_STEPS = 1 << 1,  /* shown beside the loss of a step */
@@ -48,8 +48,8 @@ typedef enum pl_metric_use {
 /* What a system reads off a loss: perplexity, bits per byte. */
 typedef struct pl_loss_metric {
     const char *key, *words, *brief; /* "bits_per_byte", "bits per byte", "bits/byte" */
-    int decimals, brief_decimals;    /* that are worth showing; brief: -1, as many as its size leaves room for */
-    uint32_t uses;                   /* pl_metric_use bits; always where a command is asked for the loss alone */
+    int decimals, brief_decimals; /* that are worth showing; brief_decimals -1: as many as its size leaves room for */
+    uint32_t uses;                /* pl_metric_use bits; always where a command is asked for the loss alone */
     double value;
 } pl_loss_metric;
 enum { PL_LOSS_METRICS_MAX = 6 };
@@ -59,17 +59,17 @@ typedef struct pl_event {
     uint64_t step, steps; /* done, of all */
     double epoch;
     double loss, lr, best_loss;
-    const pl_words *words;        /* how items and samples are called */
+    const pl_words *words;        /* the names of items and samples */
     uint64_t items;               /* trained on, in all */
     double items_per_second;      /* since the last report */
     double seconds;               /* since "committed" */
-    const pl_loss_metric *metric; /* what the system reads off `loss`; there during the call */
+    const pl_loss_metric *metric; /* what the system reads off `loss`; valid during the call */
     size_t metrics;
     const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
-    uint64_t part, parts; /* tick: parts done (micro-batches, each time one is gone through) of step or validation */
-    bool validating;      /* tick: the parts are of a validation */
-    bool is_saved;        /* training: there is a checkpoint to go on from, of saved_step */
+    uint64_t part, parts; /* tick: parts of the step or validation done (each pass of a micro-batch is one) */
+    bool validating;      /* tick: the parts belong to a validation */
+    bool is_saved;        /* training: there is a checkpoint to go on from, that of saved_step */
     uint64_t saved_step;
 } pl_event;
 
@@ -79,19 +79,19 @@ typedef void (*pl_listener)(void *context, const pl_event *);
 /* ---- a process of its own ---- */
 
 /* When the environment tells malloc how to behave (MALLOC_…, GLIBC_TUNABLES with glibc.malloc…), replaces this process
- * by one without, so that planner and runner begin alike; else PL_OK at once. A program that plans for a process of its
- * own calls it first in main(). */
+ * by one without those variables, so that planner and runner begin alike; else PL_OK at once. A program that plans for
+ * a process of its own calls it first in main(). */
 PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
 /* First thing in main(). */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
-/* A process that prepares and plans, to be replaced by its runner, bounds itself to what its cgroup's limit leaves: a
- * request for more is then refused (PL_E_NOMEM), where the kernel would end the process. Once, before pl_prepare.
- * Of a PL_E_NOMEM afterwards: was it that limit? */
+/* A process that prepares and plans, to be replaced by its runner, limits itself to what its cgroup's limit leaves: a
+ * request for more is then refused (PL_E_NOMEM); without this the kernel would kill the process. Call it once, before
+ * pl_prepare. After PL_E_NOMEM, pl_planner_fence_struck says whether that limit was the cause. */
 PL_API PL_MUST_USE pl_status pl_planner_fence(const pl_config *, pl_error *);
 PL_API bool pl_planner_fence_struck(void);
-/* May the plan be held here, now, in place of this process? Beyond pl_plan_check_machine: what others are charged for
- * already in the cgroup, and what is free on the machine. OpenMP's idle threads, which would not be there, are ended
- * first. PL_E_BUDGET. */
+/* May the plan be held here, now, in place of this process? Checks more than pl_plan_check_machine: what others in the
+ * cgroup are already charged for, and what is free on the machine. OpenMP's idle threads, which the runner would not
+ * have, are ended first. PL_E_BUDGET. */
 PL_API PL_MUST_USE pl_status pl_runner_check(const pl_plan *, pl_error *);
 /* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only
  * on failure. */
@@ -103,7 +103,7 @@ PL_API PL_MUST_USE pl_status pl_runner_prepare(const char *lock_path, pl_error *
 
 typedef struct pl_run pl_run;
 
-/* A plan serves a run that begins and the same run when it goes on: which of the two is asked of the run. */
+/* A plan serves a run that begins and the same run when it goes on; the run is told which of the two it is. */
 typedef enum pl_resume {
     PL_RESUME_AS_PLANNED, /* as run.resume of the config that was planned says */
     PL_RESUME_NO,         /* begin; refused where the folder holds a run (PL_E_STORAGE) */
@@ -123,18 +123,18 @@ typedef struct pl_run_options {
     pl_resume resume; /* train */
 } pl_run_options;
 
-/* Everything is opened, mapped, touched and executed once; the weights are the first values or those of a checkpoint;
- * then it is committed. The plan must outlive the run. A training keeps its config in its folder (config.yaml), so that
- * the command can use that, too; PL_E_STORAGE where another one is there, without a run beside it. */
+/* Opens, maps, touches and executes everything once; the weights are the first values or those of a checkpoint; then
+ * the run is committed. The plan must outlive the run. A training keeps its config in its folder (config.yaml), so that
+ * the command can use that folder, too; PL_E_STORAGE where another config.yaml is there, without a run beside it. */
 PL_API PL_MUST_USE pl_status pl_run_open(const pl_plan *, const pl_run_options *, pl_run **, pl_error *);
-/* To the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite,
+/* Trains to the last step. PL_E_STOPPED after a stop (the state is saved), PL_E_DIVERGED when the loss is not finite,
  * PL_E_STORAGE when metrics or a checkpoint cannot be written (in the first case the state is saved). */
 PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
-/* Whatever command the plan is for, with all that it has to tell told to the listener. */
+/* Runs the command that the plan is for; the listener hears all that it reports. */
 PL_API PL_MUST_USE pl_status pl_run_work(pl_run *, pl_error *);
 /* Mean loss per item of the validation part. */
 PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *items, pl_error *);
-/* What the system reads off such a loss: how many it wrote, at most PL_LOSS_METRICS_MAX. */
+/* Writes what the system reads off such a loss and returns how many metrics that is, at most PL_LOSS_METRICS_MAX. */
 PL_API size_t pl_run_metrics(const pl_run *, double loss, pl_loss_metric *);
 PL_API const pl_words *pl_run_words(const pl_run *);
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);

@@ -26,10 +26,10 @@ typedef enum pl_status {
     PL_E_NOMEM,       /* memory was refused while planning (never after "committed") */
     PL_E_USAGE,       /* wrong arguments */
     PL_E_CONFIG,      /* wrong configuration: file:line:col and key are in the text */
-    PL_E_BUDGET,      /* does not fit: by how many bytes and what would make it fit is in the text */
+    PL_E_BUDGET,      /* does not fit: the text says by how many bytes, and what would make it fit */
     PL_E_DATA,        /* input data missing, damaged or too short */
     PL_E_STORAGE,     /* reading or writing a file failed: disk full, read-only, damaged */
-    PL_E_MISMATCH,    /* measured memory differs from the plan, or an update from the plain one (verify) */
+    PL_E_MISMATCH,    /* measured memory differs from the plan, or an update from that of the plain plan (verify) */
     PL_E_STOPPED,     /* stopped early on request; can be resumed */
     PL_E_DIVERGED,    /* the loss is no longer finite */
     PL_E_UNSUPPORTED, /* this build or machine cannot do it */

@@ -1,6 +1,6 @@
-/* The version: the one place where it stands. CMake reads it here for the libraries, the pkg-config file, the CMake
- * package and the man page. PL_VERSION is its text. Versions go major.minor.patch; while major is 0, another minor may
- * change any interface. */
+/* The version, in the one place where it is written. CMake reads it here for the libraries, the pkg-config file, the
+ * CMake package and the man page. PL_VERSION is its text. Versions go major.minor.patch; while major is 0, a new minor
+ * may change any interface. */
 #ifndef PLIMSOLL_VERSION_H
 #define PLIMSOLL_VERSION_H
 
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Of the library that is running, "0.1.0"; PL_VERSION is that of the headers a program was compiled with. */
+/* The version of the running library, "0.1.0"; PL_VERSION is that of the headers a program was compiled with. */
 PL_API const char *pl_version(void);
 
 #ifdef __cplusplus

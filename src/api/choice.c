@@ -20,7 +20,7 @@ static bool is_auto(const pl_choice_row *row, const char *text) { return strcmp(
 static pl_status find_key(pl_choice_key key, const pl_config_key **found, pl_error *err)
 {
     *found = pl_config_find(pl_choice_rows[key].path);
-    return *found ? PL_OK : pl_fail(err, PL_E_INTERNAL, "%s is no key of the schema", pl_choice_rows[key].path);
+    return *found ? PL_OK : pl_fail(err, PL_E_INTERNAL, "%s is not a key of the schema", pl_choice_rows[key].path);
 }
 
 pl_status pl_choice_text(const pl_config *c, pl_choice_key key, char text[PL_CHOICE_TEXT_BYTES], pl_error *err)

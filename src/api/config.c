@@ -65,7 +65,7 @@ static pl_status make_absolute(char path[PL_CONFIG_TEXT_BYTES], pl_error *err)
         return pl_fail(
             err, PL_E_CONFIG,
             "%s: byte %zu of the absolute path (0x%02x) is not printable UTF-8, and a config cannot keep it: "
-            "give an absolute path in UTF-8, or work in a folder with such a name",
+            "give an absolute path in UTF-8, or work in a folder that has one",
             path, bad, (unsigned char)absolute[bad]);
     memcpy(path, absolute, strlen(absolute) + 1);
     return PL_OK;

@@ -105,7 +105,7 @@ static pl_status take_key(const pl_plan *plan, const pl_config *planned, const p
     pl_config_print_value(key, pl_config_value_of(planned, key), &was);
     pl_config_print_value(key, pl_config_value_of(now, key), &is);
     pl_status status = pl_fail(
-        err, PL_E_CONFIG, "%s: %s is %.200s, and the plan was made for %.200s; leave it as it was, or plan anew",
+        err, PL_E_CONFIG, "%s: %s is %.200s, but the plan was made for %.200s; leave it as it was, or plan anew",
         pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is), pl_str_text(&was));
     pl_str_deinit(&was);
     pl_str_deinit(&is);

@@ -43,7 +43,7 @@ static pl_status peek_process(const char *path, pl_process_options *o, int *thre
     if (!team || !process || sscanf(team, "\nteam threads=%d", threads) != 1 ||
         sscanf(process, "\nprocess heap=%llu main_stack=%llu stack_reserved=%llu stack_touched=%llu", &heap,
                &main_stack, &reserved, &touched) != 4)
-        return pl_fail(err, PL_E_DATA, "%s: is no plan; plan again", path);
+        return pl_fail(err, PL_E_DATA, "%s: is not a plan; plan again", path);
     *o = (pl_process_options){.heap_bytes = heap,
                               .main_stack_bytes = main_stack,
                               .thread_stack_reserved_bytes = reserved,

@@ -52,7 +52,7 @@ typedef struct pl_call_port {
 typedef struct pl_load_call { /* run/ copies a slot of data there */
     pl_call_port port[PL_NODE_OUT_MAX];
     uint32_t ports;
-    int64_t *first_sample; /* NULL: nobody wants it */
+    int64_t *first_sample; /* NULL: not wanted */
 } pl_load_call;
 
 typedef struct pl_store_call { /* run/ hands them to who keeps them */

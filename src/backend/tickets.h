@@ -1,4 +1,4 @@
-/* Work handed out without locks: a number of equal units, taken by whoever is free, in pieces that shrink towards the
+/* Work handed out without locks: a number of equal units, taken by any free thread, in pieces that shrink towards the
  * end (half of a fair share of what is left, then less). The pieces are a fixed sequence and a ticket says which one is
  * meant; taking a ticket is one atomic addition. Who computes what never changes a result, so the sequence may depend
  * on the number of threads. */

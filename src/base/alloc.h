@@ -21,7 +21,7 @@ char *pl_strndup(const char *text, size_t bytes);
 void pl_free(void *block); /* NULL is fine */
 
 /* For the tests: the n-th request from now on (1 = the next) fails; with forever, every one after it too. 0 = off. A
- * request to a pool is one, whether or not it finds room there: whoever asks must be ready for a refusal. */
+ * request to a pool is one, whether or not it finds room there: the caller must be ready for a refusal. */
 void pl_alloc_fail_at(uint64_t n, int forever);
 uint64_t pl_alloc_live_blocks(void);   /* blocks handed out and not yet given back */
 uint64_t pl_alloc_request_count(void); /* requests since start */

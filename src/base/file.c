@@ -30,7 +30,7 @@ static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
     strcpy(w->path, path);
     if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return PL_OK;
     if (!S_ISLNK(st.st_mode))
-        return pl_fail(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name", path);
+        return pl_fail(err, PL_E_STORAGE, "%s: exists and is not a regular file; give another name", path);
     int fd = pl_io_open(path, O_PATH);
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: is a link that leads nowhere: %s", path, strerror(errno));
     int known = fstat(fd, &st), error = errno;
@@ -39,9 +39,10 @@ static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
     if (n <= 0 && known == 0) error = errno;
     close(fd);
     if (known != 0 || n <= 0)
-        return pl_fail(err, PL_E_STORAGE, "%s: is a link whose end cannot be found: %s", path, strerror(error));
+        return pl_fail(err, PL_E_STORAGE, "%s: is a link whose target cannot be found: %s", path, strerror(error));
     if (!S_ISREG(st.st_mode))
-        return pl_fail(err, PL_E_STORAGE, "%s: is a link to what is no regular file; give another name", path);
+        return pl_fail(err, PL_E_STORAGE, "%s: is a link to something that is not a regular file; give another name",
+                       path);
     w->path[n] = 0;
     return PL_OK;
 }

@@ -38,7 +38,7 @@ void pl_file_abandon(pl_file_writer *);
 /* Exactly `bytes` bytes at `offset`; PL_E_DATA when the file ends before, naming the offset. */
 pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data, size_t bytes, pl_error *);
 /* Opens for reading; *bytes gets the size. PL_E_DATA when there is no such file, or no regular one; PL_E_STORAGE when
- * the system does not give it (rights, descriptors, a disk that fails): what is in it nobody knows then. */
+ * the system does not give it (rights, descriptors, a disk that fails): its contents are then unknown. */
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);
 /* The whole of a small file (at most `limit` bytes), zero-terminated, in a block for pl_free. */
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);

@@ -20,7 +20,7 @@ int pl_io_sync(int fd);      /* fsync */
 int pl_io_sync_data(int fd); /* fdatasync */
 int pl_io_truncate(int fd, uint64_t bytes);
 int pl_io_lock(int fd, int how); /* flock */
-/* The descriptor is gone in any case. An error is one of writing what came before; an interruption is none. */
+/* The descriptor is gone in any case. An error means that earlier writes failed; an interruption is not an error. */
 int pl_io_close(int fd);
 
 /* Writes at the file's position: 0, or errno with *written < bytes. A write that was cut short is tried on, because

@@ -256,7 +256,7 @@ pl_status pl_machine_check_free(const pl_machine *m, const pl_machine_need *need
     uint64_t machine = add_capped(m->available_bytes, m->swap_free_bytes + m->own_bytes);
     if (m->cgroup_error)
         return pl_fail(err, PL_E_BUDGET,
-                       "the memory limit %s cannot be read (%s), so nobody knows whether the %llu bytes of the plan "
+                       "the memory limit %s cannot be read (%s), so it is not known whether the %llu bytes of the plan "
                        "may be held here; make it readable",
                        m->cgroup_path, strerror(m->cgroup_error), (unsigned long long)need->charged_bytes);
     if (need->charged_bytes > add_capped(group, ahead))

@@ -110,7 +110,8 @@ pl_status pl_process_check_options(const pl_process_options *o, pl_error *err)
                         o->thread_stack_touched_bytes};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         if (sizes[i] % PL_PAGE_BYTES || sizes[i] == 0 || sizes[i] > (uint64_t)1 << 40) {
-            return pl_fail(err, PL_E_USAGE, "%llu bytes is no size for a heap or a stack: a multiple of %d is expected",
+            return pl_fail(err, PL_E_USAGE,
+                           "%llu bytes is not a size for a heap or a stack: a multiple of %d is expected",
                            (unsigned long long)sizes[i], PL_PAGE_BYTES);
         }
     }

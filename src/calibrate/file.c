@@ -58,7 +58,7 @@ static const char *judge(const pl_calibration *c, const json_t *root)
     const json_t *machine = json_object_get(root, "machine");
     char kernels[24];
     kernels_text(&c->machine, kernels);
-    if (!is_text(root, "format", FORMAT)) return "is no calibration of this version";
+    if (!is_text(root, "format", FORMAT)) return "is not a calibration of this version";
     if (!is_text(machine, "cpu", c->machine.cpu) || !is_text(machine, "isa", c->machine.isa) ||
         json_integer_value(json_object_get(machine, "cores")) != c->machine.cores)
         return "was measured on another machine";

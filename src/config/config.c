@@ -116,7 +116,7 @@ pl_status pl_config_require(const pl_config *cfg, const char *path, const char *
 {
     const pl_config_key *key = pl_config_find(path);
     if (!key || (key->type != PL_CONFIG_TEXT && key->type != PL_CONFIG_PATH))
-        return pl_fail(err, PL_E_INTERNAL, "pl_config_require: \"%s\" is no text or path of the schema", path);
+        return pl_fail(err, PL_E_INTERNAL, "pl_config_require: \"%s\" is not a text or a path of the schema", path);
     if (((const char *)cfg)[key->offset]) return PL_OK;
     return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give --%s%s …",
                    cfg->file, cfg->file[0] ? ": " : "", command, path, key->name, key->section->name,

@@ -51,7 +51,7 @@ static pl_status syntax_error(loader *l)
     if (p->error == YAML_MEMORY_ERROR) return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
     const char *problem = p->problem ? p->problem : "it cannot be read";
     if (strcmp(problem, "could not find expected ':'") == 0)
-        return FAIL_HERE(l, "%s: this is no \"key: value\" line", at(l, p->context_mark));
+        return FAIL_HERE(l, "%s: this is not a \"key: value\" line", at(l, p->context_mark));
     const yaml_mark_t mark = p->problem_mark;
     if (byte_at(l, mark) == '\t') return FAIL_HERE(l, "%s: a tab: YAML indents with spaces", at(l, mark));
     return FAIL_HERE(l, "%s: not YAML: %s%s%s%s", at(l, mark), problem, p->context ? " (" : "",
@@ -127,7 +127,7 @@ static pl_status unknown_section(loader *l, const char *word)
     at(l, l->event.start_mark);
     if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section->name);
     if (near) return FAIL_HERE(l, "%s: unknown section \"%s\"; did you mean \"%s\"?", l->where, shown, near);
-    return FAIL_HERE(l, "%s: unknown section \"%s\"; there are %s", l->where, shown, list);
+    return FAIL_HERE(l, "%s: unknown section \"%s\"; the sections are %s", l->where, shown, list);
 }
 
 static pl_status unknown_key(loader *l, const pl_config_section *section, const char *word)
@@ -155,7 +155,7 @@ static pl_status not_twice(loader *l, uint32_t *seen, const char *kind, const ch
 {
     const yaml_mark_t mark = l->event.start_mark;
     if (*seen)
-        return FAIL_HERE(l, "%s: %s \"%s\" is here a second time; the first is in line %u", at(l, mark), kind, name,
+        return FAIL_HERE(l, "%s: %s \"%s\" is here a second time; the first is on line %u", at(l, mark), kind, name,
                          *seen);
     *seen = (uint32_t)mark.line + 1;
     return PL_OK;

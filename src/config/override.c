@@ -191,8 +191,8 @@ static pl_status unknown_variable(const char *name, pl_error *err)
     }
     pl_config_shown(name, strlen(name), shown);
     if (near[0])
-        return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; did you mean %s?", shown, near);
-    return pl_fail(err, PL_E_CONFIG, "the variable %s is none of Plimsoll's; unset it (docs/config.md lists them)",
+        return pl_fail(err, PL_E_CONFIG, "the variable %s is not one of Plimsoll's; did you mean %s?", shown, near);
+    return pl_fail(err, PL_E_CONFIG, "the variable %s is not one of Plimsoll's; unset it (docs/config.md lists them)",
                    shown);
 }
 

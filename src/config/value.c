@@ -423,8 +423,7 @@ static pl_status check_text(const pl_config_key *key, pl_config_scalar s, const 
         return pl_fail(err, PL_E_CONFIG, "%s: %s has %zu bytes; at most %d fit", where, key->path, s.bytes,
                        PL_CONFIG_TEXT_BYTES - 1);
     if (!pl_config_is_text(s.text, s.bytes, &bad))
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: %s has at byte %zu what is no printable UTF-8 (0x%02x); write it as UTF-8", where,
+        return pl_fail(err, PL_E_CONFIG, "%s: %s is not printable UTF-8 at byte %zu (0x%02x); write it as UTF-8", where,
                        key->path, bad, (unsigned char)s.text[bad]);
     return PL_OK;
 }

@@ -39,13 +39,12 @@ static const struct runtime {
     const char *title, *text, *remedy;
 } runtimes[] = {
     {"libjvm.so", NULL, "memory of a JVM",
-     "A JVM is loaded: the Java heap, metaspace, code cache and tables of the collector are in it. Which is which, "
-     "only "
-     "the JVM can tell: jcmd PID VM.native_memory (it must have been started with -XX:NativeMemoryTracking=summary).",
+     "A JVM is loaded: the Java heap, metaspace, the code cache and the collector's tables are in here. Only the JVM "
+     "can tell them apart: jcmd PID VM.native_memory (it must have been started with "
+     "-XX:NativeMemoryTracking=summary).",
      "-Xmx512m or -XX:MaxRAMPercentage=50 bounds the heap (by default it may grow to a quarter of the memory that the "
-     "JVM "
-     "sees); -XX:MaxMetaspaceSize and -XX:ReservedCodeCacheSize bound the rest."},
-    {NULL, "node", "memory of Node.js", "The heap of JavaScript objects and buffers of the runtime are in it.",
+     "JVM sees); -XX:MaxMetaspaceSize and -XX:ReservedCodeCacheSize bound the rest."},
+    {NULL, "node", "memory of Node.js", "The heap of JavaScript objects and buffers of the runtime are in here.",
      "--max-old-space-size=MB bounds the heap; node --heap-prof shows who fills it."},
     {NULL, "python", "memory of Python and its libraries",
      "Arenas of Python objects, arrays and tensors, large blocks of malloc: the mappings do not tell them apart.",
@@ -94,8 +93,8 @@ static void say_heap(writer *w)
              show(row->bytes[PL_SMAPS_RSS], resident));
     snprintf(
         w->cause->remedy, sizeof w->cause->remedy,
-        "heaptrack or valgrind --tool=massif names who asks for it; if much was freed, malloc_trim(0) in the program "
-        "gives its whole pages back (MALLOC_TRIM_THRESHOLD_ only what is free at the heap's upper end).");
+        "heaptrack or valgrind --tool=massif names the code that asks for it; if much was freed, malloc_trim(0) in "
+        "the program gives whole free pages back (MALLOC_TRIM_THRESHOLD_ only what is free at the heap's upper end).");
 }
 
 static void say_arenas(writer *w)
@@ -140,10 +139,10 @@ static void say_anonymous(writer *w)
              show(most ? most->bytes[PL_SMAPS_RSS] : 0, largest), most && *most->name ? " " : "",
              most ? most->name : "",
              runtime ? runtime->text
-                     : "Large blocks of malloc (from 128 KiB on each is a mapping of its own), buffers, heaps of "
-                       "runtimes; who asked for them the mappings do not tell.");
+                     : "Large blocks of malloc (each of 128 KiB or more is a mapping of its own), buffers, heaps of "
+                       "runtimes; the mappings do not tell who asked for them.");
     snprintf(w->cause->remedy, sizeof w->cause->remedy, "%s",
-             runtime ? runtime->remedy : "heaptrack, or perf trace -e mmap, names who asks for it.");
+             runtime ? runtime->remedy : "heaptrack, or perf trace -e mmap, names the code that asks for it.");
 }
 
 static void say_stacks(writer *w)
@@ -157,7 +156,7 @@ static void say_stacks(writer *w)
              row->maps, row->maps == 1 ? "stack has" : "stacks have", show(row->bytes[PL_SMAPS_RSS], resident),
              show(row->reserved_bytes, reserved));
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
-             "fewer threads, or smaller local arrays and less deep calls; a smaller stack size changes only what is "
+             "fewer threads, or smaller local arrays and shallower calls; a smaller stack size changes only what is "
              "reserved.");
 }
 
@@ -166,7 +165,7 @@ static void say_main_stack(writer *w)
     snprintf(w->cause->title, sizeof w->cause->title, "the main thread's stack");
     snprintf(w->cause->text, sizeof w->cause->text,
              "It has grown to the deepest call so far and does not shrink; arguments and environment lie in it too.");
-    snprintf(w->cause->remedy, sizeof w->cause->remedy, "smaller local arrays, less deep calls.");
+    snprintf(w->cause->remedy, sizeof w->cause->remedy, "smaller local arrays, shallower calls.");
 }
 
 /* "libtorch_cpu.so (310 MB), libc.so.6 (1.8 MB)" */
@@ -249,7 +248,7 @@ static void say_files(writer *w, pl_doctor_kind kind)
              names, show(clean_bytes(row), clean));
     if (written && kind == PL_DOCTOR_FILES_PRIVATE) return;
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
-             written ? "msync has it written; then the kernel can take it back."
+             written ? "msync writes it to its disk; then the kernel can take it back."
                      : "usually none is needed; madvise(MADV_DONTNEED) or munmap gives it back sooner.");
 }
 
@@ -269,8 +268,8 @@ static void say_mapped_again(const pl_doctor_group *g, char *text, size_t room)
     text[0] = 0;
     if (again)
         snprintf(text, room,
-                 " The largest is mapped %u times, and Rss counts a page in each; Pss, which divides it, "
-                 "is %s.",
+                 " The largest is mapped %u times, and Rss counts its pages each time; Pss, which divides "
+                 "them, is %s.",
                  g->sum.maps, show(bytes[PL_SMAPS_PSS], pss));
 }
 
@@ -304,8 +303,8 @@ static void say_shared_memory(writer *w)
     snprintf(w->cause->text, sizeof w->cause->text, "%s.%s %s", *names ? names : "mappings without a name", again,
              runtime
                  ? runtime->text
-                 : "It has no file on a disk behind it, so it can only be swapped; the control group of who touched "
-                   "a page first pays for it.");
+                 : "It has no file on a disk behind it, so it can only be swapped; the control group of the process "
+                   "that first touched a page pays for it.");
     snprintf(w->cause->remedy, sizeof w->cause->remedy, "%s",
              runtime ? runtime->remedy : remedy_of_shared_memory(w->view));
 }
@@ -325,7 +324,7 @@ static void say_page_tables(writer *w)
              "here somewhere in %s of addresses; what is touched sparsely costs most, even where Rss stays small.",
              show(v->total.reserved_bytes, addresses));
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
-             "touch memory densely; madvise(MADV_HUGEPAGE) or hugetlb needs one entry where 512 stand; munmap of a "
+             "touch memory densely; madvise(MADV_HUGEPAGE) or hugetlb needs one entry instead of 512; munmap of a "
              "whole range gives its tables back.");
 }
 
@@ -342,7 +341,8 @@ static void say_swap(writer *w)
 {
     snprintf(w->cause->title, sizeof w->cause->title, "pages in swap, not in resident");
     snprintf(w->cause->text, sizeof w->cause->text,
-             "The kernel has moved them out to make room; the column swap says of which row. They take memory again "
+             "The kernel has moved them out to make room; the column swap says which rows they belong to. They take "
+             "memory again "
              "when they are touched.");
 }
 
@@ -350,7 +350,8 @@ static void say_hugetlb(writer *w)
 {
     snprintf(w->cause->title, sizeof w->cause->title, "hugetlb pages, not in resident");
     snprintf(w->cause->text, sizeof w->cause->text,
-             "Reserved huge pages (MAP_HUGETLB, hugetlbfs): the kernel counts them in no Rss and never swaps them.");
+             "Reserved huge pages (MAP_HUGETLB, hugetlbfs): the kernel does not count them in any Rss and never swaps "
+             "them.");
     snprintf(w->cause->remedy, sizeof w->cause->remedy,
              "munmap gives them back to their pool; /proc/sys/vm/nr_hugepages says how many the machine keeps there.");
 }

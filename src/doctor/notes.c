@@ -53,7 +53,7 @@ static void note_threads(const pl_doctor_view *v, pl_str *out)
     size_t hidden = count_hidden(v);
     if (hidden)
         pl_str_printf(out,
-                      "At least %zu %s no stack in this report: %s told no stack pointer (running each time), and no "
+                      "At least %zu %s no stack in this report: %s showed no stack pointer (running each time), and no "
                       "mapping has the shape of %s; what %s touched counts as anonymous.\n",
                       hidden, hidden == 1 ? "thread has" : "threads have", hidden == 1 ? "it" : "they",
                       hidden == 1 ? "its stack" : "their stacks", hidden == 1 ? "it" : "they");
@@ -62,7 +62,8 @@ static void note_threads(const pl_doctor_view *v, pl_str *out)
                       "%zu threads run on stacks inside other memory (a runtime's own stacks): those count there.\n",
                       v->threads_elsewhere);
     if (v->threads_unknown && v->threads_unknown == v->process->thread_count)
-        pl_str_append(out, "No stack pointer could be read (/proc/N/task/T/syscall), so stacks are told by shape.\n");
+        pl_str_append(out,
+                      "No stack pointer could be read (/proc/N/task/T/syscall), so stacks are recognised by shape.\n");
 }
 
 static void note_addresses(const pl_doctor_view *v, pl_str *out)
@@ -110,8 +111,8 @@ static void note_forked(const pl_doctor_view *v, pl_str *out)
     }
     if (resident >= 1 << 20 && proportional < resident / 2)
         pl_str_printf(out,
-                      "Of %s in heap, arenas and anonymous memory Pss is only %s: processes share it since fork, and "
-                      "the end of this one alone frees no more than its private pages.\n",
+                      "Heap, arenas and anonymous memory hold %s, but their Pss is only %s: processes have shared them "
+                      "since fork, and the end of this one alone frees only its private pages.\n",
                       show(resident, text[0]), show(proportional, text[1]));
 }
 
@@ -127,7 +128,8 @@ static void note_rest(const pl_doctor_view *v, pl_str *out)
         pl_str_printf(out, "%s are freed with MADV_FREE: resident until the kernel needs them.\n",
                       show(v->total.bytes[PL_SMAPS_LAZY_FREE], bytes));
     if (v->unexplained_bytes)
-        pl_str_append(out, "Unexplained: the process ran on between the reading of its mappings and of their sum.\n");
+        pl_str_append(out,
+                      "Unexplained: the process kept running between the reading of its mappings and of their sum.\n");
 }
 
 /* OpenBLAS maps buffers, by its processor of 32, 64 or 128 MiB of addresses: one or two (by its version) for the thread
@@ -151,10 +153,11 @@ static void note_blas(const pl_doctor_view *v, pl_str *out)
     const char *library = pl_doctor_finds_library(v, "libopenblas");
     if (!library) library = pl_doctor_finds_library(v, "libscipy_openblas");
     if (!count || !library) return;
-    pl_str_printf(out, "%zu %s of whole 32 MiB %s like buffers of OpenBLAS (%s): %s reserved, %s touched.%s\n", count,
-                  count == 1 ? "mapping" : "mappings", count == 1 ? "looks" : "look", library, show(reserved, text[0]),
-                  show(touched, text[1]),
-                  reserved / smallest > 2 ? " OPENBLAS_NUM_THREADS=1 leaves one or two buffers, by its version." : "");
+    pl_str_printf(
+        out, "%zu %s of whole 32 MiB %s like buffers of OpenBLAS (%s): %s reserved, %s touched.%s\n", count,
+        count == 1 ? "mapping" : "mappings", count == 1 ? "looks" : "look", library, show(reserved, text[0]),
+        show(touched, text[1]),
+        reserved / smallest > 2 ? " OPENBLAS_NUM_THREADS=1 leaves one or two buffers, depending on its version." : "");
 }
 
 static void note_plimsoll(const pl_doctor_view *v, pl_str *out)
@@ -164,7 +167,7 @@ static void note_plimsoll(const pl_doctor_view *v, pl_str *out)
         pl_str_printf(
             out,
             "A run of Plimsoll's own: %s/plan.lock is its plan; kill -USR1 %d makes it print its ledger, planned "
-            "beside measured, with an owner for every byte.\n",
+            "next to measured, with an owner for every byte.\n",
             p->run_folder, (int)p->id);
 }
 

@@ -79,9 +79,9 @@ static pl_status say_absent(const char *root, pid_t id, pl_error *err)
     bool hidden = !*root && (kill(id, 0) == 0 || errno == EPERM);
     if (hidden)
         return pl_fail(err, PL_E_DATA,
-                       "process %d is there, but /proc hides it (mounted with hidepid): ask as its user or as root",
+                       "process %d exists, but /proc hides it (mounted with hidepid): ask as its user or as root",
                        (int)id);
-    return pl_fail(err, PL_E_DATA, "there is no process %d; ps -e lists those that are", (int)id);
+    return pl_fail(err, PL_E_DATA, "there is no process %d; ps -e lists those that exist", (int)id);
 }
 
 pl_status pl_doctor_unreadable(const char *path, pl_error *err)
@@ -113,8 +113,8 @@ static pl_status check_memory(const pl_doctor_process *p, const state *s, pl_err
     if (s->memory) return PL_OK;
     if (s->letter == 'Z' || s->letter == 'X')
         return pl_fail(err, PL_E_DATA,
-                       "process %d (%s) has ended and holds no memory; it is a zombie until its parent %d asks how it "
-                       "ended",
+                       "process %d (%s) has ended and holds no memory; it is a zombie until its parent %d asks how "
+                       "it ended",
                        (int)p->id, p->name, (int)p->parent);
     if (s->kernel_thread || p->parent == 2 || p->id == 2)
         return pl_fail(err, PL_E_DATA,

@@ -161,8 +161,8 @@ static void write_public_table(const pl_doctor_process *p, pl_str *out)
         }
     size_t from = out->bytes;
     pl_str_printf(out,
-                  "\nIts mappings may be read by its user (%u) and by root (CAP_SYS_PTRACE) only: ask as one of them, "
-                  "with sudo for instance, for heap, stacks, libraries and causes.\n",
+                  "\nOnly its user (%u) and root (CAP_SYS_PTRACE) may read its mappings: ask as one of them, with sudo "
+                  "for instance, for heap, stacks, libraries and causes.\n",
                   p->user);
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
 }

@@ -434,7 +434,7 @@ static pl_status spread(const axis *a, const axis_view *v, pl_fit_point **point,
     *count = made;
     if (made <= POINTS_MAX) return PL_OK;
     return pl_fail(err, PL_E_UNSUPPORTED,
-                   "the search has more than %d choices; decide one of them, train.micro_batch say", POINTS_MAX);
+                   "the search has more than %d choices; decide one of them, such as train.micro_batch", POINTS_MAX);
 }
 
 /* Behind what is there. */

@@ -1,25 +1,25 @@
 /* Choosing how a command runs inside a budget: the only place that compares bytes with one.
  *
  * What may be chosen is a table of axes (axes.c); a choice is one value of each, and pl_fit_candidate carries it out:
- * rewritten and planned by the real planner, for nothing here sizes anything itself. The budget binds the charged
+ * rewritten and planned by the real planner, since nothing here sizes anything itself. The budget binds the charged
  * total.
  *
- * The choices that are looked at depend on the config and the machine alone, never on the budget. Of them that fit, the
- * one with the least predicted seconds a step is taken (ties: the fewest bytes). From this follows, exactly:
+ * The choices that are looked at depend on the config and the machine alone, never on the budget. Of those that fit,
+ * the one with the least predicted seconds per step is taken (ties: the fewest bytes). From this follows, exactly:
  *
  *   a larger budget is never predicted slower      more choices fit, and the least of more is not larger
- *   a smaller budget never plans a higher peak     were the fastest that fits the larger budget the smaller of the two,
+ *   a smaller budget never plans a higher peak     if the fastest that fits the larger budget were the smaller plan,
  *                                                  it would fit the smaller budget, too, and be the fastest there
  *
- * What nobody needs to know is left out without changing the answer: a choice is planned only when the bytes that it
- * holds at least (pl_plan_find_least) leave it a chance, in the order of predicted time, so that the first that fits
- * ends the search; it is placed with all care only where the bytes that the placer could save at most would matter;
- * kernels are measured only when something fits, and only at the shapes of what may fit. Measuring
- * has a time (calibrate.h): where it is over before all is known, which times are known may depend on the budget.
+ * Work that cannot change the answer is skipped: a choice is planned only when the fewest bytes that it can hold
+ * (pl_plan_find_least) leave it a chance, in the order of predicted time, so that the first that fits ends the search;
+ * it is placed with full effort only where the most bytes that the placer could save would matter; kernels are
+ * measured only when something fits, and only at the shapes of what may fit. The time for measuring is limited
+ * (calibrate.h): where it is up before all is known, which times are known may depend on the budget.
  *
- * Two refinements keep both properties. A larger micro-batch than is established must be predicted faster by a share of
- * PL_FIT_WORTH than what needs fewer bytes, for clocks are noisy: this drops choices by a rule that compares them with
- * smaller ones only, so which are dropped does not depend on the budget. And huge pages are taken at the end where
+ * Two refinements keep both properties. A micro-batch larger than the default must be predicted faster by a share of
+ * PL_FIT_WORTH than any choice that needs fewer bytes, since clocks are noisy. This drops choices by comparing them
+ * with smaller ones only, so which are dropped does not depend on the budget. And huge pages are taken at the end where
  * rounding up to them still fits: the plan of a larger budget would then not have fitted the smaller one.
  *
  * What changes numbers (precision, the optimizer's state) is tried only where the caller allows it. */
@@ -32,7 +32,7 @@
 
 #define PL_FIT_NO_BUDGET UINT64_MAX
 
-/* What changes numbers, and is tried only by leave of the user. */
+/* What changes numbers, and is tried only if the user allows it. */
 typedef enum pl_fit_allow {
     PL_FIT_ALLOW_OPTIMIZER_BF16 = 1 << 0,
     PL_FIT_ALLOW_OPTIMIZER_8BIT = 1 << 1,
@@ -60,7 +60,7 @@ typedef struct pl_fit_options {
     pl_status (*measure)(void *context, const pl_graph *, pl_error *);
     /* The process's rows are final only when the plan's text is known (its reader's heap); called for each plan. */
     pl_status (*settle)(void *context, pl_plan *, pl_error *);
-    /* Told how many of the choices one stage of the search has looked at, and then the next, where that takes long; may
+    /* In long searches, called with the number of choices that a stage has looked at, one stage after the other; may
      * be NULL. */
     void (*tell)(void *context, size_t done, size_t total);
     void *context;
@@ -76,7 +76,7 @@ static inline uint32_t pl_fit_leave(const pl_fit_options *o, pl_choice_key key)
 /* graph: legal, its batch not bound; stays the caller's. PL_E_BUDGET when nothing fits: the smallest plan's needs, what
  * is alive at its peak, and what single change would make it fit are in the sentence. */
 pl_status pl_fit(const pl_graph *graph, const pl_fit_options *, pl_plan **, pl_error *);
-/* The same, with all that was found, which is the caller's to give back also when nothing fits. NULL: not wanted. */
+/* The same, with everything that was found; the caller gives it back, also when nothing fits. NULL: not wanted. */
 pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *, pl_fit_result *, pl_plan **, pl_error *);
 
 /* ---- candidate.c: one choice carried out ---- */
@@ -96,12 +96,12 @@ struct pl_recompute_frontier;
  * that carry one of its decisions. */
 pl_status pl_fit_list(const pl_graph *graph, const pl_fit_options *, const struct pl_recompute_frontier *,
                       pl_fit_result *, pl_error *);
-/* Is it to be planned what is computed again, node by node? */
+/* Is recomputing to be planned node by node? */
 bool pl_fit_plans_recompute(const pl_graph *graph, const pl_fit_options *);
-/* And in the form that the choice gives the graph before recompute? In another form (pl_choice_same_form) nodes are
- * others, so each has a frontier of its own. */
+/* And for the form that the choice gives the graph before recompute? Other forms (pl_choice_same_form) have other
+ * nodes, so each has a frontier of its own. */
 bool pl_fit_plans_form(const pl_fit_options *, const pl_choice *);
-/* The micro-batch where nothing is to be chosen: given, or what follows; else 0. */
+/* The micro-batch when there is nothing to choose: the given one, or what follows from the rest; else 0. */
 int64_t pl_fit_given_micro_batch(const pl_graph *graph, const pl_fit_options *);
 
 /* ---- rows.c ---- */

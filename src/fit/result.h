@@ -20,7 +20,7 @@ typedef struct pl_fit_point {
     uint64_t charged_bytes; /* by the real planner, with pages of 4 KiB; 0: not planned, for it could not matter */
     uint64_t huge_bytes;    /* with huge pages; 0: they do not pay */
     double seconds, spread; /* of a step, predicted, and what the kernels' times scatter by; negative: not known */
-    double work;            /* a step in seconds of a made-up machine: orders what nobody has measured */
+    double work;            /* a step in seconds of a made-up machine: orders what was never measured */
     bool front;             /* nothing that was looked at is both faster and smaller */
     bool rough;             /* charged_bytes: placed quickly; what care could save beside it would change nothing */
 } pl_fit_point;

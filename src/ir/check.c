@@ -38,7 +38,7 @@ static pl_status check_view(const checker *c, pl_id id)
             return fail_value(c, id, "its window is absurdly large");
     }
     if (last >= pl_shape_elems(&base->shape))
-        return fail_value(c, id, "its window ends behind the value that it looks at");
+        return fail_value(c, id, "its window ends beyond the value that it looks at");
     return v->dtype == base->dtype ? PL_OK : fail_value(c, id, "a view has the dtype of its base");
 }
 
@@ -50,9 +50,9 @@ static pl_status check_value(const checker *c, pl_id id)
     if (v->shape.rank > PL_RANK_MAX || pl_shape_elems(&v->shape) >> 56) return fail_value(c, id, "its size overflows");
     if (c->stage == PL_STAGE_BOUND && v->shape.symbolic) return fail_value(c, id, "its batch dimension is not bound");
     if (v->program != PL_NONE && (v->program >= c->g->region_count || c->g->region[v->program].parent != PL_NONE))
-        return fail_value(c, id, "its program is no root region");
+        return fail_value(c, id, "its program is not a root region");
     if (v->view_of != PL_NONE && v->update_of != PL_NONE) return fail_value(c, id, "both a view and an update");
-    if (v->tile && v->view_of == PL_NONE) return fail_value(c, id, "a tile that is no view");
+    if (v->tile && v->view_of == PL_NONE) return fail_value(c, id, "a tile that is not a view");
     bool owner = v->view_of == PL_NONE && v->update_of == PL_NONE;
     if (v->frozen && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only a weight that lasts and owns its bytes can be frozen");
@@ -120,7 +120,7 @@ static pl_status check_regions(const checker *c)
         const pl_region *r = &c->g->region[i];
         if (r->parent != PL_NONE && r->parent >= i)
             return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu lies in a later one", i);
-        if (r->trip < 1) return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu runs no time", i);
+        if (r->trip < 1) return pl_fail(c->err, PL_E_INTERNAL, "graph: region %zu never runs", i);
     }
     /* The live nodes of a region, those of its inner regions included, are one stretch. */
     pl_id *last = pl_alloc(c->g->region_count + 1, sizeof *last);
@@ -199,7 +199,7 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (k >= pl_op_out_max(n->op)) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
         if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
-            return fail_node(c, id, "an output has not the shape that the operator gives");
+            return fail_node(c, id, "an output does not have the shape that the operator gives");
         pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
         if (alias.update >= 0 && n->in[alias.update] == PL_NONE)
             return fail_node(c, id, "an output changes in place an input that is not given");
@@ -262,7 +262,7 @@ static pl_status check_node(checker *c, pl_id id)
     if (n->predicate != PL_NONE &&
         (c->g->value[n->predicate].dtype != PL_DTYPE_I32 || pl_shape_elems(&c->g->value[n->predicate].shape) != 1 ||
          c->g->value[n->predicate].tile || !readable(c, n->predicate, program)))
-        return fail_node(c, id, "its predicate is no i32 value produced before");
+        return fail_node(c, id, "its predicate is not an i32 value produced before");
     PL_TRY(check_outputs(c, id));
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (n->out[k] == PL_NONE) continue;

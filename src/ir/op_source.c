@@ -45,7 +45,7 @@ static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], p
     PL_TRY(given(g, n, outs, out, err));
     for (int k = 0; k < outs; k++)
         if (pl_is_sample_number(&g->value[n->out[k]]) && (k == 0 || k + 1 < outs))
-            return pl_fail(err, PL_E_INTERNAL, "load in %s: the number of the first sample stands behind the ports",
+            return pl_fail(err, PL_E_INTERNAL, "load in %s: the number of the first sample comes after the ports",
                            n->scope);
     return PL_OK;
 }

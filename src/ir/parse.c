@@ -36,7 +36,7 @@ static pl_status parse_ids(const pl_lex *l, size_t count, pl_id *id, int room, p
     for (int i = 0; i < room; i++) {
         PL_TRY(parse_id(l, &at, count, &id[i], err));
         if (*at == 0) return PL_OK;
-        if (*at++ != ',') return pl_lex_fail(l, err, "\"%.40s\" is no list of ids", l->value);
+        if (*at++ != ',') return pl_lex_fail(l, err, "\"%.40s\" is not a list of ids", l->value);
     }
     return pl_lex_fail(l, err, "more than %d ids", room);
 }
@@ -67,13 +67,13 @@ static pl_status parse_shape(const pl_lex *l, pl_shape *s, pl_error *err)
         if (*at == 'B') end = (char *)at;
         if ((end == at && *at != 'B') || n < 1 || n >> DIM_MAX_BITS ||
             __builtin_mul_overflow(elems, (uint64_t)n, &elems) || elems >> 56)
-            return pl_lex_fail(l, err, "\"%.60s\" is no shape with positive dimensions of a sane size", l->value);
+            return pl_lex_fail(l, err, "\"%.60s\" is not a shape with positive dimensions of a sane size", l->value);
         if (*end == 'B') s->symbolic |= 1u << s->rank, end++;
         s->dim[s->rank++] = n;
         if (*end != ',' && *end != ']') return pl_lex_fail(l, err, "expected , or ] in the shape \"%.60s\"", l->value);
         at = end + (*end == ',');
     }
-    return at[1] ? pl_lex_fail(l, err, "text behind the shape \"%.60s\"", l->value) : PL_OK;
+    return at[1] ? pl_lex_fail(l, err, "text after the shape \"%.60s\"", l->value) : PL_OK;
 }
 
 /* The id that begins each line must be the next one: a gap or a repetition is damage. */
@@ -125,7 +125,7 @@ static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, ch
 {
     bool of_view = strcmp(l->key, "offset") == 0 || strcmp(l->key, "strides") == 0 || strcmp(l->key, "tile") == 0;
     if (v->view_of == PL_NONE && of_view)
-        return pl_lex_fail(l, err, "only a view has offset, strides and tile, behind its field view=");
+        return pl_lex_fail(l, err, "only a view has offset, strides and tile, after its field view=");
     if (strcmp(l->key, "tile") == 0) return parse_flag(l, &v->tile, err);
     if (strcmp(l->key, "inference") == 0) return parse_flag(l, &v->inference, err);
     if (strcmp(l->key, "frozen") == 0) return parse_flag(l, &v->frozen, err);
@@ -276,5 +276,5 @@ pl_status pl_graph_parse(const char *name, const char *text, size_t bytes, pl_gr
     if (!pl_lex_line(&l)) return PL_OK;
     pl_graph_destroy(*graph);
     *graph = NULL;
-    return pl_lex_fail(&l, err, "text behind \"end graph\"");
+    return pl_lex_fail(&l, err, "text after \"end graph\"");
 }

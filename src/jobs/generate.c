@@ -112,8 +112,8 @@ static pl_status encode_prompt(generation *g, pl_error *err)
     PL_TRY(pl_encode(g->tokenizer, prompt, strlen(prompt), &g->prompt_id, &g->prompt_count, err));
     for (size_t i = 0; i < g->prompt_count; i++)
         if (g->prompt_id[i] >= g->vocab)
-            return pl_fail(err, PL_E_DATA, "the prompt has the id %u, the model a vocabulary of %u", g->prompt_id[i],
-                           g->vocab);
+            return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u",
+                           g->prompt_id[i], g->vocab);
     return g->prompt_count
                ? PL_OK
                : pl_fail(err, PL_E_USAGE, "the prompt has no token that this tokenizer knows; give another prompt");
@@ -129,7 +129,7 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     g->vocab = vocab_of(graph);
     pl_id tokens = pl_graph_find_value(graph, "generate.tokens"), staging = pl_graph_find_value(graph, STAGING);
     if (tokens == PL_NONE || !g->vocab)
-        return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: an input or output is missing");
+        return pl_fail(err, PL_E_DATA, "this program did not make the plan: an input or output is missing");
     if (staging == PL_NONE || pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings))
         return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
     return encode_prompt(g, err);

@@ -85,7 +85,7 @@ done:
 static pl_status open_gradients(pl_session *s, void *state, pl_error *err)
 {
     batch_gradients *b = state;
-    if (!s->o.data->source) return pl_fail(err, PL_E_DATA, "the plan takes a batch, and there are no data; plan again");
+    if (!s->o.data->source) return pl_fail(err, PL_E_DATA, "the plan takes a batch, but there is no data; plan again");
     PL_TRY(pl_session_find_program(s, "train", &b->program, err));
     b->sum = pl_graph_find_loss(s->o.plan->graph, b->program);
     return pl_session_find_loss(s, b->program, &b->loss, err);

@@ -220,7 +220,7 @@ static pl_status open_train(pl_session *s, void *state, pl_error *err)
     training *t = state;
     pl_plateau_init(&t->plateau);
     if (!s->o.data->source)
-        return pl_fail(err, PL_E_DATA, "the plan trains, and there are no data to train on; plan again");
+        return pl_fail(err, PL_E_DATA, "the plan trains, but there is no data to train on; plan again");
     PL_TRY(pl_session_find_program(s, "train", &t->program, err));
     return pl_session_find_loss(s, t->program, &t->loss, err);
 }

@@ -170,7 +170,7 @@ static pl_status check_lives(const pl_plan *p, const pl_block *need, pl_error *e
             return pl_fail(err, PL_E_INTERNAL, "plan: %s lies in another space than its graph says",
                            p->graph->value[i].name);
         if (b->bytes < need[i].bytes)
-            return pl_fail(err, PL_E_INTERNAL, "plan: %s needs %llu bytes and has %llu", p->graph->value[i].name,
+            return pl_fail(err, PL_E_INTERNAL, "plan: %s needs %llu bytes but has %llu", p->graph->value[i].name,
                            (unsigned long long)need[i].bytes, (unsigned long long)b->bytes);
         if (b->first > need[i].first || b->last < need[i].last)
             return pl_fail(err, PL_E_INTERNAL, "plan: %s must live from %llu to %llu, not from %llu to %llu",
@@ -196,7 +196,7 @@ static pl_status check_node(const pl_plan *p, size_t position, pl_error *err)
     const pl_block *b = &p->workspace[position];
     uint64_t needed = 0;
     if (n->dead)
-        return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) is dead, it would run", position, pl_op_name(n->op));
+        return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) is dead but would run", position, pl_op_name(n->op));
     PL_TRY(pl_backend_workspace_bytes(p->graph, n, p->team, &needed, err));
     if (needed == 0 || (b->bytes >= needed && b->first <= position && position < b->last)) return PL_OK;
     return pl_fail(err, PL_E_INTERNAL, "plan: node %zu (%s) has %llu bytes of workspace, its kernel needs %llu",

@@ -138,7 +138,7 @@ static pl_status parse_block(pl_lex *l, pl_plan *p, bool workspace, pl_error *er
     uint64_t first, last, nodes = p->graph->node_count;
     number_field fields[] = {{"offset", &b->offset}, {"bytes", &b->bytes}, {"first", &first}, {"last", &last}};
     PL_TRY(parse_numbers(l, fields, 4, err));
-    if (last > nodes || first > nodes) return pl_lex_fail(l, err, "this life ends behind the last node");
+    if (last > nodes || first > nodes) return pl_lex_fail(l, err, "this life ends after the last node");
     b->first = (uint32_t)first, b->last = (uint32_t)last;
     b->space = workspace ? pl_plan_workspace_space(p->graph, &p->graph->node[id]) : p->graph->value[id].space;
     return PL_OK;
@@ -225,7 +225,7 @@ static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
     if (p->team.threads == 0) return pl_lex_fail(l, err, "a plan without a line \"team\"");
     if (!p->arena->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
     PL_TRY(check_arenas(l, p, err));
-    return pl_lex_line(l) ? pl_lex_fail(l, err, "text behind \"end plan\"") : PL_OK;
+    return pl_lex_line(l) ? pl_lex_fail(l, err, "text after \"end plan\"") : PL_OK;
 }
 
 static pl_status parse_lines(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)

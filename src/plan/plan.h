@@ -60,7 +60,7 @@ struct pl_plan {
     char *config;           /* the effective config as YAML */
     uint64_t numerics_hash; /* of everything that decides the numbers of the run */
     pl_facts identity;      /* hashes of what the data were made from when this was planned; none: no data are read */
-    pl_facts validation;    /* of the validation part what this command evaluates: the items, and what they stand for */
+    pl_facts validation;    /* what this command evaluates of the validation part: the items, and what they stand for */
     const pl_words *words;  /* of the system; not a part of the text. NULL: pl_words_plain */
 };
 
@@ -86,7 +86,7 @@ pl_status pl_plan_create(pl_graph *, const pl_plan_options *, pl_plan **, pl_err
 /* No plan of this graph is charged less: what is alive at once, without the heap and without a placement. A tenth of
  * the work of a plan. The graph stays the caller's, as it was. */
 pl_status pl_plan_find_least(pl_graph *, const pl_plan_options *, uint64_t *charged_bytes, pl_error *);
-/* Seconds for every node, in place of those that are there. */
+/* Seconds for every node; replaces those it has. */
 void pl_plan_predict(pl_plan *, const pl_cost_model *);
 /* The process's rows again, after its heap or threads were settled. */
 pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
@@ -107,8 +107,8 @@ void pl_plan_alive(const pl_plan *, pl_id space, uint64_t *sum);
 pl_id pl_plan_workspace_space(const pl_graph *, const pl_node *);
 
 /* ---- check.c ---- */
-/* Is the graph legal, has every value and workspace its bytes as long as it is needed, in the arena, and do no two that
- * are alive together overlap? The separate judge of every plan, and of every plan that was read from a file. */
+/* Checks that the graph is legal, that every value and workspace has its bytes in the arena as long as needed, and
+ * that no two that are alive together overlap. The separate judge of every plan, made here or read from a file. */
 pl_status pl_plan_check(const pl_plan *, pl_error *);
 
 /* ---- print.c, parse.c ---- */
@@ -116,7 +116,7 @@ void pl_plan_print(const pl_plan *, pl_str *out);
 pl_status pl_plan_parse(const char *name, const char *text, size_t bytes, pl_plan **, pl_error *);
 
 /* ---- copy.c ---- */
-/* The plan that the text of this one would be read as: it holds as much of the heap, to the byte. */
+/* The plan that reading this one's text would give: it holds exactly as much of the heap. */
 pl_status pl_plan_copy_as_read(const pl_plan *, pl_plan **, pl_error *);
 
 #endif

@@ -89,7 +89,7 @@ static void note_output(pl_layers *l, size_t at, pl_id root, uint32_t *links)
 
 static pl_status fail_shape(const pl_node *n, const char *what, pl_error *err)
 {
-    return pl_fail(err, PL_E_UNSUPPORTED, "train.layer_major cannot take this model apart: %s in %s %s; set it to off",
+    return pl_fail(err, PL_E_UNSUPPORTED, "train.layer_major cannot take this model apart: %s in %s %s; set it to 0",
                    pl_op_name(n->op), n->scope, what);
 }
 
@@ -309,7 +309,7 @@ pl_status pl_rewrite_layer_major(pl_graph *g, pl_id program, const pl_layer_majo
     int blocks = count_blocks(g, program), each = o->blocks < blocks ? (int)o->blocks : blocks;
     l.load = PL_NONE;
     PL_TRY(find_region(&l, err));
-    if (blocks == 0) return fail_shape(&g->node[l.begin], "stands in no block, and nothing does", err);
+    if (blocks == 0) return fail_shape(&g->node[l.begin], "is in no block, and nothing is", err);
     l.groups = (blocks + each - 1) / each;
     PL_TRY_DONE(allocate(&l, err));
     find_outside(&l);

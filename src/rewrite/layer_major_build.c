@@ -105,7 +105,7 @@ static pl_status map_tile(builder *b, pl_id value, pl_id root, size_t node, int 
     if (value != root)
         return pl_fail(b->err, PL_E_UNSUPPORTED,
                        "train.layer_major cannot take this model apart: a window on %s is read by blocks that do not "
-                       "make it; set it to off",
+                       "make it; set it to 0",
                        b->l->g->value[root].name);
     if (out >= 0 && b->stack_of[root] == PL_NONE) PL_TRY(find_stack(b, root, node, out));
     if (b->stack_of[root] == PL_NONE)

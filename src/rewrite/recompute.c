@@ -108,7 +108,7 @@ static pl_status check(const recomputer *r, const bool *may)
 {
     for (size_t i = 0; i < r->d->count; i++) {
         const pl_again *a = &r->d->again[i];
-        if (a->before >= r->nodes || a->node >= a->before) return refuse(r, a, "there is no such place behind it");
+        if (a->before >= r->nodes || a->node >= a->before) return refuse(r, a, "there is no such place after it");
         if (i && a->before < a[-1].before) return refuse(r, a, "the decision is not in the order of the graph");
         if (r->g->node[a->before].region != r->g->node[a->node].region) return refuse(r, a, "that is another region");
         if (!may[a->node] || r->g->node[a->before].dead) return refuse(r, a, "it can run only once");

@@ -36,7 +36,7 @@ pl_status pl_lockdown_parse(const char *text, pl_lockdown_mode *mode, pl_error *
     if (strcmp(text, "1") == 0 || strcmp(text, "kill") == 0) return PL_OK;
     *mode = PL_LOCKDOWN_COUNT;
     if (strcmp(text, "count") == 0) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "'%.40s' is no mode of the memory filter: 0, 1, kill or count", text);
+    return pl_fail(err, PL_E_USAGE, "'%.40s' is not a mode of the memory filter: 0, 1, kill or count", text);
 }
 
 /* The refused call returns as if the kernel had no memory. */

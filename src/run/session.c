@@ -178,7 +178,6 @@ pl_status pl_session_rehearse(const pl_session_options *options, void (*opened)(
     PL_TRY(create(options, &s, err));
     pl_status status = PL_OK;
     PL_TRY_DONE(bind_nowhere(s, err));
-    pl_session_find_values(s);
     PL_TRY_DONE(open_jobs(s, err));
     PL_TRY_DONE(pl_session_list_tensors(s, err));
     opened(context);

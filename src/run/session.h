@@ -38,9 +38,9 @@ pl_status pl_session_rehearse(const pl_session_options *, void (*opened)(void *c
 typedef pl_status pl_session_goes_on(void *context, const pl_saved *, pl_error *);
 pl_status pl_session_rehearse_load(const pl_session_options *, pl_session_goes_on *, void *context, pl_error *);
 pl_status pl_session_commit(pl_session *, pl_error *);
-/* One of its jobs. PL_E_USAGE when the session has not got it. */
+/* One of its jobs. PL_E_USAGE when the session does not have it. */
 pl_status pl_session_run_job(pl_session *, const pl_job *, pl_error *);
-void *pl_session_job_state(const pl_session *, const pl_job *); /* NULL: it has not got that job */
+void *pl_session_job_state(const pl_session *, const pl_job *); /* NULL: it does not have that job */
 void pl_session_close(pl_session *);
 
 /* Called before and after each node (done) of the programs that run from now on, while its values are there; NULL:
@@ -57,14 +57,14 @@ void *pl_session_address(const pl_session *, pl_id value); /* the same by its pl
 typedef enum pl_session_kept { PL_KEPT_NOT, PL_KEPT_WITH_MODEL, PL_KEPT_WITH_STATE } pl_session_kept;
 pl_session_kept pl_session_keeps(const pl_graph *, pl_id value);
 
-/* ---- staging: what the session keeps in the arena beside the graph's own values; the plan must hold these ---- */
+/* ---- staging: what the session keeps in the arena besides the graph's own values; the plan must hold these ---- */
 typedef struct pl_session_staging {
     const char *name;
     uint64_t bytes; /* 0: there is no such value */
     pl_role role;
 } pl_session_staging;
-/* What checkpoints take, in `staging` and on disk. Of one graph after the other that keeps the same tensors it is found
- * once; begins zeroed, and is good for one set of settings. */
+/* What checkpoints take, in `staging` and on disk. For graphs in a row that keep the same tensors it is computed only
+ * once; begins zeroed, and serves one set of settings. */
 typedef struct pl_session_disk {
     uint64_t tensors; /* hash of the list; 0: none yet */
     uint64_t scratch_bytes, disk_bytes, checkpoint_bytes;

@@ -22,7 +22,7 @@ struct pl_session {
     pl_job_list jobs;
     void *job_state[PL_JOBS_MAX]; /* of each */
     size_t jobs_begun;            /* whose open was called */
-    pl_id init;                   /* the program that gives first values; PL_NONE when the plan has not got it */
+    pl_id init;                   /* the program that gives first values; PL_NONE when the plan has none */
     const pl_words *words;
     char rate_key[48]; /* of metrics: "items_per_second" by the system's word */
     pl_arena arena[PL_SPACES_MAX];

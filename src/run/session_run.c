@@ -74,7 +74,7 @@ static pl_status copy_port(const pl_call_port *to, const pl_port *from, pl_error
 {
     if (to->dtype != from->dtype || to->bytes != from->bytes)
         return pl_fail(err, PL_E_DATA,
-                       "the plan takes %llu bytes of %s as %s at once, its config gives %llu as %s; plan again",
+                       "the plan takes %llu bytes of %s as %s at once, but its config gives %llu as %s; plan again",
                        (unsigned long long)to->bytes, from->name, pl_dtype_name(to->dtype),
                        (unsigned long long)from->bytes, pl_dtype_name(from->dtype));
     memcpy(to->at, from->at, from->bytes);
@@ -90,8 +90,8 @@ static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_c
     PL_TRY(pl_ring_next(s->ring, &slot, err));
     if (!slot.ports) return pl_fail(err, PL_E_INTERNAL, "the stream of data ended in the middle of a step");
     if (call->ports != slot.ports)
-        return pl_fail(err, PL_E_DATA, "the plan takes %u values of data, its config gives %u; plan again", call->ports,
-                       slot.ports);
+        return pl_fail(err, PL_E_DATA, "the plan takes %u values of data, but its config gives %u; plan again",
+                       call->ports, slot.ports);
     for (uint32_t k = 0; k < slot.ports; k++) PL_TRY(copy_port(&call->port[k], &slot.port[k], err));
     pl_session_set_integer(s, PL_INPUT_FIRST_SAMPLE, (int64_t)slot.first_sample);
     if (call->first_sample) *call->first_sample = (int64_t)slot.first_sample;

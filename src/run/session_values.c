@@ -49,10 +49,10 @@ pl_status pl_session_check_values(const pl_session *s, pl_error *err)
     const pl_graph *g = s->o.plan->graph;
     for (size_t v = 0; v < g->value_count; v++)
         if (g->value[v].role == PL_ROLE_INPUT && g->value[v].program == PL_NONE && !is_known_input(s, (pl_id)v))
-            return pl_fail(err, PL_E_DATA, "the plan is not one of this program's: nobody writes the input %.100s",
+            return pl_fail(err, PL_E_DATA, "this program did not make the plan: nothing writes the input %.100s",
                            g->value[v].name);
     bool scale = (s->loss_scale != NULL) == (s->good_steps != NULL) && (!s->loss_scale || s->skipped_steps);
-    return scale ? PL_OK : pl_fail(err, PL_E_DATA, "the plan is not one of this program's: a state is missing");
+    return scale ? PL_OK : pl_fail(err, PL_E_DATA, "this program did not make the plan: a state is missing");
 }
 
 pl_status pl_session_find_loss(const pl_session *s, pl_id program, const double **loss, pl_error *err)

@@ -56,7 +56,7 @@ pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **t
     struct stat st;
     bool there = stat(path, &st) == 0;
     if (there && !S_ISREG(st.st_mode))
-        return pl_fail(err, PL_E_STORAGE, "%s: is there and is no regular file; give another name", path);
+        return pl_fail(err, PL_E_STORAGE, "%s: exists and is not a regular file; give another name", path);
     t->fd = pl_io_open(path, O_CREAT | O_TRUNC | O_WRONLY | O_NONBLOCK); /* what comes there meanwhile must not hang */
     if (t->fd < 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(errno), pl_io_hint(errno));

@@ -16,7 +16,7 @@ pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **,
 /* name and category live as long as the trace; times in seconds. False when the file cannot be written any more:
  * then close it. */
 bool pl_trace_add(pl_trace *, const char *name, const char *category, double begin, double end);
-/* Writes what is left and the end of the file. The status is that of the first write that failed; the file then ends
+/* Writes what is left and the end of the file. Returns the status of the first write that failed; the file then ends
  * behind the last whole event before it. NULL is fine. */
 pl_status pl_trace_close(pl_trace *, pl_error *);
 

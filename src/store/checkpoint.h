@@ -79,7 +79,7 @@ typedef enum pl_saved_part {
 pl_status pl_saved_find(const char *folder, pl_saved_part, pl_saved *, pl_error *);
 
 /* The best one of OUT (`best`). PL_OK and record NULL when there is no `best`; PL_E_DATA when that one is damaged:
- * whoever asks for the best weights is not given others. */
+ * a caller that asks for the best weights is not given others. */
 pl_status pl_saved_find_best(const char *folder, pl_saved_part, pl_saved *, pl_error *);
 
 /* PL_E_STORAGE when something was found: a fresh run does not silently continue or overwrite another one. */

@@ -44,8 +44,7 @@ static pl_status require_state(const char *folder, pl_error *err)
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_STATE_FILE, err));
     if (access(path, F_OK) == 0 || errno != ENOENT) return PL_OK;
     return pl_fail(err, PL_E_DATA,
-                   "%s: is not there, and training cannot go on from weights alone (eval and generate need no more)",
-                   path);
+                   "%s: is missing, and training cannot go on from weights alone (eval and generate can)", path);
 }
 
 static pl_status verify(const pl_saved *s, pl_saved_part part, pl_error *err)
@@ -133,8 +132,7 @@ static pl_status fall_back(const char *checkpoints, pl_saved_part part, pl_saved
         if (!next.found) break;
         pl_status status = open_step(checkpoints, next.highest, part, s, &again);
         if (status == PL_OK) {
-            snprintf(s->warning, sizeof s->warning, "%.700s; step %" PRIu64 " is used in its place", why.text,
-                     next.highest);
+            snprintf(s->warning, sizeof s->warning, "%.700s; step %" PRIu64 " is used instead", why.text, next.highest);
             return PL_OK;
         }
         if (!is_damage(status)) return pl_fail(err, status, "%s", again.text);
@@ -189,7 +187,7 @@ pl_status pl_saved_refuse_past(const char *folder, const pl_saved *s, uint64_t s
 {
     if (!s->record || s->record->step <= steps) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: holds a run that is at step %" PRIu64 ", past the %" PRIu64 " steps in all that are asked for; "
+                   "%s: holds a run that is at step %" PRIu64 ", past the %" PRIu64 " steps asked for in all; "
                    "ask for more (--steps, --epochs), or begin another run with --out",
                    folder, s->record->step, steps);
 }

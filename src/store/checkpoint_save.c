@@ -150,13 +150,13 @@ static pl_status check_replaceable(pl_checkpoint *c, uint64_t step, pl_error *er
     struct stat st;
     PL_TRY(step_path(c, step, "", c->final, err));
     if (access(c->final, W_OK | X_OK) != 0 && errno == EACCES)
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced when the run comes to its step: %s; move it away",
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced when the run reaches its step: %s; move it away",
                        c->final, strerror(EACCES));
     for (int i = 0; i < FILE_COUNT; i++) {
         PL_TRY(pl_path_join(c->path, sizeof c->path, c->final, files[i], err));
         if (lstat(c->path, &st) == 0 && S_ISDIR(st.st_mode))
             return pl_fail(err, PL_E_STORAGE,
-                           "%s: is a folder where a file was expected, which cannot be replaced when the run comes to "
+                           "%s: is a folder where a file was expected, which cannot be replaced when the run reaches "
                            "its step; move it away",
                            c->path);
     }
@@ -296,7 +296,7 @@ static pl_status point_latest_and_best(pl_checkpoint *c, const pl_record *record
 
 pl_status pl_checkpoint_save(pl_checkpoint *c, pl_record *record, pl_error *err)
 {
-    static const char *const stages[] = {"could not be saved (those before it are as they were)",
+    static const char *const stages[] = {"could not be saved (earlier ones are unchanged)",
                                          "is written, but could not be made the latest or the best",
                                          "is saved, but an older one could not be removed"};
     int stage = 0;

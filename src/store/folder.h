@@ -26,7 +26,7 @@ pl_status pl_folder_create_one(const char *path, pl_error *);
 pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *);
 
 /* Is that file system in memory (tmpfs)? Then its files are charged to who writes them, and cannot be dropped. False
- * where nobody knows. */
+ * where that is not known. */
 bool pl_disk_is_memory(const char *path);
 
 /* PL_E_STORAGE with both figures when fewer than `needed` bytes are free for `what` ("3 checkpoints"). */

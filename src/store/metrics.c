@@ -42,7 +42,7 @@ static pl_status not_ours(const scan *s, const char *path, pl_error *err)
 {
     return pl_fail(err, PL_E_DATA,
                    "%s:%" PRIu64
-                   ":1: this is no line of a run's metrics ({\"step\":…} was expected); move the file away or"
+                   ":1: this is not a line of a run's metrics ({\"step\":…} was expected); move the file away or"
                    " choose another folder",
                    path, s->line);
 }

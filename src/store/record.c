@@ -249,7 +249,7 @@ pl_status pl_record_parse(const char *text, size_t bytes, const char *name, pl_r
     else if (status == PL_E_NOMEM)
         (void)pl_fail(err, status, "%s: no memory to read it", name);
     else
-        (void)pl_fail(err, status, "%s:%d:%d: no valid JSON: %s", name, why.line, why.column, why.text);
+        (void)pl_fail(err, status, "%s:%d:%d: is not valid JSON: %s", name, why.line, why.column, why.text);
     if (status != PL_OK) {
         pl_record_destroy(&o->record);
         return status;

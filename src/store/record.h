@@ -24,7 +24,7 @@ typedef struct pl_record_file {
     uint64_t bytes, checksum;
 } pl_record_file;
 
-/* The caller fills all but the two files, which the save fills. Texts belong to whoever made the record. */
+/* The caller fills all but the two files, which the save fills. Texts belong to the maker of the record. */
 typedef struct pl_record {
     uint64_t step, epoch, sample; /* steps done; epoch and sample of the next step */
     uint64_t model_hash, plan_hash;

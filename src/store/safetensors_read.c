@@ -37,7 +37,7 @@ static pl_status damaged(const pl_safetensors *s, const char *tensor, const char
 static pl_status parse_dtype(const pl_safetensors *s, const json_t *entry, pl_st_tensor *t, pl_error *err)
 {
     const char *text = json_string_value(json_object_get(entry, "dtype"));
-    if (!text) return damaged(s, t->name, "its dtype is missing or no text; a text such as \"F32\" was expected", err);
+    if (!text) return damaged(s, t->name, "its dtype is missing or not text; a text such as \"F32\" was expected", err);
     if (pl_st_dtype_parse(text, &t->dtype) == 0) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: tensor \"%.200s\": dtype \"%.40s\" is unknown; F32, F16, BF16, I64 … were expected", s->path,
@@ -47,12 +47,12 @@ static pl_status parse_dtype(const pl_safetensors *s, const json_t *entry, pl_st
 static pl_status parse_shape(const pl_safetensors *s, const json_t *entry, pl_st_tensor *t, pl_error *err)
 {
     const json_t *shape = json_object_get(entry, "shape");
-    if (!json_is_array(shape)) return damaged(s, t->name, "its shape is missing or no list", err);
+    if (!json_is_array(shape)) return damaged(s, t->name, "its shape is missing or not a list", err);
     if (json_array_size(shape) > PL_ST_RANK_MAX) return damaged(s, t->name, "it has more than 8 dimensions", err);
     t->rank = (uint32_t)json_array_size(shape);
     for (uint32_t i = 0; i < t->rank; i++)
         if (number_of(json_array_get(shape, i), &t->shape[i]))
-            return damaged(s, t->name, "its shape holds something else than whole numbers from 0", err);
+            return damaged(s, t->name, "its shape holds something other than whole numbers from 0", err);
     if (pl_st_tensor_bytes(t->dtype, t->rank, t->shape, &t->bytes))
         return damaged(s, t->name, "its shape multiplies to more bytes than a file can hold", err);
     return PL_OK;
@@ -104,10 +104,10 @@ static pl_status check_metadata(const pl_safetensors *s, pl_error *err)
     json_t *metadata = json_object_get(s->header, "__metadata__"), *value;
     const char *key;
     if (!metadata) return PL_OK;
-    if (!json_is_object(metadata)) return pl_fail(err, PL_E_DATA, "%s: __metadata__ is no object", s->path);
+    if (!json_is_object(metadata)) return pl_fail(err, PL_E_DATA, "%s: __metadata__ is not an object", s->path);
     json_object_foreach(metadata, key, value)
     {
-        if (!json_is_string(value)) return pl_fail(err, PL_E_DATA, "%s: metadata \"%.200s\" is no text", s->path, key);
+        if (!json_is_string(value)) return pl_fail(err, PL_E_DATA, "%s: metadata \"%.200s\" is not text", s->path, key);
     }
     return PL_OK;
 }
@@ -176,7 +176,7 @@ static pl_status parse_json(pl_safetensors *s, const char *json, size_t bytes, p
     pl_status status = pl_json_read(json, bytes, JSON_REJECT_DUPLICATES, &s->header, &why);
     if (status == PL_OK) return PL_OK;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s: no memory to read its header", s->path);
-    return pl_fail(err, status, "%s: the header is no valid JSON at byte %d: %s", s->path, why.position + 8, why.text);
+    return pl_fail(err, status, "%s: the header is not valid JSON at byte %d: %s", s->path, why.position + 8, why.text);
 }
 
 /* The length field against the bounds; the first 8 bytes of the file. */
@@ -188,7 +188,7 @@ static pl_status parse_length(const char *path, const unsigned char *field, uint
     if (*length > file_bytes - 8)
         return pl_fail(err, PL_E_DATA,
                        "%s: says that its header has %" PRIu64 " bytes, but the file has %" PRIu64
-                       "; it is truncated or no safetensors file",
+                       "; it is truncated or not a safetensors file",
                        path, *length, file_bytes);
     if (*length > PL_ST_HEADER_MAX)
         return pl_fail(err, PL_E_DATA, "%s: its header has %" PRIu64 " bytes, at most %d are read", path, *length,

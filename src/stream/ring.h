@@ -4,7 +4,7 @@
  *
  * Slots have numbers; threads take them in order, fill them side by side, and `next` hands them out in order. All
  * memory is the caller's (pl_ring_bytes, pl_ring_init) but the threads' stacks, whose size the caller gives. After
- * pl_ring_start nobody asks for memory. One ring serves several streams one after the other (training, evaluation,
+ * pl_ring_start nothing asks for memory. One ring serves several streams one after the other (training, evaluation,
  * training again): pl_ring_begin starts one at any step. */
 #ifndef PL_STREAM_RING_H
 #define PL_STREAM_RING_H

@@ -2,7 +2,7 @@
  * a pure function of the part, the step and the sample's number, with the seed that it was opened with: whatever thread
  * fills a slot, and whatever was filled before it, the bytes are the same; so a run can begin at any step.
  *
- * The rooms of data (data/ is that of text) provide sources; ring.h has them filled ahead; nobody else knows what kind
+ * The rooms of data (data/ is that of text) provide sources; ring.h has them filled ahead; nothing else knows what kind
  * a source is of. */
 #ifndef PL_STREAM_SOURCE_H
 #define PL_STREAM_SOURCE_H

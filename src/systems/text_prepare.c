@@ -52,7 +52,7 @@ static pl_status spare_foreign(const pl_preparation *of, pl_error *err)
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
     if (status == PL_OK && there == wanted) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
-                   "%.350s: is there, and no run's (there is no lock beside it), and this command would write over it; "
+                   "%.350s: exists but belongs to no run (no lock beside it), and this command would overwrite it; "
                    "take it (--tokenizer), move it away, or choose another folder with --out",
                    own);
 }
@@ -90,7 +90,7 @@ static pl_status spare_foreign_in_cache(const preparation *p, pl_error *err)
     PL_TRY(is_as_written(p->source, &ours, err));
     if (ours) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
-                   "%.350s: is there, and not as Plimsoll writes it, and this command would write over it; take it "
+                   "%.350s: exists, but not as Plimsoll writes it, and this command would overwrite it; take it "
                    "(--tokenizer), move it away, or choose another folder for data.cache",
                    p->source);
 }

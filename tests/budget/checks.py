@@ -232,7 +232,7 @@ def count_heap_calls(bench, line):
     if not os.path.exists(report):
         raise Failure(f"the counter never heard of \"committed\"\n{repeat(line, extra)}")
     text = open(report).read()
-    words = text.splitlines()[0].split()
+    words = " ".join(text.splitlines()[:2]).split()
     return dict(zip(words[::2], map(int, words[1::2]))), text, repeat(line, extra)
 
 

@@ -269,7 +269,7 @@ def test_damaged_checkpoints():
     os.remove("out/checkpoints/best")
     check(json.loads(run("eval", "out", "--json")[0])["step"] == 60, "not the newest")
     damage("out/checkpoints/step-00000060/model.safetensors")
-    warning = r"warning: .*step-00000060/model.safetensors: does not match its checksum .*; step 40 is used in its place"
+    warning = r"warning: .*step-00000060/model.safetensors: does not match its checksum .*; step 40 is used instead"
     for words in (["eval", "out", "--json"], ["eval", "out", "--json", "--progress", "json"]):
         out, err = run(*words)
         check(json.loads(out)["step"] == 40 and re.search(warning, err), words, out, err)

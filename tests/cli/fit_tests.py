@@ -91,10 +91,10 @@ def test_lock_is_what_runs():
     check(f"budget: {budget}" in read("out/config.yaml").decode() or "budget:" in read("out/config.yaml").decode(), "config")
     run("train", config, "--budget", str(budget), "--out", "other")
     check(os.path.getsize("other/plan.lock") > 0, "train with a budget")
-    refused(2, r"--steps: train.steps is 7, and the plan was made for 6; leave it as it was, or plan anew", "train", config, "--lock", "plan.lock",
+    refused(2, r"--steps: train.steps is 7, but the plan was made for 6; leave it as it was, or plan anew", "train", config, "--lock", "plan.lock",
             "--steps", "7", "--out", "out2")
-    refused(2, r"run.out is .*out2.*, and the plan was made for", "train", config, "--lock", "plan.lock", "--out", "out2")
-    refused(2, r"--threads: run.threads is 1, and the plan was made for 2", "train", config, "--lock", "plan.lock", "--threads", "1", "--out", "out2")
+    refused(2, r"run.out is .*out2.*, but the plan was made for", "train", config, "--lock", "plan.lock", "--out", "out2")
+    refused(2, r"--threads: run.threads is 1, but the plan was made for 2", "train", config, "--lock", "plan.lock", "--threads", "1", "--out", "out2")
     refused(4, r"nothing.lock", "train", config, "--lock", "nothing.lock", "--out", "out3")
     with open("broken.lock", "w") as file:
         file.write("plan 1\nnonsense\n")
@@ -122,7 +122,7 @@ def test_lock_with_the_tokens_gone():
     run("fit", config)
     with open("text.txt", "a", encoding="ascii") as file:
         file.write("and more of it\n")
-    refused(4, "is no longer what was planned with.*plan anew", "train", config, "--lock", "plan.lock")
+    refused(4, "has changed since planning.*plan anew", "train", config, "--lock", "plan.lock")
 
 
 def test_nothing_is_measured_for_a_refusal():
@@ -297,7 +297,7 @@ def test_precision_by_leave():
     taken = fit("--budget", budget, "--lock", "plan.lock", config=allowed)
     word = taken["points"][taken["chosen"]["point"]]["choice"]["precision"]
     check(word in ("bf16", "fp16"), word)
-    refused(2, f"train.mixed_precision is off, and the plan was made for {word}", "train", allowed, "--lock", "plan.lock", "--mixed_precision", "off")
+    refused(2, f"train.mixed_precision is off, but the plan was made for {word}", "train", allowed, "--lock", "plan.lock", "--mixed_precision", "off")
     run("train", allowed, "--quiet", "--lock", "plan.lock")
     check(f"mixed_precision: {word}" in read("out/config.yaml").decode(), read("out/config.yaml").decode())
     run("train", "out", "--resume", "--quiet", "--budget", "none")

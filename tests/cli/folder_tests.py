@@ -289,7 +289,7 @@ def test_files_that_were_there():
         os.makedirs("own")
         shutil.copy(config, f"own/{name}")
         for words in ((config,), (config, "--resume")) + ((("own/config.yaml",),) if name == "config.yaml" else ()):
-            refused(5, f"own/{name}: is there, and no run's .*--out", "train", *words, "--out", "own")
+            refused(5, f"own/{name}: exists but belongs to no run .*--out", "train", *words, "--out", "own")
             check(os.listdir("own") == [name] and read(f"own/{name}") == read(config), words, os.listdir("own"))
         shutil.rmtree("own")
     run("plan", config, "--out", "prepared", "--tokenizer", "chars")
@@ -297,7 +297,7 @@ def test_files_that_were_there():
     shutil.copy("prepared/tokenizer.json", "own")
     foreign = read("own/tokenizer.json")
     for words in (("train",), ("plan",), ("plan", "--set", "data.cache=cache"), ("plan", "--tokenizer", "bytes")):
-        refused(5, r"own/tokenizer.json: is there, and no run's .*--tokenizer.*--out", words[0], config, *words[1:], "--out", "own")
+        refused(5, r"own/tokenizer.json: exists but belongs to no run .*--tokenizer.*--out", words[0], config, *words[1:], "--out", "own")
         check(os.listdir("own") == ["tokenizer.json"] and read("own/tokenizer.json") == foreign, words, os.listdir("own"))
     run("plan", config, "--out", "own", "--tokenizer", "own/tokenizer.json")
     run("plan", config, "--out", "own")
@@ -309,7 +309,7 @@ def test_files_that_were_there():
         with open("cached/tokenizer.json", "wb") as file:
             file.write(content)
         for words in (("train",), ("plan",), ("plan", "--tokenizer", "bpe", "--vocab_size", "300")):
-            refused(5, r"cached/tokenizer.json: is there, and not as Plimsoll writes it.*--tokenizer.*data.cache", words[0], config, *words[1:], *cache)
+            refused(5, r"cached/tokenizer.json: exists, but not as Plimsoll writes it.*--tokenizer.*data.cache", words[0], config, *words[1:], *cache)
             check(os.listdir("cached") == ["tokenizer.json"] and read("cached/tokenizer.json") == content, words, os.listdir("cached"))
             check(not os.path.exists("elsewhere"), os.path.exists("elsewhere") and os.listdir("elsewhere"))
     with open("cached/tokenizer.json", "wb") as file:  # as of a run that was killed before it had tokens
@@ -318,7 +318,7 @@ def test_files_that_were_there():
     check(read("cached/tokenizer.json") == read("elsewhere/tokenizer.json") != foreign, "what was prepared here may be prepared anew")
     shutil.rmtree("cached")
     shutil.rmtree("elsewhere")
-    refused(5, r"\./config.yaml: is there, and no run's .*--out", "train", config, "--out", ".")
+    refused(5, r"\./config.yaml: exists but belongs to no run .*--out", "train", config, "--out", ".")
     for text in ("my own notes\n", '{"loss": 1}\n', "no newline"):
         os.makedirs("own", exist_ok=True)
         with open("own/metrics.jsonl", "w") as file:

@@ -160,7 +160,7 @@ def test_output_goes_to_regular_files():
         os.symlink(to, link)
     for words in each:
         for target in ("/dev/null", "/dev/full", "pipe", "folder", "to_pipe", "to_folder", "to_full"):
-            check("no regular file; give another name" in writes(5, words, target), words, target)
+            check("not a regular file; give another name" in writes(5, words, target), words, target)
         for target in ("dangling", "round"):
             check("leads nowhere" in writes(5, words, target), words, target)
         writes(5, words, "missing/file")
@@ -293,7 +293,7 @@ def test_exit_codes():
     refused(2, "width", "plan", config, "--width", "0")
     refused(3, "bytes", "plan", config, "--budget", "1")
     refused(4, "none.txt", "plan", config, "--text", "none.txt")
-    refused(5, "no regular file", "plan", config, "--html", "/dev/null")
+    refused(5, "not a regular file", "plan", config, "--html", "/dev/null")
     for asked, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 75)):
         process = start("train", config, "--steps", "100000", "--out", f"out{code}")
         await_event(process, "step")

@@ -43,7 +43,7 @@ def test_past_its_end():
     run("train", config, "--quiet")
     before = {n: read(f"out/{n}") for n in ("config.yaml", "plan.lock", "metrics.jsonl", "report.json")}
     for command in ("train", "plan", "fit"):
-        refused(2, r"out: holds a run that is at step 40, past the 20 steps in all that are asked for; .*--steps.*--out", command, config, "--resume",
+        refused(2, r"out: holds a run that is at step 40, past the 20 steps asked for in all; .*--steps.*--out", command, config, "--resume",
                 "--steps", "20")
     check(before == {n: read(f"out/{n}") for n in before}, "a refused resume changed files")
     _, err = run("train", config, "--resume")
@@ -56,7 +56,7 @@ def test_past_its_end():
     write_text("short.txt", words=300)
     config = write_config(data={"text": "short.txt"}, train={"steps": "auto", "epochs": 2, "checkpoint_every": 5, "eval_every": 5})
     run("train", config, "--quiet", "--out", "epochs")
-    refused(2, r"epochs: holds a run that is at step \d+, past the \d+ steps in all", "train", config, "--resume", "--epochs", "1", "--out", "epochs")
+    refused(2, r"epochs: holds a run that is at step \d+, past the \d+ steps asked for in all", "train", config, "--resume", "--epochs", "1", "--out", "epochs")
 
 
 def documented():
@@ -238,7 +238,7 @@ def test_lock_serves_a_resume():
     check(report["as_planned"], report)
     same_run("whole", "out")
     refused(2, "train.seed is 3 here and 1 in the saved run", *begin, "--resume", "--seed", "3")
-    refused(2, "run.out is .other., and the plan was made for .out.", *begin, "--resume=auto", "--out", "other")
+    refused(2, "run.out is .other., but the plan was made for .out.", *begin, "--resume=auto", "--out", "other")
 
 
 def test_lock_of_a_resumed_run():
@@ -269,11 +269,11 @@ def test_weights_alone():
     check(run("eval", "out", "--json", "--checkpoint", "published")[0] == evaluated, "eval --checkpoint")
     check(run("generate", "out", "--checkpoint", "published")[0] == text, "generate --checkpoint")
     run("verify", "--gradients", "g.safetensors", "out", "--checkpoint", "published")
-    refused(4, r"no sound checkpoint is left: .*step-00000040/state.safetensors: is not there, and training cannot go on from weights alone", "train",
+    refused(4, r"no sound checkpoint is left: .*step-00000040/state.safetensors: is missing, and training cannot go on from weights alone", "train",
             config, "--resume", "--steps", "60")
     os.rename("step-00000020.state", "out/checkpoints/step-00000020/state.safetensors")
     _, err = run("train", config, "--resume", "--quiet", "--steps", "60")
-    check(re.search(r"warning: .*step-00000040/state.safetensors: is not there, .*; step 20 is used in its place", err), err)
+    check(re.search(r"warning: .*step-00000040/state.safetensors: is missing, .*; step 20 is used instead", err), err)
 
 
 GROUPS = {"resume": [test_nothing_to_go_on_from, test_past_its_end, test_what_may_change,

@@ -45,7 +45,7 @@ def test_trace_goes_to_a_regular_file():
     os.mkfifo("pipe")
     os.symlink("pipe", "to_pipe")
     for number, target in enumerate(("pipe", "to_pipe", "/dev/null", "/dev/full", ".")):
-        refused(5, "no regular file; give another name", "train", config, "--quiet", "--steps", "20", "--out", f"out{number}", "--trace", target)
+        refused(5, "not a regular file; give another name", "train", config, "--quiet", "--steps", "20", "--out", f"out{number}", "--trace", target)
 
 
 def test_no_threads_to_measure_with():

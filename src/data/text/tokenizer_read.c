@@ -401,7 +401,7 @@ static pl_status read_model(reader *r, const json_t *root, pl_tokenizer **out)
 {
     const json_t *model = json_object_get(root, "model");
     const char *type = json_is_object(model) ? json_string_value(json_object_get(model, "type")) : NULL;
-    if (!json_is_object(model)) return BAD("%s: is no tokenizer: an object \"model\" was expected", r->name);
+    if (!json_is_object(model)) return BAD("%s: is not a tokenizer: an object \"model\" was expected", r->name);
     if (type && strcmp(type, "PlimsollBytes") == 0) return pl_tokenizer_create_bytes(out, r->err);
     if (type && strcmp(type, "PlimsollChars") == 0) return read_chars(r, model, out);
     if (type && strcmp(type, "BPE") != 0)

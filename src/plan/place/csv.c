@@ -101,13 +101,13 @@ static pl_status read_quoted(reader *r, cell *c)
     for (; r->at < close; r->at++) {
         if (*r->at == '\n')
             return fail_at(r, c->column,
-                           "a quoted cell runs over the end of the line; ids and numbers stand on one line");
+                           "a quoted cell runs past the end of the line; ids and numbers stand on one line");
         text[c->bytes++] = *r->at;
         if (*r->at == '"') r->at++; /* doubled */
     }
     r->at = close + 1;
     if (r->at < r->end && *r->at != ',' && !at_line_end(r))
-        return fail_at(r, column_at(r, r->at), "text behind a closing quote; expected a comma or the end of the line");
+        return fail_at(r, column_at(r, r->at), "text after a closing quote; expected a comma or the end of the line");
     return PL_OK;
 }
 
@@ -158,7 +158,7 @@ static pl_status read_header(reader *r)
         unsigned m = 0;
         while (m < COLUMNS && !same_word(c, column_names[m])) m++;
         if (m == COLUMNS) return unknown_column(r, c);
-        if (r->present[m]) return fail_at(r, c->column, "column '%s' stands twice in the header", column_names[m]);
+        if (r->present[m]) return fail_at(r, c->column, "column '%s' appears twice in the header", column_names[m]);
         r->present[m] = true;
         r->meaning[k] = (column)m;
     }
@@ -200,7 +200,8 @@ static pl_status read_value(reader *r, const cell *c, column m, pl_place_buffer 
     switch (m) {
     case ID:
         if (!c->bytes) return fail_at(r, c->column, "the id is empty; each buffer needs a name of its own");
-        if (memchr(c->text, 0, c->bytes)) return fail_at(r, c->column, "a zero byte in the id; this is no text file");
+        if (memchr(c->text, 0, c->bytes))
+            return fail_at(r, c->column, "a zero byte in the id; this is not a text file");
         b->id = pl_pool_strndup(r->table->pool, c->text, c->bytes);
         return b->id ? PL_OK : pl_fail(r->err, PL_E_NOMEM, "%s: no memory for line %" PRIu32, r->name, r->line);
     case LOWER:
@@ -233,10 +234,11 @@ static pl_status check_row(reader *r, const pl_place_buffer *b)
                        "upper is %" PRIu64 " and lower %" PRIu64 ": a life [lower, upper) needs lower below upper",
                        b->upper, b->lower);
     if (b->alignment == 0 || (b->alignment & (b->alignment - 1)))
-        return fail_at(r, column_of(r, ALIGNMENT), "alignment is %" PRIu64 ", no power of two", b->alignment);
+        return fail_at(r, column_of(r, ALIGNMENT), "alignment is %" PRIu64 ", not a power of two", b->alignment);
     if (b->fixed_offset != PL_PLACE_NONE && b->fixed_offset % b->alignment)
-        return fail_at(r, column_of(r, OFFSET), "the fixed offset %" PRIu64 " is no multiple of the alignment %" PRIu64,
-                       b->fixed_offset, b->alignment);
+        return fail_at(r, column_of(r, OFFSET),
+                       "the fixed offset %" PRIu64 " is not a multiple of the alignment %" PRIu64, b->fixed_offset,
+                       b->alignment);
     return PL_OK;
 }
 

@@ -16,17 +16,16 @@ static pl_status check_buffer(const pl_place_buffer *b, size_t i, pl_error *err)
     if (b->lower >= b->upper)
         return pl_fail(err, PL_E_DATA,
                        "buffer %zu %s is alive during [%" PRIu64 ", %" PRIu64
-                       "), which is no time at all: lower must be "
-                       "below upper",
+                       "), which is empty: lower must be below upper",
                        i, ID(b), b->lower, b->upper);
     if (b->alignment == 0 || (b->alignment & (b->alignment - 1)))
         return pl_fail(err, PL_E_DATA,
-                       "buffer %zu %s has alignment %" PRIu64 ", which is no power of two; use 1 for none", i, ID(b),
+                       "buffer %zu %s has alignment %" PRIu64 ", which is not a power of two; use 1 for none", i, ID(b),
                        b->alignment);
     if (b->fixed_offset != PL_PLACE_NONE && b->fixed_offset % b->alignment)
         return pl_fail(err, PL_E_DATA,
-                       "buffer %zu %s is fixed at offset %" PRIu64 ", no multiple of its alignment %" PRIu64, i, ID(b),
-                       b->fixed_offset, b->alignment);
+                       "buffer %zu %s is fixed at offset %" PRIu64 ", not a multiple of its alignment %" PRIu64, i,
+                       ID(b), b->fixed_offset, b->alignment);
     return PL_OK;
 }
 

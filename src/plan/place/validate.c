@@ -31,8 +31,9 @@ static pl_status check_one(const pl_place_buffer *b, size_t i, uint64_t offset, 
 {
     const char *id = b->id ? b->id : "";
     if (b->lower >= b->upper)
-        return pl_fail(err, PL_E_INTERNAL, "placement: buffer %zu %s is alive in [%" PRIu64 ", %" PRIu64 "), no time",
-                       i, id, b->lower, b->upper);
+        return pl_fail(err, PL_E_INTERNAL,
+                       "placement: buffer %zu %s is alive in [%" PRIu64 ", %" PRIu64 "), which is empty", i, id,
+                       b->lower, b->upper);
     if (offset > UINT64_MAX - b->size)
         return pl_fail(err, PL_E_INTERNAL, "placement: buffer %zu %s at offset %" PRIu64 " ends beyond 64 bits", i, id,
                        offset);

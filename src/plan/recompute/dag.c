@@ -101,7 +101,7 @@ static pl_status read_header(reader *r)
 
 static pl_status read_fixed(reader *r)
 {
-    if (r->has_fixed) return pl_lex_fail(&r->lex, r->err, "\"fixed\" stands twice");
+    if (r->has_fixed) return pl_lex_fail(&r->lex, r->err, "\"fixed\" appears twice");
     r->has_fixed = true;
     PL_TRY(expect_uint(r, "the fixed bytes", INT64_MAX, &r->dag->fixed));
     return expect_end(r);
@@ -124,8 +124,8 @@ static pl_status read_deps(reader *r, pl_recompute_node *node)
         PL_TRY(expect_uint(r, "the id of an input", NODES_MAX, &dep));
         if (dep >= own)
             return pl_lex_fail(&r->lex, r->err,
-                               "node %" PRIu64 " reads node %" PRIu64 "; nodes stand behind what they "
-                               "read, in topological order",
+                               "node %" PRIu64 " reads node %" PRIu64 "; a node comes after what it "
+                               "reads, in topological order",
                                own, dep);
         deps[k] = (uint32_t)dep;
     }
@@ -200,7 +200,7 @@ static pl_status read_line(reader *r)
 static pl_status read_all(reader *r)
 {
     while (pl_lex_line(&r->lex)) PL_TRY(read_line(r));
-    if (!r->has_header) return pl_fail(r->err, PL_E_DATA, "%s: holds no header; expected \"dag N NAME\"", r->lex.name);
+    if (!r->has_header) return pl_fail(r->err, PL_E_DATA, "%s: has no header; expected \"dag N NAME\"", r->lex.name);
     if (r->dag->count < r->promised)
         return pl_fail(r->err, PL_E_DATA, "%s: ends after %zu nodes; the header promises %" PRIu64, r->lex.name,
                        r->dag->count, r->promised);

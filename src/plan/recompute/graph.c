@@ -22,7 +22,7 @@ static pl_status check_node(const pl_recompute_node *node, size_t i, pl_error *e
         return pl_fail(err, PL_E_DATA, "node %zu costs %g; expected a finite number, not negative", i, node->cost);
     for (size_t k = 0; k < node->dep_count; k++)
         if (node->deps[k] >= i)
-            return pl_fail(err, PL_E_DATA, "node %zu depends on node %" PRIu32 "; nodes stand behind what they read", i,
+            return pl_fail(err, PL_E_DATA, "node %zu depends on node %" PRIu32 "; a node comes after what it reads", i,
                            node->deps[k]);
     return PL_OK;
 }
@@ -38,7 +38,7 @@ static pl_status check_sums(const pl_recompute_problem *p, double *base_cost, pl
         *base_cost += p->nodes[i].cost;
     }
     if (over | pl_size_add(bytes, work, &bytes) || bytes > BYTES_MAX)
-        return pl_fail(err, PL_E_DATA, "all results together exceed 2^62 bytes; sizes are in bytes, no scaled numbers");
+        return pl_fail(err, PL_E_DATA, "all results together exceed 2^62 bytes; sizes are in bytes, not scaled");
     if (*base_cost > COST_MAX) return pl_fail(err, PL_E_DATA, "all costs together exceed 1e300; give a larger unit");
     return PL_OK;
 }

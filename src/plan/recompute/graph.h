@@ -16,7 +16,7 @@ typedef struct recompute_graph {
     double *cost;
     int64_t *size, *work;      /* bytes: fixed, all sizes and the largest work together fit 62 bits */
     uint32_t *dep_begin, *dep; /* of node v: dep[dep_begin[v] … dep_begin[v + 1]), ascending, each once */
-    uint32_t *use_begin, *use; /* who reads v, ascending */
+    uint32_t *use_begin, *use; /* the nodes that read v, ascending */
     bool *keep;
     int64_t fixed, budget;
     double base_cost;
@@ -93,7 +93,7 @@ pl_status recompute_sequence_copy(recompute_sequence *to, const recompute_sequen
 void recompute_sequence_deinit(recompute_sequence *);
 /* Sets cost and peak. */
 pl_status recompute_sequence_measure(const recompute_graph *, recompute_sequence *, pl_error *);
-/* Sets cost and peak. While there is time, as the options say: takes out computations that nobody uses, which never
+/* Sets cost and peak. While there is time, as the options say: takes out computations that nothing uses, which never
  * raises cost or peak; then one wherever keeping the value since its last use stays within the budget. Void stays
  * void. */
 pl_status recompute_sequence_polish(const recompute_graph *, recompute_run *, recompute_sequence *, pl_error *);

@@ -2,7 +2,7 @@
  * stage. At the beginning of each stage a row of bits says which results *shall* be resident; what is missing for the
  * stage's node is computed again within the stage, and only then.
  *
- *     stage   runs    wanted at its beginning             A value that nobody touches for some stages is wanted in
+ *     stage   runs    wanted at its beginning             A value that nothing touches for some stages is wanted in
  *       0     a       –                                   all of them or in none, if the matrix is any good: such
  *       1     b       a                                   *gaps* are what moves change. Here `a` is dropped in stage
  *       2     c         b                                 2 and computed again in stage 3, where d reads it.

@@ -28,7 +28,7 @@ states_answer states_offer(states *, const uint64_t *ran, const uint64_t *held, 
 /* STATE_NONE: it was never met. */
 uint32_t states_find(const states *, const uint64_t *ran, const uint64_t *held);
 
-/* Takes the state with the least estimate, of equals the one that ran most nodes; STATE_NONE when there is none. */
+/* Takes the state with the least estimate, among equals the one that ran most nodes; STATE_NONE when none is left. */
 uint32_t states_take(states *);
 /* The least estimate of those not taken; infinite when there is none. */
 double states_least(const states *);

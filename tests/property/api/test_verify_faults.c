@@ -195,7 +195,7 @@ static void expect_with(const char *const *keys, fault f, const char *reached, c
     calls = 0;
     assert_int_equal(pl_verify(c, &o, &result, &err), expected);
     broken = NONE;
-    if (expected == PL_E_MISMATCH) assert_non_null(strstr(err.text, "do not make the update of the plain one"));
+    if (expected == PL_E_MISMATCH) assert_non_null(strstr(err.text, "make another update than the plain one"));
     assert_true((result.failed > 0) == (f != GRADIENT_NEAR));
     assert_int_equal(s.wrong, 0);
     assert_true(s.right > 0 && (f != GRADIENT_NEAR || s.near > 0));

@@ -2,7 +2,8 @@
  * pl_test_committed) until exit() begins, and names the callers. The report goes to the file that PL_MALLOC_REPORT
  * names, else to stderr:
  *
- *      malloc 1 calloc 0 realloc 0 free 1 other 0 spare 65536 heap 458752
+ *      malloc 1 calloc 0 realloc 0 free 1 other 0
+ *      spare 65536 heap 458752
  *      malloc 1 plimsoll+0x1234
  *
  * spare: what the heap's end was never used of, of the whole heap, before and after. The one block that reaches up to
@@ -117,7 +118,8 @@ static void report(void)
     const char *path = getenv("PL_MALLOC_REPORT");
     int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
     if (fd < 0) return;
-    for (int k = 0; k < KINDS; k++) dprintf(fd, "%s %llu ", kind_names[k], atomic_load(&calls[k]));
+    for (int k = 0; k < KINDS; k++)
+        dprintf(fd, "%s %llu%c", kind_names[k], atomic_load(&calls[k]), k == KINDS - 1 ? '\n' : ' ');
     dprintf(fd, "spare %llu heap %llu\n", (unsigned long long)((uintptr_t)sbrk(0) - highest),
             (unsigned long long)((uintptr_t)sbrk(0) - lowest));
     for (int i = 0; i < CALLERS_MAX && atomic_load(&callers[i].address); i++) {

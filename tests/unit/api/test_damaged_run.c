@@ -129,7 +129,7 @@ static void names_belong_to_their_values(void **state)
     pl_plan *plan;
     assert_int_equal(load_changed("\"input.step\"", "\"input.stop\"", &plan, &err), PL_OK);
     assert_int_equal(run(plan, &err), PL_E_DATA);
-    assert_non_null(strstr(err.text, "nobody writes the input input.stop"));
+    assert_non_null(strstr(err.text, "nothing writes the input input.stop"));
     assert_int_equal(load_changed(" \"train\"", " \"trial\"", &plan, &err), PL_OK);
     assert_int_equal(run(plan, &err), PL_E_DATA);
     assert_non_null(strstr(err.text, "the plan has no program \"train\""));

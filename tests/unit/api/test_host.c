@@ -181,7 +181,7 @@ static void a_run_keeps_its_config(void **state)
     pl_plan *plan = plan_in_folder(&error);
     write_file("out/config.yaml", "mine: 1\n", 1);
     assert_int_equal(train_by(plan, PL_RESUME_NO, 0, &error), PL_E_STORAGE);
-    assert_non_null(strstr(error.text, "out/config.yaml: is there, and no run's"));
+    assert_non_null(strstr(error.text, "out/config.yaml: exists but belongs to no run"));
     assert_int_equal(pl_file_read_all("out/config.yaml", 1000, &text, NULL, &error), PL_OK);
     assert_string_equal(text, "mine: 1\n");
     pl_free(text);

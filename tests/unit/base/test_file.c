@@ -95,8 +95,8 @@ static void a_link_is_followed_and_stays(void **state)
 static void what_is_no_regular_file_is_refused(void **state)
 {
     (void)state;
-    static const char is_other[] = "is there and is no regular file; give another name";
-    static const char leads_to_other[] = "is a link to what is no regular file; give another name";
+    static const char is_other[] = "exists and is not a regular file; give another name";
+    static const char leads_to_other[] = "is a link to something that is not a regular file; give another name";
     assert_int_equal(mkfifo("pipe", 0600) | mkdir("folder", 0755), 0);
     assert_int_equal(symlink("nothing", "dangling") | symlink("round", "round"), 0);
     assert_int_equal(symlink("pipe", "to pipe") | symlink("folder", "to folder") | symlink("/dev/full", "to full"), 0);

@@ -210,8 +210,8 @@ static const struct {
     {"modle:\n  width: 6\n", "c.yaml:1:1: unknown section \"modle\"; did you mean \"model\"?"},
     {"width: 6\n", "c.yaml:1:1: unknown section \"width\"; it is a key of model"},
     {"model:\n  width: 6\n  width: 7\n",
-     "c.yaml:3:3: key \"model.width\" is here a second time; the first is in line 2"},
-    {"run:\n\nmodel:\nrun:\n", "c.yaml:4:1: section \"run\" is here a second time; the first is in line 1"},
+     "c.yaml:3:3: key \"model.width\" is here a second time; the first is on line 2"},
+    {"run:\n\nmodel:\nrun:\n", "c.yaml:4:1: section \"run\" is here a second time; the first is on line 1"},
     {"model: 7\n", "c.yaml:1:8: model is a section: its keys stand under it, indented, one \"key: value\" a line, "
                    "a space after the colon"},
     {"model: [1]\n", "c.yaml:1:8: model is a section: its keys stand under it, indented, one \"key: value\" a line, "
@@ -283,7 +283,7 @@ static const struct {
      "c.yaml:2:9: data.text has no value; give a path, or none, or take the line out for the default"},
     {"generate:\n  prompt: true\n", "c.yaml:2:11: generate.prompt must be text, not \"true\"; put it in quotes"},
     {"generate:\n  prompt: \"a\\0b\"\n",
-     "c.yaml:2:11: generate.prompt has at byte 1 what is no printable UTF-8 (0x00); write it as UTF-8"},
+     "c.yaml:2:11: generate.prompt is not printable UTF-8 at byte 1 (0x00); write it as UTF-8"},
     {"data:\n  tokenizer: byte\n",
      "c.yaml:2:14: data.tokenizer must be bpe, bytes, chars or a path with a / or a dot in it, "
      "not \"byte\"; did you mean \"bytes\"?"},
@@ -310,7 +310,7 @@ static const struct {
     {"# \xc3\xa9\nmodel:\n  \twidth: 5\n", "c.yaml:3:3: a tab: YAML indents with spaces"},
     {"model:\n  width:5\n  heads: 3\n", "c.yaml:2:3: model is a section: its keys stand under it, indented, one \"key: "
                                         "value\" a line, a space after the colon"},
-    {"model:\n  width: 3\n  heads\n  layers: 3\n", "c.yaml:3:3: this is no \"key: value\" line"},
+    {"model:\n  width: 3\n  heads\n  layers: 3\n", "c.yaml:3:3: this is not a \"key: value\" line"},
     {"model: {width: 5\n", "c.yaml:2:1: not YAML: did not find expected ',' or '}' (while parsing a flow mapping)"},
     {"generate:\n  prompt: \"abc\n",
      "c.yaml:3:1: not YAML: found unexpected end of stream (while scanning a quoted scalar)"},

@@ -114,7 +114,7 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         {{"--no-resume=true"}, PL_E_USAGE, "--no-resume: takes no value"},
         {{"--prompt=a\xff"},
          PL_E_CONFIG,
-         "--prompt: generate.prompt has at byte 1 what is no printable UTF-8 (0xff); write it as UTF-8"},
+         "--prompt: generate.prompt is not printable UTF-8 at byte 1 (0xff); write it as UTF-8"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         char words[2][64], *argv[] = {words[0], words[1]};
@@ -187,9 +187,9 @@ static void mistakes_in_variables_have_their_sentence(void **state)
         {"PLIMSOLL_TRAIN_BATCH_SIZE=x", NULL,
          "PLIMSOLL_TRAIN_BATCH_SIZE: train.batch_size must be an integer from 1 to 16777216, not \"x\""},
         {"PLIMSOLL_TRAIN_BATCHSIZE=8", NULL,
-         "the variable PLIMSOLL_TRAIN_BATCHSIZE is none of Plimsoll's; did you mean PLIMSOLL_TRAIN_BATCH_SIZE?"},
+         "the variable PLIMSOLL_TRAIN_BATCHSIZE is not one of Plimsoll's; did you mean PLIMSOLL_TRAIN_BATCH_SIZE?"},
         {"PLIMSOLL_QQQQQQQQQQQQ=8", NULL,
-         "the variable PLIMSOLL_QQQQQQQQQQQQ is none of Plimsoll's; unset it (docs/config.md lists them)"},
+         "the variable PLIMSOLL_QQQQQQQQQQQQ is not one of Plimsoll's; unset it (docs/config.md lists them)"},
         {"PLIMSOLL_ISA=avx2", "PLIMSOLL_RUN_ISA=avx512",
          "PLIMSOLL_ISA and PLIMSOLL_RUN_ISA are both set and differ; unset one"},
     };

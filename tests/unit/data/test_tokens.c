@@ -126,7 +126,7 @@ static void test_wrong_files(void **state)
     assert_int_equal(pl_tokens_open(&tokens, scratch_path("missing"), &err), PL_E_DATA);
     char text[300] = "this is a text and no token file";
     assert_int_equal(pl_tokens_open(&tokens, scratch_file("text", text, sizeof text), &err), PL_E_DATA);
-    assert_says(&err, "no token file");
+    assert_says(&err, "is not a token file");
     assert_int_equal(pl_tokens_open(&tokens, scratch_folder, &err), PL_E_DATA);
 }
 

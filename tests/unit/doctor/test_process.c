@@ -403,7 +403,7 @@ static void test_forked_and_huge(void **state)
     }
     memcpy(strstr(text, "Pss:   16384"), "Pss:    5000", 12);
     read_mapped(text, "/x", &p, &v);
-    assert_note(&v, "Pss is only 5.12 MB: processes share it since fork", true);
+    assert_note(&v, "Pss is only 5.12 MB: processes have shared them since fork", true);
     release(&p, &v);
 }
 
@@ -444,7 +444,7 @@ static void test_not_permitted(void **state)
     pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
     assert_int_equal(pl_doctor_write_report(&d, &d.last, false, &text, &err), PL_OK);
     assert_non_null(strstr(text.data, "2,543,616")); /* RssAnon */
-    assert_non_null(strstr(text.data, "its user (1000) and by root"));
+    assert_non_null(strstr(text.data, "its user (1000) and root"));
     pl_str_deinit(&text);
     text = (pl_str){0};
     assert_int_equal(pl_doctor_write_json(&d, &text, &err), PL_OK);

@@ -158,9 +158,9 @@ static void values(void **state)
 {
     (void)state;
     refuse("\"x\" f32 [2,3,4]", "\"x\" f32 [B,3,4]", "not bound");
-    refuse("\"x\" f32 [2,3,4] temporary program=0", "\"x\" f32 [2,3,4] temporary program=1", "no root region");
+    refuse("\"x\" f32 [2,3,4] temporary program=0", "\"x\" f32 [2,3,4] temporary program=1", "not a root region");
     refuse("\"w3\"", "\"w\"", "two values are named w");
-    refuse("offset=8", "offset=9", "ends behind the value");
+    refuse("offset=8", "offset=9", "ends beyond the value");
     refuse("offset=8 strides=36,12,1", "offset=8 strides=36,1099511627775,1", "window");
     refuse("\"v\" f32 [2,3,4]", "\"v\" i32 [2,3,4]", "dtype of its base");
     refuse("update=24", "update=24 view=24", "both a view and an update");
@@ -188,7 +188,7 @@ static void frozen_weights(void **state)
 static void regions(void **state)
 {
     (void)state;
-    refuse("trip=2", "trip=0", "runs no time");
+    refuse("trip=2", "trip=0", "never runs");
     refuse("node 13 add region=1", "node 13 add region=0", "not one stretch");
     refuse("node 25 clip_scale region=0", "node 25 clip_scale region=2", "");
 }

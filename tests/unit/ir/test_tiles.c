@@ -116,7 +116,7 @@ static void only_a_view_is_a_tile(void **state)
     g = parse(legal);
     g->value[11].tile = true;
     assert_int_equal(pl_graph_check(g, PL_STAGE_BOUND, &err), PL_E_INTERNAL);
-    assert_non_null(strstr(err.text, "no view"));
+    assert_non_null(strstr(err.text, "not a view"));
     pl_graph_destroy(g);
 }
 

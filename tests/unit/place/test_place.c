@@ -124,9 +124,9 @@ static void test_refusals(void **state)
     pl_error err;
     expect_refusal((pl_place_buffer){"a", 3, 3, 1, 1, NONE}, "lower must be below upper");
     expect_refusal((pl_place_buffer){"a", 4, 3, 1, 1, NONE}, "lower must be below upper");
-    expect_refusal((pl_place_buffer){"a", 0, 3, 1, 0, NONE}, "no power of two");
-    expect_refusal((pl_place_buffer){"a", 0, 3, 1, 48, NONE}, "no power of two");
-    expect_refusal((pl_place_buffer){"a", 0, 3, 1, 64, 32}, "no multiple");
+    expect_refusal((pl_place_buffer){"a", 0, 3, 1, 0, NONE}, "not a power of two");
+    expect_refusal((pl_place_buffer){"a", 0, 3, 1, 48, NONE}, "not a power of two");
+    expect_refusal((pl_place_buffer){"a", 0, 3, 1, 64, 32}, "not a multiple");
     expect_refusal((pl_place_buffer){"a", 0, 3, UINT64_MAX, 1, NONE}, "2^63");
     expect_refusal((pl_place_buffer){"a", 0, 3, UINT64_MAX - 3, 64, NONE}, "2^63");
     expect_refusal((pl_place_buffer){"a", 0, 3, 9, 1, UINT64_MAX - 4}, "2^63");

@@ -64,7 +64,7 @@ static void test_bad_files(void **state)
         {"\n \n\t\n", "the file is empty"},
         {"id,lower,upper\na,0,1\n", "t.csv:1:1: the header lacks the column 'size'"},
         {"id,lower,upper,size,sise\n", "t.csv:1:21: unknown column 'sise', did you mean 'size'?"},
-        {"id,lower,upper,size,id\n", "t.csv:1:21: column 'id' stands twice"},
+        {"id,lower,upper,size,id\n", "t.csv:1:21: column 'id' appears twice"},
         {"id,lower,upper,size,alignment,offset,x\n", "t.csv:1:38: more than 6 cells"},
         {"0,0,1,5\n", "t.csv:1:1: unknown column '0'"},
         {HEAD "a,0,1\n", "t.csv:2:6: 3 cells in this row; expected 4"},
@@ -83,12 +83,12 @@ static void test_bad_files(void **state)
         {HEAD "a,1,1,2\n", "t.csv:2:5: upper is 1 and lower 1"},
         {HEAD "a,0,1,2\nb,0,1,2\n\na,0,1,2\n", "t.csv:5:1: the id 'a' was used before, in line 2"},
         {HEAD "\"a,0,1,2\n", "t.csv:2:1: a quote opens here and is never closed"},
-        {HEAD "\"a\nb\",0,1,2\n", "t.csv:2:1: a quoted cell runs over the end of the line"},
-        {HEAD "\"a\"b,0,1,2\n", "t.csv:2:4: text behind a closing quote"},
+        {HEAD "\"a\nb\",0,1,2\n", "t.csv:2:1: a quoted cell runs past the end of the line"},
+        {HEAD "\"a\"b,0,1,2\n", "t.csv:2:4: text after a closing quote"},
         {HEAD "\"", "a quote opens here"},
-        {"id,lower,upper,size,alignment\na,0,1,2,3\n", "t.csv:2:9: alignment is 3, no power of two"},
+        {"id,lower,upper,size,alignment\na,0,1,2,3\n", "t.csv:2:9: alignment is 3, not a power of two"},
         {"id,lower,upper,size,alignment\na,0,1,2,0\n", "t.csv:2:9: alignment is 0"},
-        {"id,lower,upper,size,alignment,offset\na,0,1,2,8,4\n", "t.csv:2:11: the fixed offset 4 is no multiple"},
+        {"id,lower,upper,size,alignment,offset\na,0,1,2,8,4\n", "t.csv:2:11: the fixed offset 4 is not a multiple"},
     };
     for (size_t k = 0; k < COUNT(bad); k++) {
         pl_place_table *t;

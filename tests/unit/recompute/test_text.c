@@ -52,7 +52,7 @@ static void test_bad_files(void **state)
     static const struct {
         const char *text, *expected;
     } cases[] = {
-        {"", "t.dag: holds no header; expected \"dag N NAME\""},
+        {"", "t.dag: has no header; expected \"dag N NAME\""},
         {"node 0 1 2 0 0\n", "t.dag:1:1: a node before the header; expected \"dag N NAME\" first"},
         {"dog 2 x\n", "t.dag:1:1: a line begins with \"dog\"; expected dag, fixed, node or keep"},
         {"dag two x\n", "t.dag:1:5: the number of nodes is \"two\"; expected a whole number from 0 to"},
@@ -72,10 +72,10 @@ static void test_bad_files(void **state)
         {HEAD "node 1 1 2 0\n", "t.dag:3:13: the line ends where the number of inputs was expected"},
         {HEAD "node 1 1 2 0 2 0 0\n", "t.dag:3:14: the number of inputs is \"2\"; expected a whole number from 0 to 1"},
         {HEAD "node 1 1 2 0 1\n", "t.dag:3:15: the line ends where the id of an input was expected"},
-        {HEAD "node 1 1 2 0 1 1\n", "t.dag:3:16: node 1 reads node 1; nodes stand behind what they read"},
+        {HEAD "node 1 1 2 0 1 1\n", "t.dag:3:16: node 1 reads node 1; a node comes after what it reads"},
         {HEAD "node 1 1 2 0 1 0 0\n", "t.dag:3:18: expected the end of the line, found \"0\""},
         {HEAD "node 1 1 size=2 0 0\n", "t.dag:3:10: expected the size, found \"size=2\""},
-        {HEAD "fixed 1\nfixed 1\n", "t.dag:4:1: \"fixed\" stands twice"},
+        {HEAD "fixed 1\nfixed 1\n", "t.dag:4:1: \"fixed\" appears twice"},
         {HEAD "keep 1\n", "t.dag:3:6: \"1\" is to be kept; expected the id of a node above this line"},
         {HEAD "keep 0 x\n", "t.dag:3:8: \"x\" is to be kept"},
     };

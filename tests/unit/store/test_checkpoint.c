@@ -267,7 +267,7 @@ static void test_weights_alone(void **state)
     save(1), save_best(2);
     assert_int_equal(unlink(in_folder("weights/checkpoints/step-00000002/state.safetensors")), 0);
     assert_int_equal(find_and_load(folder, warning), 1);
-    assert_says(warning, "step-00000002/state.safetensors: is not there, and training cannot go on from weights alone");
+    assert_says(warning, "step-00000002/state.safetensors: is missing, and training cannot go on from weights alone");
     for (int best = 0; best < 2; best++) {
         assert_ok((best ? pl_saved_find_best : pl_saved_find)(folder, PL_SAVED_WEIGHTS, &s, &err));
         assert_true(s.record->step == 2 && !s.warning[0]);

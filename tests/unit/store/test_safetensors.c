@@ -192,8 +192,8 @@ static void test_hostile_headers(void **state)
         {"", "does not begin with '{'", 0},
         {"[]", "does not begin with '{'", 0},
         {" {}", "does not begin with '{'", 0},
-        {"{", "no valid JSON", 0},
-        {"{}x", "no valid JSON", 0},
+        {"{", "not valid JSON", 0},
+        {"{}x", "not valid JSON", 0},
         {"{\"a\":1,\"a\":1}", "duplicate", 0},
         {"{\"t\":7}", "an object with dtype", 0},
         {"{\"\":{}}", "empty name", 0},
@@ -202,12 +202,12 @@ static void test_hostile_headers(void **state)
         {T("\"dtype\":4"), "dtype is missing", 0},
         {T("\"dtype\":\"f32\""), "dtype \"f32\" is unknown", 0},
         {T("\"dtype\":\"F32\""), "shape is missing", 0},
-        {T("\"dtype\":\"F32\",\"shape\":[1.0]"), "something else than whole numbers", 0},
-        {T("\"dtype\":\"F32\",\"shape\":[-1]"), "something else than whole numbers", 0},
+        {T("\"dtype\":\"F32\",\"shape\":[1.0]"), "something other than whole numbers", 0},
+        {T("\"dtype\":\"F32\",\"shape\":[-1]"), "something other than whole numbers", 0},
         {T("\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1]"), "more than 8 dimensions", 0},
         {T("\"dtype\":\"F32\",\"shape\":[4611686018427387904]"), "more bytes than a file", 0},
         {T("\"dtype\":\"F32\",\"shape\":[4294967296,4294967296]"), "more bytes than a file", 0},
-        {T("\"dtype\":\"F32\",\"shape\":[99999999999999999999]"), "no valid JSON", 0},
+        {T("\"dtype\":\"F32\",\"shape\":[99999999999999999999]"), "not valid JSON", 0},
         {T("\"dtype\":\"F32\",\"shape\":[1]"), "data_offsets are not two", 4},
         {T("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]"), "data_offsets are not two", 4},
         {T("\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]"), "data_offsets are not two", 4},
@@ -221,8 +221,8 @@ static void test_hostile_headers(void **state)
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\",\"shape\":[4],"
          "\"data_offsets\":[2,6]}}",
          "\"b\" begins at byte 2 of the data, but the one before ends at 4", 6},
-        {"{\"__metadata__\":3}", "__metadata__ is no object", 0},
-        {"{\"__metadata__\":{\"a\":3}}", "metadata \"a\" is no text", 0},
+        {"{\"__metadata__\":3}", "__metadata__ is not an object", 0},
+        {"{\"__metadata__\":{\"a\":3}}", "metadata \"a\" is not text", 0},
     };
     static const struct {
         const char *json;
