@@ -88,12 +88,17 @@ static void decide_resume(pl_config *c, pl_resume asked)
     if (asked != PL_RESUME_AS_PLANNED) c->run.resume = switches[asked];
 }
 
-static pl_status find_settings(pl_run *r, const char *config, pl_command command, pl_resume resume, pl_error *err)
+static pl_status read_config(pl_run *r, const char *config, pl_resume resume, pl_error *err)
 {
     r->config = pl_config_create();
     if (!r->config) return pl_fail(err, PL_E_NOMEM, "no memory for the run");
     PL_TRY(pl_config_load_text(r->config, "the plan's config", config, strlen(config), err));
     decide_resume(r->config, resume);
+    return PL_OK;
+}
+
+static pl_status find_settings(pl_run *r, pl_command command, pl_error *err)
+{
     PL_TRY(pl_system_of(r->config)->open(r->config, command, PL_DATA_FOR_RUN, &r->data, err));
     return pl_settings_fill(r->config, command, r->data, &r->settings, err);
 }
@@ -127,7 +132,8 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     r->plan = plan;
     r->host = options->host;
     const pl_command command = plan->command;
-    PL_TRY_DONE(find_settings(r, plan->config, command, options->resume, err));
+    PL_TRY_DONE(read_config(r, plan->config, options->resume, err));
+    PL_TRY_DONE(find_settings(r, command, err));
     if (r->data->source) r->settings.run.micro_batch = (uint32_t)micro_batch_of(plan->graph);
     if (pl_command_does(command, PL_USES_UPDATE) && !apart) {
         PL_TRY_DONE(print_kept_config(r, err));
@@ -186,13 +192,17 @@ static pl_status rehearse_load(pl_run *r, const pl_plan *plan, pl_error *err)
 static pl_status rehearse(pl_run *r, const char *config, pl_command command, const pl_plan *plan, pl_alloc_meter *meter,
                           pl_run_heap *heap, pl_error *err)
 {
-    PL_TRY(find_settings(r, config, command, PL_RESUME_AS_PLANNED, err));
+    PL_TRY(read_config(r, config, PL_RESUME_AS_PLANNED, err));
+    const uint64_t read = meter->peak_bytes;
+    meter->peak_bytes = meter->held_bytes;
+    PL_TRY(find_settings(r, command, err));
+    const uint64_t opened = meter->peak_bytes, left = opened - meter->held_bytes;
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(print_kept_config(r, err));
-    heap->held_bytes = meter->held_bytes;
-    heap->peak_bytes = meter->peak_bytes;
+    heap->held_bytes = meter->held_bytes + left;
+    heap->peak_bytes = read > meter->peak_bytes + left ? read : meter->peak_bytes + left;
     meter->peak_bytes = meter->held_bytes;
     if (plan) PL_TRY(rehearse_load(r, plan, err));
-    heap->load_bytes = meter->peak_bytes - heap->held_bytes;
+    heap->load_bytes = meter->peak_bytes - meter->held_bytes;
     return PL_OK;
 }
 
