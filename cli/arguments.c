@@ -27,8 +27,9 @@ static size_t find_option(const pl_cli_command *command, const char *word)
 /* The first command that has this option, or NULL. */
 static const pl_cli_command *find_owner(const char *word)
 {
-    for (size_t i = 0; i < pl_cli_command_count; i++)
-        if (find_option(&pl_cli_commands[i], word) != PL_CLI_OPTIONS_MAX) return &pl_cli_commands[i];
+    const pl_cli_command *c;
+    for (size_t i = 0; (c = pl_cli_at(i)); i++)
+        if (find_option(c, word) != PL_CLI_OPTIONS_MAX) return c;
     return NULL;
 }
 

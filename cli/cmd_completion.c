@@ -138,9 +138,10 @@ static pl_status put_bash_values(pl_error *err)
     tables t;
     key k;
     pl_status status = load(NULL, &t, err);
-    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        for (size_t n = 0; n < pl_cli_commands[i].body->option_count && status == PL_OK; n++) {
-            const pl_cli_option *o = &pl_cli_commands[i].body->options[n];
+    const pl_cli_command *c;
+    for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++)
+        for (size_t n = 0; n < c->body->option_count && status == PL_OK; n++) {
+            const pl_cli_option *o = &c->body->options[n];
             if (o->words) status = pl_put_format(err, "        %s) words='%s' ;;\n", o->name, o->words);
         }
     for (const char *line = t.keys; status == PL_OK && next_key(&line, &k);) {
@@ -156,12 +157,12 @@ static pl_status put_bash_values(pl_error *err)
 /* The shell takes "--isa=avx2" apart at the sign: the option then is the word before it. */
 static pl_status put_bash(pl_error *err)
 {
+    const pl_cli_command *c;
     pl_status status = pl_put_text(
         "_plimsoll() {\n    local current=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} words= keys= "
         "commands='",
         err);
-    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = pl_put_format(err, "%s ", pl_cli_commands[i].name);
+    for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) status = pl_put_format(err, "%s ", c->name);
     if (status == PL_OK)
         status = pl_put_text("'\n    if [[ $current == = ]]; then current=\n"
                              "    elif [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}\n    fi\n"
@@ -177,8 +178,7 @@ static pl_status put_bash(pl_error *err)
                              "--version\" ;;\n    esac\n"
                              "    ((COMP_CWORD > 1)) && case ${COMP_WORDS[1]} in\n",
                              err);
-    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = put_bash_case(&pl_cli_commands[i], err);
+    for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) status = put_bash_case(c, err);
     if (status != PL_OK) return status;
     return pl_put_text("    esac\n    if [[ $option == --set ]]; then\n"
                        "        COMPREPLY=($(compgen -W \"$keys\" -- \"$current\"))\n"
@@ -252,11 +252,10 @@ static pl_status put_fish_config(const pl_cli_command *c, pl_error *err)
 
 static pl_status put_fish(pl_error *err)
 {
+    const pl_cli_command *c;
     pl_status status = PL_OK;
-    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = put_fish_command(&pl_cli_commands[i], err);
-    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++)
-        status = put_fish_config(&pl_cli_commands[i], err);
+    for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) status = put_fish_command(c, err);
+    for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) status = put_fish_config(c, err);
     if (status != PL_OK) return status;
     return pl_put_text("complete -c plimsoll -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n", err);
 }

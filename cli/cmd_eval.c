@@ -1,4 +1,4 @@
-/* plimsoll eval: the loss of a trained model on the held-out part of the text. */
+/* plimsoll eval: the loss of a trained model on the held-out part of the data. */
 #include "planning.h"
 
 enum { CHECKPOINT, JSON, LEDGER };
@@ -8,9 +8,10 @@ static const pl_cli_option options[] = {
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
 };
 
-static const char about[] =
-    "Prints loss, perplexity, bits per token and per byte of the text over its whole held-out part "
-    "(data.validation_fraction). CONFIG is the run's config file or the folder of the run.\n";
+static const char about[] = "Prints the loss over the whole held-out part of the data (data.validation_fraction), and "
+                            "what its system reads off "
+                            "it: of a text perplexity, bits per token and per byte. CONFIG is the run's config file or "
+                            "the folder of the run.\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {

@@ -19,7 +19,7 @@ static const char about[] =
     "this machine or container has free): micro-batches, what is computed again, the backward pass block by block "
     "over the whole batch, feed-forward layers in chunks, updates in the backward pass, threads, huge pages; and by "
     "leave of fit.allow what changes numbers. Prints the chosen plan and why, and the front: which budget buys which "
-    "time. train with memory.budget does the same search on its way. Prepares the text when that was not done, and "
+    "time. train with memory.budget does the same search on its way. Prepares the data when that was not done, and "
     "measures kernels that were never measured here. When nothing fits, none is measured; what would make it fit is "
     "said, and the exit code is 3.\n";
 

@@ -50,8 +50,8 @@ int pl_cli_print_overview(void)
         "Plimsoll trains and runs neural networks inside a memory budget: it knows where every byte of the process "
         "will go before the first step, and then it is so.\n\nusage: plimsoll COMMAND [ARGUMENTS]\n\n",
         &err);
-    for (size_t i = 0; i < pl_cli_command_count && status == PL_OK; i++) {
-        const pl_cli_command *c = &pl_cli_commands[i];
+    const pl_cli_command *c;
+    for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) {
         snprintf(left, sizeof left, "  %s %s", c->name, c->operands);
         status = put_row(left, c->summary, &err);
     }

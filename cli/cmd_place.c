@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "format.h"
 #include "load.h"
 #include "out.h"
 
@@ -66,7 +67,7 @@ static void add_capacity(const arguments *a, const pl_place_solution *s, pl_line
     const char *verdict = s->verdict == PL_PLACE_FITS         ? "met"
                           : s->verdict == PL_PLACE_IMPOSSIBLE ? "cannot be met (proven)"
                                                               : "not met within the limits";
-    pl_line_add(line, "capacity     %" PRIu64 " byte%s, %s\n", a->capacity, a->capacity == 1 ? "" : "s", verdict);
+    pl_line_add(line, "capacity     %" PRIu64 " byte%s, %s\n", a->capacity, pl_show_plural(a->capacity), verdict);
 }
 
 static pl_status report(const arguments *a, size_t count, const pl_place_solution *s, pl_error *err)
@@ -75,11 +76,15 @@ static pl_status report(const arguments *a, size_t count, const pl_place_solutio
     pl_line line = {text, sizeof text, 0};
     double gap = s->lower_bound ? 100 * ((double)s->peak / (double)s->lower_bound - 1) : 0;
     pl_line_add(&line, "buffers      %zu\n", count);
-    pl_line_add(&line, "peak         %" PRIu64 " bytes, at time %" PRIu64 "\n", s->peak, s->peak_time);
-    pl_line_add(&line, "lower bound  %" PRIu64 " bytes, at time %" PRIu64 "\n", s->lower_bound, s->bound_time);
-    pl_line_add(&line, "gap          %" PRIu64 " bytes (%.3f %%)%s\n", s->peak - s->lower_bound, gap,
+    pl_line_add(&line, "peak         %" PRIu64 " byte%s, at time %" PRIu64 "\n", s->peak, pl_show_plural(s->peak),
+                s->peak_time);
+    pl_line_add(&line, "lower bound  %" PRIu64 " byte%s, at time %" PRIu64 "\n", s->lower_bound,
+                pl_show_plural(s->lower_bound), s->bound_time);
+    pl_line_add(&line, "gap          %" PRIu64 " byte%s (%.3f %%)%s\n", s->peak - s->lower_bound,
+                pl_show_plural(s->peak - s->lower_bound), gap,
                 s->optimal ? ", proven optimal" : ", not proven optimal");
-    pl_line_add(&line, "found by     %s in %.3f s, %" PRIu64 " nodes\n", s->heuristic, s->seconds, s->nodes);
+    pl_line_add(&line, "found by     %s in %.3f s, %" PRIu64 " node%s\n", s->heuristic, s->seconds, s->nodes,
+                pl_show_plural(s->nodes));
     if (a->capacity != PL_PLACE_NONE) add_capacity(a, s, &line);
     if (!a->json && !is_stdout(a->out) && !is_stdout(a->svg)) return pl_put(text, line.bytes, err);
     pl_say_bytes(text, line.bytes);

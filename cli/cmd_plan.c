@@ -22,9 +22,9 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is "
-    "alive then, the arena over time, files on disk, predicted seconds per step. Prepares the text when that was not "
-    "done (its token file stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot hold "
-    "(memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it. More "
+    "alive then, the arena over time, files on disk, predicted seconds per step. Prepares the data when that was not "
+    "done (what it makes of them stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot "
+    "hold (memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it. More "
     "layers than can be planned in about 1 GiB of memory are refused at once (exit 3).\n";
 
 static pl_status parse_command(const char *name, pl_command *command, pl_error *err)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "format.h"
 #include "load.h"
 #include "out.h"
 
@@ -94,14 +95,14 @@ static void add_budget(const arguments *a, const pl_recompute_problem *problem, 
                        pl_line *line)
 {
     if (a->min) {
-        pl_line_add(line, "least budget %" PRIu64 " bytes%s\n", problem->budget,
+        pl_line_add(line, "least budget %" PRIu64 " byte%s%s\n", problem->budget, pl_show_plural(problem->budget),
                     s->floor_bytes >= problem->budget ? ", proven" : "");
         return;
     }
     const char *verdict = s->verdict == PL_RECOMPUTE_FITS         ? "met"
                           : s->verdict == PL_RECOMPUTE_IMPOSSIBLE ? "cannot be met (proven)"
                                                                   : "not met within the limits";
-    pl_line_add(line, "budget       %" PRIu64 " byte%s, %s\n", problem->budget, problem->budget == 1 ? "" : "s",
+    pl_line_add(line, "budget       %" PRIu64 " byte%s, %s\n", problem->budget, pl_show_plural(problem->budget),
                 verdict);
 }
 
@@ -113,9 +114,10 @@ static pl_status report(const arguments *a, const pl_recompute_problem *problem,
     double share = s->store_all_peak ? 100 * (double)s->peak / (double)s->store_all_peak : 100;
     pl_line_add(&line, "nodes        %zu\n", problem->node_count);
     add_budget(a, problem, s, &line);
-    pl_line_add(&line, "peak         %" PRIu64 " bytes, %.1f %% of storing all (%" PRIu64 ")\n", s->peak, share,
-                s->store_all_peak);
-    pl_line_add(&line, "floor        %" PRIu64 " bytes: no schedule holds less\n", s->floor_bytes);
+    pl_line_add(&line, "peak         %" PRIu64 " byte%s, %.1f %% of storing all (%" PRIu64 ")\n", s->peak,
+                pl_show_plural(s->peak), share, s->store_all_peak);
+    pl_line_add(&line, "floor        %" PRIu64 " byte%s: no schedule holds less\n", s->floor_bytes,
+                pl_show_plural(s->floor_bytes));
     if (s->verdict == PL_RECOMPUTE_FITS) add_cost(s, &line);
     pl_line_add(&line, "found by     %s in %.3f s\n", s->method, s->seconds);
     if (!a->json && !is_stdout(a->out)) return pl_put(text, line.bytes, err);

@@ -12,7 +12,7 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Prepares the text (once), plans where every byte will go, and trains. What does not fit memory.budget is "
+    "Prepares the data (once), plans where every byte will go, and trains. What does not fit memory.budget is "
     "refused before anything large is taken (exit 3). In the folder of the run (--out): checkpoints/ with "
     "model.safetensors, metrics.jsonl, TensorBoard events, config.yaml, plan.lock, plan.html and report.json, the "
     "ledger at the end.\n"

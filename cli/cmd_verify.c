@@ -147,9 +147,9 @@ static pl_status print_end(view *v, const pl_verify_result *r)
             (unsigned long long)r->plans, (unsigned long long)r->same_bits, (unsigned long long)r->within,
             (unsigned long long)r->failed, (unsigned long long)r->refused);
     return pl_put_format(&v->error,
-                         "%llu plans: %llu the same bits, %llu within bounds, %llu failed; %llu not planned\n",
-                         (unsigned long long)r->plans, (unsigned long long)r->same_bits, (unsigned long long)r->within,
-                         (unsigned long long)r->failed, (unsigned long long)r->refused);
+                         "%llu plan%s: %llu the same bits, %llu within bounds, %llu failed; %llu not planned\n",
+                         (unsigned long long)r->plans, pl_show_plural(r->plans), (unsigned long long)r->same_bits,
+                         (unsigned long long)r->within, (unsigned long long)r->failed, (unsigned long long)r->refused);
 }
 
 static pl_status compare(const pl_cli_input *in, pl_error *err)
@@ -200,7 +200,6 @@ static int write_gradients(const pl_cli_command *command, const pl_cli_input *in
     return status == PL_OK ? pl_cli_start(in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
 }
 
-/* The comparison trains, so it reads what training reads. */
 static bool compares(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
@@ -213,8 +212,10 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_cli_input in;
     pl_error err = {0};
     pl_cli_command as = *command;
-    if (compares(argc, argv)) as.command = PL_COMMAND_TRAIN;
+    const bool does_compare = compares(argc, argv);
+    if (does_compare) as.config = PL_CLI_READS; /* more than the gradients of a batch: asked below */
     pl_status status = pl_cli_load(&as, argc, argv, 0, &in, &err);
+    if (status == PL_OK && does_compare) status = pl_verify_check_options(in.config, &err);
     if (status == PL_OK) status = check_words(&in, &err);
     if (status == PL_OK && !in.arguments.value[GRADIENTS]) status = compare(&in, &err);
     int code = status != PL_OK                 ? pl_cli_complain(command->name, status, &err)

@@ -1,4 +1,5 @@
-/* The subcommands: one row each in subcommands.def, from which dispatch, help and shell completion are made.
+/* The subcommands: one row each in subcommands.def or plimsoll/commands.def, from which dispatch, help and shell
+ * completion are made.
  *
  * The command is a customer of plimsoll's public headers and nothing else of the library. Data goes to stdout, talk to
  * stderr, both by write(2) from fixed buffers: after "committed" the process may ask for no memory, so no part of the
@@ -43,6 +44,7 @@ typedef struct pl_cli_body {
 #define PL_CLI_ROW(id, ...) extern const pl_cli_body pl_cli_##id;
 #include "subcommands.def"
 #undef PL_CLI_ROW
+extern const pl_cli_body pl_cli_job; /* of all others */
 
 struct pl_cli_command {
     const char *name, *operands; /* "train", "CONFIG" */
@@ -53,8 +55,7 @@ struct pl_cli_command {
 };
 
 /* ---- commands.c ---- */
-extern const pl_cli_command pl_cli_commands[];
-extern const size_t pl_cli_command_count;
+const pl_cli_command *pl_cli_at(size_t index);       /* in the order of the help; NULL behind the last */
 const pl_cli_command *pl_cli_find(const char *name); /* NULL: none */
 /* The subcommand that was probably meant, or NULL. */
 const pl_cli_command *pl_cli_nearest(const char *name);

@@ -1,40 +1,64 @@
-/* The table of subcommands. */
+/* The subcommands: those of subcommands.def, then every other command of plimsoll/commands.def. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 
-/* The names of plimsoll/commands.def, each a constant: the table is one. */
-#define PL_COMMAND_ROW(id, first, second, ...)                                                                         \
+/* Names and summaries of plimsoll/commands.def, each a constant: the tables are. */
+#define PL_COMMAND_ROW(id, name, other, typed, line, ...)                                                              \
     struct {                                                                                                           \
-        char name[sizeof(first)], other[sizeof(second)];                                                               \
+        char name_of[sizeof(typed)], summary_of[sizeof(line)];                                                         \
     } id;
 static const struct {
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
-} called = {
-#define PL_COMMAND_ROW(id, first, second, ...) {first, second},
+} said = {
+#define PL_COMMAND_ROW(id, name, other, typed, line, ...) {typed, line},
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
 };
 
-#define NAME_OF(id) (sizeof called.id.other > 1 ? called.id.other : called.id.name)
-#define NONE        .config = PL_CLI_NONE
-#define READS       .config = PL_CLI_READS
-#define PLANS(id)   .config = PL_CLI_PLANS, .command = PL_COMMAND_##id
-#define RUNS(id)    .config = PL_CLI_RUNS, .command = PL_COMMAND_##id
+#define NAME_OF(id)    said.id.name_of
+#define SUMMARY_OF(id) said.id.summary_of
+#define NONE           .config = PL_CLI_NONE
+#define READS          .config = PL_CLI_READS
+#define PLANS(id)      .config = PL_CLI_PLANS, .command = PL_COMMAND_##id
+#define RUNS(id)       .config = PL_CLI_RUNS, .command = PL_COMMAND_##id
+
+static const pl_cli_command own[] = {
 #define PL_CLI_ROW(id, called_so, with, use, line)                                                                     \
     {.name = (called_so), .operands = (with), .summary = (line), use, .body = &pl_cli_##id},
-
-const pl_cli_command pl_cli_commands[] = {
 #include "subcommands.def"
 };
-const size_t pl_cli_command_count = sizeof pl_cli_commands / sizeof *pl_cli_commands;
+enum { OWN = sizeof own / sizeof *own };
+
+static const pl_cli_command jobs[] = {
+#define PL_COMMAND_ROW(id, ...)                                                                                        \
+    {.name = NAME_OF(id), .operands = "CONFIG|FOLDER", .summary = SUMMARY_OF(id), RUNS(id), .body = &pl_cli_job},
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+};
+
+static bool has_own(pl_command command)
+{
+    for (size_t i = 0; i < OWN; i++)
+        if (own[i].config == PL_CLI_RUNS && own[i].command == command) return true;
+    return false;
+}
+
+const pl_cli_command *pl_cli_at(size_t index)
+{
+    if (index < OWN) return &own[index];
+    for (size_t i = 0, at = OWN; i < PL_COMMAND_COUNT; i++)
+        if (!has_own(jobs[i].command) && at++ == index) return &jobs[i];
+    return NULL;
+}
 
 const pl_cli_command *pl_cli_find(const char *name)
 {
-    for (size_t i = 0; i < pl_cli_command_count; i++)
-        if (strcmp(pl_cli_commands[i].name, name) == 0) return &pl_cli_commands[i];
+    const pl_cli_command *c;
+    for (size_t i = 0; (c = pl_cli_at(i)); i++)
+        if (strcmp(c->name, name) == 0) return c;
     return NULL;
 }
 
@@ -70,10 +94,9 @@ const pl_cli_command *pl_cli_nearest(const char *name)
 {
     const pl_cli_command *nearest = NULL;
     while (*name == '-') name++; /* "plimsoll --train" */
-    size_t bytes = strlen(name), best = (bytes + 1) / 3 + 1;
+    size_t bytes = strlen(name), best = (bytes + 1) / 3 + 1, at = 0;
     if (bytes >= WORD) return NULL;
-    for (size_t i = 0; i < pl_cli_command_count; i++) {
-        const pl_cli_command *c = &pl_cli_commands[i];
+    for (const pl_cli_command *c; (c = pl_cli_at(at)); at++) {
         if (begins(name, c->name)) return c;
         size_t d = distance(name, c->name);
         if (d < best) best = d, nearest = c;

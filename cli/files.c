@@ -11,14 +11,14 @@
 
 enum { USES_MAX = PL_CLI_OPTIONS_MAX + 16 };
 
-/* In the folder of a run; those that only train writes are others' to give out too (plan --html). */
+/* In the folder of a run, beside what its system keeps there; those that only train writes are others' to give out too
+ * (plan --html). */
 static const struct {
     const char *name;
     bool train_writes, train_only;
-} own_files[] = {{"config.yaml", false, false},  {"tokens.bin", false, false}, {"tokenizer.json", false, false},
-                 {"metrics.jsonl", true, false}, {"report.json", true, false}, {"lock", true, false},
-                 {"plan.lock", true, true},      {"plan.html", true, true}};
-enum { OWN_FILES = sizeof own_files / sizeof *own_files };
+} own_files[] = {{"config.yaml", false, false}, {"metrics.jsonl", true, false}, {"report.json", true, false},
+                 {"lock", true, false},         {"plan.lock", true, true},      {"plan.html", true, true}};
+enum { OWN_FILES = sizeof own_files / sizeof *own_files, KEPT_MAX = 8 };
 
 typedef struct list {
     pl_file_use use[USES_MAX];
@@ -87,9 +87,6 @@ static pl_status join(char path[PATH_MAX], const char *folder, const char *name,
     return n >= 0 && n < PATH_MAX ? PL_OK : pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
 }
 
-/* A key whose value is no file: nothing to read or write. */
-static const char *file_of(const char *text) { return strcmp(text, "none") == 0 ? "" : text; }
-
 /* The run's own plan may be run again: it is read as a whole before it is written, and is the same then. */
 static bool is_given_plan(const pl_cli_command *command, const pl_cli_arguments *a, const char *own)
 {
@@ -106,21 +103,27 @@ static bool is_given_plan(const pl_cli_command *command, const pl_cli_arguments 
 
 /* Too much for a stack. */
 typedef struct paths {
-    char text[PATH_MAX], tokenizer[PATH_MAX], trace[PATH_MAX], checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX];
+    char checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX], kept[KEPT_MAX][PATH_MAX];
 } paths;
 
 static pl_status add_settings(list *l, paths *p, const pl_cli_input *in, pl_error *err)
 {
-    pl_status status = pl_cli_setting(in->config, "data", "text", p->text, sizeof p->text, err);
-    if (status == PL_OK)
-        status = pl_cli_setting(in->config, "data", "tokenizer", p->tokenizer, sizeof p->tokenizer, err);
-    if (status == PL_OK) status = pl_cli_setting(in->config, "run", "trace", p->trace, sizeof p->trace, err);
-    if (status == PL_OK) status = join(p->checkpoints, in->out, "checkpoints", err);
-    add(l, file_of(p->text), "data.text", PL_FILE_READ);
-    add(l, p->tokenizer, "data.tokenizer", PL_FILE_READ);
-    add(l, file_of(p->trace), "run.trace", PL_FILE_WRITTEN);
+    const size_t room = USES_MAX - l->count, named = pl_config_files(in->config, l->use + l->count, room);
+    l->count += named < room ? named : room;
+    pl_status status = join(p->checkpoints, in->out, "checkpoints", err);
     add(l, p->checkpoints, "checkpoints", PL_FILE_CLOSED);
     return status;
+}
+
+static pl_status add_kept(list *l, paths *p, const pl_cli_input *in, pl_error *err)
+{
+    const char *const *name = pl_config_kept_files(in->config);
+    for (size_t i = 0; name[i] && i < KEPT_MAX; i++) {
+        pl_status status = join(p->kept[i], in->out, name[i], err);
+        if (status != PL_OK) return status;
+        add(l, p->kept[i], name[i], PL_FILE_READ);
+    }
+    return PL_OK;
 }
 
 static pl_status add_own(list *l, paths *p, const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
@@ -144,6 +147,7 @@ pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *
     add_words(&l, command, &in->arguments);
     pl_status status = add_settings(&l, p, in, err);
     if (status == PL_OK) status = add_own(&l, p, command, in, err);
+    if (status == PL_OK) status = add_kept(&l, p, in, err);
     if (status == PL_OK) status = pl_files_check(l.use, l.count, err);
     free(p);
     return status;

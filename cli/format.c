@@ -16,6 +16,8 @@ const char *pl_show_count(uint64_t count, char *text)
     return text;
 }
 
+const char *pl_show_plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
 const char *pl_show_bytes(uint64_t bytes, char *text)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};

@@ -92,15 +92,14 @@ static pl_status check_machine(const char *name, const pl_talk *talk, bool here,
 }
 
 /* Memory that the fence refuses is a budget that is too small, not a machine that fails. */
-static pl_status name_fence(pl_status status, pl_error *err)
+static pl_status name_fence(pl_status status, const pl_config *config, pl_error *err)
 {
     pl_error why = *err;
     if (status != PL_E_NOMEM || !pl_planner_fence_struck()) return status;
-    return pl_cli_error(
-        err, PL_E_BUDGET,
-        "preparing the text and planning take more memory than the cgroup's limit leaves: %.600s; raise "
-        "the limit (the container's memory)",
-        why.text);
+    return pl_cli_error(err, PL_E_BUDGET,
+                        "preparing the %s and planning take more memory than the cgroup's limit leaves: %.600s; raise "
+                        "the limit (the container's memory)",
+                        pl_config_words(config)->data, why.text);
 }
 
 static phases begin_phases(const char *name, const pl_talk *talk)
@@ -109,11 +108,11 @@ static phases begin_phases(const char *name, const pl_talk *talk)
         .command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
 }
 
-static pl_status prepare(const pl_cli_input *in, bool text, phases *p, pl_error *err)
+static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_error *err)
 {
     pl_signals_catch(); /* what is half written goes */
     pl_status status = pl_planner_fence(in->config, err);
-    if (status == PL_OK && text) status = pl_prepare(in->config, tell_phase, p, err);
+    if (status == PL_OK && data) status = pl_prepare(in->config, tell_phase, p, err);
     pl_signals_leave();
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
@@ -127,7 +126,7 @@ pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command 
         status =
             (here ? pl_plan_make_here : pl_plan_make)(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
     end_phases(&p);
-    return status == PL_OK ? check_machine(name, talk, here, plan, err) : name_fence(status, err);
+    return status == PL_OK ? check_machine(name, talk, here, plan, err) : name_fence(status, in->config, err);
 }
 
 pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_talk *talk, pl_fit_answer **answer,
@@ -137,11 +136,11 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_tal
     pl_status status = prepare(in, true, &p, err);
     if (status == PL_OK) status = pl_fit_make(in->config, pl_cli_cache(in), tell_phase, &p, answer, err);
     end_phases(&p);
-    return name_fence(status, err);
+    return name_fence(status, in->config, err);
 }
 
-/* A plan that was made before, by plan or fit: what it says is what runs. Only the text is looked at again: its tokens
- * may be gone, or may no longer be those of the text. */
+/* A plan that was made before, by plan or fit: what it says is what runs. Only the data are looked at again: what was
+ * prepared of them may be gone, or no longer be theirs. */
 static pl_status load_plan(const char *name, const pl_cli_input *in, const char *path, const pl_talk *talk,
                            pl_plan **plan, pl_error *err)
 {
@@ -152,20 +151,21 @@ static pl_status load_plan(const char *name, const pl_cli_input *in, const char 
     phases p = begin_phases(name, talk);
     status = prepare(in, true, &p, err);
     end_phases(&p);
-    return name_fence(status, err);
+    return name_fence(status, in->config, err);
 }
 
 /* ---- a few words about the plan ---- */
 
 static void say_batch(const pl_plan *plan)
 {
+    const pl_words *words = pl_plan_words(plan);
     unsigned long long batch = pl_plan_batch(plan), micro = pl_plan_micro_batch(plan),
                        times = pl_plan_accumulation(plan);
     if (times > 1 && batch < micro * times)
         pl_say("batch %llu in %llu micro-batches of %llu, the last with %llu, ", batch, times, micro,
                batch - (times - 1) * micro);
     else if (times > 1)
-        pl_say("batch %llu = %llu sequence%s x %llu, ", batch, micro, micro == 1 ? "" : "s", times);
+        pl_say("batch %llu = %llu %s x %llu, ", batch, micro, micro == 1 ? words->sample : words->samples, times);
     else if (batch)
         pl_say("batch %llu, ", batch);
 }
@@ -175,7 +175,7 @@ static void say_summary(const pl_plan *plan, pl_command command, const char *out
     char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], c[PL_FORMAT_BYTES];
     pl_say("plan: %s parameters, ", pl_show_count(pl_plan_parameters(plan), a));
     if (pl_command_does(command, PL_USES_UPDATE)) say_batch(plan);
-    pl_say("%d thread%s\n", pl_plan_threads(plan), pl_plan_threads(plan) == 1 ? "" : "s");
+    pl_say("%d thread%s\n", pl_plan_threads(plan), pl_show_plural((uint64_t)pl_plan_threads(plan)));
     pl_say("      %s resident (arena %s), %s charged", pl_show_bytes(pl_plan_resident_bytes(plan), a),
            pl_show_bytes(pl_plan_arena_bytes(plan), b), pl_show_bytes(pl_plan_charged_bytes(plan), c));
     if (pl_command_does(command, PL_USES_UPDATE) && pl_plan_step_seconds(plan) > 0)
@@ -224,7 +224,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
         call->word[PL_CALL_AGAIN] = pl_again_print(in->config, again);
     }
     if (status == PL_OK) status = pl_runner_check(plan, &err);
-    if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), &err);
+    if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), in->config, &err);
     pl_plan_destroy(plan);
     return pl_cli_complain(name, status, &err);
 }

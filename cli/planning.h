@@ -1,4 +1,4 @@
-/* What train, generate, eval and verify have in common: text, plan, a few words about it, and off to the runner. */
+/* What train, generate, eval and verify have in common: data, plan, a few words about it, and off to the runner. */
 #ifndef PL_CLI_PLANNING_H
 #define PL_CLI_PLANNING_H
 
@@ -14,7 +14,7 @@ typedef struct pl_talk {
 
 pl_status pl_talk_read(const pl_config *, bool quiet, bool verbose, pl_talk *, pl_error *);
 
-/* Prepares the text where the command needs one, and plans. Progress goes to stderr unless quiet. What this machine
+/* Prepares the data where the command needs them, and plans. Progress goes to stderr unless quiet. What this machine
  * cannot hold is refused when it is to run `here`; else it is planned, with a warning. */
 pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, bool here, pl_plan **,
                            pl_error *);

@@ -1,6 +1,6 @@
 /* The bar and the plain lines.
  *
- *   [#######-------------]  step 120/300  loss 4.213  ppl 67.6  lr 9.2e-04  6.4k tok/s  104 MB  eta 2 min 10 s
+ *   [#######-------------]  step 120/300  loss 4.213  ppl 67.6  lr 9.2e-04  6.4k items/s  104 MB  eta 2 min 10 s
  */
 #include "progress.h"
 
@@ -238,13 +238,13 @@ static void print_plain(pl_view *v, const pl_event *e)
     pl_say("%s\n", line.text);
 }
 
-/* `plimsoll eval`: nothing but a validation. */
-static void draw_validation(pl_view *v, const pl_event *e)
+/* Of what trains nothing: how much of its work is done. */
+static void draw_parts(pl_view *v, const pl_event *e)
 {
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
     double share = e->parts ? (double)e->part / (double)e->parts : 0;
-    pl_line_add(&line, "validating %" PRIu64 "/%" PRIu64, e->part, e->parts);
+    pl_line_add(&line, "%s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : "part", e->part, e->parts);
     if (share > 0 && share < 1) {
         char left[PL_FORMAT_BYTES];
         pl_line_add(&line, "  eta %s", pl_show_seconds(e->seconds / share * (1 - share), left));
@@ -259,7 +259,7 @@ static void show_tick(pl_view *v, const pl_event *e)
     bool first = v->shown_at < 0 && e->step > v->first_step;
     if (v->in_text) return;
     if (v->text_to_stdout) {
-        if (v->show == PL_SHOW_BAR && e->validating) draw_validation(v, e);
+        if (v->show == PL_SHOW_BAR && e->parts) draw_parts(v, e);
     } else if (v->show == PL_SHOW_BAR)
         draw_bar(v, e);
     else if (first)
@@ -317,16 +317,17 @@ static void show_warning(pl_view *v, const pl_event *e)
 static void show_finished(pl_view *v, const pl_event *e)
 {
     char seconds[PL_FORMAT_BYTES], rate[PL_FORMAT_BYTES];
+    if (v->text_to_stdout) return;
     if (v->bar_drawn) pl_say("\n");
     v->bar_drawn = false;
     uint64_t made = e->step - v->first_step;
     if (!made) {
-        pl_say("nothing was left to do: all %" PRIu64 " steps were made before; --steps N or --epochs N makes more\n",
-               e->steps);
+        pl_say("nothing was left to do: %s %" PRIu64 " step%s made before; --steps N or --epochs N makes more\n",
+               e->steps == 1 ? "the" : "all", e->steps, e->steps == 1 ? " was" : "s were");
         return;
     }
     double per_step = e->seconds / (double)made;
-    pl_say("done: %" PRIu64 " steps in %s, %s each with all that came between\n", made,
+    pl_say("done: %" PRIu64 " step%s in %s, %s each with all that came between\n", made, pl_show_plural(made),
            pl_show_seconds(e->seconds, seconds), pl_show_seconds(per_step, rate));
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "plimsoll/status.h"
+#include "plimsoll/words.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +32,9 @@ PL_API pl_status pl_config_check(const pl_config *, pl_error *);
 /* The error for an unknown option: PL_E_USAGE with a "did you mean"; own: the caller's own options. */
 PL_API pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 
+/* The names that this config's system has for what it counts. */
+PL_API const pl_words *pl_config_words(const pl_config *);
+
 /* The folder in which the run of this config keeps its files (run.out, or runs/NAME), into room bytes. */
 PL_API PL_MUST_USE pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
 
@@ -40,8 +44,8 @@ typedef enum pl_config_form {
     PL_CONFIG_HELP,     /* the options, for a terminal */
     PL_CONFIG_MARKDOWN, /* the reference */
     PL_CONFIG_SCHEMA,   /* JSON Schema of the YAML file */
-    /* YAML as a run keeps it in its folder: paths are absolute, so that it reads the same from any folder, and a
-     * tokenizer's file is the copy in the folder of the run */
+    /* YAML as a run keeps it in its folder: paths are absolute, so that it reads the same from any folder, and a file
+     * of which the run keeps a copy in its folder is that copy */
     PL_CONFIG_KEPT,
     /* For shell completion, one line per key: "run.isa --isa auto ref baseline …": the key, its option or -, and its
      * possible values where they are words */
@@ -70,6 +74,11 @@ typedef struct pl_file_use {
 /* PL_E_USAGE when a file to be written is also read or is written twice, by whatever paths. Paths that are NULL, "" or
  * "-" are skipped. */
 PL_API PL_MUST_USE pl_status pl_files_check(const pl_file_use *, size_t count, pl_error *);
+/* The files that a config names, in the order of its keys: how many there are; at most `room` are written. The paths
+ * are the config's own. */
+PL_API size_t pl_config_files(const pl_config *, pl_file_use *, size_t room);
+/* Names of what its system keeps in the folder of a run, besides what every run keeps; NULL after the last. */
+PL_API const char *const *pl_config_kept_files(const pl_config *);
 
 #ifdef __cplusplus
 }

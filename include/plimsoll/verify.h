@@ -77,7 +77,10 @@ typedef struct pl_verify_result {
     uint64_t failed;
 } pl_verify_result;
 
-/* The text must be prepared; nothing is written. PL_E_MISMATCH when a row is not within its bounds. */
+/* Like pl_command_check_options, for a comparison: it reads what a training reads, except the keys for the samples that
+ * a training writes between its steps (train.sample_every), since it writes none. */
+PL_API PL_MUST_USE pl_status pl_verify_check_options(const pl_config *, pl_error *);
+/* The data must be prepared; nothing is written. PL_E_MISMATCH when a row is not within its bounds. */
 PL_API PL_MUST_USE pl_status pl_verify(const pl_config *, const pl_verify_options *, pl_verify_result *, pl_error *);
 
 #ifdef __cplusplus

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/schema.h"
+#include "systems/system.h"
 
 pl_status pl_give_text(pl_str *s, char **text, size_t *bytes, pl_error *err)
 {
@@ -127,6 +128,27 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     return status;
 }
 
+size_t pl_config_files(const pl_config *c, pl_file_use *use, size_t room)
+{
+    size_t count = 0;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        const bool written = key->flags & PL_CONFIG_FLAG_WRITTEN_FILE;
+        const char *path = written || key->flags & PL_CONFIG_FLAG_READ_FILE ? pl_config_path_at(c, key) : NULL;
+        if (!path || !path[0]) continue;
+        if (count < room) use[count] = (pl_file_use){path, key->path, written ? PL_FILE_WRITTEN : PL_FILE_READ};
+        count++;
+    }
+    return count;
+}
+
+const char *const *pl_config_kept_files(const pl_config *c)
+{
+    static const char *const none[] = {NULL};
+    return pl_system_of(c)->files ? pl_system_of(c)->files : none;
+}
+
+const pl_words *pl_config_words(const pl_config *c) { return &pl_system_of(c)->words; }
+
 /* ---- by command ---- */
 
 static pl_config_reader reader_of(pl_command command) { return (pl_config_reader)(1 << command); }
@@ -134,6 +156,12 @@ static pl_config_reader reader_of(pl_command command) { return (pl_config_reader
 pl_status pl_command_check_options(pl_command command, const pl_config *c, pl_error *err)
 {
     return pl_config_check_options(c, reader_of(command), err);
+}
+
+/* Not TRAIN alone, which reads what samples are written with where there is train.sample_every. */
+pl_status pl_verify_check_options(const pl_config *c, pl_error *err)
+{
+    return pl_config_check_options(c, reader_of(PL_COMMAND_TRAIN) | reader_of(PL_COMMAND_GRADIENTS), err);
 }
 
 pl_status pl_command_help(pl_command command, char **text, size_t *bytes, pl_error *err)

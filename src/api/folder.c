@@ -55,11 +55,13 @@ static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error
     const pl_command command = *(const pl_command *)context;
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_training(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
-    return pl_system_of(p->config)->check_folder(p, command, err);
+    const pl_system *y = pl_system_of(p->config);
+    return y->check_folder ? y->check_folder(p, command, err) : PL_OK;
 }
 
 pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
 {
+    PL_TRY(pl_system_require(c, command, err));
     return with_preparation(c, NULL, look_at_folder, &command, err);
 }
 
@@ -71,7 +73,8 @@ typedef struct told {
 static pl_status prepare(pl_preparation *p, const void *context, pl_error *err)
 {
     const told *t = context;
-    return pl_system_of(p->config)->prepare(p, t->progress, t->context, err);
+    const pl_system *y = pl_system_of(p->config);
+    return y->prepare ? y->prepare(p, t->progress, t->context, err) : PL_OK;
 }
 
 pl_status pl_prepare(pl_config *c, pl_progress progress, void *context, pl_error *err)

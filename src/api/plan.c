@@ -20,6 +20,24 @@ pl_status pl_plan_save(const pl_plan *plan, const char *path, pl_error *err)
     return status;
 }
 
+static pl_status load(pl_config *c, const char *name, const char *text, pl_error *err)
+{
+    return pl_config_load_text(c, name, text, strlen(text), err);
+}
+
+/* Those of the system of its config; where that cannot be read, as in a plan of a graph alone, the plain ones. */
+static pl_status find_words(pl_plan *p, pl_error *err)
+{
+    pl_error why = {0};
+    pl_config *c = p->config ? pl_config_create() : NULL;
+    if (!p->config) return PL_OK;
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
+    pl_status status = load(c, "the plan's config", p->config, &why);
+    if (status == PL_OK) p->words = pl_config_words(c);
+    pl_config_destroy(c);
+    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_OK;
+}
+
 pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
 {
     char *text;
@@ -28,7 +46,8 @@ pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
     pl_status status = pl_plan_parse(path, text, bytes, plan, err);
     pl_free(text);
     if (status != PL_OK) return status;
-    status = pl_plan_check(*plan, err);
+    status = find_words(*plan, err);
+    if (status == PL_OK) status = pl_plan_check(*plan, err);
     if (status == PL_OK) return PL_OK;
     pl_plan_destroy(*plan);
     *plan = NULL;
@@ -59,7 +78,7 @@ static bool is_kept_copy(const pl_config *now, const pl_config_key *key, const c
 }
 
 /* The folder of a run has a config of its own, which says the same in other words: where its files are seen from the
- * root, that its tokenizer is the copy there (its hash is compared later), and which micro-batch was chosen. */
+ * root, that a file of it is the copy there (its hash is compared later), and which micro-batch was chosen. */
 static bool means_same(const pl_plan *plan, const pl_config *planned, const pl_config *now, const pl_config_key *key)
 {
     const char *was = pl_config_path_at(planned, key), *asked = pl_config_path_at(now, key);
@@ -91,11 +110,6 @@ static pl_status take_key(const pl_plan *plan, const pl_config *planned, const p
     pl_str_deinit(&was);
     pl_str_deinit(&is);
     return status;
-}
-
-static pl_status load(pl_config *c, const char *name, const char *text, pl_error *err)
-{
-    return pl_config_load_text(c, name, text, strlen(text), err);
 }
 
 /* Compared is what a config prints: that leaves out what means nothing under its other values. */
@@ -170,6 +184,8 @@ uint64_t pl_plan_accumulation(const pl_plan *p)
         if (p->batch && p->graph->region[i].parent == train) return p->graph->region[i].trip;
     return 1;
 }
+
+const pl_words *pl_plan_words(const pl_plan *p) { return pl_plan_words_of(p); }
 
 uint64_t pl_plan_parameters(const pl_plan *p)
 {

@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "base/units.h"
+#include "config/schema.h"
 
 static uint64_t or_auto(int64_t value, uint64_t chosen)
 {
@@ -70,6 +71,7 @@ static int64_t micro_batch_of(const pl_config *c, pl_command command)
 pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data *data, pl_settings *s, pl_error *err)
 {
     const pl_system *system = pl_system_of(c);
+    const pl_config_key *held_out = pl_config_find_held_out(c);
     const uint64_t steps = find_steps(c, data), eval_every = or_auto(c->train.eval_every, steps / 10);
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
@@ -94,6 +96,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                                .model_hash = hash_model(c, data),
                                .plan_hash = pl_config_hash_numerics(c),
                                .config_text = s->config_text,
+                               .held_out = held_out ? held_out->path : NULL,
                                .own = s->own,
                                .trace_path = c->run.trace[0] ? c->run.trace : NULL};
     return PL_OK;

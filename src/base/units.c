@@ -93,3 +93,5 @@ const char *pl_format_seconds(double s, char *buf, size_t room)
         pl_print(buf, room, "%lld h %02d min", (long long)(s / 3600), (int)(fmod(s, 3600) / 60));
     return buf;
 }
+
+const char *pl_plural(uint64_t count) { return count == 1 ? "" : "s"; }

@@ -1,3 +1,5 @@
 #include "base/words.h"
 
-const pl_words pl_words_plain = {"item", "items", "sample", "samples", "items/s"};
+#include <stddef.h>
+
+const pl_words pl_words_plain = {"item", "items", "sample", "samples", "items/s", "data", NULL};

@@ -190,9 +190,9 @@ void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *
 /* What the file asked for and a stronger source made pointless: both in one file would contradict each other. */
 static bool is_overruled(const pl_config *cfg, const pl_config_key *key)
 {
-    const pl_config_key *fraction = pl_config_find("data.validation_fraction");
-    return cfg->data.validation_fraction == 0 && strncmp(key->path, "train.eval_", 11) == 0 &&
-           pl_config_origin_at(cfg, key)->level < pl_config_origin_at(cfg, fraction)->level;
+    const pl_config_key *nothing = pl_config_find_nothing_held_out(cfg);
+    return nothing && strncmp(key->path, "train.eval_", 11) == 0 &&
+           pl_config_origin_at(cfg, key)->level < pl_config_origin_at(cfg, nothing)->level;
 }
 
 static bool is_printed(const pl_config *cfg, const pl_config_key *key)

@@ -40,6 +40,9 @@ enum {
     UNDER_MAX = PL_CONFIG_FLAG_UNDER_MAX,
     NUMERICS = PL_CONFIG_FLAG_NUMERICS,
     BEGUN = PL_CONFIG_FLAG_BEGUN,
+    HELD_OUT = PL_CONFIG_FLAG_HELD_OUT,
+    READ_FILE = PL_CONFIG_FLAG_READ_FILE,
+    WRITTEN_FILE = PL_CONFIG_FLAG_WRITTEN_FILE,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -49,6 +52,30 @@ enum {
 #undef PL_COMMAND_ROW
     SAMPLES = PL_CONFIG_BY_SAMPLES,
     EVERY = PL_CONFIG_BY_ANY,
+};
+
+/* Commands by what they use: a new one reads what it needs without a word in the rows of the keys. */
+#define PL_COMMAND_ROW(id, name, other, typed, summary, uses) id##_USES = uses,
+enum {
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+};
+#define BY_USE(id, of, wanted) | ((id##_USES & (of)) == (wanted) ? PL_CONFIG_BY_##id : 0)
+enum {
+    DATA = 0
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA, PL_USES_DATA)
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+    ,
+    PARTS = 0
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_WHOLE_BATCH, PL_USES_DATA)
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+    ,
+    GRADIENT = 0
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_GRADIENT, PL_USES_GRADIENT)
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
 };
 
 #define IS(value)  (1u << (value))
@@ -202,6 +229,22 @@ bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config
     return by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES && cfg->train.sample_every > 0;
 }
 
+const pl_config_key *pl_config_find_held_out(const pl_config *cfg)
+{
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->flags & PL_CONFIG_FLAG_HELD_OUT && pl_config_is_used(cfg, key)) return key;
+    return NULL;
+}
+
+const pl_config_key *pl_config_find_nothing_held_out(const pl_config *cfg)
+{
+    const pl_config_key *key = pl_config_find_held_out(cfg);
+    pl_config_value value = {0};
+    if (!key) return NULL;
+    memcpy(&value, pl_config_value_of(cfg, key), key->bytes);
+    return (key->type == PL_CONFIG_REAL ? value.real == 0 : value.number == 0) ? key : NULL;
+}
+
 const char *pl_config_path_at(const pl_config *cfg, const pl_config_key *key)
 {
     const char *at = (const char *)cfg + key->offset;
@@ -209,7 +252,7 @@ const char *pl_config_path_at(const pl_config *cfg, const pl_config_key *key)
     if (key->type == PL_CONFIG_PATH) return at;
     if (key->type != PL_CONFIG_NAME_OR_PATH) return NULL;
     memcpy(&kind, at, sizeof kind);
-    return kind == (int)key->name_count ? at + offsetof(pl_config_tokenizer, path) : NULL;
+    return kind == (int)key->name_count ? at + offsetof(pl_config_name_or_path, path) : NULL;
 }
 
 char *pl_config_path_of(pl_config *cfg, const pl_config_key *key) { return (char *)pl_config_path_at(cfg, key); }

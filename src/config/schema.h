@@ -25,6 +25,9 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_MODEL = 1 << 5,
     PL_CONFIG_FLAG_NUMERICS = 1 << 6,
     PL_CONFIG_FLAG_BEGUN = 1 << 7,
+    PL_CONFIG_FLAG_HELD_OUT = 1 << 8,
+    PL_CONFIG_FLAG_READ_FILE = 1 << 9,
+    PL_CONFIG_FLAG_WRITTEN_FILE = 1 << 10,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
@@ -80,6 +83,10 @@ uint32_t pl_config_archs_of(const pl_config_key *);
  * not. */
 const pl_config_key *pl_config_unused_by(const pl_config *, const pl_config_key *);
 bool pl_config_is_used(const pl_config *, const pl_config_key *);
+/* The key that says how much is held out for evaluation; NULL: the config's system has none. */
+const pl_config_key *pl_config_find_held_out(const pl_config *);
+/* The same key where it says 0; NULL: something is held out, or no key says how much. */
+const pl_config_key *pl_config_find_nothing_held_out(const pl_config *);
 /* Where the value lies. */
 const void *pl_config_value_of(const pl_config *, const pl_config_key *);
 bool pl_config_value_equal(const pl_config *, const pl_config *, const pl_config_key *);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/units.h"
 #include "fit/recompute.h"
 #include "ir/properties.h"
 #include "ir/op.h"
@@ -58,8 +59,6 @@ typedef struct axis {
     bool always; /* said in brief, too, where it is as established */
 } axis;
 
-static const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
-
 static int64_t most_established(const axis_view *v)
 {
     int64_t most = v->rows < ROWS_ENOUGH ? ROWS_ENOUGH / v->rows : 1;
@@ -93,7 +92,8 @@ static void say_micro_batch(const pl_fit_result *r, const pl_choice *c, pl_str *
 {
     int64_t times = (r->batch + c->micro_batch - 1) / c->micro_batch;
     pl_str_printf(out, "%lld %s at once, %lld time%s a step", (long long)c->micro_batch,
-                  c->micro_batch == 1 ? r->words->sample : r->words->samples, (long long)times, plural(times));
+                  c->micro_batch == 1 ? r->words->sample : r->words->samples, (long long)times,
+                  pl_plural((uint64_t)times));
 }
 
 static void brief_micro_batch(const pl_fit_result *r, const pl_choice *c, pl_str *out)
@@ -230,7 +230,7 @@ static void say_layer_major(const pl_fit_result *r, const pl_choice *c, pl_str *
         return;
     }
     pl_str_printf(out, "%lld block%s at a time, over the whole batch; ", (long long)c->layer_major,
-                  plural(c->layer_major));
+                  pl_plural((uint64_t)c->layer_major));
     if (c->layer_major_keep == 0)
         pl_str_append(out, "no input kept");
     else if (c->layer_major_keep == 1)
@@ -326,7 +326,7 @@ static void brief_recompute(const pl_fit_result *r, const pl_choice *c, pl_str *
                                         [PL_RECOMPUTE_FULL] = "blocks"};
     (void)r;
     if (c->recompute == PL_RECOMPUTE_LISTED)
-        pl_str_printf(out, "%zu node%s", c->decision->count, plural((int64_t)c->decision->count));
+        pl_str_printf(out, "%zu node%s", c->decision->count, pl_plural(c->decision->count));
     else
         pl_str_append(out, words[c->recompute]);
 }

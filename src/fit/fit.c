@@ -35,8 +35,10 @@ static const char *smaller_micro_batch(const pl_plan *smallest, const pl_choice 
                                : "set train.micro_batch to auto";
 }
 
-static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_error *err)
+static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_error *err)
 {
+    const pl_plan *smallest = r->smallest;
+    const char *sample = r->words->sample_key;
     char alive[400], change[240];
     uint64_t need = pl_plan_charged_bytes(smallest), by_role[PL_ROLE_COUNT] = {0};
     describe_peak(smallest, alive, sizeof alive);
@@ -57,8 +59,8 @@ static pl_status refuse(const pl_plan *smallest, const pl_fit_options *o, pl_err
     else if (o->given.micro_batch > 1)
         snprintf(change, sizeof change, "%s", smaller_micro_batch(smallest, &o->given));
     else
-        snprintf(change, sizeof change, "raise the budget to %llu bytes, or make model.sequence or model.width smaller",
-                 (unsigned long long)need);
+        snprintf(change, sizeof change, "raise the budget to %llu bytes, or make %s%smodel.width smaller",
+                 (unsigned long long)need, sample ? sample : "", sample ? " or " : "");
     return pl_fail(err, PL_E_BUDGET,
                    "the smallest plan needs %llu bytes charged (resident, page tables, kernel, files being written), "
                    "%llu more than the budget of %llu; largest at its peak: %s; %s",
@@ -78,7 +80,7 @@ static pl_status settle_pages(pl_fit_search *s, pl_error *err)
 static pl_status conclude(pl_fit_search *s, pl_plan **plan, pl_error *err)
 {
     const pl_fit_result *r = s->result;
-    if (r->chosen == PL_FIT_NONE) return refuse(r->smallest, s->options, err);
+    if (r->chosen == PL_FIT_NONE) return refuse(r, s->options, err);
     PL_TRY(settle_pages(s, err));
     PL_TRY(pl_fit_find_potential(s, err));
     pl_fit_predict_plan(s->options, &r->point[r->chosen].choice, s->plan);
@@ -107,7 +109,7 @@ pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_res
                                 .floor_bytes = o->floor_bytes,
                                 .batch = o->batch,
                                 .rows = pl_fit_rows(graph),
-                                .words = o->words,
+                                .words = o->words ? o->words : &pl_words_plain,
                                 .threads = o->plan.team.threads};
     pl_status status = pl_fit_run_search(&s, err);
     if (status == PL_OK) status = conclude(&s, plan, err);

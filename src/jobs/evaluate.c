@@ -28,11 +28,16 @@ static pl_status evaluate_batch(pl_session *s, const evaluation *e, uint64_t bat
     return PL_OK;
 }
 
+static pl_status fail_without_part(const char *key, pl_error *err)
+{
+    if (key) return pl_fail(err, PL_E_USAGE, "there is no validation part: set %s above 0", key);
+    return pl_fail(err, PL_E_USAGE, "there is no validation part: these data have none");
+}
+
 pl_status pl_evaluate(pl_session *s, uint64_t batches, double *loss, uint64_t *items, pl_error *err)
 {
     const evaluation *e = pl_session_job_state(s, &pl_job_evaluate);
-    if (!e || !pl_data_has(s->o.data, PL_PART_VALIDATION))
-        return pl_fail(err, PL_E_USAGE, "there is no validation part: set data.validation_fraction above 0");
+    if (!e || !pl_data_has(s->o.data, PL_PART_VALIDATION)) return fail_without_part(s->settings->held_out, err);
     uint64_t steps = s->o.data->source->steps_per_epoch[PL_PART_VALIDATION];
     if (batches && batches < steps) steps = batches;
     double sum = 0;

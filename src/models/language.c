@@ -1,39 +1,20 @@
 #include "models/language.h"
 
-/* Rows of logits alive at once: half a megabyte of them, at least 32 rows. */
-static int64_t chunk_rows(int64_t vocab)
-{
-    int64_t rows = (512 << 10) / (4 * vocab) / 32 * 32;
-    return rows < 32 ? 32 : rows;
-}
-
 /* train and evaluate: loss += Σ over the micro-batches */
 static pl_status build_loss_program(pl_language *l, const char *name, bool training)
 {
     pl_model *m = l->m;
-    pl_graph *g = m->b.graph;
-    pl_id program = pl_model_begin_program(m, name), weight = PL_NONE, out = PL_NONE;
+    const pl_shape shape = pl_shape_of(2, PL_B(1), m->config->model.sequence);
+    const pl_model_port ports[] = {{"tokens", PL_DTYPE_I32, shape}, {"targets", PL_DTYPE_I32, shape}};
+    pl_id program = pl_model_begin_program(m, name), weight = PL_NONE, load[2];
     m->training = training;
     l->generating = false;
-    pl_builder *b = &m->b;
-    pl_id loss = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "%s.loss", name);
-    pl_id zeroed = loss;
-    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeroed);
-    if (b->status != PL_OK) return b->status;
-    b->region = pl_graph_add_region(g, "micro", program, 1);
-    if (b->region == PL_NONE) return pl_fail(m->err, PL_E_NOMEM, "no memory for the graph");
-    pl_builder_enter(b, "data");
-    pl_shape shape = pl_shape_of(2, PL_B(1), m->config->model.sequence);
-    pl_id load[2] = {pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, shape, "%s.tokens", name),
-                     pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_I32, shape, "%s.targets", name)};
-    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
-    if (b->status == PL_OK) g->node[g->node_count - 1].wait = 1; /* the ring's slot is filled */
-    pl_builder_leave(b);
+    pl_id loss = pl_model_loss(m, name);
+    PL_TRY(pl_model_begin_micro(m, program, ports, 2, load));
     pl_id h = l->hidden(l, load[0], &weight);
-    pl_builder_enter(b, "loss");
-    pl_build_node(b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(chunk_rows(l->vocab))}, 5,
-                  (pl_id[]){h, weight, load[1], m->input[PL_INPUT_ITEM_SCALE], loss}, 1, &out);
-    return b->status;
+    pl_builder_enter(&m->b, "loss");
+    pl_model_cross_entropy(m, h, weight, load[1], loss);
+    return m->b.status;
 }
 
 static pl_status build_generate_program(pl_language *l)

@@ -98,6 +98,47 @@ pl_id pl_model_begin_program(pl_model *m, const char *name)
     return program;
 }
 
+pl_id pl_model_loss(pl_model *m, const char *program_name)
+{
+    pl_id loss =
+        pl_build_temporary(&m->b, PL_ROLE_OUTPUT, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "%s.loss", program_name);
+    pl_id zeroed = loss;
+    pl_build_node(&m->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeroed);
+    return loss;
+}
+
+pl_status pl_model_begin_micro(pl_model *m, pl_id program, const pl_model_port *port, size_t ports, pl_id load[])
+{
+    pl_builder *b = &m->b;
+    if (b->status != PL_OK) return b->status;
+    b->region = pl_graph_add_region(b->graph, "micro", program, 1);
+    if (b->region == PL_NONE) return b->status = pl_fail(m->err, PL_E_NOMEM, "no memory for the graph");
+    pl_builder_enter(b, "data");
+    for (size_t k = 0; k < ports; k++)
+        load[k] = pl_build_temporary(b, PL_ROLE_TEMPORARY, port[k].dtype, port[k].shape, "%s.%s",
+                                     b->graph->region[program].name, port[k].name);
+    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, (int)ports, load);
+    if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
+    pl_builder_leave(b);
+    return b->status;
+}
+
+/* Rows of logits alive at once: half a megabyte of them, at least 32 rows. */
+static int64_t chunk_rows(int64_t classes)
+{
+    int64_t rows = (512 << 10) / (4 * classes) / 32 * 32;
+    return rows < 32 ? 32 : rows;
+}
+
+pl_id pl_model_cross_entropy(pl_model *m, pl_id h, pl_id weight, pl_id targets, pl_id loss)
+{
+    pl_id out = PL_NONE;
+    if (m->b.status != PL_OK) return PL_NONE;
+    const int64_t classes = m->b.graph->value[weight].shape.dim[0];
+    return pl_build_node(&m->b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(chunk_rows(classes))}, 5,
+                         (pl_id[]){h, weight, targets, m->input[PL_INPUT_ITEM_SCALE], loss}, 1, &out);
+}
+
 void pl_model_inputs(pl_model *m, const pl_input *inputs, int count)
 {
     for (int i = 0; i < count; i++)

@@ -56,6 +56,20 @@ void pl_model_inputs(pl_model *, const pl_input *, int count);
 /* m->b begins a program of that name; the program, or PL_NONE. */
 pl_id pl_model_begin_program(pl_model *, const char *name);
 
+/* A port of the data, in the order in which the source has them: NAME.port of a micro-batch. */
+typedef struct pl_model_port {
+    const char *name;
+    pl_dtype dtype;
+    pl_shape shape; /* PL_B(1) samples, and what one of them is */
+} pl_model_port;
+/* The output "NAME.loss" of the program NAME, f64 [1]: 0 at its beginning. */
+pl_id pl_model_loss(pl_model *, const char *program_name);
+/* From here on m->b builds what the program repeats for each micro-batch; load[k]: port k of its data. */
+pl_status pl_model_begin_micro(pl_model *, pl_id program, const pl_model_port *, size_t ports, pl_id load[]);
+/* loss += Σ over the rows of h of the cross-entropy between softmax(weight·h) and the row's target, an id below the
+ * number of rows of weight; −1 counts nothing. */
+pl_id pl_model_cross_entropy(pl_model *, pl_id h, pl_id weight, pl_id targets, pl_id loss);
+
 typedef enum pl_model_init { PL_INIT_NORMAL, PL_INIT_PROJECTION, PL_INIT_ZERO, PL_INIT_ONE } pl_model_init;
 
 /* A weight by name: made, with its init node, the first time it is asked for; the same one afterwards. PROJECTION is a

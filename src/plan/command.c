@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define PL_COMMAND_ROW(id, name, other, typed, uses) [PL_COMMAND_##id] = {name, other, uses},
+#define PL_COMMAND_ROW(id, name, other, typed, summary, uses) [PL_COMMAND_##id] = {name, other, uses},
 static const pl_command_row rows[] = {
 #include "plimsoll/commands.def"
 };

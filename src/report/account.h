@@ -29,10 +29,10 @@ const char *pl_report_role_title(pl_role);
 typedef struct pl_report_model {
     uint64_t parameters, weights; /* elements and tensors of role weight */
     uint64_t layers;              /* numbered components at the top: block.0, block.1 … */
-    uint64_t batch;               /* sequences of a training step; 0: nothing is trained */
+    uint64_t batch;               /* samples of a training step; 0: nothing is trained */
     uint64_t micro_batch;         /* of them at once */
     uint64_t accumulation;        /* trips: how often */
-    uint64_t last;                /* sequences in the last micro-batch */
+    uint64_t last;                /* samples in the last micro-batch */
     pl_dtype precision;           /* of activations while training */
 } pl_report_model;
 pl_report_model pl_report_describe(const pl_plan *);

@@ -77,8 +77,8 @@ static void print_time(const page *g, const pl_fit_point *p)
                   pl_format_count((uint64_t)pl_report_items_per_second(g->result, p), text, sizeof text),
                   g->result->words->items);
     if (g->options->steps)
-        pl_str_printf(g->out, "; %s for %s steps", seconds_text(p->seconds * (double)g->options->steps, low),
-                      pl_format_count(g->options->steps, high, sizeof high));
+        pl_str_printf(g->out, "; %s for %s step%s", seconds_text(p->seconds * (double)g->options->steps, low),
+                      pl_format_count(g->options->steps, high, sizeof high), pl_plural(g->options->steps));
 }
 
 static void axis_row(const page *g, pl_table *t, size_t axis)
@@ -203,7 +203,7 @@ static void print_potential(const page *g)
         pl_table_end_row(&t);
         pl_table_cell(&t, "%s", "  one more core");
         pl_table_cell(&t, "unknown: only %d thread%s were measured; at most %.0f %% more", threads,
-                      threads == 1 ? "" : "s", 100.0 / threads);
+                      pl_plural((uint64_t)threads), 100.0 / threads);
         pl_table_end_row(&t);
         print_precision(g, &t);
     }
@@ -240,7 +240,8 @@ static void print_table(const page *g)
         pl_table_end_row(&t);
         for (size_t i = 0; i < g->front_count; i++) point_row(g, &t, g->front[i]);
     }
-    pl_str_printf(g->out, "%zu choices looked at, %zu planned; pages of 4 KiB\n", g->result->count, planned);
+    pl_str_printf(g->out, "%zu choice%s looked at, %zu planned; pages of 4 KiB\n", g->result->count,
+                  pl_plural(g->result->count), planned);
 }
 
 /* Over the budget: the time of the fastest plan that fits it. The first column is the smallest plan's bytes, the last

@@ -1,16 +1,20 @@
 /* The sentences of a certificate, for the text and for the page: why nothing fits, and what would change that. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/locale.h"
 #include "base/units.h"
 #include "ir/op.h"
 #include "report/fit.h"
 
+enum { KEYS_BYTES = 96 };
+
 void pl_report_say_least(const pl_fit_result *r, pl_str *out)
 {
     char exact[32], more[32];
     const pl_fit_point *least = &r->point[r->least];
-    pl_str_printf(out, "Of %zu plans that are allowed none needs less than %s bytes charged, ", r->count,
+    pl_str_printf(out, "Of %zu plan%s allowed none needs less than %s bytes charged, ", r->count,
+                  r->count == 1 ? " that is" : "s that are",
                   pl_format_count(least->charged_bytes, exact, sizeof exact));
     pl_str_printf(
         out, "%s more than the budget: ", pl_format_bytes(least->charged_bytes - r->budget_bytes, more, sizeof more));
@@ -38,9 +42,16 @@ void pl_report_say_permission(const pl_fit_result *r, const pl_fit_permission *p
     pl_str_append(out, text);
 }
 
+static const char *keys_of_size(const pl_words *words, char text[KEYS_BYTES])
+{
+    const char *sample = words->sample_key;
+    snprintf(text, KEYS_BYTES, sample ? "model.width, model.layers or %s" : "model.width or model.layers", sample);
+    return text;
+}
+
 void pl_report_say_remedy(const pl_fit_result *r, pl_str *out)
 {
-    char exact[32];
+    char exact[32], keys[KEYS_BYTES];
     if (r->cheapest != PL_FIT_NONE)
         pl_str_printf(out, "The cheapest is %s: %s.", r->permission[r->cheapest].key, r->permission[r->cheapest].value);
     else if (r->budget_bytes < r->floor_bytes)
@@ -48,8 +59,7 @@ void pl_report_say_remedy(const pl_fit_result *r, pl_str *out)
                       (unsigned long long)r->floor_bytes,
                       pl_format_count(r->point[r->least].charged_bytes, exact, sizeof exact));
     else
-        pl_str_printf(out,
-                      "None makes it fit: raise the budget to %s bytes, or make model.width, model.layers or "
-                      "model.sequence smaller.",
-                      pl_format_count(r->point[r->least].charged_bytes, exact, sizeof exact));
+        pl_str_printf(out, "None makes it fit: raise the budget to %s bytes, or make %s smaller.",
+                      pl_format_count(r->point[r->least].charged_bytes, exact, sizeof exact),
+                      keys_of_size(r->words, keys));
 }

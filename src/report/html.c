@@ -94,10 +94,11 @@ static void write_head(const pl_plan *p, const pl_report_run *run, const pl_repo
     pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
     pl_html_text(out, title);
     pl_str_printf(out, "</h1>\n<p>%s parameters", pl_format_count(m.parameters, count, sizeof count));
-    if (m.layers) pl_str_printf(out, " in %" PRIu64 " layers", m.layers);
+    if (m.layers) pl_str_printf(out, " in %" PRIu64 " layer%s", m.layers, pl_plural(m.layers));
     if (m.batch) pl_str_append(out, "; ");
     pl_report_batch(&m, out);
-    pl_str_printf(out, "; %d threads, %s", p->team.threads, pl_isa_name(p->team.isa));
+    pl_str_printf(out, "; %d thread%s, %s", p->team.threads, pl_plural((uint64_t)p->team.threads),
+                  pl_isa_name(p->team.isa));
     if (run && run->verdict) {
         pl_str_append(out, ". ");
         pl_html_text(out, run->verdict);
@@ -136,7 +137,7 @@ pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_re
     pl_report_account account = pl_report_sum(p);
     write_head(p, run, o, out);
     write_cards(p, run, o, out);
-    if (run) pl_html_losses(run, out);
+    if (run) pl_html_losses(run, pl_plan_words_of(p), out);
     pl_html_arena(p, &account, o->budget_bytes, out);
     pl_html_ledger(p, &account, o->budget_bytes, out);
     if (run && run->measured) pl_html_measured(&p->ledger, run->measured, out);

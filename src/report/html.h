@@ -43,7 +43,7 @@ void pl_html_curves(const pl_html_chart *, pl_str *); /* nothing when no point i
 
 /* ---- html_charts.c ---- */
 void pl_html_components(const pl_report_components *, pl_str *);
-void pl_html_losses(const pl_report_run *, pl_str *);
+void pl_html_losses(const pl_report_run *, const pl_words *, pl_str *);
 /* ---- html_tables.c ---- */
 void pl_html_ledger(const pl_plan *, const pl_report_account *, uint64_t budget_bytes, pl_str *);
 void pl_html_measured(const pl_process_planned *, const pl_memory_measured *, pl_str *);

@@ -96,8 +96,8 @@ static void process_row(const pl_memory_row *m, uint64_t whole, pl_str *out)
     snprintf(remark, sizeof remark, "%s",
              strcmp(m->name, pl_memory_kind_name(m->kind)) == 0 ? "" : pl_memory_kind_name(m->kind));
     if (m->kind == PL_MEMORY_THREAD_STACK)
-        snprintf(remark, sizeof remark, "touched, %" PRIu32 " threads; %s bytes reserved", m->count,
-                 pl_format_count(m->reserved_bytes, reserved, sizeof reserved));
+        snprintf(remark, sizeof remark, "touched, %" PRIu32 " thread%s; %s bytes reserved", m->count,
+                 pl_plural(m->count), pl_format_count(m->reserved_bytes, reserved, sizeof reserved));
     put(out, (row){.name = m->name, .remark = remark, .class = "", .bytes = m->resident_bytes}, whole);
 }
 

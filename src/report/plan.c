@@ -57,12 +57,12 @@ static void print_head(const page *g)
         pl_str_printf(g->out, "%s: ", title);
     }
     pl_str_printf(g->out, "%s parameters", pl_format_count(m.parameters, count, sizeof count));
-    pl_str_printf(g->out, " in %" PRIu64 " tensors", m.weights);
-    if (m.layers) pl_str_printf(g->out, ", %" PRIu64 " layer%s", m.layers, m.layers == 1 ? "" : "s");
+    pl_str_printf(g->out, " in %" PRIu64 " tensor%s", m.weights, pl_plural(m.weights));
+    if (m.layers) pl_str_printf(g->out, ", %" PRIu64 " layer%s", m.layers, pl_plural(m.layers));
     if (m.batch) pl_str_append(g->out, "; ");
     pl_report_batch(&m, g->out);
     if (m.precision != PL_DTYPE_F32) pl_str_printf(g->out, "; activations in %s", pl_dtype_name(m.precision));
-    pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, p->team.threads == 1 ? "" : "s",
+    pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, pl_plural((uint64_t)p->team.threads),
                   pl_isa_name(p->team.isa));
     pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
 }
@@ -96,8 +96,8 @@ static void role_row(pl_table *t, const pl_report_account *a, const char *title,
     else if (always && always < bytes)
         pl_table_cell(t, "at the peak, %" PRIu32 " blocks%s (%" PRIu64 " bytes always held)", count, dtypes, always);
     else
-        pl_table_cell(t, "%s, %" PRIu32 " block%s%s", always ? "always held" : "at the peak", count,
-                      count == 1 ? "" : "s", dtypes);
+        pl_table_cell(t, "%s, %" PRIu32 " block%s%s", always ? "always held" : "at the peak", count, pl_plural(count),
+                      dtypes);
     pl_table_end_row(t);
 }
 
@@ -142,7 +142,7 @@ static void process_row(pl_table *t, const pl_memory_row *row)
 {
     char remark[96] = "", reserved[32], name[80];
     if (row->kind == PL_MEMORY_THREAD_STACK)
-        snprintf(remark, sizeof remark, "%" PRIu32 " threads; %s bytes reserved", row->count,
+        snprintf(remark, sizeof remark, "%" PRIu32 " thread%s; %s bytes reserved", row->count, pl_plural(row->count),
                  pl_format_count(row->reserved_bytes, reserved, sizeof reserved));
     else if (row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
         snprintf(remark, sizeof remark, "%s", pl_memory_kind_name(row->kind));

@@ -7,16 +7,17 @@
  *                                                                              dx = linear_dx(du, W1, partial)
  *   →  y = feed_forward(x, W1, W2, …)        →  dx, dW1', dW2', db1' = feed_forward_bwd(dy, x, W1, W2, …)
  *
- * u, a, da and du are then never whole, and x alone is kept for the backward pass. A layer whose inner values somebody
- * else reads, or whose derivatives are not exactly these, stays as it is. What flows may be f32, bf16 or f16: of one
- * type in each node, so in all of them. */
+ * u, a, da and du are then never whole, and x alone is kept for the backward pass. Derivatives may be missing: of what
+ * is frozen, of what nothing trained has made. A layer whose inner values somebody else reads, or that has other
+ * derivatives than these, stays as it is. What flows may be f32, bf16 or f16: of one type in each node, so in all. */
 #include "ir/index.h"
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
 typedef struct layer { /* nodes */
     pl_id first, act, second;
-    pl_id dw2, da, act_bwd, db1, dw1, dx; /* PL_NONE: evaluated only; db1 may be missing alone */
+    pl_id dw2, da, act_bwd, db1, dw1, dx; /* PL_NONE: there is none; da and act_bwd go together */
+    pl_id last;                           /* of these; PL_NONE: there are none at all */
 } layer;
 
 typedef struct chunker {
@@ -53,7 +54,7 @@ static bool find_readers_of_hidden(const chunker *c, pl_id u, pl_id a, layer *l)
         if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR, 0, a, &l->second) &&
             !take(c, r->node, PL_OP_LINEAR_DW, 1, a, &l->dw2))
             return false;
-    return act == l->act && l->second != PL_NONE && (l->act_bwd == PL_NONE) == (l->dw2 == PL_NONE);
+    return act == l->act && l->second != PL_NONE;
 }
 
 static bool find_readers_of_gradient(const chunker *c, pl_id du, layer *l)
@@ -62,7 +63,14 @@ static bool find_readers_of_gradient(const chunker *c, pl_id du, layer *l)
         if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR_DX, 0, du, &l->dx) &&
             !take(c, r->node, PL_OP_LINEAR_DW, 0, du, &l->dw1) && !take(c, r->node, PL_OP_COLUMN_SUM, 0, du, &l->db1))
             return false;
-    return l->dx != PL_NONE && l->dw1 != PL_NONE;
+    return l->dx != PL_NONE || l->dw1 != PL_NONE || l->db1 != PL_NONE;
+}
+
+static void find_last(layer *l)
+{
+    const pl_id made[] = {l->dw2, l->db1, l->dw1, l->dx};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (made[i] != PL_NONE && (l->last == PL_NONE || made[i] > l->last)) l->last = made[i];
 }
 
 /* Nobody reads what this node gives before the fused node, which stands at the last one's place, has run. */
@@ -71,26 +79,42 @@ static bool may_wait(const chunker *c, pl_id node, const layer *l)
     if (node == PL_NONE) return true;
     pl_id out = c->g->node[node].out[0];
     for (const pl_reader *r = pl_readers_first(&c->readers, out); r; r = pl_readers_next(&c->readers, r))
-        if (!c->g->node[r->node].dead && r->node <= l->dx) return false;
-    return node < l->dx;
+        if (!c->g->node[r->node].dead && r->node <= l->last) return false;
+    return true;
+}
+
+/* da: the second linear's dx and nothing more, of the dy that dW2 is of, read by the activation's derivative alone. */
+static bool find_da(const chunker *c, layer *l)
+{
+    const pl_graph *g = c->g;
+    pl_id da = g->node[l->act_bwd].in[1], only = PL_NONE;
+    l->da = g->value[da].producer;
+    if (l->da == PL_NONE || !is_plain(c, da)) return false;
+    for (const pl_reader *r = pl_readers_first(&c->readers, da); r; r = pl_readers_next(&c->readers, r))
+        if (!g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION_BWD, 1, da, &only)) return false;
+    const pl_node *n = &g->node[l->da];
+    if (l->dw2 != PL_NONE && g->node[l->dw2].in[0] != n->in[0]) return false;
+    return n->op == PL_OP_LINEAR_DX && n->in[1] == g->node[l->second].in[1] && n->in[2] == PL_NONE &&
+           n->in[3] == PL_NONE;
+}
+
+/* What follows from du: the derivatives by what the first linear reads. */
+static bool find_du(const chunker *c, layer *l)
+{
+    const pl_graph *g = c->g;
+    const pl_node *bwd = &g->node[l->act_bwd], *first = &g->node[l->first];
+    if (bwd->attr[0].i != g->node[l->act].attr[0].i || !is_plain(c, bwd->out[0])) return false;
+    if (!find_readers_of_gradient(c, bwd->out[0], l)) return false;
+    const pl_node *dx = l->dx == PL_NONE ? NULL : &g->node[l->dx];
+    if (dx && (dx->in[1] != first->in[1] || dx->in[3] != PL_NONE)) return false;
+    return l->dw1 == PL_NONE || g->node[l->dw1].in[1] == first->in[0];
 }
 
 static bool find_backward(const chunker *c, layer *l)
 {
-    const pl_graph *g = c->g;
-    const pl_node *bwd = &g->node[l->act_bwd], *dw2 = &g->node[l->dw2], *first = &g->node[l->first];
-    pl_id da = bwd->in[1], du = bwd->out[0], only = PL_NONE;
-    l->da = g->value[da].producer;
-    if (l->da == PL_NONE || !is_plain(c, da) || !is_plain(c, du)) return false;
-    for (const pl_reader *r = pl_readers_first(&c->readers, da); r; r = pl_readers_next(&c->readers, r))
-        if (!g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION_BWD, 1, da, &only)) return false;
-    const pl_node *n = &g->node[l->da];
-    if (n->op != PL_OP_LINEAR_DX || n->in[0] != dw2->in[0] || n->in[1] != g->node[l->second].in[1]) return false;
-    if (n->in[2] != PL_NONE || n->in[3] != PL_NONE || bwd->attr[0].i != g->node[l->act].attr[0].i) return false;
-    if (!find_readers_of_gradient(c, du, l)) return false;
-    const pl_node *dx = &g->node[l->dx];
-    if (dx->in[1] != first->in[1] || dx->in[3] != PL_NONE || g->node[l->dw1].in[1] != first->in[0]) return false;
-    return may_wait(c, l->dw2, l) && may_wait(c, l->dw1, l) && may_wait(c, l->db1, l);
+    if (l->act_bwd != PL_NONE && !(find_da(c, l) && find_du(c, l))) return false;
+    find_last(l);
+    return may_wait(c, l->dw2, l) && may_wait(c, l->db1, l) && may_wait(c, l->dw1, l) && may_wait(c, l->dx, l);
 }
 
 static bool is_linear(const pl_node *n)
@@ -114,13 +138,12 @@ static bool find_layer(const chunker *c, pl_id act, layer *l)
 {
     const pl_graph *g = c->g;
     pl_id u = g->node[act].in[0], a = g->node[act].out[0];
-    *l = (layer){g->value[u].producer, act, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    *l = (layer){g->value[u].producer, act, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     if (l->first == PL_NONE || !is_plain(c, u) || !is_plain(c, a)) return false;
     const pl_node *first = &g->node[l->first];
     if (!is_linear(first) || first->in[3] != PL_NONE || !find_readers_of_hidden(c, u, a, l)) return false;
     const pl_node *second = &g->node[l->second];
-    if (!is_linear(second) || (l->act_bwd != PL_NONE && !find_backward(c, l))) return false;
-    return are_together(c, l);
+    return is_linear(second) && find_backward(c, l) && are_together(c, l);
 }
 
 static pl_node fused_of(const pl_node *at, pl_op op, int64_t act, int64_t rows)
@@ -151,21 +174,30 @@ static pl_status fuse_forward(chunker *c, const layer *l, int64_t rows, pl_error
     return put_inputs(c, l->second, &n, err);
 }
 
+static pl_id in_of(const pl_graph *g, pl_id node, int k) { return node == PL_NONE ? PL_NONE : g->node[node].in[k]; }
+static pl_id out_of(const pl_graph *g, pl_id node) { return node == PL_NONE ? PL_NONE : g->node[node].out[0]; }
+
 static pl_status fuse_backward(chunker *c, const layer *l, const pl_node *first, const pl_node *second, int64_t rows,
                                pl_error *err)
 {
     pl_graph *g = c->g;
-    pl_node *dx = &g->node[l->dx], *dw1 = &g->node[l->dw1], *dw2 = &g->node[l->dw2], *bwd = &g->node[l->act_bwd];
-    pl_node *db1 = l->db1 == PL_NONE ? NULL : &g->node[l->db1];
-    pl_node n = fused_of(dx, PL_OP_FEED_FORWARD_BWD, bwd->attr[0].i, rows);
-    const pl_id in[] = {dw2->in[0], first->in[0], first->in[1], second->in[1],
-                        dw1->in[2], dw2->in[2],   first->in[2], db1 ? db1->in[1] : PL_NONE,
-                        dx->in[2]};
+    const pl_id replaced[] = {l->dw2, l->da, l->act_bwd, l->db1, l->dw1, l->dx};
+    pl_node n = fused_of(&g->node[l->last], PL_OP_FEED_FORWARD_BWD, g->node[l->act].attr[0].i, rows);
+    const pl_id in[] = {in_of(g, l->dw2 == PL_NONE ? l->da : l->dw2, 0),
+                        first->in[0],
+                        first->in[1],
+                        second->in[1],
+                        in_of(g, l->dw1, 2),
+                        in_of(g, l->dw2, 2),
+                        first->in[2],
+                        in_of(g, l->db1, 1),
+                        in_of(g, l->dx, 2)};
+    const pl_id out[] = {out_of(g, l->dx), out_of(g, l->dw1), out_of(g, l->dw2), out_of(g, l->db1)};
     for (int k = 0; k < 9; k++) n.in[k] = in[k];
-    n.out[1] = dw1->out[0], n.out[2] = dw2->out[0], n.out[3] = db1 ? db1->out[0] : PL_NONE;
-    dw1->dead = dw2->dead = bwd->dead = g->node[l->da].dead = true;
-    if (db1) db1->dead = true;
-    return put_inputs(c, l->dx, &n, err);
+    for (int k = 0; k < 4; k++) n.out[k] = out[k];
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        if (replaced[i] != PL_NONE) g->node[replaced[i]].dead = true;
+    return put_inputs(c, l->last, &n, err);
 }
 
 pl_status pl_rewrite_chunk_feed_forward(pl_graph *g, pl_id program, int64_t rows, pl_error *err)
@@ -184,7 +216,7 @@ pl_status pl_rewrite_chunk_feed_forward(pl_graph *g, pl_id program, int64_t rows
         if (!here || !find_layer(&c, (pl_id)i, &l)) continue;
         pl_node first = g->node[l.first], second = g->node[l.second];
         PL_TRY_DONE(fuse_forward(&c, &l, rows, err));
-        if (l.dx != PL_NONE) PL_TRY_DONE(fuse_backward(&c, &l, &first, &second, rows, err));
+        if (l.last != PL_NONE) PL_TRY_DONE(fuse_backward(&c, &l, &first, &second, rows, err));
     }
     pl_graph_sweep(g);
 done:

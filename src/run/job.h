@@ -3,6 +3,7 @@
 #ifndef PL_RUN_JOB_H
 #define PL_RUN_JOB_H
 
+#include "backend/backend.h"
 #include "run/settings.h"
 #include "stream/data.h"
 
@@ -20,6 +21,8 @@ typedef struct pl_job {
     pl_status (*open)(pl_session *, void *state, pl_error *);
     void (*close)(pl_session *, void *state);
     pl_status (*run)(pl_session *, void *state, pl_error *);
+    /* Takes what a STORE node of its programs gives out: the ports are there during the call. NULL: none has one. */
+    pl_status (*store)(pl_session *, void *state, const pl_store_call *, pl_error *);
     /* Of a job that writes checkpoints: its progress beyond the step, in their records. */
     const char *best_metric;                  /* the name of what it keeps the best of */
     const char *counter[PL_JOB_COUNTERS_MAX]; /* names of its numbers; NULL behind the last */

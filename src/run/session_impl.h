@@ -24,7 +24,7 @@ struct pl_session {
     size_t jobs_begun;            /* whose open was called */
     pl_id init;                   /* the program that gives first values; PL_NONE when the plan has none */
     const pl_words *words;
-    char rate_key[48]; /* of metrics: "tokens_per_second" */
+    char rate_key[48]; /* of metrics: "items_per_second" by the system's word */
     pl_arena arena[PL_SPACES_MAX];
     void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
     pl_program *program;
@@ -59,6 +59,7 @@ struct pl_session {
     uint64_t steps_timed;
     uint64_t faults_at_step_2;
 
+    pl_id running;               /* the program that runs */
     pl_session_watcher *watcher; /* NULL: none */
     void *watcher_context;
 
@@ -98,6 +99,15 @@ pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, 
 
 /* Into the trace if there is one. Where that cannot be written the run goes on without it, after a warning. */
 void pl_session_trace(pl_session *, const char *name, const char *category, double begin, double end);
+
+void pl_session_close_trace(pl_session *);
+
+/* ---- session_values.c ---- */
+bool pl_session_has_nodes(const pl_session *, pl_id program);
+void pl_session_find_values(pl_session *);
+pl_status pl_session_check_values(const pl_session *, pl_error *);
+/* Nothing checks ids one by one: the source says what they are below, the graph what they must be below. */
+pl_status pl_session_check_ids(const pl_session *, pl_error *);
 
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */

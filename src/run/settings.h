@@ -48,6 +48,7 @@ typedef struct pl_run_settings {
      * decides numbers and is another value than before? That goes to *changes, "" for nothing; the text is its own. */
     pl_status (*goes_on)(void *context, const pl_saved *, const char **changes, pl_error *);
     void *goes_on_context;
+    const char *held_out;   /* the config's key for how much is; NULL: there is none */
     const void *own;        /* what the system tells its own jobs */
     const char *trace_path; /* NULL: none */
     const char *checkpoint; /* a command that does not train: this checkpoint folder instead of the best or latest */

@@ -18,7 +18,7 @@ typedef struct pl_data_kind {
 struct pl_data {
     const pl_data_kind *kind;
     const pl_source *source; /* NULL: the command reads no samples */
-    const char *path;        /* of its file, for sentences; or NULL */
+    const char *path;        /* what sentences call it where it has a source: the path of its file, or words */
     pl_facts identity;       /* hashes of what it was made from */
     pl_facts extents;        /* what shapes of the model depend on */
     /* For the planner: */

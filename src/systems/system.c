@@ -15,7 +15,16 @@ const pl_system *pl_system_of(const pl_config *c)
 pl_status pl_config_check(const pl_config *c, pl_error *err)
 {
     PL_TRY(pl_config_check_keys(c, err));
-    return pl_system_of(c)->check(c, err);
+    PL_TRY(pl_system_of(c)->check(c, err));
+    return pl_system_check_held_out(c, err);
+}
+
+pl_status pl_system_require(const pl_config *c, pl_command command, pl_error *err)
+{
+    if (pl_system_of(c)->job[command]) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "a model of this model.arch has no use for the command %s; docs/systems.md says which it has",
+                   pl_command_name(command));
 }
 
 pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_data *data, pl_job_list *list,
@@ -23,12 +32,8 @@ pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_d
 {
     const pl_system *y = pl_system_of(c);
     const bool trains = pl_command_does(command, PL_USES_UPDATE);
+    PL_TRY(pl_system_require(c, command, err));
     *list = (pl_job_list){.job = {y->job[command]}, .count = 1};
-    if (!y->job[command])
-        return pl_fail(err, PL_E_USAGE,
-                       "a model of this model.arch has no use for the command %s; docs/systems.md says "
-                       "which it has",
-                       pl_command_name(command));
     if (trains && pl_data_has(data, PL_PART_VALIDATION)) list->job[list->count++] = &pl_job_evaluate;
     if (trains && y->show && c->train.sample_every > 0) list->job[list->count++] = y->show;
     return PL_OK;

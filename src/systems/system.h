@@ -28,10 +28,12 @@ typedef struct pl_system {
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* What no single key can tell, its model included. PL_E_CONFIG. */
     pl_status (*check)(const pl_config *, pl_error *);
+    /* NULL: its data need no preparation. */
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
-    /* What pl_check_folder asks beyond the core's questions. */
+    const char *const *files; /* that it keeps in the folder of a run: names, NULL behind the last; NULL: none */
+    /* What pl_check_folder asks beyond the core's questions; NULL: nothing. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
-    /* The config names its files as the folder of the run keeps them. */
+    /* The config names its files as the folder of the run keeps them; NULL: it keeps none. */
     pl_status (*keep)(pl_config *, pl_error *);
     /* Which of the command's jobs are done stands in the list. */
     pl_status (*open)(const pl_config *, pl_command, pl_data_use, pl_data **, pl_error *);
@@ -41,8 +43,14 @@ typedef struct pl_system {
 } pl_system;
 
 const pl_system *pl_system_of(const pl_config *);
+/* PL_E_USAGE when it has no such command. */
+pl_status pl_system_require(const pl_config *, pl_command, pl_error *);
 /* Its own first, then those between its steps. PL_E_USAGE when the system has no such command. */
 pl_status pl_system_find_jobs(const pl_config *, pl_command, const pl_data *, pl_job_list *, pl_error *);
+
+/* ---- held_out.c ---- */
+/* PL_E_CONFIG when something is asked for that needs a validation part, and nothing is held out. */
+pl_status pl_system_check_held_out(const pl_config *, pl_error *);
 
 #define PL_SYSTEM_ROW(id, name) extern const pl_system pl_system_##name;
 #define PL_ARCH_ROW(id, name, system)

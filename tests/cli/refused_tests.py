@@ -52,6 +52,10 @@ def test_options_that_the_command_does_not_read():
     refused(2, r"--text: this command does not read data.text \(train, eval and verify do\)", "generate", "out", "--text=text.txt")
     for words in (["train"], ["plan"]):
         refused(2, r"--prompt: train reads generate.prompt only for samples of text; give --sample_every too", *words, config, "--prompt", "x")
+    # A comparison trains and writes no samples, whatever else it is told.
+    for words in ([], ["--sample_every", "5"]):
+        refused(2, r"--prompt: this command does not read generate.prompt \(generate does\); take it away", "verify", config, "--prompt", "x", *words)
+    refused(2, r"--prompt: train reads generate.prompt only for samples of text", "fit", config, "--prompt", "x")
     run("plan", config, "--prompt", "x", "--sample_every", "5")
     run("plan", write_config("samples.yaml", train={"sample_every": 5}), "--set", "generate.top_k=3")
     # One option for two keys: it is enough that one of them is read.

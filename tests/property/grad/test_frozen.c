@@ -1,7 +1,8 @@
 /* Random small models in which random weights are frozen, compiled in every way, against the same model with all
- * weights trained: the loss and the gradients of the trained weights are the same to the last bit. (Where all weights are
- * frozen nothing is trained, so nothing is narrowed: the loss is that of f32.) A frozen weight has neither a gradient nor
- * moments and is the same after three updates. Nothing of the backward pass stands below the lowest trained weight.
+ * weights trained: the loss and the gradients of the trained weights are the same to the last bit. (Where all weights
+ * are frozen nothing is trained, so nothing is narrowed: the loss is that of f32.) A frozen weight has neither a
+ * gradient nor moments and is the same after three updates. Nothing of the backward pass stands below the lowest
+ * trained weight.
  * `property_grad test_frozen SEED` repeats one case. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -233,6 +233,20 @@ static pl_config *small_config(const char *arch, const char *tokenizer)
     return c;
 }
 
+/* Of another system than text's: what every system has. */
+static pl_config *plain_config(const char *arch)
+{
+    char yaml[512];
+    pl_config *c = pl_config_create();
+    snprintf(yaml, sizeof yaml,
+             "model:\n  arch: %s\n  width: 8\n  layers: 1\ntrain:\n  batch_size: 2\n  steps: 20\nmemory:\n  budget: "
+             "64MB\nrun:\n  threads: 1\n  out: out-%s\n",
+             arch, arch);
+    assert_non_null(c);
+    if (pl_config_load_text(c, "c.yaml", yaml, strlen(yaml), &err)) fail_msg("%s", err.text);
+    return c;
+}
+
 static double now(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 /* A plan, or a sentence of a status that says whose fault it is. */
@@ -256,12 +270,18 @@ static pl_status plan(pl_config *c, pl_command command, const char *what)
 /* The kind of network and the tokenizer for which the key is read. */
 static pl_config *config_for(const pl_config_key *key)
 {
+    const pl_config_key *arch = pl_config_find("model.arch");
     pl_config *c = small_config("gpt", "bytes");
     if (pl_config_is_used(c, key)) return c;
     pl_config_destroy(c);
     c = small_config("mlp", "bytes");
     if (pl_config_is_used(c, key)) return c;
     pl_config_destroy(c);
+    for (size_t i = 0; i < arch->name_count; i++) {
+        c = plain_config(arch->names[i]);
+        if (pl_config_system_of(c) != PL_SYSTEM_TEXT && pl_config_is_used(c, key)) return c;
+        pl_config_destroy(c);
+    }
     c = small_config("gpt", "bpe");
     if (pl_config_is_used(c, key)) return c;
     if (pl_config_set(c, "train.schedule", "plateau", "test", &err)) fail_msg("%s", err.text);

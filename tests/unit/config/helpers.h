@@ -47,4 +47,26 @@ static inline char *read_text(FILE *file)
     return text;
 }
 
+/* The names of the sections, in the order in which sections.def has their files. */
+typedef struct section_names {
+    char name[32][32];
+    size_t count;
+} section_names;
+
+static inline void read_sections(section_names *s)
+{
+    static const char start[] = "#include \"config/sections/";
+    FILE *file = open_in_repository("src/config/sections.def", "r");
+    assert_non_null(file);
+    char *text = read_text(file);
+    fclose(file);
+    s->count = 0;
+    for (const char *at = text; (at = strstr(at, start)); s->count++) {
+        at += strlen(start);
+        assert_true(s->count < COUNT(s->name));
+        assert_int_equal(sscanf(at, "%31[a-z0-9_]", s->name[s->count]), 1);
+    }
+    free(text);
+}
+
 #endif

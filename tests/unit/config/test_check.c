@@ -206,6 +206,31 @@ static void a_printed_config_passes(void **state)
     }
 }
 
+/* Of the table of commands, in its order, those with one of these uses: "train, eval and verify". */
+static void name_commands(uint32_t uses, uint32_t but, char *text, size_t room)
+{
+    static const struct {
+        const char *name;
+        uint32_t uses;
+    } commands[] = {
+#define PL_COMMAND_ROW(id, name, other, typed, summary, uses) {typed, uses},
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+    };
+    size_t count = 0, told = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < COUNT(commands); i++) count += commands[i].uses & uses && !(commands[i].uses & but);
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        if (!(commands[i].uses & uses) || commands[i].uses & but) continue;
+        snprintf(text + strlen(text), room - strlen(text), "%s%s",
+                 told == 0           ? ""
+                 : told + 1 == count ? " and "
+                                     : ", ",
+                 commands[i].name);
+        told++;
+    }
+}
+
 /* Readers are called as they are typed; in the order of the table of commands. */
 static void an_option_that_is_not_read_names_who_does(void **state)
 {
@@ -214,11 +239,16 @@ static void an_option_that_is_not_read_names_who_does(void **state)
         const char *path, *label;
         pl_config_reader by;
         const char *error;
+        uint32_t uses, but; /* whose names stand for %s */
+        const char *value;  /* NULL: 2 */
     } rows[] = {
         {"train.batch_size", "--batch_size", PL_CONFIG_BY_GENERATE,
-         "--batch_size: this command does not read train.batch_size (train, eval and verify do); take it away"},
+         "--batch_size: this command does not read train.batch_size (%s do); take it away", PL_USES_DATA, 0},
         {"train.micro_batch", "--micro_batch", PL_CONFIG_BY_GRADIENTS,
-         "--micro_batch: this command does not read train.micro_batch (train and eval do); take it away"},
+         "--micro_batch: this command does not read train.micro_batch (%s do); take it away", PL_USES_DATA,
+         PL_USES_WHOLE_BATCH},
+        {"model.dropout", "--dropout", PL_CONFIG_BY_EVALUATE,
+         "--dropout: this command does not read model.dropout (train and verify do); take it away", 0, 0, "0.5"},
         {"train.epochs", "--epochs", PL_CONFIG_BY_EVALUATE,
          "--epochs: this command does not read train.epochs (train does); take it away"},
         {"generate.tokens", "--tokens", PL_CONFIG_BY_EVALUATE,
@@ -229,10 +259,14 @@ static void an_option_that_is_not_read_names_who_does(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         pl_config cfg;
         pl_error err = {0};
+        char who[128], wanted[256];
+        name_commands(rows[i].uses, rows[i].but, who, sizeof who);
+        snprintf(wanted, sizeof wanted, rows[i].error, who);
         pl_config_default(&cfg);
-        assert_int_equal(pl_config_set(&cfg, rows[i].path, "2", rows[i].label, &err), PL_OK);
+        assert_int_equal(pl_config_set(&cfg, rows[i].path, rows[i].value ? rows[i].value : "2", rows[i].label, &err),
+                         PL_OK);
         assert_int_equal(pl_config_check_options(&cfg, rows[i].by, &err), PL_E_USAGE);
-        assert_string_equal(err.text, rows[i].error);
+        assert_string_equal(err.text, wanted);
         assert_int_equal(pl_config_set(&cfg, "train.sample_every", "2", "--set train.sample_every", &err), PL_OK);
         if (rows[i].by == PL_CONFIG_BY_TRAIN) assert_int_equal(pl_config_check_options(&cfg, rows[i].by, &err), PL_OK);
     }

@@ -209,8 +209,6 @@ static const struct {
                                  "huge_pages"},
     {"modle:\n  width: 6\n", "c.yaml:1:1: unknown section \"modle\"; did you mean \"model\"?"},
     {"width: 6\n", "c.yaml:1:1: unknown section \"width\"; it is a key of model"},
-    {"qqqqqqqq: 6\n",
-     "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are model, data, train, generate, memory, fit, run"},
     {"model:\n  width: 6\n  width: 7\n",
      "c.yaml:3:3: key \"model.width\" is here a second time; the first is on line 2"},
     {"run:\n\nmodel:\nrun:\n", "c.yaml:4:1: section \"run\" is here a second time; the first is on line 1"},
@@ -322,6 +320,20 @@ static const struct {
     {"# \xed\xa0\x80\n", "c.yaml:1:3: byte 2 (0xed) is not printable UTF-8; save the file as UTF-8"},
     {"\xff\xfem\x01", "c.yaml:1:1: byte 0 (0xff) is not printable UTF-8; save the file as UTF-8"},
 };
+
+static void an_unknown_section_names_those_there_are(void **state)
+{
+    (void)state;
+    char wanted[512] = "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are ";
+    section_names s;
+    pl_config cfg;
+    pl_error err;
+    read_sections(&s);
+    for (size_t i = 0; i < s.count; i++)
+        snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%s%s", i ? ", " : "", s.name[i]);
+    assert_int_equal(load(&cfg, "qqqqqqqq: 6\n", &err), PL_E_CONFIG);
+    assert_string_equal(err.text, wanted);
+}
 
 static void each_mistake_has_its_sentence(void **state)
 {
@@ -487,6 +499,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(words_mean_their_constants),
         cmocka_unit_test(sizes_are_exact),
         cmocka_unit_test(nothing_means_all_defaults),
+        cmocka_unit_test(an_unknown_section_names_those_there_are),
         cmocka_unit_test(each_mistake_has_its_sentence),
         cmocka_unit_test(long_text_is_refused),
         cmocka_unit_test(big_files_and_second_files_are_refused),

@@ -179,12 +179,35 @@ static void test_words_are_those_of_the_system(void **state)
     pl_str_deinit(&said);
 }
 
+/* Where nothing makes it fit, the keys that say how large a model and its samples are. */
+static void test_remedy_names_the_keys_of_the_system(void **state)
+{
+    (void)state;
+    static const pl_words none = {"voxel", "voxels", "scan", "scans", "voxels/s", "scans", NULL},
+                          own = {"voxel", "voxels", "scan", "scans", "voxels/s", "scans", "data.scan_edge"};
+    static const char *const expected[] = {
+        "None makes it fit: raise the budget to 10,000,000 bytes, or make model.width or model.layers smaller.",
+        "None makes it fit: raise the budget to 10,000,000 bytes, or make model.width, model.layers or data.scan_edge "
+        "smaller."};
+    pl_fit_point points[POINTS];
+    pl_fit_result r = search(points);
+    r.least = 0;
+    for (int i = 0; i < 2; i++) {
+        pl_str said = {0};
+        r.words = i ? &own : &none;
+        pl_report_say_remedy(&r, &said);
+        assert_string_equal(pl_str_text(&said), expected[i]);
+        pl_str_deinit(&said);
+    }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons_are_of_one_budget),
                                        cmocka_unit_test(test_reasons_of_random_searches),
                                        cmocka_unit_test(test_plot_and_table_begin_alike),
                                        cmocka_unit_test(test_page_shows_the_budget_and_begins_at_zero),
-                                       cmocka_unit_test(test_words_are_those_of_the_system)};
+                                       cmocka_unit_test(test_words_are_those_of_the_system),
+                                       cmocka_unit_test(test_remedy_names_the_keys_of_the_system)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

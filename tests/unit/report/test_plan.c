@@ -362,6 +362,53 @@ static void test_page_is_whole_and_alone(void **state)
     pl_plan_destroy(p);
 }
 
+/* ---- words ---- */
+
+/* A graph of text names its values so; those of the report are meant here. */
+static void rename_values(pl_graph *g, char (*name)[16])
+{
+    for (size_t i = 0; i < g->value_count; i++) {
+        if (!strstr(g->value[i].name, "token")) continue;
+        snprintf(name[i], sizeof name[i], "renamed.%zu", i);
+        g->value[i].name = name[i];
+    }
+}
+
+static void check_words(const char *text)
+{
+    static const char *const others[] = {"token", "sequence", "tok/s"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strstr(text, others[i])) fail_msg("\"%s\" of another system: %s", others[i], text);
+}
+
+/* Of another system: none of a text's words. */
+static void test_words_are_those_of_the_system(void **state)
+{
+    (void)state;
+    static const pl_words words = {"voxel", "voxels", "scan", "scans", "voxels/s", "scans", NULL};
+    pl_plan *p = make(mlp_words, true, false);
+    char(*name)[16] = calloc(p->graph->value_count, sizeof *name);
+    pl_str text = {0}, json = {0}, html = {0};
+    pl_error err = {0};
+    pl_report_point loss[] = {{1, 5.6}, {2, 5.1}};
+    pl_report_run run = {.training = loss, .training_count = 2, .steps = 2, .seconds = 1};
+    assert_non_null(name);
+    rename_values(p->graph, name);
+    p->words = &words;
+    assert_int_equal(pl_report_plan(p, NULL, &text, &err), PL_OK);
+    assert_int_equal(pl_report_plan_json(p, NULL, &json, &err), PL_OK);
+    assert_int_equal(pl_report_html(p, &run, NULL, &html, &err), PL_OK);
+    check_words(pl_str_text(&text));
+    check_words(pl_str_text(&json));
+    check_words(pl_str_text(&html));
+    assert_non_null(strstr(pl_str_text(&html), "nat per voxel"));
+    pl_str_deinit(&text);
+    pl_str_deinit(&json);
+    pl_str_deinit(&html);
+    pl_plan_destroy(p);
+    free(name);
+}
+
 /* ---- hardship ---- */
 
 static void test_empty_plan(void **state)
@@ -448,6 +495,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_golden_text),
         cmocka_unit_test(test_text_is_tidy),
         cmocka_unit_test(test_page_is_whole_and_alone),
+        cmocka_unit_test(test_words_are_those_of_the_system),
         cmocka_unit_test(test_empty_plan),
         cmocka_unit_test(test_refused_memory),
     };

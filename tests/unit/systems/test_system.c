@@ -33,7 +33,7 @@ static void rows_are_whole(void **state)
         const pl_system *y = systems[i];
         size_t jobs = 0;
         assert_true(y->words.item && y->words.items && y->words.sample && y->words.samples && y->words.rate);
-        assert_true(y->open && y->prepare && y->check_folder && y->check);
+        assert_true(y->words.data && y->open && y->check);
         for (int c = 0; c < PL_COMMAND_COUNT; c++) {
             const pl_job *job = y->job[c];
             if (!job) continue;
