@@ -327,7 +327,7 @@ static void show_finished(pl_view *v, const pl_event *e)
         return;
     }
     double per_step = e->seconds / (double)made;
-    pl_say("done: %" PRIu64 " step%s in %s, %s each with all that came between\n", made, pl_show_plural(made),
+    pl_say("done: %" PRIu64 " step%s in %s, %s each, including evaluation and saving\n", made, pl_show_plural(made),
            pl_show_seconds(e->seconds, seconds), pl_show_seconds(per_step, rate));
 }
 

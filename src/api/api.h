@@ -36,6 +36,14 @@ pl_status pl_plan_make_unmeasured(const pl_config *, pl_plan **, pl_error *);
 pl_status pl_run_open_apart(const pl_plan *, const char *checkpoint, pl_run **, pl_error *);
 pl_session *pl_run_session(pl_run *);
 
+/* What a runner's requests take of its heap beside the plan and what the session holds. */
+typedef struct pl_run_heap {
+    uint64_t held_bytes, peak_bytes; /* config, data, settings: held, and the most while they are opened */
+    uint64_t load_bytes;             /* more than held, for a moment: a checkpoint of the plan's graph */
+} pl_run_heap;
+/* Found by doing it; of the plan command and graph are asked. plan NULL: no checkpoint. */
+pl_status pl_run_rehearse(const char *config, pl_command, const pl_plan *, pl_run_heap *, pl_error *);
+
 /* A text handed to the caller: takes the string's memory. */
 pl_status pl_give_text(pl_str *, char **text, size_t *bytes, pl_error *);
 

@@ -6,12 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "ir/op.h"
-#include "run/program.h"
-#include "run/threads.h"
 #include "store/folder.h"
-
-enum { HEAP_FIXED_BYTES = 384 << 10 }; /* libyaml, libgomp, jansson reading a checkpoint's header, the session */
-enum { ENTRY_BYTES = 96, HEADER_BYTES = 1300 }; /* of the heap, for each tensor of a checkpoint */
 
 /* ---- staging ---- */
 
@@ -40,46 +35,6 @@ pl_status pl_compiler_stage(void *context, pl_graph *g, int64_t micro_batch, pl_
 }
 
 /* ---- the rows of the process ---- */
-
-/* The tensors of a checkpoint: an entry in the session's lists each and, while one is read, its part of the header and
- * of the header's tree (1.2 kB measured, model and state at once). A training that begins reads none, and is planned
- * with room for it all the same: it may be interrupted, and what goes on must fit where it began. */
-static uint64_t checkpoint_heap(const pl_graph *g)
-{
-    uint64_t tensors = 0;
-    for (size_t i = 0; i < g->value_count; i++) tensors += pl_session_keeps(g, (pl_id)i) != PL_KEPT_NOT;
-    return tensors * (ENTRY_BYTES + HEADER_BYTES);
-}
-
-/* What the runner will hold on its heap: measured by doing here what it does there (read the plan, bind it, read config
- * and tokenizer), plus a fixed part for libraries and each thread of the team. The plan's text is there while it is
- * read; what is bound takes its place then, and a quarter is allowed for what does not fit into it. */
-static pl_status find_heap(pl_compiler *c, const pl_plan *plan, uint64_t *bytes, pl_error *err)
-{
-    pl_status status = PL_OK;
-    pl_str text = {0};
-    pl_plan *copy = NULL;
-    pl_program *program = NULL;
-    pl_plan_print(plan, &text);
-    if (text.failed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the plan"));
-    const uint64_t text_bytes = c->plan_text_bytes = text.bytes;
-    pl_str_deinit(&text); /* of a deep model tens of megabytes, and only its length is asked for */
-    uint64_t before = pl_alloc_live_bytes();
-    PL_TRY_DONE(pl_plan_copy_as_read(plan, &copy, err));
-    uint64_t read = pl_alloc_live_bytes();
-    PL_TRY_DONE(pl_program_create(copy, (void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX, &program, err));
-    uint64_t bound = pl_alloc_live_bytes() - read, more = bound > text_bytes ? bound : text_bytes,
-             less = bound + text_bytes - more;
-    uint64_t base = read - before + more + less / 4;
-    *bytes = pl_align_up(base + base / 32 + checkpoint_heap(plan->graph) + c->data->heap_bytes + HEAP_FIXED_BYTES +
-                             pl_threads_heap_bytes(plan->team.threads),
-                         64 << 10);
-done:
-    pl_program_destroy(program);
-    pl_plan_destroy(copy);
-    pl_str_deinit(&text);
-    return status;
-}
 
 static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
 {
@@ -118,7 +73,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
     add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
     if (c->data->source && c->data->file) add_disk(p, c->data->file, c->data->file_bytes);
-    PL_TRY(find_heap(c, p, &p->process.heap_bytes, err));
+    PL_TRY(pl_compiler_find_heap(c, p, err));
     p->writer_cache_bytes = files_bytes(c, p);
     memcpy(p->budget, c->budget, sizeof p->budget);
     return pl_plan_account(p, c->data->source ? 1 : 0, err);
@@ -131,8 +86,7 @@ pl_status pl_compiler_find_floor(const pl_compiler *c, pl_fit_options *o, pl_err
     pl_process_planned process;
     pl_process_options how = o->plan.process;
     int threads = o->given.threads ? o->given.threads : 1;
-    how.heap_bytes =
-        pl_align_up(c->data->heap_bytes + HEAP_FIXED_BYTES + pl_threads_heap_bytes(threads), PL_PAGE_BYTES);
+    PL_TRY(pl_compiler_find_least_heap(c, threads, &how.heap_bytes, err));
     PL_TRY(pl_process_plan(&how, threads, o->plan.helper_threads, NULL, 0, &process, err));
     o->floor_bytes = process.charged_bytes + (pl_command_does(c->command, PL_USES_UPDATE) ? BESIDE : 0);
     return PL_OK;

@@ -41,7 +41,9 @@ typedef struct pl_compiler {
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     pl_session_disk disk;
     uint64_t plan_text_bytes;
-    char budget[128]; /* as in the plan */
+    pl_run_heap heap;      /* of the runner; of one candidate after the other that keeps the same tensors found once */
+    uint64_t heap_tensors; /* as disk.tensors; heap.held_bytes 0: not found yet */
+    char budget[128];      /* as in the plan */
 } pl_compiler;
 
 /* ---- compile_config.c ---- */
@@ -82,6 +84,12 @@ pl_status pl_compiler_stage(void *compiler, pl_graph *, int64_t micro_batch, pl_
 pl_status pl_compiler_settle(void *compiler, pl_plan *, pl_error *);
 /* Charged, at least, whatever is planned with these options: the process without a model. */
 pl_status pl_compiler_find_floor(const pl_compiler *, pl_fit_options *, pl_error *);
+
+/* ---- compile_heap.c ---- */
+/* The heap of the process that will run the plan, into its options; the plan's length as text, into the compiler. */
+pl_status pl_compiler_find_heap(pl_compiler *, pl_plan *, pl_error *);
+/* Of a plan that says nothing. */
+pl_status pl_compiler_find_least_heap(const pl_compiler *, int threads, uint64_t *bytes, pl_error *);
 
 /* ---- compile_measure.c ---- */
 /* folder NULL: nothing is kept. */

@@ -67,3 +67,19 @@ pl_status pl_resume_changes(const pl_config *config, const pl_saved *saved, char
     destroy(&p);
     return status;
 }
+
+/* The two of read_pair, and a third where a kept config says what was decided. */
+pl_status pl_resume_rehearse(const pl_config *config, const pl_saved *saved, pl_error *err)
+{
+    const char *text = saved->record->config;
+    pair p = {pl_config_create(), pl_config_create()};
+    pl_config *kept = config->fit.allow ? pl_config_create() : NULL;
+    pl_status status = PL_OK;
+    if (!p.before || !p.now || (config->fit.allow && !kept))
+        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to rehearse a resume"));
+    PL_TRY_DONE(pl_config_load_text(kept ? kept : p.before, "run.json", text, strlen(text), err));
+done:
+    pl_config_destroy(kept);
+    destroy(&p);
+    return status;
+}

@@ -13,4 +13,7 @@ pl_status pl_resume_check(const pl_config *, const char *folder, const pl_saved 
 /* What decides numbers and is another value from here on: "train.learning_rate 0.001 (0.003 before)"; cut to room. */
 pl_status pl_resume_changes(const pl_config *, const pl_saved *, char *text, size_t room, pl_error *);
 
+/* Asks the heap for what the two may, for a moment: also what stands in no folder yet. */
+pl_status pl_resume_rehearse(const pl_config *, const pl_saved *, pl_error *);
+
 #endif

@@ -7,6 +7,8 @@
 
 #include "api/api.h"
 #include "api/resume.h"
+#include "base/alloc.h"
+#include "base/json_read.h"
 #include "base/lex.h"
 #include "base/machine.h"
 #include "report/report.h"
@@ -89,14 +91,14 @@ static void decide_resume(pl_config *c, pl_resume asked)
     if (asked != PL_RESUME_AS_PLANNED) c->run.resume = switches[asked];
 }
 
-static pl_status find_settings(pl_run *r, pl_command command, pl_resume resume, pl_error *err)
+static pl_status find_settings(pl_run *r, const char *config, pl_command command, pl_resume resume, pl_error *err)
 {
-    PL_TRY(pl_config_load_text(r->config, "the plan's config", r->plan->config, strlen(r->plan->config), err));
+    r->config = pl_config_create();
+    if (!r->config) return pl_fail(err, PL_E_NOMEM, "no memory for the run");
+    PL_TRY(pl_config_load_text(r->config, "the plan's config", config, strlen(config), err));
     decide_resume(r->config, resume);
     PL_TRY(pl_system_of(r->config)->open(r->config, command, PL_DATA_FOR_RUN, &r->data, err));
-    PL_TRY(pl_settings_fill(r->config, command, r->data, &r->settings, err));
-    if (r->data->source) r->settings.run.micro_batch = (uint32_t)micro_batch_of(r->plan->graph);
-    return PL_OK;
+    return pl_settings_fill(r->config, command, r->data, &r->settings, err);
 }
 
 /* Asked by the session of the checkpoint that it takes, which need not be the latest: that may be damaged. */
@@ -127,10 +129,9 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     if (!r) return pl_fail(err, PL_E_NOMEM, "no memory for the run");
     r->plan = plan;
     r->host = options->host;
-    r->config = pl_config_create();
-    if (!r->config) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the run"));
     const pl_command command = plan->command;
-    PL_TRY_DONE(find_settings(r, command, options->resume, err));
+    PL_TRY_DONE(find_settings(r, plan->config, command, options->resume, err));
+    if (r->data->source) r->settings.run.micro_batch = (uint32_t)micro_batch_of(plan->graph);
     if (pl_command_does(command, PL_USES_UPDATE) && !apart) {
         PL_TRY_DONE(print_kept_config(r, err));
         r->settings.run.goes_on = goes_on;
@@ -169,6 +170,48 @@ pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, pl_run 
 }
 
 pl_session *pl_run_session(pl_run *r) { return r->session; }
+
+/* ---- what a runner will ask the heap for ---- */
+
+static pl_status rehearse_goes_on(void *context, const pl_saved *saved, pl_error *err)
+{
+    const pl_run *r = context;
+    return pl_resume_rehearse(r->config, saved, err);
+}
+
+static pl_status rehearse_load(pl_run *r, const pl_plan *plan, pl_error *err)
+{
+    pl_session_options so = {.plan = plan, .settings = &r->settings.run, .data = r->data, .jobs = r->settings.jobs};
+    bool trains = pl_command_does(plan->command, PL_USES_UPDATE);
+    return pl_session_rehearse_load(&so, trains ? rehearse_goes_on : NULL, r, err);
+}
+
+static pl_status rehearse(pl_run *r, const char *config, pl_command command, const pl_plan *plan, pl_alloc_meter *meter,
+                          pl_run_heap *heap, pl_error *err)
+{
+    PL_TRY(find_settings(r, config, command, PL_RESUME_AS_PLANNED, err));
+    if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(print_kept_config(r, err));
+    heap->held_bytes = meter->held_bytes;
+    heap->peak_bytes = meter->peak_bytes;
+    meter->peak_bytes = meter->held_bytes;
+    if (plan) PL_TRY(rehearse_load(r, plan, err));
+    heap->load_bytes = meter->peak_bytes - heap->held_bytes;
+    return PL_OK;
+}
+
+pl_status pl_run_rehearse(const char *config, pl_command command, const pl_plan *plan, pl_run_heap *heap, pl_error *err)
+{
+    pl_alloc_meter meter = {0};
+    pl_alloc_set_meter(&meter);
+    pl_json_count(true);
+    pl_run *r = pl_alloc(1, sizeof *r);
+    pl_status status = r ? rehearse(r, config, command, plan, &meter, heap, err)
+                         : pl_fail(err, PL_E_NOMEM, "no memory to rehearse the run");
+    pl_run_close(r);
+    pl_json_count(false);
+    pl_alloc_set_meter(NULL);
+    return status;
+}
 
 /* ---- the work ---- */
 

@@ -8,6 +8,7 @@
 
 typedef struct block_header {
     _Alignas(max_align_t) size_t bytes;
+    pl_alloc_place place; /* where a meter counted it */
 } block_header;
 
 _Static_assert(sizeof(block_header) == PL_ALLOC_HEADER_BYTES, "a block stays aligned");
@@ -16,6 +17,7 @@ static atomic_uint_fast64_t live_blocks, live_bytes, requests;
 static atomic_uint_fast64_t fail_countdown;
 static atomic_int fail_forever, sealed;
 static void (*refusal_listener)(uint64_t bytes); /* set while there is one thread */
+static _Thread_local pl_alloc_meter *meter;
 
 static int refused(void)
 {
@@ -44,21 +46,57 @@ void pl_alloc_seal(int on) { atomic_store(&sealed, on); }
 void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes)) { refusal_listener = listener; }
 
 /* glibc's chunks: a word before the block, multiples of 16, 32 at least. */
-static uint64_t chunk_bytes(size_t bytes)
+static uint64_t chunk_of(uint64_t bytes)
 {
     enum { WORD = 8, CHUNK_MIN = 32 };
-    uint64_t chunk = ((uint64_t)bytes + sizeof(block_header) + WORD + 15) & ~(uint64_t)15;
+    uint64_t chunk = (bytes + WORD + 15) & ~(uint64_t)15;
     return chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 }
+
+static uint64_t chunk_bytes(size_t bytes) { return chunk_of((uint64_t)bytes + sizeof(block_header)); }
+
+/* ---- the meter ---- */
+
+pl_alloc_meter *pl_alloc_set_meter(pl_alloc_meter *m)
+{
+    pl_alloc_meter *before = meter;
+    meter = m;
+    return before;
+}
+
+pl_alloc_place pl_alloc_count_taken(uint64_t bytes)
+{
+    const uint64_t chunk = chunk_of(bytes);
+    if (!meter) return PL_ALLOC_UNCOUNTED;
+    if (chunk <= meter->gap_bytes) {
+        meter->gap_bytes -= chunk;
+        return PL_ALLOC_IN_GAP;
+    }
+    meter->held_bytes += chunk;
+    if (meter->held_bytes > meter->peak_bytes) meter->peak_bytes = meter->held_bytes;
+    return PL_ALLOC_ON_TOP;
+}
+
+void pl_alloc_count_given(uint64_t bytes, pl_alloc_place place)
+{
+    if (!meter) return;
+    if (place == PL_ALLOC_IN_GAP) meter->gap_bytes += chunk_of(bytes);
+    if (place == PL_ALLOC_ON_TOP) meter->held_bytes -= chunk_of(bytes);
+}
+
+/* ---- blocks ---- */
 
 static void *resize_block(block_header *old, size_t bytes)
 {
     size_t whole, before = old ? old->bytes : 0;
+    const pl_alloc_place was = old ? old->place : PL_ALLOC_UNCOUNTED;
     if (__builtin_add_overflow(bytes, sizeof *old, &whole)) return NULL;
     block_header *h = old ? realloc(old, whole) : calloc(1, whole);
     if (!h && refusal_listener) refusal_listener(bytes);
     if (!h) return NULL;
     h->bytes = bytes;
+    h->place = pl_alloc_count_taken(whole);
+    pl_alloc_count_given(before + sizeof *h, was);
     atomic_fetch_add_explicit(&live_bytes, chunk_bytes(bytes) - (old ? chunk_bytes(before) : 0), memory_order_relaxed);
     return h + 1;
 }
@@ -99,6 +137,7 @@ void pl_free(void *block)
     block_header *h = (block_header *)block - 1;
     atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&live_bytes, chunk_bytes(h->bytes), memory_order_relaxed);
+    pl_alloc_count_given(h->bytes + sizeof *h, h->place);
     free(h);
 }
 

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/alloc.h"
@@ -86,6 +86,51 @@ static void noting_free(void *block)
     if (reading.active) drop(block);
     usual_free(block);
 }
+
+/* ---- counting ---- */
+
+/* Before each block that is counted. */
+typedef struct counted {
+    _Alignas(max_align_t) size_t bytes;
+    pl_alloc_place place;
+} counted;
+
+static json_malloc_t uncounted_malloc;
+static json_free_t uncounted_free;
+static int counting_threads; /* under one_reader */
+static _Thread_local bool counting;
+
+static void *counting_malloc(size_t bytes)
+{
+    if (!counting) return uncounted_malloc(bytes);
+    counted *c = bytes > SIZE_MAX - sizeof *c ? NULL : uncounted_malloc(bytes + sizeof *c);
+    if (!c) return NULL;
+    *c = (counted){bytes, pl_alloc_count_taken(bytes)};
+    return c + 1;
+}
+
+static void counting_free(void *block)
+{
+    if (!block) return;
+    if (!counting) return uncounted_free(block);
+    counted *c = (counted *)block - 1;
+    pl_alloc_count_given(c->bytes, c->place);
+    uncounted_free(c);
+}
+
+void pl_json_count(bool on)
+{
+    (void)pthread_mutex_lock(&one_reader);
+    if (on && counting_threads++ == 0) {
+        json_get_alloc_funcs(&uncounted_malloc, &uncounted_free);
+        json_set_alloc_funcs(counting_malloc, counting_free);
+    }
+    counting = on;
+    if (!on && --counting_threads == 0) json_set_alloc_funcs(uncounted_malloc, uncounted_free);
+    (void)pthread_mutex_unlock(&one_reader);
+}
+
+/* ---- reading ---- */
 
 static void begin(void)
 {

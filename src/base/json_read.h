@@ -3,11 +3,16 @@
 #define PL_BASE_JSON_READ_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "plimsoll/status.h"
 
 /* As json_loadb. PL_E_DATA: it is no JSON, `why` tells what and where. PL_E_NOMEM: a request for memory was refused
  * meanwhile, and `why` tells nothing. *root is NULL then. */
 pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **root, json_error_t *why);
+
+/* From on to off jansson's blocks in this thread, too, are counted by its meter (base/alloc.h), and all that are asked
+ * for are given back. */
+void pl_json_count(bool on);
 
 #endif

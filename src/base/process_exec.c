@@ -18,7 +18,14 @@ typedef struct environment {
     size_t count;
     char added[ADDED_MAX][ADDED_BYTES];
     size_t added_count;
+    char *tunables;
 } environment;
+
+static void deinit(environment *e)
+{
+    pl_free(e->entries);
+    pl_free(e->tunables);
+}
 
 static bool has_name(const char *entry, const char *name)
 {
@@ -34,6 +41,17 @@ static const char *find_entry(char *const *envp, const char *name)
     return NULL;
 }
 
+static void put_entry(environment *e, const char *name, char *entry)
+{
+    for (size_t i = 0; i < e->count; i++) {
+        if (!has_name(e->entries[i], name)) continue;
+        e->entries[i] = entry;
+        return;
+    }
+    e->entries[e->count++] = entry;
+    e->entries[e->count] = NULL;
+}
+
 /* Replaces or adds. */
 static void set_entry(environment *e, const char *name, unsigned long long value, const char *text)
 {
@@ -42,13 +60,7 @@ static void set_entry(environment *e, const char *name, unsigned long long value
         snprintf(entry, ADDED_BYTES, "%s=%s", name, text);
     else
         snprintf(entry, ADDED_BYTES, "%s=%llu", name, value);
-    for (size_t i = 0; i < e->count; i++) {
-        if (!has_name(e->entries[i], name)) continue;
-        e->entries[i] = entry;
-        return;
-    }
-    e->entries[e->count++] = entry;
-    e->entries[e->count] = NULL;
+    put_entry(e, name, entry);
 }
 
 /* Works against a heap of fixed size: hugetlb takes it from elsewhere, a top pad grows it before main() begins.
@@ -67,6 +79,21 @@ static int copy_environment(environment *e, char *const *envp)
     if (!e->entries) return -1;
     for (size_t i = 0; i < count; i++)
         if (!tells_malloc(envp[i])) e->entries[e->count++] = envp[i];
+    return 0;
+}
+
+/* Blocks that glibc keeps in its cache of small ones do not join their neighbours, and one of 32 bytes at the end of a
+ * gap keeps 60 kB from whoever asks next: what the heap must hold would be a matter of luck. Without the cache it is
+ * what is counted (api/compile_heap.c); after "committed" nobody asks any more. Other tunables stay. */
+static int add_malloc(environment *e)
+{
+    static const char name[] = "GLIBC_TUNABLES", ours[] = "glibc.malloc.tcache_count=0";
+    const char *entry = find_entry(e->entries, name), *others = entry ? entry + sizeof name : "";
+    const size_t room = sizeof name + sizeof ours + 1 + strlen(others);
+    e->tunables = pl_alloc(1, room);
+    if (!e->tunables) return -1;
+    snprintf(e->tunables, room, "%s=%s%s%s", name, ours, others[0] ? ":" : "", others);
+    put_entry(e, name, e->tunables);
     return 0;
 }
 
@@ -109,18 +136,20 @@ pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_erro
     if (plain) return PL_OK;
     if (copy_environment(&e, envp)) return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the command");
     pl_status status = exec_again(argv, &e, err);
-    pl_free(e.entries);
+    deinit(&e);
     return status;
 }
 
 pl_status pl_process_exec_self(const pl_process_exec *exec, pl_error *err)
 {
     environment e = {0};
-    if (copy_environment(&e, exec->envp))
+    if (copy_environment(&e, exec->envp) || add_malloc(&e)) {
+        deinit(&e);
         return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the runner");
+    }
     add_openmp(&e, exec);
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* prepare tries again and says so when it cannot */
     pl_status status = exec_again(exec->argv, &e, err);
-    pl_free(e.entries);
+    deinit(&e);
     return status;
 }

@@ -54,6 +54,7 @@ static void pin_malloc(void)
     mallopt(M_MMAP_MAX, 0); /* no block outside of the heap */
     mallopt(M_TRIM_THRESHOLD, -1);
     mallopt(M_TOP_PAD, 0);
+    mallopt(M_MXFAST, 0); /* what is given back joins its neighbours: see add_malloc in process_exec.c */
 }
 
 /* Grows the heap to [begin, begin + heap_bytes) by one request that ends exactly there: sysmalloc extends the top chunk

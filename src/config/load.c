@@ -305,6 +305,10 @@ static pl_status check_input(const pl_config *cfg, const char *name, const char 
     return pl_config_is_text(text, bytes, &bad) ? PL_OK : bad_byte(name, text, bad, err);
 }
 
+/* libyaml (0.2) has buffers of 16 and of 48 KiB for what is raw and what is decoded, the queues that it begins with,
+ * and what is being read, in buffers that double (tests/unit/config/test_parser.c measures it). */
+uint64_t pl_config_parser_bytes(size_t text_bytes) { return (72 << 10) + 4 * (uint64_t)text_bytes; }
+
 pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
 {
     PL_TRY(check_input(cfg, name, text, bytes, err));
@@ -312,7 +316,9 @@ pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text
     if (!fresh) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
     *fresh = *cfg;
     loader l = {.name = name, .text = text, .bytes = bytes, .cfg = fresh, .err = err};
+    const pl_alloc_place place = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
     pl_status status = parse(&l);
+    pl_alloc_count_given(pl_config_parser_bytes(bytes), place);
     if (status == PL_OK) {
         memcpy(fresh->file, name, strlen(name));
         *cfg = *fresh;

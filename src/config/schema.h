@@ -153,6 +153,10 @@ pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar,
 /* The same for a SET whose words have been read. */
 void pl_config_assign_bits(pl_config *, const pl_config_key *, uint32_t bits, const pl_config_origin *);
 
+/* ---- load.c ---- */
+/* What libyaml asks the heap for, at most, while it reads a text of so many bytes. */
+uint64_t pl_config_parser_bytes(size_t text_bytes);
+
 /* ---- check.c ---- */
 /* PL_E_CONFIG for a key that is set and that the program does not read under the config's other values. */
 pl_status pl_config_check_used(const pl_config *, const pl_config_key *, pl_error *);

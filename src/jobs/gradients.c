@@ -19,18 +19,6 @@ static bool is_output(const pl_graph *g, const batch_gradients *b, pl_id id)
     return v->role == PL_ROLE_OUTPUT && v->program == b->program && id != b->sum && pl_value_root(g, id) == id;
 }
 
-static pl_st_entry entry_of(pl_session *s, pl_id id)
-{
-    const pl_value *v = &s->o.plan->graph->value[id];
-    pl_st_entry e = {.name = v->name,
-                     .dtype = v->dtype == PL_DTYPE_I32 ? PL_ST_I32 : PL_ST_F32,
-                     .rank = v->shape.rank,
-                     .bytes = pl_value_bytes(s->o.plan->graph, id),
-                     .data = pl_program_address(s->program, id)};
-    for (uint32_t i = 0; i < v->shape.rank; i++) e.shape[i] = (uint64_t)v->shape.dim[i];
-    return e;
-}
-
 /* Multiplies every gradient by a power of two; false when one is not finite. */
 static bool scale_all(pl_st_entry *entry, size_t count, float factor)
 {
@@ -77,7 +65,8 @@ static pl_status run_gradients(pl_session *s, void *state, pl_error *err)
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of gradients"));
     for (size_t i = 0; i < g->value_count; i++)
-        if (is_output(g, b, (pl_id)i)) entry[count++] = entry_of(s, (pl_id)i);
+        if (is_output(g, b, (pl_id)i))
+            PL_TRY_DONE(pl_session_fill_entry(g, s->program, (pl_id)i, &entry[count++], err));
     pl_session_set_real(s, PL_INPUT_LR, 0);
     pl_session_set_step(s, s->step, counted);
     PL_TRY_DONE(run_scaled(s, b, entry, count, err));
@@ -96,7 +85,7 @@ done:
 static pl_status open_gradients(pl_session *s, void *state, pl_error *err)
 {
     batch_gradients *b = state;
-    if (!s->ring) return pl_fail(err, PL_E_DATA, "the plan takes a batch, but there is no data; plan again");
+    if (!s->o.data->source) return pl_fail(err, PL_E_DATA, "the plan takes a batch, but there is no data; plan again");
     PL_TRY(pl_session_find_program(s, "train", &b->program, err));
     b->sum = pl_graph_find_loss(s->o.plan->graph, b->program);
     return pl_session_find_loss(s, b->program, &b->loss, err);

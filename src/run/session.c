@@ -19,8 +19,7 @@ static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory
     const char *name = p->graph->space[space];
     const pl_space_kind *kind = pl_space_find(name);
     const uint64_t bytes = p->arena[space].bytes;
-    if (!kind)
-        return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program does not have", name);
+    if (!kind) return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program has not", name);
     if (s->o.owners) {
         pl_arena_options options = {.name = name, .huge_pages = space == PL_SPACE_RAM && p->huge_pages};
         PL_TRY(kind->map(&s->arena[space], bytes, &options, s->o.owners, err));
@@ -62,8 +61,8 @@ static pl_status check_identity(const pl_session *s, pl_error *err)
     for (uint32_t i = 0; i < planned->count; i++)
         if (pl_facts_value(now, planned->fact[i].name, 0) != planned->fact[i].value)
             return pl_fail(err, PL_E_DATA,
-                           "%s: has changed since planning: another command made it anew, with another %s; start this "
-                           "one again, or plan anew if you gave a lock file",
+                           "%s: is no longer what was planned with: another command made it anew, with another %s; "
+                           "start this one again, or plan anew where a lock file was given",
                            s->o.data->path, planned->fact[i].name);
     return PL_OK;
 }
@@ -100,7 +99,7 @@ void *pl_session_job_state(const pl_session *s, const pl_job *job)
 pl_status pl_session_run_job(pl_session *s, const pl_job *job, pl_error *err)
 {
     void *state = pl_session_job_state(s, job);
-    if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it lacks the programs");
+    if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it has not got the programs");
     return job->run(s, state, err);
 }
 
@@ -125,10 +124,9 @@ static void close_jobs(pl_session *s)
     }
 }
 
-pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
+static pl_status create(const pl_session_options *options, pl_session **session, pl_error *err)
 {
-    pl_status status = PL_OK;
-    pl_session *s = pl_alloc(1, sizeof *s);
+    pl_session *s = *session = pl_alloc(1, sizeof *s);
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the session");
     s->o = *options;
     s->settings = options->settings;
@@ -140,6 +138,14 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     if (!pl_session_has_nodes(s, s->init)) s->init = PL_NONE;
     s->words = s->settings->words;
     snprintf(s->rate_key, sizeof s->rate_key, "%.30s_per_second", s->words->items);
+    return PL_OK;
+}
+
+pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
+{
+    pl_session *s;
+    PL_TRY(create(options, &s, err));
+    pl_status status = PL_OK;
     int threads = s->o.plan->team.threads;
     PL_TRY_DONE(s->o.owners ? pl_threads_create(threads, &s->o.plan->process, s->o.owners, err)
                             : pl_threads_probe(threads, err));
@@ -151,6 +157,30 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     PL_TRY_DONE(pl_session_open_files(s, err));
     *session = s;
     return PL_OK;
+done:
+    pl_session_close(s);
+    return status;
+}
+
+/* At addresses that nobody touches: what begins with an arena only notes them. */
+static pl_status bind_nowhere(pl_session *s, pl_error *err)
+{
+    pl_program_memory nowhere[PL_SPACES_MAX];
+    for (pl_id k = 0; k < PL_SPACES_MAX; k++)
+        nowhere[k] = (pl_program_memory){(void *)(uintptr_t)PL_PLAN_ALIGNMENT, UINT64_MAX};
+    return pl_program_create_in(s->o.plan, nowhere, &s->program, err);
+}
+
+pl_status pl_session_rehearse(const pl_session_options *options, void (*opened)(void *context), void *context,
+                              pl_error *err)
+{
+    pl_session *s;
+    PL_TRY(create(options, &s, err));
+    pl_status status = PL_OK;
+    PL_TRY_DONE(bind_nowhere(s, err));
+    PL_TRY_DONE(open_jobs(s, err));
+    PL_TRY_DONE(pl_session_list_tensors(s, err));
+    opened(context);
 done:
     pl_session_close(s);
     return status;

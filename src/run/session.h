@@ -31,6 +31,12 @@ typedef struct pl_session_options {
 } pl_session_options;
 
 pl_status pl_session_open(const pl_session_options *, pl_session **, pl_error *);
+/* For the planner: asks the heap for what open does, without threads, arenas and files, calls `opened` while it is
+ * held, and gives it back. */
+pl_status pl_session_rehearse(const pl_session_options *, void (*opened)(void *context), void *context, pl_error *);
+/* Likewise for loading a checkpoint of the plan's graph, of which no more is asked for; goes_on may be NULL. */
+typedef pl_status pl_session_goes_on(void *context, const pl_saved *, pl_error *);
+pl_status pl_session_rehearse_load(const pl_session_options *, pl_session_goes_on *, void *context, pl_error *);
 pl_status pl_session_commit(pl_session *, pl_error *);
 /* One of its jobs. PL_E_USAGE when the session does not have it. */
 pl_status pl_session_run_job(pl_session *, const pl_job *, pl_error *);

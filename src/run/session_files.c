@@ -21,7 +21,7 @@ static const struct {
                     {PL_DTYPE_I64, PL_ST_I64}};
 enum { SAVED_DTYPES = sizeof saved_dtypes / sizeof *saved_dtypes };
 
-static pl_status fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
+pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
 {
     const pl_value *v = &g->value[id];
     int k = 0;
@@ -62,7 +62,7 @@ static pl_status list_kept(const pl_graph *g, const pl_program *program, pl_sess
     for (int state = 0; state < 2; state++)
         for (size_t i = 0; i < g->value_count; i++)
             if (pl_session_keeps(g, (pl_id)i) == kept && (g->value[i].role == PL_ROLE_STATE) == state)
-                PL_TRY(fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
+                PL_TRY(pl_session_fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
     return PL_OK;
 }
 
@@ -164,6 +164,26 @@ done:
     return status;
 }
 
+pl_status pl_session_rehearse_load(const pl_session_options *options, pl_session_goes_on *goes_on, void *context,
+                                   pl_error *err)
+{
+    pl_alloc_meter *meter = pl_alloc_set_meter(NULL); /* the session has these already */
+    pl_session *s = pl_alloc(1, sizeof *s);           /* holds the shapes only */
+    if (!s) return pl_alloc_set_meter(meter), pl_fail(err, PL_E_NOMEM, "no memory to rehearse a checkpoint");
+    s->o = *options;
+    s->settings = options->settings;
+    s->words = options->settings->words;
+    s->jobs = options->jobs;
+    pl_session_shape_record(s);
+    pl_status status = pl_session_list_tensors(s, err);
+    (void)pl_alloc_set_meter(meter);
+    if (status == PL_OK) status = pl_saved_rehearse(&s->spec, goes_on, context, err);
+    pl_free(s->model_entry);
+    pl_free(s->state_entry);
+    pl_free(s);
+    return status;
+}
+
 pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_settings *r)
 {
     return (pl_ring_options){
@@ -194,12 +214,18 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
 
 static bool trains(const pl_session *s) { return s->settings->keep_last > 0; }
 
-pl_status pl_session_open_files(pl_session *s, pl_error *err)
+pl_status pl_session_list_tensors(pl_session *s, pl_error *err)
 {
     PL_TRY(pl_session_lists(s->o.plan->graph, s->program, &s->model_entry, &s->spec.model.count, &s->state_entry,
                             &s->spec.state.count, err));
     s->spec.model.entries = s->model_entry;
     s->spec.state.entries = s->state_entry;
+    return PL_OK;
+}
+
+pl_status pl_session_open_files(pl_session *s, pl_error *err)
+{
+    PL_TRY(pl_session_list_tensors(s, err));
     pl_session_shape_record(s);
     s->writes_checkpoints = trains(s);
     if (!s->writes_checkpoints) return PL_OK;

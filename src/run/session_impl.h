@@ -111,9 +111,12 @@ pl_status pl_session_check_ids(const pl_session *, pl_error *);
 
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */
+/* A value of the graph as a tensor of a file; data stay NULL without a program. */
+pl_status pl_session_fill_entry(const pl_graph *, const pl_program *, pl_id, pl_st_entry *, pl_error *);
 /* Lists of what is kept with the model and of what is kept with the state; data stay NULL without a program. */
 pl_status pl_session_lists(const pl_graph *, const pl_program *, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *);
+pl_status pl_session_list_tensors(pl_session *, pl_error *); /* the same, of its own plan */
 /* A counter of the record lies in [least, most], which not-a-number does not. */
 pl_status pl_session_check_counter(const pl_saved *, const char *key, double otherwise, double least, double most,
                                    pl_error *);

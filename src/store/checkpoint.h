@@ -59,6 +59,8 @@ pl_status pl_checkpoint_save(pl_checkpoint *, pl_record *, pl_error *);
 
 /* ---- checkpoint_load.c ---- */
 
+enum { PL_SAVED_READ_BYTES = 64 << 10 }; /* of a file at once, while its checksum is made */
+
 typedef struct pl_saved {
     char path[PL_FILE_PATH_MAX]; /* of the checkpoint's folder */
     pl_record *record;
@@ -102,6 +104,13 @@ pl_status pl_saved_load(const pl_saved *, const pl_st_list *model, const pl_st_l
 pl_status pl_saved_lacks(const pl_saved *, const pl_st_list *state, bool *lacks, pl_error *);
 
 void pl_saved_deinit(pl_saved *); /* harmless on a zeroed one */
+
+/* ---- checkpoint_rehearse.c ---- */
+
+/* Asks the heap for what finding and loading a checkpoint like this one would (its state, too, where it has any), and
+ * gives it back; `goes_on` is called, where it is not NULL, while the record is held. No file is touched. */
+pl_status pl_saved_rehearse(const pl_checkpoint_spec *, pl_status (*goes_on)(void *, const pl_saved *, pl_error *),
+                            void *context, pl_error *);
 
 /* ---- names, shared by both ---- */
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "store/folder.h"
 
-enum { POINTER_FILE_MAX = 256, READ_BYTES = 64 << 10 };
+enum { POINTER_FILE_MAX = 256 };
 
 void pl_saved_deinit(pl_saved *s)
 {
@@ -28,7 +28,7 @@ static pl_status verify_file(const char *folder, const char *name, const pl_reco
     PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
     PL_TRY(pl_file_open(path, &fd, &bytes, err)); /* the size first: reading may take long */
     close(fd);
-    if (bytes == file->bytes) PL_TRY(pl_checksum_file(path, buffer, READ_BYTES, &checksum, &bytes, err));
+    if (bytes == file->bytes) PL_TRY(pl_checksum_file(path, buffer, PL_SAVED_READ_BYTES, &checksum, &bytes, err));
     if (bytes != file->bytes)
         return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged", path,
                        bytes, file->bytes);
@@ -50,7 +50,7 @@ static pl_status require_state(const char *folder, pl_error *err)
 static pl_status verify(const pl_saved *s, pl_saved_part part, pl_error *err)
 {
     if (part == PL_SAVED_WHOLE) PL_TRY(require_state(s->path, err));
-    void *buffer = pl_alloc(1, READ_BYTES);
+    void *buffer = pl_alloc(1, PL_SAVED_READ_BYTES);
     if (!buffer) return pl_fail(err, PL_E_NOMEM, "%s: no memory to check it", s->path);
     pl_status status = verify_file(s->path, PL_MODEL_FILE, &s->record->model, buffer, err);
     if (status == PL_OK && part == PL_SAVED_WHOLE)

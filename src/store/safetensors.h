@@ -95,6 +95,9 @@ pl_status pl_safetensors_check(const pl_st_list *, pl_error *);
 uint64_t pl_safetensors_header_bytes(const pl_st_list *);
 uint64_t pl_safetensors_file_bytes(const pl_st_list *);
 
+/* What lies before the data, header_bytes of it, into memory. */
+void pl_safetensors_print_header(const pl_st_list *, char *to);
+
 /* What writing needs beside the tensors; lives wherever the caller puts it (about 25 kB). */
 typedef struct pl_st_writer {
     pl_file_writer file;

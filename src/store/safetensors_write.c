@@ -88,9 +88,10 @@ pl_status pl_safetensors_check(const pl_st_list *list, pl_error *err)
 
 /* ---- header ---- */
 
-/* Where printed pieces go: counted, and written when there is a writer. */
+/* Where printed pieces go: counted, and written when there is a writer, or a place in memory. */
 typedef struct sink {
     pl_st_writer *writer;
+    char *memory;
     uint64_t bytes;
     pl_status status;
     pl_error *err;
@@ -98,6 +99,7 @@ typedef struct sink {
 
 static void put(sink *to, const void *data, size_t bytes)
 {
+    if (to->memory) memcpy(to->memory + to->bytes, data, bytes);
     to->bytes += bytes;
     if (!to->writer || to->status != PL_OK) return;
     pl_checksum_update(&to->writer->sum, data, bytes);
@@ -203,6 +205,13 @@ static void write_header(sink *to, const pl_st_list *list, char *piece)
     print_header(to, list, piece);
     memset(piece, ' ', PL_ST_ALIGNMENT);
     put(to, piece, (size_t)(padded - json));
+}
+
+void pl_safetensors_print_header(const pl_st_list *list, char *to)
+{
+    char piece[PL_ST_PIECE_BYTES];
+    sink memory = {.memory = to};
+    write_header(&memory, list, piece);
 }
 
 /* In stretches that the cache still holds when the write follows the checksum. */

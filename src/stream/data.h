@@ -23,7 +23,6 @@ struct pl_data {
     pl_facts extents;        /* what shapes of the model depend on */
     /* For the planner: */
     pl_facts validation; /* of the part that is held out what the command evaluates */
-    uint64_t heap_bytes; /* that the runner holds for it at most */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */
     uint64_t file_bytes;
 };

@@ -16,7 +16,7 @@
 
 /* What the data are opened for. */
 typedef enum pl_data_use {
-    PL_DATA_FOR_PLAN, /* `validation`, and what the runner will hold, are to be known */
+    PL_DATA_FOR_PLAN, /* `validation` is to be known */
     PL_DATA_FOR_RUN,
 } pl_data_use;
 

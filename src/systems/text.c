@@ -3,11 +3,9 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "data/text/bpe_train.h"
-#include "data/text/encoder.h"
 #include "data/text/prepare.h"
 #include "data/text/text_data.h"
 #include "systems/system.h"
@@ -73,25 +71,10 @@ static bool writes_text(const pl_config *c, pl_command command)
            (pl_command_does(command, PL_USES_UPDATE) && c->train.sample_every > 0);
 }
 
-/* The tokenizer, and its file's tree or an encoder. Of the tree jansson makes a node, a hash entry and a key for each
- * short string: under 16 times the text. */
-static pl_status count_heap(const pl_config *c, pl_command command, pl_text_data *t, pl_error *err)
-{
-    int fd;
-    uint64_t file;
-    if (!writes_text(c, command)) return PL_OK;
-    PL_TRY(pl_file_open(t->tokenizer_path, &fd, &file, err));
-    close(fd);
-    uint64_t tree = 16 * file, encoder = pl_encoder_bytes(t->tokenizer);
-    t->data.heap_bytes = pl_tokenizer_bytes(t->tokenizer) + (tree > encoder ? tree : encoder);
-    return PL_OK;
-}
-
 static pl_status ask_for_plan(const pl_config *c, pl_command command, pl_text_data *t, pl_error *err)
 {
     if (t->tokens_open) PL_TRY(check_prepared(c, t, err));
-    if (t->tokens_open) PL_TRY(count_validation(c, command, t, err));
-    return count_heap(c, command, t, err);
+    return t->tokens_open ? count_validation(c, command, t, err) : PL_OK;
 }
 
 static pl_status open_text(const pl_config *c, pl_command command, pl_data_use use, pl_data **data, pl_error *err)

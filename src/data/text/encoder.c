@@ -247,7 +247,7 @@ pl_status pl_encoder_finish(pl_encoder *e, pl_error *err)
 static size_t work_pieces(const pl_tokenizer *t) { return t->kind == PL_TOKENIZER_BPE ? PL_ENCODER_PIECE_MAX : 0; }
 static size_t cache_slots(const pl_tokenizer *t) { return t->kind == PL_TOKENIZER_BPE ? CACHE_SLOTS : 0; }
 
-uint64_t pl_encoder_bytes(const pl_tokenizer *t)
+static uint64_t encoder_bytes(const pl_tokenizer *t)
 {
     return sizeof(pl_encoder) + work_pieces(t) * (sizeof(pl_symbol) + 3 * sizeof(uint64_t)) +
            cache_slots(t) * sizeof(cached_piece);
@@ -268,7 +268,7 @@ pl_status pl_encoder_create(const pl_tokenizer *t, pl_id_sink sink, void *contex
     }
     pl_encoder_destroy(e);
     *out = NULL;
-    return pl_fail(err, PL_E_NOMEM, "no memory for an encoder (%llu bytes)", (unsigned long long)pl_encoder_bytes(t));
+    return pl_fail(err, PL_E_NOMEM, "no memory for an encoder (%llu bytes)", (unsigned long long)encoder_bytes(t));
 }
 
 void pl_encoder_destroy(pl_encoder *e)

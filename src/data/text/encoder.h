@@ -15,7 +15,6 @@ typedef struct pl_encoder pl_encoder;
 /* Takes ids; what it returns besides PL_OK stops the encoding and is handed on. */
 typedef pl_status (*pl_id_sink)(void *context, const uint32_t *ids, size_t count, pl_error *);
 
-uint64_t pl_encoder_bytes(const pl_tokenizer *); /* heap an encoder holds */
 /* The tokenizer must live as long. */
 pl_status pl_encoder_create(const pl_tokenizer *, pl_id_sink, void *context, pl_encoder **, pl_error *);
 pl_status pl_encoder_feed(pl_encoder *, const void *text, size_t bytes, pl_error *);

@@ -28,13 +28,6 @@ uint32_t pl_table_size(uint32_t count)
 
 /* ---- building ---- */
 
-static void *take(pl_tokenizer *t, size_t count, size_t size)
-{
-    void *block = pl_alloc(count, size);
-    if (block) t->held_bytes += count * size;
-    return block;
-}
-
 static pl_status no_memory(pl_error *err) { return pl_fail(err, PL_E_NOMEM, "no memory for the tokenizer's tables"); }
 
 static pl_status copy_texts(pl_tokenizer *t, const pl_vocab_entry *entry, pl_error *err)
@@ -43,8 +36,8 @@ static pl_status copy_texts(pl_tokenizer *t, const pl_vocab_entry *entry, pl_err
     for (uint32_t i = 0; i < t->vocab; i++) total += entry[i].bytes;
     if (total > UINT32_MAX)
         return pl_fail(err, PL_E_DATA, "the tokens of the vocabulary are longer than 4 GiB together");
-    t->text = take(t, total, 1);
-    t->offset = take(t, (size_t)t->vocab + 1, sizeof *t->offset);
+    t->text = pl_alloc(total, 1);
+    t->offset = pl_alloc((size_t)t->vocab + 1, sizeof *t->offset);
     if (!t->text || !t->offset) return no_memory(err);
     for (uint32_t i = 0, at = 0; i < t->vocab; i++) {
         if (entry[i].bytes) memcpy(t->text + at, entry[i].text, entry[i].bytes);
@@ -68,7 +61,7 @@ static uint32_t *token_place(const pl_tokenizer *t, const uint8_t *text, size_t 
 static pl_status index_tokens(pl_tokenizer *t, const pl_vocab_entry *entry, pl_error *err)
 {
     uint32_t size = pl_table_size(t->vocab);
-    t->token_slot = take(t, size, sizeof *t->token_slot);
+    t->token_slot = pl_alloc(size, sizeof *t->token_slot);
     if (!t->token_slot) return no_memory(err);
     t->token_mask = size - 1;
     for (uint32_t id = 0; id < t->vocab; id++) {
@@ -87,7 +80,6 @@ pl_status pl_tokenizer_begin(pl_tokenizer_kind kind, const pl_vocab_entry *entry
     if (!t) return no_memory(err);
     t->kind = kind;
     t->vocab = vocab;
-    t->held_bytes = sizeof *t;
     t->unknown = PL_TOKEN_NONE;
     pl_status status = copy_texts(t, entry, err);
     if (status == PL_OK && kind == PL_TOKENIZER_BPE) status = index_tokens(t, entry, err);
@@ -108,8 +100,8 @@ static uint32_t *pair_place(const pl_tokenizer *t, uint32_t left, uint32_t right
 static pl_status copy_merges(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error *err)
 {
     uint32_t size = pl_table_size(parts->merge_count);
-    t->merge = take(t, parts->merge_count, sizeof *t->merge);
-    t->pair_slot = take(t, size, sizeof *t->pair_slot);
+    t->merge = pl_alloc(parts->merge_count, sizeof *t->merge);
+    t->pair_slot = pl_alloc(size, sizeof *t->pair_slot);
     if (!t->merge || !t->pair_slot) return no_memory(err);
     t->pair_mask = size - 1;
     t->merge_count = parts->merge_count;
@@ -127,7 +119,7 @@ static int goes_before(const pl_added_token *a, const pl_added_token *b)
 
 static pl_status copy_added(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error *err)
 {
-    t->added = take(t, parts->added_count, sizeof *t->added);
+    t->added = pl_alloc(parts->added_count, sizeof *t->added);
     if (!t->added) return no_memory(err);
     for (uint32_t i = 0; i < parts->added_count; i++) {
         pl_added_token add = parts->added[i];
@@ -194,7 +186,7 @@ pl_status pl_tokenizer_create_bytes(pl_tokenizer **out, pl_error *err)
 
 static pl_status fill_chars(pl_tokenizer *t, const uint32_t *code_points, size_t count, pl_error *err)
 {
-    t->code_point = take(t, count, sizeof *t->code_point);
+    t->code_point = pl_alloc(count, sizeof *t->code_point);
     if (!t->code_point) return no_memory(err);
     if (count) memcpy(t->code_point, code_points, count * sizeof *code_points);
     t->unknown = 0;
@@ -245,7 +237,6 @@ pl_tokenizer_kind pl_tokenizer_kind_of(const pl_tokenizer *t) { return t->kind; 
 const char *pl_tokenizer_kind_name(pl_tokenizer_kind kind) { return kind_names[kind]; }
 uint32_t pl_tokenizer_vocab_size(const pl_tokenizer *t) { return t->vocab; }
 uint32_t pl_tokenizer_longest_token(const pl_tokenizer *t) { return t->longest; }
-uint64_t pl_tokenizer_bytes(const pl_tokenizer *t) { return t->held_bytes; }
 uint64_t pl_tokenizer_hash(const pl_tokenizer *t) { return t->hash; }
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *t) { return t->unknown; }
 

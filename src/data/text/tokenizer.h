@@ -56,7 +56,6 @@ const char *pl_tokenizer_kind_name(pl_tokenizer_kind);              /* "bpe", "b
 int pl_tokenizer_kind_parse(const char *name, pl_tokenizer_kind *); /* 0 on success */
 uint32_t pl_tokenizer_vocab_size(const pl_tokenizer *);             /* the largest id + 1 */
 uint32_t pl_tokenizer_longest_token(const pl_tokenizer *);          /* bytes */
-uint64_t pl_tokenizer_bytes(const pl_tokenizer *);                  /* heap it holds */
 uint64_t pl_tokenizer_hash(const pl_tokenizer *);                   /* of all that decides ids */
 /* The bytes an id stands for, in the tokenizer's memory; an id without a token (or out of range) has 0 bytes. */
 const uint8_t *pl_tokenizer_token(const pl_tokenizer *, uint32_t id, size_t *bytes);

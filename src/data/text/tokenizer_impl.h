@@ -19,7 +19,7 @@ struct pl_tokenizer {
     uint32_t vocab, longest;
     uint8_t *text;    /* all tokens' bytes, one behind the other, by id */
     uint32_t *offset; /* [vocab + 1] */
-    uint64_t hash, held_bytes;
+    uint64_t hash;
 
     /* bpe */
     pl_merge *merge;

@@ -96,6 +96,29 @@ static void print_parse_print_is_the_identity(void **state)
     }
 }
 
+/* The planner of a runner's heap leaves the judge out: what it asks for fits where the text was. */
+static void a_check_needs_less_than_the_text(void **state)
+{
+    (void)state;
+    static tiny t;
+    pl_error err = {0};
+    for (uint64_t seed = 1; seed <= MODELS; seed++) {
+        tiny_of(&t, seed);
+        t.config.model.layers = (int64_t)(seed % 4 + 1);
+        pl_plan *p = tiny_plan(&t, (pl_team){2, PL_ISA_BASELINE});
+        pl_str text = print(p);
+        pl_alloc_meter m = {0};
+        (void)pl_alloc_set_meter(&m);
+        assert_int_equal(pl_plan_check(p, &err), PL_OK);
+        (void)pl_alloc_set_meter(NULL);
+        if (m.peak_bytes > text.bytes)
+            fail_msg("seed %llu: %llu bytes, the text has %llu", (unsigned long long)seed,
+                     (unsigned long long)m.peak_bytes, (unsigned long long)text.bytes);
+        pl_str_deinit(&text);
+        pl_plan_destroy(p);
+    }
+}
+
 static void a_plan_that_was_read_runs_to_the_same_bits(void **state)
 {
     (void)state;
@@ -274,6 +297,7 @@ PL_TEST_PROGRAM(argc, argv)
     if (argc > 2) last_seed = strtoull(argv[2], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(print_parse_print_is_the_identity),
+        cmocka_unit_test(a_check_needs_less_than_the_text),
         cmocka_unit_test(a_plan_that_was_read_runs_to_the_same_bits),
         cmocka_unit_test(damaged_texts_do_no_harm),
         cmocka_unit_test(truncated_texts_are_refused),

@@ -3,12 +3,18 @@
  * names, else to stderr:
  *
  *      malloc 1 calloc 0 realloc 0 free 1 other 0
+ *      spare 65536 heap 458752
  *      malloc 1 plimsoll+0x1234
+ *
+ * spare: what the heap's end was never used of, of the whole heap, before and after. The one block that reaches up to
+ * its very end is the one that makes it as large as it is planned (base/process_prepare.c).
  *
  * Its own work needs no heap: glibc exports its allocator a second time under __libc_ names. */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +40,20 @@ static struct {
     atomic_ullong count;
 } callers[CALLERS_MAX];
 
+static _Atomic(uintptr_t) highest;
+static _Atomic(uintptr_t) lowest = UINTPTR_MAX;
+
+static void *note_end(void *block)
+{
+    const uintptr_t begin = (uintptr_t)block, end = begin + (block ? malloc_usable_size(block) : 0);
+    enum { SMALLEST_CHUNK = 32, LARGE = 64 << 10 };
+    bool grows = end + SMALLEST_CHUNK + sizeof(size_t) >= (uintptr_t)sbrk(0) && end - begin > LARGE;
+    if (!block || (grows && !atomic_load_explicit(&counting, memory_order_relaxed))) return block;
+    for (uintptr_t seen = highest; end > seen && !atomic_compare_exchange_weak(&highest, &seen, end);) continue;
+    for (uintptr_t seen = lowest; begin < seen && !atomic_compare_exchange_weak(&lowest, &seen, begin);) continue;
+    return block;
+}
+
 static void count(int kind, void *caller)
 {
     if (!atomic_load_explicit(&counting, memory_order_relaxed)) return;
@@ -52,19 +72,19 @@ static void count(int kind, void *caller)
 EXPORT void *malloc(size_t bytes)
 {
     count(MALLOC, __builtin_return_address(0));
-    return __libc_malloc(bytes);
+    return note_end(__libc_malloc(bytes));
 }
 
 EXPORT void *calloc(size_t n, size_t bytes)
 {
     count(CALLOC, __builtin_return_address(0));
-    return __libc_calloc(n, bytes);
+    return note_end(__libc_calloc(n, bytes));
 }
 
 EXPORT void *realloc(void *block, size_t bytes)
 {
     count(REALLOC, __builtin_return_address(0));
-    return __libc_realloc(block, bytes);
+    return note_end(__libc_realloc(block, bytes));
 }
 
 EXPORT void free(void *block)
@@ -100,6 +120,8 @@ static void report(void)
     if (fd < 0) return;
     for (int k = 0; k < KINDS; k++)
         dprintf(fd, "%s %llu%c", kind_names[k], atomic_load(&calls[k]), k == KINDS - 1 ? '\n' : ' ');
+    dprintf(fd, "spare %llu heap %llu\n", (unsigned long long)((uintptr_t)sbrk(0) - highest),
+            (unsigned long long)((uintptr_t)sbrk(0) - lowest));
     for (int i = 0; i < CALLERS_MAX && atomic_load(&callers[i].address); i++) {
         char *address = atomic_load(&callers[i].address);
         Dl_info info;

@@ -55,6 +55,49 @@ static void test_bytes_are_those_of_chunks(void **state)
     }
 }
 
+/* A block of 1000 bytes is a chunk of 1024: 16 before it for its size, 8 of malloc's. */
+static void test_a_meter_counts_what_is_asked_for(void **state)
+{
+    (void)state;
+    pl_alloc_meter m = {0};
+    char *before = pl_alloc(1, 1000);
+    assert_null(pl_alloc_set_meter(&m));
+    char *a = pl_alloc(1, 1000), *b = pl_alloc(1, 1000);
+    assert_int_equal(m.held_bytes, 2048);
+    pl_free(a);
+    pl_free(before); /* was not counted */
+    assert_int_equal(m.held_bytes, 1024);
+    assert_int_equal(m.peak_bytes, 2048);
+    b = pl_realloc(b, 1, 3000); /* there twice for a moment */
+    assert_int_equal(m.held_bytes, 3024);
+    assert_int_equal(m.peak_bytes, 4048);
+    assert_ptr_equal(pl_alloc_set_meter(NULL), &m);
+    pl_free(pl_alloc(1, 1000));
+    pl_free(b); /* under none */
+    assert_int_equal(m.held_bytes, 3024);
+}
+
+static void test_a_gap_takes_what_fits(void **state)
+{
+    (void)state;
+    pl_alloc_meter m = {.gap_bytes = 1500};
+    (void)pl_alloc_set_meter(&m);
+    char *a = pl_alloc(1, 1000), *b = pl_alloc(1, 1000), *c = pl_alloc(1, 100);
+    assert_int_equal(m.gap_bytes, 1500 - 1024 - 128);
+    assert_int_equal(m.held_bytes, 1024);
+    pl_free(b);
+    pl_free(a);
+    assert_int_equal(m.gap_bytes, 1500 - 128);
+    assert_int_equal(m.held_bytes, 0);
+    pl_free(c);
+    assert_int_equal(pl_alloc_count_taken(1), PL_ALLOC_IN_GAP); /* of a library */
+    assert_int_equal(m.gap_bytes, 1500 - 32);
+    pl_alloc_count_given(1, PL_ALLOC_IN_GAP);
+    assert_int_equal(m.gap_bytes, 1500);
+    (void)pl_alloc_set_meter(NULL);
+    assert_int_equal(pl_alloc_count_taken(1), PL_ALLOC_UNCOUNTED);
+}
+
 static void test_sizes_at_the_edge_are_refused(void **state)
 {
     (void)state;
@@ -70,8 +113,8 @@ static void test_sizes_at_the_edge_are_refused(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_requests_same_bytes),
-        cmocka_unit_test(test_bytes_are_those_of_chunks),
+        cmocka_unit_test(test_same_requests_same_bytes),         cmocka_unit_test(test_bytes_are_those_of_chunks),
+        cmocka_unit_test(test_a_meter_counts_what_is_asked_for), cmocka_unit_test(test_a_gap_takes_what_fits),
         cmocka_unit_test(test_sizes_at_the_edge_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/json_read.h"
 #include "support/program.h"
 
@@ -82,8 +83,55 @@ static void the_hosts_functions_stay(void **state)
     json_set_alloc_funcs(malloc, free);
 }
 
+/* What is held of jansson's blocks, each with malloc's word. */
+static uint64_t chunk_sum;
+
+static uint64_t chunk_of(size_t bytes) { return bytes + 8 < 32 ? 32 : (bytes + 8 + 15) / 16 * 16; }
+
+static void *summing_malloc(size_t bytes)
+{
+    size_t *block = malloc(bytes + 16);
+    assert_non_null(block);
+    chunk_sum += chunk_of(*block = bytes);
+    return block + 2;
+}
+
+static void summing_free(void *block)
+{
+    if (!block) return;
+    chunk_sum -= chunk_of(((size_t *)block)[-2]);
+    free((size_t *)block - 2);
+}
+
+static void a_tree_is_counted(void **state)
+{
+    (void)state;
+    json_t *root;
+    json_error_t why;
+    pl_alloc_meter m = {0};
+    json_set_alloc_funcs(summing_malloc, summing_free);
+    assert_int_equal(pl_json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &root, &why), PL_OK);
+    const uint64_t expected = chunk_sum;
+    json_decref(root);
+    assert_int_equal(chunk_sum, 0);
+    json_set_alloc_funcs(malloc, free);
+    (void)pl_alloc_set_meter(&m);
+    pl_json_count(true);
+    assert_int_equal(pl_json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &root, &why), PL_OK);
+    assert_int_equal(m.held_bytes, expected);
+    assert_true(m.peak_bytes > m.held_bytes);
+    json_decref(root);
+    assert_int_equal(m.held_bytes, 0);
+    pl_json_count(false);
+    (void)pl_alloc_set_meter(NULL);
+    json_malloc_t now;
+    json_get_alloc_funcs(&now, NULL);
+    assert_true(now == malloc);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_refusal_is_told), cmocka_unit_test(the_hosts_functions_stay)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_refusal_is_told), cmocka_unit_test(the_hosts_functions_stay),
+                                       cmocka_unit_test(a_tree_is_counted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,10 +77,32 @@ static void what_it_is_for_is_in_the_text(void **state)
     pl_graph_destroy(g);
 }
 
+/* The data that verify --gradients writes beside the gradients may be of any type that a file can name. */
+static void a_tensor_is_called_what_it_is(void **state)
+{
+    (void)state;
+    static const pl_dtype dtypes[] = {PL_DTYPE_F32, PL_DTYPE_BF16, PL_DTYPE_U8, PL_DTYPE_I32, PL_DTYPE_I64};
+    static const pl_st_dtype as[] = {PL_ST_F32, PL_ST_BF16, PL_ST_U8, PL_ST_I32, PL_ST_I64};
+    pl_error err = {0};
+    pl_st_entry e;
+    pl_graph *g = parse(text);
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        g->value[6].dtype = dtypes[i];
+        assert_int_equal(pl_session_fill_entry(g, NULL, 6, &e, &err), PL_OK);
+        assert_int_equal(e.dtype, as[i]);
+        assert_int_equal(e.bytes, 9 * pl_dtype_bytes(dtypes[i]));
+        assert_int_equal(e.shape[0], 9);
+    }
+    g->value[6].dtype = PL_DTYPE_I16;
+    assert_int_equal(pl_session_fill_entry(g, NULL, 6, &e, &err), PL_E_UNSUPPORTED);
+    pl_graph_destroy(g);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_file_holds_what_it_is_for),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_tensor_is_called_what_it_is),
+                                       cmocka_unit_test(each_file_holds_what_it_is_for),
                                        cmocka_unit_test(what_it_is_for_is_in_the_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
