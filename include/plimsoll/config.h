@@ -32,7 +32,7 @@ PL_API pl_status pl_config_check(const pl_config *, pl_error *);
 /* The error for an unknown option: PL_E_USAGE with a "did you mean"; own: the caller's own options. */
 PL_API pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 
-/* How the system of this config calls what it counts. */
+/* The names that this config's system has for what it counts. */
 PL_API const pl_words *pl_config_words(const pl_config *);
 
 /* The folder in which the run of this config keeps its files (run.out, or runs/NAME), into room bytes. */
@@ -77,7 +77,7 @@ PL_API PL_MUST_USE pl_status pl_files_check(const pl_file_use *, size_t count, p
 /* The files that a config names, in the order of its keys: how many there are; at most `room` are written. The paths
  * are the config's own. */
 PL_API size_t pl_config_files(const pl_config *, pl_file_use *, size_t room);
-/* Names of what its system keeps in the folder of a run, beside what every run keeps; NULL behind the last. */
+/* Names of what its system keeps in the folder of a run, besides what every run keeps; NULL after the last. */
 PL_API const char *const *pl_config_kept_files(const pl_config *);
 
 #ifdef __cplusplus

@@ -18,9 +18,9 @@ extern "C" {
 typedef struct pl_fit_answer pl_fit_answer;
 
 /* Searches for the fastest training within memory.budget: the plan that pl_plan_make makes for the same budget, and
- * everything that was looked at on the way, what does not fit included. The data must be prepared. Kernels that were
- * never measured here are measured first; when nothing fits, none is. PL_E_BUDGET with a sentence when nothing fits:
- * then there is an answer, too, without a plan. After any other failure there is none. */
+ * everything that was looked at on the way, including what does not fit. The data must be prepared. Kernels that were
+ * never measured here are measured first, but not when nothing fits. PL_E_BUDGET with a sentence when nothing fits:
+ * then there is an answer, too, without a plan. After any other failure there is no answer. */
 PL_API PL_MUST_USE pl_status pl_fit_make(const pl_config *, const char *cache_folder, pl_progress, void *context,
                                          pl_fit_answer **, pl_error *);
 PL_API void pl_fit_destroy(pl_fit_answer *); /* NULL is fine */

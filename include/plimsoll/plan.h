@@ -44,27 +44,27 @@ PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_confi
 /* PL_CONFIG_HELP, but only what this command reads; text in a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
 
-/* Told now and then during long work; done and total count whatever the phase is about. May be NULL. False ends the
- * preparation of data with PL_E_STOPPED, as if it had failed; planning does not ask. */
+/* Called now and then during long work; done and total count whatever the phase is about. May be NULL. Returning false
+ * ends the preparation of data with PL_E_STOPPED, as if it had failed; planning ignores it. */
 typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
-/* May the command work in the folder of the run? Refuses what the system of the config has no job for (PL_E_USAGE);
- * to train where another process does (PL_E_STORAGE), or where a run is and run.resume is false (PL_E_STORAGE); what
- * pl_check_resume refuses; and any command with other files than the run's weights were trained with (PL_E_CONFIG; of
- * a text: its tokenizer). Quick; pl_prepare and pl_run_open refuse the same, later. */
+/* May the command work in the folder of the run? Refuses what the system of the config has no job for (PL_E_USAGE); to
+ * train where another process is training (PL_E_STORAGE), or where there is a run and run.resume is false
+ * (PL_E_STORAGE); whatever pl_check_resume refuses; and any command with other files than the run's weights were
+ * trained with (PL_E_CONFIG; of a text: its tokenizer). Quick; pl_prepare and pl_run_open refuse the same, later. */
 PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
 /* May a training of this config go on with the run in its folder? Always when run.resume is false. PL_E_DATA when it is
  * true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or when the config
  * differs in what the run settled with its first step (docs/config.md, "decides"). */
 PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
 
-/* Makes sure that what the system prepares of its data exists and is up to date, in bounded memory. Of what fails
- * nothing is left. PL_E_DATA, PL_E_STORAGE.
+/* Makes sure that what the system prepares of its data exists and is up to date, in bounded memory. A failure
+ * leaves nothing behind. PL_E_DATA, PL_E_STORAGE.
  *
- * Of a text: its tokenizer and token file; both stay in the run's folder (the token file in data.cache when that is
+ * For a text: its tokenizer and token file; both stay in the run's folder (the token file in data.cache when that is
  * set), and neither text nor tokens are ever whole in memory. A folder that holds a run keeps its tokenizer and its
- * tokens: with run.resume another text is refused (PL_E_CONFIG), without, its tokens go to a folder of their own below,
- * which data.cache then names. */
+ * tokens: with run.resume another text is refused (PL_E_CONFIG); without it, the tokens of another text go to
+ * a subfolder of their own, which data.cache then names. */
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
 
 /* Plans the command. The data must be prepared where it reads samples (PL_USES_DATA). Kernels that were never measured
@@ -76,7 +76,7 @@ PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context,
 PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                           void *context, pl_plan **, pl_error *);
 /* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) only another
- * machine may be able to hold it. Whoever is about to run calls pl_plan_make_here, which refuses at once a
+ * machine may be able to hold it. A caller that is about to run uses pl_plan_make_here, which refuses at once a
  * model whose weights and state alone are too large (the data must be prepared), and then asks pl_plan_check_machine.
  * PL_E_BUDGET with a sentence that names the limit: RAM and swap, the cgroup's, RLIMIT_AS or RLIMIT_DATA. */
 PL_API PL_MUST_USE pl_status pl_plan_make_here(const pl_config *, pl_command, const char *cache_folder, pl_progress,
@@ -112,13 +112,13 @@ PL_API uint64_t pl_plan_charged_bytes(const pl_plan *);
 PL_API const char *pl_plan_budget_text(const pl_plan *);
 PL_API double pl_plan_step_seconds(const pl_plan *); /* predicted for one training step; 0 when unknown */
 PL_API int pl_plan_threads(const pl_plan *);
-/* Of a training step; 0 and 1 where there is none. The last micro-batch holds what is left of the batch: a batch of 16
- * in micro-batches of 6 is 6 + 6 + 4. */
+/* For one training step; 0 and 1 where the plan has none. The last micro-batch holds what is left of the batch: a batch
+ * of 16 in micro-batches of 6 is 6 + 6 + 4. */
 PL_API uint64_t pl_plan_batch(const pl_plan *);        /* samples in all */
 PL_API uint64_t pl_plan_micro_batch(const pl_plan *);  /* samples at once */
 PL_API uint64_t pl_plan_accumulation(const pl_plan *); /* micro-batches per step */
 PL_API uint64_t pl_plan_parameters(const pl_plan *);
-/* How its items and samples are called. */
+/* The names of its items and samples. */
 PL_API const pl_words *pl_plan_words(const pl_plan *);
 
 #ifdef __cplusplus

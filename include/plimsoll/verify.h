@@ -77,8 +77,8 @@ typedef struct pl_verify_result {
     uint64_t failed;
 } pl_verify_result;
 
-/* As pl_command_check_options, of a comparison: it reads what a training reads, but not how the samples are written
- * that a training shows between its steps (train.sample_every), for it shows none. */
+/* Like pl_command_check_options, for a comparison: it reads what a training reads, except the keys for the samples that
+ * a training writes between its steps (train.sample_every), since it writes none. */
 PL_API PL_MUST_USE pl_status pl_verify_check_options(const pl_config *, pl_error *);
 /* The data must be prepared; nothing is written. PL_E_MISMATCH when a row is not within its bounds. */
 PL_API PL_MUST_USE pl_status pl_verify(const pl_config *, const pl_verify_options *, pl_verify_result *, pl_error *);

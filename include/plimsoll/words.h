@@ -1,5 +1,5 @@
-/* How a system calls what it counts. The core has no such word: reports, progress and keys of metrics take them from
- * here, so that a language model speaks of tokens and sequences and another system of what it has. Constants all. */
+/* A system's names for what it counts. The core has no such words: reports, progress and keys of metrics take them from
+ * here, so that a language model speaks of tokens and sequences, and another system of its own things. Constants. */
 #ifndef PLIMSOLL_WORDS_H
 #define PLIMSOLL_WORDS_H
 

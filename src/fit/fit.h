@@ -43,7 +43,7 @@ typedef enum pl_fit_allow {
 #define PL_FIT_WORTH 0.02 /* what a predicted time must differ by to count against the established order */
 
 typedef struct pl_fit_options {
-    pl_plan_options plan;  /* but for huge_pages and threads, which are choices; the cost model predicts */
+    pl_plan_options plan;  /* except huge_pages and threads, which are choices; the cost model predicts */
     const pl_words *words; /* of the system, for reports; NULL: pl_words_plain */
     int64_t batch;         /* samples of a step */
     pl_choice given;       /* what is decided already, and of what is open the established value; a micro-batch of 0:

@@ -79,7 +79,7 @@ static pl_status fail_diverged(const pl_session *s, uint64_t step, const char *w
 {
     char from[96] = "there is no checkpoint yet: start again";
     if (s->saved_step != UINT64_MAX)
-        snprintf(from, sizeof from, "the last checkpoint, of step %llu, is as it was: resume from it",
+        snprintf(from, sizeof from, "the last checkpoint, of step %llu, is unchanged: resume from it",
                  (unsigned long long)s->saved_step);
     return pl_fail(
         err, PL_E_DIVERGED,
@@ -209,7 +209,7 @@ pl_status pl_train_steps(pl_session *s, uint64_t count, double *loss, pl_error *
 {
     double lr;
     const training *t = pl_session_job_state(s, &pl_job_train);
-    if (!t) return pl_fail(err, PL_E_USAGE, "this plan does not train");
+    if (!t) return pl_fail(err, PL_E_USAGE, "this plan is not for training");
     pl_ring_begin(s->ring, PL_PART_TRAIN, s->step, s->step + count);
     for (uint64_t i = 0; i < count; i++) PL_TRY(one_step(s, t, loss, &lr, err));
     return PL_OK;

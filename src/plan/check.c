@@ -208,7 +208,7 @@ static pl_status check_batch(const pl_plan *p, pl_error *err)
 {
     pl_id train = pl_graph_find_trained(p->graph);
     if (p->batch == 0 || (train != PL_NONE && p->graph->region[train].batch > 0)) return PL_OK;
-    return pl_fail(err, PL_E_INTERNAL, "plan: a batch of %llu %s and no program that trains on some of them",
+    return pl_fail(err, PL_E_INTERNAL, "plan: a batch of %llu %s, but no program that trains on some of them",
                    (unsigned long long)p->batch, pl_plan_words_of(p)->samples);
 }
 

@@ -19,7 +19,8 @@ static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory
     const char *name = p->graph->space[space];
     const pl_space_kind *kind = pl_space_find(name);
     const uint64_t bytes = p->arena[space].bytes;
-    if (!kind) return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program has not", name);
+    if (!kind)
+        return pl_fail(err, PL_E_UNSUPPORTED, "the plan needs the space '%s', which this program does not have", name);
     if (s->o.owners) {
         pl_arena_options options = {.name = name, .huge_pages = space == PL_SPACE_RAM && p->huge_pages};
         PL_TRY(kind->map(&s->arena[space], bytes, &options, s->o.owners, err));
@@ -61,8 +62,8 @@ static pl_status check_identity(const pl_session *s, pl_error *err)
     for (uint32_t i = 0; i < planned->count; i++)
         if (pl_facts_value(now, planned->fact[i].name, 0) != planned->fact[i].value)
             return pl_fail(err, PL_E_DATA,
-                           "%s: is no longer what was planned with: another command made it anew, with another %s; "
-                           "start this one again, or plan anew where a lock file was given",
+                           "%s: has changed since planning: another command made it anew, with another %s; start this "
+                           "one again, or plan anew if you gave a lock file",
                            s->o.data->path, planned->fact[i].name);
     return PL_OK;
 }
@@ -99,7 +100,7 @@ void *pl_session_job_state(const pl_session *s, const pl_job *job)
 pl_status pl_session_run_job(pl_session *s, const pl_job *job, pl_error *err)
 {
     void *state = pl_session_job_state(s, job);
-    if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it has not got the programs");
+    if (!state) return pl_fail(err, PL_E_USAGE, "this plan is for another command: it lacks the programs");
     return job->run(s, state, err);
 }
 

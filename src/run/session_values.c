@@ -91,7 +91,7 @@ pl_status pl_session_check_ids(const pl_session *s, pl_error *err)
         for (uint32_t k = 0; k < l.ports && g->node[i].op == PL_OP_LOAD; k++) {
             if (g->node[i].out[k] == PL_NONE || !pl_graph_find_id_limit(g, g->node[i].out[k], &below)) continue;
             if (l.port[k].below > 0 && l.port[k].below <= below) continue;
-            return pl_fail(err, PL_E_DATA, "%s: holds %s up to %lld, the plan has rows for %lld; plan again",
+            return pl_fail(err, PL_E_DATA, "%s: holds %s up to %lld, but the plan has rows for %lld; plan again",
                            s->o.data->path, l.port[k].name, (long long)l.port[k].below - 1, (long long)below);
         }
     return PL_OK;

@@ -323,7 +323,7 @@ def test_files_that_were_there():
         os.makedirs("own", exist_ok=True)
         with open("own/metrics.jsonl", "w") as file:
             file.write(text)
-        refused(4, "metrics.jsonl:1:1: this is no line of a run's metrics .*move the file away", "train", config, "--quiet", "--out", "own")
+        refused(4, "metrics.jsonl:1:1: this is not a line of a run's metrics .*move the file away", "train", config, "--quiet", "--out", "own")
         check(read("own/metrics.jsonl") == text.encode(), "a file of somebody's was cut")
         shutil.rmtree("own")
     for name in ("lock", "metrics.jsonl"):

@@ -36,7 +36,7 @@ def test_huge_metrics():
     check(time.monotonic() - began < 20 and read("out/metrics.jsonl") == whole, "it took", time.monotonic() - began, "s")
     with open("out/metrics.jsonl", "wb") as file:
         file.write(b'{"step":1,"loss":' + b"1" * 5000 + b"}\n")
-    refused(4, r"metrics.jsonl:1:1: this is no line of a run's metrics", "train", config, "--quiet", "--steps", "30", "--resume")
+    refused(4, r"metrics.jsonl:1:1: this is not a line of a run's metrics", "train", config, "--quiet", "--steps", "30", "--resume")
 
 
 def test_trace_goes_to_a_regular_file():

@@ -324,7 +324,7 @@ static const struct {
 static void an_unknown_section_names_those_there_are(void **state)
 {
     (void)state;
-    char wanted[512] = "c.yaml:1:1: unknown section \"qqqqqqqq\"; there are ";
+    char wanted[512] = "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are ";
     section_names s;
     pl_config cfg;
     pl_error err;
