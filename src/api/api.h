@@ -38,8 +38,8 @@ pl_session *pl_run_session(pl_run *);
 
 /* What a runner's requests take of its heap beside the plan and what the session holds. */
 typedef struct pl_run_heap {
-    /* Config, data, settings: held, and the most while they are opened. What the data only need while they are opened (a
-     * tokenizer's tree) counts as held: its holes lie between blocks that stay, and what comes next is larger. */
+    /* Config, data, settings: held, and the most while they are opened. What the data only need while they are opened
+     * (a tokenizer's tree) counts as held: its holes lie between blocks that stay, and what comes next is larger. */
     uint64_t held_bytes, peak_bytes;
     uint64_t load_bytes;             /* more than held, for a moment: a checkpoint of the plan's graph */
 } pl_run_heap;
