@@ -97,7 +97,7 @@ class Bench:
         line = [*prefix, *command]
         done = subprocess.run(line, env={**self.environment, **extra}, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout)
         errors = done.stderr.decode(errors="replace")
-        if done.returncode != expect:
+        if done.returncode not in (expect if isinstance(expect, tuple) else (expect,)):
             raise Failure(f"exit {done.returncode} where {expect} is expected\n{repeat(line, extra)}\n{tail(errors)}")
         return done.stdout, errors
 
