@@ -32,7 +32,7 @@ static pl_status take_no_config(const pl_cli_command *command, int argc, char **
     pl_status status = pl_config_apply_args(config, &left, argv, err);
     if (status == PL_OK) status = pl_cli_parse(command, left, argv, a, err);
     if (status != PL_OK || (left == argc && a->operand_count == 0)) return status;
-    return pl_cli_error(err, PL_E_USAGE, "%s takes no config and no option of one; take it away",
+    return pl_cli_error(err, PL_E_USAGE, "%s takes neither a config nor its options; remove them",
                         options[a->value[SCHEMA] ? SCHEMA : MARKDOWN].name);
 }
 

@@ -15,8 +15,8 @@ enum { PID, WATCH, INTERVAL, LENGTH, AT, ALL, JSON, OUT, HTML };
 static const pl_cli_option own_options[] = {
     [PID] = {"--pid", "N", "the process to explain"},
     [WATCH] = {"--watch", NULL, "look at it again and again until it ends or Ctrl-C; then plot, peak, report"},
-    [INTERVAL] = {"--interval", "SECONDS", "between two looks, at most; 0.1 unless told"},
-    [LENGTH] = {"--for", "SECONDS", "with --watch: stop after so long"},
+    [INTERVAL] = {"--interval", "SECONDS", "longest pause between two looks; default 0.1"},
+    [LENGTH] = {"--for", "SECONDS", "with --watch: stop after this many seconds"},
     [AT] = {"--at", "WHEN", "of what was watched, report the 'peak' or the 'end' only", .words = "peak end"},
     [ALL] = {"--all", NULL, "list every stack, every name and every mapping"},
     [JSON] = {"--json", NULL, "report as JSON (schema plimsoll.doctor/1)"},
@@ -29,7 +29,7 @@ static const char about[] =
     "touched), shared memory, page tables; which limits hold; the three largest causes in words. Only /proc and /sys "
     "are read: the process is never stopped. Mappings of another user's process need root.\n"
     "\n"
-    "With -- COMMAND, behind all options, the command is run and watched with all its children. Its input and output "
+    "With -- COMMAND, after all options, the command is run and watched with all its children. Its input and output "
     "stay its own; the report goes to stderr (with --pid: to stdout), or to --out FILE. Signals are passed on. The "
     "exit code is the command's own, 128 + N when signal N ended it, 127 when there is no such command, 126 when it "
     "cannot be started.\n"
@@ -95,7 +95,7 @@ static pl_status parse(const pl_cli_command *command, int argc, char **argv, arg
     int own = 1;
     while (own < argc && strcmp(argv[own], "--") != 0) own++;
     *a = (arguments){.watch.interval_s = 0.1};
-    if (own < argc && !argv[own + 1]) return pl_cli_error(err, PL_E_USAGE, "a command is missing behind --");
+    if (own < argc && !argv[own + 1]) return pl_cli_error(err, PL_E_USAGE, "a command is missing after --");
     if (own < argc) a->command = argv + own + 1;
     pl_status status = pl_cli_parse(command, own, argv, &given, err);
     if (status == PL_OK) status = take_pid(given.value[PID], &a->pid, err);

@@ -9,7 +9,7 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Writes the prompt and what the model goes on with to stdout, as it comes. CONFIG is the run's config file or "
+    "Writes the prompt and the model's continuation to stdout, as it comes. CONFIG is the run's config file or "
     "the folder of the run. The same seed gives the same text.\n";
 
 static int start(const pl_cli_command *command, const pl_cli_input *in)

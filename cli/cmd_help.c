@@ -12,13 +12,13 @@ static const char overview_end[] =
     "plimsoll help COMMAND tells more. CONFIG is a YAML file, or the folder of a run for the config that is kept "
     "there; "
     "plimsoll config --markdown prints its reference. Commands that take a CONFIG take the keys that they read as "
-    "options, too. Data goes to stdout, talk to stderr.\n"
+    "options, too. Data goes to stdout, messages to stderr.\n"
     "\n"
     "Exit codes: 0 done; 1 failure (no memory, a loss that is no longer finite, a machine that cannot do it); 2 wrong "
     "usage or config; 3 does not fit the memory; 4 data missing or damaged; 5 storage: a file cannot be read or "
     "written; 6 measured memory differs from the plan; 75 ended early by SIGHUP, 130 by SIGINT, 143 by SIGTERM: a "
     "training that was at work can be resumed then (where nothing was saved it ends with 1). A shell shows 141 "
-    "(SIGPIPE) when who read the output left first (plimsoll plan x.yaml | head -3); train goes on.\n";
+    "(SIGPIPE) when the reader of the output left first (plimsoll plan x.yaml | head -3); train goes on.\n";
 
 /* A line of the text is a paragraph; one that begins with a space is left as it is. */
 static pl_status put_paragraphs(const char *text, pl_error *err)
@@ -48,14 +48,14 @@ int pl_cli_print_overview(void)
     char left[128];
     pl_status status = put_paragraphs(
         "Plimsoll trains and runs neural networks inside a memory budget: it knows where every byte of the process "
-        "will go before the first step, and then it is so.\n\nusage: plimsoll COMMAND [ARGUMENTS]\n\n",
+        "will go before the first step, and then runs exactly so.\n\nusage: plimsoll COMMAND [ARGUMENTS]\n\n",
         &err);
     const pl_cli_command *c;
     for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) {
         snprintf(left, sizeof left, "  %s %s", c->name, c->operands);
         status = put_row(left, c->summary, &err);
     }
-    if (status == PL_OK) status = put_row("  --version", "which version this is", &err);
+    if (status == PL_OK) status = put_row("  --version", "print the version", &err);
     if (status == PL_OK) status = put_paragraphs(overview_end, &err);
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);
 }

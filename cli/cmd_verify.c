@@ -27,7 +27,7 @@ static const char about[] =
     "steps, and whether a second run gives the same bits. Mixed precision rounds: its plain plan (mixed_precision "
     "bf16 alone) has a bound of its own, printed with it, and the choices with it are compared with that plan. "
     "Nothing is written, and no budget binds. What else changes numbers on purpose (train.optimizer_state) stays as "
-    "it is. Each update is also compared with AdamW's, computed apart in double. Exit 6 when a plan makes another "
+    "it is. Each update is also compared with AdamW's, computed separately in double. Exit 6 when a plan makes another "
     "update: more than 2^-12 of a gradient's largest number, 2^-16 of the loss, other bits the second time, or an "
     "update further from AdamW's than roundings explain.\n"
     "\n"
@@ -179,12 +179,13 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
 {
     const char *to = in->arguments.value[GRADIENTS];
     if (to && strcmp(to, "-") == 0)
-        return pl_cli_error(err, PL_E_USAGE, "--gradients - is no file: they are binary; give the name of one");
+        return pl_cli_error(err, PL_E_USAGE, "gradients are binary and cannot go to stdout; give the name of a file");
     if (to && (in->arguments.value[ALL] || in->arguments.value[JSON]))
-        return pl_cli_error(err, PL_E_USAGE,
-                            "--all and --json are of the comparison, --gradients does none: leave one out");
+        return pl_cli_error(
+            err, PL_E_USAGE,
+            "--all and --json belong to the comparison, which --gradients does not make: leave one out");
     if (!to && in->arguments.value[LEDGER])
-        return pl_cli_error(err, PL_E_USAGE, "--ledger is of --gradients FILE: the comparison has no single plan");
+        return pl_cli_error(err, PL_E_USAGE, "--ledger needs --gradients FILE: the comparison has no single plan");
     return in->arguments.value[CHECKPOINT] ? pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], err) : PL_OK;
 }
 

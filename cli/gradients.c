@@ -146,7 +146,7 @@ static pl_status list(stream *s, const char *path, pl_error *err)
     unsigned long long count = 0;
     pl_status status = PL_OK;
     int first = next(s);
-    if (first != '{' && !s->error) return pl_cli_error(err, PL_E_DATA, "%s: is no safetensors file", path);
+    if (first != '{' && !s->error) return pl_cli_error(err, PL_E_DATA, "%s: is not a safetensors file", path);
     while (status == PL_OK && peek_token(s) == '"') {
         tensor t = {0};
         char ignored[8];
@@ -176,7 +176,7 @@ pl_status pl_list_tensors(const char *path, pl_error *err)
     if (got < 0)
         status = pl_cli_error(err, PL_E_STORAGE, "%s: cannot be read: %s", path, strerror(errno));
     else if (got != sizeof length)
-        status = pl_cli_error(err, PL_E_DATA, "%s: is no safetensors file", path);
+        status = pl_cli_error(err, PL_E_DATA, "%s: is not a safetensors file", path);
     for (int i = 8; i-- > 0;) s.end = s.end << 8 | length[i];
     s.end += sizeof length;
     if (status == PL_OK) status = list(&s, path, err);

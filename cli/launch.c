@@ -112,8 +112,7 @@ static pl_status parse_word(const char *word, pl_call *call, pl_error *err)
         call->word[i] = equals + 1;
         return PL_OK;
     }
-    return pl_cli_error(err, PL_E_USAGE,
-                        "this is the part of the command that runs a plan; start plimsoll train or its kin");
+    return pl_cli_error(err, PL_E_USAGE, "__run is internal; use plimsoll train, eval, generate or verify");
 }
 
 pl_status pl_call_parse(int argc, char **argv, pl_call *call, pl_error *err)

@@ -59,7 +59,7 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
     if (access(path, R_OK)) /* a disk that does not answer is no mistake of the user's */
         return pl_cli_error(err, errno == ENOENT || errno == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
-                            "%s: is no folder of a run that can be read (%s: %s); give a config file or such a folder",
+                            "%s: is not a readable folder of a run (%s: %s); give a config file or such a folder",
                             folder, PL_CLI_CONFIG_FILE, strerror(errno));
     pl_status status = pl_cli_setting(config, "run", "out", out, sizeof out, err); /* only options are in it yet */
     if (status == PL_OK) status = pl_config_load_file(config, path, err);
@@ -119,7 +119,7 @@ pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint,
     if (errno != ENOENT && errno != ENOTDIR)
         return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
     if (checkpoint)
-        return pl_cli_error(err, PL_E_DATA, "%s: is no checkpoint (run.json: %s); give a folder of %s/checkpoints",
+        return pl_cli_error(err, PL_E_DATA, "%s: is not a checkpoint (run.json: %s); give a folder of %s/checkpoints",
                             checkpoint, strerror(errno), in->out);
     return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s", in->out,
                         in->arguments.operand[0]);

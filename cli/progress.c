@@ -285,7 +285,7 @@ static void show_committed(pl_view *v, const pl_event *e)
 {
     char resident[PL_FORMAT_BYTES];
     if (v->text_to_stdout) return;
-    pl_say("committed: %s in hand, none will be asked for again", pl_show_bytes(pl_resident_now(), resident));
+    pl_say("committed: %s in hand, no more will be asked for", pl_show_bytes(pl_resident_now(), resident));
     bool goes_on = e->is_saved && e->step < e->steps;
     if (goes_on) pl_say("; going on from step %" PRIu64, e->step);
     if (goes_on && e->text_bytes) pl_say(" with %.*s", (int)e->text_bytes, e->text);

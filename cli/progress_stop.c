@@ -42,7 +42,7 @@ void pl_view_stopping(pl_view *v, const pl_event *e)
     if (!long_left && e->seconds - v->stop_heard_at < SOON_SECONDS) return;
     if (long_left) snprintf(about, sizeof about, " (about %s)", pl_show_seconds(seconds, left));
     pl_view_clear(v);
-    pl_say("stopping: the %s is finished first%s; a second signal leaves at once\n",
+    pl_say("stopping: finishing this %s first%s; a second signal exits at once\n",
            e->validating ? "validation" : "step", about);
     v->stop_said = true;
 }
@@ -56,9 +56,9 @@ void pl_view_last_words(const pl_view *v, const pl_event *e)
     pl_line line = {texts[turn], sizeof texts[turn], 0};
     line.text[0] = 0;
     if (v->quiet < 2 && !e->is_saved)
-        pl_line_add(&line, "left at once: nothing was saved yet, so there is nothing to go on with; start again\n");
+        pl_line_add(&line, "exited at once: nothing was saved yet, so there is nothing to resume; start again\n");
     else if (v->quiet < 2) {
-        pl_line_add(&line, "left at once: what came after the checkpoint of step %" PRIu64 " is lost%s\n",
+        pl_line_add(&line, "exited at once: what came after the checkpoint of step %" PRIu64 " is lost%s\n",
                     e->saved_step, v->again[0] ? ". Go on with:" : "");
         if (v->again[0]) {
             pl_line_add(&line, "  ");

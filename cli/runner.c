@@ -147,7 +147,7 @@ static pl_status train(runner *r)
 {
     pl_status status = pl_run_train(r->run, &r->error);
     if (status != PL_OK || r->view.status == PL_OK) return status;
-    (void)pl_cli_error(&r->error, PL_E_STORAGE, "the run is complete, but its progress is not: %.900s",
+    (void)pl_cli_error(&r->error, PL_E_STORAGE, "the run is complete, but its progress output is not: %.900s",
                        r->view.error.text);
     return PL_E_STORAGE;
 }

@@ -23,7 +23,7 @@ static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error
 static void name_table(const pl_compiler *c, pl_error *err)
 {
     if (!c->calibration || !pl_calibration_file(c->calibration)[0] || pl_calibration_count(c->calibration) == 0) return;
-    pl_error_append(err, "; %" PRIu64 " bytes hold the kernels' times of %.300s, a file that may be removed",
+    pl_error_append(err, "; %" PRIu64 " bytes hold the kernel times from %.300s, a file that you may remove",
                     pl_calibration_held_bytes(c->calibration), pl_calibration_file(c->calibration));
 }
 

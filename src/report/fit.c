@@ -181,7 +181,7 @@ static void print_precision(const page *g, pl_table *t)
     if (p->least_bytes == 0)
         pl_table_cell(t, "%s", "nothing: no plan with it fits");
     else if (p->seconds < 0)
-        pl_table_cell(t, "%s", "unknown: not measured; fit.allow: [bf16] does, and may take it");
+        pl_table_cell(t, "%s", "unknown: not measured; fit.allow: [bf16] measures it and may take it");
     else
         pl_table_cell(t, "%.1f %% %s time, with at least %s bytes; it changes numbers",
                       100 * fabs(1 - p->seconds / chosen->seconds), p->seconds < chosen->seconds ? "less" : "more",
@@ -296,7 +296,7 @@ static pl_status print_alive(const page *g, pl_error *err)
     pl_str_append(g->out, "\n");
     fold(g, from);
     role_rows(g);
-    pl_str_append(g->out, "The largest that are not always there:\n");
+    pl_str_append(g->out, "The largest that are not held all the time:\n");
     for (pl_table t = begin(g, "llrr"); pl_table_pass(&t);)
         for (size_t i = 0; i < count && i < PL_REPORT_FIT_ALIVE; i++) {
             bool workspace = alive[i].value == PL_NONE;
@@ -336,7 +336,7 @@ static pl_status print_certificate(const page *g, pl_error *err)
     pl_str_append(g->out, "\n");
     fold(g, from);
     PL_TRY(print_alive(g, err));
-    heading(g, r->permission_count ? "What would change that, each alone" : "No permission is left to give");
+    heading(g, r->permission_count ? "What would change that, each alone" : "Nothing more could be allowed");
     for (pl_table t = begin(g, "llrrl"); pl_table_pass(&t);)
         for (size_t i = 0; i < r->permission_count; i++) permission_row(g, &t, i);
     from = g->out->bytes;

@@ -179,7 +179,7 @@ static pl_status write_alive(const pl_fit_result *r, pl_str *out, pl_error *err)
         write_bytes(a.role_bytes[role], out);
         pl_str_append(out, "</tr>\n");
     }
-    pl_str_append(out, "</table>\n<p>The largest that are not always there:</p>\n<table>");
+    pl_str_append(out, "</table>\n<p>The largest that are not held all the time:</p>\n<table>");
     for (size_t i = 0; i < count && i < PL_REPORT_FIT_ALIVE; i++) {
         bool workspace = alive[i].value == PL_NONE;
         const pl_value *v = workspace ? NULL : &p->graph->value[alive[i].value];
@@ -200,7 +200,7 @@ static pl_status write_certificate(const pl_fit_result *r, pl_str *out, pl_error
     write_sentence(pl_report_say_least, r, out);
     PL_TRY(write_alive(r, out, err));
     pl_str_printf(out, "</section><section><h2>%s</h2>\n",
-                  r->permission_count ? "What would change that, each alone" : "No permission is left to give");
+                  r->permission_count ? "What would change that, each alone" : "Nothing more could be allowed");
     if (r->permission_count)
         pl_str_append(out, "<table><tr><th></th><th></th><th></th><th class='n'>bytes charged</th><th class='n'>a step"
                            "</th><th></th></tr>\n");

@@ -23,7 +23,7 @@ pl_status pl_system_require(const pl_config *c, pl_command command, pl_error *er
 {
     if (pl_system_of(c)->job[command]) return PL_OK;
     return pl_fail(err, PL_E_USAGE,
-                   "a model of this model.arch has no use for the command %s; docs/systems.md says which it has",
+                   "a model of this model.arch does not support the command %s; docs/systems.md says which it supports",
                    pl_command_name(command));
 }
 

@@ -65,7 +65,7 @@ def test_stop_within_a_step():
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGTERM)  # at once: the same end told twice
-    await_text(process, rb"stopping: the step is finished first \(about .*s\); a second signal leaves at once\n")
+    await_text(process, rb"stopping: finishing this step first \(about .*s\); a second signal exits at once\n")
     time.sleep(0.6)
     check(process.poll() is None, "a signal that comes twice at once counts as two")
     process.send_signal(signal.SIGTERM)

@@ -241,7 +241,7 @@ def test_refusals():
     refused(2, "--pid expects the number", "doctor", "--pid", "0")
     refused(2, "put -- before it", "doctor", "sleep", "1")
     refused(2, "exclude each other", "doctor", "--pid", "1", "--", "true")
-    refused(2, "missing behind --", "doctor", "--")
+    refused(2, "missing after --", "doctor", "--")
     refused(2, "peak or end", "doctor", "--at", "noon", "--", "true")
     refused(2, "seconds above 0", "doctor", "--interval", "0", "--", "true")
     refused(2, "give both", "doctor", "--for", "1", "--pid", str(os.getpid()))

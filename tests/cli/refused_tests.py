@@ -24,7 +24,7 @@ def test_exclusive_options():
     for words in (("--json", "--schema"), ("--schema", "--markdown"), ("--json", "--markdown")):
         refused(2, f"{words[0]} and {words[1]} exclude each other", "config", *words)
     for words in ((config,), ("--width", "3"), ("--set", "model.width=3")):
-        refused(2, "--schema takes no config and no option of one", "config", "--schema", *words)
+        refused(2, "--schema takes neither a config nor its options", "config", "--schema", *words)
     check(json.loads(run("config", "--schema")[0])["type"] == "object", "schema")
     refused(2, "unknown option --checkpoint: it is one of plimsoll generate, not of plimsoll train", "train", config, "--checkpoint", "x")
     refused(2, "unknown option --html=x: it is one of plimsoll plan", "config", config, "--html=x")

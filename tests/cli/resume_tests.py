@@ -196,8 +196,8 @@ def test_second_signal():
     # A step that outlasts the test on any machine: nothing may be saved before the second signal.
     code, said = second_signal(write_config("endless.yaml", train={**SLOW, "batch_size": 1 << 22}), "--out", "endless")
     check(code == 1, "nothing can be resumed, and the exit code is", code, said)
-    check(said.endswith("\r\nleft at once: nothing was saved yet, so there is nothing to go on with; start again\r\n"), repr(said[-400:]))
-    check(re.search(r"\d/100000[^\n]*\n<acted>\n(\^C)?\r\nleft at once", said), "the bar's line is not ended:", repr(said[-400:]))
+    check(said.endswith("\r\nexited at once: nothing was saved yet, so there is nothing to resume; start again\r\n"), repr(said[-400:]))
+    check(re.search(r"\d/100000[^\n]*\n<acted>\n(\^C)?\r\nexited at once", said), "the bar's line is not ended:", repr(said[-400:]))
     # With a checkpoint, which a stop leaves.
     config = write_config(train={**SLOW, "batch_size": 1 << 17})
     process = start("train", config, "--out", "saved")
@@ -208,7 +208,7 @@ def test_second_signal():
         raise Failed("no checkpoint of the first step")
     code, said = second_signal(config, "--out", "saved", "--resume")
     check(code == 130, code, said)
-    check("left at once: what came after the checkpoint of step " in said and go_on(said).endswith("--resume --progress bar"), repr(said[-600:]))
+    check("exited at once: what came after the checkpoint of step " in said and go_on(said).endswith("--resume --progress bar"), repr(said[-600:]))
 
 
 def kill_at(event, count, *words):
