@@ -648,7 +648,7 @@ def test_verify():
     check(len(told["rows"]) == len(lines) - 2 and all(row.get("within", "refused" in row) for row in told["rows"]), out)
     other = [row["choices"] for row in told["rows"] if not row.get("same_bits", "refused" in row)]
     check(other == ["mixed_precision bf16", "mixed_precision fp16"], other)
-    refused(2, "--all and --json are of the comparison", "verify", config, "--gradients", "g", "--all")
+    refused(2, "--all and --json belong to the comparison", "verify", config, "--gradients", "g", "--all")
 
 
 GROUPS = {

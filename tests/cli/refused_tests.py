@@ -117,8 +117,8 @@ def test_before_any_training():
     config = write_config()
     for command in ("generate", "eval"):
         refused(4, f"out: nothing was trained there yet; train first: plimsoll train {config}", command, config)
-        refused(4, "missing: is no checkpoint .*; give a folder of out/checkpoints", command, config, "--checkpoint", "missing")
-    refused(4, "missing: is no checkpoint", "verify", config, "--gradients", "g.safetensors", "--checkpoint", "missing")
+        refused(4, "missing: is not a checkpoint .*; give a folder of out/checkpoints", command, config, "--checkpoint", "missing")
+    refused(4, "missing: is not a checkpoint", "verify", config, "--gradients", "g.safetensors", "--checkpoint", "missing")
     check(not os.path.exists("out"), "a refused command left a folder")
 
 

@@ -145,7 +145,7 @@ def test_odd_words():
     refused(2, "--capacity expects a size", "place", "problem.csv", "--capacity", "0.1")
     run("place", "problem.csv", "--capacity", "0.5", code=3)  # half a byte is one
     write_text()
-    refused(2, "--gradients - is no file", "verify", "--gradients", "-", write_config())
+    refused(2, "gradients are binary and cannot go to stdout", "verify", "--gradients", "-", write_config())
     check(not os.path.exists("-"), "a file named -")
     refused(2, "/proc/version: has more bytes than its size of 0 says", "config", "/proc/version")
 
