@@ -16,7 +16,8 @@ pl_status pl_rewrite_bind_batch(pl_graph *g, pl_id program, int64_t batch, const
         return pl_fail(err, PL_E_USAGE, "a micro-batch of %lld sequences is out of range", (long long)batch);
     for (size_t i = 0; i < g->value_count; i++) {
         pl_value *v = &g->value[i];
-        if (g->value[pl_value_root(g, (pl_id)i)].program != program) continue;
+        const pl_id owner = g->value[pl_value_root(g, (pl_id)i)].program;
+        if (owner != program && owner != PL_NONE) continue;
         bool whole = v->view_of == PL_NONE;
         bind_shape(&v->shape, batch);
         if (whole) pl_value_default_strides(v);

@@ -6,7 +6,8 @@
 #include "ir/graph.h"
 
 /* bind_batch.c: gives the symbolic batch B of a program its number and the region named `region` (NULL: none) its
- * trips. */
+ * trips. What lasts has no batch but that of the programs that share it (a state that one begins and another moves on),
+ * and all are bound to the same number: it gets that. */
 pl_status pl_rewrite_bind_batch(pl_graph *, pl_id program, int64_t batch, const char *region, uint64_t trips,
                                 pl_error *);
 
