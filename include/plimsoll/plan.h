@@ -34,6 +34,7 @@ typedef enum pl_command_uses {
     PL_USES_VALIDATION = 1 << 3,  /* reads the part that is held out */
     PL_USES_TEXT = 1 << 4,        /* always writes text; other commands may, between their steps */
     PL_USES_WHOLE_BATCH = 1 << 5, /* takes the batch at once */
+    PL_USES_WEIGHTS = 1 << 6,     /* begins with those of a checkpoint; else with first values, every time */
 } pl_command_uses;
 /* Does the command use any of these? */
 PL_API bool pl_command_does(pl_command, uint32_t uses);

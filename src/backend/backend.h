@@ -35,6 +35,14 @@ typedef struct pl_normal_call {
     float *y;
 } pl_normal_call;
 
+typedef struct pl_uniform_call {
+    uint64_t count;
+    float bound;
+    uint64_t seed, stream;
+    const int64_t *item; /* (run) NULL: 0 */
+    float *y;
+} pl_uniform_call;
+
 typedef struct pl_cache_write_call {
     int64_t rows, width, ld, room;
     const float *x;
@@ -84,6 +92,7 @@ typedef struct pl_call {
         pl_fill_call fill;
         pl_fill_value_call fill_value;
         pl_normal_call normal;
+        pl_uniform_call uniform;
         pl_dropout_call dropout;
         pl_adamw_call adamw;
         pl_sum_squares_call sum_squares;
@@ -115,6 +124,7 @@ typedef struct pl_binding {
 
 void pl_fill_value_exec(const pl_fill_value_call *, pl_team);
 void pl_normal_exec(const pl_normal_call *, pl_team);
+void pl_uniform_exec(const pl_uniform_call *, pl_team);
 void pl_cache_write_exec(const pl_cache_write_call *, pl_team);
 
 #endif

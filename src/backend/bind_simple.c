@@ -102,6 +102,20 @@ static void exec_normal(const pl_call *c, pl_team team) { pl_normal_exec(&c->u.n
 
 const pl_binding pl_binding_NORMAL = {bind_normal, NULL, exec_normal};
 
+static void bind_uniform(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.uniform = (pl_uniform_call){.count = elems(g, n->out[0]),
+                                        .bound = (float)n->attr[0].f,
+                                        .seed = (uint64_t)n->attr[1].i,
+                                        .stream = (uint64_t)n->attr[2].i,
+                                        .item = pl_address_of(g, a, n->in[0]),
+                                        .y = pl_address_of(g, a, n->out[0])};
+}
+
+static void exec_uniform(const pl_call *c, pl_team team) { pl_uniform_exec(&c->u.uniform, team); }
+
+const pl_binding pl_binding_UNIFORM = {bind_uniform, NULL, exec_uniform};
+
 static pl_adamw_state state_of(pl_dtype moment)
 {
     return moment == PL_DTYPE_U8 ? PL_ADAMW_8BIT : moment == PL_DTYPE_BF16 ? PL_ADAMW_BF16 : PL_ADAMW_F32;

@@ -32,6 +32,30 @@ void pl_normal_exec(const pl_normal_call *c, pl_team team)
     for (uint64_t i = 0; i < chunks; i++) normal_chunk(c, &philox, i);
 }
 
+/* Numbers come by fours from a block of the generator, and a block belongs to one chunk. */
+static void uniform_chunk(const pl_uniform_call *c, const pl_philox *philox, uint64_t item, uint64_t chunk)
+{
+    uint64_t begin = chunk * NORMAL_CHUNK, end = begin + NORMAL_CHUNK < c->count ? begin + NORMAL_CHUNK : c->count;
+    uint32_t bits[4];
+    for (uint64_t i = begin; i < end; i++) {
+        if (i % 4 == 0) pl_philox_block(philox, 0, item, (uint32_t)(i / 4), bits);
+        c->y[i] = (2 * pl_uniform_f32(bits[i % 4]) - 1) * c->bound;
+    }
+}
+
+void pl_uniform_exec(const pl_uniform_call *c, pl_team team)
+{
+    pl_philox philox = pl_philox_init(c->seed, c->stream);
+    const uint64_t item = c->item ? (uint64_t)*c->item : 0;
+    uint64_t chunks = (c->count + NORMAL_CHUNK - 1) / NORMAL_CHUNK;
+    if (team.threads == 1 || chunks < 2) {
+        for (uint64_t i = 0; i < chunks; i++) uniform_chunk(c, &philox, item, i);
+        return;
+    }
+#pragma omp parallel for num_threads(team.threads) schedule(static)
+    for (uint64_t i = 0; i < chunks; i++) uniform_chunk(c, &philox, item, i);
+}
+
 void pl_cache_write_exec(const pl_cache_write_call *c, pl_team team)
 {
     (void)team;

@@ -96,3 +96,20 @@ static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal, pl_alias_none};
+
+/* ---- uniform: [number of an item] → U(−bound, bound) from Philox(seed, stream), a function of the item's number (0
+ * where none is given) and of the element's index alone ---- */
+static pl_status shape_uniform(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "L", err));
+    PL_TRY(shape_source(g, n, out, err));
+    return out[0].dtype == PL_DTYPE_F32 ? PL_OK : pl_fail(err, PL_E_INTERNAL, "uniform in %s: f32 only", n->scope);
+}
+
+static pl_cost cost_uniform(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(&g->value[n->out[0]]);
+    return (pl_cost){25 * e, 4 * e};
+}
+
+const pl_op_rule pl_rule_UNIFORM = {shape_uniform, NULL, cost_uniform, pl_alias_none};

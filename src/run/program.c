@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "ir/inputs.h"
+
 typedef enum instruction_kind { RUN_CALL, BEGIN_REGION, END_REGION } instruction_kind;
 
 typedef struct instruction {
@@ -20,6 +22,7 @@ struct pl_program {
     size_t code_count;
     size_t *entry; /* [regions] where a program begins in code; one past its end in `leave` */
     size_t *leave;
+    int64_t *trip_at; /* the input that says which trip it is; NULL: the graph has none */
 };
 
 void pl_program_destroy(pl_program *p)
@@ -141,6 +144,8 @@ pl_status pl_program_create_in(const pl_plan *plan, const pl_program_memory memo
     if (!p->offset || !p->call || !p->moves || !p->code || !p->entry || !p->leave)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the program"));
     PL_TRY_DONE(bind_calls(p, err));
+    pl_id trip = pl_input_find(g, PL_INPUT_TRIP);
+    if (trip != PL_NONE) p->trip_at = pl_program_address(p, trip);
     for (size_t r = 0; r < g->region_count; r++)
         if (g->region[r].parent == PL_NONE) PL_TRY_DONE(emit_program(p, (pl_id)r, err));
     *program = p;
@@ -200,9 +205,16 @@ static pl_status run_call(pl_program *p, uint32_t node, const pl_trips *trips, c
     return hooks->timed ? hooks->timed(hooks->context, node, begin, end, err) : PL_OK;
 }
 
+/* Programs that know no such input pay nothing. */
+static void say_trip(const pl_program *p, const pl_trips *trips)
+{
+    if (p->trip_at) *p->trip_at = (int64_t)pl_trips_last(trips);
+}
+
 pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *hooks, pl_error *err)
 {
     pl_trips trips = {0};
+    say_trip(p, &trips);
     for (size_t i = p->entry[program]; i < p->leave[program]; i++) {
         const instruction *in = &p->code[i];
         switch (in->kind) {
@@ -211,6 +223,7 @@ pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *h
             break;
         case BEGIN_REGION:
             trips.trip[trips.depth++] = 0;
+            say_trip(p, &trips);
             break;
         case END_REGION:
             if (hooks->trip) hooks->trip(hooks->context);
@@ -218,6 +231,7 @@ pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *h
                 i = in->index;
             else
                 trips.depth--;
+            say_trip(p, &trips);
             break;
         }
     }

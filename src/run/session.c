@@ -231,7 +231,7 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
 {
     bool loaded = false;
     PL_TRY(run_everything_once(s, err));
-    PL_TRY(pl_session_load(s, &loaded, err));
+    if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS)) PL_TRY(pl_session_load(s, &loaded, err));
     if (!loaded && s->init == PL_NONE)
         return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
     if (!loaded) PL_TRY(pl_session_run_program(s, s->init, true, err));

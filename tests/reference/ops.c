@@ -91,6 +91,19 @@ static void normal(operands *o)
     put(o, 0, y);
 }
 
+static void uniform(operands *o)
+{
+    uint64_t n = reference_elems(o->r, o->node->out[0]);
+    double *y = scratch(o, n);
+    pl_philox philox = pl_philox_init((uint64_t)o->node->attr[1].i, (uint64_t)o->node->attr[2].i);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t bits[4];
+        pl_philox_block(&philox, 0, o->in[0] ? (uint64_t)o->in[0][0] : 0, (uint32_t)(i / 4), bits);
+        y[i] = (2.0 * (bits[i % 4] >> 8) / 16777216 - 1) * (float)o->node->attr[0].f;
+    }
+    put(o, 0, y);
+}
+
 static void sum_squares(operands *o)
 {
     uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
@@ -169,6 +182,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_ADD_TO] = add,
     [PL_OP_FILL] = fill,
     [PL_OP_NORMAL] = normal,
+    [PL_OP_UNIFORM] = uniform,
     [PL_OP_SUM_SQUARES] = sum_squares,
     [PL_OP_CLIP_SCALE] = clip_scale,
     [PL_OP_LOSS_SCALE] = loss_scale,

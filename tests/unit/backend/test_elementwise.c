@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/calls.h"
+#include "backend/backend.h"
 #include "base/philox.h"
 #include "support/program.h"
 
@@ -76,6 +76,27 @@ static void check_fill(int t, pl_team team)
     assert_true(y[GUARD - 1] == 99 && y[GUARD + COUNT] == 99);
 }
 
+/* A closed form of each element, of the item's number and of its own; the moments of U(−bound, bound) follow. */
+static void check_uniform(int t, pl_team team)
+{
+    static const int64_t item = INT64_C(1) << 33 | 7;
+    const pl_philox p = pl_philox_init(5, 6);
+    double sum = 0, squares = 0;
+    for (int k = 0; k < 2; k++) {
+        pl_uniform_exec(&(pl_uniform_call){COUNT, 0.25f, 5, 6, k ? &item : NULL, y + GUARD}, team);
+        for (int i = 0; i < COUNT; i++) {
+            uint32_t bits[4];
+            pl_philox_block(&p, 0, k ? (uint64_t)item : 0, (uint32_t)i / 4, bits);
+            assert_true(y[GUARD + i] == (float)(((double)(bits[i % 4] >> 8) / 0x1p23 - 1) * 0.25));
+            sum += y[GUARD + i];
+            squares += (double)y[GUARD + i] * y[GUARD + i];
+        }
+    }
+    assert_true(fabs(sum / (2 * COUNT)) < 0.004 &&
+                fabs(squares / (2 * COUNT) - 0.0625 / 3) < 0.0006); /* 8 deviations */
+    check_same(t, COUNT);
+}
+
 /* Element e of global sample s, as base/philox.h defines it. */
 static float expected_factor(const pl_dropout_call *c, int64_t sample, int64_t e)
 {
@@ -129,17 +150,15 @@ static void check_dropout_residual(int t, pl_team team)
 static void test_activation(void **state) { (void)state, for_each_team(check_activation); }
 static void test_add(void **state) { (void)state, for_each_team(check_add); }
 static void test_fill(void **state) { (void)state, for_each_team(check_fill); }
+static void test_uniform(void **state) { (void)state, for_each_team(check_uniform); }
 static void test_dropout(void **state) { (void)state, for_each_team(check_dropout); }
 static void test_dropout_residual(void **state) { (void)state, for_each_team(check_dropout_residual); }
 
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activation),
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_dropout_residual),
+        cmocka_unit_test(test_activation), cmocka_unit_test(test_add),     cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_uniform),    cmocka_unit_test(test_dropout), cmocka_unit_test(test_dropout_residual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

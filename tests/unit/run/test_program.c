@@ -255,6 +255,43 @@ static void stores_hand_out_what_each_trip_made(void **state)
     pl_plan_destroy(p);
 }
 
+/* A row is written where the trip's number says: by the inner region, and by the outer one once the inner is through. */
+static const char counted[] = "graph 1\n"
+                              "region 0 \"p\"\n"
+                              "region 1 \"outer\" in=0 trip=2\n"
+                              "region 2 \"inner\" in=1 trip=4\n"
+                              "value 0 \"input.trip\" i64 [1] input\n"
+                              "value 1 \"x\" f32 [1,1,1] output program=0\n"
+                              "value 2 \"in\" f32 [1,6,1] state\n"
+                              "value 3 \"in.1\" f32 [1,6,1] state update=2\n"
+                              "value 4 \"out\" f32 [1,6,1] state\n"
+                              "value 5 \"out.1\" f32 [1,6,1] state update=4\n"
+                              "value 6 \"after\" f32 [1,6,1] state\n"
+                              "value 7 \"after.1\" f32 [1,6,1] state update=6\n"
+                              "node 0 fill region=0 out=1 value=1\n"
+                              "node 1 cache_write region=2 in=1,2,0 out=3\n"
+                              "node 2 cache_write region=1 in=1,4,0 out=5\n"
+                              "node 3 cache_write region=0 in=1,6,0 out=7\n"
+                              "end graph\n";
+
+static void the_trip_is_an_input(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int rows;
+    } written[] = {{"in", 4}, {"out", 2}, {"after", 1}};
+    pl_plan *p = plan_of(counted);
+    pl_program *program = program_of(p);
+    for (int k = 0; k < 3; k++) memset(pl_program_find(program, written[k].name), 0, 6 * sizeof(float));
+    run(program, 0, false);
+    for (int k = 0; k < 3; k++)
+        for (int row = 0; row < 6; row++)
+            assert_true(((float *)pl_program_find(program, written[k].name))[row] == (row < written[k].rows));
+    pl_program_destroy(program);
+    pl_plan_destroy(p);
+}
+
 static const char predicated[] =
     "graph 1\nregion 0 \"p\"\nvalue 0 \"w\" f32 [2] weight\nvalue 1 \"sum\" f64 [1] input\nvalue 2 \"scale\" f32 [1] "
     "output program=0\nvalue 3 \"finite\" i32 [1] output program=0\n"
@@ -385,6 +422,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(deep_regions_with_few_nodes),
         cmocka_unit_test(regions_too_deep_are_refused),
         cmocka_unit_test(stores_hand_out_what_each_trip_made),
+        cmocka_unit_test(the_trip_is_an_input),
         cmocka_unit_test(a_predicate_of_zero_skips_the_node),
         cmocka_unit_test(names_without_bytes_are_not_found),
         cmocka_unit_test(too_little_memory_is_refused),
