@@ -76,6 +76,9 @@ typedef struct pl_call {
     union {
         pl_gemm_call gemm;
         pl_column_sum_call column_sum;
+        pl_convolution_call convolution;
+        pl_convolution_dx_call convolution_dx;
+        pl_convolution_dw_call convolution_dw;
         pl_feed_forward_call feed_forward;
         pl_feed_forward_bwd_call feed_forward_bwd;
         pl_norm_call norm;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/activation.h"
+#include "base/convolution.h"
 #include "base/narrow.h"
 #include "kernels/adamw.h"
 #include "kernels/team.h"
@@ -72,6 +73,51 @@ typedef struct pl_column_sum_call {
     pl_real type;
 } pl_column_sum_call;
 void pl_column_sum_exec(const pl_column_sum_call *, pl_team);
+
+/* ---- convolution.c: images N,H,W,C, weights [out, kernel, kernel, in], all dense ----
+ * y = conv(x, W) (+ bias) (+ residual); act_out = act(y). An element is one chain of multiply-adds over the rows of the
+ * kernel, their taps and the channels, in ascending order, so its bits depend on neither batch nor team; a Winograd
+ * algorithm has chains over the channels instead. What a chain of pairs of bf16 is, see gemm.c. */
+typedef struct pl_convolution_call {
+    pl_convolution_shape shape;
+    pl_convolution_algorithm algorithm;
+    pl_real type;
+    const void *x, *weight;
+    const float *bias;    /* [out] or NULL */
+    const void *residual; /* shape of y, or NULL; may be y itself */
+    void *y;
+    pl_activation act;
+    void *act_out; /* shape of y, or NULL; may be y itself: then y's content is the activation alone */
+} pl_convolution_call;
+uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *, pl_team);
+void pl_convolution_exec(const pl_convolution_call *, void *workspace, pl_team);
+
+/* dx = gradient (+ bias) (+ residual) (· act'(grad_of)); act_again = act(grad_of). With a bias it is the transposed
+ * convolution of dy. Chains ascend over the pixels of dy that a pixel of x has been read for, then their channels. */
+typedef struct pl_convolution_dx_call {
+    pl_convolution_shape shape; /* of the convolution: x is what it reads */
+    pl_convolution_algorithm algorithm;
+    pl_real type;
+    const void *dy, *weight;
+    const float *bias;    /* [in] or NULL */
+    const void *residual; /* shape of x, or NULL; may be dx itself */
+    pl_activation act;
+    const void *grad_of; /* likewise */
+    void *dx, *act_again; /* act_again NULL: not wanted */
+} pl_convolution_dx_call;
+uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *, pl_team);
+void pl_convolution_dx_exec(const pl_convolution_dx_call *, void *workspace, pl_team);
+
+/* dW += gradient, in f32: a chain over the pixels of dy, image by image, from what is there. So the bits depend neither
+ * on the team nor on how the images are dealt to calls. */
+typedef struct pl_convolution_dw_call {
+    pl_convolution_shape shape;
+    pl_real type;
+    const void *dy, *x;
+    float *dw;
+} pl_convolution_dw_call;
+uint64_t pl_convolution_dw_workspace_bytes(const pl_convolution_dw_call *, pl_team);
+void pl_convolution_dw_exec(const pl_convolution_dw_call *, void *workspace, pl_team);
 
 /* ---- feed_forward.c: y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), chunk_rows rows at a time: a chunk's hidden values
  * lie in the workspace, of the layer's type. The backward pass makes them again. The bits are those of the single

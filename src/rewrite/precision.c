@@ -29,7 +29,10 @@ typedef struct narrower {
 /* Which input of a matrix product is the weight; −1 for other operators. */
 static int matrix_input(pl_op op)
 {
-    return op == PL_OP_LINEAR || op == PL_OP_LINEAR_DX || op == PL_OP_LINEAR_CE || op == PL_OP_LINEAR_CE_BWD ? 1 : -1;
+    return op == PL_OP_LINEAR || op == PL_OP_LINEAR_DX || op == PL_OP_CONV2D || op == PL_OP_CONV2D_DX ||
+                   op == PL_OP_LINEAR_CE || op == PL_OP_LINEAR_CE_BWD
+               ? 1
+               : -1;
 }
 
 static bool is_inner(const narrower *n, const pl_node *node)

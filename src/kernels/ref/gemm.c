@@ -25,6 +25,13 @@ static void finish_element(const pl_gemm_epilogue *e, int64_t i, int64_t j, doub
         pl_real_put(type, e->act_again, i * e->ld_act_again + j, (float)ref_activation(e->act, x));
 }
 
+static void finish(const pl_gemm_epilogue *e, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
+                   int64_t column_count)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t q = 0; q < column_count; q++) finish_element(e, i + r, j + q, s[r * lds + q]);
+}
+
 static double product(const pl_gemm_thin_product *t, int64_t i, int64_t j, int64_t p)
 {
     return (double)pl_real_get(t->a_type, t->a, i * t->a_row + p * t->a_col) *
@@ -73,6 +80,7 @@ const pl_gemm_kernels pl_gemm_kernels_ref = {
     .vector = 1,
     .step = 1,
     .k_block = INT64_MAX,
+    .finish = finish,
     .thin = columns,
     .column_sum = column_sum,
 };

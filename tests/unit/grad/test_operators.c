@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/convolution.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "reference/tiny.h"
@@ -226,6 +227,57 @@ static pl_id make_attention_one_window(maker *m, pl_id x)
     return attend(m, x, columns(m, wide, 1, D), linear(m, x, D), 1);
 }
 
+/* An image that weights have a part in, [B,height,width,channels]: of its own numbers, not of the tokens. */
+static pl_id image(maker *m, int64_t height, int64_t width, int64_t channels)
+{
+    pl_id x = pl_build_temporary(&m->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(4, (int64_t)B, height, width, 2L),
+                                 "image%d", m->weights);
+    pl_build_node(&m->b, PL_OP_NORMAL, (pl_attr[]){pl_attr_f(1), pl_attr_i(3), pl_attr_i(m->weights)}, 0, NULL, 1, &x);
+    return linear(m, x, channels);
+}
+
+/* Makes [B,T,1,out], or what a loss over B·T rows can take. */
+static pl_id convolve(maker *m, pl_id x, pl_id bias, pl_id residual, int64_t out, const int64_t window[3],
+                      pl_activation act, pl_convolution_algorithm algorithm)
+{
+    int64_t in = pl_shape_last(&m->b.graph->value[x].shape), kernel = window[0];
+    pl_attr attr[] = {pl_attr_i(act), pl_attr_i(window[1]), pl_attr_i(window[2]), pl_attr_i(algorithm)};
+    pl_id y[2] = {PL_NONE, PL_NONE}, sum = PL_NONE, w = weight_of(m, pl_shape_of(4, out, kernel, kernel, in));
+    pl_build_node(&m->b, PL_OP_CONV2D, attr, 4, (pl_id[]){x, w, bias, residual}, act ? 2 : 1, y);
+    return act ? pl_build_node(&m->b, PL_OP_ADD, NULL, 2, y, 1, &sum) : y[0];
+}
+
+static pl_id make_conv2d(maker *m, pl_id x)
+{
+    (void)x;
+    return convolve(m, image(m, 4, 2, 3), PL_NONE, PL_NONE, D, (int64_t[]){2, 1, 0}, PL_ACT_NONE,
+                    PL_CONVOLUTION_DIRECT);
+}
+
+static pl_id make_conv2d_all(maker *m, pl_id x)
+{
+    (void)x;
+    return convolve(m, image(m, 5, 2, 3), gain(m, D), image(m, 3, 1, D), D, (int64_t[]){3, 2, 1}, PL_ACT_GELU,
+                    PL_CONVOLUTION_DIRECT);
+}
+
+static pl_id make_conv2d_twice(maker *m, pl_id x) /* of one image, and of what came of it */
+{
+    (void)x;
+    pl_id y = image(m, 3, 1, 2), sum = PL_NONE;
+    pl_id z = convolve(m, y, PL_NONE, y, 2, (int64_t[]){3, 1, 1}, PL_ACT_NONE, PL_CONVOLUTION_DIRECT);
+    pl_id both[] = {convolve(m, y, PL_NONE, PL_NONE, D, (int64_t[]){1, 1, 0}, PL_ACT_NONE, PL_CONVOLUTION_DIRECT),
+                    convolve(m, z, PL_NONE, PL_NONE, D, (int64_t[]){5, 1, 2}, PL_ACT_TANH, PL_CONVOLUTION_DIRECT)};
+    return pl_build_node(&m->b, PL_OP_ADD, NULL, 2, both, 1, &sum);
+}
+
+static pl_id make_conv2d_patches(maker *m, pl_id x) /* with a row and columns that no window sees */
+{
+    (void)x;
+    return convolve(m, image(m, 7, 3, 2), gain(m, D), PL_NONE, D, (int64_t[]){2, 2, 0}, PL_ACT_NONE,
+                    PL_CONVOLUTION_DIRECT);
+}
+
 static pl_id embedding(maker *m, int64_t window, pl_id table, pl_id places)
 {
     pl_id out[1];
@@ -413,6 +465,7 @@ static void operators_agree_with_finite_differences(void **state)
     CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity);
     CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm);
     CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);
+    CHECK(conv2d), CHECK(conv2d_all), CHECK(conv2d_twice), CHECK(conv2d_patches);
     CHECK(attention), CHECK(attention_full), CHECK(attention_fused);
 }
 

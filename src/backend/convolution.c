@@ -1,0 +1,102 @@
+/* Convolution: which of the ways to compute it a call takes. A kernel of one pixel without padding is a product of all
+ * pixels with a matrix (gemm.c); the scalar reference has functions of its own; the rest is convolution_direct.c and
+ * convolution_dw.c. */
+#include "backend/convolution_direct.h"
+#include "backend/parallel.h"
+#include "kernels/convolution.h"
+
+/* ---- the scalar reference ---- */
+
+static void ref_forward(const void *work, int part, int parts)
+{
+    const pl_convolution_call *c = work;
+    int64_t n = c->shape.out;
+    pl_gemm_epilogue e = {.type = c->type, .c = c->y, .ldc = n, .bias = c->bias};
+    e.residual = c->residual, e.ld_residual = n;
+    e.act = c->act, e.act_out = c->act_out, e.ld_act_out = n;
+    pl_range rows = pl_range_of_part(c->shape.batch * c->shape.out_height, 1, part, parts);
+    pl_convolution_ref(&c->shape, c->type, c->x, c->weight, &e, rows.begin, rows.end);
+}
+
+static void ref_dx(const void *work, int part, int parts)
+{
+    const pl_convolution_dx_call *c = work;
+    int64_t n = c->shape.in;
+    pl_gemm_epilogue e = {.type = c->type, .c = c->dx, .ldc = n, .bias = c->bias};
+    e.residual = c->residual, e.ld_residual = n;
+    e.act = c->act, e.grad_of = c->grad_of, e.ld_grad_of = n;
+    e.act_again = c->act_again, e.ld_act_again = n;
+    pl_range rows = pl_range_of_part(c->shape.batch * c->shape.height, 1, part, parts);
+    pl_convolution_dx_ref(&c->shape, c->type, c->dy, c->weight, &e, rows.begin, rows.end);
+}
+
+/* ---- kernels of one pixel ---- */
+
+static int is_product(const pl_convolution_shape *s) { return s->kernel == 1 && s->stride == 1 && s->pad == 0; }
+static int64_t pixels_of(const pl_convolution_shape *s) { return s->batch * s->height * s->width; }
+
+static pl_gemm_call product_of(const pl_convolution_call *c)
+{
+    pl_gemm_call p = pl_gemm_linear(c->type, pixels_of(&c->shape), c->shape.out, c->shape.in, c->x, c->weight, c->y);
+    p.bias = c->bias;
+    p.residual = c->residual, p.ld_residual = p.n;
+    p.act = c->act, p.act_out = c->act_out, p.ld_act_out = p.n;
+    return p;
+}
+
+static pl_gemm_call product_of_dx(const pl_convolution_dx_call *c)
+{
+    pl_gemm_call p =
+        pl_gemm_linear_dx(c->type, pixels_of(&c->shape), c->shape.in, c->shape.out, c->dy, c->weight, c->dx);
+    p.bias = c->bias;
+    p.residual = c->residual, p.ld_residual = p.n;
+    p.act = c->act, p.grad_of = c->grad_of, p.ld_grad_of = p.n;
+    p.act_again = c->act_again, p.ld_act_again = p.n;
+    return p;
+}
+
+/* ---- calls ---- */
+
+uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *c, pl_team team)
+{
+    if (team.isa == PL_ISA_REF) return 0;
+    pl_gemm_call product = product_of(c);
+    return is_product(&c->shape) ? pl_gemm_workspace_bytes(&product, team) : pl_convolution_direct_of(c, team).bytes;
+}
+
+void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team team)
+{
+    if (team.isa == PL_ISA_REF) {
+        pl_parallel(team, INT64_MAX, ref_forward, c);
+        return;
+    }
+    if (is_product(&c->shape)) {
+        pl_gemm_call product = product_of(c);
+        pl_gemm_exec(&product, workspace, team);
+        return;
+    }
+    pl_convolution_direct d = pl_convolution_direct_of(c, team);
+    pl_convolution_direct_exec(&d, workspace, team);
+}
+
+uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *c, pl_team team)
+{
+    if (team.isa == PL_ISA_REF) return 0;
+    pl_gemm_call product = product_of_dx(c);
+    return is_product(&c->shape) ? pl_gemm_workspace_bytes(&product, team) : pl_convolution_direct_of_dx(c, team).bytes;
+}
+
+void pl_convolution_dx_exec(const pl_convolution_dx_call *c, void *workspace, pl_team team)
+{
+    if (team.isa == PL_ISA_REF) {
+        pl_parallel(team, INT64_MAX, ref_dx, c);
+        return;
+    }
+    if (is_product(&c->shape)) {
+        pl_gemm_call product = product_of_dx(c);
+        pl_gemm_exec(&product, workspace, team);
+        return;
+    }
+    pl_convolution_direct d = pl_convolution_direct_of_dx(c, team);
+    pl_convolution_direct_exec(&d, workspace, team);
+}

@@ -1,0 +1,50 @@
+#include "base/convolution.h"
+
+#include <string.h>
+
+static const char *const names[PL_CONVOLUTION_ALGORITHM_COUNT] = {"direct", "winograd2", "winograd4"};
+
+const char *pl_convolution_algorithm_name(pl_convolution_algorithm a) { return names[a]; }
+
+int pl_convolution_algorithm_parse(const char *text, pl_convolution_algorithm *a)
+{
+    for (int i = 0; i < PL_CONVOLUTION_ALGORITHM_COUNT; i++)
+        if (strcmp(text, names[i]) == 0) return *a = (pl_convolution_algorithm)i, 0;
+    return -1;
+}
+
+/* a + (a − step) + (a − 2·step) + …, what is positive, of at most `most` outputs. */
+static double overhang(int64_t a, int64_t step, int64_t most)
+{
+    int64_t count = a > 0 ? (a - 1) / step + 1 : 0;
+    double m = (double)(count < most ? count : most);
+    return m * (double)a - (double)step * m * (m - 1) / 2;
+}
+
+/* Taps that lie within the image, of all outputs along one axis. */
+static double taps_within(int64_t n, int64_t outputs, const pl_convolution_shape *s)
+{
+    int64_t last = (outputs - 1) * s->stride - s->pad + s->kernel - n;
+    return (double)outputs * (double)s->kernel - overhang(s->pad, s->stride, outputs) -
+           overhang(last, s->stride, outputs);
+}
+
+double pl_convolution_macs(const pl_convolution_shape *s)
+{
+    return taps_within(s->height, s->out_height, s) * taps_within(s->width, s->out_width, s) * (double)s->in *
+           (double)s->out;
+}
+
+int pl_convolution_allows(const pl_convolution_shape *s, pl_convolution_algorithm a)
+{
+    (void)s;
+    return a == PL_CONVOLUTION_DIRECT;
+}
+
+pl_convolution_algorithm pl_convolution_choose(const pl_convolution_shape *s)
+{
+    (void)s;
+    return PL_CONVOLUTION_DIRECT;
+}
+
+const char *pl_convolution_rule(void) { return "direct"; }

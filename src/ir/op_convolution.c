@@ -1,0 +1,225 @@
+/* Two-dimensional convolution over N,H,W,C images and its two derivatives (appendix A); the bias gradient is linear's
+ * column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute, decided when
+ * the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
+ * What flows is of one type in a node, f32, bf16 or f16; biases and sums of gradients are f32. */
+#include "base/convolution.h"
+#include "ir/op.h"
+
+/* ---- shapes that the three have in common ---- */
+
+static bool is_image(const pl_value *v) { return v->shape.rank == 4 && !(v->shape.symbolic & ~1u); }
+
+/* What sizes can be calculated of; the rest check_window refuses. */
+static bool is_possible(const pl_convolution_shape *s)
+{
+    bool small = s->height <= INT32_MAX && s->width <= INT32_MAX && s->kernel <= INT32_MAX && s->stride <= INT32_MAX;
+    return small && s->stride >= 1 && s->pad >= 0 && s->pad < s->kernel;
+}
+
+static pl_convolution_shape shape_between(const pl_shape *x, const pl_shape *w, const pl_attr *stride)
+{
+    pl_convolution_shape s = {.batch = x->dim[0],
+                              .height = x->dim[1],
+                              .width = x->dim[2],
+                              .in = x->dim[3],
+                              .out = w->dim[0],
+                              .kernel = w->dim[1],
+                              .stride = stride[0].i,
+                              .pad = stride[1].i};
+    if (!is_possible(&s)) return s;
+    s.out_height = pl_convolution_outputs(s.height, s.kernel, s.stride, s.pad);
+    s.out_width = pl_convolution_outputs(s.width, s.kernel, s.stride, s.pad);
+    return s;
+}
+
+static pl_status check_weight(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+{
+    const pl_value *w = pl_in(g, n, k);
+    if (w->shape.rank != 4 || w->shape.symbolic || w->shape.dim[1] != w->shape.dim[2])
+        return pl_fail_input(g, n, k, "[out, kernel, kernel, in] with a square kernel", err);
+    return PL_OK;
+}
+
+/* Stride, padding and algorithm fit kernel and image. */
+static pl_status check_window(const pl_node *n, const pl_convolution_shape *s, int64_t algorithm, pl_error *err)
+{
+    if (!is_possible(s))
+        return pl_fail(err, PL_E_INTERNAL,
+                       "%s in %s: kernel %lld, stride %lld, padding %lld: expected a stride of at least 1, and padding "
+                       "that is not negative and less than the kernel",
+                       pl_op_name(n->op), n->scope, (long long)s->kernel, (long long)s->stride, (long long)s->pad);
+    if (s->out_height < 1 || s->out_width < 1)
+        return pl_fail(err, PL_E_INTERNAL,
+                       "%s in %s: an image of %lld × %lld with padding %lld is smaller than the "
+                       "kernel, %lld",
+                       pl_op_name(n->op), n->scope, (long long)s->height, (long long)s->width, (long long)s->pad,
+                       (long long)s->kernel);
+    if (algorithm < 0 || !pl_convolution_allows(s, (pl_convolution_algorithm)algorithm))
+        return pl_fail(
+            err, PL_E_INTERNAL,
+            "%s in %s: algorithm %lld, expected 0 (direct), or for kernel 3 with stride 1 also 1 (winograd2) "
+            "or 2 (winograd4)",
+            pl_op_name(n->op), n->scope, (long long)algorithm);
+    return PL_OK;
+}
+
+static pl_shape image_of(const pl_shape *like, int64_t height, int64_t width, int64_t channels)
+{
+    pl_shape s = *like;
+    s.dim[1] = height, s.dim[2] = width, s.dim[3] = channels;
+    return s;
+}
+
+/* ---- conv2d: x [B,H,W,C], W [N,k,k,C], [bias N], [residual B,Ho,Wo,N] → y [B,Ho,Wo,N], [act(y)] ----
+ * With act, y is the pre-activation and the second output is act(y). */
+enum { ACT, STRIDE, PAD, ALGORITHM };
+
+static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
+    PL_TRY(pl_expect_inputs(g, n, "rrfr", err));
+    if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
+    PL_TRY(check_weight(g, n, 1, err));
+    if (w->shape.dim[3] != x->shape.dim[3])
+        return pl_fail_input(g, n, 1, "[out, kernel, kernel, in] with in = the input's channels", err);
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + STRIDE);
+    PL_TRY(check_window(n, &s, n->attr[ALGORITHM].i, err));
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != s.out)) return pl_fail_input(g, n, 2, "f32 [out]", err);
+    pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
+    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
+    out[0] = out[1] = (pl_out){y, x->dtype};
+    return PL_OK;
+}
+
+static void bias_gradient(pl_gradient *g, pl_id bias, pl_id dy)
+{
+    if (bias == PL_NONE || pl_gradient_accumulator(g, bias) == PL_NONE) return;
+    pl_id in[2] = {dy, pl_gradient_accumulator(g, bias)}, out = PL_NONE;
+    pl_gradient_accumulated(g, bias, pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &out));
+}
+
+/* As linear's: dW comes before dx, so that x is dead when dx is born. */
+static pl_status gradient_conv2d(pl_gradient *g, const pl_node *n)
+{
+    pl_id da = n->out[1] == PL_NONE ? PL_NONE : pl_gradient_of(g, n->out[1]), du = PL_NONE;
+    if (da != PL_NONE)
+        pl_gradient_add(g, n->out[0],
+                        pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->out[0], da}, 1, &du));
+    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1];
+    if (dy == PL_NONE) return g->b->status;
+    pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
+    bias_gradient(g, n->in[2], dy);
+    if (acc != PL_NONE)
+        pl_gradient_accumulated(
+            g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, n->attr + STRIDE, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    if (pl_gradient_is_wanted(g, x)) {
+        const pl_shape *s = &g->b->graph->value[x].shape;
+        pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), n->attr[STRIDE],      n->attr[PAD],
+                          n->attr[ALGORITHM],     pl_attr_i(s->dim[1]), pl_attr_i(s->dim[2])};
+        pl_id dx_in[4] = {dy, w, pl_gradient_take(g, x), PL_NONE}, dx = PL_NONE;
+        pl_build_node(g->b, PL_OP_CONV2D_DX, attr, 4, dx_in, 1, &dx);
+        pl_gradient_add(g, x, dx);
+    }
+    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    return g->b->status;
+}
+
+static pl_cost cost_conv2d(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + STRIDE);
+    double batch = (double)s.batch, outputs = n->out[1] == PL_NONE ? 1 : 2;
+    double y = batch * (double)s.out_height * (double)s.out_width * (double)s.out * (double)pl_dtype_bytes(x->dtype);
+    return (pl_cost){2 * batch * pl_convolution_macs(&s),
+                     pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3))};
+}
+
+static pl_alias alias_conv2d(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 3 : 0}; /* the residual, added element by element */
+}
+
+const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d, alias_conv2d};
+
+/* ---- conv2d_dx: dy [B,Ho,Wo,N], W [N,k,k,C], [partial B,H,W,C], [u B,H,W,C] → dx [B,H,W,C], [act(u)] ----
+ * dx = gradient (+ partial) (· act'(u)); with u the second output, if wanted, computes act(u) once more. H and W are
+ * attributes: with a stride, several sizes of image have a gradient of that size. */
+enum { HEIGHT = ALGORITHM + 1, WIDTH };
+
+static pl_convolution_shape shape_of_dx(const pl_shape *dy, const pl_shape *w, const pl_attr *attr)
+{
+    pl_shape x = image_of(dy, attr[HEIGHT].i, attr[WIDTH].i, w->dim[3]);
+    return shape_between(&x, w, attr + STRIDE);
+}
+
+static pl_status shape_conv2d_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
+    if (!is_image(dy)) return pl_fail_input(g, n, 0, "[batch, height, width, out]", err);
+    PL_TRY(check_weight(g, n, 1, err));
+    if (n->attr[HEIGHT].i < 1 || n->attr[WIDTH].i < 1 || n->attr[HEIGHT].i > INT32_MAX || n->attr[WIDTH].i > INT32_MAX)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: an image of %lld × %lld has no gradient", pl_op_name(n->op),
+                       n->scope, (long long)n->attr[HEIGHT].i, (long long)n->attr[WIDTH].i);
+    pl_convolution_shape s = shape_of_dx(&dy->shape, &w->shape, n->attr);
+    PL_TRY(check_window(n, &s, n->attr[ALGORITHM].i, err));
+    pl_shape want = image_of(&dy->shape, s.out_height, s.out_width, s.out);
+    if (!pl_shape_equal(&dy->shape, &want))
+        return pl_fail_input(g, n, 0, "the output of the convolution of an image of that height and width", err);
+    pl_shape x = image_of(&dy->shape, s.height, s.width, s.in);
+    for (int k = 2; k <= 3; k++) PL_TRY(pl_expect_shape(g, n, k, &x, "the shape of the output", err));
+    out[0] = out[1] = (pl_out){x, dy->dtype};
+    return PL_OK;
+}
+
+static pl_cost cost_conv2d_dx(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    pl_convolution_shape s = shape_of_dx(&dy->shape, &w->shape, n->attr);
+    double x = (double)s.batch * (double)s.height * (double)s.width * (double)s.in * (double)pl_dtype_bytes(dy->dtype);
+    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s), pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x +
+                                                                        pl_value_bytes_f(pl_in(g, n, 2)) +
+                                                                        pl_value_bytes_f(pl_in(g, n, 3))};
+}
+
+static pl_alias alias_conv2d_dx(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 2 | 1u << 3 : 0};
+}
+
+const pl_op_rule pl_rule_CONV2D_DX = {shape_conv2d_dx, NULL, cost_conv2d_dx, alias_conv2d_dx};
+
+/* ---- conv2d_dw: dy [B,Ho,Wo,N], x [B,H,W,C], dW [N,k,k,C] → dW' ---- */
+static pl_status shape_conv2d_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
+    PL_TRY(pl_expect_inputs(g, n, "rrf", err));
+    if (!is_image(dy)) return pl_fail_input(g, n, 0, "[batch, height, width, out]", err);
+    if (!is_image(x)) return pl_fail_input(g, n, 1, "[batch, height, width, in]", err);
+    PL_TRY(check_weight(g, n, 2, err));
+    pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
+    PL_TRY(check_window(n, &s, PL_CONVOLUTION_DIRECT, err));
+    pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
+    PL_TRY(pl_expect_shape(g, n, 0, &y, "the output of the convolution", err));
+    if (acc->shape.dim[3] != s.in) return pl_fail_input(g, n, 2, "f32 [out, kernel, kernel, in]", err);
+    out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_conv2d_dw(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
+    pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
+    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s),
+                     pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc)};
+}
+
+static pl_alias alias_conv2d_dw(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 2};
+}
+
+const pl_op_rule pl_rule_CONV2D_DW = {shape_conv2d_dw, NULL, cost_conv2d_dw, alias_conv2d_dw};
