@@ -4,6 +4,7 @@
 #define PL_BACKEND_BACKEND_H
 
 #include "backend/calls.h"
+#include "backend/channel_norm.h"
 #include "ir/graph.h"
 
 /* Where values live: base of the arena of each space, and the offset of every storage root (indexed by value id;
@@ -83,6 +84,8 @@ typedef struct pl_call {
         pl_feed_forward_bwd_call feed_forward_bwd;
         pl_norm_call norm;
         pl_norm_bwd_call norm_bwd;
+        pl_channel_moments_call channel_moments;
+        pl_channel_norm_call channel_norm;
         pl_attention_call attention;
         pl_attention_bwd_call attention_bwd;
         pl_embedding_call embedding;

@@ -18,6 +18,7 @@
 #include "base/narrow.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
+#include "kernels/channel_norm.h"
 #include "kernels/dropout.h"
 #include "kernels/vecmath.h"
 

@@ -44,6 +44,8 @@ void reference_layer_norm(operands *);
 void reference_layer_norm_bwd(operands *);
 void reference_rms_norm(operands *);
 void reference_rms_norm_bwd(operands *);
+void reference_channel_moments(operands *);
+void reference_group_norm(operands *);
 void reference_attention(operands *);
 void reference_attention_bwd(operands *);
 void reference_cache_write(operands *);

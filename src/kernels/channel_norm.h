@@ -1,0 +1,17 @@
+/* Norms of images in N,H,W,C: what a channel is normalised with, and what their gradients are made of. All arrays have a
+ * number a channel. */
+#ifndef PL_KERNELS_CHANNEL_NORM_H
+#define PL_KERNELS_CHANNEL_NORM_H
+
+#include <stdint.h>
+
+#include "base/activation.h"
+
+/* z = (x − mean)·scale + beta, y = act(z) */
+typedef struct pl_channel_affine {
+    int64_t channels;
+    pl_activation act;
+    const float *mean, *scale, *beta;
+} pl_channel_affine;
+
+#endif

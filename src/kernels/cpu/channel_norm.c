@@ -1,0 +1,153 @@
+/* Norms over the positions of an image, N,H,W,C: channels lie side by side, so a vector holds neighbouring channels and
+ * nothing is ever summed across its lanes.
+ *
+ * Moments take two passes, of a row of pixels (mean, then squared deviations) and again of the rows' moments (Chan,
+ * Golub, LeVeque 1979, for all rows at once), so that a large common offset costs no digits. Sums over rows are taken
+ * in sections, since a chain of many thousand additions would lose some. */
+#include "kernels/cpu/vec_real.h"
+#include "kernels/cpu/vecmath.h"
+#include "kernels/kernels.h"
+
+enum { ABREAST = 4, SECTION_ROWS = 64 };
+
+/* The block of n vectors of channels from c on, of which `count` lanes of each count. */
+#define EACH PL_V_UNROLL for (int v = 0; v < n; v++)
+
+PL_V_INLINE pl_vf get_f32(const float *x, int64_t i, int64_t count) { return pl_v_get(PL_REAL_F32, x, i, count); }
+PL_V_INLINE void put_f32(float *x, int64_t i, pl_vf v, int64_t count) { pl_v_put(PL_REAL_F32, x, i, v, count); }
+
+/* ---- moments ---- */
+
+PL_V_INLINE void row_block(pl_real type, int n, int64_t count, int64_t positions, int64_t ld, const void *x,
+                           float *mean, float *squares)
+{
+    pl_vf sum[ABREAST], square[ABREAST];
+    EACH sum[v] = square[v] = pl_v_zero();
+    for (int64_t p = 0; p < positions; p++) EACH sum[v] += pl_v_get(type, x, p * ld + v * PL_VW, count);
+    EACH sum[v] = sum[v] / (float)positions;
+    for (int64_t p = 0; p < positions; p++) EACH
+        {
+            pl_vf d = pl_v_get(type, x, p * ld + v * PL_VW, count) - sum[v];
+            square[v] = pl_v_fma(d, d, square[v]);
+        }
+    EACH put_f32(mean, v * PL_VW, sum[v], count);
+    EACH put_f32(squares, v * PL_VW, square[v], count);
+}
+
+PL_V_INLINE void row_moments(pl_real type, int64_t positions, int64_t channels, int64_t ld, const void *x, float *mean,
+                             float *squares)
+{
+    int64_t c = 0;
+    for (; c + ABREAST * PL_VW <= channels; c += ABREAST * PL_VW)
+        row_block(type, ABREAST, PL_VW, positions, ld, pl_real_at(type, x, c), mean + c, squares + c);
+    for (; c + PL_VW <= channels; c += PL_VW)
+        row_block(type, 1, PL_VW, positions, ld, pl_real_at(type, x, c), mean + c, squares + c);
+    if (c < channels) row_block(type, 1, channels - c, positions, ld, pl_real_at(type, x, c), mean + c, squares + c);
+}
+
+void PL_KERNEL(row_moments)(int64_t positions, int64_t channels, int64_t ld, pl_real type, const void *x, float *mean,
+                            float *squares)
+{
+    PL_REAL_EACH(type, row_moments(REAL, positions, channels, ld, x, mean, squares));
+}
+
+PL_V_INLINE void merge_block(int n, int64_t count, int64_t rows, int64_t positions, int64_t channels,
+                             const float *moments, float *mean, float *squares)
+{
+    pl_vf sum[ABREAST], square[ABREAST], part[ABREAST];
+    EACH sum[v] = square[v] = pl_v_zero();
+    for (int64_t first = 0; first < rows; first += SECTION_ROWS) {
+        int64_t end = first + SECTION_ROWS < rows ? first + SECTION_ROWS : rows;
+        EACH part[v] = pl_v_zero();
+        for (int64_t r = first; r < end; r++) EACH part[v] += get_f32(moments, 2 * r * channels + v * PL_VW, count);
+        EACH sum[v] += part[v];
+    }
+    EACH sum[v] = sum[v] / (float)rows;
+    for (int64_t first = 0; first < rows; first += SECTION_ROWS) {
+        int64_t end = first + SECTION_ROWS < rows ? first + SECTION_ROWS : rows;
+        EACH part[v] = pl_v_zero();
+        for (int64_t r = first; r < end; r++) EACH
+            {
+                pl_vf d = get_f32(moments, 2 * r * channels + v * PL_VW, count) - sum[v];
+                part[v] +=
+                    pl_v_fma(d * (float)positions, d, get_f32(moments, (2 * r + 1) * channels + v * PL_VW, count));
+            }
+        EACH square[v] += part[v];
+    }
+    EACH put_f32(mean, v * PL_VW, sum[v], count);
+    EACH put_f32(squares, v * PL_VW, square[v], count);
+}
+
+void PL_KERNEL(merge_moments)(int64_t begin, int64_t end, int64_t rows, int64_t positions, int64_t channels,
+                              const float *moments, float *mean, float *squares)
+{
+    int64_t c = begin;
+    for (; c + ABREAST * PL_VW <= end; c += ABREAST * PL_VW)
+        merge_block(ABREAST, PL_VW, rows, positions, channels, moments + c, mean + c, squares + c);
+    for (; c + PL_VW <= end; c += PL_VW)
+        merge_block(1, PL_VW, rows, positions, channels, moments + c, mean + c, squares + c);
+    if (c < end) merge_block(1, end - c, rows, positions, channels, moments + c, mean + c, squares + c);
+}
+
+/* ---- normalise, activate, add: one pass over memory ---- */
+
+PL_V_INLINE pl_vf affine_of(const pl_channel_affine *a, pl_vf x, int64_t c, int64_t count)
+{
+    return pl_v_fma(x - get_f32(a->mean, c, count), get_f32(a->scale, c, count), get_f32(a->beta, c, count));
+}
+
+PL_V_INLINE void affine_lanes(pl_real type, pl_activation act, int n, const pl_channel_affine *a, const void *x,
+                              const void *residual, void *y, int64_t c, int64_t count)
+{
+    pl_vf z[PL_V_ABREAST], out[PL_V_ABREAST];
+    EACH z[v] = affine_of(a, pl_v_get(type, x, c + v * PL_VW, count), c + v * PL_VW, count);
+    pl_v_act_of(act, n, z, out);
+    if (residual) EACH out[v] += pl_v_get(type, residual, c + v * PL_VW, count);
+    EACH pl_v_put(type, y, c + v * PL_VW, out[v], count);
+}
+
+PL_V_INLINE void affine(pl_real type, pl_activation act, const pl_channel_affine *a, int64_t positions, const void *x,
+                        const void *residual, void *y)
+{
+    const int64_t many = PL_V_ABREAST * PL_VW;
+    for (int64_t p = 0; p < positions; p++) {
+        int64_t c = 0, at = p * a->channels;
+        const void *from = pl_real_at(type, x, at), *above = residual ? pl_real_at(type, residual, at) : NULL;
+        void *to = pl_real_at(type, y, at);
+        for (; c + many <= a->channels; c += many) affine_lanes(type, act, PL_V_ABREAST, a, from, above, to, c, PL_VW);
+        for (; c + PL_VW <= a->channels; c += PL_VW) affine_lanes(type, act, 1, a, from, above, to, c, PL_VW);
+        if (c < a->channels) affine_lanes(type, act, 1, a, from, above, to, c, a->channels - c);
+    }
+}
+
+/* With the residual settled outside of the loop. */
+PL_V_INLINE void affine_act(pl_activation act, const pl_channel_affine *a, int64_t positions, pl_real type,
+                            const void *x, const void *residual, void *y)
+{
+    if (residual)
+        PL_REAL_EACH(type, affine(REAL, act, a, positions, x, residual, y));
+    else
+        PL_REAL_EACH(type, affine(REAL, act, a, positions, x, NULL, y));
+}
+
+void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl_real type, const void *x,
+                               const void *residual, void *y)
+{
+    switch (a->act) {
+    case PL_ACT_GELU:
+        affine_act(PL_ACT_GELU, a, positions, type, x, residual, y);
+        break;
+    case PL_ACT_SILU:
+        affine_act(PL_ACT_SILU, a, positions, type, x, residual, y);
+        break;
+    case PL_ACT_TANH:
+        affine_act(PL_ACT_TANH, a, positions, type, x, residual, y);
+        break;
+    case PL_ACT_RELU:
+        affine_act(PL_ACT_RELU, a, positions, type, x, residual, y);
+        break;
+    default:
+        affine_act(PL_ACT_NONE, a, positions, type, x, residual, y);
+        break;
+    }
+}

@@ -1,0 +1,45 @@
+/* Scalar reference of kernels/cpu/channel_norm.c; sums in double. */
+#include "kernels/kernels.h"
+#include "kernels/ref/activation.h"
+
+void PL_KERNEL(row_moments)(int64_t positions, int64_t channels, int64_t ld, pl_real type, const void *x, float *mean,
+                            float *squares)
+{
+    for (int64_t c = 0; c < channels; c++) {
+        double sum = 0, square = 0;
+        for (int64_t p = 0; p < positions; p++) sum += pl_real_get(type, x, p * ld + c);
+        mean[c] = (float)(sum / (double)positions);
+        for (int64_t p = 0; p < positions; p++) {
+            double d = pl_real_get(type, x, p * ld + c) - mean[c];
+            square += d * d;
+        }
+        squares[c] = (float)square;
+    }
+}
+
+void PL_KERNEL(merge_moments)(int64_t begin, int64_t end, int64_t rows, int64_t positions, int64_t channels,
+                              const float *moments, float *mean, float *squares)
+{
+    for (int64_t c = begin; c < end; c++) {
+        double sum = 0, square = 0;
+        for (int64_t r = 0; r < rows; r++) sum += moments[2 * r * channels + c];
+        mean[c] = (float)(sum / (double)rows);
+        for (int64_t r = 0; r < rows; r++) {
+            double d = moments[2 * r * channels + c] - mean[c];
+            square += moments[(2 * r + 1) * channels + c] + (double)positions * d * d;
+        }
+        squares[c] = (float)square;
+    }
+}
+
+void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl_real type, const void *x,
+                               const void *residual, void *y)
+{
+    for (int64_t p = 0; p < positions; p++)
+        for (int64_t c = 0; c < a->channels; c++) {
+            int64_t at = p * a->channels + c;
+            double z = ((double)pl_real_get(type, x, at) - a->mean[c]) * a->scale[c] + a->beta[c];
+            double above = residual ? pl_real_get(type, residual, at) : 0;
+            pl_real_put(type, y, at, (float)(above + ref_activation(a->act, z)));
+        }
+}
