@@ -19,6 +19,7 @@
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/dropout.h"
+#include "kernels/rollout.h"
 #include "kernels/vecmath.h"
 
 #ifndef PL_SUFFIX
