@@ -104,6 +104,9 @@ typedef struct pl_call {
         pl_sum_squares_call sum_squares;
         pl_clip_scale_call clip_scale;
         pl_loss_scale_call loss_scale;
+        pl_noise_call noise;
+        pl_evolve_call evolve;
+        pl_field_metrics_call field_metrics;
         pl_cache_write_call cache_write;
         pl_load_call load;
         pl_store_call store;

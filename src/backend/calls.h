@@ -364,4 +364,35 @@ typedef struct pl_loss_scale_call {
 } pl_loss_scale_call;
 void pl_loss_scale_exec(const pl_loss_scale_call *, pl_team);
 
+/* ---- rollout.c: rows of parameters and ids as base/rollout.h has them, formulas in kernels/rollout.h ---- */
+typedef struct pl_noise_call { /* y = x with noise; y may be x */
+    int64_t samples, height, width, channels;
+    int correlated; /* rows may ask for it; without, it is taken as none */
+    uint64_t seed, stream;
+    const float *parameters; /* (run) */
+    const int64_t *ids;      /* (run) */
+    const int64_t *step;     /* (run) [1] */
+    const void *x;
+    void *y;
+    pl_real type;
+} pl_noise_call;
+uint64_t pl_noise_workspace_bytes(const pl_noise_call *, pl_team);
+void pl_noise_exec(const pl_noise_call *, void *workspace, pl_team);
+
+typedef struct pl_evolve_call { /* in place */
+    int64_t samples, elems_per_sample;
+    const float *parameters; /* (run) */
+    float *x, *previous;     /* previous may be NULL; it gets what x was */
+    const void *y;
+    pl_real type; /* of y */
+} pl_evolve_call;
+void pl_evolve_exec(const pl_evolve_call *, pl_team);
+
+typedef struct pl_field_metrics_call {
+    int64_t samples, elems_per_sample;
+    const float *x, *previous; /* previous may be NULL */
+    float *metrics;            /* [samples, PL_FIELD_METRICS] */
+} pl_field_metrics_call;
+void pl_field_metrics_exec(const pl_field_metrics_call *, pl_team);
+
 #endif

@@ -192,4 +192,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_CLIP_SCALE] = clip_scale,
     [PL_OP_LOSS_SCALE] = loss_scale,
     [PL_OP_ADAMW] = adamw,
+    [PL_OP_NOISE] = reference_noise,
+    [PL_OP_EVOLVE] = reference_evolve,
+    [PL_OP_FIELD_METRICS] = reference_field_metrics,
 };

@@ -53,6 +53,9 @@ void reference_linear_ce(operands *);
 void reference_linear_ce_bwd(operands *);
 void reference_activation(operands *);
 void reference_activation_bwd(operands *);
+void reference_noise(operands *);
+void reference_evolve(operands *);
+void reference_field_metrics(operands *);
 
 double reference_act(pl_activation, double x);
 double reference_act_slope(pl_activation, double x);

@@ -32,14 +32,14 @@ PL_V_INLINE void pl_v_philox_transpose(pl_vu c[4])
     c[1] = __builtin_shufflevector(b, e, PL_V_STAGE_2), c[3] = __builtin_shufflevector(b, e, PL_V_STAGE_2_ODD);
 }
 
-/* The words of PL_V_PHILOX_ELEMS/4 blocks from `block` on, in the order of the elements: PL_VW of them a row. */
-PL_V_INLINE void pl_v_philox(const pl_philox *philox, uint32_t step, uint64_t sample, uint32_t block,
-                             pl_vu rows[PL_V_PHILOX_ROWS])
+/* The words of PL_V_PHILOX_ELEMS/4 blocks before the transpose: rows[4b] holds the numbers of the blocks of batch b and
+ * gets their first words, rows[4b + 1] the second ones, and so on. */
+PL_V_INLINE void pl_v_philox_words(const pl_philox *philox, uint32_t step, uint64_t sample,
+                                   pl_vu rows[PL_V_PHILOX_ROWS])
 {
     uint32_t k0 = philox->key[0], k1 = philox->key[1];
     PL_V_UNROLL for (uint32_t b = 0; b < PL_V_PHILOX_BATCHES; b++)
     {
-        rows[4 * b] = pl_v_philox_lanes() + (block + b * PL_VW);
         rows[4 * b + 1] = (pl_vu){0} + (uint32_t)sample;
         rows[4 * b + 2] = (pl_vu){0} + (uint32_t)(sample >> 32);
         rows[4 * b + 3] = (pl_vu){0} + step;
@@ -53,6 +53,15 @@ PL_V_INLINE void pl_v_philox(const pl_philox *philox, uint32_t step, uint64_t sa
             c[0] = high2 ^ c[1] ^ k0, c[1] = low2;
             c[2] = high0 ^ c[3] ^ k1, c[3] = low0;
         }
+}
+
+/* The words of PL_V_PHILOX_ELEMS/4 blocks from `block` on, in the order of the elements: PL_VW of them a row. */
+PL_V_INLINE void pl_v_philox(const pl_philox *philox, uint32_t step, uint64_t sample, uint32_t block,
+                             pl_vu rows[PL_V_PHILOX_ROWS])
+{
+    PL_V_UNROLL for (uint32_t b = 0; b < PL_V_PHILOX_BATCHES; b++) rows[4 * b] =
+        pl_v_philox_lanes() + (block + b * PL_VW);
+    pl_v_philox_words(philox, step, sample, rows);
     PL_V_UNROLL for (int b = 0; b < PL_V_PHILOX_BATCHES; b++) pl_v_philox_transpose(rows + 4 * b);
 }
 
