@@ -21,10 +21,10 @@ typedef struct noise_work {
 
 static double schedule(const float *row, double step)
 {
-    switch (pl_rollout_choice(row[PL_ROLLOUT_NOISE_SCHEDULE], PL_SCHEDULE_COUNT)) {
-    case PL_SCHEDULE_ANNEALING:
+    switch (pl_rollout_choice(row[PL_ROLLOUT_NOISE_SCHEDULE], PL_NOISE_SCHEDULE_COUNT)) {
+    case PL_NOISE_SCHEDULE_ANNEALING:
         return 1 - step / (double)row[PL_ROLLOUT_NOISE_STEPS];
-    case PL_SCHEDULE_PERIODIC:
+    case PL_NOISE_SCHEDULE_PERIODIC:
         return 1 + 0.5 * sin(6.283185307179586476925 * step / (double)row[PL_ROLLOUT_NOISE_PERIOD]);
     default:
         return 1;

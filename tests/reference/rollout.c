@@ -18,10 +18,10 @@ typedef struct noise {
 
 static double scale_at(const double *row, double step)
 {
-    int kind = pl_rollout_choice((float)row[PL_ROLLOUT_NOISE_SCHEDULE], PL_SCHEDULE_COUNT);
+    int kind = pl_rollout_choice((float)row[PL_ROLLOUT_NOISE_SCHEDULE], PL_NOISE_SCHEDULE_COUNT);
     double scale = row[PL_ROLLOUT_NOISE_SCALE];
-    if (kind == PL_SCHEDULE_ANNEALING) return scale * (1 - step / row[PL_ROLLOUT_NOISE_STEPS]);
-    if (kind == PL_SCHEDULE_PERIODIC) return scale * (1 + 0.5 * sin(turn * step / row[PL_ROLLOUT_NOISE_PERIOD]));
+    if (kind == PL_NOISE_SCHEDULE_ANNEALING) return scale * (1 - step / row[PL_ROLLOUT_NOISE_STEPS]);
+    if (kind == PL_NOISE_SCHEDULE_PERIODIC) return scale * (1 + 0.5 * sin(turn * step / row[PL_ROLLOUT_NOISE_PERIOD]));
     return scale;
 }
 

@@ -251,8 +251,9 @@ static void schedules(void **state)
     for (int s = 0; s < SAMPLES; s++) {
         row(s)[PL_ROLLOUT_NOISE_KIND] = PL_NOISE_GAUSSIAN, row(s)[PL_ROLLOUT_NOISE_SCALE] = 0.3f;
         row(s)[PL_ROLLOUT_NOISE_STEPS] = s == 4 ? 17 : 50, row(s)[PL_ROLLOUT_NOISE_PERIOD] = s == 2 ? 68 : 68.0f / 3;
-        row(s)[PL_ROLLOUT_NOISE_SCHEDULE] = (float[]){PL_SCHEDULE_CONSTANT, PL_SCHEDULE_ANNEALING, PL_SCHEDULE_PERIODIC,
-                                                      PL_SCHEDULE_PERIODIC, PL_SCHEDULE_ANNEALING}[s];
+        row(s)[PL_ROLLOUT_NOISE_SCHEDULE] =
+            (float[]){PL_NOISE_SCHEDULE_CONSTANT, PL_NOISE_SCHEDULE_ANNEALING, PL_NOISE_SCHEDULE_PERIODIC,
+                      PL_NOISE_SCHEDULE_PERIODIC, PL_NOISE_SCHEDULE_ANNEALING}[s];
         ids[2 * s] = ids[2 * s + 1] = 3;
     }
     memset(x, 0, sizeof x);

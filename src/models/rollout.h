@@ -1,0 +1,39 @@
+/* Operators that are iterated from a field: what the archs of the system rollout have in common. One graph holds three
+ * programs:
+ *
+ *   init    the weights of the operator whose number is input.item: its random weights are what it is
+ *   begin   a first state, its parameters and ids from the data; its metrics; all that is known of state 0 is stored
+ *   step    state t from state t − 1, where t + 1 is input.step: network, noise, policy; likewise metrics, stored
+ *
+ * What lasts between them: "state" f32 [B,H,W,3], "parameters" f32 [B,PL_ROLLOUT_COLUMNS], "ids" i64 [B,PL_ROLLOUT_IDS]
+ * (base/rollout.h). Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
+ * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size" and the numbers of the
+ * words of "activation", "normalization" and "precision". */
+#ifndef PL_MODELS_ROLLOUT_H
+#define PL_MODELS_ROLLOUT_H
+
+#include "base/rollout.h"
+#include "models/model.h"
+
+enum { PL_ROLLOUT_CHANNELS = 3 };
+
+typedef struct pl_rollout pl_rollout;
+struct pl_rollout {
+    pl_model *m;
+    int64_t layers, channels, kernel, grid;
+    pl_activation activation;
+    pl_dtype precision; /* of the network's weights and features */
+    pl_id trip;         /* the number of the state that is made, for the noise */
+    pl_id state, parameters, ids;
+    /* x [B,H,W,3] in the network's precision → its output, likewise. */
+    pl_id (*network)(const pl_rollout *, pl_id x);
+};
+
+pl_status pl_rollout_build(pl_rollout *);
+
+/* A weight, uniform in ± 1/√fan_in, in the network's precision. */
+pl_id pl_rollout_weight(const pl_rollout *, int64_t fan_in, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
+/* The noise block, on the features before the output. */
+pl_id pl_rollout_noise(const pl_rollout *, pl_id x);
+
+#endif
