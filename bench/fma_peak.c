@@ -27,6 +27,8 @@
 #if defined(__x86_64__)
 #define FUSED(i)    __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
 #define SEPARATE(i) __asm__ volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(a[i]) : "x"(x), "x"(y));
+#define PAIRED(i)   __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
+PEAK_LOOP(peak_pairs, 64, PAIRED, __attribute__((target("avx512f"), noinline)))
 PEAK_LOOP(peak_avx512, 64, FUSED, __attribute__((target("avx512f"), noinline)))
 PEAK_LOOP(peak_avx2, 32, FUSED, __attribute__((target("avx2,fma"), noinline)))
 PEAK_LOOP(peak_baseline, 16, SEPARATE, __attribute__((noinline)))
@@ -68,5 +70,19 @@ double bench_fma_peak(pl_team team)
         }
         if (rate > best) best = rate;
     }
+    return best;
+}
+
+double bench_pairs_peak(pl_team team)
+{
+    double best = 0;
+#if defined(__x86_64__)
+    for (int i = 0; i < (bench_is_brief() ? 5 : 100) && team.isa == PL_ISA_AVX512_BF16; i++) {
+        double rate = 2 * run(team.threads, peak_pairs, 16);
+        if (rate > best) best = rate;
+    }
+#else
+    (void)team;
+#endif
     return best;
 }

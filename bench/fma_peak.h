@@ -5,5 +5,7 @@
 #include "kernels/team.h"
 
 double bench_fma_peak(pl_team team); /* FLOP/s of the level's widest vectors; best of many short runs */
+double
+bench_pairs_peak(pl_team team); /* likewise of products of bf16, 4 FLOP a lane; 0 where there is no instruction */
 
 #endif

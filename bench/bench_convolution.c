@@ -1,0 +1,151 @@
+/* bench_convolution [--threads N] [--isa LEVEL] [--channels C] [--size S] [--brief]: convolutions of 3 × 3 at the
+ * operators' shapes (64, 128, 256 channels, images of 128 × 128), forward, dX and dW, f32 and bf16, by each algorithm,
+ * over the multiply-add peak of f32 that is measured in the same run, and dX and dW likewise. Rates count the
+ * multiply-adds of the definition, so Winograd's may be above the peak; bf16 that is multiplied as pairs has a peak of
+ * its own (avx512_bf16), printed first. Where oneDNN was found at build time, its rate stands beside ours.
+ *
+ * Others may use the machine: each figure is the best of many runs, and so is the peak, measured again for each line. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/calls.h"
+#include "base/alloc.h"
+#include "bench.h"
+#include "fma_peak.h"
+#include "onednn_convolution.h"
+
+typedef struct options {
+    pl_team team;
+    int64_t channels, size; /* 0: the usual ones */
+} options;
+
+typedef struct bench {
+    pl_convolution_call forward;
+    pl_convolution_dx_call dx;
+    pl_convolution_dw_call dw;
+    void *workspace;
+    pl_team team;
+} bench;
+
+typedef enum which { FORWARD, DX, DW, WHICH } which;
+static const char *const which_names[WHICH] = {"forward", "dX", "dW"};
+
+static int parse(int argc, char **argv, options *o)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (value && strcmp(argv[i], "--threads") == 0)
+            o->team.threads = atoi(value), i++;
+        else if (value && strcmp(argv[i], "--channels") == 0)
+            o->channels = atoll(value), i++;
+        else if (value && strcmp(argv[i], "--size") == 0)
+            o->size = atoll(value), i++;
+        else if (value && strcmp(argv[i], "--isa") == 0 && pl_isa_parse(value, &o->team.isa) == 0)
+            i++;
+        else
+            return -1;
+    }
+    bool possible = o->team.isa <= pl_isa_of_machine() && o->team.threads >= 1;
+    return possible && o->channels >= 0 && o->channels <= 4096 && o->size >= 0 && o->size <= 4096 ? 0 : -1;
+}
+
+static void *alloc_or_exit(uint64_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+    if (p) return p;
+    fprintf(stderr, "bench_convolution: not enough memory\n");
+    exit(1);
+}
+
+static void *filled(pl_real type, int64_t count)
+{
+    void *p = alloc_or_exit((uint64_t)(count * pl_real_bytes(type)));
+    for (int64_t i = 0; i < count; i++) pl_real_put(type, p, i, (float)(i % 17 - 8) * 0x1p-10f);
+    return p;
+}
+
+static uint64_t workspace_bytes(const bench *b, which w)
+{
+    if (w == FORWARD) return pl_convolution_workspace_bytes(&b->forward, b->team);
+    return w == DX ? pl_convolution_dx_workspace_bytes(&b->dx, b->team)
+                   : pl_convolution_dw_workspace_bytes(&b->dw, b->team);
+}
+
+static void run(const bench *b, which w)
+{
+    if (w == FORWARD) pl_convolution_exec(&b->forward, b->workspace, b->team);
+    if (w == DX) pl_convolution_dx_exec(&b->dx, b->workspace, b->team);
+    if (w == DW) pl_convolution_dw_exec(&b->dw, b->workspace, b->team);
+}
+
+/* The best of many single runs, until half a second or five of them are over. */
+static double best_seconds(bench *b, which w)
+{
+    b->workspace = alloc_or_exit(workspace_bytes(b, w));
+    double best = INFINITY, begin = bench_seconds();
+    run(b, w);
+    for (int i = 0; i < bench_samples(5) || bench_seconds() - begin < bench_sample_seconds(0.5); i++) {
+        double start = bench_seconds();
+        run(b, w);
+        best = fmin(best, bench_seconds() - start);
+    }
+    free(b->workspace);
+    return best;
+}
+
+static void print_line(bench *b, which w, pl_convolution_algorithm algorithm, double *peak)
+{
+    const pl_convolution_shape *s = &b->forward.shape;
+    double flops = 2 * pl_convolution_macs(s) * (double)s->batch;
+    b->forward.algorithm = b->dx.algorithm = algorithm;
+    double rate = flops / best_seconds(b, w);
+    *peak = fmax(*peak, bench_fma_peak(b->team));
+    printf("%-7s %-9s %-4s %4ld channels, %4ld × %-4ld %7.1f GFLOP/s  %.2f of the peak  workspace %5.2f MB",
+           which_names[w], w == DW ? "direct" : pl_convolution_algorithm_name(algorithm),
+           b->forward.type == PL_REAL_F32 ? "f32" : "bf16", (long)s->in, (long)s->height, (long)s->width, rate * 1e-9,
+           rate / *peak, (double)workspace_bytes(b, w) * 1e-6);
+    double theirs = bench_onednn_convolution((int)w, s, b->forward.type, algorithm, b->team);
+    if (theirs > 0) printf("  oneDNN %7.1f  ratio %.3f", flops / theirs * 1e-9, rate * theirs / flops);
+    printf("\n");
+}
+
+static void measure(int64_t channels, int64_t size, pl_real type, pl_team team, double *peak)
+{
+    pl_convolution_shape s = {1, size, size, channels, size, size, channels, 3, 1, 1};
+    int64_t image = size * size * channels, weights = 9 * channels * channels;
+    void *x = filled(type, image), *w = filled(type, weights), *y = filled(type, image);
+    float *dw = filled(PL_REAL_F32, weights);
+    bench b = {.team = team};
+    b.forward = (pl_convolution_call){.shape = s, .type = type, .x = x, .weight = w, .y = y};
+    b.dx = (pl_convolution_dx_call){.shape = s, .type = type, .dy = y, .weight = w, .dx = x};
+    b.dw = (pl_convolution_dw_call){.shape = s, .type = type, .dy = y, .x = x, .dw = dw};
+    for (int w_of = FORWARD; w_of <= DX; w_of++)
+        for (int a = 0; a < PL_CONVOLUTION_ALGORITHM_COUNT; a++)
+            if (pl_convolution_allows(&s, (pl_convolution_algorithm)a))
+                print_line(&b, (which)w_of, (pl_convolution_algorithm)a, peak);
+    print_line(&b, DW, PL_CONVOLUTION_DIRECT, peak);
+    void *all[] = {x, w, y, dw};
+    for (int i = 0; i < 4; i++) free(all[i]);
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t usual[] = {64, 128, 256};
+    options o = {.team = {.threads = 1, .isa = pl_isa_of_machine()}};
+    bench_begin(
+        &argc, argv,
+        "bench_convolution [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--channels C] [--size S] [--brief]");
+    if (parse(argc, argv, &o)) return bench_refuse();
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    double peak = bench_fma_peak(o.team), pairs = bench_pairs_peak(o.team);
+    printf("%s, %d threads, multiply-add peak %.1f GFLOP/s", pl_isa_name(o.team.isa), o.team.threads, peak * 1e-9);
+    if (pairs > 0) printf(", of pairs of bf16 %.2f times that", pairs / peak);
+    printf("\n");
+    int64_t size = o.size ? o.size : bench_is_brief() ? 16 : 128;
+    for (int type = PL_REAL_F32; type <= PL_REAL_BF16; type++)
+        for (int i = 0; i < (o.channels ? 1 : 3); i++)
+            measure(o.channels ? o.channels : usual[i], size, (pl_real)type, o.team, &peak);
+    return 0;
+}
