@@ -30,7 +30,8 @@ static void bind_conv2d(const pl_graph *g, const pl_node *n, const pl_addresses 
                                .residual = at(g, a, n->in[3]),
                                .y = at(g, a, n->out[0]),
                                .act = (pl_activation)n->attr[0].i,
-                               .act_out = at(g, a, n->out[1])};
+                               .act_out = at(g, a, n->out[1]),
+                               .moments = at(g, a, n->out[2])};
     c->shape = shape_between(&pl_in(g, n, 0)->shape, &pl_in(g, n, 1)->shape, &g->value[n->out[0]].shape, n->attr[1].i,
                              n->attr[2].i);
 }

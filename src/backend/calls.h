@@ -87,7 +87,8 @@ typedef struct pl_convolution_call {
     const void *residual; /* shape of y, or NULL; may be y itself */
     void *y;
     pl_activation act;
-    void *act_out; /* shape of y, or NULL; may be y itself: then y's content is the activation alone */
+    void *act_out;  /* shape of y, or NULL; not y itself where there are moments */
+    float *moments; /* [batch, out_height, 2, out] or NULL: of y as it is stored, as channel_norm.h makes them */
 } pl_convolution_call;
 uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *, pl_team);
 void pl_convolution_exec(const pl_convolution_call *, void *workspace, pl_team);

@@ -1,9 +1,18 @@
 /* Convolution: which of the ways to compute it a call takes. A kernel of one pixel without padding is a product of all
  * pixels with a matrix (gemm.c); the scalar reference has functions of its own; the rest is convolution_direct.c and
  * convolution_dw.c. */
+#include "backend/channel_norm.h"
 #include "backend/convolution_direct.h"
 #include "backend/parallel.h"
 #include "kernels/convolution.h"
+
+/* Of a y that is there already. */
+static void make_moments(const pl_convolution_call *c, pl_team team)
+{
+    const pl_convolution_shape *s = &c->shape;
+    pl_channel_moments_call moments = {s->batch * s->out_height, s->out_width, s->out, c->y, c->moments, c->type};
+    if (c->moments) pl_channel_moments_exec(&moments, team);
+}
 
 /* ---- the scalar reference ---- */
 
@@ -68,11 +77,13 @@ void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team 
 {
     if (team.isa == PL_ISA_REF) {
         pl_parallel(team, INT64_MAX, ref_forward, c);
+        make_moments(c, team);
         return;
     }
     if (is_product(&c->shape)) {
         pl_gemm_call product = product_of(c);
         pl_gemm_exec(&product, workspace, team);
+        make_moments(c, team);
         return;
     }
     pl_convolution_direct d = pl_convolution_direct_of(c, team);

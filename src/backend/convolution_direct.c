@@ -5,6 +5,7 @@
 #include "backend/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
+#include "kernels/kernels.h"
 
 enum {
     BAND_BYTES = 1 << 19, /* of the source, while one panel of B after the other passes by */
@@ -101,6 +102,7 @@ static void lay_out(direct *d)
 /* Pairs are multiplied where no pixel cuts one; else pixels become f32. */
 static void complete(direct *d, pl_team team)
 {
+    d->isa = team.isa;
     d->kernels = pl_gemm_kernels_of(team.isa, d->type, d->type);
     if (d->channels % d->kernels->step) d->kernels = pl_gemm_kernels_of(team.isa, PL_REAL_F32, PL_REAL_F32);
     d->widen = d->type != PL_REAL_F32 && d->kernels->step == 1;
@@ -116,7 +118,7 @@ static void complete(direct *d, pl_team team)
 direct pl_convolution_direct_of(const pl_convolution_call *c, pl_team team)
 {
     const pl_convolution_shape *s = &c->shape;
-    direct d = {.shape = *s, .type = c->type, .source = c->x, .weight = c->weight};
+    direct d = {.shape = *s, .type = c->type, .source = c->x, .weight = c->weight, .moments = c->moments};
     d.epilogue = (pl_gemm_epilogue){.type = c->type, .c = c->y, .bias = c->bias, .residual = c->residual};
     d.epilogue.act = c->act, d.epilogue.act_out = c->act_out;
     d.height = s->height, d.width = s->width, d.channels = s->in, d.n = s->out;
@@ -287,6 +289,10 @@ static void compute_row(const direct *d, const phase *p, const band *b, int64_t 
         sum_tile(d, p, b, &t);
         k->finish(&e, b->tile, k->nr, t.begin, panel * k->nr, t.end - t.begin, columns);
     }
+    if (!d->moments) return;
+    float *moments = d->moments + (b->image * d->rows + row) * 2 * d->n + panel * k->nr;
+    pl_kernels_get(d->isa)->row_moments(p->x.outputs, columns, d->n, d->type, pl_real_at(d->type, e.c, panel * k->nr),
+                                        moments, moments + d->n);
 }
 
 /* ---- units ---- */

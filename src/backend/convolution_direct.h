@@ -30,7 +30,10 @@ typedef struct pl_convolution_direct {
     const void *source, *weight;
     pl_gemm_epilogue epilogue; /* of the destination's first pixel; every ld is the number of its channels */
 
+    float *moments; /* of y, or NULL */
+
     const pl_gemm_kernels *kernels;
+    pl_isa isa;
     int threads, widen;
     int64_t height, width, channels; /* of the source */
     int64_t step;                    /* pixels of the source from output to output */

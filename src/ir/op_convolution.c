@@ -1,7 +1,7 @@
 /* Two-dimensional convolution over N,H,W,C images and its two derivatives (appendix A); the bias gradient is linear's
  * column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute, decided when
  * the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
- * What flows is of one type in a node, f32, bf16 or f16; biases and sums of gradients are f32. */
+ * What flows is of one type in a node, f32, bf16 or f16; biases, moments and sums of gradients are f32. */
 #include "base/convolution.h"
 #include "ir/op.h"
 
@@ -70,8 +70,9 @@ static pl_shape image_of(const pl_shape *like, int64_t height, int64_t width, in
     return s;
 }
 
-/* ---- conv2d: x [B,H,W,C], W [N,k,k,C], [bias N], [residual B,Ho,Wo,N] → y [B,Ho,Wo,N], [act(y)] ----
- * With act, y is the pre-activation and the second output is act(y). */
+/* ---- conv2d: x [B,H,W,C], W [N,k,k,C], [bias N], [residual B,Ho,Wo,N] → y [B,Ho,Wo,N], [act(y)], [moments] ----
+ * With act, y is the pre-activation and the second output is act(y). moments f32 [B,Ho,2,N] are those that
+ * channel_moments makes of y; no gradient goes through them, a norm's own rule takes them into account. */
 enum { ACT, STRIDE, PAD, ALGORITHM };
 
 static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -88,6 +89,7 @@ static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[],
     pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
     PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
     out[0] = out[1] = (pl_out){y, x->dtype};
+    out[2] = (pl_out){image_of(&x->shape, s.out_height, 2, s.out), PL_DTYPE_F32};
     return PL_OK;
 }
 

@@ -54,6 +54,20 @@ static void to_w(const sizes *s, pair p, double *y, double *x, double *w)
         for (int64_t c = 0; c < s->in; c++) w[p.w + weight_place(s, o, c)] += y[p.y + o] * x[p.x + c];
 }
 
+/* Of each row of pixels, each channel's mean and squared deviations from it. */
+static void put_moments(operands *o, const sizes *s, const double *y)
+{
+    double *moments = scratch(o, (uint64_t)(s->batch * s->out_height * 2 * s->out));
+    for (int64_t i = 0; i < s->batch * s->out_height * s->out; i++) {
+        const double *first = y + i / s->out * s->out_width * s->out + i % s->out;
+        double *mean = moments + i / s->out * 2 * s->out + i % s->out, *squares = mean + s->out;
+        for (int64_t q = 0; q < s->out_width; q++) *mean += first[q * s->out] / (double)s->out_width;
+        for (int64_t q = 0; q < s->out_width; q++)
+            *squares += (first[q * s->out] - *mean) * (first[q * s->out] - *mean);
+    }
+    put(o, 2, moments);
+}
+
 void reference_conv2d(operands *o)
 {
     pl_shape shape = o->r->graph->value[o->node->out[0]].shape;
@@ -67,6 +81,7 @@ void reference_conv2d(operands *o)
     }
     put(o, 0, y);
     put(o, 1, a);
+    put_moments(o, &s, y);
 }
 
 void reference_conv2d_dx(operands *o)

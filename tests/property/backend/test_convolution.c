@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "backend/calls.h"
+#include "backend/channel_norm.h"
 #include "base/alloc.h"
 #include "support/guarded.h"
 #include "support/program.h"
@@ -87,7 +88,7 @@ typedef struct problem {
     pl_real type;
     pl_activation act;
     tensor x, w, dy, bias, residual, bias_x, partial, pre, dw;
-    int act_out, act_again, residual_in_place;
+    int act_out, moments, act_again, residual_in_place;
 } problem;
 
 static int64_t y_elems(const pl_convolution_shape *s) { return s->batch * s->out_height * s->out_width * s->out; }
@@ -145,14 +146,15 @@ static problem problem_of(uint64_t seed)
     if (chance(30)) p.bias_x = tensor_random(PL_REAL_F32, s->in, 1);
     if (chance(50)) p.partial = tensor_random(p.type, x_elems(s), 1);
     if (chance(50)) p.pre = tensor_random(p.type, x_elems(s), 3);
-    p.act_out = chance(50), p.act_again = p.pre.at && chance(50), p.residual_in_place = chance(50);
+    p.moments = chance(50), p.act_out = chance(50), p.act_again = p.pre.at && chance(50),
+    p.residual_in_place = chance(50);
     return p;
 }
 
 /* ---- runs ---- */
 
 typedef struct result {
-    tensor y, act_out, dx, act_again, dw;
+    tensor y, act_out, moments, dx, act_again, dw;
 } result;
 
 static void *workspace_of(uint64_t bytes) { return bytes ? guarded_bytes(bytes, 0) : NULL; }
@@ -166,8 +168,17 @@ static void run_images(const problem *p, result *r, int64_t first, int64_t count
     s.batch = count;
     const tensor *residual = p->residual.at && p->residual_in_place ? &r->y : &p->residual;
     const tensor *partial = p->partial.at && p->residual_in_place ? &r->dx : &p->partial;
-    pl_convolution_call forward = {s,          p->algorithm,      p->type,        part(&p->x, x), p->w.at,
-                                   p->bias.at, part(residual, y), part(&r->y, y), p->act,         part(&r->act_out, y)};
+    pl_convolution_call forward = {.shape = s,
+                                   .algorithm = p->algorithm,
+                                   .type = p->type,
+                                   .x = part(&p->x, x),
+                                   .weight = p->w.at,
+                                   .bias = p->bias.at,
+                                   .residual = part(residual, y),
+                                   .y = part(&r->y, y),
+                                   .act = p->act,
+                                   .act_out = part(&r->act_out, y),
+                                   .moments = part(&r->moments, first * s.out_height * 2 * s.out)};
     pl_convolution_exec(&forward, workspace_of(pl_convolution_workspace_bytes(&forward, team)), team);
     pl_convolution_dx_call dx = {.shape = s,
                                  .algorithm = p->algorithm,
@@ -191,6 +202,7 @@ static result result_of(const problem *p)
     result r = {.dw = tensor_copy(&p->dw)};
     r.y = p->residual.at && in_place ? tensor_copy(&p->residual) : tensor_empty(p->type, y_elems(&p->s));
     r.dx = p->partial.at && in_place ? tensor_copy(&p->partial) : tensor_empty(p->type, x_elems(&p->s));
+    if (p->moments) r.moments = tensor_empty(PL_REAL_F32, p->s.batch * p->s.out_height * 2 * p->s.out);
     if (p->act_out) r.act_out = tensor_empty(p->type, y_elems(&p->s));
     if (p->act_again) r.act_again = tensor_empty(p->type, x_elems(&p->s));
     return r;
@@ -207,8 +219,8 @@ static result run(const problem *p, int64_t images_first, pl_team team)
 
 static int same_results(const result *a, const result *b)
 {
-    return same_bits(&a->y, &b->y) && same_bits(&a->act_out, &b->act_out) && same_bits(&a->dx, &b->dx) &&
-           same_bits(&a->act_again, &b->act_again) && same_bits(&a->dw, &b->dw);
+    return same_bits(&a->y, &b->y) && same_bits(&a->act_out, &b->act_out) && same_bits(&a->moments, &b->moments) &&
+           same_bits(&a->dx, &b->dx) && same_bits(&a->act_again, &b->act_again) && same_bits(&a->dw, &b->dw);
 }
 
 /* ---- the oracle: sums and sums of absolute values, pair by pair ---- */
@@ -319,6 +331,17 @@ static void check_forward(const problem *p, const result *r, const sums *o, pl_i
     }
 }
 
+/* The bits of the operator that makes them from y. */
+static void check_moments(const problem *p, const result *r, pl_team team)
+{
+    const pl_convolution_shape *s = &p->s;
+    tensor want = tensor_empty(PL_REAL_F32, r->moments.count);
+    pl_channel_moments_call call = {s->batch * s->out_height, s->out_width, s->out, r->y.at, want.at, p->type};
+    pl_channel_moments_exec(&call, team);
+    if (!same_bits(&r->moments, &want))
+        fail_msg("seed %llu, %s: other moments", (unsigned long long)p->seed, pl_isa_name(team.isa));
+}
+
 static void check_dx(const problem *p, const result *r, const sums *o, pl_isa isa)
 {
     int64_t k = p->s.kernel * p->s.kernel * p->s.out;
@@ -353,6 +376,7 @@ static void one_case(uint64_t seed)
         pl_team one = {1, (pl_isa)isa}, some = {thread_counts[seed % THREAD_COUNTS], (pl_isa)isa};
         result first = run(&p, 0, one), team = run(&p, 0, some), cut = run(&p, p.s.batch / 2, one);
         check_forward(&p, &first, &o, (pl_isa)isa);
+        if (p.moments) check_moments(&p, &first, one);
         check_dx(&p, &first, &o, (pl_isa)isa);
         check_dw(&p, &first, &o, (pl_isa)isa);
         if (!same_results(&first, &team))
