@@ -86,6 +86,8 @@ typedef struct pl_call {
         pl_norm_bwd_call norm_bwd;
         pl_channel_moments_call channel_moments;
         pl_channel_norm_call channel_norm;
+        pl_channel_norm_bwd_call channel_norm_bwd;
+        pl_batch_norm_update_call batch_norm_update;
         pl_attention_call attention;
         pl_attention_bwd_call attention_bwd;
         pl_embedding_call embedding;

@@ -26,25 +26,53 @@ static void exec_moments(const pl_call *c, pl_team team) { pl_channel_moments_ex
 
 const pl_binding pl_binding_CHANNEL_MOMENTS = {bind_moments, NULL, exec_moments};
 
+/* Samples that are normalised together are one with the rows of all. */
+static extent extent_of_batch(const pl_shape *x)
+{
+    extent e = extent_of(x);
+    e.rows *= e.samples;
+    e.samples = 1;
+    return e;
+}
+
+/* What the norms have in common: gamma is input `gamma`, and the attributes begin with eps at `eps`. */
+static pl_channel_norm_call norm_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e, int gamma,
+                                      int eps)
+{
+    return (pl_channel_norm_call){.samples = e.samples,
+                                  .rows = e.rows,
+                                  .positions = e.positions,
+                                  .channels = e.channels,
+                                  .groups = eps ? n->attr[0].i : e.channels,
+                                  .eps = (float)n->attr[eps].f,
+                                  .act = (pl_activation)n->attr[eps + 1].i,
+                                  .x = pl_address_of(g, a, n->in[0]),
+                                  .gamma = pl_address_of(g, a, n->in[gamma]),
+                                  .beta = pl_address_of(g, a, n->in[gamma + 1]),
+                                  .residual = pl_address_of(g, a, n->in[gamma + 2]),
+                                  .y = pl_address_of(g, a, n->out[0]),
+                                  .mean = pl_address_of(g, a, n->out[1]),
+                                  .rstd = pl_address_of(g, a, n->out[2]),
+                                  .type = pl_real_of(g, n->in[0])};
+}
+
 static void bind_group_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    extent e = extent_of(&pl_in(g, n, 0)->shape);
-    call->u.channel_norm = (pl_channel_norm_call){.samples = e.samples,
-                                                  .rows = e.rows,
-                                                  .positions = e.positions,
-                                                  .channels = e.channels,
-                                                  .groups = n->attr[0].i,
-                                                  .eps = (float)n->attr[1].f,
-                                                  .act = (pl_activation)n->attr[2].i,
-                                                  .x = pl_address_of(g, a, n->in[0]),
-                                                  .moments = pl_address_of(g, a, n->in[1]),
-                                                  .gamma = pl_address_of(g, a, n->in[2]),
-                                                  .beta = pl_address_of(g, a, n->in[3]),
-                                                  .residual = pl_address_of(g, a, n->in[4]),
-                                                  .y = pl_address_of(g, a, n->out[0]),
-                                                  .mean = pl_address_of(g, a, n->out[1]),
-                                                  .rstd = pl_address_of(g, a, n->out[2]),
-                                                  .type = pl_real_of(g, n->in[0])};
+    call->u.channel_norm = norm_call(g, n, a, extent_of(&pl_in(g, n, 0)->shape), 2, 1);
+    call->u.channel_norm.moments = pl_address_of(g, a, n->in[1]);
+}
+
+static void bind_batch_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&pl_in(g, n, 0)->shape), 2, 0);
+    call->u.channel_norm.moments = pl_address_of(g, a, n->in[1]);
+}
+
+static void bind_batch_norm_eval(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&pl_in(g, n, 0)->shape), 3, 0);
+    call->u.channel_norm.fixed_mean = pl_address_of(g, a, n->in[1]);
+    call->u.channel_norm.fixed_variance = pl_address_of(g, a, n->in[2]);
 }
 
 static uint64_t workspace_norm(const pl_call *c, pl_team team)
@@ -54,3 +82,81 @@ static uint64_t workspace_norm(const pl_call *c, pl_team team)
 static void exec_norm(const pl_call *c, pl_team team) { pl_channel_norm_exec(&c->u.channel_norm, c->workspace, team); }
 
 const pl_binding pl_binding_GROUP_NORM = {bind_group_norm, workspace_norm, exec_norm};
+const pl_binding pl_binding_BATCH_NORM = {bind_batch_norm, workspace_norm, exec_norm};
+const pl_binding pl_binding_BATCH_NORM_EVAL = {bind_batch_norm_eval, workspace_norm, exec_norm};
+
+static void bind_update(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *moments = &pl_in(g, n, 0)->shape;
+    call->u.batch_norm_update = (pl_batch_norm_update_call){.rows = pl_shape_rows(moments) / 2,
+                                                            .positions = n->attr[1].i,
+                                                            .channels = pl_shape_last(moments),
+                                                            .momentum = (float)n->attr[0].f,
+                                                            .moments = pl_address_of(g, a, n->in[0]),
+                                                            .mean = pl_address_of(g, a, n->out[0]),
+                                                            .variance = pl_address_of(g, a, n->out[1])};
+}
+
+static uint64_t workspace_update(const pl_call *c, pl_team team)
+{
+    return pl_batch_norm_update_workspace_bytes(&c->u.batch_norm_update, team);
+}
+static void exec_update(const pl_call *c, pl_team team)
+{
+    pl_batch_norm_update_exec(&c->u.batch_norm_update, c->workspace, team);
+}
+
+const pl_binding pl_binding_BATCH_NORM_UPDATE = {bind_update, workspace_update, exec_update};
+
+static pl_channel_norm_bwd_call bwd_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e, int eps)
+{
+    return (pl_channel_norm_bwd_call){.samples = e.samples,
+                                      .rows = e.rows,
+                                      .positions = e.positions,
+                                      .channels = e.channels,
+                                      .groups = eps ? n->attr[0].i : e.channels,
+                                      .act = (pl_activation)n->attr[eps + 1].i,
+                                      .dy = pl_address_of(g, a, n->in[0]),
+                                      .x = pl_address_of(g, a, n->in[1]),
+                                      .gamma = pl_address_of(g, a, n->in[2]),
+                                      .beta = pl_address_of(g, a, n->in[3]),
+                                      .mean = pl_address_of(g, a, n->in[4]),
+                                      .rstd = pl_address_of(g, a, n->in[5]),
+                                      .add = pl_address_of(g, a, n->in[8]),
+                                      .dx = pl_address_of(g, a, n->out[0]),
+                                      .dgamma = pl_address_of(g, a, n->out[1]),
+                                      .dbeta = pl_address_of(g, a, n->out[2]),
+                                      .type = pl_real_of(g, n->in[1])};
+}
+
+static void bind_group_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of(&pl_in(g, n, 1)->shape), 1);
+}
+
+static void bind_batch_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of_batch(&pl_in(g, n, 1)->shape), 0);
+}
+
+static void bind_batch_norm_eval_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_channel_norm_bwd_call c = bwd_call(g, n, a, extent_of_batch(&pl_in(g, n, 1)->shape), 0);
+    c.variance = c.rstd;
+    c.rstd = NULL;
+    c.eps = (float)n->attr[0].f;
+    call->u.channel_norm_bwd = c;
+}
+
+static uint64_t workspace_bwd(const pl_call *c, pl_team team)
+{
+    return pl_channel_norm_bwd_workspace_bytes(&c->u.channel_norm_bwd, team);
+}
+static void exec_bwd(const pl_call *c, pl_team team)
+{
+    pl_channel_norm_bwd_exec(&c->u.channel_norm_bwd, c->workspace, team);
+}
+
+const pl_binding pl_binding_GROUP_NORM_BWD = {bind_group_norm_bwd, workspace_bwd, exec_bwd};
+const pl_binding pl_binding_BATCH_NORM_BWD = {bind_batch_norm_bwd, workspace_bwd, exec_bwd};
+const pl_binding pl_binding_BATCH_NORM_EVAL_BWD = {bind_batch_norm_eval_bwd, workspace_bwd, exec_bwd};

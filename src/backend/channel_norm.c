@@ -145,3 +145,36 @@ void pl_channel_norm_exec(const pl_channel_norm_call *c, void *workspace, pl_tea
     work.kernels = pl_kernels_get(team.isa);
     pl_parallel(team, c->samples * c->rows * c->positions * c->channels, norm_part, &work);
 }
+
+/* ---- running statistics of batch norm ---- */
+
+typedef struct update_work {
+    const pl_batch_norm_update_call *call;
+    const pl_kernels *kernels;
+    float *mean, *squares; /* [channels] */
+} update_work;
+
+uint64_t pl_batch_norm_update_workspace_bytes(const pl_batch_norm_update_call *c, pl_team team)
+{
+    (void)team;
+    return 2 * (uint64_t)c->channels * sizeof(float);
+}
+
+static void update_part(const void *work, int part, int parts)
+{
+    const update_work *w = work;
+    const pl_batch_norm_update_call *c = w->call;
+    pl_range own = pl_range_of_part(c->channels, LINE_FLOATS, part, parts);
+    double count = (double)(c->rows * c->positions), free = count > 1 ? count - 1 : 1, momentum = c->momentum;
+    w->kernels->merge_moments(own.begin, own.end, c->rows, c->positions, c->channels, c->moments, w->mean, w->squares);
+    for (int64_t i = own.begin; i < own.end; i++) {
+        c->mean[i] = (float)((1 - momentum) * c->mean[i] + momentum * w->mean[i]);
+        c->variance[i] = (float)((1 - momentum) * c->variance[i] + momentum * (w->squares[i] / free));
+    }
+}
+
+void pl_batch_norm_update_exec(const pl_batch_norm_update_call *c, void *workspace, pl_team team)
+{
+    update_work work = {c, pl_kernels_get(team.isa), workspace, (float *)workspace + c->channels};
+    pl_parallel(team, c->rows * c->channels, update_part, &work);
+}

@@ -38,4 +38,34 @@ typedef struct pl_channel_norm_call {
 uint64_t pl_channel_norm_workspace_bytes(const pl_channel_norm_call *, pl_team);
 void pl_channel_norm_exec(const pl_channel_norm_call *, void *workspace, pl_team);
 
+/* dx = (add +) gradient;  dgamma += Σ dz·x̂;  dbeta += Σ dz, with dz = dy·act'(x̂·gamma + beta). dx may be dy, x or
+ * add. The sums over a sample depend on it alone and are added in the order of the samples, so the bits do not depend
+ * on how many a call has. (The gradient of a residual is dy.) */
+typedef struct pl_channel_norm_bwd_call {
+    int64_t samples, rows, positions, channels, groups;
+    pl_activation act;
+    const void *dy, *x;
+    const float *gamma, *beta;
+    const float *mean, *rstd; /* [samples, groups] */
+    const float *variance;    /* in place of rstd: mean and variance [channels] are given, not made of x */
+    float eps;                /* with variance */
+    const void *add;          /* as x, or NULL: a gradient that has already reached x by another path */
+    void *dx;                 /* NULL: not wanted */
+    float *dgamma, *dbeta;    /* likewise; they accumulate */
+    pl_real type;
+} pl_channel_norm_bwd_call;
+uint64_t pl_channel_norm_bwd_workspace_bytes(const pl_channel_norm_bwd_call *, pl_team);
+void pl_channel_norm_bwd_exec(const pl_channel_norm_bwd_call *, void *workspace, pl_team);
+
+/* mean += momentum·(batch mean − mean), variance likewise with the unbiased one of the batch, in place. Of one position
+ * in all there is no such variance: the biased one, 0, is taken. */
+typedef struct pl_batch_norm_update_call {
+    int64_t rows, positions, channels;
+    float momentum;
+    const float *moments;
+    float *mean, *variance;
+} pl_batch_norm_update_call;
+uint64_t pl_batch_norm_update_workspace_bytes(const pl_batch_norm_update_call *, pl_team);
+void pl_batch_norm_update_exec(const pl_batch_norm_update_call *, void *workspace, pl_team);
+
 #endif

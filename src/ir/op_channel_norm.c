@@ -48,16 +48,24 @@ static pl_cost cost_moments(const pl_graph *g, const pl_node *n)
 /* The norm that reads the moments has the gradient with respect to all that it saw of x. */
 const pl_op_rule pl_rule_CHANNEL_MOMENTS = {shape_moments, NULL, cost_moments, pl_alias_none, .recompute = true};
 
-/* ---- group_norm: x, moments, gamma, beta, [residual] → y, mean, rstd ---- */
-static pl_status check_norm(const pl_graph *g, const pl_node *n, pl_error *err)
+/* ---- forward ---- */
+
+/* Input 0 an image, `first` and the one behind it gain and offset, the one behind that the residual. */
+static pl_status check_norm(const pl_graph *g, const pl_node *n, int first, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rfffr", err));
+    PL_TRY(pl_expect_inputs(g, n, first == 2 ? "rfffr" : "rffffr", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_shape *x = &pl_in(g, n, 0)->shape;
-    pl_shape moments = moments_of(x), channels = channels_of(x);
-    PL_TRY(pl_expect_shape(g, n, 1, &moments, "the moments of input 0", err));
-    for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
-    return pl_expect_shape(g, n, 4, x, "the shape of the norm's input", err);
+    pl_shape channels = channels_of(x);
+    for (int k = first; k < first + 2; k++)
+        PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
+    return pl_expect_shape(g, n, first + 2, x, "the shape of the norm's input", err);
+}
+
+static pl_status check_moments(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    pl_shape moments = moments_of(&pl_in(g, n, 0)->shape);
+    return pl_expect_shape(g, n, 1, &moments, "the moments of input 0", err);
 }
 
 static pl_status check_groups(const pl_graph *g, const pl_node *n, int x, pl_error *err)
@@ -76,9 +84,43 @@ static pl_shape statistics_of_groups(const pl_shape *x, int64_t groups)
     return s;
 }
 
+static pl_cost cost_norm(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    const pl_value *residual = pl_in(g, n, n->op == PL_OP_BATCH_NORM_EVAL ? 5 : 4);
+    return (pl_cost){24 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x) + pl_value_bytes_f(residual)};
+}
+
+static pl_alias alias_norm(const pl_node *n, int out)
+{
+    int residual = n->op == PL_OP_BATCH_NORM_EVAL ? 5 : 4;
+    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 0 | 1u << residual : 0};
+}
+
+/* The residual passes its gradient on as it is. mean and second (rstd, or a variance that is given) are what the
+ * backward node makes x̂ from. */
+static pl_status gradient_norm(pl_gradient *g, const pl_node *n, pl_op bwd, int gamma, pl_id mean, pl_id second)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], residual = n->in[gamma + 2];
+    if (dy == PL_NONE) return PL_OK;
+    if (residual != PL_NONE) pl_gradient_add(g, residual, dy);
+    pl_id out[3] = {pl_gradient_output(g, x), PL_NONE, PL_NONE};
+    pl_id to_gamma = pl_gradient_accumulator(g, n->in[gamma]), to_beta = pl_gradient_accumulator(g, n->in[gamma + 1]);
+    if (out[0] == PL_UNWANTED && to_gamma == PL_NONE && to_beta == PL_NONE) return g->b->status;
+    pl_id in[9] = {dy, x, n->in[gamma], n->in[gamma + 1], mean, second, to_gamma, to_beta, pl_gradient_take(g, x)};
+    pl_build_node(g->b, bwd, n->attr, 9, in, 3, out);
+    pl_gradient_add(g, x, out[0]);
+    pl_gradient_accumulated(g, n->in[gamma], out[1]);
+    pl_gradient_accumulated(g, n->in[gamma + 1], out[2]);
+    return g->b->status;
+}
+
+/* ---- group_norm: x, moments, gamma, beta, [residual] → y, mean, rstd ----
+ * y = act(x̂·gamma + beta) (+ residual). A group a channel is instance norm. */
 static pl_status shape_group_norm(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check_norm(g, n, err));
+    PL_TRY(check_norm(g, n, 2, err));
+    PL_TRY(check_moments(g, n, err));
     PL_TRY(check_groups(g, n, 0, err));
     const pl_value *x = pl_in(g, n, 0);
     out[0] = (pl_out){x->shape, x->dtype};
@@ -86,16 +128,119 @@ static pl_status shape_group_norm(const pl_graph *g, const pl_node *n, pl_out ou
     return PL_OK;
 }
 
-static pl_cost cost_norm(const pl_graph *g, const pl_node *n)
+static pl_status gradient_group_norm(pl_gradient *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0);
-    return (pl_cost){24 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 4))};
+    return gradient_norm(g, n, PL_OP_GROUP_NORM_BWD, 2, n->out[1], n->out[2]);
 }
 
-static pl_alias alias_norm(const pl_node *n, int out)
+const pl_op_rule pl_rule_GROUP_NORM = {shape_group_norm, gradient_group_norm, cost_norm, alias_norm, .recompute = true};
+
+/* ---- batch_norm: x, moments, gamma, beta, [residual] → y, mean, rstd ----
+ * With the statistics of the whole batch. Those that evaluation needs are kept by batch_norm_update: a node of its own,
+ * so that recompute, which may run this one again, leaves them alone. */
+static pl_status shape_batch_norm(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_norm(g, n, 2, err));
+    PL_TRY(check_moments(g, n, err));
+    const pl_value *x = pl_in(g, n, 0);
+    out[0] = (pl_out){x->shape, x->dtype};
+    out[1] = out[2] = (pl_out){channels_of(&x->shape), PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_status gradient_batch_norm(pl_gradient *g, const pl_node *n)
+{
+    return gradient_norm(g, n, PL_OP_BATCH_NORM_BWD, 2, n->out[1], n->out[2]);
+}
+
+const pl_op_rule pl_rule_BATCH_NORM = {shape_batch_norm, gradient_batch_norm, cost_norm,
+                                       alias_norm,       .recompute = true,   .mixes_samples = true};
+
+/* ---- batch_norm_eval: x, mean, variance, gamma, beta, [residual] → y ---- */
+static pl_status shape_batch_norm_eval(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_norm(g, n, 3, err));
+    const pl_value *x = pl_in(g, n, 0);
+    pl_shape channels = channels_of(&x->shape);
+    for (int k = 1; k < 3; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
+    out[0] = (pl_out){x->shape, x->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_batch_norm_eval(pl_gradient *g, const pl_node *n)
+{
+    return gradient_norm(g, n, PL_OP_BATCH_NORM_EVAL_BWD, 3, n->in[1], n->in[2]);
+}
+
+const pl_op_rule pl_rule_BATCH_NORM_EVAL = {shape_batch_norm_eval, gradient_batch_norm_eval, cost_norm, alias_norm,
+                                            .recompute = true};
+
+/* ---- batch_norm_update: moments, running mean, running variance → both' ----
+ * running += momentum·(statistic of the batch − running), the variance unbiased; `positions` is what the moments of one
+ * row are made of. */
+static pl_status shape_batch_norm_update(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "fff", err));
+    const pl_shape *moments = &pl_in(g, n, 0)->shape;
+    if (moments->rank < RANK_MIN + 1 || moments->dim[moments->rank - 2] != 2 || pl_shape_elems(moments) == 0)
+        return pl_fail_input(g, n, 0, "moments, f32 [..., 2, channels]", err);
+    if (n->attr[1].i < 1 || !(n->attr[0].f >= 0 && n->attr[0].f <= 1))
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: a row has at least 1 position, and momentum is in [0, 1]",
+                       pl_op_name(n->op), n->scope);
+    pl_shape channels = channels_of(moments);
+    for (int k = 1; k < 3; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the moments]", err));
+    out[0] = out[1] = (pl_out){channels, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_batch_norm_update(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *moments = pl_in(g, n, 0);
+    return (pl_cost){3 * pl_value_elems_f(moments), pl_value_bytes_f(moments)};
+}
+
+static pl_alias alias_batch_norm_update(const pl_node *n, int out)
 {
     (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 0 | 1u << 4 : 0};
+    return (pl_alias){.update = out + 1};
 }
 
-const pl_op_rule pl_rule_GROUP_NORM = {shape_group_norm, NULL, cost_norm, alias_norm, .recompute = true};
+const pl_op_rule pl_rule_BATCH_NORM_UPDATE = {shape_batch_norm_update, NULL,         cost_batch_norm_update,
+                                              alias_batch_norm_update, .out_min = 2, .mixes_samples = true};
+
+/* ---- …_bwd: dy, x, gamma, beta, mean, rstd, [dgamma], [dbeta], [add] → [dx], [dgamma'], [dbeta'] ----
+ * The pre-activation is made again from x; batch_norm_eval_bwd has the running variance in place of rstd. */
+static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "rrffffffr", err));
+    PL_TRY(check_image(g, n, 1, err));
+    bool grouped = n->op == PL_OP_GROUP_NORM_BWD;
+    if (grouped) PL_TRY(check_groups(g, n, 1, err));
+    const pl_value *x = pl_in(g, n, 1);
+    pl_shape channels = channels_of(&x->shape);
+    pl_shape statistics = grouped ? statistics_of_groups(&x->shape, n->attr[0].i) : channels;
+    for (int k = 0; k < 9; k += 8) PL_TRY(pl_expect_shape(g, n, k, &x->shape, "the shape of the norm's input", err));
+    for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
+    for (int k = 4; k < 6; k++) PL_TRY(pl_expect_shape(g, n, k, &statistics, "the statistics of the norm, f32", err));
+    for (int k = 6; k < 8; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
+    out[0] = (pl_out){x->shape, x->dtype};
+    out[1] = out[2] = (pl_out){channels, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 1);
+    return (pl_cost){60 * pl_value_elems_f(x), 5 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 8))};
+}
+
+static pl_alias alias_bwd(const pl_node *n, int out)
+{
+    (void)n;
+    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 1 | 1u << 8};
+    return (pl_alias){.update = out == 1 ? 6 : 7};
+}
+
+const pl_op_rule pl_rule_GROUP_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
+const pl_op_rule pl_rule_BATCH_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1, .mixes_samples = true};
+const pl_op_rule pl_rule_BATCH_NORM_EVAL_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};

@@ -1,5 +1,5 @@
-/* Norms of images in N,H,W,C: what a channel is normalised with, and what their gradients are made of. All arrays have a
- * number a channel. */
+/* Norms of images in N,H,W,C: what a channel is normalised with, and what their gradients are made of. All arrays have
+ * a number a channel. */
 #ifndef PL_KERNELS_CHANNEL_NORM_H
 #define PL_KERNELS_CHANNEL_NORM_H
 
@@ -13,5 +13,11 @@ typedef struct pl_channel_affine {
     pl_activation act;
     const float *mean, *scale, *beta;
 } pl_channel_affine;
+
+/* dx = scale·dz + shift + (x − mean)·slope, dz = dy·act'(z) */
+typedef struct pl_channel_slope {
+    pl_channel_affine z;
+    const float *shift, *slope;
+} pl_channel_slope;
 
 #endif

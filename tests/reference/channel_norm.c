@@ -47,7 +47,8 @@ static void statistics(const image *i, const double *moments, int64_t rows, int6
     *rstd = 1 / sqrt(squares / (double)(rows * count * i->positions) + eps);
 }
 
-/* y = act((x − mean)·rstd·gamma + beta) (+ residual); the statistics of sample s and group g are number s·groups + g. */
+/* y = act((x − mean)·rstd·gamma + beta) (+ residual); the statistics of sample s and group g are number s·groups + g.
+ */
 static void normalise(operands *o, const image *i, int64_t groups, pl_activation act, const double *mean,
                       const double *rstd, const double *gamma, const double *beta, const double *residual)
 {
@@ -72,4 +73,90 @@ void reference_group_norm(operands *o)
     normalise(o, &i, groups, (pl_activation)o->node->attr[2].i, mean, rstd, o->in[2], o->in[3], o->in[4]);
     put(o, 1, mean);
     put(o, 2, rstd);
+}
+
+void reference_batch_norm(operands *o)
+{
+    image i = image_of(&operand(o, 0)->shape);
+    double *mean = scratch(o, (uint64_t)i.channels), *rstd = scratch(o, (uint64_t)i.channels);
+    for (int64_t c = 0; c < i.channels; c++)
+        statistics(&i, o->in[1], i.samples * i.rows, c, 1, o->node->attr[0].f, &mean[c], &rstd[c]);
+    i.rows *= i.samples, i.samples = 1;
+    normalise(o, &i, i.channels, (pl_activation)o->node->attr[1].i, mean, rstd, o->in[2], o->in[3], o->in[4]);
+    put(o, 1, mean);
+    put(o, 2, rstd);
+}
+
+void reference_batch_norm_eval(operands *o)
+{
+    image i = image_of(&operand(o, 0)->shape);
+    double *rstd = scratch(o, (uint64_t)i.channels);
+    for (int64_t c = 0; c < i.channels; c++) rstd[c] = 1 / sqrt(o->in[2][c] + o->node->attr[0].f);
+    i.rows *= i.samples, i.samples = 1;
+    normalise(o, &i, i.channels, (pl_activation)o->node->attr[1].i, o->in[1], rstd, o->in[3], o->in[4], o->in[5]);
+}
+
+/* running = (1 − momentum)·running + momentum·statistic, the variance unbiased */
+void reference_batch_norm_update(operands *o)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    int64_t channels = pl_shape_last(s), rows = pl_shape_rows(s) / 2;
+    double momentum = o->node->attr[0].f, positions = (double)o->node->attr[1].i, n = (double)rows * positions;
+    for (int64_t c = 0; c < channels; c++) {
+        double mean = 0, squares = 0;
+        for (int64_t r = 0; r < rows; r++) mean += o->in[0][2 * r * channels + c] / (double)rows;
+        for (int64_t r = 0; r < rows; r++)
+            squares += o->in[0][(2 * r + 1) * channels + c] + positions * pow(o->in[0][2 * r * channels + c] - mean, 2);
+        o->in[1][c] += momentum * (mean - o->in[1][c]);
+        o->in[2][c] += momentum * (squares / (n > 1 ? n - 1 : 1) - o->in[2][c]);
+    }
+    put(o, 0, o->in[1]);
+    put(o, 1, o->in[2]);
+}
+
+/* dx = r·(g − ⟨g⟩ − x̂⟨g x̂⟩) with g = dy·act'(z)·gamma and ⟨·⟩ the mean over a group; without the means where the
+ * statistics are given. dgamma += dz·x̂, dbeta += dz. Statistics as in normalise. */
+static void backward(operands *o, const image *i, int64_t groups, pl_activation act, const double *rstd, bool given)
+{
+    int64_t of_sample = i->rows * i->positions * i->channels, width = i->channels / groups;
+    const double *gamma = o->in[2], *beta = o->in[3], *mean = o->in[4];
+    double *dx = scratch(o, (uint64_t)(i->samples * of_sample)), *dz = o->in[0], *hat = o->in[1];
+    double *g = scratch(o, (uint64_t)(i->samples * groups)), *gx = scratch(o, (uint64_t)(i->samples * groups));
+    for (int64_t e = 0; e < i->samples * of_sample; e++) {
+        int64_t c = e % i->channels, k = e / of_sample * groups + c / width;
+        hat[e] = (hat[e] - mean[k]) * rstd[k];
+        dz[e] *= reference_act_slope(act, hat[e] * gamma[c] + beta[c]);
+        if (o->in[6]) o->in[6][c] += dz[e] * hat[e];
+        if (o->in[7]) o->in[7][c] += dz[e];
+        g[k] += given ? 0 : dz[e] * gamma[c] / (double)(of_sample / groups);
+        gx[k] += given ? 0 : dz[e] * gamma[c] * hat[e] / (double)(of_sample / groups);
+    }
+    for (int64_t e = 0; e < i->samples * of_sample; e++) {
+        int64_t c = e % i->channels, k = e / of_sample * groups + c / width;
+        dx[e] = rstd[k] * (dz[e] * gamma[c] - g[k] - hat[e] * gx[k]) + (o->in[8] ? o->in[8][e] : 0);
+    }
+    put(o, 0, dx);
+    if (o->in[6]) put(o, 1, o->in[6]);
+    if (o->in[7]) put(o, 2, o->in[7]);
+}
+
+void reference_group_norm_bwd(operands *o)
+{
+    image i = image_of(&operand(o, 1)->shape);
+    backward(o, &i, o->node->attr[0].i, (pl_activation)o->node->attr[2].i, o->in[5], false);
+}
+
+void reference_batch_norm_bwd(operands *o)
+{
+    image i = image_of(&operand(o, 1)->shape);
+    i.rows *= i.samples, i.samples = 1;
+    backward(o, &i, i.channels, (pl_activation)o->node->attr[1].i, o->in[5], false);
+}
+
+void reference_batch_norm_eval_bwd(operands *o)
+{
+    image i = image_of(&operand(o, 1)->shape);
+    for (int64_t c = 0; c < i.channels; c++) o->in[5][c] = 1 / sqrt(o->in[5][c] + o->node->attr[0].f);
+    i.rows *= i.samples, i.samples = 1;
+    backward(o, &i, i.channels, (pl_activation)o->node->attr[1].i, o->in[5], true);
 }

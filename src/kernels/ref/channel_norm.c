@@ -43,3 +43,39 @@ void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl
             pl_real_put(type, y, at, (float)(above + ref_activation(a->act, z)));
         }
 }
+
+/* ---- backward ---- */
+
+static double slope_at(const pl_channel_affine *a, pl_real type, const void *dy, const void *x, int64_t at, int64_t c)
+{
+    double z = ((double)pl_real_get(type, x, at) - a->mean[c]) * a->scale[c] + a->beta[c];
+    return pl_real_get(type, dy, at) * ref_activation_slope(a->act, z);
+}
+
+void PL_KERNEL(channel_bwd_sums)(const pl_channel_affine *a, int64_t rows, int64_t positions, pl_real type,
+                                 const void *dy, const void *x, float *sum, float *sum_x)
+{
+    for (int64_t c = 0; c < a->channels; c++) {
+        double s = 0, sx = 0;
+        for (int64_t p = 0; p < rows * positions; p++) {
+            int64_t at = p * a->channels + c;
+            double dz = slope_at(a, type, dy, x, at, c);
+            s += dz;
+            sx += dz * ((double)pl_real_get(type, x, at) - a->mean[c]);
+        }
+        sum[c] = (float)s;
+        sum_x[c] = (float)sx;
+    }
+}
+
+void PL_KERNEL(channel_bwd)(const pl_channel_slope *s, int64_t positions, pl_real type, const void *dy, const void *x,
+                            const void *add, void *dx)
+{
+    const pl_channel_affine *a = &s->z;
+    for (int64_t at = 0; at < positions * a->channels; at++) {
+        int64_t c = at % a->channels;
+        double d = slope_at(a, type, dy, x, at, c) * a->scale[c] + s->shift[c];
+        d += ((double)pl_real_get(type, x, at) - a->mean[c]) * s->slope[c];
+        pl_real_put(type, dx, at, (float)(d + (add ? pl_real_get(type, add, at) : 0)));
+    }
+}

@@ -266,10 +266,289 @@ static void a_large_offset_costs_no_digits(void **state)
     }
 }
 
+/* ---- backward ---- */
+
+static double slope_of(pl_activation act, double z)
+{
+    double s = 1 / (1 + exp(-z));
+    switch (act) {
+    case PL_ACT_GELU:
+        return 0.5 * erfc(-z / sqrt(2)) + z * exp(-z * z / 2) / sqrt(2 * acos(-1));
+    case PL_ACT_SILU:
+        return s * (1 + z * (1 - s));
+    case PL_ACT_TANH:
+        return 1 - tanh(z) * tanh(z);
+    case PL_ACT_RELU:
+        return z > 0;
+    default:
+        return 1;
+    }
+}
+
+typedef struct bwd_problem {
+    problem p; /* its residual is what is added */
+    bool given;
+    float *dy, *mean, *rstd, *variance, *dgamma, *dbeta;
+} bwd_problem;
+
+static bwd_problem make_bwd_problem(const shape *s, pl_activation act, bool has_add, bool given)
+{
+    static double y[ELEMS_MAX], mean[CHANNELS_MAX], rstd[CHANNELS_MAX];
+    bwd_problem b = {.p = make_problem(s, act, has_add), .given = given};
+    b.dy = guarded_normal(elems_of(s), 5);
+    b.mean = guarded_f32(s->b * s->g), b.rstd = guarded_f32(s->b * s->g), b.variance = guarded_f32(s->b * s->g);
+    oracle_norm(s, act, b.p.x, b.p.gamma, b.p.beta, NULL, y, mean, rstd);
+    for (int64_t k = 0; k < s->b * s->g; k++) {
+        b.mean[k] = (float)mean[k] + (given ? 0.25f : 0), b.rstd[k] = (float)rstd[k];
+        b.variance[k] = (float)(1 / rstd[k] / rstd[k] - eps);
+    }
+    b.dgamma = guarded_normal(s->c, 6), b.dbeta = guarded_normal(s->c, 7);
+    return b;
+}
+
+/* dx, dgamma, dbeta behind each other */
+static void oracle_backward(const bwd_problem *b, double *out)
+{
+    static double dz[ELEMS_MAX], hat[ELEMS_MAX], g[CHANNELS_MAX], gx[CHANNELS_MAX];
+    const shape *s = &b->p.s;
+    int64_t n = elems_of(s), width = s->c / s->g, of_sample = n / s->b;
+    double count = (double)(s->h * s->w * width), *dgamma = out + n, *dbeta = dgamma + s->c;
+    for (int64_t c = 0; c < s->c; c++) dgamma[c] = b->dgamma[c], dbeta[c] = b->dbeta[c];
+    for (int64_t k = 0; k < s->b * s->g; k++) g[k] = gx[k] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t c = i % s->c, k = i / of_sample * s->g + c / width;
+        hat[i] = (b->p.x[i] - (double)b->mean[k]) * b->rstd[k];
+        dz[i] = b->dy[i] * slope_of(b->p.act, hat[i] * b->p.gamma[c] + b->p.beta[c]);
+        dgamma[c] += dz[i] * hat[i], dbeta[c] += dz[i];
+        if (!b->given) g[k] += dz[i] * b->p.gamma[c] / count, gx[k] += dz[i] * b->p.gamma[c] * hat[i] / count;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t c = i % s->c, k = i / of_sample * s->g + c / width;
+        out[i] = b->rstd[k] * (dz[i] * b->p.gamma[c] - g[k] - hat[i] * gx[k]);
+        if (b->p.residual) out[i] += b->p.residual[i];
+    }
+}
+
+typedef enum alias { ALIAS_NONE, ALIAS_DY, ALIAS_X, ALIAS_ADD } alias;
+
+static float *run_backward(const bwd_problem *b, pl_team team, int64_t samples, alias into)
+{
+    const shape *s = &b->p.s;
+    int64_t n = elems_of(s), each = n / s->b;
+    float *out = guarded_f32(n + 2 * s->c), *x = guarded_copy(b->p.x, n), *dy = guarded_copy(b->dy, n);
+    float *add = b->p.residual ? guarded_copy(b->p.residual, n) : NULL;
+    float *dx = into == ALIAS_DY ? dy : into == ALIAS_X ? x : into == ALIAS_ADD && add ? add : guarded_f32(n);
+    float *dgamma = guarded_copy(b->dgamma, s->c), *dbeta = guarded_copy(b->dbeta, s->c);
+    for (int64_t first = 0; first < s->b; first += samples) {
+        pl_channel_norm_bwd_call call = {.samples = s->b - first < samples ? s->b - first : samples,
+                                         .rows = s->h,
+                                         .positions = s->w,
+                                         .channels = s->c,
+                                         .groups = s->g,
+                                         .act = b->p.act,
+                                         .dy = dy + first * each,
+                                         .x = x + first * each,
+                                         .gamma = b->p.gamma,
+                                         .beta = b->p.beta,
+                                         .mean = b->mean + first * s->g,
+                                         .rstd = b->given ? NULL : b->rstd + first * s->g,
+                                         .variance = b->given ? b->variance : NULL,
+                                         .eps = 1e-5f,
+                                         .add = add ? add + first * each : NULL,
+                                         .dx = dx + first * each,
+                                         .dgamma = dgamma,
+                                         .dbeta = dbeta};
+        pl_channel_norm_bwd_exec(&call, guarded_bytes(pl_channel_norm_bwd_workspace_bytes(&call, team), 0), team);
+    }
+    memcpy(out, dx, (size_t)n * sizeof *out);
+    memcpy(out + n, dgamma, (size_t)s->c * sizeof *out);
+    memcpy(out + n + s->c, dbeta, (size_t)s->c * sizeof *out);
+    return out;
+}
+
+static void check_backward(const bwd_problem *b, pl_isa isa)
+{
+    static double expected[ELEMS_MAX + 2 * CHANNELS_MAX];
+    const shape *s = &b->p.s;
+    int64_t n = elems_of(s);
+    oracle_backward(b, expected);
+    float *first = run_backward(b, (pl_team){1, isa}, s->b, ALIAS_NONE);
+    double sum_tolerance = 4e-6 * sqrt((double)(s->b * s->h * s->w));
+    assert_near(first, expected, n, 2e-5, "dx");
+    assert_near(first + n, expected + n, s->c, sum_tolerance, "dgamma");
+    assert_near(first + n + s->c, expected + n + s->c, s->c, sum_tolerance, "dbeta");
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        float *out = run_backward(b, (pl_team){thread_counts[t], isa}, t ? 1 + s->b / 2 * (t == 1) : s->b, 1 + t);
+        assert_memory_equal(out, first, (size_t)(n + 2 * s->c) * sizeof *out);
+    }
+}
+
+static void gradients_are_those_of_the_definition(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int i = 0; i < SHAPES; i++)
+            for (int options = 0; options < 4; options++) {
+                shape s = shapes[i];
+                if (options & 2) s.h *= s.b, s.b = 1, s.g = s.c; /* given statistics: of channels */
+                pl_activation act = (pl_activation)((i + options) % PL_ACT_COUNT);
+                bwd_problem b = make_bwd_problem(&s, act, options & 1, options & 2);
+                check_backward(&b, isa);
+                guarded_check_all();
+                guarded_free_all();
+            }
+}
+
+/* What is not wanted may be missing; what is wanted stays the same. */
+static void some_gradients_may_be_left_out(void **state)
+{
+    (void)state;
+    shape s = {2, 3, 5, 12, 4};
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int without = 0; without < 8; without++) {
+            bwd_problem b = make_bwd_problem(&s, PL_ACT_GELU, true, false);
+            int64_t n = elems_of(&s);
+            pl_team team = {1, isa};
+            float *whole = run_backward(&b, team, s.b, ALIAS_NONE), *dx = guarded_f32(n);
+            pl_channel_norm_bwd_call call = {.samples = s.b,
+                                             .rows = s.h,
+                                             .positions = s.w,
+                                             .channels = s.c,
+                                             .groups = s.g,
+                                             .act = PL_ACT_GELU,
+                                             .dy = b.dy,
+                                             .x = b.p.x,
+                                             .gamma = b.p.gamma,
+                                             .beta = b.p.beta,
+                                             .mean = b.mean,
+                                             .rstd = b.rstd,
+                                             .add = b.p.residual,
+                                             .dx = dx,
+                                             .dgamma = b.dgamma,
+                                             .dbeta = b.dbeta};
+            if (without & 1) call.dx = NULL;
+            if (without & 2) call.dgamma = NULL;
+            if (without & 4) call.dbeta = NULL;
+            pl_channel_norm_bwd_exec(&call, guarded_bytes(pl_channel_norm_bwd_workspace_bytes(&call, team), 0), team);
+            if (call.dx) assert_memory_equal(dx, whole, (size_t)n * sizeof *dx);
+            if (call.dgamma) assert_memory_equal(b.dgamma, whole + n, (size_t)s.c * sizeof *dx);
+            if (call.dbeta) assert_memory_equal(b.dbeta, whole + n + s.c, (size_t)s.c * sizeof *dx);
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
+static void sixteen_bits_backward(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int i = 0; i < 2 * SHAPES; i++) {
+            const shape *s = &shapes[i / 2];
+            pl_real type = i % 2 ? PL_REAL_BF16 : PL_REAL_F16;
+            int64_t n = elems_of(s);
+            bwd_problem b = make_bwd_problem(s, PL_ACT_SILU, false, false);
+            void *x = guarded_bytes((uint64_t)n * 2, 0), *dy = guarded_bytes((uint64_t)n * 2, 2);
+            uint16_t *dx = guarded_bytes((uint64_t)n * 2, 0);
+            for (int64_t e = 0; e < n; e++) {
+                pl_real_put(type, x, e, b.p.x[e]), b.p.x[e] = pl_real_get(type, x, e);
+                pl_real_put(type, dy, e, b.dy[e]), b.dy[e] = pl_real_get(type, dy, e);
+            }
+            pl_team team = {1 + i % 3, isa};
+            float *expected = run_backward(&b, team, s->b, ALIAS_NONE);
+            pl_channel_norm_bwd_call call = {.samples = s->b,
+                                             .rows = s->h,
+                                             .positions = s->w,
+                                             .channels = s->c,
+                                             .groups = s->g,
+                                             .act = PL_ACT_SILU,
+                                             .dy = dy,
+                                             .x = x,
+                                             .gamma = b.p.gamma,
+                                             .beta = b.p.beta,
+                                             .mean = b.mean,
+                                             .rstd = b.rstd,
+                                             .dx = dx,
+                                             .dgamma = b.dgamma,
+                                             .dbeta = b.dbeta,
+                                             .type = type};
+            pl_channel_norm_bwd_exec(&call, guarded_bytes(pl_channel_norm_bwd_workspace_bytes(&call, team), 0), team);
+            for (int64_t e = 0; e < n; e++) {
+                uint16_t rounded[1];
+                pl_real_put(type, rounded, 0, expected[e]);
+                assert_int_equal(dx[e], rounded[0]);
+            }
+            assert_memory_equal(b.dgamma, expected + n, (size_t)s->c * sizeof *expected);
+            assert_memory_equal(b.dbeta, expected + n + s->c, (size_t)s->c * sizeof *expected);
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
+/* ---- batch norm ---- */
+
+static void running_statistics_follow_the_batch(void **state)
+{
+    (void)state;
+    static const shape batches[] = {{2, 30, 40, 5, 5}, {4, 70, 16, 33, 33}, {1, 1, 1, 3, 3}};
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int i = 0; i < 6; i++) {
+            const shape *s = &batches[i / 2];
+            pl_team team = {1 + i % 2, isa};
+            int64_t rows = s->b * s->h;
+            float *x = make_image(s, 3), *moments = make_moments(s, PL_REAL_F32, x, team);
+            float *mean = guarded_normal(s->c, 4), *variance = guarded_normal(s->c, 5);
+            double wanted_mean[64], wanted_variance[64];
+            for (int64_t c = 0; c < s->c; c++) {
+                double m, r, n = (double)(rows * s->w);
+                oracle_statistics(s, x, 0, rows, c, 1, &m, &r);
+                double unbiased = n > 1 ? (1 / r / r - eps) * n / (n - 1) : 0;
+                wanted_mean[c] = 0.9 * mean[c] + 0.1 * m;
+                wanted_variance[c] = 0.9 * variance[c] + 0.1 * unbiased;
+            }
+            pl_batch_norm_update_call call = {rows, s->w, s->c, 0.1f, moments, mean, variance};
+            pl_batch_norm_update_exec(&call, guarded_bytes(pl_batch_norm_update_workspace_bytes(&call, team), 0), team);
+            assert_near(mean, wanted_mean, s->c, 1e-6, "mean");
+            assert_near(variance, wanted_variance, s->c, 2e-6, "variance");
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
+static void evaluation_takes_what_is_given(void **state)
+{
+    (void)state;
+    shape s = {1, 60, 9, 37, 37};
+    static double y[ELEMS_MAX];
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int threads = 1; threads < 4; threads++) {
+            problem p = make_problem(&s, PL_ACT_RELU, true);
+            float *mean = guarded_normal(s.c, 8), *variance = guarded_normal(s.c, 9), *out = guarded_f32(elems_of(&s));
+            for (int64_t c = 0; c < s.c; c++) variance[c] *= variance[c];
+            for (int64_t i = 0; i < elems_of(&s); i++) {
+                int64_t c = i % s.c;
+                double hat = (p.x[i] - (double)mean[c]) / sqrt(variance[c] + eps);
+                y[i] = act_of(p.act, hat * p.gamma[c] + p.beta[c]) + p.residual[i];
+            }
+            pl_channel_norm_call call = {1,    s.h,  s.w,      s.c,     s.g,    1e-5f,      p.act, p.x,
+                                         NULL, mean, variance, p.gamma, p.beta, p.residual, out};
+            pl_team team = {threads, isa};
+            pl_channel_norm_exec(&call, guarded_bytes(pl_channel_norm_workspace_bytes(&call, team), 0), team);
+            assert_near(out, y, elems_of(&s), 1e-5, "y");
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moments_are_those_of_the_definition), cmocka_unit_test(norms_are_those_of_the_definition),
-        cmocka_unit_test(sixteen_bits_are_only_stored_so), cmocka_unit_test(a_large_offset_costs_no_digits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(moments_are_those_of_the_definition),
+                                       cmocka_unit_test(norms_are_those_of_the_definition),
+                                       cmocka_unit_test(sixteen_bits_are_only_stored_so),
+                                       cmocka_unit_test(a_large_offset_costs_no_digits),
+                                       cmocka_unit_test(gradients_are_those_of_the_definition),
+                                       cmocka_unit_test(some_gradients_may_be_left_out),
+                                       cmocka_unit_test(sixteen_bits_backward),
+                                       cmocka_unit_test(running_statistics_follow_the_batch),
+                                       cmocka_unit_test(evaluation_takes_what_is_given)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
