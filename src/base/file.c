@@ -71,43 +71,53 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     return PL_OK;
 }
 
-static pl_status write_fully(pl_file_writer *w, uint64_t offset, const char *data, size_t bytes, pl_error *err)
+pl_status pl_file_put(int fd, const char *path, uint64_t offset, const void *data, size_t bytes, pl_error *err)
 {
+    const char *from = data;
     while (bytes) {
         size_t chunk = bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20;
-        ssize_t n = pl_io_inject(PL_IO_WRITE) ? -1 : pwrite(w->fd, data, chunk, (off_t)offset);
+        ssize_t n = pl_io_inject(PL_IO_WRITE) ? -1 : pwrite(fd, from, chunk, (off_t)offset);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
             int error = n == 0 ? ENOSPC : errno;
-            return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %llu failed: %s%s", w->path,
-                           (unsigned long long)offset, strerror(error), pl_io_hint(error));
+            return pl_fail(err, PL_E_STORAGE, "%s: writing at byte %llu failed: %s%s", path, (unsigned long long)offset,
+                           strerror(error), pl_io_hint(error));
         }
-        data += n, offset += (uint64_t)n, bytes -= (size_t)n;
+        from += n, offset += (uint64_t)n, bytes -= (size_t)n;
     }
     return PL_OK;
 }
 
 /* Linux tells of a write-back that failed once only: here it may be this call that hears of it, and fsync would find
  * nothing. File systems that have no such call say so by one of these. */
-static int start_writing_back(int fd, off_t at, unsigned flags)
+static int write_back(int fd, uint64_t at, uint64_t bytes, unsigned flags)
 {
     int rc;
-    do rc = pl_io_inject(PL_IO_FSYNC) ? -1 : sync_file_range(fd, at, PL_FILE_WINDOW_BYTES, flags);
+    do rc = pl_io_inject(PL_IO_FSYNC) ? -1 : sync_file_range(fd, (off_t)at, (off_t)bytes, flags);
     while (rc != 0 && errno == EINTR);
     return rc == 0 || errno == ENOSYS || errno == EINVAL || errno == ESPIPE || errno == ENOTSUP ? 0 : errno;
+}
+
+int pl_file_start_write_back(int fd, uint64_t at, uint64_t bytes)
+{
+    return write_back(fd, at, bytes, SYNC_FILE_RANGE_WRITE);
+}
+
+int pl_file_drop(int fd, uint64_t at, uint64_t bytes)
+{
+    const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    int error = write_back(fd, at, bytes, wait);
+    posix_fadvise(fd, (off_t)at, (off_t)bytes, POSIX_FADV_DONTNEED);
+    return error;
 }
 
 /* Two windows: the last full one is being written back while the next one fills; what is on disk leaves the cache. */
 static pl_status bound_page_cache(pl_file_writer *w, pl_error *err)
 {
-    const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     while (w->bytes - w->flushed >= PL_FILE_WINDOW_BYTES) {
-        off_t at = (off_t)w->flushed, before = at - PL_FILE_WINDOW_BYTES;
-        int error = start_writing_back(w->fd, at, SYNC_FILE_RANGE_WRITE);
-        if (error == 0 && before >= 0) {
-            error = start_writing_back(w->fd, before, wait);
-            posix_fadvise(w->fd, before, PL_FILE_WINDOW_BYTES, POSIX_FADV_DONTNEED);
-        }
+        int error = pl_file_start_write_back(w->fd, w->flushed, PL_FILE_WINDOW_BYTES);
+        if (error == 0 && w->flushed >= PL_FILE_WINDOW_BYTES)
+            error = pl_file_drop(w->fd, w->flushed - PL_FILE_WINDOW_BYTES, PL_FILE_WINDOW_BYTES);
         if (error)
             return pl_fail(err, PL_E_STORAGE, "%s: what was written before byte %llu did not reach the disk: %s%s",
                            w->path, (unsigned long long)w->bytes, strerror(error), pl_io_hint(error));
@@ -121,7 +131,7 @@ pl_status pl_file_write(pl_file_writer *w, const void *data, size_t bytes, pl_er
     const char *from = data;
     while (bytes) {
         size_t room = PL_FILE_WINDOW_BYTES - (size_t)(w->bytes - w->flushed), chunk = bytes < room ? bytes : room;
-        PL_TRY(write_fully(w, w->bytes, from, chunk, err));
+        PL_TRY(pl_file_put(w->fd, w->path, w->bytes, from, chunk, err));
         w->bytes += chunk, from += chunk, bytes -= chunk;
         PL_TRY(bound_page_cache(w, err));
     }
@@ -130,7 +140,7 @@ pl_status pl_file_write(pl_file_writer *w, const void *data, size_t bytes, pl_er
 
 pl_status pl_file_write_at(pl_file_writer *w, uint64_t offset, const void *data, size_t bytes, pl_error *err)
 {
-    return write_fully(w, offset, data, bytes, err);
+    return pl_file_put(w->fd, w->path, offset, data, bytes, err);
 }
 
 static pl_status folder_of(const char *path, char *folder, size_t room, pl_error *err)

@@ -23,11 +23,12 @@ enum {
     PL_BLOCK_KINDS_MAX = 8,
     PL_BLOCK_AXES_MAX = 4,
     PL_BLOCK_DATASETS_MAX = 40,
+    PL_BLOCK_ATTRIBUTES_MAX = 32,
     PL_BLOCK_RANK_MAX = 8,
     PL_BLOCK_NAME_BYTES = 64,     /* of a dataset's name, with its end */
     PL_BLOCK_WORD_BYTES = 24,     /* of the name of a kind or an axis */
     PL_BLOCK_TEXT_MAX = 4 << 20,  /* bytes of the text that says what made it */
-    PL_BLOCK_SENTENCE_BYTES = 256 /* a block by its name */
+    PL_BLOCK_SENTENCE_BYTES = 320 /* a block by its name */
 };
 #define PL_BLOCK_NO_KIND UINT32_MAX
 #define PL_BLOCK_NONE    UINT64_MAX
@@ -72,8 +73,7 @@ typedef struct pl_block_layout {
     uint32_t datasets;
     const pl_block_attribute *attribute;
     uint32_t attributes;
-    /* A part of a larger job (--part I/N): the first axis of each kind begins at `first` of `whole`. whole 0: it is all.
-     */
+    /* A part of a larger job (--part I/N): the first axis of each kind begins at `first` of `whole`; 0: it is all. */
     uint64_t first, whole;
     /* Room for the bytes from which the next block of a sequence goes on, in so many sequences at once; not part of the
      * identity: who goes on uses the file's own number of slots. */

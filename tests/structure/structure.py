@@ -51,7 +51,7 @@ def files_below(root, folder, endings):
 
 
 def code_files(root):
-    for folder in ("src", "include", "cli", "tests", "bench", "examples", "tools"):
+    for folder in ("src", "include", "cli", "modules", "tests", "bench", "examples", "tools"):
         yield from files_below(root, folder, (".c", ".h", ".def", ".inc", ".py", ".sh"))
 
 

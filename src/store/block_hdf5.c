@@ -1,0 +1,127 @@
+/* The HDF5 form: the module that links libhdf5 makes the file, and is unloaded again. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/block_hdf5.h"
+#include "store/block_index.h"
+
+#define INDEX_NAME "plimsoll/index"
+
+/* ---- the module ---- */
+
+/* From the folder of the program, or of libplimsoll.so: beside it, above it (a build's tests), or where it is
+ * installed. */
+static const char *const places[] = {PL_HDF5_FILE, "../" PL_HDF5_FILE, "plimsoll/" PL_HDF5_FILE,
+                                     PL_MODULES_FROM_BIN "/" PL_HDF5_FILE};
+
+static bool find_beside(const char *program, char path[PL_FILE_PATH_MAX])
+{
+    const char *slash = strrchr(program, '/');
+    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+        int n = snprintf(path, PL_FILE_PATH_MAX, "%.*s/%s", (int)(slash - program), program, places[i]);
+        if (n < PL_FILE_PATH_MAX && access(path, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+static bool find_module(char path[PL_FILE_PATH_MAX])
+{
+    char program[PL_FILE_PATH_MAX];
+    Dl_info here;
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n > 0) {
+        program[n] = 0;
+        if (find_beside(program, path)) return true;
+    }
+    return dladdr(places, &here) && here.dli_fname && find_beside(here.dli_fname, path);
+}
+
+pl_status pl_hdf5_load(void **handle, const pl_hdf5_module **module, pl_error *err)
+{
+    static const char wanted[] = "; install libhdf5 (Debian: libhdf5-dev, and build Plimsoll with it there), or choose "
+                                 "the form native or npy";
+    char path[PL_FILE_PATH_MAX];
+    if (!find_module(path))
+        return pl_fail(err, PL_E_UNSUPPORTED, "the HDF5 form needs %s, which is not beside Plimsoll%s", PL_HDF5_FILE,
+                       wanted);
+    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!*handle) {
+        const char *why = dlerror();
+        return pl_fail(err, PL_E_UNSUPPORTED, "the HDF5 form needs %s, which cannot be loaded: %.300s%s", PL_HDF5_FILE,
+                       why ? why : "no reason is known", wanted);
+    }
+    *module = dlsym(*handle, PL_HDF5_SYMBOL);
+    if (*module && (*module)->version == PL_HDF5_VERSION) return PL_OK;
+    dlclose(*handle);
+    return pl_fail(err, PL_E_UNSUPPORTED, "%s: is of another version of Plimsoll; install both anew", path);
+}
+
+void pl_hdf5_unload(void *handle) { dlclose(handle); }
+
+/* ---- making a file ---- */
+
+pl_hdf5_array pl_hdf5_array_of(const pl_block_dataset *d)
+{
+    pl_hdf5_array a = {.name = d->name, .dtype = pl_dtype_name(d->dtype), .rank = d->rank - d->is_text};
+    for (uint32_t i = 0; i < d->rank; i++) a.shape[i] = d->shape[i];
+    if (d->is_text) a.text_bytes = d->shape[d->rank - 1];
+    return a;
+}
+
+/* The index comes first, so that it lies where it is looked for. */
+static void list_arrays(const pl_block_index *ix, const pl_block_layout *l, pl_hdf5_array *array)
+{
+    array[0] = (pl_hdf5_array){.name = INDEX_NAME, .dtype = "u8", .rank = 1, .shape = {ix->head.index_bytes}};
+    for (uint32_t i = 0; i < l->datasets; i++) array[i + 1] = pl_hdf5_array_of(&l->dataset[i]);
+}
+
+static pl_status take_places(pl_block_index *ix, const pl_block_layout *l, const pl_hdf5_array *array, pl_error *err)
+{
+    const pl_block_use none = {0};
+    pl_block_sizes sizes;
+    struct stat st;
+    ix->head.at = array[0].offset;
+    for (uint32_t i = 0; i < l->datasets; i++) ix->record[i].offset = array[i + 1].offset;
+    if (fstat(ix->fd, &st) != 0)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", ix->path, strerror(errno));
+    ix->head.file_bytes = (uint64_t)st.st_size;
+    PL_TRY(pl_block_file_measure(l, PL_BLOCK_HDF5, &none, &sizes, err));
+    if (ix->head.at % PL_BLOCK_ALIGN == 0 && ix->head.at < PL_BLOCK_SEARCH_BYTES &&
+        ix->head.file_bytes <= sizes.disk_bytes)
+        return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL,
+                   "%s: libhdf5 put the index at byte %" PRIu64 " of %" PRIu64
+                   ", which was not expected; choose the form native or npy",
+                   ix->path, ix->head.at, ix->head.file_bytes);
+}
+
+static pl_status create_by(const pl_hdf5_module *module, pl_block_index *ix, const pl_block_layout *l, const char *path,
+                           pl_error *err)
+{
+    pl_hdf5_array array[PL_BLOCK_DATASETS_MAX + 1];
+    pl_hdf5_attribute attribute[PL_BLOCK_ATTRIBUTES_MAX];
+    char why[256];
+    list_arrays(ix, l, array);
+    for (uint32_t i = 0; i < l->attributes; i++) {
+        const pl_block_attribute *a = &l->attribute[i];
+        attribute[i] = (pl_hdf5_attribute){a->group, a->name, a->text, a->number};
+    }
+    if (module->create(path, array, l->datasets + 1, attribute, l->attributes, why, sizeof why) == 0)
+        return take_places(ix, l, array, err);
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be made as an HDF5 file: %s", ix->path, why);
+}
+
+pl_status pl_block_hdf5_create(pl_block_index *ix, const pl_block_layout *l, const char *path, pl_error *err)
+{
+    const pl_hdf5_module *module;
+    void *handle;
+    PL_TRY(pl_hdf5_load(&handle, &module, err));
+    pl_status status = create_by(module, ix, l, path, err);
+    pl_hdf5_unload(handle);
+    return status;
+}

@@ -1,0 +1,373 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/units.h"
+#include "store/block_index.h"
+#include "store/folder.h"
+#include "store/npy.h"
+
+/* ---- the forms ---- */
+
+static pl_status create_file(pl_block_index *ix, const char *path, pl_error *err)
+{
+    ix->fd = pl_io_open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (ix->fd < 0) {
+        int error = errno;
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
+    }
+    pl_status status = pl_block_index_lock(ix, err); /* another maker may be at it: its file is not to be emptied, */
+    if (status != PL_OK) {
+        close(ix->fd); /* nor removed */
+        ix->fd = -1;
+        return status;
+    }
+    if (pl_io_truncate(ix->fd, 0) == 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(errno));
+}
+
+static void use_one_file(pl_block_index *ix)
+{
+    for (uint32_t i = 0; i < ix->head.datasets; i++) ix->data_fd[i] = ix->fd;
+}
+
+static void place_native(pl_block_index *ix)
+{
+    uint64_t at = pl_align_up(ix->head.index_bytes, PL_BLOCK_ALIGN);
+    for (uint32_t i = 0; i < ix->head.datasets; i++) {
+        ix->record[i].offset = at;
+        at = pl_align_up(at + ix->record[i].bytes, PL_BLOCK_ALIGN);
+    }
+    ix->head.file_bytes = at;
+}
+
+static pl_status create_native(pl_block_index *ix, const pl_block_layout *l, const char *path, pl_error *err)
+{
+    (void)l;
+    PL_TRY(create_file(ix, path, err));
+    use_one_file(ix);
+    return PL_OK;
+}
+
+static size_t npy_header(const pl_block_dataset *d, char header[PL_NPY_HEADER_MAX])
+{
+    return pl_npy_header(d->dtype, d->is_text ? d->shape[d->rank - 1] : 0, d->rank - d->is_text, d->shape, header);
+}
+
+static void place_npy(pl_block_index *ix)
+{
+    char header[PL_NPY_HEADER_MAX];
+    for (uint32_t i = 0; i < ix->head.datasets; i++) ix->record[i].offset = npy_header(&ix->dataset[i], header);
+    ix->head.file_bytes = ix->head.index_bytes;
+}
+
+static pl_status create_npy(pl_block_index *ix, const pl_block_layout *l, const char *path, pl_error *err)
+{
+    char file[PL_FILE_PATH_MAX], header[PL_NPY_HEADER_MAX];
+    if (access(path, F_OK) != 0) PL_TRY(pl_folder_create_one(path, err));
+    PL_TRY(pl_block_path_of(path, PL_BLOCK_NPY, NULL, file, err));
+    PL_TRY(create_file(ix, file, err));
+    for (uint32_t i = 0; i < l->datasets; i++) {
+        PL_TRY(pl_block_path_of(path, PL_BLOCK_NPY, l->dataset[i].name, file, err));
+        ix->data_fd[i] = pl_io_open(file, O_CREAT | O_TRUNC | O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+        if (ix->data_fd[i] < 0)
+            return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", file, strerror(errno), pl_io_hint(errno));
+        PL_TRY(pl_file_put(ix->data_fd[i], file, 0, header, npy_header(&l->dataset[i], header), err));
+    }
+    return PL_OK;
+}
+
+static pl_status create_hdf5(pl_block_index *ix, const pl_block_layout *l, const char *path, pl_error *err)
+{
+    PL_TRY(create_file(ix, path, err));
+    PL_TRY(pl_block_hdf5_create(ix, l, path, err));
+    use_one_file(ix);
+    return PL_OK;
+}
+
+/* What libhdf5 puts around the data: its headers, and up to a page before each dataset so that it is aligned. */
+static uint64_t hdf5_overhead(const pl_block_layout *l)
+{
+    uint64_t bytes = (64 << 10) + (uint64_t)(l->datasets + 1) * (8 << 10);
+    for (uint32_t i = 0; i < l->attributes; i++)
+        bytes += 512 + (l->attribute[i].text ? strlen(l->attribute[i].text) : 0);
+    return pl_align_up(bytes, PL_BLOCK_ALIGN);
+}
+
+static uint64_t npy_overhead(const pl_block_layout *l) { return (uint64_t)(l->datasets + 1) * 2 * PL_BLOCK_ALIGN; }
+static uint64_t native_overhead(const pl_block_layout *l) { return (l->datasets + 1) * (uint64_t)PL_BLOCK_ALIGN; }
+
+static const struct form {
+    uint64_t (*overhead)(const pl_block_layout *); /* bytes at most, beside index and data */
+    void (*place)(pl_block_index *);               /* offsets and the file's length; NULL: create tells them */
+    pl_status (*create)(pl_block_index *, const pl_block_layout *, const char *path,
+                        pl_error *); /* opens what it made */
+} forms[PL_BLOCK_FORMS] = {
+    [PL_BLOCK_NATIVE] = {native_overhead, place_native, create_native},
+    [PL_BLOCK_HDF5] = {hdf5_overhead, NULL, create_hdf5},
+    [PL_BLOCK_NPY] = {npy_overhead, place_npy, create_npy},
+};
+
+/* ---- sizes ---- */
+
+pl_status pl_block_file_measure(const pl_block_layout *l, pl_block_form form, const pl_block_use *use,
+                                pl_block_sizes *sizes, pl_error *err)
+{
+    *sizes = (pl_block_sizes){0};
+    if ((unsigned)form >= PL_BLOCK_FORMS) return pl_fail(err, PL_E_USAGE, "no such form of results: %d", (int)form);
+    PL_TRY(pl_block_layout_check(l, err));
+    for (uint32_t i = 0; i < l->attributes && form == PL_BLOCK_HDF5; i++)
+        if (l->attribute[i].text && strlen(l->attribute[i].text) > PL_BLOCK_ATTRIBUTE_MAX)
+            return pl_fail(err, PL_E_USAGE, "attribute %s has more than the %d bytes that HDF5 takes",
+                           l->attribute[i].name, PL_BLOCK_ATTRIBUTE_MAX);
+    pl_block_index *ix = pl_alloc(1, sizeof *ix);
+    if (!ix) return pl_fail(err, PL_E_NOMEM, "no memory to measure a file of results");
+    pl_block_index_fill(ix, l, form);
+    for (uint32_t i = 0; i < l->datasets; i++) sizes->data_bytes += ix->record[i].bytes;
+    sizes->index_bytes = ix->head.index_bytes;
+    sizes->disk_bytes = sizes->data_bytes + sizes->index_bytes + forms[form].overhead(l);
+    sizes->memory_bytes = pl_block_memory_bytes(l, use);
+    sizes->page_cache_bytes = pl_block_cache_bytes(l, use);
+    sizes->files = form == PL_BLOCK_NPY ? l->datasets + 1 : 1;
+    pl_free(ix);
+    return PL_OK;
+}
+
+static pl_status check_disk(const char *path, const pl_block_layout *l, pl_block_form form, pl_error *err)
+{
+    const pl_block_use none = {0};
+    pl_block_sizes sizes;
+    struct rlimit limit;
+    uint64_t available;
+    char need[32], have[32], lack[32];
+    PL_TRY(pl_block_file_measure(l, form, &none, &sizes, err));
+    PL_TRY(pl_disk_free(path, &available, err));
+    if (sizes.disk_bytes > available)
+        return pl_fail(err, PL_E_STORAGE,
+                       "%s: the results need %s (%" PRIu64 " bytes) of disk, but %s (%" PRIu64
+                       " bytes) are free there: %s short; free space, choose another disk, or store less",
+                       path, pl_format_bytes(sizes.disk_bytes, need, sizeof need), sizes.disk_bytes,
+                       pl_format_bytes(available, have, sizeof have), available,
+                       pl_format_bytes(sizes.disk_bytes - available, lack, sizeof lack));
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= sizes.disk_bytes)
+        return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: the results have up to %" PRIu64 " bytes, but no file may be larger than %" PRIu64
+                   " bytes (ulimit -f): raise that limit",
+                   path, sizes.disk_bytes, (uint64_t)limit.rlim_cur);
+}
+
+/* ---- making ---- */
+
+/* All of its disk space, so that no write fails for want of it later. */
+static pl_status reserve_one(const char *path, int fd, uint64_t bytes, pl_error *err)
+{
+    int error;
+    do error = pl_io_inject(PL_IO_WRITE) ? errno : posix_fallocate(fd, 0, (off_t)bytes);
+    while (error == EINTR);
+    if (error == 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: %" PRIu64 " bytes of disk cannot be reserved: %s%s", path, bytes,
+                   strerror(error), pl_io_hint(error));
+}
+
+static pl_status reserve(pl_block_index *ix, pl_error *err)
+{
+    PL_TRY(reserve_one(ix->path, ix->fd, ix->head.file_bytes, err));
+    for (uint32_t i = 0; ix->head.form == PL_BLOCK_NPY && i < ix->head.datasets; i++)
+        PL_TRY(reserve_one(ix->path, ix->data_fd[i], pl_block_file_end(ix, i), err));
+    return PL_OK;
+}
+
+static pl_status sync_one(const char *path, int fd, pl_error *err)
+{
+    if (pl_io_sync(fd) == 0) {
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        return PL_OK;
+    }
+    return pl_fail(err, PL_E_STORAGE, "%s: did not reach the disk: %s%s", path, strerror(errno), pl_io_hint(errno));
+}
+
+static pl_status sync_all(const pl_block_index *ix, pl_error *err)
+{
+    for (uint32_t i = 0; ix->head.form == PL_BLOCK_NPY && i < ix->head.datasets; i++)
+        PL_TRY(sync_one(ix->path, ix->data_fd[i], err));
+    return sync_one(ix->path, ix->fd, err);
+}
+
+static pl_status fill_file(pl_block_index *ix, const pl_block_layout *l, pl_error *err)
+{
+    PL_TRY(reserve(ix, err));
+    for (uint32_t i = 0; i < l->datasets; i++)
+        if (l->dataset[i].constant)
+            PL_TRY(pl_file_put(ix->data_fd[i], ix->path, ix->record[i].offset, l->dataset[i].constant,
+                               ix->record[i].bytes, err));
+    PL_TRY(pl_block_index_write(ix, l->text, err));
+    return sync_all(ix, err);
+}
+
+static pl_status folder_of(const char *path, char folder[PL_FILE_PATH_MAX], pl_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 1;
+    if (n >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    memcpy(folder, slash ? path : ".", n);
+    folder[n] = 0;
+    return n ? PL_OK : (strcpy(folder, "/"), PL_OK);
+}
+
+/* Never over a file that came meanwhile: another maker's, perhaps with results in it. */
+static pl_status give_name(const char *temporary, const char *path, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
+    if (rc != 0 && errno == EINVAL && access(path, F_OK) != 0) rc = rename(temporary, path); /* a file system without */
+    if (rc != 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be renamed to %s: %s", temporary, path, strerror(errno));
+    PL_TRY(folder_of(path, folder, err));
+    return pl_folder_sync(folder, err);
+}
+
+static void remove_temporary(const char *temporary, const pl_block_layout *l)
+{
+    struct stat st;
+    char file[PL_FILE_PATH_MAX];
+    if (lstat(temporary, &st) != 0) return;
+    if (!S_ISDIR(st.st_mode)) {
+        unlink(temporary);
+        return;
+    }
+    for (uint32_t i = 0; i <= l->datasets; i++) {
+        const char *dataset = i < l->datasets ? l->dataset[i].name : NULL;
+        if (pl_block_path_of(temporary, PL_BLOCK_NPY, dataset, file, NULL) == PL_OK) unlink(file);
+    }
+    rmdir(temporary);
+}
+
+static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form form, const pl_block_layout *l,
+                          pl_error *err)
+{
+    char temporary[PL_FILE_PATH_MAX + 8], folder[PL_FILE_PATH_MAX];
+    pl_status status;
+    pl_block_index_init(ix, path);
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    PL_TRY(folder_of(path, folder, err));
+    PL_TRY(pl_folder_create(folder, err));
+    PL_TRY(check_disk(path, l, form, err));
+    pl_block_index_fill(ix, l, form);
+    memcpy(ix->dataset, l->dataset, l->datasets * sizeof *l->dataset);
+    ix->layout = *l;
+    ix->layout.dataset = ix->dataset;
+    if (forms[form].place) forms[form].place(ix);
+    PL_TRY_DONE(forms[form].create(ix, l, temporary, err));
+    PL_TRY_DONE(fill_file(ix, l, err));
+    PL_TRY_DONE(give_name(temporary, path, err));
+done:
+    if (status != PL_OK && ix->fd >= 0) remove_temporary(temporary, l);
+    if (status != PL_OK) rmdir(temporary); /* an empty folder */
+    pl_block_index_close(ix);
+    return status;
+}
+
+/* ---- finding ---- */
+
+static uint64_t done_bytes(const pl_block_layout *l, const uint64_t *bitmap, uint64_t blocks)
+{
+    uint64_t row_bytes[PL_BLOCK_KINDS_MAX] = {0}, begin[PL_BLOCK_AXES_MAX], end[PL_BLOCK_AXES_MAX], bytes = 0;
+    for (uint32_t i = 0; i < l->datasets; i++) {
+        const pl_block_dataset *d = &l->dataset[i];
+        if (!pl_block_is_made(d)) continue;
+        uint64_t rows = 1;
+        for (uint32_t a = 0; a < l->kind[d->kind].axes; a++) rows *= d->shape[a];
+        row_bytes[d->kind] += pl_block_dataset_bytes(d) / rows;
+    }
+    for (uint64_t b = 0; b < blocks; b++) {
+        if (!(bitmap[b / 64] >> b % 64 & 1)) continue;
+        uint32_t kind = pl_block_ranges(l, b, begin, end), axes = l->kind[kind].axes;
+        bytes += (axes ? end[axes - 1] - begin[axes - 1] : 1) * row_bytes[kind];
+    }
+    return bytes;
+}
+
+static pl_status count_done(const pl_block_index *ix, pl_block_found *found, pl_error *err)
+{
+    uint64_t bad = 0, *bitmap = pl_alloc((size_t)(ix->head.blocks + 63) / 64, sizeof *bitmap);
+    if (!bitmap) return pl_fail(err, PL_E_NOMEM, "%s: no memory for a bit a block", ix->path);
+    found->blocks = ix->head.blocks;
+    found->carry_slots = ix->head.carry_slots;
+    pl_status status = pl_block_marks_read(ix, bitmap, &found->done, &bad, err);
+    if (status == PL_OK) found->done_bytes = done_bytes(&ix->layout, bitmap, ix->head.blocks);
+    if (!found->lost) found->lost = bad;
+    pl_free(bitmap);
+    return status;
+}
+
+/* First the marks, then the length: killed in between, the file is still too short, and this is done again. */
+static pl_status mend(pl_block_index *ix, const pl_block_layout *l, pl_block_found *found, pl_error *err)
+{
+    char header[PL_NPY_HEADER_MAX];
+    PL_TRY(pl_block_marks_mend(ix, &found->lost, err));
+    if (found->lost) PL_TRY(sync_one(ix->path, ix->fd, err));
+    for (uint32_t i = 0; ix->short_files && ix->head.form == PL_BLOCK_NPY && i < l->datasets; i++)
+        PL_TRY(pl_file_put(ix->data_fd[i], ix->path, 0, header, npy_header(&l->dataset[i], header), err));
+    for (uint32_t i = 0; ix->short_files && i < l->datasets; i++)
+        if (l->dataset[i].constant)
+            PL_TRY(pl_file_put(ix->data_fd[i], ix->path, ix->record[i].offset, l->dataset[i].constant,
+                               ix->record[i].bytes, err));
+    PL_TRY(reserve(ix, err)); /* also where a copy of the file has holes */
+    return sync_all(ix, err);
+}
+
+static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_block_layout *l, bool may_mend,
+                           pl_block_found *found, pl_error *err)
+{
+    if (ix->head.form != form)
+        return pl_fail(err, PL_E_CONFIG, "%s: holds results in the form %s, not %s; choose another file or that form",
+                       ix->path, pl_block_form_name(ix->head.form), pl_block_form_name(form));
+    PL_TRY(pl_block_index_match(ix, l, err));
+    if (may_mend) {
+        PL_TRY(pl_block_index_lock(ix, err));
+        PL_TRY(mend(ix, l, found, err));
+    }
+    return count_done(ix, found, err);
+}
+
+static pl_status find_or_make(const char *path, pl_block_form form, const pl_block_layout *l, bool may_make,
+                              pl_block_found *found, pl_error *err)
+{
+    char own[PL_FILE_PATH_MAX];
+    bool is_there = false;
+    *found = (pl_block_found){0};
+    PL_TRY(pl_block_layout_check(l, err));
+    if (snprintf(own, sizeof own, "%s", path) >= PL_FILE_PATH_MAX - 8)
+        return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    for (size_t n = strlen(own); n > 1 && own[n - 1] == '/'; n--) own[n - 1] = 0;
+    pl_block_index *ix = pl_alloc(1, sizeof *ix);
+    if (!ix) return pl_fail(err, PL_E_NOMEM, "%s: no memory to look at it", path);
+    pl_status status = pl_block_index_open(ix, own, may_make, &is_there, err);
+    if (status == PL_OK && is_there) status = use_found(ix, form, l, may_make, found, err);
+    if (is_there) pl_block_index_close(ix);
+    if (status == PL_OK && !is_there) {
+        *found = (pl_block_found){.is_new = true, .blocks = pl_block_count(l), .carry_slots = l->carry_slots};
+        status = may_make ? make_new(ix, own, form, l, err) : check_disk(own, l, form, err);
+    }
+    pl_free(ix);
+    return status;
+}
+
+pl_status pl_block_file_make(const char *path, pl_block_form form, const pl_block_layout *l, pl_block_found *found,
+                             pl_error *err)
+{
+    return find_or_make(path, form, l, true, found, err);
+}
+
+pl_status pl_block_file_look(const char *path, pl_block_form form, const pl_block_layout *l, pl_block_found *found,
+                             pl_error *err)
+{
+    return find_or_make(path, form, l, false, found, err);
+}

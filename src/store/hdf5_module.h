@@ -1,0 +1,53 @@
+/* What the module plimsoll-hdf5.so offers: files in HDF5 form, made by libhdf5. It is loaded by who makes a file of
+ * results, and by nothing else, so no page of libhdf5 is in a process that runs. Plain values: the module is compiled
+ * from modules/hdf5.c alone and links nothing of src/. */
+#ifndef PL_STORE_HDF5_MODULE_H
+#define PL_STORE_HDF5_MODULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PL_HDF5_FILE   "plimsoll-hdf5.so"
+#define PL_HDF5_SYMBOL "pl_hdf5_functions"
+enum { PL_HDF5_VERSION = 1, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096 };
+
+typedef struct pl_hdf5_array {
+    const char *name;    /* "metrics/energy": groups are made as they are needed */
+    const char *dtype;   /* "f32": pl_dtype_name */
+    uint64_t text_bytes; /* not 0: texts of so many bytes, and shape is that of the texts */
+    uint32_t rank;
+    uint64_t shape[PL_HDF5_RANK_MAX];
+    uint64_t offset; /* in the file: told by create */
+} pl_hdf5_array;
+
+typedef struct pl_hdf5_attribute {
+    const char *group, *name;
+    const char *text; /* NULL: the number */
+    int64_t number;
+} pl_hdf5_attribute;
+
+/* A file of which a joined one shows its part: the whole of each array, beginning at `first` of the whole's first
+ * dimension. */
+typedef struct pl_hdf5_part {
+    const char *path; /* as the joined file is to name it */
+    uint64_t first, count;
+} pl_hdf5_part;
+
+/* One array of the joined file. Without `is_split` it is that of the first part. */
+typedef struct pl_hdf5_joined {
+    pl_hdf5_array of; /* its shape in the joined file */
+    int is_split;
+} pl_hdf5_joined;
+
+/* Functions give 0, or -1 with a reason in `why`. */
+typedef struct pl_hdf5_module {
+    uint32_t version;
+    /* A file with these arrays, contiguous and allocated, their bytes not written; tells their offsets. */
+    int (*create)(const char *path, pl_hdf5_array *, size_t arrays, const pl_hdf5_attribute *, size_t attributes,
+                  char *why, size_t room);
+    /* A file of virtual datasets over the parts, with the attributes of /metadata of the file at `like`. */
+    int (*join)(const char *path, const pl_hdf5_joined *, size_t arrays, const pl_hdf5_part *, size_t parts,
+                const char *like, char *why, size_t room);
+} pl_hdf5_module;
+
+#endif
