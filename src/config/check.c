@@ -128,6 +128,7 @@ pl_status pl_config_check_options(const pl_config *cfg, pl_config_reader by, pl_
 pl_status pl_config_check_keys(const pl_config *cfg, pl_error *err)
 {
     PL_TRY(check_all_used(cfg, err));
+    PL_TRY(pl_config_check_space(cfg, err));
     PL_TRY(check_batch(cfg, err));
     return check_schedule(cfg, err);
 }

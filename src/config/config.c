@@ -43,10 +43,10 @@ pl_status pl_config_assign(pl_config *cfg, const pl_config_key *key, pl_config_s
     return PL_OK;
 }
 
-void pl_config_assign_bits(pl_config *cfg, const pl_config_key *key, uint32_t bits, const pl_config_origin *origin)
+void pl_config_assign_items(pl_config *cfg, const pl_config_key *key, const void *value, const pl_config_origin *origin)
 {
     if (is_held(cfg, key, origin)) return;
-    memcpy((char *)cfg + key->offset, &bits, sizeof bits);
+    memcpy((char *)cfg + key->offset, value, key->bytes);
     *pl_config_origin_of(cfg, key) = *origin;
 }
 
@@ -54,7 +54,7 @@ void pl_config_assign_bits(pl_config *cfg, const pl_config_key *key, uint32_t bi
  * the common beginning would make everything look alike. */
 static const char *nearest_path(const char *path)
 {
-    const char *dot = strchr(path, '.'), *name = dot ? dot + 1 : path, *nearest = NULL;
+    const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path, *nearest = NULL;
     const pl_config_section *section = dot ? pl_config_find_section(path, (size_t)(dot - path)) : NULL;
     const pl_config_key *same_name = pl_config_find_in(NULL, name);
     size_t best = SIZE_MAX;
@@ -70,6 +70,11 @@ static const char *nearest_path(const char *path)
 static pl_status unknown_path(const char *path, const char *origin, pl_error *err)
 {
     char shown[64];
+    const pl_config_section *section = pl_config_find_section(path, strlen(path));
+    for (const pl_config_key *key = pl_config_keys; section && key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == section)
+            return pl_fail(err, PL_E_CONFIG, "%s: %s is a section; set one of its keys, such as %s", origin, path,
+                           key->path);
     const char *near = nearest_path(path);
     pl_config_shown(path, strlen(path), shown);
     if (near) return pl_fail(err, PL_E_CONFIG, "%s: unknown key \"%s\"; did you mean \"%s\"?", origin, shown, near);

@@ -7,7 +7,7 @@
  * are made. Where each value came from is remembered, so that an error found later still names the line or the option
  * that caused it.
  *
- * pl_config holds no pointers: it is copied with = and its values are compared with pl_config_equal. It is some 30 kB,
+ * pl_config holds no pointers: it is copied with = and its values are compared with pl_config_equal. It is some 70 kB,
  * too much for a stack: keep one on the heap, pass a pointer. Paths are relative to the current folder. */
 #ifndef PL_CONFIG_CONFIG_H
 #define PL_CONFIG_CONFIG_H
@@ -30,6 +30,8 @@
 
 enum {
     PL_CONFIG_TEXT_BYTES = 4096,                       /* room of a string or path, the zero included */
+    PL_CONFIG_NOTE_BYTES = 256,                        /* of a note */
+    PL_CONFIG_LIST_ITEMS = 16,                         /* of a list */
     PL_CONFIG_WHERE_BYTES = PL_CONFIG_TEXT_BYTES + 32, /* of the place of a value */
     PL_CONFIG_FILE_MAX_BYTES = 1000000,
     /* What other folders can do at most; src/api/compile_options.c holds their own numbers against these. */
@@ -57,6 +59,12 @@ typedef enum pl_config_arch {
 } pl_config_arch;
 typedef enum pl_config_switch { PL_SWITCH_OFF, PL_SWITCH_ON, PL_SWITCH_AUTO } pl_config_switch; /* false, true, auto */
 typedef char pl_config_chars[PL_CONFIG_TEXT_BYTES]; /* text that ends with a zero, zeros behind it; "" = none given */
+typedef char pl_config_note[PL_CONFIG_NOTE_BYTES];
+/* Numbers, or words as the values of their enum; zeros behind them. */
+typedef struct pl_config_list {
+    int64_t count;
+    double item[PL_CONFIG_LIST_ITEMS];
+} pl_config_list;
 
 /* What a section's words are (PL_NORM_RMS_NORM in pl_config_norm) and the struct of its keys (pl_config_model). An
  * integer that may be "auto" holds PL_CONFIG_AUTO then, a set the bits of its words. */
@@ -90,6 +98,14 @@ typedef enum pl_config_section_id {
     PL_CONFIG_SECTION_COUNT
 } pl_config_section_id;
 
+/* The dimensions of parameter_space, in the order of their keys. */
+typedef enum pl_config_dimension_id {
+#define NUMBER_DIMENSION(section, ...) PL_CONFIG_DIMENSION_##section,
+#define WORD_DIMENSION(section, ...)   PL_CONFIG_DIMENSION_##section,
+#include "config/sections.def"
+    PL_CONFIG_DIMENSION_COUNT
+} pl_config_dimension_id;
+
 /* Where a value came from, weakest first. */
 typedef enum pl_config_level {
     PL_CONFIG_FROM_DEFAULT,
@@ -101,7 +117,7 @@ typedef enum pl_config_level {
 typedef struct pl_config_origin {
     pl_config_level level;
     uint32_t line, column; /* in the file, from 1 */
-    char by[56];           /* the option or variable, "--batch_size"; "" for files */
+    char by[80];           /* the option or variable, "--batch_size"; "" for files */
 } pl_config_origin;
 
 struct pl_config {
@@ -131,6 +147,21 @@ pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_er
 uint64_t pl_config_hash_model(const pl_config *);
 /* The same over everything that decides the numbers of a run (model, data, optimizer, seeds). */
 uint64_t pl_config_hash_numerics(const pl_config *);
+
+/* ---- space.c: what the keys of a rollout's config say together ---- */
+typedef struct pl_config_dimension {
+    const char *path, *name; /* "parameter_space.architecture.num_layers" and its end */
+    pl_config_dimension_type type;
+    bool is_words; /* choices are values of an enum */
+    bool log_scale;
+    const pl_config_list *bounds; /* two numbers, or NULL */
+    const pl_config_list *choices, *weights;
+} pl_config_dimension;
+/* Pointers are into the config. */
+pl_config_dimension pl_config_dimension_of(const pl_config *, pl_config_dimension_id);
+pl_config_store pl_config_store_of(const pl_config *); /* dataset.store, auto resolved */
+/* "simulation.device, sampling.batch_size": the keys that are set and have no effect; nothing when there are none. */
+void pl_config_print_without_effect(const pl_config *, pl_str *);
 
 /* ---- resume.c ---- */
 /* Each fails naming the first key that differs from the saved run's: that belongs to the model; that decides numbers

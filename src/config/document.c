@@ -10,9 +10,11 @@ enum { HELP_COLUMNS = 80, HELP_INDENT = 34 };
 static const char *placeholder(const pl_config_key *key)
 {
     static const char *const letters[] = {
-        [PL_CONFIG_INT] = "N",     [PL_CONFIG_BYTES] = "SIZE", [PL_CONFIG_REAL] = "X",
-        [PL_CONFIG_BOOL] = "",     [PL_CONFIG_ENUM] = "NAME",  [PL_CONFIG_SET] = "LIST",
-        [PL_CONFIG_TEXT] = "TEXT", [PL_CONFIG_PATH] = "PATH",  [PL_CONFIG_NAME_OR_PATH] = "NAME|PATH",
+        [PL_CONFIG_INT] = "N",     [PL_CONFIG_BYTES] = "SIZE",
+        [PL_CONFIG_REAL] = "X",    [PL_CONFIG_BOOL] = "",
+        [PL_CONFIG_ENUM] = "NAME", [PL_CONFIG_SET] = "LIST",
+        [PL_CONFIG_LIST] = "LIST", [PL_CONFIG_TEXT] = "TEXT",
+        [PL_CONFIG_PATH] = "PATH", [PL_CONFIG_NAME_OR_PATH] = "NAME|PATH",
     };
     return letters[key->type];
 }
@@ -70,6 +72,26 @@ static void help_row(const pl_config_key *key, pl_str *out)
     pl_str_deinit(&text);
 }
 
+/* A dimension's keys in a row: they are the same for all. */
+static void dimension_row(const pl_config_section *section, pl_str *out)
+{
+    pl_str text = {0};
+    const char *comma = " ";
+    pl_str_printf(out, "  --set %s.FIELD=VALUE\n", section->name);
+    pl_str_pad(out, ' ', HELP_INDENT);
+    pl_str_printf(&text, "%s (FIELD:", section->help);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (key->section != section) continue;
+        pl_str_printf(&text, "%s%s", comma, key->name);
+        comma = ", ";
+    }
+    pl_str_append(&text, ")");
+    if (text.failed) out->failed = 1;
+    pl_str_wrap(out, pl_str_text(&text), text.bytes, HELP_INDENT, HELP_COLUMNS);
+    pl_str_append(out, "\n");
+    pl_str_deinit(&text);
+}
+
 /* The row that describes an option two rows share is the first. */
 static bool is_first_of_option(const pl_config_key *key, uint32_t readers)
 {
@@ -89,9 +111,14 @@ void pl_config_print_help_of(pl_config_reader by, pl_str *out)
                        "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!(key->readers & readers) || !is_first_of_option(key, readers)) continue;
-        if (key->section != section) pl_str_printf(out, "\n%s:\n", key->section->name);
+        const bool begins = key->section != section;
+        if (begins && key->section->name[0]) pl_str_printf(out, "\n%s:\n", key->section->name);
+        if (begins && !key->section->name[0]) pl_str_append(out, "\n");
         section = key->section;
-        help_row(key, out);
+        if (!section->is_dimension)
+            help_row(key, out);
+        else if (begins)
+            dimension_row(section, out);
     }
 }
 
@@ -195,7 +222,7 @@ void pl_config_print_markdown(pl_str *out)
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (key->section != section) {
             section = key->section;
-            pl_str_printf(out, "\n## %s\n\n%s\n\n", section->name, section->help);
+            pl_str_printf(out, "\n## %s\n\n%s\n\n", section->name[0] ? section->name : "(outside)", section->help);
             pl_str_append(out,
                           "| key | what it is | values | default | option | decides |\n|---|---|---|---|---|---|\n");
         }

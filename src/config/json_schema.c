@@ -1,5 +1,7 @@
 /* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a
  * time can tell; contradictions between keys are pl_config_check's. */
+#include <string.h>
+
 #include "config/schema.h"
 
 static void kv_const(pl_json *json, const char *word)
@@ -44,7 +46,7 @@ static void names_schema(pl_json *json, const pl_config_key *key)
 static void text_schema(pl_json *json, const pl_config_key *key)
 {
     pl_json_kv_string(json, "type", "string");
-    pl_json_kv_int(json, "maxLength", PL_CONFIG_TEXT_BYTES - 1);
+    pl_json_kv_int(json, "maxLength", key->type == PL_CONFIG_TEXT ? (int64_t)key->bytes - 1 : PL_CONFIG_TEXT_BYTES - 1);
     if (key->type != PL_CONFIG_NAME_OR_PATH) return;
     pl_json_key(json, "anyOf");
     pl_json_array(json);
@@ -57,6 +59,18 @@ static void text_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
+static void items_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_object(json);
+    if (key->names) {
+        names_schema(json, key);
+    } else {
+        real_schema(json, key);
+        if (key->flags & PL_CONFIG_FLAG_WHOLE) pl_json_kv_int(json, "multipleOf", 1);
+    }
+    pl_json_object_end(json);
+}
+
 /* A list of names, or one text with commas, as the loader takes both. */
 static void set_schema(pl_json *json, const pl_config_key *key)
 {
@@ -65,9 +79,12 @@ static void set_schema(pl_json *json, const pl_config_key *key)
     pl_json_object(json);
     pl_json_kv_string(json, "type", "array");
     pl_json_key(json, "items");
-    pl_json_object(json);
-    names_schema(json, key);
-    pl_json_object_end(json);
+    items_schema(json, key);
+    if (key->type == PL_CONFIG_LIST) {
+        pl_json_kv_int(json, "minItems", key->default_list ? key->min_items : 0);
+        pl_json_kv_int(json, "maxItems", key->max_items);
+        if (key->flags & PL_CONFIG_FLAG_DISTINCT) pl_json_kv_bool(json, "uniqueItems", true);
+    }
     pl_json_object_end(json);
     pl_json_object(json);
     pl_json_kv_string(json, "type", "string");
@@ -125,6 +142,7 @@ static void key_schema(pl_json *json, const pl_config_key *key)
         names_schema(json, key);
         break;
     case PL_CONFIG_SET:
+    case PL_CONFIG_LIST:
         set_schema(json, key);
         break;
     case PL_CONFIG_TEXT:
@@ -136,11 +154,11 @@ static void key_schema(pl_json *json, const pl_config_key *key)
     pl_json_object_end(json);
 }
 
-static void section_schema(pl_json *json, const pl_config_section *section)
+/* A section begins: what holds all of them but for its name. */
+static void begin_section(pl_json *json, const char *help)
 {
-    pl_json_key(json, section->name);
     pl_json_object(json);
-    pl_json_kv_string(json, "description", section->help);
+    if (help) pl_json_kv_string(json, "description", help);
     pl_json_key(json, "type"); /* "train:" with nothing under it is null */
     pl_json_array(json);
     pl_json_string(json, "object");
@@ -149,10 +167,40 @@ static void section_schema(pl_json *json, const pl_config_section *section)
     pl_json_kv_bool(json, "additionalProperties", false);
     pl_json_key(json, "properties");
     pl_json_object(json);
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (key->section == section) key_schema(json, key);
+}
+
+static void end_section(pl_json *json)
+{
     pl_json_object_end(json);
     pl_json_object_end(json);
+}
+
+/* Ends the sections that `before` has and `name` has not, and begins those of `name` around and at the section. */
+static void change_section(pl_json *json, const char *before, const char *name)
+{
+    const uint32_t shared = pl_config_shared_levels(before, name);
+    for (uint32_t i = pl_config_depth(before); i > shared; i--) end_section(json);
+    for (uint32_t i = shared; i < pl_config_depth(name); i++) {
+        char word[64];
+        size_t bytes;
+        const char *level = pl_config_level_of(name, i, &bytes);
+        const pl_config_section *section = pl_config_find_section(name, (size_t)(level - name) + bytes);
+        memcpy(word, level, bytes);
+        word[bytes] = 0;
+        pl_json_key(json, word);
+        begin_section(json, section ? section->help : NULL);
+    }
+}
+
+static void sections_schema(pl_json *json)
+{
+    const char *before = "";
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        change_section(json, before, key->section->name);
+        before = key->section->name;
+        key_schema(json, key);
+    }
+    change_section(json, before, "");
 }
 
 void pl_config_print_json_schema(pl_str *out)
@@ -165,7 +213,7 @@ void pl_config_print_json_schema(pl_str *out)
     pl_json_kv_bool(&json, "additionalProperties", false);
     pl_json_key(&json, "properties");
     pl_json_object(&json);
-    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) section_schema(&json, &pl_config_sections[i]);
+    sections_schema(&json);
     pl_json_object_end(&json);
     pl_json_object_end(&json);
     pl_str_append(out, "\n");

@@ -1,5 +1,6 @@
-/* YAML into a config, from libyaml's events with their positions. A config has exactly two levels, sections and keys,
- * so the reader is four plain loops and no recursion: whatever nests deeper is refused at its first event. Anchors,
+/* YAML into a config, from libyaml's events with their positions. A mapping is a section, which has keys and, as the
+ * table says, further sections; so the reader goes no deeper than the table does, and whatever else nests is refused at
+ * its first event. Anchors,
  * aliases, tags and further documents are refused too: they would let a small file mean something large or something
  * else.
  *
@@ -13,6 +14,17 @@
 #include "base/file.h"
 #include "config/schema.h"
 
+enum { DEPTH_MAX = 4 };
+
+/* A section by its name, which may be only the beginning of names in the table: "parameter_space". */
+typedef struct place {
+    const char *name; /* of the first section of the table that is it, or lies in it */
+    size_t bytes;
+    int first; /* that section */
+    uint32_t depth;
+    const pl_config_section *section; /* NULL: it holds sections only */
+} place;
+
 typedef struct loader {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one; deleted when the next is read */
@@ -20,7 +32,8 @@ typedef struct loader {
     const char *name, *text;
     size_t bytes;
     pl_config *cfg;
-    uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PL_CONFIG_SECTION_COUNT]; /* lines, 0 = not seen */
+    /* Lines, 0 = not seen; of a section by the first of the table that lies in it, and its depth. */
+    uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PL_CONFIG_SECTION_COUNT][DEPTH_MAX];
     char where[PL_CONFIG_WHERE_BYTES];
     pl_error *err;
 } loader;
@@ -112,51 +125,113 @@ static void join(char *buf, size_t room, const char *item, bool first)
     snprintf(buf + used, room - used, "%s%s", first ? "" : ", ", item);
 }
 
+/* The section called `word` in that one; at the top, where the depth is 0, too. */
+static bool find_inner(const place *outer, const char *word, place *inner)
+{
+    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
+        size_t bytes;
+        const char *name = pl_config_sections[i].name;
+        if (pl_config_depth(name) <= outer->depth) continue;
+        if (outer->depth && (strncmp(name, outer->name, outer->bytes) != 0 || name[outer->bytes] != '.')) continue;
+        const char *level = pl_config_level_of(name, outer->depth, &bytes);
+        if (strlen(word) != bytes || memcmp(level, word, bytes) != 0) continue;
+        bytes += (size_t)(level - name);
+        *inner = (place){name, bytes, i, outer->depth + 1, pl_config_find_section(name, bytes)};
+        return true;
+    }
+    return false;
+}
+
+/* "sampling" for "sobol": where a section of this name lies; else "". */
+static void print_outer(const char *word, char *buf, size_t room)
+{
+    buf[0] = 0;
+    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++)
+        for (uint32_t k = 1; k < pl_config_depth(pl_config_sections[i].name); k++) {
+            size_t bytes;
+            const char *name = pl_config_sections[i].name, *level = pl_config_level_of(name, k, &bytes);
+            if (strlen(word) != bytes || memcmp(level, word, bytes) != 0) continue;
+            snprintf(buf, room, "%.*s", (int)(level - name - 1), name);
+            return;
+        }
+}
+
+/* What could stand in a section: its keys, and the sections in it. */
+typedef struct candidates {
+    const char *word, *near;
+    size_t best;
+    char held[64]; /* a section's word, which ends with a dot in the table */
+    char list[PL_ERROR_TEXT_BYTES];
+} candidates;
+
+static void consider(candidates *c, const char *name)
+{
+    join(c->list, sizeof c->list, name, c->list[0] == 0);
+    if (!pl_nearer(c->word, name, &c->best)) return;
+    snprintf(c->held, sizeof c->held, "%s", name);
+    c->near = c->held;
+}
+
+static void consider_sections(candidates *c, const place *p)
+{
+    const char *last = "";
+    size_t last_bytes = 0;
+    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
+        char word[64];
+        size_t bytes;
+        const char *name = pl_config_sections[i].name;
+        if (pl_config_depth(name) <= p->depth) continue;
+        if (p->depth && (strncmp(name, p->name, p->bytes) != 0 || name[p->bytes] != '.')) continue;
+        const char *level = pl_config_level_of(name, p->depth, &bytes);
+        if (bytes == last_bytes && memcmp(level, last, bytes) == 0) continue; /* sections in one follow each other */
+        snprintf(word, sizeof word, "%.*s", (int)bytes, level);
+        consider(c, word);
+        last = level, last_bytes = bytes;
+    }
+}
+
 static pl_status unknown_section(loader *l, const char *word)
 {
-    char shown[64], list[PL_ERROR_TEXT_BYTES] = "";
-    const char *near = NULL;
-    size_t best = SIZE_MAX;
-    pl_config_shown(word, strlen(word), shown);
-    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
-        const char *name = pl_config_sections[i].name;
-        join(list, sizeof list, name, i == 0);
-        if (pl_nearer(word, name, &best)) near = name;
-    }
+    char shown[64], outer[96];
+    candidates c = {.word = word, .best = SIZE_MAX};
     const pl_config_key *key = pl_config_find_in(NULL, word);
-    at(l, l->event.start_mark);
-    if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section->name);
-    if (near) return FAIL_HERE(l, "%s: unknown section \"%s\"; did you mean \"%s\"?", l->where, shown, near);
-    return FAIL_HERE(l, "%s: unknown section \"%s\"; the sections are %s", l->where, shown, list);
-}
-
-static pl_status unknown_key(loader *l, const pl_config_section *section, const char *word)
-{
-    char shown[64], list[PL_ERROR_TEXT_BYTES] = "";
-    const char *near = NULL;
-    size_t best = SIZE_MAX;
     pl_config_shown(word, strlen(word), shown);
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (key->section != section) continue;
-        join(list, sizeof list, key->name, list[0] == 0);
-        if (pl_nearer(word, key->name, &best)) near = key->name;
-    }
-    const pl_config_key *elsewhere = pl_config_find_in(NULL, word);
+    print_outer(word, outer, sizeof outer);
+    consider_sections(&c, &(place){.depth = 0});
     at(l, l->event.start_mark);
-    if (elsewhere)
-        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; it is a key of %s", l->where, shown, section->name,
-                         elsewhere->section->name);
-    if (near)
-        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; did you mean \"%s\"?", l->where, shown, section->name, near);
-    return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; its keys are %s", l->where, shown, section->name, list);
+    if (outer[0]) return FAIL_HERE(l, "%s: unknown section \"%s\"; it belongs in %s", l->where, shown, outer);
+    if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section->name);
+    if (c.near) return FAIL_HERE(l, "%s: unknown section \"%s\"; did you mean \"%s\"?", l->where, shown, c.near);
+    return FAIL_HERE(l, "%s: unknown section \"%s\"; the sections are %s", l->where, shown, c.list);
 }
 
-static pl_status not_twice(loader *l, uint32_t *seen, const char *kind, const char *name)
+static pl_status unknown_key(loader *l, const place *p, const char *word)
+{
+    char shown[64];
+    candidates c = {.word = word, .best = SIZE_MAX};
+    const pl_config_key *elsewhere = pl_config_find_in(NULL, word);
+    const char *kind = p->section ? "key" : "section";
+    pl_config_shown(word, strlen(word), shown);
+    for (const pl_config_key *key = pl_config_keys; p->section && key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == p->section) consider(&c, key->name);
+    consider_sections(&c, p);
+    at(l, l->event.start_mark);
+    if (elsewhere && !elsewhere->section->is_dimension)
+        return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; it is a key of %s", l->where, kind, shown, (int)p->bytes,
+                         p->name, elsewhere->section->name);
+    if (c.near)
+        return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; did you mean \"%s\"?", l->where, kind, shown, (int)p->bytes,
+                         p->name, c.near);
+    return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; its %ss are %s", l->where, kind, shown, (int)p->bytes, p->name,
+                     kind, c.list);
+}
+
+static pl_status not_twice(loader *l, uint32_t *seen, const char *kind, const char *name, size_t bytes)
 {
     const yaml_mark_t mark = l->event.start_mark;
     if (*seen)
-        return FAIL_HERE(l, "%s: %s \"%s\" is here a second time; the first is on line %u", at(l, mark), kind, name,
-                         *seen);
+        return FAIL_HERE(l, "%s: %s \"%.*s\" is here a second time; the first is on line %u", at(l, mark), kind,
+                         (int)bytes, name, *seen);
     *seen = (uint32_t)mark.line + 1;
     return PL_OK;
 }
@@ -171,14 +246,14 @@ static pl_status nested(loader *l, const pl_config_key *key)
                      at(l, l->event.start_mark), key->path, pl_config_expected(key, expected, sizeof expected), found);
 }
 
-static pl_status read_list(loader *l, const pl_config_key *key, uint32_t *bits)
+static pl_status read_list(loader *l, const pl_config_key *key, yaml_mark_t begin, pl_config_value *value)
 {
     for (;;) {
         PL_TRY(next(l));
-        if (l->event.type == YAML_SEQUENCE_END_EVENT) return PL_OK;
+        if (l->event.type == YAML_SEQUENCE_END_EVENT) return pl_config_check_items(key, value, at(l, begin), l->err);
         if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
         at(l, l->event.start_mark);
-        PL_TRY(pl_config_parse_set_item(key, scalar_of(&l->event), bits, l->where, l->err));
+        PL_TRY(pl_config_parse_item(key, scalar_of(&l->event), value, l->where, l->err));
     }
 }
 
@@ -188,10 +263,10 @@ static pl_status read_value(loader *l, const pl_config_key *key)
     const yaml_mark_t mark = l->event.start_mark;
     pl_config_origin from = {
         .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
-    if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_SET) {
-        uint32_t bits = 0;
-        PL_TRY(read_list(l, key, &bits));
-        return pl_config_assign_bits(l->cfg, key, bits, &from), PL_OK;
+    if (l->event.type == YAML_SEQUENCE_START_EVENT && (key->type == PL_CONFIG_SET || key->type == PL_CONFIG_LIST)) {
+        pl_config_value value = {0};
+        PL_TRY(read_list(l, key, mark, &value));
+        return pl_config_assign_items(l->cfg, key, &value, &from), PL_OK;
     }
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
@@ -200,49 +275,53 @@ static pl_status read_value(loader *l, const pl_config_key *key)
 
 /* ---- the levels ---- */
 
-static pl_status read_keys(loader *l, const pl_config_section *section)
+static pl_status read_section(loader *, const place *);
+
+/* A key, or a section in this one, at the current event. */
+static pl_status read_entry(loader *l, const place *p)
+{
+    place inner;
+    const char *word = word_here(l);
+    if (!word && p->depth == 0)
+        return FAIL_HERE(l, "%s: the name of a section must be a word", at(l, l->event.start_mark));
+    if (!word)
+        return FAIL_HERE(l, "%s: a key of %.*s must be a word", at(l, l->event.start_mark), (int)p->bytes, p->name);
+    const pl_config_key *key = p->section ? pl_config_find_in(p->section, word) : NULL;
+    if (key) {
+        PL_TRY(not_twice(l, &l->seen_key[key - pl_config_keys], "key", key->path, strlen(key->path)));
+        return read_value(l, key);
+    }
+    if (!find_inner(p, word, &inner)) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
+    PL_TRY(not_twice(l, &l->seen_section[inner.first][inner.depth - 1], "section", inner.name, inner.bytes));
+    return read_section(l, &inner);
+}
+
+static pl_status read_entries(loader *l, const place *p)
 {
     for (;;) {
         PL_TRY(next(l));
         if (l->event.type == YAML_MAPPING_END_EVENT) return PL_OK;
-        const char *word = word_here(l);
-        if (!word) return FAIL_HERE(l, "%s: a key of %s must be a word", at(l, l->event.start_mark), section->name);
-        const pl_config_key *key = pl_config_find_in(section, word);
-        if (!key) return unknown_key(l, section, word);
-        PL_TRY(not_twice(l, &l->seen_key[key - pl_config_keys], "key", key->path));
-        PL_TRY(read_value(l, key));
+        PL_TRY(read_entry(l, p));
     }
 }
 
-static pl_status read_section(loader *l, const pl_config_section *section)
+/* Goes as deep as names in the table do. */
+static pl_status read_section(loader *l, const place *p)
 {
     PL_TRY(next(l));
     if (is_null_event(&l->event)) return PL_OK; /* "train:" with nothing under it */
-    if (l->event.type == YAML_MAPPING_START_EVENT) return read_keys(l, section);
+    if (l->event.type == YAML_MAPPING_START_EVENT) return read_entries(l, p);
     return FAIL_HERE(
-        l, "%s: %s is a section: its keys stand under it, indented, one \"key: value\" a line, a space after the colon",
-        at(l, l->event.start_mark), section->name);
-}
-
-static pl_status read_sections(loader *l)
-{
-    for (;;) {
-        PL_TRY(next(l));
-        if (l->event.type == YAML_MAPPING_END_EVENT) return PL_OK;
-        const char *word = word_here(l);
-        if (!word) return FAIL_HERE(l, "%s: the name of a section must be a word", at(l, l->event.start_mark));
-        const pl_config_section *section = pl_config_find_section(word, strlen(word));
-        if (!section) return unknown_section(l, word);
-        PL_TRY(not_twice(l, &l->seen_section[section - pl_config_sections], "section", word));
-        PL_TRY(read_section(l, section));
-    }
+        l,
+        "%s: %.*s is a section: its keys stand under it, indented, one \"key: value\" a line, a space after the colon",
+        at(l, l->event.start_mark), (int)p->bytes, p->name);
 }
 
 static pl_status read_document(loader *l)
 {
     PL_TRY(next(l));
     if (l->event.type == YAML_MAPPING_START_EVENT) {
-        PL_TRY(read_sections(l));
+        PL_TRY(read_entries(l, &(place){.section = pl_config_find_section("", 0)}));
     } else if (!is_null_event(&l->event)) {
         return FAIL_HERE(l, "%s: a config begins with a section, such as \"train:\", and keys indented under it",
                          at(l, l->event.start_mark));
@@ -316,9 +395,9 @@ pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text
     if (!fresh) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
     *fresh = *cfg;
     loader l = {.name = name, .text = text, .bytes = bytes, .cfg = fresh, .err = err};
-    const pl_alloc_place place = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
+    const pl_alloc_place counted = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
     pl_status status = parse(&l);
-    pl_alloc_count_given(pl_config_parser_bytes(bytes), place);
+    pl_alloc_count_given(pl_config_parser_bytes(bytes), counted);
     if (status == PL_OK) {
         memcpy(fresh->file, name, strlen(name));
         *cfg = *fresh;

@@ -7,7 +7,7 @@
 
 #include "config/schema.h"
 
-enum { NAME_BYTES = 64 };
+enum { NAME_BYTES = 96 };
 
 /* ---- the command line ---- */
 
@@ -165,14 +165,18 @@ static void variable_of(const char *path, char *name)
         name[i] = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
 }
 
+/* Whether `rest`, behind PLIMSOLL_, is what variable_of makes of the path. */
+static bool is_capitals_of(const char *path, const char *rest)
+{
+    for (; *path; path++, rest++)
+        if (*rest != (*path == '.' ? '_' : (char)toupper((unsigned char)*path))) return false;
+    return *rest == 0;
+}
+
 static bool is_variable_of(const pl_config_key *key, const char *name)
 {
-    char full[NAME_BYTES];
-    variable_of(key->path, full);
-    if (strcmp(full, name) == 0) return true;
-    if (!key->option) return false;
-    variable_of(key->option, full);
-    return strcmp(full, name) == 0;
+    const char *rest = name + strlen("PLIMSOLL_");
+    return is_capitals_of(key->path, rest) || (key->option && is_capitals_of(key->option, rest));
 }
 
 /* Compared without the common beginning: it would make everything look alike. */

@@ -143,6 +143,30 @@ static void print_set(const pl_config_key *key, uint32_t bits, pl_str *out)
     pl_str_append(out, "]");
 }
 
+static void print_list(const pl_config_key *key, const pl_config_list *list, pl_str *out)
+{
+    pl_str_append(out, "[");
+    for (int64_t i = 0; i < list->count; i++) {
+        if (i) pl_str_append(out, ", ");
+        if (key->names)
+            pl_str_append(out, key->names[(int)list->item[i]]);
+        else
+            pl_str_double(out, list->item[i]);
+    }
+    pl_str_append(out, "]");
+}
+
+static void json_list(const pl_config_key *key, const pl_config_list *list, pl_json *json)
+{
+    pl_json_array(json);
+    for (int64_t i = 0; i < list->count; i++)
+        if (key->names)
+            pl_json_string(json, key->names[(int)list->item[i]]);
+        else
+            pl_json_double(json, list->item[i]);
+    pl_json_array_end(json);
+}
+
 void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *out)
 {
     char size[32];
@@ -157,6 +181,8 @@ void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *
         pl_str_double(out, real_of(value));
     else if (key->type == PL_CONFIG_SET)
         print_set(key, bits_of(value), out);
+    else if (key->type == PL_CONFIG_LIST)
+        print_list(key, value, out);
     else if (key->type != PL_CONFIG_TEXT && is_plain_text(text_of(key, value)))
         pl_str_append(out, text_of(key, value));
     else
@@ -181,7 +207,9 @@ void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *
         for (size_t i = 0; i < key->name_count; i++)
             if (bits_of(value) >> i & 1) pl_json_string(json, key->names[i]);
         pl_json_array_end(json);
-    } else
+    } else if (key->type == PL_CONFIG_LIST)
+        json_list(key, value, json);
+    else
         pl_json_string(json, text_of(key, value));
 }
 
@@ -198,37 +226,64 @@ static bool is_overruled(const pl_config *cfg, const pl_config_key *key)
 static bool is_printed(const pl_config *cfg, const pl_config_key *key)
 {
     if (is_overruled(cfg, key)) return false;
+    if (key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT) && pl_config_is_default(cfg, key)) return false;
     return pl_config_is_used(cfg, key) || !pl_config_is_default(cfg, key);
+}
+
+static void indent(pl_str *out, uint32_t depth) { pl_str_pad(out, ' ', 2 * depth); }
+
+/* The lines of the sections that begin behind the section called `before`. */
+static void begin_sections(const char *before, const char *name, pl_str *out)
+{
+    for (uint32_t i = pl_config_shared_levels(before, name); i < pl_config_depth(name); i++) {
+        size_t bytes;
+        const char *level = pl_config_level_of(name, i, &bytes);
+        indent(out, i);
+        pl_str_printf(out, "%.*s:\n", (int)bytes, level);
+    }
 }
 
 void pl_config_print_yaml(const pl_config *cfg, pl_str *out)
 {
-    const pl_config_section *section = NULL;
+    const char *before = "";
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!is_printed(cfg, key)) continue;
-        if (key->section != section) pl_str_printf(out, "%s:\n", key->section->name);
-        section = key->section;
-        pl_str_printf(out, "  %s: ", key->name);
+        const char *name = key->section->name;
+        begin_sections(before, name, out);
+        before = name;
+        indent(out, pl_config_depth(name));
+        pl_str_printf(out, "%s: ", key->name);
         pl_config_print_value(key, pl_config_value_of(cfg, key), out);
         pl_str_append(out, "\n");
     }
 }
 
+static void json_sections(const char *before, const char *name, pl_json *json)
+{
+    const uint32_t shared = pl_config_shared_levels(before, name);
+    for (uint32_t i = pl_config_depth(before); i > shared; i--) pl_json_object_end(json);
+    for (uint32_t i = shared; i < pl_config_depth(name); i++) {
+        char word[64];
+        size_t bytes;
+        const char *level = pl_config_level_of(name, i, &bytes);
+        memcpy(word, level, bytes);
+        word[bytes] = 0;
+        pl_json_key(json, word);
+        pl_json_object(json);
+    }
+}
+
 void pl_config_json(const pl_config *cfg, pl_json *json)
 {
-    const pl_config_section *section = NULL;
+    const char *before = "";
     pl_json_object(json);
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!is_printed(cfg, key)) continue;
-        if (key->section != section) {
-            if (section) pl_json_object_end(json);
-            section = key->section;
-            pl_json_key(json, section->name);
-            pl_json_object(json);
-        }
+        json_sections(before, key->section->name, json);
+        before = key->section->name;
         pl_json_key(json, key->name);
         pl_config_json_value(key, pl_config_value_of(cfg, key), json);
     }
-    if (section) pl_json_object_end(json);
+    json_sections(before, "", json);
     pl_json_object_end(json);
 }

@@ -1,4 +1,4 @@
-/* sections.def read as arrays, and looking rows up. Some 70 rows: a linear search is fast enough for a config. */
+/* sections.def read as arrays, and looking rows up. Some 200 rows: a linear search is fast enough for a config. */
 #include "config/schema.h"
 
 #include <string.h>
@@ -43,6 +43,11 @@ enum {
     HELD_OUT = PL_CONFIG_FLAG_HELD_OUT,
     READ_FILE = PL_CONFIG_FLAG_READ_FILE,
     WRITTEN_FILE = PL_CONFIG_FLAG_WRITTEN_FILE,
+    WHOLE = PL_CONFIG_FLAG_WHOLE,
+    ODD = PL_CONFIG_FLAG_ODD,
+    DISTINCT = PL_CONFIG_FLAG_DISTINCT,
+    NO_EFFECT = PL_CONFIG_FLAG_NO_EFFECT,
+    KEPT = PL_CONFIG_FLAG_KEPT,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -95,18 +100,32 @@ enum {
 #include "config/sections.def"
 };
 
+/* The default of a list. In parentheses: its commas are no commas of a row. */
+#define ITEMS(...)                                                                                                     \
+    (&(const pl_config_list){.count = sizeof((double[]){__VA_ARGS__}) / sizeof(double), .item = {__VA_ARGS__}})
+#define NO_ITEMS NULL
+
+/* NAME(s) is the section's own name, or what `#define NAME_s , "outer.s"` says: then that is the second argument. */
+#define SECOND(first, second, ...) second
+#define SECOND_OF(...)             SECOND(__VA_ARGS__)
+#define NAME(s)                    SECOND_OF(NAME_##s, #s, ~)
+#define PREFIX(s)                  SECOND_OF(PREFIX_##s, NAME(s) ".", ~)
+
 /* ---- the arrays ---- */
 
 const pl_config_section pl_config_sections[] = {
-#define SECTION(s, systems, text) {.name = #s, .help = text},
+#define SECTION(s, systems, text)                      {.name = NAME(s), .help = text},
+#define DIMENSION(s, text)                             {.name = NAME(s), .help = text, .is_dimension = true},
+#define WORD_DIMENSION(s, c, list, text)               DIMENSION(s, text)
+#define NUMBER_DIMENSION(s, t, b, c, lo, hi, fl, text) DIMENSION(s, text)
 #include "config/sections.def"
 };
 
 /* `use` comes in as four. */
 #define ROW(kind, s, k, opt, fl, who, text, systems, archs, key, values)                                               \
-    .section = &pl_config_sections[PL_CONFIG_SECTION_##s], .name = #k, .path = #s "." #k, .option = opt, .help = text, \
-    .type = PL_CONFIG_##kind, .flags = fl, .offset = offsetof(pl_config, s.k), .bytes = sizeof((pl_config *)0)->s.k,   \
-    .use = {SYSTEMS_OF_##s & (systems), archs, key, values}, .readers = who
+    .section = &pl_config_sections[PL_CONFIG_SECTION_##s], .name = #k, .path = PREFIX(s) #k, .option = opt,            \
+    .help = text, .type = PL_CONFIG_##kind, .flags = fl, .offset = offsetof(pl_config, s.k),                           \
+    .bytes = sizeof((pl_config *)0)->s.k, .use = {SYSTEMS_OF_##s & (systems), archs, key, values}, .readers = who
 
 const pl_config_key pl_config_keys[] = {
 #define INT(s, k, opt, def, lo, hi, fl, use, by, text)                                                                 \
@@ -123,7 +142,18 @@ const pl_config_key pl_config_keys[] = {
      .name_count = COUNT(list##_words)},
 #define SET(s, k, opt, list, fl, use, by, text)                                                                        \
     {ROW(SET, s, k, opt, fl, by, text, use), .names = list##_words, .name_count = COUNT(list##_words)},
+#define LIST(s, k, opt, def, least, most, lo, hi, fl, use, by, text)                                                   \
+    {ROW(LIST, s, k, opt, fl, by, text, use),                                                                          \
+     .default_list = def,                                                                                              \
+     .min_items = least,                                                                                               \
+     .max_items = most,                                                                                                \
+     .min_real = lo,                                                                                                   \
+     .max_real = hi},
+#define WORD_LIST(s, k, opt, def, list, fl, use, by, text)                                                             \
+    {ROW(LIST, s, k, opt, fl, by, text, use), .default_list = def,   .min_items = 1,                                   \
+     .max_items = PL_CONFIG_LIST_ITEMS,       .names = list##_words, .name_count = COUNT(list##_words)},
 #define TEXT(s, k, opt, fl, use, by, text)       {ROW(TEXT, s, k, opt, fl, by, text, use)},
+#define NOTE(s, k, opt, fl, use, by, text)       {ROW(TEXT, s, k, opt, fl, by, text, use)},
 #define PATH(s, k, opt, word, fl, use, by, text) {ROW(PATH, s, k, opt, fl, by, text, use), .empty_word = word},
 #define NAME_OR_PATH(s, k, opt, def, list, fl, use, by, text)                                                          \
     {ROW(NAME_OR_PATH, s, k, opt, fl, by, text, use), .default_int = def, .names = list##_words,                       \
@@ -149,6 +179,39 @@ const pl_config_section *pl_config_find_section(const char *name, size_t bytes)
         if (strlen(pl_config_sections[i].name) == bytes && memcmp(pl_config_sections[i].name, name, bytes) == 0)
             return &pl_config_sections[i];
     return NULL;
+}
+
+bool pl_config_holds_sections(const char *name, size_t bytes)
+{
+    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++)
+        if (strncmp(pl_config_sections[i].name, name, bytes) == 0 && pl_config_sections[i].name[bytes] == '.')
+            return true;
+    return false;
+}
+
+uint32_t pl_config_depth(const char *name)
+{
+    uint32_t words = *name != 0;
+    for (; *name; name++) words += *name == '.';
+    return words;
+}
+
+const char *pl_config_level_of(const char *name, uint32_t i, size_t *bytes)
+{
+    while (i--) name = strchr(name, '.') + 1;
+    *bytes = strcspn(name, ".");
+    return name;
+}
+
+uint32_t pl_config_shared_levels(const char *a, const char *b)
+{
+    uint32_t shared = 0;
+    for (; shared < pl_config_depth(a) && shared < pl_config_depth(b); shared++) {
+        size_t x, y;
+        const char *left = pl_config_level_of(a, shared, &x), *right = pl_config_level_of(b, shared, &y);
+        if (x != y || memcmp(left, right, x) != 0) break;
+    }
+    return shared;
 }
 
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name)

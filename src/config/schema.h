@@ -11,6 +11,7 @@ typedef enum pl_config_type {
     PL_CONFIG_BOOL,
     PL_CONFIG_ENUM,
     PL_CONFIG_SET,
+    PL_CONFIG_LIST,
     PL_CONFIG_TEXT,
     PL_CONFIG_PATH,
     PL_CONFIG_NAME_OR_PATH,
@@ -28,6 +29,11 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_HELD_OUT = 1 << 8,
     PL_CONFIG_FLAG_READ_FILE = 1 << 9,
     PL_CONFIG_FLAG_WRITTEN_FILE = 1 << 10,
+    PL_CONFIG_FLAG_WHOLE = 1 << 11,
+    PL_CONFIG_FLAG_ODD = 1 << 12,
+    PL_CONFIG_FLAG_DISTINCT = 1 << 13,
+    PL_CONFIG_FLAG_NO_EFFECT = 1 << 14,
+    PL_CONFIG_FLAG_KEPT = 1 << 15,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
@@ -38,14 +44,17 @@ typedef struct pl_config_use {
     uint32_t values;
 } pl_config_use;
 
+/* Sections may lie in sections: "sampling.sobol" is written under sobol:, and that under sampling:. The one without a
+ * name has the keys that stand outside of any. */
 typedef struct pl_config_section {
     const char *name, *help;
+    bool is_dimension; /* of parameter_space: its keys are one thing, and help shows them in a line */
 } pl_config_section;
 
 typedef struct pl_config_key {
     const pl_config_section *section;
     const char *name;
-    const char *path;   /* "section.name" */
+    const char *path;   /* "section.name"; the name alone outside of any section */
     const char *option; /* or NULL */
     const char *help;
     pl_config_type type;
@@ -55,7 +64,9 @@ typedef struct pl_config_key {
     double default_real;
     int64_t min_int, max_int; /* INT, BYTES; both ends belong to the range */
     double min_real, max_real;
-    const char *const *names; /* ENUM, SET, NAME_OR_PATH */
+    const pl_config_list *default_list; /* LIST; NULL: empty */
+    uint32_t min_items, max_items;      /* LIST */
+    const char *const *names;           /* ENUM, SET, NAME_OR_PATH; a LIST of words, which are counted in it */
     size_t name_count;
     const char *empty_word; /* PATH: how "" is written */
     pl_config_use use;
@@ -69,6 +80,12 @@ extern const pl_config_key pl_config_keys[PL_CONFIG_KEY_COUNT];
 /* The row of "section.name", or NULL. */
 const pl_config_key *pl_config_find(const char *path);
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes); /* or NULL */
+/* Whether a section lies in one of this name, which may be none of the table itself. */
+bool pl_config_holds_sections(const char *name, size_t bytes);
+/* Names as their words: how many, the i-th with its length, how many are the same from the first on. */
+uint32_t pl_config_depth(const char *name);
+const char *pl_config_level_of(const char *name, uint32_t i, size_t *bytes);
+uint32_t pl_config_shared_levels(const char *a, const char *b);
 /* The row of `name` in `section`, or NULL; with section NULL the first row of that name. */
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name);
 /* Whether this is the key's option, without dashes; false for NULL. */
@@ -110,6 +127,7 @@ typedef struct pl_config_name_or_path {
 typedef union pl_config_value {
     int64_t number;
     double real;
+    pl_config_list list;
     pl_config_name_or_path longest;
 } pl_config_value;
 
@@ -129,9 +147,9 @@ typedef struct pl_config_scalar {
 const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room);
 /* Reads the text into the key's value. Errors begin with `where`. The value is unchanged on failure. */
 pl_status pl_config_parse_value(const pl_config_key *, pl_config_scalar, void *value, const char *where, pl_error *);
-/* Adds the bit called `text` to a SET's bits. */
-pl_status pl_config_parse_set_item(const pl_config_key *, pl_config_scalar, uint32_t *bits, const char *where,
-                                   pl_error *);
+/* Adds what the text says to the value of a SET or a LIST; when all is there, whether it is enough. */
+pl_status pl_config_parse_item(const pl_config_key *, pl_config_scalar, void *value, const char *where, pl_error *);
+pl_status pl_config_check_items(const pl_config_key *, const void *value, const char *where, pl_error *);
 void pl_config_default_value(const pl_config_key *, void *value);
 bool pl_config_same_value(const pl_config_key *, const void *a, const void *b);
 /* The canonical YAML text of the value. */
@@ -150,12 +168,16 @@ bool pl_config_is_null(pl_config_scalar);
 /* Sets the value and its origin unless a stronger source has set it (then it is only validated). */
 pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar, const pl_config_origin *,
                            const char *where, pl_error *);
-/* The same for a SET whose words have been read. */
-void pl_config_assign_bits(pl_config *, const pl_config_key *, uint32_t bits, const pl_config_origin *);
+/* The same for a SET or a LIST whose items have been read. */
+void pl_config_assign_items(pl_config *, const pl_config_key *, const void *value, const pl_config_origin *);
 
 /* ---- load.c ---- */
 /* What libyaml asks the heap for, at most, while it reads a text of so many bytes. */
 uint64_t pl_config_parser_bytes(size_t text_bytes);
+
+/* ---- space.c ---- */
+/* What keys of a parameter space and its rollouts cannot tell one by one; nothing where they are not used. */
+pl_status pl_config_check_space(const pl_config *, pl_error *);
 
 /* ---- check.c ---- */
 /* PL_E_CONFIG for a key that is set and that the program does not read under the config's other values. */

@@ -197,6 +197,23 @@ static void say_int_range(words *w, const pl_config_key *key)
     say(w, "an integer from %" PRId64 " to %" PRId64, key->min_int, key->max_int);
 }
 
+/* "a list of 2 integers from 1 to 16", "a list of 1 to 16 numbers of at least 0 and at most 1" */
+static void say_list(words *w, const pl_config_key *key)
+{
+    say(w, "a list of ");
+    if (key->names) {
+        say_names(w, key, " or ");
+        return;
+    }
+    say(w, key->min_items == key->max_items ? "%u" : "%u to %u", key->min_items, key->max_items);
+    const bool odd = key->flags & PL_CONFIG_FLAG_ODD;
+    if (key->flags & PL_CONFIG_FLAG_WHOLE)
+        say(w, " %sintegers from %.0f to %.0f", odd ? "odd " : "", key->min_real, key->max_real);
+    else
+        say(w, " numbers %s %g and %s %g", key->flags & PL_CONFIG_FLAG_OVER_MIN ? "above" : "of at least",
+            key->min_real, key->flags & PL_CONFIG_FLAG_UNDER_MAX ? "below" : "at most", key->max_real);
+}
+
 static void say_real_range(words *w, const pl_config_key *key)
 {
     say(w, "a number %s %g and %s %g", key->flags & PL_CONFIG_FLAG_OVER_MIN ? "above" : "of at least", key->min_real,
@@ -230,6 +247,9 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
     case PL_CONFIG_SET:
         say(&w, "a list of ");
         say_names(&w, key, " and ");
+        break;
+    case PL_CONFIG_LIST:
+        say_list(&w, key);
         break;
     case PL_CONFIG_TEXT:
         say(&w, "text");
@@ -379,33 +399,99 @@ static pl_status set_enum(const pl_config_key *key, pl_config_scalar s, void *to
     return PL_OK;
 }
 
-pl_status pl_config_parse_set_item(const pl_config_key *key, pl_config_scalar s, uint32_t *bits, const char *where,
-                                   pl_error *err)
+/* ---- lists ---- */
+
+static pl_status number_of_item(const pl_config_key *key, pl_config_scalar s, double *number, const char *where,
+                                pl_error *err)
 {
-    int index;
-    if (!find_name(key, s, &index)) return refuse_name(key, s, where, err);
-    *bits |= UINT32_C(1) << index;
+    const bool is_number = parse_real(s, number);
+    if (is_number && s.style == PL_CONFIG_QUOTED) return refuse_quoted(key, s, where, err);
+    if (!is_number || !in_real_range(key, *number)) return refuse(key, s, where, "", err);
+    if (key->flags & PL_CONFIG_FLAG_WHOLE && *number != floor(*number)) return refuse(key, s, where, "", err);
+    if (key->flags & PL_CONFIG_FLAG_ODD && fmod(*number, 2) == 0) return refuse(key, s, where, "", err);
+    *number += 0.0; /* no negative zero */
     return PL_OK;
 }
 
-/* "model,plan" in one scalar; nothing between quotes, or "none", is the empty list. */
-static pl_status set_set(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
+static pl_status append_item(const pl_config_key *key, pl_config_list *list, double item, pl_config_scalar s,
+                             const char *where, pl_error *err)
 {
-    uint32_t bits = 0;
-    bool empty = is_word(s, "none") || (s.bytes == 0 && s.style == PL_CONFIG_QUOTED);
+    char shown[64], expected[320];
+    for (int64_t i = 0; key->flags & PL_CONFIG_FLAG_DISTINCT && i < list->count; i++)
+        if (list->item[i] == item)
+            return pl_fail(err, PL_E_CONFIG, "%s: %s has %s twice; take one out", where, key->path,
+                           pl_config_shown(s.text, s.bytes, shown));
+    if (list->count == key->max_items)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s must be %s, and this is one too many", where, key->path,
+                       pl_config_expected(key, expected, sizeof expected));
+    list->item[list->count++] = item;
+    return PL_OK;
+}
+
+pl_status pl_config_parse_item(const pl_config_key *key, pl_config_scalar s, void *value, const char *where,
+                               pl_error *err)
+{
+    int index = 0;
+    double number = 0;
+    locale_t before = pl_locale_enter();
+    pl_status status = PL_OK;
+    if (!key->names)
+        status = number_of_item(key, s, &number, where, err);
+    else if (!find_name(key, s, &index))
+        status = refuse_name(key, s, where, err);
+    pl_locale_leave(before);
+    PL_TRY(status);
+    if (key->type == PL_CONFIG_LIST) return append_item(key, value, key->names ? index : number, s, where, err);
+    uint32_t bits;
+    memcpy(&bits, value, sizeof bits);
+    bits |= UINT32_C(1) << index;
+    memcpy(value, &bits, sizeof bits);
+    return PL_OK;
+}
+
+pl_status pl_config_check_items(const pl_config_key *key, const void *value, const char *where, pl_error *err)
+{
+    const pl_config_list *list = value;
+    char expected[320];
+    if (key->type != PL_CONFIG_LIST || list->count >= key->min_items) return PL_OK;
+    if (list->count == 0 && !key->default_list) return PL_OK; /* what it is without a word, too */
+    return pl_fail(err, PL_E_CONFIG, "%s: %s must be %s, not a list of %" PRId64, where, key->path,
+                   pl_config_expected(key, expected, sizeof expected), list->count);
+}
+
+/* An item of a list in one scalar, without blanks around it; of a list of words also without quotes. */
+static pl_config_scalar trimmed(const pl_config_key *key, const char *at, const char *end)
+{
+    while (at < end && *at == ' ') at++;
+    while (at < end && end[-1] == ' ') end--;
+    const bool quoted = end - at >= 2 && (*at == '"' || *at == '\'') && *at == end[-1];
+    if (key->type == PL_CONFIG_LIST && key->names && quoted) at++, end--;
+    return (pl_config_scalar){at, (size_t)(end - at), key->names ? PL_CONFIG_QUOTED : PL_CONFIG_RAW};
+}
+
+/* "model,plan" or "[2, 5]" in one scalar; nothing between quotes or brackets, or "none", is the empty list. */
+static pl_status set_items(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
+{
+    pl_config_value value = {0};
+    const bool in_brackets =
+        key->type == PL_CONFIG_LIST && s.bytes >= 2 && s.text[0] == '[' && s.text[s.bytes - 1] == ']';
+    const char *at = s.text + in_brackets, *end = s.text + s.bytes - in_brackets;
+    bool empty = is_word(s, "none") || (s.bytes == 0 && s.style == PL_CONFIG_QUOTED) ||
+                 (in_brackets && trimmed(key, at, end).bytes == 0);
     if (!empty && pl_config_is_null(s)) return refuse(key, s, where, "", err);
-    for (size_t at = 0; !empty && at <= s.bytes;) {
-        char item[24];
-        const char *comma = memchr(s.text + at, ',', s.bytes - at);
-        size_t end = comma ? (size_t)(comma - s.text) : s.bytes;
-        while (at < end && s.text[at] == ' ') at++;
-        if (end - at >= sizeof item) return refuse(key, s, where, "", err);
-        memcpy(item, s.text + at, end - at);
-        item[end - at] = 0;
-        PL_TRY(pl_config_parse_set_item(key, (pl_config_scalar){item, end - at, PL_CONFIG_QUOTED}, &bits, where, err));
-        at = end + 1;
+    while (!empty && at <= end) {
+        char text[48];
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        pl_config_scalar item = trimmed(key, at, comma ? comma : end);
+        if (item.bytes >= sizeof text) return refuse(key, s, where, "", err);
+        memcpy(text, item.text, item.bytes);
+        text[item.bytes] = 0;
+        item.text = text;
+        PL_TRY(pl_config_parse_item(key, item, &value, where, err));
+        at = comma ? comma + 1 : end + 1;
     }
-    memcpy(to, &bits, sizeof bits);
+    PL_TRY(pl_config_check_items(key, &value, where, err));
+    memcpy(to, &value, key->bytes);
     return PL_OK;
 }
 
@@ -419,9 +505,9 @@ static pl_status check_text(const pl_config_key *key, pl_config_scalar s, const 
         return refuse(key, s, where, "", err);
     if (s.style == PL_CONFIG_PLAIN && (parse_real(s, &number) || parse_bool(s, &truth)))
         return refuse(key, s, where, "; put it in quotes", err);
-    if (s.bytes >= PL_CONFIG_TEXT_BYTES)
-        return pl_fail(err, PL_E_CONFIG, "%s: %s has %zu bytes; at most %d fit", where, key->path, s.bytes,
-                       PL_CONFIG_TEXT_BYTES - 1);
+    const size_t room = key->type == PL_CONFIG_TEXT ? key->bytes : PL_CONFIG_TEXT_BYTES;
+    if (s.bytes >= room)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s has %zu bytes; at most %zu fit", where, key->path, s.bytes, room - 1);
     if (!pl_config_is_text(s.text, s.bytes, &bad))
         return pl_fail(err, PL_E_CONFIG, "%s: %s is not printable UTF-8 at byte %zu (0x%02x); write it as UTF-8", where,
                        key->path, bad, (unsigned char)s.text[bad]);
@@ -429,10 +515,10 @@ static pl_status check_text(const pl_config_key *key, pl_config_scalar s, const 
 }
 
 /* The whole room is written, so that equal values have equal bytes. */
-static void store_text(char *room, const char *text, size_t bytes)
+static void store_text(char *to, size_t room, const char *text, size_t bytes)
 {
-    memset(room, 0, PL_CONFIG_TEXT_BYTES);
-    memcpy(room, text, bytes);
+    memset(to, 0, room);
+    memcpy(to, text, bytes);
 }
 
 static pl_status set_text(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
@@ -441,14 +527,14 @@ static pl_status set_text(const pl_config_key *key, pl_config_scalar s, void *to
         s = (pl_config_scalar){"", 0, PL_CONFIG_QUOTED};
     else
         PL_TRY(check_text(key, s, where, err));
-    store_text(to, s.text, s.bytes);
+    store_text(to, key->bytes, s.text, s.bytes);
     return PL_OK;
 }
 
 static void store_kind(void *to, int kind, const char *path, size_t bytes)
 {
     memcpy((char *)to + offsetof(pl_config_name_or_path, kind), &kind, sizeof kind);
-    store_text((char *)to + offsetof(pl_config_name_or_path, path), path, bytes);
+    store_text((char *)to + offsetof(pl_config_name_or_path, path), PL_CONFIG_TEXT_BYTES, path, bytes);
 }
 
 static pl_status set_name_or_path(const pl_config_key *key, pl_config_scalar s, void *to, const char *where,
@@ -467,9 +553,11 @@ pl_status pl_config_parse_value(const pl_config_key *key, pl_config_scalar s, vo
 {
     typedef pl_status setter(const pl_config_key *, pl_config_scalar, void *, const char *, pl_error *);
     static setter *const setters[] = {
-        [PL_CONFIG_INT] = set_int,   [PL_CONFIG_BYTES] = set_bytes, [PL_CONFIG_REAL] = set_real,
-        [PL_CONFIG_BOOL] = set_bool, [PL_CONFIG_ENUM] = set_enum,   [PL_CONFIG_SET] = set_set,
-        [PL_CONFIG_TEXT] = set_text, [PL_CONFIG_PATH] = set_text,   [PL_CONFIG_NAME_OR_PATH] = set_name_or_path,
+        [PL_CONFIG_INT] = set_int,    [PL_CONFIG_BYTES] = set_bytes,
+        [PL_CONFIG_REAL] = set_real,  [PL_CONFIG_BOOL] = set_bool,
+        [PL_CONFIG_ENUM] = set_enum,  [PL_CONFIG_SET] = set_items,
+        [PL_CONFIG_LIST] = set_items, [PL_CONFIG_TEXT] = set_text,
+        [PL_CONFIG_PATH] = set_text,  [PL_CONFIG_NAME_OR_PATH] = set_name_or_path,
     };
     locale_t before = pl_locale_enter();
     pl_status status = setters[key->type](key, s, value, where, err);
@@ -495,6 +583,9 @@ void pl_config_default_value(const pl_config_key *key, void *value)
     case PL_CONFIG_ENUM:
     case PL_CONFIG_NAME_OR_PATH:
         memcpy(value, &as_enum, sizeof as_enum);
+        break;
+    case PL_CONFIG_LIST:
+        if (key->default_list) memcpy(value, key->default_list, sizeof *key->default_list);
         break;
     case PL_CONFIG_SET:
     case PL_CONFIG_TEXT:

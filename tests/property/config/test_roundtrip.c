@@ -112,6 +112,35 @@ static void random_text(char *text)
     text[used] = 0;
 }
 
+/* With or without brackets; words of a list need no quotes. */
+static void random_list(const pl_config_key *key, char *text)
+{
+    const bool brackets = draw(2);
+    const uint32_t count = key->min_items + (uint32_t)draw(key->max_items - key->min_items + 1);
+    uint32_t used = 0;
+    strcpy(text, brackets ? "[" : "");
+    for (uint32_t i = 0; i < count; i++) {
+        char item[40];
+        if (key->names) {
+            const size_t word = draw(key->name_count);
+            if (used >> word & 1) continue; /* comes but once */
+            used |= 1u << word;
+            sprintf(item, draw(2) ? "%s" : "\"%s\"", key->names[word]);
+        } else if (key->flags & PL_CONFIG_FLAG_WHOLE) {
+            const double step = key->flags & PL_CONFIG_FLAG_ODD ? 2 : 1, number = key->min_real + step * i;
+            if (number > key->max_real) break;
+            sprintf(item, "%.0f", number);
+        } else if (key->flags & PL_CONFIG_FLAG_DISTINCT) {
+            const double unit = (i + (double)draw(1000) / 1001 + 1e-4) / (count + 1);
+            sprintf(item, "%.17g", key->min_real + (key->max_real - key->min_real) * unit);
+        } else {
+            random_real(key, item);
+        }
+        strcat(strcat(text, text[brackets] ? ", " : ""), item);
+    }
+    strcat(text, brackets ? "]" : "");
+}
+
 static void random_value(const pl_config_key *key, char *text)
 {
     text[0] = 0;
@@ -134,6 +163,9 @@ static void random_value(const pl_config_key *key, char *text)
             if (draw(2)) strcat(strcat(text, *text ? "," : ""), key->names[i]);
         if (!*text) strcpy(text, "none");
         break;
+    case PL_CONFIG_LIST:
+        random_list(key, text);
+        break;
     case PL_CONFIG_TEXT:
     case PL_CONFIG_PATH:
         random_text(text);
@@ -153,7 +185,7 @@ static void random_config(pl_config *cfg)
 {
     pl_config_default(cfg);
     for (size_t i = 0; i < PL_CONFIG_KEY_COUNT; i++) {
-        char text[256];
+        char text[640];
         pl_error err = {0};
         if (draw(3) == 0) continue;
         random_value(&pl_config_keys[i], text);
@@ -199,7 +231,7 @@ static void printing_then_loading_is_the_identity(void **state)
     pl_config cfg;
     pl_config_default(&cfg);
     check_one(&cfg);
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 700; i++) {
         random_config(&cfg);
         check_one(&cfg);
     }
@@ -230,7 +262,7 @@ static void damaged_text_never_crashes(void **state)
 {
     (void)state;
     static const char alphabet[] = "abc:{}[],-?*&!|>'\"%@`#~ \n\t\\\x80\xff\xc3\x00";
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < 2500; i++) {
         pl_config cfg, before;
         pl_str text = {0};
         pl_error err = {0};
@@ -265,13 +297,13 @@ static void damaged_text_never_crashes(void **state)
 static void random_words_never_crash(void **state)
 {
     (void)state;
-    for (int i = 0; i < 6000; i++) {
-        char words[4][600], *argv[5] = {words[0], words[1], words[2], words[3], NULL};
+    for (int i = 0; i < 3000; i++) {
+        char words[4][900], *argv[5] = {words[0], words[1], words[2], words[3], NULL};
         pl_config cfg;
         pl_error err = {0};
         for (int w = 0; w < 4; w++) {
             const pl_config_key *key = &pl_config_keys[draw(PL_CONFIG_KEY_COUNT)];
-            char value[256];
+            char value[640];
             if (draw(2))
                 random_value(key, value);
             else

@@ -47,13 +47,24 @@ static inline char *read_text(FILE *file)
     return text;
 }
 
-/* The names of the sections, in the order in which sections.def has their files. */
-typedef struct section_names {
+/* The files of the sections, in the order in which sections.def has them. */
+typedef struct section_files {
     char name[32][32];
     size_t count;
-} section_names;
+} section_files;
 
-static inline void read_sections(section_names *s)
+static inline char *read_file_of(const char *name)
+{
+    char path[80];
+    snprintf(path, sizeof path, "src/config/sections/%s.def", name);
+    FILE *file = open_in_repository(path, "r");
+    assert_non_null(file);
+    char *text = read_text(file);
+    fclose(file);
+    return text;
+}
+
+static inline void read_sections(section_files *s)
 {
     static const char start[] = "#include \"config/sections/";
     FILE *file = open_in_repository("src/config/sections.def", "r");

@@ -46,8 +46,9 @@ static void help_fits_and_names_every_option(void **state)
     }
     for (size_t i = 0; i < PL_CONFIG_KEY_COUNT; i++) {
         const pl_config_key *key = &pl_config_keys[i];
-        char word[80];
+        char word[128];
         snprintf(word, sizeof word, key->option ? "--%s" : "--set %s=", key->option ? key->option : key->path);
+        if (key->section->is_dimension) snprintf(word, sizeof word, "--set %s.FIELD=", key->section->name);
         if (!strstr(pl_str_text(&text), word)) fail_msg("%s", word);
         snprintf(word, sizeof word, "%s %s%s", key->path, key->option ? "--" : "-", key->option ? key->option : "");
         const char *line = strstr(pl_str_text(&options), word);
@@ -62,6 +63,17 @@ static void help_fits_and_names_every_option(void **state)
     pl_str_deinit(&options);
 }
 
+/* Below a section: what has a default is a key. */
+static size_t count_keys(json_t *section)
+{
+    const char *name;
+    json_t *entry;
+    size_t count = 0;
+    json_object_foreach(json_object_get(section, "properties"), name, entry) count +=
+        json_object_get(entry, "default") ? 1 : count_keys(entry);
+    return count;
+}
+
 static void the_schema_is_json_with_every_key(void **state)
 {
     (void)state;
@@ -70,15 +82,21 @@ static void the_schema_is_json_with_every_key(void **state)
     pl_config_print_json_schema(&text);
     json_t *schema = json_loads(pl_str_text(&text), JSON_REJECT_DUPLICATES, &error);
     if (!schema) fail_msg("%s in line %d", error.text, error.line);
-    json_t *sections = json_object_get(schema, "properties");
-    assert_int_equal(json_object_size(sections), PL_CONFIG_SECTION_COUNT);
-    size_t count = 0;
-    for (size_t i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
-        json_t *section = json_object_get(sections, pl_config_sections[i].name);
-        assert_true(json_is_false(json_object_get(section, "additionalProperties")));
-        count += json_object_size(json_object_get(section, "properties"));
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        json_t *at = schema;
+        char path[128], *word = path;
+        snprintf(path, sizeof path, "%s", key->path);
+        while (word) { /* through the sections to the key */
+            char *dot = strchr(word, '.');
+            if (dot) *dot++ = 0;
+            assert_true(json_is_false(json_object_get(at, "additionalProperties")));
+            at = json_object_get(json_object_get(at, "properties"), word);
+            if (!at) fail_msg("%s", key->path);
+            word = dot;
+        }
+        assert_string_equal(json_string_value(json_object_get(at, "description")), key->help);
     }
-    assert_int_equal(count, PL_CONFIG_KEY_COUNT);
+    assert_int_equal(count_keys(schema), PL_CONFIG_KEY_COUNT);
     json_decref(schema);
     pl_str_deinit(&text);
 }
@@ -86,7 +104,8 @@ static void the_schema_is_json_with_every_key(void **state)
 static void the_examples_load(void **state)
 {
     (void)state;
-    static const char *const names[] = {"examples/gpt.yaml", "examples/mlp.yaml", "examples/tiny.yaml"};
+    static const char *const names[] = {"examples/gpt.yaml", "examples/mlp.yaml", "examples/tiny.yaml",
+                                        "examples/rollout.yaml", "examples/rollout_tiny.yaml"};
     for (size_t i = 0; i < COUNT(names); i++) {
         pl_config cfg;
         pl_error err = {0};

@@ -35,6 +35,22 @@ static void defaults_are_those_of_the_benchmark(void **state)
     assert_int_equal(pl_config_check(&cfg, &err), PL_OK);
 }
 
+static size_t alignment_of(pl_config_type type)
+{
+    if (type == PL_CONFIG_BOOL || type == PL_CONFIG_TEXT || type == PL_CONFIG_PATH) return 1;
+    if (type == PL_CONFIG_INT || type == PL_CONFIG_BYTES || type == PL_CONFIG_REAL || type == PL_CONFIG_LIST) return 8;
+    return 4;
+}
+
+/* Of its struct. */
+static size_t alignment_of_section(const pl_config_section *section)
+{
+    size_t largest = 1;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == section && alignment_of(key->type) > largest) largest = alignment_of(key->type);
+    return largest;
+}
+
 /* Every byte of the values belongs to a row of the table: nothing but padding lies between two rows. */
 static void every_field_has_a_row(void **state)
 {
@@ -42,11 +58,12 @@ static void every_field_has_a_row(void **state)
     size_t end = 0;
     for (size_t i = 0; i < PL_CONFIG_KEY_COUNT; i++) {
         const pl_config_key *key = &pl_config_keys[i];
-        size_t alignment = key->type == PL_CONFIG_BOOL || key->type == PL_CONFIG_TEXT || key->type == PL_CONFIG_PATH ? 1
-                           : key->type == PL_CONFIG_INT || key->type == PL_CONFIG_BYTES || key->type == PL_CONFIG_REAL
-                               ? 8
-                               : 4;
-        if (i && key->section != pl_config_keys[i - 1].section) alignment = 8; /* a struct begins */
+        size_t alignment = alignment_of(key->type);
+        if (i && key->section != pl_config_keys[i - 1].section) {
+            const size_t before = alignment_of_section(pl_config_keys[i - 1].section);
+            end = (end + before - 1) & ~(before - 1); /* the struct ends */
+            alignment = alignment_of_section(key->section);
+        }
         if (key->offset != ((end + alignment - 1) & ~(alignment - 1))) fail_msg("no row before %s", key->path);
         end = key->offset + key->bytes;
     }
@@ -324,13 +341,11 @@ static const struct {
 static void an_unknown_section_names_those_there_are(void **state)
 {
     (void)state;
-    char wanted[512] = "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are ";
-    section_names s;
+    static const char wanted[] =
+        "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are model, data, train, generate, memory, fit, run, "
+        "metadata, parameter_space, sampling, simulation, dataset, logging";
     pl_config cfg;
     pl_error err;
-    read_sections(&s);
-    for (size_t i = 0; i < s.count; i++)
-        snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%s%s", i ? ", " : "", s.name[i]);
     assert_int_equal(load(&cfg, "qqqqqqqq: 6\n", &err), PL_E_CONFIG);
     assert_string_equal(err.text, wanted);
 }
