@@ -3,6 +3,8 @@
  * convolution_dw.c. */
 #include "backend/channel_norm.h"
 #include "backend/convolution_direct.h"
+#include "backend/convolution_epilogue.h"
+#include "backend/convolution_winograd.h"
 #include "backend/parallel.h"
 #include "kernels/convolution.h"
 
@@ -19,10 +21,7 @@ static void make_moments(const pl_convolution_call *c, pl_team team)
 static void ref_forward(const void *work, int part, int parts)
 {
     const pl_convolution_call *c = work;
-    int64_t n = c->shape.out;
-    pl_gemm_epilogue e = {.type = c->type, .c = c->y, .ldc = n, .bias = c->bias};
-    e.residual = c->residual, e.ld_residual = n;
-    e.act = c->act, e.act_out = c->act_out, e.ld_act_out = n;
+    pl_gemm_epilogue e = pl_convolution_epilogue(c);
     pl_range rows = pl_range_of_part(c->shape.batch * c->shape.out_height, 1, part, parts);
     pl_convolution_ref(&c->shape, c->type, c->x, c->weight, &e, rows.begin, rows.end);
 }
@@ -30,11 +29,7 @@ static void ref_forward(const void *work, int part, int parts)
 static void ref_dx(const void *work, int part, int parts)
 {
     const pl_convolution_dx_call *c = work;
-    int64_t n = c->shape.in;
-    pl_gemm_epilogue e = {.type = c->type, .c = c->dx, .ldc = n, .bias = c->bias};
-    e.residual = c->residual, e.ld_residual = n;
-    e.act = c->act, e.grad_of = c->grad_of, e.ld_grad_of = n;
-    e.act_again = c->act_again, e.ld_act_again = n;
+    pl_gemm_epilogue e = pl_convolution_dx_epilogue(c);
     pl_range rows = pl_range_of_part(c->shape.batch * c->shape.height, 1, part, parts);
     pl_convolution_dx_ref(&c->shape, c->type, c->dy, c->weight, &e, rows.begin, rows.end);
 }
@@ -68,21 +63,31 @@ static pl_gemm_call product_of_dx(const pl_convolution_dx_call *c)
 
 uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *c, pl_team team)
 {
-    if (team.isa == PL_ISA_REF) return 0;
     pl_gemm_call product = product_of(c);
-    return is_product(&c->shape) ? pl_gemm_workspace_bytes(&product, team) : pl_convolution_direct_of(c, team).bytes;
+    if (team.isa == PL_ISA_REF) return 0;
+    if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    return c->algorithm == PL_CONVOLUTION_DIRECT ? pl_convolution_direct_of(c, team).bytes
+                                                 : pl_convolution_winograd_of(c, team).bytes;
+}
+
+/* Where no row of y is complete before all of them are. */
+static void exec_without_moments(const pl_convolution_call *c, void *workspace, pl_team team)
+{
+    if (team.isa == PL_ISA_REF) {
+        pl_parallel(team, INT64_MAX, ref_forward, c);
+    } else if (is_product(&c->shape)) {
+        pl_gemm_call product = product_of(c);
+        pl_gemm_exec(&product, workspace, team);
+    } else {
+        pl_convolution_winograd w = pl_convolution_winograd_of(c, team);
+        pl_convolution_winograd_exec(&w, workspace, team);
+    }
 }
 
 void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team team)
 {
-    if (team.isa == PL_ISA_REF) {
-        pl_parallel(team, INT64_MAX, ref_forward, c);
-        make_moments(c, team);
-        return;
-    }
-    if (is_product(&c->shape)) {
-        pl_gemm_call product = product_of(c);
-        pl_gemm_exec(&product, workspace, team);
+    if (team.isa == PL_ISA_REF || is_product(&c->shape) || c->algorithm != PL_CONVOLUTION_DIRECT) {
+        exec_without_moments(c, workspace, team);
         make_moments(c, team);
         return;
     }
@@ -92,22 +97,25 @@ void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team 
 
 uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *c, pl_team team)
 {
-    if (team.isa == PL_ISA_REF) return 0;
     pl_gemm_call product = product_of_dx(c);
-    return is_product(&c->shape) ? pl_gemm_workspace_bytes(&product, team) : pl_convolution_direct_of_dx(c, team).bytes;
+    if (team.isa == PL_ISA_REF) return 0;
+    if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    return c->algorithm == PL_CONVOLUTION_DIRECT ? pl_convolution_direct_of_dx(c, team).bytes
+                                                 : pl_convolution_winograd_of_dx(c, team).bytes;
 }
 
 void pl_convolution_dx_exec(const pl_convolution_dx_call *c, void *workspace, pl_team team)
 {
     if (team.isa == PL_ISA_REF) {
         pl_parallel(team, INT64_MAX, ref_dx, c);
-        return;
-    }
-    if (is_product(&c->shape)) {
+    } else if (is_product(&c->shape)) {
         pl_gemm_call product = product_of_dx(c);
         pl_gemm_exec(&product, workspace, team);
-        return;
+    } else if (c->algorithm == PL_CONVOLUTION_DIRECT) {
+        pl_convolution_direct d = pl_convolution_direct_of_dx(c, team);
+        pl_convolution_direct_exec(&d, workspace, team);
+    } else {
+        pl_convolution_winograd w = pl_convolution_winograd_of_dx(c, team);
+        pl_convolution_winograd_exec(&w, workspace, team);
     }
-    pl_convolution_direct d = pl_convolution_direct_of_dx(c, team);
-    pl_convolution_direct_exec(&d, workspace, team);
 }

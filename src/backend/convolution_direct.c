@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "backend/convolution_epilogue.h"
 #include "backend/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
@@ -119,8 +120,7 @@ direct pl_convolution_direct_of(const pl_convolution_call *c, pl_team team)
 {
     const pl_convolution_shape *s = &c->shape;
     direct d = {.shape = *s, .type = c->type, .source = c->x, .weight = c->weight, .moments = c->moments};
-    d.epilogue = (pl_gemm_epilogue){.type = c->type, .c = c->y, .bias = c->bias, .residual = c->residual};
-    d.epilogue.act = c->act, d.epilogue.act_out = c->act_out;
+    d.epilogue = pl_convolution_epilogue(c);
     d.height = s->height, d.width = s->width, d.channels = s->in, d.n = s->out;
     d.step = s->stride, d.apart = 1, d.rows = s->out_height;
     complete(&d, team);
@@ -131,8 +131,7 @@ direct pl_convolution_direct_of_dx(const pl_convolution_dx_call *c, pl_team team
 {
     const pl_convolution_shape *s = &c->shape;
     direct d = {.shape = *s, .is_dx = 1, .type = c->type, .source = c->dy, .weight = c->weight};
-    d.epilogue = (pl_gemm_epilogue){.type = c->type, .c = c->dx, .bias = c->bias, .residual = c->residual};
-    d.epilogue.act = c->act, d.epilogue.grad_of = c->grad_of, d.epilogue.act_again = c->act_again;
+    d.epilogue = pl_convolution_dx_epilogue(c);
     d.height = s->out_height, d.width = s->out_width, d.channels = s->out, d.n = s->in;
     d.step = 1, d.apart = s->stride, d.rows = divide_up(s->height, s->stride);
     complete(&d, team);
@@ -257,14 +256,8 @@ static pl_gemm_epilogue epilogue_of(const direct *d, const phase *p, const band 
 {
     const pl_convolution_shape *s = &d->shape;
     int64_t height = d->is_dx ? s->height : s->out_height, width = d->is_dx ? s->width : s->out_width;
-    int64_t at = ((b->image * height + p->y.first + row * d->apart) * width + p->x.first) * d->n, ld = d->apart * d->n;
-    pl_gemm_epilogue e = d->epilogue;
-    e.c = pl_real_at(e.type, e.c, at), e.ldc = ld;
-    if (e.residual) e.residual = pl_real_at(e.type, e.residual, at), e.ld_residual = ld;
-    if (e.act_out) e.act_out = pl_real_at(e.type, e.act_out, at), e.ld_act_out = ld;
-    if (e.grad_of) e.grad_of = pl_real_at(e.type, e.grad_of, at), e.ld_grad_of = ld;
-    if (e.act_again) e.act_again = pl_real_at(e.type, e.act_again, at), e.ld_act_again = ld;
-    return e;
+    int64_t at = ((b->image * height + p->y.first + row * d->apart) * width + p->x.first) * d->n;
+    return pl_convolution_epilogue_at(&d->epilogue, at, d->apart * d->n);
 }
 
 /* What the epilogue reads comes from memory while the sums are made. */

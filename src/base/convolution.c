@@ -37,8 +37,7 @@ double pl_convolution_macs(const pl_convolution_shape *s)
 
 int pl_convolution_allows(const pl_convolution_shape *s, pl_convolution_algorithm a)
 {
-    (void)s;
-    return a == PL_CONVOLUTION_DIRECT;
+    return a == PL_CONVOLUTION_DIRECT || (a < PL_CONVOLUTION_ALGORITHM_COUNT && s->kernel == 3 && s->stride == 1);
 }
 
 pl_convolution_algorithm pl_convolution_choose(const pl_convolution_shape *s)

@@ -1,0 +1,240 @@
+#include "backend/convolution_winograd.h"
+
+#include <string.h>
+
+#include "backend/convolution_epilogue.h"
+#include "backend/parallel.h"
+#include "base/size.h"
+
+enum {
+    WINDOWS_BYTES = 3 << 19, /* of a unit's transformed windows */
+    WINDOWS_MIN = 24,        /* so that transformed weights are read from far for at least so many windows */
+    WINDOWS_MAX = 96,
+    WEIGHTS_CHUNK = 64, /* channels whose weights are transformed at a time */
+    OUTPUTS = 4,        /* neighbouring windows that are transformed back before the epilogue */
+    UNITS_PER_THREAD = 4
+};
+
+static const double parallel_macs = 1 << 19;
+
+typedef pl_convolution_winograd winograd;
+
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t split(int64_t m, int64_t count, int64_t i) { return m / count * i + min_of(i, m % count); }
+static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
+
+/* ---- how it is cut ---- */
+
+static void cut_units(winograd *w)
+{
+    int64_t fit = WINDOWS_BYTES / (w->points * w->ld * (int64_t)sizeof(float)), mr = w->kernels->mr;
+    w->unit_windows = min_of(max_of(fit, WINDOWS_MIN), WINDOWS_MAX) / mr * mr;
+    w->unit_windows = min_of(w->unit_windows, w->windows);
+    while (w->threads > 1 && w->unit_windows > mr &&
+           divide_up(w->windows, w->unit_windows) < UNITS_PER_THREAD * (int64_t)w->threads)
+        w->unit_windows -= w->unit_windows > 2 * mr ? mr : w->unit_windows - mr;
+    w->units = divide_up(w->windows, w->unit_windows);
+}
+
+static void lay_out(winograd *w)
+{
+    int64_t nr = w->kernels->nr, windows = w->unit_windows * w->ld, weights = w->is_dx ? 0 : nr * WEIGHTS_CHUNK;
+    w->weights_offset = sizeof(pl_tickets);
+    w->weights_bytes = words_bytes(w->panels * w->points * w->channels * nr);
+    w->threads_offset = w->weights_offset + w->weights_bytes;
+    w->sums_offset = words_bytes(w->points * max_of(windows, weights));
+    w->outputs_offset = w->sums_offset + words_bytes(w->points * w->unit_windows * nr);
+    w->border_offset = w->outputs_offset + words_bytes(w->m * OUTPUTS * w->m * nr);
+    w->thread_bytes = w->border_offset + words_bytes(w->points * w->channels);
+    w->bytes = w->threads_offset + (uint64_t)w->threads * w->thread_bytes;
+}
+
+/* Rows of windows 1 KiB·n apart would share a few sets of the first-level cache. */
+static void complete(winograd *w, const pl_convolution_shape *s, pl_convolution_algorithm algorithm, pl_team team)
+{
+    w->batch = s->batch;
+    w->m = algorithm == PL_CONVOLUTION_WINOGRAD4 ? 4 : 2, w->t = w->m + 2, w->points = w->t * w->t;
+    w->kernels = pl_gemm_kernels_of(team.isa, PL_REAL_F32, PL_REAL_F32);
+    w->transforms = pl_winograd_kernels_of(team.isa, (int)w->m);
+    w->windows_y = divide_up(w->rows, w->m), w->windows_x = divide_up(w->columns, w->m);
+    w->windows = w->batch * w->windows_y * w->windows_x;
+    w->ld = w->channels % 256 == 0 ? w->channels + 16 : w->channels;
+    w->panels = divide_up(w->n, w->kernels->nr);
+    double macs = pl_convolution_macs(s) * (double)s->batch;
+    w->threads = team.threads > 1 && macs >= parallel_macs ? team.threads : 1;
+    cut_units(w);
+    lay_out(w);
+}
+
+winograd pl_convolution_winograd_of(const pl_convolution_call *c, pl_team team)
+{
+    const pl_convolution_shape *s = &c->shape;
+    winograd w = {.type = c->type, .source = c->x, .weight = c->weight, .epilogue = pl_convolution_epilogue(c)};
+    w.height = s->height, w.width = s->width, w.channels = s->in, w.pad = s->pad;
+    w.rows = s->out_height, w.columns = s->out_width, w.n = s->out;
+    complete(&w, s, c->algorithm, team);
+    return w;
+}
+
+winograd pl_convolution_winograd_of_dx(const pl_convolution_dx_call *c, pl_team team)
+{
+    const pl_convolution_shape *s = &c->shape;
+    winograd w = {.is_dx = 1, .type = c->type, .source = c->dy, .weight = c->weight};
+    w.epilogue = pl_convolution_dx_epilogue(c);
+    w.height = s->out_height, w.width = s->out_width, w.channels = s->out, w.pad = 2 - s->pad;
+    w.rows = s->height, w.columns = s->width, w.n = s->in;
+    complete(&w, s, c->algorithm, team);
+    return w;
+}
+
+/* ---- weights ---- */
+
+/* Channel `channel` of a panel at a point. */
+static float *weights_at(const winograd *w, int64_t panel, int64_t point, int64_t channel)
+{
+    float *first = (float *)(void *)(w->workspace + w->weights_offset);
+    return first + ((panel * w->points + point) * w->channels + channel) * w->kernels->nr;
+}
+
+/* Forward: the weights of an output channel are transformed along the input channels, then turned. */
+static void transform_forward(const winograd *w, int64_t panel, int64_t channel, int64_t count, float *own)
+{
+    const pl_gemm_kernels *k = w->kernels;
+    int64_t first = panel * k->nr, outs = min_of(k->nr, w->n - first), point = k->nr * WEIGHTS_CHUNK;
+    for (int64_t i = 0; i < outs; i++)
+        w->transforms->weights(w->type, count, pl_real_at(w->type, w->weight, (first + i) * 9 * w->channels + channel),
+                               w->channels, 0, own + i * WEIGHTS_CHUNK, point);
+    for (int64_t p = 0; p < w->points; p++)
+        k->pack[0][PL_REAL_F32].b_transposed(own + p * point, WEIGHTS_CHUNK, count, outs,
+                                             weights_at(w, panel, p, channel), 0);
+}
+
+/* dx: the output channels of the convolution are k, and the panel's columns lie side by side. */
+static void transform_backward(const winograd *w, int64_t panel, int64_t channel, int64_t count)
+{
+    int64_t nr = w->kernels->nr, first = panel * nr;
+    for (int64_t i = channel; i < channel + count; i++)
+        w->transforms->weights(w->type, min_of(nr, w->n - first), pl_real_at(w->type, w->weight, i * 9 * w->n + first),
+                               w->n, 1, weights_at(w, panel, 0, i), w->channels * nr);
+}
+
+static void transform_weights(const winograd *w, int part, int parts, char *own)
+{
+    int64_t chunks = divide_up(w->channels, WEIGHTS_CHUNK);
+    for (int64_t i = part; i < w->panels * chunks; i += parts) {
+        int64_t channel = i % chunks * WEIGHTS_CHUNK, count = min_of(WEIGHTS_CHUNK, w->channels - channel);
+        if (w->is_dx)
+            transform_backward(w, i / chunks, channel, count);
+        else
+            transform_forward(w, i / chunks, channel, count, (float *)(void *)own);
+    }
+}
+
+/* ---- windows ---- */
+
+typedef struct place { /* of a window */
+    int64_t image, y, x;
+} place;
+
+static place place_of(const winograd *w, int64_t window)
+{
+    return (place){window / w->windows_x / w->windows_y, window / w->windows_x % w->windows_y, window % w->windows_x};
+}
+
+/* What lies in the image, zeros around it. */
+static void copy_border(const winograd *w, const char *image, int64_t top, int64_t left, char *to)
+{
+    const int64_t pixel = w->channels * pl_real_bytes(w->type);
+    int64_t begin = max_of(left, 0), end = min_of(left + w->t, w->width);
+    memset(to, 0, (size_t)(w->points * pixel));
+    for (int64_t y = max_of(top, 0); y < min_of(top + w->t, w->height) && begin < end; y++)
+        memcpy(to + ((y - top) * w->t + begin - left) * pixel, image + (y * w->width + begin) * pixel,
+               (size_t)((end - begin) * pixel));
+}
+
+static void transform_windows(const winograd *w, int64_t begin, int64_t end, char *own)
+{
+    const int64_t pixel = w->channels * pl_real_bytes(w->type), point = w->unit_windows * w->ld;
+    for (int64_t i = begin; i < end; i++) {
+        place p = place_of(w, i);
+        int64_t top = p.y * w->m - w->pad, left = p.x * w->m - w->pad, row = w->width;
+        const char *image = (const char *)w->source + p.image * w->height * w->width * pixel;
+        const char *window = image + (top * w->width + left) * pixel;
+        if (top < 0 || left < 0 || top + w->t > w->height || left + w->t > w->width) {
+            copy_border(w, image, top, left, own + w->border_offset);
+            window = own + w->border_offset, row = w->t;
+        }
+        w->transforms->input(w->type, w->channels, window, row * w->channels, w->channels,
+                             (float *)(void *)own + (i - begin) * w->ld, point);
+    }
+}
+
+/* The sums of all points, for one panel. */
+static void multiply(const winograd *w, int64_t panel, int64_t windows, int vectors, char *own)
+{
+    const pl_gemm_kernels *k = w->kernels;
+    const float *from = (const float *)(void *)own;
+    float *sums = (float *)(void *)(own + w->sums_offset);
+    int64_t tiles = divide_up(windows, k->mr);
+    for (int64_t p = 0; p < w->points; p++)
+        for (int64_t i = 0; i < tiles; i++) {
+            int64_t begin = split(windows, tiles, i), rows = split(windows, tiles, i + 1) - begin;
+            k->by_rows[rows - 1][vectors - 1](w->channels, from + (p * w->unit_windows + begin) * w->ld, w->ld,
+                                              weights_at(w, panel, p, 0), k->nr,
+                                              sums + (p * w->unit_windows + begin) * k->nr, k->nr, 0);
+        }
+}
+
+/* Windows [begin, end) of the unit that begins at `first`, neighbours in one row: back, and through the epilogue. */
+static void put_outputs(const winograd *w, int64_t first, int64_t begin, int64_t end, int64_t panel, int vectors,
+                        char *own)
+{
+    const int64_t nr = w->kernels->nr, row = OUTPUTS * w->m * nr;
+    const float *sums = (const float *)(void *)(own + w->sums_offset);
+    float *outputs = (float *)(void *)(own + w->outputs_offset);
+    place p = place_of(w, begin);
+    int64_t left = p.x * w->m, pixels = min_of((end - begin) * w->m, w->columns - left);
+    for (int64_t i = begin; i < end; i++)
+        w->transforms->output(vectors, sums + (i - first) * nr, w->unit_windows * nr, outputs + (i - begin) * w->m * nr,
+                              row, nr);
+    for (int64_t r = 0; r < min_of(w->m, w->rows - p.y * w->m); r++) {
+        int64_t at = ((p.image * w->rows + p.y * w->m + r) * w->columns + left) * w->n;
+        pl_gemm_epilogue e = pl_convolution_epilogue_at(&w->epilogue, at, w->n);
+        w->kernels->finish(&e, outputs + r * row, nr, 0, panel * nr, pixels, min_of(nr, w->n - panel * nr));
+    }
+}
+
+static void compute_unit(const winograd *w, int64_t index, char *own)
+{
+    int64_t begin = index * w->unit_windows, end = min_of(begin + w->unit_windows, w->windows);
+    transform_windows(w, begin, end, own);
+    for (int64_t panel = 0; panel < w->panels; panel++) {
+        int vectors = w->n - panel * w->kernels->nr > w->kernels->vector ? 2 : 1;
+        multiply(w, panel, end - begin, vectors, own);
+        for (int64_t i = begin, next; i < end; i = next) {
+            int64_t row_end = (i / w->windows_x + 1) * w->windows_x;
+            next = min_of(min_of(i + OUTPUTS, row_end), end);
+            put_outputs(w, begin, i, next, panel, vectors, own);
+        }
+    }
+}
+
+static void work(const void *work_winograd, int part, int parts)
+{
+    const winograd *w = work_winograd;
+    char *own = w->workspace + w->threads_offset + (uint64_t)part * w->thread_bytes;
+    pl_share share = {.units = w->units, .threads = w->threads};
+    transform_weights(w, part, parts, own);
+    pl_barrier();
+    while (pl_share_next(&share, (pl_tickets *)(void *)w->workspace))
+        for (int64_t index = share.begin; index < share.end; index++) compute_unit(w, index, own);
+}
+
+void pl_convolution_winograd_exec(winograd *w, void *workspace, pl_team team)
+{
+    w->workspace = workspace;
+    *(pl_tickets *)workspace = (pl_tickets){0};
+    pl_parallel((pl_team){.threads = w->threads, .isa = team.isa}, INT64_MAX, work, w);
+}

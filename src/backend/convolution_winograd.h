@@ -1,0 +1,53 @@
+/* Convolutions of 3 × 3 with stride 1 by F(2×2, 3×3) or F(4×4, 3×3) (kernels/winograd.h), forward and for dx, which is
+ * such a convolution of dy with the kernel turned around.
+ *
+ *   window   t × t pixels of the source (t = m + 2) that give m × m outputs; those of all images are counted as one row
+ *   unit     a stretch of windows: what a thread takes at a time
+ *
+ * The team transforms the weights once a call, into panels as tiles read B, one for each point of the transformed
+ * domain, and meets. For its unit a thread transforms the windows; then, a panel of output channels after the other,
+ * makes the products of all points, whose sums stay in the second-level cache, and transforms them back. Windows at the
+ * border are copied with zeros around what lies in the image first.
+ *
+ * The weights could be kept transformed from call to call, for as long as they do not change: they are laid out by shape
+ * and level alone, not by team or batch (`weights_offset`, `weights_bytes` here), so a value of the plan could hold
+ * them, made by a node of its own. Within a call it is 1/windows of the work.
+ *
+ * Everything is f32 from the first transform to the last, for numbers of 16 bits too. An element depends on its window
+ * alone, so its bits depend on neither batch nor team.
+ *
+ * Workspace: counter | transformed weights | per thread: windows, sums, outputs, a window at the border. */
+#ifndef PL_BACKEND_CONVOLUTION_WINOGRAD_H
+#define PL_BACKEND_CONVOLUTION_WINOGRAD_H
+
+#include "backend/calls.h"
+#include "backend/tickets.h"
+#include "kernels/gemm.h"
+#include "kernels/winograd.h"
+
+typedef struct pl_convolution_winograd {
+    int is_dx; /* source: dy, destination: dx; else x and y */
+    pl_real type;
+    const void *source, *weight;
+    pl_gemm_epilogue epilogue;
+    int64_t batch, height, width, channels; /* of the source */
+    int64_t rows, columns, n;               /* of the destination, and its channels */
+    int64_t pad;                            /* of the source */
+
+    const pl_gemm_kernels *kernels;
+    const pl_winograd_kernels *transforms;
+    int threads;
+    int64_t m, t, points;
+    int64_t windows_y, windows_x, windows; /* of an image; of all */
+    int64_t unit_windows, units;
+    int64_t panels, ld; /* of output channels; words from window to window */
+    uint64_t weights_offset, weights_bytes, threads_offset, sums_offset, outputs_offset, border_offset, thread_bytes,
+        bytes;
+    char *workspace;
+} pl_convolution_winograd;
+
+pl_convolution_winograd pl_convolution_winograd_of(const pl_convolution_call *, pl_team);
+pl_convolution_winograd pl_convolution_winograd_of_dx(const pl_convolution_dx_call *, pl_team);
+void pl_convolution_winograd_exec(pl_convolution_winograd *, void *workspace, pl_team);
+
+#endif

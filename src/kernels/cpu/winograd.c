@@ -1,0 +1,153 @@
+/* The transforms of F(2×2, 3×3) and F(4×4, 3×3), a vector of channels at a time: first down the columns, then along the
+ * rows. The matrices are those of Lavin & Gray (points 0, ±1, ∞ and 0, ±1, ±2, ∞), their products with a vector written
+ * out with what they have in common. m is a constant in each instance. */
+#include "kernels/winograd.h"
+
+#include "kernels/cpu/gemm_level.h"
+#include "kernels/cpu/vec_real.h"
+
+enum { T_MAX = 6 };
+
+/* a·x + y */
+PL_V_INLINE pl_vf fma_of(float a, pl_vf x, pl_vf y) { return pl_v_fma(pl_v_set(a), x, y); }
+
+/* Bᵀ d */
+PL_V_INLINE void to_points(int m, const pl_vf d[T_MAX], pl_vf t[T_MAX])
+{
+    if (m == 2) {
+        t[0] = d[0] - d[2], t[1] = d[1] + d[2], t[2] = d[2] - d[1], t[3] = d[1] - d[3];
+        return;
+    }
+    pl_vf even = fma_of(-4, d[2], d[4]), odd = fma_of(-4, d[1], d[3]), near = d[4] - d[2], far = d[3] - d[1];
+    t[0] = fma_of(4, d[0], fma_of(-5, d[2], d[4]));
+    t[1] = even + odd, t[2] = even - odd;
+    t[3] = fma_of(2, far, near), t[4] = fma_of(-2, far, near);
+    t[5] = fma_of(4, d[1], fma_of(-5, d[3], d[5]));
+}
+
+/* G g */
+PL_V_INLINE void weights_to_points(int m, const pl_vf g[3], pl_vf t[T_MAX])
+{
+    t[0] = g[0], t[m + 1] = g[2];
+    if (m == 2) {
+        pl_vf ends = (g[0] + g[2]) * 0.5f;
+        t[1] = fma_of(0.5f, g[1], ends), t[2] = fma_of(-0.5f, g[1], ends);
+        return;
+    }
+    pl_vf ends = (g[0] + g[2]) * (-1 / 6.0f), far = fma_of(1 / 24.0f, g[0], g[2] * (1 / 6.0f));
+    t[0] = g[0] * 0.25f;
+    t[1] = fma_of(-1 / 6.0f, g[1], ends), t[2] = fma_of(1 / 6.0f, g[1], ends);
+    t[3] = fma_of(1 / 12.0f, g[1], far), t[4] = fma_of(-1 / 12.0f, g[1], far);
+}
+
+/* Aᵀ s */
+PL_V_INLINE void from_points(int m, const pl_vf s[T_MAX], pl_vf y[4])
+{
+    pl_vf sum = s[1] + s[2], difference = s[1] - s[2];
+    if (m == 2) {
+        y[0] = s[0] + sum, y[1] = difference - s[3];
+        return;
+    }
+    pl_vf far_sum = s[3] + s[4], far_difference = s[3] - s[4];
+    y[0] = s[0] + sum + far_sum;
+    y[1] = fma_of(2, far_difference, difference);
+    y[2] = fma_of(4, far_sum, sum);
+    y[3] = fma_of(8, far_difference, difference) + s[5];
+}
+
+PL_V_INLINE void input_vector(int m, pl_real type, const void *window, int64_t row, int64_t pixel, int64_t count,
+                              float *v, int64_t point)
+{
+    const int t = m + 2;
+    pl_vf half[T_MAX][T_MAX], d[T_MAX], made[T_MAX]; /* half[x][y]: columns are done */
+    PL_V_UNROLL for (int x = 0; x < t; x++)
+    {
+        PL_V_UNROLL for (int y = 0; y < t; y++) d[y] = pl_v_get(type, window, y * row + x * pixel, count);
+        to_points(m, d, half[x]);
+    }
+    PL_V_UNROLL for (int y = 0; y < t; y++)
+    {
+        PL_V_UNROLL for (int x = 0; x < t; x++) d[x] = half[x][y];
+        to_points(m, d, made);
+        PL_V_UNROLL for (int x = 0; x < t; x++) pl_v_put(PL_REAL_F32, v, (y * t + x) * point, made[x], count);
+    }
+}
+
+PL_V_INLINE void input(int m, pl_real type, int64_t channels, const void *window, int64_t row, int64_t pixel, float *v,
+                       int64_t point)
+{
+    int64_t c = 0;
+    for (; c + PL_VW <= channels; c += PL_VW)
+        input_vector(m, type, pl_real_at(type, window, c), row, pixel, PL_VW, v + c, point);
+    if (c < channels) input_vector(m, type, pl_real_at(type, window, c), row, pixel, channels - c, v + c, point);
+}
+
+PL_V_INLINE void weights_vector(int m, pl_real type, const void *weight, int64_t tap, int turned, int64_t count,
+                                float *u, int64_t point)
+{
+    const int t = m + 2;
+    pl_vf half[3][T_MAX], g[3], made[T_MAX];
+    PL_V_UNROLL for (int x = 0; x < 3; x++)
+    {
+        PL_V_UNROLL for (int y = 0; y < 3; y++) g[y] =
+            pl_v_get(type, weight, tap * (turned ? 8 - 3 * y - x : 3 * y + x), count);
+        weights_to_points(m, g, half[x]);
+    }
+    PL_V_UNROLL for (int y = 0; y < t; y++)
+    {
+        PL_V_UNROLL for (int x = 0; x < 3; x++) g[x] = half[x][y];
+        weights_to_points(m, g, made);
+        PL_V_UNROLL for (int x = 0; x < t; x++) pl_v_store(u + (y * t + x) * point, made[x]);
+    }
+}
+
+PL_V_INLINE void weights(int m, pl_real type, int64_t columns, const void *weight, int64_t tap, int turned, float *u,
+                         int64_t point)
+{
+    for (int64_t c = 0; c < columns; c += PL_VW)
+        weights_vector(m, type, pl_real_at(type, weight, c), tap, turned, columns - c < PL_VW ? columns - c : PL_VW,
+                       u + c, point);
+}
+
+PL_V_INLINE void output(int m, int vectors, const float *sums, int64_t point, float *y, int64_t row, int64_t pixel)
+{
+    const int t = m + 2;
+    for (int c = 0; c < vectors * PL_VW; c += PL_VW) {
+        pl_vf half[T_MAX][4], s[T_MAX], made[4];
+        PL_V_UNROLL for (int x = 0; x < t; x++)
+        {
+            PL_V_UNROLL for (int i = 0; i < t; i++) s[i] = pl_v_load(sums + (i * t + x) * point + c);
+            from_points(m, s, half[x]);
+        }
+        PL_V_UNROLL for (int i = 0; i < m; i++)
+        {
+            PL_V_UNROLL for (int x = 0; x < t; x++) s[x] = half[x][i];
+            from_points(m, s, made);
+            PL_V_UNROLL for (int j = 0; j < m; j++) pl_v_store(y + i * row + j * pixel + c, made[j]);
+        }
+    }
+}
+
+#define TRANSFORMS(m)                                                                                                  \
+    static void input_##m(pl_real type, int64_t channels, const void *window, int64_t row, int64_t pixel, float *v,    \
+                          int64_t point)                                                                               \
+    {                                                                                                                  \
+        PL_REAL_EACH(type, input(m, REAL, channels, window, row, pixel, v, point));                                    \
+    }                                                                                                                  \
+    static void weights_##m(pl_real type, int64_t columns, const void *weight, int64_t tap, int turned, float *u,      \
+                            int64_t point)                                                                             \
+    {                                                                                                                  \
+        PL_REAL_EACH(type, weights(m, REAL, columns, weight, tap, turned, u, point));                                  \
+    }                                                                                                                  \
+    static void output_##m(int vectors, const float *sums, int64_t point, float *y, int64_t row, int64_t pixel)        \
+    {                                                                                                                  \
+        output(m, vectors, sums, point, y, row, pixel);                                                                \
+    }
+/* clang-format off: it takes the macros for types */
+TRANSFORMS(2)
+TRANSFORMS(4)
+/* clang-format on */
+
+extern const pl_winograd_kernels PL_GEMM_NAME(pl_winograd_kernels)[2];
+const pl_winograd_kernels PL_GEMM_NAME(pl_winograd_kernels)[2] = {{input_2, weights_2, output_2},
+                                                                  {input_4, weights_4, output_4}};
