@@ -51,7 +51,7 @@ is_there() {
     pkg-config:*) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "${1#*:}" ;;
     header:*) has_header "${1#*:}" ;;
     file:*) [ -e "${1#*:}" ] ;;
-    python:*) python3 -c "import ${1#*:}" 2>/dev/null ;;
+    python:*) python3 -c "import ${1#*:}" 2>/dev/null || /usr/bin/python3 -c "import ${1#*:}" 2>/dev/null ;;
     clang-runtime) has_clang_runtime ;;
     clang-openmp) has_clang_openmp ;;
     esac

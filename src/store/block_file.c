@@ -173,6 +173,13 @@ static bool is_done(const pl_block_file *f, uint64_t block)
     return block < f->index.head.blocks && (f->done[block / 64] >> block % 64 & 1);
 }
 
+static bool is_finished(const pl_block_file *f, uint64_t block)
+{
+    for (uint32_t i = 0; i < f->finished_count; i++)
+        if (f->finished[i].block == block) return true;
+    return is_done(f, block);
+}
+
 static uint64_t seal_of(const pl_block_file *f, const pl_block_carry_head *h)
 {
     const uint64_t words[4] = {h->after, h->next, h->hash, f->index.head.checksum};
@@ -190,7 +197,8 @@ static pl_status read_carry(const pl_block_file *f, uint32_t slot, uint32_t plac
 
 /* The place that nothing would go on from after a kill now. Where both would serve, since the slot went from one
  * sequence to another, the one that does not serve this sequence goes: the other begins anew then. */
-static pl_status free_place(const pl_block_file *f, uint32_t slot, uint64_t after, uint32_t *place, pl_error *err)
+static pl_status free_place(const pl_block_file *f, uint32_t slot, uint64_t after, uint32_t *place, bool *is_pending,
+                            pl_error *err)
 {
     pl_block_carry_head h[2];
     bool needed[2];
@@ -199,6 +207,8 @@ static pl_status free_place(const pl_block_file *f, uint32_t slot, uint64_t afte
         needed[i] = needed[i] && !is_done(f, h[i].next);
     }
     *place = needed[0] && (!needed[1] || h[0].next == after) ? 1 : 0;
+    const pl_block_carry_head *old = &h[*place];
+    *is_pending = old->seal == seal_of(f, old) && !is_done(f, old->after) && is_finished(f, old->after);
     return PL_OK;
 }
 
@@ -206,13 +216,18 @@ pl_status pl_block_file_carry(pl_block_file *f, uint32_t slot, uint64_t after, u
                               pl_error *err)
 {
     uint32_t place;
+    bool is_pending;
     pl_block_carry_head h = {.after = after, .next = next};
     const uint64_t bytes = f->index.head.carry_bytes;
     PL_TRY(check_alive(f, err));
     if (slot >= f->index.head.carry_slots || after >= f->index.head.blocks || next >= f->index.head.blocks)
         return pl_fail(err, PL_E_INTERNAL, "%s: there is no slot %u to go on from, or no such block", f->index.path,
                        slot);
-    PL_TRY(free_place(f, slot, after, &place, err));
+    PL_TRY(free_place(f, slot, after, &place, &is_pending, err));
+    if (is_pending) { /* what goes on from it may not be marked yet when the block before it is */
+        PL_TRY(pl_block_file_commit(f, err));
+        PL_TRY(free_place(f, slot, after, &place, &is_pending, err));
+    }
     h.hash = pl_checksum_of(data, bytes);
     h.seal = seal_of(f, &h);
     uint64_t at = pl_block_carry_at(&f->index.head, slot, place);
@@ -301,13 +316,6 @@ static pl_status misused(const pl_block_file *f, uint64_t block, const char *wha
 {
     char name[PL_BLOCK_SENTENCE_BYTES];
     return pl_fail(err, PL_E_INTERNAL, "%s: %s: %s", f->index.path, pl_block_name(f->layout, block, name), what);
-}
-
-static bool is_finished(const pl_block_file *f, uint64_t block)
-{
-    for (uint32_t i = 0; i < f->finished_count; i++)
-        if (f->finished[i].block == block) return true;
-    return is_done(f, block);
 }
 
 /* Its place among those that are open, or open_max. */

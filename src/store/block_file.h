@@ -33,7 +33,7 @@ int pl_block_form_parse(const char *text, pl_block_form *); /* 0 on success */
 /* How much a runner has in hand. */
 typedef struct pl_block_use {
     uint32_t open_max;     /* blocks that are begun and not finished, at once */
-    uint32_t finished_max; /* blocks that are finished and not committed; finish commits when there are more */
+    uint32_t finished_max; /* blocks that are finished and not committed; finish commits when there are so many */
 } pl_block_use;
 
 typedef struct pl_block_sizes {
@@ -92,7 +92,8 @@ void pl_block_file_abandon(pl_block_file *, uint64_t block);
 
 /* `data`, carry_bytes of the layout, are what block `next` goes on from, as `after` leaves them. Before the finish of
  * `after`, since that may commit. Valid when `after` is done; until then the slot still holds what the block before
- * left: it has two places. Slots are as many as the file has (pl_block_file_slots). */
+ * left: it has two places. A second one for a slot since the last commit commits first. Slots are as many as the file
+ * has (pl_block_file_slots). */
 pl_status pl_block_file_carry(pl_block_file *, uint32_t slot, uint64_t after, uint64_t next, const void *data,
                               pl_error *);
 /* What block `next` goes on from; *found is false when no slot has it whole: then its sequence begins anew. */

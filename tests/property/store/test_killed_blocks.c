@@ -1,0 +1,185 @@
+/* A child makes a block file and fills it; it is killed, at random instants and before random system calls. What is
+ * marked then is sound, the next one goes on where it stood (no sequence begins anew that had a block done), and the
+ * file that comes out has the bytes of one that nothing happened to. In each form. Usage: program [seed] */
+#include "unit/store/small_blocks.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/philox.h"
+#include "support/program.h"
+#include "support/seed.h"
+
+enum { LIVES = 25, CALLS_KILLED = 12 };
+
+static uint64_t seed, drawn;
+static small_blocks b;
+static pl_block_found found;
+static pl_error err;
+
+static uint32_t draw(uint32_t below)
+{
+    pl_philox p = pl_philox_init(seed, 1);
+    uint32_t out[4];
+    pl_philox_block(&p, 0, drawn++, 0, out);
+    return out[0] % below;
+}
+
+/* What a killed run left: nothing, or a file of which all that is marked is sound. */
+static void check_left(const char *path)
+{
+    pl_block_reader *r;
+    pl_block_checked c;
+    if (!exists(path)) return;
+    if (pl_block_reader_open(path, false, &r, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_int_equal(pl_block_reader_bad_marks(r), 0);
+    if (pl_block_reader_check(r, NULL, NULL, &c, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_int_equal(c.damaged + c.constants_damaged, 0);
+    pl_block_reader_close(r);
+}
+
+/* Exit code 0: all is done; 1: it failed; 2: a sequence began anew. */
+static void live(const char *path, pl_block_form form)
+{
+    pl_status status = small_run_all(&b, path, form, &small_layout, &found, &err);
+    if (status != PL_OK) fprintf(stderr, "%s\n", err.text);
+    _exit(status != PL_OK ? 1 : b.lost ? 2 : 0);
+}
+
+static uint32_t microseconds_of_a_run(const char *path, pl_block_form form)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (small_run_all(&b, path, form, &small_layout, &found, &err) != PL_OK) fail_msg("%s", err.text);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return (uint32_t)((end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000);
+}
+
+/* true when the run got through. */
+static bool run_for(const char *path, pl_block_form form, uint32_t life_us)
+{
+    int how;
+    pid_t child = fork();
+    if (child == 0) live(path, form);
+    usleep(life_us);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    if (WIFEXITED(how)) assert_int_equal(WEXITSTATUS(how), 0);
+    return WIFEXITED(how);
+}
+
+/* Killed before its n-th system call. 1: it was; 0: it got through; -1: processes may not be traced here. */
+static int run_until(const char *path, pl_block_form form, uint32_t n, uint32_t *calls)
+{
+    int how;
+    pid_t child = fork();
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(3);
+        raise(SIGSTOP);
+        live(path, form);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    uint32_t stop = 0;
+    for (; stop < 2 * (uint64_t)n - 1 && WIFSTOPPED(how); stop++) { /* stops before and after each call */
+        ptrace(PTRACE_SYSCALL, child, NULL, NULL);
+        assert_int_equal(waitpid(child, &how, 0), child);
+    }
+    if (calls) *calls = stop / 2;
+    if (WIFEXITED(how)) {
+        if (WEXITSTATUS(how) == 3) return -1;
+        assert_int_equal(WEXITSTATUS(how), 0);
+        return 0;
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    return 1;
+}
+
+/* Goes on without kills, and compares. */
+static void complete(const char *path, const char *sound, pl_block_form form)
+{
+    if (small_run_all(&b, path, form, &small_layout, &found, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_int_equal(b.lost, 0);
+    assert_int_equal(found.lost, 0);
+    check_complete(path);
+    assert_same_results(sound, path, form);
+}
+
+/* How many are killed depends on the machine; what comes out does not. */
+static void at_instants(const char *path, const char *sound, pl_block_form form, uint32_t life_us)
+{
+    uint32_t lives = 0, kills = 0, files = 0;
+    while (lives < LIVES) {
+        remove_tree(path);
+        for (bool through = false; !through && lives < LIVES; check_left(path), lives++) {
+            through = run_for(path, form, draw(life_us));
+            kills += !through;
+        }
+        complete(path, sound, form);
+        files++;
+    }
+    printf("%s: %u kills at random instants, %u files\n", pl_block_form_name(form), kills, files);
+}
+
+static void at_calls(const char *path, const char *sound, pl_block_form form)
+{
+    uint32_t calls;
+    remove_tree(path);
+    int killed = run_until(path, form, UINT32_MAX / 2, &calls);
+    if (killed == -1) return;
+    assert_int_equal(killed, 0);
+    for (int i = 0; i < CALLS_KILLED; i++) {
+        remove_tree(path);
+        for (int times = 1 + (int)draw(3); times > 0; times--) { /* a run that was killed is killed again */
+            (void)run_until(path, form, 1 + draw(calls), NULL);
+            check_left(path);
+        }
+        complete(path, sound, form);
+    }
+    printf("%s: a run of %u calls, killed before %d of them\n", pl_block_form_name(form), calls, CALLS_KILLED);
+}
+
+static void kill_form(pl_block_form form)
+{
+    char path[256], sound[256];
+    snprintf(path, sizeof path, "%s", in_folder("killed-%s", pl_block_form_name(form)));
+    snprintf(sound, sizeof sound, "%s", in_folder("sound-%s", pl_block_form_name(form)));
+    uint32_t life_us = microseconds_of_a_run(sound, form);
+    at_instants(path, sound, form, life_us + life_us / 2 + 500);
+    at_calls(path, sound, form);
+}
+
+static void test_native(void **state)
+{
+    (void)state;
+    kill_form(PL_BLOCK_NATIVE);
+}
+
+static void test_npy(void **state)
+{
+    (void)state;
+    kill_form(PL_BLOCK_NPY);
+}
+
+static void test_hdf5(void **state)
+{
+    (void)state;
+    if (pl_block_file_make(in_folder("probe"), PL_BLOCK_HDF5, &small_layout, &found, &err) == PL_E_UNSUPPORTED) {
+        printf("not in the HDF5 form: %s\n", err.text);
+        skip();
+    }
+    kill_form(PL_BLOCK_HDF5);
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_native), cmocka_unit_test(test_npy),
+                                       cmocka_unit_test(test_hdf5)};
+    seed = test_seed(argc, argv);
+    printf("repeat with: %s %" PRIu64 " (the instants themselves depend on the machine)\n", argv[0], seed);
+    fflush(stdout);
+    return cmocka_run_group_tests_name("killed blocks", tests, make_test_folder, remove_test_folder);
+}
