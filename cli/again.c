@@ -7,14 +7,19 @@
 
 extern char **environ;
 
-enum { WORDS_MAX = 256 };
-static const char *words[WORDS_MAX];
-static int word_count; /* WORDS_MAX: too many */
+static const char *words[PL_AGAIN_WORDS];
+static int word_count; /* PL_AGAIN_WORDS: too many */
 
 void pl_again_note(int argc, char **argv)
 {
-    for (word_count = 0; word_count < argc && word_count < WORDS_MAX; word_count++)
+    for (word_count = 0; word_count < argc && word_count < PL_AGAIN_WORDS; word_count++)
         words[word_count] = argv[word_count];
+}
+
+int pl_again_words(const char *const **list)
+{
+    *list = words;
+    return word_count < PL_AGAIN_WORDS ? word_count : 0;
 }
 
 static bool is_plain(const char *word)
@@ -96,7 +101,7 @@ const char *pl_again_print(const pl_config *config, char text[PL_AGAIN_BYTES])
     pl_line line = {text, PL_AGAIN_BYTES, 0};
     text[0] = 0;
     pl_status status = pl_cli_setting(config, "run", "resume", resume, sizeof resume, &ignored);
-    if (status != PL_OK || word_count == WORDS_MAX) return text;
+    if (status != PL_OK || word_count == PL_AGAIN_WORDS) return text;
     int at = strcmp(resume, "false") == 0 ? place_of_resume() : -1;
     add_variables(&line);
     for (int i = 0; i <= word_count; i++) {

@@ -2,10 +2,12 @@
  * once it holds the lock, and closes them: after "committed" they hold no memory. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "runner.h"
 
 extern char **environ;
@@ -25,6 +27,8 @@ static const char *const word_names[PL_CALL_WORDS] = {
     [PL_CALL_PROMPT] = "prompt",
     [PL_CALL_CHECKPOINT] = "checkpoint",
     [PL_CALL_TO] = "to",
+    [PL_CALL_NEXT] = "next",
+    [PL_CALL_GOES_ON] = "goes_on",
 };
 
 static pl_status write_memory(int fd, const char *text, size_t bytes, pl_error *err)
@@ -87,19 +91,56 @@ static pl_status exec_runner(const pl_call *call, pl_error *err)
     return status == PL_OK ? pl_runner_exec(call->word[PL_CALL_LOCK], argv, environ, err) : status;
 }
 
+/* The words of this command, each with its end, for the process that goes on when the runner is through. */
+static pl_status stage_words(int *fd, pl_error *err)
+{
+    const char *const *words;
+    int count = pl_again_words(&words);
+    *fd = -1;
+    if (count == 0) return PL_OK;
+    pl_status status = stage("plimsoll words", words[0], strlen(words[0]) + 1, fd, err);
+    for (int i = 1; i < count && status == PL_OK; i++) status = write_memory(*fd, words[i], strlen(words[i]) + 1, err);
+    return status;
+}
+
+static const char goes_on[] = "PLIMSOLL_INTERNAL_GOES_ON";
+
+/* In place of the runner. Returns only where that fails. */
+pl_status pl_cli_go_on(int fd, pl_error *err)
+{
+    static char block[32768], *argv[PL_AGAIN_WORDS + 1];
+    ssize_t bytes = pread(fd, block, sizeof block - 1, 0);
+    int count = 0;
+    close(fd);
+    for (char *word = block; word < block + bytes && count < PL_AGAIN_WORDS; word += strlen(word) + 1)
+        argv[count++] = word;
+    if (bytes <= 0 || bytes == (ssize_t)sizeof block - 1)
+        return pl_cli_error(err, PL_E_USAGE, "the command is too long to be begun again; begin it again by hand");
+    setenv(goes_on, "1", 1);
+    execv("/proc/self/exe", argv);
+    return pl_cli_error(err, PL_E_UNSUPPORTED, "the command cannot be begun again: %s; begin it again by hand",
+                        strerror(errno));
+}
+
 pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error *err)
 {
-    char lock[DESCRIPTOR_BYTES], page[DESCRIPTOR_BYTES];
-    int lock_fd = -1, page_fd = -1;
+    char lock[DESCRIPTOR_BYTES], page[DESCRIPTOR_BYTES], next[DESCRIPTOR_BYTES];
+    int lock_fd = -1, page_fd = -1, next_fd = -1;
     pl_status status = stage_plan(plan, PL_PLAN_LOCK, "plimsoll plan", &lock_fd, err);
     if (status == PL_OK && keep) status = stage_plan(plan, PL_PLAN_HTML, "plimsoll page", &page_fd, err);
+    if (status == PL_OK && pl_command_does(call->command->command, PL_USES_RESULTS))
+        status = stage_words(&next_fd, err);
     snprintf(lock, sizeof lock, "/proc/self/fd/%d", lock_fd);
     snprintf(page, sizeof page, "%d", page_fd);
     call->word[PL_CALL_LOCK] = lock;
     call->word[PL_CALL_HTML] = keep ? page : NULL;
+    snprintf(next, sizeof next, "%d", next_fd);
+    call->word[PL_CALL_GOES_ON] = getenv(goes_on) ? "1" : NULL;
+    call->word[PL_CALL_NEXT] = next_fd >= 0 ? next : NULL;
     if (status == PL_OK) status = exec_runner(call, err);
     if (lock_fd >= 0) close(lock_fd);
     if (page_fd >= 0) close(page_fd);
+    if (next_fd >= 0) close(next_fd);
     return status;
 }
 

@@ -199,6 +199,26 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
+/* Nothing is left to do, or the file is there for what is. */
+static pl_status find_left(const pl_cli_input *in, pl_command command, bool *left, pl_error *err)
+{
+    pl_results_left results;
+    *left = true;
+    if (!pl_command_does(command, PL_USES_RESULTS)) return PL_OK;
+    pl_status status = pl_results_find(in->config, command, &results, err);
+    if (status != PL_OK) return status;
+    *left = results.done < results.blocks;
+    if (!*left) pl_say("all is done: %s\n", results.path);
+    return PL_OK;
+}
+
+static pl_status reserve(const pl_cli_input *in, pl_command command, pl_error *err)
+{
+    pl_results_left results;
+    if (!pl_command_does(command, PL_USES_RESULTS)) return PL_OK;
+    return pl_results_reserve(in->config, command, &results, err);
+}
+
 int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)
 {
     const char *name = call->command->name;
@@ -210,7 +230,10 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     call->word[PL_CALL_OUT] = in->out;
     call->word[PL_CALL_SHOW] = talk->show;
     call->word[PL_CALL_QUIET] = quiet;
+    bool left;
     pl_status status = pl_check_folder(in->config, command, &err);
+    if (status == PL_OK) status = find_left(in, command, &left, &err);
+    if (status == PL_OK && !left) return 0;
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);
     else if (status == PL_OK)
@@ -224,6 +247,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
         call->word[PL_CALL_AGAIN] = pl_again_print(in->config, again);
     }
     if (status == PL_OK) status = pl_runner_check(plan, &err);
+    if (status == PL_OK) status = reserve(in, command, &err);
     if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), in->config, &err);
     pl_plan_destroy(plan);
     return pl_cli_complain(name, status, &err);

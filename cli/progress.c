@@ -122,7 +122,8 @@ static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl
 {
     char text[PL_FORMAT_BYTES];
     int width = fields & WORD ? snprintf(NULL, 0, "%" PRIu64, e->steps) : 0;
-    pl_line_add(line, "%s%*" PRIu64 "/%" PRIu64, fields & WORD ? "step " : "", width, e->step, e->steps);
+    if (fields & WORD) pl_line_add(line, "%s ", e->words->step);
+    pl_line_add(line, "%*" PRIu64 "/%" PRIu64, width, e->step, e->steps);
     if ((fields & PART) && shows_part(v, e))
         pl_line_add(line, "  %s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : "part", e->part, e->parts);
     if (isfinite(e->loss)) add_loss(v, e, fields, line);
@@ -284,7 +285,7 @@ static void show_evaluated(pl_view *v, const pl_event *e)
 static void show_committed(pl_view *v, const pl_event *e)
 {
     char resident[PL_FORMAT_BYTES];
-    if (v->text_to_stdout) return;
+    if (v->text_to_stdout || v->goes_on) return;
     pl_say("committed: %s in hand, no more will be asked for", pl_show_bytes(pl_resident_now(), resident));
     bool goes_on = e->is_saved && e->step < e->steps;
     if (goes_on) pl_say("; going on from step %" PRIu64, e->step);
@@ -295,7 +296,13 @@ static void show_committed(pl_view *v, const pl_event *e)
 static void show_stopped(pl_view *v, const pl_event *e)
 {
     pl_view_clear(v);
-    pl_say("stopped at step %" PRIu64 " of %" PRIu64 "; the state is saved%s\n", e->step, e->steps,
+    if (e->text_bytes) {
+        pl_say("stopped with %s %" PRIu64 " of %" PRIu64
+               " done; %.*s has what is whole, and the same command goes on\n",
+               e->words->step, e->step, e->steps, (int)e->text_bytes, e->text);
+        return;
+    }
+    pl_say("stopped at %s %" PRIu64 " of %" PRIu64 "; the state is saved%s\n", e->words->step, e->step, e->steps,
            v->again[0] ? ". Go on with:" : "");
     if (v->again[0]) pl_say("  "), pl_say_bytes(v->again, strlen(v->again)), pl_say("\n");
 }
@@ -320,6 +327,11 @@ static void show_finished(pl_view *v, const pl_event *e)
     if (v->text_to_stdout) return;
     if (v->bar_drawn) pl_say("\n");
     v->bar_drawn = false;
+    if (e->text_bytes) {
+        pl_say("done: %s %" PRIu64 " of %" PRIu64 "; the results are in %.*s\n", e->words->step, e->step, e->steps,
+               (int)e->text_bytes, e->text);
+        return;
+    }
     uint64_t made = e->step - v->first_step;
     if (!made) {
         pl_say("nothing was left to do: %s %" PRIu64 " step%s made before; --steps N or --epochs N makes more\n",

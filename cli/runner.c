@@ -94,7 +94,7 @@ static pl_status measure(runner *r, bool finished)
     char planned[PL_FORMAT_BYTES], measured[PL_FORMAT_BYTES];
     pl_status status = keep_ledger(r, &verdict);
     if (status != PL_OK) return status;
-    if (said(r, PL_CALL_LEDGER) && finished) {
+    if (said(r, PL_CALL_LEDGER) && finished && pl_run_results_left(r->run) == 0) {
         say_ledger(r, &verdict);
         say_step_time(&verdict);
     }
@@ -241,7 +241,8 @@ static void set_view(runner *r)
     r->view.show = pl_show_choose(show ? show : "plain", false);
     r->view.quiet = quiet ? atoi(quiet) : 0;
     r->view.color = pl_color_wanted(STDERR_FILENO);
-    r->view.text_to_stdout = !pl_command_does(r->call.command->command, PL_USES_UPDATE);
+    r->view.text_to_stdout = !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS);
+    r->view.goes_on = said(r, PL_CALL_GOES_ON);
     r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";
 }
 
@@ -297,7 +298,9 @@ int pl_cli_run(int argc, char **argv)
     /* Threads that end give their stacks back by madvise, which the filter of this mode forbids. */
     const char *filter = getenv("PLIMSOLL_TEST_SECCOMP");
     if (filter && filter[0]) _exit(conclude(&r, status));
+    const bool goes_on = status == PL_OK && said(&r, PL_CALL_NEXT) && pl_run_results_left(r.run) > 0;
     pl_run_close(r.run); /* may warn */
     pl_plan_destroy(r.plan);
+    if (goes_on) status = pl_cli_go_on(atoi(r.call.word[PL_CALL_NEXT]), &r.error);
     return conclude(&r, status);
 }

@@ -22,6 +22,8 @@ typedef enum pl_call_word {
     PL_CALL_PROMPT,     /* what the text begins with */
     PL_CALL_CHECKPOINT, /* this one */
     PL_CALL_TO,         /* file of the gradients */
+    PL_CALL_NEXT,       /* descriptor of the words of the command, which goes on where results are still to be made */
+    PL_CALL_GOES_ON,    /* "1": it was begun so */
     PL_CALL_WORDS
 } pl_call_word;
 
@@ -35,6 +37,8 @@ typedef struct pl_call {
 /* Replaces this process by the runner; returns the failure's status. The call's words other than the lock and HTML are
  * the caller's to fill; keep: write plan and page into call->word[PL_CALL_OUT]. */
 pl_status pl_cli_launch(const pl_plan *, bool keep, pl_call *, pl_error *);
+/* Replaces this process by the command whose words were staged, PL_CALL_NEXT. Returns only on failure. */
+pl_status pl_cli_go_on(int descriptor, pl_error *);
 /* Reads such words back. */
 pl_status pl_call_parse(int argc, char **argv, pl_call *, pl_error *);
 

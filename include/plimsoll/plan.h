@@ -35,6 +35,7 @@ typedef enum pl_command_uses {
     PL_USES_TEXT = 1 << 4,        /* always writes text; other commands may, between their steps */
     PL_USES_WHOLE_BATCH = 1 << 5, /* takes the batch at once */
     PL_USES_WEIGHTS = 1 << 6,     /* begins with those of a checkpoint; else with first values, every time */
+    PL_USES_RESULTS = 1 << 7,     /* keeps results in a file of its own, and goes on where that ends */
 } pl_command_uses;
 /* Does the command use any of these? */
 PL_API bool pl_command_does(pl_command, uint32_t uses);
@@ -67,6 +68,17 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
  * tokens: with run.resume another text is refused (PL_E_CONFIG); without it, the tokens of another text go to
  * a subfolder of their own, which data.cache then names. */
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
+
+/* How far the results of a command are that keeps some (PL_USES_RESULTS). */
+typedef struct pl_results_left {
+    uint64_t blocks, done; /* of the file; what is not done is made by the next run */
+    char path[4096];
+} pl_results_left;
+/* Looks at the file, and makes none: PL_E_CONFIG when it holds the results of another config, PL_E_DATA when it is no
+ * such file, PL_E_STORAGE when the disk has no room for one. */
+PL_API PL_MUST_USE pl_status pl_results_find(const pl_config *, pl_command, pl_results_left *, pl_error *);
+/* The same, and makes the file where there is none, all of its disk space reserved. A run needs it. */
+PL_API PL_MUST_USE pl_status pl_results_reserve(const pl_config *, pl_command, pl_results_left *, pl_error *);
 
 /* Plans the command. The data must be prepared where it reads samples (PL_USES_DATA). Kernels that were never measured
  * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).

@@ -137,6 +137,8 @@ PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *i
 /* Writes what the system reads off such a loss and returns how many metrics that is, at most PL_LOSS_METRICS_MAX. */
 PL_API size_t pl_run_metrics(const pl_run *, double loss, pl_loss_metric *);
 PL_API const pl_words *pl_run_words(const pl_run *);
+/* Blocks of its results that are still to be made: by a further plan and run, for operators of another shape. */
+PL_API uint64_t pl_run_results_left(const pl_run *);
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
 

@@ -8,6 +8,7 @@ typedef struct pl_words {
     const char *sample, *samples; /* what a batch is made of: "sequence", "sequences" */
     const char *rate;             /* "tok/s" */
     const char *data;             /* what is prepared before a run: "text" */
+    const char *step;       /* what a run makes one after the other, and progress counts: "step" */
     const char *sample_key;       /* of the config, how large a sample is: "model.sequence"; NULL: none says that */
 } pl_words;
 

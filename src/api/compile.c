@@ -46,7 +46,7 @@ static pl_status open_data(pl_compiler *c, pl_data *lent, pl_error *err)
 {
     c->data = lent;
     c->data_lent = lent != NULL;
-    return lent ? PL_OK : pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, &c->data, err);
+    return lent ? PL_OK : pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err);
 }
 
 /* Kernels are measured, or their times looked up, where a prediction is of use. */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "ir/op.h"
+#include "store/block_sink.h"
 #include "store/folder.h"
 
 /* ---- staging ---- */
@@ -53,16 +54,28 @@ static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 {
     uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
              written = (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE, kept = 0;
+    if (c->data->sink)
+        return pl_align_up(c->results.page_cache_bytes > brought ? c->results.page_cache_bytes : brought,
+                           PL_PAGE_BYTES);
     if (!pl_command_does(c->command, PL_USES_UPDATE)) return 0;
     for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
     if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
     return pl_align_up(written > brought ? written : brought, PL_PAGE_BYTES);
 }
 
+/* What the results take on the disk and in its cache. */
+static pl_status measure_results(pl_compiler *c, pl_error *err)
+{
+    const pl_block_use use = pl_session_block_use(&c->settings.run);
+    if (!c->data->sink) return PL_OK;
+    return pl_block_file_measure(c->data->sink->layout, c->data->sink->form, &use, &c->results, err);
+}
+
 /* The rows of the whole process. */
 pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
 {
     pl_compiler *c = context;
+    PL_TRY(measure_results(c, err));
     p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
     p->words = c->settings.run.words;
@@ -72,6 +85,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
     add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
+    add_disk(p, "results", c->results.disk_bytes);
     if (c->data->source && c->data->file) add_disk(p, c->data->file, c->data->file_bytes);
     PL_TRY(pl_compiler_find_heap(c, p, err));
     p->writer_cache_bytes = files_bytes(c, p);

@@ -8,6 +8,7 @@
 #include "calibrate/calibrate.h"
 #include "fit/fit.h"
 #include "plan/command.h"
+#include "store/block_file.h"
 
 /* Who is told of the progress of searching and of measuring. */
 typedef struct pl_told {
@@ -40,6 +41,7 @@ typedef struct pl_compiler {
     char job[32];    /* whose times are to be known, for the calibration */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     pl_session_disk disk;
+    pl_block_sizes results;
     uint64_t plan_text_bytes;
     pl_run_heap heap;      /* of the runner; of one candidate after the other that keeps the same tensors found once */
     uint64_t heap_tensors; /* as disk.tensors; heap.held_bytes 0: not found yet */

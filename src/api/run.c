@@ -97,9 +97,10 @@ static pl_status read_config(pl_run *r, const char *config, pl_resume resume, pl
     return PL_OK;
 }
 
-static pl_status find_settings(pl_run *r, pl_command command, pl_error *err)
+static pl_status find_settings(pl_run *r, pl_command command, const pl_plan *plan, pl_error *err)
 {
-    PL_TRY(pl_system_of(r->config)->open(r->config, command, PL_DATA_FOR_RUN, &r->data, err));
+    const pl_facts *planned = plan ? &plan->identity : NULL;
+    PL_TRY(pl_system_of(r->config)->open(r->config, command, PL_DATA_FOR_RUN, planned, &r->data, err));
     return pl_settings_fill(r->config, command, r->data, &r->settings, err);
 }
 
@@ -133,7 +134,7 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     r->host = options->host;
     const pl_command command = plan->command;
     PL_TRY_DONE(read_config(r, plan->config, options->resume, err));
-    PL_TRY_DONE(find_settings(r, command, err));
+    PL_TRY_DONE(find_settings(r, command, plan, err));
     if (r->data->source) r->settings.run.micro_batch = (uint32_t)micro_batch_of(plan->graph);
     if (pl_command_does(command, PL_USES_UPDATE) && !apart) {
         PL_TRY_DONE(print_kept_config(r, err));
@@ -195,7 +196,7 @@ static pl_status rehearse(pl_run *r, const char *config, pl_command command, con
     PL_TRY(read_config(r, config, PL_RESUME_AS_PLANNED, err));
     const uint64_t read = meter->peak_bytes;
     meter->peak_bytes = meter->held_bytes;
-    PL_TRY(find_settings(r, command, err));
+    PL_TRY(find_settings(r, command, plan, err));
     const uint64_t opened = meter->peak_bytes, left = opened - meter->held_bytes;
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(print_kept_config(r, err));
     heap->held_bytes = meter->held_bytes + left;
@@ -244,6 +245,8 @@ size_t pl_run_metrics(const pl_run *r, double loss, pl_loss_metric *to)
     const pl_system *y = pl_system_of(r->config);
     return y->metrics ? y->metrics(loss, &r->plan->validation, to) : 0;
 }
+
+uint64_t pl_run_results_left(const pl_run *r) { return pl_session_results_left(r->session); }
 
 const pl_words *pl_run_words(const pl_run *r) { return r->settings.run.words; }
 

@@ -61,8 +61,15 @@ static uint64_t hash_model(const pl_config *c, const pl_data *data)
     return hash;
 }
 
-static int64_t micro_batch_of(const pl_config *c, pl_command command)
+/* A system whose samples are not those of a training says itself how many a step has. */
+static int64_t batch_of(const pl_config *c, const pl_data *data)
 {
+    return data->source ? data->source->batch : c->train.batch_size;
+}
+
+static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_data *data)
+{
+    if (data->source && data->source->at_once) return data->source->at_once;
     if (pl_command_does(command, PL_USES_WHOLE_BATCH)) return c->train.batch_size;
     return c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
 }
@@ -78,8 +85,8 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     if (system->tell_jobs) PL_TRY(system->tell_jobs(c, &s->own, err));
     s->run = (pl_run_settings){.out = s->out,
                                .words = &system->words,
-                               .batch = (uint32_t)c->train.batch_size,
-                               .micro_batch = (uint32_t)micro_batch_of(c, command),
+                               .batch = (uint32_t)batch_of(c, data),
+                               .micro_batch = (uint32_t)micro_batch_of(c, command, data),
                                .steps = steps,
                                .lr = schedule_of(c, steps),
                                .eval_every = eval_every,

@@ -36,7 +36,9 @@
 #define PL_ROLLOUT_POLICY_ENUM(c, word)   PL_POLICY_##c,
 #define PL_ROLLOUT_POST_ENUM(c, word)     PL_POST_##c,
 typedef enum pl_noise_kind { PL_NOISE_KINDS(PL_ROLLOUT_NOISE_ENUM) PL_NOISE_KIND_COUNT } pl_noise_kind;
-typedef enum pl_noise_schedule { PL_NOISE_SCHEDULES(PL_ROLLOUT_SCHEDULE_ENUM) PL_NOISE_SCHEDULE_COUNT } pl_noise_schedule;
+typedef enum pl_noise_schedule {
+    PL_NOISE_SCHEDULES(PL_ROLLOUT_SCHEDULE_ENUM) PL_NOISE_SCHEDULE_COUNT
+} pl_noise_schedule;
 typedef enum pl_update_policy { PL_UPDATE_POLICIES(PL_ROLLOUT_POLICY_ENUM) PL_POLICY_COUNT } pl_update_policy;
 typedef enum pl_post_process { PL_POST_PROCESSES(PL_ROLLOUT_POST_ENUM) PL_POST_COUNT } pl_post_process;
 

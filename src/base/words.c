@@ -2,4 +2,4 @@
 
 #include <stddef.h>
 
-const pl_words pl_words_plain = {"item", "items", "sample", "samples", "items/s", "data", NULL};
+const pl_words pl_words_plain = {"item", "items", "sample", "samples", "items/s", "data", "step", NULL};

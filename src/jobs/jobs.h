@@ -34,4 +34,9 @@ typedef struct pl_generate_settings {
     pl_sampling sampling;
 } pl_generate_settings;
 
+/* ---- rollout.c ---- */
+/* States of random operators into a block file: a job of the system rollout, whose data are a pl_rollout_data. What the
+ * file has is not made again; PL_E_STOPPED after a stop, what is whole is kept. */
+extern const pl_job pl_job_rollout;
+
 #endif

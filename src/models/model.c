@@ -8,7 +8,7 @@
 
 /* ---- pieces shared by the models ---- */
 
-static pl_activation activation_of(pl_config_activation a)
+pl_activation pl_model_activation_of(pl_config_activation a)
 {
     static const pl_activation table[] = {[PL_ACTIVATION_GELU] = PL_ACT_GELU,
                                           [PL_ACTIVATION_SILU] = PL_ACT_SILU,
@@ -26,10 +26,9 @@ static void add_init_node(pl_model *m, pl_model_init kind, pl_id weight, const c
     if (kind == PL_INIT_ZERO || kind == PL_INIT_ONE)
         pl_build_node(&m->init, PL_OP_FILL, (pl_attr[]){pl_attr_f(kind == PL_INIT_ONE ? 1 : 0)}, 0, NULL, 1, &out);
     else
-        pl_build_node(
-            &m->init, PL_OP_NORMAL,
-            (pl_attr[]){pl_attr_f(std), pl_attr_i(m->config->train.seed), pl_attr_i((int64_t)pl_stream_id(name))}, 0,
-            NULL, 1, &out);
+        pl_build_node(&m->init, PL_OP_NORMAL,
+                      (pl_attr[]){pl_attr_f(std), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))},
+                      0, NULL, 1, &out);
     if (m->b.status == PL_OK) m->b.status = m->init.status;
 }
 
@@ -50,6 +49,32 @@ pl_id pl_model_weight(pl_model *m, pl_model_init kind, pl_shape shape, const cha
     return id;
 }
 
+static void add_uniform_node(pl_model *m, double bound, pl_id weight, const char *name)
+{
+    pl_builder *b = &m->init;
+    const pl_value v = b->graph->value[weight];
+    pl_attr attr[] = {pl_attr_f(bound), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))};
+    pl_id item = m->input[PL_INPUT_ITEM], wide = weight, narrow = weight;
+    snprintf(b->scope, sizeof b->scope, "%s", m->b.scope);
+    if (v.dtype != PL_DTYPE_F32)
+        wide = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v.shape, "init.%s", name);
+    pl_build_node(b, PL_OP_UNIFORM, attr, 1, &item, 1, &wide);
+    if (v.dtype != PL_DTYPE_F32) pl_build_node(b, PL_OP_CAST, NULL, 1, &wide, 1, &narrow);
+    if (m->b.status == PL_OK) m->b.status = b->status;
+}
+
+pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double bound, pl_shape shape, const char *fmt, ...)
+{
+    char name[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(name, sizeof name, fmt, args);
+    va_end(args);
+    pl_id id = pl_build_persistent(&m->b, PL_ROLE_WEIGHT, dtype, shape, "%s", name);
+    if (id != PL_NONE) add_uniform_node(m, bound, id, name);
+    return id;
+}
+
 pl_id pl_model_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)
 {
     pl_id in[4] = {x, weight, bias, residual}, out = PL_NONE;
@@ -59,8 +84,8 @@ pl_id pl_model_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id resi
 pl_id pl_model_activation(pl_model *m, pl_id x)
 {
     pl_id out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(activation_of(m->config->model.activation))}, 1,
-                         &x, 1, &out);
+    return pl_build_node(&m->b, PL_OP_ACTIVATION,
+                         (pl_attr[]){pl_attr_i(pl_model_activation_of(m->config->model.activation))}, 1, &x, 1, &out);
 }
 
 pl_id pl_model_norm(pl_model *m, pl_id x, const char *name)
@@ -164,7 +189,7 @@ uint64_t pl_model_plan_bytes_per_layer(const pl_config *config) { return arch_of
 pl_status pl_model_build(const pl_config *config, const pl_facts *extents, pl_graph **graph, pl_error *err)
 {
     pl_status status = PL_OK;
-    pl_model m = {.config = config, .extents = extents, .err = err};
+    pl_model m = {.config = config, .extents = extents, .err = err, .seed = (uint64_t)config->train.seed};
     pl_graph *g = pl_graph_create();
     pl_id init = g ? pl_graph_add_region(g, "init", PL_NONE, 1) : PL_NONE;
     if (init == PL_NONE) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the graph"));

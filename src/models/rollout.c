@@ -97,8 +97,11 @@ pl_status pl_rollout_build(pl_rollout *r)
     r->channels = (int64_t)pl_facts_value(e, "base_channels", 16);
     r->kernel = (int64_t)pl_facts_value(e, "kernel_size", 3);
     r->grid = (int64_t)pl_facts_value(e, "grid_size", 32);
-    r->activation = (pl_activation)pl_facts_value(e, "activation", PL_ACT_GELU);
+    r->norm = (pl_rollout_norm)pl_facts_value(e, "normalization", PL_ROLLOUT_NORM_INSTANCE);
+    r->activation = pl_model_activation_of((pl_config_activation)pl_facts_value(e, "activation", PL_ACTIVATION_GELU));
     r->precision = (pl_dtype)pl_facts_value(e, "precision", PL_DTYPE_F32);
+    r->convolution = (int64_t)pl_facts_value(e, "convolution", 0) - 1;
+    m->seed = pl_facts_value(e, "seed", 1);
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
     r->state = lasting(r, PL_DTYPE_F32, image_of(r), "state");
     pl_id previous = lasting(r, PL_DTYPE_F32, image_of(r), "previous");

@@ -8,7 +8,8 @@
  * What lasts between them: "state" f32 [B,H,W,3], "parameters" f32 [B,PL_ROLLOUT_COLUMNS], "ids" i64 [B,PL_ROLLOUT_IDS]
  * (base/rollout.h). Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
  * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size" and the numbers of the
- * words of "activation", "normalization" and "precision". */
+ * words of "activation", "normalization" and "precision"; "correlated": may noise be? "convolution": 0 by rule, else
+ * one more than a pl_convolution_algorithm; "seed". */
 #ifndef PL_MODELS_ROLLOUT_H
 #define PL_MODELS_ROLLOUT_H
 
@@ -16,14 +17,16 @@
 #include "models/model.h"
 
 enum { PL_ROLLOUT_CHANNELS = 3 };
+typedef enum pl_rollout_norm { PL_ROLLOUT_NORM_INSTANCE, PL_ROLLOUT_NORM_GROUP } pl_rollout_norm;
 
 typedef struct pl_rollout pl_rollout;
 struct pl_rollout {
     pl_model *m;
     int64_t layers, channels, kernel, grid;
     pl_activation activation;
-    pl_dtype precision; /* of the network's weights and features */
-    pl_id trip;         /* the number of the state that is made, for the noise */
+    pl_rollout_norm norm;
+    pl_dtype precision;  /* of the network's weights and features */
+    int64_t convolution; /* pl_convolution_algorithm where a shape allows it; −1: by the shape's rule */
     pl_id state, parameters, ids;
     /* x [B,H,W,3] in the network's precision → its output, likewise. */
     pl_id (*network)(const pl_rollout *, pl_id x);

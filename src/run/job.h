@@ -9,7 +9,7 @@
 
 typedef struct pl_session pl_session;
 
-enum { PL_JOB_PROGRAMS_MAX = 2, PL_JOBS_MAX = 3, PL_JOB_COUNTERS_MAX = 6 };
+enum { PL_JOB_PROGRAMS_MAX = 4, PL_JOBS_MAX = 3, PL_JOB_COUNTERS_MAX = 6 };
 
 typedef struct pl_job {
     const char *program[PL_JOB_PROGRAMS_MAX]; /* "init", "train"; NULL behind the last */

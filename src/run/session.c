@@ -154,6 +154,7 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     pl_session_find_values(s);
     PL_TRY_DONE(pl_session_check_values(s, err));
     PL_TRY_DONE(open_ring(s, err));
+    PL_TRY_DONE(pl_session_open_results(s, err));
     PL_TRY_DONE(open_jobs(s, err));
     PL_TRY_DONE(pl_session_open_files(s, err));
     *session = s;
@@ -260,11 +261,13 @@ static void close_ring(pl_session *s)
 
 void pl_session_close(pl_session *s)
 {
+    pl_error ignored;
     if (!s) return;
     if (s->o.owners) pl_alloc_seal(0);
     pl_session_close_trace(s);
     close_ring(s);
     close_jobs(s);
+    (void)pl_block_file_close(s->results, &ignored); /* what counts a job has committed */
     pl_session_close_files(s);
     pl_program_destroy(s->program);
     unmap_memory(s);

@@ -15,6 +15,7 @@
 #include "plan/plan.h"
 #include "run/job.h"
 #include "run/lockdown.h"
+#include "store/block_file.h"
 
 typedef struct pl_session_options {
     const pl_plan *plan;
@@ -48,6 +49,7 @@ void pl_session_close(pl_session *);
 typedef void pl_session_watcher(void *context, uint32_t node, bool done);
 void pl_session_watch(pl_session *, pl_session_watcher *, void *context);
 
+uint64_t pl_session_results_left(const pl_session *); /* blocks that are not done */
 uint64_t pl_session_minor_faults(const pl_session *); /* since the second step of this process */
 double pl_session_step_seconds(const pl_session *);   /* median of the measured steps; 0 when there were none */
 void *pl_session_value(const pl_session *, const char *name);
@@ -69,10 +71,13 @@ typedef struct pl_session_disk {
     uint64_t tensors; /* hash of the list; 0: none yet */
     uint64_t scratch_bytes, disk_bytes, checkpoint_bytes;
 } pl_session_disk;
+/* What a command that works on so many samples at once has in hand of its results. */
+pl_block_use pl_session_block_use(const pl_run_settings *);
 #define PL_STAGING_LOADER     "staging.loader"
 #define PL_STAGING_CHECKPOINT "staging.checkpoint"
 #define PL_STAGING_TRACE      "staging.trace"
-enum { PL_SESSION_RING_SLOTS = 2, PL_SESSION_STAGING_MAX = 3 + PL_JOBS_MAX };
+#define PL_STAGING_RESULTS    "staging.results"
+enum { PL_SESSION_RING_SLOTS = 2, PL_SESSION_STAGING_MAX = 4 + PL_JOBS_MAX };
 /* graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are written. *count rows. */
 pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_data *, const pl_job_list *,
                                      pl_session_staging[PL_SESSION_STAGING_MAX], size_t *count, pl_session_disk *,

@@ -190,7 +190,44 @@ pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_se
         .source = source, .micro_batch = r->micro_batch, .slots = PL_SESSION_RING_SLOTS, .threads = 1};
 }
 
-/* The ring, checkpoints and the trace, then what the jobs keep. */
+/* ---- results ---- */
+
+/* A block of each sample, and one that all of them share; as many are finished before the disk is waited for. */
+pl_block_use pl_session_block_use(const pl_run_settings *r)
+{
+    return (pl_block_use){.open_max = r->micro_batch + 1, .finished_max = 2 * r->micro_batch + 2};
+}
+
+static pl_status measure_results(const pl_run_settings *r, const pl_data *data, uint64_t *bytes, pl_error *err)
+{
+    pl_block_sizes sizes = {0};
+    const pl_block_use use = pl_session_block_use(r);
+    if (data->sink) PL_TRY(pl_block_file_measure(data->sink->layout, data->sink->form, &use, &sizes, err));
+    *bytes = sizes.memory_bytes;
+    return PL_OK;
+}
+
+uint64_t pl_session_results_left(const pl_session *s)
+{
+    if (!s->results) return 0;
+    return pl_block_count(s->o.data->sink->layout) - pl_block_file_done(s->results);
+}
+
+pl_status pl_session_open_results(pl_session *s, pl_error *err)
+{
+    const pl_block_sink *sink = s->o.data->sink;
+    const pl_graph *g = s->o.plan->graph;
+    uint64_t bytes;
+    if (!sink) return PL_OK;
+    const pl_block_use use = pl_session_block_use(s->settings);
+    PL_TRY(measure_results(s->settings, s->o.data, &bytes, err));
+    pl_id staging = pl_graph_find_value(g, PL_STAGING_RESULTS);
+    if (staging == PL_NONE || pl_value_bytes(g, staging) < bytes)
+        return pl_fail(err, PL_E_DATA, "the plan has too little staging for %s; plan again", sink->path);
+    return pl_block_file_open(sink->path, sink->layout, &use, pl_session_address(s, staging), bytes, &s->results, err);
+}
+
+/* The ring, checkpoints, the trace and results, then what the jobs keep. */
 pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_data *data,
                                      const pl_job_list *jobs, pl_session_staging staging[PL_SESSION_STAGING_MAX],
                                      size_t *count, pl_session_disk *disk, pl_error *err)
@@ -202,7 +239,10 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
     staging[0] = (pl_session_staging){PL_STAGING_LOADER, loader, PL_ROLE_STAGING};
     staging[1] = (pl_session_staging){PL_STAGING_CHECKPOINT, r->keep_last ? disk->scratch_bytes : 0, PL_ROLE_IO};
     staging[2] = (pl_session_staging){PL_STAGING_TRACE, r->trace_path ? PL_TRACE_STAGING_BYTES : 0, PL_ROLE_IO};
-    *count = 3;
+    uint64_t results;
+    PL_TRY(measure_results(r, data, &results, err));
+    staging[3] = (pl_session_staging){PL_STAGING_RESULTS, results, PL_ROLE_IO};
+    *count = 4;
     for (size_t i = 0; i < jobs->count; i++)
         if (jobs->job[i]->staging)
             staging[(*count)++] =

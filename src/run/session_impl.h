@@ -7,6 +7,7 @@
 #include "run/program.h"
 #include "run/session.h"
 #include "run/trace.h"
+#include "store/block_sink.h"
 #include "store/checkpoint.h"
 #include "store/folder.h"
 #include "store/metrics.h"
@@ -28,7 +29,8 @@ struct pl_session {
     pl_arena arena[PL_SPACES_MAX];
     void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
     pl_program *program;
-    pl_ring *ring; /* NULL: the command reads no samples */
+    pl_ring *ring;          /* NULL: the command reads no samples */
+    pl_block_file *results; /* NULL: the command keeps none */
 
     /* files of the run */
     int lock;
@@ -111,6 +113,7 @@ pl_status pl_session_check_ids(const pl_session *, pl_error *);
 
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */
+pl_status pl_session_open_results(pl_session *, pl_error *);                         /* before commit */
 /* A value of the graph as a tensor of a file; data stay NULL without a program. */
 pl_status pl_session_fill_entry(const pl_graph *, const pl_program *, pl_id, pl_st_entry *, pl_error *);
 /* Lists of what is kept with the model and of what is kept with the state; data stay NULL without a program. */

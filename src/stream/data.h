@@ -7,6 +7,7 @@
 #include "stream/source.h"
 
 typedef struct pl_data pl_data;
+struct pl_block_sink; /* store/block_sink.h */
 
 typedef struct pl_data_kind {
     /* May weights that were saved with these hashes be used with the data, and may a run go on with them (trains)?
@@ -19,6 +20,7 @@ struct pl_data {
     const pl_data_kind *kind;
     const pl_source *source; /* NULL: the command reads no samples */
     const char *path;        /* what sentences call it where it has a source: the path of its file, or words */
+    const struct pl_block_sink *sink; /* where results go; NULL: the command keeps none */
     pl_facts identity;       /* hashes of what it was made from */
     pl_facts extents;        /* what shapes of the model depend on */
     /* For the planner: */

@@ -60,6 +60,7 @@ typedef struct pl_source_kind {
 struct pl_source {
     const pl_source_kind *kind;
     uint32_t batch;              /* samples a step */
+    uint32_t at_once;            /* samples in memory at once that are asked for; 0: the planner chooses */
     uint64_t steps_per_epoch[2]; /* by part; 0: there is no such part */
 };
 

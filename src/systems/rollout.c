@@ -1,14 +1,74 @@
-/* The row of rollouts. */
+/* The row of rollouts: which group of operators a command works on, and what no single key can tell. */
+#include "systems/rollout.h"
+
+#include "base/alloc.h"
 #include "models/model.h"
 #include "systems/system.h"
 
-static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_use use, pl_data **data, pl_error *err)
+/* ---- the group ---- */
+
+static bool is_operator_done(const pl_rollout_data *d, const pl_block_reader *results, uint32_t number)
 {
-    (void)c, (void)command, (void)use, (void)data;
-    return pl_fail(err, PL_E_UNSUPPORTED, "not yet");
+    uint64_t place[] = {number, 0, 0};
+    if (!pl_block_reader_is_done(results, pl_block_at(&d->layout, PL_ROLLOUT_FIELDS, place))) return false;
+    for (; place[1] < d->setup.realisations; place[1]++)
+        for (place[2] = 0; place[2] < d->setup.states; place[2] += d->setup.piece)
+            if (!pl_block_reader_is_done(results, pl_block_at(&d->layout, PL_ROLLOUT_STATES, place))) return false;
+    return true;
+}
+
+static bool is_group_done(const pl_rollout_data *d, const pl_block_reader *results, uint32_t group)
+{
+    for (uint32_t i = d->groups.first[group]; i < d->groups.first[group + 1]; i++)
+        if (!is_operator_done(d, results, pl_space_groups_point(&d->groups, i))) return false;
+    return true;
+}
+
+/* The first that is not done, as the marks of the file say; where all are, or there is no file, the first of all. */
+static pl_status find_group(const pl_rollout_data *d, uint32_t *group, pl_error *err)
+{
+    pl_block_found found;
+    pl_block_reader *results;
+    *group = 0;
+    PL_TRY(pl_block_file_look(d->sink.path, d->sink.form, &d->layout, &found, err));
+    if (found.is_new || found.done == 0) return PL_OK;
+    PL_TRY(pl_block_reader_open(d->sink.path, false, &results, err));
+    uint32_t first = 0;
+    while (first < d->groups.groups && is_group_done(d, results, first)) first++;
+    if (first < d->groups.groups) *group = first;
+    pl_block_reader_close(results);
+    return PL_OK;
+}
+
+static pl_status choose_group(pl_rollout_data *d, pl_data_use use, const pl_facts *planned, pl_error *err)
+{
+    uint32_t group = planned ? (uint32_t)pl_facts_value(planned, "shape", 0) : 0;
+    if (use == PL_DATA_FOR_PLAN) PL_TRY(pl_rollout_check_points(d, err));
+    if (use == PL_DATA_FOR_PLAN) PL_TRY(find_group(d, &group, err));
+    return pl_rollout_data_choose(d, group, err);
+}
+
+/* ---- the row ---- */
+
+static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
+                              pl_data **data, pl_error *err)
+{
+    pl_rollout_data *d = NULL;
+    pl_rollout_reading *r = pl_alloc(1, sizeof *r);
+    (void)command;
+    if (!r) return pl_fail(err, PL_E_NOMEM, "no memory for the operators");
+    pl_status status = pl_rollout_read(c, r, err);
+    if (status == PL_OK) status = pl_rollout_data_open(&r->setup, &d, err);
+    pl_rollout_reading_deinit(r);
+    pl_free(r);
+    if (status == PL_OK) status = choose_group(d, use, planned, err);
+    if (status != PL_OK && d) pl_data_close(&d->data);
+    if (status == PL_OK) *data = &d->data;
+    return status;
 }
 
 const pl_system pl_system_rollout = {
-    .words = {"step", "steps", "realisation", "realisations", "steps/s", "operators", NULL},
+    .words = {"step", "steps", "realisation", "realisations", "steps/s", "operators", "operator", NULL},
+    .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
     .check = pl_model_check,
     .open = open_rollout};

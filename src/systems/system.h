@@ -35,8 +35,9 @@ typedef struct pl_system {
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
     /* The config names its files as the folder of the run keeps them; NULL: it keeps none. */
     pl_status (*keep)(pl_config *, pl_error *);
-    /* Which of the command's jobs are done stands in the list. */
-    pl_status (*open)(const pl_config *, pl_command, pl_data_use, pl_data **, pl_error *);
+    /* planned: the identity of the data in the plan that is run, for a system that works on a part of them at a time;
+     * NULL where there is no plan yet. Which of the command's jobs are done stands in the list. */
+    pl_status (*open)(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
     /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. NULL: nothing.
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);

@@ -77,11 +77,13 @@ static pl_status ask_for_plan(const pl_config *c, pl_command command, pl_text_da
     return t->tokens_open ? count_validation(c, command, t, err) : PL_OK;
 }
 
-static pl_status open_text(const pl_config *c, pl_command command, pl_data_use use, pl_data **data, pl_error *err)
+static pl_status open_text(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
+                           pl_data **data, pl_error *err)
 {
     pl_text_data *t;
     pl_text_paths paths;
     const bool samples = pl_command_does(command, PL_USES_DATA);
+    (void)planned;
     PL_TRY(pl_text_find_paths(c, &paths, err));
     pl_text_data_options o = {.tokens_path = samples ? paths.tokens : NULL,
                               .tokenizer_path = paths.tokenizer,
@@ -147,7 +149,7 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
 static const char *const files[] = {"tokens.bin", "tokenizer.json", NULL};
 
 const pl_system pl_system_text = {
-    .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "model.sequence"},
+    .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "model.sequence"},
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GENERATE] = &pl_job_generate,

@@ -183,8 +183,8 @@ static void test_words_are_those_of_the_system(void **state)
 static void test_remedy_names_the_keys_of_the_system(void **state)
 {
     (void)state;
-    static const pl_words none = {"voxel", "voxels", "scan", "scans", "voxels/s", "scans", NULL},
-                          own = {"voxel", "voxels", "scan", "scans", "voxels/s", "scans", "data.scan_edge"};
+    static const pl_words none = {"voxel", "voxels", "scan", "scans", "voxels/s", "scans", "step", NULL},
+                          own = {"voxel", "voxels", "scan", "scans", "voxels/s", "scans", "step", "data.scan_edge"};
     static const char *const expected[] = {
         "None makes it fit: raise the budget to 10,000,000 bytes, or make model.width or model.layers smaller.",
         "None makes it fit: raise the budget to 10,000,000 bytes, or make model.width, model.layers or data.scan_edge "

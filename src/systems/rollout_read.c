@@ -1,0 +1,236 @@
+/* A config of rollouts as plain values for its data. */
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "config/schema.h"
+#include "models/rollout.h"
+#include "systems/rollout.h"
+
+/* Words are the numbers of the enums that operators read. */
+#define SAME(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
+SAME(NOISE_GAUSSIAN, NOISE_GAUSSIAN);
+SAME(NOISE_LAPLACE, NOISE_LAPLACE);
+SAME(NOISE_MULTIPLICATIVE, NOISE_MULTIPLICATIVE);
+SAME(NOISE_DROPOUT, NOISE_DROPOUT2D);
+SAME(NOISE_CONSTANT, NOISE_SCHEDULE_CONSTANT);
+SAME(NOISE_ANNEALING, NOISE_SCHEDULE_ANNEALING);
+SAME(NOISE_PERIODIC, NOISE_SCHEDULE_PERIODIC);
+SAME(POLICY_AUTOREGRESSIVE, POLICY_AUTOREGRESSIVE);
+SAME(POLICY_RESIDUAL, POLICY_RESIDUAL);
+SAME(POLICY_CONVEX, POLICY_CONVEX);
+SAME(POST_PROCESS_NONE, POST_NONE);
+SAME(POST_PROCESS_MINMAX, POST_MINMAX);
+SAME(POST_PROCESS_ZSCORE, POST_ZSCORE);
+SAME(FIELD_NORM_INSTANCE, ROLLOUT_NORM_INSTANCE);
+SAME(FIELD_NORM_GROUP, ROLLOUT_NORM_GROUP);
+SAME(BACKEND_NATIVE, BLOCK_NATIVE);
+SAME(BACKEND_HDF5, BLOCK_HDF5);
+SAME(BACKEND_NPY, BLOCK_NPY);
+
+/* ---- the parameter space ---- */
+
+static const pl_dimension_type dimension_types[] = {[PL_CONFIG_DIMENSION_INTEGER] = PL_DIMENSION_INTEGER,
+                                                    [PL_CONFIG_DIMENSION_CONTINUOUS] = PL_DIMENSION_CONTINUOUS,
+                                                    [PL_CONFIG_DIMENSION_CHOICE] = PL_DIMENSION_CHOICE,
+                                                    [PL_CONFIG_DIMENSION_BOOLEAN] = PL_DIMENSION_BOOLEAN};
+
+/* What the graph of an operator is made of. */
+static bool is_shape(const char *name)
+{
+    static const char *const names[] = {"num_layers", "base_channels", "kernel_size",
+                                        "activation", "normalization", "grid_size"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static pl_dimension dimension_of(const pl_config_dimension *d)
+{
+    pl_dimension to = {
+        .name = d->name, .type = dimension_types[d->type], .log_scale = d->log_scale, .is_shape = is_shape(d->name)};
+    if (d->bounds) to.low = d->bounds->item[0], to.high = d->bounds->item[1];
+    if (!d->choices) return to;
+    to.choices = (uint32_t)d->choices->count;
+    memcpy(to.choice, d->choices->item, to.choices * sizeof *to.choice);
+    if (d->weights) memcpy(to.weight, d->weights->item, (size_t)d->weights->count * sizeof *to.weight);
+    return to;
+}
+
+static void read_space(const pl_config *c, pl_rollout_reading *r)
+{
+    for (int i = 0; i < PL_CONFIG_DIMENSION_COUNT; i++) {
+        const pl_config_dimension d = pl_config_dimension_of(c, (pl_config_dimension_id)i);
+        r->dimension[i] = dimension_of(&d);
+    }
+    r->setup.dimension = r->dimension;
+    r->setup.dimensions = PL_CONFIG_DIMENSION_COUNT;
+}
+
+static bool may_correlate(const pl_config *c)
+{
+    const pl_config_dimension d = pl_config_dimension_of(c, PL_CONFIG_DIMENSION_spatial_correlation);
+    const pl_config_list *list = d.bounds ? d.bounds : d.choices;
+    for (int64_t i = 0; list && i < list->count; i++)
+        if (list->item[i] > 0) return true;
+    return d.type == PL_CONFIG_DIMENSION_BOOLEAN;
+}
+
+/* ---- initial fields ---- */
+
+static pl_initial_choice *add_choice(pl_initial *to, const char *name, pl_initial_kind kind, double weight)
+{
+    pl_initial_choice *choice = &to->choice[to->choices];
+    if (weight > 0) to->choices++;
+    *choice = (pl_initial_choice){.name = name, .kind = kind, .weight = weight};
+    return choice;
+}
+
+static void add_random(pl_initial *to, const char *name, double weight, double length, double variance)
+{
+    pl_initial_choice *choice = add_choice(to, name, PL_INITIAL_RANDOM, weight);
+    choice->variance = variance;
+    choice->lengths = 1;
+    choice->length[0] = length;
+}
+
+static void add_multiscale(pl_initial *to, const char *name, double weight, const pl_config_list *scales,
+                           double variance)
+{
+    pl_initial_choice *choice = add_choice(to, name, PL_INITIAL_RANDOM, weight);
+    choice->variance = variance;
+    for (int64_t i = 0; i < scales->count && i < PL_INITIAL_LENGTHS; i++)
+        choice->length[choice->lengths++] = scales->item[i];
+}
+
+static void add_drawn(const pl_config *c, pl_initial *to, double stripes, double blobs)
+{
+    pl_initial_choice *choice = add_choice(to, "structured", PL_INITIAL_STRIPES, stripes);
+    choice->count = (uint32_t)c->structured.num_structures;
+    choice->low = 1, choice->high = 6;
+    choice = add_choice(to, "localized", PL_INITIAL_BLOBS, blobs);
+    choice->count = (uint32_t)c->localized.num_blobs;
+    choice->low = c->localized.min_width, choice->high = c->localized.max_width;
+}
+
+static void add_sampled(const pl_config *c, pl_initial *to)
+{
+    const pl_config_ic_type_weights *w = &c->ic_type_weights;
+#define ADD_RANDOM(name)     add_random(to, #name, w->name, c->name.length_scale, c->name.variance)
+#define ADD_MULTISCALE(name) add_multiscale(to, #name, w->name, &c->name.scales, c->name.variance)
+    add_random(to, "gaussian_random_field", w->gaussian_random_field, c->input_generation.length_scale,
+               c->input_generation.variance);
+    ADD_RANDOM(gaussian_random_field_v0);
+    ADD_RANDOM(gaussian_random_field_v1);
+    ADD_RANDOM(gaussian_random_field_v2);
+    ADD_RANDOM(gaussian_random_field_v3);
+    ADD_RANDOM(gaussian_random_field_v4);
+    ADD_MULTISCALE(multiscale_grf_low);
+    ADD_MULTISCALE(multiscale_grf_mid);
+    ADD_MULTISCALE(multiscale_grf_high);
+    add_drawn(c, to, w->structured, w->localized);
+}
+
+static void read_initial(const pl_config *c, pl_initial *to)
+{
+    const pl_config_field_method method = c->input_generation.method;
+    double sum = 0;
+    *to = (pl_initial){.seed = (uint64_t)c->simulation.seed};
+    if (method == PL_CONFIG_FIELD_SAMPLED)
+        add_sampled(c, to);
+    else if (method == PL_CONFIG_FIELD_GAUSSIAN)
+        add_random(to, "gaussian_random_field", 1, c->input_generation.length_scale, c->input_generation.variance);
+    else
+        add_drawn(c, to, method == PL_CONFIG_FIELD_STRUCTURED, method == PL_CONFIG_FIELD_LOCALIZED);
+    for (uint32_t i = 0; i < to->choices; i++) sum += to->choice[i].weight;
+    for (uint32_t i = 0; i < to->choices; i++) to->choice[i].weight /= sum;
+}
+
+/* ---- results ---- */
+
+static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    static const char *const names[] = {[PL_CONFIG_BACKEND_NATIVE] = "results.blocks",
+                                        [PL_CONFIG_BACKEND_HDF5] = "results.h5",
+                                        [PL_CONFIG_BACKEND_NPY] = "results"};
+    char out[PL_FILE_PATH_MAX];
+    if (c->dataset.output_path[0]) return pl_path_join(path, PL_FILE_PATH_MAX, "", c->dataset.output_path, err);
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    return pl_path_join(path, PL_FILE_PATH_MAX, out, names[c->storage.backend], err);
+}
+
+/* What decides the numbers in the file, and no more: another config with the same is the same job. */
+static pl_status say_identity(const pl_config *c, pl_str *text, pl_error *err)
+{
+    pl_json j = pl_json_begin(text, true);
+    pl_json_object(&j);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        pl_str value = {0};
+        const bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
+        if (!decides || !pl_config_is_used(c, key)) continue;
+        pl_config_print_value(key, pl_config_value_of(c, key), &value);
+        if (!value.failed) pl_json_kv_string(&j, key->path, pl_str_text(&value));
+        text->failed |= value.failed;
+        pl_str_deinit(&value);
+    }
+    pl_json_object_end(&j);
+    return text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to say what the results are made from") : PL_OK;
+}
+
+/* ---- all of it ---- */
+
+static pl_facts extents_of(const pl_config *c)
+{
+    static const pl_dtype precisions[] = {[PL_CONFIG_PRECISION_FLOAT32] = PL_DTYPE_F32,
+                                          [PL_CONFIG_PRECISION_BFLOAT16] = PL_DTYPE_BF16,
+                                          [PL_CONFIG_PRECISION_FLOAT16] = PL_DTYPE_F16};
+    pl_facts e = {0};
+    pl_facts_add(&e, "precision", precisions[c->simulation.precision]);
+    pl_facts_add(&e, "convolution", c->simulation.convolution);
+    pl_facts_add(&e, "correlated", may_correlate(c));
+    pl_facts_add(&e, "seed", (uint64_t)c->simulation.seed);
+    return e;
+}
+
+static void read_numbers(const pl_config *c, pl_rollout_setup *o)
+{
+    const pl_config_list *clamp = &c->update.clamp;
+    const pl_config_sampling_validation *v = &c->sampling_validation;
+    const bool features = pl_config_store_of(c) == PL_CONFIG_STORE_FEATURES;
+    *o = (pl_rollout_setup){.sobol_seed = (uint64_t)c->sobol.seed,
+                            .scramble = c->sobol.scramble,
+                            .operators = (uint32_t)c->sampling.total_samples,
+                            .realisations = (uint32_t)c->simulation.num_realizations,
+                            .states = (uint32_t)c->simulation.num_timesteps,
+                            .piece = (uint32_t)c->storage.block_states,
+                            .at_once = (uint32_t)c->simulation.realizations_at_once,
+                            .limit = {.discrepancy = v->check_discrepancy ? v->max_discrepancy : INFINITY,
+                                      .correlation = v->check_correlation ? v->max_pairwise_correlation : INFINITY},
+                            .noise_period = (double)c->update.schedule_period,
+                            .dt = c->update.dt,
+                            .alpha = c->update.alpha,
+                            .post = (pl_post_process)c->update.post_process,
+                            .clamp_low = clamp->count ? clamp->item[0] : -INFINITY,
+                            .clamp_high = clamp->count ? clamp->item[1] : INFINITY,
+                            .keeps_states = !features,
+                            .state_dtype = c->storage.state_dtype == PL_CONFIG_STATE_F16 ? PL_DTYPE_F16 : PL_DTYPE_F32,
+                            .form = (pl_block_form)c->storage.backend,
+                            .extents = extents_of(c)};
+    if (o->piece > o->states) o->piece = o->states;
+    if (o->at_once > o->realisations) o->at_once = o->realisations;
+}
+
+pl_status pl_rollout_read(const pl_config *c, pl_rollout_reading *r, pl_error *err)
+{
+    *r = (pl_rollout_reading){0};
+    read_numbers(c, &r->setup);
+    read_space(c, r);
+    read_initial(c, &r->setup.initial);
+    PL_TRY(find_path(c, r->path, err));
+    PL_TRY(say_identity(c, &r->text, err));
+    r->setup.path = r->path;
+    r->setup.text = pl_str_text(&r->text);
+    return PL_OK;
+}
+
+void pl_rollout_reading_deinit(pl_rollout_reading *r) { pl_str_deinit(&r->text); }
