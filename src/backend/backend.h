@@ -5,6 +5,8 @@
 
 #include "backend/calls.h"
 #include "backend/channel_norm.h"
+#include "backend/channels.h"
+#include "backend/pool.h"
 #include "ir/graph.h"
 
 /* Where values live: base of the arena of each space, and the offset of every storage root (indexed by value id;
@@ -88,6 +90,13 @@ typedef struct pl_call {
         pl_channel_norm_call channel_norm;
         pl_channel_norm_bwd_call channel_norm_bwd;
         pl_batch_norm_update_call batch_norm_update;
+        pl_max_pool_call max_pool;
+        pl_max_pool_bwd_call max_pool_bwd;
+        pl_resample_call resample;
+        pl_concat_call concat;
+        pl_slice_call slice;
+        pl_slice_bwd_call slice_bwd;
+        pl_channel_dropout_call channel_dropout;
         pl_attention_call attention;
         pl_attention_bwd_call attention_bwd;
         pl_embedding_call embedding;

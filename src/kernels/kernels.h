@@ -20,6 +20,7 @@
 #include "kernels/attention.h"
 #include "kernels/channel_norm.h"
 #include "kernels/dropout.h"
+#include "kernels/pool.h"
 #include "kernels/rollout.h"
 #include "kernels/vecmath.h"
 

@@ -39,3 +39,29 @@ void PL_KERNEL(dropout)(const pl_dropout_range *range, pl_real type, const void 
 {
     PL_REAL_EACH(type, dropout(REAL, range, x, residual, y));
 }
+
+/* ---- whole channels ---- */
+
+PL_V_INLINE void scale_lanes(pl_real type, const float *scale, const void *x, void *y, int64_t c, int64_t count)
+{
+    pl_vf s = pl_v_get(PL_REAL_F32, scale, c, count), scaled = s * pl_v_get(type, x, c, count);
+    pl_v_put(type, y, c, pl_v_select_gt(s, pl_v_zero(), scaled, pl_v_zero()), count);
+}
+
+PL_V_INLINE void channel_scale(pl_real type, int64_t positions, int64_t channels, const float *scale, const void *x,
+                               void *y)
+{
+    for (int64_t p = 0; p < positions; p++) {
+        int64_t c = 0;
+        const void *from = pl_real_at(type, x, p * channels);
+        void *to = pl_real_at(type, y, p * channels);
+        for (; c + PL_VW <= channels; c += PL_VW) scale_lanes(type, scale, from, to, c, PL_VW);
+        if (c < channels) scale_lanes(type, scale, from, to, c, channels - c);
+    }
+}
+
+void PL_KERNEL(channel_scale)(int64_t positions, int64_t channels, pl_real type, const float *scale, const void *x,
+                              void *y)
+{
+    PL_REAL_EACH(type, channel_scale(REAL, positions, channels, scale, x, y));
+}

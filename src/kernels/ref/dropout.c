@@ -12,3 +12,12 @@ void PL_KERNEL(dropout)(const pl_dropout_range *range, pl_real type, const void 
         pl_real_put(type, y, i, residual ? pl_real_get(type, residual, i) + kept : kept);
     }
 }
+
+void PL_KERNEL(channel_scale)(int64_t positions, int64_t channels, pl_real type, const float *scale, const void *x,
+                              void *y)
+{
+    for (int64_t i = 0; i < positions * channels; i++) {
+        float s = scale[i % channels];
+        pl_real_put(type, y, i, s == 0 ? 0 : pl_real_get(type, x, i) * s);
+    }
+}

@@ -15,7 +15,7 @@
 #include "support/guarded.h"
 #include "support/program.h"
 
-static const int thread_counts[] = {1, 2, 7};
+static const int thread_counts[] = {1, 2, 3};
 static const double eps = (double)1e-5f;
 enum { THREAD_COUNTS = 3, ELEMS_MAX = 1 << 16, CHANNELS_MAX = 256 };
 

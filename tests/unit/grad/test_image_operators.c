@@ -105,6 +105,51 @@ static pl_id make_batch_norm_eval(maker *m, pl_id x)
     return node(m, PL_OP_BATCH_NORM_EVAL, (pl_attr[]){pl_attr_f(1e-3), pl_attr_i(PL_ACT_GELU)}, 6, in, 1);
 }
 
+static pl_id dropped(maker *m, pl_id x)
+{
+    pl_attr attr[3] = {pl_attr_f(0.4), pl_attr_i(7), pl_attr_i(8)};
+    return node(m, PL_OP_CHANNEL_DROPOUT, attr, 3, (pl_id[]){x, m->step, m->first_sample}, 1);
+}
+
+static pl_id plus(maker *m, pl_id x, pl_id y) { return node(m, PL_OP_ADD, NULL, 2, (pl_id[]){x, y}, 1); }
+static pl_id max_pool(maker *m, pl_id x) { return node(m, PL_OP_MAX_POOL, NULL, 1, &x, 2); }
+static pl_id upsample(maker *m, pl_id x) { return node(m, PL_OP_UPSAMPLE_BILINEAR, NULL, 1, &x, 1); }
+
+static pl_id average(maker *m, pl_id x, pl_op op, int64_t a, int64_t b)
+{
+    return node(m, op, (pl_attr[]){pl_attr_i(a), pl_attr_i(b)}, 1, &x, 1);
+}
+
+static pl_id slice(maker *m, pl_id x, int64_t first, int64_t count)
+{
+    return node(m, PL_OP_SLICE, (pl_attr[]){pl_attr_i(first), pl_attr_i(count)}, 1, &x, 1);
+}
+
+static pl_id make_max_pool(maker *m, pl_id x) { return max_pool(m, x); }
+static pl_id make_max_pool_of_odd(maker *m, pl_id x) { return max_pool(m, average(m, x, PL_OP_AVG_POOL, 2, 1)); }
+static pl_id make_avg_pool(maker *m, pl_id x) { return average(m, x, PL_OP_AVG_POOL, 2, 2); }
+static pl_id make_avg_pool_overlapping(maker *m, pl_id x) { return average(m, x, PL_OP_AVG_POOL, 3, 1); }
+static pl_id make_avg_pool_with_gaps(maker *m, pl_id x) { return average(m, x, PL_OP_AVG_POOL, 1, 3); }
+static pl_id make_adaptive_pool(maker *m, pl_id x) { return average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 3, 4); }
+static pl_id make_adaptive_pool_to_one(maker *m, pl_id x) { return average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 1, 1); }
+static pl_id make_adaptive_pool_to_more(maker *m, pl_id x) { return average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 7, 11); }
+static pl_id make_upsample(maker *m, pl_id x) { return upsample(m, x); }
+static pl_id make_concat(maker *m, pl_id x)
+{
+    pl_id in[4] = {x, linear(m, x, 3), x, linear(m, x, 1)};
+    return node(m, PL_OP_CONCAT, NULL, 4, in, 1);
+}
+static pl_id make_slices(maker *m, pl_id x) { return plus(m, slice(m, x, 0, 3), slice(m, x, 1, 3)); }
+static pl_id make_channel_dropout(maker *m, pl_id x) { return dropped(m, x); }
+
+/* A small U-Net: what reaches x comes by two ways, and the gradient of the one is added to that of the other. */
+static pl_id make_skips(maker *m, pl_id x)
+{
+    pl_id low = upsample(m, dropped(m, max_pool(m, x))), means = average(m, x, PL_OP_ADAPTIVE_AVG_POOL, H, W);
+    pl_id in[3] = {low, x, average(m, plus(m, means, x), PL_OP_AVG_POOL, 1, 1)};
+    return slice(m, node(m, PL_OP_CONCAT, NULL, 3, in, 1), 1, 3 * C - 2);
+}
+
 /* ---- the graph around them ---- */
 
 typedef pl_id (*make_op)(maker *, pl_id x);
@@ -332,8 +377,22 @@ static void norms(void **unused)
     CHECK(norm_with_residual), CHECK(batch_norm), CHECK(batch_norm_residual), CHECK(batch_norm_eval);
 }
 
+static void pools_and_sizes(void **unused)
+{
+    (void)unused;
+    CHECK(max_pool), CHECK(max_pool_of_odd), CHECK(avg_pool), CHECK(avg_pool_overlapping), CHECK(avg_pool_with_gaps);
+    CHECK(adaptive_pool), CHECK(adaptive_pool_to_one), CHECK(adaptive_pool_to_more), CHECK(upsample);
+}
+
+static void whole_channels(void **unused)
+{
+    (void)unused;
+    CHECK(concat), CHECK(slices), CHECK(channel_dropout), CHECK(skips);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(norms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(pools_and_sizes),
+                                       cmocka_unit_test(whole_channels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,152 @@
+/* Pools, changes of size, and whole channels. */
+#include "backend/backend.h"
+#include "ir/op.h"
+
+static void bind_max_pool(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *s = &pl_in(g, n, 0)->shape;
+    call->u.max_pool = (pl_max_pool_call){s->dim[0],
+                                          s->dim[1],
+                                          s->dim[2],
+                                          s->dim[3],
+                                          pl_address_of(g, a, n->in[0]),
+                                          pl_address_of(g, a, n->out[0]),
+                                          pl_address_of(g, a, n->out[1]),
+                                          pl_real_of(g, n->in[0])};
+}
+
+static void exec_max_pool(const pl_call *c, pl_team team) { pl_max_pool_exec(&c->u.max_pool, team); }
+
+const pl_binding pl_binding_MAX_POOL = {bind_max_pool, NULL, exec_max_pool};
+
+static void bind_max_pool_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *s = &g->value[n->out[0]].shape;
+    call->u.max_pool_bwd = (pl_max_pool_bwd_call){s->dim[0],
+                                                  s->dim[1],
+                                                  s->dim[2],
+                                                  s->dim[3],
+                                                  pl_address_of(g, a, n->in[0]),
+                                                  pl_address_of(g, a, n->in[1]),
+                                                  pl_address_of(g, a, n->in[2]),
+                                                  pl_address_of(g, a, n->out[0]),
+                                                  pl_real_of(g, n->in[0])};
+}
+
+static void exec_max_pool_bwd(const pl_call *c, pl_team team) { pl_max_pool_bwd_exec(&c->u.max_pool_bwd, team); }
+
+const pl_binding pl_binding_MAX_POOL_BWD = {bind_max_pool_bwd, NULL, exec_max_pool_bwd};
+
+static void bind_resample(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bool forward = n->op == PL_OP_AVG_POOL || n->op == PL_OP_ADAPTIVE_AVG_POOL || n->op == PL_OP_UPSAMPLE_BILINEAR;
+    bool average = n->op == PL_OP_AVG_POOL || n->op == PL_OP_AVG_POOL_BWD;
+    bool twice = n->op == PL_OP_UPSAMPLE_BILINEAR || n->op == PL_OP_UPSAMPLE_BILINEAR_BWD;
+    const pl_shape *from = &pl_in(g, n, 0)->shape, *to = &g->value[n->out[0]].shape;
+    const pl_shape *x = forward ? from : to, *y = forward ? to : from;
+    call->u.resample = (pl_resample_call){.kind = average ? PL_RESAMPLE_AVERAGE
+                                                  : twice ? PL_RESAMPLE_DOUBLE
+                                                          : PL_RESAMPLE_ADAPTIVE,
+                                          .backward = !forward,
+                                          .samples = x->dim[0],
+                                          .channels = x->dim[3],
+                                          .height = x->dim[1],
+                                          .width = x->dim[2],
+                                          .out_height = y->dim[1],
+                                          .out_width = y->dim[2],
+                                          .kernel = average ? n->attr[0].i : 0,
+                                          .stride = average ? n->attr[1].i : 0,
+                                          .from = pl_address_of(g, a, n->in[0]),
+                                          .add = forward ? NULL : pl_address_of(g, a, n->in[1]),
+                                          .to = pl_address_of(g, a, n->out[0]),
+                                          .type = pl_real_of(g, n->in[0])};
+}
+
+static uint64_t workspace_resample(const pl_call *c, pl_team team)
+{
+    return pl_resample_workspace_bytes(&c->u.resample, team);
+}
+static void exec_resample(const pl_call *c, pl_team team) { pl_resample_exec(&c->u.resample, c->workspace, team); }
+
+const pl_binding pl_binding_AVG_POOL = {bind_resample, workspace_resample, exec_resample};
+const pl_binding pl_binding_AVG_POOL_BWD = {bind_resample, workspace_resample, exec_resample};
+const pl_binding pl_binding_ADAPTIVE_AVG_POOL = {bind_resample, workspace_resample, exec_resample};
+const pl_binding pl_binding_ADAPTIVE_AVG_POOL_BWD = {bind_resample, workspace_resample, exec_resample};
+const pl_binding pl_binding_UPSAMPLE_BILINEAR = {bind_resample, workspace_resample, exec_resample};
+const pl_binding pl_binding_UPSAMPLE_BILINEAR_BWD = {bind_resample, workspace_resample, exec_resample};
+
+static void bind_concat(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_concat_call *c = &call->u.concat;
+    *c = (pl_concat_call){.positions = pl_shape_rows(&pl_in(g, n, 0)->shape),
+                          .y = pl_address_of(g, a, n->out[0]),
+                          .type = pl_real_of(g, n->in[0])};
+    for (; c->inputs < PL_CONCAT_MAX && n->in[c->inputs] != PL_NONE; c->inputs++) {
+        c->channels[c->inputs] = pl_shape_last(&pl_in(g, n, c->inputs)->shape);
+        c->x[c->inputs] = pl_address_of(g, a, n->in[c->inputs]);
+    }
+}
+
+static void exec_concat(const pl_call *c, pl_team team) { pl_concat_exec(&c->u.concat, team); }
+
+const pl_binding pl_binding_CONCAT = {bind_concat, NULL, exec_concat};
+
+static void bind_slice(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    call->u.slice = (pl_slice_call){pl_shape_rows(x),
+                                    pl_shape_last(x),
+                                    n->attr[0].i,
+                                    n->attr[1].i,
+                                    pl_address_of(g, a, n->in[0]),
+                                    pl_address_of(g, a, n->out[0]),
+                                    pl_real_of(g, n->in[0])};
+}
+
+static void exec_slice(const pl_call *c, pl_team team) { pl_slice_exec(&c->u.slice, team); }
+
+const pl_binding pl_binding_SLICE = {bind_slice, NULL, exec_slice};
+
+static void bind_slice_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *dy = &pl_in(g, n, 0)->shape;
+    call->u.slice_bwd = (pl_slice_bwd_call){pl_shape_rows(dy),
+                                            n->attr[1].i,
+                                            n->attr[0].i,
+                                            pl_shape_last(dy),
+                                            pl_address_of(g, a, n->in[0]),
+                                            pl_address_of(g, a, n->in[1]),
+                                            pl_address_of(g, a, n->out[0]),
+                                            pl_real_of(g, n->in[0])};
+}
+
+static void exec_slice_bwd(const pl_call *c, pl_team team) { pl_slice_bwd_exec(&c->u.slice_bwd, team); }
+
+const pl_binding pl_binding_SLICE_BWD = {bind_slice_bwd, NULL, exec_slice_bwd};
+
+static void bind_channel_dropout(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    call->u.channel_dropout = (pl_channel_dropout_call){.samples = x->dim[0],
+                                                        .positions = pl_shape_rows(x) / x->dim[0],
+                                                        .channels = pl_shape_last(x),
+                                                        .probability = (float)n->attr[0].f,
+                                                        .seed = (uint64_t)n->attr[1].i,
+                                                        .stream = (uint64_t)n->attr[2].i,
+                                                        .step = pl_address_of(g, a, n->in[1]),
+                                                        .first_sample = pl_address_of(g, a, n->in[2]),
+                                                        .x = pl_address_of(g, a, n->in[0]),
+                                                        .y = pl_address_of(g, a, n->out[0]),
+                                                        .type = pl_real_of(g, n->in[0])};
+}
+
+static uint64_t workspace_channel_dropout(const pl_call *c, pl_team team)
+{
+    return pl_channel_dropout_workspace_bytes(&c->u.channel_dropout, team);
+}
+static void exec_channel_dropout(const pl_call *c, pl_team team)
+{
+    pl_channel_dropout_exec(&c->u.channel_dropout, c->workspace, team);
+}
+
+const pl_binding pl_binding_CHANNEL_DROPOUT = {bind_channel_dropout, workspace_channel_dropout, exec_channel_dropout};

@@ -1,0 +1,140 @@
+/* Whole channels, the last dimension: put side by side, cut out, dropped. All are copies: kernels take whole tensors, a
+ * window with a distance between its rows would be read by few of them. */
+#include "ir/op.h"
+
+static pl_status refuse(const pl_node *n, const char *why, pl_error *err)
+{
+    return pl_fail(err, PL_E_INTERNAL, "%s in %s: %s", pl_op_name(n->op), n->scope, why);
+}
+
+static pl_shape with_channels(pl_shape s, int64_t channels)
+{
+    s.dim[s.rank - 1] = channels;
+    return s;
+}
+
+static pl_status check_channels(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+{
+    const pl_shape *s = &pl_in(g, n, k)->shape;
+    if (s->rank < 1 || s->symbolic >> (s->rank - 1) & 1) return pl_fail_input(g, n, k, "[..., channels]", err);
+    return PL_OK;
+}
+
+static pl_cost cost_copied(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *y = &g->value[n->out[0]];
+    return (pl_cost){pl_value_elems_f(y), 2 * pl_value_bytes_f(y)};
+}
+
+/* ---- concat: a, b, [c], [d] → their channels, one behind the other ---- */
+static pl_status shape_concat(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    int64_t channels = 0;
+    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
+    for (int k = 0; k < 4 && n->in[k] != PL_NONE; k++) {
+        PL_TRY(check_channels(g, n, k, err));
+        pl_shape like = with_channels(pl_in(g, n, 0)->shape, pl_shape_last(&pl_in(g, n, k)->shape));
+        PL_TRY(pl_expect_shape(g, n, k, &like, "the shape of input 0 but for its channels", err));
+        if (__builtin_add_overflow(channels, pl_shape_last(&like), &channels))
+            return refuse(n, "these are too many channels", err);
+    }
+    if (n->in[2] == PL_NONE && n->in[3] != PL_NONE) return pl_fail_input(g, n, 2, "no gap between inputs", err);
+    out[0] = (pl_out){with_channels(pl_in(g, n, 0)->shape, channels), pl_in(g, n, 0)->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_concat(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]);
+    if (dy == PL_NONE) return PL_OK;
+    for (int64_t k = 0, first = 0, count; k < 4 && n->in[k] != PL_NONE; k++, first += count) {
+        pl_id out = PL_NONE;
+        count = pl_shape_last(&g->b->graph->value[n->in[k]].shape);
+        if (!pl_gradient_is_wanted(g, n->in[k])) continue;
+        pl_attr attr[2] = {pl_attr_i(first), pl_attr_i(count)};
+        pl_gradient_add(g, n->in[k], pl_build_node(g->b, PL_OP_SLICE, attr, 1, &dy, 1, &out));
+    }
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_CONCAT = {shape_concat, gradient_concat, cost_copied, pl_alias_none, .recompute = true};
+
+/* ---- slice: x → its channels [first, first + channels) ---- */
+static pl_status shape_slice(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "r", err));
+    PL_TRY(check_channels(g, n, 0, err));
+    const pl_value *x = pl_in(g, n, 0);
+    int64_t first = n->attr[0].i, count = n->attr[1].i, all = pl_shape_last(&x->shape);
+    if (first < 0 || count < 1 || first > all || count > all - first)
+        return refuse(n, "the slice is not within the channels of its input", err);
+    out[0] = (pl_out){with_channels(x->shape, count), x->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_slice(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], out = PL_NONE;
+    if (dy == PL_NONE || !pl_gradient_is_wanted(g, x)) return PL_OK;
+    pl_attr attr[2] = {n->attr[0], pl_attr_i(pl_shape_last(&g->b->graph->value[x].shape))};
+    pl_id in[2] = {dy, pl_gradient_take(g, x)};
+    pl_gradient_add(g, x, pl_build_node(g->b, PL_OP_SLICE_BWD, attr, 2, in, 1, &out));
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_SLICE = {shape_slice, gradient_slice, cost_copied, pl_alias_none, .recompute = true};
+
+/* ---- slice_bwd: dy, [add] → dx of `channels` channels, dy from `first` on ---- */
+static pl_status shape_slice_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "rr", err));
+    PL_TRY(check_channels(g, n, 0, err));
+    const pl_value *dy = pl_in(g, n, 0);
+    int64_t first = n->attr[0].i, all = n->attr[1].i, count = pl_shape_last(&dy->shape);
+    if (first < 0 || first > all || count > all - first)
+        return refuse(n, "the slice is not within the channels of its input", err);
+    pl_shape s = with_channels(dy->shape, all);
+    PL_TRY(pl_expect_shape(g, n, 1, &s, "the shape of the slice's input", err));
+    out[0] = (pl_out){s, dy->dtype};
+    return PL_OK;
+}
+
+static pl_alias alias_slice_bwd(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 1};
+}
+
+const pl_op_rule pl_rule_SLICE_BWD = {shape_slice_bwd, NULL, cost_copied, alias_slice_bwd};
+
+/* ---- channel_dropout: x, step, first sample → x·mask/(1−p), one number of the mask a channel of a sample ----
+ * The mask is a function of (seed, stream, step, global sample, channel), so the backward pass is the same node on dy.
+ */
+static pl_status shape_channel_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "rLL", err));
+    PL_TRY(check_channels(g, n, 0, err));
+    const pl_value *x = pl_in(g, n, 0);
+    if (x->shape.rank < 2) return pl_fail_input(g, n, 0, "[samples, ..., channels]", err);
+    if (!(n->attr[0].f >= 0 && n->attr[0].f < 1)) return refuse(n, "its probability is not in [0, 1)", err);
+    out[0] = (pl_out){x->shape, x->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_channel_dropout(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
+    if (dy == PL_NONE || !pl_gradient_is_wanted(g, n->in[0])) return PL_OK;
+    pl_id in[3] = {dy, n->in[1], n->in[2]};
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_CHANNEL_DROPOUT, n->attr, 3, in, 1, &out));
+    return g->b->status;
+}
+
+static pl_alias alias_channel_dropout(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 0};
+}
+
+const pl_op_rule pl_rule_CHANNEL_DROPOUT = {shape_channel_dropout, gradient_channel_dropout, cost_copied,
+                                            alias_channel_dropout, .recompute = true};
