@@ -21,6 +21,7 @@
 #include "kernels/channel_norm.h"
 #include "kernels/dropout.h"
 #include "kernels/rollout.h"
+#include "kernels/spectrum.h"
 #include "kernels/vecmath.h"
 
 #ifndef PL_SUFFIX
