@@ -115,6 +115,8 @@ typedef struct pl_call {
         pl_sum_squares_call sum_squares;
         pl_clip_scale_call clip_scale;
         pl_loss_scale_call loss_scale;
+        pl_spectrum_call spectrum;
+        pl_spectral_linear spectral_linear;
         pl_noise_call noise;
         pl_evolve_call evolve;
         pl_field_metrics_call field_metrics;

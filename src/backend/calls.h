@@ -16,6 +16,7 @@
 #include "base/convolution.h"
 #include "base/narrow.h"
 #include "kernels/adamw.h"
+#include "kernels/spectrum.h"
 #include "kernels/team.h"
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue ----
@@ -103,7 +104,7 @@ typedef struct pl_convolution_dx_call {
     const float *bias;    /* [in] or NULL */
     const void *residual; /* shape of x, or NULL; may be dx itself */
     pl_activation act;
-    const void *grad_of; /* likewise */
+    const void *grad_of;  /* likewise */
     void *dx, *act_again; /* act_again NULL: not wanted */
 } pl_convolution_dx_call;
 uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *, pl_team);
@@ -395,5 +396,22 @@ typedef struct pl_field_metrics_call {
     float *metrics;            /* [samples, PL_FIELD_METRICS] */
 } pl_field_metrics_call;
 void pl_field_metrics_exec(const pl_field_metrics_call *, pl_team);
+
+/* ---- spectrum.c: low modes of images, formulas in kernels/spectrum.h ---- */
+typedef struct pl_spectrum_call {
+    int64_t samples, height, width, channels, modes; /* 2·modes ≤ height, 2·(modes − 1) ≤ width */
+    int inverse_factors;                             /* 1/(HW), and columns that stand for two count twice */
+    void *image;                                     /* [samples, H, W, C] */
+    const void *add;                                 /* back: likewise, or NULL; may be image */
+    float *spectrum;                                 /* [samples, 2·modes, modes, 2, C] */
+    pl_real type;
+} pl_spectrum_call;
+uint64_t pl_spectrum_workspace_bytes(const pl_spectrum_call *, pl_team);
+void pl_spectrum_exec(const pl_spectrum_call *, void *workspace, pl_team);      /* image → spectrum */
+void pl_spectrum_back_exec(const pl_spectrum_call *, void *workspace, pl_team); /* spectrum → image */
+
+typedef enum pl_spectral_pass { PL_SPECTRAL_FORWARD, PL_SPECTRAL_DX, PL_SPECTRAL_DW } pl_spectral_pass;
+/* Writes y; x, the adjoint; or adds to the weights, a sample after the other. */
+void pl_spectral_linear_exec(const pl_spectral_linear *, pl_spectral_pass, pl_team);
 
 #endif

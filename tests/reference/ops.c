@@ -213,4 +213,9 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_NOISE] = reference_noise,
     [PL_OP_EVOLVE] = reference_evolve,
     [PL_OP_FIELD_METRICS] = reference_field_metrics,
+    [PL_OP_RFFT2] = reference_rfft2,
+    [PL_OP_IRFFT2] = reference_irfft2,
+    [PL_OP_SPECTRAL_LINEAR] = reference_spectral_linear,
+    [PL_OP_SPECTRAL_LINEAR_DX] = reference_spectral_linear_dx,
+    [PL_OP_SPECTRAL_LINEAR_DW] = reference_spectral_linear_dw,
 };

@@ -74,6 +74,11 @@ void reference_activation_bwd(operands *);
 void reference_noise(operands *);
 void reference_evolve(operands *);
 void reference_field_metrics(operands *);
+void reference_rfft2(operands *);
+void reference_irfft2(operands *);
+void reference_spectral_linear(operands *);
+void reference_spectral_linear_dx(operands *);
+void reference_spectral_linear_dw(operands *);
 
 double reference_act(pl_activation, double x);
 double reference_act_slope(pl_activation, double x);

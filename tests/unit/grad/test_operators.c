@@ -278,6 +278,41 @@ static pl_id make_conv2d_patches(maker *m, pl_id x) /* with a row and columns th
                     PL_CONVOLUTION_DIRECT);
 }
 
+/* The modes of an image times their matrices, back to an image, from which a convolution makes [B,T,1,D]; added to
+ * another image, or alone. */
+static pl_id fourier(maker *m, int64_t height, int64_t width, int64_t modes, int64_t window, int64_t add)
+{
+    pl_id x = image(m, height, width, 3), like = add ? image(m, height, width, 2) : x, y = PL_NONE;
+    pl_id r = weight_of(m, pl_shape_of(5, 2 * modes, modes, 3L, 2L, add ? 2L : 3L)), spectrum = PL_NONE,
+          mixed = PL_NONE;
+    pl_build_node(&m->b, PL_OP_RFFT2, (pl_attr[]){pl_attr_i(modes), pl_attr_i(0)}, 1, &x, 1, &spectrum);
+    pl_build_node(&m->b, PL_OP_SPECTRAL_LINEAR, NULL, 2, (pl_id[]){spectrum, r}, 1, &mixed);
+    pl_build_node(&m->b, PL_OP_IRFFT2, (pl_attr[]){pl_attr_i(add), pl_attr_i(0)}, 2, (pl_id[]){mixed, like}, 1, &y);
+    return convolve(m, y, PL_NONE, PL_NONE, D, (int64_t[]){window, 2, 0}, PL_ACT_NONE, PL_CONVOLUTION_DIRECT);
+}
+
+static pl_id make_fourier(maker *m, pl_id x)
+{
+    (void)x;
+    return fourier(m, 7, 4, 3, 3, 1); /* the last column stands for one, the one before it for two */
+}
+
+static pl_id make_fourier_alone(maker *m, pl_id x) /* the image says no more than the shape */
+{
+    (void)x;
+    return fourier(m, 6, 2, 1, 2, 0);
+}
+
+/* An image that is read beside its transform: its gradient is added to. */
+static pl_id make_fourier_residual(maker *m, pl_id x)
+{
+    (void)x;
+    pl_id y = image(m, 7, 3, 2), spectrum = PL_NONE, out = PL_NONE;
+    pl_build_node(&m->b, PL_OP_RFFT2, (pl_attr[]){pl_attr_i(2), pl_attr_i(0)}, 1, &y, 1, &spectrum);
+    pl_build_node(&m->b, PL_OP_IRFFT2, (pl_attr[]){pl_attr_i(1), pl_attr_i(0)}, 2, (pl_id[]){spectrum, y}, 1, &out);
+    return convolve(m, out, PL_NONE, PL_NONE, D, (int64_t[]){3, 2, 0}, PL_ACT_NONE, PL_CONVOLUTION_DIRECT);
+}
+
 static pl_id embedding(maker *m, int64_t window, pl_id table, pl_id places)
 {
     pl_id out[1];
@@ -466,6 +501,7 @@ static void operators_agree_with_finite_differences(void **state)
     CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm);
     CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);
     CHECK(conv2d), CHECK(conv2d_all), CHECK(conv2d_twice), CHECK(conv2d_patches);
+    CHECK(fourier), CHECK(fourier_alone), CHECK(fourier_residual);
     CHECK(attention), CHECK(attention_full), CHECK(attention_fused);
 }
 
