@@ -63,11 +63,15 @@ static pl_status take_option(const pl_cli_command *command, int argc, char **arg
     return pl_cli_error(err, PL_E_USAGE, "%s has an empty value: %s %s", option->name, option->name, option->value);
 }
 
-static pl_status take_operand(const pl_cli_command *command, const char *word, pl_cli_arguments *a, pl_error *err)
+/* Where many may come they are moved together in argv: words that were read already give the room. */
+static pl_status take_operand(const pl_cli_command *command, char *word, pl_cli_arguments *a, pl_error *err)
 {
-    if (a->operand_count == PL_CLI_OPERANDS_MAX)
+    if (a->operand_count < PL_CLI_OPERANDS_MAX)
+        a->operand[a->operand_count] = word;
+    else if (!command->body->takes_many)
         return pl_cli_error(err, PL_E_USAGE, "too many arguments: %.200s; see plimsoll help %s", word, command->name);
-    a->operand[a->operand_count++] = word;
+    if (command->body->takes_many) a->all[a->operand_count] = word;
+    a->operand_count++;
     return PL_OK;
 }
 
@@ -94,7 +98,7 @@ static pl_status check_exclusive(const pl_cli_command *command, const pl_cli_arg
 pl_status pl_cli_parse(const pl_cli_command *command, int argc, char **argv, pl_cli_arguments *a, pl_error *err)
 {
     bool options = true;
-    *a = (pl_cli_arguments){0};
+    *a = (pl_cli_arguments){.all = argv + 1};
     for (int i = 1; i < argc; i++) {
         pl_status status;
         if (options && strcmp(argv[i], "--") == 0) {

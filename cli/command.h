@@ -38,6 +38,7 @@ typedef struct pl_cli_body {
     const char *text; /* what the help says behind the summary, or NULL */
     const pl_cli_option *options;
     size_t option_count;
+    bool takes_many;                                           /* operands, however many */
     int (*run)(const pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
 } pl_cli_body;
 
@@ -65,6 +66,7 @@ typedef struct pl_cli_arguments {
     const char *value[PL_CLI_OPTIONS_MAX]; /* of command->options[i]; NULL: not given; "" for a switch */
     const char *operand[PL_CLI_OPERANDS_MAX];
     size_t operand_count;
+    char **all; /* of a command that takes many: all operands */
 } pl_cli_arguments;
 
 /* Options may stand before and behind operands; "--" ends them. Options of the config were taken out before. */

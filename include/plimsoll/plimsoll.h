@@ -24,6 +24,7 @@
 #include "plimsoll/place.h"
 #include "plimsoll/plan.h"
 #include "plimsoll/recompute.h"
+#include "plimsoll/results.h"
 #include "plimsoll/run.h"
 #include "plimsoll/status.h"
 #include "plimsoll/verify.h"

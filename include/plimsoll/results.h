@@ -1,0 +1,95 @@
+/* Results of runs: files of named arrays that are made in blocks, in the native, HDF5 or .npy form (docs/results.md).
+ * Reading needs no other library, whatever the form.
+ *
+ *     pl_results *results;
+ *     if (pl_results_open("out/rollout.h5", &results, &error) == PL_OK) {
+ *         size_t energy = pl_results_find(results, "metrics/energy");
+ *         uint64_t begin[] = {12, 0, 0}, end[] = {13, 1, 500};
+ *         status = pl_results_read(results, energy, begin, end, values, sizeof values, &error);
+ *         pl_results_close(results);
+ *     }
+ */
+#ifndef PLIMSOLL_RESULTS_H
+#define PLIMSOLL_RESULTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plimsoll/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PL_RESULTS_NONE SIZE_MAX
+enum { PL_RESULTS_RANK_MAX = 8, PL_RESULTS_AXES_MAX = 4 };
+
+typedef struct pl_results pl_results;
+
+/* Texts belong to the results. */
+typedef struct pl_results_summary {
+    const char *form;             /* "native", "hdf5", "npy" */
+    const char *text;             /* JSON: what made them */
+    uint64_t blocks, done;        /* portions in which they are made; those that are finished */
+    uint64_t bytes, done_bytes;   /* of the data, without constants */
+    uint64_t damaged_marks;       /* blocks of which it is not known whether they are finished: not counted as done */
+    uint64_t first, share, whole; /* a part of a larger job: so many of `whole` from `first` on; 0: it is all */
+    size_t datasets;
+} pl_results_summary;
+
+typedef struct pl_results_dataset {
+    const char *name;  /* "metrics/energy" */
+    const char *dtype; /* "f32", "f16", …; "text": of so many bytes as the last dimension has */
+    uint32_t rank;
+    uint64_t shape[PL_RESULTS_RANK_MAX];
+    uint64_t element_bytes, bytes;
+    uint32_t axes;                         /* so many of the first dimensions are cut into blocks */
+    const char *axis[PL_RESULTS_AXES_MAX]; /* their names: "operator" */
+    uint64_t blocks, done;                 /* 0 of 0: a constant */
+} pl_results_dataset;
+
+/* PL_E_DATA when it is no file of results, or its header is damaged. A run may be writing it. */
+PL_API PL_MUST_USE pl_status pl_results_open(const char *path, pl_results **, pl_error *);
+PL_API void pl_results_close(pl_results *); /* NULL is fine */
+
+PL_API pl_results_summary pl_results_summarize(const pl_results *);
+PL_API pl_results_dataset pl_results_at(const pl_results *, size_t dataset);
+PL_API size_t pl_results_find(const pl_results *, const char *name); /* PL_RESULTS_NONE: there is none */
+
+/* The part [begin, end) of a dataset; each has `rank` places. */
+/* Is all of it finished? */
+PL_API bool pl_results_is_done(const pl_results *, size_t dataset, const uint64_t *begin, const uint64_t *end);
+/* Row-major into `bytes` bytes, which must be those of the part. PL_E_DATA names the first block of it that is not
+ * finished. */
+PL_API PL_MUST_USE pl_status pl_results_read(const pl_results *, size_t dataset, const uint64_t *begin,
+                                             const uint64_t *end, void *to, uint64_t bytes, pl_error *);
+/* The same as a .npy file. */
+PL_API PL_MUST_USE pl_status pl_results_export(const pl_results *, size_t dataset, const uint64_t *begin,
+                                               const uint64_t *end, const char *path, pl_error *);
+
+/* Text in a block for pl_text_free: a table, or JSON (schema plimsoll.results/1). */
+typedef enum pl_results_form { PL_RESULTS_TEXT, PL_RESULTS_JSON } pl_results_form;
+PL_API PL_MUST_USE pl_status pl_results_print(const pl_results *, pl_results_form, char **text, size_t *bytes,
+                                              pl_error *);
+
+typedef struct pl_results_checked {
+    uint64_t blocks; /* that were read and compared with their hash: all that are finished */
+    uint64_t bytes;
+    uint64_t damaged; /* blocks, constants and marks */
+} pl_results_checked;
+
+/* Reads all that is finished. `tell` (or NULL) hears what is damaged: "states of operator 12, realisation 0, state 25
+ * to 49". With `repair` its mark is cleared, so that the run that goes on makes it again; nobody may be writing then. */
+PL_API PL_MUST_USE pl_status pl_results_check(const char *path, bool repair,
+                                              void (*tell)(void *context, const char *name), void *context,
+                                              pl_results_checked *, pl_error *);
+
+/* One HDF5 file with virtual datasets over parts in HDF5 form, which must be complete, of the same job, and the whole of
+ * it together, in any order. The parts stay where they are: the file names them from its own folder. */
+PL_API PL_MUST_USE pl_status pl_results_join(const char *path, const char *const *parts, size_t count, pl_error *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

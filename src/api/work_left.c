@@ -1,0 +1,46 @@
+/* The file of results of a command: what it lacks, and its making. The planner does both, so that a full disk, or a
+ * file of another config, is a sentence before anything runs. */
+#include <stdio.h>
+
+#include "api/api.h"
+#include "store/block_sink.h"
+#include "store/folder.h"
+#include "systems/system.h"
+
+static pl_status with_sink(const pl_config *c, pl_command command,
+                           pl_status (*work)(const pl_block_sink *, pl_block_found *, pl_error *),
+                           pl_results_left *left, pl_error *err)
+{
+    pl_data *data;
+    pl_block_found found = {0};
+    PL_TRY(pl_system_require(c, command, err));
+    PL_TRY(pl_system_of(c)->open(c, command, PL_DATA_FOR_PLAN, NULL, &data, err));
+    pl_status status = data->sink ? work(data->sink, &found, err) : PL_OK;
+    *left = (pl_results_left){.blocks = found.blocks, .done = found.done};
+    if (data->sink) snprintf(left->path, sizeof left->path, "%s", data->sink->path);
+    pl_data_close(data);
+    return status;
+}
+
+static pl_status look(const pl_block_sink *sink, pl_block_found *found, pl_error *err)
+{
+    return pl_block_file_look(sink->path, sink->form, sink->layout, found, err);
+}
+
+static pl_status make(const pl_block_sink *sink, pl_block_found *found, pl_error *err)
+{
+    return pl_block_file_make(sink->path, sink->form, sink->layout, found, err);
+}
+
+pl_status pl_results_find(const pl_config *c, pl_command command, pl_results_left *left, pl_error *err)
+{
+    return with_sink(c, command, look, left, err);
+}
+
+pl_status pl_results_reserve(const pl_config *c, pl_command command, pl_results_left *left, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
+    PL_TRY(pl_folder_create(folder, err));
+    return with_sink(c, command, make, left, err);
+}
