@@ -139,16 +139,45 @@ static void cell(pl_str *out, const char *text)
     for (; *text; text++) pl_str_printf(out, *text == '|' ? "\\|" : "%c", *text);
 }
 
-/* "; only when `train.schedule` is cosine or linear" */
-static void used_when(const pl_config_key *by, uint32_t values, pl_str *out)
+/* "cosine or linear" */
+static void print_names(const pl_config_key *by, uint32_t values, pl_str *out)
 {
     const char *comma = "";
-    pl_str_printf(out, "; only when `%s` is ", by->path);
     for (size_t i = 0; i < by->name_count; i++) {
         if (!(values >> i & 1)) continue;
         pl_str_printf(out, "%s%s", comma, by->names[i]);
         comma = " or ";
     }
+}
+
+/* "only when `train.schedule` is cosine or linear" */
+static void used_when(const pl_config_key *by, uint32_t values, pl_str *out)
+{
+    pl_str_printf(out, "only when `%s` is ", by->path);
+    print_names(by, values, out);
+}
+
+/* The archs that read any key of the section. */
+static uint32_t archs_of_section(const pl_config_section *section)
+{
+    uint32_t archs = 0;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == section) archs |= pl_config_archs_of(key);
+    return archs;
+}
+
+/* "The optimisation; only when `model.arch` is gpt or mlp." */
+static void section_help(const pl_config_section *section, pl_str *out)
+{
+    const uint32_t archs = archs_of_section(section);
+    const int bytes = (int)strlen(section->help);
+    if (archs == (1u << PL_ARCH_COUNT) - 1) {
+        pl_str_append(out, section->help);
+        return;
+    }
+    pl_str_printf(out, "%.*s; ", bytes - 1, section->help);
+    used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs, out);
+    pl_str_append(out, ".");
 }
 
 static void markdown_row(const pl_config_key *key, pl_str *out)
@@ -157,8 +186,14 @@ static void markdown_row(const pl_config_key *key, pl_str *out)
     const uint32_t archs = pl_config_archs_of(key);
     pl_str_printf(out, "| `%s` | ", key->name);
     cell(out, key->help);
-    if (archs != (1u << PL_ARCH_COUNT) - 1) used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs, out);
-    if (key->use.by) used_when(key->use.by, key->use.values, out);
+    if (archs != archs_of_section(key->section)) {
+        pl_str_append(out, "; ");
+        used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs, out);
+    }
+    if (key->use.by) {
+        pl_str_append(out, "; ");
+        used_when(key->use.by, key->use.values, out);
+    }
     pl_str_append(out, " | ");
     cell(out, pl_config_expected(key, expected, sizeof expected));
     pl_str_append(out, " | `");
@@ -171,6 +206,50 @@ static void markdown_row(const pl_config_key *key, pl_str *out)
                                                               : " | |\n");
 }
 
+/* The default of a dimension: "`integer`, `[2, 5]`". */
+static void dimension_default(const pl_config_section *section, pl_str *out)
+{
+    const pl_config_key *type = pl_config_find_in(section, "type");
+    const bool choice = type->default_int == PL_CONFIG_DIMENSION_CHOICE;
+    pl_str_append(out, "`");
+    print_default(type, out);
+    pl_str_append(out, "`, `");
+    print_default(pl_config_find_in(section, choice ? "choices" : "bounds"), out);
+    pl_str_append(out, "`");
+}
+
+static void field_row(const pl_config_key *key, pl_str *out)
+{
+    pl_str_printf(out, "| `%s` | ", key->name);
+    cell(out, key->help);
+    if (key->use.by) {
+        pl_str_append(out, "; only when its type is ");
+        print_names(key->use.by, key->use.values, out);
+    }
+    pl_str_append(out, key->flags & PL_CONFIG_FLAG_BEGUN ? " | numbers, from the first step |\n" : " | |\n");
+}
+
+/* All dimensions in one table, and what their keys are, which is the same for all, in another. */
+static void markdown_dimensions(const pl_config_section *first, pl_str *out)
+{
+    pl_str_append(out, "\n## parameter_space\n\nWhat operators are drawn from; ");
+    used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs_of_section(first), out);
+    pl_str_append(out, ".\nEach dimension is a section with the keys below, such as\n"
+                       "`parameter_space.architecture.num_layers`.\n\n"
+                       "| dimension | what it is | choices, and bounds within these | default |\n|---|---|---|---|\n");
+    for (const pl_config_section *s = pl_config_sections; s < pl_config_sections + PL_CONFIG_SECTION_COUNT; s++) {
+        char expected[320];
+        if (!s->is_dimension) continue;
+        pl_str_printf(out, "| `%s` | %s | %s | ", strchr(s->name, '.') + 1, s->help,
+                      pl_config_expected(pl_config_find_in(s, "choices"), expected, sizeof expected));
+        dimension_default(s, out);
+        pl_str_append(out, " |\n");
+    }
+    pl_str_append(out, "\n| key | what it is | decides |\n|---|---|---|\n");
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == first) field_row(key, out);
+}
+
 static const char markdown_head[] =
     "# Configuration reference\n"
     "\n"
@@ -180,7 +259,9 @@ static const char markdown_head[] =
     "an unknown key, a key given twice, a wrong type or a value out of range is an error that names line and column.\n"
     "So is a key that nothing would read, such as `heads` in a perceptron. Types follow the YAML 1.2 core schema:\n"
     "`\"32\"` is text, not a number; `yes` is not a truth value. Sizes are bytes, with units if you like: `500MB` is\n"
-    "500·10⁶, `500MiB` is 500·2²⁰. Anchors, aliases, tags and several documents are not allowed. Paths are relative "
+    "500·10⁶, `500MiB` is 500·2²⁰. Sections lie in sections where their\n"
+    "names have dots: `seed` of `sampling.sobol` stands under `sobol:`, and that under `sampling:`. Anchors, aliases, "
+    "tags and several documents are not allowed. Paths are relative "
     "to\n"
     "the current folder.\n"
     "\n"
@@ -220,11 +301,17 @@ void pl_config_print_markdown(pl_str *out)
     pl_str_append(out, markdown_head);
     pl_str_append(out, markdown_rule);
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (key->section != section) {
-            section = key->section;
-            pl_str_printf(out, "\n## %s\n\n%s\n\n", section->name[0] ? section->name : "(outside)", section->help);
-            pl_str_append(out,
-                          "| key | what it is | values | default | option | decides |\n|---|---|---|---|---|---|\n");
+        const bool begins = key->section != section, first = !section || !section->is_dimension;
+        section = key->section;
+        if (section->is_dimension) {
+            if (first) markdown_dimensions(section, out);
+            continue;
+        }
+        if (begins) {
+            pl_str_printf(out, "\n## %s\n\n", section->name[0] ? section->name : "(outside)");
+            section_help(section, out);
+            pl_str_append(
+                out, "\n\n| key | what it is | values | default | option | decides |\n|---|---|---|---|---|---|\n");
         }
         markdown_row(key, out);
     }
