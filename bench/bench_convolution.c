@@ -1,10 +1,8 @@
 /* bench_convolution [--threads N] [--isa LEVEL] [--channels C] [--size S] [--brief]: convolutions of 3 × 3 at the
  * operators' shapes (64, 128, 256 channels, images of 128 × 128), forward, dX and dW, f32 and bf16, by each algorithm,
- * over the multiply-add peak of f32 that is measured in the same run, and dX and dW likewise. Rates count the
- * multiply-adds of the definition, so Winograd's may be above the peak; bf16 that is multiplied as pairs has a peak of
- * its own (avx512_bf16), printed first. Where oneDNN was found at build time, its rate stands beside ours.
- *
- * Others may use the machine: each figure is the best of many runs, and so is the peak, measured again for each line. */
+ * over the multiply-add peak of f32. Rates count the multiply-adds of the definition, so Winograd's may be above the
+ * peak; bf16 that is multiplied as pairs (avx512_bf16) has a peak of its own, printed first. Where oneDNN was found at
+ * build time, its rate stands beside ours. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,38 +78,49 @@ static void run(const bench *b, which w)
     if (w == DW) pl_convolution_dw_exec(&b->dw, b->workspace, b->team);
 }
 
-/* The best of many single runs, until half a second or five of them are over. */
-static double best_seconds(bench *b, which w)
+typedef struct figures {
+    double seconds; /* the best */
+    double ratio;   /* of the rate to the peak right before and behind it: the median */
+} figures;
+
+/* Single runs between short measurements of the peak, until half a second or seven of them are over: whoever else uses
+ * the machine, and the clock that its cores have just now, then changes both. */
+static figures sample(bench *b, which w, double flops)
 {
+    enum { SAMPLES = 200 };
+    double ratio[SAMPLES], begin = bench_seconds(), before = bench_fma_rate(b->team), least = INFINITY;
+    int count = 0;
     b->workspace = alloc_or_exit(workspace_bytes(b, w));
-    double best = INFINITY, begin = bench_seconds();
     run(b, w);
-    for (int i = 0; i < bench_samples(5) || bench_seconds() - begin < bench_sample_seconds(0.5); i++) {
+    while (count < SAMPLES && (count < bench_samples(7) || bench_seconds() - begin < bench_sample_seconds(0.5))) {
         double start = bench_seconds();
         run(b, w);
-        best = fmin(best, bench_seconds() - start);
+        double seconds = bench_seconds() - start, behind = bench_fma_rate(b->team);
+        least = fmin(least, seconds);
+        ratio[count++] = 2 * flops / seconds / (before + behind);
+        before = behind;
     }
     free(b->workspace);
-    return best;
+    qsort(ratio, (size_t)count, sizeof ratio[0], bench_ascending);
+    return (figures){least, ratio[count / 2]};
 }
 
-static void print_line(bench *b, which w, pl_convolution_algorithm algorithm, double *peak)
+static void print_line(bench *b, which w, pl_convolution_algorithm algorithm)
 {
     const pl_convolution_shape *s = &b->forward.shape;
     double flops = 2 * pl_convolution_macs(s) * (double)s->batch;
     b->forward.algorithm = b->dx.algorithm = algorithm;
-    double rate = flops / best_seconds(b, w);
-    *peak = fmax(*peak, bench_fma_peak(b->team));
+    figures f = sample(b, w, flops);
     printf("%-7s %-9s %-4s %4ld channels, %4ld × %-4ld %7.1f GFLOP/s  %.2f of the peak  workspace %5.2f MB",
            which_names[w], w == DW ? "direct" : pl_convolution_algorithm_name(algorithm),
-           b->forward.type == PL_REAL_F32 ? "f32" : "bf16", (long)s->in, (long)s->height, (long)s->width, rate * 1e-9,
-           rate / *peak, (double)workspace_bytes(b, w) * 1e-6);
+           b->forward.type == PL_REAL_F32 ? "f32" : "bf16", (long)s->in, (long)s->height, (long)s->width,
+           flops / f.seconds * 1e-9, f.ratio, (double)workspace_bytes(b, w) * 1e-6);
     double theirs = bench_onednn_convolution((int)w, s, b->forward.type, algorithm, b->team);
-    if (theirs > 0) printf("  oneDNN %7.1f  ratio %.3f", flops / theirs * 1e-9, rate * theirs / flops);
+    if (theirs > 0) printf("  oneDNN %7.1f  ratio %.3f", flops / theirs * 1e-9, theirs / f.seconds);
     printf("\n");
 }
 
-static void measure(int64_t channels, int64_t size, pl_real type, pl_team team, double *peak)
+static void measure(int64_t channels, int64_t size, pl_real type, pl_team team)
 {
     pl_convolution_shape s = {1, size, size, channels, size, size, channels, 3, 1, 1};
     int64_t image = size * size * channels, weights = 9 * channels * channels;
@@ -124,8 +133,8 @@ static void measure(int64_t channels, int64_t size, pl_real type, pl_team team, 
     for (int w_of = FORWARD; w_of <= DX; w_of++)
         for (int a = 0; a < PL_CONVOLUTION_ALGORITHM_COUNT; a++)
             if (pl_convolution_allows(&s, (pl_convolution_algorithm)a))
-                print_line(&b, (which)w_of, (pl_convolution_algorithm)a, peak);
-    print_line(&b, DW, PL_CONVOLUTION_DIRECT, peak);
+                print_line(&b, (which)w_of, (pl_convolution_algorithm)a);
+    print_line(&b, DW, PL_CONVOLUTION_DIRECT);
     void *all[] = {x, w, y, dw};
     for (int i = 0; i < 4; i++) free(all[i]);
 }
@@ -146,6 +155,6 @@ int main(int argc, char **argv)
     int64_t size = o.size ? o.size : bench_is_brief() ? 16 : 128;
     for (int type = PL_REAL_F32; type <= PL_REAL_BF16; type++)
         for (int i = 0; i < (o.channels ? 1 : 3); i++)
-            measure(o.channels ? o.channels : usual[i], size, (pl_real)type, o.team, &peak);
+            measure(o.channels ? o.channels : usual[i], size, (pl_real)type, o.team);
     return 0;
 }

@@ -49,25 +49,26 @@ static double run(int threads, void (*loop)(int64_t), int floats)
     return (double)threads * (double)rounds * 12 * 2 * floats / (bench_seconds() - start);
 }
 
+double bench_fma_rate(pl_team team)
+{
+    switch (team.isa) {
+#if defined(__x86_64__)
+    case PL_ISA_AVX512:
+    case PL_ISA_AVX512_BF16:
+        return run(team.threads, peak_avx512, 16);
+    case PL_ISA_AVX2:
+        return run(team.threads, peak_avx2, 8);
+#endif
+    default:
+        return run(team.threads, peak_baseline, 4);
+    }
+}
+
 double bench_fma_peak(pl_team team)
 {
     double best = 0;
     for (int i = 0; i < (bench_is_brief() ? 5 : 100); i++) {
-        double rate = 0;
-        switch (team.isa) {
-#if defined(__x86_64__)
-        case PL_ISA_AVX512:
-        case PL_ISA_AVX512_BF16:
-            rate = run(team.threads, peak_avx512, 16);
-            break;
-        case PL_ISA_AVX2:
-            rate = run(team.threads, peak_avx2, 8);
-            break;
-#endif
-        default:
-            rate = run(team.threads, peak_baseline, 4);
-            break;
-        }
+        double rate = bench_fma_rate(team);
         if (rate > best) best = rate;
     }
     return best;

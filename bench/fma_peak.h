@@ -5,7 +5,8 @@
 #include "kernels/team.h"
 
 double bench_fma_peak(pl_team team); /* FLOP/s of the level's widest vectors; best of many short runs */
-double
-bench_pairs_peak(pl_team team); /* likewise of products of bf16, 4 FLOP a lane; 0 where there is no instruction */
+double bench_fma_rate(pl_team team); /* likewise just now: one run of a few milliseconds */
+/* Likewise of products of pairs of bf16, 4 FLOP a lane; 0 where there is no such instruction. */
+double bench_pairs_peak(pl_team team);
 
 #endif
