@@ -114,6 +114,27 @@ pl_status pl_cli_parse(const pl_cli_command *command, int argc, char **argv, pl_
     return check_exclusive(command, a, err);
 }
 
+/* Word `from` comes to place `to` before it; those between move on. */
+static void bring_forward(char **argv, int from, int to)
+{
+    char *word = argv[from];
+    memmove(argv + to + 1, argv + to, (size_t)(from - to) * sizeof *argv);
+    argv[to] = word;
+}
+
+int pl_cli_own_first(const pl_cli_command *command, int argc, char **argv)
+{
+    int own = 0;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        size_t k = find_option(command, argv[i]);
+        if (k == PL_CLI_OPTIONS_MAX) continue;
+        const bool next = command->body->options[k].value && !strchr(argv[i], '=') && i + 1 < argc;
+        bring_forward(argv, i, ++own);
+        if (next) bring_forward(argv, ++i, ++own);
+    }
+    return own;
+}
+
 bool pl_cli_wants_help(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -202,10 +202,10 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
 /* Nothing is left to do, or the file is there for what is. */
 static pl_status find_left(const pl_cli_input *in, pl_command command, bool *left, pl_error *err)
 {
-    pl_results_left results;
+    pl_work_left results;
     *left = true;
     if (!pl_command_does(command, PL_USES_RESULTS)) return PL_OK;
-    pl_status status = pl_results_find(in->config, command, &results, err);
+    pl_status status = pl_work_find_left(in->config, command, &results, err);
     if (status != PL_OK) return status;
     *left = results.done < results.blocks;
     if (!*left) pl_say("all is done: %s\n", results.path);
@@ -214,9 +214,9 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, bool *lef
 
 static pl_status reserve(const pl_cli_input *in, pl_command command, pl_error *err)
 {
-    pl_results_left results;
+    pl_work_left results;
     if (!pl_command_does(command, PL_USES_RESULTS)) return PL_OK;
-    return pl_results_reserve(in->config, command, &results, err);
+    return pl_work_reserve(in->config, command, &results, err);
 }
 
 int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)

@@ -70,15 +70,15 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
 
 /* How far the results of a command are that keeps some (PL_USES_RESULTS). */
-typedef struct pl_results_left {
+typedef struct pl_work_left {
     uint64_t blocks, done; /* of the file; what is not done is made by the next run */
     char path[4096];
-} pl_results_left;
+} pl_work_left;
 /* Looks at the file, and makes none: PL_E_CONFIG when it holds the results of another config, PL_E_DATA when it is no
  * such file, PL_E_STORAGE when the disk has no room for one. */
-PL_API PL_MUST_USE pl_status pl_results_find(const pl_config *, pl_command, pl_results_left *, pl_error *);
+PL_API PL_MUST_USE pl_status pl_work_find_left(const pl_config *, pl_command, pl_work_left *, pl_error *);
 /* The same, and makes the file where there is none, all of its disk space reserved. A run needs it. */
-PL_API PL_MUST_USE pl_status pl_results_reserve(const pl_config *, pl_command, pl_results_left *, pl_error *);
+PL_API PL_MUST_USE pl_status pl_work_reserve(const pl_config *, pl_command, pl_work_left *, pl_error *);
 
 /* Plans the command. The data must be prepared where it reads samples (PL_USES_DATA). Kernels that were never measured
  * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).

@@ -157,6 +157,13 @@ PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text,
                                            pl_error *);
 PL_API void pl_run_close(pl_run *); /* NULL is fine */
 
+/* Item `item` of a command that keeps results (PL_USES_RESULTS), so many steps of it, into a folder: everything that
+ * another program needs to do the same, and what came out here. For operators: weights.safetensors, parameters.json,
+ * field.npy, noise.npy, states.npy, metrics.npy. Plans and runs in this process. PL_E_CONFIG when there is no such item
+ * or it has not got so many steps. */
+PL_API PL_MUST_USE pl_status pl_witness_write(const pl_config *, pl_command, uint64_t item, uint64_t steps,
+                                              const char *folder, pl_error *);
+
 /* ---- programs on the caller's memory ---- */
 
 typedef struct pl_program pl_program;

@@ -33,6 +33,7 @@ pl_status pl_plan_make_unmeasured(const pl_config *, pl_plan **, pl_error *);
 
 /* ---- run.c ---- */
 /* In this process, and leaving no trace: no lock, no files. */
+pl_status pl_run_write_witness(pl_run *, uint64_t steps, const char *folder, pl_error *);
 pl_status pl_run_open_apart(const pl_plan *, const char *checkpoint, pl_run **, pl_error *);
 pl_session *pl_run_session(pl_run *);
 

@@ -240,6 +240,13 @@ pl_status pl_run_write_gradients(pl_run *r, const char *path, pl_error *err)
     return pl_session_run_job(r->session, &pl_job_gradients, err);
 }
 
+pl_status pl_run_write_witness(pl_run *r, uint64_t steps, const char *folder, pl_error *err)
+{
+    r->settings.run.to = folder;
+    r->settings.run.steps = steps;
+    return pl_session_run_job(r->session, r->settings.jobs.job[0], err);
+}
+
 size_t pl_run_metrics(const pl_run *r, double loss, pl_loss_metric *to)
 {
     const pl_system *y = pl_system_of(r->config);

@@ -8,15 +8,15 @@
 #include "systems/system.h"
 
 static pl_status with_sink(const pl_config *c, pl_command command,
-                           pl_status (*work)(const pl_block_sink *, pl_block_found *, pl_error *),
-                           pl_results_left *left, pl_error *err)
+                           pl_status (*work)(const pl_block_sink *, pl_block_found *, pl_error *), pl_work_left *left,
+                           pl_error *err)
 {
     pl_data *data;
     pl_block_found found = {0};
     PL_TRY(pl_system_require(c, command, err));
     PL_TRY(pl_system_of(c)->open(c, command, PL_DATA_FOR_PLAN, NULL, &data, err));
     pl_status status = data->sink ? work(data->sink, &found, err) : PL_OK;
-    *left = (pl_results_left){.blocks = found.blocks, .done = found.done};
+    *left = (pl_work_left){.blocks = found.blocks, .done = found.done};
     if (data->sink) snprintf(left->path, sizeof left->path, "%s", data->sink->path);
     pl_data_close(data);
     return status;
@@ -32,12 +32,12 @@ static pl_status make(const pl_block_sink *sink, pl_block_found *found, pl_error
     return pl_block_file_make(sink->path, sink->form, sink->layout, found, err);
 }
 
-pl_status pl_results_find(const pl_config *c, pl_command command, pl_results_left *left, pl_error *err)
+pl_status pl_work_find_left(const pl_config *c, pl_command command, pl_work_left *left, pl_error *err)
 {
     return with_sink(c, command, look, left, err);
 }
 
-pl_status pl_results_reserve(const pl_config *c, pl_command command, pl_results_left *left, pl_error *err)
+pl_status pl_work_reserve(const pl_config *c, pl_command command, pl_work_left *left, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));

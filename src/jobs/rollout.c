@@ -7,9 +7,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/narrow.h"
 #include "data/fields/rollout_data.h"
 #include "jobs/jobs.h"
+#include "jobs/rollout_witness.h"
 #include "run/session_impl.h"
 
 #define COMMIT_SECONDS 2.0
@@ -26,6 +28,7 @@ typedef struct rollout {
     uint64_t t;           /* the state being made */
     bool fields_wanted;   /* the initial field is to be written, too */
     double committed_at;
+    pl_witness *witness; /* instead of results; NULL: not wanted */
 } rollout;
 
 static pl_status open_rollout(pl_session *s, void *state, pl_error *err)
@@ -145,6 +148,7 @@ static pl_status store(pl_session *s, void *job, const pl_store_call *call, pl_e
 {
     rollout *r = job;
     const float *state = call->port[0].at, *metrics = call->port[1].at;
+    if (r->witness) return pl_witness_put(r->witness, r->t, call, err);
     if (r->t == 0 && r->fields_wanted) PL_TRY(put_fields(s, r, state, err));
     r->fields_wanted = false;
     if (r->t < r->from) return PL_OK;
@@ -269,10 +273,40 @@ static uint64_t count_done(pl_session *s, rollout *r)
     return done;
 }
 
+/* Of realisation 0; nothing is measured here, and the heap is used. */
+static pl_status run_witness(pl_session *s, rollout *r, pl_error *err)
+{
+    pl_error ignored;
+    const uint64_t steps = s->settings->steps;
+    if (steps + 1 > r->d->setup.states)
+        return pl_fail(err, PL_E_CONFIG,
+                       "a rollout has %u states, so %llu steps are too many for a witness; take at most %u",
+                       r->d->setup.states, (unsigned long long)steps, r->d->setup.states - 1);
+    r->operator= pl_rollout_operator(r->d, 0);
+    pl_session_set_integer(s, PL_INPUT_ITEM, r->operator);
+    PL_TRY(pl_session_run_program(s, s->init, false, err));
+    r->witness = pl_alloc(1, sizeof *r->witness);
+    if (!r->witness) return pl_fail(err, PL_E_NOMEM, "no memory for the witness");
+    pl_status status = pl_witness_open(r->witness, s, r->operator, steps, s->settings->to, err);
+    pl_ring_begin(s->ring, PL_PART_TRAIN, r->operator, r->operator+(uint64_t) 1);
+    for (r->t = 0; r->t <= steps && status == PL_OK; r->t++) {
+        pl_session_set_integer(s, PL_INPUT_STEP, (int64_t)r->t);
+        status = pl_session_run_program(s, r->t ? r->step : r->begin, false, err);
+    }
+    if (status == PL_OK)
+        status = pl_witness_close(r->witness, true, err);
+    else
+        (void)pl_witness_close(r->witness, false, &ignored);
+    pl_free(r->witness);
+    r->witness = NULL;
+    return status;
+}
+
 static pl_status run_rollout(pl_session *s, void *state, pl_error *err)
 {
     rollout *r = state;
     pl_error ignored;
+    if (s->settings->to) return run_witness(s, r, err);
     s->step = count_done(s, r);
     r->committed_at = pl_run_now();
     pl_status status = run_group(s, r, err);

@@ -85,7 +85,7 @@ static pl_id residual_block(const pl_rollout *r, pl_id x, int64_t in, int64_t ou
     return conv_block(r, h, &(conv){out, out, r->kernel, second}, skip_of(r, x, in, out, name));
 }
 
-static pl_id network(const pl_rollout *r, pl_id x)
+static pl_id network(pl_rollout *r, pl_id x)
 {
     pl_builder *b = &r->m->b;
     int64_t in = r->channels;

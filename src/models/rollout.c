@@ -18,14 +18,15 @@ pl_id pl_rollout_weight(const pl_rollout *r, int64_t fan_in, pl_shape shape, con
     return pl_model_uniform(r->m, r->precision, 1 / sqrt((double)fan_in), shape, "%s", name);
 }
 
-pl_id pl_rollout_noise(const pl_rollout *r, pl_id x)
+pl_id pl_rollout_noise(pl_rollout *r, pl_id x)
 {
     pl_model *m = r->m;
     pl_attr attr[3] = {pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id("noise")),
                        pl_attr_i((int64_t)pl_facts_value(m->extents, "correlated", 0))};
     pl_id out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_NOISE, attr, 4, (pl_id[]){x, r->parameters, r->ids, m->input[PL_INPUT_STEP]}, 1,
-                         &out);
+    r->quiet = x;
+    return r->noisy = pl_build_node(&m->b, PL_OP_NOISE, attr, 4,
+                                    (pl_id[]){x, r->parameters, r->ids, m->input[PL_INPUT_STEP]}, 1, &out);
 }
 
 /* ---- programs ---- */
@@ -49,7 +50,8 @@ static void give_out(pl_rollout *r, pl_id state, pl_id previous)
     pl_build_node(b, PL_OP_FIELD_METRICS, NULL, 2, (pl_id[]){state, previous}, 1, &metrics);
     pl_builder_leave(b);
     pl_builder_enter(b, "results");
-    pl_build_node(b, PL_OP_STORE, NULL, 2, (pl_id[]){state, metrics}, 0, NULL);
+    const bool witness = previous != PL_NONE && pl_facts_value(r->m->extents, "witness", 0);
+    pl_build_node(b, PL_OP_STORE, NULL, witness ? 4 : 2, (pl_id[]){state, metrics, r->quiet, r->noisy}, 0, NULL);
     pl_builder_leave(b);
 }
 

@@ -42,6 +42,8 @@ static pl_status find_group(const pl_rollout_data *d, uint32_t *group, pl_error 
 
 static pl_status choose_group(pl_rollout_data *d, pl_data_use use, const pl_facts *planned, pl_error *err)
 {
+    const uint64_t witness = planned ? pl_facts_value(planned, PL_FACT_WITNESS, UINT64_MAX) : UINT64_MAX;
+    if (witness != UINT64_MAX) return pl_rollout_data_witness(d, witness, PL_FACT_WITNESS, err);
     uint32_t group = planned ? (uint32_t)pl_facts_value(planned, "shape", 0) : 0;
     if (use == PL_DATA_FOR_PLAN) PL_TRY(pl_rollout_check_points(d, err));
     if (use == PL_DATA_FOR_PLAN) PL_TRY(find_group(d, &group, err));

@@ -53,6 +53,8 @@ static pl_dimension dimension_of(const pl_config_dimension *d)
     if (!d->choices) return to;
     to.choices = (uint32_t)d->choices->count;
     memcpy(to.choice, d->choices->item, to.choices * sizeof *to.choice);
+    for (uint32_t i = 0; strcmp(d->name, "activation") == 0 && i < to.choices; i++)
+        to.choice[i] = pl_model_activation_of((pl_config_activation)to.choice[i]);
     if (d->weights) memcpy(to.weight, d->weights->item, (size_t)d->weights->count * sizeof *to.weight);
     return to;
 }

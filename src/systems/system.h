@@ -20,6 +20,9 @@ typedef enum pl_data_use {
     PL_DATA_FOR_RUN,
 } pl_data_use;
 
+/* Of the identity: the data are those of this item alone, of which a witness is wanted and no results. */
+#define PL_FACT_WITNESS "witness"
+
 typedef struct pl_system {
     pl_words words;
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */

@@ -297,3 +297,27 @@ pl_status pl_rollout_data_choose(pl_rollout_data *d, uint32_t group, pl_error *e
     find_extents(d);
     return PL_OK;
 }
+
+static uint32_t group_of(const pl_rollout_data *d, uint32_t number, uint32_t *place)
+{
+    for (uint32_t group = 0, i = 0; group < d->groups.groups; group++)
+        for (; i < d->groups.first[group + 1]; i++)
+            if (pl_space_groups_point(&d->groups, i) == number) return *place = i, group;
+    return *place = 0;
+}
+
+pl_status pl_rollout_data_witness(pl_rollout_data *d, uint64_t number, const char *fact, pl_error *err)
+{
+    uint32_t place;
+    if (number >= d->setup.operators)
+        return pl_fail(err, PL_E_CONFIG, "there is no operator %llu: sampling.total_samples has %u, from 0",
+                       (unsigned long long)number, d->setup.operators);
+    const uint32_t group = group_of(d, (uint32_t)number, &place);
+    PL_TRY(pl_rollout_data_choose(d, group, err));
+    d->first = place;
+    d->operators = 1;
+    d->data.sink = NULL;
+    pl_facts_add(&d->data.identity, fact, number);
+    pl_facts_add(&d->data.extents, "witness", 1);
+    return PL_OK;
+}

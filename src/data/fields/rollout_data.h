@@ -86,6 +86,8 @@ pl_status pl_rollout_data_open(const pl_rollout_setup *, pl_rollout_data **, pl_
 pl_status pl_rollout_check_points(const pl_rollout_data *, pl_error *);
 /* Its work is that of this group from now on. */
 pl_status pl_rollout_data_choose(pl_rollout_data *, uint32_t group, pl_error *);
+/* Its work is that operator's, for a witness: it has no results. */
+pl_status pl_rollout_data_witness(pl_rollout_data *, uint64_t number, const char *fact, pl_error *);
 static inline pl_rollout_data *pl_rollout_data_of(const pl_data *d) { return (pl_rollout_data *)d; }
 
 /* The i-th of the group. */

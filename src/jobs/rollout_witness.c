@@ -1,0 +1,164 @@
+#include "jobs/rollout_witness.h"
+
+#include "base/activation.h"
+#include "base/alloc.h"
+#include "base/json.h"
+#include "run/session_impl.h"
+#include "store/npy.h"
+
+enum { FIELD, STATES, NOISE, METRICS };
+static const char *const names[PL_WITNESS_FILES] = {"field.npy", "states.npy", "noise.npy", "metrics.npy"};
+
+/* ---- weights and parameters ---- */
+
+static pl_status write_weights(pl_session *s, const char *path, pl_error *err)
+{
+    const pl_graph *g = s->o.plan->graph;
+    pl_status status = PL_OK;
+    size_t count = 0;
+    pl_st_entry *entry = pl_alloc(g->value_count + 1, sizeof *entry);
+    pl_st_writer *writer = pl_alloc(1, sizeof *writer);
+    if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of weights"));
+    for (size_t i = 0; i < g->value_count; i++)
+        if (pl_session_keeps(g, (pl_id)i) == PL_KEPT_WITH_MODEL)
+            PL_TRY_DONE(pl_session_fill_entry(g, s->program, (pl_id)i, &entry[count++], err));
+    pl_st_list list = {.entries = entry, .count = count};
+    PL_TRY_DONE(pl_safetensors_check(&list, err));
+    PL_TRY_DONE(pl_safetensors_write(writer, path, &list, NULL, err));
+done:
+    pl_free(entry);
+    pl_free(writer);
+    return status;
+}
+
+static void write_shape(const pl_witness *w, pl_json *j)
+{
+    static const char *const numbers[] = {"num_layers", "base_channels", "kernel_size", "grid_size"}, *const norms[] = {
+                                                                                                          "instance",
+                                                                                                          "group"};
+    const pl_facts *e = &w->d->data.extents;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        pl_json_kv_uint(j, numbers[i], pl_facts_value(e, numbers[i], 0));
+    pl_json_kv_string(j, "activation", pl_activation_name((pl_activation)pl_facts_value(e, "activation", 0)));
+    pl_json_kv_string(j, "normalization", norms[pl_facts_value(e, "normalization", 0)]);
+    pl_json_kv_string(j, "precision", pl_dtype_name((pl_dtype)pl_facts_value(e, "precision", 0)));
+}
+
+static pl_status write_parameters(const pl_witness *w, const char *path, pl_error *err)
+{
+#define COLUMN_NAME(c, word) word,
+    static const char *const noises[] = {PL_NOISE_KINDS(COLUMN_NAME)},
+                             *const schedules[] = {PL_NOISE_SCHEDULES(COLUMN_NAME)},
+                             *const policies[] = {PL_UPDATE_POLICIES(COLUMN_NAME)},
+                             *const posts[] = {PL_POST_PROCESSES(COLUMN_NAME)};
+    float row[PL_ROLLOUT_COLUMNS];
+    pl_str text = {0};
+    pl_json j = pl_json_begin(&text, false);
+    pl_rollout_fill_row(w->d, w->operator, row);
+    pl_json_object(&j);
+    pl_json_kv_uint(&j, "operator", w->operator);
+    write_shape(w, &j);
+    pl_json_kv_string(&j, "noise_type", noises[(int)row[PL_ROLLOUT_NOISE_KIND]]);
+    pl_json_kv_double(&j, "noise_scale", row[PL_ROLLOUT_NOISE_SCALE]);
+    pl_json_kv_string(&j, "noise_schedule", schedules[(int)row[PL_ROLLOUT_NOISE_SCHEDULE]]);
+    pl_json_kv_double(&j, "spatial_correlation", row[PL_ROLLOUT_NOISE_CORRELATION]);
+    pl_json_kv_string(&j, "update_policy", policies[(int)row[PL_ROLLOUT_POLICY]]);
+    pl_json_kv_double(&j, "dt", row[PL_ROLLOUT_DT]);
+    pl_json_kv_double(&j, "alpha", row[PL_ROLLOUT_ALPHA]);
+    pl_json_kv_string(&j, "post_process", posts[(int)row[PL_ROLLOUT_POST_PROCESS]]);
+    pl_json_kv_double(&j, "clamp_low", row[PL_ROLLOUT_CLAMP_LOW]);
+    pl_json_kv_double(&j, "clamp_high", row[PL_ROLLOUT_CLAMP_HIGH]);
+    pl_json_object_end(&j);
+    pl_str_append(&text, "\n");
+    pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "no memory for the parameters")
+                                   : pl_file_write_all(path, pl_str_text(&text), text.bytes, err);
+    pl_str_deinit(&text);
+    return status;
+}
+
+/* ---- arrays ---- */
+
+static uint32_t shape_of(const pl_witness *w, int file, uint64_t shape[4])
+{
+    const uint64_t grid = w->d->grid, channels = file == NOISE ? w->noise_channels : PL_ROLLOUT_FIELD_CHANNELS;
+    if (file == METRICS) return shape[0] = w->steps + 1, shape[1] = PL_FIELD_METRICS, 2;
+    if (file == FIELD) return shape[0] = channels, shape[1] = shape[2] = grid, 3;
+    return shape[0] = w->steps, shape[1] = channels, shape[2] = shape[3] = grid, 4;
+}
+
+static pl_status open_array(pl_witness *w, int file, const char *folder, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], header[PL_NPY_HEADER_MAX];
+    uint64_t shape[4];
+    const uint32_t rank = shape_of(w, file, shape);
+    PL_TRY(pl_path_join(path, sizeof path, folder, names[file], err));
+    PL_TRY(pl_file_create(&w->file[file], path, err));
+    w->open++;
+    return pl_file_write(&w->file[file], header, pl_npy_header(PL_DTYPE_F32, 0, rank, shape, header), err);
+}
+
+/* Channels of the value that the noise is added to: the second last port that "step" stores. */
+static uint64_t find_channels(const pl_graph *g)
+{
+    const pl_id step = pl_graph_find_program(g, "step");
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op == PL_OP_STORE && pl_region_program(g, n->region) == step && n->in[3] != PL_NONE)
+            return (uint64_t)pl_shape_last(&g->value[n->in[3]].shape);
+    }
+    return 0;
+}
+
+pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_t steps, const char *folder,
+                          pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    *w = (pl_witness){.d = pl_rollout_data_of(s->o.data),
+                      .operator= number,
+                      .steps = steps,
+                      .noise_channels = find_channels(s->o.plan->graph)};
+    if (!w->noise_channels) return pl_fail(err, PL_E_DATA, "the plan was not made for a witness; plan again");
+    w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * w->noise_channels, sizeof *w->scratch);
+    if (!w->scratch) return pl_fail(err, PL_E_NOMEM, "no memory for what the witness writes");
+    PL_TRY(pl_folder_create(folder, err));
+    PL_TRY(pl_path_join(path, sizeof path, folder, "weights.safetensors", err));
+    PL_TRY(write_weights(s, path, err));
+    PL_TRY(pl_path_join(path, sizeof path, folder, "parameters.json", err));
+    PL_TRY(write_parameters(w, path, err));
+    for (int k = 0; k < PL_WITNESS_FILES; k++) PL_TRY(open_array(w, k, folder, err));
+    return PL_OK;
+}
+
+/* The image b − a by channels; a NULL: b. */
+static pl_status put_image(pl_witness *w, int file, const pl_call_port *a, const pl_call_port *b, uint64_t channels,
+                           pl_error *err)
+{
+    const uint64_t pixels = (uint64_t)w->d->grid * w->d->grid;
+    const pl_real type = b->dtype == PL_DTYPE_F32    ? PL_REAL_F32
+                         : b->dtype == PL_DTYPE_BF16 ? PL_REAL_BF16
+                                                     : PL_REAL_F16;
+    for (uint64_t i = 0; i < pixels; i++)
+        for (uint64_t c = 0; c < channels; c++) {
+            const int64_t at = (int64_t)(i * channels + c);
+            w->scratch[c * pixels + i] = pl_real_get(type, b->at, at) - (a ? pl_real_get(type, a->at, at) : 0);
+        }
+    return pl_file_write(&w->file[file], w->scratch, pixels * channels * sizeof(float), err);
+}
+
+pl_status pl_witness_put(pl_witness *w, uint64_t t, const pl_store_call *call, pl_error *err)
+{
+    PL_TRY(put_image(w, t ? STATES : FIELD, NULL, &call->port[0], PL_ROLLOUT_FIELD_CHANNELS, err));
+    PL_TRY(pl_file_write(&w->file[METRICS], call->port[1].at, PL_FIELD_METRICS * sizeof(float), err));
+    return t ? put_image(w, NOISE, &call->port[2], &call->port[3], w->noise_channels, err) : PL_OK;
+}
+
+pl_status pl_witness_close(pl_witness *w, bool complete, pl_error *err)
+{
+    pl_status status = PL_OK;
+    for (uint32_t k = 0; k < w->open; k++) {
+        if (complete && status == PL_OK) status = pl_file_commit(&w->file[k], err);
+        pl_file_abandon(&w->file[k]);
+    }
+    pl_free(w->scratch);
+    return status;
+}
