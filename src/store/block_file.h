@@ -141,8 +141,8 @@ pl_status pl_block_reader_check(pl_block_reader *, void (*tell)(void *context, u
 
 /* ---- block_join.c ---- */
 
-/* One HDF5 file with virtual datasets over complete parts in HDF5 form, in any order: together they must be the whole of
- * one job. */
+/* One HDF5 file with virtual datasets over complete parts in HDF5 form, in any order: together they must be the whole
+ * of one job. */
 pl_status pl_block_join(const char *path, const char *const *parts, size_t count, pl_error *);
 
 #endif

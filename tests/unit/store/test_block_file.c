@@ -139,6 +139,9 @@ static void test_layouts(void **state)
     l.kind = &kind, l.kinds = 1;
     expect(PL_E_USAGE, pl_block_layout_check(&l, &err), "step 1 but for the last");
     l = small_layout;
+    l.datasets = 2;
+    expect(PL_E_USAGE, pl_block_layout_check(&l, &err), "features: blocks of this kind make no dataset");
+    l = small_layout;
     l.first = 98, l.whole = 100;
     expect(PL_E_USAGE, pl_block_layout_check(&l, &err), "more than the whole");
 }
@@ -302,6 +305,8 @@ static void test_no_room(void **state)
     pl_block_dataset huge = {"huge", PL_DTYPE_F32, false, 2, {OPERATORS, 1L << 55}, 1, NULL};
     pl_block_layout l = small_layout;
     (void)state;
+    l.kind = small_kind + 1, l.kinds = 1;
+    huge.kind = 0;
     l.dataset = &huge, l.datasets = 1;
     expect(PL_E_STORAGE, pl_block_file_make(path, PL_BLOCK_NATIVE, &l, &found, &err), "are free there");
     expect(PL_E_STORAGE, pl_block_file_look(path, PL_BLOCK_NATIVE, &l, &found, &err), "short; free space");
