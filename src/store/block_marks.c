@@ -114,8 +114,8 @@ pl_status pl_block_marks_mend(const pl_block_index *ix, uint64_t *cleared, pl_er
 
 /* ---- bytes ---- */
 
-/* The kernel reads ahead in pieces of up to 2 MiB, and takes one out of the cache only when the range holds all of it: so
- * what was read a little before is named once more. */
+/* The kernel reads ahead in pieces of up to 2 MiB, and takes one out of the cache only when the range holds all of it:
+ * so what was read a little before is named once more. */
 static void drop_behind(int fd, uint64_t end, uint64_t bytes)
 {
     const uint64_t all = bytes + (4 << 20), from = end > all ? end - all : 0;
