@@ -130,7 +130,7 @@ pl_status pl_block_reader_read(const pl_block_reader *, uint32_t dataset, uint64
 typedef struct pl_block_checked {
     uint64_t checked, damaged; /* blocks */
     uint64_t bytes;
-    uint32_t constants_damaged;
+    uint32_t constants_damaged; /* and what lies beside the datasets: made whole when the run is planned again */
 } pl_block_checked;
 
 /* Reads every finished block and constant and compares its hash. `tell` (or NULL) hears of each that is damaged: block

@@ -49,8 +49,8 @@ double pl_dimension_value(const pl_dimension *, double u);
 /* Point n, a number for each dimension; u, unless it is NULL, gets the coordinates in the cube. */
 void pl_space_point(const pl_space *, uint32_t n, double *value, double *u);
 
-/* Points first … first + count - 1 by shape, in memory of the caller's. Groups come in the order of their numbers, the first shape
- * dimension counting most, and within a group points come in their own order. */
+/* Points first … first + count - 1 by shape, in memory of the caller's. Groups come in the order of their numbers,
+ * the first shape dimension counting most, and within a group points come in their own order. */
 typedef struct pl_space_groups {
     uint32_t points, groups;
     uint64_t *entry; /* sorted: shape above, point below */
