@@ -1,6 +1,6 @@
-/* Two-dimensional convolution over N,H,W,C images, its two derivatives (appendix A) and its transpose; the bias gradient is linear's
- * column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute, decided when
- * the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
+/* Two-dimensional convolution over N,H,W,C images, its two derivatives (appendix A) and its transpose; the gradient of
+ * a bias is column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute,
+ * decided when the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
  * What flows is of one type in a node, f32, bf16 or f16; biases, moments and sums of gradients are f32. */
 #include "base/convolution.h"
 #include "ir/op.h"
@@ -227,8 +227,8 @@ static pl_alias alias_conv2d_dw(const pl_node *n, int out)
 const pl_op_rule pl_rule_CONV2D_DW = {shape_conv2d_dw, NULL, cost_conv2d_dw, alias_conv2d_dw};
 
 /* ---- conv_transpose2d: x [B,H,W,N], W [N,k,k,C], [bias C], [residual B,Ho,Wo,C] → y [B,Ho,Wo,C] ----
- * What conv2d_dx does to a gradient: each pixel of x is spread over k × k pixels of y, `stride` apart, Ho = (H − 1)·stride
- * + k. So its own derivatives are a convolution, and conv2d_dw with x and dy in each other's place. */
+ * What conv2d_dx does to a gradient: each pixel of x is spread over k × k pixels of y, `stride` apart, and Ho is
+ * (H − 1)·stride + k. So its own derivatives are a convolution, and conv2d_dw with x and dy in each other's place. */
 static pl_convolution_shape shape_of_transpose(const pl_shape *x, const pl_shape *w, int64_t stride)
 {
     pl_convolution_shape s = {.stride = stride, .kernel = w->dim[1]};

@@ -23,7 +23,7 @@ enum { ELEMS_MAX = 1 << 17, WAYS = 3 };
 static const struct {
     int threads;
     bool by_sample, into_add;
-} ways[WAYS] = {{1, false, false}, {2, true, false}, {3, false, true}};
+} ways[WAYS] = {{1, false, false}, {1, true, false}, {3, false, true}};
 
 /* samples, height, width, channels; some are large enough to be shared out */
 typedef struct shape {
