@@ -114,7 +114,7 @@ pl_status pl_rollout_build(pl_rollout *r)
     r->kernel = (int64_t)pl_facts_value(e, "kernel_size", 3);
     r->grid = (int64_t)pl_facts_value(e, "grid_size", 32);
     r->norm = (pl_rollout_norm)pl_facts_value(e, "normalization", PL_ROLLOUT_NORM_INSTANCE);
-    r->activation = pl_model_activation_of((pl_config_activation)pl_facts_value(e, "activation", PL_ACTIVATION_GELU));
+    r->activation = (pl_activation)pl_facts_value(e, "activation", PL_ACT_GELU);
     r->precision = (pl_dtype)pl_facts_value(e, "precision", PL_DTYPE_F32);
     r->convolution = (int64_t)pl_facts_value(e, "convolution", 0) - 1;
     m->seed = pl_facts_value(e, "seed", 1);

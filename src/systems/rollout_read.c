@@ -224,6 +224,29 @@ static pl_status say_identity(const pl_config *c, pl_str *text, pl_error *err)
     return text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to say what the results are made from") : PL_OK;
 }
 
+/* ---- what is not done ---- */
+
+static bool may_be(const pl_config *c, pl_config_dimension_id dimension, int word)
+{
+    const pl_config_dimension d = pl_config_dimension_of(c, dimension);
+    for (int64_t i = 0; d.choices && i < d.choices->count; i++)
+        if (d.choices->item[i] == word) return true;
+    return false;
+}
+
+static pl_status refuse_others(const pl_config *c, pl_error *err)
+{
+    if (may_be(c, PL_CONFIG_DIMENSION_normalization, PL_CONFIG_FIELD_NORM_BATCH))
+        return pl_fail(err, PL_E_CONFIG,
+                       "parameter_space.operator.normalization: with batch the bits of a realisation would depend on "
+                       "those beside it; take instance or group");
+    if (c->simulation.rollout_dropout)
+        return pl_fail(err, PL_E_CONFIG,
+                       "simulation.rollout_dropout: rollouts never drop channels by dropout_rate; set it to false, or "
+                       "take dropout as parameter_space.stochastic.noise_type");
+    return PL_OK;
+}
+
 /* ---- all of it ---- */
 
 static bool measures_operators(const pl_config *c)
@@ -279,6 +302,7 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
 pl_status pl_rollout_read(const pl_config *c, pl_rollout_reading *r, pl_error *err)
 {
     *r = (pl_rollout_reading){0};
+    PL_TRY(refuse_others(c, err));
     read_numbers(c, &r->setup);
     PL_TRY(read_part(c, &r->setup, err));
     read_space(c, r);
