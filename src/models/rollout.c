@@ -15,7 +15,14 @@ pl_id pl_rollout_weight(const pl_rollout *r, int64_t fan_in, pl_shape shape, con
     va_start(args, fmt);
     vsnprintf(name, sizeof name, fmt, args);
     va_end(args);
-    return pl_model_uniform(r->m, r->precision, 1 / sqrt((double)fan_in), shape, "%s", name);
+    const double bound = 1 / sqrt((double)fan_in);
+    return pl_model_uniform(r->m, r->precision, -bound, bound, shape, "%s", name);
+}
+
+pl_id pl_rollout_bias(const pl_rollout *r, int64_t fan_in, int64_t count, const char *name)
+{
+    const double bound = 1 / sqrt((double)fan_in);
+    return pl_model_uniform(r->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, count), "%s.bias", name);
 }
 
 pl_id pl_rollout_noise(pl_rollout *r, pl_id x)
@@ -100,7 +107,7 @@ pl_status pl_rollout_build(pl_rollout *r)
     r->kernel = (int64_t)pl_facts_value(e, "kernel_size", 3);
     r->grid = (int64_t)pl_facts_value(e, "grid_size", 32);
     r->norm = (pl_rollout_norm)pl_facts_value(e, "normalization", PL_ROLLOUT_NORM_INSTANCE);
-    r->activation = pl_model_activation_of((pl_config_activation)pl_facts_value(e, "activation", PL_ACTIVATION_GELU));
+    r->activation = (pl_activation)pl_facts_value(e, "activation", PL_ACT_GELU);
     r->precision = (pl_dtype)pl_facts_value(e, "precision", PL_DTYPE_F32);
     r->convolution = (int64_t)pl_facts_value(e, "convolution", 0) - 1;
     m->seed = pl_facts_value(e, "seed", 1);
