@@ -15,7 +15,7 @@ endif
 
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
-.PHONY: all configure test test-quick demo bench soak fuzz environments install uninstall clean format size help
+.PHONY: all configure test test-quick demo demo-rollout bench soak fuzz environments install uninstall clean format size help
 .DEFAULT_GOAL := all
 
 all: ## Install what is missing, build: the command is build/plimsoll
@@ -35,6 +35,12 @@ demo: ## Train on real English: plan, progress, samples, planned = measured
 	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll bigram
 	@tools/demo-text.sh $(BUILD)/demo/text.txt
 	@BUILD=$(BUILD) tools/demo.sh $(BUILD)/demo/text.txt
+
+demo-rollout: ## Random operators iterated from random fields: streamed, killed, resumed, checked
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll npy_difference
+	@BUILD=$(BUILD) tools/demo-rollout.sh
 
 bench: ## Benchmarks: ratios against ceilings measured in the same run
 	@tools/install-dependencies.sh build bench

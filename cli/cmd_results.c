@@ -42,17 +42,31 @@ typedef struct arguments {
 
 static int complain(pl_status status, const pl_error *err) { return pl_cli_complain("results", status, err); }
 
+/* A path as a terminal may show it: what would act there becomes a question mark. */
+enum { SHOWN_BYTES = 1024 };
+static const char *show(const char *path, char text[SHOWN_BYTES])
+{
+    pl_line line = {text, SHOWN_BYTES, 0};
+    for (size_t at = 0, bytes = strlen(path); at < bytes;) {
+        size_t n = pl_character_bytes(path + at, bytes - at);
+        bool shown = n > 0 && path[at] != '\n' && path[at] != '\t';
+        pl_line_bytes(&line, shown ? path + at : "?", shown ? n : 1);
+        at += n ? n : 1;
+    }
+    return text;
+}
+
 /* ---- ls ---- */
 
 static pl_status list_one(const arguments *a, const char *path, pl_error *err)
 {
     pl_results *results;
-    char *text = NULL;
+    char *text = NULL, shown[SHOWN_BYTES] = "";
     size_t bytes = 0;
     pl_status status = pl_results_open(path, &results, err);
     if (status != PL_OK) return status;
     status = pl_results_print(results, a->json ? PL_RESULTS_JSON : PL_RESULTS_TEXT, &text, &bytes, err);
-    if (status == PL_OK && a->count > 1 && !a->json) status = pl_put_format(err, "%s\n", path);
+    if (status == PL_OK && a->count > 1 && !a->json) status = pl_put_format(err, "%s\n", show(path, shown));
     if (status == PL_OK) status = pl_put(text, bytes, err);
     if (status == PL_OK && a->count > 1 && !a->json) status = pl_put_text("\n", err);
     pl_text_free(text);
@@ -64,8 +78,8 @@ static pl_status list_one(const arguments *a, const char *path, pl_error *err)
 
 static void tell(void *context, const char *name)
 {
-    const char *path = context;
-    pl_say("plimsoll results: %s: %s: damaged\n", path, name);
+    char shown[SHOWN_BYTES] = "";
+    pl_say("plimsoll results: %s: %s: damaged\n", show(context, shown), name);
 }
 
 static pl_status report_check(const arguments *a, const char *path, const pl_results_checked *c, pl_error *err)
@@ -73,8 +87,8 @@ static pl_status report_check(const arguments *a, const char *path, const pl_res
     char text[1024];
     pl_line line = {text, sizeof text, 0};
     if (!a->json) {
-        char blocks[PL_FORMAT_BYTES], bytes[PL_FORMAT_BYTES];
-        return pl_put_format(err, "%s: %s finished block%s read, %s: %" PRIu64 " damaged%s\n", path,
+        char blocks[PL_FORMAT_BYTES], bytes[PL_FORMAT_BYTES], shown[SHOWN_BYTES] = "";
+        return pl_put_format(err, "%s: %s finished block%s read, %s: %" PRIu64 " damaged%s\n", show(path, shown),
                              pl_show_count(c->blocks, blocks), pl_show_plural(c->blocks),
                              pl_show_bytes(c->bytes, bytes), c->damaged,
                              c->damaged && a->repair ? ", no longer counted as finished" : "");

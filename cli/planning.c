@@ -199,8 +199,20 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
+/* Once, where the results begin. */
+static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
+{
+    char *keys;
+    size_t bytes;
+    pl_status status = pl_config_text(in->config, PL_CONFIG_WITHOUT_EFFECT, &keys, &bytes, err);
+    if (status != PL_OK) return status;
+    if (bytes) pl_say("without effect here: %s\n", keys);
+    pl_text_free(keys);
+    return PL_OK;
+}
+
 /* Nothing is left to do, or the file is there for what is. */
-static pl_status find_left(const pl_cli_input *in, pl_command command, bool *left, pl_error *err)
+static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_talk *talk, bool *left, pl_error *err)
 {
     pl_work_left results;
     *left = true;
@@ -208,6 +220,7 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, bool *lef
     pl_status status = pl_work_find_left(in->config, command, &results, err);
     if (status != PL_OK) return status;
     *left = results.done < results.blocks;
+    if (results.done == 0 && !talk->quiet) return say_without_effect(in, err);
     if (!*left) pl_say("all is done: %s\n", results.path);
     return PL_OK;
 }
@@ -232,7 +245,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     call->word[PL_CALL_QUIET] = quiet;
     bool left;
     pl_status status = pl_check_folder(in->config, command, &err);
-    if (status == PL_OK) status = find_left(in, command, &left, &err);
+    if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
     if (status == PL_OK && !left) return 0;
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);

@@ -50,6 +50,8 @@ typedef enum pl_config_form {
     /* For shell completion, one line per key: "run.isa --isa auto ref baseline …": the key, its option or -, and its
      * possible values where they are words */
     PL_CONFIG_OPTIONS,
+    /* "simulation.device, logging.level": the keys that are set for other programs and have no effect here; "": none */
+    PL_CONFIG_WITHOUT_EFFECT,
 } pl_config_form;
 
 /* Text in a block that pl_text_free gives back. */

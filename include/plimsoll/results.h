@@ -79,14 +79,15 @@ typedef struct pl_results_checked {
     uint64_t damaged; /* blocks, constants and marks */
 } pl_results_checked;
 
-/* Reads all that is finished. `tell` (or NULL) hears what is damaged: "states of operator 12, realisation 0, state 25
- * to 49". With `repair` its mark is cleared, so that the run that goes on makes it again; nobody may write then. */
+/* Reads all that is finished. `tell` (or NULL) hears what is damaged: "states of operator 12, realisation 0, state
+ * 25 to 49". With `repair` its mark is cleared, so that the run that goes on makes it again; nobody may be writing
+ * then. */
 PL_API PL_MUST_USE pl_status pl_results_check(const char *path, bool repair,
                                               void (*tell)(void *context, const char *name), void *context,
                                               pl_results_checked *, pl_error *);
 
-/* One HDF5 file with virtual datasets over parts in HDF5 form, which must be complete, of one job, and the whole of
- * it together, in any order. The parts stay where they are: the file names them from its own folder. */
+/* One HDF5 file with virtual datasets over parts in HDF5 form, which must be complete, of the same job, and the whole
+ * of it together, in any order. The parts stay where they are: the file names them from its own folder. */
 PL_API PL_MUST_USE pl_status pl_results_join(const char *path, const char *const *parts, size_t count, pl_error *);
 
 #ifdef __cplusplus

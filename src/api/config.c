@@ -119,6 +119,9 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     case PL_CONFIG_SCHEMA:
         pl_config_print_json_schema(&s);
         break;
+    case PL_CONFIG_WITHOUT_EFFECT:
+        pl_config_print_without_effect(c, &s);
+        break;
     case PL_CONFIG_KEPT:
         status = print_kept(c, &s, err);
         break;

@@ -1,4 +1,4 @@
-/* conv2d and its two derivatives. */
+/* conv2d, its two derivatives and its transpose. */
 #include "backend/backend.h"
 #include "ir/op.h"
 
@@ -90,3 +90,18 @@ static void exec_conv2d_dw(const pl_call *c, pl_team team)
 }
 
 const pl_binding pl_binding_CONV2D_DW = {bind_conv2d_dw, workspace_conv2d_dw, exec_conv2d_dw};
+
+static void bind_conv_transpose2d(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_convolution_dx_call *c = &call->u.convolution_dx;
+    *c = (pl_convolution_dx_call){.type = pl_real_of(g, n->in[0]),
+                                  .dy = at(g, a, n->in[0]),
+                                  .weight = at(g, a, n->in[1]),
+                                  .bias = at(g, a, n->in[2]),
+                                  .residual = at(g, a, n->in[3]),
+                                  .dx = at(g, a, n->out[0])};
+    c->shape =
+        shape_between(&g->value[n->out[0]].shape, &pl_in(g, n, 1)->shape, &pl_in(g, n, 0)->shape, n->attr[0].i, 0);
+}
+
+const pl_binding pl_binding_CONV_TRANSPOSE2D = {bind_conv_transpose2d, workspace_conv2d_dx, exec_conv2d_dx};

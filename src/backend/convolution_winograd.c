@@ -7,7 +7,7 @@
 #include "base/size.h"
 
 enum {
-    WINDOWS_BYTES = 3 << 19, /* of a unit's transformed windows */
+    WINDOWS_BYTES = 1 << 20, /* of a unit's transformed windows */
     WINDOWS_MIN = 24,        /* so that transformed weights are read from far for at least so many windows */
     WINDOWS_MAX = 96,
     WEIGHTS_CHUNK = 64, /* channels whose weights are transformed at a time */
@@ -187,23 +187,52 @@ static void multiply(const winograd *w, int64_t panel, int64_t windows, int vect
         }
 }
 
-/* Windows [begin, end) of the unit that begins at `first`, neighbours in one row: back, and through the epilogue. */
-static void put_outputs(const winograd *w, int64_t first, int64_t begin, int64_t end, int64_t panel, int vectors,
+typedef struct run_of_windows { /* neighbours in one row, and their first pixel of the destination */
+    int64_t begin, end, row, column;
+    int64_t at; /* element of the destination */
+} run_of_windows;
+
+static run_of_windows run_from(const winograd *w, int64_t begin, int64_t end)
+{
+    place p = place_of(w, begin);
+    run_of_windows r = {.begin = begin, .row = p.y * w->m, .column = p.x * w->m};
+    r.end = min_of(min_of(begin + OUTPUTS, begin - p.x + w->windows_x), end);
+    r.at = ((p.image * w->rows + r.row) * w->columns + r.column) * w->n;
+    return r;
+}
+
+/* Nothing is left to do with the outputs but to store them, and all of them are wanted. */
+static int is_plain(const winograd *w, const run_of_windows *r, int64_t columns)
+{
+    const pl_gemm_epilogue *e = &w->epilogue;
+    int whole = r->row + w->m <= w->rows && r->column + (r->end - r->begin) * w->m <= w->columns;
+    return whole && columns % w->kernels->vector == 0 && e->type == PL_REAL_F32 && !e->bias && !e->residual &&
+           !e->act_out && !e->grad_of;
+}
+
+static void finish_outputs(const winograd *w, const run_of_windows *r, int64_t panel, const float *outputs, int64_t row)
+{
+    int64_t nr = w->kernels->nr, columns = min_of(nr, w->n - panel * nr);
+    int64_t pixels = min_of((r->end - r->begin) * w->m, w->columns - r->column);
+    for (int64_t y = 0; y < min_of(w->m, w->rows - r->row); y++) {
+        pl_gemm_epilogue e = pl_convolution_epilogue_at(&w->epilogue, r->at + y * w->columns * w->n, w->n);
+        w->kernels->finish(&e, outputs + y * row, nr, 0, panel * nr, pixels, columns);
+    }
+}
+
+/* Back from the points, into the destination or through the epilogue; the unit begins at window `first`. */
+static void put_outputs(const winograd *w, int64_t first, const run_of_windows *r, int64_t panel, int vectors,
                         char *own)
 {
-    const int64_t nr = w->kernels->nr, row = OUTPUTS * w->m * nr;
+    int64_t nr = w->kernels->nr, columns = min_of(nr, w->n - panel * nr), row = OUTPUTS * w->m * nr, pixel = nr;
     const float *sums = (const float *)(void *)(own + w->sums_offset);
     float *outputs = (float *)(void *)(own + w->outputs_offset);
-    place p = place_of(w, begin);
-    int64_t left = p.x * w->m, pixels = min_of((end - begin) * w->m, w->columns - left);
-    for (int64_t i = begin; i < end; i++)
-        w->transforms->output(vectors, sums + (i - first) * nr, w->unit_windows * nr, outputs + (i - begin) * w->m * nr,
-                              row, nr);
-    for (int64_t r = 0; r < min_of(w->m, w->rows - p.y * w->m); r++) {
-        int64_t at = ((p.image * w->rows + p.y * w->m + r) * w->columns + left) * w->n;
-        pl_gemm_epilogue e = pl_convolution_epilogue_at(&w->epilogue, at, w->n);
-        w->kernels->finish(&e, outputs + r * row, nr, 0, panel * nr, pixels, min_of(nr, w->n - panel * nr));
-    }
+    int plain = is_plain(w, r, columns);
+    if (plain) outputs = (float *)w->epilogue.c + r->at + panel * nr, row = w->columns * w->n, pixel = w->n;
+    for (int64_t i = r->begin; i < r->end; i++)
+        w->transforms->output(vectors, sums + (i - first) * nr, w->unit_windows * nr,
+                              outputs + (i - r->begin) * w->m * pixel, row, pixel);
+    if (!plain) finish_outputs(w, r, panel, outputs, row);
 }
 
 static void compute_unit(const winograd *w, int64_t index, char *own)
@@ -213,11 +242,8 @@ static void compute_unit(const winograd *w, int64_t index, char *own)
     for (int64_t panel = 0; panel < w->panels; panel++) {
         int vectors = w->n - panel * w->kernels->nr > w->kernels->vector ? 2 : 1;
         multiply(w, panel, end - begin, vectors, own);
-        for (int64_t i = begin, next; i < end; i = next) {
-            int64_t row_end = (i / w->windows_x + 1) * w->windows_x;
-            next = min_of(min_of(i + OUTPUTS, row_end), end);
-            put_outputs(w, begin, i, next, panel, vectors, own);
-        }
+        for (run_of_windows r = run_from(w, begin, end); r.begin < end; r = run_from(w, r.end, end))
+            put_outputs(w, begin, &r, panel, vectors, own);
     }
 }
 

@@ -93,11 +93,11 @@ static float weight_of(const axis *a, int64_t o, int64_t i)
     return i == o / 2 ? 0.75f : 0.25f;
 }
 
+/* At most: neighbours of adaptive means share one pixel. */
 static int64_t taps_of(const axis *a)
 {
-    int64_t taps = 0;
-    for (int64_t o = 0; o < a->m; o++) taps += span_of(a, o).end - span_of(a, o).begin;
-    return taps;
+    if (a->kind == PL_RESAMPLE_AVERAGE) return a->m * a->kernel;
+    return a->kind == PL_RESAMPLE_ADAPTIVE ? a->n + a->m : 2 * a->m;
 }
 
 static uint64_t table_bytes(const axis *a, int64_t results)

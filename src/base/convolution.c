@@ -40,10 +40,18 @@ int pl_convolution_allows(const pl_convolution_shape *s, pl_convolution_algorith
     return a == PL_CONVOLUTION_DIRECT || (a < PL_CONVOLUTION_ALGORITHM_COUNT && s->kernel == 3 && s->stride == 1);
 }
 
+enum { WINOGRAD_CHANNELS = 16, WINOGRAD_PIXELS = 4 };
+
 pl_convolution_algorithm pl_convolution_choose(const pl_convolution_shape *s)
 {
-    (void)s;
-    return PL_CONVOLUTION_DIRECT;
+    int wide = s->in >= WINOGRAD_CHANNELS && s->out >= WINOGRAD_CHANNELS;
+    int large = s->out_height >= WINOGRAD_PIXELS && s->out_width >= WINOGRAD_PIXELS;
+    return wide && large && pl_convolution_allows(s, PL_CONVOLUTION_WINOGRAD4) ? PL_CONVOLUTION_WINOGRAD4
+                                                                               : PL_CONVOLUTION_DIRECT;
 }
 
-const char *pl_convolution_rule(void) { return "direct"; }
+const char *pl_convolution_rule(void)
+{
+    return "winograd4 for kernel 3 with stride 1, at least 16 channels on either side and at least 4 x 4 outputs; else "
+           "direct";
+}

@@ -103,11 +103,16 @@ int pl_file_start_write_back(int fd, uint64_t at, uint64_t bytes)
     return write_back(fd, at, bytes, SYNC_FILE_RANGE_WRITE);
 }
 
+/* The page cache holds pieces of up to 2 MiB, and lets one go only when the range has all of it: so what lies before it
+ * is named once more. */
+enum { PIECE_BYTES = 2 << 20 };
+
 int pl_file_drop(int fd, uint64_t at, uint64_t bytes)
 {
     const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     int error = write_back(fd, at, bytes, wait);
-    posix_fadvise(fd, (off_t)at, (off_t)bytes, POSIX_FADV_DONTNEED);
+    uint64_t from = at > PIECE_BYTES ? at - PIECE_BYTES : 0;
+    posix_fadvise(fd, (off_t)from, (off_t)(at + bytes - from), POSIX_FADV_DONTNEED);
     return error;
 }
 

@@ -37,8 +37,8 @@ void pl_file_abandon(pl_file_writer *);
 
 /* All of the bytes at `offset` of a file that is open. */
 pl_status pl_file_put(int fd, const char *path, uint64_t offset, const void *data, size_t bytes, pl_error *);
-/* Starts write-back of a range; waits for it and takes the range out of the page cache. Both give 0 or an errno: a
- * write that failed earlier may be heard of here, and only here. */
+/* Starts write-back of a range; waits for it and takes the range, and what is clean just before it, out of the page
+ * cache. Both give 0 or an errno: a write that failed earlier may be heard of here, and only here. */
 int pl_file_start_write_back(int fd, uint64_t at, uint64_t bytes);
 int pl_file_drop(int fd, uint64_t at, uint64_t bytes);
 /* Exactly `bytes` bytes at `offset`; PL_E_DATA when the file ends before, naming the offset. */

@@ -1,6 +1,6 @@
-/* Two-dimensional convolution over N,H,W,C images and its two derivatives (appendix A); the bias gradient is linear's
- * column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute, decided when
- * the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
+/* Two-dimensional convolution over N,H,W,C images, its two derivatives (appendix A) and its transpose; the gradient of
+ * a bias is column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute,
+ * decided when the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
  * What flows is of one type in a node, f32, bf16 or f16; biases, moments and sums of gradients are f32. */
 #include "base/convolution.h"
 #include "ir/op.h"
@@ -225,3 +225,70 @@ static pl_alias alias_conv2d_dw(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_CONV2D_DW = {shape_conv2d_dw, NULL, cost_conv2d_dw, alias_conv2d_dw};
+
+/* ---- conv_transpose2d: x [B,H,W,N], W [N,k,k,C], [bias C], [residual B,Ho,Wo,C] → y [B,Ho,Wo,C] ----
+ * What conv2d_dx does to a gradient: each pixel of x is spread over k × k pixels of y, `stride` apart, and Ho is
+ * (H − 1)·stride + k. So its own derivatives are a convolution, and conv2d_dw with x and dy in each other's place. */
+static pl_convolution_shape shape_of_transpose(const pl_shape *x, const pl_shape *w, int64_t stride)
+{
+    pl_convolution_shape s = {.stride = stride, .kernel = w->dim[1]};
+    if (stride < 1 || stride > INT32_MAX || s.kernel < 1 || s.kernel > INT32_MAX || x->dim[1] > INT32_MAX ||
+        x->dim[2] > INT32_MAX)
+        return s;
+    int64_t height = (x->dim[1] - 1) * stride + s.kernel, width = (x->dim[2] - 1) * stride + s.kernel;
+    pl_shape y = image_of(x, height, width, w->dim[3]);
+    return shape_between(&y, w, (pl_attr[]){pl_attr_i(stride), pl_attr_i(0)});
+}
+
+static pl_status shape_conv_transpose2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
+    PL_TRY(pl_expect_inputs(g, n, "rrfr", err));
+    if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
+    PL_TRY(check_weight(g, n, 1, err));
+    if (w->shape.dim[0] != x->shape.dim[3])
+        return pl_fail_input(g, n, 1, "[in, kernel, kernel, out] with in = the input's channels", err);
+    pl_convolution_shape s = shape_of_transpose(&x->shape, &w->shape, n->attr[0].i);
+    PL_TRY(check_window(n, &s, PL_CONVOLUTION_DIRECT, err));
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != s.in)) return pl_fail_input(g, n, 2, "f32 [out]", err);
+    pl_shape y = image_of(&x->shape, s.height, s.width, s.in);
+    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
+    out[0] = (pl_out){y, x->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_conv_transpose2d(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1], out = PL_NONE, dx = PL_NONE;
+    if (dy == PL_NONE) return PL_OK;
+    pl_id acc = pl_gradient_accumulator(g, w);
+    pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), n->attr[0], pl_attr_i(0), pl_attr_i(PL_CONVOLUTION_DIRECT)};
+    bias_gradient(g, n->in[2], dy);
+    if (acc != PL_NONE)
+        pl_gradient_accumulated(g, w,
+                                pl_build_node(g->b, PL_OP_CONV2D_DW, attr + STRIDE, 3, (pl_id[]){x, dy, acc}, 1, &out));
+    if (pl_gradient_is_wanted(g, x)) {
+        pl_id in[4] = {dy, w, PL_NONE, pl_gradient_take(g, x)};
+        pl_gradient_add(g, x, pl_build_node(g->b, PL_OP_CONV2D, attr, 4, in, 1, &dx));
+    }
+    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    return g->b->status;
+}
+
+static pl_cost cost_conv_transpose2d(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    pl_convolution_shape s = shape_of_transpose(&x->shape, &w->shape, n->attr[0].i);
+    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s), pl_value_bytes_f(x) + pl_value_bytes_f(w) +
+                                                                        pl_value_bytes_f(pl_in(g, n, 3)) +
+                                                                        pl_value_bytes_f(&g->value[n->out[0]])};
+}
+
+static pl_alias alias_conv_transpose2d(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 3}; /* the residual, added element by element */
+}
+
+const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_conv_transpose2d, cost_conv_transpose2d,
+                                             alias_conv_transpose2d};

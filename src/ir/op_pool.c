@@ -2,12 +2,15 @@
  * that its size is an attribute of theirs where that of dy does not tell it: `height` and `width`. */
 #include "ir/op.h"
 
+/* So that products of two of them fit 64 bits. */
+static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
+
 /* Dimensions 1 to 3 of an image are known numbers; only the samples may be counted in B. */
 static pl_status check_image(const pl_graph *g, const pl_node *n, int k, pl_error *err)
 {
     const pl_shape *s = &pl_in(g, n, k)->shape;
     bool fine = s->rank == 4 && !(s->symbolic & ~1u);
-    for (uint32_t i = 0; fine && i < 4; i++) fine = s->dim[i] >= 1;
+    for (uint32_t i = 0; fine && i < 4; i++) fine = is_size(s->dim[i]);
     return fine ? PL_OK : pl_fail_input(g, n, k, "[samples, height, width, channels]", err);
 }
 
@@ -118,7 +121,7 @@ static pl_status shape_average(const pl_graph *g, const pl_node *n, pl_out out[]
     const pl_value *x = pl_in(g, n, 0);
     int64_t height = is_adaptive(n) ? n->attr[0].i : windows(n, x->shape.dim[1]);
     int64_t width = is_adaptive(n) ? n->attr[1].i : windows(n, x->shape.dim[2]);
-    if (height < 1 || width < 1) return refuse(n, "its windows do not fit the image, or it has none", err);
+    if (!is_size(height) || !is_size(width)) return refuse(n, "its windows do not fit the image, or it has none", err);
     out[0] = (pl_out){resized(x->shape, height, width), x->dtype};
     return PL_OK;
 }
@@ -141,7 +144,7 @@ static pl_status shape_average_bwd(const pl_graph *g, const pl_node *n, pl_out o
     const pl_value *dy = pl_in(g, n, 0);
     int first = is_adaptive(n) ? 0 : 2;
     int64_t height = n->attr[first].i, width = n->attr[first + 1].i;
-    if (height < 1 || width < 1) return refuse(n, "height and width are at least 1", err);
+    if (!is_size(height) || !is_size(width)) return refuse(n, "height and width are no sizes of an image", err);
     if (!is_adaptive(n) && (windows(n, height) != dy->shape.dim[1] || windows(n, width) != dy->shape.dim[2]))
         return refuse(n, "height and width are not those of an image with such a result", err);
     pl_shape s = resized(dy->shape, height, width);

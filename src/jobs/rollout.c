@@ -54,12 +54,13 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings
 
 static uint64_t block_of(const rollout *r, uint64_t realisation, uint64_t t)
 {
-    return pl_block_at(&r->d->layout, PL_ROLLOUT_STATES, (uint64_t[]){r->operator, realisation, t});
+    return pl_block_at(&r->d->layout, PL_ROLLOUT_STATES,
+                       (uint64_t[]){pl_rollout_place(r->d, r->operator), realisation, t});
 }
 
 static uint64_t fields_block(const rollout *r)
 {
-    return pl_block_at(&r->d->layout, PL_ROLLOUT_FIELDS, (uint64_t[]){r->operator});
+    return pl_block_at(&r->d->layout, PL_ROLLOUT_FIELDS, (uint64_t[]){pl_rollout_place(r->d, r->operator)});
 }
 
 /* The first state of a realisation that has no mark; `states` when all have. */
@@ -269,7 +270,10 @@ static pl_status run_group(pl_session *s, rollout *r, pl_error *err)
 static uint64_t count_done(pl_session *s, rollout *r)
 {
     uint64_t done = 0;
-    for (r->operator= 0; r->operator<r->d->setup.operators; r->operator++) done += is_operator_done(s, r);
+    for (uint32_t i = 0; i < r->d->setup.count; i++) {
+        r->operator= r->d->setup.first + i;
+        done += is_operator_done(s, r);
+    }
     return done;
 }
 

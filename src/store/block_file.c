@@ -66,11 +66,13 @@ static parts parts_of(const pl_block_layout *l, const pl_block_use *use)
 
 uint64_t pl_block_memory_bytes(const pl_block_layout *l, const pl_block_use *use) { return parts_of(l, use).bytes; }
 
-/* Two windows, and the pages of marks that a commit touches. */
+/* Two windows; pages of marks that a commit touches, of heads of carries that are looked at, and some of the index that
+ * stay since open. */
 uint64_t pl_block_cache_bytes(const pl_block_layout *l, const pl_block_use *use)
 {
-    uint64_t marks = pl_block_marks_bytes(pl_block_count(l)), touched = (uint64_t)use->finished_max * PL_BLOCK_ALIGN;
-    return 2 * (uint64_t)PL_FILE_WINDOW_BYTES + (marks < touched ? marks : touched);
+    enum { OTHERS = 16 };
+    const uint64_t pages = use->finished_max + 2 * (uint64_t)l->carry_slots + OTHERS;
+    return 2 * (uint64_t)PL_FILE_WINDOW_BYTES + pages * PAGE;
 }
 
 static pl_block_file *lay_out(const pl_block_layout *l, const pl_block_use *use, void *memory)
@@ -191,6 +193,7 @@ static pl_status read_carry(const pl_block_file *f, uint32_t slot, uint32_t plac
 {
     uint64_t at = pl_block_carry_at(&f->index.head, slot, place);
     PL_TRY(pl_file_read_at(f->index.fd, f->index.path, at, h, sizeof *h, err));
+    posix_fadvise(f->index.fd, (off_t)at, PL_BLOCK_ALIGN, POSIX_FADV_DONTNEED); /* a page that was written stays */
     *is_valid = h->seal == seal_of(f, h) && is_done(f, h->after);
     return PL_OK;
 }
@@ -286,6 +289,7 @@ static pl_status open_and_match(pl_block_file *f, const char *path, pl_error *er
         return pl_fail(err, PL_E_DATA, "%s: a file of it is truncated; plan again with it there: that makes it whole",
                        path);
     PL_TRY(pl_block_marks_read(&f->index, f->done, &f->done_count, &bad, err));
+    posix_fadvise(f->index.fd, 0, 0, POSIX_FADV_RANDOM); /* a look at a carry's head is to read no more than that */
     return f->done_count == f->index.head.blocks ? empty_carry(f, err) : PL_OK;
 }
 

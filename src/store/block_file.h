@@ -130,7 +130,7 @@ pl_status pl_block_reader_read(const pl_block_reader *, uint32_t dataset, uint64
 typedef struct pl_block_checked {
     uint64_t checked, damaged; /* blocks */
     uint64_t bytes;
-    uint32_t constants_damaged;
+    uint32_t constants_damaged; /* and what lies beside the datasets: made whole when the run is planned again */
 } pl_block_checked;
 
 /* Reads every finished block and constant and compares its hash. `tell` (or NULL) hears of each that is damaged: block
@@ -142,8 +142,7 @@ pl_status pl_block_reader_check(pl_block_reader *, void (*tell)(void *context, u
 /* ---- block_join.c ---- */
 
 /* One HDF5 file with virtual datasets over complete parts in HDF5 form, in any order: together they must be the whole
- * of
- * one job. */
+ * of one job. */
 pl_status pl_block_join(const char *path, const char *const *parts, size_t count, pl_error *);
 
 #endif

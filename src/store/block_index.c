@@ -33,7 +33,10 @@ uint64_t pl_block_header_bytes(uint32_t kinds, uint32_t datasets, uint64_t text_
                        PL_BLOCK_ALIGN);
 }
 
-uint64_t pl_block_marks_bytes(uint64_t blocks) { return pl_align_up(blocks * sizeof(pl_block_mark), PL_BLOCK_ALIGN); }
+uint64_t pl_block_marks_bytes(uint64_t blocks)
+{
+    return pl_align_up((blocks + 1) * sizeof(pl_block_mark), PL_BLOCK_ALIGN);
+}
 
 uint64_t pl_block_carry_stride(uint64_t carry_bytes)
 {

@@ -1,7 +1,8 @@
 /* The index of a block file as it lies on the disk, and an open file. Only block_*.c include this.
  *
  *   head, kinds, datasets      fixed records, then the text; zeros up to a multiple of 4096; the head has the checksum
- *   marks                      one a block; zeros up to a multiple of 4096
+ *   marks                      one a block, and one of what lies beside all this (block_structure.c); zeros up to a
+ *                              multiple of 4096
  *   carry                      for each slot two places, each a carry's head and its bytes, a multiple of 4096
  *
  * In a native file and in one of its own the index begins at byte 0; in an HDF5 file at a multiple of 4096 in the first
@@ -10,6 +11,7 @@
 #define PL_STORE_BLOCK_INDEX_H
 
 #include "store/block_file.h"
+#include "store/npy.h"
 
 enum { PL_BLOCK_ALIGN = 4096, PL_BLOCK_SEARCH_BYTES = 1 << 20, PL_BLOCK_VERSION = 1 };
 
@@ -136,5 +138,14 @@ pl_status pl_block_hash_range(int fd, const char *path, uint64_t offset, uint64_
                               uint64_t *hash, pl_error *);
 /* Writes zeros. */
 pl_status pl_block_write_zeros(int fd, const char *path, uint64_t offset, uint64_t bytes, pl_error *);
+
+/* ---- block_structure.c ---- */
+
+size_t pl_block_npy_header(const pl_block_dataset *, char header[PL_NPY_HEADER_MAX]);
+/* Writes the mark of what lies beside index and datasets, as it is now; tells whether it still is so. */
+pl_status pl_block_structure_note(const pl_block_index *, pl_error *);
+pl_status pl_block_structure_check(const pl_block_index *, bool *is_sound, pl_error *);
+/* Makes it what it was; the layout is that of the file. */
+pl_status pl_block_structure_mend(const pl_block_index *, const pl_block_layout *, pl_error *);
 
 #endif

@@ -97,6 +97,16 @@ static pl_status check_names(const pl_block_layout *l, pl_error *err)
     return PL_OK;
 }
 
+static pl_status check_used(const pl_block_layout *l, pl_error *err)
+{
+    for (uint32_t i = 0; i < l->kinds; i++) {
+        bool used = false;
+        for (uint32_t k = 0; k < l->datasets; k++) used |= pl_block_is_made(&l->dataset[k]) && l->dataset[k].kind == i;
+        if (!used) return pl_fail(err, PL_E_USAGE, "%s: blocks of this kind make no dataset", l->kind[i].name);
+    }
+    return PL_OK;
+}
+
 static pl_status check_part(const pl_block_layout *l, pl_error *err)
 {
     uint64_t share = 0, end;
@@ -142,6 +152,7 @@ pl_status pl_block_layout_check(const pl_block_layout *l, pl_error *err)
     for (uint32_t i = 0; i < l->kinds; i++) PL_TRY(check_kind(&l->kind[i], i, err));
     for (uint32_t i = 0; i < l->datasets; i++) PL_TRY(check_dataset(l, i, err));
     PL_TRY(check_names(l, err));
+    PL_TRY(check_used(l, err));
     PL_TRY(check_part(l, err));
     return check_totals(l, err);
 }

@@ -12,7 +12,6 @@
 #include "base/units.h"
 #include "store/block_index.h"
 #include "store/folder.h"
-#include "store/npy.h"
 
 /* ---- the forms ---- */
 
@@ -56,15 +55,11 @@ static pl_status create_native(pl_block_index *ix, const pl_block_layout *l, con
     return PL_OK;
 }
 
-static size_t npy_header(const pl_block_dataset *d, char header[PL_NPY_HEADER_MAX])
-{
-    return pl_npy_header(d->dtype, d->is_text ? d->shape[d->rank - 1] : 0, d->rank - d->is_text, d->shape, header);
-}
-
 static void place_npy(pl_block_index *ix)
 {
     char header[PL_NPY_HEADER_MAX];
-    for (uint32_t i = 0; i < ix->head.datasets; i++) ix->record[i].offset = npy_header(&ix->dataset[i], header);
+    for (uint32_t i = 0; i < ix->head.datasets; i++)
+        ix->record[i].offset = pl_block_npy_header(&ix->dataset[i], header);
     ix->head.file_bytes = ix->head.index_bytes;
 }
 
@@ -79,7 +74,7 @@ static pl_status create_npy(pl_block_index *ix, const pl_block_layout *l, const 
         ix->data_fd[i] = pl_io_open(file, O_CREAT | O_TRUNC | O_RDWR | O_NOFOLLOW | O_NONBLOCK);
         if (ix->data_fd[i] < 0)
             return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", file, strerror(errno), pl_io_hint(errno));
-        PL_TRY(pl_file_put(ix->data_fd[i], file, 0, header, npy_header(&l->dataset[i], header), err));
+        PL_TRY(pl_file_put(ix->data_fd[i], file, 0, header, pl_block_npy_header(&l->dataset[i], header), err));
     }
     return PL_OK;
 }
@@ -201,14 +196,21 @@ static pl_status sync_all(const pl_block_index *ix, pl_error *err)
     return sync_one(ix->path, ix->fd, err);
 }
 
-static pl_status fill_file(pl_block_index *ix, const pl_block_layout *l, pl_error *err)
+static pl_status write_constants(const pl_block_index *ix, const pl_block_layout *l, pl_error *err)
 {
-    PL_TRY(reserve(ix, err));
     for (uint32_t i = 0; i < l->datasets; i++)
         if (l->dataset[i].constant)
             PL_TRY(pl_file_put(ix->data_fd[i], ix->path, ix->record[i].offset, l->dataset[i].constant,
                                ix->record[i].bytes, err));
+    return PL_OK;
+}
+
+static pl_status fill_file(pl_block_index *ix, const pl_block_layout *l, pl_error *err)
+{
+    PL_TRY(reserve(ix, err));
+    PL_TRY(write_constants(ix, l, err));
     PL_TRY(pl_block_index_write(ix, l->text, err));
+    PL_TRY(pl_block_structure_note(ix, err));
     return sync_all(ix, err);
 }
 
@@ -310,16 +312,13 @@ static pl_status count_done(const pl_block_index *ix, pl_block_found *found, pl_
 /* First the marks, then the length: killed in between, the file is still too short, and this is done again. */
 static pl_status mend(pl_block_index *ix, const pl_block_layout *l, pl_block_found *found, pl_error *err)
 {
-    char header[PL_NPY_HEADER_MAX];
+    bool is_sound;
     PL_TRY(pl_block_marks_mend(ix, &found->lost, err));
     if (found->lost) PL_TRY(sync_one(ix->path, ix->fd, err));
-    for (uint32_t i = 0; ix->short_files && ix->head.form == PL_BLOCK_NPY && i < l->datasets; i++)
-        PL_TRY(pl_file_put(ix->data_fd[i], ix->path, 0, header, npy_header(&l->dataset[i], header), err));
-    for (uint32_t i = 0; ix->short_files && i < l->datasets; i++)
-        if (l->dataset[i].constant)
-            PL_TRY(pl_file_put(ix->data_fd[i], ix->path, ix->record[i].offset, l->dataset[i].constant,
-                               ix->record[i].bytes, err));
+    PL_TRY(pl_block_structure_check(ix, &is_sound, err));
     PL_TRY(reserve(ix, err)); /* also where a copy of the file has holes */
+    PL_TRY(write_constants(ix, l, err));
+    if (!is_sound) PL_TRY(pl_block_structure_mend(ix, l, err));
     return sync_all(ix, err);
 }
 

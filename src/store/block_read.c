@@ -137,6 +137,20 @@ static pl_status check_constants(pl_block_reader *r, void (*tell)(void *, uint64
     return PL_OK;
 }
 
+static pl_status check_structure(const pl_block_reader *r, void (*tell)(void *, uint64_t, const char *), void *context,
+                                 pl_block_checked *c, pl_error *err)
+{
+    static const char *const what[] = {[PL_BLOCK_NATIVE] = "what lies between the datasets",
+                                       [PL_BLOCK_HDF5] = "what HDF5 has around its datasets",
+                                       [PL_BLOCK_NPY] = "the header of a .npy file"};
+    bool is_sound;
+    PL_TRY(pl_block_structure_check(&r->index, &is_sound, err));
+    if (is_sound) return PL_OK;
+    c->constants_damaged++;
+    if (tell) tell(context, PL_BLOCK_NONE, what[r->index.head.form]);
+    return PL_OK;
+}
+
 static pl_status clear(pl_block_reader *r, uint64_t block, pl_error *err)
 {
     r->bitmap[block / 64] &= ~(UINT64_C(1) << block % 64);
@@ -158,6 +172,7 @@ pl_status pl_block_reader_check(pl_block_reader *r, void (*tell)(void *, uint64_
 {
     char name[PL_BLOCK_SENTENCE_BYTES];
     *c = (pl_block_checked){0};
+    PL_TRY(check_structure(r, tell, context, c, err));
     PL_TRY(check_constants(r, tell, context, c, err));
     for (uint64_t block = 0; block < r->index.head.blocks; block++) {
         bool is_sound;

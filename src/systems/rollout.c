@@ -9,7 +9,7 @@
 
 static bool is_operator_done(const pl_rollout_data *d, const pl_block_reader *results, uint32_t number)
 {
-    uint64_t place[] = {number, 0, 0};
+    uint64_t place[] = {pl_rollout_place(d, number), 0, 0};
     if (!pl_block_reader_is_done(results, pl_block_at(&d->layout, PL_ROLLOUT_FIELDS, place))) return false;
     for (; place[1] < d->setup.realisations; place[1]++)
         for (place[2] = 0; place[2] < d->setup.states; place[2] += d->setup.piece)
@@ -69,8 +69,15 @@ static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_us
     return status;
 }
 
+static pl_status check(const pl_config *c, pl_error *err)
+{
+    uint32_t part, parts;
+    PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
+    return pl_model_check(c, err);
+}
+
 const pl_system pl_system_rollout = {
     .words = {"step", "steps", "realisation", "realisations", "steps/s", "operators", "operator", NULL},
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
-    .check = pl_model_check,
+    .check = check,
     .open = open_rollout};

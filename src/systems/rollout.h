@@ -17,7 +17,7 @@ typedef struct pl_rollout_reading {
 pl_status pl_rollout_read(const pl_config *, pl_rollout_reading *, pl_error *);
 void pl_rollout_reading_deinit(pl_rollout_reading *);
 
-/* What no single key can tell. PL_E_CONFIG. */
-pl_status pl_rollout_check(const pl_config *, pl_error *);
+/* sampling.part: 1/1 where none is given. PL_E_CONFIG. */
+pl_status pl_rollout_read_part(const pl_config *, uint32_t *part, uint32_t *parts, pl_error *);
 
 #endif

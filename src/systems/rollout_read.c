@@ -1,5 +1,6 @@
 /* A config of rollouts as plain values for its data. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -147,17 +148,61 @@ static void read_initial(const pl_config *c, pl_initial *to)
     for (uint32_t i = 0; i < to->choices; i++) to->choice[i].weight /= sum;
 }
 
+/* ---- the part of a job array ---- */
+
+pl_status pl_rollout_read_part(const pl_config *c, uint32_t *part, uint32_t *parts, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES], rest;
+    const char *text = c->sampling.part;
+    const uint64_t operators = (uint64_t)c->sampling.total_samples;
+    *part = *parts = 1;
+    if (!text[0]) return PL_OK;
+    const bool is_pair = text[0] >= '0' && text[0] <= '9' && sscanf(text, "%9u/%9u%c", part, parts, &rest) == 2;
+    if (is_pair && *part >= 1 && *part <= *parts && *parts <= operators) return PL_OK;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: sampling.part \"%s\": expected the number of a part and of all parts, 1/4 to 4/4, and no more parts "
+        "than operators (%llu)",
+        pl_config_where(c, "sampling.part", where, sizeof where), text, (unsigned long long)operators);
+}
+
+static pl_status read_part(const pl_config *c, pl_rollout_setup *o, pl_error *err)
+{
+    uint32_t part, parts;
+    PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
+    o->first = (uint32_t)((uint64_t)o->operators * (part - 1) / parts);
+    o->count = (uint32_t)((uint64_t)o->operators * part / parts) - o->first;
+    return PL_OK;
+}
+
 /* ---- results ---- */
+
+/* A part has a file of its own: results-2-of-4.h5. */
+static pl_status name_part(const pl_config *c, const char *whole, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    uint32_t part, parts;
+    const char *slash = strrchr(whole, '/'), *dot = strrchr(slash ? slash : whole, '.');
+    PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
+    if (!dot) dot = whole + strlen(whole);
+    const int stem = (int)(dot - whole);
+    const int n = parts > 1 ? snprintf(path, PL_FILE_PATH_MAX, "%.*s-%u-of-%u%s", stem, whole, part, parts, dot)
+                            : snprintf(path, PL_FILE_PATH_MAX, "%s", whole);
+    if (n >= 0 && n < PL_FILE_PATH_MAX) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "dataset.output_path: %.200s… is too long", whole);
+}
 
 static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     static const char *const names[] = {[PL_CONFIG_BACKEND_NATIVE] = "results.blocks",
                                         [PL_CONFIG_BACKEND_HDF5] = "results.h5",
                                         [PL_CONFIG_BACKEND_NPY] = "results"};
-    char out[PL_FILE_PATH_MAX];
-    if (c->dataset.output_path[0]) return pl_path_join(path, PL_FILE_PATH_MAX, "", c->dataset.output_path, err);
+    char out[PL_FILE_PATH_MAX], whole[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, out, names[c->storage.backend], err);
+    if (c->dataset.output_path[0])
+        snprintf(whole, sizeof whole, "%s", c->dataset.output_path);
+    else
+        PL_TRY(pl_path_join(whole, sizeof whole, out, names[c->storage.backend], err));
+    return name_part(c, whole, path, err);
 }
 
 /* What decides the numbers in the file, and no more: another config with the same is the same job. */
@@ -201,6 +246,7 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
     *o = (pl_rollout_setup){.sobol_seed = (uint64_t)c->sobol.seed,
                             .scramble = c->sobol.scramble,
                             .operators = (uint32_t)c->sampling.total_samples,
+                            .count = (uint32_t)c->sampling.total_samples,
                             .realisations = (uint32_t)c->simulation.num_realizations,
                             .states = (uint32_t)c->simulation.num_timesteps,
                             .piece = (uint32_t)c->storage.block_states,
@@ -225,6 +271,7 @@ pl_status pl_rollout_read(const pl_config *c, pl_rollout_reading *r, pl_error *e
 {
     *r = (pl_rollout_reading){0};
     read_numbers(c, &r->setup);
+    PL_TRY(read_part(c, &r->setup, err));
     read_space(c, r);
     read_initial(c, &r->setup.initial);
     PL_TRY(find_path(c, r->path, err));

@@ -9,6 +9,7 @@
 #include "data/text/bpe_train.h"
 #include "data/text/tokens.h"
 #include "reference/tiny.h"
+#include "store/block_file.h"
 #include "store/checkpoint.h"
 
 static const char *root;
@@ -202,6 +203,40 @@ static void make_checkpoints(void)
     put("checkpoint", "two", &two);
 }
 
+/* ---- block files ---- */
+
+/* Three operators of two states, the first one done, one more with something to go on from. */
+static void make_blocks(const char *name, uint32_t slots, uint32_t datasets)
+{
+    static const char kinds[3][4] = {"one", "two", "old"};
+    static const pl_block_kind kind[] = {{"states", 2, {{"operator", 3, 1}, {"state", 2, 1}}},
+                                         {"features", 1, {{"operator", 3, 1}}}};
+    static const pl_block_dataset dataset[] = {{"out/fields", PL_DTYPE_F16, false, 3, {3, 2, 4}, 0, NULL},
+                                               {"features", PL_DTYPE_F32, false, 2, {3, 2}, 1, NULL},
+                                               {"kinds", PL_DTYPE_U8, true, 2, {3, 4}, 1, kinds}};
+    static _Alignas(64) char memory[1 << 15];
+    const pl_block_layout l = {.text = "{\"seed\": 7}",
+                               .kind = kind,
+                               .kinds = 2,
+                               .dataset = dataset,
+                               .datasets = datasets,
+                               .carry_slots = slots,
+                               .carry_bytes = 16};
+    const pl_block_use use = {1, 1};
+    const uint8_t bytes[16] = {1, 2, 3};
+    pl_block_found found;
+    pl_block_file *f;
+    pl_error err = {0};
+    must(pl_block_file_make(path_of("blocks", name), PL_BLOCK_NATIVE, &l, &found, &err), &err);
+    must(pl_block_file_open(path_of("blocks", name), &l, &use, memory, sizeof memory, &f, &err), &err);
+    for (uint64_t block = 0; block < 3; block++) {
+        must(pl_block_file_put(f, block, 0, 0, bytes, 8, &err), &err);
+        if (slots && block % 2 == 0) must(pl_block_file_carry(f, 0, block, block + 1, bytes, &err), &err);
+        must(pl_block_file_finish(f, block, &err), &err);
+    }
+    must(pl_block_file_close(f, &err), &err);
+}
+
 /* ---- the rest ---- */
 
 static void make_calibration(void)
@@ -229,6 +264,8 @@ int main(int argc, char **argv)
     make_tokens("wide", 70000, 40);
     make_tokens("blocks", 300, PL_TOKENS_BLOCK + 20);
     make_checkpoints();
+    make_blocks("carry", 1, 2);
+    make_blocks("constant", 0, 3);
     make_calibration();
     return 0;
 }

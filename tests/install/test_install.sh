@@ -34,6 +34,13 @@ test_files() {
         "$lib/cmake/plimsoll/plimsollConfig.cmake"; do
         [ -e "$file" ] || fail "not installed: $file"
     done
+    # Modules are built where their libraries are. The installed command finds its own.
+    if [ -e "$build/plimsoll-hdf5.so" ]; then
+        [ -e "$lib/plimsoll/plimsoll-hdf5.so" ] || fail "the module for HDF5 was not installed"
+        for share in 0 1 2; do "$build/leave_results" hdf5 "$root/$share.h5" $share 1 || fail "no results to join"; done
+        "$prefix/bin/plimsoll" results join "$root/all.h5" "$root/0.h5" "$root/1.h5" "$root/2.h5" ||
+            fail "the installed command cannot make HDF5 files"
+    fi
     [ -L "$lib/libplimsoll.so" ] || fail "libplimsoll.so should be a link to its version"
     leaked=$(grep -rlF -e "$build" -e "$source" "$lib/cmake" "$pc" "$prefix/include" || true)
     [ -z "$leaked" ] || fail "these name the folder they were built in: $leaked"

@@ -108,3 +108,22 @@ void reference_conv2d_dw(operands *o)
     each_pair(&s, to_w, o->in[0], o->in[1], o->in[2]);
     put(o, 0, o->in[2]);
 }
+
+/* y[b, i·s + u, j·s + v] += x[b, i, j]·W[·, u, v] */
+void reference_conv_transpose2d(operands *o)
+{
+    const pl_shape *x = &operand(o, 0)->shape, *w = &operand(o, 1)->shape;
+    const pl_shape *y = &o->r->graph->value[o->node->out[0]].shape;
+    int64_t stride = o->node->attr[0].i, kernel = w->dim[1], in = w->dim[0], out = w->dim[3];
+    double *to = scratch(o, pl_shape_elems(y));
+    for (uint64_t e = 0; e < pl_shape_elems(y); e++)
+        to[e] = (o->in[2] ? o->in[2][e % (uint64_t)out] : 0) + (o->in[3] ? o->in[3][e] : 0);
+    for (int64_t p = 0; p < x->dim[0] * x->dim[1] * x->dim[2]; p++)
+        for (int64_t k = 0; k < kernel * kernel * in * out; k++) {
+            int64_t c = k % out, n = k / out % in, v = k / out / in % kernel, u = k / out / in / kernel;
+            int64_t row = p / x->dim[2] % x->dim[1] * stride + u, column = p % x->dim[2] * stride + v;
+            to[((p / x->dim[2] / x->dim[1] * y->dim[1] + row) * y->dim[2] + column) * out + c] +=
+                o->in[0][p * in + n] * o->in[1][((n * kernel + u) * kernel + v) * out + c];
+        }
+    put(o, 0, to);
+}

@@ -194,6 +194,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_CONV2D] = reference_conv2d,
     [PL_OP_CONV2D_DX] = reference_conv2d_dx,
     [PL_OP_CONV2D_DW] = reference_conv2d_dw,
+    [PL_OP_CONV_TRANSPOSE2D] = reference_conv_transpose2d,
     [PL_OP_ACTIVATION] = reference_activation,
     [PL_OP_ACTIVATION_BWD] = reference_activation_bwd,
     [PL_OP_ATTENTION] = reference_attention,

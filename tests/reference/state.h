@@ -38,6 +38,7 @@ void reference_column_sum(operands *);
 void reference_conv2d(operands *);
 void reference_conv2d_dx(operands *);
 void reference_conv2d_dw(operands *);
+void reference_conv_transpose2d(operands *);
 void reference_feed_forward(operands *);
 void reference_feed_forward_bwd(operands *);
 void reference_layer_norm(operands *);

@@ -114,7 +114,7 @@ static void add_states(pl_rollout_data *d)
 #define METRIC_PATH(c, word) "metrics/" word,
     static const char *const metrics[] = {PL_FIELD_METRIC_COLUMNS(METRIC_PATH)};
     const pl_rollout_setup *o = &d->setup;
-    const uint64_t shape[] = {o->operators, o->realisations, o->states, PL_ROLLOUT_FIELD_CHANNELS, d->grid, d->grid};
+    const uint64_t shape[] = {o->count, o->realisations, o->states, PL_ROLLOUT_FIELD_CHANNELS, d->grid, d->grid};
     d->states_at = o->keeps_states ? d->layout.datasets : PL_BLOCK_NO_KIND;
     if (o->keeps_states) add_dataset(d, "outputs/fields", o->state_dtype, PL_ROLLOUT_STATES, shape, 6);
     d->metrics_at = d->layout.datasets;
@@ -126,9 +126,8 @@ static void add_inputs(pl_rollout_data *d)
     const pl_rollout_setup *o = &d->setup;
     d->fields_at = d->layout.datasets;
     add_dataset(d, "inputs/fields", PL_DTYPE_F32, PL_ROLLOUT_FIELDS,
-                (uint64_t[]){o->operators, PL_ROLLOUT_FIELD_CHANNELS, d->grid, d->grid}, 4);
-    add_dataset(d, "parameters/params", PL_DTYPE_F32, PL_BLOCK_NO_KIND, (uint64_t[]){o->operators, d->space.dimensions},
-                2)
+                (uint64_t[]){o->count, PL_ROLLOUT_FIELD_CHANNELS, d->grid, d->grid}, 4);
+    add_dataset(d, "parameters/params", PL_DTYPE_F32, PL_ROLLOUT_FIELDS, (uint64_t[]){o->count, d->space.dimensions}, 2)
         ->constant = d->parameters;
 }
 
@@ -138,13 +137,15 @@ static pl_status make_layout(pl_rollout_data *d, pl_error *err)
     d->kind[PL_ROLLOUT_STATES] = (pl_block_kind){
         .name = "states",
         .axes = 3,
-        .axis = {{"operator", o->operators, 1}, {"realisation", o->realisations, 1}, {"state", o->states, o->piece}}};
-    d->kind[PL_ROLLOUT_FIELDS] = (pl_block_kind){.name = "fields", .axes = 1, .axis = {{"operator", o->operators, 1}}};
+        .axis = {{"operator", o->count, 1}, {"realisation", o->realisations, 1}, {"state", o->states, o->piece}}};
+    d->kind[PL_ROLLOUT_FIELDS] = (pl_block_kind){.name = "fields", .axes = 1, .axis = {{"operator", o->count, 1}}};
     d->layout = (pl_block_layout){.text = o->text,
                                   .kind = d->kind,
                                   .kinds = 2,
                                   .dataset = d->dataset,
                                   .attribute = d->attribute,
+                                  .first = o->first,
+                                  .whole = o->count < o->operators ? o->operators : 0,
                                   .carry_slots = o->realisations,
                                   .carry_bytes = field_elems(d) * sizeof(float)};
     const pl_block_attribute attributes[] = {{"metadata", "grid_size", NULL, d->grid},
@@ -192,8 +193,8 @@ static void find_dimensions(pl_rollout_data *d)
 /* Fields of one file are of one size. */
 static pl_status find_grid(pl_rollout_data *d, pl_error *err)
 {
-    d->grid = (uint32_t)pl_rollout_value(d, 0, PL_DIMENSION_GRID_SIZE);
-    for (uint32_t n = 1; n < d->setup.operators; n++)
+    d->grid = (uint32_t)pl_rollout_value(d, d->setup.first, PL_DIMENSION_GRID_SIZE);
+    for (uint32_t n = d->setup.first; n < d->setup.first + d->setup.count; n++)
         if (pl_rollout_value(d, n, PL_DIMENSION_GRID_SIZE) != d->grid)
             return pl_fail(err, PL_E_CONFIG,
                            "parameter_space.operator.grid_size: fields of %u and of %g pixels do not fit one file of "
@@ -207,11 +208,11 @@ static pl_status find_grid(pl_rollout_data *d, pl_error *err)
 static pl_status make_parameters(pl_rollout_data *d, pl_error *err)
 {
     const uint32_t count = d->space.dimensions;
-    d->parameters = pl_alloc((uint64_t)d->setup.operators * count, sizeof *d->parameters);
+    d->parameters = pl_alloc((uint64_t)d->setup.count * count, sizeof *d->parameters);
     if (!d->parameters) return pl_fail(err, PL_E_NOMEM, "no memory for the operators' parameters");
-    for (uint32_t n = 0; n < d->setup.operators; n++) {
+    for (uint32_t n = 0; n < d->setup.count; n++) {
         double value[PL_SPACE_DIMENSIONS];
-        pl_space_point(&d->space, n, value, NULL);
+        pl_space_point(&d->space, d->setup.first + n, value, NULL);
         for (uint32_t i = 0; i < count; i++) d->parameters[(size_t)n * count + i] = (float)value[i];
     }
     return PL_OK;
@@ -220,10 +221,10 @@ static pl_status make_parameters(pl_rollout_data *d, pl_error *err)
 static pl_status make_groups(pl_rollout_data *d, pl_error *err)
 {
     uint64_t bytes;
-    PL_TRY(pl_space_groups_bytes(&d->space, d->setup.operators, &bytes, err));
+    PL_TRY(pl_space_groups_bytes(&d->space, d->setup.count, &bytes, err));
     d->group_memory = pl_alloc(1, bytes);
     if (!d->group_memory) return pl_fail(err, PL_E_NOMEM, "no memory for the groups of operators");
-    pl_space_groups_init(&d->groups, &d->space, d->setup.operators, d->group_memory);
+    pl_space_groups_init(&d->groups, &d->space, d->setup.first, d->setup.count, d->group_memory);
     return PL_OK;
 }
 
@@ -309,9 +310,9 @@ static uint32_t group_of(const pl_rollout_data *d, uint32_t number, uint32_t *pl
 pl_status pl_rollout_data_witness(pl_rollout_data *d, uint64_t number, const char *fact, pl_error *err)
 {
     uint32_t place;
-    if (number >= d->setup.operators)
-        return pl_fail(err, PL_E_CONFIG, "there is no operator %llu: sampling.total_samples has %u, from 0",
-                       (unsigned long long)number, d->setup.operators);
+    if (number < d->setup.first || number - d->setup.first >= d->setup.count)
+        return pl_fail(err, PL_E_CONFIG, "there is no operator %llu: this job has %u, from %u on",
+                       (unsigned long long)number, d->setup.count, d->setup.first);
     const uint32_t group = group_of(d, (uint32_t)number, &place);
     PL_TRY(pl_rollout_data_choose(d, group, err));
     d->first = place;

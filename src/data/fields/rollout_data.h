@@ -41,9 +41,11 @@ typedef struct pl_rollout_setup {
     uint32_t dimensions;
     uint64_t sobol_seed;
     bool scramble;
-    uint32_t operators, realisations, states, piece; /* piece: states of a block */
-    uint32_t at_once;                                /* realisations in memory; 0: the planner chooses */
-    pl_quality limit;                                /* how even the points must be */
+    uint32_t operators;                   /* of the whole job */
+    uint32_t first, count;                /* the part of it that is worked on: first … first + count − 1 */
+    uint32_t realisations, states, piece; /* piece: states of a block */
+    uint32_t at_once;                     /* realisations in memory; 0: the planner chooses */
+    pl_quality limit;                     /* how even the points must be */
     double noise_period, dt, alpha;
     pl_post_process post;
     double clamp_low, clamp_high; /* infinite: none */
@@ -73,7 +75,7 @@ typedef struct pl_rollout_data {
     pl_block_dataset dataset[3 + PL_FIELD_METRICS];
     pl_block_attribute attribute[4];
     uint32_t states_at, metrics_at, fields_at; /* of datasets; states_at PL_BLOCK_NO_KIND: states are not kept */
-    float *parameters;                         /* [operators, dimensions], all of the space */
+    float *parameters;                         /* [count, dimensions], all of the space */
     void *group_memory;
     char *path, *text;
 } pl_rollout_data;
@@ -90,6 +92,8 @@ pl_status pl_rollout_data_choose(pl_rollout_data *, uint32_t group, pl_error *);
 pl_status pl_rollout_data_witness(pl_rollout_data *, uint64_t number, const char *fact, pl_error *);
 static inline pl_rollout_data *pl_rollout_data_of(const pl_data *d) { return (pl_rollout_data *)d; }
 
+/* Its place in the file of results. */
+static inline uint64_t pl_rollout_place(const pl_rollout_data *d, uint32_t number) { return number - d->setup.first; }
 /* The i-th of the group. */
 static inline uint32_t pl_rollout_operator(const pl_rollout_data *d, uint32_t i)
 {

@@ -184,10 +184,10 @@ static void sort(uint64_t *e, size_t count)
     }
 }
 
-void pl_space_groups_init(pl_space_groups *g, const pl_space *s, uint32_t count, void *memory)
+void pl_space_groups_init(pl_space_groups *g, const pl_space *s, uint32_t first, uint32_t count, void *memory)
 {
     *g = (pl_space_groups){.points = count, .entry = memory, .first = (uint32_t *)((uint64_t *)memory + count)};
-    for (uint32_t n = 0; n < count; n++) g->entry[n] = shape_of(s, n) << 32 | n;
+    for (uint32_t n = 0; n < count; n++) g->entry[n] = shape_of(s, first + n) << 32 | (first + n);
     sort(g->entry, count);
     for (uint32_t i = 0; i < count; i++)
         if (i == 0 || g->entry[i] >> 32 != g->entry[i - 1] >> 32) g->first[g->groups++] = i;

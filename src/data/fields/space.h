@@ -49,8 +49,8 @@ double pl_dimension_value(const pl_dimension *, double u);
 /* Point n, a number for each dimension; u, unless it is NULL, gets the coordinates in the cube. */
 void pl_space_point(const pl_space *, uint32_t n, double *value, double *u);
 
-/* Points 0 … count - 1 by shape, in memory of the caller's. Groups come in the order of their numbers, the first shape
- * dimension counting most, and within a group points come in their own order. */
+/* Points first … first + count - 1 by shape, in memory of the caller's. Groups come in the order of their numbers,
+ * the first shape dimension counting most, and within a group points come in their own order. */
 typedef struct pl_space_groups {
     uint32_t points, groups;
     uint64_t *entry; /* sorted: shape above, point below */
@@ -61,7 +61,7 @@ typedef struct pl_space_groups {
  * cannot be counted in 32 bits. */
 pl_status pl_space_groups_bytes(const pl_space *, uint32_t count, uint64_t *bytes, pl_error *);
 /* memory: aligned to 8. What pl_space_groups_bytes refuses must not come here. */
-void pl_space_groups_init(pl_space_groups *, const pl_space *, uint32_t count, void *memory);
+void pl_space_groups_init(pl_space_groups *, const pl_space *, uint32_t first, uint32_t count, void *memory);
 /* The i-th of the points in that order. */
 static inline uint32_t pl_space_groups_point(const pl_space_groups *g, uint32_t i) { return (uint32_t)g->entry[i]; }
 

@@ -91,6 +91,29 @@ void PL_KERNEL(merge_moments)(int64_t begin, int64_t end, int64_t rows, int64_t 
 
 /* ---- normalise, activate, add: one pass over memory ---- */
 
+/* Of the vector that comes next, where so many channels are left. */
+PL_V_INLINE int64_t lanes(int64_t left) { return left < PL_VW ? left : PL_VW; }
+
+/* Activations but GELU and none, and all slopes, are computed behind a call: inlined, each would be there for every type and width, and
+ * the compiler take minutes. */
+#define OTHER PL_ACT_COUNT
+
+static __attribute__((noinline)) void any_act(pl_activation act, int n, const pl_vf *z, pl_vf *out)
+{
+    if (n == 1)
+        pl_v_act_of(act, 1, z, out);
+    else
+        pl_v_act_of(act, PL_V_ABREAST, z, out);
+}
+
+static __attribute__((noinline)) void any_slope(pl_activation act, int n, const pl_vf *z, pl_vf *slope)
+{
+    if (n == 1)
+        pl_v_act_grad_of(act, 1, z, slope);
+    else
+        pl_v_act_grad_of(act, PL_V_ABREAST, z, slope);
+}
+
 PL_V_INLINE pl_vf affine_of(const pl_channel_affine *a, pl_vf x, int64_t c, int64_t count)
 {
     return pl_v_fma(x - get_f32(a->mean, c, count), get_f32(a->scale, c, count), get_f32(a->beta, c, count));
@@ -101,7 +124,10 @@ PL_V_INLINE void affine_lanes(pl_real type, pl_activation act, int n, const pl_c
 {
     pl_vf z[PL_V_ABREAST], out[PL_V_ABREAST];
     EACH z[v] = affine_of(a, pl_v_get(type, x, c + v * PL_VW, count), c + v * PL_VW, count);
-    pl_v_act_of(act, n, z, out);
+    if (act == OTHER)
+        any_act(a->act, n, z, out);
+    else
+        pl_v_act_of(act, n, z, out);
     if (residual) EACH out[v] += pl_v_get(type, residual, c + v * PL_VW, count);
     EACH pl_v_put(type, y, c + v * PL_VW, out[v], count);
 }
@@ -115,8 +141,7 @@ PL_V_INLINE void affine(pl_real type, pl_activation act, const pl_channel_affine
         const void *from = pl_real_at(type, x, at), *above = residual ? pl_real_at(type, residual, at) : NULL;
         void *to = pl_real_at(type, y, at);
         for (; c + many <= a->channels; c += many) affine_lanes(type, act, PL_V_ABREAST, a, from, above, to, c, PL_VW);
-        for (; c + PL_VW <= a->channels; c += PL_VW) affine_lanes(type, act, 1, a, from, above, to, c, PL_VW);
-        if (c < a->channels) affine_lanes(type, act, 1, a, from, above, to, c, a->channels - c);
+        for (; c < a->channels; c += PL_VW) affine_lanes(type, act, 1, a, from, above, to, c, lanes(a->channels - c));
     }
 }
 
@@ -130,38 +155,22 @@ PL_V_INLINE void affine_act(pl_activation act, const pl_channel_affine *a, int64
         PL_REAL_EACH(type, affine(REAL, act, a, positions, x, NULL, y));
 }
 
-/* Runs `call`, which names ACT as the activation, with the constant of `act`. */
-#define ACT_EACH(act, call)                                                                                            \
-    do {                                                                                                               \
-        if ((act) == PL_ACT_GELU) {                                                                                    \
-            const pl_activation ACT = PL_ACT_GELU;                                                                     \
-            call;                                                                                                      \
-        } else if ((act) == PL_ACT_SILU) {                                                                             \
-            const pl_activation ACT = PL_ACT_SILU;                                                                     \
-            call;                                                                                                      \
-        } else if ((act) == PL_ACT_TANH) {                                                                             \
-            const pl_activation ACT = PL_ACT_TANH;                                                                     \
-            call;                                                                                                      \
-        } else if ((act) == PL_ACT_RELU) {                                                                             \
-            const pl_activation ACT = PL_ACT_RELU;                                                                     \
-            call;                                                                                                      \
-        } else {                                                                                                       \
-            const pl_activation ACT = PL_ACT_NONE;                                                                     \
-            call;                                                                                                      \
-        }                                                                                                              \
-    } while (0)
-
 void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl_real type, const void *x,
                                const void *residual, void *y)
 {
-    ACT_EACH(a->act, affine_act(ACT, a, positions, type, x, residual, y));
+    if (a->act == PL_ACT_GELU)
+        affine_act(PL_ACT_GELU, a, positions, type, x, residual, y);
+    else if (a->act == PL_ACT_NONE)
+        affine_act(PL_ACT_NONE, a, positions, type, x, residual, y);
+    else
+        affine_act(OTHER, a, positions, type, x, residual, y);
 }
 
 /* ---- backward ---- */
 
 /* dz = dy·act'(z) of n vectors; *centred = x − mean */
-PL_V_INLINE void slopes(pl_real type, pl_activation act, int n, const pl_channel_affine *a, const void *dy,
-                        const void *x, int64_t c, int64_t count, pl_vf *dz, pl_vf *centred)
+PL_V_INLINE void slopes(pl_real type, int n, const pl_channel_affine *a, const void *dy, const void *x, int64_t c,
+                        int64_t count, pl_vf *dz, pl_vf *centred)
 {
     pl_vf z[PL_V_ABREAST], slope[PL_V_ABREAST];
     EACH
@@ -170,15 +179,15 @@ PL_V_INLINE void slopes(pl_real type, pl_activation act, int n, const pl_channel
         centred[v] = pl_v_get(type, x, at, count) - get_f32(a->mean, at, count);
         z[v] = pl_v_fma(centred[v], get_f32(a->scale, at, count), get_f32(a->beta, at, count));
     }
-    if (act != PL_ACT_NONE) pl_v_act_grad_of(act, n, z, slope);
     EACH dz[v] = pl_v_get(type, dy, c + v * PL_VW, count);
-    if (act != PL_ACT_NONE) EACH dz[v] *= slope[v];
+    if (a->act == PL_ACT_NONE) return;
+    any_slope(a->act, n, z, slope);
+    EACH dz[v] *= slope[v];
 }
 
 /* A row's sums are added to those of the block of rows, so that no chain of additions is long. */
-PL_V_INLINE void sums_block(pl_real type, pl_activation act, int n, const pl_channel_affine *a, int64_t c,
-                            int64_t count, int64_t rows, int64_t positions, const void *dy, const void *x, float *sum,
-                            float *sum_x)
+PL_V_INLINE void sums_block(pl_real type, int n, const pl_channel_affine *a, int64_t c, int64_t count, int64_t rows,
+                            int64_t positions, const void *dy, const void *x, float *sum, float *sum_x)
 {
     pl_vf all[PL_V_ABREAST], all_x[PL_V_ABREAST], row[PL_V_ABREAST], row_x[PL_V_ABREAST];
     EACH all[v] = all_x[v] = pl_v_zero();
@@ -186,8 +195,8 @@ PL_V_INLINE void sums_block(pl_real type, pl_activation act, int n, const pl_cha
         EACH row[v] = row_x[v] = pl_v_zero();
         for (int64_t p = r * positions; p < (r + 1) * positions; p++) {
             pl_vf dz[PL_V_ABREAST], centred[PL_V_ABREAST];
-            slopes(type, act, n, a, pl_real_at(type, dy, p * a->channels), pl_real_at(type, x, p * a->channels), c,
-                   count, dz, centred);
+            slopes(type, n, a, pl_real_at(type, dy, p * a->channels), pl_real_at(type, x, p * a->channels), c, count,
+                   dz, centred);
             EACH row[v] += dz[v];
             EACH row_x[v] = pl_v_fma(dz[v], centred[v], row_x[v]);
         }
@@ -198,29 +207,28 @@ PL_V_INLINE void sums_block(pl_real type, pl_activation act, int n, const pl_cha
     EACH put_f32(sum_x, c + v * PL_VW, all_x[v], count);
 }
 
-PL_V_INLINE void bwd_sums(pl_real type, pl_activation act, const pl_channel_affine *a, int64_t rows, int64_t positions,
-                          const void *dy, const void *x, float *sum, float *sum_x)
+PL_V_INLINE void bwd_sums(pl_real type, const pl_channel_affine *a, int64_t rows, int64_t positions, const void *dy,
+                          const void *x, float *sum, float *sum_x)
 {
     const int64_t many = PL_V_ABREAST * PL_VW;
     int64_t c = 0;
     for (; c + many <= a->channels; c += many)
-        sums_block(type, act, PL_V_ABREAST, a, c, PL_VW, rows, positions, dy, x, sum, sum_x);
-    for (; c + PL_VW <= a->channels; c += PL_VW)
-        sums_block(type, act, 1, a, c, PL_VW, rows, positions, dy, x, sum, sum_x);
-    if (c < a->channels) sums_block(type, act, 1, a, c, a->channels - c, rows, positions, dy, x, sum, sum_x);
+        sums_block(type, PL_V_ABREAST, a, c, PL_VW, rows, positions, dy, x, sum, sum_x);
+    for (; c < a->channels; c += PL_VW)
+        sums_block(type, 1, a, c, lanes(a->channels - c), rows, positions, dy, x, sum, sum_x);
 }
 
 void PL_KERNEL(channel_bwd_sums)(const pl_channel_affine *a, int64_t rows, int64_t positions, pl_real type,
                                  const void *dy, const void *x, float *sum, float *sum_x)
 {
-    ACT_EACH(a->act, PL_REAL_EACH(type, bwd_sums(REAL, ACT, a, rows, positions, dy, x, sum, sum_x)));
+    PL_REAL_EACH(type, bwd_sums(REAL, a, rows, positions, dy, x, sum, sum_x));
 }
 
-PL_V_INLINE void bwd_lanes(pl_real type, pl_activation act, int n, const pl_channel_slope *s, const void *dy,
-                           const void *x, const void *add, void *dx, int64_t c, int64_t count)
+PL_V_INLINE void bwd_lanes(pl_real type, int n, const pl_channel_slope *s, const void *dy, const void *x,
+                           const void *add, void *dx, int64_t c, int64_t count)
 {
     pl_vf dz[PL_V_ABREAST], centred[PL_V_ABREAST];
-    slopes(type, act, n, &s->z, dy, x, c, count, dz, centred);
+    slopes(type, n, &s->z, dy, x, c, count, dz, centred);
     EACH
     {
         int64_t at = c + v * PL_VW;
@@ -230,8 +238,8 @@ PL_V_INLINE void bwd_lanes(pl_real type, pl_activation act, int n, const pl_chan
     }
 }
 
-PL_V_INLINE void bwd(pl_real type, pl_activation act, const pl_channel_slope *s, int64_t positions, const void *dy,
-                     const void *x, const void *add, void *dx)
+PL_V_INLINE void bwd(pl_real type, const pl_channel_slope *s, int64_t positions, const void *dy, const void *x,
+                     const void *add, void *dx)
 {
     const int64_t many = PL_V_ABREAST * PL_VW, channels = s->z.channels;
     for (int64_t p = 0; p < positions; p++) {
@@ -239,24 +247,17 @@ PL_V_INLINE void bwd(pl_real type, pl_activation act, const pl_channel_slope *s,
         const void *from = pl_real_at(type, x, at), *slope = pl_real_at(type, dy, at);
         const void *above = add ? pl_real_at(type, add, at) : NULL;
         void *to = pl_real_at(type, dx, at);
-        for (; c + many <= channels; c += many) bwd_lanes(type, act, PL_V_ABREAST, s, slope, from, above, to, c, PL_VW);
-        for (; c + PL_VW <= channels; c += PL_VW) bwd_lanes(type, act, 1, s, slope, from, above, to, c, PL_VW);
-        if (c < channels) bwd_lanes(type, act, 1, s, slope, from, above, to, c, channels - c);
+        for (; c + many <= channels; c += many) bwd_lanes(type, PL_V_ABREAST, s, slope, from, above, to, c, PL_VW);
+        for (; c < channels; c += PL_VW) bwd_lanes(type, 1, s, slope, from, above, to, c, lanes(channels - c));
     }
 }
 
-/* With what there is to add settled outside of the loop. */
-PL_V_INLINE void bwd_act(pl_activation act, const pl_channel_slope *s, int64_t positions, pl_real type, const void *dy,
-                         const void *x, const void *add, void *dx)
-{
-    if (add)
-        PL_REAL_EACH(type, bwd(REAL, act, s, positions, dy, x, add, dx));
-    else
-        PL_REAL_EACH(type, bwd(REAL, act, s, positions, dy, x, NULL, dx));
-}
-
+/* What there is to add is settled outside of the loop. */
 void PL_KERNEL(channel_bwd)(const pl_channel_slope *s, int64_t positions, pl_real type, const void *dy, const void *x,
                             const void *add, void *dx)
 {
-    ACT_EACH(s->z.act, bwd_act(ACT, s, positions, type, dy, x, add, dx));
+    if (add)
+        PL_REAL_EACH(type, bwd(REAL, s, positions, dy, x, add, dx));
+    else
+        PL_REAL_EACH(type, bwd(REAL, s, positions, dy, x, NULL, dx));
 }

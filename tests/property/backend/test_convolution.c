@@ -4,7 +4,9 @@
  * and workspace stand between guard zones.
  *
  * Tolerance. As in test_gemm.c: a chain of k fused steps errs by at most k·u·Σ|a·b| (u = 2⁻²⁴), epilogue and numbers of
- * 16 bits by a few roundings more. */
+ * 16 bits by a few roundings more. Winograd's sums are not bounded so: an output depends on rounding of all pixels of
+ * its window, 6 × 6 of them. What is usual is a few millionths of the outputs' size (tests/unit/backend has figures);
+ * here it may be 2e-4 of that, which no wrong sum comes near. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +24,7 @@
 #include "support/program.h"
 #include "support/seed.h"
 
-enum { CASES = 24, THREAD_COUNTS = 4 };
+enum { CASES = 20, THREAD_COUNTS = 4 };
 static const int thread_counts[THREAD_COUNTS] = {2, 3, 5, 8};
 static uint64_t first_seed, state;
 
@@ -308,10 +310,11 @@ static void check(const problem *p, const char *what, pl_isa isa, int64_t i, dou
              (long long)s->pad);
 }
 
+/* The operands are uniform in [−1, 1), so a sum of k products has the standard deviation √k/3. */
 static double chain_bound(const problem *p, int64_t k, double size)
 {
-    (void)p;
-    return 2 * (double)(k + 8) * 0x1p-24 * size;
+    double chain = 2 * (double)(k + 8) * 0x1p-24 * size;
+    return p->algorithm == PL_CONVOLUTION_DIRECT ? chain : chain + 2e-4 * sqrt((double)k) / 3;
 }
 
 static void check_act(const problem *p, const char *what, pl_isa isa, int64_t i, double got, double x)

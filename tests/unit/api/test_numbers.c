@@ -261,6 +261,24 @@ static pl_config *plain_config(const char *arch)
     return c;
 }
 
+/* Two operators; fields of every kind can be asked for. */
+static const char two_operators[] =
+    "model: {arch: cnn_operator}\n"
+    "parameter_space:\n  architecture: {num_layers: {bounds: [2, 2]}, base_channels: {bounds: [4, 4]}, "
+    "kernel_size: {choices: [3]}}\n  operator: {grid_size: {choices: [8]}}\n"
+    "sampling: {total_samples: 2, validation: {check_discrepancy: false, check_correlation: false}}\n"
+    "simulation:\n  num_realizations: 2\n  num_timesteps: 4\n"
+    "  input_generation: {method: sampled, ic_type_weights: {localized: 1}}\n"
+    "run: {threads: 1, out: out-rollout}\n";
+
+static pl_config *rollout_config(void)
+{
+    pl_config *c = pl_config_create();
+    assert_non_null(c);
+    if (pl_config_load_text(c, "c.yaml", two_operators, strlen(two_operators), &err)) fail_msg("%s", err.text);
+    return c;
+}
+
 static double now(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 /* A plan, or a sentence of a status that says whose fault it is. */
@@ -314,9 +332,6 @@ static void decide(pl_config *c)
         if (pl_config_set(c, set[i][0], set[i][1], "test", &err)) fail_msg("%s", err.text);
 }
 
-/* By a system whose models are trained: others do not know the command that is planned here. */
-static bool is_trained_with(const pl_config_key *key) { return key->use.systems & ~(1u << PL_SYSTEM_ROLLOUT); }
-
 static void every_number_gives_a_plan_or_a_sentence(void **state)
 {
     (void)state;
@@ -326,12 +341,14 @@ static void every_number_gives_a_plan_or_a_sentence(void **state)
         const pl_config_key *key = &pl_config_keys[k];
         for (size_t i = 0; takes_number(key) && i < sizeof numbers / sizeof *numbers; i++) {
             bool last = i + 1 < sizeof numbers / sizeof *numbers && !is_wanted(key, i + 1);
-            if (!is_trained_with(key) || !is_wanted(key, i) || (!last && i % 4 != k % 4)) continue;
-            pl_config *c = config_for(key);
-            if ((i + k) % SEARCH_EVERY) decide(c);
+            const bool rollout = key->use.systems == 1u << PL_SYSTEM_ROLLOUT;
+            const size_t every = rollout ? 12 : 4;
+            if (!is_wanted(key, i) || (!last && i % every != k % every)) continue;
+            pl_config *c = rollout ? rollout_config() : config_for(key);
+            if (!rollout && (i + k) % SEARCH_EVERY) decide(c);
             snprintf(what, sizeof what, "%s=%s", key->path, numbers[i].text);
             if (pl_config_set(c, key->path, numbers[i].text, "an option", &err)) fail_msg("%s: %s", what, err.text);
-            if (plan(c, PL_COMMAND_TRAIN, what) == PL_OK)
+            if (plan(c, rollout ? PL_COMMAND_ROLLOUT : PL_COMMAND_TRAIN, what) == PL_OK)
                 planned++;
             else
                 refused++;

@@ -105,6 +105,23 @@ static pl_id make_batch_norm_eval(maker *m, pl_id x)
     return node(m, PL_OP_BATCH_NORM_EVAL, (pl_attr[]){pl_attr_f(1e-3), pl_attr_i(PL_ACT_GELU)}, 6, in, 1);
 }
 
+static pl_id transpose(maker *m, pl_id x, int64_t kernel, int64_t stride, pl_id bias, pl_id residual)
+{
+    pl_id w = weight(m, pl_shape_of(4, pl_shape_last(&value_of(m, x)->shape), kernel, kernel, (int64_t)3));
+    return node(m, PL_OP_CONV_TRANSPOSE2D, (pl_attr[]){pl_attr_i(stride)}, 4, (pl_id[]){x, w, bias, residual}, 1);
+}
+
+static pl_id make_conv_transpose(maker *m, pl_id x)
+{
+    return transpose(m, x, 2, 2, weight(m, pl_shape_of(1, (int64_t)3)), PL_NONE);
+}
+static pl_id make_conv_transpose_overlapping(maker *m, pl_id x) { return transpose(m, x, 3, 2, PL_NONE, PL_NONE); }
+static pl_id make_conv_transpose_residual(maker *m, pl_id x)
+{
+    pl_id in[2] = {x, x}, twice = node(m, PL_OP_UPSAMPLE_BILINEAR, NULL, 1, &x, 1);
+    return transpose(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), 2, 2, PL_NONE, linear(m, twice, 3));
+}
+
 static pl_id dropped(maker *m, pl_id x)
 {
     pl_attr attr[3] = {pl_attr_f(0.4), pl_attr_i(7), pl_attr_i(8)};
@@ -383,6 +400,7 @@ static void pools_and_sizes(void **unused)
     (void)unused;
     CHECK(max_pool), CHECK(max_pool_of_odd), CHECK(avg_pool), CHECK(avg_pool_overlapping), CHECK(avg_pool_with_gaps);
     CHECK(adaptive_pool), CHECK(adaptive_pool_to_one), CHECK(adaptive_pool_to_more), CHECK(upsample);
+    CHECK(conv_transpose), CHECK(conv_transpose_overlapping), CHECK(conv_transpose_residual);
 }
 
 static void whole_channels(void **unused)

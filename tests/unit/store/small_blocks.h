@@ -53,14 +53,18 @@ static const pl_block_layout small_layout = {.text = "{\n  \"seed\": 7,\n  \"dt\
 
 /* ---- the numbers ---- */
 
+static int small_first; /* operators before those of the layout: of a part */
+
 static inline void first_state(int sequence, float *state)
 {
+    sequence += small_first * REALISATIONS;
     for (int i = 0; i < WIDTH; i++) state[i] = (float)((sequence * 37 + i * 11) % 101) / 101.0f;
 }
 
 /* Chaotic (the logistic map), so that a state that was rounded leads elsewhere. */
 static inline void next_state(int sequence, float *state)
 {
+    sequence += small_first * REALISATIONS;
     for (int i = 0; i < WIDTH; i++) state[i] = (3.8f + 0.01f * (float)sequence) * state[i] * (1 - state[i]);
 }
 
@@ -71,7 +75,7 @@ static inline float energy_of(const float *state)
     return sum;
 }
 
-static inline double feature_of(int operation, int i) { return operation * 1000 + i * 0.25; }
+static inline double feature_of(int o, int i) { return (o + small_first) * 1000 + i * 0.25; }
 
 typedef struct small_arrays {
     uint16_t fields[SEQUENCES][STATES][WIDTH];
@@ -201,7 +205,8 @@ static inline pl_status small_run_all(small_blocks *b, const char *path, pl_bloc
     pl_status status = pl_block_file_make(path, form, l, found, err);
     if (status == PL_OK) status = small_open(b, path, l, err);
     if (status != PL_OK) return status;
-    for (int o = 0; o < OPERATORS && status == PL_OK; o++) status = run_operator(b, l, o, err);
+    const int operators = (int)l->kind[0].axis[0].extent;
+    for (int o = 0; o < operators && status == PL_OK; o++) status = run_operator(b, l, o, err);
     if (status == PL_OK) return pl_block_file_close(b->file, err);
     (void)pl_block_file_close(b->file, NULL);
     return status;

@@ -139,6 +139,9 @@ static void test_layouts(void **state)
     l.kind = &kind, l.kinds = 1;
     expect(PL_E_USAGE, pl_block_layout_check(&l, &err), "step 1 but for the last");
     l = small_layout;
+    l.datasets = 2;
+    expect(PL_E_USAGE, pl_block_layout_check(&l, &err), "features: blocks of this kind make no dataset");
+    l = small_layout;
     l.first = 98, l.whole = 100;
     expect(PL_E_USAGE, pl_block_layout_check(&l, &err), "more than the whole");
 }
@@ -285,6 +288,21 @@ static void run_truncated(pl_block_form form, const char *victim, uint64_t less)
     assert_same_results(sound, path, form);
 }
 
+/* What lies beside the data, too: headers of .npy, libhdf5's own. */
+static void run_structure(pl_block_form form, const char *victim, long offset, const char *what)
+{
+    char path[256], sound[256], file[256];
+    snprintf(path, sizeof path, "%s", in_folder("cut-%s", pl_block_form_name(form)));
+    snprintf(sound, sizeof sound, "%s", in_folder("uncut-%s", pl_block_form_name(form)));
+    snprintf(file, sizeof file, "%s%s", path, victim);
+    change(file, offset, 1);
+    check_damage(path, false, what);
+    must(pl_block_file_make(path, form, &small_layout, &found, &err));
+    assert_int_equal(found.done, BLOCKS);
+    check_damage(path, false, "");
+    assert_same_results(sound, path, form);
+}
+
 static void test_truncated(void **state)
 {
     (void)state;
@@ -292,6 +310,11 @@ static void test_truncated(void **state)
     run_truncated(PL_BLOCK_NPY, "/outputs.fields.npy", 50000);
     run_truncated(PL_BLOCK_NPY, "/metrics.energy.npy",
                   sizeof expected_arrays()->energy - 20); /* all but five numbers */
+    run_structure(PL_BLOCK_NATIVE, "", -100, "what lies between the datasets;");
+    run_structure(PL_BLOCK_NPY, "/features.npy", 60, "the header of a .npy file;");
+    if (!has_hdf5()) return;
+    run_truncated(PL_BLOCK_HDF5, "", 30000);
+    run_structure(PL_BLOCK_HDF5, "", 700, "what HDF5 has around its datasets;");
 }
 
 /* ---- what the disk refuses ---- */
@@ -302,6 +325,8 @@ static void test_no_room(void **state)
     pl_block_dataset huge = {"huge", PL_DTYPE_F32, false, 2, {OPERATORS, 1L << 55}, 1, NULL};
     pl_block_layout l = small_layout;
     (void)state;
+    l.kind = small_kind + 1, l.kinds = 1;
+    huge.kind = 0;
     l.dataset = &huge, l.datasets = 1;
     expect(PL_E_STORAGE, pl_block_file_make(path, PL_BLOCK_NATIVE, &l, &found, &err), "are free there");
     expect(PL_E_STORAGE, pl_block_file_look(path, PL_BLOCK_NATIVE, &l, &found, &err), "short; free space");

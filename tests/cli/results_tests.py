@@ -1,0 +1,226 @@
+"""Tests of plimsoll results: results_tests.py PLIMSOLL FOLDER GROUP…
+
+Files come from leave_results (LEAVE_RESULTS). Other programs read them, where they are: h5py, h5repack; without them
+those checks are skipped with a reason."""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+from cli_tests import COMMAND, Skipped, check, environment, main, read, refused, run
+
+LEAVE = os.environ.get("LEAVE_RESULTS", "")
+BLOCKS, OPERATORS, REALISATIONS, STATES, WIDTH, FEATURES = 21, 3, 2, 11, 700, 5
+
+
+def leave(*words, code=0):
+    done = subprocess.run([LEAVE, *map(str, words)], capture_output=True, text=True, timeout=60)
+    if done.returncode == 77:
+        raise Skipped(done.stderr.strip())
+    check(done.returncode == code, words, done.returncode, done.stderr)
+    return done.stderr
+
+
+def load(path):
+    """(type, shape, numbers) of a .npy file, by its definition."""
+    data = read(path)
+    check(data[:8] == b"\x93NUMPY\x01\x00", data[:16])
+    length = struct.unpack("<H", data[8:10])[0]
+    header = eval(data[10:10 + length])
+    check((10 + length) % 64 == 0 and not header["fortran_order"], header)
+    letter = {"<f4": "f", "<f8": "d", "<f2": "e"}.get(header["descr"])
+    body = data[10 + length:]
+    return header["descr"], header["shape"], [v for v, in struct.iter_unpack("<" + letter, body)] if letter else body
+
+
+def with_h5py(program, *words, cwd=None):
+    """Runs a program of Python that has h5py, with f an open file; returns what it prints, read as JSON."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([python, "-c", "import h5py"], capture_output=True).returncode == 0:
+            done = subprocess.run([python, "-c", "import h5py, json, sys\nf = h5py.File(sys.argv[1], 'r')\n" + program, *words],
+                                  capture_output=True, text=True, cwd=cwd, timeout=60)
+            check(done.returncode == 0, done.stderr)
+            return json.loads(done.stdout)
+    raise Skipped("no h5py")
+
+
+def test_list_and_export():
+    for form in ("native", "npy"):
+        leave(form, form, "stop")
+        told = json.loads(run("results", "ls", "--json", form)[0])
+        check(told["schema"] == "plimsoll.results/1" and told["form"] == form, told)
+        check(told["blocks"] == BLOCKS and told["done"] == 7 and told["whole"] is None, told)
+        check(json.loads(told["made_by"])["seed"] == 7, told["made_by"])
+        check(told["done_bytes"] == told["bytes"] // 3, told)
+        sets = {d["name"]: d for d in told["datasets"]}
+        check(sets["features"] | {} == {"name": "features", "dtype": "f64", "shape": [3, 5], "axes": ["operator"], "bytes": 120,
+                                        "blocks": 3, "done": 1}, sets["features"])
+        check("7 of 21 blocks" in run("results", "ls", form)[0], form)
+        run("results", "export", form, "--dataset", "features", "--at", "0", "--out", "some.npy")
+        check(load("some.npy") == ("<f8", (1, FEATURES), [0, 0.25, 0.5, 0.75, 1]), load("some.npy"))
+        refused(4, "features: features of operator 1 are not finished", "results", "export", form, "--dataset", "features",
+                "--out", "none.npy")
+        check(not os.path.exists("none.npy"), "a file of what is not finished")
+        refused(4, "states of operator 1, realisation 1, state 4 to 7 are not finished", "results", "export", form, "--dataset",
+                "metrics/energy", "--at", "state=5,realisation=1,operator=1", "--out", "none.npy")
+        leave(form, form)
+        run("results", "export", form, "--dataset", "features", "--out", "all.npy")
+        check(load("all.npy")[2] == [o * 1000 + i * 0.25 for o in range(OPERATORS) for i in range(FEATURES)], load("all.npy"))
+        run("results", "export", form, "--dataset", "features", "--at", "1:,1:3", "--out", "some.npy")
+        check(load("some.npy") == ("<f8", (2, 2), [1000.25, 1000.5, 2000.25, 2000.5]), load("some.npy"))
+        run("results", "export", form, "--dataset", "metadata/noise", "--out", "text.npy")
+        check(load("text.npy") == ("|S12", (3, ), b"".join(n.ljust(12, b"\0") for n in (b"gaussian", b"laplace", b"periodic"))), "texts")
+    run("results", "export", "native", "--dataset", "outputs/fields", "--out", "fields.npy")
+    check(read("fields.npy") == read("npy/outputs.fields.npy"), "the form npy and an export of the native form differ")
+    whole = load("fields.npy")[2]
+    wanted = [whole[((o * REALISATIONS + r) * STATES + t) * WIDTH + i]
+              for o in (1, 2) for r in range(REALISATIONS) for t in (3, 4) for i in range(690, WIDTH)]
+    refused(2, '"690:" is one dimension too many', "results", "export", "native", "--dataset", "outputs/fields", "--at", "0,0,0,:,690:", "--out", "x.npy")
+    run("results", "export", "native", "--dataset", "outputs/fields", "--at", "1:,:,3:5,690:", "--out", "part.npy")
+    check(load("part.npy") == ("<f2", (2, 2, 2, 10), wanted), "a part is not where it should be")
+
+
+def damage(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 8]))
+
+
+def test_check():
+    leave("npy", "r")
+    out, err = run("results", "check", "r")
+    check("21 finished blocks read" in out and ": 0 damaged" in out and not err, out, err)
+    energy = read("r/metrics.energy.npy")
+    damage("r/metrics.energy.npy", 128 + 4 * (3 * STATES + 9))
+    out, err = run("results", "check", "r", code=4)
+    check("r: states of operator 1, realisation 1, state 8 to 10: damaged\n" in err and "--repair" in err and ": 1 damaged" in out, out, err)
+    told = json.loads(run("results", "check", "--json", "r", code=4)[0])
+    check(told["damaged"] == 1 and told["blocks"] == BLOCKS and told["bytes"] > 92000, told)
+    run("results", "check", "--repair", "r")
+    check("20 of 21 blocks" in run("results", "ls", "r")[0], "the mark is there still")
+    leave("npy", "r")
+    check(read("r/metrics.energy.npy") == energy, "made again, it is another")
+    with open("r/index", "r+b") as file:
+        file.truncate(500)
+    refused(4, "truncated", "results", "ls", "r")
+    leave("native", "n")
+    os.truncate("n", os.path.getsize("n") - 8192)
+    out, err = run("results", "check", "n", code=4)
+    check("features of operator 2: damaged" in err, err)
+    leave("native", "n")
+    check(": 0 damaged" in run("results", "check", "n")[0], "it was not made whole")
+
+
+def test_words():
+    leave("native", "n")
+    for words, what in (((), "ls, check, export or join is missing"), (("lst", "n"), "not lst"), (("ls", ), "ls: a file of results is missing"),
+                        (("ls", "--repair", "n"), "--repair is no option of ls"), (("check", "--out", "x", "n"), "--out is no option of check"),
+                        (("export", "n", "m", "--out", "x"), "one file of results"), (("export", "n"), "--out FILE is missing"),
+                        (("export", "n", "--out", "x"), "--dataset NAME is missing; there are outputs/fields"),
+                        (("export", "n", "--out", "x", "--dataset", "y"), "there is no dataset y"),
+                        (("export", "n", "--out", "n", "--dataset", "features"), "are the same file"),
+                        (("export", "n", "--out", "x", "--dataset", "features", "--at", "state=1"), "names no axis"),
+                        (("export", "n", "--out", "x", "--dataset", "features", "--at", "1;2"), "no place and no range"),
+                        (("export", "n", "--out", "x", "--dataset", "features", "--at", "3"), "dimension 0 has 3 places"),
+                        (("export", "n", "--out", "x", "--dataset", "features", "--at", "2:2"), "is no part of it"),
+                        (("join", "n"), "OUT.h5 and the parts"), (("join", "j.h5", "n"), "in the form native")):
+        refused(2, re.escape(what), "results", *words)
+    refused(4, "cannot be opened", "results", "ls", "nothing")
+    refused(5, "is there already", "results", "join", "n", "n")
+    with open("other", "w") as file:
+        file.write("no results\n" * 100)
+    refused(4, "is it one of results", "results", "check", "other")
+    check("another configuration" not in leave("native", "n"), "n")
+    damage("n", 200)
+    refused(4, "is damaged", "results", "ls", "n")
+
+
+def test_two_writers():
+    held = subprocess.Popen([LEAVE, "native", "n", "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        check(held.stdout.readline() == b"ready\n", "it is not ready")
+        check("another process is writing this file" in leave("native", "n", code=5), "two wrote")
+        refused(5, "another process is writing", "results", "check", "--repair", "n")
+        check("7 of 21" in run("results", "ls", "n")[0], "a look is not allowed")
+        run("results", "check", "n")
+    finally:
+        held.communicate(b"\n")
+    leave("native", "n")
+    check("21 of 21" in run("results", "ls", "n")[0], "it did not go on")
+
+
+def test_full_disk():
+    """On a disk of 64 kB the results are refused before anything is written; where they fit to the byte, they come out whole."""
+    script = "mount -t tmpfs -o size=%d none disk && " + LEAVE + " native disk/n; code=$?; ls -A disk; exit $code"
+    os.mkdir("disk")
+    if subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs none disk"], capture_output=True).returncode:
+        raise Skipped("mounting is not allowed here")
+    for size, code in ((64 << 10, 5), (1 << 20, 0)):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script % size], capture_output=True, text=True, timeout=60)
+        check(done.returncode == code, size, done.stdout, done.stderr)
+        check(done.stdout == ("n\n" if code == 0 else ""), "left on the disk:", done.stdout)
+        if code:
+            check(re.search(r"the results need .* \(\d+ bytes\) of disk, but .* \(65536 bytes\) are free", done.stderr), done.stderr)
+
+
+def test_hdf5():
+    leave("hdf5", "x.h5", "stop")
+    check("7 of 21" in run("results", "ls", "x.h5")[0], "ls")
+    held = subprocess.Popen([LEAVE, "hdf5", "x.h5", "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        check(held.stdout.readline() == b"ready\n", "it is not ready")
+        while_written = with_h5py("print(json.dumps(f['features'][:].tolist()))", "x.h5")
+        check(while_written[0] == [0, 0.25, 0.5, 0.75, 1], while_written)
+    finally:
+        held.communicate(b"\n")
+    leave("hdf5", "x.h5")
+    leave("native", "n")
+    told = with_h5py("print(json.dumps([f['features'][:].tolist(), str(f['outputs/fields'].dtype), dict((k, v if isinstance(v, str) else "
+                     "v.decode() if isinstance(v, bytes) else int(v)) for k, v in f['metadata'].attrs.items()), "
+                     "[n.decode() for n in f['metadata/noise'][:]], f['metrics/energy'][:].ravel().tolist()]))", "x.h5")
+    run("results", "export", "n", "--dataset", "metrics/energy", "--out", "energy.npy")
+    check(told[0] == [[o * 1000 + i * 0.25 for i in range(FEATURES)] for o in range(OPERATORS)], told[0])
+    check(told[1:4] == ["float16", {"version": "1.0", "num_realizations": 2}, ["gaussian", "laplace", "periodic"]], told[1:4])
+    check(told[4] == load("energy.npy")[2], "h5py and an export of the native form differ")
+    if shutil.which("h5repack") is None:
+        raise Skipped("no h5repack: results are not compressed afterwards")
+    subprocess.run(["h5repack", "-f", "GZIP=4", "x.h5", "packed.h5"], check=True)
+    check(os.path.getsize("packed.h5") < os.path.getsize("x.h5"), "h5repack gained nothing")
+    check(with_h5py("print(json.dumps(f['metrics/energy'][:].ravel().tolist()))", "packed.h5") == told[4], "packed, it is another")
+    refused(4, "it was repacked or is another program's", "results", "ls", "packed.h5")
+
+
+def test_join():
+    os.mkdir("parts")
+    for first in range(OPERATORS):
+        leave("hdf5", f"parts/{first}.h5", first, 1)
+    check("part      1 to 1 of 3" in run("results", "ls", "parts/1.h5")[0], run("results", "ls", "parts/1.h5")[0])
+    leave("hdf5", "whole.h5")
+    refused(2, "no part holds operator 1 .of 3.; give all parts", "results", "join", "j.h5", "parts/0.h5", "parts/2.h5")
+    refused(2, "which parts/1.h5 has, too", "results", "join", "j.h5", "parts/0.h5", "parts/1.h5", "parts/1.h5", "parts/2.h5")
+    refused(2, "is no part of a job", "results", "join", "j.h5", "whole.h5", "parts/1.h5", "parts/2.h5")
+    check(not os.path.exists("j.h5") and not os.path.exists("j.h5.tmp"), "left behind")
+    run("results", "join", "j.h5", "parts/2.h5", "parts/0.h5", "parts/1.h5")
+    program = """
+same = h5py.File(sys.argv[2], 'r')
+names = ['outputs/fields', 'metrics/energy', 'features', 'metadata/noise']
+print(json.dumps([[f[n].shape == same[n].shape, f[n].dtype == same[n].dtype, bool((f[n][:] == same[n][:]).all())] for n in names]
+    + [f['metadata'].attrs['version'].decode() == '1.0' if isinstance(f['metadata'].attrs['version'], bytes) else True]))"""
+    all_same = [[True] * 3] * 4 + [True]
+    check(with_h5py(program, "j.h5", "whole.h5") == all_same, "the joined file is another")
+    os.mkdir("moved")
+    for name in ("j.h5", "parts"):
+        shutil.move(name, f"moved/{name}")
+    check(with_h5py(program, os.path.abspath("moved/j.h5"), os.path.abspath("whole.h5"), cwd="/") == all_same, "moved together, it is another")
+    refused(4, "is an HDF5 file without the index", "results", "ls", "moved/j.h5")
+
+
+GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_hdf5, test_join]}
+
+if __name__ == "__main__":
+    main(GROUPS)

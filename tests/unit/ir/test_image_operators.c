@@ -1,0 +1,184 @@
+/* Operators of images whose operands do not fit: each is refused with a sentence that names the operator and what is
+ * wrong, since graphs are also read from files; and the same operands put right are taken, with the shapes that follow
+ * from the definition. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/op.h"
+#include "support/program.h"
+
+/* The values there are, by one letter. */
+static const struct {
+    char letter;
+    pl_dtype dtype;
+    uint32_t rank;
+    int64_t dim[4];
+} values[] = {
+    {'x', PL_DTYPE_F32, 4, {2, 5, 6, 8}},
+    {'h', PL_DTYPE_F32, 4, {2, 2, 3, 8}},
+    {'p', PL_DTYPE_U8, 4, {2, 2, 3, 8}},
+    {'d', PL_DTYPE_F32, 4, {2, 10, 12, 8}},
+    {'n', PL_DTYPE_BF16, 4, {2, 5, 6, 8}},
+    {'t', PL_DTYPE_F32, 4, {2, 5, 6, 3}},
+    {'m', PL_DTYPE_F32, 4, {2, 5, 2, 8}},
+    {'c', PL_DTYPE_F32, 1, {8}},
+    {'e', PL_DTYPE_F32, 1, {7}},
+    {'g', PL_DTYPE_F32, 2, {2, 4}},
+    {'s', PL_DTYPE_I64, 1, {1}},
+    {'i', PL_DTYPE_I32, 4, {2, 5, 6, 8}},
+    {'w', PL_DTYPE_F32, 4, {8, 2, 2, 3}},
+    {'b', PL_DTYPE_F32, 1, {3}},
+    {'r', PL_DTYPE_F32, 4, {2, 10, 12, 3}},
+    {'q', PL_DTYPE_F32, 2, {5, 8}},
+    {'o', PL_DTYPE_F32, 3, {5, 2, 8}},
+    {'1', PL_DTYPE_F32, 4, {2, 1, 1, 8}},
+    {'y', PL_DTYPE_F32, 4, {-2, -5, 6, 8}}, /* the height is counted in B, too */
+};
+
+typedef struct attempt {
+    pl_op op;
+    pl_attr attr[4];
+    const char *in;    /* a letter an input, '-' for none */
+    const char *words; /* of the refusal; NULL: it is taken */
+    const char *shape; /* then: of the first output */
+} attempt;
+
+#define I(v)                                                                                                           \
+    {                                                                                                                  \
+        .i = (v)                                                                                                       \
+    }
+#define F(v)                                                                                                           \
+    {                                                                                                                  \
+        .f = (v)                                                                                                       \
+    }
+
+static const attempt attempts[] = {
+    {PL_OP_CHANNEL_MOMENTS, {{0}}, "x", NULL, "[2,5,2,8]"},
+    {PL_OP_CHANNEL_MOMENTS, {{0}}, "q", NULL, "[5,2,8]"},
+    {PL_OP_CHANNEL_MOMENTS, {{0}}, "c", "input 0 is f32 [8]", NULL},
+    {PL_OP_CHANNEL_MOMENTS, {{0}}, "i", "input 0", NULL},
+    {PL_OP_GROUP_NORM, {I(4), F(1e-5), I(1)}, "xmccx", NULL, "[2,5,6,8]"},
+    {PL_OP_GROUP_NORM, {I(3), F(1e-5), I(1)}, "xmcc", "8 channels cannot be dealt to 3 groups", NULL},
+    {PL_OP_GROUP_NORM, {I(0), F(1e-5), I(1)}, "xmcc", "groups", NULL},
+    {PL_OP_GROUP_NORM, {I(4), F(1e-5), I(1)}, "xxcc", "input 1", NULL},
+    {PL_OP_GROUP_NORM, {I(4), F(1e-5), I(1)}, "xmec", "input 2", NULL},
+    {PL_OP_GROUP_NORM, {I(4), F(1e-5), I(1)}, "xmce", "input 3", NULL},
+    {PL_OP_GROUP_NORM, {I(4), F(1e-5), I(1)}, "xmcct", "input 4", NULL},
+    {PL_OP_GROUP_NORM, {I(4), F(1e-5), I(1)}, "xmccn", "input 4 is bf16", NULL},
+    {PL_OP_GROUP_NORM_BWD, {I(4), F(1e-5), I(1)}, "xxccggccx", NULL, "[2,5,6,8]"},
+    {PL_OP_GROUP_NORM_BWD, {I(4), F(1e-5), I(1)}, "txccgg", "input 0", NULL},
+    {PL_OP_GROUP_NORM_BWD, {I(4), F(1e-5), I(1)}, "xxecgg", "input 2", NULL},
+    {PL_OP_GROUP_NORM_BWD, {I(2), F(1e-5), I(1)}, "xxccgg", "input 4", NULL},
+    {PL_OP_GROUP_NORM_BWD, {I(4), F(1e-5), I(1)}, "xxccgc", "input 5", NULL},
+    {PL_OP_GROUP_NORM_BWD, {I(4), F(1e-5), I(1)}, "xxccggec", "input 6", NULL},
+    {PL_OP_GROUP_NORM_BWD, {I(4), F(1e-5), I(1)}, "xxccggcct", "input 8", NULL},
+    {PL_OP_BATCH_NORM, {F(1e-5), I(0)}, "xmcc", NULL, "[2,5,6,8]"},
+    {PL_OP_BATCH_NORM, {F(1e-5), I(0)}, "qocc", NULL, "[5,8]"},
+    {PL_OP_BATCH_NORM, {F(1e-5), I(0)}, "xocc", "input 1", NULL},
+    {PL_OP_BATCH_NORM_BWD, {F(1e-5), I(0)}, "xxcccc", NULL, "[2,5,6,8]"},
+    {PL_OP_BATCH_NORM_BWD, {F(1e-5), I(0)}, "xxccgc", "input 4", NULL},
+    {PL_OP_BATCH_NORM_EVAL, {F(1e-5), I(0)}, "xccccx", NULL, "[2,5,6,8]"},
+    {PL_OP_BATCH_NORM_EVAL, {F(1e-5), I(0)}, "xcecc", "input 2", NULL},
+    {PL_OP_BATCH_NORM_EVAL, {F(1e-5), I(0)}, "xcccct", "input 5", NULL},
+    {PL_OP_BATCH_NORM_UPDATE, {F(0.1), I(6)}, "mcc", NULL, "[8]"},
+    {PL_OP_BATCH_NORM_UPDATE, {F(0.1), I(0)}, "mcc", "position", NULL},
+    {PL_OP_BATCH_NORM_UPDATE, {F(2), I(6)}, "mcc", "momentum", NULL},
+    {PL_OP_BATCH_NORM_UPDATE, {F(0.1), I(6)}, "xcc", "input 0", NULL},
+    {PL_OP_BATCH_NORM_UPDATE, {F(0.1), I(6)}, "mce", "input 2", NULL},
+    {PL_OP_MAX_POOL, {{0}}, "x", NULL, "[2,2,3,8]"},
+    {PL_OP_MAX_POOL, {{0}}, "1", "2 by 2", NULL},
+    {PL_OP_MAX_POOL, {{0}}, "q", "input 0", NULL},
+    {PL_OP_MAX_POOL, {{0}}, "y", "input 0", NULL},
+    {PL_OP_MAX_POOL_BWD, {I(5), I(6)}, "hpx", NULL, "[2,5,6,8]"},
+    {PL_OP_MAX_POOL_BWD, {I(6), I(6)}, "hp", "height", NULL},
+    {PL_OP_MAX_POOL_BWD, {I(5), I(6)}, "hh", "input 1", NULL},
+    {PL_OP_MAX_POOL_BWD, {I(5), I(6)}, "hpt", "input 2", NULL},
+    {PL_OP_AVG_POOL, {I(2), I(2)}, "x", NULL, "[2,2,3,8]"},
+    {PL_OP_AVG_POOL, {I(0), I(2)}, "x", "windows", NULL},
+    {PL_OP_AVG_POOL, {I(2), I(0)}, "x", "windows", NULL},
+    {PL_OP_AVG_POOL, {I(6), I(1)}, "x", "windows", NULL},
+    {PL_OP_AVG_POOL_BWD, {I(2), I(2), I(5), I(6)}, "hx", NULL, "[2,5,6,8]"},
+    {PL_OP_AVG_POOL_BWD, {I(2), I(2), I(8), I(6)}, "h", "height", NULL},
+    {PL_OP_AVG_POOL_BWD, {I(2), I(2), I(5), I(6)}, "hd", "input 1", NULL},
+    {PL_OP_ADAPTIVE_AVG_POOL, {I(1), I(9)}, "x", NULL, "[2,1,9,8]"},
+    {PL_OP_ADAPTIVE_AVG_POOL, {I(1), I(0)}, "x", "windows", NULL},
+    {PL_OP_ADAPTIVE_AVG_POOL_BWD, {I(5), I(6)}, "hx", NULL, "[2,5,6,8]"},
+    {PL_OP_ADAPTIVE_AVG_POOL_BWD, {I(-5), I(6)}, "h", "height", NULL},
+    {PL_OP_UPSAMPLE_BILINEAR, {{0}}, "x", NULL, "[2,10,12,8]"},
+    {PL_OP_UPSAMPLE_BILINEAR, {{0}}, "c", "input 0", NULL},
+    {PL_OP_UPSAMPLE_BILINEAR_BWD, {{0}}, "dx", NULL, "[2,5,6,8]"},
+    {PL_OP_UPSAMPLE_BILINEAR_BWD, {{0}}, "x", "even", NULL},
+    {PL_OP_UPSAMPLE_BILINEAR_BWD, {{0}}, "dt", "input 1", NULL},
+    {PL_OP_CONCAT, {{0}}, "xtx", NULL, "[2,5,6,19]"},
+    {PL_OP_CONCAT, {{0}}, "xh", "input 1", NULL},
+    {PL_OP_CONCAT, {{0}}, "xn", "input 1", NULL},
+    {PL_OP_CONCAT, {{0}}, "xt-x", "input 2", NULL},
+    {PL_OP_SLICE, {I(3), I(5)}, "x", NULL, "[2,5,6,5]"},
+    {PL_OP_SLICE, {I(4), I(5)}, "x", "not within", NULL},
+    {PL_OP_SLICE, {I(-1), I(5)}, "x", "not within", NULL},
+    {PL_OP_SLICE, {I(INT64_MAX), I(INT64_MAX)}, "x", "not within", NULL},
+    {PL_OP_SLICE, {I(0), I(0)}, "x", "not within", NULL},
+    {PL_OP_SLICE_BWD, {I(5), I(8)}, "tx", NULL, "[2,5,6,8]"},
+    {PL_OP_SLICE_BWD, {I(6), I(8)}, "t", "not within", NULL},
+    {PL_OP_SLICE_BWD, {I(5), I(8)}, "th", "input 1", NULL},
+    {PL_OP_CHANNEL_DROPOUT, {F(0.5)}, "xss", NULL, "[2,5,6,8]"},
+    {PL_OP_CHANNEL_DROPOUT, {F(1)}, "xss", "probability", NULL},
+    {PL_OP_CHANNEL_DROPOUT, {F(0.5)}, "css", "input 0", NULL},
+    {PL_OP_CHANNEL_DROPOUT, {F(0.5)}, "xcs", "input 1", NULL},
+    {PL_OP_CONV_TRANSPOSE2D, {I(2)}, "xwbr", NULL, "[2,10,12,3]"},
+    {PL_OP_CONV_TRANSPOSE2D, {I(0)}, "xw", "stride", NULL},
+    {PL_OP_CONV_TRANSPOSE2D, {I(2)}, "tw", "input 1", NULL},
+    {PL_OP_CONV_TRANSPOSE2D, {I(2)}, "xwc", "input 2", NULL},
+    {PL_OP_CONV_TRANSPOSE2D, {I(2)}, "xwbx", "input 3", NULL},
+};
+
+static pl_id value_of(pl_builder *b, char letter)
+{
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (values[i].letter != letter) continue;
+        pl_shape s = {.rank = values[i].rank};
+        for (uint32_t k = 0; k < s.rank; k++) {
+            s.dim[k] = values[i].dim[k] < 0 ? -values[i].dim[k] : values[i].dim[k];
+            if (values[i].dim[k] < 0) s.symbolic |= 1u << k;
+        }
+        return pl_build_temporary(b, PL_ROLE_TEMPORARY, values[i].dtype, s, "%c.%zu", letter, b->graph->value_count);
+    }
+    return PL_NONE;
+}
+
+static void attempt_it(const attempt *a, size_t number)
+{
+    pl_error err = {0};
+    pl_graph *g = pl_graph_create();
+    assert_non_null(g);
+    pl_builder b = pl_builder_begin(g, pl_graph_add_region(g, "p", PL_NONE, 1), &err);
+    pl_id in[PL_NODE_IN_MAX], out = PL_NONE;
+    char shape[160] = "";
+    int ins = 0;
+    for (; a->in[ins]; ins++) in[ins] = value_of(&b, a->in[ins]);
+    pl_build_node(&b, a->op, a->attr, ins, in, 1, &out);
+    if (!a->words) {
+        if (b.status != PL_OK) fail_msg("%zu: %s %s: %s", number, pl_op_name(a->op), a->in, err.text);
+        assert_string_equal(pl_shape_text(&g->value[out].shape, shape, sizeof shape), a->shape);
+    } else if (b.status != PL_E_INTERNAL || !strstr(err.text, a->words) || !strstr(err.text, pl_op_name(a->op))) {
+        fail_msg("%zu: %s %s: \"%s\" does not say \"%s\"", number, pl_op_name(a->op), a->in, err.text, a->words);
+    }
+    pl_graph_destroy(g);
+}
+
+static void operands_fit_or_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) attempt_it(&attempts[i], i);
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(operands_fit_or_are_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
