@@ -118,7 +118,8 @@ pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_
                       .steps = steps,
                       .noise_channels = find_channels(s->o.plan->graph)};
     if (!w->noise_channels) return pl_fail(err, PL_E_DATA, "the plan was not made for a witness; plan again");
-    w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * w->noise_channels, sizeof *w->scratch);
+    const uint64_t most = w->noise_channels > PL_ROLLOUT_FIELD_CHANNELS ? w->noise_channels : PL_ROLLOUT_FIELD_CHANNELS;
+    w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * most, sizeof *w->scratch);
     if (!w->scratch) return pl_fail(err, PL_E_NOMEM, "no memory for what the witness writes");
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(pl_path_join(path, sizeof path, folder, "weights.safetensors", err));
