@@ -2,8 +2,8 @@
  * product with k = pixels on the tiles of the matrix product.
  *
  *   block    a few rows of one image of dy: the stretch of k that is worked on at a time
- *   columns  the taps of kernel row u with their channels: of x, kernel·in neighbours in memory for each pixel
- *   unit     a panel of these columns × some panels of output channels
+ *   columns  the taps of a kernel row with their channels: of x, kernel·in neighbours in memory for each pixel
+ *   unit     a panel of these columns × some panels of output channels, for all rows of the kernel
  *
  * Per block the team packs dy by columns, meets, and shares out the units; each packs its panel of x and runs the tiles
  * that stand on it, which go on where dW stands. What a window has outside of the image is packed as zero; a row of the
@@ -52,9 +52,9 @@ static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count 
 static void cut_units(job *j)
 {
     int64_t wanted = j->threads == 1 ? 1 : UNITS_PER_THREAD * (int64_t)j->threads;
-    int64_t panels = j->call->shape.kernel * j->column_panels;
     j->group = j->out_panels;
-    while (j->group > 1 && panels * divide_up(j->out_panels, j->group) < wanted) j->group = divide_up(j->group, 2);
+    while (j->group > 1 && j->column_panels * divide_up(j->out_panels, j->group) < wanted)
+        j->group = divide_up(j->group, 2);
     j->groups = divide_up(j->out_panels, j->group);
 }
 
@@ -64,7 +64,8 @@ static void lay_out(job *j)
     j->panel_words = j->block_rows * j->row_words * t->mr;
     j->block_bytes = words_bytes(j->out_panels * j->panel_words);
     j->threads_offset = 2 * j->block_bytes;
-    j->tile_offset = words_bytes(j->block_rows * j->row_words * t->nr);
+    int64_t rows = j->block_rows + (j->call->shape.stride == 1 ? j->call->shape.kernel - 1 : 0);
+    j->tile_offset = words_bytes(rows * j->row_words * t->nr);
     j->sides_offset = j->tile_offset + words_bytes(t->mr * t->nr);
     j->thread_bytes = j->sides_offset + words_bytes(j->call->shape.out_width * t->nr);
     j->bytes = j->threads_offset + (uint64_t)j->threads * j->thread_bytes;
@@ -118,7 +119,8 @@ static void pack_block(const job *j, const block *b, int part, int parts)
 
 typedef struct panel { /* of columns of kernel row `row` */
     int64_t row, begin, count;
-    uint32_t *x; /* packed */
+    uint32_t *x;         /* packed rows, row `first` of the image in front */
+    int64_t first, skip; /* words to where the tiles begin */
     void *sides;
 } panel;
 
@@ -167,7 +169,7 @@ static void add_ragged(const job *j, int64_t words, const uint32_t *dy, int64_t 
     const pl_gemm_kernels *t = j->kernels;
     pl_gemm_epilogue store = {.c = dw, .ldc = ld};
     for (int64_t i = 0; i < rows * t->nr; i++) tile[i] = i % t->nr < p->count ? dw[i / t->nr * ld + i % t->nr] : 0;
-    t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x, t->nr, tile, t->nr, 1);
+    t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x + p->skip, t->nr, tile, t->nr, 1);
     t->finish(&store, tile, t->nr, 0, 0, rows, p->count);
 }
 
@@ -182,24 +184,50 @@ static void add_tile(const job *j, const block *b, int64_t begin, int64_t end, i
     if (p->count % t->vector)
         add_ragged(j, words, dy, rows, p, dw, ld, tile);
     else
-        t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x, t->nr, dw, ld, 1);
+        t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x + p->skip, t->nr, dw, ld, 1);
+}
+
+/* Rows of dy of the block for which kernel row `u` lies in the image. */
+static void rows_with(const job *j, const block *b, int64_t u, int64_t *begin, int64_t *end)
+{
+    const pl_convolution_shape *s = &j->call->shape;
+    int64_t below = s->height - 1 + s->pad - u; /* output o reads row o·stride − pad + u */
+    *begin = max_of(b->begin, divide_up(max_of(0, s->pad - u), s->stride));
+    *end = below < 0 ? 0 : min_of(b->end, below / s->stride + 1);
+}
+
+/* Rows of x for the rows [begin, end) of dy, one behind the other. With stride 1, what a kernel row sees is what the
+ * one above sees, a row further on: then the rows of all of them are packed at once, row `first` of the image being
+ * in front. */
+static void pack_rows(const job *j, const block *b, panel *p, int64_t begin, int64_t end)
+{
+    const pl_convolution_shape *s = &j->call->shape;
+    int64_t words = j->row_words * j->kernels->nr;
+    if (s->stride > 1) {
+        for (int64_t o = begin; o < end; o++)
+            pack_x(j, p, b->image, o * s->stride - s->pad + p->row, p->x + (o - begin) * words);
+        p->first = begin * s->stride - s->pad + p->row;
+    } else if (p->row == 0) {
+        p->first = max_of(0, b->begin - s->pad);
+        for (int64_t y = p->first; y < min_of(s->height, b->end - s->pad + s->kernel - 1); y++)
+            pack_x(j, p, b->image, y, p->x + (y - p->first) * words);
+    }
 }
 
 static void compute_unit(const job *j, const block *b, int64_t index, char *own)
 {
     const pl_convolution_shape *s = &j->call->shape;
-    int64_t group = index % j->groups, at = index / j->groups;
-    panel p = {.row = at / j->column_panels, .begin = at % j->column_panels * j->kernels->nr};
+    int64_t group = index % j->groups, begin, end;
+    panel p = {
+        .begin = index / j->groups * j->kernels->nr, .x = (uint32_t *)(void *)own, .sides = own + j->sides_offset};
     p.count = min_of(j->kernels->nr, j->columns - p.begin);
-    p.x = (uint32_t *)(void *)own, p.sides = own + j->sides_offset;
-    int64_t below = s->height - 1 + s->pad - p.row; /* output o reads row o·stride − pad + p.row */
-    int64_t begin = max_of(b->begin, divide_up(max_of(0, s->pad - p.row), s->stride));
-    int64_t end = below < 0 ? 0 : min_of(b->end, below / s->stride + 1);
-    if (begin >= end) return;
-    for (int64_t o = begin; o < end; o++)
-        pack_x(j, &p, b->image, o * s->stride - s->pad + p.row, p.x + (o - begin) * j->row_words * j->kernels->nr);
-    for (int64_t i = group * j->group; i < min_of(j->out_panels, (group + 1) * j->group); i++)
-        add_tile(j, b, begin, end, i, &p, (float *)(void *)(own + j->tile_offset));
+    for (p.row = 0; p.row < s->kernel; p.row++) {
+        rows_with(j, b, p.row, &begin, &end);
+        pack_rows(j, b, &p, begin, end);
+        p.skip = (begin * s->stride - s->pad + p.row - p.first) * j->row_words * j->kernels->nr;
+        for (int64_t i = group * j->group; i < min_of(j->out_panels, (group + 1) * j->group) && begin < end; i++)
+            add_tile(j, b, begin, end, i, &p, (float *)(void *)(own + j->tile_offset));
+    }
 }
 
 static void work(const void *work_job, int part, int parts)
@@ -207,7 +235,7 @@ static void work(const void *work_job, int part, int parts)
     const job *j = work_job;
     const pl_convolution_shape *s = &j->call->shape;
     char *own = j->workspace + j->threads_offset + (uint64_t)part * j->thread_bytes;
-    pl_range units = pl_range_of_part(s->kernel * j->column_panels * j->groups, 1, part, parts);
+    pl_range units = pl_range_of_part(j->column_panels * j->groups, 1, part, parts);
     for (int64_t i = 0; i < s->batch * j->blocks; i++) {
         block b = {.image = i / j->blocks, .begin = i % j->blocks * j->block_rows};
         b.end = min_of(s->out_height, b.begin + j->block_rows);

@@ -9,9 +9,9 @@
  * makes the products of all points, whose sums stay in the second-level cache, and transforms them back. Windows at the
  * border are copied with zeros around what lies in the image first.
  *
- * The weights could be kept transformed from call to call, as long as they do not change: they are laid out by shape
- * and level alone, not by team or batch (`weights_offset`, `weights_bytes` here), so a value of the plan could hold
- * them, made by a node of its own. Within a call it is 1/windows of the work.
+ * The weights could be kept transformed from call to call, for as long as they do not change: they are laid out by
+ * shape and level alone, not by team or batch (weights_offset, weights_bytes), so a value of the plan could hold them,
+ * made by a node of its own. Within a call it is one part in the number of windows.
  *
  * Everything is f32 from the first transform to the last, for numbers of 16 bits too. An element depends on its window
  * alone, so its bits depend on neither batch nor team.
@@ -40,7 +40,7 @@ typedef struct pl_convolution_winograd {
     int64_t m, t, points;
     int64_t windows_y, windows_x, windows; /* of an image; of all */
     int64_t unit_windows, units;
-    int64_t panels, ld; /* of output channels; words from window to window */
+    int64_t panels, window_words; /* of output channels; of a transformed window, point by point */
     uint64_t weights_offset, weights_bytes, threads_offset, sums_offset, outputs_offset, border_offset, thread_bytes,
         bytes;
     char *workspace;

@@ -249,6 +249,11 @@ static pl_status refuse_others(const pl_config *c, pl_error *err)
 
 /* ---- all of it ---- */
 
+static bool measures_operators(const pl_config *c)
+{
+    return c->simulation.extract_operator_features && pl_config_store_of(c) != PL_CONFIG_STORE_TRAJECTORIES;
+}
+
 static pl_facts extents_of(const pl_config *c)
 {
     static const pl_dtype precisions[] = {[PL_CONFIG_PRECISION_FLOAT32] = PL_DTYPE_F32,
@@ -259,6 +264,7 @@ static pl_facts extents_of(const pl_config *c)
     pl_facts_add(&e, "convolution", c->simulation.convolution);
     pl_facts_add(&e, "correlated", may_correlate(c));
     pl_facts_add(&e, "seed", (uint64_t)c->simulation.seed);
+    pl_facts_add(&e, "features", measures_operators(c));
     return e;
 }
 
@@ -266,7 +272,7 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
 {
     const pl_config_list *clamp = &c->update.clamp;
     const pl_config_sampling_validation *v = &c->sampling_validation;
-    const bool features = pl_config_store_of(c) == PL_CONFIG_STORE_FEATURES;
+    const pl_config_store store = pl_config_store_of(c);
     *o = (pl_rollout_setup){.sobol_seed = (uint64_t)c->sobol.seed,
                             .scramble = c->sobol.scramble,
                             .operators = (uint32_t)c->sampling.total_samples,
@@ -283,7 +289,9 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
                             .post = (pl_post_process)c->update.post_process,
                             .clamp_low = clamp->count ? clamp->item[0] : -INFINITY,
                             .clamp_high = clamp->count ? clamp->item[1] : INFINITY,
-                            .keeps_states = !features,
+                            .keeps_states = store != PL_CONFIG_STORE_FEATURES,
+                            .features = measures_operators(c),
+                            .seed = (uint64_t)c->simulation.seed,
                             .state_dtype = c->storage.state_dtype == PL_CONFIG_STATE_F16 ? PL_DTYPE_F16 : PL_DTYPE_F32,
                             .form = (pl_block_form)c->storage.backend,
                             .extents = extents_of(c)};

@@ -24,7 +24,7 @@
 #include "support/program.h"
 #include "support/seed.h"
 
-enum { CASES = 24, THREAD_COUNTS = 4 };
+enum { CASES = 20, THREAD_COUNTS = 4 };
 static const int thread_counts[THREAD_COUNTS] = {2, 3, 5, 8};
 static uint64_t first_seed, state;
 

@@ -1,5 +1,5 @@
-/* Convolutions: how large Winograd's error is, at every level; nodes that are bound run the call that they mean. (Values
- * and bits over random shapes: tests/property/backend/test_convolution.c.) */
+/* Convolutions: how large Winograd's error is, at every level; nodes that are bound run the call that they mean.
+ * (Values and bits over random shapes: tests/property/backend/test_convolution.c.) */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,10 +44,10 @@ static double relative_error(const float *x, const float *w, const float *y)
     return sqrt(error / size);
 }
 
-/* docs/operators.md has these figures. */
+/* docs/convolution.md has these figures. */
 static void errors_are_as_documented(void **unused)
 {
-    static const double most[PL_CONVOLUTION_ALGORITHM_COUNT] = {1e-6, 1e-6, 1.3e-5};
+    static const double most[PL_CONVOLUTION_ALGORITHM_COUNT] = {1e-6, 1e-6, 4e-6};
     (void)unused;
     const float *x = guarded_normal(SIZE * SIZE * CHANNELS, 1), *w = guarded_normal(OUT * 9 * CHANNELS, 2);
     for (int isa = PL_ISA_BASELINE; isa <= (int)pl_isa_of_machine(); isa++)
