@@ -147,10 +147,10 @@ static pl_status put_metrics(pl_session *s, rollout *r, uint64_t block, const fl
 static pl_status end_block(pl_session *s, rollout *r, uint64_t realisation, uint64_t block, const float *state,
                            pl_error *err)
 {
-    PL_TRY(pl_block_file_finish(s->results, block, err));
-    if (r->t + 1 == r->d->setup.states) return PL_OK;
-    return pl_block_file_carry(s->results, (uint32_t)(realisation % pl_block_file_slots(s->results)), block,
-                               block_of(r, realisation, r->t + 1), state, err);
+    if (r->t + 1 < r->d->setup.states)
+        PL_TRY(pl_block_file_carry(s->results, (uint32_t)(realisation % pl_block_file_slots(s->results)), block,
+                                   block_of(r, realisation, r->t + 1), state, err));
+    return pl_block_file_finish(s->results, block, err); /* behind it: this may commit */
 }
 
 static pl_status put_row(pl_session *s, rollout *r, uint64_t realisation, const float *state, const float *metrics,
