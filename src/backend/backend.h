@@ -40,7 +40,7 @@ typedef struct pl_normal_call {
 
 typedef struct pl_uniform_call {
     uint64_t count;
-    float bound;
+    float middle, bound; /* middle ± bound */
     uint64_t seed, stream;
     const int64_t *item; /* (run) NULL: 0 */
     float *y;
@@ -94,6 +94,7 @@ typedef struct pl_call {
         pl_max_pool_bwd_call max_pool_bwd;
         pl_resample_call resample;
         pl_concat_call concat;
+        pl_append_coordinates_call append_coordinates;
         pl_slice_call slice;
         pl_slice_bwd_call slice_bwd;
         pl_channel_dropout_call channel_dropout;

@@ -124,6 +124,25 @@ static void exec_slice_bwd(const pl_call *c, pl_team team) { pl_slice_bwd_exec(&
 
 const pl_binding pl_binding_SLICE_BWD = {bind_slice_bwd, NULL, exec_slice_bwd};
 
+static void bind_append_coordinates(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const int64_t *dim = pl_in(g, n, 0)->shape.dim;
+    call->u.append_coordinates = (pl_append_coordinates_call){.samples = dim[0],
+                                                              .height = dim[1],
+                                                              .width = dim[2],
+                                                              .channels = dim[3],
+                                                              .x = pl_address_of(g, a, n->in[0]),
+                                                              .y = pl_address_of(g, a, n->out[0]),
+                                                              .type = pl_real_of(g, n->in[0])};
+}
+
+static void exec_append_coordinates(const pl_call *c, pl_team team)
+{
+    pl_append_coordinates_exec(&c->u.append_coordinates, team);
+}
+
+const pl_binding pl_binding_APPEND_COORDINATES = {bind_append_coordinates, NULL, exec_append_coordinates};
+
 static void bind_channel_dropout(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape;

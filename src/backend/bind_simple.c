@@ -105,9 +105,10 @@ const pl_binding pl_binding_NORMAL = {bind_normal, NULL, exec_normal};
 static void bind_uniform(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.uniform = (pl_uniform_call){.count = elems(g, n->out[0]),
-                                        .bound = (float)n->attr[0].f,
-                                        .seed = (uint64_t)n->attr[1].i,
-                                        .stream = (uint64_t)n->attr[2].i,
+                                        .middle = (float)((n->attr[0].f + n->attr[1].f) / 2),
+                                        .bound = (float)((n->attr[1].f - n->attr[0].f) / 2),
+                                        .seed = (uint64_t)n->attr[2].i,
+                                        .stream = (uint64_t)n->attr[3].i,
                                         .item = pl_address_of(g, a, n->in[0]),
                                         .y = pl_address_of(g, a, n->out[0])};
 }

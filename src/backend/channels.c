@@ -84,6 +84,27 @@ void pl_slice_bwd_exec(const pl_slice_bwd_call *c, pl_team team)
     pl_parallel(team, c->positions * c->channels, slice_bwd_part, &w);
 }
 
+static float place_of(int64_t i, int64_t n) { return n > 1 ? (float)i / (float)(n - 1) : 0; }
+
+static void coordinates_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_append_coordinates_call *c = w->call;
+    const int64_t to = c->channels + 2;
+    pl_range own = pl_range_of_part(c->samples * c->height * c->width, 1, part, parts);
+    copy_channels(own, c->type, c->channels, c->x, c->channels, 0, c->y, to, 0);
+    for (int64_t p = own.begin; p < own.end; p++) {
+        pl_real_put(c->type, c->y, p * to + c->channels, place_of(p / c->width % c->height, c->height));
+        pl_real_put(c->type, c->y, p * to + c->channels + 1, place_of(p % c->width, c->width));
+    }
+}
+
+void pl_append_coordinates_exec(const pl_append_coordinates_call *c, pl_team team)
+{
+    work w = {.call = c};
+    pl_parallel(team, c->samples * c->height * c->width * (c->channels + 2), coordinates_part, &w);
+}
+
 /* ---- dropout ---- */
 
 uint64_t pl_channel_dropout_workspace_bytes(const pl_channel_dropout_call *c, pl_team team)

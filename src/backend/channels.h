@@ -1,5 +1,5 @@
-/* Whole channels of [..., channels]: put side by side, cut out, dropped; as plain values, see calls.h, whose rules hold
- * here too. */
+/* Whole channels of [..., channels]: put side by side, cut out, dropped, with a pixel's place behind them; as plain
+ * values, see calls.h, whose rules hold here too. */
 #ifndef PL_BACKEND_CHANNELS_H
 #define PL_BACKEND_CHANNELS_H
 
@@ -37,6 +37,15 @@ typedef struct pl_slice_bwd_call {
     pl_real type;
 } pl_slice_bwd_call;
 void pl_slice_bwd_exec(const pl_slice_bwd_call *, pl_team);
+
+/* y[i,j] = x[i,j], i/(height − 1), j/(width − 1); 0 where there is but one row or column */
+typedef struct pl_append_coordinates_call {
+    int64_t samples, height, width, channels; /* channels of x */
+    const void *x;
+    void *y;
+    pl_real type;
+} pl_append_coordinates_call;
+void pl_append_coordinates_exec(const pl_append_coordinates_call *, pl_team);
 
 /* y = x·mask/(1 − p), a channel of a sample as a whole: channel c is kept when uniform(bits[c mod 4] of Philox block
  * c/4) ≥ p, with the counter (step, sample, block), as in dropout (kernels/dropout.h). The backward pass is the same

@@ -39,7 +39,7 @@ static void uniform_chunk(const pl_uniform_call *c, const pl_philox *philox, uin
     uint32_t bits[4];
     for (uint64_t i = begin; i < end; i++) {
         if (i % 4 == 0) pl_philox_block(philox, 0, item, (uint32_t)(i / 4), bits);
-        c->y[i] = (2 * pl_uniform_f32(bits[i % 4]) - 1) * c->bound;
+        c->y[i] = (2 * pl_uniform_f32(bits[i % 4]) - 1) * c->bound + c->middle;
     }
 }
 

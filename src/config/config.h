@@ -152,6 +152,7 @@ uint64_t pl_config_hash_numerics(const pl_config *);
 typedef struct pl_config_dimension {
     const char *path, *name; /* "parameter_space.architecture.num_layers" and its end */
     pl_config_dimension_type type;
+    bool is_used;  /* by the config's arch */
     bool is_words; /* choices are values of an enum */
     bool log_scale;
     const pl_config_list *bounds; /* two numbers, or NULL */

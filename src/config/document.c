@@ -229,19 +229,32 @@ static void field_row(const pl_config_key *key, pl_str *out)
     pl_str_append(out, key->flags & PL_CONFIG_FLAG_BEGUN ? " | numbers, from the first step |\n" : " | |\n");
 }
 
+static uint32_t archs_of_dimensions(void)
+{
+    uint32_t archs = 0;
+    for (const pl_config_section *s = pl_config_sections; s < pl_config_sections + PL_CONFIG_SECTION_COUNT; s++)
+        if (s->is_dimension) archs |= archs_of_section(s);
+    return archs;
+}
+
 /* All dimensions in one table, and what their keys are, which is the same for all, in another. */
 static void markdown_dimensions(const pl_config_section *first, pl_str *out)
 {
     pl_str_append(out, "\n## parameter_space\n\nWhat operators are drawn from; ");
-    used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs_of_section(first), out);
+    const uint32_t archs = archs_of_dimensions();
+    used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs, out);
     pl_str_append(out, ".\nEach dimension is a section with the keys below, such as\n"
                        "`parameter_space.architecture.num_layers`.\n\n"
                        "| dimension | what it is | choices, and bounds within these | default |\n|---|---|---|---|\n");
     for (const pl_config_section *s = pl_config_sections; s < pl_config_sections + PL_CONFIG_SECTION_COUNT; s++) {
         char expected[320];
         if (!s->is_dimension) continue;
-        pl_str_printf(out, "| `%s` | %s | %s | ", strchr(s->name, '.') + 1, s->help,
-                      pl_config_expected(pl_config_find_in(s, "choices"), expected, sizeof expected));
+        pl_str_printf(out, "| `%s` | ", strchr(s->name, '.') + 1);
+        if (archs_of_section(s) == archs)
+            pl_str_append(out, s->help);
+        else
+            section_help(s, out);
+        pl_str_printf(out, " | %s | ", pl_config_expected(pl_config_find_in(s, "choices"), expected, sizeof expected));
         dimension_default(s, out);
         pl_str_append(out, " |\n");
     }

@@ -98,6 +98,10 @@ enum { TRAINED = EVERY_SYSTEM & ~SYSTEM(ROLLOUT) }; /* systems whose models are 
 enum {
 #define SECTION(section, systems, help) SYSTEMS_OF_##section = systems,
 #include "config/sections.def"
+#define SECTION(section, systems, help)       ARCHS_OF_##section = EVERY_ARCH,
+#define NUMBER_DIMENSION(section, archs, ...) ARCHS_OF_##section = archs,
+#define WORD_DIMENSION(section, archs, ...)   ARCHS_OF_##section = archs,
+#include "config/sections.def"
 };
 
 /* The default of a list. In parentheses: its commas are no commas of a row. */
@@ -114,10 +118,10 @@ enum {
 /* ---- the arrays ---- */
 
 const pl_config_section pl_config_sections[] = {
-#define SECTION(s, systems, text)                      {.name = NAME(s), .help = text},
-#define DIMENSION(s, text)                             {.name = NAME(s), .help = text, .is_dimension = true},
-#define WORD_DIMENSION(s, c, list, text)               DIMENSION(s, text)
-#define NUMBER_DIMENSION(s, t, b, c, lo, hi, fl, text) DIMENSION(s, text)
+#define SECTION(s, systems, text)                         {.name = NAME(s), .help = text},
+#define DIMENSION(s, text)                                {.name = NAME(s), .help = text, .is_dimension = true},
+#define WORD_DIMENSION(s, a, c, list, text)               DIMENSION(s, text)
+#define NUMBER_DIMENSION(s, a, t, b, c, lo, hi, fl, text) DIMENSION(s, text)
 #include "config/sections.def"
 };
 
@@ -125,7 +129,8 @@ const pl_config_section pl_config_sections[] = {
 #define ROW(kind, s, k, opt, fl, who, text, systems, archs, key, values)                                               \
     .section = &pl_config_sections[PL_CONFIG_SECTION_##s], .name = #k, .path = PREFIX(s) #k, .option = opt,            \
     .help = text, .type = PL_CONFIG_##kind, .flags = fl, .offset = offsetof(pl_config, s.k),                           \
-    .bytes = sizeof((pl_config *)0)->s.k, .use = {SYSTEMS_OF_##s & (systems), archs, key, values}, .readers = who
+    .bytes = sizeof((pl_config *)0)->s.k, .use = {SYSTEMS_OF_##s & (systems), ARCHS_OF_##s & (archs), key, values},    \
+    .readers = who
 
 const pl_config_key pl_config_keys[] = {
 #define INT(s, k, opt, def, lo, hi, fl, use, by, text)                                                                 \

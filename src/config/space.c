@@ -30,6 +30,7 @@ pl_config_dimension pl_config_dimension_of(const pl_config *cfg, pl_config_dimen
     const pl_config_list *bounds = field(cfg, s, "bounds");
     pl_config_dimension d = {.path = s->name,
                              .name = strrchr(s->name, '.') + 1,
+                             .is_used = pl_config_is_used(cfg, pl_config_find_in(s, "type")),
                              .is_words = pl_config_find_in(s, "choices")->names != NULL,
                              .log_scale = log_scale && *log_scale,
                              .bounds = bounds && bounds->count == 2 ? bounds : NULL,
@@ -150,10 +151,10 @@ pl_config_store pl_config_store_of(const pl_config *cfg)
 
 pl_status pl_config_check_space(const pl_config *cfg, pl_error *err)
 {
-    if (!pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_num_layers_type])) return PL_OK;
+    if (!pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_update_policy_type])) return PL_OK;
     for (int i = 0; i < PL_CONFIG_DIMENSION_COUNT; i++) {
         const pl_config_dimension d = pl_config_dimension_of(cfg, (pl_config_dimension_id)i);
-        PL_TRY(check_dimension(cfg, &d, err));
+        if (d.is_used) PL_TRY(check_dimension(cfg, &d, err));
     }
     PL_TRY(check_fields(cfg, err));
     return check_update(cfg, err);

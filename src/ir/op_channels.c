@@ -1,5 +1,5 @@
-/* Whole channels, the last dimension: put side by side, cut out, dropped. All are copies: kernels take whole tensors, a
- * window with a distance between its rows would be read by few of them. */
+/* Whole channels, the last dimension: put side by side, cut out, dropped, and two that say where a pixel is. All are
+ * copies: kernels take whole tensors, a window with a distance between its rows would be read by few of them. */
 #include "ir/op.h"
 
 static pl_status refuse(const pl_node *n, const char *why, pl_error *err)
@@ -106,6 +106,33 @@ static pl_alias alias_slice_bwd(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_SLICE_BWD = {shape_slice_bwd, NULL, cost_copied, alias_slice_bwd};
+
+/* ---- append_coordinates: x [B,H,W,C] → [B,H,W,C+2] ----
+ * Behind the channels of pixel i,j lie i/(H−1) and j/(W−1), from 0 to 1. */
+static pl_status shape_append_coordinates(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "r", err));
+    const pl_value *x = pl_in(g, n, 0);
+    if (x->shape.rank != 4 || x->shape.symbolic & ~1u)
+        return pl_fail_input(g, n, 0, "[batch, height, width, channels]", err);
+    int64_t channels;
+    if (__builtin_add_overflow(pl_shape_last(&x->shape), 2, &channels))
+        return refuse(n, "these are too many channels", err);
+    out[0] = (pl_out){with_channels(x->shape, channels), x->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_append_coordinates(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
+    if (dy == PL_NONE || !pl_gradient_is_wanted(g, n->in[0])) return PL_OK;
+    pl_attr attr[2] = {pl_attr_i(0), pl_attr_i(pl_shape_last(&g->b->graph->value[n->in[0]].shape))};
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_SLICE, attr, 1, &dy, 1, &out));
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_APPEND_COORDINATES = {shape_append_coordinates, gradient_append_coordinates, cost_copied,
+                                               pl_alias_none, .recompute = true};
 
 /* ---- channel_dropout: x, step, first sample → x·mask/(1−p), one number of the mask a channel of a sample ----
  * The mask is a function of (seed, stream, step, global sample, channel), so the backward pass is the same node on dy.

@@ -97,7 +97,7 @@ static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal, pl_alias_none};
 
-/* ---- uniform: [number of an item] → U(−bound, bound) from Philox(seed, stream), a function of the item's number (0
+/* ---- uniform: [number of an item] → U(low, high) from Philox(seed, stream), a function of the item's number (0
  * where none is given) and of the element's index alone ---- */
 static pl_status shape_uniform(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {

@@ -49,11 +49,12 @@ pl_id pl_model_weight(pl_model *m, pl_model_init kind, pl_shape shape, const cha
     return id;
 }
 
-static void add_uniform_node(pl_model *m, double bound, pl_id weight, const char *name)
+static void add_uniform_node(pl_model *m, double low, double high, pl_id weight, const char *name)
 {
     pl_builder *b = &m->init;
     const pl_value v = b->graph->value[weight];
-    pl_attr attr[] = {pl_attr_f(bound), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))};
+    pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
+                      pl_attr_i((int64_t)pl_stream_id(name))};
     pl_id item = m->input[PL_INPUT_ITEM], wide = weight, narrow = weight;
     snprintf(b->scope, sizeof b->scope, "%s", m->b.scope);
     if (v.dtype != PL_DTYPE_F32)
@@ -63,7 +64,7 @@ static void add_uniform_node(pl_model *m, double bound, pl_id weight, const char
     if (m->b.status == PL_OK) m->b.status = b->status;
 }
 
-pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double bound, pl_shape shape, const char *fmt, ...)
+pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double low, double high, pl_shape shape, const char *fmt, ...)
 {
     char name[256];
     va_list args;
@@ -75,7 +76,7 @@ pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double bound, pl_shape shape
     if (made != PL_NONE) return made;
     pl_id id = pl_build_persistent(&m->b, PL_ROLE_WEIGHT, dtype, shape, "%s", name);
     if (id != PL_NONE) m->b.status = pl_names_add(&m->weights, m->b.graph, id, m->b.err);
-    if (m->b.status == PL_OK) add_uniform_node(m, bound, id, name);
+    if (m->b.status == PL_OK) add_uniform_node(m, low, high, id, name);
     return id;
 }
 

@@ -15,7 +15,14 @@ pl_id pl_rollout_weight(const pl_rollout *r, int64_t fan_in, pl_shape shape, con
     va_start(args, fmt);
     vsnprintf(name, sizeof name, fmt, args);
     va_end(args);
-    return pl_model_uniform(r->m, r->precision, 1 / sqrt((double)fan_in), shape, "%s", name);
+    const double bound = 1 / sqrt((double)fan_in);
+    return pl_model_uniform(r->m, r->precision, -bound, bound, shape, "%s", name);
+}
+
+pl_id pl_rollout_bias(const pl_rollout *r, int64_t fan_in, int64_t count, const char *name)
+{
+    const double bound = 1 / sqrt((double)fan_in);
+    return pl_model_uniform(r->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, count), "%s.bias", name);
 }
 
 pl_id pl_rollout_noise(pl_rollout *r, pl_id x)

@@ -11,10 +11,10 @@
  *   features  the answer of the network, without its noise, to what stands in "state": it alone is stored
  *
  * Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
- * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size"; "activation", a
- * pl_activation, "normalization", a pl_rollout_norm, "precision", a pl_dtype; "correlated": may noise be?
- * "convolution": 0 by rule, else one more than a pl_convolution_algorithm; "seed"; "features" and "witness" where they
- * are wanted. */
+ * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size" (each arch those whose
+ * rows in config/sections/parameter_space.def name it); "activation", a pl_activation; "normalization", a
+ * pl_rollout_norm; "precision", a pl_dtype; "correlated": may noise be? "convolution": 0 by rule, else one more than a
+ * pl_convolution_algorithm; "seed"; "features" and "witness" where they are wanted. */
 #ifndef PL_MODELS_ROLLOUT_H
 #define PL_MODELS_ROLLOUT_H
 
@@ -43,6 +43,8 @@ pl_status pl_rollout_build(pl_rollout *);
 
 /* A weight, uniform in ± 1/√fan_in, in the network's precision. */
 pl_id pl_rollout_weight(const pl_rollout *, int64_t fan_in, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
+/* NAME.bias: likewise, in f32. */
+pl_id pl_rollout_bias(const pl_rollout *, int64_t fan_in, int64_t count, const char *name);
 /* The noise block, on the features before the output; x itself where the network is silent. */
 pl_id pl_rollout_noise(pl_rollout *, pl_id x);
 

@@ -64,10 +64,9 @@ static void read_space(const pl_config *c, pl_rollout_reading *r)
 {
     for (int i = 0; i < PL_CONFIG_DIMENSION_COUNT; i++) {
         const pl_config_dimension d = pl_config_dimension_of(c, (pl_config_dimension_id)i);
-        r->dimension[i] = dimension_of(&d);
+        if (d.is_used) r->dimension[r->setup.dimensions++] = dimension_of(&d);
     }
     r->setup.dimension = r->dimension;
-    r->setup.dimensions = PL_CONFIG_DIMENSION_COUNT;
 }
 
 static bool may_correlate(const pl_config *c)

@@ -151,6 +151,20 @@ void reference_slice_bwd(operands *o)
     put(o, 0, dx);
 }
 
+void reference_append_coordinates(operands *o)
+{
+    const pl_shape *x = &operand(o, 0)->shape, *s = &o->r->graph->value[o->node->out[0]].shape;
+    double *y = scratch(o, pl_shape_elems(s)), *at = y, *from = o->in[0];
+    for (int64_t b = 0; b < x->dim[0]; b++)
+        for (int64_t i = 0; i < x->dim[1]; i++)
+            for (int64_t j = 0; j < x->dim[2]; j++) {
+                for (int64_t c = 0; c < x->dim[3]; c++) *at++ = *from++;
+                *at++ = x->dim[1] > 1 ? (double)i / (double)(x->dim[1] - 1) : 0;
+                *at++ = x->dim[2] > 1 ? (double)j / (double)(x->dim[2] - 1) : 0;
+            }
+    put(o, 0, y);
+}
+
 /* Channel c of sample s is kept when uniform(bits of (step, first + s, c)) ≥ p; kept ones are scaled by 1/(1 − p). */
 void reference_channel_dropout(operands *o)
 {

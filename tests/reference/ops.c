@@ -95,11 +95,12 @@ static void uniform(operands *o)
 {
     uint64_t n = reference_elems(o->r, o->node->out[0]);
     double *y = scratch(o, n);
-    pl_philox philox = pl_philox_init((uint64_t)o->node->attr[1].i, (uint64_t)o->node->attr[2].i);
+    double low = o->node->attr[0].f, high = o->node->attr[1].f;
+    pl_philox philox = pl_philox_init((uint64_t)o->node->attr[2].i, (uint64_t)o->node->attr[3].i);
     for (uint64_t i = 0; i < n; i++) {
         uint32_t bits[4];
         pl_philox_block(&philox, 0, o->in[0] ? (uint64_t)o->in[0][0] : 0, (uint32_t)(i / 4), bits);
-        y[i] = (2.0 * (bits[i % 4] >> 8) / 16777216 - 1) * (float)o->node->attr[0].f;
+        y[i] = low + (bits[i % 4] >> 8) / 16777216.0 * (high - low);
     }
     put(o, 0, y);
 }
@@ -182,6 +183,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_CONCAT] = reference_concat,
     [PL_OP_SLICE] = reference_slice,
     [PL_OP_SLICE_BWD] = reference_slice_bwd,
+    [PL_OP_APPEND_COORDINATES] = reference_append_coordinates,
     [PL_OP_CHANNEL_DROPOUT] = reference_channel_dropout,
     [PL_OP_LINEAR] = reference_linear,
     [PL_OP_LINEAR_DX] = reference_linear_dx,

@@ -64,6 +64,7 @@ void reference_upsample_bilinear_bwd(operands *);
 void reference_concat(operands *);
 void reference_slice(operands *);
 void reference_slice_bwd(operands *);
+void reference_append_coordinates(operands *);
 void reference_channel_dropout(operands *);
 void reference_attention(operands *);
 void reference_attention_bwd(operands *);

@@ -76,6 +76,21 @@ static void check_fill(int t, pl_team team)
     assert_true(y[GUARD - 1] == 99 && y[GUARD + COUNT] == 99);
 }
 
+/* From 0 on: none below, none above. */
+static void check_uniform_from_zero(int t, pl_team team)
+{
+    const pl_philox p = pl_philox_init(5, 6);
+    const float high = 0.3f;
+    pl_uniform_exec(&(pl_uniform_call){COUNT, high / 2, high / 2, 5, 6, NULL, y + GUARD}, team);
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t bits[4];
+        pl_philox_block(&p, 0, 0, (uint32_t)i / 4, bits);
+        const double wanted = (double)(bits[i % 4] >> 8) / 0x1p24 * (double)high;
+        assert_true(y[GUARD + i] >= 0 && y[GUARD + i] <= high && fabs(y[GUARD + i] - wanted) < 0x1p-23 * (double)high);
+    }
+    check_same(t, COUNT);
+}
+
 /* A closed form of each element, of the item's number and of its own; the moments of U(−bound, bound) follow. */
 static void check_uniform(int t, pl_team team)
 {
@@ -83,7 +98,7 @@ static void check_uniform(int t, pl_team team)
     const pl_philox p = pl_philox_init(5, 6);
     double sum = 0, squares = 0;
     for (int k = 0; k < 2; k++) {
-        pl_uniform_exec(&(pl_uniform_call){COUNT, 0.25f, 5, 6, k ? &item : NULL, y + GUARD}, team);
+        pl_uniform_exec(&(pl_uniform_call){COUNT, 0, 0.25f, 5, 6, k ? &item : NULL, y + GUARD}, team);
         for (int i = 0; i < COUNT; i++) {
             uint32_t bits[4];
             pl_philox_block(&p, 0, k ? (uint64_t)item : 0, (uint32_t)i / 4, bits);
@@ -151,14 +166,20 @@ static void test_activation(void **state) { (void)state, for_each_team(check_act
 static void test_add(void **state) { (void)state, for_each_team(check_add); }
 static void test_fill(void **state) { (void)state, for_each_team(check_fill); }
 static void test_uniform(void **state) { (void)state, for_each_team(check_uniform); }
+static void test_uniform_from_zero(void **state) { (void)state, for_each_team(check_uniform_from_zero); }
 static void test_dropout(void **state) { (void)state, for_each_team(check_dropout); }
 static void test_dropout_residual(void **state) { (void)state, for_each_team(check_dropout_residual); }
 
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activation), cmocka_unit_test(test_add),     cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_uniform),    cmocka_unit_test(test_dropout), cmocka_unit_test(test_dropout_residual),
+        cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_uniform_from_zero),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_dropout_residual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -332,6 +332,27 @@ static void check_concat(pl_real type, pl_team team)
     }
 }
 
+static void check_coordinates(pl_real type, pl_team team, int64_t height, int64_t width)
+{
+    enum { SAMPLES = 3, CHANNELS = 5 };
+    const int64_t n = SAMPLES * height * width;
+    void *x = guarded_bytes((uint64_t)(n * CHANNELS * pl_real_bytes(type)), 4);
+    void *to = guarded_bytes((uint64_t)(n * (CHANNELS + 2) * pl_real_bytes(type)), 0);
+    for (int64_t i = 0; i < n * CHANNELS; i++) pl_real_put(type, x, i, (float)(i % 97));
+    pl_append_coordinates_exec(&(pl_append_coordinates_call){SAMPLES, height, width, CHANNELS, x, to, type}, team);
+    for (int64_t p = 0; p < n; p++) {
+        const double place[2] = {height > 1 ? (double)(p / width % height) / (double)(height - 1) : 0,
+                                 width > 1 ? (double)(p % width) / (double)(width - 1) : 0};
+        for (int64_t c = 0; c < CHANNELS; c++)
+            assert_true(pl_real_get(type, to, p * (CHANNELS + 2) + c) == pl_real_get(type, x, p * CHANNELS + c));
+        for (int k = 0; k < 2; k++) {
+            float wanted[1];
+            pl_real_put(type, wanted, 0, (float)place[k]);
+            assert_true(pl_real_get(type, to, p * (CHANNELS + 2) + CHANNELS + k) == pl_real_get(type, wanted, 0));
+        }
+    }
+}
+
 static void check_slice_gradient(pl_real type, pl_team team, bool has_add, bool in_place)
 {
     enum { POSITIONS = 900, ALL = 37, FIRST = 5, COUNT = 19 };
@@ -385,6 +406,8 @@ static void whole_channels(void **state)
             for (int threads = 1; threads < 4; threads++) {
                 pl_team team = {threads, isa};
                 check_concat((pl_real)type, team);
+                check_coordinates((pl_real)type, team, 9, 33);
+                check_coordinates((pl_real)type, team, 1, 4);
                 for (int options = 0; options < 3; options++)
                     check_slice_gradient((pl_real)type, team, options > 0, options > 1);
                 check_channel_dropout((pl_real)type, team);

@@ -104,8 +104,9 @@ static void the_schema_is_json_with_every_key(void **state)
 static void the_examples_load(void **state)
 {
     (void)state;
-    static const char *const names[] = {"examples/gpt.yaml", "examples/mlp.yaml", "examples/tiny.yaml",
-                                        "examples/rollout.yaml", "examples/rollout_tiny.yaml"};
+    static const char *const names[] = {
+        "examples/gpt.yaml",          "examples/mlp.yaml",          "examples/tiny.yaml",       "examples/rollout.yaml",
+        "examples/rollout_tiny.yaml", "examples/rollout_unet.yaml", "examples/rollout_fno.yaml"};
     for (size_t i = 0; i < COUNT(names); i++) {
         pl_config cfg;
         pl_error err = {0};

@@ -156,6 +156,7 @@ static pl_id make_concat(maker *m, pl_id x)
     pl_id in[4] = {x, linear(m, x, 3), x, linear(m, x, 1)};
     return node(m, PL_OP_CONCAT, NULL, 4, in, 1);
 }
+static pl_id make_coordinates(maker *m, pl_id x) { return node(m, PL_OP_APPEND_COORDINATES, NULL, 1, &x, 1); }
 static pl_id make_slices(maker *m, pl_id x) { return plus(m, slice(m, x, 0, 3), slice(m, x, 1, 3)); }
 static pl_id make_channel_dropout(maker *m, pl_id x) { return dropped(m, x); }
 
@@ -405,7 +406,7 @@ static void pools_and_sizes(void **unused)
 static void whole_channels(void **unused)
 {
     (void)unused;
-    CHECK(concat), CHECK(slices), CHECK(channel_dropout), CHECK(skips);
+    CHECK(concat), CHECK(coordinates), CHECK(slices), CHECK(channel_dropout), CHECK(skips);
 }
 
 PL_TEST_PROGRAM(argc, argv)
