@@ -196,9 +196,9 @@ static void rows_with(const job *j, const block *b, int64_t u, int64_t *begin, i
     *end = below < 0 ? 0 : min_of(b->end, below / s->stride + 1);
 }
 
-/* Rows of x for the rows [begin, end) of dy, one behind the other. With stride 1, what a kernel row sees is what the one
- * above sees, a row further on: then the rows of all of them are packed at once, row `first` of the image being in
- * front. */
+/* Rows of x for the rows [begin, end) of dy, one behind the other. With stride 1, what a kernel row sees is what the
+ * one above sees, a row further on: then the rows of all of them are packed at once, row `first` of the image being
+ * in front. */
 static void pack_rows(const job *j, const block *b, panel *p, int64_t begin, int64_t end)
 {
     const pl_convolution_shape *s = &j->call->shape;

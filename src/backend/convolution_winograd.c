@@ -7,12 +7,11 @@
 #include "base/size.h"
 
 enum {
-    WINDOWS_BYTES = 1 << 20, /* of a unit's transformed windows */
-    WINDOWS_MIN = 24,        /* so that transformed weights are read from far for at least so many windows */
-    WINDOWS_MAX = 96,
+    UNIT_WINDOWS = 24,  /* two or more whole tiles of rows; more were no quicker at 64 to 256 channels */
     WEIGHTS_CHUNK = 64, /* channels whose weights are transformed at a time */
     OUTPUTS = 4,        /* neighbouring windows that are transformed back before the epilogue */
-    UNITS_PER_THREAD = 4
+    UNITS_PER_THREAD = 4,
+    SKEW = 16 /* words: neighbouring windows do not share the sets of a cache */
 };
 
 static const double parallel_macs = 1 << 19;
@@ -29,29 +28,25 @@ static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count 
 
 static void cut_units(winograd *w)
 {
-    int64_t fit = WINDOWS_BYTES / (w->points * w->ld * (int64_t)sizeof(float)), mr = w->kernels->mr;
-    w->unit_windows = min_of(max_of(fit, WINDOWS_MIN), WINDOWS_MAX) / mr * mr;
-    w->unit_windows = min_of(w->unit_windows, w->windows);
-    while (w->threads > 1 && w->unit_windows > mr &&
-           divide_up(w->windows, w->unit_windows) < UNITS_PER_THREAD * (int64_t)w->threads)
-        w->unit_windows -= w->unit_windows > 2 * mr ? mr : w->unit_windows - mr;
+    int64_t wanted = w->threads == 1 ? 1 : UNITS_PER_THREAD * (int64_t)w->threads;
+    w->unit_windows = min_of(UNIT_WINDOWS, w->windows);
+    if (divide_up(w->windows, w->unit_windows) < wanted) w->unit_windows = min_of(w->kernels->mr, w->windows);
     w->units = divide_up(w->windows, w->unit_windows);
 }
 
 static void lay_out(winograd *w)
 {
-    int64_t nr = w->kernels->nr, windows = w->unit_windows * w->ld, weights = w->is_dx ? 0 : nr * WEIGHTS_CHUNK;
+    int64_t nr = w->kernels->nr, weights = w->is_dx ? 0 : w->points * nr * WEIGHTS_CHUNK;
     w->weights_offset = sizeof(pl_tickets);
     w->weights_bytes = words_bytes(w->panels * w->points * w->channels * nr);
     w->threads_offset = w->weights_offset + w->weights_bytes;
-    w->sums_offset = words_bytes(w->points * max_of(windows, weights));
+    w->sums_offset = words_bytes(max_of(w->unit_windows * w->window_words, weights));
     w->outputs_offset = w->sums_offset + words_bytes(w->points * w->unit_windows * nr);
     w->border_offset = w->outputs_offset + words_bytes(w->m * OUTPUTS * w->m * nr);
     w->thread_bytes = w->border_offset + words_bytes(w->points * w->channels);
     w->bytes = w->threads_offset + (uint64_t)w->threads * w->thread_bytes;
 }
 
-/* Rows of windows 1 KiB·n apart would share a few sets of the first-level cache. */
 static void complete(winograd *w, const pl_convolution_shape *s, pl_convolution_algorithm algorithm, pl_team team)
 {
     w->batch = s->batch;
@@ -60,7 +55,7 @@ static void complete(winograd *w, const pl_convolution_shape *s, pl_convolution_
     w->transforms = pl_winograd_kernels_of(team.isa, (int)w->m);
     w->windows_y = divide_up(w->rows, w->m), w->windows_x = divide_up(w->columns, w->m);
     w->windows = w->batch * w->windows_y * w->windows_x;
-    w->ld = w->channels % 256 == 0 ? w->channels + 16 : w->channels;
+    w->window_words = w->points * w->channels + SKEW;
     w->panels = divide_up(w->n, w->kernels->nr);
     double macs = pl_convolution_macs(s) * (double)s->batch;
     w->threads = team.threads > 1 && macs >= parallel_macs ? team.threads : 1;
@@ -156,18 +151,20 @@ static void copy_border(const winograd *w, const char *image, int64_t top, int64
 
 static void transform_windows(const winograd *w, int64_t begin, int64_t end, char *own)
 {
-    const int64_t pixel = w->channels * pl_real_bytes(w->type), point = w->unit_windows * w->ld;
+    const int64_t pixel = w->channels * pl_real_bytes(w->type), window_words = w->window_words;
     for (int64_t i = begin; i < end; i++) {
         place p = place_of(w, i);
         int64_t top = p.y * w->m - w->pad, left = p.x * w->m - w->pad, row = w->width;
         const char *image = (const char *)w->source + p.image * w->height * w->width * pixel;
-        const char *window = image + (top * w->width + left) * pixel;
+        const char *window = own + w->border_offset;
         if (top < 0 || left < 0 || top + w->t > w->height || left + w->t > w->width) {
             copy_border(w, image, top, left, own + w->border_offset);
-            window = own + w->border_offset, row = w->t;
+            row = w->t;
+        } else {
+            window = image + (top * w->width + left) * pixel;
         }
         w->transforms->input(w->type, w->channels, window, row * w->channels, w->channels,
-                             (float *)(void *)own + (i - begin) * w->ld, point);
+                             (float *)(void *)own + (i - begin) * window_words, w->channels);
     }
 }
 
@@ -181,9 +178,9 @@ static void multiply(const winograd *w, int64_t panel, int64_t windows, int vect
     for (int64_t p = 0; p < w->points; p++)
         for (int64_t i = 0; i < tiles; i++) {
             int64_t begin = split(windows, tiles, i), rows = split(windows, tiles, i + 1) - begin;
-            k->by_rows[rows - 1][vectors - 1](w->channels, from + (p * w->unit_windows + begin) * w->ld, w->ld,
-                                              weights_at(w, panel, p, 0), k->nr,
-                                              sums + (p * w->unit_windows + begin) * k->nr, k->nr, 0);
+            k->by_rows[rows - 1][vectors - 1](w->channels, from + begin * w->window_words + p * w->channels,
+                                              w->window_words, weights_at(w, panel, p, 0), k->nr,
+                                              sums + (begin * w->points + p) * k->nr, w->points * k->nr, 0);
         }
 }
 
@@ -230,8 +227,8 @@ static void put_outputs(const winograd *w, int64_t first, const run_of_windows *
     int plain = is_plain(w, r, columns);
     if (plain) outputs = (float *)w->epilogue.c + r->at + panel * nr, row = w->columns * w->n, pixel = w->n;
     for (int64_t i = r->begin; i < r->end; i++)
-        w->transforms->output(vectors, sums + (i - first) * nr, w->unit_windows * nr,
-                              outputs + (i - r->begin) * w->m * pixel, row, pixel);
+        w->transforms->output(vectors, sums + (i - first) * w->points * nr, nr, outputs + (i - r->begin) * w->m * pixel,
+                              row, pixel);
     if (!plain) finish_outputs(w, r, panel, outputs, row);
 }
 

@@ -40,7 +40,7 @@ typedef struct pl_convolution_winograd {
     int64_t m, t, points;
     int64_t windows_y, windows_x, windows; /* of an image; of all */
     int64_t unit_windows, units;
-    int64_t panels, ld; /* of output channels; words from window to window */
+    int64_t panels, window_words; /* of output channels; of a transformed window, point by point */
     uint64_t weights_offset, weights_bytes, threads_offset, sums_offset, outputs_offset, border_offset, thread_bytes,
         bytes;
     char *workspace;

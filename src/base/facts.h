@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PL_FACTS_MAX = 12, PL_FACT_NAME_BYTES = 24 };
+enum { PL_FACTS_MAX = 16, PL_FACT_NAME_BYTES = 24 };
 
 typedef struct pl_fact {
     char name[PL_FACT_NAME_BYTES]; /* letters, digits and _ */

@@ -2,7 +2,7 @@
  * noise and evolve read them. A row of its own for each sample, so that the bits hang on no grouping. Choices stand as
  * the numbers of the enums below; a number that is none of them counts as the first.
  *
- * And what it tells about each state: the columns of field_metrics. */
+ * And what it tells about each state, the columns of field_metrics, and about each operator, its features. */
 #ifndef PL_BASE_ROLLOUT_H
 #define PL_BASE_ROLLOUT_H
 
@@ -73,6 +73,23 @@ typedef enum pl_rollout_id { PL_ROLLOUT_OPERATOR, PL_ROLLOUT_REALISATION, PL_ROL
 #define PL_ROLLOUT_METRIC_ENUM(c, word) PL_FIELD_##c,
 typedef enum pl_field_metric { PL_FIELD_METRIC_COLUMNS(PL_ROLLOUT_METRIC_ENUM) PL_FIELD_METRICS } pl_field_metric;
 enum { PL_FIELD_BINS = 50 };
+
+/* Columns of the features of an operator, f32 [operators, PL_OPERATOR_FEATURES] (data/fields/features.h). */
+#define PL_OPERATOR_FEATURE_COLUMNS(X)                                                                                 \
+    X(LIPSCHITZ_4, "lipschitz_eps_1e-4")                                                                               \
+    X(LIPSCHITZ_3, "lipschitz_eps_1e-3")                                                                               \
+    X(LIPSCHITZ_2, "lipschitz_eps_1e-2")                                                                               \
+    X(GAIN_50, "gain_scale_0.50")                                                                                      \
+    X(GAIN_75, "gain_scale_0.75")                                                                                      \
+    X(GAIN_125, "gain_scale_1.25")                                                                                     \
+    X(GAIN_150, "gain_scale_1.50")                                                                                     \
+    X(LINEARITY, "linearity_r2")                                                                                       \
+    X(SATURATION, "saturation_degree")                                                                                 \
+    X(COMPRESSION, "compression_ratio")
+#define PL_ROLLOUT_FEATURE_ENUM(c, word) PL_FEATURE_##c,
+typedef enum pl_operator_feature {
+    PL_OPERATOR_FEATURE_COLUMNS(PL_ROLLOUT_FEATURE_ENUM) PL_OPERATOR_FEATURES
+} pl_operator_feature;
 
 /* A choice as it stands in a row; garbage (measuring fills rows with any numbers) is choice 0. */
 static inline int pl_rollout_choice(float number, int count)

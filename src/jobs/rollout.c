@@ -11,6 +11,7 @@
 #include "base/narrow.h"
 #include "data/fields/rollout_data.h"
 #include "jobs/jobs.h"
+#include "jobs/rollout_features.h"
 #include "jobs/rollout_witness.h"
 #include "run/session_impl.h"
 
@@ -20,13 +21,15 @@ typedef struct rollout {
     const pl_rollout_data *d;
     pl_id begin, step;
     float *state;  /* [micro-batch, H, W, C] */
-    void *scratch; /* one state as it is written, or as it was kept */
+    void *scratch; /* one state as it is written, or as it was kept; where features are wanted room for two */
     uint64_t state_elems;
     uint32_t operator;    /* at work */
     uint64_t first, rows; /* its realisations at work */
     uint64_t from;        /* the first state that is wanted of them */
     uint64_t t;           /* the state being made */
     bool fields_wanted;   /* the initial field is to be written, too */
+    bool features_wanted; /* and the features of the operator */
+    pl_rollout_features features;
     double committed_at;
     pl_witness *witness; /* instead of results; NULL: not wanted */
 } rollout;
@@ -39,6 +42,12 @@ static pl_status open_rollout(pl_session *s, void *state, pl_error *err)
     r->scratch = pl_session_value(s, pl_job_rollout.staging);
     r->state_elems = (uint64_t)r->d->grid * r->d->grid * PL_ROLLOUT_FIELD_CHANNELS;
     if (!r->state || !r->scratch) return pl_fail(err, PL_E_DATA, "the plan has no state of a rollout; plan again");
+    r->features = (pl_rollout_features){.program = PL_NONE,
+                                        .state = r->state,
+                                        .room = r->scratch,
+                                        .elems = r->state_elems,
+                                        .rows = (int)s->settings->micro_batch};
+    if (r->d->setup.features) PL_TRY(pl_session_find_program(s, "features", &r->features.program, err));
     PL_TRY(pl_session_find_program(s, "begin", &r->begin, err));
     return pl_session_find_program(s, "step", &r->step, err);
 }
@@ -47,7 +56,8 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings
 {
     const pl_id state = pl_graph_find_value(g, "state");
     (void)settings;
-    return state == PL_NONE ? 0 : pl_value_bytes(g, state) / (uint64_t)g->value[state].shape.dim[0];
+    const uint64_t states = pl_graph_find_program(g, "features") == PL_NONE ? 1 : 2;
+    return state == PL_NONE ? 0 : states * pl_value_bytes(g, state) / (uint64_t)g->value[state].shape.dim[0];
 }
 
 /* ---- what is done ---- */
@@ -63,6 +73,16 @@ static uint64_t fields_block(const rollout *r)
     return pl_block_at(&r->d->layout, PL_ROLLOUT_FIELDS, (uint64_t[]){pl_rollout_place(r->d, r->operator)});
 }
 
+static uint64_t features_block(const rollout *r)
+{
+    return pl_block_at(&r->d->layout, PL_ROLLOUT_FEATURES, (uint64_t[]){pl_rollout_place(r->d, r->operator)});
+}
+
+static bool are_features_wanted(const pl_session *s, const rollout *r)
+{
+    return r->d->setup.features && !pl_block_file_is_done(s->results, features_block(r));
+}
+
 /* The first state of a realisation that has no mark; `states` when all have. */
 static uint64_t first_wanted(const pl_session *s, const rollout *r, uint64_t realisation)
 {
@@ -74,7 +94,7 @@ static uint64_t first_wanted(const pl_session *s, const rollout *r, uint64_t rea
 
 static bool is_operator_done(const pl_session *s, const rollout *r)
 {
-    if (!pl_block_file_is_done(s->results, fields_block(r))) return false;
+    if (!pl_block_file_is_done(s->results, fields_block(r)) || are_features_wanted(s, r)) return false;
     for (uint64_t m = 0; m < r->d->setup.realisations; m++)
         if (first_wanted(s, r, m) < r->d->setup.states) return false;
     return true;
@@ -127,10 +147,10 @@ static pl_status put_metrics(pl_session *s, rollout *r, uint64_t block, const fl
 static pl_status end_block(pl_session *s, rollout *r, uint64_t realisation, uint64_t block, const float *state,
                            pl_error *err)
 {
-    PL_TRY(pl_block_file_finish(s->results, block, err));
-    if (r->t + 1 == r->d->setup.states) return PL_OK;
-    return pl_block_file_carry(s->results, (uint32_t)(realisation % pl_block_file_slots(s->results)), block,
-                               block_of(r, realisation, r->t + 1), state, err);
+    if (r->t + 1 < r->d->setup.states)
+        PL_TRY(pl_block_file_carry(s->results, (uint32_t)(realisation % pl_block_file_slots(s->results)), block,
+                                   block_of(r, realisation, r->t + 1), state, err));
+    return pl_block_file_finish(s->results, block, err); /* behind it: this may commit */
 }
 
 static pl_status put_row(pl_session *s, rollout *r, uint64_t realisation, const float *state, const float *metrics,
@@ -149,6 +169,7 @@ static pl_status store(pl_session *s, void *job, const pl_store_call *call, pl_e
 {
     rollout *r = job;
     const float *state = call->port[0].at, *metrics = call->port[1].at;
+    if (r->features.at_work) return pl_rollout_features_take(&r->features, call), PL_OK;
     if (r->witness) return pl_witness_put(r->witness, r->t, call, err);
     if (r->t == 0 && r->fields_wanted) PL_TRY(put_fields(s, r, state, err));
     r->fields_wanted = false;
@@ -199,11 +220,22 @@ static pl_status find_start(pl_session *s, rollout *r, pl_error *err)
     return PL_OK;
 }
 
+static pl_status make_features(pl_session *s, rollout *r, pl_error *err)
+{
+    const uint64_t block = features_block(r);
+    float feature[PL_OPERATOR_FEATURES];
+    r->features_wanted = false;
+    PL_TRY(pl_rollout_features_make(&r->features, s, r->operator, feature, err));
+    PL_TRY(pl_block_file_put(s->results, block, r->d->features_at, 0, feature, sizeof feature, err));
+    return pl_block_file_finish(s->results, block, err);
+}
+
 static pl_status begin(pl_session *s, rollout *r, pl_error *err)
 {
     bool found;
     r->t = 0;
     PL_TRY(pl_session_run_program(s, r->begin, false, err));
+    if (r->features_wanted) PL_TRY(make_features(s, r, err));
     return r->from > 0 && r->from < r->d->setup.states ? recall(s, r, into_state, &found, err) : PL_OK;
 }
 
@@ -238,8 +270,9 @@ static pl_status run_realisations(pl_session *s, rollout *r, pl_error *err)
     r->rows = left < most ? left : most;
     PL_TRY(find_start(s, r, err));
     r->fields_wanted = r->first == 0 && !pl_block_file_is_done(s->results, fields_block(r));
+    r->features_wanted = r->first == 0 && are_features_wanted(s, r);
     s->part += r->from;
-    if (r->from == o->states && !r->fields_wanted) return skip_slot(s, err);
+    if (r->from == o->states && !r->fields_wanted && !r->features_wanted) return skip_slot(s, err);
     PL_TRY(begin(s, r, err));
     return make_states(s, r, err);
 }
@@ -296,6 +329,8 @@ static pl_status run_witness(pl_session *s, rollout *r, pl_error *err)
     for (r->t = 0; r->t <= steps && status == PL_OK; r->t++) {
         pl_session_set_integer(s, PL_INPUT_STEP, (int64_t)r->t);
         status = pl_session_run_program(s, r->t ? r->step : r->begin, false, err);
+        if (status == PL_OK && r->t == 0 && r->d->setup.features)
+            status = pl_rollout_features_make(&r->features, s, r->operator, r->witness->feature, err);
     }
     if (status == PL_OK)
         status = pl_witness_close(r->witness, true, err);
@@ -323,7 +358,7 @@ static pl_status run_rollout(pl_session *s, void *state, pl_error *err)
     return status;
 }
 
-const pl_job pl_job_rollout = {.program = {"init", "begin", "step"},
+const pl_job pl_job_rollout = {.program = {"init", "begin", "step", "features"},
                                .staging = "staging.state",
                                .staging_bytes = staging_bytes,
                                .state_bytes = sizeof(rollout),

@@ -44,7 +44,18 @@ static void write_shape(const pl_witness *w, pl_json *j)
     pl_json_kv_string(j, "precision", pl_dtype_name((pl_dtype)pl_facts_value(e, "precision", 0)));
 }
 
-static pl_status write_parameters(const pl_witness *w, const char *path, pl_error *err)
+static void write_features(const pl_witness *w, pl_json *j)
+{
+#define FEATURE_WORD(c, word) word,
+    static const char *const words[] = {PL_OPERATOR_FEATURE_COLUMNS(FEATURE_WORD)};
+    if (!w->d->setup.features) return;
+    pl_json_key(j, "features");
+    pl_json_object(j);
+    for (int k = 0; k < PL_OPERATOR_FEATURES; k++) pl_json_kv_double(j, words[k], w->feature[k]);
+    pl_json_object_end(j);
+}
+
+static pl_status write_parameters(const pl_witness *w, pl_error *err)
 {
 #define COLUMN_NAME(c, word) word,
     static const char *const noises[] = {PL_NOISE_KINDS(COLUMN_NAME)},
@@ -52,7 +63,9 @@ static pl_status write_parameters(const pl_witness *w, const char *path, pl_erro
                              *const policies[] = {PL_UPDATE_POLICIES(COLUMN_NAME)},
                              *const posts[] = {PL_POST_PROCESSES(COLUMN_NAME)};
     float row[PL_ROLLOUT_COLUMNS];
+    char path[PL_FILE_PATH_MAX];
     pl_str text = {0};
+    PL_TRY(pl_path_join(path, sizeof path, w->folder, "parameters.json", err));
     pl_json j = pl_json_begin(&text, false);
     pl_rollout_fill_row(w->d, w->operator, row);
     pl_json_object(&j);
@@ -68,6 +81,8 @@ static pl_status write_parameters(const pl_witness *w, const char *path, pl_erro
     pl_json_kv_string(&j, "post_process", posts[(int)row[PL_ROLLOUT_POST_PROCESS]]);
     pl_json_kv_double(&j, "clamp_low", row[PL_ROLLOUT_CLAMP_LOW]);
     pl_json_kv_double(&j, "clamp_high", row[PL_ROLLOUT_CLAMP_HIGH]);
+    pl_json_kv_uint(&j, "seed", w->d->setup.seed);
+    write_features(w, &j);
     pl_json_object_end(&j);
     pl_str_append(&text, "\n");
     pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "no memory for the parameters")
@@ -115,16 +130,17 @@ pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_
     char path[PL_FILE_PATH_MAX];
     *w = (pl_witness){.d = pl_rollout_data_of(s->o.data),
                       .operator= number,
+                      .folder = folder,
                       .steps = steps,
                       .noise_channels = find_channels(s->o.plan->graph)};
     if (!w->noise_channels) return pl_fail(err, PL_E_DATA, "the plan was not made for a witness; plan again");
-    w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * w->noise_channels, sizeof *w->scratch);
+    const uint64_t channels =
+        w->noise_channels > PL_ROLLOUT_FIELD_CHANNELS ? w->noise_channels : PL_ROLLOUT_FIELD_CHANNELS;
+    w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * channels, sizeof *w->scratch);
     if (!w->scratch) return pl_fail(err, PL_E_NOMEM, "no memory for what the witness writes");
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(pl_path_join(path, sizeof path, folder, "weights.safetensors", err));
     PL_TRY(write_weights(s, path, err));
-    PL_TRY(pl_path_join(path, sizeof path, folder, "parameters.json", err));
-    PL_TRY(write_parameters(w, path, err));
     for (int k = 0; k < PL_WITNESS_FILES; k++) PL_TRY(open_array(w, k, folder, err));
     return PL_OK;
 }
@@ -154,7 +170,7 @@ pl_status pl_witness_put(pl_witness *w, uint64_t t, const pl_store_call *call, p
 
 pl_status pl_witness_close(pl_witness *w, bool complete, pl_error *err)
 {
-    pl_status status = PL_OK;
+    pl_status status = complete ? write_parameters(w, err) : PL_OK;
     for (uint32_t k = 0; k < w->open; k++) {
         if (complete && status == PL_OK) status = pl_file_commit(&w->file[k], err);
         pl_file_abandon(&w->file[k]);

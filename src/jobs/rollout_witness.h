@@ -7,11 +7,14 @@
 
 enum { PL_WITNESS_FILES = 4 };
 
-/* In a folder: weights.safetensors, parameters.json, and as .npy of f32: field [3,H,W], states [steps,3,H,W], noise
- * [steps,C,H,W], what the noise block added in each step, metrics [steps + 1,5]. */
+/* In a folder: weights.safetensors, parameters.json, with the operator's features where they are wanted, and as .npy of
+ * f32: field [3,H,W], states [steps,3,H,W], noise [steps,C,H,W], what the noise block added in each step, metrics
+ * [steps + 1,5]. */
 typedef struct pl_witness {
     const pl_rollout_data *d;
     uint32_t operator;
+    const char *folder;
+    float feature[PL_OPERATOR_FEATURES]; /* where the data's setup wants them; put there before close */
     uint64_t steps;
     pl_file_writer file[PL_WITNESS_FILES];
     uint32_t open; /* so many of them are */

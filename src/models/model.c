@@ -71,8 +71,12 @@ pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double low, double high, pl_
     va_start(args, fmt);
     vsnprintf(name, sizeof name, fmt, args);
     va_end(args);
+    if (m->b.status != PL_OK) return PL_NONE;
+    const pl_id made = pl_names_find(&m->weights, m->b.graph, name);
+    if (made != PL_NONE) return made;
     pl_id id = pl_build_persistent(&m->b, PL_ROLE_WEIGHT, dtype, shape, "%s", name);
-    if (id != PL_NONE) add_uniform_node(m, low, high, id, name);
+    if (id != PL_NONE) m->b.status = pl_names_add(&m->weights, m->b.graph, id, m->b.err);
+    if (m->b.status == PL_OK) add_uniform_node(m, low, high, id, name);
     return id;
 }
 

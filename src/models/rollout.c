@@ -31,6 +31,7 @@ pl_id pl_rollout_noise(pl_rollout *r, pl_id x)
     pl_attr attr[3] = {pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id("noise")),
                        pl_attr_i((int64_t)pl_facts_value(m->extents, "correlated", 0))};
     pl_id out = PL_NONE;
+    if (r->silent) return x;
     r->quiet = x;
     return r->noisy = pl_build_node(&m->b, PL_OP_NOISE, attr, 4,
                                     (pl_id[]){x, r->parameters, r->ids, m->input[PL_INPUT_STEP]}, 1, &out);
@@ -76,11 +77,11 @@ static pl_status build_begin(pl_rollout *r)
 }
 
 /* In the precision of the network; f32 is as it is. */
-static pl_id narrowed(pl_rollout *r, pl_id x)
+static pl_id narrowed(pl_rollout *r, pl_id x, const char *name)
 {
     pl_builder *b = &r->m->b;
     if (r->precision == PL_DTYPE_F32) return x;
-    pl_id y = pl_build_temporary(b, PL_ROLE_TEMPORARY, r->precision, image_of(r), "step.input");
+    pl_id y = pl_build_temporary(b, PL_ROLE_TEMPORARY, r->precision, image_of(r), "%s", name);
     return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &y);
 }
 
@@ -89,11 +90,24 @@ static pl_status build_step(pl_rollout *r, pl_id previous)
     pl_builder *b = &r->m->b;
     pl_id out[2] = {PL_NONE, PL_NONE};
     pl_model_begin_program(r->m, "step");
-    pl_id y = r->network(r, narrowed(r, r->state));
+    pl_id y = r->network(r, narrowed(r, r->state, "step.input"));
     pl_builder_enter(b, "policy");
     pl_build_node(b, PL_OP_EVOLVE, NULL, 4, (pl_id[]){r->state, y, r->parameters, previous}, 2, out);
     pl_builder_leave(b);
     give_out(r, out[0], out[1]);
+    return b->status;
+}
+
+/* What an operator is does not hang on its noise, which would hide the answer to a small change: it is left out. */
+static pl_status build_features(pl_rollout *r)
+{
+    pl_builder *b = &r->m->b;
+    pl_model_begin_program(r->m, "features");
+    r->silent = true;
+    pl_id y = r->network(r, narrowed(r, r->state, "features.input"));
+    pl_builder_enter(b, "results");
+    pl_build_node(b, PL_OP_STORE, NULL, 1, &y, 0, NULL);
+    pl_builder_leave(b);
     return b->status;
 }
 
@@ -118,5 +132,6 @@ pl_status pl_rollout_build(pl_rollout *r)
     r->ids = lasting(r, PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS), "ids");
     PL_TRY(m->b.status);
     PL_TRY(build_begin(r));
-    return build_step(r, previous);
+    PL_TRY(build_step(r, previous));
+    return pl_facts_value(e, "features", 0) ? build_features(r) : PL_OK;
 }

@@ -6,13 +6,11 @@
  *   step    state t from state t − 1, where t + 1 is input.step: network, noise, policy; likewise metrics, stored
  *
  * What lasts between them: "state" f32 [B,H,W,3], "parameters" f32 [B,PL_ROLLOUT_COLUMNS], "ids" i64 [B,PL_ROLLOUT_IDS]
- * (base/rollout.h). Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
+ * Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
  * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size" (each arch those whose
- * rows in config/sections/parameter_space.def name it); "activation", a pl_activation; "normalization", a
- * pl_rollout_norm;
- * "precision", a pl_dtype; "correlated": may noise be? "convolution": 0 by rule, else one more than a
- * pl_convolution_algorithm; "seed";
- * "witness" where one is wanted. */
+ * rows in config/sections/parameter_space.def name it); "activation", a pl_activation, "normalization", a
+ * pl_rollout_norm, "precision", a pl_dtype; "correlated": may noise be? "convolution": 0 by rule, else one more than a
+ * pl_convolution_algorithm; "seed"; "features" and "witness" where they are wanted. */
 #ifndef PL_MODELS_ROLLOUT_H
 #define PL_MODELS_ROLLOUT_H
 
@@ -31,6 +29,7 @@ struct pl_rollout {
     pl_dtype precision;  /* of the network's weights and features */
     int64_t convolution; /* pl_convolution_algorithm where a shape allows it; −1: by the shape's rule */
     pl_id state, parameters, ids;
+    bool silent;        /* the network is built without its noise */
     pl_id quiet, noisy; /* the features before the noise and with it; where a witness is wanted they are stored, too */
     /* x [B,H,W,3] in the network's precision → its output, likewise. */
     pl_id (*network)(pl_rollout *, pl_id x);
@@ -42,7 +41,7 @@ pl_status pl_rollout_build(pl_rollout *);
 pl_id pl_rollout_weight(const pl_rollout *, int64_t fan_in, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
 /* NAME.bias: likewise, in f32. */
 pl_id pl_rollout_bias(const pl_rollout *, int64_t fan_in, int64_t count, const char *name);
-/* The noise block, on the features before the output. */
+/* The noise block, on the features before the output; x itself where the network is silent. */
 pl_id pl_rollout_noise(pl_rollout *, pl_id x);
 
 #endif

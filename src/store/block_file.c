@@ -31,6 +31,7 @@ typedef struct piece {
 
 typedef struct finished {
     uint64_t block, hash;
+    bool marked;
 } finished;
 
 struct pl_block_file {
@@ -200,8 +201,7 @@ static pl_status read_carry(const pl_block_file *f, uint32_t slot, uint32_t plac
 
 /* The place that nothing would go on from after a kill now. Where both would serve, since the slot went from one
  * sequence to another, the one that does not serve this sequence goes: the other begins anew then. */
-static pl_status free_place(const pl_block_file *f, uint32_t slot, uint64_t after, uint32_t *place, bool *is_pending,
-                            pl_error *err)
+static pl_status free_place(const pl_block_file *f, uint32_t slot, uint64_t after, uint32_t *place, pl_error *err)
 {
     pl_block_carry_head h[2];
     bool needed[2];
@@ -210,8 +210,6 @@ static pl_status free_place(const pl_block_file *f, uint32_t slot, uint64_t afte
         needed[i] = needed[i] && !is_done(f, h[i].next);
     }
     *place = needed[0] && (!needed[1] || h[0].next == after) ? 1 : 0;
-    const pl_block_carry_head *old = &h[*place];
-    *is_pending = old->seal == seal_of(f, old) && !is_done(f, old->after) && is_finished(f, old->after);
     return PL_OK;
 }
 
@@ -219,18 +217,13 @@ pl_status pl_block_file_carry(pl_block_file *f, uint32_t slot, uint64_t after, u
                               pl_error *err)
 {
     uint32_t place;
-    bool is_pending;
     pl_block_carry_head h = {.after = after, .next = next};
     const uint64_t bytes = f->index.head.carry_bytes;
     PL_TRY(check_alive(f, err));
     if (slot >= f->index.head.carry_slots || after >= f->index.head.blocks || next >= f->index.head.blocks)
         return pl_fail(err, PL_E_INTERNAL, "%s: there is no slot %u to go on from, or no such block", f->index.path,
                        slot);
-    PL_TRY(free_place(f, slot, after, &place, &is_pending, err));
-    if (is_pending) { /* what goes on from it may not be marked yet when the block before it is */
-        PL_TRY(pl_block_file_commit(f, err));
-        PL_TRY(free_place(f, slot, after, &place, &is_pending, err));
-    }
+    PL_TRY(free_place(f, slot, after, &place, err));
     h.hash = pl_checksum_of(data, bytes);
     h.seal = seal_of(f, &h);
     uint64_t at = pl_block_carry_at(&f->index.head, slot, place);
@@ -397,7 +390,7 @@ pl_status pl_block_file_finish(pl_block_file *f, uint64_t block, pl_error *err)
                        block);
     PL_TRY(hash_of(f, slot, block, &hash, err));
     f->open[slot] = PL_BLOCK_NONE;
-    f->finished[f->finished_count++] = (finished){block, hash};
+    f->finished[f->finished_count++] = (finished){block, hash, false};
     return f->finished_count == f->use.finished_max ? pl_block_file_commit(f, err) : PL_OK;
 }
 
@@ -426,13 +419,36 @@ static pl_status sync_data(pl_block_file *f, pl_error *err)
     return error ? fail_for_good(f, error, err) : PL_OK;
 }
 
+static finished *find_unmarked(pl_block_file *f, uint64_t block)
+{
+    for (uint32_t i = 0; i < f->finished_count; i++)
+        if (f->finished[i].block == block && !f->finished[i].marked) return &f->finished[i];
+    return NULL;
+}
+
+/* The marks of the blocks from this one on that are finished, in one write as far as they lie in one page: a kill finds
+ * all of them or none. Of a sequence that finished two blocks since the last commit the slot has what the second left,
+ * but no longer what the first did: with the first mark alone it would have to begin anew. */
+static pl_status mark_run(pl_block_file *f, uint64_t block, pl_error *err)
+{
+    enum { IN_PAGE = PL_BLOCK_ALIGN / sizeof(pl_block_mark) };
+    pl_block_mark marks[IN_PAGE];
+    uint64_t count = 0;
+    for (finished *b; (b = find_unmarked(f, block + count)) && (count == 0 || (block + count) % IN_PAGE); count++) {
+        marks[count] = (pl_block_mark){b->hash, pl_block_seal(&f->index, b->block, b->hash)};
+        b->marked = true;
+    }
+    uint64_t at = pl_block_marks_at(&f->index.head) + block * sizeof *marks;
+    if (find_unmarked(f, block + count)) PL_TRY(mark_run(f, block + count, err)); /* the next page, first */
+    return pl_file_put(f->index.fd, f->index.path, at, marks, count * sizeof *marks, err);
+}
+
 static pl_status write_marks(pl_block_file *f, pl_error *err)
 {
     const uint64_t marks = pl_block_marks_at(&f->index.head);
-    for (uint32_t i = 0; i < f->finished_count; i++) {
-        pl_block_mark m = {f->finished[i].hash, pl_block_seal(&f->index, f->finished[i].block, f->finished[i].hash)};
-        PL_TRY(pl_block_mark_write(&f->index, f->finished[i].block, &m, err));
-    }
+    for (uint32_t i = 0; i < f->finished_count; i++) f->finished[i].marked = false; /* a commit that failed, again */
+    for (uint32_t i = 0; i < f->finished_count; i++)
+        if (!f->finished[i].marked) PL_TRY(mark_run(f, f->finished[i].block, err));
     if (pl_io_sync_data(f->index.fd) != 0) return fail_for_good(f, errno, err);
     for (uint32_t i = 0; i < f->finished_count; i++)
         posix_fadvise(f->index.fd, (off_t)((marks + f->finished[i].block * sizeof(pl_block_mark)) / PAGE * PAGE), PAGE,

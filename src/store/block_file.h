@@ -90,10 +90,10 @@ pl_status pl_block_file_finish(pl_block_file *, uint64_t block, pl_error *);
 /* What was begun is left; it can be begun again. */
 void pl_block_file_abandon(pl_block_file *, uint64_t block);
 
-/* `data`, carry_bytes of the layout, are what block `next` goes on from, as `after` leaves them. Before the finish of
- * `after`, since that may commit. Valid when `after` is done; until then the slot still holds what the block before
- * left: it has two places. A second one for a slot since the last commit commits first. Slots are as many as the file
- * has (pl_block_file_slots). */
+/* `data`, carry_bytes of the layout, are what block `next` goes on from, as `after` leaves them. Called just before the
+ * finish of `after`, since that may commit. Valid when `after` is done; until then the slot still holds what the block
+ * before left: it has two places. Slots are as many as the file has (pl_block_file_slots). After a kill no sequence
+ * whose blocks are made in order begins anew where one was done; after a failure of power one may. */
 pl_status pl_block_file_carry(pl_block_file *, uint32_t slot, uint64_t after, uint64_t next, const void *data,
                               pl_error *);
 /* What block `next` goes on from; *found is false when no slot has it whole: then its sequence begins anew. */

@@ -5,7 +5,7 @@
  * N operators, M realisations and T states has
  *
  *   kind "states"     axes operator N, realisation M, state T by 25   trajectories [N,M,T,C,H,W], metrics/… [N,M,T]
- *   kind "features"   axes operator N                                  features [N,12]
+ *   kind "features"   axes operator N                                  features/operator [N,10]
  *
  * Kind 0 has the blocks 0 …, the last axis fastest; kind 1 goes on behind it. Everything here is a pure function of
  * plain values. */

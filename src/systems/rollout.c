@@ -11,6 +11,8 @@ static bool is_operator_done(const pl_rollout_data *d, const pl_block_reader *re
 {
     uint64_t place[] = {pl_rollout_place(d, number), 0, 0};
     if (!pl_block_reader_is_done(results, pl_block_at(&d->layout, PL_ROLLOUT_FIELDS, place))) return false;
+    if (d->setup.features && !pl_block_reader_is_done(results, pl_block_at(&d->layout, PL_ROLLOUT_FEATURES, place)))
+        return false;
     for (; place[1] < d->setup.realisations; place[1]++)
         for (place[2] = 0; place[2] < d->setup.states; place[2] += d->setup.piece)
             if (!pl_block_reader_is_done(results, pl_block_at(&d->layout, PL_ROLLOUT_STATES, place))) return false;

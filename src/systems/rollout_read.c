@@ -223,7 +223,35 @@ static pl_status say_identity(const pl_config *c, pl_str *text, pl_error *err)
     return text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to say what the results are made from") : PL_OK;
 }
 
+/* ---- what is not done ---- */
+
+static bool may_be(const pl_config *c, pl_config_dimension_id dimension, int word)
+{
+    const pl_config_dimension d = pl_config_dimension_of(c, dimension);
+    for (int64_t i = 0; d.choices && i < d.choices->count; i++)
+        if (d.choices->item[i] == word) return true;
+    return false;
+}
+
+static pl_status refuse_others(const pl_config *c, pl_error *err)
+{
+    if (may_be(c, PL_CONFIG_DIMENSION_normalization, PL_CONFIG_FIELD_NORM_BATCH))
+        return pl_fail(err, PL_E_CONFIG,
+                       "parameter_space.operator.normalization: with batch the bits of a realisation would depend on "
+                       "those beside it; take instance or group");
+    if (c->simulation.rollout_dropout)
+        return pl_fail(err, PL_E_CONFIG,
+                       "simulation.rollout_dropout: rollouts never drop channels by dropout_rate; set it to false, or "
+                       "take dropout as parameter_space.stochastic.noise_type");
+    return PL_OK;
+}
+
 /* ---- all of it ---- */
+
+static bool measures_operators(const pl_config *c)
+{
+    return c->simulation.extract_operator_features && pl_config_store_of(c) != PL_CONFIG_STORE_TRAJECTORIES;
+}
 
 static pl_facts extents_of(const pl_config *c)
 {
@@ -235,6 +263,7 @@ static pl_facts extents_of(const pl_config *c)
     pl_facts_add(&e, "convolution", c->simulation.convolution);
     pl_facts_add(&e, "correlated", may_correlate(c));
     pl_facts_add(&e, "seed", (uint64_t)c->simulation.seed);
+    pl_facts_add(&e, "features", measures_operators(c));
     return e;
 }
 
@@ -242,7 +271,7 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
 {
     const pl_config_list *clamp = &c->update.clamp;
     const pl_config_sampling_validation *v = &c->sampling_validation;
-    const bool features = pl_config_store_of(c) == PL_CONFIG_STORE_FEATURES;
+    const pl_config_store store = pl_config_store_of(c);
     *o = (pl_rollout_setup){.sobol_seed = (uint64_t)c->sobol.seed,
                             .scramble = c->sobol.scramble,
                             .operators = (uint32_t)c->sampling.total_samples,
@@ -259,7 +288,9 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
                             .post = (pl_post_process)c->update.post_process,
                             .clamp_low = clamp->count ? clamp->item[0] : -INFINITY,
                             .clamp_high = clamp->count ? clamp->item[1] : INFINITY,
-                            .keeps_states = !features,
+                            .keeps_states = store != PL_CONFIG_STORE_FEATURES,
+                            .features = measures_operators(c),
+                            .seed = (uint64_t)c->simulation.seed,
                             .state_dtype = c->storage.state_dtype == PL_CONFIG_STATE_F16 ? PL_DTYPE_F16 : PL_DTYPE_F32,
                             .form = (pl_block_form)c->storage.backend,
                             .extents = extents_of(c)};
@@ -270,6 +301,7 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
 pl_status pl_rollout_read(const pl_config *c, pl_rollout_reading *r, pl_error *err)
 {
     *r = (pl_rollout_reading){0};
+    PL_TRY(refuse_others(c, err));
     read_numbers(c, &r->setup);
     PL_TRY(read_part(c, &r->setup, err));
     read_space(c, r);

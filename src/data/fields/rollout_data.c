@@ -131,6 +131,24 @@ static void add_inputs(pl_rollout_data *d)
         ->constant = d->parameters;
 }
 
+static void add_features(pl_rollout_data *d)
+{
+#define FEATURE_NAME(c, word) word,
+    static const char names[PL_OPERATOR_FEATURES][24] = {PL_OPERATOR_FEATURE_COLUMNS(FEATURE_NAME)};
+    const uint64_t operators = d->setup.count;
+    d->features_at = PL_BLOCK_NO_KIND;
+    if (!d->setup.features) return;
+    d->kind[PL_ROLLOUT_FEATURES] = (pl_block_kind){.name = "features", .axes = 1, .axis = {{"operator", operators, 1}}};
+    d->layout.kinds++;
+    d->features_at = d->layout.datasets;
+    add_dataset(d, "features/operator", PL_DTYPE_F32, PL_ROLLOUT_FEATURES,
+                (uint64_t[]){operators, PL_OPERATOR_FEATURES}, 2);
+    pl_block_dataset *text = add_dataset(d, "features/names", PL_DTYPE_U8, PL_BLOCK_NO_KIND,
+                                         (uint64_t[]){PL_OPERATOR_FEATURES, sizeof *names}, 2);
+    text->is_text = true;
+    text->constant = names;
+}
+
 static pl_status make_layout(pl_rollout_data *d, pl_error *err)
 {
     const pl_rollout_setup *o = &d->setup;
@@ -156,6 +174,7 @@ static pl_status make_layout(pl_rollout_data *d, pl_error *err)
     d->layout.attributes = sizeof attributes / sizeof *attributes;
     add_states(d);
     add_inputs(d);
+    add_features(d);
     d->sink = (pl_block_sink){o->path, o->form, &d->layout};
     d->data.sink = &d->sink;
     return pl_block_layout_check(&d->layout, err);

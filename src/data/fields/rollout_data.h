@@ -3,7 +3,8 @@
  * initial field, its row of parameters and its ids (base/rollout.h). Operators of one shape are a group, and a process
  * works on one group. What comes out goes into a block file, whose layout is made here.
  *
- * Kinds of blocks: "states" (operator, realisation, states by `piece`) and "fields" (operator). */
+ * Kinds of blocks: "states" (operator, realisation, states by `piece`), "fields" (operator) and, where they are wanted,
+ * "features" (operator). */
 #ifndef PL_DATA_ROLLOUT_DATA_H
 #define PL_DATA_ROLLOUT_DATA_H
 
@@ -50,12 +51,13 @@ typedef struct pl_rollout_setup {
     pl_post_process post;
     double clamp_low, clamp_high; /* infinite: none */
     pl_initial initial;           /* but for the size of its fields */
-    bool keeps_states;
-    pl_dtype state_dtype; /* f32 or f16 */
-    const char *path;     /* of the results */
+    bool keeps_states, features;  /* are they stored? */
+    pl_dtype state_dtype;         /* f32 or f16 */
+    const char *path;             /* of the results */
     pl_block_form form;
     const char *text; /* what made them */
-    pl_facts extents; /* that are no dimension: "precision", "convolution", "correlated", "seed" */
+    uint64_t seed;    /* of weights and features */
+    pl_facts extents; /* that are no dimension: "precision", "convolution", "correlated", "seed", "features" */
 } pl_rollout_setup;
 
 typedef struct pl_rollout_data {
@@ -71,16 +73,17 @@ typedef struct pl_rollout_data {
     /* results */
     pl_block_sink sink;
     pl_block_layout layout;
-    pl_block_kind kind[2];
-    pl_block_dataset dataset[3 + PL_FIELD_METRICS];
+    pl_block_kind kind[3];
+    pl_block_dataset dataset[5 + PL_FIELD_METRICS];
     pl_block_attribute attribute[4];
-    uint32_t states_at, metrics_at, fields_at; /* of datasets; states_at PL_BLOCK_NO_KIND: states are not kept */
-    float *parameters;                         /* [count, dimensions], all of the space */
+    /* of datasets; PL_BLOCK_NO_KIND: states are not kept, features are not wanted */
+    uint32_t states_at, metrics_at, fields_at, features_at;
+    float *parameters; /* [count, dimensions], all of the space */
     void *group_memory;
     char *path, *text;
 } pl_rollout_data;
 
-enum { PL_ROLLOUT_STATES, PL_ROLLOUT_FIELDS }; /* kinds of blocks */
+enum { PL_ROLLOUT_STATES, PL_ROLLOUT_FIELDS, PL_ROLLOUT_FEATURES }; /* kinds of blocks */
 
 /* Opened for group 0; all that can be told without a group is there. PL_E_CONFIG; PL_E_NOMEM. */
 pl_status pl_rollout_data_open(const pl_rollout_setup *, pl_rollout_data **, pl_error *);

@@ -94,8 +94,8 @@ void PL_KERNEL(merge_moments)(int64_t begin, int64_t end, int64_t rows, int64_t 
 /* Of the vector that comes next, where so many channels are left. */
 PL_V_INLINE int64_t lanes(int64_t left) { return left < PL_VW ? left : PL_VW; }
 
-/* Activations but GELU and none, and all slopes, are computed behind a call: inlined, each would be there for every type and width, and
- * the compiler take minutes. */
+/* Activations but GELU and none, and all slopes, are computed behind a call: inlined, each would be there for every
+ * type and width, and the compiler take minutes. */
 #define OTHER PL_ACT_COUNT
 
 static __attribute__((noinline)) void any_act(pl_activation act, int n, const pl_vf *z, pl_vf *out)

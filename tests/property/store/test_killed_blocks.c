@@ -114,6 +114,7 @@ static void at_instants(const char *path, const char *sound, pl_block_form form,
     uint32_t lives = 0, kills = 0, files = 0;
     while (lives < LIVES) {
         remove_tree(path);
+        small_finished_max = 1 + draw(9);
         for (bool through = false; !through && lives < LIVES; check_left(path), lives++) {
             through = run_for(path, form, draw(life_us));
             kills += !through;
@@ -133,6 +134,7 @@ static void at_calls(const char *path, const char *sound, pl_block_form form)
     assert_int_equal(killed, 0);
     for (int i = 0; i < CALLS_KILLED; i++) {
         remove_tree(path);
+        small_finished_max = 1 + draw(9);
         for (int times = 1 + (int)draw(3); times > 0; times--) { /* a run that was killed is killed again */
             (void)run_until(path, form, 1 + draw(calls), NULL);
             check_left(path);

@@ -83,10 +83,11 @@ static void check_model(pl_config_arch arch, int64_t sequence, bool differentiat
 static void test_of_a_text_they_are_its_tokens(void **state)
 {
     (void)state;
-    for (pl_config_arch arch = 0; arch < PL_ARCH_COUNT; arch++)
+    static const pl_config_arch archs[] = {PL_ARCH_GPT, PL_ARCH_MLP};
+    for (int i = 0; i < 2; i++)
         for (int64_t sequence = 1; sequence < 700; sequence += sequence / 3 + 1) {
-            check_model(arch, sequence, false);
-            check_model(arch, sequence, true);
+            check_model(archs[i], sequence, false);
+            check_model(archs[i], sequence, true);
         }
 }
 

@@ -53,7 +53,8 @@ static const pl_block_layout small_layout = {.text = "{\n  \"seed\": 7,\n  \"dt\
 
 /* ---- the numbers ---- */
 
-static int small_first; /* operators before those of the layout: of a part */
+static uint32_t small_finished_max = 3; /* blocks between two commits */
+static int small_first;                 /* operators before those of the layout: of a part */
 
 static inline void first_state(int sequence, float *state)
 {
@@ -111,7 +112,7 @@ typedef struct small_blocks {
 static inline pl_status small_open(small_blocks *b, const char *path, const pl_block_layout *l, pl_error *err)
 {
     pl_block_sizes sizes;
-    b->use = (pl_block_use){2, 3};
+    b->use = (pl_block_use){2, small_finished_max};
     b->computed = b->recalled = b->lost = 0;
     pl_status status = pl_block_file_measure(l, PL_BLOCK_NATIVE, &b->use, &sizes, err);
     if (status == PL_OK) assert_true(sizes.memory_bytes <= sizeof b->memory);

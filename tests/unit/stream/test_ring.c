@@ -89,7 +89,11 @@ static uint64_t count(const pl_source *s, pl_part part, uint64_t step)
 
 static const pl_source_kind kind = {"toy", describe, prepare, fill, count};
 
-static toy make_toy(void) { return (toy){.source = {&kind, BATCH, {100, 10}}, .fail_from = NEVER, .fail_to = NEVER}; }
+static toy make_toy(void)
+{
+    return (toy){
+        .source = {.kind = &kind, .batch = BATCH, .steps_per_epoch = {100, 10}}, .fail_from = NEVER, .fail_to = NEVER};
+}
 
 static pl_ring_options options_of(const toy *t, uint32_t slots, uint32_t threads)
 {
