@@ -22,9 +22,11 @@ static pl_status with_sink(const pl_config *c, pl_command command,
     return status;
 }
 
+/* Marks may tell what was there: a file that was cut off is made whole first. */
 static pl_status look(const pl_block_sink *sink, pl_block_found *found, pl_error *err)
 {
-    return pl_block_file_look(sink->path, sink->form, sink->layout, found, err);
+    PL_TRY(pl_block_file_look(sink->path, sink->form, sink->layout, found, err));
+    return found->needs_mending ? pl_block_file_make(sink->path, sink->form, sink->layout, found, err) : PL_OK;
 }
 
 static pl_status make(const pl_block_sink *sink, pl_block_found *found, pl_error *err)

@@ -54,6 +54,8 @@ typedef struct pl_block_found {
     uint64_t blocks, done; /* as the marks say */
     uint64_t done_bytes;
     uint64_t lost; /* marks that were cleared: of blocks behind the end of a file that was cut off, or damaged marks */
+    bool needs_mending; /* look: a file was cut off, and `done` counts what is gone; or check found damage beside the
+                         * blocks, with repair. make mends that */
     uint32_t carry_slots;
 } pl_block_found;
 
@@ -135,7 +137,7 @@ typedef struct pl_block_checked {
 
 /* Reads every finished block and constant and compares its hash. `tell` (or NULL) hears of each that is damaged: block
  * PL_BLOCK_NONE for a constant, and its name as a sentence would have it. With repair the marks of damaged blocks are
- * cleared, that a run makes them again. */
+ * cleared, that a run makes them again; so is that of the rest where a constant or what lies around the data is. */
 pl_status pl_block_reader_check(pl_block_reader *, void (*tell)(void *context, uint64_t block, const char *name),
                                 void *context, pl_block_checked *, pl_error *);
 

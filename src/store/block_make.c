@@ -322,6 +322,17 @@ static pl_status mend(pl_block_index *ix, const pl_block_layout *l, pl_block_fou
     return sync_all(ix, err);
 }
 
+/* Of what lies beside the blocks no more than its mark is looked at: check reads it. */
+static pl_status find_mending(const pl_block_index *ix, bool *needs_mending, pl_error *err)
+{
+    pl_block_mark beside;
+    *needs_mending = true;
+    if (ix->short_files) return PL_OK;
+    PL_TRY(pl_block_mark_read(ix, ix->head.blocks, &beside, err));
+    *needs_mending = beside.seal != pl_block_seal(ix, ix->head.blocks, beside.hash);
+    return PL_OK;
+}
+
 static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_block_layout *l, bool may_mend,
                            pl_block_found *found, pl_error *err)
 {
@@ -332,6 +343,8 @@ static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_bloc
     if (may_mend) {
         PL_TRY(pl_block_index_lock(ix, err));
         PL_TRY(mend(ix, l, found, err));
+    } else {
+        PL_TRY(find_mending(ix, &found->needs_mending, err));
     }
     return count_done(ix, found, err);
 }

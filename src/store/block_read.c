@@ -158,9 +158,10 @@ static pl_status clear(pl_block_reader *r, uint64_t block, pl_error *err)
     return pl_block_mark_write(&r->index, block, &(pl_block_mark){0}, err);
 }
 
-static pl_status finish_repair(pl_block_reader *r, pl_error *err)
+static pl_status finish_repair(pl_block_reader *r, const pl_block_checked *c, pl_error *err)
 {
     uint64_t cleared;
+    if (c->constants_damaged) PL_TRY(pl_block_mark_write(&r->index, r->index.head.blocks, &(pl_block_mark){0}, err));
     PL_TRY(pl_block_marks_mend(&r->index, &cleared, err));
     r->bad = 0;
     if (pl_io_sync_data(r->index.fd) == 0) return PL_OK;
@@ -183,5 +184,5 @@ pl_status pl_block_reader_check(pl_block_reader *r, void (*tell)(void *, uint64_
         if (tell) tell(context, block, pl_block_name(&r->index.layout, block, name));
         if (r->repair) PL_TRY(clear(r, block, err));
     }
-    return r->repair ? finish_repair(r, err) : PL_OK;
+    return r->repair ? finish_repair(r, c, err) : PL_OK;
 }

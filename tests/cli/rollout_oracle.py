@@ -1,0 +1,223 @@
+"""A rollout written down a second time, from the definition and in double precision, in plain Python: the judge of what
+plimsoll rollout --witness leaves. Channels lie last, as in the weights; the field of a witness has them first."""
+import json
+import math
+import operator
+import struct
+from array import array
+
+EPS = 1e-5
+CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q"}
+
+
+def dot(a, b):
+    return sum(map(operator.mul, a, b))
+
+
+# ---- files ----
+
+def read_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def load_npy(path):
+    """(shape, numbers in C order)"""
+    data = read_bytes(path)
+    if data[:8] != b"\x93NUMPY\x01\x00":
+        raise ValueError(f"{path} is no .npy")
+    begin = 10 + struct.unpack("<H", data[8:10])[0]
+    header = eval(data[10:begin].decode(), {"__builtins__": {}})
+    numbers = array(CODES[header["descr"]], data[begin:])
+    if header["fortran_order"] or len(numbers) != math.prod(header["shape"]):
+        raise ValueError(f"{path}: {header}, and {len(numbers)} numbers")
+    return header["shape"], numbers
+
+
+def load_weights(path):
+    """name → (shape, numbers); all F32"""
+    data = read_bytes(path)
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    found = {}
+    for name, entry in json.loads(data[8:begin]).items():
+        if name == "__metadata__":
+            continue
+        if entry["dtype"] != "F32":
+            raise ValueError(f"{name} is {entry['dtype']}")
+        first, last = entry["data_offsets"]
+        found[name] = entry["shape"], list(array("f", data[begin + first:begin + last]))
+    return found
+
+
+# ---- an image is a list of rows, a row a list of side·channels numbers ----
+
+def image_of(planes, side, channels):
+    """From [channels, side, side]."""
+    return [[planes[(c * side + y) * side + x] for x in range(side) for c in range(channels)] for y in range(side)]
+
+
+def planes_of(image, side, channels):
+    return [image[y][x * channels + c] for c in range(channels) for y in range(side) for x in range(side)]
+
+
+def convolve(image, shape, weight, bias=None):
+    """Stride 1, zeros around; weights [out, k, k, in]."""
+    out, k, _, channels = shape
+    side, pad = len(image), k // 2
+    empty = [0.0] * ((side + 2 * pad) * channels)
+    edge = [0.0] * (pad * channels)
+    rows = [empty] * pad + [edge + row + edge for row in image] + [empty] * pad
+    kernels = [weight[o * k * k * channels:(o + 1) * k * k * channels] for o in range(out)]
+    add = bias or [0.0] * out
+    result = []
+    for y in range(side):
+        line = []
+        for x in range(side):
+            patch = [number for row in rows[y:y + k] for number in row[x * channels:(x + k) * channels]]
+            line += [dot(patch, kernel) + b for kernel, b in zip(kernels, add)]
+        result.append(line)
+    return result
+
+
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "gelu": lambda x: x * 0.5 * (1 + math.erf(x / math.sqrt(2))),
+    "silu": lambda x: x / (1 + math.exp(-x)),
+    "tanh": math.tanh,
+    "relu": lambda x: max(x, 0.0),
+}
+
+
+def normalize(image, channels, groups, gain, shift, activation):
+    """Of each group of channels over all pixels: mean 0, variance 1 (over n); then the activation."""
+    side, per = len(image), channels // groups
+    result = [row[:] for row in image]
+    for g in range(groups):
+        members = [(y, x * channels + g * per + c, g * per + c) for y in range(side) for x in range(side) for c in range(per)]
+        values = [image[y][at] for y, at, _ in members]
+        mean = math.fsum(values) / len(values)
+        scale = 1 / math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values) + EPS)
+        for (y, at, c), v in zip(members, values):
+            result[y][at] = activation((v - mean) * scale * gain[c] + shift[c])
+    return result
+
+
+def combine(a, b, how):
+    return [[how(x, y) for x, y in zip(p, q)] for p, q in zip(a, b)]
+
+
+class Operator:
+    def __init__(self, weights, parameters):
+        self.w, self.p = weights, parameters
+        self.activation = ACTIVATIONS[parameters["activation"]]
+
+    def groups(self, channels):
+        if self.p["normalization"] == "instance":
+            return channels
+        return next(g for g in range(8, 0, -1) if channels % g == 0)
+
+    def block(self, x, name):
+        """CB: convolution without bias, norm, activation."""
+        shape, weight = self.w[name + ".weight"]
+        out = shape[0]
+        y = convolve(x, shape, weight)
+        return normalize(y, out, self.groups(out), self.w[name + ".norm.weight"][1], self.w[name + ".norm.bias"][1], self.activation)
+
+    def layer(self, x, i):
+        name = f"layers.{i}"
+        if self.p["num_layers"] <= 3:
+            return self.block(x, name)
+        y = self.block(self.block(x, name + ".conv1"), name + ".conv2")
+        skip = self.w.get(name + ".skip.weight")
+        return combine(y, convolve(x, *skip) if skip else x, operator.add)
+
+    def __call__(self, x, noise):
+        """`noise`: what is added to the features before the output."""
+        x = self.block(x, "stem")
+        for i in range(self.p["num_layers"]):
+            x = self.layer(x, i)
+        shape, weight = self.w["output.weight"]
+        return convolve(combine(x, noise, operator.add), shape, weight, self.w["output.bias"][1])
+
+
+# ---- from state to state ----
+
+def advance(p, x, y):
+    if p["update_policy"] == "residual":
+        return combine(x, y, lambda a, b: a + p["dt"] * b)
+    if p["update_policy"] == "convex":
+        return combine(x, y, lambda a, b: p["alpha"] * a + (1 - p["alpha"]) * b)
+    return y
+
+
+def post_process(p, x):
+    values = [v for row in x for v in row]
+    low, factor = 0.0, 1.0
+    if p["post_process"] == "minmax":
+        low = min(values)
+        factor = 1 / (max(values) - low)
+    elif p["post_process"] == "zscore":
+        low = math.fsum(values) / len(values)
+        factor = 1 / (math.sqrt(math.fsum((v - low) ** 2 for v in values) / (len(values) - 1)) + 1e-8)
+    floor = -math.inf if p["clamp_low"] is None else p["clamp_low"]
+    ceiling = math.inf if p["clamp_high"] is None else p["clamp_high"]
+    return [[max(floor, min(ceiling, (v - low) * factor)) for v in row] for row in x]
+
+
+def metrics_of(x, previous):
+    """energy, entropy of 50 bins, correlation with the state before, variance (over n − 1), mean |x|"""
+    n, low, high = len(x), min(x), max(x)
+    mean = math.fsum(x) / n
+    bins = [0] * 50
+    for v in x:
+        bins[min(49, int((v - low) * (50 / (high - low))))] += 1
+    squares = math.fsum((v - mean) ** 2 for v in x)
+    correlation = 0.0
+    if previous:
+        before = math.fsum(previous) / n
+        together = math.fsum((a - mean) * (b - before) for a, b in zip(x, previous))
+        correlation = together / math.sqrt(squares * math.fsum((b - before) ** 2 for b in previous))
+    return [math.fsum(v * v for v in x), -math.fsum(b / n * math.log(b / n) for b in bins if b), correlation, squares / (n - 1),
+            math.fsum(map(abs, x)) / n]
+
+
+# ---- a witness ----
+
+class Witness:
+    def __init__(self, folder):
+        self.parameters = p = json.loads(read_bytes(f"{folder}/parameters.json"))
+        self.weights = load_weights(f"{folder}/weights.safetensors")
+        shape, self.field = load_npy(f"{folder}/field.npy")
+        (self.steps, *state), self.states = load_npy(f"{folder}/states.npy")
+        (steps, self.channels, *grid), self.noise = load_npy(f"{folder}/noise.npy")
+        rows, self.metrics = load_npy(f"{folder}/metrics.npy")
+        self.side = p["grid_size"]
+        if list(shape) != state or state != [3, self.side, self.side] or grid != state[1:] or steps != self.steps or rows != (steps + 1, 5):
+            raise ValueError(f"{folder}: shapes do not go together")
+
+    def state(self, t):
+        """[3, H, W] as one list; state 0 is the field."""
+        size = 3 * self.side ** 2
+        return list(self.states[(t - 1) * size:t * size]) if t else list(self.field)
+
+    def repeat(self):
+        """The largest difference of a state, relative to its largest number, when all is repeated from the field on."""
+        operate, worst = Operator(self.weights, self.parameters), 0.0
+        x, size = image_of(self.field, self.side, 3), self.channels * self.side ** 2
+        for t in range(1, self.steps + 1):
+            noise = image_of(self.noise[(t - 1) * size:t * size], self.side, self.channels)
+            x = post_process(self.parameters, advance(self.parameters, x, operate(x, noise)))
+            ours, theirs = planes_of(x, self.side, 3), self.state(t)
+            if not all(map(math.isfinite, theirs)):
+                return math.inf
+            worst = max(worst, max(abs(a - b) for a, b in zip(ours, theirs)) / max(map(abs, ours)))
+        return worst
+
+    def repeat_metrics(self):
+        """Likewise of the metrics; they are measured of the states as written."""
+        worst = 0.0
+        for t in range(self.steps + 1):
+            expected = metrics_of(self.state(t), self.state(t - 1) if t else None)
+            for k, value in enumerate(expected):
+                worst = max(worst, abs(self.metrics[t * 5 + k] - value) / max(1e-3, abs(value)))
+        return worst

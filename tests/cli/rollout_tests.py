@@ -1,0 +1,364 @@
+"""Tests of rollouts: what comes out against a second program (rollout_oracle.py), that its bits hang on nothing but the
+config, that memory is as planned, and what bad input is answered. Called as cli_tests.py is."""
+import filecmp
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+from cli_tests import COMMAND, SEED, Failed, Skipped, check, environment, finish, main, read, refused, run
+from rollout_oracle import Witness, load_npy
+
+DRAW = random.Random(SEED)
+GROUP = {"num_layers": "architecture", "base_channels": "architecture", "kernel_size": "architecture", "activation": "architecture",
+         "noise_type": "stochastic", "noise_scale": "stochastic", "noise_schedule": "stochastic", "spatial_correlation": "stochastic",
+         "normalization": "operator", "grid_size": "operator", "update_policy": "evolution"}
+SMALL = {"num_layers": [2], "base_channels": [4], "kernel_size": [3], "grid_size": [8], "noise_scale": [0.01], "spatial_correlation": [0]}
+FORMS = {"native": "results.blocks", "hdf5": "results.h5", "npy": "results"}
+
+
+def write_rollout(path="rollout.yaml", space=None, sampling=None, simulation=None, dataset=None, more=""):
+    """A dimension is its choices, or text as it is."""
+    text = "model:\n  arch: cnn_operator\nparameter_space:\n"
+    dimensions = {**SMALL, **(space or {})}
+    for group in ("architecture", "stochastic", "operator", "evolution"):
+        text += f"  {group}:\n" if any(GROUP[name] == group for name in dimensions) else ""
+        for name, value in dimensions.items():
+            if GROUP[name] == group:
+                choices = value if isinstance(value, str) else f"{{type: choice, choices: [{', '.join(map(str, value))}]}}"
+                text += f"    {name}: {choices}\n"
+    sections = {"sampling": {"total_samples": 1, "validation": "{check_discrepancy: false, check_correlation: false}", **(sampling or {})},
+                "simulation": {"num_realizations": 1, "num_timesteps": 4, "seed": 1, **(simulation or {})},
+                "dataset": {"store": "both", **(dataset or {})}, "run": {"threads": 1, "out": "out"}}
+    for name, keys in sections.items():
+        text += f"{name}:\n" + "".join(f"  {k}: {v}\n" for k, v in keys.items())
+    with open(path, "w") as file:
+        file.write(text + more)
+    return path
+
+
+def witness(config, folder, *words):
+    run("rollout", config, "--witness", folder, *words)
+    return Witness(folder)
+
+
+# ---- against another program ----
+
+BOUND, METRICS_BOUND = 1e-4, 1e-5
+
+
+def random_case(i):
+    """Every policy with every noise and every post-process, whatever the seed; the rest is drawn."""
+    space = {"num_layers": [(2, 4)[(i // 2) % 2]], "kernel_size": [(3, 5)[i % 2]], "base_channels": [DRAW.choice((1, 2, 3, 5))],
+             "grid_size": [DRAW.randint(8, 11)], "update_policy": [("autoregressive", "residual", "convex")[i % 3]],
+             "noise_type": [("gaussian", "laplace", "multiplicative", "dropout")[i % 4]],
+             "noise_schedule": [DRAW.choice(("constant", "annealing", "periodic"))],
+             "noise_scale": [round(DRAW.uniform(0.01, 0.5), 3)], "spatial_correlation": [DRAW.choice((0, 0.2))],
+             "activation": [DRAW.choice(("gelu", "gelu", "silu", "tanh", "relu"))], "normalization": [DRAW.choice(("instance", "group"))]}
+    update = {"post_process": ("none", "minmax", "zscore")[i // 3 % 3], "dt": DRAW.choice((0.01, 0.5)), "alpha": DRAW.choice((0.2, 0.5))}
+    if DRAW.random() < 0.3:
+        update["clamp"] = "[-1, 0.9]"
+    return space, {"seed": DRAW.randrange(1 << 30), "num_timesteps": 9, "update": "{" + ", ".join(f"{k}: {v}" for k, v in update.items()) + "}"}
+
+
+def repeats(config, *words):
+    w = witness(config, "witness", "--steps", "3", *words)
+    states, measured = w.repeat(), w.repeat_metrics()
+    shutil.rmtree("witness")
+    check(states < BOUND and measured < METRICS_BOUND, "states differ by", states, "and metrics by", measured, w.parameters,
+          read(config).decode())
+    return states, measured
+
+
+def test_another_program_repeats_it():
+    worst = (0, 0)
+    for i in range(12):
+        space, simulation = random_case(i)
+        worst = map(max, worst, repeats(write_rollout(space=space, simulation=simulation)))
+        worst = tuple(worst)
+    # A kernel that is wider than the field reaches beyond it on all sides.
+    wide = write_rollout(space={"kernel_size": [15], "grid_size": [4], "update_policy": ["autoregressive"]})
+    worst = tuple(map(max, worst, repeats(wide)))
+    print(f"states differ by {worst[0]:.1e}, metrics by {worst[1]:.1e}")
+
+
+def test_size_of_the_field_does_not_count():
+    """O(cx) = O(x): a norm follows the first convolution, and only its 1e-5 beside the variance is not scaled."""
+    for policy, bound in (("autoregressive", 1e-3), ("residual", None)):
+        states = []
+        for variance in (4, 64):
+            config = write_rollout(space={"update_policy": [policy], "num_layers": [4], "noise_scale": [0]},
+                                   simulation={"seed": SEED % 1000, "input_generation": f"{{variance: {variance}}}"})
+            states.append(witness(config, f"{policy}{variance}", "--steps", "1"))
+        small, large = (w.state(0) for w in states)
+        check(max(abs(4 * a - b) for a, b in zip(small, large)) < 1e-5 * max(large), "one field is not 4 times the other")
+        small, large = (w.state(1) for w in states)
+        apart = max(abs(a - b) for a, b in zip(small, large)) / max(map(abs, small))
+        check(apart < bound if bound else apart > 0.1, policy, "differs by", apart)
+
+
+def test_results_are_those_of_the_witness():
+    config = write_rollout(space={"num_layers": [2, 4], "kernel_size": [3, 5], "grid_size": [12], "noise_scale": [0.3]},
+                           sampling={"total_samples": 3}, simulation={"num_realizations": 2, "num_timesteps": 6, "seed": SEED},
+                           dataset={"storage": "{block_states: 4}"})
+    run("rollout", config, "--quiet")
+    names = ("energy", "entropy", "autocorrelation", "variance", "mean_magnitude")
+    for number in (0, 2):
+        w = witness(config, f"w{number}", "--only", str(number), "--steps", "5")
+        def stored(dataset, at):
+            run("results", "export", "out/results.blocks", "--dataset", dataset, "--at", f"operator={number}{at}", "--out", "part.npy")
+            return load_npy("part.npy")[1].tobytes()
+        check(stored("outputs/fields", ",realisation=0,state=1:6") == w.states.tobytes(), "states of operator", number)
+        check(stored("outputs/fields", ",realisation=0,state=0") == w.field.tobytes() == stored("inputs/fields", ""), "its field")
+        check(stored("outputs/fields", ",realisation=1,state=1:6") != w.states.tobytes(), "two realisations with one noise")
+        for k, name in enumerate(names):
+            check(stored(f"metrics/{name}", ",realisation=0") == w.metrics[k::5].tobytes(), name, "of operator", number)
+
+
+# ---- the same bits ----
+
+def same_results(a, b):
+    """A file, or a folder of files."""
+    if os.path.isdir(a):
+        names = sorted(os.listdir(a))
+        check(names == sorted(os.listdir(b)), "files differ:", names, os.listdir(b))
+        differ = [n for n in names if not filecmp.cmp(f"{a}/{n}", f"{b}/{n}", shallow=False)]
+        check(not differ, a, "and", b, "differ in", differ)
+    else:
+        check(filecmp.cmp(a, b, shallow=False), a, "and", b, "differ")
+
+
+def write_some(form="native", states=30, **simulation):
+    """Three operators of two shapes or three, three realisations each, in blocks that do not divide the states."""
+    return write_rollout(f"{form}.yaml", space={"num_layers": [2, 4], "grid_size": [10], "noise_scale": [0.1], "spatial_correlation": [0, 0.2]},
+                         sampling={"total_samples": 3}, dataset={"storage": f"{{backend: {form}, block_states: 8}}"},
+                         simulation={"num_realizations": 3, "num_timesteps": states, **simulation})
+
+
+def make(form, config):
+    """The undisturbed run, and the seconds that it took; None where the form is not there."""
+    began = time.monotonic()
+    done = subprocess.run([COMMAND, "rollout", config, "--quiet", "--out", "whole"], capture_output=True, text=True, env=environment(), timeout=120)
+    if form == "hdf5" and done.returncode != 0 and "libhdf5" in done.stderr:
+        print("hdf5 is not tried:", done.stderr.strip())
+        return None
+    check(done.returncode == 0, form, done.returncode, done.stderr)
+    return time.monotonic() - began
+
+
+def test_same_bits_however_it_is_cut():
+    config = write_some()
+    make("native", config)
+    for at_once, threads in ((2, 2), (3, 1), (2, 1)):
+        run("rollout", config, "--quiet", "--out", f"{at_once}-{threads}", "--realizations_at_once", str(at_once), "--threads", str(threads))
+        same_results("whole/results.blocks", f"{at_once}-{threads}/results.blocks")
+
+
+def kill_on_and_on(config, seconds, lives, *words):
+    """Runs that are killed at random instants, and one that is not."""
+    for _ in range(lives):
+        process = subprocess.Popen([COMMAND, "rollout", config, "--quiet", "--out", "out", *words], stderr=subprocess.PIPE, env=environment())
+        try:
+            process.wait(DRAW.uniform(0, 0.7 * seconds))
+        except subprocess.TimeoutExpired:
+            process.kill()
+        _, said = process.communicate(timeout=60)
+        check(process.returncode in (0, -signal.SIGKILL), process.returncode, said)
+    run("rollout", config, "--quiet", "--out", "out", *words)
+
+
+def test_same_bits_after_kills():
+    for form, name in FORMS.items():
+        config = write_some(form, states=100)
+        seconds = make(form, config)
+        if seconds is None:
+            continue
+        kill_on_and_on(config, seconds, 5, "--realizations_at_once", str(DRAW.randint(1, 3)))
+        same_results(f"whole/{name}", f"out/{name}")
+        shutil.rmtree("out")
+        shutil.rmtree("whole")
+
+
+def begin(config, *words):
+    """A run that has begun to write, in the order that its plan gives."""
+    process = subprocess.Popen([COMMAND, "rollout", config, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    while line := process.stderr.readline():
+        if line.startswith(b"committed"):
+            return process
+    raise Failed(f"the run ended before it was committed, with {process.wait()}")
+
+
+def test_stop_and_go_on():
+    config = write_some(states=60)
+    run("rollout", config, "--quiet", "--out", "whole")
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        config = write_some(states=20000 if number == signal.SIGINT else 60)
+        process = begin(config, "--out", "out")
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1].decode()
+        if process.returncode == 0 and number == signal.SIGTERM:
+            continue # it was through already
+        check(process.returncode == code and re.search(r"stopped with operator \d of 3 done; .*the same command goes on", said), number, "gave", process.returncode, said)
+        out, _ = run("results", "check", "out/results.blocks", "--json")
+        check(json.loads(out)["damaged"] == 0, out)
+        if number == signal.SIGINT:
+            shutil.rmtree("out")
+    run("rollout", config, "--quiet", "--out", "out")
+    same_results("whole/results.blocks", "out/results.blocks")
+    _, said = run("rollout", config, "--out", "out")
+    check("all is done" in said, said)
+
+
+# ---- memory ----
+
+def test_as_planned():
+    for _ in range(5):
+        space = {"num_layers": [DRAW.randint(1, 5)], "base_channels": [DRAW.randint(1, 12)], "kernel_size": [DRAW.choice((1, 3, 5, 7))],
+                 "grid_size": [DRAW.randint(4, 24)], "spatial_correlation": [DRAW.choice((0, 0.1))], "normalization": [DRAW.choice(("instance", "group"))]}
+        simulation = {"precision": DRAW.choice(("float32", "bfloat16", "float16")), "num_realizations": DRAW.randint(1, 4),
+                      "realizations_at_once": DRAW.randint(1, 4), "num_timesteps": DRAW.randint(1, 30)}
+        dataset = {"store": DRAW.choice(("features", "trajectories", "both")), "storage": f"{{state_dtype: {DRAW.choice(('f32', 'f16'))}}}"}
+        _, said = run("rollout", write_rollout(space=space, simulation=simulation, dataset=dataset), "--threads", str(DRAW.randint(1, 2)),
+                      env=environment(PLIMSOLL_TEST_SECCOMP="kill"))
+        check("As planned, to the byte." in said, said, space, simulation, dataset)
+        shutil.rmtree("out")
+
+
+def test_memory_does_not_know_how_many_states():
+    planned = []
+    for states in (25, 5000):
+        config = write_rollout(simulation={"num_timesteps": states})
+        plan = json.loads(run("plan", config, "--command", "rollout", "--json")[0])
+        planned.append((plan["process"]["resident_bytes"], plan["arena"]["bytes"]))
+    check(planned[0] == planned[1], planned)
+
+
+# ---- bad input ----
+
+def test_spaces_that_are_none():
+    def one(name, value, pattern, code=2):
+        refused(code, pattern, "rollout", write_rollout("bad.yaml", space={name: value}))
+    one("base_channels", "{type: integer, bounds: [9, 8]}", r"bad.yaml:\d+:\d+: the bounds of parameter_space.architecture.base_channels begin at 9, above their end 8")
+    one("update_policy", "{type: choice, choices: [residual, convex], weights: [0.75, 0.35]}", r"weights of parameter_space.evolution.update_policy sum to 1.1, not to 1")
+    one("update_policy", "{type: choice, choices: [residual, convex], weights: [1]}", r"weights")
+    one("noise_scale", "{type: continuous, bounds: [0, 1], log_scale: true}", r"noise_scale has a log scale, and bounds that begin at 0")
+    one("noise_scale", "{type: whole, bounds: [0, 1]}", r"noise_scale.type must be integer, continuous, choice or boolean")
+    one("noise_scale", "{type: continuous, choices: [0, 1]}", r"noise_scale")
+    one("kernel_size", [4], r"kernel_size.choices must be a list of 1 to 16 odd integers")
+    one("grid_size", [2], r"grid_size.choices")
+    one("activation", ["swish"], r"activation.choices")
+    one("normalization", ["instance", "batch"], r"normalization: with batch the bits of a realisation would depend on those beside it")
+    refused(2, r"simulation.rollout_dropout: rollouts never drop channels", "rollout", write_rollout("bad.yaml", simulation={"rollout_dropout": "true"}))
+    refused(2, r"grid_size: fields of 8 and of 12 pixels|grid_size: fields of 12 and of 8 pixels", "rollout",
+            write_rollout("bad.yaml", space={"grid_size": [8, 12]}, sampling={"total_samples": 2}))
+    refused(2, r"train.steps is not used when model.arch is cnn_operator", "rollout", write_rollout("bad.yaml", more="train:\n  steps: 5\n"))
+    refused(2, r"--set train.steps: this command does not read", "rollout", write_rollout(), "--set", "train.steps=5")
+    refused(2, r"there is no operator 1", "rollout", write_rollout(), "--only", "1", "--witness", "w")
+    refused(2, r"--only goes with --witness", "rollout", write_rollout(), "--only", "0")
+    refused(2, r"4 steps are too many for a witness; take at most 3", "rollout", write_rollout(), "--steps", "4", "--witness", "w")
+    refused(2, r"does not support the command train", "train", write_rollout())
+    check(not os.path.exists("out"), "what was refused left a folder")
+
+
+def test_points_that_are_not_even():
+    config = write_rollout(sampling={"total_samples": 5, "validation": "{check_discrepancy: true, max_discrepancy: 0.01}"},
+                           space={"noise_scale": "{type: continuous, bounds: [0, 1]}"})
+    refused(2, r"discrepancy", "rollout", config)
+    check(not os.path.exists("out"), "what was refused left a folder")
+
+
+def test_results_of_another_config():
+    config = write_rollout()
+    run("rollout", config, "--quiet")
+    before = read("out/results.blocks")
+    refused(2, r"results of another configuration.*\"simulation.seed\":\"1\".*\"simulation.seed\":\"2\"", "rollout", config, "--set", "simulation.seed=2")
+    refused(2, r"results of another", "rollout", config, "--num_timesteps", "5")
+    check(read("out/results.blocks") == before, "a refused run changed the results")
+    run("rollout", config, "--quiet", "--realizations_at_once", "1", "--threads", "2") # decides no number
+    with open("out/results.blocks", "r+b") as file:
+        file.seek(40)
+        file.write(b"nonsense")
+    refused(4, r"results.blocks", "rollout", config)
+    with open("out/results.blocks", "wb") as file:
+        file.write(b"no results at all\n" * 1000)
+    refused(4, r"results.blocks", "rollout", config)
+
+
+def load_parameters(path):
+    run("results", "export", path, "--dataset", "parameters/params", "--out", "parameters.npy")
+    return load_npy("parameters.npy")[1].tobytes()
+
+
+def damage(path, at):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def test_damaged_results():
+    config = write_some()
+    make("native", config)
+    shutil.copytree("whole", "out")
+    # A state that is nowhere else in the file: its place is where its block begins.
+    run("results", "export", "whole/results.blocks", "--dataset", "outputs/fields", "--at", "1,2,8:16", "--out", "block.npy")
+    at = read("whole/results.blocks").index(load_npy("block.npy")[1].tobytes()[:64])
+    damage("out/results.blocks", at + DRAW.randrange(8 * 3 * 100 * 4))
+    refused_check = subprocess.run([COMMAND, "results", "check", "out/results.blocks"], capture_output=True, text=True, env=environment())
+    said = refused_check.stderr
+    check(refused_check.returncode == 4 and said.count(": damaged\n") == 1, refused_check.returncode, said)
+    check("operator 1" in said and "realisation 2" in said, "the block is not named:", said)
+    run("rollout", config, "--quiet", "--out", "out") # what is marked is not read
+    run("results", "check", "--repair", "out/results.blocks")
+    run("rollout", config, "--quiet", "--out", "out")
+    same_results("whole/results.blocks", "out/results.blocks")
+    # So are the operators' parameters, which no block has.
+    damage("out/results.blocks", read("out/results.blocks").index(load_parameters("whole/results.blocks")))
+    refused_check = subprocess.run([COMMAND, "results", "check", "out/results.blocks", "--repair"], capture_output=True, text=True, env=environment())
+    check("parameters/params: damaged" in refused_check.stderr, refused_check.stderr)
+    run("rollout", config, "--quiet", "--out", "out")
+    same_results("whole/results.blocks", "out/results.blocks")
+    # Cut off: what is gone is made again.
+    size = os.path.getsize("out/results.blocks")
+    with open("out/results.blocks", "r+b") as file:
+        file.truncate(at + 100)
+    check(size > at + 100, size, at)
+    run("rollout", config, "--quiet", "--out", "out")
+    same_results("whole/results.blocks", "out/results.blocks")
+
+
+def test_one_run_at_a_time():
+    config = write_some(states=20000)
+    process = begin(config)
+    try:
+        refused(5, r"results.blocks.*(process|open|used)", "rollout", config)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        check(finish(process) == 143, "the first run did not end as asked")
+
+
+def test_full_disk():
+    if os.geteuid() != 0:
+        raise Skipped("only root may mount a small disk")
+    os.mkdir("small")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", "small"], capture_output=True).returncode:
+        raise Skipped("tmpfs cannot be mounted here")
+    try:
+        refused(5, r"small/results.blocks.*\d.*\d", "rollout", write_rollout(simulation={"num_timesteps": 1000}), "--set", "dataset.output_path=small/results.blocks")
+        check(os.listdir("small") == [], "something is left on the full disk:", os.listdir("small"))
+    finally:
+        subprocess.run(["umount", "small"])
+
+
+if __name__ == "__main__":
+    main({"rollout": [test_another_program_repeats_it, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
+                      test_same_bits_however_it_is_cut, test_same_bits_after_kills, test_stop_and_go_on, test_as_planned,
+                      test_memory_does_not_know_how_many_states],
+          "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_results_of_another_config, test_damaged_results,
+                              test_one_run_at_a_time, test_full_disk]})
