@@ -107,15 +107,20 @@ static void add_metrics(const pl_event *e, pl_metric_use use, pl_line *line)
                         pl_show_metric(e->metric[i].value, e->metric[i].brief_decimals, text));
 }
 
-static void add_loss(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
+static void add_rate(const pl_event *e, pl_line *line)
 {
     char text[PL_FORMAT_BYTES];
+    pl_line_add(line, "  %s %s", pl_show_rate(e->items_per_second, text), e->words->rate);
+}
+
+static void add_loss(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
+{
     paint(v, line, "1");
     pl_line_add(line, "  loss %.3f", e->loss);
     paint(v, line, "0");
     if (fields & METRICS) add_metrics(e, PL_METRIC_AT_STEPS, line);
     if (fields & LR) pl_line_add(line, "  lr %.1e", e->lr);
-    if (fields & RATE) pl_line_add(line, "  %s %s", pl_show_rate(e->items_per_second, text), e->words->rate);
+    if (fields & RATE) add_rate(e, line);
 }
 
 static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
@@ -126,7 +131,11 @@ static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl
     pl_line_add(line, "%*" PRIu64 "/%" PRIu64, width, e->step, e->steps);
     if ((fields & PART) && shows_part(v, e))
         pl_line_add(line, "  %s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : "part", e->part, e->parts);
-    if (isfinite(e->loss)) add_loss(v, e, fields, line);
+    if (isfinite(e->loss))
+        add_loss(v, e, fields, line);
+    else if (isfinite(e->items_per_second) && fields & RATE)
+        add_rate(e, line);
+    if (fields & METRICS && e->text_bytes) pl_line_add(line, "  %.*s", (int)e->text_bytes, e->text);
     if ((fields & MEMORY) && v->resident_bytes) pl_line_add(line, "  %s", pl_show_bytes(v->resident_bytes, text));
     double left = v->end_at - e->seconds;
     if ((fields & ETA) && v->made > 0 && e->step < e->steps)

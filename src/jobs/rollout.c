@@ -5,10 +5,12 @@
  * go on from the first block that one of them lacks, where the state that it begins from was kept for all of them;
  * else from their initial fields. A state's bits do not depend on where a run began, nor on what runs beside it. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/narrow.h"
+#include "base/units.h"
 #include "data/fields/rollout_data.h"
 #include "jobs/jobs.h"
 #include "jobs/rollout_features.h"
@@ -30,14 +32,24 @@ typedef struct rollout {
     bool fields_wanted;   /* the initial field is to be written, too */
     bool features_wanted; /* and the features of the operator */
     pl_rollout_features features;
+    uint64_t operator_bytes; /* of the results of one */
     double committed_at;
     pl_witness *witness; /* instead of results; NULL: not wanted */
 } rollout;
+
+static uint64_t count_operator_bytes(const pl_rollout_data *d)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < d->layout.datasets; i++)
+        if (pl_block_is_made(&d->dataset[i])) bytes += pl_block_dataset_bytes(&d->dataset[i]) / d->setup.count;
+    return bytes;
+}
 
 static pl_status open_rollout(pl_session *s, void *state, pl_error *err)
 {
     rollout *r = state;
     r->d = pl_rollout_data_of(s->o.data);
+    r->operator_bytes = count_operator_bytes(r->d);
     r->state = pl_session_value(s, "state");
     r->scratch = pl_session_value(s, pl_job_rollout.staging);
     r->state_elems = (uint64_t)r->d->grid * r->d->grid * PL_ROLLOUT_FIELD_CHANNELS;
@@ -191,6 +203,12 @@ static pl_status commit_now_and_then(pl_session *s, rollout *r, pl_error *err)
 
 /* ---- the work ---- */
 
+static void begin_stream(pl_session *s, const rollout *r)
+{
+    const uint64_t step = pl_rollout_place(r->d, r->operator);
+    pl_ring_begin(s->ring, PL_PART_TRAIN, step, step + 1);
+}
+
 static pl_status recall(pl_session *s, rollout *r, void *to(rollout *, uint64_t row), bool *found, pl_error *err)
 {
     *found = true;
@@ -277,17 +295,37 @@ static pl_status run_realisations(pl_session *s, rollout *r, pl_error *err)
     return make_states(s, r, err);
 }
 
+/* An operator is done: how fast it went, and how much of the file there is. */
+static void tell_progress(pl_session *s, rollout *r)
+{
+    char text[96], made[32], all[32];
+    const double now = pl_run_now(), seconds = now - s->reported_at;
+    const uint64_t items = s->items_seen - s->reported_items;
+    const int bytes =
+        snprintf(text, sizeof text, "%s of %s", pl_format_bytes(s->step * r->operator_bytes, made, sizeof made),
+                 pl_format_bytes(s->settings->steps * r->operator_bytes, all, sizeof all));
+    s->last_rate = seconds > 0 ? (double)items / seconds : NAN;
+    s->reported_at = now;
+    s->reported_items = s->items_seen;
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_STEP,
+                                  .loss = NAN,
+                                  .lr = NAN,
+                                  .items_per_second = s->last_rate,
+                                  .text = text,
+                                  .text_bytes = (size_t)bytes});
+}
+
 static pl_status run_operator(pl_session *s, rollout *r, pl_error *err)
 {
     const uint64_t most = s->settings->micro_batch, all = r->d->setup.realisations;
     pl_session_set_integer(s, PL_INPUT_ITEM, r->operator);
     PL_TRY(pl_session_run_program(s, s->init, false, err));
-    pl_ring_begin(s->ring, PL_PART_TRAIN, r->operator, r->operator+(uint64_t) 1);
+    begin_stream(s, r);
     s->part = 0;
     s->parts = (all + most - 1) / most * r->d->setup.states;
     for (r->first = 0; r->first < all; r->first += most) PL_TRY(run_realisations(s, r, err));
     s->step++;
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_STEP, .loss = NAN, .lr = NAN, .items_per_second = NAN});
+    tell_progress(s, r);
     return PL_OK;
 }
 
@@ -325,7 +363,7 @@ static pl_status run_witness(pl_session *s, rollout *r, pl_error *err)
     r->witness = pl_alloc(1, sizeof *r->witness);
     if (!r->witness) return pl_fail(err, PL_E_NOMEM, "no memory for the witness");
     pl_status status = pl_witness_open(r->witness, s, r->operator, steps, s->settings->to, err);
-    pl_ring_begin(s->ring, PL_PART_TRAIN, r->operator, r->operator+(uint64_t) 1);
+    begin_stream(s, r);
     for (r->t = 0; r->t <= steps && status == PL_OK; r->t++) {
         pl_session_set_integer(s, PL_INPUT_STEP, (int64_t)r->t);
         status = pl_session_run_program(s, r->t ? r->step : r->begin, false, err);

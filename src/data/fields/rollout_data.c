@@ -75,7 +75,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
 {
     const pl_rollout_data *d = data_of(source);
     const uint64_t elems = field_elems(d);
-    const uint32_t number = (uint32_t)slot->step;
+    const uint32_t number = d->setup.first + (uint32_t)slot->step;
     float *state = slot->port[0].at, *row = slot->port[1].at;
     int64_t *ids = slot->port[2].at;
     (void)err;
@@ -272,8 +272,8 @@ static pl_status fill_data(pl_rollout_data *d, pl_error *err)
     PL_TRY(make_parameters(d, err));
     PL_TRY(make_groups(d, err));
     PL_TRY(make_layout(d, err));
-    d->source = (pl_source){
-        .kind = &fields, .batch = o->realisations, .at_once = o->at_once, .steps_per_epoch = {o->operators, 0}};
+    d->source =
+        (pl_source){.kind = &fields, .batch = o->realisations, .at_once = o->at_once, .steps_per_epoch = {o->count, 0}};
     d->data.source = &d->source;
     d->data.path = "the operators";
     return pl_rollout_data_choose(d, 0, err);

@@ -26,9 +26,9 @@
 /* Against what never ends: kernels are measured at the plan's own shapes in that time. Sanitizers make a search several
  * times as long. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { TRIES = 12, SECONDS_MAX = 180 };
+enum { TRIES = 6, SECONDS_MAX = 180 };
 #else
-enum { TRIES = 40, SECONDS_MAX = 60 };
+enum { TRIES = 20, SECONDS_MAX = 60 };
 #endif
 enum { TEXT_LINES = 2000 };
 
