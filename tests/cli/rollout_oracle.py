@@ -140,6 +140,111 @@ class Operator:
         return convolve(combine(x, noise, operator.add), shape, weight, self.w["output.bias"][1])
 
 
+class UNet(Operator):
+    """A stem; three levels down, of two residual blocks and a convolution of stride 2; three up, beside what went down."""
+
+    def residual(self, x, name):
+        y = self.block(self.block(x, name + ".conv1"), name + ".conv2")
+        skip = self.w.get(name + ".skip.weight")
+        return combine(y, convolve(x, *skip) if skip else x, operator.add)
+
+    def two(self, x, name):
+        return self.residual(self.residual(x, name + ".block1"), name + ".block2")
+
+    def halve(self, x, name):
+        """Stride 2 is every other pixel of stride 1."""
+        shape, weight = self.w[name + ".weight"]
+        out = shape[0]
+        y = [[v for i in range(0, len(x), 2) for v in row[i * out:(i + 1) * out]] for row in convolve(x, shape, weight)[::2]]
+        return normalize(y, out, self.groups(out), self.w[name + ".norm.weight"][1], self.w[name + ".norm.bias"][1], self.activation)
+
+    def __call__(self, x, noise):
+        x, skips = self.block(x, "stem"), []
+        for i in range(3):
+            skips.append(self.two(x, f"down.{i}"))
+            x = self.halve(skips[-1], f"down.{i}.reduce")
+        for i in (2, 1, 0):
+            larger, skip = double(x, self.w[f"down.{min(i + 1, 2)}.reduce.weight"][0][0]), skips[i]
+            x = self.two(self.block(beside(larger, skip), f"up.{i}.merge"), f"up.{i}")
+        shape, weight = self.w["output.weight"]
+        return convolve(combine(x, noise, operator.add), shape, weight, self.w["output.bias"][1])
+
+
+def double(image, channels):
+    """Bilinear, pixel centres: row o lies at (o + 1/2)/2 - 1/2 of the rows."""
+    side = len(image)
+
+    def taps(o):
+        at = min(max((o + 0.5) / 2 - 0.5, 0.0), side - 1.0)
+        low = int(at)
+        return low, min(low + 1, side - 1), at - low
+
+    result = []
+    for y in range(2 * side):
+        a, b, v = taps(y)
+        line = []
+        for x in range(2 * side):
+            c, d, u = taps(x)
+            line += [(1 - v) * ((1 - u) * image[a][c * channels + k] + u * image[a][d * channels + k])
+                     + v * ((1 - u) * image[b][c * channels + k] + u * image[b][d * channels + k]) for k in range(channels)]
+        result.append(line)
+    return result
+
+
+def beside(a, b):
+    """The channels of a, then those of b, pixel by pixel."""
+    side, m, n = len(a), len(a[0]) // len(a), len(b[0]) // len(b)
+    return [[v for x in range(side) for v in p[x * m:(x + 1) * m] + q[x * n:(x + 1) * n]] for p, q in zip(a, b)]
+
+
+class Fourier(Operator):
+    """Lift of state and coordinates; layers act(K v + W v + b), no act in the last; two linears."""
+    modes = 12
+
+    def linear(self, x, name):
+        (out, channels), weight = self.w[name + ".weight"]
+        bias = self.w[name + ".bias"][1]
+        rows = [weight[o * channels:(o + 1) * channels] for o in range(out)]
+        return [[dot(line[i:i + channels], row) + b for i in range(0, len(line), channels) for row, b in zip(rows, bias)] for line in x]
+
+    def spectral(self, x, name):
+        """Of the transform X[k,l] the rows 0 ... 11 and -12 ... -1 and the columns 0 ... 11, each times its matrix; back by the inverse
+        of a real image's transform: column l stands for -l, too, but where these are one."""
+        (_, _, channels, _, out), weight = self.w[name]
+        side, m = len(x), self.modes
+        wave = [complex(math.cos(2 * math.pi * i / side), math.sin(2 * math.pi * i / side)) for i in range(side)]
+        across = [[[sum(line[w * channels + c] * wave[-l * w % side] for w in range(side)) for l in range(m)] for line in x] for c in range(channels)]
+        result = [[0.0] * (side * out) for _ in range(side)]
+        for r, k in enumerate([*range(m), *range(-m, 0)]):
+            for l in range(m):
+                mode = [sum(across[c][h][l] * wave[-k * h % side] for h in range(side)) for c in range(channels)]
+                begin = (r * m + l) * channels * 2 * out
+                factor = (1 if l == 0 or 2 * l == side else 2) / side ** 2
+                for o in range(out):
+                    mixed = factor * sum(mode[c] * complex(weight[begin + c * 2 * out + o], weight[begin + c * 2 * out + out + o]) for c in range(channels))
+                    for h in range(side):
+                        turned, line = mixed * wave[k * h % side], result[h]
+                        for w in range(side):
+                            line[w * out + o] += (turned * wave[l * w % side]).real
+        return result
+
+    def __call__(self, x, noise):
+        side = len(x)
+        places = [[v for w in range(side) for v in (h / (side - 1), w / (side - 1))] for h in range(side)]
+        x = self.linear(beside(x, places), "lift")
+        for i in range(self.p["num_layers"]):
+            x = combine(self.spectral(x, f"layers.{i}.spectral.weight"), self.linear(x, f"layers.{i}.linear"), operator.add)
+            if i + 1 < self.p["num_layers"]:
+                x = [[self.activation(v) for v in line] for line in x]
+        hidden = self.linear(combine(x, noise, operator.add), "output.0")
+        return self.linear([[self.activation(v) for v in line] for line in hidden], "output.1")
+
+
+def operator_of(weights, parameters):
+    kind = UNet if "down.0.reduce.weight" in weights else Fourier if "lift.weight" in weights else Operator
+    return kind(weights, parameters)
+
+
 # ---- from state to state ----
 
 def advance(p, x, y):
@@ -202,7 +307,7 @@ class Witness:
 
     def repeat(self):
         """The largest difference of a state, relative to its largest number, when all is repeated from the field on."""
-        operate, worst = Operator(self.weights, self.parameters), 0.0
+        operate, worst = operator_of(self.weights, self.parameters), 0.0
         x, size = image_of(self.field, self.side, 3), self.channels * self.side ** 2
         for t in range(1, self.steps + 1):
             noise = image_of(self.noise[(t - 1) * size:t * size], self.side, self.channels)
