@@ -3,6 +3,7 @@ plimsoll rollout --witness leaves. Channels lie last, as in the weights; the fie
 import json
 import math
 import operator
+import random
 import struct
 from array import array
 
@@ -212,6 +213,28 @@ class Witness:
                 return math.inf
             worst = max(worst, max(abs(a - b) for a, b in zip(ours, theirs)) / max(map(abs, ours)))
         return worst
+
+    def repeat_features(self):
+        """The largest difference of an answer's gain, where the field is scaled and there is no noise; and how far the
+        answers to small changes are from ours, whose random numbers are others: the largest ratio either way."""
+        operate, draw = Operator(self.weights, self.parameters), random.Random(1)
+        silent = [[0.0] * (self.channels * self.side) for _ in range(self.side)]
+        def answer(field):
+            return [v for row in operate(image_of(field, self.side, 3), silent) for v in row]
+        def norm(values):
+            return math.sqrt(math.fsum(v * v for v in values))
+        told, field = self.parameters["features"], list(self.field)
+        at_field, gain = answer(field), {}
+        for scale in (0.5, 0.75, 1.25, 1.5):
+            gain[scale] = norm(answer([scale * v for v in field])) / norm(at_field)
+        apart = [told[f"gain_scale_{s:.2f}"] - gain[s] for s in gain]
+        apart += [told["saturation_degree"] - (1.5 - gain[1.5]), told["compression_ratio"] - gain[0.5] / gain[1.5]]
+        ratios = [1.0]
+        for deviation in ("1e-4", "1e-3", "1e-2"):
+            change = [draw.gauss(0, float(deviation)) for _ in field]
+            ours = norm(map(operator.sub, answer(list(map(operator.add, field, change))), at_field)) / norm(change)
+            ratios += [ours / told[f"lipschitz_eps_{deviation}"], told[f"lipschitz_eps_{deviation}"] / ours]
+        return max(map(abs, apart)), max(ratios)
 
     def repeat_metrics(self):
         """Likewise of the metrics; they are measured of the states as written."""

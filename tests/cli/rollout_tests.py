@@ -87,6 +87,17 @@ def test_another_program_repeats_it():
     print(f"states differ by {worst[0]:.1e}, metrics by {worst[1]:.1e}")
 
 
+def test_features():
+    """Fields of few pixels and a small variance, where the norm's 1e-5 counts and a gain is not 1."""
+    for layers, norm in ((2, "instance"), (4, "group")):
+        w = witness(write_rollout(space={"num_layers": [layers], "normalization": [norm], "noise_scale": [0.5], "base_channels": [6]},
+                                  simulation={"seed": DRAW.randrange(1 << 30), "input_generation": "{variance: 0.00001}"}), f"w{layers}")
+        gains, ratio = w.repeat_features()
+        told = w.parameters["features"]
+        check(gains < 1e-5 and ratio < 2, "gains differ by", gains, "and the answers to small changes by a factor of", ratio, told)
+        check(max(abs(told[f"gain_scale_{s}"] - 1) for s in ("0.50", "0.75", "1.25", "1.50")) > 1e-3, "the gains tell nothing:", told)
+
+
 def test_size_of_the_field_does_not_count():
     """O(cx) = O(x): a norm follows the first convolution, and only its 1e-5 beside the variance is not scaled."""
     for policy, bound in (("autoregressive", 1e-3), ("residual", None)):
@@ -160,7 +171,8 @@ def test_same_bits_however_it_is_cut():
 
 
 def kill_on_and_on(config, seconds, lives, *words):
-    """Runs that are killed at random instants, and one that is not."""
+    """Runs that are killed at random instants, and one that is not; how many were."""
+    killed = 0
     for _ in range(lives):
         process = subprocess.Popen([COMMAND, "rollout", config, "--quiet", "--out", "out", *words], stderr=subprocess.PIPE, env=environment())
         try:
@@ -169,7 +181,9 @@ def kill_on_and_on(config, seconds, lives, *words):
             process.kill()
         _, said = process.communicate(timeout=60)
         check(process.returncode in (0, -signal.SIGKILL), process.returncode, said)
+        killed += process.returncode != 0
     run("rollout", config, "--quiet", "--out", "out", *words)
+    return killed
 
 
 def test_same_bits_after_kills():
@@ -184,8 +198,21 @@ def test_same_bits_after_kills():
         shutil.rmtree("whole")
 
 
+def test_a_hundred_kills():
+    kills = {}
+    for form, name in FORMS.items():
+        config = write_some(form, states=200)
+        seconds = make(form, config)
+        while seconds is not None and kills.setdefault(form, 0) < 34:
+            kills[form] += kill_on_and_on(config, seconds, 8, "--realizations_at_once", str(DRAW.randint(1, 3)))
+            same_results(f"whole/{name}", f"out/{name}")
+            shutil.rmtree("out")
+        shutil.rmtree("whole", ignore_errors=True)
+    print("killed:", kills)
+
+
 def begin(config, *words):
-    """A run that has begun to write, in the order that its plan gives."""
+    """A run that is at work."""
     process = subprocess.Popen([COMMAND, "rollout", config, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     while line := process.stderr.readline():
         if line.startswith(b"committed"):
@@ -324,6 +351,13 @@ def test_damaged_results():
     check("parameters/params: damaged" in refused_check.stderr, refused_check.stderr)
     run("rollout", config, "--quiet", "--out", "out")
     same_results("whole/results.blocks", "out/results.blocks")
+    # Killed after its last mark, a file still holds what the next blocks would have gone on from.
+    index = read("out/results.blocks")
+    with open("out/results.blocks", "r+b") as file:
+        file.seek(int.from_bytes(index[32:40], "little") - 1) # the last byte of the index, that of the last such place
+        file.write(b"x")
+    run("rollout", config, "--quiet", "--out", "out")
+    same_results("whole/results.blocks", "out/results.blocks")
     # Cut off: what is gone is made again.
     size = os.path.getsize("out/results.blocks")
     with open("out/results.blocks", "r+b") as file:
@@ -357,8 +391,9 @@ def test_full_disk():
 
 
 if __name__ == "__main__":
-    main({"rollout": [test_another_program_repeats_it, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
+    main({"rollout": [test_another_program_repeats_it, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
                       test_same_bits_however_it_is_cut, test_same_bits_after_kills, test_stop_and_go_on, test_as_planned,
                       test_memory_does_not_know_how_many_states],
           "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_results_of_another_config, test_damaged_results,
-                              test_one_run_at_a_time, test_full_disk]})
+                              test_one_run_at_a_time, test_full_disk],
+          "rollout_kills": [test_a_hundred_kills]})
