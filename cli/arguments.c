@@ -128,7 +128,8 @@ int pl_cli_own_first(const pl_cli_command *command, int argc, char **argv)
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         size_t k = find_option(command, argv[i]);
         if (k == PL_CLI_OPTIONS_MAX) continue;
-        const bool next = command->body->options[k].value && !strchr(argv[i], '=') && i + 1 < argc;
+        const bool next = command->body->options[k].value && !strchr(argv[i], '=');
+        if (next && i + 1 == argc) break; /* its value is missing: nothing else becomes it */
         bring_forward(argv, i, ++own);
         if (next) bring_forward(argv, ++i, ++own);
     }

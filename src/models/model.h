@@ -76,8 +76,8 @@ typedef enum pl_model_init { PL_INIT_NORMAL, PL_INIT_PROJECTION, PL_INIT_ZERO, P
 /* A weight by name: made, with its init node, the first time it is asked for; the same one afterwards. PROJECTION is a
  * normal whose deviation shrinks with depth (1/√(2·layers)): for the matrices that write into the residual stream. */
 pl_id pl_model_weight(pl_model *, pl_model_init, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
-/* Likewise one that may be of 16 bits, uniform from low to high, for the item whose number is the input ITEM, where that
- * is made. */
+/* Likewise one that may be of 16 bits, uniform from low to high, for the item whose number is the input ITEM, where
+ * that is made. */
 pl_id pl_model_uniform(pl_model *, pl_dtype, double low, double high, pl_shape, const char *fmt, ...) PL_PRINTF(6, 7);
 pl_id pl_model_linear(pl_model *, pl_id x, pl_id weight, pl_id bias, pl_id residual);
 pl_activation pl_model_activation_of(pl_config_activation);

@@ -6,7 +6,11 @@
  *   step    state t from state t − 1, where t + 1 is input.step: network, noise, policy; likewise metrics, stored
  *
  * What lasts between them: "state" f32 [B,H,W,3], "parameters" f32 [B,PL_ROLLOUT_COLUMNS], "ids" i64 [B,PL_ROLLOUT_IDS]
- * (base/rollout.h). Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
+ * (base/rollout.h). Where features of operators are wanted there is also
+ *
+ *   features  the answer of the network, without its noise, to what stands in "state": it alone is stored
+ *
+ * Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
  * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size" (each arch those whose
  * rows in config/sections/parameter_space.def name it); "activation", a pl_activation; "normalization", a
  * pl_rollout_norm; "precision", a pl_dtype; "correlated": may noise be? "convolution": 0 by rule, else one more than a

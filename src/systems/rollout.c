@@ -33,7 +33,8 @@ static pl_status find_group(const pl_rollout_data *d, uint32_t *group, pl_error 
     pl_block_reader *results;
     *group = 0;
     PL_TRY(pl_block_file_look(d->sink.path, d->sink.form, &d->layout, &found, err));
-    if (found.is_new || found.done == 0) return PL_OK;
+    if (found.is_new) return pl_rollout_check_points(d, err); /* the others were checked then */
+    if (found.done == 0) return PL_OK;
     PL_TRY(pl_block_reader_open(d->sink.path, false, &results, err));
     uint32_t first = 0;
     while (first < d->groups.groups && is_group_done(d, results, first)) first++;
@@ -47,7 +48,6 @@ static pl_status choose_group(pl_rollout_data *d, pl_data_use use, const pl_fact
     const uint64_t witness = planned ? pl_facts_value(planned, PL_FACT_WITNESS, UINT64_MAX) : UINT64_MAX;
     if (witness != UINT64_MAX) return pl_rollout_data_witness(d, witness, PL_FACT_WITNESS, err);
     uint32_t group = planned ? (uint32_t)pl_facts_value(planned, "shape", 0) : 0;
-    if (use == PL_DATA_FOR_PLAN) PL_TRY(pl_rollout_check_points(d, err));
     if (use == PL_DATA_FOR_PLAN) PL_TRY(find_group(d, &group, err));
     return pl_rollout_data_choose(d, group, err);
 }

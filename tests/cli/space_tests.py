@@ -3,9 +3,10 @@ import json
 import os
 import shutil
 
-from cli_tests import check, environment, main, refused, run
+from cli_tests import check, environment, main, read, refused, run
 
-TINY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/rollout_tiny.yaml")
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
+TINY = os.path.join(EXAMPLES, "rollout_tiny.yaml")
 LAYERS, POLICY = "parameter_space.architecture.num_layers", "parameter_space.evolution.update_policy"
 
 
@@ -49,7 +50,40 @@ def test_spaces_that_make_no_sense():
     check(not os.path.exists("runs"), "something was left")
 
 
-GROUPS = {"space": [test_effective_space, test_without_effect, test_spaces_that_make_no_sense]}
+def states_of(*words):
+    """What a rollout leaves of its states; its memory was as planned, else its exit status were another."""
+    shutil.rmtree("out", ignore_errors=True)
+    _, err = run("rollout", *words, "--set", "dataset.storage.backend=npy", "--set", "dataset.output_path=out", "--num_timesteps", "4")
+    check("As planned" in err, err)
+    return read("out/outputs.fields.npy")
+
+
+def test_kinds_of_operators():
+    """The same states with any number of threads and of realisations at once; others with another precision."""
+    for kind in "unet", "fno":
+        shutil.copy(os.path.join(EXAMPLES, f"rollout_{kind}.yaml"), "kind.yaml")
+        states = states_of("kind.yaml", "--threads", "1")
+        again = states_of("kind.yaml", "--threads", "3", "--set", "simulation.realizations_at_once=2")
+        check(states == again, kind, "depends on threads or on realisations at once")
+        for precision in "float16", "bfloat16":
+            check(states_of("kind.yaml", "--precision", precision) != states, kind, precision)
+
+
+def test_grids_that_do_not_fit():
+    grid = "parameter_space.operator.grid_size.choices"
+    for kind, sizes, sentence in (
+            ("unet", "[32,36]", "a grid of 36 does not fit the three halvings of a U-Net; take at least 16, a multiple of 8"),
+            ("unet", "[8]", "a grid of 8 does not fit the three halvings of a U-Net; take at least 16, a multiple of 8"),
+            ("fno", "[22]", "a grid of 22 does not fit twelve Fourier modes of either sign; take at least 24")):
+        shutil.copy(os.path.join(EXAMPLES, f"rollout_{kind}.yaml"), "kind.yaml")
+        refused(2, f"--set {grid}: {sentence}", "rollout", "kind.yaml", "--set", f"{grid}={sizes}")
+    refused(2, f"{LAYERS}.bounds is not used when model.arch is unet_operator; take it out",
+            "rollout", os.path.join(EXAMPLES, "rollout_unet.yaml"), "--set", f"{LAYERS}.bounds=[1,2]")
+    check(not os.path.exists("runs"), "something was left")
+
+
+GROUPS = {"space": [test_effective_space, test_without_effect, test_spaces_that_make_no_sense, test_kinds_of_operators,
+                    test_grids_that_do_not_fit]}
 
 if __name__ == "__main__":
     main(GROUPS)

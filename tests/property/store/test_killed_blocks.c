@@ -181,9 +181,7 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_native), cmocka_unit_test(test_npy),
                                        cmocka_unit_test(test_hdf5)};
     seed = test_seed(argc, argv);
-    if (access("/dev/shm", W_OK) ==
-        0) /* what a killed process leaves is the kernel's: a disk would only be waited for */
-        setenv("TMPDIR", "/dev/shm", 1);
+    use_memory_for_folder();
     printf("repeat with: %s %" PRIu64 " (the instants themselves depend on the machine)\n", argv[0], seed);
     fflush(stdout);
     return cmocka_run_group_tests_name("killed blocks", tests, make_test_folder, remove_test_folder);

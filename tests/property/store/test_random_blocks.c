@@ -199,5 +199,6 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_layouts)};
     seed = test_seed_said(argc, argv);
+    use_memory_for_folder();
     return cmocka_run_group_tests_name("random blocks", tests, make_test_folder, remove_test_folder);
 }

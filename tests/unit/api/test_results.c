@@ -126,5 +126,6 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_unfinished)};
     seed = test_seed_said(argc, argv);
+    use_memory_for_folder();
     return cmocka_run_group_tests_name("results", tests, make_test_folder, remove_test_folder);
 }

@@ -428,5 +428,6 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_failed_sync),
                                        cmocka_unit_test(test_no_memory_after_open),
                                        cmocka_unit_test(test_misuse)};
+    use_memory_for_folder();
     return cmocka_run_group_tests_name("block file", tests, make_test_folder, remove_test_folder);
 }
