@@ -202,16 +202,21 @@ class Witness:
         return list(self.states[(t - 1) * size:t * size]) if t else list(self.field)
 
     def repeat(self):
-        """The largest difference of a state, relative to its largest number, when all is repeated from the field on."""
-        operate, worst = Operator(self.weights, self.parameters), 0.0
-        x, size = image_of(self.field, self.side, 3), self.channels * self.side ** 2
+        """The largest difference of a state, relative to its largest number: where each step is repeated from the state
+        before it as written, and where all is repeated from the field on."""
+        operate, worst = Operator(self.weights, self.parameters), [0.0, 0.0]
+        chain, size = image_of(self.field, self.side, 3), self.channels * self.side ** 2
         for t in range(1, self.steps + 1):
-            noise = image_of(self.noise[(t - 1) * size:t * size], self.side, self.channels)
-            x = post_process(self.parameters, advance(self.parameters, x, operate(x, noise)))
-            ours, theirs = planes_of(x, self.side, 3), self.state(t)
+            noise, theirs = image_of(self.noise[(t - 1) * size:t * size], self.side, self.channels), self.state(t)
             if not all(map(math.isfinite, theirs)):
-                return math.inf
-            worst = max(worst, max(abs(a - b) for a, b in zip(ours, theirs)) / max(map(abs, ours)))
+                return [math.inf, math.inf]
+            def step(x):
+                return post_process(self.parameters, advance(self.parameters, x, operate(x, noise)))
+            single = step(image_of(self.state(t - 1), self.side, 3))
+            chain = step(chain) if t > 1 else single
+            for k, ours in enumerate((single, chain)):
+                apart = max(map(abs, map(operator.sub, planes_of(ours, self.side, 3), theirs)))
+                worst[k] = max(worst[k], apart / max(map(abs, theirs)))
         return worst
 
     def repeat_features(self):

@@ -2,6 +2,7 @@
 config, that memory is as planned, and what bad input is answered. Called as cli_tests.py is."""
 import filecmp
 import json
+import operator
 import os
 import random
 import re
@@ -49,7 +50,9 @@ def witness(config, folder, *words):
 
 # ---- against another program ----
 
-BOUND, METRICS_BOUND = 1e-4, 1e-5
+# Of a step, of three, of metrics. A channel that is nearly constant is divided by as little as the root of the norm's 1e-5, and
+# rounding with it; the next step does so again.
+BOUNDS = 1e-4, 1e-2, 1e-5
 
 
 def random_case(i):
@@ -68,34 +71,33 @@ def random_case(i):
 
 def repeats(config, *words):
     w = witness(config, "witness", "--steps", "3", *words)
-    states, measured = w.repeat(), w.repeat_metrics()
+    found = [*w.repeat(), w.repeat_metrics()]
     shutil.rmtree("witness")
-    check(states < BOUND and measured < METRICS_BOUND, "states differ by", states, "and metrics by", measured, w.parameters,
-          read(config).decode())
-    return states, measured
+    check(all(map(operator.lt, found, BOUNDS)), "a step, all steps and metrics differ by", found, w.parameters, read(config).decode())
+    return found
 
 
 def test_another_program_repeats_it():
-    worst = (0, 0)
+    worst = [0, 0, 0]
     for i in range(12):
         space, simulation = random_case(i)
-        worst = map(max, worst, repeats(write_rollout(space=space, simulation=simulation)))
-        worst = tuple(worst)
+        worst = list(map(max, worst, repeats(write_rollout(space=space, simulation=simulation))))
     # A kernel that is wider than the field reaches beyond it on all sides.
     wide = write_rollout(space={"kernel_size": [15], "grid_size": [4], "update_policy": ["autoregressive"]})
-    worst = tuple(map(max, worst, repeats(wide)))
-    print(f"states differ by {worst[0]:.1e}, metrics by {worst[1]:.1e}")
+    print("a step differs by %.1e, three by %.1e, metrics by %.1e" % tuple(map(max, worst, repeats(wide))))
 
 
 def test_features():
-    """Fields of few pixels and a small variance, where the norm's 1e-5 counts and a gain is not 1."""
-    for layers, norm in ((2, "instance"), (4, "group")):
+    """Fields so small that the norm's 1e-5 counts: there a gain is not 1."""
+    farthest = 0
+    for layers, norm in ((2, "instance"), (4, "group"), (1, "instance")):
         w = witness(write_rollout(space={"num_layers": [layers], "normalization": [norm], "noise_scale": [0.5], "base_channels": [6]},
-                                  simulation={"seed": DRAW.randrange(1 << 30), "input_generation": "{variance: 0.00001}"}), f"w{layers}")
+                                  simulation={"seed": DRAW.randrange(1 << 30), "input_generation": "{variance: 1e-8}"}), f"w{layers}")
         gains, ratio = w.repeat_features()
         told = w.parameters["features"]
-        check(gains < 1e-5 and ratio < 2, "gains differ by", gains, "and the answers to small changes by a factor of", ratio, told)
-        check(max(abs(told[f"gain_scale_{s}"] - 1) for s in ("0.50", "0.75", "1.25", "1.50")) > 1e-3, "the gains tell nothing:", told)
+        check(gains < 1e-5 and ratio < 3, "gains differ by", gains, "and the answers to small changes by a factor of", ratio, told)
+        farthest = max(farthest, *(abs(told[f"gain_scale_{s}"] - 1) for s in ("0.50", "0.75", "1.25", "1.50")))
+    check(farthest > 5e-5, "gains of 1 tell nothing:", farthest)
 
 
 def test_size_of_the_field_does_not_count():
