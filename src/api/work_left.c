@@ -22,7 +22,7 @@ static pl_status with_sink(const pl_config *c, pl_command command,
     return status;
 }
 
-/* Marks may tell what was there: a file that was cut off is made whole first. */
+/* All may be done but for that: a file that was cut off, say, is made whole first. */
 static pl_status look(const pl_block_sink *sink, pl_block_found *found, pl_error *err)
 {
     PL_TRY(pl_block_file_look(sink->path, sink->form, sink->layout, found, err));

@@ -251,23 +251,11 @@ pl_status pl_block_file_recall(pl_block_file *f, uint64_t next, void *data, bool
 
 uint32_t pl_block_file_slots(const pl_block_file *f) { return f->index.head.carry_slots; }
 
-/* A file that is whole holds nothing to go on from: what was left there depends on when it was killed. */
 static pl_status empty_carry(pl_block_file *f, pl_error *err)
 {
-    static const char zeros[PL_BLOCK_ALIGN];
-    char page[PL_BLOCK_ALIGN];
-    const pl_block_head *h = &f->index.head;
-    const uint64_t begin = pl_block_carry_at(h, 0, 0), end = pl_block_carry_at(h, h->carry_slots, 0);
-    bool changed = false;
-    for (uint64_t at = begin; at < end; at += sizeof page) {
-        PL_TRY(pl_file_read_at(f->index.fd, f->index.path, at, page, sizeof page, err));
-        if (memcmp(page, zeros, sizeof page) == 0) continue;
-        PL_TRY(pl_file_put(f->index.fd, f->index.path, at, zeros, sizeof zeros, err));
-        changed = true;
-    }
-    if (changed && pl_io_sync_data(f->index.fd) != 0) return fail_for_good(f, errno, err);
-    if (end > begin) posix_fadvise(f->index.fd, (off_t)begin, (off_t)(end - begin), POSIX_FADV_DONTNEED);
-    return PL_OK;
+    bool was_empty;
+    PL_TRY(pl_block_carry_look(&f->index, true, &was_empty, err));
+    return was_empty || pl_io_sync_data(f->index.fd) == 0 ? PL_OK : fail_for_good(f, errno, err);
 }
 
 /* ---- open ---- */

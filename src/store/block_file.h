@@ -54,8 +54,8 @@ typedef struct pl_block_found {
     uint64_t blocks, done; /* as the marks say */
     uint64_t done_bytes;
     uint64_t lost; /* marks that were cleared: of blocks behind the end of a file that was cut off, or damaged marks */
-    bool needs_mending; /* look: a file was cut off, and `done` counts what is gone; or check found damage beside the
-                         * blocks, with repair. make mends that */
+    bool needs_mending; /* look: a file was cut off, and `done` counts what is gone; check found damage beside the
+                         * blocks, with repair; or the last run was killed when all was done. make mends that */
     uint32_t carry_slots;
 } pl_block_found;
 

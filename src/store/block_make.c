@@ -333,6 +333,15 @@ static pl_status find_mending(const pl_block_index *ix, bool *needs_mending, pl_
     return PL_OK;
 }
 
+/* A run that was killed between its last mark and the end may have left something there. */
+static pl_status finish_carry(const pl_block_index *ix, bool may_mend, pl_block_found *found, pl_error *err)
+{
+    bool was_empty;
+    PL_TRY(pl_block_carry_look(ix, may_mend, &was_empty, err));
+    found->needs_mending = !was_empty && !may_mend;
+    return may_mend && !was_empty ? sync_one(ix->path, ix->fd, err) : PL_OK;
+}
+
 static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_block_layout *l, bool may_mend,
                            pl_block_found *found, pl_error *err)
 {
@@ -346,7 +355,8 @@ static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_bloc
     } else {
         PL_TRY(find_mending(ix, &found->needs_mending, err));
     }
-    return count_done(ix, found, err);
+    PL_TRY(count_done(ix, found, err));
+    return found->done == found->blocks && !found->needs_mending ? finish_carry(ix, may_mend, found, err) : PL_OK;
 }
 
 static pl_status find_or_make(const char *path, pl_block_form form, const pl_block_layout *l, bool may_make,

@@ -146,3 +146,20 @@ pl_status pl_block_write_zeros(int fd, const char *path, uint64_t offset, uint64
     }
     return PL_OK;
 }
+
+pl_status pl_block_carry_look(const pl_block_index *ix, bool empty_it, bool *was_empty, pl_error *err)
+{
+    static const char zeros[PL_BLOCK_ALIGN];
+    char page[PL_BLOCK_ALIGN];
+    const pl_block_head *h = &ix->head;
+    const uint64_t begin = pl_block_carry_at(h, 0, 0), end = pl_block_carry_at(h, h->carry_slots, 0);
+    *was_empty = true;
+    for (uint64_t at = begin; at < end; at += sizeof page) {
+        PL_TRY(pl_file_read_at(ix->fd, ix->path, at, page, sizeof page, err));
+        if (memcmp(page, zeros, sizeof page) == 0) continue;
+        *was_empty = false;
+        if (empty_it) PL_TRY(pl_file_put(ix->fd, ix->path, at, zeros, sizeof zeros, err));
+    }
+    if (end > begin) posix_fadvise(ix->fd, (off_t)begin, (off_t)(end - begin), POSIX_FADV_DONTNEED);
+    return PL_OK;
+}

@@ -3,6 +3,7 @@ plimsoll rollout --witness leaves. Channels lie last, as in the weights; the fie
 import json
 import math
 import operator
+import random
 import struct
 from array import array
 
@@ -306,17 +307,44 @@ class Witness:
         return list(self.states[(t - 1) * size:t * size]) if t else list(self.field)
 
     def repeat(self):
-        """The largest difference of a state, relative to its largest number, when all is repeated from the field on."""
-        operate, worst = operator_of(self.weights, self.parameters), 0.0
-        x, size = image_of(self.field, self.side, 3), self.channels * self.side ** 2
+        """The largest difference of a state, relative to its largest number: where each step is repeated from the state
+        before it as written, and where all is repeated from the field on."""
+        operate, worst = operator_of(self.weights, self.parameters), [0.0, 0.0]
+        chain, size = image_of(self.field, self.side, 3), self.channels * self.side ** 2
         for t in range(1, self.steps + 1):
-            noise = image_of(self.noise[(t - 1) * size:t * size], self.side, self.channels)
-            x = post_process(self.parameters, advance(self.parameters, x, operate(x, noise)))
-            ours, theirs = planes_of(x, self.side, 3), self.state(t)
+            noise, theirs = image_of(self.noise[(t - 1) * size:t * size], self.side, self.channels), self.state(t)
             if not all(map(math.isfinite, theirs)):
-                return math.inf
-            worst = max(worst, max(abs(a - b) for a, b in zip(ours, theirs)) / max(map(abs, ours)))
+                return [math.inf, math.inf]
+            def step(x):
+                return post_process(self.parameters, advance(self.parameters, x, operate(x, noise)))
+            single = step(image_of(self.state(t - 1), self.side, 3))
+            chain = step(chain) if t > 1 else single
+            for k, ours in enumerate((single, chain)):
+                apart = max(map(abs, map(operator.sub, planes_of(ours, self.side, 3), theirs)))
+                worst[k] = max(worst[k], apart / max(map(abs, theirs)))
         return worst
+
+    def repeat_features(self):
+        """The largest difference of an answer's gain, where the field is scaled and there is no noise; and how far the
+        answers to small changes are from ours, whose random numbers are others: the largest ratio either way."""
+        operate, draw = operator_of(self.weights, self.parameters), random.Random(1)
+        silent = [[0.0] * (self.channels * self.side) for _ in range(self.side)]
+        def answer(field):
+            return [v for row in operate(image_of(field, self.side, 3), silent) for v in row]
+        def norm(values):
+            return math.sqrt(math.fsum(v * v for v in values))
+        told, field = self.parameters["features"], list(self.field)
+        at_field, gain = answer(field), {}
+        for scale in (0.5, 0.75, 1.25, 1.5):
+            gain[scale] = norm(answer([scale * v for v in field])) / norm(at_field)
+        apart = [told[f"gain_scale_{s:.2f}"] - gain[s] for s in gain]
+        apart += [told["saturation_degree"] - (1.5 - gain[1.5]), told["compression_ratio"] - gain[0.5] / gain[1.5]]
+        ratios = [1.0]
+        for deviation in ("1e-4", "1e-3", "1e-2"):
+            change = [draw.gauss(0, float(deviation)) for _ in field]
+            ours = norm(map(operator.sub, answer(list(map(operator.add, field, change))), at_field)) / norm(change)
+            ratios += [ours / told[f"lipschitz_eps_{deviation}"], told[f"lipschitz_eps_{deviation}"] / ours]
+        return max(map(abs, apart)), max(ratios)
 
     def repeat_metrics(self):
         """Likewise of the metrics; they are measured of the states as written."""
