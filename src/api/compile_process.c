@@ -47,20 +47,33 @@ static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
 
 enum { BESIDE = 1 << 20 };
 
-/* Pages of files being written: two windows of a checkpoint's largest file, or all of a small checkpoint; metrics,
- * events and trace beside it. Before the first checkpoint the plan lies there, in the memory files that bring it to the
- * runner: as text and as a page, about as large. On a disk that is memory all files stay charged. */
+/* What lies in memory until the first block or checkpoint is written: the plan in the memory files that bring it to the
+ * runner, as text and as a page, about as large; and the words of the command. */
+static uint64_t brought_bytes(const pl_compiler *c) { return 2 * c->plan_text_bytes + (64 << 10); }
+
+/* On a disk that is memory all files stay charged. */
+static uint64_t results_bytes(const pl_compiler *c)
+{
+    const pl_block_sizes *r = &c->results;
+    return pl_disk_is_memory(c->data->sink->path) ? r->disk_bytes + brought_bytes(c) : r->page_cache_bytes;
+}
+
+/* Two windows of a checkpoint's largest file, or all of a small checkpoint; metrics, events and trace beside it. */
+static uint64_t run_bytes(const pl_compiler *c, const pl_plan *p)
+{
+    uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES, kept = 0;
+    for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
+    if (pl_disk_is_memory(c->settings.out)) return kept + brought_bytes(c) + BESIDE;
+    return (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE;
+}
+
+/* Pages of files being written. */
 static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 {
-    uint64_t brought = 2 * c->plan_text_bytes + (64 << 10), windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES,
-             written = (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE, kept = 0;
-    if (c->data->sink)
-        return pl_align_up(c->results.page_cache_bytes > brought ? c->results.page_cache_bytes : brought,
-                           PL_PAGE_BYTES);
-    if (!pl_command_does(c->command, PL_USES_UPDATE)) return 0;
-    for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
-    if (pl_disk_is_memory(c->settings.out)) written = kept + brought + BESIDE;
-    return pl_align_up(written > brought ? written : brought, PL_PAGE_BYTES);
+    const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
+    if (!c->data->sink && !trains) return 0;
+    const uint64_t written = c->data->sink ? results_bytes(c) : run_bytes(c, p);
+    return pl_align_up(written > brought_bytes(c) ? written : brought_bytes(c), PL_PAGE_BYTES);
 }
 
 /* What the results take on the disk and in its cache. */

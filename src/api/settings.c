@@ -57,7 +57,7 @@ static pl_status print_config(const pl_config *c, const char *out, char **text, 
 static uint64_t hash_model(const pl_config *c, const pl_data *data)
 {
     uint64_t hash = pl_config_hash_model(c);
-    for (uint32_t i = 0; i < data->extents.count; i++) hash ^= data->extents.fact[i].value << 8 * i;
+    for (uint32_t i = 0; i < data->extents.count; i++) hash ^= data->extents.fact[i].value << 8 * i % 64;
     return hash;
 }
 

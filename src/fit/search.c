@@ -363,6 +363,8 @@ static pl_status step(pl_fit_search *s, walk *w, pl_fit_point *next, pl_error *e
     if (next->least_bytes >= below) return PL_OK;
     PL_TRY(charge(s, next, below, err));
     if (next->charged_bytes >= below) return PL_OK;
+    if (w->front && next->seconds >= 0 && w->order[w->front - 1]->seconds == next->seconds)
+        w->front--; /* as fast, and larger: beaten */
     w->order[w->front++] = next;
     choose(s, w);
     return PL_OK;

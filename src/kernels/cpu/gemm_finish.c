@@ -1,8 +1,43 @@
-/* The epilogue: from complete sums to C and its companions, while the tile is still in the first-level cache. The kind
- * of activation and the type of C are constants in each instance of the loop, so their switches fold away. */
+/* The epilogue: from complete sums to C and its companions, while the tile is still in the first-level cache. GELU,
+ * none and the type of C are constants in each instance of the loop, so their switches fold away; other activations are
+ * computed behind a call, for they would be there once more for every type and width, and take the compiler long. */
 #include "kernels/cpu/gemm_level.h"
 #include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
+
+#define OTHER PL_ACT_COUNT
+
+static __attribute__((noinline)) void other_act(pl_activation act, int n, const pl_vf *x, pl_vf *y)
+{
+    if (n == 1)
+        pl_v_act_of(act, 1, x, y);
+    else
+        pl_v_act_of(act, PL_V_ABREAST, x, y);
+}
+
+static __attribute__((noinline)) void other_slope(pl_activation act, int n, const pl_vf *x, pl_vf *y)
+{
+    if (n == 1)
+        pl_v_act_grad_of(act, 1, x, y);
+    else
+        pl_v_act_grad_of(act, PL_V_ABREAST, x, y);
+}
+
+PL_V_INLINE void act_of(const pl_gemm_epilogue *e, pl_activation act, int n, const pl_vf *x, pl_vf *y)
+{
+    if (act == OTHER)
+        other_act(e->act, n, x, y);
+    else
+        pl_v_act_of(act, n, x, y);
+}
+
+PL_V_INLINE void slope_of(const pl_gemm_epilogue *e, pl_activation act, int n, const pl_vf *x, pl_vf *y)
+{
+    if (act == OTHER)
+        other_slope(e->act, n, x, y);
+    else
+        pl_v_act_grad_of(act, n, x, y);
+}
 
 typedef struct place { /* the first element of a vector */
     int64_t i, j;
@@ -16,10 +51,10 @@ PL_V_INLINE void multiply_by_derivatives(const pl_gemm_epilogue *e, pl_real type
     pl_vf x[PL_V_ABREAST], y[PL_V_ABREAST], factor[PL_V_ABREAST];
     PL_V_EACH x[v] = pl_v_get(type, e->grad_of, at[v].i * e->ld_grad_of + at[v].j, count);
     if (e->act_again) {
-        pl_v_act_of(act, n, x, y), pl_v_act_grad_of(act, n, x, factor);
+        act_of(e, act, n, x, y), slope_of(e, act, n, x, factor);
         PL_V_EACH pl_v_put(type, e->act_again, at[v].i * e->ld_act_again + at[v].j, y[v], count);
     } else {
-        pl_v_act_grad_of(act, n, x, factor);
+        slope_of(e, act, n, x, factor);
     }
     PL_V_EACH s[v] = pl_v_as_stored(type, s[v]) * factor[v];
 }
@@ -38,7 +73,7 @@ PL_V_INLINE void finish_vectors(const pl_gemm_epilogue *e, pl_real type, pl_acti
     if (!e->act_out) return;
     pl_vf stored[PL_V_ABREAST], y[PL_V_ABREAST];
     PL_V_EACH stored[v] = pl_v_as_stored(type, s[v]);
-    pl_v_act_of(act, n, stored, y);
+    act_of(e, act, n, stored, y);
     PL_V_EACH pl_v_put(type, e->act_out, at[v].i * e->ld_act_out + at[v].j, y[v], count);
 }
 
@@ -66,10 +101,7 @@ PL_V_INLINE void finish_row(const pl_gemm_epilogue *e, pl_real type, pl_activati
         int64_t count = columns - q < PL_VW ? columns - q : PL_VW;
         pl_vf sum = count == PL_VW ? pl_v_load(s + q) : pl_v_load_part(s + q, count);
         place at = {i, j + q};
-        if (count == PL_VW)
-            finish_vectors(e, type, act, 1, &sum, &at, PL_VW);
-        else
-            finish_vectors(e, type, act, 1, &sum, &at, count);
+        finish_vectors(e, type, act, 1, &sum, &at, count);
     }
 }
 
@@ -91,17 +123,11 @@ void pl_gemm_finish(const pl_gemm_epilogue *e, const float *s, int64_t lds, int6
     case PL_ACT_GELU:
         FINISH(PL_ACT_GELU);
         break;
-    case PL_ACT_SILU:
-        FINISH(PL_ACT_SILU);
-        break;
-    case PL_ACT_TANH:
-        FINISH(PL_ACT_TANH);
-        break;
-    case PL_ACT_RELU:
-        FINISH(PL_ACT_RELU);
+    case PL_ACT_NONE:
+        FINISH(PL_ACT_NONE);
         break;
     default:
-        FINISH(PL_ACT_NONE);
+        FINISH(OTHER);
         break;
     }
 }
