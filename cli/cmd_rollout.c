@@ -19,10 +19,9 @@ static const char about[] =
     "Draws operators from the parameter space of the config and iterates each from its initial field. States, or only "
     "what is measured of them, go into one file of results, block by block as they come, so memory does not grow with "
     "the number of steps. What the file has already is not made again: after a stop, a crash or a kill the same "
-    "command "
-    "goes on, and the file is the one that an undisturbed run would have made. Operators of one shape share a plan; "
-    "what "
-    "does not fit memory.budget, or the disk, is refused before anything runs (exit 3, 5).\n";
+    "command goes on, and the file is the one that an undisturbed run would have made. Operators of one shape share a "
+    "plan; what the disk has no room for is refused before anything runs (exit 5), what does not fit memory.budget "
+    "before the operators of that shape do (exit 3).\n";
 
 static pl_status read_count(const pl_cli_arguments *a, int option, unsigned long long otherwise, unsigned long long *to,
                             pl_error *err)

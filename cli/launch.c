@@ -2,7 +2,6 @@
  * once it holds the lock, and closes them: after "committed" they hold no memory. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +11,7 @@
 
 extern char **environ;
 
-enum { DESCRIPTOR_BYTES = 32 };
+enum { DESCRIPTOR_BYTES = 32, WORDS_BYTES = 32768 };
 
 static const char *const word_names[PL_CALL_WORDS] = {
     [PL_CALL_LOCK] = "lock",
@@ -96,19 +95,22 @@ static pl_status stage_words(int *fd, pl_error *err)
 {
     const char *const *words;
     int count = pl_again_words(&words);
+    size_t bytes = 0;
     *fd = -1;
-    if (count == 0) return PL_OK;
+    for (int i = 0; i < count; i++) bytes += strlen(words[i]) + 1;
+    if (count == 0 || bytes >= WORDS_BYTES)
+        return pl_cli_error(
+            err, PL_E_USAGE,
+            "so many words cannot be handed on from process to process; put options into the config file");
     pl_status status = stage("plimsoll words", words[0], strlen(words[0]) + 1, fd, err);
     for (int i = 1; i < count && status == PL_OK; i++) status = write_memory(*fd, words[i], strlen(words[i]) + 1, err);
     return status;
 }
 
-static const char goes_on[] = "PLIMSOLL_INTERNAL_GOES_ON";
-
 /* In place of the runner. Returns only where that fails. */
 pl_status pl_cli_go_on(int fd, pl_error *err)
 {
-    static char block[32768], *argv[PL_AGAIN_WORDS + 1];
+    static char block[WORDS_BYTES], *argv[PL_AGAIN_WORDS + 1];
     ssize_t bytes = pread(fd, block, sizeof block - 1, 0);
     int count = 0;
     close(fd);
@@ -116,7 +118,6 @@ pl_status pl_cli_go_on(int fd, pl_error *err)
         argv[count++] = word;
     if (bytes <= 0 || bytes == (ssize_t)sizeof block - 1)
         return pl_cli_error(err, PL_E_USAGE, "the command is too long to be begun again; begin it again by hand");
-    setenv(goes_on, "1", 1);
     execv("/proc/self/exe", argv);
     return pl_cli_error(err, PL_E_UNSUPPORTED, "the command cannot be begun again: %s; begin it again by hand",
                         strerror(errno));
@@ -135,7 +136,6 @@ pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error 
     call->word[PL_CALL_LOCK] = lock;
     call->word[PL_CALL_HTML] = keep ? page : NULL;
     snprintf(next, sizeof next, "%d", next_fd);
-    call->word[PL_CALL_GOES_ON] = getenv(goes_on) ? "1" : NULL;
     call->word[PL_CALL_NEXT] = next_fd >= 0 ? next : NULL;
     if (status == PL_OK) status = exec_runner(call, err);
     if (lock_fd >= 0) close(lock_fd);
@@ -153,7 +153,7 @@ static pl_status parse_word(const char *word, pl_call *call, pl_error *err)
         call->word[i] = equals + 1;
         return PL_OK;
     }
-    return pl_cli_error(err, PL_E_USAGE, "__run is internal; use plimsoll train, eval, generate or verify");
+    return pl_cli_error(err, PL_E_USAGE, "__run is internal; use plimsoll train, eval, generate, verify or rollout");
 }
 
 pl_status pl_call_parse(int argc, char **argv, pl_call *call, pl_error *err)

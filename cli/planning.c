@@ -1,6 +1,7 @@
 #include "planning.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -211,6 +212,20 @@ static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
+/* Where the process before this one, of the same command, left its results: what it began is gone on with, whatever has
+ * become of the config. */
+static const char begun[] = "PLIMSOLL_INTERNAL_RESULTS";
+
+static pl_status check_begun(const pl_work_left *results, pl_error *err)
+{
+    const char *before = getenv(begun);
+    if (!before || strcmp(before, results->path) == 0) return PL_OK;
+    return pl_cli_error(err, PL_E_CONFIG,
+                        "the config was changed while this ran: its results were %.300s and would now be %.300s; begin "
+                        "the command again for the one that you want",
+                        before, results->path);
+}
+
 /* Nothing is left to do, or the file is there for what is. */
 static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_talk *talk, bool *left, pl_error *err)
 {
@@ -218,6 +233,7 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_
     *left = true;
     if (!pl_command_does(command, PL_USES_RESULTS)) return PL_OK;
     pl_status status = pl_work_find_left(in->config, command, &results, err);
+    if (status == PL_OK) status = check_begun(&results, err);
     if (status != PL_OK) return status;
     *left = results.done < results.blocks;
     if (results.done == 0 && !talk->quiet) return say_without_effect(in, err);
@@ -225,11 +241,15 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_
     return PL_OK;
 }
 
-static pl_status reserve(const pl_cli_input *in, pl_command command, pl_error *err)
+static pl_status reserve(const pl_cli_input *in, pl_call *call, pl_error *err)
 {
     pl_work_left results;
-    if (!pl_command_does(command, PL_USES_RESULTS)) return PL_OK;
-    return pl_work_reserve(in->config, command, &results, err);
+    if (!pl_command_does(call->command->command, PL_USES_RESULTS)) return PL_OK;
+    pl_status status = pl_work_reserve(in->config, call->command->command, &results, err);
+    call->word[PL_CALL_GOES_ON] = getenv(begun) ? "1" : NULL;
+    if (status == PL_OK && setenv(begun, results.path, 1) != 0)
+        return pl_cli_error(err, PL_E_NOMEM, "no memory to name the results to the next process");
+    return status;
 }
 
 int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)
@@ -260,7 +280,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
         call->word[PL_CALL_AGAIN] = pl_again_print(in->config, again);
     }
     if (status == PL_OK) status = pl_runner_check(plan, &err);
-    if (status == PL_OK) status = reserve(in, command, &err);
+    if (status == PL_OK) status = reserve(in, call, &err);
     if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), in->config, &err);
     pl_plan_destroy(plan);
     return pl_cli_complain(name, status, &err);

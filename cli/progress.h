@@ -35,6 +35,7 @@ typedef struct pl_view {
     uint64_t step;     /* of the last event */
     const char *again; /* the command that goes on; "": not known */
     bool goes_on;      /* it is not the first process of the command: what that said need not be said again */
+    bool keeps_results; /* what is whole is on the disk at any time */
     uint64_t planned_bytes;
     bool reader_left; /* nobody reads stdout any more */
     pl_status status; /* of writing to stdout */

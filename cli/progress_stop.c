@@ -26,6 +26,7 @@ static void follow_work(pl_view *v, const pl_event *e)
 static double seconds_left(const pl_view *v, const pl_event *e)
 {
     double gone = e->seconds - v->work_at;
+    if (v->keeps_results) return NAN; /* stops between parts */
     if (e->parts > 1 && e->part > 0) return gone / (double)e->part * (double)(e->parts - e->part);
     return !e->validating && v->step_took > 0 ? fmax(v->step_took - gone, 0) : NAN;
 }
@@ -43,7 +44,10 @@ void pl_view_stopping(pl_view *v, const pl_event *e)
     if (long_left) snprintf(about, sizeof about, " (about %s)", pl_show_seconds(seconds, left));
     pl_view_clear(v);
     pl_say("stopping: finishing this %s first%s; a second signal exits at once\n",
-           e->validating ? "validation" : "step", about);
+           e->validating      ? "validation"
+           : v->keeps_results ? "state"
+                              : "step",
+           about);
     v->stop_said = true;
 }
 
@@ -55,7 +59,9 @@ void pl_view_last_words(const pl_view *v, const pl_event *e)
     turn = !turn;
     pl_line line = {texts[turn], sizeof texts[turn], 0};
     line.text[0] = 0;
-    if (v->quiet < 2 && !e->is_saved)
+    if (v->quiet < 2 && v->keeps_results)
+        pl_line_add(&line, "exited at once; the results have what is whole, and the same command goes on\n");
+    else if (v->quiet < 2 && !e->is_saved)
         pl_line_add(&line, "exited at once: nothing was saved yet, so there is nothing to resume; start again\n");
     else if (v->quiet < 2) {
         pl_line_add(&line, "exited at once: what came after the checkpoint of step %" PRIu64 " is lost%s\n",
@@ -66,5 +72,5 @@ void pl_view_last_words(const pl_view *v, const pl_event *e)
             pl_line_add(&line, "\n");
         }
     }
-    pl_signals_last_words(line.text, line.bytes, e->is_saved);
+    pl_signals_last_words(line.text, line.bytes, e->is_saved || v->keeps_results);
 }

@@ -45,25 +45,6 @@ static uint64_t count_operator_bytes(const pl_rollout_data *d)
     return bytes;
 }
 
-static pl_status open_rollout(pl_session *s, void *state, pl_error *err)
-{
-    rollout *r = state;
-    r->d = pl_rollout_data_of(s->o.data);
-    r->operator_bytes = count_operator_bytes(r->d);
-    r->state = pl_session_value(s, "state");
-    r->scratch = pl_session_value(s, pl_job_rollout.staging);
-    r->state_elems = (uint64_t)r->d->grid * r->d->grid * PL_ROLLOUT_FIELD_CHANNELS;
-    if (!r->state || !r->scratch) return pl_fail(err, PL_E_DATA, "the plan has no state of a rollout; plan again");
-    r->features = (pl_rollout_features){.program = PL_NONE,
-                                        .state = r->state,
-                                        .room = r->scratch,
-                                        .elems = r->state_elems,
-                                        .rows = (int)s->settings->micro_batch};
-    if (r->d->setup.features) PL_TRY(pl_session_find_program(s, "features", &r->features.program, err));
-    PL_TRY(pl_session_find_program(s, "begin", &r->begin, err));
-    return pl_session_find_program(s, "step", &r->step, err);
-}
-
 static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings)
 {
     const pl_id state = pl_graph_find_value(g, "state");
@@ -110,6 +91,36 @@ static bool is_operator_done(const pl_session *s, const rollout *r)
     for (uint64_t m = 0; m < r->d->setup.realisations; m++)
         if (first_wanted(s, r, m) < r->d->setup.states) return false;
     return true;
+}
+
+static uint64_t count_done(pl_session *s, rollout *r)
+{
+    uint64_t done = 0;
+    for (uint32_t i = 0; i < r->d->setup.count; i++) {
+        r->operator= r->d->setup.first + i;
+        done += is_operator_done(s, r);
+    }
+    return done;
+}
+
+static pl_status open_rollout(pl_session *s, void *state, pl_error *err)
+{
+    rollout *r = state;
+    r->d = pl_rollout_data_of(s->o.data);
+    r->operator_bytes = count_operator_bytes(r->d);
+    r->state = pl_session_value(s, "state");
+    r->scratch = pl_session_value(s, pl_job_rollout.staging);
+    r->state_elems = (uint64_t)r->d->grid * r->d->grid * PL_ROLLOUT_FIELD_CHANNELS;
+    if (!r->state || !r->scratch) return pl_fail(err, PL_E_DATA, "the plan has no state of a rollout; plan again");
+    r->features = (pl_rollout_features){.program = PL_NONE,
+                                        .state = r->state,
+                                        .room = r->scratch,
+                                        .elems = r->state_elems,
+                                        .rows = (int)s->settings->micro_batch};
+    if (r->d->setup.features) PL_TRY(pl_session_find_program(s, "features", &r->features.program, err));
+    if (s->results) s->step = count_done(s, r);
+    PL_TRY(pl_session_find_program(s, "begin", &r->begin, err));
+    return pl_session_find_program(s, "step", &r->step, err);
 }
 
 /* ---- what is written ---- */
@@ -253,6 +264,7 @@ static pl_status begin(pl_session *s, rollout *r, pl_error *err)
     bool found;
     r->t = 0;
     PL_TRY(pl_session_run_program(s, r->begin, false, err));
+    if (r->from == 0) s->part++;
     if (r->features_wanted) PL_TRY(make_features(s, r, err));
     return r->from > 0 && r->from < r->d->setup.states ? recall(s, r, into_state, &found, err) : PL_OK;
 }
@@ -289,7 +301,7 @@ static pl_status run_realisations(pl_session *s, rollout *r, pl_error *err)
     PL_TRY(find_start(s, r, err));
     r->fields_wanted = r->first == 0 && !pl_block_file_is_done(s->results, fields_block(r));
     r->features_wanted = r->first == 0 && are_features_wanted(s, r);
-    s->part += r->from;
+    s->parts -= r->from; /* they are there: nothing to make, and no time */
     if (r->from == o->states && !r->fields_wanted && !r->features_wanted) return skip_slot(s, err);
     PL_TRY(begin(s, r, err));
     return make_states(s, r, err);
@@ -338,22 +350,12 @@ static pl_status run_group(pl_session *s, rollout *r, pl_error *err)
     return PL_OK;
 }
 
-static uint64_t count_done(pl_session *s, rollout *r)
-{
-    uint64_t done = 0;
-    for (uint32_t i = 0; i < r->d->setup.count; i++) {
-        r->operator= r->d->setup.first + i;
-        done += is_operator_done(s, r);
-    }
-    return done;
-}
-
 /* Of realisation 0; nothing is measured here, and the heap is used. */
 static pl_status run_witness(pl_session *s, rollout *r, pl_error *err)
 {
     pl_error ignored;
     const uint64_t steps = s->settings->steps;
-    if (steps + 1 > r->d->setup.states)
+    if (steps >= r->d->setup.states)
         return pl_fail(err, PL_E_CONFIG,
                        "a rollout has %u states, so %llu steps are too many for a witness; take at most %u",
                        r->d->setup.states, (unsigned long long)steps, r->d->setup.states - 1);
@@ -384,7 +386,6 @@ static pl_status run_rollout(pl_session *s, void *state, pl_error *err)
     rollout *r = state;
     pl_error ignored;
     if (s->settings->to) return run_witness(s, r, err);
-    s->step = count_done(s, r);
     r->committed_at = pl_run_now();
     pl_status status = run_group(s, r, err);
     if (status != PL_OK && status != PL_E_STOPPED) return (void)pl_block_file_commit(s->results, &ignored), status;

@@ -112,7 +112,7 @@ static pl_status open_array(pl_witness *w, int file, const char *folder, pl_erro
     return pl_file_write(&w->file[file], header, pl_npy_header(PL_DTYPE_F32, 0, rank, shape, header), err);
 }
 
-/* Channels of the value that the noise is added to: the second last port that "step" stores. */
+/* Channels of the value that the noise is added to: the last port that "step" stores. */
 static uint64_t find_channels(const pl_graph *g)
 {
     const pl_id step = pl_graph_find_program(g, "step");

@@ -193,7 +193,8 @@ pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_se
 
 /* ---- results ---- */
 
-/* A block of each sample, and one that all of them share; as many are finished before the disk is waited for. */
+/* A block of each sample, and one that all of them share; twice as many are finished before the disk is waited
+ * for. */
 pl_block_use pl_session_block_use(const pl_run_settings *r)
 {
     return (pl_block_use){.open_max = r->micro_batch + 1, .finished_max = 2 * r->micro_batch + 2};

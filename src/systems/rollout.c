@@ -79,7 +79,7 @@ static pl_status check(const pl_config *c, pl_error *err)
 }
 
 const pl_system pl_system_rollout = {
-    .words = {"step", "steps", "realisation", "realisations", "steps/s", "operators", "operator", NULL},
+    .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", NULL},
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
     .check = check,
     .open = open_rollout};

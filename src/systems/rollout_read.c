@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/isa.h"
 #include "base/json.h"
 #include "config/schema.h"
 #include "models/rollout.h"
@@ -154,10 +155,14 @@ pl_status pl_rollout_read_part(const pl_config *c, uint32_t *part, uint32_t *par
 {
     char where[PL_CONFIG_WHERE_BYTES], rest;
     const char *text = c->sampling.part;
+    /* An empty shell variable must not mean all of the job; a kept config has "" where none was given. */
+    const bool is_said = pl_config_origin_at(c, pl_config_find("sampling.part"))->level >= PL_CONFIG_FROM_ENVIRONMENT;
+    const bool is_none = strcmp(text, "none") == 0 || (!text[0] && !is_said);
     const uint64_t operators = (uint64_t)c->sampling.total_samples;
     *part = *parts = 1;
-    if (!text[0]) return PL_OK;
-    const bool is_pair = text[0] >= '0' && text[0] <= '9' && sscanf(text, "%9u/%9u%c", part, parts, &rest) == 2;
+    if (is_none) return PL_OK;
+    const bool is_pair = strspn(text, "0123456789/") == strlen(text) && text[0] != '/' &&
+                         sscanf(text, "%9u/%9u%c", part, parts, &rest) == 2;
     if (is_pair && *part >= 1 && *part <= *parts && *parts <= operators) return PL_OK;
     return pl_fail(
         err, PL_E_CONFIG,
@@ -177,13 +182,16 @@ static pl_status read_part(const pl_config *c, pl_rollout_setup *o, pl_error *er
 
 /* ---- results ---- */
 
-/* A part has a file of its own: results-2-of-4.h5. */
+/* A part has a file of its own: results-2-of-4.h5. A dot that begins a name begins no ending. */
 static pl_status name_part(const pl_config *c, const char *whole, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     uint32_t part, parts;
-    const char *slash = strrchr(whole, '/'), *dot = strrchr(slash ? slash : whole, '.');
+    const char *slash = strrchr(whole, '/'), *name = slash ? slash + 1 : whole, *dot = strrchr(name, '.');
     PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
-    if (!dot) dot = whole + strlen(whole);
+    if (!name[0])
+        return pl_fail(err, PL_E_CONFIG, "dataset.output_path: %.200s ends with a slash; give the name of the results",
+                       whole);
+    if (!dot || dot == name) dot = whole + strlen(whole);
     const int stem = (int)(dot - whole);
     const int n = parts > 1 ? snprintf(path, PL_FILE_PATH_MAX, "%.*s-%u-of-%u%s", stem, whole, part, parts, dot)
                             : snprintf(path, PL_FILE_PATH_MAX, "%s", whole);
@@ -206,6 +214,18 @@ static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_e
 }
 
 /* What decides the numbers in the file, and no more: another config with the same is the same job. */
+/* As this process would take it: another one may round differently. */
+static const char *isa_name(const pl_config *c)
+{
+    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
+                                  [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
+                                  [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
+                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
+                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16};
+    const pl_isa best = pl_isa_of_machine(), asked = c->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->run.isa];
+    return pl_isa_name(asked < best ? asked : best);
+}
+
 static pl_status say_identity(const pl_config *c, pl_str *text, pl_error *err)
 {
     pl_json j = pl_json_begin(text, true);
@@ -219,6 +239,7 @@ static pl_status say_identity(const pl_config *c, pl_str *text, pl_error *err)
         text->failed |= value.failed;
         pl_str_deinit(&value);
     }
+    pl_json_kv_string(&j, "run.isa", isa_name(c));
     pl_json_object_end(&j);
     return text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to say what the results are made from") : PL_OK;
 }

@@ -213,7 +213,7 @@ static void find_dimensions(pl_rollout_data *d)
 static pl_status find_grid(pl_rollout_data *d, pl_error *err)
 {
     d->grid = (uint32_t)pl_rollout_value(d, d->setup.first, PL_DIMENSION_GRID_SIZE);
-    for (uint32_t n = d->setup.first; n < d->setup.first + d->setup.count; n++)
+    for (uint32_t n = 0; n < d->setup.operators; n++)
         if (pl_rollout_value(d, n, PL_DIMENSION_GRID_SIZE) != d->grid)
             return pl_fail(err, PL_E_CONFIG,
                            "parameter_space.operator.grid_size: fields of %u and of %g pixels do not fit one file of "
