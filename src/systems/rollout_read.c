@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/convolution.h"
 #include "base/isa.h"
 #include "base/json.h"
 #include "config/schema.h"
@@ -279,9 +280,12 @@ static pl_facts extents_of(const pl_config *c)
     static const pl_dtype precisions[] = {[PL_CONFIG_PRECISION_FLOAT32] = PL_DTYPE_F32,
                                           [PL_CONFIG_PRECISION_BFLOAT16] = PL_DTYPE_BF16,
                                           [PL_CONFIG_PRECISION_FLOAT16] = PL_DTYPE_F16};
+    static const uint64_t convolutions[] = {[PL_CONFIG_CONVOLUTION_AUTO] = 0,
+                                            [PL_CONFIG_CONVOLUTION_DIRECT] = 1 + PL_CONVOLUTION_DIRECT,
+                                            [PL_CONFIG_CONVOLUTION_WINOGRAD] = 1 + PL_CONVOLUTION_WINOGRAD4};
     pl_facts e = {0};
     pl_facts_add(&e, "precision", precisions[c->simulation.precision]);
-    pl_facts_add(&e, "convolution", c->simulation.convolution);
+    pl_facts_add(&e, "convolution", convolutions[c->simulation.convolution]);
     pl_facts_add(&e, "correlated", may_correlate(c));
     pl_facts_add(&e, "seed", (uint64_t)c->simulation.seed);
     pl_facts_add(&e, "features", measures_operators(c));
