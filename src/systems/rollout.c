@@ -79,7 +79,10 @@ static pl_status check(const pl_config *c, pl_error *err)
 }
 
 const pl_system pl_system_rollout = {
-    .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", NULL},
+    .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator",
+              "simulation.realizations_at_once",
+              "parameter_space.operator.grid_size or parameter_space.architecture.base_channels",
+              "parameter_space.architecture.base_channels"},
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
     .check = check,
     .open = open_rollout};

@@ -327,7 +327,10 @@ def test_spaces_that_are_none():
     refused(2, r"there is no operator 1", "rollout", write_rollout(), "--only", "1", "--witness", "w")
     refused(2, r"--only goes with --witness", "rollout", write_rollout(), "--only", "0")
     refused(2, r"4 steps are too many for a witness; take at most 3", "rollout", write_rollout(), "--steps", "4", "--witness", "w")
-    refused(2, r"does not support the command train", "train", write_rollout())
+    for command in ("train", "eval", "generate", "verify"):
+        refused(2, rf"a config whose model.arch is cnn_operator has no command {command}: it has rollout$", command, write_rollout())
+    refused(2, r"has no command verify: it has rollout", "verify", write_rollout(), "--gradients", "g")
+    refused(2, r"has no command eval: it has rollout", "plan", write_rollout(), "--command", "eval")
     check(not os.path.exists("out"), "what was refused left a folder")
 
 
