@@ -148,7 +148,7 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
 
 static const char *const files[] = {"tokens.bin", "tokenizer.json", NULL};
 
-const pl_system pl_system_text = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step",
+const pl_system pl_system_text = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part",
                                             "train.micro_batch", "model.sequence, model.width or model.layers",
                                             "model.width or model.layers"},
                                   .job = {[PL_COMMAND_TRAIN] = &pl_job_train,

@@ -280,6 +280,34 @@ def test_parts_are_those_of_the_whole():
     check(first == 3, "parts have", first, "operators")
 
 
+# ---- progress ----
+
+def test_progress():
+    """Under a clock that races an operator lasts: a log hears of it while it does. Bytes are those that results ls counts."""
+    clock = os.environ.get("PL_PRELOAD_CLOCK")
+    if not clock:
+        raise Skipped("PL_PRELOAD_CLOCK does not name the clock")
+    racing = environment(LD_PRELOAD=clock, PL_PRELOAD_CLOCK_STEP_NS="50000000")
+    config = write_rollout(simulation={"num_timesteps": 400}, sampling={"total_samples": 2})
+    _, said = run("rollout", config, "--out", "plain", env=racing)
+    check(re.search(r"^operator 0/2  step \d+/400  .*states/s  .* of .*  eta ", said, re.M), said)
+    out, _ = run("rollout", config, "--progress", "json", env=racing)
+    events = [json.loads(line) for line in out.splitlines()]
+    kinds = [e["event"] for e in events]
+    check(kinds[0] == "committed" and kinds[-2:] == ["finished", "ledger"] and kinds.count("step") == 2 and "part" in kinds, kinds)
+    told = json.loads(run("results", "ls", "out/results.blocks", "--json")[0])
+    there = [e["result_bytes"] for e in events[:-1]]
+    check(there == sorted(there) and there[0] == 0 and there[-1] == told["bytes"] == told["done_bytes"], there, told)
+    check(all(e["planned_result_bytes"] == told["bytes"] for e in events[:-1]), events)
+    check(all(0 < e["part"] <= e["parts"] == 400 and e["seconds_left"] > 0 for e in events if e["event"] == "part"), events)
+    check(events[-1]["ledger"]["as_planned"], events[-1])
+    process = begin(write_some(states=2000), "--out", "stopped")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    _, said = run("rollout", "native.yaml", "--out", "stopped")
+    check(re.search(r"^committed: .*; going on with .*B of .*B$", said, re.M) or "all is done" in said, said)
+
+
 # ---- memory ----
 
 def test_as_planned():
@@ -448,7 +476,7 @@ def test_full_disk():
 
 if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
-                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_as_planned,
+                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
           "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_one_run_at_a_time, test_full_disk],
