@@ -302,7 +302,8 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
     const pl_config_list *clamp = &c->update.clamp;
     const pl_config_sampling_validation *v = &c->sampling_validation;
     const pl_config_store store = pl_config_store_of(c);
-    *o = (pl_rollout_setup){.sobol_seed = (uint64_t)c->sobol.seed,
+    *o = (pl_rollout_setup){.arch = pl_config_find("model.arch")->names[c->model.arch],
+                            .sobol_seed = (uint64_t)c->sobol.seed,
                             .scramble = c->sobol.scramble,
                             .operators = (uint32_t)c->sampling.total_samples,
                             .count = (uint32_t)c->sampling.total_samples,
