@@ -13,7 +13,7 @@
 /* ---- settings.c ---- */
 /* What the runner needs to know of a config. The texts live in the structure. */
 typedef struct pl_settings {
-    char out[PL_FILE_PATH_MAX];
+    char out[PL_FILE_PATH_MAX], trace[PL_FILE_PATH_MAX];
     char *config_text; /* for pl_free */
     void *own;         /* likewise */
     pl_job_list jobs;

@@ -300,6 +300,18 @@ def test_parts_are_those_of_the_whole():
     check(first == 3, "parts have", first, "operators")
 
 
+def test_each_shape_has_a_trace():
+    config = write_rollout(space={"num_layers": [1, 2]}, sampling={"total_samples": 8})
+    os.mkdir("traces")
+    run("rollout", config, "--quiet", "--trace", "traces/t.json", "--dump", "plan")
+    check(sorted(os.listdir("traces")) == ["t-shape-1.json", "t-shape-2.json"], os.listdir("traces"))
+    for shape in (1, 2):
+        nodes = {event["cat"] for event in json.load(open(f"traces/t-shape-{shape}.json"))}
+        check(any("layer.0" in n for n in nodes) and any("layer.1" in n for n in nodes) == (shape == 2), shape, nodes)
+        check(os.path.getsize(f"out/dump-plan-shape-{shape}.txt") > 1000, shape)
+    check(not os.path.exists("out/dump-plan.txt"), os.listdir("out"))
+
+
 # ---- progress ----
 
 def test_progress():
@@ -496,7 +508,7 @@ def test_full_disk():
 
 if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
-                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_progress, test_as_planned,
+                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_each_shape_has_a_trace, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
           "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_one_run_at_a_time, test_full_disk],
