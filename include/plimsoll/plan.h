@@ -40,6 +40,11 @@ typedef enum pl_command_uses {
 /* Does the command use any of these? */
 PL_API bool pl_command_does(pl_command, uint32_t uses);
 
+/* Which commands there are says model.arch. PL_E_USAGE, naming those, when the config has not got this one. */
+PL_API PL_MUST_USE pl_status pl_command_require(pl_command, const pl_config *, pl_error *);
+/* What the config is for where nobody says which command: training, or else the first that it has. */
+PL_API pl_command pl_command_of(const pl_config *);
+
 /* The options of the command line (pl_config_apply_args) must be keys that the command reads: PL_E_USAGE names one
  * that is not. Keys in files and in the environment are not checked: several commands share those. */
 PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_config *, pl_error *);

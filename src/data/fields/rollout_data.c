@@ -256,15 +256,20 @@ static void find_dimensions(pl_rollout_data *d)
 static pl_status find_grid(pl_rollout_data *d, pl_error *err)
 {
     d->grid = (uint32_t)pl_rollout_value(d, d->setup.first, PL_DIMENSION_GRID_SIZE);
+    d->setup.initial.height = d->setup.initial.width = d->grid;
+    d->setup.initial.channels = PL_ROLLOUT_FIELD_CHANNELS;
+    return pl_initial_check(&d->setup.initial, err);
+}
+
+pl_status pl_rollout_check_grid_sizes(const pl_rollout_data *d, pl_error *err)
+{
     for (uint32_t n = 0; n < d->setup.operators; n++)
         if (pl_rollout_value(d, n, PL_DIMENSION_GRID_SIZE) != d->grid)
             return pl_fail(err, PL_E_CONFIG,
                            "parameter_space.operator.grid_size: fields of %u and of %g pixels do not fit one file of "
                            "results; take one size, and a config for each",
                            d->grid, pl_rollout_value(d, n, PL_DIMENSION_GRID_SIZE));
-    d->setup.initial.height = d->setup.initial.width = d->grid;
-    d->setup.initial.channels = PL_ROLLOUT_FIELD_CHANNELS;
-    return pl_initial_check(&d->setup.initial, err);
+    return PL_OK;
 }
 
 static pl_status make_parameters(pl_rollout_data *d, pl_error *err)
