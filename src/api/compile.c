@@ -88,10 +88,18 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     return PL_OK;
 }
 
+/* In which all samples of the batch are taken once: of a training, or of what is repeated. */
+static uint64_t count_steps(const pl_compiler *c)
+{
+    const pl_job *job = c->settings.jobs.job[0];
+    if (!c->fit.repeated) return c->settings.run.steps;
+    return (uint64_t)job->count_runs(c->data, c->settings.run.batch, job->repeated);
+}
+
 static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_fit_result *result,
                          pl_plan **plan, pl_error *err)
 {
-    if (o->steps) *o->steps = c->settings.run.steps;
+    if (o->steps) *o->steps = count_steps(c);
     PL_TRY(pl_compiler_count(c, &c->graph, err));
     PL_TRY(refuse_at_once(c, o, err));
     if (!c->graph) PL_TRY(pl_compiler_make_graph(c, &c->graph, err));

@@ -34,7 +34,7 @@ pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_prog
                             .context = context,
                             .everything = true,
                             .steps = &a->steps};
-    pl_status status = pl_compile(config, &o, &a->result, &a->plan, err);
+    pl_status status = pl_compile_largest(config, &o, &a->result, &a->plan, err);
     bool certified = status == PL_E_BUDGET && a->result.least != PL_FIT_NONE;
     if (certified) {
         pl_error why = {0};

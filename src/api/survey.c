@@ -218,7 +218,7 @@ static pl_status compile_group(const pl_config *config, const pl_compile_options
 /* Which of them it was, before the sentence that says why. */
 static pl_status name_group(const pl_work *w, size_t group, pl_status status, pl_error *err)
 {
-    if (status != PL_E_BUDGET) return status;
+    if (status != PL_E_BUDGET || w->count == 1) return status;
     return pl_fail_prefix(err, status, "of %zu shapes that of %s", w->count, w->group[group].text);
 }
 

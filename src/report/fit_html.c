@@ -31,7 +31,7 @@ static void write_point(const pl_fit_result *r, const pl_fit_point *p, pl_str *o
     cell(out, NULL, chosen ? "chosen" : p->charged_bytes > r->budget_bytes ? "does not fit" : "");
     cell(out, "n", pl_format_count(p->charged_bytes, text, sizeof text));
     cell(out, "n", seconds_text(p->seconds, text));
-    cell(out, "n", rate > 0 ? pl_format_count((uint64_t)rate, text, sizeof text) : "unknown");
+    cell(out, "n", rate > 0 ? pl_report_rate(rate, text, sizeof text) : "unknown");
     pl_fit_choice_say(r, &p->choice, &words);
     cell(out, "w", pl_str_text(&words));
     out->failed |= words.failed;
@@ -110,6 +110,7 @@ static void write_choices(const pl_fit_result *r, pl_str *out)
              "else chosen anew; where none fits, the smallest.</p>\n<table>\n");
     for (size_t k = 0; k < pl_fit_axis_count(); k++) {
         pl_str words = {0}, why = {0};
+        if (!pl_fit_axis_applies(k, r)) continue;
         pl_fit_axis_say(k, r, &r->point[r->chosen].choice, &words);
         pl_report_reason(r, k, &why);
         pl_str_append(out, "<tr>");
@@ -220,7 +221,7 @@ static void write_rate(pl_str *out, double rate, const pl_words *words)
 {
     char number[TEXT], text[2 * TEXT];
     snprintf(text, sizeof text, "%s a second", words->items);
-    write_card(out, pl_format_count((uint64_t)rate, number, sizeof number), text);
+    write_card(out, pl_report_rate(rate, number, sizeof number), text);
 }
 
 static void write_head(const pl_fit_result *r, const pl_plan *plan, const pl_report_fit_options *o, pl_str *out)
@@ -234,8 +235,10 @@ static void write_head(const pl_fit_result *r, const pl_plan *plan, const pl_rep
     pl_str_append(out, pl_html_style);
     pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
     pl_html_text(out, title);
-    pl_str_printf(out, "</h1>\n<p>batch %lld × %lld %s</p>\n<div class='cards'>\n", (long long)r->batch,
-                  (long long)r->rows, r->words->items);
+    pl_str_append(out, "</h1>\n<p>");
+    pl_report_fit_batch(r, "×", out);
+    pl_report_fit_group(plan, out);
+    pl_str_append(out, "</p>\n<div class='cards'>\n");
     if (r->budget_bytes != UINT64_MAX) write_card(out, pl_format_bytes(r->budget_bytes, text, sizeof text), "budget");
     if (plan) {
         const pl_fit_point *p = &r->point[r->chosen];

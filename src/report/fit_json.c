@@ -14,6 +14,7 @@ static void write_choice(pl_json *j, const pl_fit_result *r, const pl_choice *c)
     pl_json_object(j);
     for (size_t k = 0; k < pl_fit_axis_count(); k++) {
         char words[PL_FIT_WORDS_BYTES];
+        if (!pl_fit_axis_applies(k, r)) continue;
         pl_str said = pl_str_fixed(words, sizeof words);
         words[0] = 0;
         pl_fit_axis_short(k, r, c, &said);
@@ -63,6 +64,7 @@ static void write_chosen(pl_json *j, const pl_fit_result *r, const pl_plan *plan
     pl_json_object(j);
     for (size_t k = 0; k < pl_fit_axis_count(); k++) {
         pl_str why = {0};
+        if (!pl_fit_axis_applies(k, r)) continue;
         pl_report_reason(r, k, &why);
         pl_json_kv_string(j, pl_fit_axis_name(k), pl_str_text(&why));
         j->out->failed |= why.failed;
