@@ -167,9 +167,10 @@ pl_status pl_run_open(const pl_plan *plan, const pl_run_options *options, pl_run
     return open_run(plan, options, false, run, err);
 }
 
-pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, pl_run **run, pl_error *err)
+pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, const volatile int *stop, pl_run **run,
+                            pl_error *err)
 {
-    pl_run_options options = {.host = true, .checkpoint = checkpoint};
+    pl_run_options options = {.host = true, .checkpoint = checkpoint, .stop = stop};
     return open_run(plan, &options, true, run, err);
 }
 

@@ -136,10 +136,11 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
     size_t shown = 0;
     pl_str_append(out, "<section><h2>All of the work</h2><p>");
     print_sizes(w, words, out);
+    pl_str_append(out, "</p><p>");
     print_time(w, out);
     pl_str_printf(out,
                   "</p>\n<table><tr><th>shape</th><th class='n'>%ss</th><th class='n'>charged</th>"
-                  "<th class='n'>each</th><th class='n'>all</th><th></th></tr>\n",
+                  "<th class='n'>time</th></tr>\n",
                   words->step);
     for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
         html_row(&w->group[i], out);
