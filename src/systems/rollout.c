@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "models/model.h"
+#include "systems/rollout_page.h"
 #include "systems/system.h"
 
 /* ---- the group ---- */
@@ -82,4 +83,5 @@ const pl_system pl_system_rollout = {
     .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", NULL},
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
     .check = check,
-    .open = open_rollout};
+    .open = open_rollout,
+    .page = pl_rollout_page_write};
