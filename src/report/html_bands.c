@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "report/html_rollout.h"
 
-enum { WIDTH = 1080, HEIGHT = 300, LEFT = 66, RIGHT = 20, TOP = 12, BOTTOM = 46, ROWS = 11 };
+enum { WIDTH = 540, HEIGHT = 250, LEFT = 62, RIGHT = 14, TOP = 10, BOTTOM = 46, ROWS = 11 };
 
 typedef struct frame {
     const pl_html_bands *bands;
@@ -68,7 +68,7 @@ static double x_of(const frame *f, double state)
 static void draw_tick(const frame *f, double value, const char *text)
 {
     pl_str_printf(f->out,
-                  "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
+                  "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end' x='%d' "
                   "y='%.1f'>%s</text>\n",
                   LEFT, WIDTH - RIGHT, y_of(f, value), y_of(f, value), LEFT - 8, y_of(f, value) + 4.5, text);
 }
@@ -92,15 +92,15 @@ static void draw_values(const frame *f)
 
 static void draw_states(const frame *f)
 {
-    double step = fmax(pl_html_tick(f->last, 8), 1);
+    double step = fmax(pl_html_tick(f->last, 5), 1);
     for (double v = 0; v <= f->last; v += step)
         pl_str_printf(f->out,
-                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid step' x='%.1f' "
+                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' x='%.1f' "
                       "y='%d'>%.8g</text>\n",
                       x_of(f, v), x_of(f, v), HEIGHT - BOTTOM, HEIGHT - BOTTOM + 5, x_of(f, v), HEIGHT - BOTTOM + 20,
                       v);
     pl_str_printf(f->out,
-                  "<line class='axis' x1='%d' x2='%d' y1='%d' y2='%d'/><text class='soft mid title' x='%d' "
+                  "<line class='axis' x1='%d' x2='%d' y1='%d' y2='%d'/><text class='soft mid' x='%d' "
                   "y='%d'>state</text>\n",
                   LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM, HEIGHT - BOTTOM, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6);
 }
@@ -168,7 +168,7 @@ static void put_number(const char *label, double value, pl_str *out)
 {
     pl_str_printf(out, "<td class='n' data-l='%s'>", label);
     if (isfinite(value))
-        pl_str_printf(out, "%.7g", value);
+        pl_str_printf(out, "%.6g", value);
     else
         pl_str_append(out, "–");
     pl_str_append(out, "</td>");
@@ -199,7 +199,7 @@ void pl_html_band_chart(const pl_html_bands *b, pl_str *out)
 {
     frame f = {.bands = b, .out = out, .last = b->states ? b->state[b->states - 1] : 0};
     const range r = find_range(b);
-    pl_str_printf(out, "<h3>%s</h3><p>%s", b->title, b->words);
+    pl_str_printf(out, "<div><h3>%s</h3><p>%s", b->title, b->words);
     if (r.least <= r.largest) {
         choose_axis(&f, &r);
         pl_str_printf(out, "%s%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by state'>\n",
@@ -215,4 +215,5 @@ void pl_html_band_chart(const pl_html_bands *b, pl_str *out)
     draw_legend(b, out);
     say_not_finite(b, &f);
     put_numbers(b, out);
+    pl_str_append(out, "</div>\n");
 }

@@ -158,7 +158,9 @@ static void put_figure(const pl_html_fields *f, uint32_t channel, uint32_t i, co
     if (bad) pl_str_printf(out, ", %s not finite", pl_format_count(bad, count, sizeof count));
     pl_str_append(out, "' src='data:image/bmp;base64,");
     put_picture(s, f->side, pixel, out);
-    pl_str_printf(out, "'><figcaption>state %" PRIu32 "</figcaption></figure>\n", f->state[i]);
+    pl_str_printf(out, "'><figcaption>state %" PRIu32, f->state[i]);
+    if (own.found) pl_str_printf(out, "<br>%.3g to %.3g", own.least, own.largest);
+    pl_str_append(out, "</figcaption></figure>\n");
 }
 
 static void put_channel(const pl_html_fields *f, uint32_t channel, pl_str *out)

@@ -60,7 +60,7 @@ typedef struct pl_html_bands {
     size_t count;
 } pl_html_bands;
 
-void pl_html_band_chart(const pl_html_bands *, pl_str *);
+void pl_html_band_chart(const pl_html_bands *, pl_str *); /* for a <div class='bands'> */
 
 /* ---- html_space.c ---- */
 enum { PL_HTML_CHOICES = 16 };

@@ -167,7 +167,7 @@ static pl_status put_metrics(table *t, pl_error *err)
         const char *title, *words;
     } metric[PL_FIELD_METRICS] = {
         [PL_FIELD_ENERGY] = {"Energy", "the sum of the squares of a state"},
-        [PL_FIELD_ENTROPY] = {"Entropy", "nats, of a histogram of 50 bins between the least and the largest number"},
+        [PL_FIELD_ENTROPY] = {"Entropy", "in nats, of a histogram of 50 bins"},
         [PL_FIELD_AUTOCORRELATION] = {"Autocorrelation", "of a state with the one before; the first has none"},
         [PL_FIELD_VARIANCE] = {"Variance", "of the numbers of a state"},
         [PL_FIELD_MEAN_MAGNITUDE] = {"Mean magnitude", "of the numbers of a state"},
@@ -198,8 +198,9 @@ pl_status pl_rollout_page_metrics(const pl_rollout_page *p, pl_error *err)
                              "operators. Values that are not finite are left out and counted."
                            : "No realisation is finished yet.",
                     p->out);
+    pl_str_append(p->out, "<div class='bands'>\n");
     pl_status status = t->all ? put_metrics(t, err) : PL_OK;
-    pl_str_append(p->out, "</section>\n");
+    pl_str_append(p->out, "</div></section>\n");
     pl_free(t->value);
     pl_free(t->row);
     pl_free(t->quantile);
