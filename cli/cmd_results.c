@@ -348,5 +348,6 @@ static int run(const pl_cli_command *command, int argc, char **argv)
 const pl_cli_body pl_cli_results = {.text = about,
                                     .options = own_options,
                                     .option_count = sizeof own_options / sizeof *own_options,
+                                    .first = "ls check export join report",
                                     .takes_many = true,
                                     .run = run};

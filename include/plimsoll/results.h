@@ -75,7 +75,7 @@ PL_API PL_MUST_USE pl_status pl_results_print(const pl_results *, pl_results_for
 
 /* A page about the results, whole or not: what they are, pictures, curves, planned against measured. One HTML text for
  * itself, in a block for pl_text_free. `only`: the item (operator) whose fields are shown, PL_RESULTS_NONE: some.
- * Results that are read meanwhile take some megabytes, however large they are. PL_E_UNSUPPORTED when no page is known
+ * Results that are read meanwhile take some megabytes, however large they are. PL_E_DATA when no page is known
  * for results of this kind. */
 PL_API PL_MUST_USE pl_status pl_results_report(const char *path, size_t only, char **text, size_t *bytes, pl_error *);
 /* The results in the folder of a run, or `path` itself where it is results; into room bytes. PL_E_DATA when there are

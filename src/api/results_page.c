@@ -81,7 +81,7 @@ pl_status pl_results_page_path(const char *results, char *page, size_t room, pl_
 
 static pl_status unknown(const char *path, const char *why, pl_error *err)
 {
-    return pl_fail(err, PL_E_UNSUPPORTED,
+    return pl_fail(err, PL_E_DATA,
                    "%s: no page is known for these results; what made them is no config of this version: %.300s", path,
                    why);
 }

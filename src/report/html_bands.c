@@ -35,7 +35,7 @@ static range find_range(const pl_html_bands *b)
 {
     range r = {INFINITY, -INFINITY, INFINITY};
     for (size_t k = 0; k < b->count; k++)
-        for (size_t i = 0; i < b->states; i++) widen(&r, b->band[k].at[i].low), widen(&r, b->band[k].at[i].high);
+        for (size_t i = b->first; i < b->states; i++) widen(&r, b->band[k].at[i].low), widen(&r, b->band[k].at[i].high);
     return r;
 }
 
@@ -47,8 +47,9 @@ static void choose_axis(frame *f, const range *r)
     f->floor = f->is_log ? r->least_above_0 : 0;
     f->low = f->is_log ? log10(r->least_above_0) : r->least;
     f->high = f->is_log ? log10(r->largest) : r->largest;
-    double room = 0.04 * (f->high - f->low);
-    if (!(room > 0)) room = f->high != 0 ? 0.05 * fabs(f->high) : 0.5;
+    const double span = f->high - f->low, least = 1e-4 * fmax(fabs(f->low), fabs(f->high));
+    double room = fmax(0.04 * span, (least - span) / 2); /* what is nearly constant is shown so */
+    if (!(room > 0)) room = 0.5;
     f->low -= room, f->high += room;
 }
 
@@ -187,11 +188,13 @@ static void put_row(const pl_html_bands *b, size_t k, size_t i, pl_str *out)
 
 static void put_numbers(const pl_html_bands *b, pl_str *out)
 {
-    const size_t rows = b->states < ROWS ? b->states : ROWS;
+    const size_t drawn = b->states > b->first ? b->states - b->first : 0, rows = drawn < ROWS ? drawn : ROWS;
+    if (rows == 0) return;
     pl_str_append(out, "<details><summary>as numbers</summary><table class='labels'><tr><th></th><th class='n'>10 "
                        "%</th><th class='n'>median</th><th class='n'>90 %</th><th class='n'>values</th></tr>\n");
     for (size_t r = 0; r < rows; r++)
-        for (size_t k = 0; k < b->count; k++) put_row(b, k, rows > 1 ? r * (b->states - 1) / (rows - 1) : 0, out);
+        for (size_t k = 0; k < b->count; k++)
+            put_row(b, k, b->first + (rows > 1 ? r * (drawn - 1) / (rows - 1) : 0), out);
     pl_str_append(out, "</table></details>\n");
 }
 
@@ -210,7 +213,7 @@ void pl_html_band_chart(const pl_html_bands *b, pl_str *out)
         for (size_t k = 0; k < b->count; k++) draw_band(&f, &b->band[k]);
         pl_str_append(out, "</svg>\n");
     } else {
-        pl_str_append(out, "</p>\n<p>No value is finite.</p>\n");
+        pl_str_append(out, "</p>\n<p>There is no finite value.</p>\n");
     }
     draw_legend(b, out);
     say_not_finite(b, &f);

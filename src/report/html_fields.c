@@ -159,7 +159,10 @@ static void put_figure(const pl_html_fields *f, uint32_t channel, uint32_t i, co
     pl_str_append(out, "' src='data:image/bmp;base64,");
     put_picture(s, f->side, pixel, out);
     pl_str_printf(out, "'><figcaption>state %" PRIu32, f->state[i]);
-    if (own.found) pl_str_printf(out, "<br>%.3g to %.3g", own.least, own.largest);
+    if (own.found)
+        pl_str_printf(out, "<br>%.3g to %.3g", own.least, own.largest);
+    else
+        pl_str_append(out, "<br>not finite");
     pl_str_append(out, "</figcaption></figure>\n");
 }
 

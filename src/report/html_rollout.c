@@ -4,10 +4,10 @@
 static const char style[] =
     "h3{font-size:15px;margin:20px 0 2px}h3:first-of-type{margin-top:10px}figure{margin:0;min-width:0}"
     "figcaption{font-size:12px;color:var(--soft);line-height:1.35;overflow-wrap:anywhere}"
-    ".field{display:grid;grid-template-columns:150px repeat(6,minmax(0,1fr));gap:10px;align-items:center;margin:6px 0}"
+    ".field{display:grid;grid-template-columns:150px repeat(6,minmax(0,1fr));gap:10px;align-items:start;margin:6px 0}"
     ".field img{display:block;width:100%;max-width:200px;aspect-ratio:1;image-rendering:pixelated;"
     "background:var(--grid);border-radius:3px}"
-    ".scale i{display:block;height:12px;border-radius:2px;margin:3px 0}.scale "
+    ".scale{align-self:center}.scale i{display:block;height:12px;border-radius:2px;margin:3px 0}.scale "
     "span{display:flex;justify-content:space-between;"
     "gap:8px;font-size:12px;color:var(--soft);font-variant-numeric:tabular-nums}.scale b{font-weight:500}"
     ".none{background:#e6007a}.todo{background:var(--line)}\n"

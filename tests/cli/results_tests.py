@@ -132,6 +132,7 @@ def test_words():
         refused(2, re.escape(what), "results", *words)
     refused(4, "cannot be opened", "results", "ls", "nothing")
     refused(5, "is there already", "results", "join", "n", "n")
+    refused(4, "no page is known for these results", "results", "report", "n")
     with open("other", "w") as file:
         file.write("no results\n" * 100)
     refused(4, "is it one of results", "results", "check", "other")
