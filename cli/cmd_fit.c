@@ -64,7 +64,8 @@ static pl_status fit(const pl_cli_command *command, const pl_cli_input *in, pl_e
     pl_fit_answer *answer = NULL;
     pl_error other = {0};
     pl_status status = pl_talk_read(in->config, in->arguments.value[QUIET], false, &talk, err);
-    if (status == PL_OK) status = pl_check_resume(in->config, err);
+    if (status == PL_OK && pl_command_does(pl_command_of(in->config), PL_USES_UPDATE))
+        status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_make_fit(command->name, in, &talk, &answer, err);
     pl_status written = answer ? put_all(answer, in->arguments.value, &other) : PL_OK;
     pl_fit_destroy(answer);

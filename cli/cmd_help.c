@@ -71,6 +71,7 @@ const char *pl_cli_option_help(const pl_cli_option *o, char room[PL_CLI_HELP_BYT
         used += (size_t)snprintf(room + used, PL_CLI_HELP_BYTES - used, "%s%.*s%s", before, (int)bytes, word,
                                  word == o->words ? " (the default)" : "");
     }
+    if (used < PL_CLI_HELP_BYTES) snprintf(room + used, PL_CLI_HELP_BYTES - used, "%s", gap + 2);
     return room;
 }
 

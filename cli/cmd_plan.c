@@ -13,7 +13,7 @@ static const char commands[] =
 
 enum { COMMAND, JSON, HTML, LOCK, GRAPH };
 static const pl_cli_option options[] = {
-    [COMMAND] = {"--command", "NAME", "plan for %s", .words = commands + 1},
+    [COMMAND] = {"--command", "NAME", "plan for %s; of a config without train, what it has", .words = commands + 1},
     [JSON] = {"--json", NULL, "print the plan as JSON (schema plimsoll.plan/1) instead of the report", true},
     [HTML] = {"--html", "FILE", "write the plan as a page with pictures (- for stdout, instead of the report)", true},
     [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text (- likewise)", true},
@@ -27,10 +27,10 @@ static const char about[] =
     "hold (memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it. More "
     "layers than can be planned in about 1 GiB of memory are refused at once (exit 3).\n";
 
-static pl_status parse_command(const char *name, pl_command *command, pl_error *err)
+static pl_status parse_command(const char *name, const pl_config *config, pl_command *command, pl_error *err)
 {
     char names[200] = "";
-    *command = PL_COMMAND_TRAIN;
+    *command = pl_command_of(config);
     if (!name || pl_command_parse(name, command)) return PL_OK;
     for (int i = 0; i < PL_COMMAND_COUNT; i++) {
         size_t used = strlen(names);
@@ -66,7 +66,8 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_talk talk;
     pl_command of;
     pl_plan *p = NULL;
-    pl_status status = parse_command(in->arguments.value[COMMAND], &of, err);
+    pl_status status = parse_command(in->arguments.value[COMMAND], in->config, &of, err);
+    if (status == PL_OK) status = pl_command_require(of, in->config, err);
     if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);

@@ -216,6 +216,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     const bool does_compare = compares(argc, argv);
     if (does_compare) as.config = PL_CLI_READS; /* more than the gradients of a batch: asked below */
     pl_status status = pl_cli_load(&as, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_command_require(command->command, in.config, &err);
     if (status == PL_OK && does_compare) status = pl_verify_check_options(in.config, &err);
     if (status == PL_OK) status = check_words(&in, &err);
     if (status == PL_OK && !in.arguments.value[GRADIENTS]) status = compare(&in, &err);

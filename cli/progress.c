@@ -16,7 +16,8 @@
 #include "format.h"
 #include "out.h"
 
-#define DRAW_SECONDS 0.1 /* between two drawings of the bar */
+#define DRAW_SECONDS    0.1 /* between two drawings of the bar */
+#define SILENCE_SECONDS 5.0 /* of a log */
 enum { LINE_BYTES = 1024, BAR_CELLS_MAX = 24, BAR_FRAME = 3 };
 
 pl_show pl_show_choose(const char *word, bool terminal)
@@ -113,6 +114,12 @@ static void add_rate(const pl_event *e, pl_line *line)
     pl_line_add(line, "  %s %s", pl_show_rate(e->items_per_second, text), e->words->rate);
 }
 
+static void add_bytes(const pl_event *e, pl_line *line)
+{
+    char there[PL_FORMAT_BYTES], all[PL_FORMAT_BYTES];
+    pl_line_add(line, "  %s of %s", pl_show_bytes(e->there_bytes, there), pl_show_bytes(e->result_bytes, all));
+}
+
 static void add_loss(const pl_view *v, const pl_event *e, unsigned fields, pl_line *line)
 {
     paint(v, line, "1");
@@ -130,12 +137,14 @@ static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl
     if (fields & WORD) pl_line_add(line, "%s ", e->words->step);
     pl_line_add(line, "%*" PRIu64 "/%" PRIu64, width, e->step, e->steps);
     if ((fields & PART) && shows_part(v, e))
-        pl_line_add(line, "  %s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : "part", e->part, e->parts);
+        pl_line_add(line, "  %s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : e->words->part, e->part,
+                    e->parts);
     if (isfinite(e->loss))
         add_loss(v, e, fields, line);
     else if (isfinite(e->items_per_second) && fields & RATE)
         add_rate(e, line);
     if (fields & METRICS && e->text_bytes) pl_line_add(line, "  %.*s", (int)e->text_bytes, e->text);
+    if (fields & METRICS && e->result_bytes) add_bytes(e, line);
     if ((fields & MEMORY) && v->resident_bytes) pl_line_add(line, "  %s", pl_show_bytes(v->resident_bytes, text));
     double left = v->end_at - e->seconds;
     if ((fields & ETA) && v->made > 0 && e->step < e->steps)
@@ -235,17 +244,27 @@ static void draw_bar(pl_view *v, const pl_event *e)
     draw_line(v, e, &numbers, cells, share);
 }
 
-static void print_plain(pl_view *v, const pl_event *e)
+static void print_line(pl_view *v, const pl_event *e, unsigned fields)
 {
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
-    bool due = v->shown_at < 0 || e->seconds - v->shown_at >= 1 || e->step == e->steps;
-    if (!due || e->step == v->shown_step) return;
     v->shown_at = e->seconds;
     v->shown_step = e->step;
     v->resident_bytes = pl_resident_now();
-    add_numbers(v, e, ALL & ~(unsigned)PART, &line);
+    add_numbers(v, e, fields, &line);
     pl_say("%s\n", line.text);
+}
+
+static void print_plain(pl_view *v, const pl_event *e)
+{
+    bool due = v->shown_at < 0 || e->seconds - v->shown_at >= 1 || e->step == e->steps;
+    if (due && e->step != v->shown_step) print_line(v, e, ALL & ~(unsigned)PART);
+}
+
+bool pl_view_is_silent(const pl_view *v, const pl_event *e)
+{
+    return e->kind == PL_EVENT_TICK && e->parts && e->seconds - v->step_at >= SILENCE_SECONDS &&
+           e->seconds - v->shown_at >= SILENCE_SECONDS;
 }
 
 /* Of what trains nothing: how much of its work is done. */
@@ -254,7 +273,7 @@ static void draw_parts(pl_view *v, const pl_event *e)
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
     double share = e->parts ? (double)e->part / (double)e->parts : 0;
-    pl_line_add(&line, "%s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : "part", e->part, e->parts);
+    pl_line_add(&line, "%s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : e->words->part, e->part, e->parts);
     if (share > 0 && share < 1) {
         char left[PL_FORMAT_BYTES];
         pl_line_add(&line, "  eta %s", pl_show_seconds(e->seconds / share * (1 - share), left));
@@ -263,7 +282,7 @@ static void draw_parts(pl_view *v, const pl_event *e)
     draw_line(v, e, &line, cells < 6 ? 0 : cells > BAR_CELLS_MAX ? BAR_CELLS_MAX : cells, share);
 }
 
-/* A log gets the first step at once, and then what is reported; a terminal every sign of life. */
+/* A log gets the first step at once, then what is reported, and that a step lasts; a terminal every sign of life. */
 static void show_tick(pl_view *v, const pl_event *e)
 {
     bool first = v->shown_at < 0 && e->step > v->first_step;
@@ -274,6 +293,8 @@ static void show_tick(pl_view *v, const pl_event *e)
         draw_bar(v, e);
     else if (first)
         print_plain(v, e);
+    else if (pl_view_is_silent(v, e))
+        print_line(v, e, ALL);
 }
 
 /* ---- the other events ---- */
@@ -299,6 +320,10 @@ static void show_committed(pl_view *v, const pl_event *e)
     bool goes_on = e->is_saved && e->step < e->steps;
     if (goes_on) pl_say("; going on from step %" PRIu64, e->step);
     if (goes_on && e->text_bytes) pl_say(" with %.*s", (int)e->text_bytes, e->text);
+    if (e->there_bytes) {
+        char there[PL_FORMAT_BYTES], all[PL_FORMAT_BYTES];
+        pl_say("; going on with %s of %s", pl_show_bytes(e->there_bytes, there), pl_show_bytes(e->result_bytes, all));
+    }
     pl_say("\n");
 }
 

@@ -6,7 +6,7 @@
 
 typedef enum pl_show {
     PL_SHOW_BAR,   /* one line of a terminal, drawn again and again */
-    PL_SHOW_PLAIN, /* lines, at most about one a second */
+    PL_SHOW_PLAIN, /* lines, at most about one a second, and one now and then while a step lasts */
     PL_SHOW_JSON,  /* one object a line on stdout, schema plimsoll.progress/1: docs/formats.md */
 } pl_show;
 
@@ -20,7 +20,7 @@ typedef struct pl_view {
     unsigned text_column;
     uint64_t first_step; /* where this process began */
     uint64_t shown_step;
-    double shown_at; /* seconds of the last plain line; negative: none */
+    double shown_at; /* seconds of the last plain line, or object of a program's; negative: none */
     double drawn_at; /* and of the last bar */
     double drawn_loss;
     uint64_t timed_step; /* the last one that was seen to end, when, and how long it took */
@@ -48,6 +48,8 @@ const char *pl_show_name(pl_show);
 bool pl_color_wanted(int fd); /* NO_COLOR, TERM=dumb */
 
 void pl_view_event(pl_view *, const pl_event *);
+/* A log, or a program, has heard nothing for long, and the step under way lasts. */
+bool pl_view_is_silent(const pl_view *, const pl_event *);
 void pl_view_clear(pl_view *); /* takes the bar away, so that other text can be written */
 
 /* ---- progress_stop.c: each event of a training ---- */

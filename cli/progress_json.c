@@ -1,6 +1,7 @@
 /* Progress for programs: one object a line on stdout, schema "plimsoll.progress/1" (docs/formats.md). step comes every
- * train.log_every steps; the signs of life between (PL_EVENT_TICK) are for people and not here. A number that is
- * none, or too large for its type, is null. Fields may be added; a changed meaning raises the number in the schema. */
+ * train.log_every steps; of the signs of life between (PL_EVENT_TICK), which are for people, one now and then, while a
+ * step lasts. A number that is none, or too large for its type, is null. Fields may be added; a changed meaning raises
+ * the number in the schema. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -15,11 +16,10 @@
 enum { LINE_BYTES = 4096 + 2 * PL_AGAIN_BYTES };
 
 static const char *const names[] = {
-    [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",
-    [PL_EVENT_EVALUATED] = "evaluated", [PL_EVENT_SAVED] = "saved",
-    [PL_EVENT_TEXT] = "text",           [PL_EVENT_TEXT_END] = "text_end",
-    [PL_EVENT_WARNING] = "warning",     [PL_EVENT_STOPPED] = "stopped",
-    [PL_EVENT_FINISHED] = "finished",   [PL_EVENT_TICK] = NULL,
+    [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",       [PL_EVENT_EVALUATED] = "evaluated",
+    [PL_EVENT_SAVED] = "saved",         [PL_EVENT_TEXT] = "text",       [PL_EVENT_TEXT_END] = "text_end",
+    [PL_EVENT_WARNING] = "warning",     [PL_EVENT_STOPPED] = "stopped", [PL_EVENT_FINISHED] = "finished",
+    [PL_EVENT_TICK] = "part",
 };
 
 static void add_real(pl_line *line, const char *key, double value)
@@ -47,17 +47,40 @@ static void add_text(pl_line *line, const char *key, const pl_event *e)
     add_string(line, key, e->text, e->text_bytes < 512 ? e->text_bytes : 512);
 }
 
-static void add_step(pl_line *line, const pl_event *e)
+/* Of a command that keeps some. */
+static void add_results(pl_line *line, const pl_event *e)
+{
+    if (!e->result_bytes) return;
+    add_count(line, "result_bytes", e->there_bytes);
+    add_count(line, "planned_result_bytes", e->result_bytes);
+}
+
+static void add_rate(pl_line *line, const pl_view *v, const pl_event *e)
 {
     char rate[48];
-    add_real(line, "epoch", e->epoch);
-    add_real(line, "loss", e->loss);
-    add_real(line, "lr", e->lr);
     snprintf(rate, sizeof rate, "%.30s_per_second", e->words->items);
     add_count(line, e->words->items, e->items);
     add_real(line, rate, e->items_per_second);
     add_real(line, "seconds", e->seconds);
+    add_real(line, "seconds_left", v->made > 0 ? fmax(v->end_at - e->seconds, 0) : NAN);
     add_count(line, "resident_bytes", pl_resident_now());
+    add_results(line, e);
+}
+
+static void add_step(pl_line *line, const pl_view *v, const pl_event *e)
+{
+    add_real(line, "epoch", e->epoch);
+    add_real(line, "loss", e->loss);
+    add_real(line, "lr", e->lr);
+    add_rate(line, v, e);
+}
+
+static void add_part(pl_line *line, const pl_view *v, const pl_event *e)
+{
+    add_count(line, "part", e->part);
+    add_count(line, "parts", e->parts);
+    pl_line_add(line, ",\"validating\":%s", e->validating ? "true" : "false");
+    add_rate(line, v, e);
 }
 
 static void add_evaluated(pl_line *line, const pl_event *e)
@@ -85,7 +108,8 @@ void pl_view_json(pl_view *v, const pl_event *e)
 {
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
-    if (e->kind == PL_EVENT_TICK) return;
+    if (e->kind == PL_EVENT_TICK && !pl_view_is_silent(v, e)) return;
+    v->shown_at = e->seconds;
     pl_line_add(&line, "{\"schema\":\"plimsoll.progress/1\",\"event\":\"%s\"", names[e->kind]);
     add_count(&line, "step", e->step);
     add_count(&line, "steps", e->steps);
@@ -93,9 +117,10 @@ void pl_view_json(pl_view *v, const pl_event *e)
     case PL_EVENT_COMMITTED:
         add_count(&line, "resident_bytes", pl_resident_now());
         if (e->text_bytes) add_string(&line, "changed", e->text, e->text_bytes);
+        add_results(&line, e);
         break;
     case PL_EVENT_STEP:
-        add_step(&line, e);
+        add_step(&line, v, e);
         break;
     case PL_EVENT_EVALUATED:
         add_evaluated(&line, e);
@@ -110,10 +135,13 @@ void pl_view_json(pl_view *v, const pl_event *e)
     case PL_EVENT_STOPPED:
     case PL_EVENT_FINISHED:
         add_real(&line, "seconds", e->seconds);
+        add_results(&line, e);
         if (e->kind == PL_EVENT_STOPPED && v->again[0]) add_string(&line, "go_on", v->again, strlen(v->again));
         break;
-    case PL_EVENT_TEXT_END:
     case PL_EVENT_TICK:
+        add_part(&line, v, e);
+        break;
+    case PL_EVENT_TEXT_END:
         break;
     }
     pl_line_add(&line, "}\n");

@@ -72,7 +72,7 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
     pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, verdict, &r->error);
     if (status != PL_OK) return status;
     bool trains = pl_command_does(r->call.command->command, PL_USES_UPDATE);
-    if (trains && r->view.show == PL_SHOW_JSON) put_ledger_event(ledger_text);
+    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_ledger_event(ledger_text);
     if (!trains || !said(r, PL_CALL_OUT)) return PL_OK;
     int n = snprintf(path, sizeof path, "%s/report.json", r->call.word[PL_CALL_OUT]);
     if (n < 0 || n >= PATH_MAX)

@@ -68,6 +68,8 @@ typedef struct pl_event {
     const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
     uint64_t part, parts; /* tick: parts of the step or validation done (each pass of a micro-batch is one) */
+    /* Of results: there, written before or in this run, and when all is done; 0, 0: the command keeps none. */
+    uint64_t there_bytes, result_bytes;
     bool validating;      /* tick: the parts belong to a validation */
     bool is_saved;        /* training: there is a checkpoint to go on from, that of saved_step */
     uint64_t saved_step;

@@ -8,8 +8,11 @@ typedef struct pl_words {
     const char *sample, *samples; /* what a batch is made of: "sequence", "sequences" */
     const char *rate;             /* "tok/s" */
     const char *data;             /* what is prepared before a run: "text" */
-    const char *step;       /* what a run makes one after the other, and progress counts: "step" */
-    const char *sample_key;       /* of the config, how large a sample is: "model.sequence"; NULL: none says that */
+    const char *step;             /* what a run makes one after the other, and progress counts: "step" */
+    const char *part;             /* what such a step is made of, one after the other: "part" */
+    const char *at_once_key;      /* of the config, how many samples are in memory together: "train.micro_batch" */
+    const char *size_keys;   /* what makes model or samples smaller: "model.sequence, model.width or model.layers" */
+    const char *weight_keys; /* those of them that make the weights smaller: "model.width or model.layers" */
 } pl_words;
 
 #endif

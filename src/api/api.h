@@ -42,7 +42,7 @@ typedef struct pl_run_heap {
     /* Config, data, settings: held, and the most while they are opened. What the data only need while they are opened
      * (a tokenizer's tree) counts as held: its holes lie between blocks that stay, and what comes next is larger. */
     uint64_t held_bytes, peak_bytes;
-    uint64_t load_bytes;             /* more than held, for a moment: a checkpoint of the plan's graph */
+    uint64_t load_bytes; /* more than held, for a moment: a checkpoint of the plan's graph */
 } pl_run_heap;
 /* Found by doing it; of the plan command and graph are asked. plan NULL: no checkpoint. */
 pl_status pl_run_rehearse(const char *config, pl_command, const pl_plan *, pl_run_heap *, pl_error *);

@@ -11,13 +11,12 @@
 
 /* ---- staging ---- */
 
-static pl_status add_staging(pl_graph *g, const pl_session_staging *s, pl_error *err)
+static pl_status add_staging(pl_graph *g, const pl_session_staging *s, const char *at_once_key, pl_error *err)
 {
     if (s->bytes == 0) return PL_OK;
     if (s->bytes >> 40)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s would take %llu bytes; make train.micro_batch or what a sample holds smaller", s->name,
-                       (unsigned long long)s->bytes);
+        return pl_fail(err, PL_E_CONFIG, "%s would take %llu bytes; make %s or what a sample holds smaller", s->name,
+                       (unsigned long long)s->bytes, at_once_key);
     pl_builder b = pl_builder_begin(g, 0, err);
     pl_builder_enter(&b, "staging");
     pl_build_persistent(&b, s->role, PL_DTYPE_U8, pl_shape_of(1, (int64_t)s->bytes), "%s", s->name);
@@ -31,7 +30,7 @@ pl_status pl_compiler_stage(void *context, pl_graph *g, int64_t micro_batch, pl_
     size_t count;
     c->settings.run.micro_batch = (uint32_t)micro_batch;
     PL_TRY(pl_session_measure_staging(g, &c->settings.run, c->data, &c->settings.jobs, s, &count, &c->disk, err));
-    for (size_t i = 0; i < count; i++) PL_TRY(add_staging(g, &s[i], err));
+    for (size_t i = 0; i < count; i++) PL_TRY(add_staging(g, &s[i], c->settings.run.words->at_once_key, err));
     return PL_OK;
 }
 

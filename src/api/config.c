@@ -156,6 +156,13 @@ const pl_words *pl_config_words(const pl_config *c) { return &pl_system_of(c)->w
 
 static pl_config_reader reader_of(pl_command command) { return (pl_config_reader)(1 << command); }
 
+pl_status pl_command_require(pl_command command, const pl_config *c, pl_error *err)
+{
+    return pl_system_require(c, command, err);
+}
+
+pl_command pl_command_of(const pl_config *c) { return pl_system_first_command(c); }
+
 pl_status pl_command_check_options(pl_command command, const pl_config *c, pl_error *err)
 {
     return pl_config_check_options(c, reader_of(command), err);

@@ -28,7 +28,7 @@ pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_prog
         a->title = pl_strdup(title_of(config));
         if (!a->title) return pl_fit_destroy(a), pl_fail(err, PL_E_NOMEM, "no memory for a search");
     }
-    pl_compile_options o = {.command = PL_COMMAND_TRAIN,
+    pl_compile_options o = {.command = pl_command_of(config),
                             .cache_folder = cache_folder,
                             .progress = progress,
                             .context = context,

@@ -56,12 +56,12 @@ static uint64_t plan_bytes_at_least(const pl_config *c)
 
 pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_error *err)
 {
-    char remedy[160] = "a smaller model.width or model.layers is needed";
+    char remedy[160];
     const pl_config *c = of->config;
+    const char *what, *keys = of->settings.run.words->weight_keys;
     uint64_t bytes;
-    const char *what;
     if (count_state(of, &bytes, &what))
-        return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make model.width or model.layers smaller", what);
+        return pl_fail(err, PL_E_BUDGET, "%s are more than 2^64 bytes; make %s smaller", what, keys);
     if (bytes <= room->bytes && room->bytes >= room->floor_bytes && plan_bytes_at_least(c) > room->bytes)
         return pl_fail(err, PL_E_BUDGET,
                        "the plan alone of %" PRIi64 " layers takes more than %" PRIu64 " bytes, and %s %" PRIu64
@@ -70,6 +70,8 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
     if (bytes <= room->bytes) return PL_OK;
     if (room->bytes < room->floor_bytes)
         snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL, (unsigned long long)room->floor_bytes);
+    else
+        snprintf(remedy, sizeof remedy, "a smaller %s is needed", keys);
     return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64 "; %s", what, bytes,
                    bytes - room->bytes, room->words, room->bytes, remedy);
 }
@@ -82,7 +84,8 @@ static pl_machine_need need_of(const pl_plan *p)
     enum { FOR_A_MOMENT = 1 << 20, AROUND_ARENA = PL_HUGE_PAGE_BYTES + 2 * PL_PAGE_BYTES };
     pl_machine_need n = {.charged_bytes = pl_plan_charged_bytes(p),
                          .resident_bytes = pl_plan_resident_bytes(p),
-                         .address_bytes = FOR_A_MOMENT};
+                         .address_bytes = FOR_A_MOMENT,
+                         .at_once_key = pl_plan_words_of(p)->at_once_key};
     for (size_t i = 0; i < p->ledger.row_count; i++) {
         const pl_memory_row *r = &p->ledger.row[i];
         bool stacks = r->kind == PL_MEMORY_THREAD_STACK, arena = r->kind == PL_MEMORY_ARENA;

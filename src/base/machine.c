@@ -236,10 +236,10 @@ pl_status pl_machine_check_limits(const pl_machine *m, const pl_machine_need *ne
         if (bounds[i].need <= bounds[i].limit) continue;
         return pl_fail(err, PL_E_BUDGET,
                        "the plan %s %llu bytes, %llu more than %s, which allows at most %llu; set memory.budget to "
-                       "auto, or make the model or train.micro_batch smaller",
+                       "auto, or make the model or %s smaller",
                        bounds[i].what, (unsigned long long)bounds[i].need,
                        (unsigned long long)(bounds[i].need - bounds[i].limit), bounds[i].name,
-                       (unsigned long long)bounds[i].limit);
+                       (unsigned long long)bounds[i].limit, need->at_once_key);
     }
     return PL_OK;
 }

@@ -60,6 +60,7 @@ typedef struct pl_machine_need {
     uint64_t resident_bytes; /* RAM */
     uint64_t address_bytes;  /* RLIMIT_AS */
     uint64_t data_bytes;     /* RLIMIT_DATA */
+    const char *at_once_key; /* of the config: how much is in memory together */
 } pl_machine_need;
 
 /* May a process hold this here at all, however much is free? PL_E_BUDGET names the limit. */

@@ -30,10 +30,10 @@ static pl_status check_possible(const pl_graph *g, const pl_fit_options *o, cons
     pl_id mixer = pl_graph_find_mixer(g, train);
     if (mixer != PL_NONE && c->micro_batch != o->batch)
         return pl_fail(err, PL_E_CONFIG,
-                       "train.micro_batch: %lld is not possible: %s in %s mixes the samples of a batch of %lld, so it "
+                       "%s: %lld is not possible: %s in %s mixes the samples of a batch of %lld, so it "
                        "must see all at once; set it to auto",
-                       (long long)c->micro_batch, pl_op_name(g->node[mixer].op), g->node[mixer].scope,
-                       (long long)o->batch);
+                       (o->words ? o->words : &pl_words_plain)->at_once_key, (long long)c->micro_batch,
+                       pl_op_name(g->node[mixer].op), g->node[mixer].scope, (long long)o->batch);
     if (c->layer_major && !pl_rewrite_layer_major_possible(g, train, &why))
         return pl_fail(err, PL_E_CONFIG, "train.layer_major is not possible: %s; set it to auto", why);
     if (c->update_early && !c->layer_major && !pl_rewrite_update_early_possible(g, train, trips_of(o, c), &why))

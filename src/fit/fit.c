@@ -27,17 +27,15 @@ static void describe_peak(const pl_plan *p, char *text, size_t room)
 }
 
 /* A micro-batch above 1 was asked for, follows from an early update, or is what an evaluation takes by itself. */
-static const char *smaller_micro_batch(const pl_plan *smallest, const pl_choice *given)
+static void say_smaller_batch(const pl_fit_result *r, const pl_choice *given, char *text, size_t room)
 {
-    if (smallest->batch == 0) return "set train.micro_batch to 1";
-    return given->update_early ? "set train.update_in_backward and train.micro_batch to auto"
-                               : "set train.micro_batch to auto";
+    snprintf(text, room, "set %s%s to %s", given->update_early ? "train.update_in_backward and " : "",
+             r->words->at_once_key, r->smallest->batch == 0 ? "1" : "auto");
 }
 
 static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_error *err)
 {
     const pl_plan *smallest = r->smallest;
-    const char *sample = r->words->sample_key;
     char alive[400], change[240];
     uint64_t need = pl_plan_charged_bytes(smallest), by_role[PL_ROLE_COUNT] = {0};
     describe_peak(smallest, alive, sizeof alive);
@@ -52,14 +50,13 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
                  (unsigned long long)o->floor_bytes, (unsigned long long)need);
     else if (state > o->budget_bytes)
         snprintf(change, sizeof change,
-                 "weights, gradients and optimizer state alone are %llu bytes: a smaller model.width or model.layers "
-                 "is needed",
-                 (unsigned long long)state);
+                 "weights, gradients and optimizer state alone are %llu bytes: a smaller %s is needed",
+                 (unsigned long long)state, r->words->weight_keys);
     else if (o->given.micro_batch > 1)
-        snprintf(change, sizeof change, "%s", smaller_micro_batch(smallest, &o->given));
+        say_smaller_batch(r, &o->given, change, sizeof change);
     else
-        snprintf(change, sizeof change, "raise the budget to %llu bytes, or make %s%smodel.width smaller",
-                 (unsigned long long)need, sample ? sample : "", sample ? " or " : "");
+        snprintf(change, sizeof change, "raise the budget to %llu bytes, or make %s smaller", (unsigned long long)need,
+                 r->words->size_keys);
     return pl_fail(err, PL_E_BUDGET,
                    "the smallest plan needs %llu bytes charged (resident, page tables, kernel, files being written), "
                    "%llu more than the budget of %llu; largest at its peak: %s; %s",

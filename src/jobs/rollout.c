@@ -18,6 +18,7 @@
 #include "run/session_impl.h"
 
 #define COMMIT_SECONDS 2.0
+#define RATE_SECONDS   0.5
 
 typedef struct rollout {
     const pl_rollout_data *d;
@@ -32,18 +33,9 @@ typedef struct rollout {
     bool fields_wanted;   /* the initial field is to be written, too */
     bool features_wanted; /* and the features of the operator */
     pl_rollout_features features;
-    uint64_t operator_bytes; /* of the results of one */
     double committed_at;
     pl_witness *witness; /* instead of results; NULL: not wanted */
 } rollout;
-
-static uint64_t count_operator_bytes(const pl_rollout_data *d)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < d->layout.datasets; i++)
-        if (pl_block_is_made(&d->dataset[i])) bytes += pl_block_dataset_bytes(&d->dataset[i]) / d->setup.count;
-    return bytes;
-}
 
 static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings)
 {
@@ -51,6 +43,28 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings
     (void)settings;
     const uint64_t states = pl_graph_find_program(g, "features") == PL_NONE ? 1 : 2;
     return state == PL_NONE ? 0 : states * pl_value_bytes(g, state) / (uint64_t)g->value[state].shape.dim[0];
+}
+
+/* ---- how much it is ---- */
+
+enum { INIT, BEGIN, STEP, FEATURES }; /* places in pl_job_rollout.program */
+
+static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
+{
+    const pl_rollout_data *d = pl_rollout_data_of(data);
+    const double operators = d->operators;
+    const uint32_t times = (d->setup.realisations + micro_batch - 1) / micro_batch;
+    const uint32_t asked = (PL_FEATURE_INPUTS + micro_batch - 1) / micro_batch;
+    switch (k) {
+    case INIT:
+        return operators;
+    case BEGIN:
+        return operators * times;
+    case STEP:
+        return operators * times * (d->setup.states - 1.0);
+    default:
+        return operators * asked;
+    }
 }
 
 /* ---- what is done ---- */
@@ -107,7 +121,6 @@ static pl_status open_rollout(pl_session *s, void *state, pl_error *err)
 {
     rollout *r = state;
     r->d = pl_rollout_data_of(s->o.data);
-    r->operator_bytes = count_operator_bytes(r->d);
     r->state = pl_session_value(s, "state");
     r->scratch = pl_session_value(s, pl_job_rollout.staging);
     r->state_elems = (uint64_t)r->d->grid * r->d->grid * PL_ROLLOUT_FIELD_CHANNELS;
@@ -202,10 +215,16 @@ static pl_status store(pl_session *s, void *job, const pl_store_call *call, pl_e
     return PL_OK;
 }
 
-/* The disk is waited for now and then, not with each block: those of a small operator come fast. */
-static pl_status commit_now_and_then(pl_session *s, rollout *r, pl_error *err)
+/* While an operator lasts, how fast it goes. */
+static void follow_rate(pl_session *s, double now)
 {
-    const double now = pl_run_now();
+    const double seconds = now - s->reported_at;
+    if (seconds >= RATE_SECONDS) s->last_rate = (double)(s->items_seen - s->reported_items) / seconds;
+}
+
+/* The disk is waited for now and then, not with each block: those of a small operator come fast. */
+static pl_status commit_now_and_then(pl_session *s, rollout *r, double now, pl_error *err)
+{
     if (now - r->committed_at < COMMIT_SECONDS) return PL_OK;
     PL_TRY(pl_block_file_commit(s->results, err));
     r->committed_at = pl_run_now();
@@ -280,7 +299,9 @@ static pl_status make_states(pl_session *s, rollout *r, pl_error *err)
         PL_TRY(pl_session_run_program(s, r->step, false, err));
         s->items_seen += r->rows;
         s->part++;
-        PL_TRY(commit_now_and_then(s, r, err));
+        const double now = pl_run_now();
+        follow_rate(s, now);
+        PL_TRY(commit_now_and_then(s, r, now, err));
     }
     return PL_OK;
 }
@@ -307,24 +328,15 @@ static pl_status run_realisations(pl_session *s, rollout *r, pl_error *err)
     return make_states(s, r, err);
 }
 
-/* An operator is done: how fast it went, and how much of the file there is. */
-static void tell_progress(pl_session *s, rollout *r)
+/* An operator is done: how fast it went. */
+static void tell_progress(pl_session *s)
 {
-    char text[96], made[32], all[32];
     const double now = pl_run_now(), seconds = now - s->reported_at;
     const uint64_t items = s->items_seen - s->reported_items;
-    const int bytes =
-        snprintf(text, sizeof text, "%s of %s", pl_format_bytes(s->step * r->operator_bytes, made, sizeof made),
-                 pl_format_bytes(s->settings->steps * r->operator_bytes, all, sizeof all));
     s->last_rate = seconds > 0 ? (double)items / seconds : NAN;
     s->reported_at = now;
     s->reported_items = s->items_seen;
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_STEP,
-                                  .loss = NAN,
-                                  .lr = NAN,
-                                  .items_per_second = s->last_rate,
-                                  .text = text,
-                                  .text_bytes = (size_t)bytes});
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_STEP, .loss = NAN, .lr = NAN, .items_per_second = s->last_rate});
 }
 
 static pl_status run_operator(pl_session *s, rollout *r, pl_error *err)
@@ -337,7 +349,7 @@ static pl_status run_operator(pl_session *s, rollout *r, pl_error *err)
     s->parts = (all + most - 1) / most * r->d->setup.states;
     for (r->first = 0; r->first < all; r->first += most) PL_TRY(run_realisations(s, r, err));
     s->step++;
-    tell_progress(s, r);
+    tell_progress(s);
     return PL_OK;
 }
 
@@ -397,10 +409,13 @@ static pl_status run_rollout(pl_session *s, void *state, pl_error *err)
     return status;
 }
 
-const pl_job pl_job_rollout = {.program = {"init", "begin", "step", "features"},
-                               .staging = "staging.state",
-                               .staging_bytes = staging_bytes,
-                               .state_bytes = sizeof(rollout),
-                               .open = open_rollout,
-                               .run = run_rollout,
-                               .store = store};
+const pl_job pl_job_rollout = {
+    .program = {[INIT] = "init", [BEGIN] = "begin", [STEP] = "step", [FEATURES] = "features"},
+    .repeated = STEP,
+    .count_runs = count_runs,
+    .staging = "staging.state",
+    .staging_bytes = staging_bytes,
+    .state_bytes = sizeof(rollout),
+    .open = open_rollout,
+    .run = run_rollout,
+    .store = store};

@@ -7,8 +7,6 @@
 #include "ir/op.h"
 #include "report/fit.h"
 
-enum { KEYS_BYTES = 96 };
-
 void pl_report_say_least(const pl_fit_result *r, pl_str *out)
 {
     char exact[32], more[32];
@@ -42,16 +40,9 @@ void pl_report_say_permission(const pl_fit_result *r, const pl_fit_permission *p
     pl_str_append(out, text);
 }
 
-static const char *keys_of_size(const pl_words *words, char text[KEYS_BYTES])
-{
-    const char *sample = words->sample_key;
-    snprintf(text, KEYS_BYTES, sample ? "model.width, model.layers or %s" : "model.width or model.layers", sample);
-    return text;
-}
-
 void pl_report_say_remedy(const pl_fit_result *r, pl_str *out)
 {
-    char exact[32], keys[KEYS_BYTES];
+    char exact[32];
     if (r->cheapest != PL_FIT_NONE)
         pl_str_printf(out, "The cheapest is %s: %s.", r->permission[r->cheapest].key, r->permission[r->cheapest].value);
     else if (r->budget_bytes < r->floor_bytes)
@@ -60,6 +51,5 @@ void pl_report_say_remedy(const pl_fit_result *r, pl_str *out)
                       pl_format_count(r->point[r->least].charged_bytes, exact, sizeof exact));
     else
         pl_str_printf(out, "None makes it fit: raise the budget to %s bytes, or make %s smaller.",
-                      pl_format_count(r->point[r->least].charged_bytes, exact, sizeof exact),
-                      keys_of_size(r->words, keys));
+                      pl_format_count(r->point[r->least].charged_bytes, exact, sizeof exact), r->words->size_keys);
 }

@@ -35,6 +35,10 @@ void pl_session_tell(pl_session *s, pl_event e)
     if (has_loss(&e)) e.metrics = pl_session_find_metrics(s, e.loss, metric);
     e.is_saved = s->writes_checkpoints && s->saved_step != UINT64_MAX;
     e.saved_step = e.is_saved ? s->saved_step : 0;
+    if (s->results) {
+        e.there_bytes = pl_block_file_there_bytes(s->results);
+        e.result_bytes = pl_block_file_data_bytes(s->results);
+    }
     s->o.listener(s->o.context, &e);
 }
 

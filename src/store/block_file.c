@@ -38,7 +38,7 @@ struct pl_block_file {
     const pl_block_layout *layout;
     pl_block_use use;
     uint64_t *done; /* a bit a block */
-    uint64_t done_count, written_bytes;
+    uint64_t done_count, found_bytes, written_bytes;
     uint64_t *open; /* [open_max]: block, or PL_BLOCK_NONE */
     piece *pieces;  /* [open_max][datasets] */
     finished *finished;
@@ -270,6 +270,7 @@ static pl_status open_and_match(pl_block_file *f, const char *path, pl_error *er
         return pl_fail(err, PL_E_DATA, "%s: a file of it is truncated; plan again with it there: that makes it whole",
                        path);
     PL_TRY(pl_block_marks_read(&f->index, f->done, &f->done_count, &bad, err));
+    f->found_bytes = pl_block_done_bytes(f->layout, f->done);
     posix_fadvise(f->index.fd, 0, 0, POSIX_FADV_RANDOM); /* a look at a carry's head is to read no more than that */
     return f->done_count == f->index.head.blocks ? empty_carry(f, err) : PL_OK;
 }
@@ -294,6 +295,15 @@ pl_status pl_block_file_open(const char *path, const pl_block_layout *l, const p
 bool pl_block_file_is_done(const pl_block_file *f, uint64_t block) { return is_done(f, block); }
 uint64_t pl_block_file_done(const pl_block_file *f) { return f->done_count; }
 uint64_t pl_block_file_written_bytes(const pl_block_file *f) { return f->written_bytes; }
+uint64_t pl_block_file_there_bytes(const pl_block_file *f) { return f->found_bytes + f->written_bytes; }
+
+uint64_t pl_block_file_data_bytes(const pl_block_file *f)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < f->layout->datasets; i++)
+        if (pl_block_is_made(&f->layout->dataset[i])) bytes += pl_block_dataset_bytes(&f->layout->dataset[i]);
+    return bytes;
+}
 
 /* ---- blocks ---- */
 

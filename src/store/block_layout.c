@@ -253,3 +253,22 @@ uint32_t pl_block_find(const pl_block_layout *l, const char *dataset)
         if (strcmp(l->dataset[i].name, dataset) == 0) return i;
     return PL_BLOCK_NO_KIND;
 }
+
+uint64_t pl_block_done_bytes(const pl_block_layout *l, const uint64_t *bitmap)
+{
+    const uint64_t blocks = pl_block_count(l);
+    uint64_t row_bytes[PL_BLOCK_KINDS_MAX] = {0}, begin[PL_BLOCK_AXES_MAX], end[PL_BLOCK_AXES_MAX], bytes = 0;
+    for (uint32_t i = 0; i < l->datasets; i++) {
+        const pl_block_dataset *d = &l->dataset[i];
+        if (!pl_block_is_made(d)) continue;
+        uint64_t rows = 1;
+        for (uint32_t a = 0; a < l->kind[d->kind].axes; a++) rows *= d->shape[a];
+        row_bytes[d->kind] += pl_block_dataset_bytes(d) / rows;
+    }
+    for (uint64_t b = 0; b < blocks; b++) {
+        if (!(bitmap[b / 64] >> b % 64 & 1)) continue;
+        uint32_t kind = pl_block_ranges(l, b, begin, end), axes = l->kind[kind].axes;
+        bytes += (axes ? end[axes - 1] - begin[axes - 1] : 1) * row_bytes[kind];
+    }
+    return bytes;
+}

@@ -93,6 +93,8 @@ uint32_t pl_block_ranges(const pl_block_layout *, uint64_t block, uint64_t begin
                          uint64_t end[PL_BLOCK_AXES_MAX]);
 
 uint64_t pl_block_dataset_bytes(const pl_block_dataset *);
+/* Of the blocks whose bit is set. */
+uint64_t pl_block_done_bytes(const pl_block_layout *, const uint64_t *bitmap);
 /* Do blocks make this dataset? */
 static inline bool pl_block_is_made(const pl_block_dataset *d) { return !d->constant && d->kind != PL_BLOCK_NO_KIND; }
 /* Where in the dataset the block's piece lies; false, and 0 bytes, when its kind makes none of it. */

@@ -278,24 +278,6 @@ done:
 
 /* ---- finding ---- */
 
-static uint64_t done_bytes(const pl_block_layout *l, const uint64_t *bitmap, uint64_t blocks)
-{
-    uint64_t row_bytes[PL_BLOCK_KINDS_MAX] = {0}, begin[PL_BLOCK_AXES_MAX], end[PL_BLOCK_AXES_MAX], bytes = 0;
-    for (uint32_t i = 0; i < l->datasets; i++) {
-        const pl_block_dataset *d = &l->dataset[i];
-        if (!pl_block_is_made(d)) continue;
-        uint64_t rows = 1;
-        for (uint32_t a = 0; a < l->kind[d->kind].axes; a++) rows *= d->shape[a];
-        row_bytes[d->kind] += pl_block_dataset_bytes(d) / rows;
-    }
-    for (uint64_t b = 0; b < blocks; b++) {
-        if (!(bitmap[b / 64] >> b % 64 & 1)) continue;
-        uint32_t kind = pl_block_ranges(l, b, begin, end), axes = l->kind[kind].axes;
-        bytes += (axes ? end[axes - 1] - begin[axes - 1] : 1) * row_bytes[kind];
-    }
-    return bytes;
-}
-
 static pl_status count_done(const pl_block_index *ix, pl_block_found *found, pl_error *err)
 {
     uint64_t bad = 0, *bitmap = pl_alloc((size_t)(ix->head.blocks + 63) / 64, sizeof *bitmap);
@@ -303,7 +285,7 @@ static pl_status count_done(const pl_block_index *ix, pl_block_found *found, pl_
     found->blocks = ix->head.blocks;
     found->carry_slots = ix->head.carry_slots;
     pl_status status = pl_block_marks_read(ix, bitmap, &found->done, &bad, err);
-    if (status == PL_OK) found->done_bytes = done_bytes(&ix->layout, bitmap, ix->head.blocks);
+    if (status == PL_OK) found->done_bytes = pl_block_done_bytes(&ix->layout, bitmap);
     if (!found->lost) found->lost = bad;
     pl_free(bitmap);
     return status;

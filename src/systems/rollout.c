@@ -27,14 +27,23 @@ static bool is_group_done(const pl_rollout_data *d, const pl_block_reader *resul
     return true;
 }
 
+/* Before what is said about the points, the place of the key to blame. */
+static pl_status blame(const pl_config *c, const char *path, pl_status status, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (status != PL_E_CONFIG) return status;
+    return pl_fail_prefix(err, status, "%s", pl_config_where(c, path, where, sizeof where));
+}
+
 /* The first that is not done, as the marks of the file say; where all are, or there is no file, the first of all. */
-static pl_status find_group(const pl_rollout_data *d, uint32_t *group, pl_error *err)
+static pl_status find_group(const pl_config *c, const pl_rollout_data *d, uint32_t *group, pl_error *err)
 {
     pl_block_found found;
     pl_block_reader *results;
     *group = 0;
     PL_TRY(pl_block_file_look(d->sink.path, d->sink.form, &d->layout, &found, err));
-    if (found.is_new) return pl_rollout_check_points(d, err); /* the others were checked then */
+    if (found.is_new) /* the others were checked then */
+        return blame(c, "sampling.total_samples", pl_rollout_check_points(d, err), err);
     if (found.done == 0) return PL_OK;
     PL_TRY(pl_block_reader_open(d->sink.path, false, &results, err));
     uint32_t first = 0;
@@ -44,12 +53,13 @@ static pl_status find_group(const pl_rollout_data *d, uint32_t *group, pl_error 
     return PL_OK;
 }
 
-static pl_status choose_group(pl_rollout_data *d, pl_data_use use, const pl_facts *planned, pl_error *err)
+static pl_status choose_group(const pl_config *c, pl_rollout_data *d, pl_data_use use, const pl_facts *planned,
+                              pl_error *err)
 {
     const uint64_t witness = planned ? pl_facts_value(planned, PL_FACT_WITNESS, UINT64_MAX) : UINT64_MAX;
     if (witness != UINT64_MAX) return pl_rollout_data_witness(d, witness, PL_FACT_WITNESS, err);
     uint32_t group = planned ? (uint32_t)pl_facts_value(planned, "shape", 0) : 0;
-    if (use == PL_DATA_FOR_PLAN) PL_TRY(find_group(d, &group, err));
+    if (use == PL_DATA_FOR_PLAN) PL_TRY(find_group(c, d, &group, err));
     return pl_rollout_data_choose(d, group, err);
 }
 
@@ -66,7 +76,9 @@ static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_us
     if (status == PL_OK) status = pl_rollout_data_open(&r->setup, &d, err);
     pl_rollout_reading_deinit(r);
     pl_free(r);
-    if (status == PL_OK) status = choose_group(d, use, planned, err);
+    if (status == PL_OK)
+        status = blame(c, "parameter_space.operator.grid_size.choices", pl_rollout_check_grid_sizes(d, err), err);
+    if (status == PL_OK) status = choose_group(c, d, use, planned, err);
     if (status != PL_OK && d) pl_data_close(&d->data);
     if (status == PL_OK) *data = &d->data;
     return status;
@@ -80,7 +92,10 @@ static pl_status check(const pl_config *c, pl_error *err)
 }
 
 const pl_system pl_system_rollout = {
-    .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", NULL},
+    .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", "step",
+              "simulation.realizations_at_once",
+              "parameter_space.operator.grid_size or parameter_space.architecture.base_channels",
+              "parameter_space.architecture.base_channels"},
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
     .check = check,
     .open = open_rollout,

@@ -188,16 +188,18 @@ static pl_status name_part(const pl_config *c, const char *whole, char path[PL_F
 {
     uint32_t part, parts;
     const char *slash = strrchr(whole, '/'), *name = slash ? slash + 1 : whole, *dot = strrchr(name, '.');
+    char where[PL_CONFIG_WHERE_BYTES];
     PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
+    pl_config_where(c, "dataset.output_path", where, sizeof where);
     if (!name[0])
-        return pl_fail(err, PL_E_CONFIG, "dataset.output_path: %.200s ends with a slash; give the name of the results",
-                       whole);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: dataset.output_path %.200s ends with a slash; give the name of the results", where, whole);
     if (!dot || dot == name) dot = whole + strlen(whole);
     const int stem = (int)(dot - whole);
     const int n = parts > 1 ? snprintf(path, PL_FILE_PATH_MAX, "%.*s-%u-of-%u%s", stem, whole, part, parts, dot)
                             : snprintf(path, PL_FILE_PATH_MAX, "%s", whole);
     if (n >= 0 && n < PL_FILE_PATH_MAX) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG, "dataset.output_path: %.200s… is too long", whole);
+    return pl_fail(err, PL_E_CONFIG, "%s: dataset.output_path %.200s… is too long", where, whole);
 }
 
 static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
@@ -257,14 +259,17 @@ static bool may_be(const pl_config *c, pl_config_dimension_id dimension, int wor
 
 static pl_status refuse_others(const pl_config *c, pl_error *err)
 {
+    char where[PL_CONFIG_WHERE_BYTES];
     if (may_be(c, PL_CONFIG_DIMENSION_normalization, PL_CONFIG_FIELD_NORM_BATCH))
         return pl_fail(err, PL_E_CONFIG,
-                       "parameter_space.operator.normalization: with batch the bits of a realisation would depend on "
-                       "those beside it; take instance or group");
+                       "%s: parameter_space.operator.normalization: with batch the bits of a realisation would depend "
+                       "on those beside it; take instance or group",
+                       pl_config_where(c, "parameter_space.operator.normalization.choices", where, sizeof where));
     if (c->simulation.rollout_dropout)
         return pl_fail(err, PL_E_CONFIG,
-                       "simulation.rollout_dropout: rollouts never drop channels by dropout_rate; set it to false, or "
-                       "take dropout as parameter_space.stochastic.noise_type");
+                       "%s: simulation.rollout_dropout: rollouts never drop channels by dropout_rate; set it to false, "
+                       "or take dropout as parameter_space.stochastic.noise_type",
+                       pl_config_where(c, "simulation.rollout_dropout", where, sizeof where));
     return PL_OK;
 }
 
@@ -304,7 +309,9 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
                             .realisations = (uint32_t)c->simulation.num_realizations,
                             .states = (uint32_t)c->simulation.num_timesteps,
                             .piece = (uint32_t)c->storage.block_states,
-                            .at_once = (uint32_t)c->simulation.realizations_at_once,
+                            .at_once = c->simulation.realizations_at_once == PL_CONFIG_AUTO
+                                           ? 0
+                                           : (uint32_t)c->simulation.realizations_at_once,
                             .limit = {.discrepancy = v->check_discrepancy ? v->max_discrepancy : INFINITY,
                                       .correlation = v->check_correlation ? v->max_pairwise_correlation : INFINITY},
                             .noise_period = (double)c->update.schedule_period,

@@ -1,5 +1,7 @@
 #include "systems/system.h"
 
+#include "config/schema.h"
+
 const pl_system *pl_system_of(const pl_config *c)
 {
     static const pl_system *const rows[] = {
@@ -19,12 +21,42 @@ pl_status pl_config_check(const pl_config *c, pl_error *err)
     return pl_system_check_held_out(c, err);
 }
 
+/* Of plimsoll, that do the commands: what a person types. */
+#define PL_COMMAND_ROW(id, name, other, typed, ...) [PL_COMMAND_##id] = (typed),
+static const char *const subcommands[] = {
+#include "plimsoll/commands.def"
+};
+#undef PL_COMMAND_ROW
+
+/* "train, eval and verify". */
+static void list_commands(const pl_system *y, pl_str *out)
+{
+    int left = 0;
+    for (int i = 0; i < PL_COMMAND_COUNT; i++) left += y->job[i] != NULL;
+    for (int i = 0; i < PL_COMMAND_COUNT; i++) {
+        if (!y->job[i]) continue;
+        left--;
+        pl_str_printf(out, "%s%s", subcommands[i], left > 1 ? ", " : left ? " and " : "");
+    }
+}
+
 pl_status pl_system_require(const pl_config *c, pl_command command, pl_error *err)
 {
+    char arch[64], has[160];
+    pl_str arch_text = pl_str_fixed(arch, sizeof arch), has_text = pl_str_fixed(has, sizeof has);
+    const pl_config_key *key = pl_config_find("model.arch");
     if (pl_system_of(c)->job[command]) return PL_OK;
-    return pl_fail(err, PL_E_USAGE,
-                   "a model of this model.arch does not support the command %s; docs/systems.md says which it supports",
-                   pl_command_name(command));
+    pl_config_print_value(key, pl_config_value_of(c, key), &arch_text);
+    list_commands(pl_system_of(c), &has_text);
+    return pl_fail(err, PL_E_USAGE, "a config whose model.arch is %s has no command %s: it has %s", arch,
+                   subcommands[command], has);
+}
+
+pl_command pl_system_first_command(const pl_config *c)
+{
+    int first = 0;
+    while (first < PL_COMMAND_COUNT - 1 && !pl_system_of(c)->job[first]) first++;
+    return (pl_command)first;
 }
 
 pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_data *data, pl_job_list *list,

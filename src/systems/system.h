@@ -62,8 +62,10 @@ typedef struct pl_system {
 } pl_system;
 
 const pl_system *pl_system_of(const pl_config *);
-/* PL_E_USAGE when it has no such command. */
+/* PL_E_USAGE, naming those that there are, when it has no such command. */
 pl_status pl_system_require(const pl_config *, pl_command, pl_error *);
+/* The first of the table of commands that it has. */
+pl_command pl_system_first_command(const pl_config *);
 /* Its own first, then those between its steps. PL_E_USAGE when the system has no such command. */
 pl_status pl_system_find_jobs(const pl_config *, pl_command, const pl_data *, pl_job_list *, pl_error *);
 

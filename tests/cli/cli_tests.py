@@ -418,7 +418,7 @@ def test_train_json():
         check(kind in kinds, kind, "is missing in", kinds)
     check(kinds[0] == "committed" and kinds[-1] == "ledger" and lines[-1]["ledger"]["as_planned"], "order")
     check(all(math.isfinite(line["loss"]) for line in lines if line["event"] == "step"), "loss")
-    documents = read(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/formats.md")).decode().split("## train --progress json")[1]
+    documents = read(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/formats.md")).decode().split("## --progress json")[1]
     for line in lines:
         row = next((r for r in documents.splitlines() if r.startswith("|") and f"`{line['event']}`" in r.split(" | ")[0]), "")
         check(row and all(f"`{key}`" in row for key in line if key not in ("schema", "event", "step", "steps")), "not in docs/formats.md:", line)

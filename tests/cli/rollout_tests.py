@@ -280,6 +280,34 @@ def test_parts_are_those_of_the_whole():
     check(first == 3, "parts have", first, "operators")
 
 
+# ---- progress ----
+
+def test_progress():
+    """Under a clock that races an operator lasts: a log hears of it while it does. Bytes are those that results ls counts."""
+    clock = os.environ.get("PL_PRELOAD_CLOCK")
+    if not clock:
+        raise Skipped("PL_PRELOAD_CLOCK does not name the clock")
+    racing = environment(LD_PRELOAD=clock, PL_PRELOAD_CLOCK_STEP_NS="50000000")
+    config = write_rollout(simulation={"num_timesteps": 400}, sampling={"total_samples": 2})
+    _, said = run("rollout", config, "--out", "plain", env=racing)
+    check(re.search(r"^operator 0/2  step \d+/400  .*states/s  .* of .*  eta ", said, re.M), said)
+    out, _ = run("rollout", config, "--progress", "json", env=racing)
+    events = [json.loads(line) for line in out.splitlines()]
+    kinds = [e["event"] for e in events]
+    check(kinds[0] == "committed" and kinds[-2:] == ["finished", "ledger"] and kinds.count("step") == 2 and "part" in kinds, kinds)
+    told = json.loads(run("results", "ls", "out/results.blocks", "--json")[0])
+    there = [e["result_bytes"] for e in events[:-1]]
+    check(there == sorted(there) and there[0] == 0 and there[-1] == told["bytes"] == told["done_bytes"], there, told)
+    check(all(e["planned_result_bytes"] == told["bytes"] for e in events[:-1]), events)
+    check(all(0 < e["part"] <= e["parts"] == 400 and e["seconds_left"] > 0 for e in events if e["event"] == "part"), events)
+    check(events[-1]["ledger"]["as_planned"], events[-1])
+    process = begin(write_some(states=2000), "--out", "stopped")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    _, said = run("rollout", "native.yaml", "--out", "stopped")
+    check(re.search(r"^committed: .*; going on with .*B of .*B$", said, re.M) or "all is done" in said, said)
+
+
 # ---- memory ----
 
 def test_as_planned():
@@ -318,23 +346,40 @@ def test_spaces_that_are_none():
     one("kernel_size", [4], r"kernel_size.choices must be a list of 1 to 16 odd integers")
     one("grid_size", [2], r"grid_size.choices")
     one("activation", ["swish"], r"activation.choices")
-    one("normalization", ["instance", "batch"], r"normalization: with batch the bits of a realisation would depend on those beside it")
-    refused(2, r"simulation.rollout_dropout: rollouts never drop channels", "rollout", write_rollout("bad.yaml", simulation={"rollout_dropout": "true"}))
-    refused(2, r"grid_size: fields of 8 and of 12 pixels|grid_size: fields of 12 and of 8 pixels", "rollout",
+    one("normalization", ["instance", "batch"], r"bad.yaml:\d+:\d+: parameter_space.operator.normalization: with batch the bits of a realisation would depend on those beside it")
+    refused(2, r"bad.yaml:\d+:\d+: simulation.rollout_dropout: rollouts never drop channels", "rollout", write_rollout("bad.yaml", simulation={"rollout_dropout": "true"}))
+    refused(2, r"bad.yaml:\d+:\d+: parameter_space.operator.grid_size: fields of (8 and of 12|12 and of 8) pixels", "rollout",
             write_rollout("bad.yaml", space={"grid_size": [8, 12]}, sampling={"total_samples": 2}))
     refused(2, r"train.steps is not used when model.arch is cnn_operator", "rollout", write_rollout("bad.yaml", more="train:\n  steps: 5\n"))
     refused(2, r"--set train.steps: this command does not read", "rollout", write_rollout(), "--set", "train.steps=5")
     refused(2, r"there is no operator 1", "rollout", write_rollout(), "--only", "1", "--witness", "w")
     refused(2, r"--only goes with --witness", "rollout", write_rollout(), "--only", "0")
     refused(2, r"4 steps are too many for a witness; take at most 3", "rollout", write_rollout(), "--steps", "4", "--witness", "w")
-    refused(2, r"does not support the command train", "train", write_rollout())
+    for command in ("train", "eval", "generate", "verify"):
+        refused(2, rf"a config whose model.arch is cnn_operator has no command {command}: it has rollout$", command, write_rollout())
+    refused(2, r"has no command verify: it has rollout", "verify", write_rollout(), "--gradients", "g")
+    refused(2, r"has no command eval: it has rollout", "plan", write_rollout(), "--command", "eval")
+    refused(2, r"bad.yaml:\d+:\d+: dataset.output_path .*/ ends with a slash", "rollout", write_rollout("bad.yaml", dataset={"output_path": "results/"}))
     check(not os.path.exists("out"), "what was refused left a folder")
+
+
+def test_remedies_are_keys_of_a_rollout():
+    config = write_rollout(space={"grid_size": [32]}, simulation={"num_realizations": 4})
+    _, said = run("plan", config, "--budget", "1MB", code=3)
+    floor = int(re.search(r"is charged (\d+) bytes before any", said)[1])
+    size = "parameter_space.operator.grid_size or parameter_space.architecture.base_channels"
+    refused(3, rf"raise the budget to \d+ bytes, or make {size} smaller", "plan", config, "--budget", str(floor))
+    refused(3, r"set simulation.realizations_at_once to 1$", "rollout", config, "--realizations_at_once", "4", "--budget", str(floor))
+    wide = write_rollout(space={"base_channels": [512]})
+    refused(3, r"the weights alone are \d+ bytes, .*; a smaller parameter_space.architecture.base_channels is needed$", "plan", wide, "--budget", str(floor))
+    check(run("plan", config, "--graph") == run("plan", config, "--graph", "--command", "rollout"), "plan takes another command")
 
 
 def test_points_that_are_not_even():
     config = write_rollout(sampling={"total_samples": 5, "validation": "{check_discrepancy: true, max_discrepancy: 0.01}"},
                            space={"noise_scale": "{type: continuous, bounds: [0, 1]}"})
-    refused(2, r"discrepancy", "rollout", config)
+    refused(2, r"rollout.yaml:\d+:\d+: the first 5 of 5 Sobol points have a centred discrepancy", "rollout", config)
+    refused(2, r"--total_samples: the first 4 of 4 Sobol points", "rollout", config, "--total_samples", "4")
     check(not os.path.exists("out"), "what was refused left a folder")
 
 
@@ -431,8 +476,8 @@ def test_full_disk():
 
 if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
-                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_as_planned,
+                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
-          "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_results_of_another_config, test_damaged_results,
+          "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_one_run_at_a_time, test_full_disk],
           "rollout_kills": [test_a_hundred_kills]})

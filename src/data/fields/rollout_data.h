@@ -45,7 +45,7 @@ typedef struct pl_rollout_setup {
     uint32_t operators;                   /* of the whole job */
     uint32_t first, count;                /* the part of it that is worked on: first … first + count − 1 */
     uint32_t realisations, states, piece; /* piece: states of a block */
-    uint32_t at_once;                     /* realisations in memory */
+    uint32_t at_once;                     /* realisations in memory; 0: the planner chooses */
     pl_quality limit;                     /* how even the points must be */
     double noise_period, dt, alpha;
     pl_post_process post;
@@ -87,6 +87,8 @@ enum { PL_ROLLOUT_STATES, PL_ROLLOUT_FIELDS, PL_ROLLOUT_FEATURES }; /* kinds of 
 
 /* Opened for group 0; all that can be told without a group is there. PL_E_CONFIG; PL_E_NOMEM. */
 pl_status pl_rollout_data_open(const pl_rollout_setup *, pl_rollout_data **, pl_error *);
+/* Have all operators of the job fields of one size, as one file of results must? PL_E_CONFIG. */
+pl_status pl_rollout_check_grid_sizes(const pl_rollout_data *, pl_error *);
 /* Are the points as even as the limits say? PL_E_CONFIG. Takes time by the square of their number, up to a limit. */
 pl_status pl_rollout_check_points(const pl_rollout_data *, pl_error *);
 /* Its work is that of this group from now on. */

@@ -281,7 +281,7 @@ static void the_ceiling_is_the_least_limit(void **state)
 
 static pl_machine_need need_of(uint64_t charged)
 {
-    return (pl_machine_need){charged, charged - 10, charged + 100, charged - 20};
+    return (pl_machine_need){charged, charged - 10, charged + 100, charged - 20, "own.at_once"};
 }
 
 static pl_status limits(const pl_machine *m, uint64_t charged, const char *said)
@@ -313,6 +313,7 @@ static void limits_bind_what_they_count(void **state)
     m.data_limit_bytes = 3000;
     assert_int_equal(limits(&m, 3020, ""), PL_OK);
     assert_int_equal(limits(&m, 3021, "RLIMIT_DATA"), PL_E_BUDGET);
+    assert_int_equal(limits(&m, 3021, "make the model or own.at_once smaller"), PL_E_BUDGET);
 }
 
 /* What others are charged for counts, what this process gives back does not, nor what the kernel charges in advance. */

@@ -386,6 +386,8 @@ static void test_no_memory_after_open(void **state)
     assert_int_equal(measured, requests + 1); /* of measure, before open */
     for (int o = 0; o < OPERATORS; o++) must(run_operator(&b, &small_layout, o, &err));
     assert_int_equal(pl_block_file_written_bytes(b.file), sizeof(small_arrays));
+    assert_int_equal(pl_block_file_there_bytes(b.file), sizeof(small_arrays));
+    assert_int_equal(pl_block_file_data_bytes(b.file), sizeof(small_arrays));
     must(pl_block_file_close(b.file, &err));
     assert_int_equal(pl_alloc_request_count(), measured);
 }
