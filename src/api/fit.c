@@ -41,6 +41,7 @@ pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_prog
         pl_status tried = pl_certify(config, &o, &a->result, &why);
         if (tried != PL_OK) certified = false, status = pl_fail(err, tried, "%s", why.text);
     }
+    if (status == PL_OK && !a->result.trained) status = pl_try_numbers(config, &o, &a->result, err);
     if (status == PL_OK || certified)
         *answer = a;
     else

@@ -290,12 +290,12 @@ pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room,
 pl_status pl_run_tell(const pl_run *r, const pl_run_verdict *verdict, pl_error *err)
 {
     const pl_process_told told = {.group = pl_facts_value(&r->plan->identity, "shape", 0),
-                          .planned_bytes = verdict->planned_bytes,
-                          .measured_bytes = verdict->measured_bytes,
-                          .peak_bytes = verdict->peak_bytes,
-                          .as_planned = verdict->as_planned,
-                          .items = pl_session_items(r->session),
-                          .seconds = pl_session_seconds(r->session)};
+                                  .planned_bytes = verdict->planned_bytes,
+                                  .measured_bytes = verdict->measured_bytes,
+                                  .peak_bytes = verdict->peak_bytes,
+                                  .as_planned = verdict->as_planned,
+                                  .items = pl_session_items(r->session),
+                                  .seconds = pl_session_seconds(r->session)};
     return r->data->sink ? pl_beside_append(r->data->sink->path, &told, err) : PL_OK;
 }
 

@@ -330,6 +330,15 @@ static void permission_row(const page *g, pl_table *t, size_t i)
     pl_table_end_row(t);
 }
 
+/* Of what is not trained: for the user to choose, since the results are others. */
+static void print_numbers(const page *g)
+{
+    if (!g->plan || !g->result->permission_count) return;
+    heading(g, "With other numbers, each alone");
+    for (pl_table t = begin(g, "llrrl"); pl_table_pass(&t);)
+        for (size_t i = 0; i < g->result->permission_count; i++) permission_row(g, &t, i);
+}
+
 static pl_status print_certificate(const page *g, pl_error *err)
 {
     const pl_fit_result *r = g->result;
@@ -353,6 +362,7 @@ static pl_status print(page *g, pl_error *err)
 {
     print_head(g);
     if (g->plan) print_chosen(g);
+    print_numbers(g);
     if (g->result->smallest) PL_TRY(print_certificate(g, err));
     PL_TRY(pl_report_front(g->result, &g->front, &g->front_count, err));
     if (g->front_count) print_table(g);

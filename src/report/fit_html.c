@@ -195,6 +195,23 @@ static pl_status write_alive(const pl_fit_result *r, pl_str *out, pl_error *err)
     return PL_OK;
 }
 
+static void write_permissions(const pl_fit_result *r, pl_str *out)
+{
+    if (!r->permission_count) return;
+    pl_str_append(out, "<table><tr><th></th><th></th><th></th><th class='n'>bytes charged</th><th class='n'>a step"
+                       "</th><th></th></tr>\n");
+    for (size_t i = 0; i < r->permission_count; i++) write_permission(r, &r->permission[i], i == r->cheapest, out);
+    pl_str_append(out, "</table>\n");
+}
+
+static void write_numbers(const pl_fit_result *r, pl_str *out)
+{
+    if (r->chosen == PL_FIT_NONE || !r->permission_count) return;
+    pl_str_append(out, "<section><h2>With other numbers, each alone</h2>\n");
+    write_permissions(r, out);
+    pl_str_append(out, "</section>\n");
+}
+
 static pl_status write_certificate(const pl_fit_result *r, pl_str *out, pl_error *err)
 {
     pl_str_append(out, "<section><h2>Nothing fits</h2>");
@@ -202,11 +219,7 @@ static pl_status write_certificate(const pl_fit_result *r, pl_str *out, pl_error
     PL_TRY(write_alive(r, out, err));
     pl_str_printf(out, "</section><section><h2>%s</h2>\n",
                   r->permission_count ? "What would change that, each alone" : "Nothing more could be allowed");
-    if (r->permission_count)
-        pl_str_append(out, "<table><tr><th></th><th></th><th></th><th class='n'>bytes charged</th><th class='n'>a step"
-                           "</th><th></th></tr>\n");
-    for (size_t i = 0; i < r->permission_count; i++) write_permission(r, &r->permission[i], i == r->cheapest, out);
-    if (r->permission_count) pl_str_append(out, "</table>\n");
+    write_permissions(r, out);
     write_sentence(pl_report_say_remedy, r, out);
     pl_str_append(out, "</section>\n");
     return PL_OK;
@@ -261,6 +274,7 @@ pl_status pl_report_fit_html(const pl_fit_result *r, const pl_plan *plan, const 
     PL_TRY(pl_report_front(r, &front, &count, err));
     pl_status status = count > 1 ? write_curve(r, front, count, out, err) : PL_OK;
     if (plan) write_choices(r, out);
+    write_numbers(r, out);
     if (status == PL_OK && r->smallest) status = write_certificate(r, out, err);
     if (count) write_table(r, front, count, out);
     pl_free(front);

@@ -148,11 +148,20 @@ static void write_permission(pl_json *j, const pl_fit_permission *p)
     pl_json_object_end(j);
 }
 
+static void write_permissions(pl_json *j, const char *key, const pl_fit_result *r)
+{
+    pl_json_key(j, key);
+    pl_json_array(j);
+    for (size_t i = 0; i < r->permission_count; i++) write_permission(j, &r->permission[i]);
+    pl_json_array_end(j);
+}
+
 static pl_status write_certificate(pl_json *j, const pl_fit_result *r, pl_error *err)
 {
     pl_json_key(j, "certificate");
     if (!r->smallest) {
         pl_json_null(j);
+        write_permissions(j, "other_numbers", r);
         return PL_OK;
     }
     pl_json_object(j);
@@ -161,10 +170,7 @@ static pl_status write_certificate(pl_json *j, const pl_fit_result *r, pl_error 
     pl_json_kv_uint(j, "point", r->least);
     write_roles(j, r->smallest);
     PL_TRY(write_alive(j, r->smallest, err));
-    pl_json_key(j, "permissions");
-    pl_json_array(j);
-    for (size_t i = 0; i < r->permission_count; i++) write_permission(j, &r->permission[i]);
-    pl_json_array_end(j);
+    write_permissions(j, "permissions", r);
     pl_json_kv_uint_if(j, r->cheapest != PL_FIT_NONE, "cheapest", r->cheapest);
     pl_json_object_end(j);
     return PL_OK;
