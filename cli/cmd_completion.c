@@ -120,7 +120,6 @@ static pl_status put_bash_case(const pl_cli_command *c, pl_error *err)
     pl_status status = load(c, &t, err);
     if (status == PL_OK) status = pl_put_format(err, "        %s) words='", c->name);
     if (status == PL_OK) status = put_options(c, err);
-    if (status == PL_OK && c->body == &pl_cli_completion) status = pl_put_text(" bash zsh fish", err);
     if (status == PL_OK && c->body == &pl_cli_help) status = pl_put_text(" '\"$commands\"'", err);
     if (status == PL_OK && c->config != PL_CLI_NONE) status = pl_put_text(" --set", err);
     if (status == PL_OK) status = each_config_option(c, &t, put_word, err);
@@ -128,6 +127,8 @@ static pl_status put_bash_case(const pl_cli_command *c, pl_error *err)
     if (status == PL_OK && c->config != PL_CLI_NONE) status = pl_put_text(" keys='", err);
     if (status == PL_OK && c->config != PL_CLI_NONE) status = put_keys(&t, err);
     if (status == PL_OK && c->config != PL_CLI_NONE) status = pl_put_text("'", err);
+    if (status == PL_OK && c->body->first)
+        status = pl_put_format(err, "; ((COMP_CWORD == 2)) && words+=' %s'", c->body->first);
     release(&t);
     return status == PL_OK ? pl_put_text(" ;;\n", err) : status;
 }
@@ -256,8 +257,13 @@ static pl_status put_fish(pl_error *err)
     pl_status status = PL_OK;
     for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) status = put_fish_command(c, err);
     for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++) status = put_fish_config(c, err);
-    if (status != PL_OK) return status;
-    return pl_put_text("complete -c plimsoll -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n", err);
+    for (size_t i = 0; status == PL_OK && (c = pl_cli_at(i)); i++)
+        if (c->body->first)
+            status = pl_put_format(err,
+                                   "complete -c plimsoll -n '__fish_seen_subcommand_from %s; and not "
+                                   "__fish_seen_subcommand_from %s' -a '%s'\n",
+                                   c->name, c->body->first, c->body->first);
+    return status;
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)
@@ -278,4 +284,4 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
-const pl_cli_body pl_cli_completion = {.text = about, .run = run};
+const pl_cli_body pl_cli_completion = {.text = about, .first = "bash zsh fish", .run = run};

@@ -1,5 +1,6 @@
 /* plimsoll results: what runs have left on the disk. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "format.h"
 #include "out.h"
 
-enum { JSON, REPAIR, DATASET, AT, OUT };
+enum { JSON, REPAIR, DATASET, AT, OUT, HTML, ONLY };
 static const pl_cli_option own_options[] = {
     [JSON] = {"--json", NULL, "ls, check: print it as JSON (schemas plimsoll.results/1, plimsoll.results-check/1)"},
     [REPAIR] = {"--repair", NULL,
@@ -16,6 +17,8 @@ static const pl_cli_option own_options[] = {
     [DATASET] = {"--dataset", "NAME", "export: which; may be left out where there is one"},
     [AT] = {"--at", "PART", "export: a part of it, such as operator=12,state=0:25; default: all"},
     [OUT] = {"--out", "FILE", "export: the .npy file to write"},
+    [HTML] = {"--html", "FILE", "report: the page to write (- for stdout); default: beside the results, results.html"},
+    [ONLY] = {"--only", "N", "report: the fields of operator N, counted from 0; default: of some"},
 };
 
 static const char about[] =
@@ -27,14 +30,17 @@ static const char about[] =
     "  export FILE          copy a part of a dataset as .npy\n"
     "  join OUT.h5 PART...  one HDF5 file that shows the parts of a job as a whole;\n"
     "                       they stay where they are\n"
+    "  report PATH          a page with pictures of a rollout: fields, metrics over\n"
+    "                       time, the parameter space, planned against measured\n"
     "\n"
     "A PART of --at names dimensions as ls --json does (axes), or gives them in order, with : for all of one: "
     "operator=12,realisation=0 and 12,0,:,0 are such. A range A:B begins with A and ends before B. What is not "
     "finished "
-    "is not exported.\n";
+    "is not exported. The PATH of report is the folder of a run, or results.\n";
 
 typedef struct arguments {
-    const char *dataset, *at, *out;
+    const char *dataset, *at, *out, *html;
+    size_t only;
     bool json, repair;
     const char *const *file;
     size_t count;
@@ -223,6 +229,26 @@ static pl_status export_one(const arguments *a, const char *path, pl_error *err)
     return status;
 }
 
+/* ---- report ---- */
+
+static pl_status report_one(const arguments *a, pl_error *err)
+{
+    static char results[PATH_MAX], page[PATH_MAX];
+    char *text = NULL, shown[SHOWN_BYTES] = "";
+    size_t bytes = 0;
+    const bool to_stdout = a->html && strcmp(a->html, "-") == 0;
+    pl_status status = pl_results_locate(a->file[0], results, sizeof results, err);
+    if (status == PL_OK) status = pl_results_page_path(results, page, sizeof page, err);
+    const char *to = a->html ? a->html : page;
+    const pl_file_use use[] = {{results, "the file of results", PL_FILE_READ}, {to, "--html", PL_FILE_WRITTEN}};
+    if (status == PL_OK) status = pl_files_check(use, 2, err);
+    if (status == PL_OK) status = pl_results_report(results, a->only, &text, &bytes, err);
+    if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_text_save(to, text, bytes, err);
+    if (status == PL_OK && !a->html) pl_say("page: %s\n", show(to, shown));
+    pl_text_free(text);
+    return status;
+}
+
 /* ---- the command ---- */
 
 static int refuse_foreign(const pl_cli_arguments *given, const char *what, unsigned allowed)
@@ -271,30 +297,57 @@ static int run_join(const arguments *a, const pl_cli_arguments *given)
     return status == PL_OK ? 0 : complain(status, &err);
 }
 
+static pl_status read_only(const char *text, size_t *only, pl_error *err)
+{
+    uint64_t number;
+    const char *at = text, *end = text ? text + strlen(text) : NULL;
+    *only = PL_RESULTS_NONE;
+    if (!text) return PL_OK;
+    if (!take_number(&at, end, &number) || at < end)
+        return pl_cli_error(err, PL_E_USAGE, "--only %.40s: a number was expected", text);
+    *only = (size_t)number;
+    return PL_OK;
+}
+
+static int run_report(const arguments *a, const pl_cli_arguments *given)
+{
+    pl_error err = {0};
+    arguments with = *a;
+    int code = refuse_foreign(given, "report", 1u << HTML | 1u << ONLY);
+    if (code) return code;
+    if (a->count != 1) return pl_cli_usage("results", "report: one folder of a run, or its results, is expected", "");
+    pl_status status = read_only(given->value[ONLY], &with.only, &err);
+    if (status == PL_OK) status = report_one(&with, &err);
+    return status == PL_OK ? 0 : complain(status, &err);
+}
+
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(const arguments *, const pl_cli_arguments *);
-    } parts[] = {{"ls", run_list}, {"check", run_check}, {"export", run_export}, {"join", run_join}};
+    } parts[] = {
+        {"ls", run_list}, {"check", run_check}, {"export", run_export}, {"join", run_join}, {"report", run_report}};
     pl_cli_arguments given;
     pl_error err = {0};
     if (pl_cli_parse(command, argc, argv, &given, &err) != PL_OK) return complain(err.status, &err);
-    if (given.operand_count == 0) return pl_cli_usage("results", "ls, check, export or join is missing", "");
+    if (given.operand_count == 0) return pl_cli_usage("results", "ls, check, export, join or report is missing", "");
     const arguments a = {.dataset = given.value[DATASET],
                          .at = given.value[AT],
                          .out = given.value[OUT],
+                         .html = given.value[HTML],
                          .json = given.value[JSON] != NULL,
                          .repair = given.value[REPAIR] != NULL,
                          .file = (const char *const *)given.all + 1,
                          .count = given.operand_count - 1};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strcmp(given.operand[0], parts[i].name) == 0) return parts[i].run(&a, &given);
-    return pl_cli_usage("results", "ls, check, export or join were expected, not ", given.operand[0]);
+    return pl_cli_usage("results", "ls, check, export, join or report were expected, not ", given.operand[0]);
 }
 
 const pl_cli_body pl_cli_results = {.text = about,
                                     .options = own_options,
                                     .option_count = sizeof own_options / sizeof *own_options,
+                                    .first = "ls check export join report",
                                     .takes_many = true,
                                     .run = run};

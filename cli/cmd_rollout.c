@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "page.h"
 #include "planning.h"
 #include "signals.h"
 
@@ -22,7 +23,8 @@ static const char about[] =
     "the number of steps. What the file has already is not made again: after a stop, a crash or a kill the same "
     "command goes on, and the file is the one that an undisturbed run would have made. Operators of one shape share a "
     "plan; what the disk has no room for is refused before anything runs (exit 5), what does not fit memory.budget "
-    "before the operators of that shape do (exit 3).\n";
+    "before the operators of that shape do (exit 3). When all is done, a page with pictures lies beside the results; "
+    "plimsoll results report makes one before.\n";
 
 static pl_status read_count(const pl_cli_arguments *a, int option, unsigned long long otherwise, unsigned long long *to,
                             pl_error *err)
@@ -49,6 +51,16 @@ static int write_witness(const pl_cli_command *command, const pl_cli_input *in, 
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 
+static int make_page(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk)
+{
+    pl_work_left results;
+    pl_error err = {0};
+    pl_status status = pl_work_find_left(in->config, command->command, &results, &err);
+    if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
+    pl_page_make(results.path, talk->quiet);
+    return 0;
+}
+
 static int start(const pl_cli_command *command, const pl_cli_input *in)
 {
     pl_talk talk;
@@ -62,7 +74,8 @@ static int start(const pl_cli_command *command, const pl_cli_input *in)
         status = pl_talk_read(in->config, in->arguments.value[QUIET], in->arguments.value[VERBOSE], &talk, &err);
     if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
     if (talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
-    return pl_cli_start(in, &talk, false, &call);
+    int code = pl_cli_start(in, &talk, false, &call);
+    return code ? code : make_page(command, in, &talk); /* it comes back with 0 where all was done before */
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)

@@ -38,6 +38,7 @@ typedef struct pl_cli_body {
     const char *text; /* what the help says behind the summary, or NULL */
     const pl_cli_option *options;
     size_t option_count;
+    const char *first;                                         /* words that the first operand can be; NULL: any */
     bool takes_many;                                           /* operands, however many */
     int (*run)(const pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
 } pl_cli_body;

@@ -7,6 +7,7 @@
 #include "again.h"
 #include "command.h"
 #include "out.h"
+#include "page.h"
 #include "runner.h"
 #include "signals.h"
 
@@ -36,6 +37,7 @@ static int dispatch(int argc, char **argv)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return pl_cli_print_overview();
     if (strcmp(name, "--version") == 0) return print_version();
     if (strcmp(name, PL_CLI_RUNNER) == 0) return pl_cli_run(argc - 1, argv + 1);
+    if (strcmp(name, PL_CLI_PAGER) == 0) return pl_page_run(argc - 1, argv + 1);
     const pl_cli_command *command = pl_cli_find(name);
     if (!command) return unknown_command(name);
     if (pl_cli_wants_help(argc - 1, argv + 1)) return pl_cli_print_help(command);

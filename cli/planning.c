@@ -241,6 +241,13 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_
     return PL_OK;
 }
 
+/* Of work in several parts all, before the first begins. */
+static pl_status check_all(const pl_cli_input *in, pl_command command, pl_error *err)
+{
+    const bool begins = pl_command_does(command, PL_USES_RESULTS) && !getenv(begun);
+    return begins ? pl_work_check(in->config, command, err) : PL_OK;
+}
+
 static pl_status reserve(const pl_cli_input *in, pl_call *call, pl_error *err)
 {
     pl_work_left results;
@@ -267,6 +274,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     pl_status status = pl_check_folder(in->config, command, &err);
     if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
     if (status == PL_OK && !left) return 0;
+    if (status == PL_OK) status = check_all(in, command, &err);
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);
     else if (status == PL_OK)

@@ -13,6 +13,7 @@
 #include "format.h"
 #include "gradients.h"
 #include "out.h"
+#include "page.h"
 #include "progress.h"
 #include "signals.h"
 
@@ -88,12 +89,21 @@ static void say_step_time(const pl_run_verdict *v)
     pl_say("; page faults since step 2: %llu\n", (unsigned long long)v->minor_faults_since_step_2);
 }
 
+/* A page that lacks it is no reason to fail. */
+static void tell(runner *r, const pl_run_verdict *verdict)
+{
+    pl_error err = {0};
+    pl_view_clear(&r->view);
+    if (pl_run_tell(r->run, verdict, &err) != PL_OK && r->view.quiet < 2) pl_say("warning: %s\n", err.text);
+}
+
 static pl_status measure(runner *r, bool finished)
 {
     pl_run_verdict verdict = {0};
     char planned[PL_FORMAT_BYTES], measured[PL_FORMAT_BYTES];
     pl_status status = keep_ledger(r, &verdict);
     if (status != PL_OK) return status;
+    tell(r, &verdict);
     if (said(r, PL_CALL_LEDGER) && finished && pl_run_results_left(r->run) == 0) {
         say_ledger(r, &verdict);
         say_step_time(&verdict);
@@ -285,6 +295,20 @@ static int conclude(const runner *r, pl_status status)
     return status == PL_OK ? 0 : pl_cli_complain(r->call.command->name, status, &r->error);
 }
 
+/* What results lack is the next process's; where nothing is left, it is their page. */
+static pl_status close_run(runner *r, pl_status status)
+{
+    static char path[PATH_MAX];
+    const bool keeps_results = status == PL_OK && said(r, PL_CALL_NEXT);
+    const bool goes_on = keeps_results && pl_run_results_left(r->run) > 0;
+    if (keeps_results) snprintf(path, sizeof path, "%s", pl_run_results_path(r->run));
+    pl_run_close(r->run); /* may warn */
+    pl_plan_destroy(r->plan);
+    if (!keeps_results) return status;
+    return goes_on ? pl_cli_go_on(atoi(r->call.word[PL_CALL_NEXT]), &r->error)
+                   : pl_page_exec(path, r->view.quiet, &r->error);
+}
+
 int pl_cli_run(int argc, char **argv)
 {
     static runner r;
@@ -299,9 +323,5 @@ int pl_cli_run(int argc, char **argv)
     /* Threads that end give their stacks back by madvise, which the filter of this mode forbids. */
     const char *filter = getenv("PLIMSOLL_TEST_SECCOMP");
     if (filter && filter[0]) _exit(conclude(&r, status));
-    const bool goes_on = status == PL_OK && said(&r, PL_CALL_NEXT) && pl_run_results_left(r.run) > 0;
-    pl_run_close(r.run); /* may warn */
-    pl_plan_destroy(r.plan);
-    if (goes_on) status = pl_cli_go_on(atoi(r.call.word[PL_CALL_NEXT]), &r.error);
-    return conclude(&r, status);
+    return conclude(&r, close_run(&r, status));
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The demo of rollouts: a few operators of the documented parameter space, a few dozen states each, in about three minutes.
-# It is killed in the middle once, and goes on. Ends with planned against measured, and with one operator against the slow
-# scalar reference. BUILD names the build folder; DEMO_OPERATORS and DEMO_STATES say how much is done (8, 50).
+# It is killed in the middle once, and goes on. Ends with planned against measured, one operator against the slow scalar
+# reference, and a page with pictures. BUILD names the build folder; DEMO_OPERATORS and DEMO_STATES say how much is done (8, 50).
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -32,8 +32,8 @@ say "The same command again: it goes on where the file ends"
 "$plimsoll" rollout "$@"
 
 say "What the file holds (plimsoll results)"
-"$plimsoll" results ls "$out"/results*
-"$plimsoll" results check "$out"/results*
+"$plimsoll" results ls "$out"/results.h5
+"$plimsoll" results check "$out"/results.h5
 
 say "One operator, one step, against the scalar reference (plimsoll rollout --witness, --isa ref)"
 for isa in auto ref; do
@@ -44,3 +44,4 @@ echo "largest difference over the largest number of the state: $error"
 awk -v e="$error" 'BEGIN { exit !(e < 1e-4) }' || { echo "demo: the fast kernels do not do what the reference does" >&2; exit 1; }
 echo
 echo "Repeat it in another framework: docs/rollouts.md; the files of one operator are in $out/witness-auto"
+echo "Fields, metrics over time, the parameter space, memory: $out/results.html"

@@ -86,8 +86,14 @@ PL_API PL_MUST_USE pl_status pl_work_find_left(const pl_config *, pl_command, pl
 /* The same, and makes the file where there is none, all of its disk space reserved. A run needs it. */
 PL_API PL_MUST_USE pl_status pl_work_reserve(const pl_config *, pl_command, pl_work_left *, pl_error *);
 
-/* Plans the command. The data must be prepared where it reads samples (PL_USES_DATA). Kernels that were never measured
- * on this machine are measured (calibration, some seconds, at most 48 MiB; kept in cache_folder unless that is NULL).
+/* Can all of the command's work be held within memory.budget? Where it is done in parts that have a plan each, since
+ * their shapes differ, all of them are planned; else nothing is asked. PL_E_BUDGET names one that cannot. */
+PL_API PL_MUST_USE pl_status pl_work_check(const pl_config *, pl_command, pl_error *);
+
+/* Plans the command. Of work that is done in parts it is the plan of the largest, and its report tells of all: their
+ * number, bytes and times. The data must be prepared where it reads samples (PL_USES_DATA). Kernels that were never
+ * measured on this machine are measured (calibration, some seconds, of parts at most a minute, at most 48 MiB; kept in
+ * cache_folder unless that is NULL).
  * Planning itself may take about 1 GiB, and no more than this machine has: deeper models are refused at once
  * (PL_E_BUDGET).
  * PL_E_BUDGET when nothing fits memory.budget: the sentence says by how many bytes and what would. The plan is the

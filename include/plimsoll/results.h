@@ -73,6 +73,17 @@ typedef enum pl_results_form { PL_RESULTS_TEXT, PL_RESULTS_JSON } pl_results_for
 PL_API PL_MUST_USE pl_status pl_results_print(const pl_results *, pl_results_form, char **text, size_t *bytes,
                                               pl_error *);
 
+/* A page about the results, whole or not: what they are, pictures, curves, planned against measured. One HTML text for
+ * itself, in a block for pl_text_free. `only`: the item (operator) whose fields are shown, PL_RESULTS_NONE: some.
+ * Results that are read meanwhile take some megabytes, however large they are. PL_E_DATA when no page is known
+ * for results of this kind. */
+PL_API PL_MUST_USE pl_status pl_results_report(const char *path, size_t only, char **text, size_t *bytes, pl_error *);
+/* The results in the folder of a run, or `path` itself where it is results; into room bytes. PL_E_DATA when there are
+ * none, PL_E_USAGE with their names when there are several. */
+PL_API PL_MUST_USE pl_status pl_results_locate(const char *path, char *results, size_t room, pl_error *);
+/* Where the page about them lies by itself: beside them, results.html. */
+PL_API PL_MUST_USE pl_status pl_results_page_path(const char *results, char *page, size_t room, pl_error *);
+
 typedef struct pl_results_checked {
     uint64_t blocks; /* that were read and compared with their hash: all that are finished */
     uint64_t bytes;

@@ -141,6 +141,7 @@ PL_API size_t pl_run_metrics(const pl_run *, double loss, pl_loss_metric *);
 PL_API const pl_words *pl_run_words(const pl_run *);
 /* Blocks of its results that are still to be made: by a further plan and run, for operators of another shape. */
 PL_API uint64_t pl_run_results_left(const pl_run *);
+PL_API const char *pl_run_results_path(const pl_run *); /* NULL: it keeps none */
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
 
@@ -157,6 +158,9 @@ typedef enum pl_ledger_form { PL_LEDGER_REPORT, PL_LEDGER_JSON } pl_ledger_form;
  * PL_E_USAGE in a host program. */
 PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text, size_t room, pl_run_verdict *,
                                            pl_error *);
+/* Leaves a line about it beside the results of a command that keeps some (PL_USES_RESULTS), for the page about them;
+ * else does nothing. Asks for no memory. */
+PL_API PL_MUST_USE pl_status pl_run_tell(const pl_run *, const pl_run_verdict *, pl_error *);
 PL_API void pl_run_close(pl_run *); /* NULL is fine */
 
 /* Item `item` of a command that keeps results (PL_USES_RESULTS), so many steps of it, into a folder: everything that

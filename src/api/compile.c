@@ -42,18 +42,25 @@ static pl_status check_budget(const pl_compiler *c, const pl_fit_options *o, pl_
     return pl_room_check_state(c, &room, err);
 }
 
-static pl_status open_data(pl_compiler *c, pl_data *lent, pl_error *err)
+static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error *err)
 {
-    c->data = lent;
-    c->data_lent = lent != NULL;
-    return lent ? PL_OK : pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err);
+    c->data = o->data;
+    c->data_lent = o->data != NULL;
+    if (o->data) return PL_OK;
+    PL_TRY(pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
+    return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }
 
-/* Kernels are measured, or their times looked up, where a prediction is of use. */
-static pl_status open_times(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_error *err)
+/* Kernels are measured, or their times looked up, where a prediction is of use. What is repeated and about to run is
+ * not kept waiting for it, unless something is chosen by time. */
+pl_status pl_compiler_open_times(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_error *err)
 {
-    if (!pl_command_does(c->command, PL_USES_UPDATE) || o->unmeasured) return PL_OK;
-    return pl_compiler_open_calibration(c, given, &c->fit, o->cache_folder, err);
+    const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
+    if (o->unmeasured || !(trains || c->fit.repeated)) return PL_OK;
+    c->measured |= !trains && o->here && !pl_fit_is_open(&c->fit, PL_CHOICE_MICRO_BATCH);
+    PL_TRY(pl_compiler_open_calibration(c, given, o, err));
+    if (!trains) c->fit.plan.cost.seconds = pl_calibration_estimate;
+    return PL_OK;
 }
 
 /* What cannot be held whatever is chosen is refused before anything deep is built. */
@@ -64,22 +71,41 @@ static pl_status refuse_at_once(const pl_compiler *c, const pl_compile_options *
     return pl_compiler_check_work(c, err);
 }
 
-static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_fit_result *result,
-                         pl_plan **plan, pl_error *err)
+pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o, pl_compiler **compiler, pl_error *err)
 {
+    pl_compiler *c = *compiler = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
+    c->config = given;
+    c->command = o->command;
+    c->measured = o->measured;
+    c->told = (pl_told){o->progress, o->context};
     PL_TRY(pl_config_check(given, err));
     PL_TRY(pl_compiler_go_on(c, err));
     PL_TRY(pl_machine_read("", &c->machine, err));
-    PL_TRY(open_data(c, o->data, err));
+    PL_TRY(open_data(c, o, err));
     PL_TRY(pl_settings_fill(c->config, c->command, c->data, &c->settings, err));
     PL_TRY(pl_compiler_reserve_words(c, given, err));
     PL_TRY(pl_compiler_find_options(c, &c->fit, err));
     c->fit.everything = o->everything;
-    if (o->steps) *o->steps = c->settings.run.steps;
+    return PL_OK;
+}
+
+/* In which all samples of the batch are taken once: of a training, or of what is repeated. */
+static uint64_t count_steps(const pl_compiler *c)
+{
+    const pl_job *job = c->settings.jobs.job[0];
+    if (!c->fit.repeated) return c->settings.run.steps;
+    return (uint64_t)job->count_runs(c->data, c->settings.run.batch, job->repeated);
+}
+
+static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_fit_result *result,
+                         pl_plan **plan, pl_error *err)
+{
+    if (o->steps) *o->steps = count_steps(c);
     PL_TRY(pl_compiler_count(c, &c->graph, err));
     PL_TRY(refuse_at_once(c, o, err));
     if (!c->graph) PL_TRY(pl_compiler_make_graph(c, &c->graph, err));
-    PL_TRY(open_times(c, given, o, err));
+    PL_TRY(pl_compiler_open_times(c, given, o, err));
     PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", c->graph, err));
     PL_TRY(explain_budget(c, pl_fit_find(c->graph, &c->fit, result, plan, err), err));
     PL_TRY(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));
@@ -87,8 +113,9 @@ static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compil
     return c->calibration ? pl_compiler_keep_calibration(c, err) : PL_OK;
 }
 
-static void destroy(pl_compiler *c)
+void pl_compiler_end(pl_compiler *c)
 {
+    if (!c) return;
     pl_graph_destroy(c->graph);
     pl_calibration_close(c->calibration);
     if (!c->data_lent) pl_data_close(c->data);
@@ -104,17 +131,13 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (!result) result = &own;
     *result = (pl_fit_result){.chosen = PL_FIT_NONE, .least = PL_FIT_NONE, .cheapest = PL_FIT_NONE};
     *plan = NULL;
-    pl_compiler *c = pl_alloc(1, sizeof *c);
-    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
-    c->config = config;
-    c->command = o->command;
-    c->measured = o->measured;
-    c->told = (pl_told){o->progress, o->context};
-    pl_status status = compile(c, config, o, result, plan, err);
-    if (status == PL_E_NOMEM) name_table(c, err);
+    pl_compiler *c;
+    pl_status status = pl_compiler_begin(config, o, &c, err);
+    if (status == PL_OK) status = compile(c, config, o, result, plan, err);
+    if (c && status == PL_E_NOMEM) name_table(c, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     pl_fit_result_deinit(&own);
-    destroy(c);
+    pl_compiler_end(c);
     return status;
 }
 
@@ -122,7 +145,7 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
                        void *context, pl_plan **plan, pl_error *err)
 {
     pl_compile_options o = {.command = command, .cache_folder = cache_folder, .progress = progress, .context = context};
-    return pl_compile(config, &o, NULL, plan, err);
+    return pl_compile_largest(config, &o, NULL, plan, err);
 }
 
 pl_status pl_plan_make_here(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,

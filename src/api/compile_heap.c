@@ -97,6 +97,7 @@ static pl_status rehearse(rehearsal *r, const pl_plan *plan, pl_error *err)
 pl_status pl_compiler_find_heap(pl_compiler *c, pl_plan *plan, pl_error *err)
 {
     rehearsal r = {.compiler = c};
+    if (c->roughly && plan->graph->node_count <= c->heap_nodes) return plan->process.heap_bytes = c->heap_bytes, PL_OK;
     PL_TRY(measure_text(c, plan, err));
     PL_TRY(rehearse_run(c, plan, err));
     pl_alloc_set_meter(&r.meter);
@@ -104,7 +105,8 @@ pl_status pl_compiler_find_heap(pl_compiler *c, pl_plan *plan, pl_error *err)
     pl_alloc_set_meter(NULL);
     pl_plan_destroy(r.copy);
     const uint64_t bytes = with_lost(r.meter.peak_bytes) + libraries_bytes(plan->team.threads);
-    plan->process.heap_bytes = pl_align_up(bytes, STEP_BYTES);
+    plan->process.heap_bytes = c->heap_bytes = pl_align_up(bytes, STEP_BYTES);
+    c->heap_nodes = plan->graph->node_count;
     return status;
 }
 

@@ -1,13 +1,16 @@
 /* Kernels are measured while the search asks for times. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/choice.h"
 #include "api/compiler.h"
 #include "base/philox.h"
+#include "ir/properties.h"
 #include "run/threads.h"
 
+#define SMALL_SHARE 0.01
 enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; mostly the first one fits */
 
 /* In a small container there may be no room to measure: then times are not known, and what fits runs all the same. */
@@ -61,8 +64,9 @@ static uint64_t coarse(uint64_t bytes)
 
 /* So that every command of a config finds known what the first one left known; but a search for a front looks at more,
  * and what the config leaves to the machine (threads, instruction set, budget) counts as what it came to here. */
-static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_fit_options *o, pl_error *err)
+static pl_status name_job(pl_compiler *c, const pl_config *given, bool survey, pl_error *err)
 {
+    const pl_fit_options *o = &c->fit;
     const pl_team *team = &o->plan.team;
     pl_str text = {0};
     pl_config *job = pl_config_create();
@@ -77,7 +81,11 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_fit_o
     if (given->memory.budget == PL_CONFIG_BYTES_AUTO)
         pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
-    snprintf(c->job, sizeof c->job, "%s %016" PRIx64, o->everything ? "fit" : "plan", pl_stream_id(pl_str_text(&text)));
+    snprintf(c->job, sizeof c->job, "%s %016" PRIx64,
+             survey          ? "work"
+             : o->everything ? "fit"
+                             : "plan",
+             pl_stream_id(pl_str_text(&text)));
     pl_str_deinit(&text);
     return PL_OK;
 }
@@ -89,16 +97,33 @@ static bool is_finished(const pl_compiler *c)
     return pl_calibration_is_finished(c->calibration, c->job) || pl_calibration_is_finished(c->calibration, front);
 }
 
+double pl_compiler_distance(const pl_compiler *c, const pl_graph *g)
+{
+    const pl_id searched = pl_fit_find_searched(g, &c->fit);
+    double all = 0, farthest = 0;
+    for (size_t i = 0; i < g->node_count; i++)
+        if (pl_region_program(g, g->node[i].region) == searched) all += pl_node_work(g, &g->node[i]);
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        const double distance = n->dead ? 0 : pl_calibration_distance(c->calibration, g, n);
+        const bool counts = isinf(distance) || pl_node_work(g, n) > SMALL_SHARE * all;
+        if (counts && distance > farthest) farthest = distance;
+    }
+    return farthest;
+}
+
 pl_status pl_compiler_keep_calibration(pl_compiler *c, pl_error *err)
 {
     PL_TRY(pl_calibration_finish(c->calibration, c->job, err));
     return pl_calibration_save(c->calibration, err);
 }
 
-pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, pl_fit_options *o, const char *folder,
+pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, const pl_compile_options *how,
                                        pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
+    const char *folder = how->cache_folder;
+    pl_fit_options *o = &c->fit;
     pl_error ignored = {0};
     bool kept = folder && pl_folder_create(folder, &ignored) == PL_OK;
     if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
@@ -108,11 +133,13 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, p
                                  .huge_pages = o->given.huge_pages && !little,
                                  .bytes_max = little ? room + 1 : 0,
                                  .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
+                                 .total_seconds_max = how->survey ? PL_SURVEY_SECONDS : 0,
+                                 .near_distance = how->survey ? PL_SURVEY_NEAR : 0,
                                  .progress = tell_calibration,
                                  .progress_context = &c->told};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
-    PL_TRY(name_job(c, given, o, err));
+    PL_TRY(name_job(c, given, how->survey, err));
     o->measure = c->measured || is_finished(c) ? NULL : measure;
     o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
     return PL_OK;

@@ -53,11 +53,22 @@ static void tell_search(void *context, size_t done, size_t total)
     if (t->progress) (void)t->progress(t->context, "planning", done, total);
 }
 
-/* What the config decides and what it leaves open; only what trains is searched. Without data there is one sample. */
+/* Of what is not trained but repeated: how much is done at once, where its data leave that open, and by how many. */
+static uint32_t open_to_repeated(const pl_compiler *c, const pl_fit_options *o)
+{
+    const uint32_t keys =
+        (c->data->source && c->data->source->at_once == 0 ? 1u << PL_CHOICE_MICRO_BATCH : 0) | 1u << PL_CHOICE_THREADS;
+    return o->repeated ? o->open & keys : 0;
+}
+
+/* What the config decides and what it leaves open; only what trains or is repeated is searched. Without data there is
+ * one sample. */
 static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *err)
 {
+    const pl_job *job = c->settings.jobs.job[0];
     PL_TRY(pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open, err));
-    if (!pl_command_does(c->command, PL_USES_UPDATE)) o->open = 0;
+    if (job->count_runs) o->repeated = job->program[job->repeated];
+    if (!pl_command_does(c->command, PL_USES_UPDATE)) o->open = open_to_repeated(c, o);
     o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA) ? c->settings.run.micro_batch : 1;
     return PL_OK;
 }

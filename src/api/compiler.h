@@ -45,8 +45,18 @@ typedef struct pl_compiler {
     uint64_t plan_text_bytes;
     pl_run_heap heap;      /* of the runner; of one candidate after the other that keeps the same tensors found once */
     uint64_t heap_tensors; /* as disk.tensors; heap.held_bytes 0: not found yet */
-    char budget[128];      /* as in the plan */
+    bool roughly;          /* a survey: the heap of a larger graph does for a smaller one */
+    size_t heap_nodes;     /* of the largest so far, and its heap */
+    uint64_t heap_bytes;
+    char budget[128]; /* as in the plan */
 } pl_compiler;
+
+/* ---- compile.c ---- */
+/* What is known before any graph is built: data, settings, options. For pl_compiler_end, also when this fails. */
+pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *, pl_compiler **, pl_error *);
+void pl_compiler_end(pl_compiler *); /* NULL is fine */
+/* The kernels' times, where a prediction is of use. */
+pl_status pl_compiler_open_times(pl_compiler *, const pl_config *given, const pl_compile_options *, pl_error *);
 
 /* ---- compile_config.c ---- */
 /* A run that goes on with what fit was allowed to choose takes what its checkpoint has. */
@@ -94,9 +104,11 @@ pl_status pl_compiler_find_heap(pl_compiler *, pl_plan *, pl_error *);
 pl_status pl_compiler_find_least_heap(const pl_compiler *, int threads, uint64_t *bytes, pl_error *);
 
 /* ---- compile_measure.c ---- */
-/* folder NULL: nothing is kept. */
-pl_status pl_compiler_open_calibration(pl_compiler *, const pl_config *given, pl_fit_options *, const char *folder,
-                                       pl_error *);
+/* For the compiler's own search. */
+pl_status pl_compiler_open_calibration(pl_compiler *, const pl_config *given, const pl_compile_options *, pl_error *);
+/* How far the farthest node of a bound graph is from what was measured, small shares of the time left aside; INFINITY
+ * where a kind is not known at all (calibrate.h). */
+double pl_compiler_distance(const pl_compiler *, const pl_graph *);
 /* Nothing failed: what was measured is kept, and that nothing more is to be. */
 pl_status pl_compiler_keep_calibration(pl_compiler *, pl_error *);
 

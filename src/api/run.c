@@ -9,6 +9,8 @@
 #include "base/json_read.h"
 #include "base/machine.h"
 #include "report/report.h"
+#include "store/block_sink.h"
+#include "store/beside.h"
 
 /* One process has one set of owned addresses. Static: it must be there before anything else is. */
 static pl_memory_owners owners;
@@ -256,6 +258,8 @@ size_t pl_run_metrics(const pl_run *r, double loss, pl_loss_metric *to)
 
 uint64_t pl_run_results_left(const pl_run *r) { return pl_session_results_left(r->session); }
 
+const char *pl_run_results_path(const pl_run *r) { return r->data->sink ? r->data->sink->path : NULL; }
+
 const pl_words *pl_run_words(const pl_run *r) { return r->settings.run.words; }
 
 pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room, pl_run_verdict *verdict, pl_error *err)
@@ -281,6 +285,18 @@ pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room,
     else
         pl_report_ledger(&r->plan->ledger, &measured, &out);
     return out.failed ? pl_fail(err, PL_E_USAGE, "the ledger does not fit %zu bytes", room) : PL_OK;
+}
+
+pl_status pl_run_tell(const pl_run *r, const pl_run_verdict *verdict, pl_error *err)
+{
+    const pl_process_told told = {.group = pl_facts_value(&r->plan->identity, "shape", 0),
+                                  .planned_bytes = verdict->planned_bytes,
+                                  .measured_bytes = verdict->measured_bytes,
+                                  .peak_bytes = verdict->peak_bytes,
+                                  .as_planned = verdict->as_planned,
+                                  .items = pl_session_items(r->session),
+                                  .seconds = pl_session_seconds(r->session)};
+    return r->data->sink ? pl_beside_append(r->data->sink->path, &told, err) : PL_OK;
 }
 
 void pl_run_close(pl_run *r)

@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "store/block_sink.h"
 #include "store/folder.h"
+#include "store/beside.h"
 #include "systems/system.h"
 
 static pl_status with_sink(const pl_config *c, pl_command command,
@@ -31,7 +32,8 @@ static pl_status look(const pl_block_sink *sink, pl_block_found *found, pl_error
 
 static pl_status make(const pl_block_sink *sink, pl_block_found *found, pl_error *err)
 {
-    return pl_block_file_make(sink->path, sink->form, sink->layout, found, err);
+    PL_TRY(pl_block_file_make(sink->path, sink->form, sink->layout, found, err));
+    return found->is_new ? pl_beside_forget(sink->path, err) : PL_OK;
 }
 
 pl_status pl_work_find_left(const pl_config *c, pl_command command, pl_work_left *left, pl_error *err)

@@ -70,7 +70,7 @@ pl_status pl_calibration_finish(pl_calibration *c, const char *job, pl_error *er
     char key[PL_CALIBRATION_KEY_BYTES];
     if (!(c->measured_seconds > c->options.total_seconds_max)) return PL_OK;
     finished_key(key, job);
-    PL_TRY(pl_calibration_put(c, key, 0, 0, 1, err));
+    PL_TRY(pl_calibration_put(c, key, &(pl_calibration_entry){.samples = 1}, err));
     (void)pl_calibration_touch(c, key);
     c->changed = true;
     return PL_OK;

@@ -42,6 +42,9 @@ typedef struct pl_calibration_options {
     uint64_t bytes_max;       /* scratch memory of a measurement; 0: PL_CALIBRATION_BYTES_MAX */
     double seconds_max;       /* of one call of measure; 0: PL_CALIBRATION_SECONDS_MAX */
     double total_seconds_max; /* of all calls; 0: PL_CALIBRATION_TOTAL_SECONDS_MAX */
+    /* Above 0 for a look at many graphs: a node that is no farther from a measured one (pl_calibration_distance) is not
+     * measured, and the others at one place of the graph each. */
+    double near_distance;
     /* Called now and then while measuring; NULL: not. done and total count keys. */
     void (*progress)(void *context, size_t done, size_t total, double seconds);
     void *progress_context;
@@ -80,6 +83,17 @@ pl_status pl_calibration_save(pl_calibration *, pl_error *);
 double pl_calibration_seconds(void *calibration, const pl_graph *, const pl_node *);
 /* Half the distance between the quartiles of what was measured; negative: not known. */
 double pl_calibration_spread(void *calibration, const pl_graph *, const pl_node *);
+
+/* ---- estimate.c ---- */
+/* As pl_calibration_seconds; what was not measured is estimated from what was, of the same kind and of other sizes.
+ * Negative: nothing of the kind was measured. */
+double pl_calibration_estimate(void *calibration, const pl_graph *, const pl_node *);
+/* How far the nearest measured size is: the root of the sum of the squares of the logarithms of quotients. 0: this very
+ * one; INFINITY: there is none. */
+double pl_calibration_distance(pl_calibration *, const pl_graph *, const pl_node *);
+/* What estimates are off by: each entry in use is estimated from the others; the sum of the differences over the sum of
+ * the seconds. Negative: there are no two of a kind. */
+double pl_calibration_error(pl_calibration *);
 
 size_t pl_calibration_count(const pl_calibration *); /* entries */
 /* Of the file; "": none is kept. And what its table takes of the heap, about. */

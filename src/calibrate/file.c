@@ -1,7 +1,7 @@
 /* The table as a file:
  *
- *      {"format":"plimsoll calibration 1","machine":{"cpu":"…","isa":"avx512","cores":2,"kernels":"…"},"entries":[
- *      {"key":"…","seconds":1.2e-4,"spread":2e-6,"samples":240},
+ *      {"format":"plimsoll calibration 2","machine":{"cpu":"…","isa":"avx512","cores":2,"kernels":"…"},"entries":[
+ *      {"key":"…","seconds":1.2e-4,"spread":2e-6,"work":9e-5,"samples":240},
  *      …
  *      ]}
  *
@@ -29,7 +29,7 @@
 #include "base/philox.h"
 #include "calibrate/table.h"
 
-#define FORMAT    "plimsoll calibration 1"
+#define FORMAT    "plimsoll calibration 2"
 #define HEAD_TAIL ",\"entries\":["
 #define TAIL      "]}"
 enum { ENTRY_EXTRA_BYTES = 192, HEADER_BYTES = 1024, BUILDS_KEPT = 6, NAME_BYTES = 64 };
@@ -77,11 +77,16 @@ static int take_entry(pl_calibration *c, const json_t *e, pl_status *status, pl_
 {
     const char *key = json_string_value(json_object_get(e, "key"));
     const json_t *seconds = json_object_get(e, "seconds"), *spread = json_object_get(e, "spread");
+    const json_t *work = json_object_get(e, "work");
     json_int_t samples = json_integer_value(json_object_get(e, "samples"));
     if (!key || !*key || strlen(key) >= PL_CALIBRATION_KEY_BYTES || !is_seconds(seconds) || !is_seconds(spread) ||
-        samples < 1)
+        !is_seconds(work) || samples < 1)
         return -1;
-    *status = pl_calibration_put(c, key, json_number_value(seconds), json_number_value(spread), (uint64_t)samples, err);
+    const pl_calibration_entry figures = {.seconds = json_number_value(seconds),
+                                          .spread = json_number_value(spread),
+                                          .work = json_number_value(work),
+                                          .samples = (uint64_t)samples};
+    *status = pl_calibration_put(c, key, &figures, err);
     return 0;
 }
 
@@ -219,6 +224,7 @@ static void print_entry(const pl_calibration_entry *e, const char *before, pl_st
     pl_json_kv_string(&json, "key", e->key);
     pl_json_kv_double(&json, "seconds", e->seconds);
     pl_json_kv_double(&json, "spread", e->spread);
+    pl_json_kv_double(&json, "work", e->work);
     pl_json_kv_uint(&json, "samples", e->samples);
     pl_json_object_end(&json);
 }

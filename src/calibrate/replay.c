@@ -23,6 +23,7 @@
 #include "calibrate/table.h"
 #include "calibrate/warmth.h"
 #include "ir/op.h"
+#include "ir/properties.h"
 
 enum {
     SAMPLES_MAX = 64,
@@ -49,6 +50,7 @@ typedef struct site {
 
 typedef struct sampled {
     char *key;
+    double work;
     site *sites; /* SITES_MAX of them */
     uint32_t site_count;
     uint32_t runs; /* of all sites; counted up to RUNS_MIN */
@@ -118,10 +120,11 @@ static pl_status add_site(replay *r, size_t node, const char *key, pl_error *err
         memset(&r->keys[k], 0, sizeof r->keys[k]);
         r->key_count++;
         r->keys[k].key = pl_strdup(key);
+        r->keys[k].work = pl_node_work(r->g, &r->g->node[node]);
         r->keys[k].sites = pl_alloc(SITES_MAX, sizeof *r->keys[k].sites);
         if (!r->keys[k].key || !r->keys[k].sites) return refuse(r, err);
     }
-    if (r->keys[k].site_count >= SITES_MAX) return PL_OK;
+    if (r->keys[k].site_count >= (r->c->options.near_distance > 0 ? 1 : SITES_MAX)) return PL_OK;
     r->site_of[node] = (uint8_t)r->keys[k].site_count++;
     r->key_of[node] = (uint32_t)k;
     r->run[node] = true;
@@ -136,6 +139,12 @@ static bool is_endless(const replay *r, const pl_node *n)
     return flops / (SLOW_FLOPS_PER_SECOND * o->team.threads) > o->total_seconds_max;
 }
 
+static bool is_near(const replay *r, const pl_node *n)
+{
+    const double near = r->c->options.near_distance;
+    return near > 0 && pl_calibration_distance(r->c, r->g, n) <= near;
+}
+
 /* Nodes whose key is missing, and the node before each, which leaves the caches as they will be. */
 static pl_status choose_nodes(replay *r, pl_error *err)
 {
@@ -147,7 +156,7 @@ static pl_status choose_nodes(replay *r, pl_error *err)
         if (n->dead || pl_op_is_outside(n->op) || is_endless(r, n)) continue;
         pl_str key = pl_str_fixed(memory, sizeof memory);
         pl_calibration_key(g, n, &r->c->options, &key);
-        if (key.failed || pl_calibration_touch(r->c, memory)) continue;
+        if (key.failed || pl_calibration_touch(r->c, memory) || is_near(r, n)) continue;
         PL_TRY(add_site(r, i, memory, err));
     }
     for (size_t i = 1; i < g->node_count; i++)
@@ -476,7 +485,9 @@ static pl_status keep_results(replay *r, pl_error *err)
         double seconds, spread;
         uint64_t samples = count_samples(&r->keys[i]);
         if (summarise(&r->keys[i], &seconds, &spread) == 0) continue;
-        PL_TRY(pl_calibration_put(r->c, r->keys[i].key, seconds, spread, samples ? samples : 1, err));
+        const pl_calibration_entry figures = {
+            .seconds = seconds, .spread = spread, .work = r->keys[i].work, .samples = samples ? samples : 1};
+        PL_TRY(pl_calibration_put(r->c, r->keys[i].key, &figures, err));
         (void)pl_calibration_touch(r->c, r->keys[i].key);
         r->c->changed = true;
     }

@@ -44,8 +44,7 @@ static int make_slots(pl_calibration *c)
     return 0;
 }
 
-pl_status pl_calibration_put(pl_calibration *c, const char *key, double seconds, double spread, uint64_t samples,
-                             pl_error *err)
+pl_status pl_calibration_put(pl_calibration *c, const char *key, const pl_calibration_entry *figures, pl_error *err)
 {
     if (make_slots(c) || pl_grow(&c->entry, &c->capacity, c->count, sizeof *c->entry)) goto refused;
     uint32_t *slot = slot_of(c, key);
@@ -57,9 +56,11 @@ pl_status pl_calibration_put(pl_calibration *c, const char *key, double seconds,
         *slot = (uint32_t)c->count++;
     }
     pl_calibration_entry *e = &c->entry[*slot];
-    e->seconds = seconds;
-    e->spread = spread;
-    e->samples = samples;
+    e->seconds = figures->seconds;
+    e->spread = figures->spread;
+    e->work = figures->work;
+    e->samples = figures->samples;
+    pl_calibration_kin_clear(&c->kin);
     return PL_OK;
 refused:
     return pl_fail(err, PL_E_NOMEM, "no memory for a calibration of %zu entries", c->count);
@@ -69,6 +70,7 @@ void pl_calibration_clear(pl_calibration *c)
 {
     for (size_t i = 0; i < c->count; i++) pl_free(c->entry[i].key);
     pl_calibration_recall_clear(&c->recall);
+    pl_calibration_kin_clear(&c->kin);
     pl_free(c->entry);
     pl_free(c->slot);
     c->entry = NULL;

@@ -9,6 +9,7 @@ enum { PL_CALIBRATION_KEY_BYTES = 1024, PL_CALIBRATION_PATH_BYTES = 4096 };
 typedef struct pl_calibration_entry {
     char *key;
     double seconds, spread;
+    double work; /* of the node that was measured (pl_node_work): how its seconds go over to other sizes */
     uint64_t samples;
     bool used; /* asked for, or measured, since the table was opened */
 } pl_calibration_entry;
@@ -42,6 +43,12 @@ typedef struct pl_calibration_recall {
     char attr_kind[PL_OP_COUNT][PL_ATTR_MAX]; /* 'i', 'f', 'a', PL_CALIBRATION_NO_MATTER; 0: there is no such */
 } pl_calibration_recall;
 
+/* The entries again, by what they have in common but for sizes (estimate.c). */
+typedef struct pl_calibration_kin {
+    struct pl_calibration_relative *relative;
+    size_t count; /* entries that are in it, as many as the table had */
+} pl_calibration_kin;
+
 struct pl_calibration {
     pl_calibration_options options; /* zeros resolved */
     pl_calibration_machine machine;
@@ -52,6 +59,7 @@ struct pl_calibration {
     uint32_t *slot; /* open addressing over entry; PL_NONE: free */
     size_t slot_count;
     pl_calibration_recall recall;
+    pl_calibration_kin kin;
     bool changed;
     double measured_seconds;
 };
@@ -61,9 +69,11 @@ const pl_calibration_entry *pl_calibration_find(const pl_calibration *, const ch
 /* The same, and notes that it is in use: saving keeps it longest. */
 const pl_calibration_entry *pl_calibration_touch(pl_calibration *, const char *key);
 /* Adds or replaces. */
-pl_status pl_calibration_put(pl_calibration *, const char *key, double seconds, double spread, uint64_t samples,
-                             pl_error *);
+pl_status pl_calibration_put(pl_calibration *, const char *key, const pl_calibration_entry *figures, pl_error *);
 void pl_calibration_clear(pl_calibration *);
+
+/* ---- estimate.c ---- */
+void pl_calibration_kin_clear(pl_calibration_kin *);
 
 /* ---- calibrate.c ---- */
 /* The entry of a node, measured where it stands or in another pass; it is in use then. NULL: there is none. */

@@ -46,7 +46,8 @@ typedef struct axis_view {
     axis_form form[PRECISIONS];
     pl_id train;
     int64_t rows;                          /* of a sample */
-    bool trains, small;                    /* has it a program of training; is planning it quick */
+    bool trains, repeats;                  /* has it a program of training; or else one that runs again and again */
+    bool small;                            /* is planning it quick */
     bool mixes;                            /* that program must see the whole batch at once */
     const pl_recompute_frontier *frontier; /* whose decisions are to be listed; NULL: what follows from rules */
 } axis_view;
@@ -56,7 +57,8 @@ typedef struct axis {
     size_t (*spread)(const axis_view *, const pl_choice *from, pl_choice to[VALUES_MAX]);
     void (*say)(const pl_fit_result *, const pl_choice *, pl_str *);   /* a phrase; differs where the choices do */
     void (*brief)(const pl_fit_result *, const pl_choice *, pl_str *); /* a word or two */
-    bool always; /* said in brief, too, where it is as established */
+    bool always;  /* said in brief, too, where it is as established */
+    bool trained; /* of what is trained alone */
 } axis;
 
 static int64_t most_established(const axis_view *v)
@@ -79,7 +81,9 @@ static size_t spread_micro_batch(const axis_view *v, const pl_choice *from, pl_c
         to[count] = *from;
         to[count++].micro_batch = m;
     }
-    for (int64_t m = most + 1; v->trains && v->small && m <= o->batch && m <= 4 * most && larger < LARGER_MAX; m++) {
+    const int64_t largest = v->repeats ? o->batch : 4 * most;
+    const size_t larger_max = v->repeats ? MICRO_BATCHES_MAX : v->trains ? LARGER_MAX : 0;
+    for (int64_t m = most + 1; v->small && m <= o->batch && m <= largest && larger < larger_max; m++) {
         if (o->batch % m) continue;
         to[count] = *from;
         to[count++].micro_batch = m;
@@ -359,7 +363,7 @@ static size_t spread_threads(const axis_view *v, const pl_choice *from, pl_choic
     size_t count = 1;
     to[0] = *from;
     bool smallest = v->options->given.micro_batch || from->micro_batch == 1;
-    if (from->threads || !v->trains || !v->small || !smallest) return 1;
+    if (from->threads || !(v->trains || v->repeats) || !v->small || !smallest) return 1;
     for (int n = v->options->plan.team.threads / 2; n >= 1 && count < VALUES_MAX; n /= 2) {
         to[count] = *from;
         to[count++].threads = n;
@@ -379,13 +383,14 @@ static void say_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 }
 
 static const axis axes[] = {
-#define PL_AXIS_ROW(name, title, always) {title, spread_##name, say_##name, brief_##name, always},
+#define PL_AXIS_ROW(name, title, always, trained) {title, spread_##name, say_##name, brief_##name, always, trained},
 #include "fit/axes.def"
 };
 enum { AXES = sizeof axes / sizeof *axes };
 
 size_t pl_fit_axis_count(void) { return AXES; }
 const char *pl_fit_axis_name(size_t k) { return axes[k].name; }
+bool pl_fit_axis_applies(size_t k, const pl_fit_result *r) { return r->trained || !axes[k].trained; }
 
 void pl_fit_axis_say(size_t k, const pl_fit_result *r, const pl_choice *c, pl_str *out) { axes[k].say(r, c, out); }
 void pl_fit_axis_short(size_t k, const pl_fit_result *r, const pl_choice *c, pl_str *out) { axes[k].brief(r, c, out); }
@@ -477,6 +482,7 @@ static axis_view view_of(const pl_graph *graph, const pl_fit_options *o, const p
 {
     axis_view v = {.options = o, .train = pl_graph_find_trained(graph), .frontier = frontier};
     v.trains = v.train != PL_NONE;
+    v.repeats = !v.trains && pl_fit_find_searched(graph, o) != PL_NONE;
     v.mixes = v.trains && pl_graph_find_mixer(graph, v.train) != PL_NONE;
     v.rows = pl_fit_rows(graph);
     v.small = graph->node_count <= NODES_MAX;
@@ -505,6 +511,7 @@ int64_t pl_fit_given_micro_batch(const pl_graph *graph, const pl_fit_options *o)
     axis_view v = view_of(graph, o, NULL);
     if (o->given.micro_batch) return o->given.micro_batch;
     if (v.trains) return o->given.update_early && !o->given.layer_major ? o->batch : 0;
+    if (v.repeats && pl_fit_is_open(o, PL_CHOICE_MICRO_BATCH)) return 0;
     int64_t m = 1;
     while (o->batch % m || (m * v.rows < ROWS_FORWARD && m < o->batch)) m++;
     return m;

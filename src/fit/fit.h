@@ -46,10 +46,13 @@ typedef struct pl_fit_options {
     pl_plan_options plan;  /* except huge_pages and threads, which are choices; the cost model predicts */
     const pl_words *words; /* of the system, for reports; NULL: pl_words_plain */
     int64_t batch;         /* samples of a step */
-    pl_choice given;       /* what is decided already, and of what is open the established value; a micro-batch of 0:
+    const char
+        *repeated;   /* the program that is searched where none is trained: it runs for each micro-batch; NULL: what
+                            * is not trained is not searched. Outlives the options */
+    pl_choice given; /* what is decided already, and of what is open the established value; a micro-batch of 0:
                             * choose. Huge pages may still be dropped */
-    uint32_t open;         /* a bit for each pl_choice_key that the search decides */
-    uint32_t allow;        /* pl_fit_allow bits; of use where the key is open */
+    uint32_t open;   /* a bit for each pl_choice_key that the search decides */
+    uint32_t allow;  /* pl_fit_allow bits; of use where the key is open */
     uint64_t budget_bytes; /* charged; PL_FIT_NO_BUDGET */
     uint64_t floor_bytes;  /* charged of a process that has no model; for the words of a refusal. 0: not known */
     bool everything;       /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
@@ -105,12 +108,14 @@ bool pl_fit_plans_form(const pl_fit_options *, const pl_choice *);
 int64_t pl_fit_given_micro_batch(const pl_graph *graph, const pl_fit_options *);
 
 /* ---- rows.c ---- */
-/* The most rows that an input of LINEAR has: of a sample while the batch is open, of a micro-batch once it is bound; 1
- * where there is none. */
+/* The most rows of a product: of an input of LINEAR, or of what a convolution makes. Of a sample while the batch is
+ * open, of a micro-batch once it is bound; 1 where there is none. */
 int64_t pl_fit_rows(const pl_graph *);
 
 /* ---- time.c: how long a step takes ---- */
-/* Of the program of a bound graph that is trained, into the point: seconds, spread, work. */
+/* The program whose time counts: the trained one, else the repeated one; PL_NONE: there is neither. */
+pl_id pl_fit_find_searched(const pl_graph *, const pl_fit_options *);
+/* Of that program of a bound graph, for all samples of a step, into the point: seconds, spread, work. */
 void pl_fit_predict(const pl_fit_options *, const pl_graph *bound, pl_fit_point *);
 /* Seconds of every node of the plan. */
 void pl_fit_predict_plan(const pl_fit_options *, const pl_choice *, pl_plan *);

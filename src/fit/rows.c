@@ -1,4 +1,5 @@
-/* Rows of a product, read off the graph: what the limit on micro-batches and the size of chunks are counted in. */
+/* Rows of a product, read off the graph: what the limit on micro-batches and the size of chunks are counted in. A
+ * convolution has a row for each pixel that it makes. */
 #include "fit/fit.h"
 
 /* Of a program whose batch is open its values say so; once it is bound the program does. What never has a batch
@@ -13,8 +14,9 @@ int64_t pl_fit_rows(const pl_graph *g)
     int64_t most = 1;
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (n->dead || n->op != PL_OP_LINEAR || !has_batch(g, n, &g->value[n->in[0]])) continue;
-        int64_t rows = pl_shape_rows(&g->value[n->in[0]].shape);
+        const pl_id of = n->op == PL_OP_LINEAR ? n->in[0] : n->op == PL_OP_CONV2D ? n->out[0] : PL_NONE;
+        if (n->dead || of == PL_NONE || !has_batch(g, n, &g->value[of])) continue;
+        int64_t rows = pl_shape_rows(&g->value[of].shape);
         if (rows > most) most = rows;
     }
     return most;

@@ -1,5 +1,5 @@
-/* Predicted time of a step: for each node of the program that is trained the seconds that the cost model knows, as
- * often as it runs. One part that is not known leaves the sum unknown.
+/* Predicted time of a step: for each node of the program that is trained, or repeated for each micro-batch, the seconds
+ * that the cost model knows, as often as it runs. One part that is not known leaves the sum unknown.
  *
  * A team that is smaller than the one that was measured does the same work in at most as many times the seconds as it
  * has fewer threads (Brent); that bound is what is predicted. */
@@ -8,11 +8,6 @@
 #include "fit/fit.h"
 #include "ir/properties.h"
 #include "ir/op.h"
-
-/* Of the made-up machine: it orders choices where no kernel was measured, and nothing else. */
-#define WORK_FLOPS_PER_SECOND 5e10
-#define WORK_BYTES_PER_SECOND 1e10
-#define WORK_CALL_SECONDS     2e-6
 
 typedef struct slower {
     const pl_cost_model *model;
@@ -32,12 +27,6 @@ static slower slower_of(const pl_fit_options *o, const pl_choice *c)
     return (slower){&o->plan.cost, (double)whole / team};
 }
 
-static double work_of(const pl_graph *g, const pl_node *n)
-{
-    pl_cost cost = pl_op_rule_of(n->op)->cost(g, n);
-    return cost.flops / WORK_FLOPS_PER_SECOND + cost.bytes / WORK_BYTES_PER_SECOND + WORK_CALL_SECONDS;
-}
-
 /* To 36 bits, a part in 10^10. Choices run the same nodes in other orders, and a sum's last bits depend on the order:
  * by them no choice may beat another that needs fewer bytes. */
 static double without_last_bits(double sum)
@@ -47,17 +36,31 @@ static double without_last_bits(double sum)
     return ldexp(rint(ldexp(part, 36)), exponent - 36);
 }
 
+pl_id pl_fit_find_searched(const pl_graph *g, const pl_fit_options *o)
+{
+    const pl_id trained = pl_graph_find_trained(g);
+    return trained != PL_NONE || !o->repeated ? trained : pl_graph_find_program(g, o->repeated);
+}
+
+/* A trained program has its micro-batches inside. */
+static double runs_of(const pl_graph *g, const pl_fit_options *o, const pl_choice *c)
+{
+    if (pl_graph_find_trained(g) != PL_NONE) return 1;
+    return (double)((o->batch + c->micro_batch - 1) / c->micro_batch);
+}
+
 void pl_fit_predict(const pl_fit_options *o, const pl_graph *g, pl_fit_point *point)
 {
-    pl_id train = pl_graph_find_trained(g);
+    const pl_id searched = pl_fit_find_searched(g, o);
+    const double runs = runs_of(g, o, &point->choice);
     slower s = slower_of(o, &point->choice);
     point->seconds = point->spread = point->work = 0;
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (pl_region_program(g, n->region) != train) continue;
-        double trips = (double)pl_node_trips(g, n), seconds = slowed(&s, g, n);
+        if (pl_region_program(g, n->region) != searched) continue;
+        double trips = runs * (double)pl_node_trips(g, n), seconds = slowed(&s, g, n);
         double spread = o->plan.cost.spread ? o->plan.cost.spread(o->plan.cost.context, g, n) : 0;
-        point->work += trips * s.times * work_of(g, n);
+        point->work += trips * s.times * pl_node_work(g, n);
         point->seconds = point->seconds < 0 || seconds < 0 ? -1 : point->seconds + trips * seconds;
         point->spread = point->spread < 0 || spread < 0 ? -1 : point->spread + trips * s.times * spread;
     }

@@ -48,6 +48,16 @@ pl_id pl_graph_find_mixer(const pl_graph *g, pl_id program)
     return PL_NONE;
 }
 
+#define WORK_FLOPS_PER_SECOND 5e10
+#define WORK_BYTES_PER_SECOND 1e10
+#define WORK_CALL_SECONDS     2e-6
+
+double pl_node_work(const pl_graph *g, const pl_node *n)
+{
+    const pl_cost cost = pl_op_rule_of(n->op)->cost(g, n);
+    return cost.flops / WORK_FLOPS_PER_SECOND + cost.bytes / WORK_BYTES_PER_SECOND + WORK_CALL_SECONDS;
+}
+
 pl_id pl_node_find_ids(const pl_graph *g, const pl_node *n, int64_t *below)
 {
     const pl_op_rule *rule = pl_op_rule_of(n->op);

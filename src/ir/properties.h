@@ -17,6 +17,10 @@ pl_id pl_graph_find_loss(const pl_graph *, pl_id program);
  * only if it sees the whole batch at once. PL_NONE: any micro-batch will do. */
 pl_id pl_graph_find_mixer(const pl_graph *, pl_id program);
 
+/* One execution in seconds of a made-up machine: it orders what was never measured, and says how what was measured
+ * goes over to other sizes. */
+double pl_node_work(const pl_graph *, const pl_node *);
+
 /* The input that the node takes as ids, PL_NONE when there is none, and what they must be below: the rows of a table.
  * (A negative id is none.) */
 pl_id pl_node_find_ids(const pl_graph *, const pl_node *, int64_t *below);

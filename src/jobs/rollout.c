@@ -45,6 +45,28 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings
     return state == PL_NONE ? 0 : states * pl_value_bytes(g, state) / (uint64_t)g->value[state].shape.dim[0];
 }
 
+/* ---- how much it is ---- */
+
+enum { INIT, BEGIN, STEP, FEATURES }; /* places in pl_job_rollout.program */
+
+static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
+{
+    const pl_rollout_data *d = pl_rollout_data_of(data);
+    const double operators = d->operators;
+    const uint32_t times = (d->setup.realisations + micro_batch - 1) / micro_batch;
+    const uint32_t asked = (PL_FEATURE_INPUTS + micro_batch - 1) / micro_batch;
+    switch (k) {
+    case INIT:
+        return operators;
+    case BEGIN:
+        return operators * times;
+    case STEP:
+        return operators * times * (d->setup.states - 1.0);
+    default:
+        return operators * asked;
+    }
+}
+
 /* ---- what is done ---- */
 
 static uint64_t block_of(const rollout *r, uint64_t realisation, uint64_t t)
@@ -388,10 +410,13 @@ static pl_status run_rollout(pl_session *s, void *state, pl_error *err)
     return status;
 }
 
-const pl_job pl_job_rollout = {.program = {"init", "begin", "step", "features"},
-                               .staging = "staging.state",
-                               .staging_bytes = staging_bytes,
-                               .state_bytes = sizeof(rollout),
-                               .open = open_rollout,
-                               .run = run_rollout,
-                               .store = store};
+const pl_job pl_job_rollout = {
+    .program = {[INIT] = "init", [BEGIN] = "begin", [STEP] = "step", [FEATURES] = "features"},
+    .repeated = STEP,
+    .count_runs = count_runs,
+    .staging = "staging.state",
+    .staging_bytes = staging_bytes,
+    .state_bytes = sizeof(rollout),
+    .open = open_rollout,
+    .run = run_rollout,
+    .store = store};

@@ -17,6 +17,7 @@
 #include "base/words.h"
 #include "ir/graph.h"
 #include "kernels/team.h"
+#include "plan/work.h"
 
 enum { PL_PLAN_ALIGNMENT = 64, PL_PLAN_DISK_ROWS_MAX = 8 };
 
@@ -62,6 +63,7 @@ struct pl_plan {
     pl_facts identity;      /* hashes of what the data were made from when this was planned; none: no data are read */
     pl_facts validation;    /* what this command evaluates of the validation part: the items, and what they stand for */
     const pl_words *words;  /* of the system; not a part of the text. NULL: pl_words_plain */
+    pl_work *work;          /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
 };
 
 /* Seconds that one execution of a node takes, and what they scatter by; negative: not known. */

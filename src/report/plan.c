@@ -10,6 +10,7 @@
 #include "report/map.h"
 #include "report/report.h"
 #include "report/table.h"
+#include "report/work.h"
 
 enum { COMPONENTS_SHOWN = 40, MAP_MARGIN = 12 };
 
@@ -189,6 +190,13 @@ static void print_disk(const page *g)
             plain_row(&t, g->plan->disk[i].name, g->plan->disk[i].bytes, "");
         total_row(&t, "on disk", g->account.disk_bytes, "");
     }
+}
+
+static void print_work(const page *g)
+{
+    if (!g->plan->work) return;
+    heading(g, "All of the work");
+    pl_report_work(g->plan->work, pl_plan_words_of(g->plan), g->out);
 }
 
 /* ---- by component, by program, by operator ---- */
@@ -463,6 +471,7 @@ static pl_status print(page *g, pl_error *err)
     print_head(g);
     print_ledger(g);
     print_disk(g);
+    print_work(g);
     print_components(g);
     print_programs(g);
     print_peak(g);

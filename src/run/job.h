@@ -13,6 +13,11 @@ enum { PL_JOB_PROGRAMS_MAX = 4, PL_JOBS_MAX = 3, PL_JOB_COUNTERS_MAX = 6 };
 
 typedef struct pl_job {
     const char *program[PL_JOB_PROGRAMS_MAX]; /* "init", "train"; NULL behind the last */
+    /* Which of them is run again and again, so that its time is what planning makes small: its place in `program`. */
+    size_t repeated;
+    /* How often program k runs in all of the work that the data are opened for, in micro-batches of so many samples.
+     * NULL: how much that is, is not known beforehand, and nothing is predicted but for what is trained. */
+    double (*count_runs)(const pl_data *, uint32_t micro_batch, size_t k);
     /* What it keeps in the arena beside the graph's own values: the name of that value, and its size. NULL: nothing. */
     const char *staging;
     uint64_t (*staging_bytes)(const pl_graph *, const pl_run_settings *);

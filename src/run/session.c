@@ -279,6 +279,10 @@ uint64_t pl_session_minor_faults(const pl_session *s)
     return s->steps_timed > 1 ? pl_process_count_faults().minor - s->faults_at_step_2 : 0;
 }
 
+uint64_t pl_session_items(const pl_session *s) { return s->items_seen; }
+
+double pl_session_seconds(const pl_session *s) { return pl_run_now() - s->committed_at; }
+
 double pl_session_step_seconds(const pl_session *s)
 {
     double sorted[PL_SESSION_STEPS_KEPT];

@@ -51,6 +51,8 @@ void pl_session_watch(pl_session *, pl_session_watcher *, void *context);
 
 uint64_t pl_session_results_left(const pl_session *); /* blocks that are not done */
 uint64_t pl_session_minor_faults(const pl_session *); /* since the second step of this process */
+uint64_t pl_session_items(const pl_session *);        /* that were gone through, those of the runs before it included */
+double pl_session_seconds(const pl_session *);        /* since "committed" */
 double pl_session_step_seconds(const pl_session *);   /* median of the measured steps; 0 when there were none */
 void *pl_session_value(const pl_session *, const char *name);
 void *pl_session_address(const pl_session *, pl_id value); /* the same by its place in the plan's graph */

@@ -4,6 +4,7 @@
 #define PL_STREAM_DATA_H
 
 #include "base/facts.h"
+#include "base/str.h"
 #include "stream/source.h"
 
 typedef struct pl_data pl_data;
@@ -14,6 +15,10 @@ typedef struct pl_data_kind {
      * PL_E_CONFIG. saved_path: of the checkpoint, for the sentence. */
     pl_status (*match)(const pl_data *, const pl_facts *saved, const char *saved_path, bool trains, pl_error *);
     void (*close)(pl_data *); /* frees it, too */
+    /* Of work in several groups: the data become that one's; and what makes its shapes, in words ("num_layers 4, …").
+     * NULL where there is one. */
+    pl_status (*choose)(pl_data *, uint32_t group, pl_error *);
+    void (*say_group)(const pl_data *, pl_str *);
 } pl_data_kind;
 
 struct pl_data {
@@ -24,6 +29,10 @@ struct pl_data {
     const struct pl_block_sink *sink; /* where results go; NULL: the command keeps none */
     pl_facts identity;                /* hashes of what it was made from */
     pl_facts extents;                 /* what shapes of the model depend on */
+    /* Work whose shapes differ is done in groups, each by a plan of its own: how many they are, and of how many items
+     * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
+    uint32_t groups;
+    uint64_t group_items;
     /* For the planner: */
     pl_facts validation; /* of the part that is held out what the command evaluates */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */

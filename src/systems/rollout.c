@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "models/model.h"
+#include "systems/rollout_page.h"
 #include "systems/system.h"
 
 /* ---- the group ---- */
@@ -97,4 +98,5 @@ const pl_system pl_system_rollout = {
               "parameter_space.architecture.base_channels"},
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
     .check = check,
-    .open = open_rollout};
+    .open = open_rollout,
+    .page = pl_rollout_page_write};

@@ -307,7 +307,9 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
                             .realisations = (uint32_t)c->simulation.num_realizations,
                             .states = (uint32_t)c->simulation.num_timesteps,
                             .piece = (uint32_t)c->storage.block_states,
-                            .at_once = (uint32_t)c->simulation.realizations_at_once,
+                            .at_once = c->simulation.realizations_at_once == PL_CONFIG_AUTO
+                                           ? 0
+                                           : (uint32_t)c->simulation.realizations_at_once,
                             .limit = {.discrepancy = v->check_discrepancy ? v->max_discrepancy : INFINITY,
                                       .correlation = v->check_correlation ? v->max_pairwise_correlation : INFINITY},
                             .noise_period = (double)c->update.schedule_period,

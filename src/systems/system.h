@@ -11,6 +11,8 @@
 #include "config/config.h"
 #include "jobs/jobs.h"
 #include "plimsoll/run.h"
+#include "store/block_file.h"
+#include "store/beside.h"
 #include "stream/data.h"
 #include "systems/preparation.h"
 
@@ -22,6 +24,17 @@ typedef enum pl_data_use {
 
 /* Of the identity: the data are those of this item alone, of which a witness is wanted and no results. */
 #define PL_FACT_WITNESS "witness"
+
+#define PL_PAGE_EVERY UINT64_MAX
+
+/* What a page about results is to show, and of what. */
+typedef struct pl_page_wish {
+    const pl_block_reader *results;
+    const char *path; /* of them, as the page says it */
+    uint64_t only;    /* the fields of this item; PL_PAGE_EVERY: of some */
+    const pl_process_told *told;
+    size_t told_count;
+} pl_page_wish;
 
 typedef struct pl_system {
     pl_words words;
@@ -44,6 +57,8 @@ typedef struct pl_system {
     /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. NULL: nothing.
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
+    /* A page (HTML) about results that the config made; NULL: there is none. PL_E_DATA when they are others. */
+    pl_status (*page)(const pl_config *, const pl_page_wish *, pl_str *, pl_error *);
 } pl_system;
 
 const pl_system *pl_system_of(const pl_config *);

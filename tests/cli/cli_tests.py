@@ -155,7 +155,8 @@ def test_completion():
     for words, at, expected in (("tr", 1, "train"), ("train --batch_s", 2, "--batch_size"), ("plan --js", 2, "--json"), ("generate --temp", 2, "--temperature"),
                                 ("eval --temp", 2, None), ("train --isa base", 3, "baseline"), ("train --isa = base", 4, "baseline"),
                                 ("train --set run.is", 3, "run.isa="), ("train --set run.isa = base", 5, "baseline"), ("eval --set train.steps", 3, None),
-                                ("plan --command ev", 3, "evaluate"), ("doctor --at p", 3, "peak"), ("recompute --mi", 2, "--min")):
+                                ("plan --command ev", 3, "evaluate"), ("doctor --at p", 3, "peak"), ("recompute --mi", 2, "--min"), ("results rep", 2, "report"), ("completion fi", 2, "fish"),
+                                ("results ls rep", 3, None)):
         done = subprocess.run(["bash", "-c", ask % (words, at)], capture_output=True, text=True)
         check(done.stdout.split() == ([expected] if expected else []), words, "gives", done.stdout, done.stderr)
 

@@ -118,7 +118,7 @@ def test_check():
 
 def test_words():
     leave("native", "n")
-    for words, what in (((), "ls, check, export or join is missing"), (("lst", "n"), "not lst"), (("ls", ), "ls: a file of results is missing"),
+    for words, what in (((), "ls, check, export, join or report is missing"), (("lst", "n"), "not lst"), (("ls", ), "ls: a file of results is missing"),
                         (("ls", "--repair", "n"), "--repair is no option of ls"), (("check", "--out", "x", "n"), "--out is no option of check"),
                         (("export", "n", "m", "--out", "x"), "one file of results"), (("export", "n"), "--out FILE is missing"),
                         (("export", "n", "--out", "x"), "--dataset NAME is missing; there are outputs/fields"),
@@ -142,6 +142,7 @@ def test_words():
         check(f"{name}: {what}" in leave("native", name, code=5), name)
     check(os.listdir("empty") == [] and not os.path.exists("nowhere"), "what was refused made something")
     refused(5, "is there already", "results", "join", "n", "n")
+    refused(4, "no page is known for these results", "results", "report", "n")
     with open("other", "w") as file:
         file.write("no results\n" * 100)
     refused(4, "is it one of results", "results", "check", "other")

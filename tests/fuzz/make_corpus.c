@@ -244,8 +244,10 @@ static void make_calibration(void)
     static pl_calibration c = {.machine = {.cpu = "a machine", .isa = "avx2", .cores = 2, .kernels = 1}};
     pl_error err = {0};
     strcpy(c.path, path_of("calibration", "saved"));
-    must(pl_calibration_put(&c, "linear forward [4,8] [8,8]", 1e-5, 1e-7, 100, &err), &err);
-    must(pl_calibration_put(&c, "norm", 2e-6, 0, 1, &err), &err);
+    must(pl_calibration_put(&c, "linear forward [4,8] [8,8]",
+                            &(pl_calibration_entry){.seconds = 1e-5, .spread = 1e-7, .samples = 100}, &err),
+         &err);
+    must(pl_calibration_put(&c, "norm", &(pl_calibration_entry){.seconds = 2e-6, .samples = 1}, &err), &err);
     c.changed = true;
     must(pl_calibration_save(&c, &err), &err);
     pl_calibration_clear(&c);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/activation.h"
 #include "base/alloc.h"
 #include "base/size.h"
 
@@ -199,7 +200,49 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *p
     return pl_fail(err, PL_E_CONFIG, "%s: random operators have no checkpoint", path);
 }
 
-static const pl_data_kind rollouts = {match, close_data};
+static pl_status choose(pl_data *data, uint32_t group, pl_error *err)
+{
+    return pl_rollout_data_choose(pl_rollout_data_of(data), group, err);
+}
+
+/* The dimensions that make the operators of a group differ from those of others. */
+static const pl_rollout_dimension shape_dimensions[] = {PL_DIMENSION_NUM_LAYERS,    PL_DIMENSION_BASE_CHANNELS,
+                                                        PL_DIMENSION_KERNEL_SIZE,   PL_DIMENSION_ACTIVATION,
+                                                        PL_DIMENSION_NORMALIZATION, PL_DIMENSION_GRID_SIZE};
+enum { SHAPE_DIMENSIONS = sizeof shape_dimensions / sizeof *shape_dimensions };
+
+static void say_value(pl_rollout_dimension dimension, double value, pl_str *out)
+{
+    static const char *const norms[] = {"instance", "group"};
+    if (dimension == PL_DIMENSION_ACTIVATION)
+        pl_str_append(out, pl_activation_name((pl_activation)value));
+    else if (dimension == PL_DIMENSION_NORMALIZATION)
+        pl_str_append(out, norms[(int)value]);
+    else
+        pl_str_printf(out, "%g", value);
+}
+
+/* Or do all operators have the same? */
+static bool differs(const pl_rollout_data *d, pl_rollout_dimension dimension)
+{
+    if (d->at[dimension] < 0) return false;
+    const pl_dimension *of = &d->space.dimension[d->at[dimension]];
+    return of->type == PL_DIMENSION_CHOICE ? of->choices > 1 : of->type == PL_DIMENSION_BOOLEAN || of->low < of->high;
+}
+
+static void say_group(const pl_data *data, pl_str *out)
+{
+    const pl_rollout_data *d = (const pl_rollout_data *)data;
+    const uint32_t number = pl_rollout_operator(d, 0);
+    const size_t from = out->bytes;
+    for (size_t i = 0; i < SHAPE_DIMENSIONS; i++) {
+        if (!differs(d, shape_dimensions[i])) continue;
+        pl_str_printf(out, "%s%s ", out->bytes > from ? ", " : "", dimension_names[shape_dimensions[i]]);
+        say_value(shape_dimensions[i], pl_rollout_value(d, number, shape_dimensions[i]), out);
+    }
+}
+
+static const pl_data_kind rollouts = {match, close_data, choose, say_group};
 
 static void find_dimensions(pl_rollout_data *d)
 {
@@ -301,13 +344,11 @@ pl_status pl_rollout_data_open(const pl_rollout_setup *setup, pl_rollout_data **
 
 static void find_extents(pl_rollout_data *d)
 {
-    static const pl_rollout_dimension shape[] = {PL_DIMENSION_NUM_LAYERS,    PL_DIMENSION_BASE_CHANNELS,
-                                                 PL_DIMENSION_KERNEL_SIZE,   PL_DIMENSION_ACTIVATION,
-                                                 PL_DIMENSION_NORMALIZATION, PL_DIMENSION_GRID_SIZE};
     const uint32_t number = pl_rollout_operator(d, 0);
     d->data.extents = d->setup.extents;
-    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
-        pl_facts_add(&d->data.extents, dimension_names[shape[i]], (uint64_t)pl_rollout_value(d, number, shape[i]));
+    for (size_t i = 0; i < SHAPE_DIMENSIONS; i++)
+        pl_facts_add(&d->data.extents, dimension_names[shape_dimensions[i]],
+                     (uint64_t)pl_rollout_value(d, number, shape_dimensions[i]));
 }
 
 pl_status pl_rollout_data_choose(pl_rollout_data *d, uint32_t group, pl_error *err)
@@ -318,6 +359,8 @@ pl_status pl_rollout_data_choose(pl_rollout_data *d, uint32_t group, pl_error *e
     d->group = group;
     d->first = d->groups.first[group];
     d->operators = d->groups.first[group + 1] - d->first;
+    d->data.groups = d->groups.groups;
+    d->data.group_items = d->operators;
     d->data.identity = (pl_facts){0};
     pl_facts_add(&d->data.identity, "shape", group);
     if (d->groups.groups > 1) snprintf(d->data.piece, sizeof d->data.piece, "shape-%u", group + 1);
@@ -343,6 +386,7 @@ pl_status pl_rollout_data_witness(pl_rollout_data *d, uint64_t number, const cha
     PL_TRY(pl_rollout_data_choose(d, group, err));
     d->first = place;
     d->operators = 1;
+    d->data.groups = 0;
     d->data.sink = NULL;
     pl_facts_add(&d->data.identity, fact, number);
     pl_facts_add(&d->data.extents, "witness", 1);

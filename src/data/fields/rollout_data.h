@@ -46,7 +46,7 @@ typedef struct pl_rollout_setup {
     uint32_t operators;                   /* of the whole job */
     uint32_t first, count;                /* the part of it that is worked on: first … first + count − 1 */
     uint32_t realisations, states, piece; /* piece: states of a block */
-    uint32_t at_once;                     /* realisations in memory */
+    uint32_t at_once;                     /* realisations in memory; 0: the planner chooses */
     pl_quality limit;                     /* how even the points must be */
     double noise_period, dt, alpha;
     pl_post_process post;

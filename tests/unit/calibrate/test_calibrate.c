@@ -290,9 +290,9 @@ static void test_damaged_files(void **state)
     fclose(f);
     for (size_t cut = 0; cut + 2 < bytes; cut += 97) assert_ignored(path, good, cut);
     static const char *const changes[][2] = {
-        {"calibration 1", "calibration 2"}, {"\"cpu\":\"", "\"cpu\":\"x"},        {"\"kernels\":\"", "\"kernels\":\"0"},
-        {"\"cores\":", "\"cores\":9"},      {"\"seconds\":", "\"seconds\":-"},    {"\"samples\":", "\"sample\":"},
-        {"\"entries\"", "\"entry\""},       {"\"key\":\"", "\"key\":1, \"k\":\""}};
+        {"calibration 2", "calibration 3"}, {"\"cpu\":\"", "\"cpu\":\"x"},     {"\"kernels\":\"", "\"kernels\":\"0"},
+        {"\"cores\":", "\"cores\":9"},      {"\"seconds\":", "\"seconds\":-"}, {"\"samples\":", "\"sample\":"},
+        {"\"entries\"", "\"entry\""},       {"\"work\":", "\"work\":-"},       {"\"key\":\"", "\"key\":1, \"k\":\""}};
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         char *at = strstr(good, changes[i][0]);
         if (!at) fail_msg("%s is not in the file", changes[i][0]);
@@ -327,7 +327,9 @@ static void test_full_file(void **state)
         assert_true(pl_alloc_live_bytes() - before < 400000 && pl_calibration_held_bytes(c) < 300000);
         for (int k = 0; k < KERNELS; k++) {
             snprintf(key, sizeof key, "%0120d of %d", k, i);
-            assert_int_equal(pl_calibration_put(c, key, 1e-6 * (k + 1), 0, 1, NULL), PL_OK);
+            assert_int_equal(
+                pl_calibration_put(c, key, &(pl_calibration_entry){.seconds = 1e-6 * (k + 1), .samples = 1}, NULL),
+                PL_OK);
             assert_non_null(pl_calibration_touch(c, key));
         }
         snprintf(key, sizeof key, "%0120d of %d", 7, 3); /* asked for again and again */

@@ -1,0 +1,146 @@
+/* The page about results: found, opened, their config read from them, and handed to the system that made them. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "api/results.h"
+#include "base/json_read.h"
+#include "store/folder.h"
+
+/* ---- which ---- */
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool has_index(const char *folder)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_error ignored;
+    return is_folder(folder) && pl_path_join(path, sizeof path, folder, "index", &ignored) == PL_OK &&
+           access(path, F_OK) == 0;
+}
+
+typedef struct search {
+    const char *folder;
+    char found[PL_FILE_PATH_MAX], names[PL_ERROR_TEXT_BYTES / 2];
+    unsigned count;
+} search;
+
+static bool ends_with(const char *name, const char *ending)
+{
+    const size_t bytes = strlen(name), end = strlen(ending);
+    return bytes > end && strcmp(name + bytes - end, ending) == 0;
+}
+
+static pl_status look_at(void *context, const char *name, pl_error *err)
+{
+    search *s = context;
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_path_join(path, sizeof path, s->folder, name, err));
+    if (!ends_with(name, ".blocks") && !ends_with(name, ".h5") && !has_index(path)) return PL_OK;
+    const size_t used = strlen(s->names);
+    if (s->count++ == 0) memcpy(s->found, path, strlen(path) + 1);
+    snprintf(s->names + used, sizeof s->names - used, "%s%s", used ? ", " : "", name);
+    return PL_OK;
+}
+
+static pl_status find_in_folder(search *s, pl_error *err)
+{
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    PL_TRY(pl_folder_each(s->folder, list, look_at, s, err));
+    if (s->count == 0)
+        return pl_fail(err, PL_E_DATA, "%s: holds no results (NAME.blocks, NAME.h5 or a folder with an index)",
+                       s->folder);
+    if (s->count == 1) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "%s: holds several results; name one of %s", s->folder, s->names);
+}
+
+pl_status pl_results_locate(const char *path, char *results, size_t room, pl_error *err)
+{
+    search s = {.folder = path};
+    const bool looks = is_folder(path) && !has_index(path);
+    if (looks) PL_TRY(find_in_folder(&s, err));
+    int n = snprintf(results, room, "%s", looks ? s.found : path);
+    return n >= 0 && (size_t)n < room ? PL_OK : pl_fail(err, PL_E_USAGE, "%.200s…: the path is too long", path);
+}
+
+pl_status pl_results_page_path(const char *results, char *page, size_t room, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_beside_path(results, PL_BESIDE_PAGE, path, err));
+    int n = snprintf(page, room, "%s", path);
+    return n >= 0 && (size_t)n < room ? PL_OK : pl_fail(err, PL_E_USAGE, "%.200s…: the path is too long", results);
+}
+
+/* ---- the config, as the results hold it: {"model.arch": "cnn_operator", …} ---- */
+
+static pl_status unknown(const char *path, const char *why, pl_error *err)
+{
+    return pl_fail(err, PL_E_DATA,
+                   "%s: no page is known for these results; what made them is no config of this version: %.300s", path,
+                   why);
+}
+
+static pl_status set_keys(pl_config *c, const char *path, json_t *keys, pl_error *err)
+{
+    const char *key;
+    json_t *value;
+    pl_error why = {0};
+    if (!json_is_object(keys)) return unknown(path, "it is no JSON object", err);
+    json_object_foreach(keys, key, value)
+    {
+        const char *text = json_string_value(value);
+        if (!text) return unknown(path, key, err);
+        if (pl_config_set(c, key, text, "the results", &why) != PL_OK) return unknown(path, why.text, err);
+    }
+    return PL_OK;
+}
+
+static pl_status read_config(pl_config *c, const char *path, const char *text, pl_error *err)
+{
+    json_t *keys;
+    json_error_t why;
+    pl_status status = pl_json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &keys, &why);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "no memory for the config of %s", path);
+    if (status != PL_OK) return unknown(path, why.text, err);
+    status = set_keys(c, path, keys, err);
+    json_decref(keys);
+    return status;
+}
+
+/* ---- the page ---- */
+
+static pl_status write_page(const pl_results *r, const char *path, size_t only, pl_config *c, pl_str *out,
+                            pl_error *err)
+{
+    pl_process_told *told;
+    pl_page_wish wish = {.results = r->reader, .path = path, .only = only == PL_RESULTS_NONE ? PL_PAGE_EVERY : only};
+    PL_TRY(read_config(c, path, r->layout->text, err));
+    if (!pl_system_of(c)->page) return unknown(path, "its system shows none", err);
+    PL_TRY(pl_beside_read(path, &told, &wish.told_count, err));
+    wish.told = told;
+    pl_status status = pl_system_of(c)->page(c, &wish, out, err);
+    pl_free(told);
+    return status;
+}
+
+pl_status pl_results_report(const char *path, size_t only, char **text, size_t *bytes, pl_error *err)
+{
+    pl_results *results;
+    pl_str out = {0};
+    *text = NULL;
+    PL_TRY(pl_results_open(path, &results, err));
+    pl_config *c = pl_config_create();
+    pl_status status = c ? write_page(results, path, only, c, &out, err)
+                         : pl_fail(err, PL_E_NOMEM, "no memory for the page about %s", path);
+    pl_config_destroy(c);
+    pl_results_close(results);
+    if (status == PL_OK) return pl_give_text(&out, text, bytes, err);
+    pl_str_deinit(&out);
+    return status;
+}

@@ -1,0 +1,218 @@
+/* Seconds of a node that was never measured, from measured ones that differ from it in sizes alone. A key without its
+ * sizes is the name of a family; within it a key is a point, the logarithms of its sizes (and one). Seconds are
+ * the work (pl_node_work) times a pace that changes little from one size to the next, so the pace is taken from the
+ * nearest points, the nearer the more (Shepard, 1968).
+ *
+ * Kernels work on whole vectors of channels: what the last dimension lacks to the next LANES costs as if it were there,
+ * and is counted as work. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/philox.h"
+#include "calibrate/table.h"
+#include "ir/op.h"
+#include "ir/properties.h"
+
+enum { SIZES_MAX = 40, NEAREST = 4, LANES = 16 };
+#define NEAREST_SQUARE 1e-4 /* a distance below which all points are as good */
+
+typedef struct pl_calibration_relative {
+    uint64_t family;
+    double pace; /* seconds of a second's work */
+    uint32_t entry, sizes;
+    float size[SIZES_MAX]; /* logarithms */
+} relative;
+
+typedef struct neighbours {
+    double square[NEAREST]; /* of distances, rising */
+    double pace[NEAREST];
+    size_t count;
+} neighbours;
+
+/* ---- points ---- */
+
+/* How much wider the last dimension of what is made is for whoever works on whole vectors. */
+static double padding_of(int64_t last) { return (double)((last + LANES - 1) / LANES * LANES) / (double)last; }
+
+/* Of "groups=64" the digits: an attribute that is a size, too. NULL: the text does not begin with one. */
+static const char *find_size(const char *at)
+{
+    static const char *const names[] = {
+        " groups=", " heads=", " height=", " width=", " rows=", " channels=", " first=", " modes=", " chunk_rows="};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(at, names[i], strlen(names[i])) == 0) return at + strlen(names[i]);
+    return NULL;
+}
+
+/* At a number: into the point, and behind it. NULL: it is none of a size, or there is no room. */
+static const char *take_size(const char *at, relative *r, long long *size)
+{
+    char *end;
+    *size = strtoll(at, &end, 10);
+    if (end == at || *size < 0 || r->sizes == SIZES_MAX) return NULL;
+    r->size[r->sizes++] = (float)log1p((double)*size);
+    return end;
+}
+
+/* Sizes stand in brackets, one behind the other: "f32[1,128,256]", and among the attributes. What is made stands behind
+ * the sign `>`. */
+static bool read_point(const char *key, relative *r, double *padding)
+{
+    char name[PL_CALIBRATION_KEY_BYTES];
+    size_t used = 0;
+    long long size;
+    bool inside = false, made = false;
+    *padding = 0;
+    r->sizes = 0;
+    for (const char *at = key; *at;) {
+        const char *number = inside && *at >= '0' && *at <= '9' ? at : made ? find_size(at) : NULL;
+        while (number && at < number) name[used++] = *at++;
+        if (number && !(at = take_size(number, r, &size))) return false;
+        if (number && *at == ']' && made && *padding == 0) *padding = padding_of(size > 0 ? size : 1);
+        if (number) continue;
+        inside = *at == '[' || (inside && *at != ']');
+        made |= *at == '>';
+        name[used++] = *at++;
+    }
+    name[used] = 0;
+    if (*padding == 0) *padding = 1;
+    r->family = pl_stream_id(name);
+    return true;
+}
+
+static int by_family(const void *a, const void *b)
+{
+    const relative *p = a, *q = b;
+    if (p->family != q->family) return p->family < q->family ? -1 : 1;
+    return p->entry < q->entry ? -1 : p->entry > q->entry;
+}
+
+static pl_status find_kin(pl_calibration *c, pl_error *err)
+{
+    pl_calibration_kin *kin = &c->kin;
+    if (kin->relative) return PL_OK;
+    kin->relative = pl_alloc(c->count + 1, sizeof *kin->relative);
+    if (!kin->relative) return pl_fail(err, PL_E_NOMEM, "no memory for the times of %zu kernels", c->count);
+    kin->count = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        relative *r = &kin->relative[kin->count];
+        const pl_calibration_entry *e = &c->entry[i];
+        double padding;
+        if (e->work <= 0 || e->seconds <= 0 || !read_point(e->key, r, &padding)) continue;
+        r->entry = (uint32_t)i;
+        r->pace = e->seconds / (e->work * padding);
+        kin->count++;
+    }
+    qsort(kin->relative, kin->count, sizeof *kin->relative, by_family);
+    return PL_OK;
+}
+
+void pl_calibration_kin_clear(pl_calibration_kin *kin)
+{
+    pl_free(kin->relative);
+    kin->relative = NULL;
+    kin->count = 0;
+}
+
+/* ---- the nearest ---- */
+
+static void take_neighbour(neighbours *n, double square, double pace)
+{
+    if (n->count == NEAREST && square >= n->square[NEAREST - 1]) return;
+    size_t at = n->count < NEAREST ? n->count++ : NEAREST - 1;
+    for (; at > 0 && n->square[at - 1] > square; at--) {
+        n->square[at] = n->square[at - 1];
+        n->pace[at] = n->pace[at - 1];
+    }
+    n->square[at] = square;
+    n->pace[at] = pace;
+}
+
+static double square_of(const relative *a, const relative *b)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < a->sizes; i++) sum += (double)(a->size[i] - b->size[i]) * (a->size[i] - b->size[i]);
+    return sum;
+}
+
+static size_t first_of_family(const pl_calibration_kin *kin, uint64_t family)
+{
+    size_t low = 0, high = kin->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (kin->relative[middle].family < family)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* But for the entry that is left out. */
+static neighbours find_neighbours(const pl_calibration_kin *kin, const relative *r, uint32_t without)
+{
+    neighbours n = {.count = 0};
+    for (size_t i = first_of_family(kin, r->family); i < kin->count && kin->relative[i].family == r->family; i++) {
+        const relative *other = &kin->relative[i];
+        if (other->entry != without && other->sizes == r->sizes) take_neighbour(&n, square_of(r, other), other->pace);
+    }
+    return n;
+}
+
+static double mean_pace(const neighbours *n)
+{
+    double sum = 0, weights = 0;
+    for (size_t i = 0; i < n->count; i++) {
+        const double square = n->square[i] + NEAREST_SQUARE, weight = 1 / (square * square);
+        sum += weight * log(n->pace[i]);
+        weights += weight;
+    }
+    return exp(sum / weights);
+}
+
+/* ---- what is asked ---- */
+
+static bool point_of(pl_calibration *c, const pl_graph *g, const pl_node *n, relative *r, double *padding)
+{
+    char memory[PL_CALIBRATION_KEY_BYTES];
+    pl_str key = pl_str_fixed(memory, sizeof memory);
+    pl_calibration_key(g, n, &c->options, &key);
+    return !key.failed && read_point(memory, r, padding);
+}
+
+double pl_calibration_estimate(void *calibration, const pl_graph *g, const pl_node *n)
+{
+    pl_calibration *c = calibration;
+    relative r;
+    double padding;
+    const double known = pl_calibration_seconds(c, g, n);
+    if (known >= 0 || find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return known;
+    const neighbours near = find_neighbours(&c->kin, &r, UINT32_MAX);
+    return near.count ? pl_node_work(g, n) * padding * mean_pace(&near) : -1;
+}
+
+double pl_calibration_distance(pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    relative r;
+    double padding;
+    if (pl_calibration_seconds(c, g, n) >= 0) return 0;
+    if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return INFINITY;
+    const neighbours near = find_neighbours(&c->kin, &r, UINT32_MAX);
+    return near.count ? sqrt(near.square[0]) : INFINITY;
+}
+
+double pl_calibration_error(pl_calibration *c)
+{
+    double off = 0, all = 0;
+    if (find_kin(c, NULL) != PL_OK) return -1;
+    for (size_t i = 0; i < c->kin.count; i++) {
+        const relative *r = &c->kin.relative[i];
+        const pl_calibration_entry *e = &c->entry[r->entry];
+        const neighbours near = find_neighbours(&c->kin, r, r->entry);
+        if (!e->used || near.count == 0) continue;
+        off += fabs(mean_pace(&near) / r->pace - 1) * e->seconds;
+        all += e->seconds;
+    }
+    return all > 0 ? off / all : -1;
+}

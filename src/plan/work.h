@@ -1,0 +1,28 @@
+/* All of the work of a command that is done in groups with a plan each (stream/data.h), as it was looked over before
+ * anything ran. A plain value, for reports; the lock file of a plan does not have it. */
+#ifndef PL_PLAN_WORK_H
+#define PL_PLAN_WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct pl_work_group {
+    char *text;             /* what makes its shapes: "num_layers 4, base_channels 64" */
+    uint64_t items;         /* that are made in it: operators */
+    uint64_t charged_bytes; /* placed quickly: its own plan is no larger, but for steps of 64 KiB of the heap */
+    double seconds;         /* of all its items, predicted; negative: not known */
+    bool measured;          /* by kernels of its very shapes; else some follow from measured ones of other sizes */
+} pl_work_group;
+
+typedef struct pl_work {
+    pl_work_group *group;
+    size_t count, largest, measured; /* largest: the one that is charged most */
+    uint64_t items;
+    double seconds; /* negative: not known */
+    double error;   /* of what follows from other sizes, as a share; negative: not known */
+} pl_work;
+
+void pl_work_destroy(pl_work *); /* NULL is fine */
+
+#endif

@@ -1,0 +1,210 @@
+/* Fields as pictures: BMP files of 8 bits a pixel, each with its colours, inside of the page. The colours are those of
+ * viridis (Smith, van der Walt, Firing: matplotlib), by a polynomial of degree 6 in each channel (Matt Zucker's fit,
+ * public domain): of equal steps that the eye sees as such, with and without colour-blindness, and in grey. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "report/html_rollout.h"
+
+enum { HEAD = 54, COLOURS = 256, STOPS = 16 };
+
+static unsigned char colour_byte(double t, const double c[7])
+{
+    double sum = 0;
+    for (int i = 7; i-- > 0;) sum = sum * t + c[i];
+    return (unsigned char)lround(fmin(fmax(sum, 0), 1) * 255);
+}
+
+/* Of t from 0 to 1. */
+static void find_colour(double t, unsigned char rgb[3])
+{
+    static const double c[3][7] = {
+        {0.2777273272234177, 0.1050930431085774, -0.3308618287255563, -4.634230498983486, 6.228269936347081,
+         4.776384997670288, -5.435455855934631},
+        {0.005407344544966578, 1.404613529898575, 0.214847559468213, -5.799100973351585, 14.17993336680509,
+         -13.74514537774601, 4.645852612178535},
+        {0.3340998053353061, 1.384590162594685, 0.09509516302823659, -19.33244095627987, 56.69055260068105,
+         -65.35303263337234, 26.3124352495832},
+    };
+    for (int k = 0; k < 3; k++) rgb[k] = colour_byte(t, c[k]);
+}
+
+/* ---- base 64 ---- */
+
+typedef struct encoder {
+    pl_str *out;
+    uint32_t bits;
+    int bytes; /* of the three that become four letters */
+} encoder;
+
+static void put_letters(encoder *e, int count)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char four[4] = {'=', '=', '=', '='};
+    for (int i = 0; i < count; i++) four[i] = letters[e->bits >> (18 - 6 * i) & 63];
+    pl_str_append_bytes(e->out, four, 4);
+    e->bits = 0, e->bytes = 0;
+}
+
+static void put_byte(encoder *e, unsigned byte)
+{
+    e->bits |= (uint32_t)byte << (16 - 8 * e->bytes);
+    if (++e->bytes == 3) put_letters(e, 4);
+}
+
+static void put_little(encoder *e, uint32_t number, int bytes)
+{
+    for (int i = 0; i < bytes; i++) put_byte(e, number >> 8 * i & 255);
+}
+
+static void end_encoder(encoder *e)
+{
+    if (e->bytes) put_letters(e, e->bytes + 1);
+}
+
+/* ---- a picture ---- */
+
+typedef struct scale {
+    double least, largest;
+    bool found; /* a finite number is there at all */
+} scale;
+
+/* The one behind the last colour is for what is no number. */
+static unsigned level_of(const scale *s, float x)
+{
+    if (!isfinite(x)) return PL_PICTURE_LEVELS;
+    if (!(s->largest > s->least)) return PL_PICTURE_LEVELS / 2;
+    return (unsigned)(((double)x - s->least) / (s->largest - s->least) * (PL_PICTURE_LEVELS - 1) + 0.5);
+}
+
+static void put_head(encoder *e, uint32_t side, uint32_t row_bytes)
+{
+    put_byte(e, 'B'), put_byte(e, 'M');
+    put_little(e, HEAD + 4 * COLOURS + row_bytes * side, 4);
+    put_little(e, 0, 4);
+    put_little(e, HEAD + 4 * COLOURS, 4);
+    put_little(e, HEAD - 14, 4);
+    put_little(e, side, 4), put_little(e, side, 4);
+    put_little(e, 1, 2), put_little(e, 8, 2);
+    put_little(e, 0, 4), put_little(e, row_bytes * side, 4);
+    put_little(e, 2835, 4), put_little(e, 2835, 4); /* pixels a metre: 72 an inch */
+    put_little(e, COLOURS, 4), put_little(e, 0, 4);
+}
+
+static void put_colours(encoder *e)
+{
+    unsigned char rgb[3];
+    for (int i = 0; i < PL_PICTURE_LEVELS; i++) {
+        find_colour((double)i / (PL_PICTURE_LEVELS - 1), rgb);
+        put_little(e, (uint32_t)rgb[0] << 16 | (uint32_t)rgb[1] << 8 | rgb[2], 4);
+    }
+    put_little(e, 0xe6007a, 4);
+}
+
+/* From the last row to the first, each of a multiple of four bytes: so BMP has it. */
+static void put_picture(const scale *s, uint32_t side, const float *pixel, pl_str *out)
+{
+    const uint32_t row_bytes = (side + 3) / 4 * 4;
+    encoder e = {.out = out};
+    put_head(&e, side, row_bytes);
+    put_colours(&e);
+    for (uint32_t y = side; y-- > 0;)
+        for (uint32_t x = 0; x < row_bytes; x++) put_byte(&e, x < side ? level_of(s, pixel[(size_t)y * side + x]) : 0);
+    end_encoder(&e);
+}
+
+/* ---- an operator ---- */
+
+static const float *pixels_of(const pl_html_fields *f, uint32_t channel, uint32_t i)
+{
+    return f->pixel + ((size_t)channel * f->states + i) * f->side * f->side;
+}
+
+static void widen(scale *s, const float *pixel, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(pixel[i])) continue;
+        s->least = s->found ? fmin(s->least, pixel[i]) : pixel[i];
+        s->largest = s->found ? fmax(s->largest, pixel[i]) : pixel[i];
+        s->found = true;
+    }
+}
+
+static void put_scale(uint32_t channel, const scale *s, pl_str *out)
+{
+    pl_str_printf(out, "<div class='scale'><b>channel %" PRIu32 "</b>", channel);
+    if (s->found)
+        pl_str_printf(out, "<i class='viridis'></i><span><span>%.4g</span><span>%.4g</span></span></div>\n", s->least,
+                      s->largest);
+    else
+        pl_str_append(out, "<i class='none'></i><span>no finite number</span></div>\n");
+}
+
+static void put_figure(const pl_html_fields *f, uint32_t channel, uint32_t i, const scale *s, pl_str *out)
+{
+    const uint64_t bad = f->not_finite[(size_t)channel * f->states + i];
+    const float *pixel = pixels_of(f, channel, i);
+    scale own = {.found = false};
+    char count[32];
+    widen(&own, pixel, (size_t)f->side * f->side);
+    pl_str_printf(out, "<figure><img alt='operator %" PRIu32 ", channel %" PRIu32 ", state %" PRIu32 ": ", f->number,
+                  channel, f->state[i]);
+    if (own.found)
+        pl_str_printf(out, "from %.4g to %.4g", own.least, own.largest);
+    else
+        pl_str_append(out, "no finite number");
+    if (bad) pl_str_printf(out, ", %s not finite", pl_format_count(bad, count, sizeof count));
+    pl_str_append(out, "' src='data:image/bmp;base64,");
+    put_picture(s, f->side, pixel, out);
+    pl_str_printf(out, "'><figcaption>state %" PRIu32, f->state[i]);
+    if (own.found)
+        pl_str_printf(out, "<br>%.3g to %.3g", own.least, own.largest);
+    else
+        pl_str_append(out, "<br>not finite");
+    pl_str_append(out, "</figcaption></figure>\n");
+}
+
+static void put_channel(const pl_html_fields *f, uint32_t channel, pl_str *out)
+{
+    scale s = {.found = false};
+    widen(&s, pixels_of(f, channel, 0), (size_t)f->states * f->side * f->side);
+    pl_str_append(out, "<div class='field'>");
+    put_scale(channel, &s, out);
+    for (uint32_t i = 0; i < f->states; i++) put_figure(f, channel, i, &s, out);
+    pl_str_append(out, "</div>\n");
+}
+
+static void count_not_finite(const pl_html_fields *f, pl_str *out)
+{
+    uint64_t bad = 0, all = (uint64_t)f->channels * f->states * f->whole * f->whole;
+    char count[32], of[32];
+    for (uint32_t i = 0; i < f->channels * f->states; i++) bad += f->not_finite[i];
+    if (bad)
+        pl_str_printf(
+            out, "<p class='legend'><span><i class='none'></i>%s of these %s numbers %s not finite</span></p>\n",
+            pl_format_count(bad, count, sizeof count), pl_format_count(all, of, sizeof of), bad == 1 ? "is" : "are");
+}
+
+void pl_html_field_style(pl_str *out)
+{
+    pl_str_append(out, ".viridis{background:linear-gradient(90deg");
+    for (int i = 0; i <= STOPS; i++) {
+        unsigned char rgb[3];
+        find_colour((double)i / STOPS, rgb);
+        pl_str_printf(out, ",#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
+    }
+    pl_str_append(out, ")}\n");
+}
+
+void pl_html_field_pictures(const pl_html_fields *f, pl_str *out)
+{
+    pl_str_append(out, "<h3>");
+    pl_html_text(out, f->title);
+    pl_str_append(out, "</h3><p>");
+    pl_html_text(out, f->words);
+    pl_str_append(out, "</p>\n");
+    count_not_finite(f, out);
+    for (uint32_t channel = 0; channel < f->channels; channel++) put_channel(f, channel, out);
+}

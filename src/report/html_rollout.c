@@ -1,0 +1,96 @@
+/* The frame of the page about rollouts: its head, cards and tables of facts, and the style of what other pages lack. */
+#include "report/html_rollout.h"
+
+static const char style[] =
+    "h3{font-size:15px;margin:20px 0 2px}h3:first-of-type{margin-top:10px}figure{margin:0;min-width:0}"
+    "figcaption{font-size:12px;color:var(--soft);line-height:1.35;overflow-wrap:anywhere}"
+    ".field{display:grid;grid-template-columns:150px repeat(6,minmax(0,1fr));gap:10px;align-items:start;margin:6px 0}"
+    ".field img{display:block;width:100%;max-width:200px;aspect-ratio:1;image-rendering:pixelated;"
+    "background:var(--grid);border-radius:3px}"
+    ".scale{align-self:center}.scale i{display:block;height:12px;border-radius:2px;margin:3px 0}.scale "
+    "span{display:flex;justify-content:space-between;"
+    "gap:8px;font-size:12px;color:var(--soft);font-variant-numeric:tabular-nums}.scale b{font-weight:500}"
+    ".none{background:#e6007a}.todo{background:var(--line)}\n"
+    "svg .curve{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}svg .band{opacity:.2;stroke:none}"
+    "svg .curve.weight{stroke:var(--weight)}svg .curve.gradient{stroke:var(--gradient)}"
+    "svg .curve.saved{stroke:var(--saved)}svg .curve.weight,svg .curve.gradient,svg .curve.saved{fill:none}"
+    ".bands{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:22px 30px;"
+    "align-items:start}.bands>div{min-width:0}.bands h3{margin-top:6px}.bands details{overflow-x:auto}"
+    ".bands table{font-size:13px}.bands th,.bands td{padding-right:8px}\n"
+    "details{margin:8px 0 0}summary{cursor:pointer;color:var(--soft);font-size:13px}\n"
+    ".pairs{display:grid;grid-template-columns:repeat(auto-fill,minmax(165px,1fr));gap:16px 14px;margin:8px 0 14px}"
+    ".pairs svg{margin:0 0 4px;aspect-ratio:1}.pairs svg .frame{fill:none;stroke:var(--line)}"
+    ".pairs svg .points{fill:none;stroke-width:4;stroke-linecap:round}.pairs .points.weight{stroke:var(--weight)}"
+    ".pairs .points.gradient{stroke:var(--gradient)}.pairs .points.saved{stroke:var(--saved)}"
+    ".pairs .points.free{stroke:var(--line)}.pairs rect.share{fill:var(--staging)}"
+    ".pairs .even{stroke:var(--ink);stroke-dasharray:5 4;stroke-width:1.5;fill:none}"
+    "td.bar i.staging{background:var(--staging)}table.facts td:first-child{color:var(--soft);width:34%}"
+    "table.facts td{white-space:normal}\n"
+    "@media(max-width:700px){.bands svg{font-size:18px;margin:8px 0 "
+    "4px}.field{grid-template-columns:repeat(3,minmax(0,1fr));gap:8px}.field "
+    ".scale{grid-column:1/-1}"
+    ".pairs{grid-template-columns:1fr 1fr}table.facts td:first-child{flex:0 0 38%}table.facts td{flex:1 1 50%}"
+    ".pairs svg{margin:0 0 4px}}\n";
+
+void pl_html_rollout_begin(const char *title, const char *words, pl_str *out)
+{
+    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+                       "content='width=device-width'><title>");
+    pl_html_text(out, title);
+    pl_str_append(out, " – results</title>\n<style>\n");
+    pl_str_append(out, pl_html_style);
+    pl_str_append(out, style);
+    pl_html_field_style(out);
+    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
+    pl_html_text(out, title);
+    pl_str_append(out, "</h1>\n<p>");
+    pl_html_text(out, words);
+    pl_str_append(out, "</p>\n");
+}
+
+void pl_html_rollout_end(pl_str *out) { pl_str_append(out, "</main></body></html>\n"); }
+
+void pl_html_cards_begin(pl_str *out) { pl_str_append(out, "<div class='cards'>\n"); }
+
+void pl_html_cards_end(pl_str *out) { pl_str_append(out, "</div>\n"); }
+
+void pl_html_card(const char *number, const char *words, pl_str *out)
+{
+    pl_str_append(out, "<div class='card'><b>");
+    pl_html_text(out, number);
+    pl_str_append(out, "</b><span>");
+    pl_html_text(out, words);
+    pl_str_append(out, "</span></div>\n");
+}
+
+void pl_html_section(const char *title, const char *words, pl_str *out)
+{
+    pl_str_append(out, "<section><h2>");
+    pl_html_text(out, title);
+    pl_str_append(out, "</h2><p>");
+    pl_html_text(out, words);
+    pl_str_append(out, "</p>\n");
+}
+
+void pl_html_fact(const char *name, const char *value, pl_str *out)
+{
+    pl_str_append(out, "<tr><td>");
+    pl_html_text(out, name);
+    pl_str_append(out, "</td><td>");
+    pl_html_text(out, value);
+    pl_str_append(out, "</td></tr>\n");
+}
+
+const char *pl_html_policy_class(pl_update_policy policy)
+{
+    static const char *const classes[] = {
+        [PL_POLICY_AUTOREGRESSIVE] = "saved", [PL_POLICY_RESIDUAL] = "weight", [PL_POLICY_CONVEX] = "gradient"};
+    return classes[policy];
+}
+
+const char *pl_html_policy_name(pl_update_policy policy)
+{
+#define POLICY_WORD(c, word) word,
+    static const char *const names[] = {PL_UPDATE_POLICIES(POLICY_WORD)};
+    return names[policy];
+}

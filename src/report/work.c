@@ -1,0 +1,173 @@
+/* All of the work of a command whose items are of several shapes: how much it is, what it holds, how long it takes. */
+#include "report/work.h"
+
+#include <inttypes.h>
+
+#include "base/units.h"
+#include "report/html.h"
+#include "report/table.h"
+
+enum { SHAPES_SHOWN = 12 };
+
+static void print_time(const pl_work *w, pl_str *out)
+{
+    char all[32], one[32];
+    if (w->seconds < 0) {
+        pl_str_append(out, "How long it takes is not known: its kernels were not measured.\n");
+        return;
+    }
+    pl_str_printf(out, "Predicted: %s, %s each as a mean; without what the disk is waited for.",
+                  pl_format_seconds(w->seconds, all, sizeof all),
+                  pl_format_seconds(w->seconds / (double)w->items, one, sizeof one));
+    if (w->measured == w->count) {
+        pl_str_append(out, " Every kernel was measured at its shape.\n");
+        return;
+    }
+    pl_str_printf(out, " The kernels of %zu shape%s were measured; those of the others follow from them", w->measured,
+                  pl_plural(w->measured));
+    if (w->error >= 0) pl_str_printf(out, ", and are off by %.1f %% where that was tried", 100 * w->error);
+    pl_str_append(out, ".\n");
+}
+
+static void print_sizes(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    char items[32], most[32], least[32];
+    uint64_t smallest = UINT64_MAX;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->group[i].charged_bytes < smallest) smallest = w->group[i].charged_bytes;
+    pl_str_printf(out, "%s %s%s in %zu shape%s, each with a plan of its own, one after the other. ",
+                  pl_format_count(w->items, items, sizeof items), words->step, pl_plural(w->items), w->count,
+                  pl_plural(w->count));
+    pl_str_printf(out, "Charged: from about %s to %s; this plan is of the largest, %s.\n",
+                  pl_format_bytes(smallest, least, sizeof least),
+                  pl_format_bytes(w->group[w->largest].charged_bytes, most, sizeof most), w->group[w->largest].text);
+}
+
+/* The one that takes longest (of those that nobody can tell, that is charged most) behind `after`; its own place
+ * settles ties. SIZE_MAX: the first of all, and there is none left. */
+static bool comes_before(const pl_work *w, size_t a, size_t b)
+{
+    const pl_work_group *p = &w->group[a], *q = &w->group[b];
+    if (p->seconds != q->seconds) return p->seconds > q->seconds;
+    if (p->charged_bytes != q->charged_bytes) return p->charged_bytes > q->charged_bytes;
+    return a < b;
+}
+
+static size_t find_next(const pl_work *w, size_t after)
+{
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < w->count; i++)
+        if ((after == SIZE_MAX || comes_before(w, after, i)) && (best == SIZE_MAX || comes_before(w, i, best)))
+            best = i;
+    return best;
+}
+
+static void time_cell(pl_table *t, double seconds)
+{
+    char text[32];
+    pl_table_cell(t, "%s", seconds < 0 ? "unknown" : pl_format_seconds(seconds, text, sizeof text));
+}
+
+static void group_row(pl_table *t, const pl_work_group *g)
+{
+    pl_table_count(t, g->items);
+    pl_table_megabytes(t, g->charged_bytes);
+    time_cell(t, g->seconds < 0 ? -1 : g->seconds / (double)g->items);
+    time_cell(t, g->seconds);
+    pl_table_cell(t, "%s%s", g->text, g->measured ? "" : " *");
+    pl_table_end_row(t);
+}
+
+static void print_rest(const pl_work *w, pl_str *out)
+{
+    if (w->count > SHAPES_SHOWN) pl_str_printf(out, "and %zu shapes that take less\n", w->count - SHAPES_SHOWN);
+    if (w->seconds >= 0 && w->measured < w->count)
+        pl_str_append(out, "* times follow from measured ones of other sizes\n");
+}
+
+static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    for (pl_table t = pl_table_begin(out, "rrrrl"); pl_table_pass(&t);) {
+        pl_table_cell(&t, "%ss", words->step);
+        for (int i = 0; i < 4; i++)
+            pl_table_cell(&t, "%s", (const char *const[]){"charged, MB", "each", "all", "shape"}[i]);
+        pl_table_end_row(&t);
+        size_t shown = 0;
+        for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
+            group_row(&t, &w->group[i]);
+    }
+}
+
+void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    size_t from = out->bytes;
+    print_sizes(w, words, out);
+    pl_str_fold(out, from, PL_TEXT_COLUMNS);
+    from = out->bytes;
+    print_time(w, out);
+    pl_str_fold(out, from, PL_TEXT_COLUMNS);
+    print_groups(w, words, out);
+    print_rest(w, out);
+}
+
+/* ---- the page ---- */
+
+static void html_number(pl_str *out, const char *text)
+{
+    pl_str_append(out, "<td class='n'>");
+    pl_html_text(out, text);
+    pl_str_append(out, "</td>");
+}
+
+static void html_row(const pl_work_group *g, pl_str *out)
+{
+    char text[32];
+    pl_str_append(out, "<tr><td>");
+    pl_html_text(out, g->text);
+    pl_str_append(out, g->measured ? "</td>" : " *</td>");
+    html_number(out, pl_format_count(g->items, text, sizeof text));
+    html_number(out, pl_format_bytes(g->charged_bytes, text, sizeof text));
+    html_number(out, g->seconds < 0 ? "unknown" : pl_format_seconds(g->seconds, text, sizeof text));
+    pl_str_append(out, "</tr>\n");
+}
+
+void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    size_t shown = 0;
+    pl_str_append(out, "<section><h2>All of the work</h2><p>");
+    print_sizes(w, words, out);
+    pl_str_append(out, "</p><p>");
+    print_time(w, out);
+    pl_str_printf(out,
+                  "</p>\n<table><tr><th>shape</th><th class='n'>%ss</th><th class='n'>charged</th>"
+                  "<th class='n'>time</th></tr>\n",
+                  words->step);
+    for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
+        html_row(&w->group[i], out);
+    pl_str_append(out, "</table>");
+    if (w->count > SHAPES_SHOWN) pl_str_printf(out, "<p>and %zu shapes that take less</p>", w->count - SHAPES_SHOWN);
+    pl_str_append(out, "<p>* times follow from measured ones of other sizes</p></section>\n");
+}
+
+void pl_report_work_json(const pl_work *w, pl_json *j)
+{
+    pl_json_object(j);
+    pl_json_kv_uint(j, "items", w->items);
+    pl_json_kv_double_if(j, w->seconds >= 0, "seconds", w->seconds);
+    pl_json_kv_double_if(j, w->seconds >= 0 && w->error >= 0, "estimates_off_by", w->error);
+    pl_json_kv_uint(j, "largest", w->largest);
+    pl_json_key(j, "shapes");
+    pl_json_array(j);
+    for (size_t i = 0; i < w->count; i++) {
+        const pl_work_group *g = &w->group[i];
+        pl_json_object(j);
+        pl_json_kv_string(j, "shape", g->text);
+        pl_json_kv_uint(j, "items", g->items);
+        pl_json_kv_uint(j, "charged_bytes", g->charged_bytes);
+        pl_json_kv_double_if(j, g->seconds >= 0, "seconds", g->seconds);
+        pl_json_kv_bool(j, "measured", g->measured);
+        pl_json_object_end(j);
+    }
+    pl_json_array_end(j);
+    pl_json_object_end(j);
+}

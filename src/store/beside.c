@@ -1,0 +1,144 @@
+#include "store/beside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/json_read.h"
+
+#define SCHEMA "plimsoll.process/1"
+enum { LINE_BYTES = 512, FILE_BYTES_MAX = 64 << 20 };
+
+/* What ends a name is replaced, unless that would be the name again. */
+pl_status pl_beside_path(const char *results, const char *ending, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    size_t bytes = strlen(results);
+    while (bytes > 1 && results[bytes - 1] == '/') bytes--; /* a folder */
+    size_t name = bytes;
+    while (name > 0 && results[name - 1] != '/') name--;
+    size_t dot = bytes;
+    while (dot > name + 1 && results[dot - 1] != '.') dot--;
+    size_t stem = dot > name + 1 ? dot - 1 : bytes;
+    if (strlen(ending) == bytes - stem && strncmp(results + stem, ending, bytes - stem) == 0) stem = bytes;
+    int n = snprintf(path, PL_FILE_PATH_MAX, "%.*s%s", (int)stem, results, ending);
+    if (n >= 0 && n < PL_FILE_PATH_MAX) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "%.200s…: the path is too long", results);
+}
+
+static size_t print_line(const pl_process_told *t, char text[LINE_BYTES])
+{
+    pl_str out = pl_str_fixed(text, LINE_BYTES);
+    pl_str_append(&out, "\n"); /* whatever the last writer left behind */
+    pl_json j = pl_json_begin(&out, true);
+    pl_json_object(&j);
+    pl_json_kv_string(&j, "schema", SCHEMA);
+    pl_json_kv_uint(&j, "group", t->group);
+    pl_json_kv_uint(&j, "planned_bytes", t->planned_bytes);
+    pl_json_kv_uint(&j, "measured_bytes", t->measured_bytes);
+    pl_json_kv_uint(&j, "peak_bytes", t->peak_bytes);
+    pl_json_kv_bool(&j, "as_planned", t->as_planned);
+    pl_json_kv_uint(&j, "items", t->items);
+    pl_json_kv_double(&j, "seconds", t->seconds);
+    pl_json_object_end(&j);
+    pl_str_append(&out, "\n");
+    return out.bytes;
+}
+
+/* Does the file end with a whole line, or is it empty? */
+static bool ends_whole(int fd)
+{
+    struct stat s;
+    char last = '\n';
+    if (fstat(fd, &s) != 0 || s.st_size == 0) return true;
+    return pread(fd, &last, 1, s.st_size - 1) == 1 && last == '\n';
+}
+
+pl_status pl_beside_append(const char *results, const pl_process_told *told, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], text[LINE_BYTES];
+    PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, path, err));
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(errno));
+    const size_t bytes = print_line(told, text), from = ends_whole(fd);
+    const ssize_t n = write(fd, text + from, bytes - from);
+    const int why = n < 0 ? errno : ENOSPC;
+    const bool is_written = n == (ssize_t)(bytes - from);
+    if (close(fd) == 0 && is_written) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(is_written ? errno : why));
+}
+
+pl_status pl_beside_forget(const char *results, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, path, err));
+    if (unlink(path) == 0 || errno == ENOENT) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
+/* ---- reading ---- */
+
+static bool take_count(const json_t *line, const char *key, uint64_t *to)
+{
+    const json_t *value = json_object_get(line, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
+    *to = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static bool take_line(const json_t *line, pl_process_told *t)
+{
+    const char *schema = json_string_value(json_object_get(line, "schema"));
+    const json_t *seconds = json_object_get(line, "seconds"), *as_planned = json_object_get(line, "as_planned");
+    *t = (pl_process_told){.as_planned = json_is_true(as_planned), .seconds = json_number_value(seconds)};
+    return schema && strcmp(schema, SCHEMA) == 0 && json_is_boolean(as_planned) && json_is_number(seconds) &&
+           t->seconds >= 0 && take_count(line, "group", &t->group) &&
+           take_count(line, "planned_bytes", &t->planned_bytes) &&
+           take_count(line, "measured_bytes", &t->measured_bytes) && take_count(line, "peak_bytes", &t->peak_bytes) &&
+           take_count(line, "items", &t->items);
+}
+
+static pl_status read_line(const char *text, size_t bytes, pl_process_told *told, size_t *count, pl_error *err)
+{
+    json_error_t why;
+    json_t *line;
+    pl_status status = pl_json_read(text, bytes, 0, &line, &why);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "no memory for what processes told");
+    if (status == PL_OK && take_line(line, &told[*count])) ++*count;
+    if (status == PL_OK) json_decref(line);
+    return PL_OK;
+}
+
+static pl_status read_lines(const char *text, pl_process_told **told, size_t *count, pl_error *err)
+{
+    size_t lines = 1;
+    for (const char *p = text; *p; p++) lines += *p == '\n';
+    *told = pl_alloc(lines, sizeof **told);
+    if (!*told) return pl_fail(err, PL_E_NOMEM, "no memory for what processes told");
+    for (const char *end = text; *text; text = *end ? end + 1 : end) {
+        end = text + strcspn(text, "\n");
+        PL_TRY(read_line(text, (size_t)(end - text), *told, count, err));
+    }
+    return PL_OK;
+}
+
+pl_status pl_beside_read(const char *results, pl_process_told **told, size_t *count, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], *text;
+    *told = NULL;
+    *count = 0;
+    PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, path, err));
+    if (access(path, F_OK) != 0 && errno == ENOENT) return PL_OK;
+    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, NULL, err));
+    pl_status status = read_lines(text, told, count, err);
+    pl_free(text);
+    if (status == PL_OK) return PL_OK;
+    pl_free(*told);
+    *told = NULL;
+    return status;
+}
