@@ -341,7 +341,9 @@ pl_status pl_folder_create(const char *path, pl_error *err)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", part, strerror(reason), pl_io_hint(reason));
     }
     struct stat st;
-    if (stat(path, &st) != 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
+    if (stat(path, &st) != 0)
+        return errno == ENOENT ? pl_fail(err, PL_E_STORAGE, "%s: is a link that leads nowhere", path)
+                               : pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: is in the way: a folder was expected there", path);
 }

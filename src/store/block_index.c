@@ -359,18 +359,37 @@ void pl_block_index_init(pl_block_index *ix, const char *path)
     for (uint32_t i = 0; i < PL_BLOCK_DATASETS_MAX; i++) ix->data_fd[i] = -1;
 }
 
+/* What no file of results can be, nor become. otherwise: of a path that could be one. */
+static pl_status check_path(const char *path, pl_status otherwise, bool *is_folder, bool *is_there, pl_error *err)
+{
+    char file[PL_FILE_PATH_MAX];
+    struct stat st, link;
+    const int found = stat(path, &st), error = found == 0 ? 0 : errno;
+    *is_there = error != ENOENT;
+    *is_folder = found == 0 && S_ISDIR(st.st_mode);
+    if (!path[0]) return pl_fail(err, PL_E_USAGE, "an empty name is no file of results");
+    if (error == ENOTDIR)
+        return pl_fail(err, otherwise, "%s: is no path: what stands before a slash is no folder", path);
+    if (error && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
+        return pl_fail(err, otherwise, "%s: is a link that leads nowhere; remove it, or give another name", path);
+    if (!*is_folder) return PL_OK;
+    PL_TRY(pl_block_path_of(path, PL_BLOCK_NPY, NULL, file, err));
+    if (access(file, F_OK) == 0 || errno != ENOENT) return PL_OK;
+    return pl_fail(err, otherwise,
+                   "%s: is a folder, but none of results, for it has no index; those of a run are in its folder as "
+                   "results.blocks, results.h5 or results",
+                   path);
+}
+
 pl_status pl_block_index_open(pl_block_index *ix, const char *path, bool writable, bool *is_there, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX];
-    struct stat st;
+    bool is_folder, there;
     uint64_t bytes;
     pl_block_index_init(ix, path);
-    int found = stat(path, &st);
-    if (is_there) {
-        *is_there = found == 0 || errno != ENOENT;
-        if (!*is_there) return PL_OK;
-    }
-    bool is_folder = found == 0 && S_ISDIR(st.st_mode);
+    PL_TRY(check_path(path, is_there ? PL_E_STORAGE : PL_E_DATA, &is_folder, &there, err));
+    if (is_there) *is_there = there;
+    if (is_there && !there) return PL_OK;
     PL_TRY(pl_block_path_of(path, is_folder ? PL_BLOCK_NPY : PL_BLOCK_NATIVE, NULL, file, err));
     PL_TRY(open_one(file, writable, &ix->fd, &bytes, err));
     PL_TRY(find_head(ix, bytes, err));

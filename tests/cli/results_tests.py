@@ -131,6 +131,16 @@ def test_words():
                         (("join", "n"), "OUT.h5 and the parts"), (("join", "j.h5", "n"), "in the form native")):
         refused(2, re.escape(what), "results", *words)
     refused(4, "cannot be opened", "results", "ls", "nothing")
+    os.mkdir("empty")
+    os.symlink("nowhere", "dangling")
+    for words in (("ls", ), ("check", ), ("export", "--dataset", "features", "--out", "x"), ("join", "j.h5")):
+        refused(4, "empty: is a folder, but none of results, for it has no index", "results", *words, "empty")
+        refused(4, "dangling: is a link that leads nowhere", "results", *words, "dangling")
+        refused(4, "n/x: is no path: what stands before a slash is no folder", "results", *words, "n/x")
+        refused(2, "an empty name is no file of results", "results", *words, "")
+    for name, what in (("empty", "is a folder, but none of results"), ("dangling", "is a link that leads nowhere"), ("n/x", "is no path")):
+        check(f"{name}: {what}" in leave("native", name, code=5), name)
+    check(os.listdir("empty") == [] and not os.path.exists("nowhere"), "what was refused made something")
     refused(5, "is there already", "results", "join", "n", "n")
     refused(4, "no page is known for these results", "results", "report", "n")
     with open("other", "w") as file:

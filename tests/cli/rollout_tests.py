@@ -483,6 +483,20 @@ def test_damaged_results():
     same_results("whole/results.blocks", "out/results.blocks")
 
 
+def test_places_that_are_none():
+    os.mkdir("empty")
+    os.symlink("nowhere", "dangling")
+    with open("file", "w") as file:
+        file.write("nothing")
+    config = write_rollout()
+    for place, what in (("empty", "is a folder, but none of results"), ("dangling", "is a link that leads nowhere"), ("file/x", "is no path")):
+        refused(5, f"^plimsoll rollout: {place}: {what}", "rollout", config, "--output_path", place)
+    for place, what in (("dangling", "is a link that leads nowhere"), ("file", "is in the way: a folder was expected there")):
+        refused(5, f"^plimsoll rollout: {place}: {what}", "rollout", config, "--witness", place)
+    refused(5, "^plimsoll rollout: file/results.blocks: is no path", "rollout", config, "--out", "file")
+    refused(5, "^plimsoll rollout: dangling: is a link that leads nowhere", "rollout", config, "--out", "dangling")
+
+
 def test_one_run_at_a_time():
     config = write_slow()
     process = begin(config)
@@ -511,5 +525,5 @@ if __name__ == "__main__":
                       test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_each_shape_has_a_trace, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
           "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
-                              test_one_run_at_a_time, test_full_disk],
+                              test_places_that_are_none, test_one_run_at_a_time, test_full_disk],
           "rollout_kills": [test_a_hundred_kills]})
