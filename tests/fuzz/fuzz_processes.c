@@ -1,5 +1,5 @@
-/* NAME.processes.jsonl: whatever is in it, what is read are the lines that are whole, each of which reads back as itself
- * when it is written again; and a line can be added behind anything. */
+/* NAME.processes.jsonl: whatever is in it, what is read are the lines that are whole, each of which reads back as
+ * itself when it is written again; and a line can be added behind anything. */
 #include <stdio.h>
 #include <string.h>
 
