@@ -1,4 +1,4 @@
-/* plimsoll fit: the fastest training inside a budget, why, and what other budgets would bring. */
+/* plimsoll fit: the fastest way to run inside a budget, why, and what other budgets would bring. */
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +19,9 @@ static const char about[] =
     "this machine or container has free): micro-batches, what is computed again, the backward pass block by block "
     "over the whole batch, feed-forward layers in chunks, updates in the backward pass, threads, huge pages; and by "
     "leave of fit.allow what changes numbers. Prints the chosen plan and why, and the front: which budget buys which "
-    "time. train with memory.budget does the same search on its way. Prepares the data when that was not done, and "
+    "time. train with memory.budget does the same search on its way. Of a config that is not trained (rollouts) it "
+    "searches the largest shape: how much is done at once, threads; other precisions are shown beside it. Prepares the "
+    "data when that was not done, and "
     "measures kernels that were never measured here. When nothing fits, none is measured; what would make it fit is "
     "said, and the exit code is 3.\n";
 
@@ -57,13 +59,22 @@ static pl_status put_all(const pl_fit_answer *answer, const char *const *value, 
     return put_form(answer, value[JSON] ? PL_FIT_JSON : PL_FIT_REPORT, NULL, err);
 }
 
+/* A plan of a part of the work is of no use to keep. */
+static pl_status check_lock(const pl_cli_input *in, pl_error *err)
+{
+    if (!in->arguments.value[LOCK] || pl_command_does(pl_command_of(in->config), PL_USES_UPDATE)) return PL_OK;
+    return pl_cli_error(err, PL_E_USAGE,
+                        "--lock keeps a plan for train, which a config of this model.arch has not got");
+}
+
 /* When nothing fits there is something to show all the same, and the sentence comes last. */
 static pl_status fit(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
 {
     pl_talk talk;
     pl_fit_answer *answer = NULL;
     pl_error other = {0};
-    pl_status status = pl_talk_read(in->config, in->arguments.value[QUIET], false, &talk, err);
+    pl_status status = check_lock(in, err);
+    if (status == PL_OK) status = pl_talk_read(in->config, in->arguments.value[QUIET], false, &talk, err);
     if (status == PL_OK && pl_command_does(pl_command_of(in->config), PL_USES_UPDATE))
         status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_make_fit(command->name, in, &talk, &answer, err);

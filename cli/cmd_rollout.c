@@ -5,6 +5,7 @@
 
 #include "page.h"
 #include "planning.h"
+#include "signals.h"
 
 enum { QUIET, VERBOSE, ONLY, STEPS, WITNESS };
 static const pl_cli_option options[] = {
@@ -44,7 +45,9 @@ static int write_witness(const pl_cli_command *command, const pl_cli_input *in, 
 {
     pl_error err = {0};
     const char *folder = in->arguments.value[WITNESS];
-    pl_status status = pl_witness_write(in->config, command->command, only, steps, folder, &err);
+    pl_signals_catch(); /* what is half written goes */
+    pl_status status = pl_witness_write(in->config, command->command, only, steps, folder, &pl_signal_stop, &err);
+    pl_signals_leave();
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
 

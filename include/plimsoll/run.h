@@ -70,8 +70,8 @@ typedef struct pl_event {
     uint64_t part, parts; /* tick: parts of the step or validation done (each pass of a micro-batch is one) */
     /* Of results: there, written before or in this run, and when all is done; 0, 0: the command keeps none. */
     uint64_t there_bytes, result_bytes;
-    bool validating;      /* tick: the parts belong to a validation */
-    bool is_saved;        /* training: there is a checkpoint to go on from, that of saved_step */
+    bool validating; /* tick: the parts belong to a validation */
+    bool is_saved;   /* training: there is a checkpoint to go on from, that of saved_step */
     uint64_t saved_step;
 } pl_event;
 
@@ -165,10 +165,11 @@ PL_API void pl_run_close(pl_run *); /* NULL is fine */
 
 /* Item `item` of a command that keeps results (PL_USES_RESULTS), so many steps of it, into a folder: everything that
  * another program needs to do the same, and what came out here. For operators: weights.safetensors, parameters.json,
- * field.npy, noise.npy, states.npy, metrics.npy. Plans and runs in this process. PL_E_CONFIG when there is no such item
- * or it has not got so many steps. */
+ * field.npy, noise.npy, states.npy, metrics.npy; parameters.json comes last: where it is, all are whole. Plans and runs
+ * in this process. PL_E_CONFIG when there is no such item or it has not got so many steps; PL_E_STOPPED, and nothing is
+ * written, when *stop becomes nonzero (NULL: it does not). */
 PL_API PL_MUST_USE pl_status pl_witness_write(const pl_config *, pl_command, uint64_t item, uint64_t steps,
-                                              const char *folder, pl_error *);
+                                              const char *folder, const volatile int *stop, pl_error *);
 
 /* ---- programs on the caller's memory ---- */
 

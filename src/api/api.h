@@ -13,7 +13,7 @@
 /* ---- settings.c ---- */
 /* What the runner needs to know of a config. The texts live in the structure. */
 typedef struct pl_settings {
-    char out[PL_FILE_PATH_MAX];
+    char out[PL_FILE_PATH_MAX], trace[PL_FILE_PATH_MAX];
     char *config_text; /* for pl_free */
     void *own;         /* likewise */
     pl_job_list jobs;
@@ -34,7 +34,7 @@ pl_status pl_plan_make_unmeasured(const pl_config *, pl_plan **, pl_error *);
 /* ---- run.c ---- */
 /* In this process, and leaving no trace: no lock, no files. */
 pl_status pl_run_write_witness(pl_run *, uint64_t steps, const char *folder, pl_error *);
-pl_status pl_run_open_apart(const pl_plan *, const char *checkpoint, pl_run **, pl_error *);
+pl_status pl_run_open_apart(const pl_plan *, const char *checkpoint, const volatile int *stop, pl_run **, pl_error *);
 pl_session *pl_run_session(pl_run *);
 
 /* What a runner's requests take of its heap beside the plan and what the session holds. */

@@ -69,7 +69,6 @@ static pl_status try_one(const pl_config *config, const pl_compile_options *o, c
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to try %s", t->path);
     pl_compile_options how = *o;
     how.everything = false;
-    how.measured = true;
     pl_status given = give(t, config, c, &fresh, err), status = PL_OK;
     if (given == PL_OK && fresh) status = pl_compile(c, &how, &r, &plan, &why);
     pl_config_destroy(c);
@@ -112,11 +111,24 @@ static pl_status try_all(const pl_config *config, const pl_compile_options *o, p
     return PL_OK;
 }
 
-pl_status pl_certify(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
+/* Data that are open already serve all trials; but groups have shapes of their own, which a key may change. */
+static pl_status try_alike(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
 {
     pl_compile_options how = *o;
     PL_TRY(pl_system_of(config)->open(config, o->command, PL_DATA_FOR_PLAN, NULL, &how.data, err));
     pl_status status = try_all(config, &how, r, err);
     pl_data_close(how.data);
     return status;
+}
+
+pl_status pl_certify(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
+{
+    pl_compile_options how = *o;
+    how.measured = true;
+    return how.group ? try_all(config, &how, r, err) : try_alike(config, &how, r, err);
+}
+
+pl_status pl_try_numbers(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
+{
+    return try_keys(config, o, true, r, err);
 }

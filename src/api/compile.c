@@ -42,11 +42,13 @@ static pl_status check_budget(const pl_compiler *c, const pl_fit_options *o, pl_
     return pl_room_check_state(c, &room, err);
 }
 
-static pl_status open_data(pl_compiler *c, pl_data *lent, pl_error *err)
+static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error *err)
 {
-    c->data = lent;
-    c->data_lent = lent != NULL;
-    return lent ? PL_OK : pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err);
+    c->data = o->data;
+    c->data_lent = o->data != NULL;
+    if (o->data) return PL_OK;
+    PL_TRY(pl_system_of(c->config)->open(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
+    return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }
 
 /* Kernels are measured, or their times looked up, where a prediction is of use. What is repeated and about to run is
@@ -80,7 +82,7 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     PL_TRY(pl_config_check(given, err));
     PL_TRY(pl_compiler_go_on(c, err));
     PL_TRY(pl_machine_read("", &c->machine, err));
-    PL_TRY(open_data(c, o->data, err));
+    PL_TRY(open_data(c, o, err));
     PL_TRY(pl_settings_fill(c->config, c->command, c->data, &c->settings, err));
     PL_TRY(pl_compiler_reserve_words(c, given, err));
     PL_TRY(pl_compiler_find_options(c, &c->fit, err));
@@ -88,10 +90,18 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     return PL_OK;
 }
 
+/* In which all samples of the batch are taken once: of a training, or of what is repeated. */
+static uint64_t count_steps(const pl_compiler *c)
+{
+    const pl_job *job = c->settings.jobs.job[0];
+    if (!c->fit.repeated) return c->settings.run.steps;
+    return (uint64_t)job->count_runs(c->data, c->settings.run.batch, job->repeated);
+}
+
 static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_fit_result *result,
                          pl_plan **plan, pl_error *err)
 {
-    if (o->steps) *o->steps = c->settings.run.steps;
+    if (o->steps) *o->steps = count_steps(c);
     PL_TRY(pl_compiler_count(c, &c->graph, err));
     PL_TRY(refuse_at_once(c, o, err));
     if (!c->graph) PL_TRY(pl_compiler_make_graph(c, &c->graph, err));

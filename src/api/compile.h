@@ -15,8 +15,9 @@ typedef struct pl_compile_options {
     bool measured;   /* nothing is to be measured any more: what is not in the table is not known */
     uint64_t *steps; /* of the run, out; or NULL */
     bool here;       /* this machine is to hold it: what it cannot is refused at once */
-    pl_data *data;   /* opened for the command and lent; or NULL */
-    bool survey;     /* one of many graphs: kernels that are near to measured ones (PL_SURVEY_NEAR) are estimated */
+    pl_data *data;   /* opened for the command and lent; or NULL: they are opened here */
+    uint32_t group; /* of work in groups: one more than the number of the one that is planned; 0: the next to be done */
+    bool survey;    /* one of many graphs: kernels that are near to measured ones (PL_SURVEY_NEAR) are estimated */
 } pl_compile_options;
 
 /* result NULL: not wanted; else for pl_fit_result_deinit, whatever is returned. The plan is NULL when it fails. */
@@ -25,11 +26,14 @@ pl_status pl_compile(const pl_config *, const pl_compile_options *, pl_fit_resul
 /* ---- survey.c ---- */
 #define PL_SURVEY_NEAR    0.25 /* sizes whose logarithms are no further apart: a quarter more */
 #define PL_SURVEY_SECONDS 60.0 /* for measuring */
-/* Of work in groups the plan of the largest one, which then carries what was found of all of them; else as above. */
-pl_status pl_compile_largest(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_plan **, pl_error *);
+/* Of work in groups the plan of the largest one, which then carries what was found of all of them, and the options say
+ * which it was; else as above. */
+pl_status pl_compile_largest(const pl_config *, pl_compile_options *, pl_fit_result *, pl_plan **, pl_error *);
 
 /* ---- certify.c ---- */
 /* Nothing fits: each permission that is not given is tried alone, without measuring; into the result. */
 pl_status pl_certify(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_error *);
+/* Something fits, and nothing is trained: what other numbers would bring, each alone, measured; into the result. */
+pl_status pl_try_numbers(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_error *);
 
 #endif

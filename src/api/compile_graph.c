@@ -13,10 +13,11 @@
 
 static pl_status dump(const pl_compiler *c, const char *stage, pl_str *text, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX], name[64];
-    snprintf(name, sizeof name, "dump-%s.txt", stage);
+    char path[PL_FILE_PATH_MAX], whole[64], name[96];
+    snprintf(whole, sizeof whole, "dump-%s.txt", stage);
     pl_status status = text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to print %s", stage)
                                     : pl_folder_create(c->settings.out, err);
+    if (status == PL_OK) status = pl_path_of_part(name, sizeof name, whole, c->data->piece, err);
     if (status == PL_OK) status = pl_path_join(path, sizeof path, c->settings.out, name, err);
     if (status == PL_OK) status = pl_file_write_all(path, pl_str_text(text), text->bytes, err);
     pl_str_deinit(text);

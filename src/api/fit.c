@@ -34,13 +34,14 @@ pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_prog
                             .context = context,
                             .everything = true,
                             .steps = &a->steps};
-    pl_status status = pl_compile(config, &o, &a->result, &a->plan, err);
+    pl_status status = pl_compile_largest(config, &o, &a->result, &a->plan, err);
     bool certified = status == PL_E_BUDGET && a->result.least != PL_FIT_NONE;
     if (certified) {
         pl_error why = {0};
         pl_status tried = pl_certify(config, &o, &a->result, &why);
         if (tried != PL_OK) certified = false, status = pl_fail(err, tried, "%s", why.text);
     }
+    if (status == PL_OK && !a->result.trained) status = pl_try_numbers(config, &o, &a->result, err);
     if (status == PL_OK || certified)
         *answer = a;
     else

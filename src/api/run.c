@@ -169,9 +169,10 @@ pl_status pl_run_open(const pl_plan *plan, const pl_run_options *options, pl_run
     return open_run(plan, options, false, run, err);
 }
 
-pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, pl_run **run, pl_error *err)
+pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, const volatile int *stop, pl_run **run,
+                            pl_error *err)
 {
-    pl_run_options options = {.host = true, .checkpoint = checkpoint};
+    pl_run_options options = {.host = true, .checkpoint = checkpoint, .stop = stop};
     return open_run(plan, &options, true, run, err);
 }
 
@@ -289,12 +290,12 @@ pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room,
 pl_status pl_run_tell(const pl_run *r, const pl_run_verdict *verdict, pl_error *err)
 {
     const pl_process_told told = {.group = pl_facts_value(&r->plan->identity, "shape", 0),
-                          .planned_bytes = verdict->planned_bytes,
-                          .measured_bytes = verdict->measured_bytes,
-                          .peak_bytes = verdict->peak_bytes,
-                          .as_planned = verdict->as_planned,
-                          .items = pl_session_items(r->session),
-                          .seconds = pl_session_seconds(r->session)};
+                                  .planned_bytes = verdict->planned_bytes,
+                                  .measured_bytes = verdict->measured_bytes,
+                                  .peak_bytes = verdict->peak_bytes,
+                                  .as_planned = verdict->as_planned,
+                                  .items = pl_session_items(r->session),
+                                  .seconds = pl_session_seconds(r->session)};
     return r->data->sink ? pl_beside_append(r->data->sink->path, &told, err) : PL_OK;
 }
 

@@ -80,6 +80,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     const pl_config_key *held_out = pl_config_find_held_out(c);
     const uint64_t steps = find_steps(c, data), eval_every = or_auto(c->train.eval_every, steps / 10);
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
+    PL_TRY(pl_path_of_part(s->trace, sizeof s->trace, c->run.trace, data->piece, err));
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
     PL_TRY(print_config(c, s->out, &s->config_text, err));
     if (system->tell_jobs) PL_TRY(system->tell_jobs(c, &s->own, err));
@@ -104,7 +105,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                                .config_text = s->config_text,
                                .held_out = held_out ? held_out->path : NULL,
                                .own = s->own,
-                               .trace_path = c->run.trace[0] ? c->run.trace : NULL};
+                               .trace_path = c->run.trace[0] ? s->trace : NULL};
     return PL_OK;
 }
 

@@ -193,44 +193,23 @@ static pl_status make_survey(const pl_config *config, const pl_compile_options *
     return status;
 }
 
-static pl_status open_group(const pl_config *config, pl_command command, size_t group, pl_data **data, pl_error *err)
-{
-    pl_data *d;
-    *data = NULL;
-    PL_TRY(pl_system_of(config)->open(config, command, PL_DATA_FOR_PLAN, NULL, &d, err));
-    pl_status status = d->kind->choose(d, (uint32_t)group, err);
-    if (status != PL_OK) return pl_data_close(d), status;
-    *data = d;
-    return PL_OK;
-}
-
-static pl_status compile_group(const pl_config *config, const pl_compile_options *given, size_t group,
-                               pl_fit_result *result, pl_plan **plan, pl_error *err)
-{
-    pl_compile_options o = *given;
-    *plan = NULL;
-    PL_TRY(open_group(config, o.command, group, &o.data, err));
-    pl_status status = pl_compile(config, &o, result, plan, err);
-    pl_data_close(o.data);
-    return status;
-}
-
 /* Which of them it was, before the sentence that says why. */
 static pl_status name_group(const pl_work *w, size_t group, pl_status status, pl_error *err)
 {
-    if (status != PL_E_BUDGET) return status;
+    if (status != PL_E_BUDGET || w->count == 1) return status;
     return pl_fail_prefix(err, status, "of %zu shapes that of %s", w->count, w->group[group].text);
 }
 
-pl_status pl_compile_largest(const pl_config *config, const pl_compile_options *o, pl_fit_result *result,
-                             pl_plan **plan, pl_error *err)
+pl_status pl_compile_largest(const pl_config *config, pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
+                             pl_error *err)
 {
     pl_work *work;
     uint64_t budget_bytes;
     *plan = NULL;
     PL_TRY(make_survey(config, o, &work, &budget_bytes, err));
     if (!work) return pl_compile(config, o, result, plan, err);
-    pl_status status = compile_group(config, o, work->largest, result, plan, err);
+    o->group = (uint32_t)work->largest + 1;
+    pl_status status = pl_compile(config, o, result, plan, err);
     if (status != PL_OK) return status = name_group(work, work->largest, status, err), pl_work_destroy(work), status;
     (*plan)->work = work;
     return PL_OK;
@@ -240,8 +219,8 @@ pl_status pl_compile_largest(const pl_config *config, const pl_compile_options *
 static pl_status check_group(const pl_config *config, pl_command command, const pl_work *w, size_t group, pl_error *err)
 {
     pl_plan *plan;
-    pl_compile_options o = {.command = command, .unmeasured = true, .here = true};
-    pl_status status = name_group(w, group, compile_group(config, &o, group, NULL, &plan, err), err);
+    pl_compile_options o = {.command = command, .unmeasured = true, .here = true, .group = (uint32_t)group + 1};
+    pl_status status = name_group(w, group, pl_compile(config, &o, NULL, &plan, err), err);
     pl_plan_destroy(plan);
     return status;
 }

@@ -249,7 +249,7 @@ static pl_status run(task t, bool again, const pl_plan *plan, const char *checkp
     pl_run *run = NULL;
     *o = (pl_verify_outcome){.gradient = ""};
     PL_TRY(pl_room_check_beside(plan, pl_verify_update_bytes(plan), err));
-    PL_TRY(pl_run_open_apart(plan, checkpoint, &run, err));
+    PL_TRY(pl_run_open_apart(plan, checkpoint, NULL, &run, err));
     pl_session *s = pl_run_session(run);
     pl_status status = again ? take_steps(&t, plan, s, o, err) : run_apart(&t, plan, s, o, err);
     pl_run_close(run);

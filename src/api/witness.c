@@ -18,7 +18,7 @@ static pl_status make_plan(const pl_config *c, pl_command command, uint64_t item
 }
 
 pl_status pl_witness_write(const pl_config *c, pl_command command, uint64_t item, uint64_t steps, const char *folder,
-                           pl_error *err)
+                           const volatile int *stop, pl_error *err)
 {
     pl_plan *plan = NULL;
     pl_run *run = NULL;
@@ -26,7 +26,7 @@ pl_status pl_witness_write(const pl_config *c, pl_command command, uint64_t item
     if (!pl_command_does(command, PL_USES_RESULTS))
         return pl_fail(err, PL_E_USAGE, "%s makes nothing that a witness could be of", pl_command_name(command));
     pl_status status = make_plan(c, command, item, &plan, err);
-    if (status == PL_OK) status = pl_run_open_apart(plan, NULL, &run, err);
+    if (status == PL_OK) status = pl_run_open_apart(plan, NULL, stop, &run, err);
     if (status == PL_OK) status = pl_run_write_witness(run, steps, folder, err);
     pl_run_close(run);
     pl_plan_destroy(plan);

@@ -20,6 +20,17 @@ pl_status pl_path_join(char *path, size_t room, const char *folder, const char *
     return PL_OK;
 }
 
+pl_status pl_path_of_part(char *path, size_t room, const char *whole, const char *part, pl_error *err)
+{
+    const char *slash = strrchr(whole, '/'), *name = slash ? slash + 1 : whole, *dot = strrchr(name, '.');
+    const bool is_whole = !part || !part[0];
+    if (!dot || dot == name) dot = whole + strlen(whole);
+    int used =
+        snprintf(path, room, "%.*s%s%s%s", (int)(dot - whole), whole, is_whole ? "" : "-", is_whole ? "" : part, dot);
+    if (used < 0 || (size_t)used >= room) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", whole);
+    return PL_OK;
+}
+
 /* The rename would replace whatever is there: a device, a pipe or a folder is not ours to replace. A link stays, and
  * what it leads to is replaced. The kernel resolves it (O_PATH does not open what is there, so nothing can hang),
  * because realpath may ask for memory. */

@@ -61,5 +61,8 @@ pl_status pl_folder_sync(const char *path, pl_error *);
 pl_status pl_path_absolute(char *absolute, size_t room, const char *path, pl_error *);
 /* path = folder "/" name into room bytes; PL_E_USAGE when too long. */
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *);
+/* "results.h5" and "2-of-4" make "results-2-of-4.h5"; a dot that begins a name begins no ending. Without a part (NULL
+ * or "") it is the path. PL_E_USAGE when too long. */
+pl_status pl_path_of_part(char *path, size_t room, const char *whole, const char *part, pl_error *);
 
 #endif

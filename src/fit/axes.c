@@ -57,7 +57,8 @@ typedef struct axis {
     size_t (*spread)(const axis_view *, const pl_choice *from, pl_choice to[VALUES_MAX]);
     void (*say)(const pl_fit_result *, const pl_choice *, pl_str *);   /* a phrase; differs where the choices do */
     void (*brief)(const pl_fit_result *, const pl_choice *, pl_str *); /* a word or two */
-    bool always; /* said in brief, too, where it is as established */
+    bool always;  /* said in brief, too, where it is as established */
+    bool trained; /* of what is trained alone */
 } axis;
 
 static int64_t most_established(const axis_view *v)
@@ -382,13 +383,14 @@ static void say_threads(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 }
 
 static const axis axes[] = {
-#define PL_AXIS_ROW(name, title, always) {title, spread_##name, say_##name, brief_##name, always},
+#define PL_AXIS_ROW(name, title, always, trained) {title, spread_##name, say_##name, brief_##name, always, trained},
 #include "fit/axes.def"
 };
 enum { AXES = sizeof axes / sizeof *axes };
 
 size_t pl_fit_axis_count(void) { return AXES; }
 const char *pl_fit_axis_name(size_t k) { return axes[k].name; }
+bool pl_fit_axis_applies(size_t k, const pl_fit_result *r) { return r->trained || !axes[k].trained; }
 
 void pl_fit_axis_say(size_t k, const pl_fit_result *r, const pl_choice *c, pl_str *out) { axes[k].say(r, c, out); }
 void pl_fit_axis_short(size_t k, const pl_fit_result *r, const pl_choice *c, pl_str *out) { axes[k].brief(r, c, out); }

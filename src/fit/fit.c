@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "fit/recompute.h"
+#include "ir/properties.h"
 
 /* The largest values alive at the plan's peak, in words. */
 static void describe_peak(const pl_plan *p, char *text, size_t room)
@@ -96,6 +97,7 @@ pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_res
     pl_fit_result own;
     pl_fit_options decided = *o;
     pl_fit_search s = {.graph = graph, .options = &decided, .result = result ? result : &own};
+    const bool trained = pl_graph_find_trained(graph) != PL_NONE;
     decided.given.micro_batch = pl_fit_given_micro_batch(graph, o);
     *plan = NULL;
     *s.result = (pl_fit_result){.chosen = PL_FIT_NONE,
@@ -104,7 +106,8 @@ pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_res
                                 .budget_bytes = o->budget_bytes,
                                 .floor_bytes = o->floor_bytes,
                                 .batch = o->batch,
-                                .rows = pl_fit_rows(graph),
+                                .trained = trained,
+                                .rows = trained ? pl_fit_rows(graph) : 1,
                                 .words = o->words ? o->words : &pl_words_plain,
                                 .threads = o->plan.team.threads};
     pl_status status = pl_fit_run_search(&s, err);

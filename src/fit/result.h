@@ -55,9 +55,10 @@ typedef struct pl_fit_result {
     pl_fit_permission permission[PL_FIT_PERMISSIONS_MAX]; /* each alone, tried when nothing fits */
     size_t permission_count, cheapest;                    /* of those that make it fit the fastest; PL_FIT_NONE */
     bool huge_pages;                                      /* of the chosen plan */
-    int64_t batch, rows;                                  /* samples of a step; rows of a sample, which are its items */
-    const pl_words *words;                                /* of the system */
-    int threads;                                          /* of the whole team */
+    bool trained;                                         /* else: repeated for each micro-batch */
+    int64_t batch, rows;   /* samples of a step; its items: rows of a sample; of what is not trained each is one */
+    const pl_words *words; /* of the system */
+    int threads;           /* of the whole team */
     /* What bf16 would bring, when f32 was chosen: the fastest such plan that was looked at and may fit, or the chosen
      * one with 16 bits, from kernels that were measured before. Bytes at least; 0: not asked. */
     pl_fit_point narrow;
@@ -68,6 +69,8 @@ void pl_fit_result_deinit(pl_fit_result *);
 /* ---- axes.c: the choice in words ---- */
 size_t pl_fit_axis_count(void);
 const char *pl_fit_axis_name(size_t axis); /* "micro-batch" */
+bool pl_fit_axis_applies(size_t axis,
+                         const pl_fit_result *); /* else it is an axis of training, and nothing is trained */
 /* "4 samples at once, 8 times a step"; two choices are the same on an axis when its words are. */
 void pl_fit_axis_say(size_t axis, const pl_fit_result *, const pl_choice *, pl_str *);
 void pl_fit_axis_short(size_t axis, const pl_fit_result *, const pl_choice *, pl_str *); /* "4" */

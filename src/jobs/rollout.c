@@ -380,7 +380,8 @@ static pl_status run_witness(pl_session *s, rollout *r, pl_error *err)
     begin_stream(s, r);
     for (r->t = 0; r->t <= steps && status == PL_OK; r->t++) {
         pl_session_set_integer(s, PL_INPUT_STEP, (int64_t)r->t);
-        status = pl_session_run_program(s, r->t ? r->step : r->begin, false, err);
+        if (pl_session_should_stop(s)) status = pl_fail(err, PL_E_STOPPED, "stopped before the witness was whole");
+        if (status == PL_OK) status = pl_session_run_program(s, r->t ? r->step : r->begin, false, err);
         if (status == PL_OK && r->t == 0 && r->d->setup.features)
             status = pl_rollout_features_make(&r->features, s, r->operator, r->witness->feature, err);
     }

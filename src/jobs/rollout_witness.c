@@ -1,5 +1,9 @@
 #include "jobs/rollout_witness.h"
 
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "base/activation.h"
 #include "base/alloc.h"
 #include "base/json.h"
@@ -11,11 +15,14 @@ static const char *const names[PL_WITNESS_FILES] = {"field.npy", "states.npy", "
 
 /* ---- weights and parameters ---- */
 
-static pl_status write_weights(pl_session *s, const char *path, pl_error *err)
+static pl_status write_weights(const pl_witness *w, pl_error *err)
 {
+    char path[PL_FILE_PATH_MAX];
+    const pl_session *s = w->s;
     const pl_graph *g = s->o.plan->graph;
     pl_status status = PL_OK;
     size_t count = 0;
+    PL_TRY(pl_path_join(path, sizeof path, w->folder, "weights.safetensors", err));
     pl_st_entry *entry = pl_alloc(g->value_count + 1, sizeof *entry);
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of weights"));
@@ -55,7 +62,7 @@ static void write_features(const pl_witness *w, pl_json *j)
     pl_json_object_end(j);
 }
 
-static pl_status write_parameters(const pl_witness *w, pl_error *err)
+static pl_status write_parameters(const pl_witness *w, const char *path, pl_error *err)
 {
 #define COLUMN_NAME(c, word) word,
     static const char *const noises[] = {PL_NOISE_KINDS(COLUMN_NAME)},
@@ -63,12 +70,11 @@ static pl_status write_parameters(const pl_witness *w, pl_error *err)
                              *const policies[] = {PL_UPDATE_POLICIES(COLUMN_NAME)},
                              *const posts[] = {PL_POST_PROCESSES(COLUMN_NAME)};
     float row[PL_ROLLOUT_COLUMNS];
-    char path[PL_FILE_PATH_MAX];
     pl_str text = {0};
-    PL_TRY(pl_path_join(path, sizeof path, w->folder, "parameters.json", err));
     pl_json j = pl_json_begin(&text, false);
     pl_rollout_fill_row(w->d, w->operator, row);
     pl_json_object(&j);
+    pl_json_kv_string(&j, "arch", w->d->setup.arch);
     pl_json_kv_uint(&j, "operator", w->operator);
     write_shape(w, &j);
     pl_json_kv_string(&j, "noise_type", noises[(int)row[PL_ROLLOUT_NOISE_KIND]]);
@@ -127,8 +133,8 @@ static uint64_t find_channels(const pl_graph *g)
 pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_t steps, const char *folder,
                           pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX];
-    *w = (pl_witness){.d = pl_rollout_data_of(s->o.data),
+    *w = (pl_witness){.s = s,
+                      .d = pl_rollout_data_of(s->o.data),
                       .operator= number,
                       .folder = folder,
                       .steps = steps,
@@ -139,8 +145,6 @@ pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_
     w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * channels, sizeof *w->scratch);
     if (!w->scratch) return pl_fail(err, PL_E_NOMEM, "no memory for what the witness writes");
     PL_TRY(pl_folder_create(folder, err));
-    PL_TRY(pl_path_join(path, sizeof path, folder, "weights.safetensors", err));
-    PL_TRY(write_weights(s, path, err));
     for (int k = 0; k < PL_WITNESS_FILES; k++) PL_TRY(open_array(w, k, folder, err));
     return PL_OK;
 }
@@ -168,13 +172,22 @@ pl_status pl_witness_put(pl_witness *w, uint64_t t, const pl_store_call *call, p
     return t ? put_image(w, NOISE, &call->port[2], &call->port[3], w->noise_channels, err) : PL_OK;
 }
 
+/* Wherever this is cut off: with parameters.json all files are of one witness. */
+static pl_status complete_all(pl_witness *w, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_path_join(path, sizeof path, w->folder, "parameters.json", err));
+    if (unlink(path) != 0 && errno != ENOENT)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced: %s", path, strerror(errno));
+    PL_TRY(write_weights(w, err));
+    for (uint32_t k = 0; k < w->open; k++) PL_TRY(pl_file_commit(&w->file[k], err));
+    return write_parameters(w, path, err);
+}
+
 pl_status pl_witness_close(pl_witness *w, bool complete, pl_error *err)
 {
-    pl_status status = complete ? write_parameters(w, err) : PL_OK;
-    for (uint32_t k = 0; k < w->open; k++) {
-        if (complete && status == PL_OK) status = pl_file_commit(&w->file[k], err);
-        pl_file_abandon(&w->file[k]);
-    }
+    pl_status status = complete ? complete_all(w, err) : PL_OK;
+    for (uint32_t k = 0; k < w->open; k++) pl_file_abandon(&w->file[k]);
     pl_free(w->scratch);
     return status;
 }

@@ -54,11 +54,14 @@ static void print_head(const page *g)
         pl_text_clean(title, sizeof title, g->options->title);
         pl_str_printf(g->out, "%s: ", title);
     }
-    pl_str_printf(g->out, "batch %" PRIi64 " x %" PRIi64 " %s; ", r->batch, r->rows, r->words->items);
+    pl_report_fit_batch(r, "x", g->out);
+    pl_str_append(g->out, "; ");
     if (r->budget_bytes == UINT64_MAX)
-        pl_str_append(g->out, "no budget\n");
+        pl_str_append(g->out, "no budget");
     else
-        pl_str_printf(g->out, "budget %s bytes charged\n", pl_format_count(r->budget_bytes, text, sizeof text));
+        pl_str_printf(g->out, "budget %s bytes charged", pl_format_count(r->budget_bytes, text, sizeof text));
+    pl_report_fit_group(g->plan, g->out);
+    pl_str_append(g->out, "\n");
     fold(g, from);
 }
 
@@ -73,8 +76,7 @@ static void print_time(const page *g, const pl_fit_point *p)
     if (p->spread > 0)
         pl_str_printf(g->out, " (%s to %s)", seconds_text(fmax(p->seconds - p->spread, 0), low),
                       seconds_text(p->seconds + p->spread, high));
-    pl_str_printf(g->out, ", %s %s/s",
-                  pl_format_count((uint64_t)pl_report_items_per_second(g->result, p), text, sizeof text),
+    pl_str_printf(g->out, ", %s %s/s", pl_report_rate(pl_report_items_per_second(g->result, p), text, sizeof text),
                   g->result->words->items);
     if (g->options->steps)
         pl_str_printf(g->out, "; %s for %s step%s", seconds_text(p->seconds * (double)g->options->steps, low),
@@ -126,7 +128,8 @@ static void print_chosen(const page *g)
     pl_str_append(g->out, "\n");
     fold(g, from);
     for (pl_table t = begin(g, "ll"); pl_table_pass(&t);) {
-        for (size_t k = 0; k < pl_fit_axis_count(); k++) axis_row(g, &t, k);
+        for (size_t k = 0; k < pl_fit_axis_count(); k++)
+            if (pl_fit_axis_applies(k, g->result)) axis_row(g, &t, k);
         pages_row(g, &t);
     }
     from = g->out->bytes;
@@ -221,7 +224,7 @@ static void point_row(const page *g, pl_table *t, const pl_fit_point *p)
     pl_table_cell(t, "%s", t->strong ? "*" : "");
     pl_table_bytes(t, p->charged_bytes);
     pl_table_cell(t, "%s", seconds_text(p->seconds, text));
-    pl_table_cell(t, "%s", rate > 0 ? pl_format_count((uint64_t)rate, text, sizeof text) : "unknown");
+    pl_table_cell(t, "%s", rate > 0 ? pl_report_rate(rate, text, sizeof text) : "unknown");
     pl_fit_choice_say(g->result, &p->choice, &said);
     pl_table_cell(t, "%s", words);
     pl_table_end_row(t);
@@ -327,6 +330,15 @@ static void permission_row(const page *g, pl_table *t, size_t i)
     pl_table_end_row(t);
 }
 
+/* Of what is not trained: for the user to choose, since the results are others. */
+static void print_numbers(const page *g)
+{
+    if (!g->plan || !g->result->permission_count) return;
+    heading(g, "With other numbers, each alone");
+    for (pl_table t = begin(g, "llrrl"); pl_table_pass(&t);)
+        for (size_t i = 0; i < g->result->permission_count; i++) permission_row(g, &t, i);
+}
+
 static pl_status print_certificate(const page *g, pl_error *err)
 {
     const pl_fit_result *r = g->result;
@@ -350,6 +362,7 @@ static pl_status print(page *g, pl_error *err)
 {
     print_head(g);
     if (g->plan) print_chosen(g);
+    print_numbers(g);
     if (g->result->smallest) PL_TRY(print_certificate(g, err));
     PL_TRY(pl_report_front(g->result, &g->front, &g->front_count, err));
     if (g->front_count) print_table(g);

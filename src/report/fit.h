@@ -29,6 +29,11 @@ pl_status pl_report_front(const pl_fit_result *, const pl_fit_point ***front, si
  * that fits the budget; where none does, the smallest. Nothing when nothing else was looked at. */
 void pl_report_reason(const pl_fit_result *, size_t axis, pl_str *out);
 double pl_report_items_per_second(const pl_fit_result *, const pl_fit_point *); /* negative: not known */
+const char *pl_report_rate(double items_per_second, char *text, size_t room);   /* "7,104"; few have a fraction */
+/* Of work of several shapes: "; of 588 shapes the largest, num_layers 5"; else nothing. */
+void pl_report_fit_group(const pl_plan *, pl_str *out);
+/* "batch 32 x 256 tokens", with that sign; of what is not trained "batch 10 realisations". */
+void pl_report_fit_batch(const pl_fit_result *, const char *times, pl_str *out);
 
 /* ---- fit_certificate.c: sentences without an end of line, when nothing fits ---- */
 enum { PL_REPORT_FIT_ALIVE = 8 }; /* so many of the largest at the peak are listed */

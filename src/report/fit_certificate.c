@@ -29,11 +29,13 @@ void pl_report_say_peak(const pl_plan *p, pl_str *out)
 
 void pl_report_say_permission(const pl_fit_result *r, const pl_fit_permission *p, pl_str *out)
 {
-    const pl_fit_point *least = &r->point[r->least];
+    const bool fits = r->chosen != PL_FIT_NONE;
+    const pl_fit_point *least = &r->point[fits ? r->chosen : r->least];
     char text[96] = "";
     if (p->charged_bytes == 0) return; /* weights and what belongs to them are larger than the budget */
     if (p->seconds >= 0 && least->seconds > 0)
-        pl_print(text, sizeof text, "%+.1f %% against the smallest plan", 100 * (p->seconds / least->seconds - 1));
+        pl_print(text, sizeof text, "%+.1f %% against %s", 100 * (p->seconds / least->seconds - 1),
+                 fits ? "what was chosen" : "the smallest plan");
     else if (p->work > 0 && least->work > 0)
         pl_print(text, sizeof text, "not measured; by operations and bytes %+.0f %%",
                  100 * (p->work / least->work - 1));

@@ -31,7 +31,7 @@ static void write_point(const pl_fit_result *r, const pl_fit_point *p, pl_str *o
     cell(out, NULL, chosen ? "chosen" : p->charged_bytes > r->budget_bytes ? "does not fit" : "");
     cell(out, "n", pl_format_count(p->charged_bytes, text, sizeof text));
     cell(out, "n", seconds_text(p->seconds, text));
-    cell(out, "n", rate > 0 ? pl_format_count((uint64_t)rate, text, sizeof text) : "unknown");
+    cell(out, "n", rate > 0 ? pl_report_rate(rate, text, sizeof text) : "unknown");
     pl_fit_choice_say(r, &p->choice, &words);
     cell(out, "w", pl_str_text(&words));
     out->failed |= words.failed;
@@ -110,6 +110,7 @@ static void write_choices(const pl_fit_result *r, pl_str *out)
              "else chosen anew; where none fits, the smallest.</p>\n<table>\n");
     for (size_t k = 0; k < pl_fit_axis_count(); k++) {
         pl_str words = {0}, why = {0};
+        if (!pl_fit_axis_applies(k, r)) continue;
         pl_fit_axis_say(k, r, &r->point[r->chosen].choice, &words);
         pl_report_reason(r, k, &why);
         pl_str_append(out, "<tr>");
@@ -194,6 +195,23 @@ static pl_status write_alive(const pl_fit_result *r, pl_str *out, pl_error *err)
     return PL_OK;
 }
 
+static void write_permissions(const pl_fit_result *r, pl_str *out)
+{
+    if (!r->permission_count) return;
+    pl_str_append(out, "<table><tr><th></th><th></th><th></th><th class='n'>bytes charged</th><th class='n'>a step"
+                       "</th><th></th></tr>\n");
+    for (size_t i = 0; i < r->permission_count; i++) write_permission(r, &r->permission[i], i == r->cheapest, out);
+    pl_str_append(out, "</table>\n");
+}
+
+static void write_numbers(const pl_fit_result *r, pl_str *out)
+{
+    if (r->chosen == PL_FIT_NONE || !r->permission_count) return;
+    pl_str_append(out, "<section><h2>With other numbers, each alone</h2>\n");
+    write_permissions(r, out);
+    pl_str_append(out, "</section>\n");
+}
+
 static pl_status write_certificate(const pl_fit_result *r, pl_str *out, pl_error *err)
 {
     pl_str_append(out, "<section><h2>Nothing fits</h2>");
@@ -201,11 +219,7 @@ static pl_status write_certificate(const pl_fit_result *r, pl_str *out, pl_error
     PL_TRY(write_alive(r, out, err));
     pl_str_printf(out, "</section><section><h2>%s</h2>\n",
                   r->permission_count ? "What would change that, each alone" : "Nothing more could be allowed");
-    if (r->permission_count)
-        pl_str_append(out, "<table><tr><th></th><th></th><th></th><th class='n'>bytes charged</th><th class='n'>a step"
-                           "</th><th></th></tr>\n");
-    for (size_t i = 0; i < r->permission_count; i++) write_permission(r, &r->permission[i], i == r->cheapest, out);
-    if (r->permission_count) pl_str_append(out, "</table>\n");
+    write_permissions(r, out);
     write_sentence(pl_report_say_remedy, r, out);
     pl_str_append(out, "</section>\n");
     return PL_OK;
@@ -220,7 +234,7 @@ static void write_rate(pl_str *out, double rate, const pl_words *words)
 {
     char number[TEXT], text[2 * TEXT];
     snprintf(text, sizeof text, "%s a second", words->items);
-    write_card(out, pl_format_count((uint64_t)rate, number, sizeof number), text);
+    write_card(out, pl_report_rate(rate, number, sizeof number), text);
 }
 
 static void write_head(const pl_fit_result *r, const pl_plan *plan, const pl_report_fit_options *o, pl_str *out)
@@ -234,8 +248,10 @@ static void write_head(const pl_fit_result *r, const pl_plan *plan, const pl_rep
     pl_str_append(out, pl_html_style);
     pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
     pl_html_text(out, title);
-    pl_str_printf(out, "</h1>\n<p>batch %lld × %lld %s</p>\n<div class='cards'>\n", (long long)r->batch,
-                  (long long)r->rows, r->words->items);
+    pl_str_append(out, "</h1>\n<p>");
+    pl_report_fit_batch(r, "×", out);
+    pl_report_fit_group(plan, out);
+    pl_str_append(out, "</p>\n<div class='cards'>\n");
     if (r->budget_bytes != UINT64_MAX) write_card(out, pl_format_bytes(r->budget_bytes, text, sizeof text), "budget");
     if (plan) {
         const pl_fit_point *p = &r->point[r->chosen];
@@ -258,6 +274,7 @@ pl_status pl_report_fit_html(const pl_fit_result *r, const pl_plan *plan, const 
     PL_TRY(pl_report_front(r, &front, &count, err));
     pl_status status = count > 1 ? write_curve(r, front, count, out, err) : PL_OK;
     if (plan) write_choices(r, out);
+    write_numbers(r, out);
     if (status == PL_OK && r->smallest) status = write_certificate(r, out, err);
     if (count) write_table(r, front, count, out);
     pl_free(front);

@@ -14,6 +14,7 @@ static void write_choice(pl_json *j, const pl_fit_result *r, const pl_choice *c)
     pl_json_object(j);
     for (size_t k = 0; k < pl_fit_axis_count(); k++) {
         char words[PL_FIT_WORDS_BYTES];
+        if (!pl_fit_axis_applies(k, r)) continue;
         pl_str said = pl_str_fixed(words, sizeof words);
         words[0] = 0;
         pl_fit_axis_short(k, r, c, &said);
@@ -63,6 +64,7 @@ static void write_chosen(pl_json *j, const pl_fit_result *r, const pl_plan *plan
     pl_json_object(j);
     for (size_t k = 0; k < pl_fit_axis_count(); k++) {
         pl_str why = {0};
+        if (!pl_fit_axis_applies(k, r)) continue;
         pl_report_reason(r, k, &why);
         pl_json_kv_string(j, pl_fit_axis_name(k), pl_str_text(&why));
         j->out->failed |= why.failed;
@@ -146,11 +148,20 @@ static void write_permission(pl_json *j, const pl_fit_permission *p)
     pl_json_object_end(j);
 }
 
+static void write_permissions(pl_json *j, const char *key, const pl_fit_result *r)
+{
+    pl_json_key(j, key);
+    pl_json_array(j);
+    for (size_t i = 0; i < r->permission_count; i++) write_permission(j, &r->permission[i]);
+    pl_json_array_end(j);
+}
+
 static pl_status write_certificate(pl_json *j, const pl_fit_result *r, pl_error *err)
 {
     pl_json_key(j, "certificate");
     if (!r->smallest) {
         pl_json_null(j);
+        write_permissions(j, "other_numbers", r);
         return PL_OK;
     }
     pl_json_object(j);
@@ -159,10 +170,7 @@ static pl_status write_certificate(pl_json *j, const pl_fit_result *r, pl_error 
     pl_json_kv_uint(j, "point", r->least);
     write_roles(j, r->smallest);
     PL_TRY(write_alive(j, r->smallest, err));
-    pl_json_key(j, "permissions");
-    pl_json_array(j);
-    for (size_t i = 0; i < r->permission_count; i++) write_permission(j, &r->permission[i]);
-    pl_json_array_end(j);
+    write_permissions(j, "permissions", r);
     pl_json_kv_uint_if(j, r->cheapest != PL_FIT_NONE, "cheapest", r->cheapest);
     pl_json_object_end(j);
     return PL_OK;

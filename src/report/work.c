@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/units.h"
+#include "report/html.h"
 #include "report/table.h"
 
 enum { SHAPES_SHOWN = 12 };
@@ -77,6 +78,13 @@ static void group_row(pl_table *t, const pl_work_group *g)
     pl_table_end_row(t);
 }
 
+static void print_rest(const pl_work *w, pl_str *out)
+{
+    if (w->count > SHAPES_SHOWN) pl_str_printf(out, "and %zu shapes that take less\n", w->count - SHAPES_SHOWN);
+    if (w->seconds >= 0 && w->measured < w->count)
+        pl_str_append(out, "* times follow from measured ones of other sizes\n");
+}
+
 static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
 {
     for (pl_table t = pl_table_begin(out, "rrrrl"); pl_table_pass(&t);) {
@@ -88,9 +96,6 @@ static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
         for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
             group_row(&t, &w->group[i]);
     }
-    if (w->count > SHAPES_SHOWN) pl_str_printf(out, "and %zu shapes that take less\n", w->count - SHAPES_SHOWN);
-    if (w->seconds >= 0 && w->measured < w->count)
-        pl_str_append(out, "* times follow from measured ones of other sizes\n");
 }
 
 void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
@@ -102,6 +107,46 @@ void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
     print_time(w, out);
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
     print_groups(w, words, out);
+    print_rest(w, out);
+}
+
+/* ---- the page ---- */
+
+static void html_number(pl_str *out, const char *text)
+{
+    pl_str_append(out, "<td class='n'>");
+    pl_html_text(out, text);
+    pl_str_append(out, "</td>");
+}
+
+static void html_row(const pl_work_group *g, pl_str *out)
+{
+    char text[32];
+    pl_str_append(out, "<tr><td>");
+    pl_html_text(out, g->text);
+    pl_str_append(out, g->measured ? "</td>" : " *</td>");
+    html_number(out, pl_format_count(g->items, text, sizeof text));
+    html_number(out, pl_format_bytes(g->charged_bytes, text, sizeof text));
+    html_number(out, g->seconds < 0 ? "unknown" : pl_format_seconds(g->seconds, text, sizeof text));
+    pl_str_append(out, "</tr>\n");
+}
+
+void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    size_t shown = 0;
+    pl_str_append(out, "<section><h2>All of the work</h2><p>");
+    print_sizes(w, words, out);
+    pl_str_append(out, "</p><p>");
+    print_time(w, out);
+    pl_str_printf(out,
+                  "</p>\n<table><tr><th>shape</th><th class='n'>%ss</th><th class='n'>charged</th>"
+                  "<th class='n'>time</th></tr>\n",
+                  words->step);
+    for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
+        html_row(&w->group[i], out);
+    pl_str_append(out, "</table>");
+    if (w->count > SHAPES_SHOWN) pl_str_printf(out, "<p>and %zu shapes that take less</p>", w->count - SHAPES_SHOWN);
+    pl_str_append(out, "<p>* times follow from measured ones of other sizes</p></section>\n");
 }
 
 void pl_report_work_json(const pl_work *w, pl_json *j)

@@ -8,6 +8,7 @@
 #include "plan/work.h"
 
 void pl_report_work(const pl_work *, const pl_words *, pl_str *out);
+void pl_report_work_html(const pl_work *, const pl_words *, pl_str *out); /* a section of a page */
 void pl_report_work_json(const pl_work *, pl_json *);
 
 #endif

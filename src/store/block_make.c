@@ -15,18 +15,37 @@
 
 /* ---- the forms ---- */
 
-static pl_status create_file(pl_block_index *ix, const char *path, pl_error *err)
+/* Opened and locked. Another maker may be at it: its file is not to be emptied, nor removed. */
+static pl_status open_locked(pl_block_index *ix, const char *path, pl_error *err)
 {
     ix->fd = pl_io_open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (ix->fd < 0) {
         int error = errno;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
     }
-    pl_status status = pl_block_index_lock(ix, err); /* another maker may be at it: its file is not to be emptied, */
-    if (status != PL_OK) {
-        close(ix->fd); /* nor removed */
+    pl_status status = pl_block_index_lock(ix, err);
+    if (status == PL_OK) return PL_OK;
+    close(ix->fd);
+    ix->fd = -1;
+    return status;
+}
+
+static bool is_named(int fd, const char *path)
+{
+    struct stat here, there;
+    return fstat(fd, &here) == 0 && lstat(path, &there) == 0 && here.st_dev == there.st_dev &&
+           here.st_ino == there.st_ino;
+}
+
+/* Between its opening and its lock another maker may have given the file its last name, and let go of it: then it is
+ * that one's, with results in it. */
+static pl_status create_file(pl_block_index *ix, const char *path, pl_error *err)
+{
+    PL_TRY(open_locked(ix, path, err));
+    if (!is_named(ix->fd, path)) {
+        close(ix->fd);
         ix->fd = -1;
-        return status;
+        return pl_fail(err, PL_E_STORAGE, "%s: another process made this file just now; begin again", path);
     }
     if (pl_io_truncate(ix->fd, 0) == 0) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(errno));
@@ -230,6 +249,8 @@ static pl_status give_name(const char *temporary, const char *path, pl_error *er
     char folder[PL_FILE_PATH_MAX];
     int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
     if (rc != 0 && errno == EINVAL && access(path, F_OK) != 0) rc = rename(temporary, path); /* a file system without */
+    if (rc != 0 && errno == EEXIST)
+        return pl_fail(err, PL_E_STORAGE, "%s: another process made it just now; begin again", path);
     if (rc != 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be renamed to %s: %s", temporary, path, strerror(errno));
     PL_TRY(folder_of(path, folder, err));
     return pl_folder_sync(folder, err);

@@ -25,6 +25,7 @@ struct pl_data {
     const pl_data_kind *kind;
     const pl_source *source;          /* NULL: the command reads no samples */
     const char *path;                 /* what sentences call it where it has a source: the path of its file, or words */
+    char piece[24];                   /* of the work, which this process does: "shape-3"; "": all of it */
     const struct pl_block_sink *sink; /* where results go; NULL: the command keeps none */
     pl_facts identity;                /* hashes of what it was made from */
     pl_facts extents;                 /* what shapes of the model depend on */

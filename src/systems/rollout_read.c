@@ -183,22 +183,19 @@ static pl_status read_part(const pl_config *c, pl_rollout_setup *o, pl_error *er
 
 /* ---- results ---- */
 
-/* A part has a file of its own: results-2-of-4.h5. A dot that begins a name begins no ending. */
+/* A part has a file of its own: results-2-of-4.h5. */
 static pl_status name_part(const pl_config *c, const char *whole, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     uint32_t part, parts;
-    const char *slash = strrchr(whole, '/'), *name = slash ? slash + 1 : whole, *dot = strrchr(name, '.');
-    char where[PL_CONFIG_WHERE_BYTES];
+    char where[PL_CONFIG_WHERE_BYTES], of[40] = "";
+    const size_t length = strlen(whole);
     PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
     pl_config_where(c, "dataset.output_path", where, sizeof where);
-    if (!name[0])
+    if (length && whole[length - 1] == '/')
         return pl_fail(err, PL_E_CONFIG,
                        "%s: dataset.output_path %.200s ends with a slash; give the name of the results", where, whole);
-    if (!dot || dot == name) dot = whole + strlen(whole);
-    const int stem = (int)(dot - whole);
-    const int n = parts > 1 ? snprintf(path, PL_FILE_PATH_MAX, "%.*s-%u-of-%u%s", stem, whole, part, parts, dot)
-                            : snprintf(path, PL_FILE_PATH_MAX, "%s", whole);
-    if (n >= 0 && n < PL_FILE_PATH_MAX) return PL_OK;
+    if (parts > 1) snprintf(of, sizeof of, "%u-of-%u", part, parts);
+    if (pl_path_of_part(path, PL_FILE_PATH_MAX, whole, of, err) == PL_OK) return PL_OK;
     return pl_fail(err, PL_E_CONFIG, "%s: dataset.output_path %.200s… is too long", where, whole);
 }
 
@@ -302,7 +299,8 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
     const pl_config_list *clamp = &c->update.clamp;
     const pl_config_sampling_validation *v = &c->sampling_validation;
     const pl_config_store store = pl_config_store_of(c);
-    *o = (pl_rollout_setup){.sobol_seed = (uint64_t)c->sobol.seed,
+    *o = (pl_rollout_setup){.arch = pl_config_find("model.arch")->names[c->model.arch],
+                            .sobol_seed = (uint64_t)c->sobol.seed,
                             .scramble = c->sobol.scramble,
                             .operators = (uint32_t)c->sampling.total_samples,
                             .count = (uint32_t)c->sampling.total_samples,

@@ -71,6 +71,7 @@ def random_case(i):
 
 def repeats(config, *words, bounds=BOUNDS):
     w = witness(config, "witness", "--steps", "3", *words)
+    check(f"arch: {w.parameters['arch']}\n" in read(config).decode(), w.parameters)
     found = [*w.repeat(), w.repeat_metrics()]
     shutil.rmtree("witness")
     check(all(map(operator.lt, found, bounds)), "a step, all steps and metrics differ by", found, w.parameters, read(config).decode())
@@ -264,6 +265,25 @@ def test_stop_and_go_on():
     check("all is done" in said, said)
 
 
+def test_a_witness_is_whole_or_none():
+    """Stopped, it leaves what was there; killed, nothing that the next one does not replace, and no parameters of another."""
+    config, slow = write_rollout(), write_slow()
+    w = witness(config, "w", "--steps", "2")
+    whole = {name: read(f"w/{name}") for name in os.listdir("w")}
+    check(len(whole) == 6, whole.keys())
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        process = subprocess.Popen([COMMAND, "rollout", slow, "--witness", "w", "--steps", "99000"], stderr=subprocess.PIPE, env=environment())
+        while process.poll() is None and not os.path.exists("w/states.npy.tmp"):
+            time.sleep(0.001)
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1]
+        check(process.returncode == code and not said, number, "gave", process.returncode, said)
+        check({name: read(f"w/{name}") for name in whole} == whole, "a stopped witness changed the one before")
+        check(number == signal.SIGKILL or len(os.listdir("w")) == len(whole), os.listdir("w"))
+    check(witness(config, "w", "--steps", "3", "--only", "0").states[:len(w.states)] == w.states, "the next one is another")
+    check(len(os.listdir("w")) == len(whole), "leftovers:", os.listdir("w"))
+
+
 def test_parts_are_those_of_the_whole():
     config = write_some(states=5)
     make("native", config)
@@ -278,6 +298,18 @@ def test_parts_are_those_of_the_whole():
             check(read("part.npy") == read("whole.npy"), dataset, "of part", part, "differs")
         first += told["share"]
     check(first == 3, "parts have", first, "operators")
+
+
+def test_each_shape_has_a_trace():
+    config = write_rollout(space={"num_layers": [1, 2]}, sampling={"total_samples": 8})
+    os.mkdir("traces")
+    run("rollout", config, "--quiet", "--trace", "traces/t.json", "--dump", "plan")
+    check(sorted(os.listdir("traces")) == ["t-shape-1.json", "t-shape-2.json"], os.listdir("traces"))
+    for shape in (1, 2):
+        nodes = {event["cat"] for event in json.load(open(f"traces/t-shape-{shape}.json"))}
+        check(any("layer.0" in n for n in nodes) and any("layer.1" in n for n in nodes) == (shape == 2), shape, nodes)
+        check(os.path.getsize(f"out/dump-plan-shape-{shape}.txt") > 1000, shape)
+    check(not os.path.exists("out/dump-plan.txt"), os.listdir("out"))
 
 
 # ---- progress ----
@@ -476,7 +508,7 @@ def test_full_disk():
 
 if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
-                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_progress, test_as_planned,
+                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_each_shape_has_a_trace, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
           "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_one_run_at_a_time, test_full_disk],

@@ -1,6 +1,7 @@
 #include "data/fields/rollout_data.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/activation.h"
@@ -362,6 +363,7 @@ pl_status pl_rollout_data_choose(pl_rollout_data *d, uint32_t group, pl_error *e
     d->data.group_items = d->operators;
     d->data.identity = (pl_facts){0};
     pl_facts_add(&d->data.identity, "shape", group);
+    if (d->groups.groups > 1) snprintf(d->data.piece, sizeof d->data.piece, "shape-%u", group + 1);
     find_extents(d);
     return PL_OK;
 }

@@ -38,6 +38,7 @@ enum { PL_ROLLOUT_FIELD_CHANNELS = 3 };
 
 /* What a config says, as plain values; names of dimensions outlive the data, the other texts are copied. */
 typedef struct pl_rollout_setup {
+    const char *arch; /* a constant, as names of dimensions are */
     const pl_dimension *dimension;
     uint32_t dimensions;
     uint64_t sobol_seed;

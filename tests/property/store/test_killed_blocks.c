@@ -13,7 +13,7 @@
 #include "support/program.h"
 #include "support/seed.h"
 
-enum { LIVES = 25, CALLS_KILLED = 12 };
+enum { LIVES = 25, CALLS_KILLED = 12, CALLS_MET = 60 };
 
 static uint64_t seed, drawn;
 static small_blocks b;
@@ -71,23 +71,30 @@ static bool run_for(const char *path, pl_block_form form, uint32_t life_us)
     return WIFEXITED(how);
 }
 
-/* Killed before its n-th system call. 1: it was; 0: it got through; -1: processes may not be traced here. */
-static int run_until(const char *path, pl_block_form form, uint32_t n, uint32_t *calls)
+/* Stopped before its n-th system call, or through. */
+static pid_t start_until(const char *path, pl_block_form form, uint32_t n, uint32_t *calls, int *how)
 {
-    int how;
     pid_t child = fork();
     if (child == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(3);
         raise(SIGSTOP);
         live(path, form);
     }
-    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(waitpid(child, how, 0), child);
     uint32_t stop = 0;
-    for (; stop < 2 * (uint64_t)n - 1 && WIFSTOPPED(how); stop++) { /* stops before and after each call */
+    for (; stop < 2 * (uint64_t)n - 1 && WIFSTOPPED(*how); stop++) { /* stops before and after each call */
         ptrace(PTRACE_SYSCALL, child, NULL, NULL);
-        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_int_equal(waitpid(child, how, 0), child);
     }
     if (calls) *calls = stop / 2;
+    return child;
+}
+
+/* Killed before its n-th system call. 1: it was; 0: it got through; -1: processes may not be traced here. */
+static int run_until(const char *path, pl_block_form form, uint32_t n, uint32_t *calls)
+{
+    int how;
+    pid_t child = start_until(path, form, n, calls, &how);
     if (WIFEXITED(how)) {
         if (WEXITSTATUS(how) == 3) return -1;
         assert_int_equal(WEXITSTATUS(how), 0);
@@ -144,6 +151,28 @@ static void at_calls(const char *path, const char *sound, pl_block_form form)
     printf("%s: a run of %u calls, killed before %d of them\n", pl_block_form_name(form), calls, CALLS_KILLED);
 }
 
+/* Between two system calls of one that makes the file and fills it, another does the same. Both may not; what the one
+ * named and filled the other, which had it open under its first name, must not empty. */
+static void meet_another(const char *path, pl_block_form form)
+{
+    uint32_t calls, met = 0;
+    int how;
+    for (uint32_t n = 1; n <= CALLS_MET; n++) {
+        remove_tree(path);
+        pid_t child = start_until(path, form, n, &calls, &how);
+        if (WIFEXITED(how)) break;
+        pl_status status = small_run_all(&b, path, form, &small_layout, &found, &err);
+        if (status != PL_OK && status != PL_E_STORAGE) fail_msg("%s", err.text);
+        assert_int_equal(ptrace(PTRACE_DETACH, child, NULL, NULL), 0);
+        assert_int_equal(waitpid(child, &how, 0), child);
+        assert_true(WIFEXITED(how) && (status == PL_OK || WEXITSTATUS(how) == 0));
+        check_complete(path);
+        met++;
+    }
+    remove_tree(path);
+    printf("%s: met another before %u calls\n", pl_block_form_name(form), met);
+}
+
 static void kill_form(pl_block_form form)
 {
     char path[256], sound[256];
@@ -152,6 +181,7 @@ static void kill_form(pl_block_form form)
     uint32_t life_us = microseconds_of_a_run(sound, form);
     at_instants(path, sound, form, life_us + life_us / 2 + 500);
     at_calls(path, sound, form);
+    meet_another(path, form);
 }
 
 static void test_native(void **state)

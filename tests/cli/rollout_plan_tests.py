@@ -1,0 +1,76 @@
+"""Tests of what is known of a rollout before it runs: all shapes of its operators with bytes and times, that what does
+not fit is refused before the first begins, and what a search may choose. Called as cli_tests.py is."""
+import collections
+import json
+import os
+import random
+
+from cli_tests import SEED, check, main, refused, run
+from rollout_oracle import load_npy
+from rollout_tests import same_results, write_rollout
+
+DRAW = random.Random(SEED)
+SPACE = {"num_layers": [2, 4], "base_channels": "{type: integer, bounds: [2, 9]}", "kernel_size": [3, 5]}
+OPERATORS = 24
+
+
+def write_many(path="many.yaml", **simulation):
+    return write_rollout(path, space=SPACE, sampling={"total_samples": OPERATORS, "sobol": f"{{seed: {DRAW.randrange(1 << 30)}}}"},
+                         simulation={"num_timesteps": 3, **simulation}, dataset={"storage": "{backend: npy}"})
+
+
+def plan(config, *words):
+    return json.loads(run("plan", config, "--json", *words)[0])
+
+
+def test_all_shapes_are_looked_over():
+    config = write_many()
+    plans = plan(config)
+    work = plans["work"]
+    run("rollout", config, "--quiet")
+    (operators, dimensions), params = load_npy("out/results/parameters.params.npy")
+    shapes = collections.Counter(tuple(params[i * dimensions:i * dimensions + 3]) for i in range(operators))
+    said = {tuple(float(part.split()[1]) for part in g["shape"].split(", ")): g["items"] for g in work["shapes"]}
+    check(work["items"] == OPERATORS and said == dict(shapes), said, shapes)
+    charged = [g["charged_bytes"] for g in work["shapes"]]
+    check(work["largest"] == charged.index(max(charged)), work["largest"], charged)
+    check(plans["process"]["charged_bytes"] <= max(charged), plans["process"]["charged_bytes"], max(charged))
+    check(abs(work["seconds"] - sum(g["seconds"] for g in work["shapes"])) < 1e-9 * work["seconds"], work["seconds"])
+    report, err = run("plan", config)
+    check("measuring" not in err, err)  # what it measured serves the next
+    for words in ("All of the work", f"{OPERATORS} operators in {len(shapes)} shapes", "Predicted:"):
+        check(words in report, words, report)
+
+
+def test_refused_before_the_first():
+    config = write_many("large.yaml")
+    shapes = plan(config)["work"]["shapes"]
+    largest = max(shapes, key=lambda g: g["charged_bytes"])
+    needed = plan(config)["process"]["charged_bytes"]
+    least = min(g["charged_bytes"] for g in shapes)
+    budget = (least + needed) // 2
+    refused(3, f"of {len(shapes)} shapes that of {largest['shape']}: the smallest plan needs {needed} bytes",
+            "rollout", config, "--out", "refused", "--budget", str(budget))
+    check(not os.path.exists("refused"), os.listdir("."))
+    run("rollout", config, "--out", "fits", "--budget", str(needed), "--quiet")
+
+
+def test_left_to_the_search():
+    config = write_rollout("auto.yaml", simulation={"num_realizations": 6, "num_timesteps": 4, "realizations_at_once": "auto"})
+    run("rollout", config, "--quiet", "--out", "chosen", "--budget", "64MB")
+    run("rollout", config, "--quiet", "--out", "three", "--realizations-at-once", "3")
+    same_results("chosen/results.blocks", "three/results.blocks")
+    found = json.loads(run("fit", config, "--json", "--budget", "64MB")[0])
+    tried = {int(p["choice"]["micro-batch"]) for p in found["points"]}
+    check(tried == {1, 2, 3, 6} and found["batch"] == 6, tried)
+    check("precision" not in found["points"][0]["choice"], found["points"][0])  # an axis of training
+    front = [(p["charged_bytes"], p["seconds"]) for p in found["points"] if p["front"]]
+    check(all(a[1] > b[1] for a, b in zip(sorted(front), sorted(front)[1:])), front)
+    report, _ = run("fit", config, "--budget", "64MB")
+    check("batch 6 realisations; budget 64,000,000 bytes" in report and "at once" in report, report)
+    out, _ = run("fit", config, "--budget", "6MB", code=3)
+    check("Nothing fits" in out, out)
+
+
+if __name__ == "__main__":
+    main({"rollout_plan": [test_all_shapes_are_looked_over, test_refused_before_the_first, test_left_to_the_search]})
