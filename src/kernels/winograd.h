@@ -29,8 +29,8 @@ typedef struct pl_winograd_kernels {
     void (*weights)(pl_real type, int64_t columns, const void *weight, int64_t tap, int turned, float *u,
                     int64_t point);
     /* y[row·i + pixel·j + c], i and j below m, of the sums at point·p + c, p = 0 being the part's first: so many
-     * vectors of columns. The left half writes kept[point·q + c], q < PL_WINOGRAD_KEPT, instead; the right one reads it.
-     */
+     * vectors of columns. The left half writes kept[point·q + c], q < PL_WINOGRAD_KEPT, instead; the right one reads
+     * it. */
     void (*output)(pl_winograd_part part, int vectors, const float *sums, int64_t point, float *kept, float *y,
                    int64_t row, int64_t pixel);
 } pl_winograd_kernels;
