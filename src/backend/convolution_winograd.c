@@ -7,9 +7,11 @@
 #include "base/size.h"
 
 enum {
-    UNIT_WINDOWS = 24,  /* two or more whole tiles of rows; more were no quicker at 64 to 256 channels */
-    WEIGHTS_CHUNK = 64, /* channels whose weights are transformed at a time */
-    OUTPUTS = 4,        /* neighbouring windows that are transformed back before the epilogue */
+    UNIT_WINDOWS = 24,    /* two or more whole tiles of rows; more were no quicker */
+    HALF_WINDOWS = 36,    /* the same in halves */
+    NEAR_BYTES = 3 << 19, /* of windows and weights that should stay in a second-level cache */
+    WEIGHTS_CHUNK = 64,   /* channels whose weights are transformed at a time */
+    OUTPUTS = 4,          /* neighbouring windows that are transformed back before the epilogue */
     UNITS_PER_THREAD = 4,
     SKEW = 16 /* words: neighbouring windows do not share the sets of a cache */
 };
@@ -26,22 +28,36 @@ static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count 
 
 /* ---- how it is cut ---- */
 
+/* Windows of a unit and one panel's weights: what is read again for every panel, and what passes by meanwhile. */
+static int64_t near_bytes(const winograd *w, int64_t parts, int64_t windows)
+{
+    return w->points / parts * w->channels * (windows + w->kernels->nr) * (int64_t)sizeof(float);
+}
+
 static void cut_units(winograd *w)
 {
     int64_t wanted = w->threads == 1 ? 1 : UNITS_PER_THREAD * (int64_t)w->threads;
-    w->unit_windows = min_of(UNIT_WINDOWS, w->windows);
+    w->parts = w->m == 4 && near_bytes(w, 1, UNIT_WINDOWS) > NEAR_BYTES ? 2 : 1;
+    w->part_points = w->points / w->parts;
+    int more = w->parts == 2 && near_bytes(w, 2, HALF_WINDOWS) <= NEAR_BYTES;
+    w->unit_windows = min_of(more ? HALF_WINDOWS : UNIT_WINDOWS, w->windows);
     if (divide_up(w->windows, w->unit_windows) < wanted) w->unit_windows = min_of(w->kernels->mr, w->windows);
     w->units = divide_up(w->windows, w->unit_windows);
 }
 
+/* Of a window, for one panel. */
+static int64_t kept_words(const winograd *w) { return PL_WINOGRAD_KEPT * w->kernels->nr; }
+
 static void lay_out(winograd *w)
 {
     int64_t nr = w->kernels->nr, weights = w->is_dx ? 0 : w->points * nr * WEIGHTS_CHUNK;
+    int64_t kept = w->parts > 1 ? w->panels * w->unit_windows * kept_words(w) : 0;
     w->weights_offset = sizeof(pl_tickets);
     w->weights_bytes = words_bytes(w->panels * w->points * w->channels * nr);
     w->threads_offset = w->weights_offset + w->weights_bytes;
     w->sums_offset = words_bytes(max_of(w->unit_windows * w->window_words, weights));
-    w->outputs_offset = w->sums_offset + words_bytes(w->points * w->unit_windows * nr);
+    w->kept_offset = w->sums_offset + words_bytes(w->part_points * w->unit_windows * nr);
+    w->outputs_offset = w->kept_offset + words_bytes(kept);
     w->border_offset = w->outputs_offset + words_bytes(w->m * OUTPUTS * w->m * nr);
     w->thread_bytes = w->border_offset + words_bytes(w->points * w->channels);
     w->bytes = w->threads_offset + (uint64_t)w->threads * w->thread_bytes;
@@ -55,11 +71,11 @@ static void complete(winograd *w, const pl_convolution_shape *s, pl_convolution_
     w->transforms = pl_winograd_kernels_of(team.isa, (int)w->m);
     w->windows_y = divide_up(w->rows, w->m), w->windows_x = divide_up(w->columns, w->m);
     w->windows = w->batch * w->windows_y * w->windows_x;
-    w->window_words = w->points * w->channels + SKEW;
     w->panels = divide_up(w->n, w->kernels->nr);
     double macs = pl_convolution_macs(s) * (double)s->batch;
     w->threads = team.threads > 1 && macs >= parallel_macs ? team.threads : 1;
     cut_units(w);
+    w->window_words = w->part_points * w->channels + SKEW;
     lay_out(w);
 }
 
@@ -149,7 +165,12 @@ static void copy_border(const winograd *w, const char *image, int64_t top, int64
                (size_t)((end - begin) * pixel));
 }
 
-static void transform_windows(const winograd *w, int64_t begin, int64_t end, char *own)
+static pl_winograd_part part_of(const winograd *w, int64_t part)
+{
+    return w->parts == 1 ? PL_WINOGRAD_WHOLE : part == 0 ? PL_WINOGRAD_LEFT : PL_WINOGRAD_RIGHT;
+}
+
+static void transform_windows(const winograd *w, int64_t part, int64_t begin, int64_t end, char *own)
 {
     const int64_t pixel = w->channels * pl_real_bytes(w->type), window_words = w->window_words;
     for (int64_t i = begin; i < end; i++) {
@@ -163,24 +184,24 @@ static void transform_windows(const winograd *w, int64_t begin, int64_t end, cha
         } else {
             window = image + (top * w->width + left) * pixel;
         }
-        w->transforms->input(w->type, w->channels, window, row * w->channels, w->channels,
+        w->transforms->input(part_of(w, part), w->type, w->channels, window, row * w->channels, w->channels,
                              (float *)(void *)own + (i - begin) * window_words, w->channels);
     }
 }
 
-/* The sums of all points, for one panel. */
-static void multiply(const winograd *w, int64_t panel, int64_t windows, int vectors, char *own)
+/* The sums of the part's points, for one panel, whose words follow each other point by point. */
+static void multiply(const winograd *w, int64_t part, int64_t panel, int64_t windows, int vectors, char *own)
 {
     const pl_gemm_kernels *k = w->kernels;
     const float *from = (const float *)(void *)own;
     float *sums = (float *)(void *)(own + w->sums_offset);
-    int64_t tiles = divide_up(windows, k->mr);
-    for (int64_t p = 0; p < w->points; p++)
+    int64_t tiles = divide_up(windows, k->mr), points = w->part_points;
+    for (int64_t p = 0; p < points; p++)
         for (int64_t i = 0; i < tiles; i++) {
             int64_t begin = split(windows, tiles, i), rows = split(windows, tiles, i + 1) - begin;
-            k->by_rows[rows - 1][vectors - 1](w->channels, from + begin * w->window_words + p * w->channels,
-                                              w->window_words, weights_at(w, panel, p, 0), k->nr,
-                                              sums + (begin * w->points + p) * k->nr, w->points * k->nr, 0);
+            k->by_rows_ahead[rows - 1][vectors - 1](w->channels, from + begin * w->window_words + p * w->channels,
+                                                    w->window_words, weights_at(w, panel, part * points + p, 0), k->nr,
+                                                    sums + (begin * points + p) * k->nr, points * k->nr, 0);
         }
 }
 
@@ -217,6 +238,21 @@ static void finish_outputs(const winograd *w, const run_of_windows *r, int64_t p
     }
 }
 
+/* What the left half leaves for the right one, of a window of the unit. */
+static float *kept_at(const winograd *w, int64_t panel, int64_t window, char *own)
+{
+    return (float *)(void *)(own + w->kept_offset) + (panel * w->unit_windows + window) * kept_words(w);
+}
+
+static void keep_outputs(const winograd *w, int64_t windows, int64_t panel, int vectors, char *own)
+{
+    int64_t nr = w->kernels->nr;
+    const float *sums = (const float *)(void *)(own + w->sums_offset);
+    for (int64_t i = 0; i < windows; i++)
+        w->transforms->output(PL_WINOGRAD_LEFT, vectors, sums + i * w->part_points * nr, nr, kept_at(w, panel, i, own),
+                              NULL, 0, 0);
+}
+
 /* Back from the points, into the destination or through the epilogue; the unit begins at window `first`. */
 static void put_outputs(const winograd *w, int64_t first, const run_of_windows *r, int64_t panel, int vectors,
                         char *own)
@@ -227,21 +263,30 @@ static void put_outputs(const winograd *w, int64_t first, const run_of_windows *
     int plain = is_plain(w, r, columns);
     if (plain) outputs = (float *)w->epilogue.c + r->at + panel * nr, row = w->columns * w->n, pixel = w->n;
     for (int64_t i = r->begin; i < r->end; i++)
-        w->transforms->output(vectors, sums + (i - first) * w->points * nr, nr, outputs + (i - r->begin) * w->m * pixel,
-                              row, pixel);
+        w->transforms->output(part_of(w, w->parts - 1), vectors, sums + (i - first) * w->part_points * nr, nr,
+                              kept_at(w, panel, i - first, own), outputs + (i - r->begin) * w->m * pixel, row, pixel);
     if (!plain) finish_outputs(w, r, panel, outputs, row);
+}
+
+static void compute_part(const winograd *w, int64_t part, int64_t begin, int64_t end, char *own)
+{
+    transform_windows(w, part, begin, end, own);
+    for (int64_t panel = 0; panel < w->panels; panel++) {
+        int vectors = w->n - panel * w->kernels->nr > w->kernels->vector ? 2 : 1;
+        multiply(w, part, panel, end - begin, vectors, own);
+        if (part + 1 < w->parts) {
+            keep_outputs(w, end - begin, panel, vectors, own);
+            continue;
+        }
+        for (run_of_windows r = run_from(w, begin, end); r.begin < end; r = run_from(w, r.end, end))
+            put_outputs(w, begin, &r, panel, vectors, own);
+    }
 }
 
 static void compute_unit(const winograd *w, int64_t index, char *own)
 {
     int64_t begin = index * w->unit_windows, end = min_of(begin + w->unit_windows, w->windows);
-    transform_windows(w, begin, end, own);
-    for (int64_t panel = 0; panel < w->panels; panel++) {
-        int vectors = w->n - panel * w->kernels->nr > w->kernels->vector ? 2 : 1;
-        multiply(w, panel, end - begin, vectors, own);
-        for (run_of_windows r = run_from(w, begin, end); r.begin < end; r = run_from(w, r.end, end))
-            put_outputs(w, begin, &r, panel, vectors, own);
-    }
+    for (int64_t part = 0; part < w->parts; part++) compute_part(w, part, begin, end, own);
 }
 
 static void work(const void *work_winograd, int part, int parts)

@@ -6,8 +6,10 @@
  *
  * The team transforms the weights once a call, into panels as tiles read B, one for each point of the transformed
  * domain, and meets. For its unit a thread transforms the windows; then, a panel of output channels after the other,
- * makes the products of all points, whose sums stay in the second-level cache, and transforms them back. Windows at the
- * border are copied with zeros around what lies in the image first.
+ * makes the products of all points, whose sums stay in the second-level cache, and transforms them back. Where windows
+ * and a panel of weights would not stay there together, it does so for the left half of the points, keeping what that
+ * adds to the outputs, then for the right half. Weights come from beyond that cache and are asked for a point ahead.
+ * Windows at the border are copied with zeros around what lies in the image first.
  *
  * The weights could be kept transformed from call to call, for as long as they do not change: they are laid out by
  * shape and level alone, not by team or batch (weights_offset, weights_bytes), so a value of the plan could hold them,
@@ -16,7 +18,8 @@
  * Everything is f32 from the first transform to the last, for numbers of 16 bits too. An element depends on its window
  * alone, so its bits depend on neither batch nor team.
  *
- * Workspace: counter | transformed weights | per thread: windows, sums, outputs, a window at the border. */
+ * Workspace: counter | transformed weights | per thread: windows, sums, what the left half leaves, outputs, a window at
+ * the border. */
 #ifndef PL_BACKEND_CONVOLUTION_WINOGRAD_H
 #define PL_BACKEND_CONVOLUTION_WINOGRAD_H
 
@@ -39,10 +42,11 @@ typedef struct pl_convolution_winograd {
     int threads;
     int64_t m, t, points;
     int64_t windows_y, windows_x, windows; /* of an image; of all */
+    int64_t parts, part_points;            /* 2: the halves of pl_winograd_part, one after the other */
     int64_t unit_windows, units;
-    int64_t panels, window_words; /* of output channels; of a transformed window, point by point */
-    uint64_t weights_offset, weights_bytes, threads_offset, sums_offset, outputs_offset, border_offset, thread_bytes,
-        bytes;
+    int64_t panels, window_words; /* of output channels; of a part of a transformed window, point by point */
+    uint64_t weights_offset, weights_bytes, threads_offset, sums_offset, kept_offset, outputs_offset, border_offset,
+        thread_bytes, bytes;
     char *workspace;
 } pl_convolution_winograd;
 

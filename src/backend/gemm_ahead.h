@@ -8,6 +8,14 @@
 
 enum { PL_LINE_BYTES = 64 };
 
+/* Into the second-level cache. The empty assembly is an effect: a function that does nothing but ask for memory is one
+ * without effect to gcc, which drops the calls of it. */
+static inline void pl_gemm_ahead_line(const void *at)
+{
+    __builtin_prefetch(at, 0, 2);
+    __asm__ volatile("");
+}
+
 typedef struct pl_gemm_ahead { /* rows × lines_per_row cache lines, ld bytes apart; `next` is the one to ask for next */
     const char *at;
     int64_t ld, lines_per_row, next, count, per_tile;
@@ -29,7 +37,7 @@ static inline void pl_gemm_ahead_step(pl_gemm_ahead *a)
     int64_t end = a->next + a->per_tile < a->count ? a->next + a->per_tile : a->count;
     int64_t row = a->next / a->lines_per_row, line = a->next % a->lines_per_row;
     for (; a->next < end; a->next++) {
-        __builtin_prefetch(a->at + row * a->ld + line * PL_LINE_BYTES, 0, 2);
+        pl_gemm_ahead_line(a->at + row * a->ld + line * PL_LINE_BYTES);
         if (++line == a->lines_per_row) line = 0, row++;
     }
 }
@@ -38,8 +46,7 @@ static inline void pl_gemm_ahead_step(pl_gemm_ahead *a)
 static inline void pl_gemm_ahead_tile(const void *at, int64_t ld_bytes, int64_t rows, int64_t row_bytes)
 {
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < row_bytes; j += PL_LINE_BYTES)
-            __builtin_prefetch((const char *)at + r * ld_bytes + j, 0, 2);
+        for (int64_t j = 0; j < row_bytes; j += PL_LINE_BYTES) pl_gemm_ahead_line((const char *)at + r * ld_bytes + j);
 }
 
 #endif

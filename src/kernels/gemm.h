@@ -75,10 +75,11 @@ typedef struct pl_gemm_packers {
 enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };
 
 typedef struct pl_gemm_kernels {
-    int mr, nr, vector;                          /* largest tile, words in a vector (nr = 2 vectors) */
-    int step;                                    /* elements of k in a word */
-    int64_t k_block;                             /* longest stretch of k of one tile call */
-    pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
+    int mr, nr, vector;                                /* largest tile, words in a vector (nr = 2 vectors) */
+    int step;                                          /* elements of k in a word */
+    int64_t k_block;                                   /* longest stretch of k of one tile call */
+    pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2];       /* [rows − 1][vectors − 1] */
+    pl_gemm_tile_fn *by_rows_ahead[PL_GEMM_MR_MAX][2]; /* likewise; the words that lie behind B are asked for */
     pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
     const pl_gemm_packers *pack[2]; /* [A is read by columns][type of the operand] */
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */

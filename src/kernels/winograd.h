@@ -12,16 +12,27 @@
 
 enum { PL_WINOGRAD_POINTS_MAX = 36 };
 
+/* Points are counted down the columns of the transformed window: point (y, x) is number t·x + y. F(4×4) may be computed
+ * in two halves, the left three columns of points and then the right three, with half of the memory for windows and
+ * sums; what the left half adds to a window's outputs is kept meanwhile. The bits are those of the whole. */
+typedef enum pl_winograd_part { PL_WINOGRAD_WHOLE, PL_WINOGRAD_LEFT, PL_WINOGRAD_RIGHT } pl_winograd_part;
+
+enum { PL_WINOGRAD_KEPT = 12 }; /* vectors for each of the sums' */
+
 typedef struct pl_winograd_kernels {
-    /* v[point·p + c], p = 0 … t² − 1: of a window whose pixel (y, x) is at row·y + pixel·x elements. */
-    void (*input)(pl_real type, int64_t channels, const void *window, int64_t row, int64_t pixel, float *v,
-                  int64_t point);
-    /* u[point·p + c]: of `columns` neighbouring weights, tap (y, x) at tap·(3y + x) elements, or turned around: at
-     * tap·(8 − 3y − x). Whole vectors are written, zeros behind the columns. */
+    /* v[point·p + c] for the points of the part, its first being p = 0: of a window whose pixel (y, x) is at row·y +
+     * pixel·x elements. */
+    void (*input)(pl_winograd_part part, pl_real type, int64_t channels, const void *window, int64_t row, int64_t pixel,
+                  float *v, int64_t point);
+    /* u[point·p + c], all points: of `columns` neighbouring weights, tap (y, x) at tap·(3y + x) elements, or turned
+     * around: at tap·(8 − 3y − x). Whole vectors are written, zeros behind the columns. */
     void (*weights)(pl_real type, int64_t columns, const void *weight, int64_t tap, int turned, float *u,
                     int64_t point);
-    /* y[row·i + pixel·j + c], i and j below m, of the sums at point·p + c: so many vectors of columns. */
-    void (*output)(int vectors, const float *sums, int64_t point, float *y, int64_t row, int64_t pixel);
+    /* y[row·i + pixel·j + c], i and j below m, of the sums at point·p + c, p = 0 being the part's first: so many
+     * vectors of columns. The left half writes kept[point·q + c], q < PL_WINOGRAD_KEPT, instead; the right one reads
+     * it. */
+    void (*output)(pl_winograd_part part, int vectors, const float *sums, int64_t point, float *kept, float *y,
+                   int64_t row, int64_t pixel);
 } pl_winograd_kernels;
 
 /* m is 2 or 4; of the level, or the best one below it that is built. */

@@ -170,7 +170,7 @@ static void put_channel(const pl_html_fields *f, uint32_t channel, pl_str *out)
 {
     scale s = {.found = false};
     widen(&s, pixels_of(f, channel, 0), (size_t)f->states * f->side * f->side);
-    pl_str_append(out, "<div class='field'>");
+    pl_str_append(out, f->states > 1 ? "<div class='field'>" : "<div class='field alone'>");
     put_scale(channel, &s, out);
     for (uint32_t i = 0; i < f->states; i++) put_figure(f, channel, i, &s, out);
     pl_str_append(out, "</div>\n");

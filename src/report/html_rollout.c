@@ -5,6 +5,7 @@ static const char style[] =
     "h3{font-size:15px;margin:20px 0 2px}h3:first-of-type{margin-top:10px}figure{margin:0;min-width:0}"
     "figcaption{font-size:12px;color:var(--soft);line-height:1.35;overflow-wrap:anywhere}"
     ".field{display:grid;grid-template-columns:150px repeat(6,minmax(0,1fr));gap:10px;align-items:start;margin:6px 0}"
+    ".field.alone{display:inline-grid;grid-template-columns:minmax(0,150px);width:150px;margin-right:16px}"
     ".field img{display:block;width:100%;max-width:200px;aspect-ratio:1;image-rendering:pixelated;"
     "background:var(--grid);border-radius:3px}"
     ".scale{align-self:center}.scale i{display:block;height:12px;border-radius:2px;margin:3px 0}.scale "

@@ -114,15 +114,16 @@ static pl_status read_line(const char *text, size_t bytes, pl_process_told *told
     return PL_OK;
 }
 
-static pl_status read_lines(const char *text, pl_process_told **told, size_t *count, pl_error *err)
+static pl_status read_lines(const char *text, size_t bytes, pl_process_told **told, size_t *count, pl_error *err)
 {
     size_t lines = 1;
-    for (const char *p = text; *p; p++) lines += *p == '\n';
+    for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
     *told = pl_alloc(lines, sizeof **told);
     if (!*told) return pl_fail(err, PL_E_NOMEM, "no memory for what processes told");
-    for (const char *end = text; *text; text = *end ? end + 1 : end) {
-        end = text + strcspn(text, "\n");
-        PL_TRY(read_line(text, (size_t)(end - text), *told, count, err));
+    for (const char *line = text, *end; line < text + bytes; line = end + 1) {
+        const char *next = memchr(line, '\n', (size_t)(text + bytes - line));
+        end = next ? next : text + bytes;
+        PL_TRY(read_line(line, (size_t)(end - line), *told, count, err));
     }
     return PL_OK;
 }
@@ -130,12 +131,13 @@ static pl_status read_lines(const char *text, pl_process_told **told, size_t *co
 pl_status pl_beside_read(const char *results, pl_process_told **told, size_t *count, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], *text;
+    size_t bytes;
     *told = NULL;
     *count = 0;
     PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, path, err));
     if (access(path, F_OK) != 0 && errno == ENOENT) return PL_OK;
-    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, NULL, err));
-    pl_status status = read_lines(text, told, count, err);
+    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
+    pl_status status = read_lines(text, bytes, told, count, err);
     pl_free(text);
     if (status == PL_OK) return PL_OK;
     pl_free(*told);

@@ -75,9 +75,9 @@ static void select_kth(float *v, uint64_t n, uint64_t k)
 
 static double quantile(float *v, uint64_t n, double q)
 {
+    if (n == 0) return NAN;
     const double place = q * (double)(n - 1);
     const uint64_t k = (uint64_t)place;
-    if (n == 0) return NAN;
     select_kth(v, n, k);
     if (k + 1 == n) return v[k];
     float next = v[k + 1];

@@ -80,6 +80,7 @@ CASES = {
     "place-json": ([], "place b.csv --json --svg a.svg --out o.csv"),
     "place-tight": ([], "place hard.csv --capacity 300"),
     "place-time": ([], "place hard.csv --time 0.01"),
+    "report": (["rollout r.yaml --quiet"], "results report out --html page.html"),
     "doctor": ([], "doctor --pid THIS"),
     "doctor-json": ([], "doctor --pid THIS --all --json"),
     "doctor-command": ([], "doctor -- sleep 0.2"),
@@ -114,7 +115,7 @@ OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
 
 
 def runs(case):
-    return any(line.split()[0] in ("train", "generate", "eval", "verify") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
+    return any(line.split()[0] in ("train", "generate", "eval", "verify", "rollout") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
 
 
 class Failure(Exception):
@@ -131,6 +132,11 @@ def write_inputs(folder):
             for name, keys in {**TINY, **more}.items():
                 file.write(f"{name}:\n" + "".join(f"  {k}: {v}\n" for k, v in keys.items()))
     texts = {
+        "r.yaml": "model: {arch: cnn_operator}\n"
+                  "parameter_space: {architecture: {num_layers: {type: choice, choices: [1, 2]}, base_channels: {type: choice, choices: [2]}},\n"
+                  "  operator: {grid_size: {type: choice, choices: [8]}}}\n"
+                  "sampling: {total_samples: 3, validation: {check_discrepancy: false, check_correlation: false}}\n"
+                  "simulation: {num_timesteps: 4, num_realizations: 2}\ndataset: {store: both}\nrun: {threads: 1, out: out}\n",
         "wrong.yaml": "model:\n  width: 16\n  layres: 2\n",
         "wrong.csv": "id,lower,upper,size\na,0,2,10\nb,3,1,20\n",
         "wrong.json": '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}}\n',

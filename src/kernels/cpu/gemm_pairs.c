@@ -165,6 +165,7 @@ const pl_gemm_kernels pl_gemm_kernels_avx512_bf16 = {
     .step = 2,
     .k_block = 768,
     .by_rows = ALL(by_rows),
+    .by_rows_ahead = ALL(by_rows_ahead),
     .by_columns = ALL(by_columns),
     .pack = {by_rows_of_a, by_columns_of_a},
     .finish = pl_gemm_finish,

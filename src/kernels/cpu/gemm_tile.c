@@ -14,6 +14,7 @@ const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
     .step = 1,
     .k_block = 384,
     .by_rows = ALL(by_rows),
+    .by_rows_ahead = ALL(by_rows_ahead),
     .by_columns = ALL(by_columns),
     .pack = {pl_gemm_pack, pl_gemm_pack},
     .finish = pl_gemm_finish,

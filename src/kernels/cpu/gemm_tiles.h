@@ -3,7 +3,8 @@
  *      load_words, set_word             from memory; one word in every lane
  *      multiply_add(words a, words b, pl_vf sums)
  *      TILE_TARGET                      an attribute for instructions beyond the level's
- * and finds ALL(by_rows) and ALL(by_columns), the initialisers of the two tables. No guard: included once a kind. */
+ * and finds ALL(by_rows), ALL(by_rows_ahead) and ALL(by_columns), the initialisers of the tables. No guard: included
+ * once a kind. */
 
 /* One step of k: row r of the tile takes a(r, p) from base pointer r/3 at offset r%3 strides, so that x86 addressing
  * needs four pointers and one index for twelve rows. */
@@ -31,15 +32,24 @@ TILE_TARGET PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][2], f
         for (int v = 0; v < vectors; v++) pl_v_store(d + r * ldd + v * PL_VW, acc[r][v]);
 }
 
-TILE_TARGET PL_V_INLINE void tile_by_rows(int rows, int vectors, int64_t k, const word *a, int64_t s, const word *b,
-                                          int64_t ldb, float *d, int64_t ldd, int add)
+/* A step of k's share of what lies so many words behind b, into the second-level cache. */
+PL_V_INLINE void fetch_words(int vectors, const word *b, int64_t behind)
 {
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) __builtin_prefetch(b + behind + v * PL_VW, 0, 2);
+}
+
+TILE_TARGET PL_V_INLINE void tile_by_rows(int rows, int vectors, int ahead, int64_t k, const word *a, int64_t s,
+                                          const word *b, int64_t ldb, float *d, int64_t ldd, int add)
+{
+    const int64_t all = k * ldb;
     pl_vf acc[12][2];
     start_tile(rows, vectors, acc, d, ldd, add);
     const word *a0 = a, *a3 = a + 3 * s, *a6 = a + 6 * s, *a9 = a + 9 * s;
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, b += ldb, a0++, a3++, a6++, a9++) {
         words b0 = load_words(b), b1 = vectors > 1 ? load_words(b + PL_VW) : b0;
+        if (ahead) fetch_words(vectors, b, all);
         STEP(0, a0[0])
         STEP(1, a0[s])
         STEP(2, a0[2 * s])
@@ -84,7 +94,12 @@ TILE_TARGET PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, c
     TILE_TARGET static void by_rows_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,             \
                                                        int64_t ldb, float *d, int64_t ldd, int add)                    \
     {                                                                                                                  \
-        tile_by_rows(rows, vectors, k, a, s, b, ldb, d, ldd, add);                                                     \
+        tile_by_rows(rows, vectors, 0, k, a, s, b, ldb, d, ldd, add);                                                  \
+    }                                                                                                                  \
+    TILE_TARGET static void by_rows_ahead_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,       \
+                                                             int64_t ldb, float *d, int64_t ldd, int add)              \
+    {                                                                                                                  \
+        tile_by_rows(rows, vectors, 1, k, a, s, b, ldb, d, ldd, add);                                                  \
     }                                                                                                                  \
     TILE_TARGET static void by_columns_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,          \
                                                           int64_t ldb, float *d, int64_t ldd, int add)                 \

@@ -55,31 +55,38 @@ PL_V_INLINE void from_points(int m, const pl_vf s[T_MAX], pl_vf y[4])
     y[3] = fma_of(8, far_difference, difference) + s[5];
 }
 
-PL_V_INLINE void input_vector(int m, pl_real type, const void *window, int64_t row, int64_t pixel, int64_t count,
-                              float *v, int64_t point)
+/* Columns of points of a part: [begin, end). */
+PL_V_INLINE int begin_of(pl_winograd_part part, int t) { return part == PL_WINOGRAD_RIGHT ? t / 2 : 0; }
+PL_V_INLINE int end_of(pl_winograd_part part, int t) { return part == PL_WINOGRAD_LEFT ? t / 2 : t; }
+
+/* A half needs all columns of the window but the one at the other side. */
+PL_V_INLINE void input_vector(int m, pl_winograd_part part, pl_real type, const void *window, int64_t row,
+                              int64_t pixel, int64_t count, float *v, int64_t point)
 {
-    const int t = m + 2;
+    const int t = m + 2, begin = begin_of(part, t), end = end_of(part, t);
+    const int first = part == PL_WINOGRAD_RIGHT, last = t - (part == PL_WINOGRAD_LEFT);
     pl_vf half[T_MAX][T_MAX], d[T_MAX], made[T_MAX]; /* half[x][y]: columns are done */
-    PL_V_UNROLL for (int x = 0; x < t; x++)
+    PL_V_UNROLL for (int x = first; x < last; x++)
     {
         PL_V_UNROLL for (int y = 0; y < t; y++) d[y] = pl_v_get(type, window, y * row + x * pixel, count);
         to_points(m, d, half[x]);
     }
     PL_V_UNROLL for (int y = 0; y < t; y++)
     {
-        PL_V_UNROLL for (int x = 0; x < t; x++) d[x] = half[x][y];
+        PL_V_UNROLL for (int x = 0; x < t; x++) d[x] = x >= first && x < last ? half[x][y] : pl_v_zero();
         to_points(m, d, made);
-        PL_V_UNROLL for (int x = 0; x < t; x++) pl_v_put(PL_REAL_F32, v, (y * t + x) * point, made[x], count);
+        PL_V_UNROLL for (int x = begin; x < end; x++)
+            pl_v_put(PL_REAL_F32, v, ((x - begin) * t + y) * point, made[x], count);
     }
 }
 
-PL_V_INLINE void input(int m, pl_real type, int64_t channels, const void *window, int64_t row, int64_t pixel, float *v,
-                       int64_t point)
+PL_V_INLINE void input(int m, pl_winograd_part part, pl_real type, int64_t channels, const void *window, int64_t row,
+                       int64_t pixel, float *v, int64_t point)
 {
     int64_t c = 0;
     for (; c + PL_VW <= channels; c += PL_VW)
-        input_vector(m, type, pl_real_at(type, window, c), row, pixel, PL_VW, v + c, point);
-    if (c < channels) input_vector(m, type, pl_real_at(type, window, c), row, pixel, channels - c, v + c, point);
+        input_vector(m, part, type, pl_real_at(type, window, c), row, pixel, PL_VW, v + c, point);
+    if (c < channels) input_vector(m, part, type, pl_real_at(type, window, c), row, pixel, channels - c, v + c, point);
 }
 
 PL_V_INLINE void weights_vector(int m, pl_real type, const void *weight, int64_t tap, int turned, int64_t count,
@@ -97,7 +104,7 @@ PL_V_INLINE void weights_vector(int m, pl_real type, const void *weight, int64_t
     {
         PL_V_UNROLL for (int x = 0; x < 3; x++) g[x] = half[x][y];
         weights_to_points(m, g, made);
-        PL_V_UNROLL for (int x = 0; x < t; x++) pl_v_store(u + (y * t + x) * point, made[x]);
+        PL_V_UNROLL for (int x = 0; x < t; x++) pl_v_store(u + (x * t + y) * point, made[x]);
     }
 }
 
@@ -109,39 +116,95 @@ PL_V_INLINE void weights(int m, pl_real type, int64_t columns, const void *weigh
                        u + c, point);
 }
 
-PL_V_INLINE void output(int m, int vectors, const float *sums, int64_t point, float *y, int64_t row, int64_t pixel)
+enum { KEPT = 3 }; /* of a row of outputs: what begins y[0], and the difference and the sum that all others need */
+
+/* from_points in two: of the left half of s what is kept, then the right half with that. */
+PL_V_INLINE void keep_row(const pl_vf s[T_MAX], float *kept, int64_t point)
 {
-    const int t = m + 2;
-    for (int c = 0; c < vectors * PL_VW; c += PL_VW) {
-        pl_vf half[T_MAX][4], s[T_MAX], made[4];
-        PL_V_UNROLL for (int x = 0; x < t; x++)
-        {
-            PL_V_UNROLL for (int i = 0; i < t; i++) s[i] = pl_v_load(sums + (i * t + x) * point + c);
-            from_points(m, s, half[x]);
-        }
-        PL_V_UNROLL for (int i = 0; i < m; i++)
-        {
-            PL_V_UNROLL for (int x = 0; x < t; x++) s[x] = half[x][i];
-            from_points(m, s, made);
-            PL_V_UNROLL for (int j = 0; j < m; j++) pl_v_store(y + i * row + j * pixel + c, made[j]);
-        }
+    pl_vf sum = s[1] + s[2];
+    pl_v_store(kept, s[0] + sum), pl_v_store(kept + point, s[1] - s[2]), pl_v_store(kept + 2 * point, sum);
+}
+
+PL_V_INLINE void finish_row(const pl_vf s[T_MAX], const float *kept, int64_t point, pl_vf y[4])
+{
+    pl_vf far_sum = s[0] + s[1], far_difference = s[0] - s[1];
+    pl_vf difference = pl_v_load(kept + point), sum = pl_v_load(kept + 2 * point);
+    y[0] = pl_v_load(kept) + far_sum;
+    y[1] = fma_of(2, far_difference, difference);
+    y[2] = fma_of(4, far_sum, sum);
+    y[3] = fma_of(8, far_difference, difference) + s[2];
+}
+
+/* Row i of the outputs, of s along it. */
+PL_V_INLINE void output_row(int m, pl_winograd_part part, const pl_vf s[T_MAX], float *kept, int64_t point, float *y,
+                            int64_t pixel)
+{
+    pl_vf made[4];
+    if (part == PL_WINOGRAD_LEFT) {
+        keep_row(s, kept, point);
+        return;
+    }
+    if (part == PL_WINOGRAD_WHOLE)
+        from_points(m, s, made);
+    else
+        finish_row(s, kept, point, made);
+    PL_V_UNROLL for (int j = 0; j < m; j++) pl_v_store(y + j * pixel, made[j]);
+}
+
+PL_V_INLINE void output_vector(int m, pl_winograd_part part, const float *sums, int64_t point, float *kept, float *y,
+                               int64_t row, int64_t pixel)
+{
+    const int t = m + 2, columns = end_of(part, t) - begin_of(part, t);
+    pl_vf half[T_MAX][4], s[T_MAX];
+    PL_V_UNROLL for (int x = 0; x < columns; x++)
+    {
+        PL_V_UNROLL for (int i = 0; i < t; i++) s[i] = pl_v_load(sums + (x * t + i) * point);
+        from_points(m, s, half[x]);
+    }
+    PL_V_UNROLL for (int i = 0; i < m; i++)
+    {
+        PL_V_UNROLL for (int x = 0; x < columns; x++) s[x] = half[x][i];
+        output_row(m, part, s, kept + i * KEPT * point, point, y + i * row, pixel);
     }
 }
 
+PL_V_INLINE void output(int m, pl_winograd_part part, int vectors, const float *sums, int64_t point, float *kept,
+                        float *y, int64_t row, int64_t pixel)
+{
+    for (int c = 0; c < vectors * PL_VW; c += PL_VW)
+        output_vector(m, part, sums + c, point, kept + c, y + c, row, pixel);
+}
+
+/* Makes the part a constant; F(2×2) has no halves. */
+#define EACH_PART(m, part, call)                                                                                       \
+    do {                                                                                                               \
+        if ((m) == 2 || (part) == PL_WINOGRAD_WHOLE) {                                                                 \
+            const pl_winograd_part PART = PL_WINOGRAD_WHOLE;                                                           \
+            call;                                                                                                      \
+        } else if ((part) == PL_WINOGRAD_LEFT) {                                                                       \
+            const pl_winograd_part PART = PL_WINOGRAD_LEFT;                                                            \
+            call;                                                                                                      \
+        } else {                                                                                                       \
+            const pl_winograd_part PART = PL_WINOGRAD_RIGHT;                                                           \
+            call;                                                                                                      \
+        }                                                                                                              \
+    } while (0)
+
 #define TRANSFORMS(m)                                                                                                  \
-    static void input_##m(pl_real type, int64_t channels, const void *window, int64_t row, int64_t pixel, float *v,    \
-                          int64_t point)                                                                               \
+    static void input_##m(pl_winograd_part part, pl_real type, int64_t channels, const void *window, int64_t row,      \
+                          int64_t pixel, float *v, int64_t point)                                                      \
     {                                                                                                                  \
-        PL_REAL_EACH(type, input(m, REAL, channels, window, row, pixel, v, point));                                    \
+        EACH_PART(m, part, PL_REAL_EACH(type, input(m, PART, REAL, channels, window, row, pixel, v, point)));          \
     }                                                                                                                  \
     static void weights_##m(pl_real type, int64_t columns, const void *weight, int64_t tap, int turned, float *u,      \
                             int64_t point)                                                                             \
     {                                                                                                                  \
         PL_REAL_EACH(type, weights(m, REAL, columns, weight, tap, turned, u, point));                                  \
     }                                                                                                                  \
-    static void output_##m(int vectors, const float *sums, int64_t point, float *y, int64_t row, int64_t pixel)        \
+    static void output_##m(pl_winograd_part part, int vectors, const float *sums, int64_t point, float *kept,          \
+                           float *y, int64_t row, int64_t pixel)                                                       \
     {                                                                                                                  \
-        output(m, vectors, sums, point, y, row, pixel);                                                                \
+        EACH_PART(m, part, output(m, PART, vectors, sums, point, kept, y, row, pixel));                                \
     }
 /* clang-format off: it takes the macros for types */
 TRANSFORMS(2)

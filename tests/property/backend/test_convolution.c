@@ -131,10 +131,22 @@ static pl_convolution_shape random_small_shape(void)
     return s;
 }
 
+/* So many channels on one side that Winograd's points are computed in halves, at any level. */
+static pl_convolution_shape random_deep_shape(void)
+{
+    pl_convolution_shape s = {.batch = 1 + below(2), .kernel = 3, .stride = 1, .pad = below(3)};
+    s.in = 345 + below(20), s.out = 1 + below(6);
+    s.height = 4 + below(4), s.width = 4 + below(5);
+    if (chance(50)) s.out = s.in, s.in = 1 + below(6);
+    s.out_height = pl_convolution_outputs(s.height, s.kernel, s.stride, s.pad);
+    s.out_width = pl_convolution_outputs(s.width, s.kernel, s.stride, s.pad);
+    return s;
+}
+
 static problem problem_of(uint64_t seed)
 {
     state = seed;
-    problem p = {.seed = seed, .s = random_small_shape()};
+    problem p = {.seed = seed, .s = chance(90) ? random_small_shape() : random_deep_shape()};
     const pl_convolution_shape *s = &p.s;
     p.type = chance(50) ? PL_REAL_F32 : chance(60) ? PL_REAL_BF16 : PL_REAL_F16;
     if (pl_convolution_allows(s, PL_CONVOLUTION_WINOGRAD4))
