@@ -1,9 +1,9 @@
 /* bench_kernels [threads [isa]] [--brief]: the calls that move data rather than compute, those of the language model
- * and those of images (norms, pools, changes of size), as GB/s and as a share of what a plain copy of arrays of the same
- * size reaches in the same run. Two sizes: the language model's micro-batch (it stays in the caches) and arrays far
- * larger than any cache. Bytes are those that the call must read and write once; what a store costs beyond that (reading
- * the line it will overwrite) is the machine's, in the copy too. With --brief (bench.h) the large arrays are an eighth
- * as large. */
+ * and those of images (norms, pools, changes of size), as GB/s and as a share of what a plain copy of arrays of the
+ * same size reaches in the same run. Two sizes: the language model's micro-batch (it stays in the caches) and arrays
+ * far larger than any cache. Bytes are those that the call must read and write once; what a store costs beyond that
+ * (reading the line it will overwrite) is the machine's, in the copy too. With --brief (bench.h) the large arrays are
+ * an eighth as large. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
