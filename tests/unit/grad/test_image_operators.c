@@ -93,6 +93,12 @@ static pl_id make_batch_norm(maker *m, pl_id x)
     return node(m, PL_OP_BATCH_NORM, (pl_attr[]){pl_attr_f(1e-3), pl_attr_i(PL_ACT_GELU)}, 5, in, 3);
 }
 
+static pl_id make_batch_norm_leaky(maker *m, pl_id x)
+{
+    pl_id in[5] = {x, moments(m, x), gain(m, x), gain(m, x), PL_NONE};
+    return node(m, PL_OP_BATCH_NORM, (pl_attr[]){pl_attr_f(1e-3), pl_attr_i(PL_ACT_LEAKY_RELU)}, 5, in, 3);
+}
+
 static pl_id make_batch_norm_residual(maker *m, pl_id x)
 {
     pl_id in[5] = {x, moments(m, x), gain(m, x), gain(m, x), x};
@@ -393,6 +399,7 @@ static void norms(void **unused)
     (void)unused;
     CHECK(instance_norm), CHECK(group_norm_gelu), CHECK(one_group), CHECK(norm_of_its_residual);
     CHECK(norm_with_residual), CHECK(batch_norm), CHECK(batch_norm_residual), CHECK(batch_norm_eval);
+    CHECK(batch_norm_leaky);
 }
 
 static void pools_and_sizes(void **unused)
