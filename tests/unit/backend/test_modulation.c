@@ -299,12 +299,13 @@ static void softmax_pools(void **state)
     try_all(pool_of);
 }
 
-/* Scores of any size; equal times have equal shares (appendix E), and a gate is shut or open at its ends. */
+/* Scores of any size; equal times have equal shares and scales 1 with shifts 0 change nothing (appendix E); a gate is
+ * shut or open at its ends. */
 static void at_the_edges(void **state)
 {
     (void)state;
     const float scores[3] = {3e38f, -3e38f, 3e38f}, values[3] = {1, 5, 2}, equal[3] = {-7, -7, -7};
-    const float ends[3] = {-INFINITY, 0, INFINITY};
+    const float ends[3] = {-INFINITY, 0, INFINITY}, identity[6] = {1, 1, 1, 0, 0, 0};
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
         float share[3], y[3];
         pl_team team = {1, isa};
@@ -314,6 +315,9 @@ static void at_the_edges(void **state)
         assert_true(fabsf(y[0] - 8.0f / 3) < 1e-6f);
         pl_gate_exec(&(pl_gate_call){3, 1, 1, values, ends, y, PL_REAL_F32}, team);
         assert_true(y[0] == 0 && fabsf(y[1] - 2.5f) < 1e-6f && y[2] == 2);
+        float room[16];
+        pl_film_exec(&(pl_film_call){1, 1, 3, values, identity, y, PL_REAL_F32, PL_REAL_F32}, room, team);
+        assert_memory_equal(y, values, sizeof y);
     }
 }
 
