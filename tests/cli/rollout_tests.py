@@ -386,6 +386,7 @@ def test_spaces_that_are_none():
     refused(2, r"--set train.steps: this command does not read", "rollout", write_rollout(), "--set", "train.steps=5")
     refused(2, r"there is no operator 1", "rollout", write_rollout(), "--only", "1", "--witness", "w")
     refused(2, r"--only goes with --witness", "rollout", write_rollout(), "--only", "0")
+    refused(2, r"run.trace .*t.json: a witness has no trace", "rollout", write_rollout(), "--trace", "t.json", "--witness", "w")
     refused(2, r"4 steps are too many for a witness; take at most 3", "rollout", write_rollout(), "--steps", "4", "--witness", "w")
     for command in ("train", "eval", "generate", "verify"):
         refused(2, rf"a config whose model.arch is cnn_operator has no command {command}: it has rollout$", command, write_rollout())
