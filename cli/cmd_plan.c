@@ -68,6 +68,9 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_plan *p = NULL;
     pl_status status = parse_command(in->arguments.value[COMMAND], in->config, &of, err);
     if (status == PL_OK) status = pl_command_require(of, in->config, err);
+    if (status == PL_OK && in->arguments.value[LOCK] && pl_command_does(of, PL_USES_RESULTS))
+        status = pl_cli_error(err, PL_E_USAGE, "--out-lock keeps a plan to run, and %s plans each shape when it is due",
+                              pl_command_name(of));
     if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);

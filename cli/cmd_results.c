@@ -90,7 +90,7 @@ static void tell(void *context, const char *name)
 
 static pl_status report_check(const arguments *a, const char *path, const pl_results_checked *c, pl_error *err)
 {
-    char text[1024];
+    static char text[6 * PATH_MAX + 256]; /* a byte of a path takes six at most */
     pl_line line = {text, sizeof text, 0};
     if (!a->json) {
         char blocks[PL_FORMAT_BYTES], bytes[PL_FORMAT_BYTES], shown[SHOWN_BYTES] = "";

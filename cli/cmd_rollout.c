@@ -1,5 +1,6 @@
 /* plimsoll rollout: random operators iterated from random fields, a planned process for each group of one shape, one
  * after the other; or a witness of one operator, in this process. */
+#include <signal.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static const char about[] =
     "the number of steps. What the file has already is not made again: after a stop, a crash or a kill the same "
     "command goes on, and the file is the one that an undisturbed run would have made. Operators of one shape share a "
     "plan; what the disk has no room for is refused before anything runs (exit 5), what does not fit memory.budget "
-    "before the operators of that shape do (exit 3). When all is done, a page with pictures lies beside the results; "
+    "before the first operator does (exit 3). When all is done, a page with pictures lies beside the results; "
     "plimsoll results report makes one before.\n";
 
 static pl_status read_count(const pl_cli_arguments *a, int option, unsigned long long otherwise, unsigned long long *to,
@@ -90,6 +91,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
     pl_error err = {0};
+    (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     int code = status == PL_OK ? start(command, &in) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);

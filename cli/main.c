@@ -8,6 +8,7 @@
 #include "command.h"
 #include "out.h"
 #include "page.h"
+#include "planning.h"
 #include "runner.h"
 #include "signals.h"
 
@@ -77,6 +78,7 @@ int main(int argc, char **argv)
     pl_status status = start(argv, &err);
     if (status != PL_OK) return pl_cli_complain("", status, &err);
     pl_signals_ignore();
+    pl_cli_adopt_results();
     pl_again_note(argc, argv);
     if (argc >= 2) return dispatch(argc, argv);
     pl_cli_error(&err, PL_E_USAGE, "a command is missing; see plimsoll help");

@@ -215,6 +215,14 @@ static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
 /* Where the process before this one, of the same command, left its results: what it began is gone on with, whatever has
  * become of the config. */
 static const char begun[] = "PLIMSOLL_INTERNAL_RESULTS";
+/* And the descriptor that keeps others from them. */
+static const char held_results[] = "PLIMSOLL_INTERNAL_RESULTS_FD";
+
+void pl_cli_adopt_results(void)
+{
+    const char *fd = getenv(held_results);
+    if (fd) pl_work_adopt(atoi(fd));
+}
 
 static pl_status check_begun(const pl_work_left *results, pl_error *err)
 {
@@ -237,7 +245,7 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_
     if (status != PL_OK) return status;
     *left = results.done < results.blocks;
     if (results.done == 0 && !talk->quiet) return say_without_effect(in, err);
-    if (!*left) pl_say("all is done: %s\n", results.path);
+    if (!*left && !talk->quiet) pl_say("all is done: %s\n", results.path);
     return PL_OK;
 }
 
@@ -248,15 +256,26 @@ static pl_status check_all(const pl_cli_input *in, pl_command command, pl_error 
     return begins ? pl_work_check(in->config, command, err) : PL_OK;
 }
 
+/* To the processes that come. */
+static pl_status hand_on(const pl_work_left *results, pl_error *err)
+{
+    char text[16];
+    int held;
+    pl_status status = pl_work_hold(results, &held, err);
+    if (status != PL_OK) return status;
+    snprintf(text, sizeof text, "%d", held);
+    if (setenv(begun, results->path, 1) != 0 || setenv(held_results, text, 1) != 0)
+        return pl_cli_error(err, PL_E_NOMEM, "no memory to name the results to the next process");
+    return PL_OK;
+}
+
 static pl_status reserve(const pl_cli_input *in, pl_call *call, pl_error *err)
 {
     pl_work_left results;
     if (!pl_command_does(call->command->command, PL_USES_RESULTS)) return PL_OK;
     pl_status status = pl_work_reserve(in->config, call->command->command, &results, err);
     call->word[PL_CALL_GOES_ON] = getenv(begun) ? "1" : NULL;
-    if (status == PL_OK && setenv(begun, results.path, 1) != 0)
-        return pl_cli_error(err, PL_E_NOMEM, "no memory to name the results to the next process");
-    return status;
+    return status == PL_OK ? hand_on(&results, err) : status;
 }
 
 int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)

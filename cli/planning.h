@@ -23,5 +23,7 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *, const pl_talk 
 /* The whole road to the runner of the call's command; returns the exit code of a failure. `keep`: a run with files of
  * its own. */
 int pl_cli_start(const pl_cli_input *, const pl_talk *, bool keep, pl_call *);
+/* Before anything is opened: the file of results that an earlier process of this job keeps others from is its own. */
+void pl_cli_adopt_results(void);
 
 #endif

@@ -86,6 +86,11 @@ PL_API PL_MUST_USE pl_status pl_work_find_left(const pl_config *, pl_command, pl
 /* The same, and makes the file where there is none, all of its disk space reserved. A run needs it. */
 PL_API PL_MUST_USE pl_status pl_work_reserve(const pl_config *, pl_command, pl_work_left *, pl_error *);
 
+/* For work that several processes do one after the other: keeps all others from the file, until the last process ends
+ * that has the descriptor. exec hands it on; the process that comes then adopts it. PL_E_STORAGE: another has it. */
+PL_API PL_MUST_USE pl_status pl_work_hold(const pl_work_left *, int *descriptor, pl_error *);
+PL_API void pl_work_adopt(int descriptor);
+
 /* Can all of the command's work be held within memory.budget? Where it is done in parts that have a plan each, since
  * their shapes differ, all of them are planned; else nothing is asked. PL_E_BUDGET names one that cannot. */
 PL_API PL_MUST_USE pl_status pl_work_check(const pl_config *, pl_command, pl_error *);

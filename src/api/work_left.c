@@ -48,3 +48,10 @@ pl_status pl_work_reserve(const pl_config *c, pl_command command, pl_work_left *
     PL_TRY(pl_folder_create(folder, err));
     return with_sink(c, command, make, left, err);
 }
+
+pl_status pl_work_hold(const pl_work_left *left, int *descriptor, pl_error *err)
+{
+    return pl_block_file_hold(left->path, descriptor, err);
+}
+
+void pl_work_adopt(int descriptor) { pl_block_file_adopt(descriptor); }

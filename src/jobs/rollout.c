@@ -278,10 +278,12 @@ static pl_status make_features(pl_session *s, rollout *r, pl_error *err)
     return pl_block_file_finish(s->results, block, err);
 }
 
+/* Of one state there is no step after this that would look for a stop. */
 static pl_status begin(pl_session *s, rollout *r, pl_error *err)
 {
     bool found;
     r->t = 0;
+    if (pl_session_should_stop(s)) return pl_fail(err, PL_E_STOPPED, "stopped at operator %u", r->operator);
     PL_TRY(pl_session_run_program(s, r->begin, false, err));
     if (r->from == 0) s->part++;
     if (r->features_wanted) PL_TRY(make_features(s, r, err));
@@ -357,7 +359,9 @@ static pl_status run_group(pl_session *s, rollout *r, pl_error *err)
 {
     for (uint32_t i = 0; i < r->d->operators; i++) {
         r->operator= pl_rollout_operator(r->d, i);
-        if (!is_operator_done(s, r)) PL_TRY(run_operator(s, r, err));
+        if (is_operator_done(s, r)) continue;
+        PL_TRY(run_operator(s, r, err));
+        PL_TRY(commit_now_and_then(s, r, pl_run_now(), err));
     }
     return PL_OK;
 }

@@ -33,11 +33,14 @@ static void print_sizes(const pl_work *w, const pl_words *words, pl_str *out)
 {
     char items[32], most[32], least[32];
     uint64_t smallest = UINT64_MAX;
+    pl_str_printf(out, "%s %s%s", pl_format_count(w->items, items, sizeof items), words->step, pl_plural(w->items));
+    if (w->count == 1) {
+        pl_str_append(out, " of one shape.\n");
+        return;
+    }
     for (size_t i = 0; i < w->count; i++)
         if (w->group[i].charged_bytes < smallest) smallest = w->group[i].charged_bytes;
-    pl_str_printf(out, "%s %s%s in %zu shape%s, each with a plan of its own, one after the other. ",
-                  pl_format_count(w->items, items, sizeof items), words->step, pl_plural(w->items), w->count,
-                  pl_plural(w->count));
+    pl_str_printf(out, " in %zu shapes, each with a plan of its own, one after the other. ", w->count);
     pl_str_printf(out, "Charged: from about %s to %s; this plan is of the largest, %s.\n",
                   pl_format_bytes(smallest, least, sizeof least),
                   pl_format_bytes(w->group[w->largest].charged_bytes, most, sizeof most), w->group[w->largest].text);
@@ -74,15 +77,16 @@ static void group_row(pl_table *t, const pl_work_group *g)
     pl_table_megabytes(t, g->charged_bytes);
     time_cell(t, g->seconds < 0 ? -1 : g->seconds / (double)g->items);
     time_cell(t, g->seconds);
-    pl_table_cell(t, "%s%s", g->text, g->measured ? "" : " *");
+    pl_table_cell(t, "%s%s", g->text, g->measured || g->seconds < 0 ? "" : " *");
     pl_table_end_row(t);
 }
+
+static bool is_estimated(const pl_work *w) { return w->seconds >= 0 && w->measured < w->count; }
 
 static void print_rest(const pl_work *w, pl_str *out)
 {
     if (w->count > SHAPES_SHOWN) pl_str_printf(out, "and %zu shapes that take less\n", w->count - SHAPES_SHOWN);
-    if (w->seconds >= 0 && w->measured < w->count)
-        pl_str_append(out, "* times follow from measured ones of other sizes\n");
+    if (is_estimated(w)) pl_str_append(out, "* times follow from measured ones of other sizes\n");
 }
 
 static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
@@ -106,6 +110,7 @@ void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
     from = out->bytes;
     print_time(w, out);
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
+    if (w->count == 1) return;
     print_groups(w, words, out);
     print_rest(w, out);
 }
@@ -124,7 +129,7 @@ static void html_row(const pl_work_group *g, pl_str *out)
     char text[32];
     pl_str_append(out, "<tr><td>");
     pl_html_text(out, g->text);
-    pl_str_append(out, g->measured ? "</td>" : " *</td>");
+    pl_str_append(out, g->measured || g->seconds < 0 ? "</td>" : " *</td>");
     html_number(out, pl_format_count(g->items, text, sizeof text));
     html_number(out, pl_format_bytes(g->charged_bytes, text, sizeof text));
     html_number(out, g->seconds < 0 ? "unknown" : pl_format_seconds(g->seconds, text, sizeof text));
@@ -138,6 +143,10 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
     print_sizes(w, words, out);
     pl_str_append(out, "</p><p>");
     print_time(w, out);
+    if (w->count == 1) {
+        pl_str_append(out, "</p></section>\n");
+        return;
+    }
     pl_str_printf(out,
                   "</p>\n<table><tr><th>shape</th><th class='n'>%ss</th><th class='n'>charged</th>"
                   "<th class='n'>time</th></tr>\n",
@@ -146,7 +155,8 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
         html_row(&w->group[i], out);
     pl_str_append(out, "</table>");
     if (w->count > SHAPES_SHOWN) pl_str_printf(out, "<p>and %zu shapes that take less</p>", w->count - SHAPES_SHOWN);
-    pl_str_append(out, "<p>* times follow from measured ones of other sizes</p></section>\n");
+    if (is_estimated(w)) pl_str_append(out, "<p>* times follow from measured ones of other sizes</p>");
+    pl_str_append(out, "</section>\n");
 }
 
 void pl_report_work_json(const pl_work *w, pl_json *j)

@@ -149,4 +149,10 @@ pl_status pl_block_reader_check(pl_block_reader *, void (*tell)(void *context, u
  * of one job. */
 pl_status pl_block_join(const char *path, const char *const *parts, size_t count, pl_error *);
 
+/* ---- block_hold.c ---- */
+/* Keeps all other jobs from the file, also between two processes of this one: exec hands the descriptor on, and what is
+ * begun by it adopts it. Until the last of them ends. */
+pl_status pl_block_file_hold(const char *path, int *fd, pl_error *);
+void pl_block_file_adopt(int fd);
+
 #endif

@@ -415,6 +415,7 @@ pl_status pl_block_index_lock(const pl_block_index *ix, pl_error *err)
 {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)ix->head.at, .l_len = 1};
     int rc;
+    if (pl_block_is_held(ix->fd)) return PL_OK;
     do rc = fcntl(ix->fd, F_OFD_SETLK, &range);
     while (rc != 0 && errno == EINTR);
     if (rc == 0) return PL_OK;

@@ -4,8 +4,11 @@ import collections
 import json
 import os
 import random
+import signal
+import subprocess
+import time
 
-from cli_tests import SEED, check, main, refused, run
+from cli_tests import COMMAND, SEED, check, environment, main, refused, run
 from rollout_oracle import load_npy
 from rollout_tests import same_results, write_rollout
 
@@ -72,5 +75,37 @@ def test_left_to_the_search():
     check("Nothing fits" in out, out)
 
 
+def test_never_two_at_once():
+    """Neither while a process of the job is at work nor between two of them: each shape has its own."""
+    config = write_many("two.yaml", num_realizations=2, num_timesteps=40)
+    first = subprocess.Popen([COMMAND, "rollout", config, "--out", "two", "--quiet"], env=environment(), stderr=subprocess.PIPE)
+    while not os.path.exists("two/results") and first.poll() is None:
+        time.sleep(0.001)
+    met = 0
+    while first.poll() is None:
+        beside = subprocess.run([COMMAND, "rollout", config, "--out", "two", "--quiet"], env=environment(), capture_output=True)
+        check(beside.returncode == (5 if first.poll() is None else beside.returncode), beside.returncode, beside.stderr)
+        met += beside.returncode == 5
+    check(first.returncode == 0, first.communicate()[1])
+    check(met > 0, "nobody came while it ran")
+
+
+def test_stopped_between_operators():
+    """Of one state no step comes after the first."""
+    config = write_rollout("one.yaml", sampling={"total_samples": 20000}, simulation={"num_timesteps": 1, "extract_operator_features": "false"})
+    process = subprocess.Popen([COMMAND, "rollout", config, "--out", "one", "--quiet"], env=environment(), stderr=subprocess.PIPE)
+    while not os.path.exists("one/results.blocks") and process.poll() is None:
+        time.sleep(0.001)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate()[1].decode()
+    check(process.returncode in (143, 0), process.returncode, said)
+    blocks, done = run("results", "ls", "one/results.blocks", "--json"), None
+    summary = json.loads(blocks[0])
+    done = summary["done"] if "done" in summary else summary["finished"]
+    check(process.returncode == 0 or done < summary["blocks"], summary)
+
+
 if __name__ == "__main__":
-    main({"rollout_plan": [test_all_shapes_are_looked_over, test_refused_before_the_first, test_left_to_the_search]})
+    main({"rollout_plan": [test_all_shapes_are_looked_over, test_refused_before_the_first, test_left_to_the_search, test_never_two_at_once,
+                           test_stopped_between_operators]})
