@@ -1,7 +1,9 @@
 /* plimsoll rollout: random operators iterated from random fields, a planned process for each group of one shape, one
  * after the other; or a witness of one operator, in this process. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "page.h"
 #include "planning.h"
@@ -44,9 +46,15 @@ static int write_witness(const pl_cli_command *command, const pl_cli_input *in, 
                          unsigned long long steps)
 {
     pl_error err = {0};
+    char trace[PATH_MAX];
     const char *folder = in->arguments.value[WITNESS];
+    pl_status status = pl_cli_setting(in->config, "run", "trace", trace, sizeof trace, &err);
+    if (status == PL_OK && trace[0] && strcmp(trace, "none") != 0)
+        status =
+            pl_cli_error(&err, PL_E_USAGE, "run.trace %.200s: a witness has no trace; leave one of them out", trace);
     pl_signals_catch(); /* what is half written goes */
-    pl_status status = pl_witness_write(in->config, command->command, only, steps, folder, &pl_signal_stop, &err);
+    if (status == PL_OK)
+        status = pl_witness_write(in->config, command->command, only, steps, folder, &pl_signal_stop, &err);
     pl_signals_leave();
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }

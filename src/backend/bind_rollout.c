@@ -19,7 +19,8 @@ static void bind_noise(const pl_graph *g, const pl_node *n, const pl_addresses *
                                     .step = pl_address_of(g, a, n->in[3]),
                                     .x = pl_address_of(g, a, n->in[0]),
                                     .y = pl_address_of(g, a, n->out[0]),
-                                    .type = pl_real_of(g, n->in[0])};
+                                    .type = pl_real_of(g, n->in[0]),
+                                    .dropout = n->attr[3].i != 0};
 }
 
 static uint64_t workspace_noise(const pl_call *c, pl_team team) { return pl_noise_workspace_bytes(&c->u.noise, team); }

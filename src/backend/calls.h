@@ -377,6 +377,7 @@ typedef struct pl_noise_call { /* y = x with noise; y may be x */
     const void *x;
     void *y;
     pl_real type;
+    int dropout; /* channels are dropped by the row's rate, instead of its noise */
 } pl_noise_call;
 uint64_t pl_noise_workspace_bytes(const pl_noise_call *, pl_team);
 void pl_noise_exec(const pl_noise_call *, void *workspace, pl_team);

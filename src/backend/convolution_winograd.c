@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/convolution_epilogue.h"
+#include "backend/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 
@@ -11,7 +12,7 @@ enum {
     HALF_WINDOWS = 36,    /* the same in halves */
     NEAR_BYTES = 3 << 19, /* of windows and weights that should stay in a second-level cache */
     WEIGHTS_CHUNK = 64,   /* channels whose weights are transformed at a time */
-    OUTPUTS = 4,          /* neighbouring windows that are transformed back before the epilogue */
+    OUTPUTS = 2,          /* neighbouring windows that are transformed back before the epilogue */
     UNITS_PER_THREAD = 4,
     SKEW = 16 /* words: neighbouring windows do not share the sets of a cache */
 };
@@ -219,6 +220,19 @@ static run_of_windows run_from(const winograd *w, int64_t begin, int64_t end)
     return r;
 }
 
+/* What is written for a run, and what the epilogue reads: a few lines of every pixel, which nothing else fetches. */
+static void fetch_outputs(const winograd *w, const run_of_windows *r, int64_t panel)
+{
+    const pl_gemm_epilogue *e = &w->epilogue;
+    const void *const used[] = {e->c, e->residual, e->grad_of, e->act_out, e->act_again};
+    int64_t size = pl_real_bytes(e->type), nr = w->kernels->nr, columns = min_of(nr, w->n - panel * nr);
+    int64_t pixels = min_of((r->end - r->begin) * w->m, w->columns - r->column), rows = min_of(w->m, w->rows - r->row);
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
+        for (int64_t y = 0; used[i] && y < rows; y++)
+            pl_gemm_ahead_tile(pl_real_at(e->type, used[i], r->at + y * w->columns * w->n + panel * nr), w->n * size,
+                               pixels, columns * size);
+}
+
 /* Nothing is left to do with the outputs but to store them, and all of them are wanted. */
 static int is_plain(const winograd *w, const run_of_windows *r, int64_t columns)
 {
@@ -278,8 +292,11 @@ static void compute_part(const winograd *w, int64_t part, int64_t begin, int64_t
             keep_outputs(w, end - begin, panel, vectors, own);
             continue;
         }
-        for (run_of_windows r = run_from(w, begin, end); r.begin < end; r = run_from(w, r.end, end))
+        for (run_of_windows r = run_from(w, begin, end), next; r.begin < end; r = next) {
+            next = run_from(w, r.end, end);
+            if (next.begin < end) fetch_outputs(w, &next, panel);
             put_outputs(w, begin, &r, panel, vectors, own);
+        }
     }
 }
 

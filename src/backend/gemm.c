@@ -163,7 +163,8 @@ typedef struct columns_of_b { /* one panel */
     const void *b;
 } columns_of_b;
 
-static columns_of_b take_columns(const job *j, int64_t panel, const block *b, const scratch *own)
+/* Panel `panel` of a unit that has columns [begin, end); where several are packed at a time, with those behind it. */
+static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, const block *b, const scratch *own)
 {
     const pl_gemm_call *c = j->call;
     const pl_gemm_kernels *t = j->plan.kernels;
@@ -171,11 +172,13 @@ static columns_of_b take_columns(const job *j, int64_t panel, const block *b, co
     s.count = min_of(t->nr, c->n - s.begin);
     s.b = pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
+    int64_t at = (panel - u->column_begin) % j->plan.strip, words = b->words * t->nr;
+    int64_t columns = min_of(min_of(panel + j->plan.strip, u->column_end) * t->nr, c->n) - s.begin;
     if (c->b_col != 1)
         packers_of(j, c->b_type)->b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
-    else
-        packers_of(j, c->b_type)->b(s.b, c->b_row, b->k, s.count, own->b, 0);
-    s.b = own->b, s.stride = t->nr;
+    else if (at == 0)
+        packers_of(j, c->b_type)->b(s.b, c->b_row, b->k, columns, own->b, words);
+    s.b = words_from(own->b, at * words), s.stride = t->nr;
     return s;
 }
 
@@ -273,7 +276,7 @@ static void compute_columns(const job *j, const unit *u, const block *b, const s
 {
     rows_of_a rows;
     for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
-        columns_of_b s = take_columns(j, panel, b, own);
+        columns_of_b s = take_columns(j, u, panel, b, own);
         for (int64_t r = u->row_begin; r < u->row_end; r++) {
             pl_gemm_ahead ahead = ahead_of(j, u->fresh ? r + 1 : j->plan.row_panels, b, 1);
             pl_gemm_ahead_step(&ahead);
@@ -294,7 +297,7 @@ static void compute_rows(const job *j, const unit *u, const block *b, const scra
         fetch_sums(j, b, first, u->column_begin);
         take_rows(j, first, count, b, own, rows);
         for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
-            columns_of_b s = take_columns(j, panel, b, own);
+            columns_of_b s = take_columns(j, u, panel, b, own);
             pl_gemm_ahead_step(&ahead);
             for (int64_t r = 0; r < count; r++) {
                 int last = r + 1 == count;

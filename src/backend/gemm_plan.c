@@ -12,8 +12,10 @@ enum {
     ROWS_IN_L2 = 528,    /* of A, while one packed panel of B after the other passes by */
     CROWDED_IN_L2 = 192, /* the same of crowded rows */
     B_IN_L2_ELEMS = 1 << 17,
-    STRIP_COLUMNS = 8,    /* column panels of a unit when A is packed */
-    UNITS_PER_THREAD = 4, /* at least, where the product is large enough */
+    STRIP_COLUMNS = 8,         /* column panels of a unit when A is packed */
+    PACKED_STRIP_WORDS = 8192, /* of B, whose panels are packed side by side: 32 KiB */
+    STRIP_K_BLOCK = 128,       /* so that a strip is some lines of memory wide */
+    UNITS_PER_THREAD = 4,      /* at least, where the product is large enough */
 };
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -48,6 +50,19 @@ static pl_gemm_form form_of_a(const pl_gemm_call *c, const pl_gemm_kernels *kern
     return in_place ? PL_GEMM_IN_PLACE : PL_GEMM_BY_ROWS;
 }
 
+/* The gradient of a weight in f32, k = tokens. */
+static int is_gradient(const pl_gemm_plan *p, const pl_gemm_call *c)
+{
+    return p->a_form == PL_GEMM_BY_COLUMNS && c->b_col == 1 && c->a_type == PL_REAL_F32 && c->b_type == PL_REAL_F32;
+}
+
+/* Both are packed, B some panels at a time: one at a time would be a line or two of each page. */
+static int packs_strips(const pl_gemm_plan *p, const pl_gemm_call *c)
+{
+    int far_apart = c->b_row * (int64_t)sizeof(float) % 4096 == 0;
+    return is_gradient(p, c) && far_apart && (p->kernels->vector < 16 || c->k * c->n > B_IN_L2_ELEMS);
+}
+
 static int packs_both(const pl_gemm_plan *p) { return p->a_form != PL_GEMM_IN_PLACE && p->pack_b; }
 
 /* Words of a row of A, and of its copy by rows: an odd number of lines, lest all rows fall into the same sets. */
@@ -58,7 +73,9 @@ static int64_t copied_row_words(int64_t words) { return pl_gemm_ceil_div(words, 
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
     int both = p->kernels->step > 1 && p->a_form != PL_GEMM_IN_PLACE;
-    int64_t limit = both ? p->kernels->k_block / 2 : p->kernels->k_block, count = pl_gemm_ceil_div(c->k, limit);
+    int64_t limit = both ? p->kernels->k_block / 2 : p->kernels->k_block, count;
+    if (packs_strips(p, c) && c->k > limit) limit = STRIP_K_BLOCK;
+    count = pl_gemm_ceil_div(c->k, limit);
     p->k_block = min_of(c->k, (pl_gemm_ceil_div(c->k, count) + 15) / 16 * 16);
     p->k_blocks = pl_gemm_ceil_div(c->k, p->k_block);
 }
@@ -69,7 +86,8 @@ static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
     int64_t mr = crowded ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
     p->column_panels = pl_gemm_ceil_div(c->n, p->kernels->nr);
-    p->pack_b = c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(c, p->kernels);
+    p->pack_b = c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(c, p->kernels) || packs_strips(p, c);
+    p->strip = packs_strips(p, c) ? max_of(1, PACKED_STRIP_WORDS / (p->k_block * p->kernels->nr)) : 1;
     p->ragged = c->n % p->kernels->vector != 0; /* the last panel of B is packed in any case: with zeros behind it */
     p->a_stride =
         p->a_form == PL_GEMM_IN_PLACE ? c->a_row / p->kernels->step : copied_row_words(words_of(p, p->k_block));
@@ -86,10 +104,11 @@ static int64_t panel_words(const pl_gemm_plan *p)
 static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
 {
     const pl_gemm_kernels *t = p->kernels;
-    int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32,
-        block = narrow ? (int)p->k_block : (int)t->k_block;
+    int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32;
+    int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block;
     int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;
-    room -= PL_GEMM_SUMS_WORDS + t->mr * t->nr + (p->pack_b || p->ragged ? words_of(p, block) * t->nr : 0);
+    room -= PL_GEMM_SUMS_WORDS + t->mr * t->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * t->nr : 0);
+    if (p->strip > 1) return min_of(PL_GEMM_GROUP_MAX, room / panel_words(p));
     if (!narrow) return min_of(GROUP_ROWS / t->mr, room / (t->k_block * t->mr));
     return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / t->mr, room / panel_words(p));
 }
@@ -102,6 +121,11 @@ static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
     if (p->a_form != PL_GEMM_IN_PLACE) {
         p->unit_rows = p->group;
         p->unit_columns = STRIP_COLUMNS;
+        if (is_gradient(p, c) && p->k_blocks > 1) { /* a block of B stays for all rows: it comes from far but once */
+            int64_t wanted = p->threads == 1 ? 1 : UNITS_PER_THREAD * (int64_t)p->threads;
+            p->unit_rows = max_of(p->group, pl_gemm_ceil_div(p->row_panels, wanted));
+            p->unit_columns = max_of(STRIP_COLUMNS, B_IN_L2_ELEMS / (p->k_block * nr));
+        }
     } else if (p->pack_b) {
         p->unit_rows = (is_crowded(c) ? CROWDED_IN_L2 / CROWDED_ROWS : ROWS_IN_L2 / p->kernels->mr);
         p->unit_columns = 1;
@@ -147,7 +171,8 @@ static void lay_out(pl_gemm_plan *p)
     const pl_gemm_kernels *t = p->kernels;
     p->threads_offset = sizeof(pl_tickets);
     p->b_offset = p->a_form != PL_GEMM_IN_PLACE ? words_bytes(p->group * panel_words(p)) : 0;
-    p->sums_offset = p->b_offset + (p->pack_b || p->ragged ? words_bytes(words_of(p, p->k_block) * t->nr) : 0);
+    p->sums_offset = p->b_offset;
+    if (p->pack_b || p->ragged) p->sums_offset += words_bytes(p->strip * words_of(p, p->k_block) * t->nr);
     p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? words_bytes(PL_GEMM_SUMS_WORDS) : 0);
     p->thread_bytes = p->tile_offset + words_bytes(t->mr * t->nr);
     p->bytes = p->threads_offset + (uint64_t)p->threads * p->thread_bytes;

@@ -12,8 +12,9 @@
  *         │ unit │ unit │   │        dW += dyᵀ x         A (rows contiguous)   A and B               A and B
  *         └──────┴──────┴───┘
  *   B packed        one panel at a time, many rows that stay in the second-level cache
- *   A packed        a few panels, many columns
- *   both            all rows of the unit, then one panel of columns after the other
+ *   A packed        a few panels, many columns; one block of k for all rows of the unit, then the next one
+ *   both            all rows of the unit, then one panel of columns after the other (f32: A as above, some panels of B
+ *                   at a time; where rows of B are pages apart)
  *
  * Threads share nothing but the ticket counter: no barrier, no traffic between caches. Packing the same thing twice
  * costs 1 to 3 %.
@@ -50,6 +51,7 @@ typedef struct pl_gemm_plan {
     int64_t k_blocks, k_block; /* all but the last are k_block long */
     int64_t row_panels, column_panels;
     int64_t group;                   /* row panels packed at a time */
+    int64_t strip;                   /* column panels packed at a time */
     int64_t a_stride;                /* words from row to row, as tiles read A by rows */
     int64_t unit_rows, unit_columns; /* panels, at most */
     int64_t row_units, column_units;

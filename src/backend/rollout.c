@@ -46,6 +46,7 @@ static pl_noise noise_of(const noise_work *w, int64_t sample)
                   .height = c->height,
                   .width = c->width,
                   .channels = c->channels};
+    if (c->dropout) n.kind = PL_NOISE_DROPOUT2D, n.scale = row[PL_ROLLOUT_DROPOUT_RATE];
     if (n.kind == PL_NOISE_DROPOUT2D) n.correlation = 0;
     return n;
 }

@@ -56,6 +56,7 @@ typedef enum pl_rollout_column {
     PL_ROLLOUT_POST_PROCESS,
     PL_ROLLOUT_CLAMP_LOW, /* −inf: none */
     PL_ROLLOUT_CLAMP_HIGH,
+    PL_ROLLOUT_DROPOUT_RATE, /* of the channels behind each activation; 0: none is dropped */
     PL_ROLLOUT_COLUMNS
 } pl_rollout_column;
 

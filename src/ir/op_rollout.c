@@ -20,7 +20,8 @@ static pl_status expect_parameters(const pl_graph *g, const pl_node *n, int k, p
 
 /* ---- noise: x, parameters, ids, step → x with the noise of that step ----
  * A function of (seed, stream; operator, realisation, step, element). correlated: some row may ask for noise with a
- * spatial correlation, for which there is a workspace; without it every number is for itself, whatever the row says. */
+ * spatial correlation, for which there is a workspace; without it every number is for itself, whatever the row says.
+ * dropout: not the row's noise, but whole channels are dropped, by its dropout rate. */
 static pl_status shape_noise(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0);
@@ -37,7 +38,8 @@ static pl_cost cost_noise(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = pl_in(g, n, 0);
     /* correlated: sums over some 40 neighbours in both directions, usually */
-    return (pl_cost){(n->attr[2].i ? 240 : 80) * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
+    double operations = n->attr[3].i ? 1 : n->attr[2].i ? 240 : 80;
+    return (pl_cost){operations * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
 }
 
 static pl_alias alias_noise(const pl_node *n, int out)

@@ -7,11 +7,13 @@
 #include "base/activation.h"
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/philox.h"
 #include "run/session_impl.h"
 #include "store/npy.h"
 
-enum { FIELD, STATES, NOISE, METRICS };
-static const char *const names[PL_WITNESS_FILES] = {"field.npy", "states.npy", "noise.npy", "metrics.npy"};
+enum { FIELD, STATES, NOISE, METRICS, DROPOUT };
+static const char *const names[PL_WITNESS_FILES] = {"field.npy", "states.npy", "noise.npy", "metrics.npy",
+                                                    "dropout.npy"};
 
 /* ---- weights and parameters ---- */
 
@@ -42,7 +44,8 @@ static void write_shape(const pl_witness *w, pl_json *j)
 {
     static const char *const numbers[] = {"num_layers", "base_channels", "kernel_size", "grid_size"}, *const norms[] = {
                                                                                                           "instance",
-                                                                                                          "group"};
+                                                                                                          "group",
+                                                                                                          "batch"};
     const pl_facts *e = &w->d->data.extents;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         pl_json_kv_uint(j, numbers[i], pl_facts_value(e, numbers[i], 0));
@@ -87,6 +90,7 @@ static pl_status write_parameters(const pl_witness *w, const char *path, pl_erro
     pl_json_kv_string(&j, "post_process", posts[(int)row[PL_ROLLOUT_POST_PROCESS]]);
     pl_json_kv_double(&j, "clamp_low", row[PL_ROLLOUT_CLAMP_LOW]);
     pl_json_kv_double(&j, "clamp_high", row[PL_ROLLOUT_CLAMP_HIGH]);
+    pl_json_kv_double(&j, "dropout_rate", row[PL_ROLLOUT_DROPOUT_RATE]);
     pl_json_kv_uint(&j, "seed", w->d->setup.seed);
     write_features(w, &j);
     pl_json_object_end(&j);
@@ -103,6 +107,7 @@ static uint32_t shape_of(const pl_witness *w, int file, uint64_t shape[4])
 {
     const uint64_t grid = w->d->grid, channels = file == NOISE ? w->noise_channels : PL_ROLLOUT_FIELD_CHANNELS;
     if (file == METRICS) return shape[0] = w->steps + 1, shape[1] = PL_FIELD_METRICS, 2;
+    if (file == DROPOUT) return shape[0] = w->steps, shape[1] = w->dropout_channels, 2;
     if (file == FIELD) return shape[0] = channels, shape[1] = shape[2] = grid, 3;
     return shape[0] = w->steps, shape[1] = channels, shape[2] = shape[3] = grid, 4;
 }
@@ -130,6 +135,48 @@ static uint64_t find_channels(const pl_graph *g)
     return 0;
 }
 
+/* ---- dropout ---- */
+
+/* The nodes of "step" that drop channels, in their order; *at: where to look on. NULL: no more. */
+static const pl_node *next_dropout(const pl_graph *g, size_t *at)
+{
+    const pl_id step = pl_graph_find_program(g, "step");
+    while (*at < g->node_count) {
+        const pl_node *n = &g->node[(*at)++];
+        if (n->op == PL_OP_NOISE && n->attr[3].i && !n->dead && pl_region_program(g, n->region) == step) return n;
+    }
+    return NULL;
+}
+
+static uint64_t count_dropout(const pl_graph *g)
+{
+    uint64_t channels = 0;
+    const pl_node *n;
+    for (size_t at = 0; (n = next_dropout(g, &at));) channels += (uint64_t)pl_shape_last(&g->value[n->in[0]].shape);
+    return channels;
+}
+
+/* What each channel was multiplied with in step t, as kernels/rollout.h defines it. */
+static pl_status put_dropout(pl_witness *w, uint64_t t, pl_error *err)
+{
+    const pl_graph *g = w->s->o.plan->graph;
+    float row[PL_ROLLOUT_COLUMNS];
+    const pl_node *n;
+    pl_rollout_fill_row(w->d, w->operator, row);
+    const float rate = row[PL_ROLLOUT_DROPOUT_RATE];
+    for (size_t at = 0; (n = next_dropout(g, &at));) {
+        const int64_t channels = pl_shape_last(&g->value[n->in[0]].shape);
+        const pl_philox p = pl_philox_init((uint64_t)n->attr[0].i, (uint64_t)n->attr[1].i);
+        for (int64_t c = 0; c < channels; c++) {
+            uint32_t bits[4];
+            pl_philox_block(&p, (uint32_t)t, (uint64_t)w->operator<< 32, (uint32_t)(c / 4), bits);
+            const float factor = pl_uniform_f32(bits[c % 4]) < rate ? 0 : 1 / (1 - rate);
+            PL_TRY(pl_file_write(&w->file[DROPOUT], &factor, sizeof factor, err));
+        }
+    }
+    return PL_OK;
+}
+
 pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_t steps, const char *folder,
                           pl_error *err)
 {
@@ -138,14 +185,16 @@ pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_
                       .operator= number,
                       .folder = folder,
                       .steps = steps,
-                      .noise_channels = find_channels(s->o.plan->graph)};
+                      .noise_channels = find_channels(s->o.plan->graph),
+                      .dropout_channels = count_dropout(s->o.plan->graph)};
     if (!w->noise_channels) return pl_fail(err, PL_E_DATA, "the plan was not made for a witness; plan again");
     const uint64_t channels =
         w->noise_channels > PL_ROLLOUT_FIELD_CHANNELS ? w->noise_channels : PL_ROLLOUT_FIELD_CHANNELS;
     w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * channels, sizeof *w->scratch);
     if (!w->scratch) return pl_fail(err, PL_E_NOMEM, "no memory for what the witness writes");
     PL_TRY(pl_folder_create(folder, err));
-    for (int k = 0; k < PL_WITNESS_FILES; k++) PL_TRY(open_array(w, k, folder, err));
+    const int files = w->dropout_channels ? PL_WITNESS_FILES : PL_WITNESS_FILES - 1;
+    for (int k = 0; k < files; k++) PL_TRY(open_array(w, k, folder, err));
     return PL_OK;
 }
 
@@ -169,6 +218,7 @@ pl_status pl_witness_put(pl_witness *w, uint64_t t, const pl_store_call *call, p
 {
     PL_TRY(put_image(w, t ? STATES : FIELD, NULL, &call->port[0], PL_ROLLOUT_FIELD_CHANNELS, err));
     PL_TRY(pl_file_write(&w->file[METRICS], call->port[1].at, PL_FIELD_METRICS * sizeof(float), err));
+    if (t && w->dropout_channels) PL_TRY(put_dropout(w, t, err));
     return t ? put_image(w, NOISE, &call->port[2], &call->port[3], w->noise_channels, err) : PL_OK;
 }
 

@@ -5,11 +5,12 @@
 #include "data/fields/rollout_data.h"
 #include "run/session.h"
 
-enum { PL_WITNESS_FILES = 4 };
+enum { PL_WITNESS_FILES = 5 };
 
 /* In a folder: weights.safetensors, parameters.json, with the operator's features where they are wanted, and as .npy of
  * f32: field [3,H,W], states [steps,3,H,W], noise [steps,C,H,W], what the noise block added in each step, metrics
- * [steps + 1,5]. What was there is replaced when all is made; parameters.json comes last. */
+ * [steps + 1,5], and where channels are dropped dropout [steps, channels of all blocks that drop some]. What was there
+ * is replaced when all is made; parameters.json comes last. */
 typedef struct pl_witness {
     pl_session *s;
     const pl_rollout_data *d;
@@ -19,7 +20,7 @@ typedef struct pl_witness {
     uint64_t steps;
     pl_file_writer file[PL_WITNESS_FILES];
     uint32_t open; /* so many of them are */
-    uint64_t noise_channels;
+    uint64_t noise_channels, dropout_channels;
     float *scratch; /* an image by channels */
 } pl_witness;
 

@@ -46,8 +46,10 @@ static pl_id layer(pl_rollout *r, pl_id x, int64_t number)
     snprintf(path, sizeof path, "%s.linear", name);
     pl_builder_enter(b, "layer.%d", (int)number);
     x = add_modes(r, x, linear(r, x, r->channels, r->channels, path), name);
-    if (number + 1 < r->layers)
+    if (number + 1 < r->layers) {
         x = pl_build_node(b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(r->activation)}, 1, &x, 1, &out);
+        x = pl_rollout_dropout(r, x, name);
+    }
     pl_builder_leave(b);
     return x;
 }

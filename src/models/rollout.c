@@ -28,13 +28,28 @@ pl_id pl_rollout_bias(const pl_rollout *r, int64_t fan_in, int64_t count, const 
 pl_id pl_rollout_noise(pl_rollout *r, pl_id x)
 {
     pl_model *m = r->m;
-    pl_attr attr[3] = {pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id("noise")),
-                       pl_attr_i((int64_t)pl_facts_value(m->extents, "correlated", 0))};
+    pl_attr attr[4] = {pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id("noise")),
+                       pl_attr_i((int64_t)pl_facts_value(m->extents, "correlated", 0)), pl_attr_i(0)};
     pl_id out = PL_NONE;
     if (r->silent) return x;
     r->quiet = x;
     return r->noisy = pl_build_node(&m->b, PL_OP_NOISE, attr, 4,
                                     (pl_id[]){x, r->parameters, r->ids, m->input[PL_INPUT_STEP]}, 1, &out);
+}
+
+bool pl_rollout_drops(const pl_rollout *r) { return pl_facts_value(r->m->extents, "dropout", 0) && !r->silent; }
+
+pl_id pl_rollout_dropout(const pl_rollout *r, pl_id x, const char *name)
+{
+    pl_model *m = r->m;
+    char stream[96];
+    pl_id out = PL_NONE;
+    if (!pl_rollout_drops(r)) return x;
+    snprintf(stream, sizeof stream, "dropout %s", name);
+    pl_attr attr[4] = {pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(stream)), pl_attr_i(0),
+                       pl_attr_i(1)};
+    return pl_build_node(&m->b, PL_OP_NOISE, attr, 4, (pl_id[]){x, r->parameters, r->ids, m->input[PL_INPUT_STEP]}, 1,
+                         &out);
 }
 
 /* ---- programs ---- */

@@ -13,8 +13,8 @@
  * Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
  * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size" (each arch those whose
  * rows in config/sections/parameter_space.def name it); "activation", a pl_activation; "normalization", a
- * pl_rollout_norm; "precision", a pl_dtype; "correlated": may noise be? "convolution": 0 by rule, else one more than a
- * pl_convolution_algorithm; "seed"; "features" and "witness" where they are wanted. */
+ * pl_rollout_norm; "precision", a pl_dtype; "correlated": may noise be? "dropout": are channels dropped? "convolution":
+ * 0 by rule, else one more than a pl_convolution_algorithm; "seed"; "features" and "witness" where they are wanted. */
 #ifndef PL_MODELS_ROLLOUT_H
 #define PL_MODELS_ROLLOUT_H
 
@@ -22,7 +22,9 @@
 #include "models/model.h"
 
 enum { PL_ROLLOUT_CHANNELS = 3 };
-typedef enum pl_rollout_norm { PL_ROLLOUT_NORM_INSTANCE, PL_ROLLOUT_NORM_GROUP } pl_rollout_norm;
+/* BATCH: as evaluation has it, with the statistics that were kept. Nothing was trained, so these are mean 0 and
+ * variance 1, and no realisation knows of those beside it. */
+typedef enum pl_rollout_norm { PL_ROLLOUT_NORM_INSTANCE, PL_ROLLOUT_NORM_GROUP, PL_ROLLOUT_NORM_BATCH } pl_rollout_norm;
 
 typedef struct pl_rollout pl_rollout;
 struct pl_rollout {
@@ -47,5 +49,9 @@ pl_id pl_rollout_weight(const pl_rollout *, int64_t fan_in, pl_shape, const char
 pl_id pl_rollout_bias(const pl_rollout *, int64_t fan_in, int64_t count, const char *name);
 /* The noise block, on the features before the output; x itself where the network is silent. */
 pl_id pl_rollout_noise(pl_rollout *, pl_id x);
+/* Where the config asks for it: whole channels of what is behind an activation are 0 with the probability of the row,
+ * the others 1/(1 − p) times as large; else, and where the network is silent, x itself. The name keys its numbers. */
+pl_id pl_rollout_dropout(const pl_rollout *, pl_id x, const char *name);
+bool pl_rollout_drops(const pl_rollout *);
 
 #endif

@@ -58,18 +58,38 @@ static int64_t groups_of(const pl_rollout *r, int64_t channels)
     return r->norm == PL_ROLLOUT_NORM_INSTANCE ? channels : groups;
 }
 
+/* With the statistics of an operator that was never trained. */
+static pl_id evaluate_norm(const pl_rollout *r, pl_id x, pl_id gamma, pl_id beta, pl_id residual,
+                           const pl_rollout_conv *c)
+{
+    pl_model *m = r->m;
+    const pl_shape channels = pl_shape_of(1, c->out);
+    pl_id out = PL_NONE;
+    pl_id mean = pl_model_weight(m, PL_INIT_ZERO, channels, "%s.norm.running_mean", c->name);
+    pl_id variance = pl_model_weight(m, PL_INIT_ONE, channels, "%s.norm.running_var", c->name);
+    pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(r->activation)};
+    return pl_build_node(&m->b, PL_OP_BATCH_NORM_EVAL, attr, 6, (pl_id[]){x, mean, variance, gamma, beta, residual}, 1,
+                         &out);
+}
+
 pl_id pl_rollout_conv_block(const pl_rollout *r, pl_id x, const pl_rollout_conv *c, pl_id residual)
 {
     pl_model *m = r->m;
-    pl_id moments, out[3] = {PL_NONE, PL_UNWANTED, PL_UNWANTED};
-    char gain[64], shift[64];
-    snprintf(gain, sizeof gain, "%s.norm.weight", c->name);
-    snprintf(shift, sizeof shift, "%s.norm.bias", c->name);
-    pl_id y = convolve(r, x, c, PL_NONE, &moments);
-    pl_id gamma = pl_model_weight(m, PL_INIT_ONE, pl_shape_of(1, c->out), "%s", gain);
-    pl_id beta = pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, c->out), "%s", shift);
-    pl_attr attr[] = {pl_attr_i(groups_of(r, c->out)), pl_attr_f(NORM_EPS), pl_attr_i(r->activation)};
-    return pl_build_node(&m->b, PL_OP_GROUP_NORM, attr, 5, (pl_id[]){y, moments, gamma, beta, residual}, 1, out);
+    const pl_shape channels = pl_shape_of(1, c->out);
+    const bool drops = pl_rollout_drops(r), is_batch = r->norm == PL_ROLLOUT_NORM_BATCH;
+    pl_id moments = PL_NONE, out[3] = {PL_NONE, PL_UNWANTED, PL_UNWANTED}, sum = PL_NONE;
+    pl_id y = convolve(r, x, c, PL_NONE, is_batch ? NULL : &moments);
+    pl_id gamma = pl_model_weight(m, PL_INIT_ONE, channels, "%s.norm.weight", c->name);
+    pl_id beta = pl_model_weight(m, PL_INIT_ZERO, channels, "%s.norm.bias", c->name);
+    pl_id beside = drops ? PL_NONE : residual;
+    if (is_batch)
+        y = evaluate_norm(r, y, gamma, beta, beside, c);
+    else
+        y = pl_build_node(&m->b, PL_OP_GROUP_NORM,
+                          (pl_attr[]){pl_attr_i(groups_of(r, c->out)), pl_attr_f(NORM_EPS), pl_attr_i(r->activation)},
+                          5, (pl_id[]){y, moments, gamma, beta, beside}, 1, out);
+    y = pl_rollout_dropout(r, y, c->name);
+    return beside == residual ? y : pl_build_node(&m->b, PL_OP_ADD, NULL, 2, (pl_id[]){y, residual}, 1, &sum);
 }
 
 static pl_id skip_of(const pl_rollout *r, pl_id x, int64_t out, const char *name)

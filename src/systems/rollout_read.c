@@ -27,6 +27,7 @@ SAME(POST_PROCESS_MINMAX, POST_MINMAX);
 SAME(POST_PROCESS_ZSCORE, POST_ZSCORE);
 SAME(FIELD_NORM_INSTANCE, ROLLOUT_NORM_INSTANCE);
 SAME(FIELD_NORM_GROUP, ROLLOUT_NORM_GROUP);
+SAME(FIELD_NORM_BATCH, ROLLOUT_NORM_BATCH);
 SAME(BACKEND_NATIVE, BLOCK_NATIVE);
 SAME(BACKEND_HDF5, BLOCK_HDF5);
 SAME(BACKEND_NPY, BLOCK_NPY);
@@ -244,32 +245,6 @@ static pl_status say_identity(const pl_config *c, pl_str *text, pl_error *err)
     return text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to say what the results are made from") : PL_OK;
 }
 
-/* ---- what is not done ---- */
-
-static bool may_be(const pl_config *c, pl_config_dimension_id dimension, int word)
-{
-    const pl_config_dimension d = pl_config_dimension_of(c, dimension);
-    for (int64_t i = 0; d.choices && i < d.choices->count; i++)
-        if (d.choices->item[i] == word) return true;
-    return false;
-}
-
-static pl_status refuse_others(const pl_config *c, pl_error *err)
-{
-    char where[PL_CONFIG_WHERE_BYTES];
-    if (may_be(c, PL_CONFIG_DIMENSION_normalization, PL_CONFIG_FIELD_NORM_BATCH))
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: parameter_space.operator.normalization: with batch the bits of a realisation would depend "
-                       "on those beside it; take instance or group",
-                       pl_config_where(c, "parameter_space.operator.normalization.choices", where, sizeof where));
-    if (c->simulation.rollout_dropout)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: simulation.rollout_dropout: rollouts never drop channels by dropout_rate; set it to false, "
-                       "or take dropout as parameter_space.stochastic.noise_type",
-                       pl_config_where(c, "simulation.rollout_dropout", where, sizeof where));
-    return PL_OK;
-}
-
 /* ---- all of it ---- */
 
 static bool measures_operators(const pl_config *c)
@@ -289,6 +264,7 @@ static pl_facts extents_of(const pl_config *c)
     pl_facts_add(&e, "precision", precisions[c->simulation.precision]);
     pl_facts_add(&e, "convolution", convolutions[c->simulation.convolution]);
     pl_facts_add(&e, "correlated", may_correlate(c));
+    pl_facts_add(&e, "dropout", c->simulation.rollout_dropout);
     pl_facts_add(&e, "seed", (uint64_t)c->simulation.seed);
     pl_facts_add(&e, "features", measures_operators(c));
     return e;
@@ -320,6 +296,7 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
                             .clamp_high = clamp->count ? clamp->item[1] : INFINITY,
                             .keeps_states = store != PL_CONFIG_STORE_FEATURES,
                             .features = measures_operators(c),
+                            .drops = c->simulation.rollout_dropout,
                             .seed = (uint64_t)c->simulation.seed,
                             .state_dtype = c->storage.state_dtype == PL_CONFIG_STATE_F16 ? PL_DTYPE_F16 : PL_DTYPE_F32,
                             .form = (pl_block_form)c->storage.backend,
@@ -331,7 +308,6 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
 pl_status pl_rollout_read(const pl_config *c, pl_rollout_reading *r, pl_error *err)
 {
     *r = (pl_rollout_reading){0};
-    PL_TRY(refuse_others(c, err));
     read_numbers(c, &r->setup);
     PL_TRY(read_part(c, &r->setup, err));
     read_space(c, r);

@@ -8,7 +8,7 @@ import shutil
 import struct
 
 from cli_tests import SEED, check, main, run
-from rollout_oracle import Operator, Witness, image_of, load_npy, planes_of
+from rollout_oracle import Operator, Witness, image_of, load_npy, philox_block, philox_key, planes_of
 from rollout_tests import same_results, write_rollout
 
 DRAW = random.Random(SEED)
@@ -16,35 +16,6 @@ EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examp
 CHANGES, SCALES = (1e-4, 1e-3, 1e-2), (0.5, 0.75, 1.25, 1.5)
 NAMES = ["lipschitz_eps_1e-4", "lipschitz_eps_1e-3", "lipschitz_eps_1e-2", "gain_scale_0.50", "gain_scale_0.75", "gain_scale_1.25",
          "gain_scale_1.50", "linearity_r2", "saturation_degree", "compression_ratio"]
-
-
-# ---- the random numbers of src/base/philox.h, once more ----
-
-M64 = (1 << 64) - 1
-
-
-def mix64(x):
-    x = (x + 0x9e3779b97f4a7c15) & M64
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9 & M64
-    x = (x ^ x >> 27) * 0x94d049bb133111eb & M64
-    return x ^ x >> 31
-
-
-def philox_key(seed, stream):
-    scope = 0xcbf29ce484222325
-    for byte in stream.encode():
-        scope = (scope ^ byte) * 0x100000001b3 & M64
-    key = mix64(mix64(seed) ^ scope)
-    return key & 0xFFFFFFFF, key >> 32
-
-
-def philox_block(key, step, sample, block):
-    c, (k0, k1) = (block, sample & 0xFFFFFFFF, sample >> 32, step), key
-    for _ in range(10):
-        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-        c = (b >> 32) ^ c[1] ^ k0, b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k1, a & 0xFFFFFFFF
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    return c
 
 
 def normals(seed, stream, step, sample, count):

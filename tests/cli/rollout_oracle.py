@@ -3,6 +3,7 @@ plimsoll rollout --witness leaves. Channels lie last, as in the weights; the fie
 import json
 import math
 import operator
+import os
 import random
 import struct
 from array import array
@@ -13,6 +14,35 @@ CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q"}
 
 def dot(a, b):
     return sum(map(operator.mul, a, b))
+
+
+# ---- the random numbers of src/base/philox.h, once more ----
+
+M64 = (1 << 64) - 1
+
+
+def mix64(x):
+    x = (x + 0x9e3779b97f4a7c15) & M64
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9 & M64
+    x = (x ^ x >> 27) * 0x94d049bb133111eb & M64
+    return x ^ x >> 31
+
+
+def philox_key(seed, stream):
+    scope = 0xcbf29ce484222325
+    for byte in stream.encode():
+        scope = (scope ^ byte) * 0x100000001b3 & M64
+    key = mix64(mix64(seed) ^ scope)
+    return key & 0xFFFFFFFF, key >> 32
+
+
+def philox_block(key, step, sample, block):
+    c, (k0, k1) = (block, sample & 0xFFFFFFFF, sample >> 32, step), key
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = (b >> 32) ^ c[1] ^ k0, b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k1, a & 0xFFFFFFFF
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c
 
 
 # ---- files ----
@@ -107,10 +137,35 @@ def combine(a, b, how):
     return [[how(x, y) for x, y in zip(p, q)] for p, q in zip(a, b)]
 
 
+def rescale(image, channels, gain, shift, activation):
+    """Batch norm as evaluation has it, with a mean of 0 and a variance of 1."""
+    factor = 1 / math.sqrt(1 + EPS)
+    return [[activation(v * factor * gain[i % channels] + shift[i % channels]) for i, v in enumerate(row)] for row in image]
+
+
 class Operator:
+    """`step`: whose channels are dropped, where any are; None: none are."""
+    step = None
+
     def __init__(self, weights, parameters):
         self.w, self.p = weights, parameters
         self.activation = ACTIVATIONS[parameters["activation"]]
+
+    def norm(self, image, channels, name):
+        gain, shift = self.w[name + ".norm.weight"][1], self.w[name + ".norm.bias"][1]
+        if self.p["normalization"] == "batch":
+            return self.drop(rescale(image, channels, gain, shift, self.activation), channels, name)
+        return self.drop(normalize(image, channels, self.groups(channels), gain, shift, self.activation), channels, name)
+
+    def drop(self, image, channels, name):
+        rate = self.p["dropout_rate"]
+        if rate == 0 or self.step is None:
+            return image
+        key, factors = philox_key(self.p["seed"], "dropout " + name), []
+        for block in range((channels + 3) // 4): # of realisation 0
+            factors += [0.0 if (word >> 8) / 2 ** 24 < rate else 1 / (1 - rate) for word in philox_block(key, self.step, self.p["operator"] << 32, block)]
+        self.factors += factors[:channels]
+        return [[v * factors[i % channels] for i, v in enumerate(row)] for row in image]
 
     def groups(self, channels):
         if self.p["normalization"] == "instance":
@@ -121,8 +176,7 @@ class Operator:
         """CB: convolution without bias, norm, activation."""
         shape, weight = self.w[name + ".weight"]
         out = shape[0]
-        y = convolve(x, shape, weight)
-        return normalize(y, out, self.groups(out), self.w[name + ".norm.weight"][1], self.w[name + ".norm.bias"][1], self.activation)
+        return self.norm(convolve(x, shape, weight), out, name)
 
     def layer(self, x, i):
         name = f"layers.{i}"
@@ -157,7 +211,7 @@ class UNet(Operator):
         shape, weight = self.w[name + ".weight"]
         out = shape[0]
         y = [[v for i in range(0, len(x), 2) for v in row[i * out:(i + 1) * out]] for row in convolve(x, shape, weight)[::2]]
-        return normalize(y, out, self.groups(out), self.w[name + ".norm.weight"][1], self.w[name + ".norm.bias"][1], self.activation)
+        return self.norm(y, out, name)
 
     def __call__(self, x, noise):
         x, skips = self.block(x, "stem"), []
@@ -236,7 +290,7 @@ class Fourier(Operator):
         for i in range(self.p["num_layers"]):
             x = combine(self.spectral(x, f"layers.{i}.spectral.weight"), self.linear(x, f"layers.{i}.linear"), operator.add)
             if i + 1 < self.p["num_layers"]:
-                x = [[self.activation(v) for v in line] for line in x]
+                x = self.drop([[self.activation(v) for v in line] for line in x], len(x[0]) // side, f"layers.{i}")
         hidden = self.linear(combine(x, noise, operator.add), "output.0")
         return self.linear([[self.activation(v) for v in line] for line in hidden], "output.1")
 
@@ -297,6 +351,7 @@ class Witness:
         (self.steps, *state), self.states = load_npy(f"{folder}/states.npy")
         (steps, self.channels, *grid), self.noise = load_npy(f"{folder}/noise.npy")
         rows, self.metrics = load_npy(f"{folder}/metrics.npy")
+        self.dropout = load_npy(f"{folder}/dropout.npy")[1] if os.path.exists(f"{folder}/dropout.npy") else []
         self.side = p["grid_size"]
         if list(shape) != state or state != [3, self.side, self.side] or grid != state[1:] or steps != self.steps or rows != (steps + 1, 5):
             raise ValueError(f"{folder}: shapes do not go together")
@@ -315,9 +370,13 @@ class Witness:
             noise, theirs = image_of(self.noise[(t - 1) * size:t * size], self.side, self.channels), self.state(t)
             if not all(map(math.isfinite, theirs)):
                 return [math.inf, math.inf]
+            operate.step, operate.factors = t, []
             def step(x):
                 return post_process(self.parameters, advance(self.parameters, x, operate(x, noise)))
             single = step(image_of(self.state(t - 1), self.side, 3))
+            told = self.dropout[(t - 1) * len(operate.factors):t * len(operate.factors)]
+            if len(told) != len(operate.factors) or any(abs(a - b) > 1e-6 * b for a, b in zip(told, operate.factors)):
+                raise ValueError(f"other channels are dropped in step {t}: {told}, not {operate.factors}")
             chain = step(chain) if t > 1 else single
             for k, ours in enumerate((single, chain)):
                 apart = max(map(abs, map(operator.sub, planes_of(ours, self.side, 3), theirs)))

@@ -16,7 +16,7 @@ from cli_tests import COMMAND, SEED, Skipped, check, environment, finish, main, 
 from rollout_oracle import Witness, load_npy
 
 DRAW = random.Random(SEED)
-GROUP = {"num_layers": "architecture", "base_channels": "architecture", "kernel_size": "architecture", "activation": "architecture",
+GROUP = {"num_layers": "architecture", "dropout_rate": "architecture", "base_channels": "architecture", "kernel_size": "architecture", "activation": "architecture",
          "noise_type": "stochastic", "noise_scale": "stochastic", "noise_schedule": "stochastic", "spatial_correlation": "stochastic",
          "normalization": "operator", "grid_size": "operator", "update_policy": "evolution"}
 SMALL = {"num_layers": [2], "base_channels": [4], "kernel_size": [3], "grid_size": [8], "noise_scale": [0.01], "spatial_correlation": [0]}
@@ -62,11 +62,13 @@ def random_case(i):
              "noise_type": [("gaussian", "laplace", "multiplicative", "dropout")[i % 4]],
              "noise_schedule": [DRAW.choice(("constant", "annealing", "periodic"))],
              "noise_scale": [round(DRAW.uniform(0.01, 0.5), 3)], "spatial_correlation": [DRAW.choice((0, 0.2))],
-             "activation": [DRAW.choice(("gelu", "gelu", "silu", "tanh", "relu"))], "normalization": [DRAW.choice(("instance", "group"))]}
+             "activation": [DRAW.choice(("gelu", "gelu", "silu", "tanh", "relu"))], "normalization": [DRAW.choice(("instance", "group", "batch"))]}
+    if i % 3 == 2:
+        space["dropout_rate"] = [round(DRAW.uniform(0.1, 0.6), 2)]
     update = {"post_process": ("none", "minmax", "zscore")[i // 3 % 3], "dt": DRAW.choice((0.01, 0.5)), "alpha": DRAW.choice((0.2, 0.5))}
     if DRAW.random() < 0.3:
         update["clamp"] = "[-1, 0.9]"
-    return space, {"seed": DRAW.randrange(1 << 30), "num_timesteps": 9, "update": "{" + ", ".join(f"{k}: {v}" for k, v in update.items()) + "}"}
+    return space, {"seed": DRAW.randrange(1 << 30), "num_timesteps": 9, "rollout_dropout": str("dropout_rate" in space).lower(), "update": "{" + ", ".join(f"{k}: {v}" for k, v in update.items()) + "}"}
 
 
 def repeats(config, *words, bounds=BOUNDS):
@@ -105,10 +107,10 @@ def test_another_program_repeats_other_kinds():
     """U-Nets and Fourier operators, as small as they can be; norms over four pixels, at the bottom of that U-Net, magnify rounding."""
     unet = {"num_layers": None, "kernel_size": [DRAW.choice((3, 5))], "base_channels": [1], "grid_size": [16],
             "normalization": [DRAW.choice(("instance", "group"))], "activation": [DRAW.choice(("gelu", "tanh"))],
-            "update_policy": ["convex"], "noise_scale": [0.1]}
+            "update_policy": ["convex"], "noise_scale": [0.1], "dropout_rate": [0.3]}
     fourier = {"num_layers": [DRAW.choice((1, 2))], "kernel_size": None, "base_channels": [DRAW.choice((2, 3))],
-               "grid_size": [DRAW.choice((24, 25))], "update_policy": ["autoregressive"], "noise_scale": [0.1]}
-    simulation = {"seed": DRAW.randrange(1 << 30), "num_timesteps": 9}
+               "grid_size": [DRAW.choice((24, 25))], "update_policy": ["autoregressive"], "noise_scale": [0.1], "dropout_rate": [0.3]}
+    simulation = {"seed": DRAW.randrange(1 << 30), "num_timesteps": 9, "rollout_dropout": "true"}
     for arch, space, bound in ("unet_operator", unet, 3e-3), ("fno_operator", fourier, 1e-5):
         found = repeats(write_rollout(space=space, simulation=simulation, arch=arch), bounds=(bound, max(bound, BOUNDS[1]), BOUNDS[2]))
         print(f"{arch}: a step differs by %.1e, three by %.1e, metrics by %.1e" % tuple(found))
@@ -162,9 +164,9 @@ def same_results(a, b):
 
 def write_some(form="native", states=30, **simulation):
     """Three operators of two shapes or three, three realisations each, in blocks that do not divide the states."""
-    return write_rollout(f"{form}.yaml", space={"num_layers": [2, 4], "grid_size": [10], "noise_scale": [0.1], "spatial_correlation": [0, 0.2]},
+    return write_rollout(f"{form}.yaml", space={"num_layers": [2, 4], "grid_size": [10], "noise_scale": [0.1], "spatial_correlation": [0, 0.2], "dropout_rate": [0, 0.2]},
                          sampling={"total_samples": 3}, dataset={"storage": f"{{backend: {form}, block_states: 8}}"},
-                         simulation={"num_realizations": 3, "num_timesteps": states, **simulation})
+                         simulation={"num_realizations": 3, "num_timesteps": states, "rollout_dropout": "true", **simulation})
 
 
 def make(form, config):
@@ -345,8 +347,8 @@ def test_progress():
 def test_as_planned():
     for _ in range(5):
         space = {"num_layers": [DRAW.randint(1, 5)], "base_channels": [DRAW.randint(1, 12)], "kernel_size": [DRAW.choice((1, 3, 5, 7))],
-                 "grid_size": [DRAW.randint(4, 24)], "spatial_correlation": [DRAW.choice((0, 0.1))], "normalization": [DRAW.choice(("instance", "group"))]}
-        simulation = {"precision": DRAW.choice(("float32", "bfloat16", "float16")), "num_realizations": DRAW.randint(1, 4),
+                 "grid_size": [DRAW.randint(4, 24)], "spatial_correlation": [DRAW.choice((0, 0.1))], "normalization": [DRAW.choice(("instance", "group", "batch"))]}
+        simulation = {"rollout_dropout": DRAW.choice(("false", "true")),"precision": DRAW.choice(("float32", "bfloat16", "float16")), "num_realizations": DRAW.randint(1, 4),
                       "realizations_at_once": DRAW.randint(1, 4), "num_timesteps": DRAW.randint(1, 30)}
         dataset = {"store": DRAW.choice(("features", "trajectories", "both")), "storage": f"{{state_dtype: {DRAW.choice(('f32', 'f16'))}}}"}
         _, said = run("rollout", write_rollout(space=space, simulation=simulation, dataset=dataset), "--threads", str(DRAW.randint(1, 2)),
@@ -378,14 +380,13 @@ def test_spaces_that_are_none():
     one("kernel_size", [4], r"kernel_size.choices must be a list of 1 to 16 odd integers")
     one("grid_size", [2], r"grid_size.choices")
     one("activation", ["swish"], r"activation.choices")
-    one("normalization", ["instance", "batch"], r"bad.yaml:\d+:\d+: parameter_space.operator.normalization: with batch the bits of a realisation would depend on those beside it")
-    refused(2, r"bad.yaml:\d+:\d+: simulation.rollout_dropout: rollouts never drop channels", "rollout", write_rollout("bad.yaml", simulation={"rollout_dropout": "true"}))
     refused(2, r"bad.yaml:\d+:\d+: parameter_space.operator.grid_size: fields of (8 and of 12|12 and of 8) pixels", "rollout",
             write_rollout("bad.yaml", space={"grid_size": [8, 12]}, sampling={"total_samples": 2}))
     refused(2, r"train.steps is not used when model.arch is cnn_operator", "rollout", write_rollout("bad.yaml", more="train:\n  steps: 5\n"))
     refused(2, r"--set train.steps: this command does not read", "rollout", write_rollout(), "--set", "train.steps=5")
     refused(2, r"there is no operator 1", "rollout", write_rollout(), "--only", "1", "--witness", "w")
     refused(2, r"--only goes with --witness", "rollout", write_rollout(), "--only", "0")
+    refused(2, r"run.trace .*t.json: a witness has no trace", "rollout", write_rollout(), "--trace", "t.json", "--witness", "w")
     refused(2, r"4 steps are too many for a witness; take at most 3", "rollout", write_rollout(), "--steps", "4", "--witness", "w")
     for command in ("train", "eval", "generate", "verify"):
         refused(2, rf"a config whose model.arch is cnn_operator has no command {command}: it has rollout$", command, write_rollout())

@@ -1,6 +1,7 @@
 /* What makes a trajectory: noise, the next state, metrics (base/rollout.h, kernels/rollout.h). Correlated noise by its
  * weights in space, each summed up from the frequencies. */
 #include <math.h>
+#include <string.h>
 
 #include "base/philox.h"
 #include "base/rollout.h"
@@ -116,7 +117,14 @@ void reference_noise(operands *o)
     int64_t elems = dim[1] * dim[2] * dim[3], longer = dim[1] > dim[2] ? dim[1] : dim[2];
     double *plane = scratch(o, (uint64_t)(dim[1] * dim[2])), *line = scratch(o, (uint64_t)(2 * longer));
     for (int64_t s = 0; s < dim[0]; s++) {
-        const double *row = o->in[1] + s * PL_ROLLOUT_COLUMNS, *id = o->in[2] + s * PL_ROLLOUT_IDS;
+        double row[PL_ROLLOUT_COLUMNS];
+        const double *id = o->in[2] + s * PL_ROLLOUT_IDS;
+        memcpy(row, o->in[1] + s * PL_ROLLOUT_COLUMNS, sizeof row);
+        if (o->node->attr[3].i) { /* dropout is noise of that kind, by a rate that no schedule changes */
+            row[PL_ROLLOUT_NOISE_KIND] = PL_NOISE_DROPOUT2D;
+            row[PL_ROLLOUT_NOISE_SCALE] = row[PL_ROLLOUT_DROPOUT_RATE];
+            row[PL_ROLLOUT_NOISE_SCHEDULE] = PL_NOISE_SCHEDULE_CONSTANT;
+        }
         noise n = {.philox = pl_philox_init((uint64_t)o->node->attr[0].i, (uint64_t)o->node->attr[1].i),
                    .row = row,
                    .sample = (uint64_t)id[PL_ROLLOUT_OPERATOR] << 32 | (uint64_t)id[PL_ROLLOUT_REALISATION],

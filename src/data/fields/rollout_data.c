@@ -39,6 +39,7 @@ void pl_rollout_fill_row(const pl_rollout_data *d, uint32_t number, float row[PL
     row[PL_ROLLOUT_POST_PROCESS] = (float)o->post;
     row[PL_ROLLOUT_CLAMP_LOW] = (float)o->clamp_low;
     row[PL_ROLLOUT_CLAMP_HIGH] = (float)o->clamp_high;
+    if (o->drops) row[PL_ROLLOUT_DROPOUT_RATE] = (float)pl_rollout_value(d, number, PL_DIMENSION_DROPOUT_RATE);
 }
 
 /* ---- the source ---- */

@@ -53,12 +53,13 @@ typedef struct pl_rollout_setup {
     double clamp_low, clamp_high; /* infinite: none */
     pl_initial initial;           /* but for the size of its fields */
     bool keeps_states, features;  /* are they stored? */
+    bool drops;                   /* channels, by the dropout rate of the operator */
     pl_dtype state_dtype;         /* f32 or f16 */
     const char *path;             /* of the results */
     pl_block_form form;
     const char *text; /* what made them */
     uint64_t seed;    /* of weights and features */
-    pl_facts extents; /* that are no dimension: "precision", "convolution", "correlated", "seed", "features" */
+    pl_facts extents; /* that are no dimension: "precision", "convolution", "correlated", "dropout", … */
 } pl_rollout_setup;
 
 typedef struct pl_rollout_data {

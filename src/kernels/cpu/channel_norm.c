@@ -94,25 +94,7 @@ void PL_KERNEL(merge_moments)(int64_t begin, int64_t end, int64_t rows, int64_t 
 /* Of the vector that comes next, where so many channels are left. */
 PL_V_INLINE int64_t lanes(int64_t left) { return left < PL_VW ? left : PL_VW; }
 
-/* Activations but GELU and none, and all slopes, are computed behind a call: inlined, each would be there for every
- * type and width, and the compiler take minutes. */
-#define OTHER PL_ACT_COUNT
-
-static __attribute__((noinline)) void any_act(pl_activation act, int n, const pl_vf *z, pl_vf *out)
-{
-    if (n == 1)
-        pl_v_act_of(act, 1, z, out);
-    else
-        pl_v_act_of(act, PL_V_ABREAST, z, out);
-}
-
-static __attribute__((noinline)) void any_slope(pl_activation act, int n, const pl_vf *z, pl_vf *slope)
-{
-    if (n == 1)
-        pl_v_act_grad_of(act, 1, z, slope);
-    else
-        pl_v_act_grad_of(act, PL_V_ABREAST, z, slope);
-}
+#define OTHER PL_ACT_COUNT /* activations but GELU and none, which with all slopes are computed behind a call */
 
 PL_V_INLINE pl_vf affine_of(const pl_channel_affine *a, pl_vf x, int64_t c, int64_t count)
 {
@@ -125,7 +107,7 @@ PL_V_INLINE void affine_lanes(pl_real type, pl_activation act, int n, const pl_c
     pl_vf z[PL_V_ABREAST], out[PL_V_ABREAST];
     EACH z[v] = affine_of(a, pl_v_get(type, x, c + v * PL_VW, count), c + v * PL_VW, count);
     if (act == OTHER)
-        any_act(a->act, n, z, out);
+        pl_v_any_act(a->act, n, z, out);
     else
         pl_v_act_of(act, n, z, out);
     if (residual) EACH out[v] += pl_v_get(type, residual, c + v * PL_VW, count);
@@ -181,7 +163,7 @@ PL_V_INLINE void slopes(pl_real type, int n, const pl_channel_affine *a, const v
     }
     EACH dz[v] = pl_v_get(type, dy, c + v * PL_VW, count);
     if (a->act == PL_ACT_NONE) return;
-    any_slope(a->act, n, z, slope);
+    pl_v_any_act_grad(a->act, n, z, slope);
     EACH dz[v] *= slope[v];
 }
 

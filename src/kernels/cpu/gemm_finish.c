@@ -1,32 +1,16 @@
 /* The epilogue: from complete sums to C and its companions, while the tile is still in the first-level cache. GELU,
  * none and the type of C are constants in each instance of the loop, so their switches fold away; other activations are
- * computed behind a call, for they would be there once more for every type and width, and take the compiler long. */
+ * computed behind a call (pl_v_any_act). */
 #include "kernels/cpu/gemm_level.h"
 #include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 
 #define OTHER PL_ACT_COUNT
 
-static __attribute__((noinline)) void other_act(pl_activation act, int n, const pl_vf *x, pl_vf *y)
-{
-    if (n == 1)
-        pl_v_act_of(act, 1, x, y);
-    else
-        pl_v_act_of(act, PL_V_ABREAST, x, y);
-}
-
-static __attribute__((noinline)) void other_slope(pl_activation act, int n, const pl_vf *x, pl_vf *y)
-{
-    if (n == 1)
-        pl_v_act_grad_of(act, 1, x, y);
-    else
-        pl_v_act_grad_of(act, PL_V_ABREAST, x, y);
-}
-
 PL_V_INLINE void act_of(const pl_gemm_epilogue *e, pl_activation act, int n, const pl_vf *x, pl_vf *y)
 {
     if (act == OTHER)
-        other_act(e->act, n, x, y);
+        pl_v_any_act(e->act, n, x, y);
     else
         pl_v_act_of(act, n, x, y);
 }
@@ -34,7 +18,7 @@ PL_V_INLINE void act_of(const pl_gemm_epilogue *e, pl_activation act, int n, con
 PL_V_INLINE void slope_of(const pl_gemm_epilogue *e, pl_activation act, int n, const pl_vf *x, pl_vf *y)
 {
     if (act == OTHER)
-        other_slope(e->act, n, x, y);
+        pl_v_any_act_grad(e->act, n, x, y);
     else
         pl_v_act_grad_of(act, n, x, y);
 }

@@ -27,6 +27,9 @@
 
 #define PL_V_BYTES  (PL_VW * 4)
 #define PL_V_INLINE static inline __attribute__((always_inline))
+/* What goes lane by lane is dozens of instructions, and stands in the tails of every loop: a call, so that the program
+ * is not half made of them. */
+#define PL_V_CALL static __attribute__((noinline, unused))
 
 /* Before a loop over registers (a constant trip count): unroll it whole, so an array of pl_vf stays in registers. */
 #if defined(__clang__)
@@ -103,13 +106,13 @@ PL_V_INLINE pl_vf pl_v_sqrt(pl_vf x) { return (pl_vf)_mm256_sqrt_ps((__m256)x); 
 
 #else
 
-PL_V_INLINE pl_vf pl_v_load_part(const float *p, int64_t count)
+PL_V_CALL pl_vf pl_v_load_part(const float *p, int64_t count)
 {
     pl_vf v = {0};
     for (int64_t i = 0; i < count; i++) v[i] = p[i];
     return v;
 }
-PL_V_INLINE void pl_v_store_part(float *p, pl_vf v, int64_t count)
+PL_V_CALL void pl_v_store_part(float *p, pl_vf v, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) p[i] = v[i];
 }

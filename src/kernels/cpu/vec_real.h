@@ -44,6 +44,22 @@ PL_V_INLINE pl_vf pl_v_widen_bf16(pl_vh h)
 #endif
 }
 
+#if !defined(PL_LEVEL_avx512) && !defined(PL_LEVEL_avx2)
+PL_V_CALL pl_vf pl_v_widen_f16(pl_vh h)
+{
+    pl_vf x = {0};
+    for (int i = 0; i < PL_VW; i++) x[i] = pl_f32_of_f16(h[i]);
+    return x;
+}
+
+PL_V_CALL pl_vh pl_v_narrow_f16(pl_vf x)
+{
+    pl_vh h = {0};
+    for (int i = 0; i < PL_VW; i++) h[i] = pl_f16_of_f32(x[i]);
+    return h;
+}
+#endif
+
 PL_V_INLINE pl_vf pl_v_widen(pl_real type, pl_vh h)
 {
     if (type == PL_REAL_BF16) return pl_v_widen_bf16(h);
@@ -52,9 +68,7 @@ PL_V_INLINE pl_vf pl_v_widen(pl_real type, pl_vh h)
 #elif defined(PL_LEVEL_avx2)
     return (pl_vf)_mm256_cvtph_ps((__m128i)h);
 #else
-    pl_vf x = {0};
-    PL_V_UNROLL for (int i = 0; i < PL_VW; i++) x[i] = pl_f32_of_f16(h[i]);
-    return x;
+    return pl_v_widen_f16(h);
 #endif
 }
 
@@ -98,9 +112,7 @@ PL_V_INLINE pl_vh pl_v_narrow(pl_real type, pl_vf x)
 #elif defined(PL_LEVEL_avx2)
     return (pl_vh)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #else
-    pl_vh h = {0};
-    PL_V_UNROLL for (int i = 0; i < PL_VW; i++) h[i] = pl_f16_of_f32(x[i]);
-    return h;
+    return pl_v_narrow_f16(x);
 #endif
 }
 
@@ -113,25 +125,29 @@ PL_V_INLINE pl_vf pl_v_as_stored(pl_real type, pl_vf x)
 }
 
 /* The first `count` of 16 bits each, zeros behind; nothing past them is touched. */
+#if defined(PL_LEVEL_avx512)
 PL_V_INLINE pl_vh pl_v_load_part_u16(const uint16_t *p, int64_t count)
 {
-#if defined(PL_LEVEL_avx512)
     return (pl_vh)_mm256_maskz_loadu_epi16(pl_v_mask(count), p);
-#else
-    pl_vh h = {0};
-    for (int64_t i = 0; i < count; i++) h[i] = p[i];
-    return h;
-#endif
 }
 
 PL_V_INLINE void pl_v_store_part_u16(uint16_t *p, pl_vh h, int64_t count)
 {
-#if defined(PL_LEVEL_avx512)
     _mm256_mask_storeu_epi16(p, pl_v_mask(count), (__m256i)h);
-#else
-    for (int64_t i = 0; i < count; i++) p[i] = h[i];
-#endif
 }
+#else
+PL_V_CALL pl_vh pl_v_load_part_u16(const uint16_t *p, int64_t count)
+{
+    pl_vh h = {0};
+    for (int64_t i = 0; i < count; i++) h[i] = p[i];
+    return h;
+}
+
+PL_V_CALL void pl_v_store_part_u16(uint16_t *p, pl_vh h, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) p[i] = h[i];
+}
+#endif
 
 /* `count` elements from element i on: PL_VW in the loops, where the choice folds away, less in the tail of a row. Lanes
  * behind are zero. */

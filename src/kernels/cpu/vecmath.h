@@ -245,4 +245,22 @@ PL_V_INLINE void pl_v_act_grad_of(pl_activation act, int n, const pl_vf *x, pl_v
     }
 }
 
+/* Of any kind, n being 1 or PL_V_ABREAST, behind a call: where most activations are expanded, each would be there once
+ * more for every type and width, and the compiler take minutes. */
+static __attribute__((noinline, unused)) void pl_v_any_act(pl_activation act, int n, const pl_vf *x, pl_vf *y)
+{
+    if (n == 1)
+        pl_v_act_of(act, 1, x, y);
+    else
+        pl_v_act_of(act, PL_V_ABREAST, x, y);
+}
+
+static __attribute__((noinline, unused)) void pl_v_any_act_grad(pl_activation act, int n, const pl_vf *x, pl_vf *y)
+{
+    if (n == 1)
+        pl_v_act_grad_of(act, 1, x, y);
+    else
+        pl_v_act_grad_of(act, PL_V_ABREAST, x, y);
+}
+
 #endif

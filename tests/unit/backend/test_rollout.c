@@ -215,6 +215,33 @@ static void noise_in_sixteen_bits(void **state)
             }
 }
 
+/* Dropout is noise of the kind dropout2d, by a rate of its own, whatever kind, size and schedule the noise has. */
+static void dropout_is_that_noise(void **state)
+{
+    static float dropped[SAMPLES * MAX];
+    pl_noise_call c = noise_call(18, PL_REAL_F32);
+    (void)state;
+    prepare_rows(0.1f);
+    for (int s = 0; s < SAMPLES; s++) {
+        row(s)[PL_ROLLOUT_DROPOUT_RATE] = 0.1f * (float)s;
+        row(s)[PL_ROLLOUT_NOISE_SCHEDULE] = PL_NOISE_SCHEDULE_PERIODIC;
+        row(s)[PL_ROLLOUT_NOISE_PERIOD] = 7;
+    }
+    c.dropout = 1;
+    run_noise(&c, (pl_team){2, pl_isa_of_machine()});
+    memcpy(dropped, y, sizeof(float) * (size_t)(SAMPLES * PIXELS * c.channels));
+    for (int s = 0; s < SAMPLES; s++) {
+        row(s)[PL_ROLLOUT_NOISE_KIND] = PL_NOISE_DROPOUT2D;
+        row(s)[PL_ROLLOUT_NOISE_SCALE] = 0.1f * (float)s;
+        row(s)[PL_ROLLOUT_NOISE_SCHEDULE] = PL_NOISE_SCHEDULE_CONSTANT;
+        row(s)[PL_ROLLOUT_NOISE_CORRELATION] = 0;
+    }
+    c.dropout = 0;
+    run_noise(&c, (pl_team){1, pl_isa_of_machine()});
+    check_noise(&c, 0, 1e-6);
+    assert_memory_equal(dropped, y, sizeof(float) * (size_t)(SAMPLES * PIXELS * c.channels));
+}
+
 /* Each step, realisation and operator has numbers of its own; without the workspace rows are taken as uncorrelated. */
 static void noise_is_keyed(void **state)
 {
@@ -486,6 +513,7 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(white_noise),
         cmocka_unit_test(correlated_noise_is_filtered_white_noise),
+        cmocka_unit_test(dropout_is_that_noise),
         cmocka_unit_test(noise_alone_and_in_place),
         cmocka_unit_test(noise_in_sixteen_bits),
         cmocka_unit_test(noise_is_keyed),

@@ -28,14 +28,14 @@ static const char text[] = "graph 1\n"
                            "region 1 \"steps\" in=0 trip=3\n"
                            "value 0 \"x\" f32 [4,10,9,18] state\n"
                            "value 1 \"previous\" f32 [4,10,9,18] state\n"
-                           "value 2 \"parameters\" f32 [4,12] input\n"
+                           "value 2 \"parameters\" f32 [4,13] input\n"
                            "value 3 \"ids\" i64 [4,2] input\n"
                            "value 4 \"step\" i64 [1] input\n"
                            "value 5 \"y\" f32 [4,10,9,18] temporary program=0\n"
                            "value 6 \"x.1\" f32 [4,10,9,18] state update=0\n"
                            "value 7 \"previous.1\" f32 [4,10,9,18] state update=1\n"
                            "value 8 \"metrics\" f32 [4,5] output program=0\n"
-                           "node 0 noise region=1 in=0,2,3,4 out=5 seed=3 stream=4 correlated=%d\n"
+                           "node 0 noise region=1 in=0,2,3,4 out=5 seed=3 stream=4 correlated=%d dropout=0\n"
                            "node 1 evolve region=1 in=0,5,2,1 out=6,7\n"
                            "node 2 field_metrics region=1 in=6,7 out=8\n"
                            "end graph\n";
@@ -49,13 +49,16 @@ static pl_graph *parse(const char *from)
     return g;
 }
 
-static pl_plan *plan_of(int correlated, pl_team team)
+enum { PLAIN, CORRELATED, DROPOUT, NOISES }; /* what the noise node does */
+
+static pl_plan *plan_of(int noise, pl_team team)
 {
     char with[sizeof text + 8];
     pl_error err = {0};
     pl_plan *p = NULL;
     pl_plan_options options = {.team = team, .process = pl_process_options_default()};
-    snprintf(with, sizeof with, text, correlated);
+    snprintf(with, sizeof with, text, noise == CORRELATED);
+    if (noise == DROPOUT) strstr(with, "dropout=0")[strlen("dropout=")] = '1';
     if (pl_plan_create(parse(with), &options, &p, &err) != PL_OK || pl_plan_check(p, &err) != PL_OK)
         fail_msg("%s", err.text);
     return p;
@@ -80,7 +83,8 @@ static void prepare(void)
                                          [PL_ROLLOUT_ALPHA] = 0.75f,
                                          [PL_ROLLOUT_POST_PROCESS] = (float)((s + 2) % PL_POST_COUNT),
                                          [PL_ROLLOUT_CLAMP_LOW] = s == 2 ? 0.1f : -INFINITY,
-                                         [PL_ROLLOUT_CLAMP_HIGH] = s == 3 ? 1.5f : INFINITY};
+                                         [PL_ROLLOUT_CLAMP_HIGH] = s == 3 ? 1.5f : INFINITY,
+                                         [PL_ROLLOUT_DROPOUT_RATE] = 0.2f * (float)s};
         memcpy(parameters + s * PL_ROLLOUT_COLUMNS, row, sizeof row);
     }
 }
@@ -110,11 +114,11 @@ static void compare(const char *name, const double *want, const float *have, int
             fail_msg("%s[%d]: %.9g, expected %.9g", name, i, (double)have[i], want[i]);
 }
 
-static void run_and_compare(int correlated, pl_team team)
+static void run_and_compare(int noise, pl_team team)
 {
     pl_error err = {0};
     pl_program *program = NULL;
-    pl_plan *plan = plan_of(correlated, team);
+    pl_plan *plan = plan_of(noise, team);
     reference *r = reference_create(plan->graph);
     memset(memory, 0xFF, sizeof memory);
     if (pl_program_create(plan, memory, sizeof memory, &program, &err) != PL_OK) fail_msg("%s", err.text);
@@ -135,8 +139,7 @@ static void steps_are_those_of_the_interpreter(void **state)
     (void)state;
     prepare();
     for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++)
-        for (int correlated = 0; correlated < 2; correlated++)
-            run_and_compare(correlated, (pl_team){1 + isa % 3, (pl_isa)isa});
+        for (int noise = 0; noise < NOISES; noise++) run_and_compare(noise, (pl_team){1 + isa % 3, (pl_isa)isa});
 }
 
 /* The text with `was` replaced, once, is refused with these words. */
@@ -160,12 +163,12 @@ static void check_refused(const char *was, const char *becomes, const char *word
 static void wrong_shapes_are_refused(void **state)
 {
     (void)state;
-    check_refused("f32 [4,12]", "f32 [4,11]", "input 1 is f32 [4,11], expected a row of parameters for each sample");
-    check_refused("f32 [4,12]", "bf16 [4,12]", "input 1 is bf16 [4,12], expected f32");
+    check_refused("f32 [4,13]", "f32 [4,12]", "input 1 is f32 [4,12], expected a row of parameters for each sample");
+    check_refused("f32 [4,13]", "bf16 [4,13]", "input 1 is bf16 [4,13], expected f32");
     check_refused("i64 [4,2]", "i64 [3,2]", "input 2 is i64 [3,2], expected the numbers of operator and realisation");
     check_refused("i64 [1]", "i64 [4]", "input 3 is i64 [4], expected i64 [1]");
-    check_refused("in=0,5,2,1 out=6,7", "in=0,2,2,1 out=6,7", "input 1 is f32 [4,12], expected the shape of the state");
-    check_refused("in=6,7 out=8", "in=2 out=8", "input 0 is f32 [4,12], expected f32 [samples, H, W, C]");
+    check_refused("in=0,5,2,1 out=6,7", "in=0,2,2,1 out=6,7", "input 1 is f32 [4,13], expected the shape of the state");
+    check_refused("in=6,7 out=8", "in=2 out=8", "input 0 is f32 [4,13], expected f32 [samples, H, W, C]");
     check_refused("f32 [4,5]", "f32 [4,6]", "field_metrics");
 }
 
