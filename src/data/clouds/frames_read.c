@@ -111,9 +111,9 @@ static pl_status check_flight(const pl_frames *f, uint32_t number, uint64_t *fra
         pl_frames_record r;
         PL_TRY(pl_frames_read_records(f, flight.first, flight.first + 1, &r, err));
         const bool has_label = r.profile != PL_FRAMES_NONE;
-        if ((r.picture != PL_FRAMES_NONE && r.picture != (*pictures)++) || has_label != (bool)isfinite(r.label_km) ||
-            !isfinite(r.zenith) || !isfinite(r.azimuth) || !isfinite(r.seconds) ||
-            (has_label && r.picture == PL_FRAMES_NONE))
+        if ((r.picture != PL_FRAMES_NONE && r.picture != (*pictures)++) ||
+            !(has_label ? isfinite(r.label_km) : isnan(r.label_km)) || !isfinite(r.zenith) || !isfinite(r.azimuth) ||
+            !isfinite(r.seconds) || (has_label && r.picture == PL_FRAMES_NONE))
             return contradiction(f, "frame", flight.first, err);
         labels += has_label;
     }
