@@ -6,7 +6,9 @@
 #include "backend/calls.h"
 #include "backend/channel_norm.h"
 #include "backend/channels.h"
+#include "backend/modulation.h"
 #include "backend/pool.h"
+#include "backend/regression.h"
 #include "ir/graph.h"
 
 /* Where values live: base of the arena of each space, and the offset of every storage root (indexed by value id;
@@ -98,11 +100,18 @@ typedef struct pl_call {
         pl_slice_call slice;
         pl_slice_bwd_call slice_bwd;
         pl_channel_dropout_call channel_dropout;
+        pl_gate_call gate;
+        pl_gate_bwd_call gate_bwd;
+        pl_film_call film;
+        pl_film_bwd_call film_bwd;
+        pl_softmax_pool_call softmax_pool;
+        pl_softmax_pool_bwd_call softmax_pool_bwd;
         pl_attention_call attention;
         pl_attention_bwd_call attention_bwd;
         pl_embedding_call embedding;
         pl_embedding_bwd_call embedding_bwd;
         pl_linear_ce_call linear_ce;
+        pl_regression_loss_call regression_loss;
         pl_activation_call activation;
         pl_activation_bwd_call activation_bwd;
         pl_add_call add;

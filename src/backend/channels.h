@@ -9,7 +9,7 @@
 #include "kernels/team.h"
 
 /* y[p] = x[0][p], x[1][p], … one behind the other */
-enum { PL_CONCAT_MAX = 4 };
+enum { PL_CONCAT_MAX = 9 };
 typedef struct pl_concat_call {
     int64_t positions;
     int inputs;

@@ -1,7 +1,9 @@
-/* The activations that operators and kernels know: x → x (none), x·Φ(x) (GELU, exact), x·σ(x) (SiLU), tanh, max(0,
- * x). */
+/* The activations that operators and kernels know: x → x (none), x·Φ(x) (GELU, exact), x·σ(x) (SiLU), tanh, max(0, x),
+ * leaky ReLU (x or 0.01·x, whichever is larger; its slope at 0 is 0.01), σ(x). */
 #ifndef PL_BASE_ACTIVATION_H
 #define PL_BASE_ACTIVATION_H
+
+#define PL_LEAKY_RELU_SLOPE 0.01f
 
 typedef enum pl_activation {
     PL_ACT_NONE,
@@ -9,10 +11,12 @@ typedef enum pl_activation {
     PL_ACT_SILU,
     PL_ACT_TANH,
     PL_ACT_RELU,
+    PL_ACT_LEAKY_RELU,
+    PL_ACT_SIGMOID,
     PL_ACT_COUNT
 } pl_activation;
 
-const char *pl_activation_name(pl_activation);              /* "none", "gelu", "silu", "tanh", "relu" */
+const char *pl_activation_name(pl_activation); /* "none", "gelu", "silu", "tanh", "relu", "leaky_relu", "sigmoid" */
 int pl_activation_parse(const char *text, pl_activation *); /* 0 on success */
 
 #endif

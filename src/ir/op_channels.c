@@ -26,19 +26,21 @@ static pl_cost cost_copied(const pl_graph *g, const pl_node *n)
     return (pl_cost){pl_value_elems_f(y), 2 * pl_value_bytes_f(y)};
 }
 
-/* ---- concat: a, b, [c], [d] → their channels, one behind the other ---- */
+/* ---- concat: two or more inputs → their channels, one behind the other ---- */
 static pl_status shape_concat(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     int64_t channels = 0;
-    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
-    for (int k = 0; k < 4 && n->in[k] != PL_NONE; k++) {
+    PL_TRY(pl_expect_inputs(g, n, "rrrrrrrrr", err));
+    int k = 0;
+    for (; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++) {
         PL_TRY(check_channels(g, n, k, err));
         pl_shape like = with_channels(pl_in(g, n, 0)->shape, pl_shape_last(&pl_in(g, n, k)->shape));
         PL_TRY(pl_expect_shape(g, n, k, &like, "the shape of input 0 but for its channels", err));
         if (__builtin_add_overflow(channels, pl_shape_last(&like), &channels))
             return refuse(n, "these are too many channels", err);
     }
-    if (n->in[2] == PL_NONE && n->in[3] != PL_NONE) return pl_fail_input(g, n, 2, "no gap between inputs", err);
+    for (int behind = k; behind < PL_NODE_IN_MAX; behind++)
+        if (n->in[behind] != PL_NONE) return pl_fail_input(g, n, k, "no gap between inputs", err);
     out[0] = (pl_out){with_channels(pl_in(g, n, 0)->shape, channels), pl_in(g, n, 0)->dtype};
     return PL_OK;
 }
@@ -47,7 +49,7 @@ static pl_status gradient_concat(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]);
     if (dy == PL_NONE) return PL_OK;
-    for (int64_t k = 0, first = 0, count; k < 4 && n->in[k] != PL_NONE; k++, first += count) {
+    for (int64_t k = 0, first = 0, count; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++, first += count) {
         pl_id out = PL_NONE;
         count = pl_shape_last(&g->b->graph->value[n->in[k]].shape);
         if (!pl_gradient_is_wanted(g, n->in[k])) continue;

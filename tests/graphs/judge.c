@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "graphs/graphs.h"
+#include "ir/op.h"
 #include "reference/interpret.h"
 #include "reference/tiny.h"
 
@@ -160,7 +161,7 @@ void judge_same(subject *s, const pl_graph *before, bool scaled, double within)
 static const pl_node *find_loss(const subject *s, const pl_graph *g)
 {
     for (size_t i = 0; i < g->node_count; i++)
-        if (g->node[i].op == PL_OP_LINEAR_CE) return &g->node[i];
+        if (pl_op_rule_of(g->node[i].op)->loss) return &g->node[i];
     subject_broken(s, "there is no loss to differentiate");
 }
 
@@ -171,7 +172,8 @@ static double loss_at(const subject *s, const pl_graph *before, const char *weig
     const pl_node *loss = find_loss(s, before);
     reference_find(m.r, weight)[elem] += by;
     run(&m);
-    double value = *reference_address(m.r, pl_value_root(before, loss->out[0])) * *reference_address(m.r, loss->in[3]);
+    const pl_id scale = loss->in[loss->op == PL_OP_LINEAR_CE ? 3 : 2];
+    double value = *reference_address(m.r, pl_value_root(before, loss->out[0])) * *reference_address(m.r, scale);
     stop(&m);
     return value;
 }

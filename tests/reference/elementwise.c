@@ -1,4 +1,5 @@
-/* Activations (0.3): GELU x·Φ(x), exact; SiLU x·σ(x); tanh; max(0, x), whose slope at 0 is 0. */
+/* Activations (0.3): GELU x·Φ(x), exact; SiLU x·σ(x); tanh; max(0, x), whose slope at 0 is 0; leaky
+ * ReLU, x or 0.01·x, whose slope at 0 is 0.01; σ. */
 #include <math.h>
 
 #include "reference/state.h"
@@ -14,6 +15,10 @@ double reference_act(pl_activation act, double x)
         return tanh(x);
     case PL_ACT_RELU:
         return x > 0 ? x : 0;
+    case PL_ACT_LEAKY_RELU:
+        return x > 0 ? x : 0.01 * x;
+    case PL_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
     default:
         return x;
     }
@@ -31,6 +36,10 @@ double reference_act_slope(pl_activation act, double x)
         return 1 - tanh(x) * tanh(x);
     case PL_ACT_RELU:
         return x > 0 ? 1 : 0;
+    case PL_ACT_LEAKY_RELU:
+        return x > 0 ? 1 : 0.01;
+    case PL_ACT_SIGMOID:
+        return s * (1 - s);
     default:
         return 1;
     }

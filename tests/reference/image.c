@@ -123,7 +123,7 @@ void reference_concat(operands *o)
     const pl_shape *s = &o->r->graph->value[o->node->out[0]].shape;
     int64_t all = pl_shape_last(s), first = 0;
     double *y = scratch(o, pl_shape_elems(s));
-    for (int k = 0; k < 4 && o->in[k]; k++) {
+    for (int k = 0; k < PL_NODE_IN_MAX && o->in[k]; k++) {
         int64_t count = pl_shape_last(&operand(o, k)->shape);
         for (int64_t e = 0; e < pl_shape_rows(s) * count; e++) y[e / count * all + first + e % count] = o->in[k][e];
         first += count;

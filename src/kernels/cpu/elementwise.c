@@ -37,6 +37,12 @@ void PL_KERNEL(activation)(pl_activation act, int64_t count, pl_real type, const
     case PL_ACT_RELU:
         PL_REAL_EACH(type, map(REAL, PL_ACT_RELU, count, x, y));
         break;
+    case PL_ACT_LEAKY_RELU:
+        PL_REAL_EACH(type, map(REAL, PL_ACT_LEAKY_RELU, count, x, y));
+        break;
+    case PL_ACT_SIGMOID:
+        PL_REAL_EACH(type, map(REAL, PL_ACT_SIGMOID, count, x, y));
+        break;
     default:
         PL_REAL_EACH(type, map(REAL, PL_ACT_NONE, count, x, y));
         break;
@@ -75,6 +81,12 @@ void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, pl_real type, c
         break;
     case PL_ACT_RELU:
         PL_REAL_EACH(type, map_grad(REAL, PL_ACT_RELU, count, x, dy, dx));
+        break;
+    case PL_ACT_LEAKY_RELU:
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_LEAKY_RELU, count, x, dy, dx));
+        break;
+    case PL_ACT_SIGMOID:
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_SIGMOID, count, x, dy, dx));
         break;
     default:
         PL_REAL_EACH(type, map_grad(REAL, PL_ACT_NONE, count, x, dy, dx));

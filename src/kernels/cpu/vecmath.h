@@ -202,6 +202,21 @@ PL_V_INLINE pl_vf pl_v_relu_grad(pl_vf x) /* 0 at 0; NaN stays NaN */
     return pl_v_select_gt(x, pl_v_zero(), pl_v_set(1.0f), pl_v_max(pl_v_zero(), x));
 }
 
+/* NaN stays NaN in both. */
+PL_V_INLINE pl_vf pl_v_leaky_relu(pl_vf x) { return pl_v_max(PL_LEAKY_RELU_SLOPE * x, x); }
+PL_V_INLINE pl_vf pl_v_leaky_relu_grad(pl_vf x)
+{
+    pl_vf slope = pl_v_set(PL_LEAKY_RELU_SLOPE);
+    return pl_v_select_gt(x, pl_v_zero(), pl_v_set(1.0f), pl_v_max(slope, x));
+}
+
+/* σ(x)·(1 − σ(x)) = e·s², s = 1/(1 + e), e = exp(−|x|): no cancellation */
+PL_V_INLINE pl_vf pl_v_sigmoid_grad(pl_vf x)
+{
+    pl_vf e = pl_v_exp_flush(-pl_v_min(pl_v_set(87.0f), pl_v_abs(x))), s = 1.0f / (1.0f + e);
+    return e * s * s;
+}
+
 /* act(x) and act'(x), of n vectors, for a kind known where the call stands (the switch folds away). */
 PL_V_INLINE void pl_v_act_of(pl_activation act, int n, const pl_vf *x, pl_vf *y)
 {
@@ -217,6 +232,12 @@ PL_V_INLINE void pl_v_act_of(pl_activation act, int n, const pl_vf *x, pl_vf *y)
         break;
     case PL_ACT_RELU:
         PL_V_EACH y[v] = pl_v_relu(x[v]);
+        break;
+    case PL_ACT_LEAKY_RELU:
+        PL_V_EACH y[v] = pl_v_leaky_relu(x[v]);
+        break;
+    case PL_ACT_SIGMOID:
+        PL_V_EACH y[v] = pl_v_sigmoid(x[v]);
         break;
     default:
         PL_V_EACH y[v] = x[v];
@@ -238,6 +259,12 @@ PL_V_INLINE void pl_v_act_grad_of(pl_activation act, int n, const pl_vf *x, pl_v
         break;
     case PL_ACT_RELU:
         PL_V_EACH y[v] = pl_v_relu_grad(x[v]);
+        break;
+    case PL_ACT_LEAKY_RELU:
+        PL_V_EACH y[v] = pl_v_leaky_relu_grad(x[v]);
+        break;
+    case PL_ACT_SIGMOID:
+        PL_V_EACH y[v] = pl_v_sigmoid_grad(x[v]);
         break;
     default:
         PL_V_EACH y[v] = pl_v_set(1.0f);

@@ -21,6 +21,10 @@ static inline double ref_activation(pl_activation act, double x)
         return tanh(x);
     case PL_ACT_RELU:
         return x < 0 ? 0 : x;
+    case PL_ACT_LEAKY_RELU:
+        return x < 0 ? PL_LEAKY_RELU_SLOPE * x : x;
+    case PL_ACT_SIGMOID:
+        return sigmoid(x);
     default:
         return x;
     }
@@ -38,6 +42,10 @@ static inline double ref_activation_slope(pl_activation act, double x)
         return 1 - tanh(x) * tanh(x);
     case PL_ACT_RELU:
         return x > 0 ? 1 : x <= 0 ? 0 : x;
+    case PL_ACT_LEAKY_RELU:
+        return x > 0 ? 1 : x <= 0 ? PL_LEAKY_RELU_SLOPE : x;
+    case PL_ACT_SIGMOID:
+        return sigmoid(c) * sigmoid(-c);
     default:
         return 1;
     }

@@ -219,6 +219,10 @@ static double activate(pl_activation act, double x)
         return tanh(x);
     case PL_ACT_RELU:
         return x > 0 ? x : 0;
+    case PL_ACT_LEAKY_RELU:
+        return x > 0 ? x : 0.01 * x;
+    case PL_ACT_SIGMOID:
+        return 1 / (1 + exp(-x));
     default:
         return x;
     }
@@ -228,6 +232,7 @@ static double slope(pl_activation act, double x)
 {
     const double h = 1e-5;
     if (act == PL_ACT_RELU) return x > 0;
+    if (act == PL_ACT_LEAKY_RELU) return x > 0 ? 1 : 0.01;
     return (activate(act, x + h) - activate(act, x - h)) / (2 * h);
 }
 

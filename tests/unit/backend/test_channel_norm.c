@@ -52,6 +52,10 @@ static double act_of(pl_activation act, double z)
         return tanh(z);
     case PL_ACT_RELU:
         return z > 0 ? z : 0;
+    case PL_ACT_LEAKY_RELU:
+        return z > 0 ? z : 0.01 * z;
+    case PL_ACT_SIGMOID:
+        return 1 / (1 + exp(-z));
     default:
         return z;
     }
@@ -280,6 +284,10 @@ static double slope_of(pl_activation act, double z)
         return 1 - tanh(z) * tanh(z);
     case PL_ACT_RELU:
         return z > 0;
+    case PL_ACT_LEAKY_RELU:
+        return z > 0 ? 1 : 0.01;
+    case PL_ACT_SIGMOID:
+        return s * (1 - s);
     default:
         return 1;
     }

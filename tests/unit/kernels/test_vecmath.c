@@ -98,6 +98,9 @@ static double gelu_grad(double v)
 static double silu_grad(double v) { return fabs(v) > 500 ? v > 0 : sigmoid(v) * (1 + v * sigmoid(-v)); }
 static double tanh_grad(double v) { return 1 - tanh(v) * tanh(v); }
 static double relu_grad(double v) { return v > 0; }
+static double leaky_relu(double v) { return v > 0 ? v : 0.01 * v; }
+static double leaky_relu_grad(double v) { return v > 0 ? 1 : 0.01; }
+static double sigmoid_grad(double v) { return sigmoid(v) * sigmoid(-v); }
 static double one(double v) { return (void)v, 1; }
 static double same(double v) { return v; }
 
@@ -114,8 +117,9 @@ static double worst_error(double (*f)(double))
 
 static void check_functions(const pl_kernels *kernels, const char *level)
 {
-    static double (*const value[PL_ACT_COUNT])(double) = {same, gelu, silu, tanh, relu};
-    static double (*const slope[PL_ACT_COUNT])(double) = {one, gelu_grad, silu_grad, tanh_grad, relu_grad};
+    static double (*const value[PL_ACT_COUNT])(double) = {same, gelu, silu, tanh, relu, leaky_relu, sigmoid};
+    static double (*const slope[PL_ACT_COUNT])(double) = {one,       gelu_grad,       silu_grad,   tanh_grad,
+                                                          relu_grad, leaky_relu_grad, sigmoid_grad};
     fill_inputs(12);
     for (int i = 0; i < COUNT; i++) dy[i] = 1;
     kernels->vecmath(PL_VECMATH_ERF, COUNT, x, y);
@@ -141,9 +145,10 @@ static void check_edges(const pl_kernels *kernels, const char *level)
     const float *const functions[] = {
         [PL_VECMATH_EXP] = exp_at, [PL_VECMATH_ERF] = erf_at, [PL_VECMATH_SIGMOID] = sigmoid_at};
     const float value[PL_ACT_COUNT][4] = {
-        {0, 0, INFINITY, -INFINITY}, {0, 0, INFINITY, 0}, {0, 0, INFINITY, 0}, {0, 0, 1, -1}, {0, 0, INFINITY, 0}};
-    const float slope[PL_ACT_COUNT][4] = {
-        {1, 1, 1, 1}, {0.5f, 0.5f, 1, 0}, {0.5f, 0.5f, 1, 0}, {1, 1, 0, 0}, {0, 0, 1, 0}};
+        {0, 0, INFINITY, -INFINITY}, {0, 0, INFINITY, 0},         {0, 0, INFINITY, 0}, {0, 0, 1, -1},
+        {0, 0, INFINITY, 0},         {0, 0, INFINITY, -INFINITY}, {0.5f, 0.5f, 1, 0}};
+    const float slope[PL_ACT_COUNT][4] = {{1, 1, 1, 1}, {0.5f, 0.5f, 1, 0},       {0.5f, 0.5f, 1, 0},  {1, 1, 0, 0},
+                                          {0, 0, 1, 0}, {0.01f, 0.01f, 1, 0.01f}, {0.25f, 0.25f, 0, 0}};
     float out[5];
     for (int f = 0; f < PL_VECMATH_COUNT; f++) {
         if (f == PL_VECMATH_EXP2 || f == PL_VECMATH_LOG) continue;
