@@ -1,7 +1,8 @@
-/* plimsoll-hdf5.so: makes files in HDF5 form (src/store/hdf5_module.h). Everything that could differ from one time to
- * the next (times, alignment, order) is set, so that the same request gives the same bytes. */
+/* plimsoll-hdf5.so: makes and reads files in HDF5 form (src/store/hdf5_module.h). In what it makes, all that could
+ * differ from one time to the next (times, alignment, order) is set, so that the same request gives the same bytes. */
 #include <hdf5.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/hdf5_module.h"
@@ -254,5 +255,112 @@ static int join(const char *path, const pl_hdf5_joined *arrays, size_t array_cou
     return end(file, result, &r);
 }
 
+/* ---- reading ---- */
+
+typedef struct open_file {
+    hid_t file;
+} open_file;
+
+static int open_to_read(const char *path, void **opened, char *why, size_t room)
+{
+    reason r = {why, room};
+    begin(&r);
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
+    /* Who writes it has it locked, and is not read; a file system without locks has none to ask for. */
+    if (access >= 0 && H5Pset_file_locking(access, 1, 1) >= 0) file = H5Fopen(path, H5F_ACC_RDONLY, access);
+    H5Pclose(access);
+    open_file *f = file >= 0 ? malloc(sizeof *f) : NULL;
+    if (!f) return end(file, -1, &r);
+    f->file = file;
+    *opened = f;
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the room is the caller's: each call brings its own */
+    return 0;
+}
+
+static void close_read(void *opened)
+{
+    open_file *f = opened;
+    char why[64];
+    reason r = {why, sizeof why};
+    end(f->file, 0, &r);
+    free(f);
+}
+
+/* Whether each group on the way and the last link are there and lead somewhere. */
+static int leads(hid_t file, const char *name)
+{
+    char part[256];
+    if (strlen(name) >= sizeof part) return 0;
+    for (size_t i = 0; i <= strlen(name); i++) {
+        if (name[i] && name[i] != '/') continue;
+        snprintf(part, sizeof part, "%.*s", (int)i, name);
+        if (H5Lexists(file, part, H5P_DEFAULT) <= 0 || H5Oexists_by_name(file, part, H5P_DEFAULT) <= 0) return 0;
+    }
+    return 1;
+}
+
+static int look_at(hid_t set, pl_hdf5_seen *seen)
+{
+    hsize_t shape[H5S_MAX_RANK] = {0};
+    hid_t type = H5Dget_type(set), space = H5Dget_space(set);
+    const int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
+    const H5T_class_t kind = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+    int result = rank < 0 || H5Sget_simple_extent_dims(space, shape, NULL) < 0 ? -1 : 0;
+    seen->is_there = 1;
+    seen->is_number = kind == H5T_INTEGER || kind == H5T_FLOAT;
+    seen->rank = rank < 0 ? 0 : (uint32_t)rank;
+    for (uint32_t i = 0; i < seen->rank && i < PL_HDF5_RANK_MAX; i++) seen->shape[i] = shape[i];
+    if (space >= 0) H5Sclose(space);
+    if (type >= 0) H5Tclose(type);
+    return result;
+}
+
+static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, size_t room)
+{
+    const open_file *f = opened;
+    reason r = {why, room};
+    snprintf(why, room, "%s", "");
+    memset(seen, 0, sizeof *seen);
+    if (!leads(f->file, name)) return 0;
+    H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
+    hid_t object = H5Oopen(f->file, name, H5P_DEFAULT);
+    int result = object < 0 ? -1 : H5Iget_type(object) == H5I_DATASET ? look_at(object, seen) : 0;
+    if (object >= 0) H5Oclose(object);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return result;
+}
+
+static int read_part(hid_t set, const uint64_t *first, const uint64_t *count, hid_t type, void *to)
+{
+    hsize_t start[H5S_MAX_RANK], many[H5S_MAX_RANK];
+    hid_t space = H5Dget_space(set), memory = H5I_INVALID_HID;
+    const int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
+    int result = -1;
+    for (int i = 0; i < rank; i++) start[i] = first[i], many[i] = count[i];
+    if (rank > 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, many, NULL) >= 0)
+        memory = H5Screate_simple(rank, many, NULL);
+    if (memory >= 0 && H5Dread(set, type, memory, space, H5P_DEFAULT, to) >= 0) result = 0;
+    if (memory >= 0) H5Sclose(memory);
+    if (space >= 0) H5Sclose(space);
+    return result;
+}
+
+static int read_array(void *opened, const char *name, const uint64_t *first, const uint64_t *count, const char *dtype,
+                      void *to, char *why, size_t room)
+{
+    const open_file *f = opened;
+    reason r = {why, room};
+    snprintf(why, room, "%s", "");
+    H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
+    hid_t set = H5Dopen2(f->file, name, H5P_DEFAULT);
+    int result = -1;
+    if (set >= 0)
+        result = read_part(set, first, count, strcmp(dtype, "f64") == 0 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT, to);
+    if (set >= 0) H5Dclose(set);
+    if (result && !why[0]) snprintf(why, room, "libhdf5 gave no reason");
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return result;
+}
+
 extern __attribute__((visibility("default"))) const pl_hdf5_module pl_hdf5_functions; /* PL_HDF5_SYMBOL */
-const pl_hdf5_module pl_hdf5_functions = {PL_HDF5_VERSION, create, join};
+const pl_hdf5_module pl_hdf5_functions = {PL_HDF5_VERSION, create, join, open_to_read, close_read, look, read_array};

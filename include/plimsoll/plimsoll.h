@@ -27,6 +27,7 @@
 #include "plimsoll/results.h"
 #include "plimsoll/run.h"
 #include "plimsoll/status.h"
+#include "plimsoll/synth.h"
 #include "plimsoll/verify.h"
 #include "plimsoll/version.h"
 

@@ -1,67 +1,14 @@
 /* The HDF5 form: the module that links libhdf5 makes the file, and is unloaded again. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "store/block_hdf5.h"
 #include "store/block_index.h"
 
 #define INDEX_NAME "plimsoll/index"
-
-/* ---- the module ---- */
-
-/* From the folder of the program, or of libplimsoll.so: beside it, above it (a build's tests), or where it is
- * installed. */
-static const char *const places[] = {PL_HDF5_FILE, "../" PL_HDF5_FILE, "plimsoll/" PL_HDF5_FILE,
-                                     PL_MODULES_FROM_BIN "/" PL_HDF5_FILE};
-
-static bool find_beside(const char *program, char path[PL_FILE_PATH_MAX])
-{
-    const char *slash = strrchr(program, '/');
-    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
-        int n = snprintf(path, PL_FILE_PATH_MAX, "%.*s/%s", (int)(slash - program), program, places[i]);
-        if (n < PL_FILE_PATH_MAX && access(path, R_OK) == 0) return true;
-    }
-    return false;
-}
-
-static bool find_module(char path[PL_FILE_PATH_MAX])
-{
-    char program[PL_FILE_PATH_MAX];
-    Dl_info here;
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n > 0) {
-        program[n] = 0;
-        if (find_beside(program, path)) return true;
-    }
-    return dladdr(places, &here) && here.dli_fname && find_beside(here.dli_fname, path);
-}
-
-pl_status pl_hdf5_load(void **handle, const pl_hdf5_module **module, pl_error *err)
-{
-    static const char wanted[] = "; install libhdf5 (Debian: libhdf5-dev, and build Plimsoll with it there), or choose "
-                                 "the form native or npy";
-    char path[PL_FILE_PATH_MAX];
-    if (!find_module(path))
-        return pl_fail(err, PL_E_UNSUPPORTED, "the HDF5 form needs %s, which is not beside Plimsoll%s", PL_HDF5_FILE,
-                       wanted);
-    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*handle) {
-        const char *why = dlerror();
-        return pl_fail(err, PL_E_UNSUPPORTED, "the HDF5 form needs %s, which cannot be loaded: %.300s%s", PL_HDF5_FILE,
-                       why ? why : "no reason is known", wanted);
-    }
-    *module = dlsym(*handle, PL_HDF5_SYMBOL);
-    if (*module && (*module)->version == PL_HDF5_VERSION) return PL_OK;
-    dlclose(*handle);
-    return pl_fail(err, PL_E_UNSUPPORTED, "%s: is of another version of Plimsoll; install both anew", path);
-}
-
-void pl_hdf5_unload(void *handle) { dlclose(handle); }
 
 /* ---- making a file ---- */
 
@@ -120,7 +67,7 @@ pl_status pl_block_hdf5_create(pl_block_index *ix, const pl_block_layout *l, con
 {
     const pl_hdf5_module *module;
     void *handle;
-    PL_TRY(pl_hdf5_load(&handle, &module, err));
+    PL_TRY(pl_hdf5_load(PL_HDF5_OF_RESULTS, &handle, &module, err));
     pl_status status = create_by(module, ix, l, path, err);
     pl_hdf5_unload(handle);
     return status;

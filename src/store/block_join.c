@@ -168,7 +168,7 @@ static pl_status join_all(joining *j, pl_error *err)
     qsort(j->part, j->count, sizeof *j->part, by_first);
     PL_TRY(check_whole(j, err));
     list_arrays(j);
-    PL_TRY(pl_hdf5_load(&handle, &module, err));
+    PL_TRY(pl_hdf5_load(PL_HDF5_OF_RESULTS, &handle, &module, err));
     pl_status status = write_by(j, module, err);
     pl_hdf5_unload(handle);
     return status;

@@ -1,6 +1,6 @@
-/* What the module plimsoll-hdf5.so offers: files in HDF5 form, made by libhdf5. It is loaded by who makes a file of
- * results, and by nothing else, so no page of libhdf5 is in a process that runs. Plain values: the module is compiled
- * from modules/hdf5.c alone and links nothing of src/. */
+/* What the module plimsoll-hdf5.so offers: files in HDF5 form, made and read by libhdf5. It is loaded by who makes a
+ * file of results or reads data of others, and by nothing else, so no page of libhdf5 is in a process that runs. Plain
+ * values: the module is compiled from modules/hdf5.c alone and links nothing of src/. */
 #ifndef PL_STORE_HDF5_MODULE_H
 #define PL_STORE_HDF5_MODULE_H
 
@@ -9,7 +9,7 @@
 
 #define PL_HDF5_FILE   "plimsoll-hdf5.so"
 #define PL_HDF5_SYMBOL "pl_hdf5_functions"
-enum { PL_HDF5_VERSION = 1, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096 };
+enum { PL_HDF5_VERSION = 2, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096 };
 
 typedef struct pl_hdf5_array {
     const char *name;    /* "metrics/energy": groups are made as they are needed */
@@ -39,6 +39,14 @@ typedef struct pl_hdf5_joined {
     int is_split;
 } pl_hdf5_joined;
 
+/* What a dataset of another's file is. */
+typedef struct pl_hdf5_seen {
+    int is_there;  /* as a dataset */
+    int is_number; /* integers or floating point */
+    uint32_t rank;
+    uint64_t shape[PL_HDF5_RANK_MAX];
+} pl_hdf5_seen;
+
 /* Functions give 0, or -1 with a reason in `why`. */
 typedef struct pl_hdf5_module {
     uint32_t version;
@@ -48,6 +56,14 @@ typedef struct pl_hdf5_module {
     /* A file of virtual datasets over the parts, with the attributes of /metadata of the file at `like`. */
     int (*join)(const char *path, const pl_hdf5_joined *, size_t arrays, const pl_hdf5_part *, size_t parts,
                 const char *like, char *why, size_t room);
+    /* A file to be read; close it before another is opened or made, and before the module is unloaded. */
+    int (*open)(const char *path, void **file, char *why, size_t room);
+    void (*close)(void *file);
+    int (*look)(void *file, const char *name, pl_hdf5_seen *, char *why, size_t room);
+    /* The part that begins at `first`, so many of each dimension, as "f32" or "f64", row-major. The part must lie in
+     * the dataset, which must be there, of numbers and of rank 1 or more. */
+    int (*read)(void *file, const char *name, const uint64_t *first, const uint64_t *count, const char *dtype, void *to,
+                char *why, size_t room);
 } pl_hdf5_module;
 
 #endif

@@ -1,7 +1,8 @@
 """Tests of how things are called. Called as cli_tests.py is."""
+import os
 import re
 
-from cli_tests import check, main, run, write_config, write_text
+from cli_tests import check, main, refused, run, write_config, write_text
 
 
 def test_one_of_a_thing():
@@ -23,7 +24,23 @@ def test_one_of_a_thing():
     check(not plurals, plurals)
 
 
-GROUPS = {"words": [test_one_of_a_thing]}
+def test_synth():
+    """What it refuses, before it makes a folder."""
+    refused(2, "what to make is missing: clouds OUT", "synth")
+    refused(2, "clouds can be made, not rain", "synth", "rain", "out")
+    refused(2, "the folder to write into is missing", "synth", "clouds")
+    refused(2, "one folder only, but there is also b", "synth", "clouds", "a", "b")
+    refused(2, "--cue expects shadow or parallax, not sun", "synth", "clouds", "a", "--cue", "sun")
+    refused(2, "--labels expects a number from 1 on, fifth or full, not 0", "synth", "clouds", "a", "--labels", "0")
+    refused(2, "--seed expects a number from 0 on, not -1", "synth", "clouds", "a", "--seed", "-1")
+    refused(2, "--height expects a number from 1 on, not 4x", "synth", "clouds", "a", "--height", "4x")
+    refused(2, "--gsd expects a number of metres, not nan", "synth", "clouds", "a", "--gsd", "nan")
+    refused(2, "shadows are up to 35 pixels long", "synth", "clouds", "a", "--gsd", "100", "--height", "30")
+    refused(2, "40 flights were asked for; there can be 1 to 31", "synth", "clouds", "a", "--flights", "40")
+    check(not os.path.exists("a"), "a refused synth left a folder")
+
+
+GROUPS = {"words": [test_one_of_a_thing, test_synth]}
 
 if __name__ == "__main__":
     main(GROUPS)

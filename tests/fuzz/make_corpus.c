@@ -1,5 +1,6 @@
 /* Seeds that our own writers make, so that they are never behind the formats: make_corpus FOLDER. What no writer makes
  * (configs, CSV, hand-made mistakes) lies in corpus/. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "calibrate/table.h"
 #include "data/text/bpe_train.h"
+#include "data/clouds/frames.h"
 #include "data/text/tokens.h"
 #include "reference/tiny.h"
 #include "store/block_file.h"
@@ -114,6 +116,27 @@ static void make_tokenizers(void)
 }
 
 /* ---- token files ---- */
+
+/* Two flights of three frames; the second frame of each has a label, the last no picture. */
+static void make_frames(const char *name, pl_frames_form form)
+{
+    static const float picture[6 * 11] = {[3] = 0.5f, [40] = 1};
+    const pl_frames_info info = {.height = 6, .width = 11, .form = form};
+    pl_frames_flight flight[2] = {{.name = "10Feb25", .frames = 3, .labels = 1},
+                                  {.name = "30Oct24", .first = 3, .frames = 3, .labels = 1}};
+    pl_frames_record record[6];
+    pl_error err = {0};
+    pl_frames_writer *w;
+    must(pl_frames_create(path_of("frames", name), &info, &w, &err), &err);
+    for (uint32_t i = 0, pictures = 0; i < 6; i++) {
+        const int has_label = i % 3 == 1, has_picture = i % 3 < 2;
+        record[i] = (pl_frames_record){.seconds = 1.7e9 + 2 * i, .zenith = 40, .azimuth = 180};
+        record[i].label_km = has_label ? 1.5f : (float)NAN, record[i].profile = has_label ? i : PL_FRAMES_NONE;
+        record[i].picture = has_picture ? pictures++ : PL_FRAMES_NONE;
+        if (has_picture) must(pl_frames_append(w, picture, &err), &err);
+    }
+    must(pl_frames_commit(w, flight, 2, record, 6, 7, &err), &err);
+}
 
 static void make_tokens(const char *name, uint32_t vocab, uint32_t count)
 {
@@ -262,6 +285,8 @@ int main(int argc, char **argv)
     root = argv[1];
     make_plans();
     make_tokenizers();
+    make_frames("bytes", PL_FRAMES_U8);
+    make_frames("half", PL_FRAMES_F16);
     make_tokens("narrow", 300, 50);
     make_tokens("wide", 70000, 40);
     make_tokens("blocks", 300, PL_TOKENS_BLOCK + 20);

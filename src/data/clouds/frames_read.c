@@ -1,0 +1,205 @@
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/narrow.h"
+#include "base/size.h"
+#include "data/clouds/frames.h"
+
+#define AGAIN "; delete it, it is made again from the flights"
+
+_Static_assert(sizeof(pl_frames_flight) == 56 && sizeof(pl_frames_record) == 48, "they are written as they are");
+
+static uint32_t get_u32(const uint8_t *from, size_t at)
+{
+    uint32_t value;
+    memcpy(&value, from + at, sizeof value);
+    return value;
+}
+
+static uint64_t get_u64(const uint8_t *from, size_t at)
+{
+    uint64_t value;
+    memcpy(&value, from + at, sizeof value);
+    return value;
+}
+
+/* ---- header ---- */
+
+static pl_status check_numbers(const char *name, const pl_frames_info *i, uint64_t file_bytes, pl_error *err)
+{
+    const uint64_t limit = UINT64_C(1) << 40;
+    const bool fits = i->height >= 1 && i->width >= 1 && i->height <= 65536 && i->width <= 65536 &&
+                      i->form <= PL_FRAMES_F16 && i->flights >= 1 && i->flights <= PL_FRAMES_FLIGHTS_MAX &&
+                      i->frames >= 1 && i->frames < limit && i->pictures <= i->frames &&
+                      i->pictures < UINT64_MAX / 4 / pl_frames_picture_bytes(i);
+    if (!fits) return pl_fail(err, PL_E_DATA, "%s: its header contradicts itself" AGAIN, name);
+    if (file_bytes == pl_frames_file_bytes(i)) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: has %" PRIu64 " bytes, but %" PRIu64 " frames with %" PRIu64 " pictures need %" PRIu64
+                   "; it is truncated or damaged" AGAIN,
+                   name, file_bytes, i->frames, i->pictures, pl_frames_file_bytes(i));
+}
+
+pl_status pl_frames_parse_header(const char *name, const uint8_t h[PL_FRAMES_HEADER_BYTES], uint64_t file_bytes,
+                                 pl_frames_info *i, pl_error *err)
+{
+    if (memcmp(h, "PLMFRAME", 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a frame file of Plimsoll", name);
+    if (get_u32(h, 8) != 1 || get_u32(h, 12) != PL_FRAMES_HEADER_BYTES)
+        return pl_fail(err, PL_E_DATA, "%s: is a frame file of version %u; version 1 was expected", name,
+                       get_u32(h, 8));
+    if (get_u64(h, 120) != XXH64(h, 120, 0))
+        return pl_fail(err, PL_E_DATA, "%s: its header is damaged (checksum)" AGAIN, name);
+    *i = (pl_frames_info){.height = get_u32(h, 16),
+                          .width = get_u32(h, 20),
+                          .form = (pl_frames_form)get_u32(h, 24),
+                          .flights = get_u32(h, 28),
+                          .frames = get_u64(h, 32),
+                          .pictures = get_u64(h, 40),
+                          .key = get_u64(h, 48),
+                          .records_hash = get_u64(h, 56),
+                          .table_hash = get_u64(h, 64)};
+    return check_numbers(name, i, file_bytes, err);
+}
+
+/* ---- what lies behind the pictures ---- */
+
+static uint64_t records_at(const pl_frames_info *i)
+{
+    return pl_frames_records_offset(i) + i->flights * sizeof(pl_frames_flight);
+}
+static uint64_t table_at(const pl_frames_info *i) { return records_at(i) + i->frames * sizeof(pl_frames_record); }
+
+static pl_status check_hash(const pl_frames *f, uint64_t begin, uint64_t end, uint64_t expected, const char *what,
+                            pl_error *err)
+{
+    uint8_t part[4096];
+    XXH64_state_t state;
+    XXH64_reset(&state, 0);
+    for (uint64_t at = begin; at < end;) {
+        const size_t bytes = end - at < sizeof part ? (size_t)(end - at) : sizeof part;
+        PL_TRY(pl_file_read_at(f->fd, f->path, at, part, bytes, err));
+        XXH64_update(&state, part, bytes);
+        at += bytes;
+    }
+    if (XXH64_digest(&state) == expected) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: %s at byte %" PRIu64 " are damaged (checksum)" AGAIN, f->path, what, begin);
+}
+
+static pl_status contradiction(const pl_frames *f, const char *what, uint64_t number, pl_error *err)
+{
+    return pl_fail(err, PL_E_DATA, "%s: %s %" PRIu64 " contradicts the header" AGAIN, f->path, what, number);
+}
+
+/* Flights follow each other, pictures are numbered in the order of the frames, and labels are as many as is said. */
+static pl_status check_flight(const pl_frames *f, uint32_t number, uint64_t *frames, uint64_t *pictures, pl_error *err)
+{
+    const uint64_t at = pl_frames_records_offset(&f->info) + number * sizeof(pl_frames_flight);
+    pl_frames_flight flight;
+    uint64_t labels = 0;
+    PL_TRY(pl_file_read_at(f->fd, f->path, at, &flight, sizeof flight, err));
+    if (!memchr(flight.name, 0, sizeof flight.name) || flight.first != *frames || flight.frames < 1 ||
+        flight.frames > f->info.frames - *frames)
+        return contradiction(f, "flight", number, err);
+    for (*frames += flight.frames; flight.first < *frames; flight.first++) {
+        pl_frames_record r;
+        PL_TRY(pl_frames_read_records(f, flight.first, flight.first + 1, &r, err));
+        const bool has_label = r.profile != PL_FRAMES_NONE;
+        if ((r.picture != PL_FRAMES_NONE && r.picture != (*pictures)++) ||
+            !(has_label ? isfinite(r.label_km) : isnan(r.label_km)) || !isfinite(r.zenith) || !isfinite(r.azimuth) ||
+            !isfinite(r.seconds) || (has_label && r.picture == PL_FRAMES_NONE))
+            return contradiction(f, "frame", flight.first, err);
+        labels += has_label;
+    }
+    return labels == flight.labels ? PL_OK : contradiction(f, "flight", number, err);
+}
+
+static pl_status check_file(pl_frames *f, uint64_t bytes, pl_error *err)
+{
+    uint8_t header[PL_FRAMES_HEADER_BYTES];
+    uint64_t frames = 0, pictures = 0;
+    if (bytes < sizeof header)
+        return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes; a frame file has at least %d", f->path, bytes,
+                       PL_FRAMES_HEADER_BYTES);
+    PL_TRY(pl_file_read_at(f->fd, f->path, 0, header, sizeof header, err));
+    PL_TRY(pl_frames_parse_header(f->path, header, bytes, &f->info, err));
+    const pl_frames_info *i = &f->info;
+    PL_TRY(check_hash(f, pl_frames_records_offset(i), table_at(i), i->records_hash, "the records", err));
+    PL_TRY(check_hash(f, table_at(i), bytes, i->table_hash, "the checksums", err));
+    for (uint32_t n = 0; n < i->flights; n++) PL_TRY(check_flight(f, n, &frames, &pictures, err));
+    if (frames != i->frames) return contradiction(f, "frame", frames, err);
+    return pictures == i->pictures ? PL_OK : contradiction(f, "picture", pictures, err);
+}
+
+pl_status pl_frames_open(pl_frames *f, const char *path, pl_error *err)
+{
+    uint64_t bytes;
+    f->fd = -1;
+    if (strlen(path) >= sizeof f->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    strcpy(f->path, path);
+    PL_TRY(pl_file_open(path, &f->fd, &bytes, err));
+    const pl_status status = check_file(f, bytes, err);
+    if (status != PL_OK)
+        pl_frames_close(f);
+    else
+        posix_fadvise(f->fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead: windows come in random order */
+    return status;
+}
+
+void pl_frames_close(pl_frames *f)
+{
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+}
+
+/* ---- reading ---- */
+
+pl_status pl_frames_read_flights(const pl_frames *f, pl_frames_flight *all, pl_error *err)
+{
+    return pl_file_read_at(f->fd, f->path, pl_frames_records_offset(&f->info), all, f->info.flights * sizeof *all, err);
+}
+
+pl_status pl_frames_read_records(const pl_frames *f, uint64_t begin, uint64_t end, pl_frames_record *to, pl_error *err)
+{
+    if (begin > end || end > f->info.frames)
+        return pl_fail(err, PL_E_INTERNAL, "%s: frames %" PRIu64 " to %" PRIu64 " were asked for; it has %" PRIu64,
+                       f->path, begin, end, f->info.frames);
+    return pl_file_read_at(f->fd, f->path, records_at(&f->info) + begin * sizeof *to, to,
+                           (size_t)(end - begin) * sizeof *to, err);
+}
+
+static void widen(pl_frames_form form, const uint8_t *bytes, uint64_t n, float *out)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (form == PL_FRAMES_F16) {
+            uint16_t half;
+            memcpy(&half, bytes + 2 * i, sizeof half);
+            out[i] = pl_f32_of_f16(half);
+        } else {
+            out[i] = (float)bytes[i] / UINT8_MAX;
+        }
+}
+
+pl_status pl_frames_read_picture(const pl_frames *f, uint64_t picture, void *bytes, float *out, pl_error *err)
+{
+    const pl_frames_info *i = &f->info;
+    const uint64_t size = pl_frames_picture_bytes(i), at = pl_frames_records_offset(i) - (i->pictures - picture) * size;
+    uint64_t expected;
+    if (picture >= i->pictures)
+        return pl_fail(err, PL_E_INTERNAL, "%s: picture %" PRIu64 " was asked for; it has %" PRIu64, f->path, picture,
+                       i->pictures);
+    PL_TRY(pl_file_read_at(f->fd, f->path, table_at(i) + picture * sizeof expected, &expected, sizeof expected, err));
+    PL_TRY(pl_file_read_at(f->fd, f->path, at, bytes, size, err));
+    if (XXH64(bytes, size, 0) != expected)
+        return pl_fail(err, PL_E_DATA,
+                       "%s: bytes %" PRIu64 " to %" PRIu64 " are damaged (checksum of picture %" PRIu64 ")" AGAIN,
+                       f->path, at, at + size, picture);
+    if (out) widen(i->form, bytes, (uint64_t)i->height * i->width, out);
+    return PL_OK;
+}

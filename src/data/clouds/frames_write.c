@@ -1,0 +1,130 @@
+#include <math.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/narrow.h"
+#include "base/size.h"
+#include "data/clouds/frames.h"
+
+enum { PICTURES_AT = 4096 };
+
+struct pl_frames_writer {
+    pl_file_writer file;
+    pl_frames_info info;
+    uint64_t *table;
+    size_t table_capacity;
+    uint8_t *picture; /* as in the file */
+};
+
+uint64_t pl_frames_picture_bytes(const pl_frames_info *i)
+{
+    return pl_align_up((uint64_t)i->height * i->width * (i->form == PL_FRAMES_F16 ? 2 : 1), 64);
+}
+
+uint64_t pl_frames_records_offset(const pl_frames_info *i)
+{
+    return PICTURES_AT + i->pictures * pl_frames_picture_bytes(i);
+}
+
+uint64_t pl_frames_file_bytes(const pl_frames_info *i)
+{
+    return pl_frames_records_offset(i) + i->flights * sizeof(pl_frames_flight) + i->frames * sizeof(pl_frames_record) +
+           i->pictures * sizeof(uint64_t);
+}
+
+pl_status pl_frames_create(const char *path, const pl_frames_info *i, pl_frames_writer **out, pl_error *err)
+{
+    static const uint8_t head[PICTURES_AT];
+    pl_frames_writer *w = *out = pl_alloc(1, sizeof *w);
+    if (!w) return pl_fail(err, PL_E_NOMEM, "%s: no memory for writing frames", path);
+    w->file.fd = -1;
+    w->info = (pl_frames_info){.height = i->height, .width = i->width, .form = i->form};
+    w->picture = pl_alloc(pl_frames_picture_bytes(i), 1);
+    pl_status status = w->picture ? PL_OK : pl_fail(err, PL_E_NOMEM, "%s: no memory for writing frames", path);
+    if (status == PL_OK) status = pl_file_create(&w->file, path, err);
+    if (status == PL_OK) status = pl_file_write(&w->file, head, sizeof head, err);
+    if (status != PL_OK) pl_frames_abandon(w), *out = NULL;
+    return status;
+}
+
+static void narrow(pl_frames_form form, const float *picture, uint64_t n, uint8_t *out)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (form == PL_FRAMES_F16) {
+            const uint16_t half = pl_f16_of_f32(picture[i]);
+            memcpy(out + 2 * i, &half, sizeof half);
+        } else {
+            out[i] = (uint8_t)rintf(fminf(fmaxf(picture[i], 0), 1) * UINT8_MAX);
+        }
+}
+
+pl_status pl_frames_append(pl_frames_writer *w, const float *picture, pl_error *err)
+{
+    const uint64_t bytes = pl_frames_picture_bytes(&w->info);
+    if (pl_grow(&w->table, &w->table_capacity, w->info.pictures, sizeof *w->table))
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory for its table of checksums", w->file.path);
+    narrow(w->info.form, picture, (uint64_t)w->info.height * w->info.width, w->picture);
+    w->table[w->info.pictures++] = XXH64(w->picture, bytes, 0);
+    return pl_file_write(&w->file, w->picture, bytes, err);
+}
+
+static void put_u32(uint8_t *header, size_t at, uint32_t value) { memcpy(header + at, &value, sizeof value); }
+static void put_u64(uint8_t *header, size_t at, uint64_t value) { memcpy(header + at, &value, sizeof value); }
+
+static void print_header(const pl_frames_info *i, uint8_t header[PL_FRAMES_HEADER_BYTES])
+{
+    memset(header, 0, PL_FRAMES_HEADER_BYTES);
+    memcpy(header, "PLMFRAME", 8);
+    put_u32(header, 8, 1);
+    put_u32(header, 12, PL_FRAMES_HEADER_BYTES);
+    put_u32(header, 16, i->height);
+    put_u32(header, 20, i->width);
+    put_u32(header, 24, i->form);
+    put_u32(header, 28, i->flights);
+    put_u64(header, 32, i->frames);
+    put_u64(header, 40, i->pictures);
+    put_u64(header, 48, i->key);
+    put_u64(header, 56, i->records_hash);
+    put_u64(header, 64, i->table_hash);
+    put_u64(header, 120, XXH64(header, 120, 0));
+}
+
+static pl_status complete(pl_frames_writer *w, const pl_frames_flight *flight, const pl_frames_record *record,
+                          pl_error *err)
+{
+    pl_frames_info *i = &w->info;
+    uint8_t header[PL_FRAMES_HEADER_BYTES];
+    XXH64_state_t state;
+    XXH64_reset(&state, 0);
+    XXH64_update(&state, flight, i->flights * sizeof *flight);
+    XXH64_update(&state, record, i->frames * sizeof *record);
+    i->records_hash = XXH64_digest(&state);
+    i->table_hash = XXH64(i->pictures ? w->table : &(uint64_t){0}, i->pictures * sizeof *w->table, 0);
+    PL_TRY(pl_file_write(&w->file, flight, i->flights * sizeof *flight, err));
+    PL_TRY(pl_file_write(&w->file, record, i->frames * sizeof *record, err));
+    PL_TRY(pl_file_write(&w->file, w->table, i->pictures * sizeof *w->table, err));
+    print_header(i, header);
+    PL_TRY(pl_file_write_at(&w->file, 0, header, sizeof header, err));
+    return pl_file_commit(&w->file, err);
+}
+
+pl_status pl_frames_commit(pl_frames_writer *w, const pl_frames_flight *flight, uint32_t flights,
+                           const pl_frames_record *record, uint64_t frames, uint64_t key, pl_error *err)
+{
+    w->info.flights = flights, w->info.frames = frames, w->info.key = key;
+    pl_status status = complete(w, flight, record, err);
+    pl_frames_abandon(w);
+    return status;
+}
+
+void pl_frames_abandon(pl_frames_writer *w)
+{
+    if (!w) return;
+    pl_file_abandon(&w->file);
+    pl_free(w->picture);
+    pl_free(w->table);
+    pl_free(w);
+}
