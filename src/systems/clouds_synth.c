@@ -162,14 +162,15 @@ static size_t list_arrays(const maker *m, int which, pl_hdf5_array a[ARRAYS_MAX]
 static pl_status create_file(maker *m, int which, pl_error *err)
 {
     made_file *f = &m->file[which];
-    char name[128], why[256], folder[PL_FILE_PATH_MAX];
+    char name[128], temporary[sizeof name + 8], why[256], folder[PL_FILE_PATH_MAX];
     const pl_hdf5_attribute kind = {"", "made_by", "plimsoll synth clouds", 0};
     const size_t arrays = list_arrays(m, which, f->array);
     name_file(&m->flight, which, name, sizeof name);
     PL_TRY(pl_path_join(folder, sizeof folder, m->folder, m->flight.name, err));
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(pl_path_join(f->path, sizeof f->path, m->folder, name, err));
-    snprintf(f->temporary, sizeof f->temporary, "%s.tmp", f->path);
+    snprintf(temporary, sizeof temporary, "%s.tmp", name);
+    PL_TRY(pl_path_join(f->temporary, sizeof f->temporary, m->folder, temporary, err));
     if (m->module->create(f->temporary, f->array, arrays, &kind, 1, why, sizeof why) != 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be made as an HDF5 file: %s", f->path, why);
     f->flushed = 0;

@@ -52,6 +52,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
                 {"place", &pl_cli_place},
                 {"recompute", &pl_cli_recompute},
                 {"results", &pl_cli_results},
+                {"synth", &pl_cli_synth},
                 {"doctor", &pl_cli_doctor},
                 {"config", &pl_cli_config},
                 {"completion", &pl_cli_completion},
