@@ -316,6 +316,10 @@ def test_each_shape_has_a_trace():
 
 # ---- progress ----
 
+def done_bytes(results):
+    return json.loads(run("results", "ls", results, "--json")[0])["done_bytes"]
+
+
 def test_progress():
     """Under a clock that races an operator lasts: a log hears of it while it does. Bytes are those that results ls counts."""
     clock = os.environ.get("PL_PRELOAD_CLOCK")
@@ -336,6 +340,8 @@ def test_progress():
     check(all(0 < e["part"] <= e["parts"] == 400 and e["seconds_left"] > 0 for e in events if e["event"] == "part"), events)
     check(events[-1]["ledger"]["as_planned"], events[-1])
     process = begin(write_some(states=2000), "--out", "stopped")
+    while not done_bytes("stopped/results.blocks") and process.poll() is None:
+        time.sleep(0.001)  # stopped before the first block, it would begin anew
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     _, said = run("rollout", "native.yaml", "--out", "stopped")
