@@ -1,14 +1,14 @@
 #!/bin/sh
-# The demo of rollouts: a few operators of the documented parameter space, a few dozen states each, in about three minutes.
+# The demo of rollouts: a few operators of the documented parameter space, a dozen states each, in about three minutes.
 # It is killed in the middle once, and goes on. Ends with planned against measured, one operator against the slow scalar
-# reference, and a page with pictures. BUILD names the build folder; DEMO_OPERATORS and DEMO_STATES say how much is done (8, 50).
+# reference, and a page with pictures. BUILD names the build folder; DEMO_OPERATORS and DEMO_STATES say how much is done (8, 16).
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 plimsoll=$build/plimsoll
 out=$build/demo/rollout
 operators=${DEMO_OPERATORS:-8}
-states=${DEMO_STATES:-50}
+states=${DEMO_STATES:-16}
 
 say() { printf '\n== %s\n' "$1"; }
 
