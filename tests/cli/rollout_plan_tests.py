@@ -45,6 +45,13 @@ def test_all_shapes_are_looked_over():
         check(words in report, words, report)
 
 
+def test_shapes_in_words():
+    norms = ["instance", "group", "batch"]
+    config = write_rollout("norms.yaml", space={"normalization": norms, "activation": ["gelu", "tanh"]}, sampling={"total_samples": 12})
+    said = {g["shape"] for g in plan(config)["work"]["shapes"]}
+    check(said <= {f"activation {a}, normalization {n}" for a in ("gelu", "tanh") for n in norms} and len(said) > 3, said)
+
+
 def test_refused_before_the_first():
     config = write_many("large.yaml")
     shapes = plan(config)["work"]["shapes"]
@@ -107,5 +114,5 @@ def test_stopped_between_operators():
 
 
 if __name__ == "__main__":
-    main({"rollout_plan": [test_all_shapes_are_looked_over, test_refused_before_the_first, test_left_to_the_search, test_never_two_at_once,
+    main({"rollout_plan": [test_all_shapes_are_looked_over, test_shapes_in_words, test_refused_before_the_first, test_left_to_the_search, test_never_two_at_once,
                            test_stopped_between_operators]})

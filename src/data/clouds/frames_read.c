@@ -8,6 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/bytes.h"
 #include "base/narrow.h"
 #include "base/size.h"
 #include "data/clouds/frames.h"
@@ -15,20 +16,6 @@
 #define AGAIN "; delete it, it is made again from the flights"
 
 _Static_assert(sizeof(pl_frames_flight) == 56 && sizeof(pl_frames_record) == 48, "they are written as they are");
-
-static uint32_t get_u32(const uint8_t *from, size_t at)
-{
-    uint32_t value;
-    memcpy(&value, from + at, sizeof value);
-    return value;
-}
-
-static uint64_t get_u64(const uint8_t *from, size_t at)
-{
-    uint64_t value;
-    memcpy(&value, from + at, sizeof value);
-    return value;
-}
 
 /* ---- header ---- */
 
@@ -51,20 +38,20 @@ pl_status pl_frames_parse_header(const char *name, const uint8_t h[PL_FRAMES_HEA
                                  pl_frames_info *i, pl_error *err)
 {
     if (memcmp(h, "PLMFRAME", 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a frame file of Plimsoll", name);
-    if (get_u32(h, 8) != 1 || get_u32(h, 12) != PL_FRAMES_HEADER_BYTES)
+    if (pl_get_u32(h, 8) != 1 || pl_get_u32(h, 12) != PL_FRAMES_HEADER_BYTES)
         return pl_fail(err, PL_E_DATA, "%s: is a frame file of version %u; version 1 was expected", name,
-                       get_u32(h, 8));
-    if (get_u64(h, 120) != XXH64(h, 120, 0))
+                       pl_get_u32(h, 8));
+    if (pl_get_u64(h, 120) != XXH64(h, 120, 0))
         return pl_fail(err, PL_E_DATA, "%s: its header is damaged (checksum)" AGAIN, name);
-    *i = (pl_frames_info){.height = get_u32(h, 16),
-                          .width = get_u32(h, 20),
-                          .form = (pl_frames_form)get_u32(h, 24),
-                          .flights = get_u32(h, 28),
-                          .frames = get_u64(h, 32),
-                          .pictures = get_u64(h, 40),
-                          .key = get_u64(h, 48),
-                          .records_hash = get_u64(h, 56),
-                          .table_hash = get_u64(h, 64)};
+    *i = (pl_frames_info){.height = pl_get_u32(h, 16),
+                          .width = pl_get_u32(h, 20),
+                          .form = (pl_frames_form)pl_get_u32(h, 24),
+                          .flights = pl_get_u32(h, 28),
+                          .frames = pl_get_u64(h, 32),
+                          .pictures = pl_get_u64(h, 40),
+                          .key = pl_get_u64(h, 48),
+                          .records_hash = pl_get_u64(h, 56),
+                          .table_hash = pl_get_u64(h, 64)};
     return check_numbers(name, i, file_bytes, err);
 }
 

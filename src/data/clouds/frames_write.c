@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/narrow.h"
 #include "base/size.h"
 #include "data/clouds/frames.h"
@@ -71,25 +72,22 @@ pl_status pl_frames_append(pl_frames_writer *w, const float *picture, pl_error *
     return pl_file_write(&w->file, w->picture, bytes, err);
 }
 
-static void put_u32(uint8_t *header, size_t at, uint32_t value) { memcpy(header + at, &value, sizeof value); }
-static void put_u64(uint8_t *header, size_t at, uint64_t value) { memcpy(header + at, &value, sizeof value); }
-
 static void print_header(const pl_frames_info *i, uint8_t header[PL_FRAMES_HEADER_BYTES])
 {
     memset(header, 0, PL_FRAMES_HEADER_BYTES);
     memcpy(header, "PLMFRAME", 8);
-    put_u32(header, 8, 1);
-    put_u32(header, 12, PL_FRAMES_HEADER_BYTES);
-    put_u32(header, 16, i->height);
-    put_u32(header, 20, i->width);
-    put_u32(header, 24, i->form);
-    put_u32(header, 28, i->flights);
-    put_u64(header, 32, i->frames);
-    put_u64(header, 40, i->pictures);
-    put_u64(header, 48, i->key);
-    put_u64(header, 56, i->records_hash);
-    put_u64(header, 64, i->table_hash);
-    put_u64(header, 120, XXH64(header, 120, 0));
+    pl_put_u32(header, 8, 1);
+    pl_put_u32(header, 12, PL_FRAMES_HEADER_BYTES);
+    pl_put_u32(header, 16, i->height);
+    pl_put_u32(header, 20, i->width);
+    pl_put_u32(header, 24, i->form);
+    pl_put_u32(header, 28, i->flights);
+    pl_put_u64(header, 32, i->frames);
+    pl_put_u64(header, 40, i->pictures);
+    pl_put_u64(header, 48, i->key);
+    pl_put_u64(header, 56, i->records_hash);
+    pl_put_u64(header, 64, i->table_hash);
+    pl_put_u64(header, 120, XXH64(header, 120, 0));
 }
 
 static pl_status complete(pl_frames_writer *w, const pl_frames_flight *flight, const pl_frames_record *record,

@@ -214,7 +214,7 @@ enum { SHAPE_DIMENSIONS = sizeof shape_dimensions / sizeof *shape_dimensions };
 
 static void say_value(pl_rollout_dimension dimension, double value, pl_str *out)
 {
-    static const char *const norms[] = {"instance", "group"};
+    static const char *const norms[] = {"instance", "group", "batch"}; /* as pl_rollout_norm */
     if (dimension == PL_DIMENSION_ACTIVATION)
         pl_str_append(out, pl_activation_name((pl_activation)value));
     else if (dimension == PL_DIMENSION_NORMALIZATION)

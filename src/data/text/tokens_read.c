@@ -9,21 +9,8 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/size.h"
-
-static uint32_t get_u32(const uint8_t *from, size_t at)
-{
-    uint32_t value;
-    memcpy(&value, from + at, sizeof value);
-    return value;
-}
-
-static uint64_t get_u64(const uint8_t *from, size_t at)
-{
-    uint64_t value;
-    memcpy(&value, from + at, sizeof value);
-    return value;
-}
 
 /* ---- header ---- */
 
@@ -47,22 +34,22 @@ pl_status pl_tokens_parse_header(const char *name, const uint8_t h[PL_TOKENS_HEA
                                  pl_tokens_info *i, pl_error *err)
 {
     if (memcmp(h, "PLMTOKEN", 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a token file of Plimsoll", name);
-    if (get_u32(h, 8) != 1 || get_u32(h, 12) != PL_TOKENS_HEADER_BYTES || get_u32(h, 96) != PL_TOKENS_BLOCK)
+    if (pl_get_u32(h, 8) != 1 || pl_get_u32(h, 12) != PL_TOKENS_HEADER_BYTES || pl_get_u32(h, 96) != PL_TOKENS_BLOCK)
         return pl_fail(err, PL_E_DATA, "%s: is a token file of version %u; version 1 was expected", name,
-                       get_u32(h, 8));
-    if (get_u64(h, 120) != XXH64(h, 120, 0))
+                       pl_get_u32(h, 8));
+    if (pl_get_u64(h, 120) != XXH64(h, 120, 0))
         return pl_fail(err, PL_E_DATA,
                        "%s: its header is damaged (checksum); delete it, it is made again from the text", name);
-    *i = (pl_tokens_info){.vocab = get_u32(h, 16),
-                          .id_bytes = get_u32(h, 20),
-                          .count = get_u64(h, 24),
-                          .tokenizer_hash = get_u64(h, 32),
-                          .source_bytes = get_u64(h, 40),
-                          .source_mtime_ns = (int64_t)get_u64(h, 48),
-                          .source_hash = get_u64(h, 64),
-                          .recipe = get_u64(h, 72),
-                          .table_offset = get_u64(h, 80),
-                          .table_hash = get_u64(h, 88)};
+    *i = (pl_tokens_info){.vocab = pl_get_u32(h, 16),
+                          .id_bytes = pl_get_u32(h, 20),
+                          .count = pl_get_u64(h, 24),
+                          .tokenizer_hash = pl_get_u64(h, 32),
+                          .source_bytes = pl_get_u64(h, 40),
+                          .source_mtime_ns = (int64_t)pl_get_u64(h, 48),
+                          .source_hash = pl_get_u64(h, 64),
+                          .recipe = pl_get_u64(h, 72),
+                          .table_offset = pl_get_u64(h, 80),
+                          .table_hash = pl_get_u64(h, 88)};
     return check_numbers(name, i, file_bytes, err);
 }
 

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/bytes.h"
 #include "base/size.h"
 
 struct pl_tokens_writer {
@@ -70,27 +71,24 @@ pl_status pl_tokens_append(pl_tokens_writer *w, const uint32_t *ids, size_t coun
     return PL_OK;
 }
 
-static void put_u32(uint8_t *header, size_t at, uint32_t value) { memcpy(header + at, &value, sizeof value); }
-static void put_u64(uint8_t *header, size_t at, uint64_t value) { memcpy(header + at, &value, sizeof value); }
-
 static void print_header(const pl_tokens_info *i, uint8_t header[PL_TOKENS_HEADER_BYTES])
 {
     memset(header, 0, PL_TOKENS_HEADER_BYTES);
     memcpy(header, "PLMTOKEN", 8);
-    put_u32(header, 8, 1);
-    put_u32(header, 12, PL_TOKENS_HEADER_BYTES);
-    put_u32(header, 16, i->vocab);
-    put_u32(header, 20, i->id_bytes);
-    put_u64(header, 24, i->count);
-    put_u64(header, 32, i->tokenizer_hash);
-    put_u64(header, 40, i->source_bytes);
-    put_u64(header, 48, (uint64_t)i->source_mtime_ns);
-    put_u64(header, 64, i->source_hash);
-    put_u64(header, 72, i->recipe);
-    put_u64(header, 80, i->table_offset);
-    put_u64(header, 88, i->table_hash);
-    put_u32(header, 96, PL_TOKENS_BLOCK);
-    put_u64(header, 120, XXH64(header, 120, 0));
+    pl_put_u32(header, 8, 1);
+    pl_put_u32(header, 12, PL_TOKENS_HEADER_BYTES);
+    pl_put_u32(header, 16, i->vocab);
+    pl_put_u32(header, 20, i->id_bytes);
+    pl_put_u64(header, 24, i->count);
+    pl_put_u64(header, 32, i->tokenizer_hash);
+    pl_put_u64(header, 40, i->source_bytes);
+    pl_put_u64(header, 48, (uint64_t)i->source_mtime_ns);
+    pl_put_u64(header, 64, i->source_hash);
+    pl_put_u64(header, 72, i->recipe);
+    pl_put_u64(header, 80, i->table_offset);
+    pl_put_u64(header, 88, i->table_hash);
+    pl_put_u32(header, 96, PL_TOKENS_BLOCK);
+    pl_put_u64(header, 120, XXH64(header, 120, 0));
 }
 
 /* The rest of the last block, zeros up to a multiple of 8, the table, and the header, whose numbers are now known. */
