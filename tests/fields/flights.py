@@ -115,10 +115,11 @@ def check_all(folder, words, wanted, cue):
     flights, swath, _ = flights_of(folder)
     assert list(flights) == list(wanted), flights
     found = numpy.concatenate([check_flight(n, f, swath, wanted[n], cue) for n, f in flights.items()])
-    by_picture = abs(found[:, 0] - found[:, 1]).mean()
-    by_mean = abs(found[:, 1] - found[:, 1].mean()).mean()
-    print(f"{cue}: {len(found)} frames, height by the shadow {by_picture:.3f} km off, by the mean {by_mean:.3f}")
-    return by_picture / by_mean
+    # Medians: in a small picture with many clouds a shadow is hidden now and then, and that frame's height is any.
+    by_picture = numpy.median(abs(found[:, 0] - found[:, 1]))
+    by_median = numpy.median(abs(found[:, 1] - numpy.median(found[:, 1])))
+    print(f"{cue}: {len(found)} frames, height by the shadow {by_picture:.3f} km off, by the median {by_median:.3f}")
+    return by_picture / by_median
 
 
 def digest(folder, count):
@@ -149,9 +150,9 @@ def main():
     if "plimsoll-hdf5.so" not in os.listdir(os.path.dirname(os.path.abspath(PLIMSOLL))):
         print("skipped: built without libhdf5; the command says so")
         sys.exit(77)
-    assert check_all(FOLDER + "/a", size, LABELS, "shadow") < 0.4
+    assert check_all(FOLDER + "/a", size, LABELS, "shadow") < 0.6
     few = {name: LABELS[name] for name in list(LABELS)[:2]}
-    assert check_all(FOLDER + "/p", (*size, "--cue", "parallax", "--flights", "2"), few, "parallax") > 0.7
+    assert check_all(FOLDER + "/p", (*size, "--cue", "parallax", "--flights", "2"), few, "parallax") > 0.9
     synth(FOLDER + "/b", *size, "--flights", "2")
     assert digest(FOLDER + "/a", 2) == digest(FOLDER + "/b", 2), "the same options gave other bytes"
     synth(FOLDER + "/b", *size[:-1], str(int(seed) + 1), "--flights", "2")
