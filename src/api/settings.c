@@ -97,6 +97,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                                .log_every = or_auto(c->train.log_every, steps / 200),
                                .keep_last = pl_command_does(command, PL_USES_UPDATE) ? (uint32_t)c->train.keep_last : 0,
                                .keep_best = c->train.keep_best,
+                               .init_from = c->train.init_from[0] ? c->train.init_from : NULL,
                                .tensorboard = c->train.tensorboard,
                                .may_begin = c->run.resume != PL_SWITCH_ON,
                                .may_resume = c->run.resume != PL_SWITCH_OFF,
