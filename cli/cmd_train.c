@@ -64,7 +64,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     if (status == PL_OK) status = pl_cli_take_stage(&in, &stage, &err);
     if (status == PL_OK) status = check_lock(&in, &stage, &err);
     if (status == PL_OK && !stage.all_done) status = pl_cli_check_new_run(&in, &err);
-    int code = status != PL_OK    ? pl_cli_complain(command->name, status, &err)
+    int code = status != PL_OK  ? pl_cli_complain(command->name, status, &err)
                : stage.all_done ? pl_cli_conclude_stages(&in, &talk)
                                 : start(command, &in, &talk, &stage);
     pl_cli_release(&in);

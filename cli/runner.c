@@ -195,7 +195,7 @@ static pl_status print_evaluated(const runner *r, double loss, uint64_t items, p
     pl_loss_metric metric[PL_LOSS_METRICS_MAX];
     const pl_words *words = pl_run_words(r->run);
     size_t metrics = pl_run_metrics(r->run, loss, metric);
-    pl_line_add(&line, "%-*s  %.5f nats per %s\n", COLUMN, "loss", loss, words->item);
+    pl_line_add(&line, "%-*s  %.5f %s\n", COLUMN, "loss", loss, words->loss);
     for (size_t i = 0; i < metrics; i++)
         pl_line_add(&line, "%-*s  %.*f\n", COLUMN, metric[i].words, metric[i].decimals, metric[i].value);
     pl_line_add(&line, "%-*s  %s\n%-*s  %llu\n", COLUMN, words->items, pl_show_count(items, count), COLUMN, "step",

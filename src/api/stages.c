@@ -26,8 +26,8 @@ static pl_status look_at(const char *folder, place *p, pl_error *err)
     pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", damaged.text);
     p->is_begun = p->is_done || status != PL_OK || saved.record;
-    p->is_trained = status == PL_OK && saved.record &&
-                    pl_record_counter_value(saved.record, PL_COUNTER_COMPLETE, 0) > 0;
+    p->is_trained =
+        status == PL_OK && saved.record && pl_record_counter_value(saved.record, PL_COUNTER_COMPLETE, 0) > 0;
     if (status == PL_OK) pl_saved_deinit(&saved);
     return PL_OK;
 }
@@ -114,8 +114,7 @@ pl_status pl_stage_report(const pl_config *c, pl_stage_form form, char **text, s
     pl_str out = {0};
     char folder[PL_FILE_PATH_MAX];
     const pl_system *y = pl_system_of(c);
-    if (!y->report_stages)
-        return pl_fail(err, PL_E_USAGE, "a config of this arch is one training, not several");
+    if (!y->report_stages) return pl_fail(err, PL_E_USAGE, "a config of this arch is one training, not several");
     PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
     pl_status status = y->report_stages(c, folder, form, &out, err);
     if (status == PL_OK) return pl_give_text(&out, text, bytes, err);

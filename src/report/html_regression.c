@@ -38,8 +38,9 @@ static void put_row(const pl_regression_row *r, pl_str *out)
 
 static void put_table(const pl_regression_report *p, pl_str *out)
 {
-    pl_html_section("What was held out", "Each training is judged by samples that it never saw. Share: its MAE over that of "
-                                         "who always says the mean of the labels that were trained on.",
+    pl_html_section("What was held out",
+                    "Each training is judged by samples that it never saw. Share: its MAE over that of "
+                    "who always says the mean of the labels that were trained on.",
                     out);
     pl_str_append(out, "<table class='labels'><tr><th>training</th><th>held out</th><th class='n'>samples</th><th "
                        "class='n'>MAE</th><th class='n'>RMSE</th><th class='n'>R²</th><th class='n'>the mean’s MAE</th>"
@@ -98,7 +99,8 @@ static void put_pictures(const pl_regression_report *p, pl_str *out)
 {
     double range[2];
     find_range(p, range);
-    pl_html_section("Predicted against true", "A point for each sample; on the dashed line a prediction is right.", out);
+    pl_html_section("Predicted against true", "A point for each sample; on the dashed line a prediction is right.",
+                    out);
     pl_str_append(out, "<div class='pairs'>\n");
     for (uint32_t i = 0; i < p->rows; i++) put_panel(p, &p->row[i], range, out);
     pl_str_append(out, "</div></section>\n");

@@ -36,12 +36,9 @@ static spread spread_of(const pl_regression_report *p, number_of *number)
 static const struct {
     const char *key, *words;
     number_of *number;
-} columns[] = {{"mae", "MAE", mae_of},
-               {"rmse", "RMSE", rmse_of},
-               {"r2", "R2", r2_of},
-               {"mean_predictor_mae", "mean's MAE", mean_mae_of},
-               {"share", "share", share_of},
-               {"mse", NULL, mse_of}}; /* NULL: in JSON alone */
+} columns[] = {{"mae", "MAE", mae_of},       {"rmse", "RMSE", rmse_of},
+               {"r2", "R2", r2_of},          {"mean_predictor_mae", "mean's MAE", mean_mae_of},
+               {"share", "share", share_of}, {"mse", NULL, mse_of}}; /* NULL: in JSON alone */
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- text ---- */
@@ -87,8 +84,9 @@ void pl_regression_text(const pl_regression_report *p, pl_str *out)
         for (uint32_t i = 0; i < p->rows; i++) put_row(&p->row[i], &t);
         if (folds.folds > 1) put_spread(p, false, &t), put_spread(p, true, &t);
     }
-    pl_str_printf(out, "\nshare: MAE over that of who always says the mean of the labels trained on; below 1 the model has "
-                       "learnt something\n");
+    pl_str_printf(out,
+                  "\nshare: MAE over that of who always says the mean of the labels trained on; below 1 the model has "
+                  "learnt something\n");
     if (p->rows < p->stages) pl_str_printf(out, "%u of %u trainings are done\n", p->rows, p->stages);
 }
 

@@ -72,7 +72,7 @@ pl_status pl_clouds_take_stage(pl_config *c, uint32_t k, pl_error *err)
 
 typedef struct results {
     pl_regression_row *row;
-    pl_prediction **prediction;                      /* of each row */
+    pl_prediction **prediction; /* of each row */
     char (*name)[PL_STAGE_NAME_BYTES], (*held_out)[PL_PREDICTION_NAME_BYTES];
     uint32_t rows;
 } results;
@@ -170,8 +170,9 @@ static void free_results(const pl_config *c, results *r)
 
 pl_status pl_clouds_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
 {
-    static void (*const writers[])(const pl_regression_report *, pl_str *) = {
-        [PL_STAGE_TEXT] = pl_regression_text, [PL_STAGE_JSON] = pl_regression_json, [PL_STAGE_HTML] = pl_regression_html};
+    static void (*const writers[])(const pl_regression_report *, pl_str *) = {[PL_STAGE_TEXT] = pl_regression_text,
+                                                                              [PL_STAGE_JSON] = pl_regression_json,
+                                                                              [PL_STAGE_HTML] = pl_regression_html};
     results r = {0};
     pl_status status = read_results(c, out, &r, err);
     if (status == PL_OK)

@@ -1,7 +1,7 @@
 #include "data/clouds/predictions.h"
 
 #include <inttypes.h>
-#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
