@@ -35,42 +35,58 @@ int64_t pl_tokens_of(const pl_shape *s)
 
 int pl_has_few_tokens(const pl_shape *s) { return pl_tokens_of(s) <= 8; }
 
-/* Kernels take rows of any distance where calls.h has strides, else whole tensors. */
-static bool input_may_be_strided(const pl_node *n, int k)
+/* What a kernel takes: whole tensors; where calls.h has strides rows of any distance, or samples of any distance that
+ * are whole themselves. */
+typedef enum layout { WHOLE, ROWS, SAMPLES } layout;
+
+static layout input_layout(const pl_node *n, int k)
 {
     switch (n->op) {
     case PL_OP_ATTENTION:
-        return k < 3;
+        return k < 3 ? ROWS : WHOLE;
     case PL_OP_ATTENTION_BWD:
-        return k != 4; /* the log-sum-exp */
+        return k != 4 ? ROWS : WHOLE; /* the log-sum-exp */
     case PL_OP_CACHE_WRITE:
-        return k == 0;
+        return k == 0 ? ROWS : WHOLE;
+    case PL_OP_CAST:
+        return SAMPLES;
     default:
-        return false;
+        return WHOLE;
     }
 }
 
-static bool output_may_be_strided(const pl_node *n, int k)
+static layout output_layout(const pl_node *n, int k)
 {
-    return n->op == PL_OP_ATTENTION_BWD || (n->op == PL_OP_ATTENTION && k == 0);
+    return n->op == PL_OP_ATTENTION_BWD || (n->op == PL_OP_ATTENTION && k == 0) ? ROWS : WHOLE;
 }
 
-/* Whole, or rows of any distance whose elements lie side by side. */
-static bool layout_fits(const pl_value *v, bool strided)
+static bool samples_are_whole(const pl_value *v)
+{
+    pl_value sample = *v;
+    if (v->shape.rank < 2) return false;
+    sample.shape.dim[0] = 1;
+    pl_value_default_strides(&sample);
+    for (uint32_t i = 1; i < v->shape.rank; i++)
+        if (v->shape.dim[i] != 1 && v->stride[i] != sample.stride[i]) return false;
+    return true;
+}
+
+static bool layout_fits(const pl_value *v, layout taken)
 {
     if (pl_value_is_contiguous(v)) return true;
-    return strided && v->shape.rank == 3 && (v->stride[2] == 1 || v->shape.dim[2] == 1);
+    if (taken == SAMPLES) return samples_are_whole(v);
+    return taken == ROWS && v->shape.rank == 3 && (v->stride[2] == 1 || v->shape.dim[2] == 1);
 }
 
 static pl_status check_layout(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] != PL_NONE && !layout_fits(&g->value[n->in[k]], input_may_be_strided(n, k)))
+        if (n->in[k] != PL_NONE && !layout_fits(&g->value[n->in[k]], input_layout(n, k)))
             return pl_fail(err, PL_E_UNSUPPORTED,
                            "%s in %s: no kernel reads input %d as such a window on another value", pl_op_name(n->op),
                            n->scope, k);
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
-        if (n->out[k] != PL_NONE && !layout_fits(&g->value[n->out[k]], output_may_be_strided(n, k)))
+        if (n->out[k] != PL_NONE && !layout_fits(&g->value[n->out[k]], output_layout(n, k)))
             return pl_fail(err, PL_E_UNSUPPORTED,
                            "%s in %s: no kernel writes output %d as such a window on another value", pl_op_name(n->op),
                            n->scope, k);

@@ -63,8 +63,12 @@ const pl_binding pl_binding_ADD_TO = {bind_add, NULL, exec_add};
 
 static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
+    const pl_value *x = &g->value[n->in[0]];
     call->u.cast = (pl_cast_call){elems(g, n->in[0]), pl_real_of(g, n->in[0]), pl_real_of(g, n->out[0]),
                                   pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    if (pl_value_is_contiguous(x)) return;
+    call->u.cast.sample = call->u.cast.count / x->shape.dim[0];
+    call->u.cast.distance = x->stride[0];
 }
 
 static void exec_cast(const pl_call *c, pl_team team) { pl_cast_exec(&c->u.cast, team); }

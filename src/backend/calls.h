@@ -293,6 +293,7 @@ typedef struct pl_cast_call { /* y = x, rounded to nearest (base/narrow.h) */
     pl_real from, to;
     const void *x;
     void *y;
+    int64_t sample, distance; /* x is pieces of `sample` numbers, so far from each other; 0: it is one */
 } pl_cast_call;
 void pl_cast_exec(const pl_cast_call *, pl_team);
 

@@ -74,7 +74,13 @@ static void cast_part(const void *context, int part, int parts)
     const work *w = context;
     const pl_cast_call *c = w->call;
     range r = piece_of(c->count, LINE_ELEMS, part, parts);
-    w->kernels->cast(r.count, c->from, pl_real_at(c->from, c->x, r.begin), c->to, pl_real_at(c->to, c->y, r.begin));
+    const int64_t sample = c->sample ? c->sample : c->count, end = r.begin + r.count;
+    for (int64_t at = r.begin, count; at < end; at += count) {
+        const int64_t within = at % sample, left = sample - within;
+        count = end - at < left ? end - at : left;
+        w->kernels->cast(count, c->from, pl_real_at(c->from, c->x, at / sample * c->distance + within), c->to,
+                         pl_real_at(c->to, c->y, at));
+    }
 }
 
 void pl_cast_exec(const pl_cast_call *c, pl_team team) { run_parts(team, c->count, cast_part, c); }

@@ -168,6 +168,11 @@ static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_
         return hash_text(hash, at);
     case PL_CONFIG_ENUM:
         return hash_text(hash, key->names[index]);
+    case PL_CONFIG_RECORDS:
+        for (int64_t i = 0; i < pl_config_record_count(at); i++)
+            for (size_t f = 0; f < key->field_count; f++)
+                hash = hash_text(hash, pl_config_record_text(key, at, i, &key->fields[f]));
+        return hash;
     case PL_CONFIG_NAME_OR_PATH:
         return index < key->name_count ? hash_text(hash, key->names[index]) : hash_text(hash, "a file");
     default:

@@ -7,7 +7,7 @@
  * are made. Where each value came from is remembered, so that an error found later still names the line or the option
  * that caused it.
  *
- * pl_config holds no pointers: it is copied with = and its values are compared with pl_config_equal. It is some 70 kB,
+ * pl_config holds no pointers: it is copied with = and its values are compared with pl_config_equal. It is some 90 kB,
  * too much for a stack: keep one on the heap, pass a pointer. Paths are relative to the current folder. */
 #ifndef PL_CONFIG_CONFIG_H
 #define PL_CONFIG_CONFIG_H
@@ -79,6 +79,15 @@ typedef struct pl_config_list {
         pl_config_##name##_kind kind;                                                                                  \
         pl_config_chars path; /* "" for the other kinds */                                                             \
     } pl_config_##name;
+#define FIELD(name, field, bytes, key) char field[bytes]; /* zeros behind the text */
+#define RECORD(name, most, ...)                                                                                        \
+    typedef struct pl_config_##name {                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    } pl_config_##name;                                                                                                \
+    typedef struct pl_config_##name##s {                                                                               \
+        int64_t count;                                                                                                 \
+        pl_config_##name item[most]; /* zeros behind the last */                                                       \
+    } pl_config_##name##s;
 #define SECTION(section, systems, help) typedef struct pl_config_##section {
 #define KEY(type, section, key)         type key;
 #define END(section)                                                                                                   \

@@ -15,6 +15,7 @@ static const char *placeholder(const pl_config_key *key)
         [PL_CONFIG_ENUM] = "NAME", [PL_CONFIG_SET] = "LIST",
         [PL_CONFIG_LIST] = "LIST", [PL_CONFIG_TEXT] = "TEXT",
         [PL_CONFIG_PATH] = "PATH", [PL_CONFIG_NAME_OR_PATH] = "NAME|PATH",
+        [PL_CONFIG_RECORDS] = "",
     };
     return letters[key->type];
 }
@@ -24,6 +25,10 @@ static const char *placeholder(const pl_config_key *key)
 static void print_default(const pl_config_key *key, pl_str *out)
 {
     pl_config_value value;
+    if (key->type == PL_CONFIG_RECORDS) {
+        pl_str_append(out, "none");
+        return;
+    }
     pl_config_default_value(key, &value);
     pl_config_print_value(key, &value, out);
 }
@@ -50,7 +55,9 @@ static void help_row(const pl_config_key *key, pl_str *out)
     pl_str text = {0};
     char left[96];
     const char *value = placeholder(key);
-    if (key->option && key->type == PL_CONFIG_BOOL && key->flags & PL_CONFIG_FLAG_AUTO)
+    if (key->type == PL_CONFIG_RECORDS)
+        snprintf(left, sizeof left, "  %s: (file only)", key->path);
+    else if (key->option && key->type == PL_CONFIG_BOOL && key->flags & PL_CONFIG_FLAG_AUTO)
         snprintf(left, sizeof left, "  --%s, --%s=auto, --no-%s", key->option, key->option, key->option);
     else if (key->option && key->type == PL_CONFIG_BOOL)
         snprintf(left, sizeof left, "  --%s, --no-%s", key->option, key->option);

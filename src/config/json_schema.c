@@ -104,6 +104,40 @@ static void number_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
+/* Each has all of its fields. */
+static void record_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_object(json);
+    pl_json_kv_string(json, "type", "object");
+    pl_json_kv_bool(json, "additionalProperties", false);
+    pl_json_key(json, "required");
+    pl_json_array(json);
+    for (size_t i = 0; i < key->field_count; i++) pl_json_string(json, key->fields[i].name);
+    pl_json_array_end(json);
+    pl_json_key(json, "properties");
+    pl_json_object(json);
+    for (size_t i = 0; i < key->field_count; i++) {
+        pl_json_key(json, key->fields[i].name);
+        pl_json_object(json);
+        pl_json_kv_string(json, "type", "string");
+        pl_json_kv_int(json, "minLength", 1);
+        pl_json_kv_int(json, "maxLength", (int64_t)key->fields[i].bytes - 1);
+        if (i == 0) pl_json_kv_string(json, "pattern", "^[A-Za-z0-9_][A-Za-z0-9_.-]*$");
+        pl_json_object_end(json);
+    }
+    pl_json_object_end(json);
+    pl_json_object_end(json);
+}
+
+static void records_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_kv_string(json, "type", "array");
+    pl_json_kv_int(json, "minItems", key->min_items);
+    pl_json_kv_int(json, "maxItems", key->max_items);
+    pl_json_key(json, "items");
+    record_schema(json, key);
+}
+
 static void switch_schema(pl_json *json, const pl_config_key *key)
 {
     if (!(key->flags & PL_CONFIG_FLAG_AUTO)) {
@@ -118,15 +152,22 @@ static void switch_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
-static void key_schema(pl_json *json, const pl_config_key *key)
+/* No list has no default that could be written. */
+static void default_schema(pl_json *json, const pl_config_key *key)
 {
     pl_config_value by_default;
+    if (key->type == PL_CONFIG_RECORDS) return;
     pl_config_default_value(key, &by_default);
+    pl_json_key(json, "default");
+    pl_config_json_value(key, &by_default, json);
+}
+
+static void key_schema(pl_json *json, const pl_config_key *key)
+{
     pl_json_key(json, key->name);
     pl_json_object(json);
     pl_json_kv_string(json, "description", key->help);
-    pl_json_key(json, "default");
-    pl_config_json_value(key, &by_default, json);
+    default_schema(json, key);
     switch (key->type) {
     case PL_CONFIG_INT:
     case PL_CONFIG_BYTES:
@@ -149,6 +190,9 @@ static void key_schema(pl_json *json, const pl_config_key *key)
     case PL_CONFIG_PATH:
     case PL_CONFIG_NAME_OR_PATH:
         text_schema(json, key);
+        break;
+    case PL_CONFIG_RECORDS:
+        records_schema(json, key);
         break;
     }
     pl_json_object_end(json);

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "config/schema.h"
 
-enum { DEPTH_MAX = 4 };
+enum { DEPTH_MAX = 4, FIELDS_MAX = 8 };
 
 /* A section by its name, which may be only the beginning of names in the table: "parameter_space". */
 typedef struct place {
@@ -190,6 +190,15 @@ static void consider_sections(candidates *c, const place *p)
     }
 }
 
+/* A key that stands outside of any section, nearer than the best so far, or NULL. */
+static const char *nearest_outside(const char *word, size_t *best)
+{
+    const char *near = NULL;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (!key->section->name[0] && pl_nearer(word, key->name, best)) near = key->name;
+    return near;
+}
+
 static pl_status unknown_section(loader *l, const char *word)
 {
     char shown[64], outer[96];
@@ -198,16 +207,18 @@ static pl_status unknown_section(loader *l, const char *word)
     pl_config_shown(word, strlen(word), shown);
     print_outer(word, outer, sizeof outer);
     consider_sections(&c, &(place){.depth = 0});
+    const char *outside = nearest_outside(word, &c.best);
     at(l, l->event.start_mark);
     if (outer[0]) return FAIL_HERE(l, "%s: unknown section \"%s\"; it belongs in %s", l->where, shown, outer);
     if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section->name);
+    if (outside) return FAIL_HERE(l, "%s: unknown key \"%s\"; did you mean \"%s\"?", l->where, shown, outside);
     if (c.near) return FAIL_HERE(l, "%s: unknown section \"%s\"; did you mean \"%s\"?", l->where, shown, c.near);
     return FAIL_HERE(l, "%s: unknown section \"%s\"; the sections are %s", l->where, shown, c.list);
 }
 
 static pl_status unknown_key(loader *l, const place *p, const char *word)
 {
-    char shown[64];
+    char shown[64], outer[96];
     candidates c = {.word = word, .best = SIZE_MAX};
     const pl_config_key *elsewhere = pl_config_find_in(NULL, word);
     const char *kind = p->section ? "key" : "section";
@@ -215,7 +226,11 @@ static pl_status unknown_key(loader *l, const place *p, const char *word)
     for (const pl_config_key *key = pl_config_keys; p->section && key < PL_CONFIG_KEYS_END; key++)
         if (key->section == p->section) consider(&c, key->name);
     consider_sections(&c, p);
+    print_outer(word, outer, sizeof outer);
     at(l, l->event.start_mark);
+    if (outer[0] && !elsewhere)
+        return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; it belongs in %s", l->where, kind, shown, (int)p->bytes,
+                         p->name, outer);
     if (elsewhere && !elsewhere->section->is_dimension)
         return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; it is a key of %s", l->where, kind, shown, (int)p->bytes,
                          p->name, elsewhere->section->name);
@@ -242,8 +257,9 @@ static pl_status nested(loader *l, const pl_config_key *key)
 {
     char expected[320];
     const char *found = l->event.type == YAML_MAPPING_START_EVENT ? "a mapping" : "a list";
-    return FAIL_HERE(l, "%s: %s must be %s, not %s; a config has sections and keys and nothing deeper",
-                     at(l, l->event.start_mark), key->path, pl_config_expected(key, expected, sizeof expected), found);
+    const char *hint = key->type == PL_CONFIG_RECORDS ? "" : "; a config has sections and keys and nothing deeper";
+    return FAIL_HERE(l, "%s: %s must be %s, not %s%s", at(l, l->event.start_mark), key->path,
+                     pl_config_expected(key, expected, sizeof expected), found, hint);
 }
 
 static pl_status read_list(loader *l, const pl_config_key *key, yaml_mark_t begin, pl_config_value *value)
@@ -257,6 +273,86 @@ static pl_status read_list(loader *l, const pl_config_key *key, yaml_mark_t begi
     }
 }
 
+/* ---- lists of records ---- */
+
+static const pl_config_field *find_field(const pl_config_key *key, const char *word)
+{
+    for (size_t i = 0; i < key->field_count; i++)
+        if (strcmp(key->fields[i].name, word) == 0) return &key->fields[i];
+    return NULL;
+}
+
+static pl_status unknown_field(loader *l, const pl_config_key *key, const char *record, const char *word)
+{
+    char shown[64];
+    candidates c = {.word = word, .best = SIZE_MAX};
+    pl_config_shown(word, strlen(word), shown);
+    for (size_t i = 0; i < key->field_count; i++) consider(&c, key->fields[i].name);
+    at(l, l->event.start_mark);
+    if (c.near)
+        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; did you mean \"%s\"?", l->where, shown, record, c.near);
+    return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; its keys are %s", l->where, shown, record, c.list);
+}
+
+/* A key at the current event, and its text. seen: lines of the fields. */
+static pl_status read_field(loader *l, const pl_config_key *key, int64_t i, uint32_t *seen)
+{
+    pl_config_record_path path;
+    const char *word = word_here(l);
+    pl_config_print_record_path(key, i, NULL, path);
+    if (!word) return FAIL_HERE(l, "%s: a key of %s must be a word", at(l, l->event.start_mark), path);
+    const pl_config_field *field = find_field(key, word);
+    if (!field) return unknown_field(l, key, path, word);
+    pl_config_print_record_path(key, i, field, path);
+    PL_TRY(not_twice(l, &seen[field - key->fields], "key", path, strlen(path)));
+    PL_TRY(next(l));
+    at(l, l->event.start_mark);
+    if (l->event.type != YAML_SCALAR_EVENT)
+        return FAIL_HERE(l, "%s: %s must be text, not %s", l->where, path,
+                         l->event.type == YAML_MAPPING_START_EVENT ? "a mapping" : "a list");
+    return pl_config_parse_field(key, i, field, scalar_of(&l->event), (char *)l->cfg + key->offset, l->where, l->err);
+}
+
+static pl_status read_record(loader *l, const pl_config_key *key)
+{
+    const yaml_mark_t begin = l->event.start_mark;
+    void *value = (char *)l->cfg + key->offset;
+    uint32_t seen[FIELDS_MAX] = {0}, given = 0;
+    char expected[320];
+    if (l->event.type != YAML_MAPPING_START_EVENT)
+        return FAIL_HERE(l, "%s: %s must be %s; this is no mapping, such as \"- %s: …\"", at(l, begin), key->path,
+                         pl_config_expected(key, expected, sizeof expected), key->fields[0].name);
+    if (pl_config_record_count(value) == key->max_items)
+        return FAIL_HERE(l, "%s: %s must be %s, and this is one too many", at(l, begin), key->path,
+                         pl_config_expected(key, expected, sizeof expected));
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_MAPPING_END_EVENT) break;
+        PL_TRY(read_field(l, key, pl_config_record_count(value), seen));
+    }
+    for (size_t i = 0; i < key->field_count; i++) given |= (uint32_t)(seen[i] != 0) << i;
+    return pl_config_close_record(key, given, value, at(l, begin), l->err);
+}
+
+/* Straight into the config, which is a copy until the whole text is right: nothing but a file gives records. */
+static pl_status read_records(loader *l, const pl_config_key *key, const pl_config_origin *from)
+{
+    char expected[320];
+    const yaml_mark_t begin = l->event.start_mark;
+    void *value = (char *)l->cfg + key->offset;
+    memset(value, 0, key->bytes);
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_SEQUENCE_END_EVENT) break;
+        PL_TRY(read_record(l, key));
+    }
+    if (pl_config_record_count(value) == 0)
+        return FAIL_HERE(l, "%s: %s must be %s, not an empty list", at(l, begin), key->path,
+                         pl_config_expected(key, expected, sizeof expected));
+    *pl_config_origin_of(l->cfg, key) = *from;
+    return PL_OK;
+}
+
 static pl_status read_value(loader *l, const pl_config_key *key)
 {
     PL_TRY(next(l));
@@ -268,6 +364,8 @@ static pl_status read_value(loader *l, const pl_config_key *key)
         PL_TRY(read_list(l, key, mark, &value));
         return pl_config_assign_items(l->cfg, key, &value, &from), PL_OK;
     }
+    if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_RECORDS)
+        return read_records(l, key, &from);
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
     return pl_config_assign(l->cfg, key, scalar_of(&l->event), &from, l->where, l->err);

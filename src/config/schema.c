@@ -28,6 +28,10 @@ static const pl_config_system arch_systems[] = {
 #define WORDS_OR_PATH(name, file, ...)                                                                                 \
     static const char *const name##_words[] = {__VA_ARGS__};                                                           \
     _Static_assert(sizeof(pl_config_##name) == sizeof(pl_config_name_or_path), "it is read and written as one");
+#define FIELD(record, member, room, word) {.name = word, .offset = offsetof(pl_config_##record, member), .bytes = room},
+#define RECORD(name, most, ...)                                                                                        \
+    static const pl_config_field name##_fields[] = {__VA_ARGS__};                                                      \
+    _Static_assert(offsetof(pl_config_##name##s, item) == sizeof(int64_t), "it is read and written as one");
 #include "config/sections.def"
 
 /* ---- what rows say in words of their own ---- */
@@ -163,6 +167,13 @@ const pl_config_key pl_config_keys[] = {
 #define NAME_OR_PATH(s, k, opt, def, list, fl, use, by, text)                                                          \
     {ROW(NAME_OR_PATH, s, k, opt, fl, by, text, use), .default_int = def, .names = list##_words,                       \
      .name_count = COUNT(list##_words)},
+#define RECORDS(of, k, record, fl, use, by, text)                                                                      \
+    {ROW(RECORDS, of, k, NULL, fl, by, text, use),                                                                     \
+     .min_items = 1,                                                                                                   \
+     .max_items = COUNT(((pl_config_##record##s *)0)->item),                                                           \
+     .fields = record##_fields,                                                                                        \
+     .field_count = COUNT(record##_fields),                                                                            \
+     .item_bytes = sizeof(pl_config_##record)},
 #include "config/sections.def"
 };
 
@@ -219,10 +230,16 @@ uint32_t pl_config_shared_levels(const char *a, const char *b)
     return shared;
 }
 
+/* Every system may have keys outside of any section, in a nameless one of its own. */
+static bool is_same_place(const pl_config_section *a, const pl_config_section *b)
+{
+    return a == b || (!a->name[0] && !b->name[0]);
+}
+
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if ((!section || key->section == section) && strcmp(key->name, name) == 0) return key;
+        if ((!section || is_same_place(key->section, section)) && strcmp(key->name, name) == 0) return key;
     return NULL;
 }
 
@@ -264,6 +281,7 @@ bool pl_config_value_equal(const pl_config *a, const pl_config *b, const pl_conf
 bool pl_config_is_default(const pl_config *cfg, const pl_config_key *key)
 {
     pl_config_value by_default;
+    if (key->type == PL_CONFIG_RECORDS) return pl_config_record_count(pl_config_value_of(cfg, key)) == 0;
     pl_config_default_value(key, &by_default);
     return pl_config_same_value(key, pl_config_value_of(cfg, key), &by_default);
 }

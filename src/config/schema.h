@@ -15,6 +15,7 @@ typedef enum pl_config_type {
     PL_CONFIG_TEXT,
     PL_CONFIG_PATH,
     PL_CONFIG_NAME_OR_PATH,
+    PL_CONFIG_RECORDS,
 } pl_config_type;
 
 typedef enum pl_config_flag {
@@ -51,6 +52,12 @@ typedef struct pl_config_section {
     bool is_dimension; /* of parameter_space: its keys are one thing, and help shows them in a line */
 } pl_config_section;
 
+/* A text of a record. */
+typedef struct pl_config_field {
+    const char *name;
+    size_t offset, bytes; /* in the record */
+} pl_config_field;
+
 typedef struct pl_config_key {
     const pl_config_section *section;
     const char *name;
@@ -65,10 +72,12 @@ typedef struct pl_config_key {
     int64_t min_int, max_int; /* INT, BYTES; both ends belong to the range */
     double min_real, max_real;
     const pl_config_list *default_list; /* LIST; NULL: empty */
-    uint32_t min_items, max_items;      /* LIST */
+    uint32_t min_items, max_items;      /* LIST, RECORDS */
     const char *const *names;           /* ENUM, SET, NAME_OR_PATH; a LIST of words, which are counted in it */
     size_t name_count;
-    const char *empty_word; /* PATH: how "" is written */
+    const char *empty_word;        /* PATH: how "" is written */
+    const pl_config_field *fields; /* RECORDS; the first is the record's name */
+    size_t field_count, item_bytes;
     pl_config_use use;
     uint32_t readers; /* pl_config_reader bits */
 } pl_config_key;
@@ -123,7 +132,7 @@ typedef struct pl_config_name_or_path {
     pl_config_chars path;
 } pl_config_name_or_path;
 
-/* Room for the value of any key. */
+/* Room for the value of any key but RECORDS, which are too large for a stack. */
 typedef union pl_config_value {
     int64_t number;
     double real;
@@ -159,6 +168,8 @@ void pl_config_json_value(const pl_config_key *, const void *value, pl_json *);
 const char *pl_config_expected(const pl_config_key *, char *buf, size_t room);
 /* Text of unknown origin for a message: at most 40 bytes, no control characters. Returns buf (64 bytes). */
 const char *pl_config_shown(const char *text, size_t bytes, char *buf);
+/* As the canonical YAML has it: in quotes unless nobody can take it for something else. */
+void pl_config_print_text(const char *text, pl_str *);
 /* Whether the bytes are UTF-8 that YAML can carry; else *bad is the offset of the first byte that is not. */
 bool pl_config_is_text(const char *text, size_t bytes, size_t *bad);
 /* True for what YAML reads as "no value": nothing, ~, null. */
@@ -170,6 +181,26 @@ pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar,
                            const char *where, pl_error *);
 /* The same for a SET or a LIST whose items have been read. */
 void pl_config_assign_items(pl_config *, const pl_config_key *, const void *value, const pl_config_origin *);
+
+/* ---- records.c: the value of a RECORDS ---- */
+
+/* Every one begins so; records follow, item_bytes each. */
+int64_t pl_config_record_count(const void *value);
+const char *pl_config_record_text(const pl_config_key *, const void *value, int64_t i, const pl_config_field *);
+/* "flights[2].iFileName", counted from 1; without a field "flights[2]". */
+typedef char pl_config_record_path[96];
+void pl_config_print_record_path(const pl_config_key *, int64_t i, const pl_config_field *, pl_config_record_path);
+/* Writes the text into a field of the i-th record, which may be the one behind the last. */
+pl_status pl_config_parse_field(const pl_config_key *, int64_t i, const pl_config_field *, pl_config_scalar,
+                                void *value, const char *where, pl_error *);
+/* The record behind the last is complete: it counts from here on. `given` has a bit for each field. */
+pl_status pl_config_close_record(const pl_config_key *, uint32_t given, void *value, const char *where, pl_error *);
+/* Block by block, as under a key that stands `depth` deep; in one line. */
+void pl_config_print_records(const pl_config_key *, const void *value, uint32_t depth, pl_str *);
+void pl_config_print_records_in_line(const pl_config_key *, const void *value, pl_str *);
+void pl_config_print_record_names(const pl_config_key *, const void *value, pl_str *);
+void pl_config_json_records(const pl_config_key *, const void *value, pl_json *);
+bool pl_config_same_record_names(const pl_config_key *, const void *a, const void *b);
 
 /* ---- load.c ---- */
 /* What libyaml asks the heap for, at most, while it reads a text of so many bytes. */

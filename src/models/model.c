@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/philox.h"
+#include "base/regression.h"
 
 /* ---- pieces shared by the models ---- */
 
@@ -17,66 +18,94 @@ pl_activation pl_model_activation_of(pl_config_activation a)
     return table[a];
 }
 
-static void add_init_node(pl_model *m, pl_model_init kind, pl_id weight, const char *name)
+static void init_node(pl_model *m, pl_op op, const pl_attr *attr, int ins, const pl_id *in, pl_id out)
 {
-    double std = m->config->model.init_std;
-    if (kind == PL_INIT_PROJECTION) std /= sqrt(2.0 * (double)m->config->model.layers);
-    pl_id out = weight;
-    snprintf(m->init.scope, sizeof m->init.scope, "%s", m->b.scope);
-    if (kind == PL_INIT_ZERO || kind == PL_INIT_ONE)
-        pl_build_node(&m->init, PL_OP_FILL, (pl_attr[]){pl_attr_f(kind == PL_INIT_ONE ? 1 : 0)}, 0, NULL, 1, &out);
-    else
-        pl_build_node(&m->init, PL_OP_NORMAL,
-                      (pl_attr[]){pl_attr_f(std), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))},
-                      0, NULL, 1, &out);
+    pl_build_node(&m->init, op, attr, ins, in, 1, &out);
     if (m->b.status == PL_OK) m->b.status = m->init.status;
 }
 
-pl_id pl_model_weight(pl_model *m, pl_model_init kind, pl_shape shape, const char *fmt, ...)
+/* What lasts, by name: made the first time it is asked for, and *is_new then. */
+static pl_id lasting(pl_model *m, pl_role role, pl_dtype dtype, pl_shape shape, const char *name, bool *is_new)
 {
-    char name[256];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(name, sizeof name, fmt, args);
-    va_end(args);
+    *is_new = false;
     if (m->b.status != PL_OK) return PL_NONE;
-    pl_id id = pl_names_find(&m->weights, m->b.graph, name);
+    pl_id id = pl_names_find(&m->lasting, m->b.graph, name);
     if (id != PL_NONE) return id;
-    id = pl_build_persistent(&m->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, shape, "%s", name);
-    if (id == PL_NONE) return id;
-    m->b.status = pl_names_add(&m->weights, m->b.graph, id, m->b.err);
-    if (m->b.status == PL_OK) add_init_node(m, kind, id, name);
+    id = pl_build_persistent(&m->b, role, dtype, shape, "%s", name);
+    if (id != PL_NONE) m->b.status = pl_names_add(&m->lasting, m->b.graph, id, m->b.err);
+    *is_new = m->b.status == PL_OK;
+    snprintf(m->init.scope, sizeof m->init.scope, "%s", m->b.scope);
     return id;
 }
 
-static void add_uniform_node(pl_model *m, double low, double high, pl_id weight, const char *name)
+static void text_of(char name[256], const char *fmt, va_list args) { vsnprintf(name, 256, fmt, args); }
+
+static pl_id constant(pl_model *m, pl_role role, double value, pl_shape shape, const char *name)
 {
-    pl_builder *b = &m->init;
-    const pl_value v = b->graph->value[weight];
-    pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
-                      pl_attr_i((int64_t)pl_stream_id(name))};
-    pl_id item = m->input[PL_INPUT_ITEM], wide = weight, narrow = weight;
-    snprintf(b->scope, sizeof b->scope, "%s", m->b.scope);
-    if (v.dtype != PL_DTYPE_F32)
-        wide = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v.shape, "init.%s", name);
-    pl_build_node(b, PL_OP_UNIFORM, attr, 1, &item, 1, &wide);
-    if (v.dtype != PL_DTYPE_F32) pl_build_node(b, PL_OP_CAST, NULL, 1, &wide, 1, &narrow);
-    if (m->b.status == PL_OK) m->b.status = b->status;
+    bool is_new;
+    pl_id id = lasting(m, role, PL_DTYPE_F32, shape, name, &is_new);
+    if (is_new) init_node(m, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, id);
+    return id;
+}
+
+static pl_id normal(pl_model *m, double std, pl_shape shape, const char *name)
+{
+    bool is_new;
+    pl_id id = lasting(m, PL_ROLE_WEIGHT, PL_DTYPE_F32, shape, name, &is_new);
+    pl_attr attr[] = {pl_attr_f(std), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))};
+    if (is_new) init_node(m, PL_OP_NORMAL, attr, 0, NULL, id);
+    return id;
+}
+
+#define NAMED(name, fmt)                                                                                               \
+    char name[256];                                                                                                    \
+    va_list args;                                                                                                      \
+    va_start(args, fmt);                                                                                               \
+    text_of(name, fmt, args);                                                                                          \
+    va_end(args)
+
+pl_id pl_model_weight(pl_model *m, pl_model_init kind, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    double std = m->config->model.init_std;
+    if (kind == PL_INIT_ZERO || kind == PL_INIT_ONE)
+        return constant(m, PL_ROLE_WEIGHT, kind == PL_INIT_ONE ? 1 : 0, shape, name);
+    if (kind == PL_INIT_PROJECTION) std /= sqrt(2.0 * (double)m->config->model.layers);
+    return normal(m, std, shape, name);
+}
+
+pl_id pl_model_normal(pl_model *m, double std, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    return normal(m, std, shape, name);
+}
+
+pl_id pl_model_constant(pl_model *m, double value, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    return constant(m, PL_ROLE_WEIGHT, value, shape, name);
+}
+
+pl_id pl_model_state(pl_model *m, double value, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    pl_id id = constant(m, PL_ROLE_STATE, value, shape, name);
+    if (id != PL_NONE) m->b.graph->value[id].inference = true;
+    return id;
 }
 
 pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double low, double high, pl_shape shape, const char *fmt, ...)
 {
-    char name[256];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(name, sizeof name, fmt, args);
-    va_end(args);
-    if (m->b.status != PL_OK) return PL_NONE;
-    const pl_id made = pl_names_find(&m->weights, m->b.graph, name);
-    if (made != PL_NONE) return made;
-    pl_id id = pl_build_persistent(&m->b, PL_ROLE_WEIGHT, dtype, shape, "%s", name);
-    if (id != PL_NONE) m->b.status = pl_names_add(&m->weights, m->b.graph, id, m->b.err);
-    if (m->b.status == PL_OK) add_uniform_node(m, low, high, id, name);
+    NAMED(name, fmt);
+    bool is_new;
+    pl_id id = lasting(m, PL_ROLE_WEIGHT, dtype, shape, name, &is_new), wide = id;
+    if (!is_new) return id;
+    pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
+                      pl_attr_i((int64_t)pl_stream_id(name))};
+    if (dtype != PL_DTYPE_F32)
+        wide = pl_build_temporary(&m->init, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "init.%s", name);
+    init_node(m, PL_OP_UNIFORM, attr, 1, &m->input[PL_INPUT_ITEM], wide);
+    if (dtype != PL_DTYPE_F32) init_node(m, PL_OP_CAST, NULL, 1, &wide, id);
     return id;
 }
 
@@ -168,6 +197,29 @@ pl_id pl_model_cross_entropy(pl_model *m, pl_id h, pl_id weight, pl_id targets, 
                          (pl_id[]){h, weight, targets, m->input[PL_INPUT_ITEM_SCALE], loss}, 1, &out);
 }
 
+static pl_regression_kind kind_of(pl_config_regression_loss loss)
+{
+    static const pl_regression_kind table[] = {[PL_CONFIG_LOSS_HUBER] = PL_REGRESSION_HUBER,
+                                               [PL_CONFIG_LOSS_MSE_MAE] = PL_REGRESSION_MSE_MAE,
+                                               [PL_CONFIG_LOSS_HUBER_MAE] = PL_REGRESSION_HUBER_MAE,
+                                               [PL_CONFIG_LOSS_WEIGHTED_HUBER] = PL_REGRESSION_WEIGHTED_HUBER,
+                                               [PL_CONFIG_LOSS_WEIGHTED_HUBER_MAE] = PL_REGRESSION_WEIGHTED_HUBER_MAE};
+    return table[loss];
+}
+
+pl_id pl_model_regression_loss(pl_model *m, pl_id prediction, pl_id target, pl_id loss)
+{
+    const pl_config_clouds *c = &m->config->clouds;
+    const bool mined = m->training && c->hard_mining_k > 0 && c->hard_mining_factor != 1;
+    const pl_attr attr[] = {pl_attr_i(kind_of(c->loss_type)), pl_attr_f(c->huber_delta),
+                            pl_attr_f(c->loss_alpha),         pl_attr_f(c->gamma),
+                            pl_attr_f(c->under_weight),       pl_attr_f(c->hard_mining_k),
+                            pl_attr_f(c->hard_mining_factor)};
+    pl_id out = PL_NONE;
+    return pl_build_node(&m->b, mined ? PL_OP_MINED_REGRESSION_LOSS : PL_OP_REGRESSION_LOSS, attr, 4,
+                         (pl_id[]){prediction, target, m->input[PL_INPUT_ITEM_SCALE], loss}, 1, &out);
+}
+
 void pl_model_inputs(pl_model *m, const pl_input *inputs, int count)
 {
     for (int i = 0; i < count; i++)
@@ -205,7 +257,7 @@ pl_status pl_model_build(const pl_config *config, const pl_facts *extents, pl_gr
     *graph = g;
     g = NULL;
 done:
-    pl_names_deinit(&m.weights);
+    pl_names_deinit(&m.lasting);
     pl_graph_destroy(g);
     return status;
 }

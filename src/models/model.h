@@ -29,9 +29,9 @@ typedef struct pl_model {
     const pl_config *config;
     const pl_facts *extents;
     pl_error *err;
-    pl_builder b;    /* of the program being built */
-    pl_builder init; /* of the init program: weights announce their first value there */
-    pl_names weights;
+    pl_builder b;     /* of the program being built */
+    pl_builder init;  /* of the init program: weights announce their first value there */
+    pl_names lasting; /* weights and states */
     bool training;
     uint64_t seed;               /* of first values; train.seed unless the arch says another */
     pl_id input[PL_INPUT_COUNT]; /* PL_NONE: not made */
@@ -71,11 +71,20 @@ pl_status pl_model_begin_micro(pl_model *, pl_id program, const pl_model_port *,
  * number of rows of weight; −1 counts nothing. */
 pl_id pl_model_cross_entropy(pl_model *, pl_id h, pl_id weight, pl_id targets, pl_id loss);
 
+/* loss += Σ over the samples of what base/regression.h says, by the keys of the config; an item whose target is not a
+ * number counts nothing. While training the hardest items of the batch may count more. */
+pl_id pl_model_regression_loss(pl_model *, pl_id prediction, pl_id target, pl_id loss);
+
 typedef enum pl_model_init { PL_INIT_NORMAL, PL_INIT_PROJECTION, PL_INIT_ZERO, PL_INIT_ONE } pl_model_init;
 
 /* A weight by name: made, with its init node, the first time it is asked for; the same one afterwards. PROJECTION is a
  * normal whose deviation shrinks with depth (1/√(2·layers)): for the matrices that write into the residual stream. */
 pl_id pl_model_weight(pl_model *, pl_model_init, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
+/* Likewise from N(0, std²), and all alike. */
+pl_id pl_model_normal(pl_model *, double std, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
+pl_id pl_model_constant(pl_model *, double value, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
+/* Likewise no weight but lasting state that evaluating needs, and that is saved with the weights. */
+pl_id pl_model_state(pl_model *, double value, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
 /* Likewise one that may be of 16 bits, uniform from low to high, for the item whose number is the input ITEM, where
  * that is made. */
 pl_id pl_model_uniform(pl_model *, pl_dtype, double low, double high, pl_shape, const char *fmt, ...) PL_PRINTF(6, 7);

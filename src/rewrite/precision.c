@@ -7,8 +7,9 @@
  *                                                             outputs are when its inputs are of 16 bits
  *   behind it                     the update                  f32, as it was
  *
- * So the pass knows where numbers become narrow (the embedding) and which input is a matrix; which outputs follow, and
- * that statistics, losses and the gradients of weights do not, the operators know themselves.
+ * So the pass knows where numbers become narrow (the embedding, or a cast of what is f32, with which a model says where
+ * its images come in, and where gradients come back from a part that stays wide) and which input is a matrix; which
+ * outputs follow, and that statistics, losses and the gradients of weights do not, the operators know themselves.
  *
  * f16 has 5 bits of exponent: small gradients would vanish, so the loss is scaled (loss_scale.c). */
 #include <stdio.h>
@@ -64,7 +65,8 @@ static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
 {
     pl_graph *g = n->g;
     pl_node *node = &g->node[id];
-    if (node->op == PL_OP_EMBEDDING) set_dtype(n, node->out[0], n->dtype);
+    bool narrows = node->op == PL_OP_CAST && g->value[node->in[0]].dtype == PL_DTYPE_F32;
+    if (node->op == PL_OP_EMBEDDING || narrows) set_dtype(n, node->out[0], n->dtype);
     int k = matrix_input(node->op);
     if (k >= 0 && g->value[node->in[0]].dtype == n->dtype && g->value[node->in[k]].program == PL_NONE) {
         pl_id copy = copy_of(n, node->in[k]);

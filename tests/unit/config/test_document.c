@@ -48,6 +48,7 @@ static void help_fits_and_names_every_option(void **state)
         const pl_config_key *key = &pl_config_keys[i];
         char word[128];
         snprintf(word, sizeof word, key->option ? "--%s" : "--set %s=", key->option ? key->option : key->path);
+        if (key->type == PL_CONFIG_RECORDS) snprintf(word, sizeof word, "%s: (file only)", key->path);
         if (key->section->is_dimension) snprintf(word, sizeof word, "--set %s.FIELD=", key->section->name);
         if (!strstr(pl_str_text(&text), word)) fail_msg("%s", word);
         snprintf(word, sizeof word, "%s %s%s", key->path, key->option ? "--" : "-", key->option ? key->option : "");
@@ -63,14 +64,14 @@ static void help_fits_and_names_every_option(void **state)
     pl_str_deinit(&options);
 }
 
-/* Below a section: what has a default is a key. */
+/* Below a section: what has a default is a key, and a list of records, which has none. */
 static size_t count_keys(json_t *section)
 {
     const char *name;
     json_t *entry;
     size_t count = 0;
     json_object_foreach(json_object_get(section, "properties"), name, entry) count +=
-        json_object_get(entry, "default") ? 1 : count_keys(entry);
+        json_object_get(entry, "default") || json_object_get(entry, "items") ? 1 : count_keys(entry);
     return count;
 }
 

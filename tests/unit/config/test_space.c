@@ -170,7 +170,9 @@ static const struct {
 } refused[] = {
     /* names and places */
     {"sobol: {seed: 1}\n", "c.yaml:1:1: unknown section \"sobol\"; it belongs in sampling"},
-    {"architecture:\n", "c.yaml:1:1: unknown section \"architecture\"; it belongs in parameter_space"},
+    {"architecture: {num_layers: {}}\n",
+     "c.yaml:1:16: unknown key \"num_layers\" in architecture; it belongs in parameter_space.architecture"},
+    {"versio: 1\n", "c.yaml:1:1: unknown key \"versio\"; did you mean \"version\"?"},
     {"num_layers:\n", "c.yaml:1:1: unknown section \"num_layers\"; it belongs in parameter_space.architecture"},
     {"parameter_space:\n  architectur: {}\n",
      "c.yaml:2:3: unknown section \"architectur\" in parameter_space; did you mean \"architecture\"?"},
