@@ -17,7 +17,7 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
                                             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
                                     .in_epochs = true,
-    .check = pl_model_check,
+                                    .check = pl_model_check,
                                     .open = open_clouds,
                                     .name_stage = pl_clouds_name_stage,
                                     .take_stage = pl_clouds_take_stage,
