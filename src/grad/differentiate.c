@@ -3,8 +3,8 @@
  *
  * A weight that several nodes read (tied embeddings) has an accumulator for each of them, which are added to the first
  * when the last micro-batch is done. In one accumulator their terms would take turns, micro-batch by micro-batch, and
- * its last bits would depend on the size of these. A program that mixes the samples of a batch sees all of them at once:
- * there is one accumulator, to which the readers add one after the other.
+ * its last bits would depend on the size of these. A program that mixes the samples of a batch sees all of them at
+ * once: there is one accumulator, to which the readers add one after the other.
  *
  * A frozen weight has none. What only such weights and data have made needs no gradient, so nothing computes it. */
 #include "grad/differentiate.h"

@@ -97,6 +97,51 @@ static void frames_that_are_too_small_are_refused(void **state)
     assert_non_null(strstr(err.text, "train.batch_size 1"));
 }
 
+/* ---- first values ---- */
+
+static void check_deviation(reference *r, const pl_graph *g, const char *name, double deviation)
+{
+    const uint64_t elems = reference_elems(r, pl_graph_find_value(g, name));
+    const double *w = reference_find(r, name);
+    double squares = 0;
+    for (uint64_t e = 0; e < elems; e++) squares += w[e] * w[e];
+    if (!(fabs(sqrt(squares / (double)elems) / deviation - 1) < 5 / sqrt(2 * (double)elems)))
+        fail_msg("%s deviates by %.4g, expected %.4g", name, sqrt(squares / (double)elems), deviation);
+}
+
+static void check_range(reference *r, const pl_graph *g, const char *name, double low, double high)
+{
+    const double *w = reference_find(r, name);
+    for (uint64_t e = 0; e < reference_elems(r, pl_graph_find_value(g, name)); e++)
+        assert_true(w[e] >= low && w[e] <= high);
+}
+
+static pl_graph *without_loads(pl_graph *);
+
+static void first_values_are_those_of_the_book(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g = without_loads(build(config_of(NULL), 8, 8));
+    const pl_rewrites r = {.micro_batch = 2, .trips = 1};
+    must(pl_rewrite_passes(g, &r, PL_PASS_BIND_BATCH, PL_PASS_UPDATE_ORDER, &err), &err);
+    reference *i = reference_create(g);
+    reference_run_named(i, "init", NULL, NULL);
+    check_deviation(i, g, "cnn_layers.10.weight", sqrt(2.0 / (256 * 9)));
+    check_deviation(i, g, "dense_layers.4.weight", sqrt(2.0 / (256 + 128)));
+    check_deviation(i, g, "film_layers.0.film_mlp.2.weight", sqrt(2.0 / (256 + 128)));
+    check_deviation(i, g, "output.weight", 0.5);
+    check_range(i, g, "cnn_layers.5.bias", -1 / 24.0, 1 / 24.0);
+    check_deviation(i, g, "cnn_layers.5.bias", 1 / 24.0 / sqrt(3));
+    check_range(i, g, "output.bias", 0.0999999, 0.1000001);
+    check_range(i, g, "temporal_attention.fc1.bias", 0, 0);
+    check_range(i, g, "cnn_layers.1.weight", 1, 1);
+    check_range(i, g, "cnn_layers.1.running_mean", 0, 0);
+    check_range(i, g, "dense_layers.5.running_var", 1, 1);
+    reference_destroy(i);
+    pl_graph_destroy(g);
+}
+
 /* ---- data: functions of step, port and element ---- */
 
 static float datum(const char *port, uint64_t step, uint64_t e)
@@ -522,6 +567,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_those_of_the_book),
+        cmocka_unit_test(first_values_are_those_of_the_book),
         cmocka_unit_test(other_lengths_make_legal_graphs),
         cmocka_unit_test(frames_that_are_too_small_are_refused),
         cmocka_unit_test(gradients_agree_with_finite_differences),
