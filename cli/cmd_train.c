@@ -2,7 +2,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "planning.h"
+#include "out.h"
+#include "stages.h"
 
 enum { QUIET, VERBOSE, LOCK };
 static const pl_cli_option options[] = {
@@ -28,19 +29,44 @@ static const char about[] =
     "checkpoint: a container starts, and starts again, with\n"
     "  train CONFIG --lock PLAN --resume=auto\n";
 
+/* A stage that is trained is evaluated. */
+static int start(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk, const pl_stage *stage)
+{
+    const bool evaluates = stage->count && stage->command == PL_COMMAND_EVALUATE;
+    pl_call call = {.command = evaluates ? pl_cli_find("eval") : command, .plan = in->arguments.value[LOCK]};
+    if (stage->count) call.word[PL_CALL_STAGE] = stage->name;
+    if (evaluates) call.word[PL_CALL_TO] = stage->predictions;
+    if (talk->quiet == 0 && !evaluates) call.word[PL_CALL_LEDGER] = "1";
+    if (stage->count && talk->quiet == 0)
+        pl_say("\n%s (%u of %u): %s\n", stage->name, stage->number, stage->count,
+               evaluates ? "what was held out" : "training");
+    return pl_cli_start(in, talk, !evaluates, &call);
+}
+
+static pl_status check_lock(const pl_cli_input *in, const pl_stage *stage, pl_error *err)
+{
+    if (!stage->count || !in->arguments.value[LOCK]) return PL_OK;
+    return pl_cli_error(err, PL_E_USAGE,
+                        "--lock runs a plan of one training, and this config has %u: say which with --stage",
+                        stage->count);
+}
+
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
     pl_talk talk;
+    pl_stage stage = {0};
     pl_error err = {0};
     (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
-    if (status == PL_OK) status = pl_cli_check_new_run(&in, &err);
     if (status == PL_OK)
         status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
-    pl_call call = {.command = command, .plan = status == PL_OK ? in.arguments.value[LOCK] : NULL};
-    if (status == PL_OK && talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
-    int code = status == PL_OK ? pl_cli_start(&in, &talk, true, &call) : pl_cli_complain(command->name, status, &err);
+    if (status == PL_OK) status = pl_cli_take_stage(&in, &stage, &err);
+    if (status == PL_OK) status = check_lock(&in, &stage, &err);
+    if (status == PL_OK && !stage.all_done) status = pl_cli_check_new_run(&in, &err);
+    int code = status != PL_OK  ? pl_cli_complain(command->name, status, &err)
+               : stage.all_done ? pl_cli_conclude_stages(&in, &talk)
+                                : start(command, &in, &talk, &stage);
     pl_cli_release(&in);
     return code;
 }

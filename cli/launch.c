@@ -28,6 +28,7 @@ static const char *const word_names[PL_CALL_WORDS] = {
     [PL_CALL_TO] = "to",
     [PL_CALL_NEXT] = "next",
     [PL_CALL_GOES_ON] = "goes_on",
+    [PL_CALL_STAGE] = "stage",
 };
 
 static pl_status write_memory(int fd, const char *text, size_t bytes, pl_error *err)
@@ -129,7 +130,7 @@ pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error 
     int lock_fd = -1, page_fd = -1, next_fd = -1;
     pl_status status = stage_plan(plan, PL_PLAN_LOCK, "plimsoll plan", &lock_fd, err);
     if (status == PL_OK && keep) status = stage_plan(plan, PL_PLAN_HTML, "plimsoll page", &page_fd, err);
-    if (status == PL_OK && pl_command_does(call->command->command, PL_USES_RESULTS))
+    if (status == PL_OK && (call->word[PL_CALL_STAGE] || pl_command_does(call->command->command, PL_USES_RESULTS)))
         status = stage_words(&next_fd, err);
     snprintf(lock, sizeof lock, "/proc/self/fd/%d", lock_fd);
     snprintf(page, sizeof page, "%d", page_fd);

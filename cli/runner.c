@@ -195,7 +195,7 @@ static pl_status print_evaluated(const runner *r, double loss, uint64_t items, p
     pl_loss_metric metric[PL_LOSS_METRICS_MAX];
     const pl_words *words = pl_run_words(r->run);
     size_t metrics = pl_run_metrics(r->run, loss, metric);
-    pl_line_add(&line, "%-*s  %.5f nats per %s\n", COLUMN, "loss", loss, words->item);
+    pl_line_add(&line, "%-*s  %.5f %s\n", COLUMN, "loss", loss, words->loss);
     for (size_t i = 0; i < metrics; i++)
         pl_line_add(&line, "%-*s  %.*f\n", COLUMN, metric[i].words, metric[i].decimals, metric[i].value);
     pl_line_add(&line, "%-*s  %s\n%-*s  %llu\n", COLUMN, words->items, pl_show_count(items, count), COLUMN, "step",
@@ -209,7 +209,9 @@ static pl_status evaluate(runner *r)
     uint64_t items = 0;
     pl_status status = pl_run_evaluate(r->run, &loss, &items, &r->error);
     pl_view_clear(&r->view);
-    if (status != PL_OK) return status;
+    if (status == PL_OK && said(r, PL_CALL_TO))
+        status = pl_run_write_predictions(r->run, r->call.word[PL_CALL_TO], &r->error);
+    if (status != PL_OK || said(r, PL_CALL_STAGE)) return status;
     return said(r, PL_CALL_JSON) ? put_evaluated(r, loss, items, &r->error)
                                  : print_evaluated(r, loss, items, &r->error);
 }
@@ -251,7 +253,8 @@ static void set_view(runner *r)
     r->view.show = pl_show_choose(show ? show : "plain", false);
     r->view.quiet = quiet ? atoi(quiet) : 0;
     r->view.color = pl_color_wanted(STDERR_FILENO);
-    r->view.text_to_stdout = !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS);
+    r->view.text_to_stdout = !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS) &&
+                             !said(r, PL_CALL_STAGE);
     r->view.keeps_results = pl_command_does(r->call.command->command, PL_USES_RESULTS);
     r->view.goes_on = said(r, PL_CALL_GOES_ON);
     r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";
@@ -299,11 +302,13 @@ static int conclude(const runner *r, pl_status status)
 static pl_status close_run(runner *r, pl_status status)
 {
     static char path[PATH_MAX];
-    const bool keeps_results = status == PL_OK && said(r, PL_CALL_NEXT);
+    const bool next_stage = status == PL_OK && said(r, PL_CALL_STAGE) && said(r, PL_CALL_NEXT);
+    const bool keeps_results = status == PL_OK && said(r, PL_CALL_NEXT) && !next_stage;
     const bool goes_on = keeps_results && pl_run_results_left(r->run) > 0;
     if (keeps_results) snprintf(path, sizeof path, "%s", pl_run_results_path(r->run));
     pl_run_close(r->run); /* may warn */
     pl_plan_destroy(r->plan);
+    if (next_stage) return pl_cli_go_on(atoi(r->call.word[PL_CALL_NEXT]), &r->error);
     if (!keeps_results) return status;
     return goes_on ? pl_cli_go_on(atoi(r->call.word[PL_CALL_NEXT]), &r->error)
                    : pl_page_exec(path, r->view.quiet, &r->error);

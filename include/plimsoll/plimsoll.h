@@ -26,6 +26,7 @@
 #include "plimsoll/recompute.h"
 #include "plimsoll/results.h"
 #include "plimsoll/run.h"
+#include "plimsoll/stages.h"
 #include "plimsoll/status.h"
 #include "plimsoll/synth.h"
 #include "plimsoll/verify.h"

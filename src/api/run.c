@@ -150,6 +150,8 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
                              .data = r->data,
                              .jobs = r->settings.jobs,
                              .metrics = pl_system_of(r->config)->metrics,
+                             .measure = pl_system_of(r->config)->measure,
+                             .keep_predictions = pl_system_of(r->config)->keep_predictions,
                              .owners = options->host ? NULL : &owners,
                              .lockdown = lockdown,
                              .listener = options->listener,
@@ -250,10 +252,14 @@ pl_status pl_run_write_witness(pl_run *r, uint64_t steps, const char *folder, pl
     return pl_session_run_job(r->session, r->settings.jobs.job[0], err);
 }
 
+pl_status pl_run_write_predictions(pl_run *r, const char *path, pl_error *err)
+{
+    return pl_keep_predictions(r->session, path, err);
+}
+
 size_t pl_run_metrics(const pl_run *r, double loss, pl_loss_metric *to)
 {
-    const pl_system *y = pl_system_of(r->config);
-    return y->metrics ? y->metrics(loss, &r->plan->validation, to) : 0;
+    return pl_session_find_metrics(r->session, loss, to);
 }
 
 uint64_t pl_run_results_left(const pl_run *r) { return pl_session_results_left(r->session); }

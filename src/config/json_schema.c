@@ -1,5 +1,6 @@
 /* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a
  * time can tell; contradictions between keys are pl_config_check's. */
+#include <stdio.h>
 #include <string.h>
 
 #include "config/schema.h"
@@ -104,6 +105,40 @@ static void number_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
+/* Each has all of its fields. */
+static void record_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_object(json);
+    pl_json_kv_string(json, "type", "object");
+    pl_json_kv_bool(json, "additionalProperties", false);
+    pl_json_key(json, "required");
+    pl_json_array(json);
+    for (size_t i = 0; i < key->field_count; i++) pl_json_string(json, key->fields[i].name);
+    pl_json_array_end(json);
+    pl_json_key(json, "properties");
+    pl_json_object(json);
+    for (size_t i = 0; i < key->field_count; i++) {
+        pl_json_key(json, key->fields[i].name);
+        pl_json_object(json);
+        pl_json_kv_string(json, "type", "string");
+        pl_json_kv_int(json, "minLength", 1);
+        pl_json_kv_int(json, "maxLength", (int64_t)key->fields[i].bytes - 1);
+        if (i == 0) pl_json_kv_string(json, "pattern", "^[A-Za-z0-9_][A-Za-z0-9_.-]*$");
+        pl_json_object_end(json);
+    }
+    pl_json_object_end(json);
+    pl_json_object_end(json);
+}
+
+static void records_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_kv_string(json, "type", "array");
+    pl_json_kv_int(json, "minItems", key->min_items);
+    pl_json_kv_int(json, "maxItems", key->max_items);
+    pl_json_key(json, "items");
+    record_schema(json, key);
+}
+
 static void switch_schema(pl_json *json, const pl_config_key *key)
 {
     if (!(key->flags & PL_CONFIG_FLAG_AUTO)) {
@@ -118,15 +153,41 @@ static void switch_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
-static void key_schema(pl_json *json, const pl_config_key *key)
+static bool has_other_default(const pl_config_key *key)
+{
+    for (pl_config_system system = 0; system < PL_SYSTEM_COUNT; system++)
+        if (pl_config_find_default(key, system)) return true;
+    return false;
+}
+
+/* No list has no default that could be written; one that hangs on model.arch is told in the description. */
+static void default_schema(pl_json *json, const pl_config_key *key)
 {
     pl_config_value by_default;
-    pl_config_default_value(key, &by_default);
-    pl_json_key(json, key->name);
-    pl_json_object(json);
-    pl_json_kv_string(json, "description", key->help);
+    if (key->type == PL_CONFIG_RECORDS || has_other_default(key)) return;
+    pl_config_default_value(key, pl_config_first_system(), &by_default);
     pl_json_key(json, "default");
     pl_config_json_value(key, &by_default, json);
+}
+
+static void description_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_str text = {0};
+    if (has_other_default(key))
+        pl_config_describe(key, &text);
+    else
+        pl_str_append(&text, key->help);
+    if (text.failed) json->out->failed = 1;
+    pl_json_kv_string(json, "description", pl_str_text(&text));
+    pl_str_deinit(&text);
+}
+
+static void key_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_key(json, key->name);
+    pl_json_object(json);
+    description_schema(json, key);
+    default_schema(json, key);
     switch (key->type) {
     case PL_CONFIG_INT:
     case PL_CONFIG_BYTES:
@@ -149,6 +210,9 @@ static void key_schema(pl_json *json, const pl_config_key *key)
     case PL_CONFIG_PATH:
     case PL_CONFIG_NAME_OR_PATH:
         text_schema(json, key);
+        break;
+    case PL_CONFIG_RECORDS:
+        records_schema(json, key);
         break;
     }
     pl_json_object_end(json);
@@ -203,6 +267,32 @@ static void sections_schema(pl_json *json)
     change_section(json, before, "");
 }
 
+/* What the key takes, and the words that stand for values. */
+static void alias_schema(pl_json *json, const pl_config_alias *alias)
+{
+    const pl_config_key *key = &pl_config_keys[alias->key];
+    char path[128];
+    snprintf(path, sizeof path, "#/properties/%s/properties/%s", key->section->name, key->name);
+    pl_json_key(json, alias->word);
+    pl_json_object(json);
+    pl_json_key(json, "anyOf");
+    pl_json_array(json);
+    pl_json_object(json);
+    pl_json_kv_string(json, "$ref", path);
+    pl_json_object_end(json);
+    for (const pl_config_meaning *m = alias->meanings; m->word; m++) {
+        pl_json_object(json);
+        pl_json_key(json, "const");
+        if (strcmp(m->word, "true") == 0 || strcmp(m->word, "false") == 0)
+            pl_json_bool(json, m->word[0] == 't');
+        else
+            pl_json_string(json, m->word);
+        pl_json_object_end(json);
+    }
+    pl_json_array_end(json);
+    pl_json_object_end(json);
+}
+
 void pl_config_print_json_schema(pl_str *out)
 {
     pl_json json = pl_json_begin(out, false);
@@ -214,6 +304,8 @@ void pl_config_print_json_schema(pl_str *out)
     pl_json_key(&json, "properties");
     pl_json_object(&json);
     sections_schema(&json);
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        alias_schema(&json, alias);
     pl_json_object_end(&json);
     pl_json_object_end(&json);
     pl_str_append(out, "\n");

@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "config/schema.h"
 
-enum { DEPTH_MAX = 4 };
+enum { DEPTH_MAX = 4, FIELDS_MAX = 8 };
 
 /* A section by its name, which may be only the beginning of names in the table: "parameter_space". */
 typedef struct place {
@@ -33,6 +33,7 @@ typedef struct loader {
     size_t bytes;
     pl_config *cfg;
     /* Lines, 0 = not seen; of a section by the first of the table that lies in it, and its depth. */
+    const pl_config_alias *seen_as[PL_CONFIG_KEY_COUNT]; /* the key was said by this word */
     uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PL_CONFIG_SECTION_COUNT][DEPTH_MAX];
     char where[PL_CONFIG_WHERE_BYTES];
     pl_error *err;
@@ -190,6 +191,17 @@ static void consider_sections(candidates *c, const place *p)
     }
 }
 
+/* A key that stands outside of any section, nearer than the best so far, or NULL. */
+static const char *nearest_outside(const char *word, size_t *best)
+{
+    const char *near = NULL;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (!key->section->name[0] && pl_nearer(word, key->name, best)) near = key->name;
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (pl_nearer(word, alias->word, best)) near = alias->word;
+    return near;
+}
+
 static pl_status unknown_section(loader *l, const char *word)
 {
     char shown[64], outer[96];
@@ -198,16 +210,18 @@ static pl_status unknown_section(loader *l, const char *word)
     pl_config_shown(word, strlen(word), shown);
     print_outer(word, outer, sizeof outer);
     consider_sections(&c, &(place){.depth = 0});
+    const char *outside = nearest_outside(word, &c.best);
     at(l, l->event.start_mark);
     if (outer[0]) return FAIL_HERE(l, "%s: unknown section \"%s\"; it belongs in %s", l->where, shown, outer);
     if (key) return FAIL_HERE(l, "%s: unknown section \"%s\"; it is a key of %s", l->where, shown, key->section->name);
+    if (outside) return FAIL_HERE(l, "%s: unknown key \"%s\"; did you mean \"%s\"?", l->where, shown, outside);
     if (c.near) return FAIL_HERE(l, "%s: unknown section \"%s\"; did you mean \"%s\"?", l->where, shown, c.near);
     return FAIL_HERE(l, "%s: unknown section \"%s\"; the sections are %s", l->where, shown, c.list);
 }
 
 static pl_status unknown_key(loader *l, const place *p, const char *word)
 {
-    char shown[64];
+    char shown[64], outer[96];
     candidates c = {.word = word, .best = SIZE_MAX};
     const pl_config_key *elsewhere = pl_config_find_in(NULL, word);
     const char *kind = p->section ? "key" : "section";
@@ -215,7 +229,11 @@ static pl_status unknown_key(loader *l, const place *p, const char *word)
     for (const pl_config_key *key = pl_config_keys; p->section && key < PL_CONFIG_KEYS_END; key++)
         if (key->section == p->section) consider(&c, key->name);
     consider_sections(&c, p);
+    print_outer(word, outer, sizeof outer);
     at(l, l->event.start_mark);
+    if (outer[0] && !elsewhere)
+        return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; it belongs in %s", l->where, kind, shown, (int)p->bytes,
+                         p->name, outer);
     if (elsewhere && !elsewhere->section->is_dimension)
         return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; it is a key of %s", l->where, kind, shown, (int)p->bytes,
                          p->name, elsewhere->section->name);
@@ -242,8 +260,9 @@ static pl_status nested(loader *l, const pl_config_key *key)
 {
     char expected[320];
     const char *found = l->event.type == YAML_MAPPING_START_EVENT ? "a mapping" : "a list";
-    return FAIL_HERE(l, "%s: %s must be %s, not %s; a config has sections and keys and nothing deeper",
-                     at(l, l->event.start_mark), key->path, pl_config_expected(key, expected, sizeof expected), found);
+    const char *hint = key->type == PL_CONFIG_RECORDS ? "" : "; a config has sections and keys and nothing deeper";
+    return FAIL_HERE(l, "%s: %s must be %s, not %s%s", at(l, l->event.start_mark), key->path,
+                     pl_config_expected(key, expected, sizeof expected), found, hint);
 }
 
 static pl_status read_list(loader *l, const pl_config_key *key, yaml_mark_t begin, pl_config_value *value)
@@ -257,25 +276,125 @@ static pl_status read_list(loader *l, const pl_config_key *key, yaml_mark_t begi
     }
 }
 
-static pl_status read_value(loader *l, const pl_config_key *key)
+/* ---- lists of records ---- */
+
+static const pl_config_field *find_field(const pl_config_key *key, const char *word)
+{
+    for (size_t i = 0; i < key->field_count; i++)
+        if (strcmp(key->fields[i].name, word) == 0) return &key->fields[i];
+    return NULL;
+}
+
+static pl_status unknown_field(loader *l, const pl_config_key *key, const char *record, const char *word)
+{
+    char shown[64];
+    candidates c = {.word = word, .best = SIZE_MAX};
+    pl_config_shown(word, strlen(word), shown);
+    for (size_t i = 0; i < key->field_count; i++) consider(&c, key->fields[i].name);
+    at(l, l->event.start_mark);
+    if (c.near)
+        return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; did you mean \"%s\"?", l->where, shown, record, c.near);
+    return FAIL_HERE(l, "%s: unknown key \"%s\" in %s; its keys are %s", l->where, shown, record, c.list);
+}
+
+/* A key at the current event, and its text. seen: lines of the fields. */
+static pl_status read_field(loader *l, const pl_config_key *key, int64_t i, uint32_t *seen)
+{
+    pl_config_record_path path;
+    const char *word = word_here(l);
+    pl_config_print_record_path(key, i, NULL, path);
+    if (!word) return FAIL_HERE(l, "%s: a key of %s must be a word", at(l, l->event.start_mark), path);
+    const pl_config_field *field = find_field(key, word);
+    if (!field) return unknown_field(l, key, path, word);
+    pl_config_print_record_path(key, i, field, path);
+    PL_TRY(not_twice(l, &seen[field - key->fields], "key", path, strlen(path)));
+    PL_TRY(next(l));
+    at(l, l->event.start_mark);
+    if (l->event.type != YAML_SCALAR_EVENT)
+        return FAIL_HERE(l, "%s: %s must be text, not %s", l->where, path,
+                         l->event.type == YAML_MAPPING_START_EVENT ? "a mapping" : "a list");
+    return pl_config_parse_field(key, i, field, scalar_of(&l->event), (char *)l->cfg + key->offset, l->where, l->err);
+}
+
+static pl_status read_record(loader *l, const pl_config_key *key)
+{
+    const yaml_mark_t begin = l->event.start_mark;
+    void *value = (char *)l->cfg + key->offset;
+    uint32_t seen[FIELDS_MAX] = {0}, given = 0;
+    char expected[320];
+    if (l->event.type != YAML_MAPPING_START_EVENT)
+        return FAIL_HERE(l, "%s: %s must be %s; this is no mapping, such as \"- %s: …\"", at(l, begin), key->path,
+                         pl_config_expected(key, expected, sizeof expected), key->fields[0].name);
+    if (pl_config_record_count(value) == key->max_items)
+        return FAIL_HERE(l, "%s: %s must be %s, and this is one too many", at(l, begin), key->path,
+                         pl_config_expected(key, expected, sizeof expected));
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_MAPPING_END_EVENT) break;
+        PL_TRY(read_field(l, key, pl_config_record_count(value), seen));
+    }
+    for (size_t i = 0; i < key->field_count; i++) given |= (uint32_t)(seen[i] != 0) << i;
+    return pl_config_close_record(key, given, value, at(l, begin), l->err);
+}
+
+/* Straight into the config, which is a copy until the whole text is right: nothing but a file gives records. */
+static pl_status read_records(loader *l, const pl_config_key *key, const pl_config_origin *from)
+{
+    char expected[320];
+    const yaml_mark_t begin = l->event.start_mark;
+    void *value = (char *)l->cfg + key->offset;
+    memset(value, 0, key->bytes);
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_SEQUENCE_END_EVENT) break;
+        PL_TRY(read_record(l, key));
+    }
+    if (pl_config_record_count(value) == 0)
+        return FAIL_HERE(l, "%s: %s must be %s, not an empty list", at(l, begin), key->path,
+                         pl_config_expected(key, expected, sizeof expected));
+    *pl_config_origin_of(l->cfg, key) = *from;
+    return PL_OK;
+}
+
+/* alias: what stands there for the key, or NULL. */
+static pl_status read_value(loader *l, const pl_config_key *key, const pl_config_alias *alias)
 {
     PL_TRY(next(l));
     const yaml_mark_t mark = l->event.start_mark;
     pl_config_origin from = {
         .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
+    if (alias) snprintf(from.by, sizeof from.by, "%s", alias->word);
     if (l->event.type == YAML_SEQUENCE_START_EVENT && (key->type == PL_CONFIG_SET || key->type == PL_CONFIG_LIST)) {
         pl_config_value value = {0};
         PL_TRY(read_list(l, key, mark, &value));
         return pl_config_assign_items(l->cfg, key, &value, &from), PL_OK;
     }
+    if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_RECORDS)
+        return read_records(l, key, &from);
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
-    return pl_config_assign(l->cfg, key, scalar_of(&l->event), &from, l->where, l->err);
+    const pl_config_scalar s = scalar_of(&l->event);
+    return pl_config_assign(l->cfg, key, alias ? pl_config_meaning_of(alias, s) : s, &from, l->where, l->err);
 }
 
 /* ---- the levels ---- */
 
 static pl_status read_section(loader *, const place *);
+
+/* Once, by whichever name. */
+static pl_status read_key(loader *l, const pl_config_key *key, const pl_config_alias *alias)
+{
+    const size_t i = (size_t)(key - pl_config_keys);
+    const pl_config_alias *before = l->seen_as[i];
+    if (l->seen_key[i] && alias != before)
+        return FAIL_HERE(l, "%s: %s is here a second time, as \"%s\"; the first, \"%s\", is on line %u; take one out",
+                         at(l, l->event.start_mark), key->path, alias ? alias->word : key->name,
+                         before ? before->word : key->name, l->seen_key[i]);
+    const char *name = alias ? alias->word : key->path;
+    PL_TRY(not_twice(l, &l->seen_key[i], "key", name, strlen(name)));
+    l->seen_as[i] = alias;
+    return read_value(l, key, alias);
+}
 
 /* A key, or a section in this one, at the current event. */
 static pl_status read_entry(loader *l, const place *p)
@@ -287,10 +406,9 @@ static pl_status read_entry(loader *l, const place *p)
     if (!word)
         return FAIL_HERE(l, "%s: a key of %.*s must be a word", at(l, l->event.start_mark), (int)p->bytes, p->name);
     const pl_config_key *key = p->section ? pl_config_find_in(p->section, word) : NULL;
-    if (key) {
-        PL_TRY(not_twice(l, &l->seen_key[key - pl_config_keys], "key", key->path, strlen(key->path)));
-        return read_value(l, key);
-    }
+    if (key) return read_key(l, key, NULL);
+    const pl_config_alias *alias = p->depth ? NULL : pl_config_find_alias(word);
+    if (alias) return read_key(l, &pl_config_keys[alias->key], alias);
     if (!find_inner(p, word, &inner)) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
     PL_TRY(not_twice(l, &l->seen_section[inner.first][inner.depth - 1], "section", inner.name, inner.bytes));
     return read_section(l, &inner);

@@ -167,6 +167,14 @@ static void json_list(const pl_config_key *key, const pl_config_list *list, pl_j
     pl_json_array_end(json);
 }
 
+void pl_config_print_text(const char *text, pl_str *out)
+{
+    if (is_plain_text(text))
+        pl_str_append(out, text);
+    else
+        quoted(out, text);
+}
+
 void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *out)
 {
     char size[32];
@@ -183,10 +191,12 @@ void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *
         print_set(key, bits_of(value), out);
     else if (key->type == PL_CONFIG_LIST)
         print_list(key, value, out);
-    else if (key->type != PL_CONFIG_TEXT && is_plain_text(text_of(key, value)))
-        pl_str_append(out, text_of(key, value));
-    else
+    else if (key->type == PL_CONFIG_RECORDS)
+        pl_config_print_records_in_line(key, value, out);
+    else if (key->type == PL_CONFIG_TEXT)
         quoted(out, text_of(key, value));
+    else
+        pl_config_print_text(text_of(key, value), out);
 }
 
 void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *json)
@@ -209,6 +219,8 @@ void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *
         pl_json_array_end(json);
     } else if (key->type == PL_CONFIG_LIST)
         json_list(key, value, json);
+    else if (key->type == PL_CONFIG_RECORDS)
+        pl_config_json_records(key, value, json);
     else
         pl_json_string(json, text_of(key, value));
 }
@@ -226,7 +238,9 @@ static bool is_overruled(const pl_config *cfg, const pl_config_key *key)
 static bool is_printed(const pl_config *cfg, const pl_config_key *key)
 {
     if (is_overruled(cfg, key)) return false;
-    if (key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT) && pl_config_is_default(cfg, key)) return false;
+    const bool by_default = key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT) ||
+                            key->type == PL_CONFIG_RECORDS; /* no list: an empty one cannot be written */
+    if (by_default && pl_config_is_default(cfg, key)) return false;
     return pl_config_is_used(cfg, key) || !pl_config_is_default(cfg, key);
 }
 
@@ -243,6 +257,20 @@ static void begin_sections(const char *before, const char *name, pl_str *out)
     }
 }
 
+static void print_key(const pl_config_key *key, const void *value, pl_str *out)
+{
+    const uint32_t depth = pl_config_depth(key->section->name);
+    indent(out, depth);
+    pl_str_printf(out, "%s:", key->name);
+    if (key->type == PL_CONFIG_RECORDS) {
+        pl_config_print_records(key, value, depth, out);
+        return;
+    }
+    pl_str_append(out, " ");
+    pl_config_print_value(key, value, out);
+    pl_str_append(out, "\n");
+}
+
 void pl_config_print_yaml(const pl_config *cfg, pl_str *out)
 {
     const char *before = "";
@@ -251,10 +279,7 @@ void pl_config_print_yaml(const pl_config *cfg, pl_str *out)
         const char *name = key->section->name;
         begin_sections(before, name, out);
         before = name;
-        indent(out, pl_config_depth(name));
-        pl_str_printf(out, "%s: ", key->name);
-        pl_config_print_value(key, pl_config_value_of(cfg, key), out);
-        pl_str_append(out, "\n");
+        print_key(key, pl_config_value_of(cfg, key), out);
     }
 }
 

@@ -8,13 +8,29 @@ static bool differs(const pl_config *saved, const pl_config *now, const pl_confi
     return is_read && !pl_config_value_equal(saved, now, key);
 }
 
+/* Of a path the contents count, which whoever knows their hash compares; so of records with paths their names. */
+static void print_what_counts(const pl_config_key *key, const void *value, pl_str *out)
+{
+    if (key->type == PL_CONFIG_RECORDS)
+        pl_config_print_record_names(key, value, out);
+    else
+        pl_config_print_value(key, value, out);
+}
+
+static bool begun_differently(const pl_config *saved, const pl_config *now, const pl_config_key *key)
+{
+    if (key->type == PL_CONFIG_PATH || !differs(saved, now, key)) return false;
+    return key->type != PL_CONFIG_RECORDS ||
+           !pl_config_same_record_names(key, pl_config_value_of(saved, key), pl_config_value_of(now, key));
+}
+
 static pl_status refuse(const pl_config *saved, const pl_config *now, const pl_config_key *key, const char *why,
                         pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     pl_str was = {0}, is = {0};
-    pl_config_print_value(key, pl_config_value_of(saved, key), &was);
-    pl_config_print_value(key, pl_config_value_of(now, key), &is);
+    print_what_counts(key, pl_config_value_of(saved, key), &was);
+    print_what_counts(key, pl_config_value_of(now, key), &is);
     pl_status status = pl_fail(err, PL_E_CONFIG,
                                "%s: %s is %.200s here and %.200s in the saved run, which %s; set it back, or choose "
                                "another --out",
@@ -33,11 +49,10 @@ pl_status pl_config_check_same_model(const pl_config *saved, const pl_config *no
     return PL_OK;
 }
 
-/* Of a path the contents count: whoever knows their hash compares that. */
 pl_status pl_config_check_begun(const pl_config *saved, const pl_config *now, pl_error *err)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (key->flags & PL_CONFIG_FLAG_BEGUN && key->type != PL_CONFIG_PATH && differs(saved, now, key))
+        if (key->flags & PL_CONFIG_FLAG_BEGUN && begun_differently(saved, now, key))
             return refuse(saved, now, key, "keeps it from its first step to its last", err);
     return PL_OK;
 }

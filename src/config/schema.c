@@ -28,6 +28,10 @@ static const pl_config_system arch_systems[] = {
 #define WORDS_OR_PATH(name, file, ...)                                                                                 \
     static const char *const name##_words[] = {__VA_ARGS__};                                                           \
     _Static_assert(sizeof(pl_config_##name) == sizeof(pl_config_name_or_path), "it is read and written as one");
+#define FIELD(record, member, room, word) {.name = word, .offset = offsetof(pl_config_##record, member), .bytes = room},
+#define RECORD(name, most, ...)                                                                                        \
+    static const pl_config_field name##_fields[] = {__VA_ARGS__};                                                      \
+    _Static_assert(offsetof(pl_config_##name##s, item) == sizeof(int64_t), "it is read and written as one");
 #include "config/sections.def"
 
 /* ---- what rows say in words of their own ---- */
@@ -48,6 +52,7 @@ enum {
     DISTINCT = PL_CONFIG_FLAG_DISTINCT,
     NO_EFFECT = PL_CONFIG_FLAG_NO_EFFECT,
     KEPT = PL_CONFIG_FLAG_KEPT,
+    LATER = PL_CONFIG_FLAG_LATER,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -163,6 +168,26 @@ const pl_config_key pl_config_keys[] = {
 #define NAME_OR_PATH(s, k, opt, def, list, fl, use, by, text)                                                          \
     {ROW(NAME_OR_PATH, s, k, opt, fl, by, text, use), .default_int = def, .names = list##_words,                       \
      .name_count = COUNT(list##_words)},
+#define RECORDS(of, k, record, fl, use, by, text)                                                                      \
+    {ROW(RECORDS, of, k, NULL, fl, by, text, use),                                                                     \
+     .min_items = 1,                                                                                                   \
+     .max_items = COUNT(((pl_config_##record##s *)0)->item),                                                           \
+     .fields = record##_fields,                                                                                        \
+     .field_count = COUNT(record##_fields),                                                                            \
+     .item_bytes = sizeof(pl_config_##record)},
+#include "config/sections.def"
+};
+
+const pl_config_system_default pl_config_defaults[] = {
+#define DEFAULT(systems, s, k, value)                                                                                  \
+    {systems, PL_CONFIG_KEY_##s##_##k, .number = (int64_t)(value), .real = (double)(value)},
+#include "config/sections.def"
+};
+
+#define MEANS(word, value) {word, value},
+const pl_config_alias pl_config_aliases[] = {
+#define ALIAS(systems, word, s, k, help, ...)                                                                          \
+    {systems, #word, PL_CONFIG_KEY_##s##_##k, help, (const pl_config_meaning[]){__VA_ARGS__{NULL, NULL}}},
 #include "config/sections.def"
 };
 
@@ -219,10 +244,30 @@ uint32_t pl_config_shared_levels(const char *a, const char *b)
     return shared;
 }
 
+/* Every system may have keys outside of any section, in a nameless one of its own. */
+static bool is_same_place(const pl_config_section *a, const pl_config_section *b)
+{
+    return a == b || (!a->name[0] && !b->name[0]);
+}
+
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if ((!section || key->section == section) && strcmp(key->name, name) == 0) return key;
+        if ((!section || is_same_place(key->section, section)) && strcmp(key->name, name) == 0) return key;
+    return NULL;
+}
+
+const pl_config_alias *pl_config_find_alias(const char *word)
+{
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (strcmp(alias->word, word) == 0) return alias;
+    return NULL;
+}
+
+const pl_config_system_default *pl_config_find_default(const pl_config_key *key, pl_config_system system)
+{
+    for (const pl_config_system_default *d = pl_config_defaults; d < PL_CONFIG_DEFAULTS_END; d++)
+        if (&pl_config_keys[d->key] == key && d->systems & IS(system)) return d;
     return NULL;
 }
 
@@ -264,7 +309,8 @@ bool pl_config_value_equal(const pl_config *a, const pl_config *b, const pl_conf
 bool pl_config_is_default(const pl_config *cfg, const pl_config_key *key)
 {
     pl_config_value by_default;
-    pl_config_default_value(key, &by_default);
+    if (key->type == PL_CONFIG_RECORDS) return pl_config_record_count(pl_config_value_of(cfg, key)) == 0;
+    pl_config_default_value(key, pl_config_system_of(cfg), &by_default);
     return pl_config_same_value(key, pl_config_value_of(cfg, key), &by_default);
 }
 
@@ -272,13 +318,20 @@ bool pl_config_is_default(const pl_config *cfg, const pl_config_key *key)
 
 pl_config_system pl_config_system_of(const pl_config *cfg) { return arch_systems[cfg->model.arch]; }
 
-uint32_t pl_config_archs_of(const pl_config_key *key)
+pl_config_system pl_config_first_system(void)
+{
+    return arch_systems[pl_config_keys[PL_CONFIG_KEY_model_arch].default_int];
+}
+
+uint32_t pl_config_archs_in(uint32_t systems)
 {
     uint32_t archs = 0;
     for (int arch = 0; arch < PL_ARCH_COUNT; arch++)
-        if (key->use.systems >> arch_systems[arch] & 1) archs |= key->use.archs & IS(arch);
+        if (systems >> arch_systems[arch] & 1) archs |= IS(arch);
     return archs;
 }
+
+uint32_t pl_config_archs_of(const pl_config_key *key) { return pl_config_archs_in(key->use.systems) & key->use.archs; }
 
 const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_key *key)
 {

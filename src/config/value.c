@@ -214,6 +214,14 @@ static void say_list(words *w, const pl_config_key *key)
             key->min_real, key->flags & PL_CONFIG_FLAG_UNDER_MAX ? "below" : "at most", key->max_real);
 }
 
+/* "a list of 1 to 32 mappings with name, iFileName and nFileName" */
+static void say_records(words *w, const pl_config_key *key)
+{
+    say(w, "a list of %u to %u mappings with ", key->min_items, key->max_items);
+    for (size_t i = 0; i < key->field_count; i++)
+        say(w, "%s%s", i == 0 ? "" : i + 1 == key->field_count ? " and " : ", ", key->fields[i].name);
+}
+
 static void say_real_range(words *w, const pl_config_key *key)
 {
     say(w, "a number %s %g and %s %g", key->flags & PL_CONFIG_FLAG_OVER_MIN ? "above" : "of at least", key->min_real,
@@ -250,6 +258,9 @@ const char *pl_config_expected(const pl_config_key *key, char *buf, size_t room)
         break;
     case PL_CONFIG_LIST:
         say_list(&w, key);
+        break;
+    case PL_CONFIG_RECORDS:
+        say_records(&w, key);
         break;
     case PL_CONFIG_TEXT:
         say(&w, "text");
@@ -548,16 +559,26 @@ static pl_status set_name_or_path(const pl_config_key *key, pl_config_scalar s, 
     return PL_OK;
 }
 
+/* From an option or a variable, or one word in the file. */
+static pl_status set_records(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
+{
+    (void)to;
+    if (s.style != PL_CONFIG_RAW) return refuse(key, s, where, "", err);
+    return pl_fail(err, PL_E_CONFIG, "%s: %s is a list of mappings, which only a config file can give", where,
+                   key->path);
+}
+
 pl_status pl_config_parse_value(const pl_config_key *key, pl_config_scalar s, void *value, const char *where,
                                 pl_error *err)
 {
     typedef pl_status setter(const pl_config_key *, pl_config_scalar, void *, const char *, pl_error *);
     static setter *const setters[] = {
-        [PL_CONFIG_INT] = set_int,    [PL_CONFIG_BYTES] = set_bytes,
-        [PL_CONFIG_REAL] = set_real,  [PL_CONFIG_BOOL] = set_bool,
-        [PL_CONFIG_ENUM] = set_enum,  [PL_CONFIG_SET] = set_items,
-        [PL_CONFIG_LIST] = set_items, [PL_CONFIG_TEXT] = set_text,
-        [PL_CONFIG_PATH] = set_text,  [PL_CONFIG_NAME_OR_PATH] = set_name_or_path,
+        [PL_CONFIG_INT] = set_int,         [PL_CONFIG_BYTES] = set_bytes,
+        [PL_CONFIG_REAL] = set_real,       [PL_CONFIG_BOOL] = set_bool,
+        [PL_CONFIG_ENUM] = set_enum,       [PL_CONFIG_SET] = set_items,
+        [PL_CONFIG_LIST] = set_items,      [PL_CONFIG_TEXT] = set_text,
+        [PL_CONFIG_PATH] = set_text,       [PL_CONFIG_NAME_OR_PATH] = set_name_or_path,
+        [PL_CONFIG_RECORDS] = set_records,
     };
     locale_t before = pl_locale_enter();
     pl_status status = setters[key->type](key, s, value, where, err);
@@ -565,9 +586,21 @@ pl_status pl_config_parse_value(const pl_config_key *key, pl_config_scalar s, vo
     return status;
 }
 
-void pl_config_default_value(const pl_config_key *key, void *value)
+pl_config_scalar pl_config_meaning_of(const pl_config_alias *alias, pl_config_scalar s)
 {
-    int as_enum = (int)key->default_int;
+    for (const pl_config_meaning *m = alias->meanings; m->word; m++)
+        if (strlen(m->word) == s.bytes && strncasecmp(m->word, s.text, s.bytes) == 0)
+            return (pl_config_scalar){m->means, strlen(m->means), PL_CONFIG_PLAIN};
+    return s;
+}
+
+void pl_config_default_value(const pl_config_key *row, pl_config_system system, void *value)
+{
+    const pl_config_system_default *of_system = pl_config_find_default(row, system);
+    pl_config_key changed = *row;
+    if (of_system) changed.default_int = of_system->number, changed.default_real = of_system->real;
+    const pl_config_key *key = &changed;
+    const int as_enum = (int)key->default_int;
     memset(value, 0, key->bytes);
     switch (key->type) {
     case PL_CONFIG_INT:
@@ -590,6 +623,7 @@ void pl_config_default_value(const pl_config_key *key, void *value)
     case PL_CONFIG_SET:
     case PL_CONFIG_TEXT:
     case PL_CONFIG_PATH:
+    case PL_CONFIG_RECORDS:
         break;
     }
 }

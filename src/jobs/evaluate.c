@@ -1,18 +1,86 @@
-/* The loss of what is held out: the same sum as while training, without dropout. */
+/* The loss of what is held out: the same sum as while training, without dropout. Where the program gives predictions
+ * out (STORE), those of all samples are kept until the next evaluation, for what is read off them. */
 #include <math.h>
+#include <string.h>
 
+#include "base/size.h"
+#include "ir/op.h"
 #include "jobs/jobs.h"
 #include "run/session_impl.h"
+
+#define PREDICTIONS "evaluate.predictions"
 
 typedef struct evaluation {
     pl_id program;
     const double *loss;
+    char *predictions; /* NULL: the program gives none out */
+    uint64_t bytes, room;
 } evaluation;
+
+/* ---- predictions ---- */
+
+/* Those of a micro-batch: the first input of the program's STORE. */
+static pl_id find_predictions(const pl_graph *g)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op == PL_OP_STORE && strcmp(g->region[pl_region_program(g, n->region)].name, "evaluate") == 0)
+            return n->in[0];
+    }
+    return PL_NONE;
+}
+
+static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const pl_data *data)
+{
+    const pl_id value = find_predictions(g);
+    uint64_t bytes = 0, micro = r->micro_batch ? r->micro_batch : 1;
+    if (value == PL_NONE || !pl_data_has(data, PL_PART_VALIDATION)) return 0;
+    /* of the last step of the part as many micro-batches run as of the others */
+    const uint64_t rows = pl_align_up(r->batch, micro) * data->source->steps_per_epoch[PL_PART_VALIDATION];
+    pl_shape one = g->value[value].shape;
+    one.dim[0] = 1;
+    uint64_t row = pl_dtype_bytes(g->value[value].dtype);
+    for (uint32_t i = 1; i < one.rank; i++) row *= (uint64_t)one.dim[i];
+    return pl_size_mul(rows, row, &bytes) ? UINT64_MAX : bytes;
+}
+
+static pl_status store_predictions(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
+{
+    evaluation *e = state;
+    const uint64_t bytes = call->port[0].bytes;
+    (void)s;
+    if (bytes > e->room - e->bytes)
+        return pl_fail(err, PL_E_DATA, "the plan has too little room for predictions; plan again");
+    memcpy(e->predictions + e->bytes, call->port[0].at, bytes);
+    e->bytes += bytes;
+    return PL_OK;
+}
+
+static void begin_predictions(pl_session *s, evaluation *e)
+{
+    e->bytes = 0;
+    s->predicted = 0;
+}
+
+/* Rows are numbers of 4 bytes: one a sample. */
+static void end_predictions(pl_session *s, const evaluation *e)
+{
+    s->predictions = (const float *)(const void *)e->predictions;
+    s->predicted = e->bytes / sizeof(float);
+}
+
+/* ---- the loss ---- */
 
 static pl_status open_evaluate(pl_session *s, void *state, pl_error *err)
 {
     evaluation *e = state;
+    const pl_graph *g = s->o.plan->graph;
+    const pl_id staging = pl_graph_find_value(g, PREDICTIONS);
     PL_TRY(pl_session_find_program(s, "evaluate", &e->program, err));
+    if (staging != PL_NONE) {
+        e->predictions = pl_session_address(s, staging);
+        e->room = pl_value_bytes(g, staging);
+    }
     return pl_session_find_loss(s, e->program, &e->loss, err);
 }
 
@@ -34,26 +102,42 @@ static pl_status fail_without_part(const char *key, pl_error *err)
     return pl_fail(err, PL_E_USAGE, "there is no validation part: these data have none");
 }
 
-pl_status pl_evaluate(pl_session *s, uint64_t batches, double *loss, uint64_t *items, pl_error *err)
+static pl_status run_batches(pl_session *s, evaluation *e, uint64_t steps, double *sum, uint64_t *items, pl_error *err)
 {
-    const evaluation *e = pl_session_job_state(s, &pl_job_evaluate);
-    if (!e || !pl_data_has(s->o.data, PL_PART_VALIDATION)) return fail_without_part(s->settings->held_out, err);
-    uint64_t steps = s->o.data->source->steps_per_epoch[PL_PART_VALIDATION];
-    if (batches && batches < steps) steps = batches;
-    double sum = 0;
+    *sum = 0;
     *items = 0;
     pl_ring_begin(s->ring, PL_PART_VALIDATION, 0, steps);
+    begin_predictions(s, e);
     s->validating = true;
     s->part = 0;
     s->parts = steps * pl_program_count_trips(s->program, e->program);
-    for (uint64_t i = 0; i < steps; i++) PL_TRY(evaluate_batch(s, e, i, &sum, items, err));
+    for (uint64_t i = 0; i < steps; i++) PL_TRY(evaluate_batch(s, e, i, sum, items, err));
     s->validating = false;
     s->part = 0;
+    end_predictions(s, e);
+    return PL_OK;
+}
+
+pl_status pl_evaluate(pl_session *s, uint64_t batches, double *loss, uint64_t *items, pl_error *err)
+{
+    evaluation *e = pl_session_job_state(s, &pl_job_evaluate);
+    if (!e || !pl_data_has(s->o.data, PL_PART_VALIDATION)) return fail_without_part(s->settings->held_out, err);
+    uint64_t steps = s->o.data->source->steps_per_epoch[PL_PART_VALIDATION];
+    if (batches && batches < steps) steps = batches;
+    double sum;
+    PL_TRY(run_batches(s, e, steps, &sum, items, err));
     *loss = sum / (double)*items;
     if (isfinite(*loss)) return PL_OK;
     return pl_fail(err, PL_E_DIVERGED,
                    "the loss of the validation part is not finite: these weights are of no use; take another "
                    "checkpoint (--checkpoint), or train again with a lower train.learning_rate");
+}
+
+pl_status pl_keep_predictions(pl_session *s, const char *path, pl_error *err)
+{
+    if (!s->o.keep_predictions || s->predicted == 0)
+        return pl_fail(err, PL_E_USAGE, "a model of this kind gives no predictions out: leave --predictions out");
+    return s->o.keep_predictions(s->o.data, s->predictions, s->predicted, path, err);
 }
 
 static pl_status run_evaluate(pl_session *s, void *state, pl_error *err)
@@ -66,5 +150,10 @@ static pl_status run_evaluate(pl_session *s, void *state, pl_error *err)
     return PL_OK;
 }
 
-const pl_job pl_job_evaluate = {
-    .program = {"evaluate"}, .state_bytes = sizeof(evaluation), .open = open_evaluate, .run = run_evaluate};
+const pl_job pl_job_evaluate = {.program = {"evaluate"},
+                                .staging = PREDICTIONS,
+                                .staging_bytes = staging_bytes,
+                                .state_bytes = sizeof(evaluation),
+                                .open = open_evaluate,
+                                .run = run_evaluate,
+                                .store = store_predictions};

@@ -47,8 +47,9 @@ static uint32_t vocab_of(const pl_graph *graph)
 }
 
 /* The sampler's workspace, and behind it the last tokens. */
-static uint64_t staging_bytes(const pl_graph *graph, const pl_run_settings *r)
+static uint64_t staging_bytes(const pl_graph *graph, const pl_run_settings *r, const pl_data *data)
 {
+    (void)data;
     const pl_generate_settings *own = r->own;
     uint64_t width = program_width(graph), history = width ? pl_history_room(width, own->context) : 0;
     return width ? pl_sample_workspace_bytes(vocab_of(graph)) + history * sizeof(int32_t) : 0;
@@ -130,7 +131,7 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     pl_id tokens = pl_graph_find_value(graph, "generate.tokens"), staging = pl_graph_find_value(graph, STAGING);
     if (tokens == PL_NONE || !g->vocab)
         return pl_fail(err, PL_E_DATA, "this program did not make the plan: an input or output is missing");
-    if (staging == PL_NONE || pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings))
+    if (staging == PL_NONE || pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings, s->o.data))
         return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
     return encode_prompt(g, err);
 }

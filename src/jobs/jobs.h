@@ -20,6 +20,9 @@ extern const pl_job pl_job_evaluate;
 /* Over at most so many batches (0: all). */
 pl_status pl_evaluate(pl_session *, uint64_t batches, double *loss, uint64_t *items, pl_error *);
 
+/* Of the last evaluation, into a file; PL_E_USAGE where there are none. */
+pl_status pl_keep_predictions(pl_session *, const char *path, pl_error *);
+
 /* ---- gradients.c ---- */
 /* One batch, its loss and every gradient at the current weights, as safetensors into settings->to. */
 extern const pl_job pl_job_gradients;

@@ -37,8 +37,9 @@ typedef struct rollout {
     pl_witness *witness; /* instead of results; NULL: not wanted */
 } rollout;
 
-static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings)
+static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *settings, const pl_data *data)
 {
+    (void)data;
     const pl_id state = pl_graph_find_value(g, "state");
     (void)settings;
     const uint64_t states = pl_graph_find_program(g, "features") == PL_NONE ? 1 : 2;

@@ -15,7 +15,27 @@ typedef struct training {
     bool has_best;
     double best_loss;
     uint64_t best_step;
+    double early_best;  /* of the validation loss, that a further one has to better by early_min_delta */
+    uint64_t early_bad; /* evaluations in a row that did not */
 } training;
+
+/* So many evaluations brought nothing that no more steps are made. */
+static bool ends_early(const pl_session *s, const training *t)
+{
+    return s->settings->early_patience && t->early_bad >= s->settings->early_patience;
+}
+
+static bool is_complete(const pl_session *s, const training *t)
+{
+    return s->step >= s->settings->steps || ends_early(s, t);
+}
+
+static void note_early(training *t, const pl_run_settings *r, double loss)
+{
+    const bool better = loss < t->early_best - r->early_min_delta;
+    if (better) t->early_best = loss;
+    t->early_bad = better ? 0 : t->early_bad + 1;
+}
 
 static bool due(uint64_t step, uint64_t every) { return every && step % every == 0; }
 
@@ -159,6 +179,7 @@ static pl_status evaluate(pl_session *s, training *t, pl_error *err)
     if (status == PL_E_DIVERGED) return fail_diverged(s, s->step, "the validation loss", err);
     if (status != PL_OK) return status;
     pl_plateau_update(&t->plateau, &s->settings->lr, loss);
+    note_early(t, s->settings, loss);
     bool best = !t->has_best || !(loss >= t->best_loss);
     if (best) t->has_best = true, t->best_loss = loss, t->best_step = s->step;
     PL_TRY(write_validation(s, loss, t->best_loss, err));
@@ -187,7 +208,7 @@ static pl_status between_steps(pl_session *s, training *t, double loss, double l
     if (due(s->step, r->log_every) || last) PL_TRY(report_step(s, loss, lr, err));
     if (evaluates) PL_TRY(evaluate(s, t, err));
     if (due(s->step, r->sample_every)) PL_TRY(show(s, err));
-    if (due(s->step, r->checkpoint_every) || last) PL_TRY(save(s, err));
+    if (due(s->step, r->checkpoint_every) || is_complete(s, t)) PL_TRY(save(s, err));
     if (evaluates && !last) begin_stream(s);
     return PL_OK;
 }
@@ -219,6 +240,7 @@ static pl_status open_train(pl_session *s, void *state, pl_error *err)
 {
     training *t = state;
     pl_plateau_init(&t->plateau);
+    t->early_best = INFINITY;
     if (!s->o.data->source)
         return pl_fail(err, PL_E_DATA, "the plan trains, but there is no data to train on; plan again");
     PL_TRY(pl_session_find_program(s, "train", &t->program, err));
@@ -229,7 +251,7 @@ static pl_status run_train(pl_session *s, void *state, pl_error *err)
 {
     training *t = state;
     begin_stream(s);
-    while (s->step < s->settings->steps) {
+    while (!is_complete(s, t)) {
         double loss, lr;
         if (pl_session_should_stop(s)) {
             PL_TRY(save(s, err));
@@ -247,7 +269,7 @@ static pl_status run_train(pl_session *s, void *state, pl_error *err)
 
 /* ---- in the records of checkpoints ---- */
 
-enum { PLATEAU_BEST, PLATEAU_SCALE, PLATEAU_BAD, SKIPPED_STEPS };
+enum { PLATEAU_BEST, PLATEAU_SCALE, PLATEAU_BAD, SKIPPED_STEPS, EARLY_BEST, EARLY_BAD, COMPLETE };
 static const char skipped_steps[] = "skipped_steps";
 
 static void note(const pl_session *s, const void *state, double counter[PL_JOB_COUNTERS_MAX], pl_record *r)
@@ -257,6 +279,9 @@ static void note(const pl_session *s, const void *state, double counter[PL_JOB_C
     counter[PLATEAU_SCALE] = t->plateau.scale;
     counter[PLATEAU_BAD] = (double)t->plateau.bad;
     counter[SKIPPED_STEPS] = s->skipped_steps ? (double)*s->skipped_steps : 0;
+    counter[EARLY_BEST] = t->early_best;
+    counter[EARLY_BAD] = (double)t->early_bad;
+    counter[COMPLETE] = is_complete(s, t);
     r->has_best = t->has_best;
     r->best_value = t->best_loss;
     r->best_step = t->best_step;
@@ -267,6 +292,7 @@ static pl_status check_counters(const pl_saved *saved, pl_error *err)
     const double steps = (double)saved->record->step;
     PL_TRY(pl_session_check_counter(saved, "plateau_bad", 0, 0, 0x1p53, err));
     PL_TRY(pl_session_check_counter(saved, skipped_steps, 0, 0, steps < INT32_MAX ? steps : INT32_MAX, err));
+    PL_TRY(pl_session_check_counter(saved, "early_bad", 0, 0, 0x1p53, err));
     return pl_session_check_counter(saved, "plateau_scale", 1, 0, 1, err);
 }
 
@@ -282,6 +308,9 @@ static pl_status take_up(pl_session *s, void *state, const pl_saved *saved, pl_e
     if (isnan(t->plateau.best)) t->plateau.best = INFINITY;
     t->plateau.scale = pl_record_counter_value(r, "plateau_scale", 1);
     t->plateau.bad = (uint64_t)pl_record_counter_value(r, "plateau_bad", 0);
+    t->early_best = pl_record_counter_value(r, "early_best", INFINITY);
+    if (isnan(t->early_best)) t->early_best = INFINITY;
+    t->early_bad = (uint64_t)pl_record_counter_value(r, "early_bad", 0);
     if (s->skipped_steps) *s->skipped_steps = (int32_t)pl_record_counter_value(r, skipped_steps, 0);
     return PL_OK;
 }
@@ -294,6 +323,9 @@ const pl_job pl_job_train = {.program = {"init", "train"},
                              .counter = {[PLATEAU_BEST] = "plateau_best",
                                          [PLATEAU_SCALE] = "plateau_scale",
                                          [PLATEAU_BAD] = "plateau_bad",
-                                         [SKIPPED_STEPS] = skipped_steps},
+                                         [SKIPPED_STEPS] = skipped_steps,
+                                         [EARLY_BEST] = "early_best",
+                                         [EARLY_BAD] = "early_bad",
+                                         [COMPLETE] = PL_COUNTER_COMPLETE},
                              .note = note,
                              .take_up = take_up};

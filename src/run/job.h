@@ -9,7 +9,7 @@
 
 typedef struct pl_session pl_session;
 
-enum { PL_JOB_PROGRAMS_MAX = 4, PL_JOBS_MAX = 3, PL_JOB_COUNTERS_MAX = 6 };
+enum { PL_JOB_PROGRAMS_MAX = 4, PL_JOBS_MAX = 3, PL_JOB_COUNTERS_MAX = 8 };
 
 typedef struct pl_job {
     const char *program[PL_JOB_PROGRAMS_MAX]; /* "init", "train"; NULL behind the last */
@@ -20,7 +20,7 @@ typedef struct pl_job {
     double (*count_runs)(const pl_data *, uint32_t micro_batch, size_t k);
     /* What it keeps in the arena beside the graph's own values: the name of that value, and its size. NULL: nothing. */
     const char *staging;
-    uint64_t (*staging_bytes)(const pl_graph *, const pl_run_settings *);
+    uint64_t (*staging_bytes)(const pl_graph *, const pl_run_settings *, const pl_data *); /* 0: nothing after all */
     uint64_t state_bytes; /* of its own; zeroed before open */
     /* Before commit; may ask for memory. What open has begun, close ends, also when it failed. Either may be NULL. */
     pl_status (*open)(pl_session *, void *state, pl_error *);
@@ -35,6 +35,9 @@ typedef struct pl_job {
     /* From there again; of numbers that make no sense PL_E_DATA (pl_session_check_counter). */
     pl_status (*take_up)(pl_session *, void *state, const pl_saved *, pl_error *);
 } pl_job;
+
+/* A counter: 1 where nothing is left to do of what the record is of. */
+#define PL_COUNTER_COMPLETE "complete"
 
 /* The jobs of a session: the command's own first, then those that it has done between its steps. */
 typedef struct pl_job_list {

@@ -24,6 +24,12 @@ typedef struct pl_session_options {
     pl_job_list jobs;
     /* What the system reads off a loss (at most PL_LOSS_METRICS_MAX); NULL: nothing. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
+    /* And off the predictions of the first `count` samples of the validation part, which the program "evaluate" gave
+     * out; at most PL_LOSS_METRICS_MAX together. Asks for no memory. NULL: nothing. */
+    size_t (*measure)(const pl_data *, const float *predictions, uint64_t count, pl_loss_metric *);
+    /* Writes them, with what they are of, into a file. Asks for no memory. NULL: it has no such file. */
+    pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
+                                  pl_error *);
     pl_memory_owners *owners; /* of the process; NULL in a host program: nothing is registered or measured */
     pl_lockdown_mode lockdown;
     pl_listener listener; /* may be NULL */
@@ -49,6 +55,8 @@ void pl_session_close(pl_session *);
 typedef void pl_session_watcher(void *context, uint32_t node, bool done);
 void pl_session_watch(pl_session *, pl_session_watcher *, void *context);
 
+/* What the system reads off the loss of an evaluation that was just made, and off its predictions. */
+size_t pl_session_find_metrics(const pl_session *, double loss, pl_loss_metric *);
 uint64_t pl_session_results_left(const pl_session *); /* blocks that are not done */
 uint64_t pl_session_minor_faults(const pl_session *); /* since the second step of this process */
 uint64_t pl_session_items(const pl_session *);        /* that were gone through, those of the runs before it included */

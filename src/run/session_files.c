@@ -248,7 +248,7 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
     for (size_t i = 0; i < jobs->count; i++)
         if (jobs->job[i]->staging)
             staging[(*count)++] =
-                (pl_session_staging){jobs->job[i]->staging, jobs->job[i]->staging_bytes(g, r), PL_ROLE_STAGING};
+                (pl_session_staging){jobs->job[i]->staging, jobs->job[i]->staging_bytes(g, r, data), PL_ROLE_STAGING};
     return PL_OK;
 }
 
@@ -401,6 +401,22 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     /* At a fresh start too: a run that died before its first checkpoint may have left events, as it left metrics. */
     pl_tensorboard_open(&s->tensorboard, s->settings->out, floor(pl_session_wall_seconds()), s->step + 1);
     return PL_OK;
+}
+
+/* A new run's weights, those of another: its best, else its latest; the optimizer begins anew. */
+pl_status pl_session_begin_from(pl_session *s, const char *folder, pl_error *err)
+{
+    pl_saved saved = {0};
+    pl_status status = pl_saved_find_best(folder, PL_SAVED_WEIGHTS, &saved, err);
+    if (status == PL_OK && !saved.record) status = pl_saved_find(folder, PL_SAVED_WEIGHTS, &saved, err);
+    if (status == PL_OK && !saved.record)
+        status = pl_fail(err, PL_E_DATA, "%s: has no checkpoint to begin with (train.init_from)", folder);
+    if (status == PL_OK && saved.warning[0]) pl_session_warn(s, saved.warning);
+    if (status == PL_OK)
+        status = pl_saved_match(&saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err);
+    if (status == PL_OK) status = pl_saved_load(&saved, &s->spec.model, NULL, err);
+    pl_saved_deinit(&saved);
+    return status;
 }
 
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)

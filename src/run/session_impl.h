@@ -55,6 +55,10 @@ struct pl_session {
     int32_t *good_steps;
     int32_t *skipped_steps; /* of a program with an update, saved; NULL: none */
 
+    /* of the last evaluation, in planned staging; samples 0: it gave none out */
+    const float *predictions;
+    uint64_t predicted;
+
     double committed_at, reported_at;
     uint64_t reported_items;
     double step_seconds[PL_SESSION_STEPS_KEPT]; /* ring of the last ones */
@@ -81,8 +85,7 @@ static inline uint64_t pl_session_counted(const pl_session *s, pl_part part, uin
     return s->o.data->source->kind->count(s->o.data->source, part, step);
 }
 double pl_session_epoch(const pl_session *); /* 0 where no samples are read */
-/* What the system reads off a loss. */
-size_t pl_session_find_metrics(const pl_session *, double loss, pl_loss_metric *);
+
 
 /* ---- what jobs are made of ---- */
 /* PL_E_DATA when the plan has no such program. */
@@ -125,6 +128,7 @@ pl_status pl_session_check_counter(const pl_saved *, const char *key, double oth
                                    pl_error *);
 pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
+pl_status pl_session_begin_from(pl_session *, const char *folder, pl_error *); /* weights alone, of another run */
 pl_status pl_session_save(pl_session *, pl_error *);
 void pl_session_close_files(pl_session *);
 

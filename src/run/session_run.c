@@ -11,9 +11,16 @@ double pl_session_epoch(const pl_session *s)
     return steps ? (double)s->step / (double)steps : 0;
 }
 
-size_t pl_session_find_metrics(const pl_session *s, double loss, pl_loss_metric *metric)
+static size_t metrics_of_loss(const pl_session *s, double loss, pl_loss_metric *metric)
 {
     return s->o.metrics ? s->o.metrics(loss, &s->o.plan->validation, metric) : 0;
+}
+
+size_t pl_session_find_metrics(const pl_session *s, double loss, pl_loss_metric *metric)
+{
+    const size_t count = metrics_of_loss(s, loss, metric);
+    if (!s->o.measure || s->predicted == 0) return count;
+    return count + s->o.measure(s->o.data, s->predictions, s->predicted, metric + count);
 }
 
 static bool has_loss(const pl_event *e)
@@ -32,7 +39,8 @@ void pl_session_tell(pl_session *s, pl_event e)
     e.seconds = s->committed_at > 0 ? pl_run_now() - s->committed_at : 0;
     e.epoch = pl_session_epoch(s);
     e.metric = metric;
-    if (has_loss(&e)) e.metrics = pl_session_find_metrics(s, e.loss, metric);
+    if (has_loss(&e))
+        e.metrics = (e.kind == PL_EVENT_EVALUATED ? pl_session_find_metrics : metrics_of_loss)(s, e.loss, metric);
     e.is_saved = s->writes_checkpoints && s->saved_step != UINT64_MAX;
     e.saved_step = e.is_saved ? s->saved_step : 0;
     if (s->results) {

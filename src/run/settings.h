@@ -38,6 +38,9 @@ typedef struct pl_run_settings {
     uint64_t steps;
     pl_lr_schedule lr;
     uint64_t eval_every, eval_batches, checkpoint_every, sample_every, log_every; /* steps; 0 = never */
+    /* evaluations in a row without a loss that is lower by early_min_delta, after which a training ends; 0: it does not */
+    uint64_t early_patience;
+    double early_min_delta;
     uint32_t keep_last;
     bool keep_best, tensorboard;
     bool may_begin, may_resume; /* where the folder has no checkpoint; where it has one */
@@ -52,6 +55,7 @@ typedef struct pl_run_settings {
     const void *own;        /* what the system tells its own jobs */
     const char *trace_path; /* NULL: none */
     const char *checkpoint; /* a command that does not train: this checkpoint folder instead of the best or latest */
+    const char *init_from;  /* a training that begins: the folder of the run whose weights it begins with; NULL: none */
     const char *to;         /* the file that a job writes its result to, where it does */
 } pl_run_settings;
 

@@ -92,7 +92,7 @@ static pl_status check(const pl_config *c, pl_error *err)
 }
 
 const pl_system pl_system_rollout = {
-    .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", "step",
+    .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", "step", "",
               "simulation.realizations_at_once",
               "parameter_space.operator.grid_size or parameter_space.architecture.base_channels",
               "parameter_space.architecture.base_channels"},

@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "jobs/jobs.h"
 #include "plimsoll/run.h"
+#include "plimsoll/stages.h"
 #include "store/block_file.h"
 #include "store/beside.h"
 #include "stream/data.h"
@@ -40,8 +41,15 @@ typedef struct pl_system {
     pl_words words;
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
+    bool in_epochs; /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
+    /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
+     * the end of the part come last). NULL: nothing. */
+    size_t (*measure)(const pl_data *, const float *predictions, uint64_t count, pl_loss_metric *);
+    /* Writes them, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
+    pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
+                                  pl_error *);
     /* What no single key can tell, its model included. PL_E_CONFIG. */
     pl_status (*check)(const pl_config *, pl_error *);
     /* NULL: its data need no preparation. */
@@ -54,6 +62,13 @@ typedef struct pl_system {
     /* planned: the identity of the data in the plan that is run, for a system that works on a part of them at a time;
      * NULL where there is no plan yet. Which of the command's jobs are done stands in the list. */
     pl_status (*open)(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
+    /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more. NULL:
+     * it is always one. */
+    bool (*name_stage)(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
+    /* The config becomes that of number k, but for its folder: run.out is still that of all. */
+    pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
+    /* What those have brought whose predictions are in `out`. PL_E_DATA: none has. */
+    pl_status (*report_stages)(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
     /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. NULL: nothing.
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);

@@ -148,19 +148,19 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
 
 static const char *const files[] = {"tokens.bin", "tokenizer.json", NULL};
 
-const pl_system pl_system_text = {.words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part",
-                                            "train.micro_batch", "model.sequence, model.width or model.layers",
-                                            "model.width or model.layers"},
-                                  .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                          [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                          [PL_COMMAND_GENERATE] = &pl_job_generate,
-                                          [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
-                                  .show = &pl_job_generate,
-                                  .metrics = metrics,
-                                  .check = pl_text_check,
-                                  .prepare = pl_text_prepare_run,
-                                  .files = files,
-                                  .check_folder = pl_text_check_folder,
-                                  .keep = keep,
-                                  .open = open_text,
-                                  .tell_jobs = tell_jobs};
+const pl_system pl_system_text = {
+    .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part", "nats per token",
+              "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
+    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+            [PL_COMMAND_GENERATE] = &pl_job_generate,
+            [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
+    .show = &pl_job_generate,
+    .metrics = metrics,
+    .check = pl_text_check,
+    .prepare = pl_text_prepare_run,
+    .files = files,
+    .check_folder = pl_text_check_folder,
+    .keep = keep,
+    .open = open_text,
+    .tell_jobs = tell_jobs};

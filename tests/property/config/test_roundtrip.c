@@ -178,7 +178,30 @@ static void random_value(const pl_config_key *key, char *text)
             strcat(text, "/t.json");
         }
         break;
+    case PL_CONFIG_RECORDS: /* no option gives them: random_records */
+        break;
     }
+}
+
+/* Names with a number, so that they differ; any text in the other fields. */
+static void random_records(const pl_config_key *key, void *value)
+{
+    static const char characters[] = "abcXYZ_0123456789.-";
+    const int64_t count = 1 + (int64_t)draw(key->max_items);
+    for (int64_t i = 0; i < count; i++)
+        for (size_t f = 0; f < key->field_count; f++) {
+            char text[640], *to = (char *)pl_config_record_text(key, value, i, &key->fields[f]);
+            if (f == 0) {
+                size_t used = (size_t)sprintf(text, "%d_", (int)i);
+                for (size_t n = draw(20); n; n--) text[used++] = characters[draw(sizeof characters - 1)];
+                text[used] = 0;
+            } else {
+                do random_text(text);
+                while (strlen(text) >= key->fields[f].bytes);
+            }
+            memcpy(to, text, strlen(text));
+        }
+    memcpy(value, &count, sizeof count);
 }
 
 static void random_config(pl_config *cfg)
@@ -188,6 +211,10 @@ static void random_config(pl_config *cfg)
         char text[640];
         pl_error err = {0};
         if (draw(3) == 0) continue;
+        if (pl_config_keys[i].type == PL_CONFIG_RECORDS) {
+            random_records(&pl_config_keys[i], (char *)cfg + pl_config_keys[i].offset);
+            continue;
+        }
         random_value(&pl_config_keys[i], text);
         if (pl_config_set(cfg, pl_config_keys[i].path, text, "--set", &err) != PL_OK)
             fail_msg("seed %llu: %s = %s: %s", (unsigned long long)seed, pl_config_keys[i].path, text, err.text);

@@ -1,0 +1,15 @@
+/* Of configs whose work is several trainings (plimsoll/stages.h): each is a planner and a runner of its own, and behind
+ * it the command is begun again, which finds the next. */
+#ifndef PL_CLI_STAGES_H
+#define PL_CLI_STAGES_H
+
+#include "load.h"
+#include "planning.h"
+
+/* The config becomes that of the stage that is next, the input's folder its own. A config of one training stays as it
+ * is (stage->count 0). PL_E_CONFIG where the config was changed between two stages. */
+pl_status pl_cli_take_stage(pl_cli_input *, pl_stage *, pl_error *);
+/* All are done: prints the table, and keeps it as JSON and as a page. Returns the exit code. */
+int pl_cli_conclude_stages(const pl_cli_input *, const pl_talk *);
+
+#endif

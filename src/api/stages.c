@@ -1,0 +1,123 @@
+/* Which of several trainings comes next, as their folders tell. */
+#include "plimsoll/stages.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "store/folder.h"
+#include "systems/system.h"
+
+#define PREDICTIONS "predictions.csv"
+
+typedef struct place {
+    bool is_done, is_trained, is_begun;
+} place;
+
+static pl_status look_at(const char *folder, place *p, pl_error *err)
+{
+    char predictions[PL_FILE_PATH_MAX];
+    pl_saved saved;
+    pl_error damaged;
+    PL_TRY(pl_path_join(predictions, sizeof predictions, folder, PREDICTIONS, err));
+    p->is_done = access(predictions, F_OK) == 0;
+    /* The run itself finds out how damaged a damaged one is. */
+    pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", damaged.text);
+    p->is_begun = p->is_done || status != PL_OK || saved.record;
+    p->is_trained =
+        status == PL_OK && saved.record && pl_record_counter_value(saved.record, PL_COUNTER_COMPLETE, 0) > 0;
+    if (status == PL_OK) pl_saved_deinit(&saved);
+    return PL_OK;
+}
+
+/* What is found of all of them. */
+typedef struct survey {
+    uint32_t count;
+    uint32_t first, begun; /* the first that is not done, the first that was begun; UINT32_MAX: none */
+    place at;              /* of `first` */
+} survey;
+
+static pl_status folder_of(const pl_config *c, const char *out, uint32_t k, char folder[PL_FILE_PATH_MAX],
+                           pl_error *err)
+{
+    char name[PL_STAGE_NAME_BYTES];
+    (void)pl_system_of(c)->name_stage(c, k, name);
+    return pl_path_join(folder, PL_FILE_PATH_MAX, out, name, err);
+}
+
+static pl_status survey_stages(const pl_config *c, const char *out, survey *s, pl_error *err)
+{
+    char name[PL_STAGE_NAME_BYTES], folder[PL_FILE_PATH_MAX];
+    *s = (survey){.first = UINT32_MAX, .begun = UINT32_MAX};
+    for (; pl_system_of(c)->name_stage(c, s->count, name); s->count++) {
+        place p;
+        PL_TRY(folder_of(c, out, s->count, folder, err));
+        PL_TRY(look_at(folder, &p, err));
+        if (p.is_begun && s->begun == UINT32_MAX) s->begun = s->count;
+        if (p.is_done || s->first != UINT32_MAX) continue;
+        s->first = s->count;
+        s->at = p;
+    }
+    return PL_OK;
+}
+
+static pl_status check_asked(const pl_config *c, const char *out, const survey *s, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    if (s->begun != UINT32_MAX && c->run.resume == PL_SWITCH_OFF) {
+        PL_TRY(folder_of(c, out, s->begun, folder, err));
+        return pl_fail(err, PL_E_STORAGE,
+                       "%s: was begun before; continue with --resume, or choose another folder with --out", folder);
+    }
+    if (s->begun == UINT32_MAX && c->run.resume == PL_SWITCH_ON)
+        return pl_fail(err, PL_E_DATA,
+                       "%s: holds nothing to go on from; leave --resume out to begin, or give --resume=auto, which "
+                       "begins where there is nothing",
+                       out);
+    return PL_OK;
+}
+
+static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage *stage, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    const pl_system *y = pl_system_of(c);
+    stage->number = s->first + 1;
+    stage->command = s->at.is_trained ? PL_COMMAND_EVALUATE : PL_COMMAND_TRAIN;
+    (void)y->name_stage(c, s->first, stage->name);
+    PL_TRY(folder_of(c, out, s->first, folder, err));
+    PL_TRY(pl_path_join(stage->predictions, sizeof stage->predictions, folder, PREDICTIONS, err));
+    PL_TRY(y->take_stage(c, s->first, err));
+    PL_TRY(pl_config_set(c, "run.out", folder, "the folder of the stage", err));
+    PL_TRY(pl_config_set(c, "run.resume", "auto", "a stage goes on where it was", err));
+    return pl_config_check(c, err);
+}
+
+pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_error *err)
+{
+    survey s;
+    char out[PL_FILE_PATH_MAX];
+    const pl_system *y = pl_system_of(c);
+    *stage = (pl_stage){0};
+    if (!y->name_stage || !y->name_stage(c, 0, stage->name)) return PL_OK;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(survey_stages(c, out, &s, err));
+    if (asked == PL_STAGE_BEGIN) PL_TRY(check_asked(c, out, &s, err));
+    stage->count = s.count;
+    stage->all_done = s.first == UINT32_MAX;
+    return stage->all_done ? PL_OK : become(c, out, &s, stage, err);
+}
+
+pl_status pl_stage_report(const pl_config *c, pl_stage_form form, char **text, size_t *bytes, pl_error *err)
+{
+    pl_str out = {0};
+    char folder[PL_FILE_PATH_MAX];
+    const pl_system *y = pl_system_of(c);
+    if (!y->report_stages) return pl_fail(err, PL_E_USAGE, "a config of this arch is one training, not several");
+    PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
+    pl_status status = y->report_stages(c, folder, form, &out, err);
+    if (status == PL_OK) return pl_give_text(&out, text, bytes, err);
+    pl_str_deinit(&out);
+    return status;
+}

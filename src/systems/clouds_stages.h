@@ -1,0 +1,18 @@
+/* The trainings of a config of cloud heights, in their order: pretrain, final, and a fold for each flight left out. */
+#ifndef PL_SYSTEMS_CLOUDS_STAGES_H
+#define PL_SYSTEMS_CLOUDS_STAGES_H
+
+#include "systems/system.h"
+
+bool pl_clouds_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
+pl_status pl_clouds_take_stage(pl_config *, uint32_t k, pl_error *);
+pl_status pl_clouds_report_stages(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
+
+#define PL_CLOUDS_PRETRAIN "pretrain"
+#define PL_CLOUDS_FINAL    "final"
+#define PL_CLOUDS_LOO      "loo-"
+
+/* What a command on this config is about: its stage, or where that is not said the first of all; "" when there is none. */
+void pl_clouds_stage_of(const pl_config *, char name[PL_STAGE_NAME_BYTES]);
+
+#endif
