@@ -200,7 +200,7 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
-/* Once, where the results begin. */
+/* Once, where the results or a run begin. */
 static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
 {
     char *keys;
@@ -293,6 +293,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     pl_status status = pl_check_folder(in->config, command, &err);
     if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
     if (status == PL_OK && !left) return 0;
+    if (status == PL_OK && keep && !talk->quiet) status = say_without_effect(in, &err);
     if (status == PL_OK) status = check_all(in, command, &err);
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);

@@ -27,6 +27,52 @@ static bool is_option_used(const pl_config *cfg, const char *option)
     return false;
 }
 
+void pl_config_print_archs(uint32_t archs, pl_str *out)
+{
+    const char *const *names = pl_config_keys[PL_CONFIG_KEY_model_arch].names;
+    const int last = 31 - __builtin_clz(archs);
+    const char *comma = "";
+    for (int i = 0; i <= last; i++) {
+        if (!(archs >> i & 1)) continue;
+        pl_str_printf(out, "%s%s", i == last && *comma ? " or " : comma, names[i]);
+        comma = ", ";
+    }
+}
+
+/* The config says no arch, so it has the first; this key is another system's. */
+static bool is_arch_missing(const pl_config *cfg, const pl_config_key *key)
+{
+    return !pl_config_is_set(cfg, "model.arch") && !(key->use.systems >> pl_config_system_of(cfg) & 1) &&
+           pl_config_archs_of(key);
+}
+
+static pl_status ask_for_arch(const pl_config_key *key, const char *where, pl_error *err)
+{
+    char text[128];
+    pl_str archs = pl_str_fixed(text, sizeof text);
+    pl_config_print_archs(pl_config_archs_of(key), &archs);
+    return pl_fail(
+        err, PL_E_CONFIG, "%s: %s is read when model.arch is %s, and no arch is said: write \"arch: %s\" under model",
+        where, key->path, text, pl_config_keys[PL_CONFIG_KEY_model_arch].names[__builtin_ctz(pl_config_archs_of(key))]);
+}
+
+/* A word of another system's files for a key that this one has by its own name. */
+static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_error *err)
+{
+    char text[128], where[PL_CONFIG_WHERE_BYTES];
+    pl_str archs = pl_str_fixed(text, sizeof text);
+    const pl_config_origin *from = pl_config_origin_at(cfg, key);
+    if (from->level != PL_CONFIG_FROM_FILE || !from->by[0]) return PL_OK;
+    const pl_config_alias *alias = pl_config_find_alias(from->by);
+    if (alias->systems >> pl_config_system_of(cfg) & 1) return PL_OK;
+    pl_config_print_archs(pl_config_archs_in(alias->systems), &archs);
+    return pl_fail(err, PL_E_CONFIG, "%s: \"%s\" stands for %s only when model.arch is %s; write \"%s\" under %s%s%s%s",
+                   pl_config_where(cfg, key->path, where, sizeof where), alias->word, key->path, text, key->name,
+                   key->section->name, pl_config_is_set(cfg, "model.arch") ? "" : ", or \"arch: ",
+                   pl_config_is_set(cfg, "model.arch") ? "" : text,
+                   pl_config_is_set(cfg, "model.arch") ? "" : "\" under model");
+}
+
 pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -34,6 +80,7 @@ pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, p
     if (!by || !pl_config_is_set(cfg, key->path)) return PL_OK;
     pl_config_where(cfg, key->path, where, sizeof where);
     if (pl_config_is_shared(key, where) && is_option_used(cfg, key->option)) return PL_OK;
+    if (is_arch_missing(cfg, key)) return ask_for_arch(key, where, err);
     pl_str value = {0};
     pl_config_print_value(by, pl_config_value_of(cfg, by), &value);
     pl_status status = pl_fail(err, PL_E_CONFIG, "%s: %s is not used when %s is %.200s; take it out", where, key->path,
@@ -44,8 +91,10 @@ pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, p
 
 static pl_status check_all_used(const pl_config *cfg, pl_error *err)
 {
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         PL_TRY(pl_config_check_used(cfg, key, err));
+        PL_TRY(check_alias(cfg, key, err));
+    }
     return PL_OK;
 }
 
@@ -60,17 +109,6 @@ static pl_status check_batch(const pl_config *cfg, pl_error *err)
             err, PL_E_CONFIG,
             "%s: train.micro_batch %" PRId64 " is more than train.batch_size %" PRId64 "; take at most that, or auto",
             pl_config_blame(cfg, "train.micro_batch", "train.batch_size", where), t->micro_batch, t->batch_size);
-    return PL_OK;
-}
-
-static pl_status check_schedule(const pl_config *cfg, pl_error *err)
-{
-    char where[PL_CONFIG_WHERE_BYTES];
-    const pl_config_train *t = &cfg->train;
-    if (t->steps != PL_CONFIG_AUTO && t->warmup_steps > t->steps)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: train.warmup_steps %" PRId64 " is more than train.steps %" PRId64 "; take fewer, or auto",
-                       pl_config_blame(cfg, "train.warmup_steps", "train.steps", where), t->warmup_steps, t->steps);
     return PL_OK;
 }
 
@@ -129,6 +167,6 @@ pl_status pl_config_check_keys(const pl_config *cfg, pl_error *err)
 {
     PL_TRY(check_all_used(cfg, err));
     PL_TRY(pl_config_check_space(cfg, err));
-    PL_TRY(check_batch(cfg, err));
-    return check_schedule(cfg, err);
+    PL_TRY(pl_config_check_flights(cfg, err));
+    return check_batch(cfg, err);
 }

@@ -25,7 +25,17 @@ void pl_config_default(pl_config *cfg)
 {
     memset(cfg, 0, sizeof *cfg);
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        pl_config_default_value(key, (char *)cfg + key->offset);
+        pl_config_default_value(key, pl_config_system_of(cfg), (char *)cfg + key->offset);
+}
+
+/* Keys that nobody has set have the defaults of their system, which model.arch says: it has just become another. */
+static void follow_system(pl_config *cfg)
+{
+    for (const pl_config_system_default *d = pl_config_defaults; d < PL_CONFIG_DEFAULTS_END; d++) {
+        const pl_config_key *key = &pl_config_keys[d->key];
+        if (pl_config_origin_at(cfg, key)->level == PL_CONFIG_FROM_DEFAULT)
+            pl_config_default_value(key, pl_config_system_of(cfg), (char *)cfg + key->offset);
+    }
 }
 
 static bool is_held(const pl_config *cfg, const pl_config_key *key, const pl_config_origin *origin)
@@ -37,9 +47,11 @@ pl_status pl_config_assign(pl_config *cfg, const pl_config_key *key, pl_config_s
                            const char *where, pl_error *err)
 {
     pl_config_value ignored;
+    const pl_config_system before = pl_config_system_of(cfg);
     if (is_held(cfg, key, origin)) return pl_config_parse_value(key, s, &ignored, where, err);
     PL_TRY(pl_config_parse_value(key, s, (char *)cfg + key->offset, where, err));
     *pl_config_origin_of(cfg, key) = *origin;
+    if (pl_config_system_of(cfg) != before) follow_system(cfg);
     return PL_OK;
 }
 
@@ -120,19 +132,41 @@ bool pl_config_is_set(const pl_config *cfg, const char *path)
 pl_status pl_config_require(const pl_config *cfg, const char *path, const char *command, pl_error *err)
 {
     const pl_config_key *key = pl_config_find(path);
-    if (!key || (key->type != PL_CONFIG_TEXT && key->type != PL_CONFIG_PATH))
+    const char *file = cfg->file, *colon = file[0] ? ": " : "";
+    if (!key || (key->type != PL_CONFIG_TEXT && key->type != PL_CONFIG_PATH && key->type != PL_CONFIG_RECORDS))
         return pl_fail(err, PL_E_INTERNAL, "pl_config_require: \"%s\" is not a text or a path of the schema", path);
+    if (key->type == PL_CONFIG_RECORDS && pl_config_record_count(pl_config_value_of(cfg, key))) return PL_OK;
+    if (key->type == PL_CONFIG_RECORDS)
+        return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s:\" in the config file and under it \"- %s: …\"",
+                       file, colon, command, path, path, key->fields[0].name);
     if (((const char *)cfg)[key->offset]) return PL_OK;
+    if (!key->section->name[0])
+        return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" in the config file, or give --%s%s …", file,
+                       colon, command, path, path, key->option ? key->option : "set ", key->option ? "" : path);
     return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give --%s%s …",
-                   cfg->file, cfg->file[0] ? ": " : "", command, path, key->name, key->section->name,
-                   key->option ? key->option : "set ", key->option ? "" : path);
+                   file, colon, command, path, key->name, key->section->name, key->option ? key->option : "set ",
+                   key->option ? "" : path);
+}
+
+/* Whether the last name of the path is this one. */
+static bool ends_with_name(const char *path, const char *name)
+{
+    size_t bytes = strlen(path), of_name = strlen(name);
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    if (bytes < of_name || memcmp(path + bytes - of_name, name, of_name) != 0) return false;
+    return bytes == of_name || path[bytes - of_name - 1] == '/';
 }
 
 pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl_error *err)
 {
     int needed;
+    const char *save_name =
+        pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_save_name]) ? cfg->clouds.save_name : "";
     if (cfg->run.out[0]) {
-        needed = snprintf(path, room, "%s", cfg->run.out);
+        const bool in_it = save_name[0] && !ends_with_name(cfg->run.out, save_name);
+        needed = snprintf(path, room, "%s%s%s", cfg->run.out, in_it ? "/" : "", in_it ? save_name : "");
+    } else if (save_name[0]) {
+        needed = snprintf(path, room, "runs/%s", save_name);
     } else {
         const char *slash = strrchr(cfg->file, '/'), *name = slash ? slash + 1 : cfg->file;
         const char *dot = strrchr(name, '.');
@@ -185,6 +219,7 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!(key->flags & flag) || !pl_config_is_used(cfg, key)) continue;
+        if (key->flags & PL_CONFIG_FLAG_LATER && pl_config_is_default(cfg, key)) continue;
         hash = hash_value(hash_text(hash, key->path), cfg, key);
     }
     return hash;

@@ -126,7 +126,7 @@ typedef enum pl_config_level {
 typedef struct pl_config_origin {
     pl_config_level level;
     uint32_t line, column; /* in the file, from 1 */
-    char by[80];           /* the option or variable, "--batch_size"; "" for files */
+    char by[80];           /* the option or variable, "--batch_size"; of a file the alias that stood there, or "" */
 } pl_config_origin;
 
 struct pl_config {
@@ -145,12 +145,13 @@ bool pl_config_equal(const pl_config *, const pl_config *); /* the values, not w
 /* "gpt.yaml:3:15", "--batch_size", "PLIMSOLL_TRAIN_SEED" or "the default" into buf; returns buf. */
 const char *pl_config_where(const pl_config *, const char *path, char *buf, size_t room);
 bool pl_config_is_set(const pl_config *, const char *path); /* by file, environment or command line */
-/* Fails with a sentence that says how to give it when the path or string at `path` is empty: "train needs data.text …".
- */
+/* Fails with a sentence that says how to give it when the path, text or list of records at `path` is empty: "train needs
+ * data.text …". */
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
 int64_t pl_config_feed_forward(const pl_config *);       /* model.feed_forward, auto resolved */
 pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */
-/* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). */
+/* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). With
+ * a save_name it is the folder of that name in run.out, or in runs/; run.out that ends with it is that folder. */
 pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
 /* A hash of everything that decides which weights fit and what they mean. The same for the same values in any build. */
 uint64_t pl_config_hash_model(const pl_config *);
@@ -170,8 +171,16 @@ typedef struct pl_config_dimension {
 /* Pointers are into the config. */
 pl_config_dimension pl_config_dimension_of(const pl_config *, pl_config_dimension_id);
 pl_config_store pl_config_store_of(const pl_config *); /* dataset.store, auto resolved */
-/* "simulation.device, sampling.batch_size": the keys that are set and have no effect; nothing when there are none. */
+/* "simulation.device (the processor computes), logging.level": the keys that are set and have no effect, behind keys of
+ * one reason what stands for them here; nothing when there are none. */
 void pl_config_print_without_effect(const pl_config *, pl_str *);
+
+/* ---- flights.c: what the keys of a regression of cloud heights say together ---- */
+/* The flight of this name, or NULL. */
+const pl_config_flight *pl_config_find_flight(const pl_config *, const char *name);
+/* The name of the one whose samples weigh more in the final training: overweight_flight, or else pretrain_flight; "":
+ * none. */
+const char *pl_config_overweight_flight(const pl_config *);
 
 /* ---- resume.c ---- */
 /* Each fails naming the first key that differs from the saved run's: that belongs to the model; that decides numbers

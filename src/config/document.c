@@ -22,19 +22,36 @@ static const char *placeholder(const pl_config_key *key)
 
 /* ---- --help ---- */
 
-static void print_default(const pl_config_key *key, pl_str *out)
+static void print_default_in(const pl_config_key *key, pl_config_system system, pl_str *out)
 {
     pl_config_value value;
     if (key->type == PL_CONFIG_RECORDS) {
         pl_str_append(out, "none");
         return;
     }
-    pl_config_default_value(key, &value);
+    pl_config_default_value(key, system, &value);
     pl_config_print_value(key, &value, out);
 }
 
-/* "help (one of gelu, silu; default gelu)" */
-static void describe(const pl_config_key *key, pl_str *out)
+static void print_default(const pl_config_key *key, pl_str *out)
+{
+    print_default_in(key, pl_config_first_system(), out);
+}
+
+/* "; clouds: 0.001": what it is in systems that have another one, each in quotes of this kind. */
+static void print_other_defaults(const pl_config_key *key, const char *quote, pl_str *out)
+{
+    for (pl_config_system system = 0; system < PL_SYSTEM_COUNT; system++) {
+        if (!pl_config_find_default(key, system)) continue;
+        pl_str_append(out, "; ");
+        pl_config_print_archs(pl_config_archs_in(1u << system), out);
+        pl_str_printf(out, ": %s", quote);
+        print_default_in(key, system, out);
+        pl_str_append(out, quote);
+    }
+}
+
+void pl_config_describe(const pl_config_key *key, pl_str *out)
 {
     pl_str_printf(out, "%s (", key->help);
     if (key->type == PL_CONFIG_ENUM || key->type == PL_CONFIG_SET) {
@@ -47,6 +64,7 @@ static void describe(const pl_config_key *key, pl_str *out)
     }
     pl_str_append(out, "default ");
     print_default(key, out);
+    print_other_defaults(key, "", out);
     pl_str_append(out, ")");
 }
 
@@ -72,7 +90,7 @@ static void help_row(const pl_config_key *key, pl_str *out)
         column = 0;
     }
     pl_str_pad(out, ' ', HELP_INDENT - column);
-    describe(key, &text);
+    pl_config_describe(key, &text);
     if (text.failed) out->failed = 1;
     pl_str_wrap(out, pl_str_text(&text), text.bytes, HELP_INDENT, HELP_COLUMNS);
     pl_str_append(out, "\n");
@@ -205,7 +223,9 @@ static void markdown_row(const pl_config_key *key, pl_str *out)
     cell(out, pl_config_expected(key, expected, sizeof expected));
     pl_str_append(out, " | `");
     print_default(key, out);
-    pl_str_append(out, "` | ");
+    pl_str_append(out, "`");
+    print_other_defaults(key, "`", out);
+    pl_str_append(out, " | ");
     if (key->option) pl_str_printf(out, "`--%s`", key->option);
     pl_str_append(out, key->flags & PL_CONFIG_FLAG_MODEL      ? " | model |\n"
                        : key->flags & PL_CONFIG_FLAG_BEGUN    ? " | numbers, from the first step |\n"
@@ -315,6 +335,26 @@ static const char markdown_rule[] =
     "A resume to fewer steps than were already made is refused. A resume to exactly as many has nothing left to do,\n"
     "says so and ends with 0.\n";
 
+static void alias_row(const pl_config_alias *alias, pl_str *out)
+{
+    const char *comma = "";
+    pl_str_printf(out, "| `%s` | `%s` | ", alias->word, pl_config_keys[alias->key].path);
+    pl_config_print_archs(pl_config_archs_in(alias->systems), out);
+    pl_str_append(out, " | ");
+    for (const pl_config_meaning *m = alias->meanings; m->word; m++, comma = ", ")
+        pl_str_printf(out, "%s`%s` is `%s`", comma, m->word, m->means);
+    pl_str_printf(out, "%s%s |\n", *alias->help && *comma ? "; " : "", alias->help);
+}
+
+static void markdown_aliases(pl_str *out)
+{
+    pl_str_append(out, "\n## Other names\n\nOutside of any section a file may say these keys by other words, too, but "
+                       "each key once. A run keeps them\nby their own names.\n\n"
+                       "| word | key | when `model.arch` is | values |\n|---|---|---|---|\n");
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        alias_row(alias, out);
+}
+
 void pl_config_print_markdown(pl_str *out)
 {
     const pl_config_section *section = NULL;
@@ -335,4 +375,5 @@ void pl_config_print_markdown(pl_str *out)
         }
         markdown_row(key, out);
     }
+    markdown_aliases(out);
 }

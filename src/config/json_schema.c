@@ -1,5 +1,6 @@
 /* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a
  * time can tell; contradictions between keys are pl_config_check's. */
+#include <stdio.h>
 #include <string.h>
 
 #include "config/schema.h"
@@ -152,21 +153,40 @@ static void switch_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
-/* No list has no default that could be written. */
+static bool has_other_default(const pl_config_key *key)
+{
+    for (pl_config_system system = 0; system < PL_SYSTEM_COUNT; system++)
+        if (pl_config_find_default(key, system)) return true;
+    return false;
+}
+
+/* No list has no default that could be written; one that hangs on model.arch is told in the description. */
 static void default_schema(pl_json *json, const pl_config_key *key)
 {
     pl_config_value by_default;
-    if (key->type == PL_CONFIG_RECORDS) return;
-    pl_config_default_value(key, &by_default);
+    if (key->type == PL_CONFIG_RECORDS || has_other_default(key)) return;
+    pl_config_default_value(key, pl_config_first_system(), &by_default);
     pl_json_key(json, "default");
     pl_config_json_value(key, &by_default, json);
+}
+
+static void description_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_str text = {0};
+    if (has_other_default(key))
+        pl_config_describe(key, &text);
+    else
+        pl_str_append(&text, key->help);
+    if (text.failed) json->out->failed = 1;
+    pl_json_kv_string(json, "description", pl_str_text(&text));
+    pl_str_deinit(&text);
 }
 
 static void key_schema(pl_json *json, const pl_config_key *key)
 {
     pl_json_key(json, key->name);
     pl_json_object(json);
-    pl_json_kv_string(json, "description", key->help);
+    description_schema(json, key);
     default_schema(json, key);
     switch (key->type) {
     case PL_CONFIG_INT:
@@ -247,6 +267,32 @@ static void sections_schema(pl_json *json)
     change_section(json, before, "");
 }
 
+/* What the key takes, and the words that stand for values. */
+static void alias_schema(pl_json *json, const pl_config_alias *alias)
+{
+    const pl_config_key *key = &pl_config_keys[alias->key];
+    char path[128];
+    snprintf(path, sizeof path, "#/properties/%s/properties/%s", key->section->name, key->name);
+    pl_json_key(json, alias->word);
+    pl_json_object(json);
+    pl_json_key(json, "anyOf");
+    pl_json_array(json);
+    pl_json_object(json);
+    pl_json_kv_string(json, "$ref", path);
+    pl_json_object_end(json);
+    for (const pl_config_meaning *m = alias->meanings; m->word; m++) {
+        pl_json_object(json);
+        pl_json_key(json, "const");
+        if (strcmp(m->word, "true") == 0 || strcmp(m->word, "false") == 0)
+            pl_json_bool(json, m->word[0] == 't');
+        else
+            pl_json_string(json, m->word);
+        pl_json_object_end(json);
+    }
+    pl_json_array_end(json);
+    pl_json_object_end(json);
+}
+
 void pl_config_print_json_schema(pl_str *out)
 {
     pl_json json = pl_json_begin(out, false);
@@ -258,6 +304,8 @@ void pl_config_print_json_schema(pl_str *out)
     pl_json_key(&json, "properties");
     pl_json_object(&json);
     sections_schema(&json);
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        alias_schema(&json, alias);
     pl_json_object_end(&json);
     pl_json_object_end(&json);
     pl_str_append(out, "\n");

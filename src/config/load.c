@@ -33,6 +33,7 @@ typedef struct loader {
     size_t bytes;
     pl_config *cfg;
     /* Lines, 0 = not seen; of a section by the first of the table that lies in it, and its depth. */
+    const pl_config_alias *seen_as[PL_CONFIG_KEY_COUNT]; /* the key was said by this word */
     uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PL_CONFIG_SECTION_COUNT][DEPTH_MAX];
     char where[PL_CONFIG_WHERE_BYTES];
     pl_error *err;
@@ -196,6 +197,8 @@ static const char *nearest_outside(const char *word, size_t *best)
     const char *near = NULL;
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (!key->section->name[0] && pl_nearer(word, key->name, best)) near = key->name;
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (pl_nearer(word, alias->word, best)) near = alias->word;
     return near;
 }
 
@@ -353,12 +356,14 @@ static pl_status read_records(loader *l, const pl_config_key *key, const pl_conf
     return PL_OK;
 }
 
-static pl_status read_value(loader *l, const pl_config_key *key)
+/* alias: what stands there for the key, or NULL. */
+static pl_status read_value(loader *l, const pl_config_key *key, const pl_config_alias *alias)
 {
     PL_TRY(next(l));
     const yaml_mark_t mark = l->event.start_mark;
     pl_config_origin from = {
         .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
+    if (alias) snprintf(from.by, sizeof from.by, "%s", alias->word);
     if (l->event.type == YAML_SEQUENCE_START_EVENT && (key->type == PL_CONFIG_SET || key->type == PL_CONFIG_LIST)) {
         pl_config_value value = {0};
         PL_TRY(read_list(l, key, mark, &value));
@@ -368,12 +373,28 @@ static pl_status read_value(loader *l, const pl_config_key *key)
         return read_records(l, key, &from);
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
-    return pl_config_assign(l->cfg, key, scalar_of(&l->event), &from, l->where, l->err);
+    const pl_config_scalar s = scalar_of(&l->event);
+    return pl_config_assign(l->cfg, key, alias ? pl_config_meaning_of(alias, s) : s, &from, l->where, l->err);
 }
 
 /* ---- the levels ---- */
 
 static pl_status read_section(loader *, const place *);
+
+/* Once, by whichever name. */
+static pl_status read_key(loader *l, const pl_config_key *key, const pl_config_alias *alias)
+{
+    const size_t i = (size_t)(key - pl_config_keys);
+    const pl_config_alias *before = l->seen_as[i];
+    if (l->seen_key[i] && alias != before)
+        return FAIL_HERE(l, "%s: %s is here a second time, as \"%s\"; the first, \"%s\", is on line %u; take one out",
+                         at(l, l->event.start_mark), key->path, alias ? alias->word : key->name,
+                         before ? before->word : key->name, l->seen_key[i]);
+    const char *name = alias ? alias->word : key->path;
+    PL_TRY(not_twice(l, &l->seen_key[i], "key", name, strlen(name)));
+    l->seen_as[i] = alias;
+    return read_value(l, key, alias);
+}
 
 /* A key, or a section in this one, at the current event. */
 static pl_status read_entry(loader *l, const place *p)
@@ -385,10 +406,9 @@ static pl_status read_entry(loader *l, const place *p)
     if (!word)
         return FAIL_HERE(l, "%s: a key of %.*s must be a word", at(l, l->event.start_mark), (int)p->bytes, p->name);
     const pl_config_key *key = p->section ? pl_config_find_in(p->section, word) : NULL;
-    if (key) {
-        PL_TRY(not_twice(l, &l->seen_key[key - pl_config_keys], "key", key->path, strlen(key->path)));
-        return read_value(l, key);
-    }
+    if (key) return read_key(l, key, NULL);
+    const pl_config_alias *alias = p->depth ? NULL : pl_config_find_alias(word);
+    if (alias) return read_key(l, &pl_config_keys[alias->key], alias);
     if (!find_inner(p, word, &inner)) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
     PL_TRY(not_twice(l, &l->seen_section[inner.first][inner.depth - 1], "section", inner.name, inner.bytes));
     return read_section(l, &inner);

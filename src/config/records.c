@@ -27,9 +27,9 @@ void pl_config_print_record_path(const pl_config_key *key, int64_t i, const pl_c
 /* ---- reading ---- */
 
 /* A folder can have this name: the run of a flight that is left out is in one. */
-static bool is_name(const char *text)
+bool pl_config_is_folder_name(const char *text)
 {
-    if (*text == '.' || *text == '-') return false;
+    if (!*text || *text == '.' || *text == '-') return false;
     for (; *text; text++) {
         const bool letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
         if (!letter && !(*text >= '0' && *text <= '9') && !strchr("_.-", *text)) return false;
@@ -48,7 +48,7 @@ pl_status pl_config_parse_field(const pl_config_key *key, int64_t i, const pl_co
                        field == key->fields ? "a name" : "a path");
     const pl_config_key text = {.path = path, .type = PL_CONFIG_TEXT, .bytes = field->bytes};
     PL_TRY(pl_config_parse_value(&text, s, to, where, err));
-    if (field != key->fields || is_name(to)) return PL_OK;
+    if (field != key->fields || pl_config_is_folder_name(to)) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%s: %s \"%s\" is no name of a folder; take letters, digits, _ and, not in front, - and .", where,
                    path, pl_config_shown(s.text, s.bytes, shown));

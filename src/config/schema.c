@@ -52,6 +52,7 @@ enum {
     DISTINCT = PL_CONFIG_FLAG_DISTINCT,
     NO_EFFECT = PL_CONFIG_FLAG_NO_EFFECT,
     KEPT = PL_CONFIG_FLAG_KEPT,
+    LATER = PL_CONFIG_FLAG_LATER,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -177,6 +178,19 @@ const pl_config_key pl_config_keys[] = {
 #include "config/sections.def"
 };
 
+const pl_config_system_default pl_config_defaults[] = {
+#define DEFAULT(systems, s, k, value)                                                                                  \
+    {systems, PL_CONFIG_KEY_##s##_##k, .number = (int64_t)(value), .real = (double)(value)},
+#include "config/sections.def"
+};
+
+#define MEANS(word, value) {word, value},
+const pl_config_alias pl_config_aliases[] = {
+#define ALIAS(systems, word, s, k, help, ...)                                                                          \
+    {systems, #word, PL_CONFIG_KEY_##s##_##k, help, (const pl_config_meaning[]){__VA_ARGS__{NULL, NULL}}},
+#include "config/sections.def"
+};
+
 _Static_assert(sizeof(pl_config_arch) == sizeof(int), "enums are read and written as int");
 _Static_assert(sizeof(pl_config_switch) != sizeof(bool), "a key that is true, false or auto is told by its size");
 
@@ -243,6 +257,20 @@ const pl_config_key *pl_config_find_in(const pl_config_section *section, const c
     return NULL;
 }
 
+const pl_config_alias *pl_config_find_alias(const char *word)
+{
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (strcmp(alias->word, word) == 0) return alias;
+    return NULL;
+}
+
+const pl_config_system_default *pl_config_find_default(const pl_config_key *key, pl_config_system system)
+{
+    for (const pl_config_system_default *d = pl_config_defaults; d < PL_CONFIG_DEFAULTS_END; d++)
+        if (&pl_config_keys[d->key] == key && d->systems & IS(system)) return d;
+    return NULL;
+}
+
 bool pl_config_has_option(const pl_config_key *key, const char *option)
 {
     return option && key->option && strcmp(key->option, option) == 0;
@@ -282,7 +310,7 @@ bool pl_config_is_default(const pl_config *cfg, const pl_config_key *key)
 {
     pl_config_value by_default;
     if (key->type == PL_CONFIG_RECORDS) return pl_config_record_count(pl_config_value_of(cfg, key)) == 0;
-    pl_config_default_value(key, &by_default);
+    pl_config_default_value(key, pl_config_system_of(cfg), &by_default);
     return pl_config_same_value(key, pl_config_value_of(cfg, key), &by_default);
 }
 
@@ -290,13 +318,20 @@ bool pl_config_is_default(const pl_config *cfg, const pl_config_key *key)
 
 pl_config_system pl_config_system_of(const pl_config *cfg) { return arch_systems[cfg->model.arch]; }
 
-uint32_t pl_config_archs_of(const pl_config_key *key)
+pl_config_system pl_config_first_system(void)
+{
+    return arch_systems[pl_config_keys[PL_CONFIG_KEY_model_arch].default_int];
+}
+
+uint32_t pl_config_archs_in(uint32_t systems)
 {
     uint32_t archs = 0;
     for (int arch = 0; arch < PL_ARCH_COUNT; arch++)
-        if (key->use.systems >> arch_systems[arch] & 1) archs |= key->use.archs & IS(arch);
+        if (systems >> arch_systems[arch] & 1) archs |= IS(arch);
     return archs;
 }
+
+uint32_t pl_config_archs_of(const pl_config_key *key) { return pl_config_archs_in(key->use.systems) & key->use.archs; }
 
 const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_key *key)
 {

@@ -35,6 +35,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_DISTINCT = 1 << 13,
     PL_CONFIG_FLAG_NO_EFFECT = 1 << 14,
     PL_CONFIG_FLAG_KEPT = 1 << 15,
+    PL_CONFIG_FLAG_LATER = 1 << 16,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
@@ -82,6 +83,44 @@ typedef struct pl_config_key {
     uint32_t readers; /* pl_config_reader bits */
 } pl_config_key;
 
+/* What stands in for the row's default in configs of these systems. */
+typedef struct pl_config_system_default {
+    uint32_t systems;
+    pl_config_key_id key;
+    int64_t number; /* what is not a REAL */
+    double real;
+} pl_config_system_default;
+
+/* Another name of a key, outside of any section, and words for its values; in which systems' files. */
+typedef struct pl_config_meaning {
+    const char *word, *means; /* words in any case; NULL behind the last */
+} pl_config_meaning;
+typedef struct pl_config_alias {
+    uint32_t systems;
+    const char *word;
+    pl_config_key_id key;
+    const char *help; /* "" when the key's says it all */
+    const pl_config_meaning *meanings;
+} pl_config_alias;
+
+enum {
+    PL_CONFIG_DEFAULT_COUNT = 0
+#define DEFAULT(...) +1
+#include "config/sections.def"
+    ,
+    PL_CONFIG_ALIAS_COUNT = 0
+#define ALIAS(...) +1
+#include "config/sections.def"
+};
+extern const pl_config_system_default pl_config_defaults[PL_CONFIG_DEFAULT_COUNT];
+extern const pl_config_alias pl_config_aliases[PL_CONFIG_ALIAS_COUNT];
+#define PL_CONFIG_DEFAULTS_END (pl_config_defaults + PL_CONFIG_DEFAULT_COUNT)
+#define PL_CONFIG_ALIASES_END  (pl_config_aliases + PL_CONFIG_ALIAS_COUNT)
+/* By its word, or NULL. */
+const pl_config_alias *pl_config_find_alias(const char *word);
+/* The row of its own that the key's default has in this system, or NULL. */
+const pl_config_system_default *pl_config_find_default(const pl_config_key *, pl_config_system);
+
 extern const pl_config_section pl_config_sections[PL_CONFIG_SECTION_COUNT];
 extern const pl_config_key pl_config_keys[PL_CONFIG_KEY_COUNT];
 #define PL_CONFIG_KEYS_END (pl_config_keys + PL_CONFIG_KEY_COUNT)
@@ -103,7 +142,9 @@ bool pl_config_has_option(const pl_config_key *, const char *option);
 bool pl_config_is_shared(const pl_config_key *, const char *where);
 pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);
 const pl_config_origin *pl_config_origin_at(const pl_config *, const pl_config_key *);
-/* The archs whose configs have this key, a bit for each. */
+pl_config_system pl_config_first_system(void); /* of a config that says no arch */
+/* The archs of these systems, a bit for each; those whose configs have this key. */
+uint32_t pl_config_archs_in(uint32_t systems);
 uint32_t pl_config_archs_of(const pl_config_key *);
 /* NULL when the program reads this key under the config's other values; else the key whose value says that it does
  * not. */
@@ -159,7 +200,7 @@ pl_status pl_config_parse_value(const pl_config_key *, pl_config_scalar, void *v
 /* Adds what the text says to the value of a SET or a LIST; when all is there, whether it is enough. */
 pl_status pl_config_parse_item(const pl_config_key *, pl_config_scalar, void *value, const char *where, pl_error *);
 pl_status pl_config_check_items(const pl_config_key *, const void *value, const char *where, pl_error *);
-void pl_config_default_value(const pl_config_key *, void *value);
+void pl_config_default_value(const pl_config_key *, pl_config_system, void *value);
 bool pl_config_same_value(const pl_config_key *, const void *a, const void *b);
 /* The canonical YAML text of the value. */
 void pl_config_print_value(const pl_config_key *, const void *value, pl_str *);
@@ -182,7 +223,13 @@ pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar,
 /* The same for a SET or a LIST whose items have been read. */
 void pl_config_assign_items(pl_config *, const pl_config_key *, const void *value, const pl_config_origin *);
 
+/* What the alias makes of it: the value that the word means, or the text itself. */
+pl_config_scalar pl_config_meaning_of(const pl_config_alias *, pl_config_scalar);
+
 /* ---- records.c: the value of a RECORDS ---- */
+
+/* Whether a folder can have this name anywhere: letters, digits, _ and, not in front, - and . */
+bool pl_config_is_folder_name(const char *text);
 
 /* Every one begins so; records follow, item_bytes each. */
 int64_t pl_config_record_count(const void *value);
@@ -202,6 +249,10 @@ void pl_config_print_record_names(const pl_config_key *, const void *value, pl_s
 void pl_config_json_records(const pl_config_key *, const void *value, pl_json *);
 bool pl_config_same_record_names(const pl_config_key *, const void *a, const void *b);
 
+/* ---- document.c ---- */
+/* "help (one of gelu, silu; default gelu)" */
+void pl_config_describe(const pl_config_key *, pl_str *);
+
 /* ---- load.c ---- */
 /* What libyaml asks the heap for, at most, while it reads a text of so many bytes. */
 uint64_t pl_config_parser_bytes(size_t text_bytes);
@@ -210,7 +261,13 @@ uint64_t pl_config_parser_bytes(size_t text_bytes);
 /* What keys of a parameter space and its rollouts cannot tell one by one; nothing where they are not used. */
 pl_status pl_config_check_space(const pl_config *, pl_error *);
 
+/* ---- flights.c ---- */
+/* What keys of flights and their trainings cannot tell one by one; nothing where they are not used. */
+pl_status pl_config_check_flights(const pl_config *, pl_error *);
+
 /* ---- check.c ---- */
+/* "gpt, mlp or clouds" */
+void pl_config_print_archs(uint32_t archs, pl_str *);
 /* PL_E_CONFIG for a key that is set and that the program does not read under the config's other values. */
 pl_status pl_config_check_used(const pl_config *, const pl_config_key *, pl_error *);
 

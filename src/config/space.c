@@ -160,12 +160,28 @@ pl_status pl_config_check_space(const pl_config *cfg, pl_error *err)
     return check_update(cfg, err);
 }
 
+/* What stands for it here, of its help: "no effect here: the processor computes"; "" when nothing does. */
+static const char *reason_of(const pl_config_key *key)
+{
+    const char *colon = strstr(key->help, ": ");
+    return colon ? colon + 2 : "";
+}
+
+/* Behind the last key that has it. */
+static void end_reason(const char *last, const char *next, pl_str *out)
+{
+    if (*last && strcmp(last, next) != 0) pl_str_printf(out, " (%s)", last);
+}
+
 void pl_config_print_without_effect(const pl_config *cfg, pl_str *out)
 {
-    const char *comma = "";
+    const char *last = NULL;
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!(key->flags & PL_CONFIG_FLAG_NO_EFFECT) || !pl_config_is_set(cfg, key->path)) continue;
-        pl_str_printf(out, "%s%s", comma, key->path);
-        comma = ", ";
+        const char *reason = reason_of(key);
+        if (last) end_reason(last, reason, out);
+        pl_str_printf(out, "%s%s", last ? ", " : "", key->path);
+        last = reason;
     }
+    if (last) end_reason(last, "", out);
 }

@@ -586,9 +586,21 @@ pl_status pl_config_parse_value(const pl_config_key *key, pl_config_scalar s, vo
     return status;
 }
 
-void pl_config_default_value(const pl_config_key *key, void *value)
+pl_config_scalar pl_config_meaning_of(const pl_config_alias *alias, pl_config_scalar s)
 {
-    int as_enum = (int)key->default_int;
+    for (const pl_config_meaning *m = alias->meanings; m->word; m++)
+        if (strlen(m->word) == s.bytes && strncasecmp(m->word, s.text, s.bytes) == 0)
+            return (pl_config_scalar){m->means, strlen(m->means), PL_CONFIG_PLAIN};
+    return s;
+}
+
+void pl_config_default_value(const pl_config_key *row, pl_config_system system, void *value)
+{
+    const pl_config_system_default *of_system = pl_config_find_default(row, system);
+    pl_config_key changed = *row;
+    if (of_system) changed.default_int = of_system->number, changed.default_real = of_system->real;
+    const pl_config_key *key = &changed;
+    const int as_enum = (int)key->default_int;
     memset(value, 0, key->bytes);
     switch (key->type) {
     case PL_CONFIG_INT:

@@ -19,8 +19,20 @@ static pl_status check_tokens(const pl_config *cfg, pl_error *err)
                    pl_config_blame(cfg, "train.steps", "train.batch_size", where), t->steps, t->batch_size);
 }
 
+static pl_status check_schedule(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_config_train *t = &cfg->train;
+    if (t->steps != PL_CONFIG_AUTO && t->warmup_steps > t->steps)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.warmup_steps %" PRId64 " is more than train.steps %" PRId64 "; take fewer, or auto",
+                       pl_config_blame(cfg, "train.warmup_steps", "train.steps", where), t->warmup_steps, t->steps);
+    return PL_OK;
+}
+
 pl_status pl_text_check(const pl_config *cfg, pl_error *err)
 {
     PL_TRY(pl_model_check(cfg, err));
+    PL_TRY(check_schedule(cfg, err));
     return check_tokens(cfg, err);
 }

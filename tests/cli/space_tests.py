@@ -30,7 +30,8 @@ def test_without_effect():
     """Keys of other programs are said once, where results begin, unless nothing is to be said."""
     shutil.copy(TINY, "tiny.yaml")
     words = ["rollout", "tiny.yaml", "--set", "simulation.device=cuda", "--set", "dataset.storage.chunk_size=5", "--set", "sampling.total_samples=1"]
-    line = "without effect here: simulation.device, dataset.storage.chunk_size\n"
+    line = ("without effect here: simulation.device (the processor computes), dataset.storage.chunk_size "
+            "(data sets are contiguous; block_states says what is written together)\n")
     _, err = run(*words)
     check(err.count(line) == 1, err)
     check("without effect" not in run(*words)[1], "said a second time")

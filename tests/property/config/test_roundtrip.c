@@ -192,7 +192,7 @@ static void random_records(const pl_config_key *key, void *value)
         for (size_t f = 0; f < key->field_count; f++) {
             char text[640], *to = (char *)pl_config_record_text(key, value, i, &key->fields[f]);
             if (f == 0) {
-                size_t used = (size_t)sprintf(text, "%d", (int)i);
+                size_t used = (size_t)sprintf(text, "%d_", (int)i);
                 for (size_t n = draw(20); n; n--) text[used++] = characters[draw(sizeof characters - 1)];
                 text[used] = 0;
             } else {

@@ -314,6 +314,17 @@ static void hashes_follow_the_flags(void **state)
     }
 }
 
+/* "@examples/gpt.yaml": a file. */
+static void must_load_text_or_file(pl_config *cfg, const char *text)
+{
+    FILE *file = text[0] == '@' ? open_in_repository(text + 1, "r") : NULL;
+    assert_true(file || text[0] != '@');
+    char *of_file = file ? read_text(file) : NULL;
+    must_load(cfg, of_file ? of_file : text);
+    if (file) fclose(file);
+    free(of_file);
+}
+
 /* Runs on disks hold these: whatever becomes of the table, the same config has the same hash. */
 static void hashes_are_those_of_saved_runs(void **state)
 {
@@ -329,12 +340,24 @@ static void hashes_are_those_of_saved_runs(void **state)
         {"fit: {allow: [bf16]}\nmodel: {dropout: 0.1, norm: rms_norm}", UINT64_C(0x16f4e92f3b50df5d),
          UINT64_C(0x841d349d879224ed)},
         {"data: {tokenizer: chars, text: x}", UINT64_C(0x8a249ffea4b5edaa), UINT64_C(0x3411597921fd2947)},
+        {"model: {arch: cnn_operator}", UINT64_C(0xbedc0ee26993d71a), UINT64_C(0x149673f00fb03ec4)},
+        {"model: {arch: unet_operator}", UINT64_C(0x28c6a908d22df409), UINT64_C(0x44a6fa752ac925c4)},
+        {"model: {arch: fno_operator}", UINT64_C(0x60bc0fe9a2287112), UINT64_C(0x03242753ab272289)},
+        {"model: {arch: gpt}\ntrain: {schedule: plateau, warmup_steps: 9, eval_batches: 3}",
+         UINT64_C(0xe375b0270097f532), UINT64_C(0xa68fb2743cb51c63)},
+        {"@examples/gpt.yaml", UINT64_C(0xe375b0270097f532), UINT64_C(0x3ade1c82a8d1da58)},
+        {"@examples/mlp.yaml", UINT64_C(0xdf2a70701bd8e467), UINT64_C(0x688d43ee3ad55bff)},
+        {"@examples/tiny.yaml", UINT64_C(0x06676d08edb93c45), UINT64_C(0xd9c5ce8afb699b5d)},
+        {"@examples/rollout.yaml", UINT64_C(0xbedc0ee26993d71a), UINT64_C(0x7ab990d124237ce9)},
+        {"@examples/rollout_tiny.yaml", UINT64_C(0xbedc0ee26993d71a), UINT64_C(0x48d0922d1db10153)},
+        {"@examples/rollout_unet.yaml", UINT64_C(0x28c6a908d22df409), UINT64_C(0x744b7bff50b482d4)},
+        {"@examples/rollout_fno.yaml", UINT64_C(0x60bc0fe9a2287112), UINT64_C(0xd880d2e400b03097)},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         pl_config cfg;
-        must_load(&cfg, rows[i].text);
-        assert_true(pl_config_hash_model(&cfg) == rows[i].model);
-        assert_true(pl_config_hash_numerics(&cfg) == rows[i].numerics);
+        must_load_text_or_file(&cfg, rows[i].text);
+        if (pl_config_hash_model(&cfg) != rows[i].model) fail_msg("%s: model", rows[i].text);
+        if (pl_config_hash_numerics(&cfg) != rows[i].numerics) fail_msg("%s: numerics", rows[i].text);
     }
 }
 

@@ -156,7 +156,6 @@ static void only_a_file_gives_them(void **state)
     assert_string_equal(err.text, "--set flights: flights is a list of mappings, which only a config file can give");
     assert_int_equal(pl_config_apply_env(&cfg, variable, &err), PL_E_CONFIG);
     assert_string_equal(err.text, "PLIMSOLL_FLIGHTS: flights is a list of mappings, which only a config file can give");
-    assert_int_equal(pl_config_require(&cfg, "flights", "train", &err), PL_E_INTERNAL);
 }
 
 /* Of a run that has begun: which flights, in which order; where their files lie may change, contents count. */
@@ -182,6 +181,23 @@ static void a_resume_keeps_the_names(void **state)
     assert_int_equal(pl_config_check_begun(&saved, &now, &err), PL_E_CONFIG);
 }
 
+static void a_command_may_need_them(void **state)
+{
+    (void)state;
+    pl_config cfg;
+    pl_error err = {0};
+    must_load(&cfg, "model: {arch: clouds}");
+    assert_int_equal(pl_config_require(&cfg, "flights", "train", &err), PL_E_CONFIG);
+    assert_string_equal(err.text, "c.yaml: train needs flights: write \"flights:\" in the config file and under it "
+                                  "\"- name: …\"");
+    assert_int_equal(pl_config_require(&cfg, "data_directory", "train", &err), PL_E_CONFIG);
+    assert_string_equal(err.text, "c.yaml: train needs data_directory: write \"data_directory: …\" in the config file, "
+                                  "or give --data_directory …");
+    must_load(&cfg, "model: {arch: clouds}\nflights: [" FLIGHT("a") "]\ndata_directory: d");
+    assert_int_equal(pl_config_require(&cfg, "flights", "train", &err), PL_OK);
+    assert_int_equal(pl_config_require(&cfg, "data_directory", "train", &err), PL_OK);
+}
+
 static void another_system_has_none(void **state)
 {
     (void)state;
@@ -199,7 +215,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(what_is_written_is_read),       cmocka_unit_test(what_is_printed_is_what_was_read),
         cmocka_unit_test(each_mistake_has_its_sentence), cmocka_unit_test(rooms_are_full_and_no_fuller),
         cmocka_unit_test(only_a_file_gives_them),        cmocka_unit_test(a_resume_keeps_the_names),
-        cmocka_unit_test(another_system_has_none),
+        cmocka_unit_test(a_command_may_need_them),       cmocka_unit_test(another_system_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,11 +74,13 @@ static void the_documented_form_is_read(void **state)
     assert_int_equal(pl_config_store_of(&cfg), PL_CONFIG_STORE_FEATURES);
     pl_config_print_without_effect(&cfg, &none);
     assert_string_equal(pl_str_text(&none),
-                        "sampling.batch_size, sampling.stratification.method, "
-                        "sampling.stratification.num_strata_per_dim, sampling.stratification.min_samples_per_stratum, "
-                        "simulation.device, simulation.parallelism.strategy, simulation.parallelism.devices, "
-                        "dataset.storage.compression, dataset.storage.compression_level, dataset.storage.chunk_size, "
-                        "logging.level");
+                        "sampling.batch_size (operators come one after another, and how many realisations at once the "
+                        "plan says), sampling.stratification.method, sampling.stratification.num_strata_per_dim, "
+                        "sampling.stratification.min_samples_per_stratum, simulation.device (the processor computes), "
+                        "simulation.parallelism.strategy, simulation.parallelism.devices, dataset.storage.compression "
+                        "(files are not compressed while they are written; h5repack does it afterwards), "
+                        "dataset.storage.compression_level (see compression), dataset.storage.chunk_size (data sets "
+                        "are contiguous; block_states says what is written together), logging.level");
     pl_str_deinit(&none);
 }
 
@@ -256,7 +258,8 @@ static const struct {
      "c.yaml:2:63: simulation.input_generation.ic_type_weights.structured is not used when "
      "simulation.input_generation.method is gaussian_random_field; take it out"},
     {"sampling: {total_samples: 5}\n",
-     "c.yaml:1:27: sampling.total_samples is not used when model.arch is gpt; take it out"},
+     "c.yaml:1:27: sampling.total_samples is read when model.arch is cnn_operator, unet_operator or fno_operator, and "
+     "no arch is said: write \"arch: cnn_operator\" under model"},
 };
 
 static void each_mistake_has_its_sentence(void **state)

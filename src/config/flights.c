@@ -1,0 +1,152 @@
+/* What the keys of a regression of cloud heights cannot tell one by one: names of flights that there are not, trainings
+ * whose keys contradict each other or that would see what they are judged by. Each sentence begins with the place of the
+ * key that is likeliest to be wrong. */
+#include <string.h>
+
+#include "config/schema.h"
+
+const pl_config_flight *pl_config_find_flight(const pl_config *cfg, const char *name)
+{
+    for (int64_t i = 0; i < cfg->clouds.flights.count; i++)
+        if (strcmp(cfg->clouds.flights.item[i].name, name) == 0) return &cfg->clouds.flights.item[i];
+    return NULL;
+}
+
+const char *pl_config_overweight_flight(const pl_config *cfg)
+{
+    return cfg->clouds.overweight_flight[0] ? cfg->clouds.overweight_flight : cfg->clouds.pretrain_flight;
+}
+
+static const char *place(const pl_config *cfg, const char *path, char where[PL_CONFIG_WHERE_BYTES])
+{
+    return pl_config_where(cfg, path, where, PL_CONFIG_WHERE_BYTES);
+}
+
+static pl_status check_swath(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const double *row = cfg->clouds.swath_slice.item;
+    if (row[0] < row[1]) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: swath_slice begins at row %.0f and ends before row %.0f; write the first row, then the one "
+                   "behind the last",
+                   place(cfg, "swath_slice", where), row[0], row[1]);
+}
+
+/* ---- names ---- */
+
+static const char *nearest_flight(const pl_config *cfg, const char *name)
+{
+    const char *near = NULL;
+    size_t best = SIZE_MAX;
+    for (int64_t i = 0; i < cfg->clouds.flights.count; i++)
+        if (pl_nearer(name, cfg->clouds.flights.item[i].name, &best)) near = cfg->clouds.flights.item[i].name;
+    return near;
+}
+
+/* Without a list there is nothing to compare with: a command that needs it asks for it. */
+static pl_status check_name(const pl_config *cfg, const char *path, const char *name, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES], shown[64], list[256];
+    const pl_config_key *flights = &pl_config_keys[PL_CONFIG_KEY_clouds_flights];
+    if (!name[0] || cfg->clouds.flights.count == 0 || pl_config_find_flight(cfg, name)) return PL_OK;
+    const char *near = nearest_flight(cfg, name);
+    place(cfg, path, where);
+    pl_config_shown(name, strlen(name), shown);
+    if (near)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s names the flight \"%s\", which flights has not; did you mean \"%s\"?",
+                       where, path, shown, near);
+    pl_str names = pl_str_fixed(list, sizeof list);
+    pl_config_print_record_names(flights, &cfg->clouds.flights, &names);
+    return pl_fail(err, PL_E_CONFIG, "%s: %s names the flight \"%s\", which flights has not; it has %s", where, path,
+                   shown, list);
+}
+
+static pl_status check_save_name(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES], shown[64];
+    const char *name = cfg->clouds.save_name;
+    if (!name[0] || pl_config_is_folder_name(name)) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: save_name \"%s\" is no name of a folder; take letters, digits, _ and, not in front, - and .",
+                   place(cfg, "save_name", where), pl_config_shown(name, strlen(name), shown));
+}
+
+/* ---- trainings ---- */
+
+static const char *left_out(const pl_config *cfg)
+{
+    return strncmp(cfg->clouds.stage, "loo-", 4) == 0 ? cfg->clouds.stage + 4 : NULL;
+}
+
+static bool is_stage(const pl_config *cfg, const char *name) { return strcmp(cfg->clouds.stage, name) == 0; }
+
+static pl_status check_stage(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES], shown[64];
+    const char *stage = cfg->clouds.stage;
+    if (left_out(cfg)) return check_name(cfg, "stage", left_out(cfg), err);
+    if (is_stage(cfg, "pretrain") && !cfg->clouds.pretrain_flight[0])
+        return pl_fail(err, PL_E_CONFIG, "%s: the stage pretrain needs a flight; name it by pretrain_flight",
+                       place(cfg, "stage", where));
+    if (!stage[0] || is_stage(cfg, "pretrain") || is_stage(cfg, "final")) return PL_OK;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: stage must be pretrain, final, or loo- and the name of a flight, not \"%s\"; leave it empty for "
+        "all",
+        place(cfg, "stage", where), pl_config_shown(stage, strlen(stage), shown));
+}
+
+static bool makes_final(const pl_config *cfg)
+{
+    return is_stage(cfg, "final") || (is_stage(cfg, "") && cfg->clouds.final);
+}
+
+/* It never sees the validation flight, nor do the weights that it begins from. */
+static pl_status check_final(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const char *judge = cfg->clouds.validation_flight;
+    if (!makes_final(cfg) || cfg->clouds.flights.count == 0) return PL_OK;
+    if (!judge[0])
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%s: the final training needs a flight that it never sees; name it by validation_flight, or make "
+            "no such training (--no-final)",
+            place(cfg, "flights", where));
+    if (cfg->clouds.pretrain && strcmp(cfg->clouds.pretrain_flight, judge) == 0)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: pretrain_flight and validation_flight are both %s: the final training would begin from "
+                       "weights that have seen what it is judged by; name another, or take --no-pretrain",
+                       pl_config_blame(cfg, "pretrain_flight", "validation_flight", where), judge);
+    if (strcmp(cfg->clouds.overweight_flight, judge) == 0)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: overweight_flight and validation_flight are both %s, and the final training never sees it; "
+                       "name another, or take overweight_flight out",
+                       pl_config_blame(cfg, "overweight_flight", "validation_flight", where), judge);
+    return PL_OK;
+}
+
+static pl_status check_count(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const bool leaves_out = makes_final(cfg) || left_out(cfg) || (is_stage(cfg, "") && cfg->clouds.loo);
+    if (cfg->clouds.flights.count != 1 || !leaves_out) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: flights has one flight, and a training that is judged by a flight of its own needs another to "
+                   "learn from; add one, or take --no-final and --no-loo",
+                   place(cfg, "flights", where));
+}
+
+pl_status pl_config_check_flights(const pl_config *cfg, pl_error *err)
+{
+    if (!pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_flights])) return PL_OK;
+    PL_TRY(check_swath(cfg, err));
+    PL_TRY(check_save_name(cfg, err));
+    PL_TRY(check_name(cfg, "pretrain_flight", cfg->clouds.pretrain_flight, err));
+    PL_TRY(check_name(cfg, "validation_flight", cfg->clouds.validation_flight, err));
+    PL_TRY(check_name(cfg, "overweight_flight", cfg->clouds.overweight_flight, err));
+    PL_TRY(check_stage(cfg, err));
+    PL_TRY(check_count(cfg, err));
+    return check_final(cfg, err);
+}
