@@ -1,11 +1,11 @@
 /* The row of cloud heights, and how its data are opened. */
 #include "systems/clouds.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "data/clouds/clouds_data.h"
 #include "models/model.h"
+#include "systems/clouds_measure.h"
 #include "systems/clouds_stages.h"
 
 /* ---- the data of a stage ---- */
@@ -79,6 +79,8 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
                                             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
                                     .in_epochs = true,
+                                    .measure = pl_clouds_measure,
+                                    .keep_predictions = pl_clouds_keep_predictions,
                                     .check = pl_clouds_check,
                                     .prepare = pl_clouds_prepare_run,
                                     .files = files,
