@@ -97,6 +97,38 @@ static void frames_that_are_too_small_are_refused(void **state)
     assert_non_null(strstr(err.text, "train.batch_size 1"));
 }
 
+static void sizes_beyond_counting_are_refused(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g = NULL;
+    pl_facts e = {0};
+    pl_facts_add(&e, "height", 65536);
+    pl_facts_add(&e, "width", 1 << 30);
+    const char *const sets[] = {
+        "channels", "[65536,65536,65536]", "train.batch_size", "16777216", "temporal_frames", "64", NULL};
+    assert_int_equal(pl_model_build(config_of(sets), &e, &g, &err), PL_E_CONFIG);
+    assert_non_null(strstr(err.text, "exceed 2^60 bytes"));
+}
+
+/* Each frame's norms change what lasts: once a step, with the whole batch. */
+static void layer_major_order_is_not_for_it(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    const char *why;
+    pl_graph *g = build(config_of(NULL), 8, 8);
+    pl_id train = pl_graph_find_program(g, "train");
+    must(pl_grad_differentiate(g, train, &err), &err);
+    pl_grad_update u = {
+        0.9, 0.999, 1e-8, 0, 0, pl_graph_find_value(g, "input.lr"), pl_graph_find_value(g, "input.step"), 1};
+    must(pl_grad_add_update(g, train, &u, &err), &err);
+    assert_false(pl_rewrite_layer_major_possible(g, train, &why));
+    assert_non_null(strstr(why, "mixes the samples"));
+    assert_true(pl_rewrite_update_early_possible(g, train, 1, &why));
+    pl_graph_destroy(g);
+}
+
 /* ---- first values ---- */
 
 static void check_deviation(reference *r, const pl_graph *g, const char *name, double deviation)
@@ -570,6 +602,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(first_values_are_those_of_the_book),
         cmocka_unit_test(other_lengths_make_legal_graphs),
         cmocka_unit_test(frames_that_are_too_small_are_refused),
+        cmocka_unit_test(sizes_beyond_counting_are_refused),
+        cmocka_unit_test(layer_major_order_is_not_for_it),
         cmocka_unit_test(gradients_agree_with_finite_differences),
         cmocka_unit_test(programs_are_those_of_the_interpreter),
         cmocka_unit_test(evaluation_is_that_of_the_interpreter),
