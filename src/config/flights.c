@@ -1,6 +1,6 @@
 /* What the keys of a regression of cloud heights cannot tell one by one: names of flights that there are not, trainings
- * whose keys contradict each other or that would see what they are judged by. Each sentence begins with the place of the
- * key that is likeliest to be wrong. */
+ * whose keys contradict each other or that would see what they are judged by. Each sentence begins with the place of
+ * the key that is likeliest to be wrong. */
 #include <string.h>
 
 #include "config/schema.h"
