@@ -15,7 +15,7 @@ endif
 
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
-.PHONY: all configure test test-quick demo demo-rollout bench soak fuzz environments install uninstall clean format size help
+.PHONY: all configure test test-quick demo demo-rollout demo-clouds bench soak fuzz environments install uninstall clean format size help
 .DEFAULT_GOAL := all
 
 all: ## Install what is missing, build: the command is build/plimsoll
@@ -41,6 +41,12 @@ demo-rollout: ## Random operators iterated from random fields: streamed, killed,
 	@$(configure)
 	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll npy_difference
 	@BUILD=$(BUILD) tools/demo-rollout.sh
+
+demo-clouds: ## Cloud heights from image sequences: synthetic flights, one left out after the other
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
+	@BUILD=$(BUILD) tools/demo-clouds.sh
 
 bench: ## Benchmarks: ratios against ceilings measured in the same run
 	@tools/install-dependencies.sh build bench

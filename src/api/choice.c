@@ -32,10 +32,17 @@ pl_status pl_choice_text(const pl_config *c, pl_choice_key key, char text[PL_CHO
     return PL_OK;
 }
 
+bool pl_choice_is_used(const pl_config *c, pl_choice_key key)
+{
+    const pl_config_key *found = pl_config_find(pl_choice_rows[key].path);
+    return found && pl_config_is_used(c, found);
+}
+
 static pl_status read_key(const pl_config *c, pl_choice_key key, pl_choice *choice, bool *open, pl_error *err)
 {
     char text[PL_CHOICE_TEXT_BYTES];
     const pl_choice_row *row = &pl_choice_rows[key];
+    if (!pl_choice_is_used(c, key)) return PL_OK; /* its system has no such choice: it is as established */
     PL_TRY(pl_choice_text(c, key, text, err));
     const pl_choice_word *word = find_word(row, text);
     row->put(choice, word ? word->value : strtoll(text, NULL, 10));

@@ -13,6 +13,8 @@ pl_status pl_choice_text(const pl_config *, pl_choice_key, char text[PL_CHOICE_T
 /* What the config says to a command of these uses (PL_USES_ bits), and a bit of `open` for each key that it leaves to
  * the search; what the command does not read is as established. */
 pl_status pl_choice_read(const pl_config *, uint32_t uses, pl_choice *, uint32_t *open, pl_error *);
+/* Has the system of the config got that key? */
+bool pl_choice_is_used(const pl_config *, pl_choice_key);
 /* Every key of a choice from one config into another. */
 pl_status pl_choice_copy(const pl_config *from, pl_config *to, pl_error *);
 

@@ -53,12 +53,15 @@ static void tell_search(void *context, size_t done, size_t total)
     if (t->progress) (void)t->progress(t->context, "planning", done, total);
 }
 
-/* Of what is not trained but repeated: how much is done at once, where its data leave that open, and by how many. */
-static uint32_t open_to_repeated(const pl_compiler *c, const pl_fit_options *o)
+/* Of what is not trained but repeated: how much is done at once, where its data leave that open, and by how many. What is
+ * trained may be cut as its config leaves it, unless its data say how much is at once. */
+static uint32_t find_open(const pl_compiler *c, const pl_fit_options *o)
 {
-    const uint32_t keys =
-        (c->data->source && c->data->source->at_once == 0 ? 1u << PL_CHOICE_MICRO_BATCH : 0) | 1u << PL_CHOICE_THREADS;
-    return o->repeated ? o->open & keys : 0;
+    const uint32_t at_once = 1u << PL_CHOICE_MICRO_BATCH, threads = 1u << PL_CHOICE_THREADS;
+    const bool is_said = !c->data->source || c->data->source->at_once != 0;
+    if (pl_command_does(c->command, PL_USES_UPDATE)) return is_said ? o->open & ~at_once : o->open;
+    if (!o->repeated) return 0;
+    return (is_said ? 0 : at_once) | (o->open & threads);
 }
 
 /* What the config decides and what it leaves open; only what trains or is repeated is searched. Without data there is
@@ -68,7 +71,7 @@ static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *e
     const pl_job *job = c->settings.jobs.job[0];
     PL_TRY(pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open, err));
     if (job->count_runs) o->repeated = job->program[job->repeated];
-    if (!pl_command_does(c->command, PL_USES_UPDATE)) o->open = open_to_repeated(c, o);
+    o->open = find_open(c, o);
     o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA) ? c->settings.run.micro_batch : 1;
     return PL_OK;
 }

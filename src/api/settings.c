@@ -9,6 +9,15 @@ static uint64_t or_auto(int64_t value, uint64_t chosen)
     return value == PL_CONFIG_AUTO ? (chosen ? chosen : 1) : (uint64_t)value;
 }
 
+/* Of a system that is trained in epochs a tenth of the steps at most: else a short training would never get warm. */
+static uint64_t warmup_of(const pl_config *c, uint64_t steps)
+{
+    enum { EPOCHS_WARMUP = 2000 };
+    if (!pl_system_of(c)->in_epochs) return or_auto(c->train.warmup_steps, steps / 50);
+    const uint64_t warmup = or_auto(c->train.warmup_steps, EPOCHS_WARMUP);
+    return warmup < steps / 10 ? warmup : steps / 10;
+}
+
 static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
 {
     static const pl_lr_kind kinds[] = {[PL_SCHEDULE_COSINE] = PL_LR_COSINE,
@@ -18,7 +27,7 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
     return (pl_lr_schedule){.kind = kinds[c->train.schedule],
                             .lr = c->train.learning_rate,
                             .min_ratio = c->train.min_lr_ratio,
-                            .warmup = or_auto(c->train.warmup_steps, steps / 50),
+                            .warmup = warmup_of(c, steps),
                             .steps = steps,
                             .patience = (uint64_t)c->train.plateau_patience,
                             .factor = c->train.plateau_factor};
@@ -30,6 +39,8 @@ static uint64_t find_steps(const pl_config *c, const pl_data *data)
     return c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
                                             : data->source->steps_per_epoch[PL_PART_TRAIN] * (uint64_t)c->train.epochs;
 }
+
+static uint64_t epoch_of(const pl_data *data) { return data->source ? data->source->steps_per_epoch[PL_PART_TRAIN] : 0; }
 
 static pl_status print_values(const pl_config *c, char **text, pl_error *err)
 {
@@ -78,7 +89,8 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
 {
     const pl_system *system = pl_system_of(c);
     const pl_config_key *held_out = pl_config_find_held_out(c);
-    const uint64_t steps = find_steps(c, data), eval_every = or_auto(c->train.eval_every, steps / 10);
+    const uint64_t steps = find_steps(c, data),
+                   eval_every = or_auto(c->train.eval_every, system->in_epochs ? epoch_of(data) : steps / 10);
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
     PL_TRY(pl_path_of_part(s->trace, sizeof s->trace, c->run.trace, data->piece, err));
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
@@ -96,6 +108,8 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                                .sample_every = (uint64_t)c->train.sample_every,
                                .log_every = or_auto(c->train.log_every, steps / 200),
                                .keep_last = pl_command_does(command, PL_USES_UPDATE) ? (uint32_t)c->train.keep_last : 0,
+                               .early_patience = (uint64_t)c->train.early_stopping_patience,
+                               .early_min_delta = c->train.early_stopping_min_delta,
                                .keep_best = c->train.keep_best,
                                .init_from = c->train.init_from[0] ? c->train.init_from : NULL,
                                .tensorboard = c->train.tensorboard,

@@ -71,6 +71,7 @@ static void note(verification *v, const char *name, int64_t value)
 static const char *value_of(verification *v, int key, int at)
 {
     const char *text = tried[key][at];
+    if (!pl_choice_is_used(v->config, (pl_choice_key)key)) return NULL;
     if (!text || text[0] != '<') return text;
     const found *f = find(v, text);
     return f ? f->value : NULL;

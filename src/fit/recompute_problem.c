@@ -1,7 +1,7 @@
 /* Sizes are those of the values, as the planner counts: a result counts until its last reader has run. What the
  * rewrites behind this one will do is taken into account where it is certain: between neighbours the second of which
  * may take the first one's storage, or is fused into it, nothing is counted twice. Statistics (outputs beyond the
- * first, which are kept) count as always there; weights and gradients, there whatever is decided, with zero bytes. */
+ * first that are kept) count as always there; weights and gradients, there whatever is decided, with zero bytes. */
 #include "recompute_problem.h"
 
 #include "ir/op.h"
@@ -73,6 +73,8 @@ static bool is_joined(const grouper *c, pl_id node)
     const pl_node *n = &g->node[node], *next = &g->node[node + 1];
     if (!is_in(c, node + 1) || next->phase != n->phase || n->out[0] == PL_NONE) return false;
     pl_id made = n->out[0];
+    for (int k = 1; k < PL_NODE_OUT_MAX; k++)
+        if (pl_node_remakes(n, k)) return false;
     return pl_value_root(g, made) == made && c->readers[made] == 1 && c->writers[made] == 1 && bytes_of(c, made) &&
            reads(c, next, made);
 }
@@ -115,7 +117,7 @@ static pl_status add_outputs(grouper *c, uint32_t group, pl_id node, bool last, 
         if (bytes == 0) continue;
         if (c->owner[root] != NO_GROUP) {
             PL_TRY(add_dep(c, group, c->owner[root], err));
-        } else if (k > 0 && c->may[node]) {
+        } else if (c->may[node] && !pl_node_remakes(n, k)) {
             c->p->problem.fixed += bytes;
         } else if (last) {
             c->owner[root] = group;

@@ -3,7 +3,8 @@
  *
  * A weight that several nodes read (tied embeddings) has an accumulator for each of them, which are added to the first
  * when the last micro-batch is done. In one accumulator their terms would take turns, micro-batch by micro-batch, and
- * its last bits would depend on the size of these.
+ * its last bits would depend on the size of these. A program that mixes the samples of a batch sees all of them at
+ * once: there is one accumulator, to which the readers add one after the other.
  *
  * A frozen weight has none. What only such weights and data have made needs no gradient, so nothing computes it. */
 #include "grad/differentiate.h"
@@ -22,6 +23,7 @@ typedef struct driver {
     uint32_t *readers; /* [values] nodes of the program that read it */
     bool *wanted;      /* [values] of roots: as in pl_gradient */
     pl_id *waiting; /* [values] of a weight: the accumulator of the next reader to be visited; the others follow it */
+    bool whole;     /* the batch is never cut into micro-batches */
     finished *finished;
     size_t finished_count, finished_room;
 } driver;
@@ -89,7 +91,7 @@ static pl_status add_accumulators(driver *d)
         pl_shape shape = g->value[i].shape;
         snprintf(b->scope, sizeof b->scope, "%s", g->value[i].scope);
         d->waiting[i] = add_zeroed(b, pl_build_temporary(b, PL_ROLE_GRADIENT, PL_DTYPE_F32, shape, "grad.%s", name));
-        for (uint32_t k = 1; k < d->readers[i]; k++)
+        for (uint32_t k = 1; k < d->readers[i] && !d->whole; k++)
             add_zeroed(b, pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "sum.%u.%s", k + 1, name));
         d->grad.accumulator[i] = d->waiting[i];
     }
@@ -103,6 +105,10 @@ static pl_status finish_accumulators(driver *d, const pl_node *n)
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
         pl_id weight = n->in[k] < d->grad.count ? n->in[k] : PL_NONE;
         if (weight == PL_NONE || d->grad.accumulator[weight] == d->waiting[weight]) continue;
+        if (d->whole) {
+            d->waiting[weight] = d->grad.accumulator[weight];
+            continue;
+        }
         if (pl_grow(&d->finished, &d->finished_room, d->finished_count, sizeof *d->finished))
             return pl_fail(d->grad.b->err, PL_E_NOMEM, "no memory to differentiate the graph");
         d->finished[d->finished_count++] = (finished){weight, d->grad.accumulator[weight]};
@@ -187,6 +193,7 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     PL_TRY_DONE(check_loss(g, program, err));
     if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers || !d.wanted)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
+    d.whole = pl_graph_find_mixer(g, program) != PL_NONE;
     count_readers(g, program, d.readers);
     find_wanted(&d, g, program);
     PL_TRY_DONE(check_windows(g, d.readers, err));

@@ -30,7 +30,9 @@ typedef struct pl_op_rule {
     pl_cost (*cost)(const pl_graph *, const pl_node *);
     pl_alias (*alias)(const pl_node *, int out);
     bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
-    int out_min;    /* outputs that must be there; 0 means the first alone, -1 no certain one */
+    uint32_t
+        remade;  /* bit k: output k, beyond the first, is made again with it: too large to be kept as statistics are */
+    int out_min; /* outputs that must be there; 0 means the first alone, -1 no certain one */
     /* Exchanges data with what is outside of the graph: it runs exactly once a trip, by whoever runs the program. It is
      * never left out, repeated or timed. */
     bool outside;
@@ -41,6 +43,11 @@ typedef struct pl_op_rule {
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);
+/* Does the node, where it runs again, make output k again? The first, and those that are too large to be kept. */
+static inline bool pl_node_remakes(const pl_node *n, int k)
+{
+    return n->out[k] != PL_NONE && (k == 0 || pl_op_rule_of(n->op)->remade >> k & 1);
+}
 static inline bool pl_op_is_outside(pl_op op) { return pl_op_rule_of(op)->outside; }
 
 /* Attribute k of the operator's list: its name into name[24], its kind 'i', 'f' or 'a'; 0 when there is no such. */

@@ -142,7 +142,7 @@ static pl_alias alias_conv2d(const pl_node *n, int out)
     return (pl_alias){.update = -1, .may = out == 0 ? 1u << 3 : 0}; /* the residual, added element by element */
 }
 
-const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d, alias_conv2d};
+const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d, alias_conv2d, .remade = 1u << 2};
 
 /* ---- conv2d_dx: dy [B,Ho,Wo,N], W [N,k,k,C], [partial B,H,W,C], [u B,H,W,C] → dx [B,H,W,C], [act(u)] ----
  * dx = gradient (+ partial) (· act'(u)); with u the second output, if wanted, computes act(u) once more. H and W are

@@ -80,7 +80,8 @@ static pl_status gradient_max_pool(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, PL_OP_MAX_POOL_BWD, n->out[1], 0);
 }
 
-const pl_op_rule pl_rule_MAX_POOL = {shape_max_pool, gradient_max_pool, cost_moved, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_MAX_POOL = {shape_max_pool, gradient_max_pool, cost_moved,
+                                     pl_alias_none,  .recompute = true, .remade = 1u << 1};
 
 /* ---- max_pool_bwd: dy, argmax, [add] → dx ---- */
 static pl_status shape_max_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)

@@ -393,9 +393,26 @@ static pl_status build_program(clouds *k, const char *name, bool training)
     return m->b.status;
 }
 
+/* All that a step makes, some eight values of each size, far below what 64 bits count. */
+static pl_status check_size(const clouds *k)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_config *c = k->m->config;
+    double channels = 1;
+    for (int i = 0; i < LAYERS; i++) channels += ldexp((double)k->channels[i], -2 * i);
+    const double bytes = 8 * sizeof(float) * channels * (double)k->height * (double)k->width * (double)k->frames *
+                         (double)c->train.batch_size;
+    if (bytes <= 0x1p60) return PL_OK;
+    return pl_fail(k->m->err, PL_E_CONFIG,
+                   "%s: train.batch_size %" PRId64 " times temporal_frames %" PRId64 " times frames of %" PRId64
+                   " × %" PRId64 " pixels with %" PRId64 " channels exceed 2^60 bytes; take smaller numbers",
+                   pl_config_blame(c, "train.batch_size", "channels", where), c->train.batch_size, k->frames, k->height,
+                   k->width, k->channels[0]);
+}
+
 static pl_status check_frame(const clouds *k)
 {
-    if (k->height >= LEAST_SIDE && k->width >= LEAST_SIDE) return PL_OK;
+    if (k->height >= LEAST_SIDE && k->width >= LEAST_SIDE) return check_size(k);
     return pl_fail(k->m->err, PL_E_CONFIG,
                    "frames of %" PRId64 " × %" PRId64
                    " pixels are too small for three halvings; take data with at least %d × %d, or more rows of them "

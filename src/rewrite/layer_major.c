@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "ir/inputs.h"
+#include "ir/properties.h"
 #include "ir/op.h"
 
 /* ---- groups ---- */
@@ -352,5 +353,7 @@ bool pl_rewrite_layer_major_possible(const pl_graph *g, pl_id program, const cha
 {
     if (!pl_rewrite_update_early_possible(g, program, 1, why)) return false;
     *why = count_blocks(g, program) ? NULL : "the model has no blocks";
+    if (pl_graph_find_mixer(g, program) != PL_NONE)
+        *why = "the model mixes the samples of a batch, so there are no micro-batches that could take turns";
     return *why == NULL;
 }

@@ -78,16 +78,19 @@ static pl_status redirect(recomputer *r, pl_id node)
 static pl_status repeat(recomputer *r, const pl_again *a)
 {
     pl_graph *g = r->g;
-    pl_node again = r->given[a->node];
-    pl_id made = again.out[0];
+    const pl_node *given = &r->given[a->node];
+    pl_node again = *given;
     again.phase = g->node[a->before].phase;
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) again.out[k] = PL_NONE; /* statistics are kept */
     pl_id copy = pl_graph_add_node(g, &again);
     if (copy == PL_NONE) return no_memory(r->err);
     PL_TRY(redirect(r, copy));
-    PL_TRY(add_copy(r, made, PL_NONE));
-    g->node[copy].out[0] = r->newest[made];
-    g->value[r->newest[made]].producer = copy;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+        if (!pl_node_remakes(given, k)) continue;
+        PL_TRY(add_copy(r, given->out[k], PL_NONE));
+        g->node[copy].out[k] = r->newest[given->out[k]];
+        g->value[r->newest[given->out[k]]].producer = copy;
+    }
     r->order[r->placed++] = copy;
     return PL_OK;
 }

@@ -30,19 +30,25 @@ typedef struct writers {
     pl_id *next;
 } writers;
 
-/* Its first output is a value of its own that nobody else writes; the others can be left out. */
-static bool makes_one_value(const pl_graph *g, pl_id id, const writers *w)
+/* A value of its own that nobody else writes. */
+static bool is_own(const pl_graph *g, pl_id id, const writers *w)
+{
+    const pl_value *v = &g->value[id];
+    bool temporary = v->role == PL_ROLE_TEMPORARY || v->role == PL_ROLE_SAVED;
+    return pl_value_root(g, id) == id && temporary && v->program != PL_NONE && w->count[id] == 1;
+}
+
+/* What it makes again is its own; the other outputs can be left out. */
+static bool makes_its_own(const pl_graph *g, pl_id id, const writers *w)
 {
     const pl_node *n = &g->node[id];
+    const pl_op_rule *rule = pl_op_rule_of(n->op);
     if (n->out[0] == PL_NONE) return false;
-    const pl_value *v = &g->value[n->out[0]];
-    bool temporary = v->role == PL_ROLE_TEMPORARY || v->role == PL_ROLE_SAVED;
-    if (pl_value_root(g, n->out[0]) != n->out[0] || !temporary || v->program == PL_NONE || w->count[n->out[0]] != 1)
-        return false;
-    for (int k = 1; k < PL_NODE_OUT_MAX; k++)
-        if (n->out[k] != PL_NONE &&
-            (k < pl_op_rule_of(n->op)->out_min || pl_op_rule_of(n->op)->alias(n, k).update >= 0))
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+        if (n->out[k] == PL_NONE) continue;
+        if (pl_node_remakes(n, k) ? !is_own(g, n->out[k], w) : k < rule->out_min || rule->alias(n, k).update >= 0)
             return false;
+    }
     return true;
 }
 
@@ -68,7 +74,7 @@ static void find_repeatable(const pl_graph *g, writers *w, pl_id *region_end, bo
     for (pl_id i = (pl_id)g->node_count; i-- > 0;) {
         const pl_node *n = &g->node[i];
         bool plain = !n->dead && !pl_op_is_outside(n->op) && n->predicate == PL_NONE && n->wait == PL_NONE;
-        may[i] = plain && makes_one_value(g, i, w) && inputs_stay(g, n, w, region_end);
+        may[i] = plain && makes_its_own(g, i, w) && inputs_stay(g, n, w, region_end);
         for (int k = 0; k < PL_NODE_OUT_MAX && !n->dead; k++)
             if (n->out[k] != PL_NONE) w->next[pl_value_root(g, n->out[k])] = i;
     }
@@ -100,6 +106,15 @@ typedef struct decider {
     bool *leaves;     /* [values], roots: read in the forward pass outside its block */
     pl_id *start;     /* [nodes] where the backward pass of the node's block begins; PL_NONE: in no block, or none */
 } decider;
+
+/* Where the backward pass first reads what the node makes again; PL_NONE: nowhere. */
+static pl_id first_wanted(const decider *d, const pl_node *n)
+{
+    pl_id first = PL_NONE;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        if (pl_node_remakes(n, k) && d->wanted_at[n->out[k]] < first) first = d->wanted_at[n->out[k]];
+    return first;
+}
 
 static bool is_in(const decider *d, const pl_node *n)
 {
@@ -168,10 +183,12 @@ static void find_cheap(decider *d)
             if (n->in[k] == PL_NONE) continue;
             pl_id root = pl_value_root(g, n->in[k]), maker = g->value[root].producer;
             bool inside = g->value[root].program != PL_NONE && maker != PL_NONE && g->node[maker].region == n->region;
-            cheap = d->there[root] || !inside || pl_op_is_outside(g->node[maker].op);
+            bool statistic = inside && g->node[maker].out[0] != root; /* small, and kept where its node runs once */
+            cheap = d->there[root] || !inside || statistic || pl_op_is_outside(g->node[maker].op);
         }
         d->may[i] = cheap;
-        if (cheap) d->there[n->out[0]] = true;
+        for (int k = 0; k < PL_NODE_OUT_MAX && cheap; k++)
+            if (pl_node_remakes(n, k)) d->there[n->out[k]] = true;
     }
 }
 
@@ -183,7 +200,7 @@ pl_status pl_recompute_decide_cheap(const pl_graph *g, pl_id program, pl_recompu
     find_cheap(&d);
     for (pl_id i = (pl_id)g->node_count; i-- > 0;) {
         if (!d.may[i]) continue;
-        pl_id at = d.wanted_at[g->node[i].out[0]];
+        pl_id at = first_wanted(&d, &g->node[i]);
         if (at == PL_NONE || at == i + 1) continue; /* read at once: nothing is freed by making it again */
         if (g->node[at].region != g->node[i].region) continue;
         want(&d, &g->node[i], at);
@@ -249,7 +266,7 @@ pl_status pl_recompute_decide_full(const pl_graph *g, pl_id program, pl_recomput
     find_leaving(&d);
     for (pl_id i = (pl_id)g->node_count; i-- > 0;) {
         const pl_node *n = &g->node[i];
-        if (d.start[i] == PL_NONE || !d.may[i] || d.leaves[n->out[0]] || d.wanted_at[n->out[0]] == PL_NONE) continue;
+        if (d.start[i] == PL_NONE || !d.may[i] || d.leaves[n->out[0]] || first_wanted(&d, n) == PL_NONE) continue;
         want(&d, n, d.start[i]);
         PL_TRY_DONE(pl_recompute_decision_add(list, i, d.start[i], err));
     }

@@ -44,11 +44,13 @@ pl_status pl_recompute_decide_cheap(const pl_graph *, pl_id program, pl_recomput
  * all else that its backward pass needs is computed again right before that. */
 pl_status pl_recompute_decide_full(const pl_graph *, pl_id program, pl_recompute_decision *, pl_error *);
 /* may[node]: could it run a second time in its region, with the same inputs and without touching anything but its first
- * output? Not what changes something in place, loads data or writes into a window. */
+ * output and those that are made with it (pl_op_rule.remade)? Not what changes something in place, loads data or writes
+ * into a window. */
 pl_status pl_recompute_find_repeatable(const pl_graph *, bool *may, pl_error *);
 
 /* recompute.c: carries out a decision, any. Who reads behind a repetition reads the newest copy; statistics (outputs
- * beyond the first) are kept. Needs: a differentiated program, nothing fused or in place yet.
+ * beyond the first, but for those that are made with it) are kept. Needs: a differentiated program, nothing fused or in
+ * place yet.
  * Same operator, same inputs: the bits do not change. */
 pl_status pl_rewrite_recompute(pl_graph *, const pl_recompute_decision *, pl_error *);
 pl_status pl_rewrite_recompute_cheap(pl_graph *, pl_id program, pl_error *);

@@ -41,6 +41,7 @@ typedef struct pl_system {
     pl_words words;
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
+    bool in_epochs; /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past

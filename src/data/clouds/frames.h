@@ -83,5 +83,7 @@ pl_status pl_frames_read_flights(const pl_frames *, pl_frames_flight *all, pl_er
 pl_status pl_frames_read_records(const pl_frames *, uint64_t begin, uint64_t end, pl_frames_record *, pl_error *);
 /* bytes: of pl_frames_picture_bytes, where the picture is as in the file; out [height, width], or NULL. */
 pl_status pl_frames_read_picture(const pl_frames *, uint64_t picture, void *bytes, float *out, pl_error *);
+/* Lets the page cache of a picture that was read go. */
+void pl_frames_drop_picture(const pl_frames *, uint64_t picture);
 
 #endif

@@ -173,10 +173,15 @@ static void widen(pl_frames_form form, const uint8_t *bytes, uint64_t n, float *
         }
 }
 
+static uint64_t picture_at(const pl_frames_info *i, uint64_t picture)
+{
+    return pl_frames_records_offset(i) - (i->pictures - picture) * pl_frames_picture_bytes(i);
+}
+
 pl_status pl_frames_read_picture(const pl_frames *f, uint64_t picture, void *bytes, float *out, pl_error *err)
 {
     const pl_frames_info *i = &f->info;
-    const uint64_t size = pl_frames_picture_bytes(i), at = pl_frames_records_offset(i) - (i->pictures - picture) * size;
+    const uint64_t size = pl_frames_picture_bytes(i), at = picture_at(i, picture);
     uint64_t expected;
     if (picture >= i->pictures)
         return pl_fail(err, PL_E_INTERNAL, "%s: picture %" PRIu64 " was asked for; it has %" PRIu64, f->path, picture,
@@ -189,4 +194,12 @@ pl_status pl_frames_read_picture(const pl_frames *f, uint64_t picture, void *byt
                        f->path, at, at + size, picture);
     if (out) widen(i->form, bytes, (uint64_t)i->height * i->width, out);
     return PL_OK;
+}
+
+/* Whole pages alone are let go: with those that it shares with its neighbours. */
+void pl_frames_drop_picture(const pl_frames *f, uint64_t picture)
+{
+    const uint64_t page = 4096, at = picture_at(&f->info, picture), first = at / page * page;
+    const uint64_t end = pl_align_up(at + pl_frames_picture_bytes(&f->info), page);
+    posix_fadvise(f->fd, (off_t)first, (off_t)(end - first), POSIX_FADV_DONTNEED);
 }

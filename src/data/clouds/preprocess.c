@@ -6,9 +6,6 @@
 #include "base/size.h"
 #include "data/clouds/clahe.h"
 
-/* Added to what is divided by, as the definition has it: a frame of one value is 0, not an error. */
-#define TINY 1e-8
-
 /* ---- the flat field ---- */
 
 uint64_t pl_flat_field_bytes(uint64_t pixels) { return pixels * (sizeof(double) + 1); }
@@ -127,7 +124,7 @@ static void stretch(float *x, uint64_t n)
 {
     double low = (double)x[0], high = low;
     for (uint64_t i = 1; i < n; i++) low = fmin(low, (double)x[i]), high = fmax(high, (double)x[i]);
-    for (uint64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - low) / (high - low + TINY));
+    for (uint64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - low) / (high - low + PL_PIXEL_TINY));
 }
 
 static void score(float *x, const uint8_t *damaged, uint64_t n, double mean)
@@ -137,7 +134,7 @@ static void score(float *x, const uint8_t *damaged, uint64_t n, double mean)
     for (uint64_t i = 0; i < n; i++)
         if (!damaged[i]) squares += ((double)x[i] - mean) * ((double)x[i] - mean), count++;
     const double deviation = sqrt(squares / (double)count);
-    for (uint64_t i = 0; i < n; i++) x[i] = (float)(((double)x[i] - mean) / (deviation + TINY));
+    for (uint64_t i = 0; i < n; i++) x[i] = pl_pixel_score((double)x[i], mean, deviation);
 }
 
 uint64_t pl_preprocess_frame(const pl_preprocess *p, const float *frame, const float *gain, void *scratch, float *out)

@@ -40,6 +40,14 @@ double pl_median_f32(const float *x, uint64_t n);
 
 /* ---- a frame ---- */
 
+/* The z-score of a pixel. What is divided by has a little added, as the definition has it: a frame of one value is 0,
+ * not an error. */
+#define PL_PIXEL_TINY 1e-8
+static inline float pl_pixel_score(double x, double mean, double deviation)
+{
+    return (float)((x - mean) / (deviation + PL_PIXEL_TINY));
+}
+
 typedef struct pl_preprocess {
     uint32_t height, width;
     double clip_limit; /* of CLAHE */

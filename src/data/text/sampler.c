@@ -3,15 +3,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
-enum { ROUNDS = 6 };
-
-static uint32_t half_bits_for(uint64_t windows)
-{
-    uint32_t half = 1;
-    while (half < 32 && windows > (uint64_t)1 << 2 * half) half++;
-    return half;
-}
-
 static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl_part part, pl_error *err)
 {
     uint64_t tokens = s->end - s->begin, least = (uint64_t)o->sequence + 1;
@@ -46,32 +37,13 @@ pl_status pl_sampler_init(pl_sampler *s, const pl_sampler_options *o, pl_part pa
     PL_TRY(check_part(s, o, part, err));
     s->windows = (s->end - s->begin - 2) / o->sequence + 1;
     s->steps_per_epoch = (s->windows - 1) / o->batch + 1;
-    s->half_bits = half_bits_for(s->windows);
-    s->random = pl_philox_init(o->seed, pl_stream_id("data/shuffle"));
+    s->order = pl_permutation_init(s->windows, pl_philox_init(o->seed, pl_stream_id("data/shuffle")));
     return PL_OK;
 }
 
-static uint64_t feistel(const pl_sampler *s, uint64_t epoch, uint64_t place)
-{
-    uint32_t mask = (uint32_t)(((uint64_t)1 << s->half_bits) - 1);
-    uint32_t left = (uint32_t)(place >> s->half_bits) & mask, right = (uint32_t)place & mask;
-    for (uint32_t round = 0; round < ROUNDS; round++) {
-        uint32_t random[4], old = left;
-        pl_philox_block(&s->random, round, epoch, right, random);
-        left = right;
-        right = (old ^ random[0]) & mask;
-    }
-    return (uint64_t)left << s->half_bits | right;
-}
-
-/* The network permutes [0, 4^half_bits). Following it from a place inside until it is inside again permutes the inside.
- */
 uint64_t pl_sampler_shuffle(const pl_sampler *s, uint64_t epoch, uint64_t index)
 {
-    if (!s->shuffled) return index;
-    do index = feistel(s, epoch, index);
-    while (index >= s->windows);
-    return index;
+    return s->shuffled ? pl_permutation_at(&s->order, epoch, index) : index;
 }
 
 pl_window pl_sampler_window(const pl_sampler *s, uint64_t step, uint32_t row)

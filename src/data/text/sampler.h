@@ -6,8 +6,7 @@
  * A window is T inputs and, as targets, the same shifted by one; windows do not overlap (but for that one token), and
  * none crosses from train into validation. The last window of a part may be short: its missing targets are −1. In each
  * epoch every window of the training part comes exactly once, in an order drawn from (seed, epoch) by a permutation
- * that is computed place by place: a Feistel network over the next power of four, walked until it falls inside (Black
- * and Rogaway 2002), Philox as its round function. Validation goes from front to back.
+ * that is computed place by place (base/permutation.h). Validation goes from front to back.
  *
  * A step has `batch` rows; the last step of an epoch may have rows left over, which count nothing. */
 #ifndef PL_DATA_SAMPLER_H
@@ -15,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "base/philox.h"
+#include "base/permutation.h"
 #include "stream/source.h"
 
 typedef struct pl_sampler_options {
@@ -30,8 +29,7 @@ typedef struct pl_sampler {
     uint64_t windows, steps_per_epoch;
     uint32_t sequence, batch;
     int shuffled;
-    uint32_t half_bits; /* of a place among the windows */
-    pl_philox random;
+    pl_permutation order; /* of the windows */
 } pl_sampler;
 
 typedef struct pl_window {

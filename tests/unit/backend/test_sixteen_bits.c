@@ -135,6 +135,22 @@ static void check_tails(pl_real type, pl_team team)
     }
 }
 
+/* Samples that are not side by side: those of a window. */
+static void check_apart(pl_real type, pl_team team)
+{
+    enum { SAMPLES = 5, SAMPLE = 1009, DISTANCE = 1500, ALL = (SAMPLES - 1) * DISTANCE + SAMPLE };
+    pair x = make_pair(type, ALL, 1), y = empty_pair(type, SAMPLES * SAMPLE);
+    float *same = guarded_f32(SAMPLES * SAMPLE);
+    pl_cast_call c = {SAMPLES * SAMPLE, PL_REAL_F32, type, x.wide, y.narrow, SAMPLE, DISTANCE};
+    pl_cast_exec(&c, team);
+    c.to = PL_REAL_F32, c.y = same;
+    pl_cast_exec(&c, team);
+    for (int i = 0; i < SAMPLES; i++) {
+        assert_memory_equal(y.narrow + i * SAMPLE, x.narrow + i * DISTANCE, SAMPLE * 2);
+        check_same(same + i * SAMPLE, x.wide + i * DISTANCE, SAMPLE, "copied");
+    }
+}
+
 /* ---- element by element ---- */
 
 enum { COUNT = 9001 };
@@ -435,6 +451,7 @@ static void test_conversions(void **state)
     for_each_team(check_widening);
     for_each_team(check_narrowing);
     for_each_team(check_tails);
+    for_each_team(check_apart);
 }
 static void test_activation(void **state) { (void)state, for_each_team(check_activation); }
 static void test_add(void **state) { (void)state, for_each_team(check_add); }

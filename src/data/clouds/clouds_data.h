@@ -1,0 +1,55 @@
+/* Flights as the data of a command: the frame file, split by a stage of the protocol (split.h). In training commands
+ * the validation part is what stops the stage; in those that evaluate it is what judges it. */
+#ifndef PL_DATA_CLOUDS_DATA_H
+#define PL_DATA_CLOUDS_DATA_H
+
+#include "data/clouds/clouds_source.h"
+#include "data/clouds/split.h"
+#include "stream/data.h"
+
+/* What a config says, as plain values. Texts are the caller's, and needed while the data are opened alone. */
+typedef struct pl_clouds_setup {
+    const char *frames_path;
+    uint64_t key; /* of the frame file; another one is refused. 0: any */
+    pl_split_stage stage;
+    const char *stage_key;    /* what names the stage's flight, for a sentence: "pretrain_flight" */
+    const char *flight;       /* of the stage: trained on by pretrain, held out by the others */
+    const char *overweight;   /* flight that `final` draws more often; "": none */
+    double overweight_factor; /* finite, above 0 */
+    uint32_t window, batch;   /* frames of a sample, samples of a step: at least 1 */
+    uint64_t seed;
+    bool augment, zscore;
+    bool zenith, azimuth; /* is the model told these angles? */
+    bool evaluates;       /* and does not train */
+} pl_clouds_setup;
+
+typedef struct pl_clouds_data {
+    pl_data data; /* first: this is one. Identity: "frames", "split", "scalers"; extents: "height", "width" */
+    pl_frames frames;
+    pl_frames_flight *flight;
+    pl_flight_split *split;
+    pl_clouds_source source;
+    uint64_t heavy_begin, heavy_end; /* of the training part: what is drawn more often */
+} pl_clouds_data;
+
+/* PL_E_CONFIG for names of no flight and for a flight that is held out and overweight at once; PL_E_DATA as
+ * pl_frames_open and pl_split_make, for heights that are all equal, and where the file is not the one expected. */
+pl_status pl_clouds_data_open(const pl_clouds_setup *, pl_clouds_data **, pl_error *);
+static inline const pl_clouds_data *pl_clouds_data_of(const pl_data *d) { return (const pl_clouds_data *)d; }
+
+/* ---- for who judges: no memory is asked for ---- */
+
+/* A sample of the validation part, which comes from front to back: number i is the i-th that the source gives. */
+typedef struct pl_clouds_seen {
+    const char *flight;
+    uint64_t frame;   /* of the flight, from 0 */
+    double seconds;   /* since 1970 */
+    double height_km; /* as the lidar saw it */
+} pl_clouds_seen;
+
+uint64_t pl_clouds_data_count(const pl_clouds_data *, pl_part);
+pl_clouds_seen pl_clouds_data_seen(const pl_clouds_data *, uint64_t number);
+/* What heights were scaled with: a prediction is pl_unscale(…, output) km. */
+static inline const pl_scaler *pl_clouds_data_heights(const pl_clouds_data *d) { return &d->source.scaler.height; }
+
+#endif
