@@ -1,17 +1,19 @@
 /* plimsoll eval: the loss of a trained model on the held-out part of the data. */
 #include "planning.h"
 
-enum { CHECKPOINT, JSON, LEDGER };
+enum { CHECKPOINT, JSON, PREDICTIONS, LEDGER };
 static const pl_cli_option options[] = {
     [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [JSON] = {"--json", NULL, "the result as JSON (schema plimsoll.eval/1)"},
+    [PREDICTIONS] = {"--predictions", "FILE", "write what was predicted beside what is true, a line (CSV) for each sample; of "
+                                              "cloud heights"},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
 };
 
 static const char about[] = "Prints the loss over the whole held-out part of the data (data.validation_fraction), and "
                             "what its system reads off "
-                            "it: of a text perplexity, bits per token and per byte. CONFIG is the run's config file or "
-                            "the folder of the run.\n";
+                            "it: of a text perplexity, bits per token and per byte; of cloud heights errors in km. CONFIG is "
+                            "the run's config file or the folder of the run.\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
@@ -24,6 +26,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     if (status == PL_OK) status = pl_talk_read(in.config, false, false, &talk, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
     call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;
+    call.word[PL_CALL_TO] = in.arguments.value[PREDICTIONS];
     call.word[PL_CALL_LEDGER] = in.arguments.value[LEDGER] ? "1" : NULL;
     int code = status == PL_OK ? pl_cli_start(&in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);

@@ -367,6 +367,11 @@ static void show_finished(pl_view *v, const pl_event *e)
         return;
     }
     uint64_t made = e->step - v->first_step;
+    const bool is_early = e->step < e->steps; /* no further evaluation was better (train.early_stopping_patience) */
+    if (!made && is_early) {
+        pl_say("nothing was left to do: it ended early, at step %" PRIu64 " of %" PRIu64 "\n", e->step, e->steps);
+        return;
+    }
     if (!made) {
         pl_say("nothing was left to do: %s %" PRIu64 " step%s made before; --steps N or --epochs N makes more\n",
                e->steps == 1 ? "the" : "all", e->steps, e->steps == 1 ? " was" : "s were");
@@ -375,6 +380,10 @@ static void show_finished(pl_view *v, const pl_event *e)
     double per_step = e->seconds / (double)made;
     pl_say("done: %" PRIu64 " step%s in %s, %s each, including evaluation and saving\n", made, pl_show_plural(made),
            pl_show_seconds(e->seconds, seconds), pl_show_seconds(per_step, rate));
+    if (is_early)
+        pl_say("ended early, at step %" PRIu64 " of %" PRIu64 ": the validation loss no longer fell "
+               "(early_stopping_patience)\n",
+               e->step, e->steps);
 }
 
 static void show(pl_view *v, const pl_event *e)

@@ -108,6 +108,8 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                                .sample_every = (uint64_t)c->train.sample_every,
                                .log_every = or_auto(c->train.log_every, steps / 200),
                                .keep_last = pl_command_does(command, PL_USES_UPDATE) ? (uint32_t)c->train.keep_last : 0,
+                               .early_patience = (uint64_t)c->train.early_stopping_patience,
+                               .early_min_delta = c->train.early_stopping_min_delta,
                                .keep_best = c->train.keep_best,
                                .init_from = c->train.init_from[0] ? c->train.init_from : NULL,
                                .tensorboard = c->train.tensorboard,

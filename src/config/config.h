@@ -126,7 +126,7 @@ typedef enum pl_config_level {
 typedef struct pl_config_origin {
     pl_config_level level;
     uint32_t line, column; /* in the file, from 1 */
-    char by[80];           /* the option or variable, "--batch_size"; of a file the alias that stood there, or "" */
+    char by[80];           /* option or variable, "--batch_size"; of a file the alias that stood there, or "" */
 } pl_config_origin;
 
 struct pl_config {
@@ -145,8 +145,8 @@ bool pl_config_equal(const pl_config *, const pl_config *); /* the values, not w
 /* "gpt.yaml:3:15", "--batch_size", "PLIMSOLL_TRAIN_SEED" or "the default" into buf; returns buf. */
 const char *pl_config_where(const pl_config *, const char *path, char *buf, size_t room);
 bool pl_config_is_set(const pl_config *, const char *path); /* by file, environment or command line */
-/* Fails with a sentence that says how to give it when the path, text or list of records at `path` is empty: "train needs
- * data.text …". */
+/* Fails with a sentence that says how to give it when the path, text or list of records at `path` is empty: "train
+ * needs data.text …". */
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
 int64_t pl_config_feed_forward(const pl_config *);       /* model.feed_forward, auto resolved */
 pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */

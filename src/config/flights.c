@@ -1,6 +1,6 @@
 /* What the keys of a regression of cloud heights cannot tell one by one: names of flights that there are not, trainings
- * whose keys contradict each other or that would see what they are judged by. Each sentence begins with the place of the
- * key that is likeliest to be wrong. */
+ * whose keys contradict each other or that would see what they are judged by. Each sentence begins with the place of
+ * the key that is likeliest to be wrong. */
 #include <string.h>
 
 #include "config/schema.h"
@@ -31,6 +31,23 @@ static pl_status check_swath(const pl_config *cfg, pl_error *err)
                    "%s: swath_slice begins at row %.0f and ends before row %.0f; write the first row, then the one "
                    "behind the last",
                    place(cfg, "swath_slice", where), row[0], row[1]);
+}
+
+/* A run keeps its config for whoever reads it from another folder: what files are relative to must be said. */
+static pl_status check_files(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_config_key *key = &pl_config_keys[PL_CONFIG_KEY_clouds_flights];
+    if (cfg->clouds.data_directory[0]) return PL_OK;
+    for (int64_t i = 0; i < cfg->clouds.flights.count; i++)
+        for (size_t f = 1; f < key->field_count; f++)
+            if (pl_config_record_text(key, &cfg->clouds.flights, i, &key->fields[f])[0] != '/')
+                return pl_fail(
+                    err, PL_E_CONFIG,
+                    "%s: flights[%d].%s is no absolute path, and data_directory does not say where it begins; "
+                    "write \"data_directory: …\" in the config file, or give --data_directory …",
+                    place(cfg, "flights", where), (int)i + 1, key->fields[f].name);
+    return PL_OK;
 }
 
 /* ---- names ---- */
@@ -143,6 +160,7 @@ pl_status pl_config_check_flights(const pl_config *cfg, pl_error *err)
     if (!pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_flights])) return PL_OK;
     PL_TRY(check_swath(cfg, err));
     PL_TRY(check_save_name(cfg, err));
+    PL_TRY(check_files(cfg, err));
     PL_TRY(check_name(cfg, "pretrain_flight", cfg->clouds.pretrain_flight, err));
     PL_TRY(check_name(cfg, "validation_flight", cfg->clouds.validation_flight, err));
     PL_TRY(check_name(cfg, "overweight_flight", cfg->clouds.overweight_flight, err));

@@ -241,7 +241,7 @@ static bool is_printed(const pl_config *cfg, const pl_config_key *key)
     const bool by_default = key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT) ||
                             key->type == PL_CONFIG_RECORDS; /* no list: an empty one cannot be written */
     if (by_default && pl_config_is_default(cfg, key)) return false;
-    return pl_config_is_used(cfg, key) || !pl_config_is_default(cfg, key);
+    return pl_config_is_used(cfg, key);
 }
 
 static void indent(pl_str *out, uint32_t depth) { pl_str_pad(out, ' ', 2 * depth); }

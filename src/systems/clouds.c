@@ -1,15 +1,84 @@
+/* The row of cloud heights, and how its data are opened. */
+#include "systems/clouds.h"
+
+#include <string.h>
+
+#include "data/clouds/clouds_data.h"
 #include "models/model.h"
+#include "systems/clouds_measure.h"
 #include "systems/clouds_stages.h"
+
+/* ---- the data of a stage ---- */
+
+static bool is_fold(const char *stage) { return strncmp(stage, PL_CLOUDS_LOO, strlen(PL_CLOUDS_LOO)) == 0; }
+
+/* Which stage it is, and its flight. The name lives as long as the setup. */
+static pl_status read_stage(const pl_config *c, const char *stage, pl_clouds_setup *s, pl_error *err)
+{
+    if (!stage[0])
+        return pl_fail(err, PL_E_CONFIG,
+                       "there is nothing to train: name pretrain_flight or validation_flight, or set loo to true");
+    s->stage_key = "stage";
+    if (is_fold(stage)) {
+        s->stage = PL_SPLIT_LEAVE_OUT;
+        s->flight = stage + strlen(PL_CLOUDS_LOO);
+    } else if (strcmp(stage, PL_CLOUDS_PRETRAIN) == 0) {
+        s->stage = PL_SPLIT_PRETRAIN;
+        s->stage_key = "pretrain_flight", s->flight = c->clouds.pretrain_flight;
+    } else {
+        s->stage = PL_SPLIT_FINAL;
+        s->stage_key = "validation_flight", s->flight = c->clouds.validation_flight;
+    }
+    return PL_OK;
+}
+
+/* Where none is named it is the one of the pre-training, if the final training has it. */
+static const char *overweight_of(const pl_config *c)
+{
+    const char *name = pl_config_overweight_flight(c);
+    return c->clouds.overweight_flight[0] || strcmp(name, c->clouds.validation_flight) != 0 ? name : "";
+}
+
+static pl_clouds_setup setup_of(const pl_config *c, pl_command command)
+{
+    const int angles = c->clouds.angles_mode;
+    return (pl_clouds_setup){.overweight = overweight_of(c),
+                             .overweight_factor = c->clouds.overweight_factor,
+                             .window = (uint32_t)c->clouds.temporal_frames,
+                             .batch = (uint32_t)c->train.batch_size,
+                             .seed = (uint64_t)c->train.seed,
+                             .augment = c->clouds.augment,
+                             .zscore = c->clouds.zscore_normalize,
+                             .zenith = angles == PL_CONFIG_ANGLES_BOTH || angles == PL_CONFIG_ANGLES_SZA_ONLY,
+                             .azimuth = angles == PL_CONFIG_ANGLES_BOTH || angles == PL_CONFIG_ANGLES_SAA_ONLY,
+                             .evaluates = pl_command_does(command, PL_USES_VALIDATION) &&
+                                          !pl_command_does(command, PL_USES_UPDATE)};
+}
+
 static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                              pl_data **data, pl_error *err)
 {
-    (void)c;
-    (void)command;
-    (void)use;
+    char stage[PL_STAGE_NAME_BYTES];
+    pl_clouds_data *d;
+    pl_clouds_reading *r;
+    pl_clouds_setup s = setup_of(c, command);
     (void)planned;
-    (void)data;
-    return pl_fail(err, PL_E_CONFIG, "not yet");
+    pl_clouds_stage_of(c, stage);
+    PL_TRY(read_stage(c, stage, &s, err));
+    PL_TRY(pl_clouds_read(c, &r, err));
+    s.frames_path = r->path;
+    /* A runner has the plan's identity to compare with, and need not have the flights' files. */
+    pl_status status = use == PL_DATA_FOR_PLAN ? pl_clouds_key(&r->options, &s.key, err) : PL_OK;
+    if (status == PL_OK) status = pl_clouds_data_open(&s, &d, err);
+    pl_clouds_reading_destroy(r);
+    if (status == PL_OK) *data = &d->data;
+    return status;
 }
+
+/* ---- the row ---- */
+
+static const char *const files[] = {"frames.bin", NULL};
+
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
                                               "part", "of standardised heights", "batch_size",
                                               "channels or temporal_frames", "channels"},
@@ -17,7 +86,11 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
                                             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
                                     .in_epochs = true,
+                                    .measure = pl_clouds_measure,
+                                    .keep_predictions = pl_clouds_keep_predictions,
                                     .check = pl_model_check,
+                                    .prepare = pl_clouds_prepare_run,
+                                    .files = files,
                                     .open = open_clouds,
                                     .name_stage = pl_clouds_name_stage,
                                     .take_stage = pl_clouds_take_stage,

@@ -204,6 +204,13 @@ static pl_status make_gain(maker *m, const pl_flight_camera *c, pl_error *err)
     return status == PL_OK ? PL_OK : pl_fail_prefix(err, status, "%s", c->flight->files->camera);
 }
 
+static pl_status tell(const maker *m, const char *flight, uint64_t done, pl_error *err)
+{
+    if (!m->o->progress || m->o->progress(m->o->context, flight, done, m->pictures)) return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "stopped at picture %" PRIu64 " of %" PRIu64 ", of flight %s", done, m->pictures,
+                   flight);
+}
+
 static pl_status make_pictures(maker *m, const pl_flight_camera *c, pl_frames_writer *w, pl_error *err)
 {
     const pl_preprocess rules = rules_of(m);
@@ -215,7 +222,7 @@ static pl_status make_pictures(maker *m, const pl_flight_camera *c, pl_frames_wr
         r->damaged_pixels =
             (uint32_t)pl_preprocess_frame(&rules, m->frame, m->o->flat_field ? m->gain : NULL, m->scratch, m->frame);
         PL_TRY(pl_frames_append(w, m->frame, err));
-        if (m->o->progress) m->o->progress(m->o->context, c->flight->files->name, r->picture + 1, m->pictures);
+        PL_TRY(tell(m, c->flight->files->name, r->picture + 1, err));
     }
     return PL_OK;
 }

@@ -16,7 +16,8 @@ typedef struct pl_clouds_options {
     pl_frames_form form; /* of the pictures */
     uint64_t file_max;   /* bytes that the frame file may have */
     const char *path;    /* where it is, or is to be */
-    void (*progress)(void *, const char *flight, uint64_t done, uint64_t all); /* pictures; may be NULL */
+    /* Told of each picture; false stops the work. May be NULL. */
+    bool (*progress)(void *, const char *flight, uint64_t done, uint64_t all);
     void *context;
     /* Called once before the file is written, never when it is used again: makes the folders, keeps others out. May be
      * NULL. */
@@ -33,8 +34,8 @@ typedef struct pl_clouds_result {
 /* What a frame file that is made now would have as its key: names, paths, sizes and times of change of the flights'
  * files, and how pictures and labels are made. */
 pl_status pl_clouds_key(const pl_clouds_options *, uint64_t *key, pl_error *);
-/* On success the frame file is complete. PL_E_CONFIG for flights without or with the same name, a swath that the frames
- * do not have, a file larger than file_max. */
+/* On success the frame file is complete. PL_E_STOPPED when progress said so; PL_E_CONFIG for flights without or with
+ * the same name, a swath that the frames do not have, a file larger than file_max. */
 pl_status pl_clouds_prepare(const pl_clouds_options *, pl_clouds_result *, pl_error *);
 
 #endif

@@ -2,6 +2,16 @@
 #include "config/schema.h"
 #include "systems/system.h"
 
+static pl_status check_early(const pl_config *cfg, const pl_config_key *nothing, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (cfg->train.early_stopping_patience == 0) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: to stop early (train.early_stopping_patience) the validation loss is watched, but %s is 0; raise "
+                   "it, or set the patience to 0",
+                   pl_config_blame(cfg, "train.early_stopping_patience", nothing->path, where), nothing->path);
+}
+
 static pl_status check_plateau(const pl_config *cfg, const pl_config_key *nothing, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -35,5 +45,6 @@ pl_status pl_system_check_held_out(const pl_config *cfg, pl_error *err)
     const pl_config_key *nothing = pl_config_find_nothing_held_out(cfg);
     if (!nothing) return PL_OK;
     PL_TRY(check_plateau(cfg, nothing, err));
+    PL_TRY(check_early(cfg, nothing, err));
     return check_evaluation(cfg, nothing, err);
 }

@@ -1,5 +1,8 @@
 #include "systems/preparation.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/folder.h"
@@ -32,4 +35,24 @@ pl_status pl_preparation_lock(pl_preparation *p, pl_error *err)
     if (p->spare && access(path, F_OK) != 0) PL_TRY(p->spare(p, err));
     PL_TRY(pl_made_file(&p->made, path, err));
     return pl_folder_lock(p->out, &p->lock, err);
+}
+
+/* It is nobody's own: who comes second waits and finds the work done. The lock is the folder's itself, so no file
+ * stays; where the file system has no such lock, the files' checksums tell what went wrong. */
+pl_status pl_preparation_lock_cache(pl_preparation *p, const char *folder, int *lock, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat cache, out;
+    *lock = -1;
+    PL_TRY(pl_made_folder(&p->made, folder, err));
+    if (stat(folder, &cache) == 0 && stat(p->out, &out) == 0 && cache.st_dev == out.st_dev &&
+        cache.st_ino == out.st_ino)
+        return pl_preparation_lock(p, err);
+    /* That of another run: who works there holds it for long. */
+    PL_TRY(pl_path_join(path, sizeof path, folder, "checkpoints", err));
+    if (access(path, F_OK) == 0) return pl_folder_lock(folder, lock, err);
+    *lock = pl_io_open(folder, O_RDONLY | O_DIRECTORY);
+    if (*lock >= 0 && pl_io_lock(*lock, LOCK_EX) != 0) { /* as said above */
+    }
+    return PL_OK;
 }

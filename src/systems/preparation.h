@@ -27,5 +27,8 @@ pl_status pl_preparation_begin(pl_preparation *, const pl_config *, pl_config *w
 void pl_preparation_end(pl_preparation *, pl_status);
 /* Takes the lock of the folder, which is made where it is not there. Once is enough. */
 pl_status pl_preparation_lock(pl_preparation *, pl_error *);
+/* That of another folder, in which runs share what is prepared; it is made where it is not there. *lock is for close();
+ * −1 where there is nothing to give back. */
+pl_status pl_preparation_lock_cache(pl_preparation *, const char *folder, int *lock, pl_error *);
 
 #endif

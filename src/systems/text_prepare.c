@@ -4,17 +4,12 @@
  * (learned there or in data.cache, or a file of the user's): later commands use that one, and no other. Its token file
  * is remade from the run's own text alone. What writes into the folder holds its lock, so a command that comes while a
  * run works there changes nothing. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "data/text/prepare.h"
-#include "store/folder.h"
 #include "systems/files.h"
 #include "systems/text.h"
 
@@ -95,30 +90,12 @@ static pl_status spare_foreign_in_cache(const preparation *p, pl_error *err)
                    p->source);
 }
 
-/* Another folder is nobody's own: who comes second waits and finds the work done. The lock is the folder's itself, so
- * no file stays; where the file system has no such lock, the files' checksums tell what went wrong. */
-static pl_status lock_cache(preparation *p, pl_error *err)
-{
-    char path[PL_FILE_PATH_MAX];
-    struct stat cache, out;
-    PL_TRY(pl_made_folder(&p->p->made, p->p->config->data.cache, err));
-    if (stat(p->p->config->data.cache, &cache) == 0 && stat(p->p->out, &out) == 0 && cache.st_dev == out.st_dev &&
-        cache.st_ino == out.st_ino)
-        return pl_preparation_lock(p->p, err);
-    /* That of another run: who works there holds it for long. */
-    PL_TRY(pl_path_join(path, sizeof path, p->p->config->data.cache, "checkpoints", err));
-    if (access(path, F_OK) == 0) return pl_folder_lock(p->p->config->data.cache, &p->cache_lock, err);
-    p->cache_lock = pl_io_open(p->p->config->data.cache, O_RDONLY | O_DIRECTORY);
-    if (p->cache_lock >= 0 && pl_io_lock(p->cache_lock, LOCK_EX) != 0) { /* as said above */
-    }
-    return PL_OK;
-}
-
 static pl_status before_writing(void *context, pl_error *err)
 {
     preparation *p = context;
-    PL_TRY(p->p->config->data.cache[0] ? lock_cache(p, err) : pl_preparation_lock(p->p, err));
-    if (p->p->config->data.cache[0]) PL_TRY(spare_foreign_in_cache(p, err));
+    const char *cache = p->p->config->data.cache;
+    PL_TRY(cache[0] ? pl_preparation_lock_cache(p->p, cache, &p->cache_lock, err) : pl_preparation_lock(p->p, err));
+    if (cache[0]) PL_TRY(spare_foreign_in_cache(p, err));
     PL_TRY(pl_made_file(&p->p->made, p->paths.tokens, err));
     return p->given ? PL_OK : pl_made_file(&p->p->made, p->source, err);
 }

@@ -153,7 +153,7 @@ def test_completion():
         raise Skipped("no bash")
     ask = "source completion.bash; COMP_WORDS=(plimsoll %s); COMP_CWORD=%d; _plimsoll; echo ${COMPREPLY[@]}"
     for words, at, expected in (("tr", 1, "train"), ("train --batch_s", 2, "--batch_size"), ("plan --js", 2, "--json"), ("generate --temp", 2, "--temperature"),
-                                ("eval --temp", 2, None), ("train --isa base", 3, "baseline"), ("train --isa = base", 4, "baseline"),
+                                ("eval --tempe", 2, None), ("train --isa base", 3, "baseline"), ("train --isa = base", 4, "baseline"),
                                 ("train --set run.is", 3, "run.isa="), ("train --set run.isa = base", 5, "baseline"), ("eval --set train.steps", 3, None),
                                 ("plan --command ev", 3, "evaluate"), ("doctor --at p", 3, "peak"), ("recompute --mi", 2, "--min"), ("results rep", 2, "report"), ("completion fi", 2, "fish"),
                                 ("results ls rep", 3, None)):

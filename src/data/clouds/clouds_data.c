@@ -73,7 +73,7 @@ static uint64_t hash_split(const pl_clouds_data *d, const pl_clouds_setup *s)
         XXH64_update(&state, d->flight[i].name, strlen(d->flight[i].name) + 1);
         XXH64_update(&state, of, sizeof of);
     }
-    const bool weighs = s->stage == PL_CLOUDS_FINAL;
+    const bool weighs = s->stage == PL_SPLIT_FINAL;
     const uint64_t of[] = {(uint64_t)s->stage, s->window, weighs ? d->heavy_begin : 0, weighs ? d->heavy_end : 0};
     const double factor = weighs ? s->overweight_factor : 1;
     XXH64_update(&state, of, sizeof of);
@@ -111,7 +111,7 @@ static pl_status open_file(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
 static pl_status check_overweight(const pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
 {
     uint32_t number;
-    if (s->stage != PL_CLOUDS_FINAL || !s->overweight[0]) return PL_OK;
+    if (s->stage != PL_SPLIT_FINAL || !s->overweight[0]) return PL_OK;
     PL_TRY(pl_split_find(d->flight, d->frames.info.flights, "overweight_flight", s->overweight, &number, err));
     if (!d->split[number].held_out) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
@@ -138,15 +138,15 @@ static pl_status split_flights(pl_clouds_data *d, const pl_clouds_setup *s, pl_e
 typedef struct walk {
     pl_clouds_data *d;
     const pl_clouds_setup *s;
-    pl_clouds_list validation; /* what the validation part is */
-    uint64_t label;            /* of the flight */
+    pl_split_list validation; /* what the validation part is */
+    uint64_t label;           /* of the flight */
     pl_scaler_sum zenith, azimuth, height;
 } walk;
 
 static uint64_t count_held(const walk *w, uint32_t flight)
 {
     const pl_flight_split *f = &w->d->split[flight];
-    if (w->validation == PL_CLOUDS_INNER) return f->end - f->train;
+    if (w->validation == PL_SPLIT_INNER) return f->end - f->train;
     return f->held_out ? w->d->flight[flight].labels : 0;
 }
 
@@ -190,8 +190,8 @@ static pl_status find_pictures(const walk *w, uint32_t flight, uint64_t frame, u
 
 static pl_status take_label(walk *w, uint32_t flight, uint64_t frame, const pl_frames_record *r, pl_error *err)
 {
-    const pl_clouds_list list = pl_split_list(&w->d->split[flight], w->label++);
-    const bool trains = list == PL_CLOUDS_TRAIN;
+    const pl_split_list list = pl_split_find_list(&w->d->split[flight], w->label++);
+    const bool trains = list == PL_SPLIT_TRAIN;
     if (!trains && list != w->validation) return PL_OK;
     pl_clouds_samples *to = &w->d->source.samples[trains ? PL_PART_TRAIN : PL_PART_VALIDATION];
     PL_TRY(find_pictures(w, flight, frame, to->picture + to->count * w->s->window, err));
@@ -223,7 +223,7 @@ static pl_status walk_flights(walk *w, pl_error *err)
     pl_clouds_data *d = w->d;
     PL_TRY(take_room(w, err));
     for (uint32_t i = 0; i < d->frames.info.flights; i++) {
-        const bool heavy = w->s->stage == PL_CLOUDS_FINAL && strcmp(d->flight[i].name, w->s->overweight) == 0;
+        const bool heavy = w->s->stage == PL_SPLIT_FINAL && strcmp(d->flight[i].name, w->s->overweight) == 0;
         if (heavy) d->heavy_begin = d->source.samples[PL_PART_TRAIN].count;
         PL_TRY(walk_flight(w, i, err));
         if (heavy) d->heavy_end = d->source.samples[PL_PART_TRAIN].count;
@@ -249,7 +249,7 @@ static void make_source(pl_clouds_data *d, const pl_clouds_setup *s)
     c->window = s->window;
     c->zscore = s->zscore, c->augment = s->augment;
     c->zenith = s->zenith, c->azimuth = s->azimuth;
-    c->draw = s->stage == PL_CLOUDS_FINAL
+    c->draw = s->stage == PL_SPLIT_FINAL
                   ? pl_draw_weighted(samples, d->heavy_begin, d->heavy_end, s->overweight_factor, s->seed)
                   : pl_draw_each_once(samples, s->seed);
     /* Batch norm ties the samples of a training batch together; who only evaluates may split it. */
@@ -262,8 +262,8 @@ static pl_status open_data(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
     if (s->window < 1 || s->window > RECORDS || s->batch < 1 || s->batch > INT32_MAX)
         return pl_fail(err, PL_E_CONFIG, "a window of %u frames and a batch of %u: 1 to %d and 1 to %d were expected",
                        s->window, s->batch, RECORDS, INT32_MAX);
-    walk w = {.d = d, .s = s, .validation = PL_CLOUDS_INNER};
-    if (s->evaluates && s->stage != PL_CLOUDS_PRETRAIN) w.validation = PL_CLOUDS_TEST;
+    walk w = {.d = d, .s = s, .validation = PL_SPLIT_INNER};
+    if (s->evaluates && s->stage != PL_SPLIT_PRETRAIN) w.validation = PL_SPLIT_TEST;
     PL_TRY(open_file(d, s, err));
     PL_TRY(split_flights(d, s, err));
     PL_TRY(walk_flights(&w, err));

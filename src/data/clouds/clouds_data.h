@@ -11,7 +11,7 @@
 typedef struct pl_clouds_setup {
     const char *frames_path;
     uint64_t key; /* of the frame file; another one is refused. 0: any */
-    pl_clouds_stage stage;
+    pl_split_stage stage;
     const char *stage_key;    /* what names the stage's flight, for a sentence: "pretrain_flight" */
     const char *flight;       /* of the stage: trained on by pretrain, held out by the others */
     const char *overweight;   /* flight that `final` draws more often; "": none */

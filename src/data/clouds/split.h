@@ -14,9 +14,9 @@
 
 #include "data/clouds/frames.h"
 
-typedef enum pl_clouds_stage { PL_CLOUDS_PRETRAIN, PL_CLOUDS_FINAL, PL_CLOUDS_LEAVE_OUT } pl_clouds_stage;
+typedef enum pl_split_stage { PL_SPLIT_PRETRAIN, PL_SPLIT_FINAL, PL_SPLIT_LEAVE_OUT } pl_split_stage;
 
-typedef enum pl_clouds_list { PL_CLOUDS_TRAIN, PL_CLOUDS_INNER, PL_CLOUDS_TEST, PL_CLOUDS_LISTS } pl_clouds_list;
+typedef enum pl_split_list { PL_SPLIT_TRAIN, PL_SPLIT_INNER, PL_SPLIT_TEST, PL_SPLIT_LISTS } pl_split_list;
 
 /* Labels [0, train) of a flight are trained on, [train, end) stop the training; a flight that is held out has none of
  * either. In pre-training what stops is also what judges. */
@@ -30,9 +30,9 @@ pl_status pl_split_find(const pl_frames_flight *, uint32_t flights, const char *
                         pl_error *);
 /* Into split[flights]; chosen: the flight of the stage. PL_E_DATA where nothing would be left to train on, to be
  * stopped by or to be judged by. */
-pl_status pl_split_make(pl_clouds_stage, const pl_frames_flight *, uint32_t flights, uint32_t chosen, pl_flight_split *,
+pl_status pl_split_make(pl_split_stage, const pl_frames_flight *, uint32_t flights, uint32_t chosen, pl_flight_split *,
                         pl_error *);
-/* Which list label `label` of a flight is in; PL_CLOUDS_LISTS: none. */
-pl_clouds_list pl_split_list(const pl_flight_split *, uint64_t label);
+/* Which list label `label` of a flight is in; PL_SPLIT_LISTS: none. */
+pl_split_list pl_split_find_list(const pl_flight_split *, uint64_t label);
 
 #endif

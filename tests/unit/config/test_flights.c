@@ -2,8 +2,9 @@
 #include "helpers.h"
 #include "support/program.h"
 
-#define FLIGHT(name)  "{name: " name ", iFileName: a.h5, cFileName: b.h5, nFileName: c.h5}"
-#define CLOUDS(lines) "model: {arch: clouds}\n" lines "\nflights: [" FLIGHT("10Feb25") ", " FLIGHT("30Oct24") "]\n"
+#define FLIGHT(name) "{name: " name ", iFileName: a.h5, cFileName: b.h5, nFileName: c.h5}"
+#define CLOUDS(lines)                                                                                                  \
+    "model: {arch: clouds}\n" lines "\nflights: [" FLIGHT("10Feb25") ", " FLIGHT("30Oct24") "]\ndata_directory: d\n"
 
 static const struct {
     const char *text, *sentence; /* NULL: it is sound */
@@ -42,9 +43,13 @@ static const struct {
      "c.yaml:2:20: overweight_flight and validation_flight are both 10Feb25, and the final training never sees it; "
      "name "
      "another, or take overweight_flight out"},
-    {"model: {arch: clouds}\nvalidation_flight: a\nflights: [" FLIGHT("a") "]",
+    {"model: {arch: clouds}\nvalidation_flight: a\nflights: [" FLIGHT("a") "]\ndata_directory: d",
      "c.yaml:3:10: flights has one flight, and a training that is judged by a flight of its own needs another to learn "
      "from; add one, or take --no-final and --no-loo"},
+    {"model: {arch: clouds}\nfinal: false\nflights: [{name: a, iFileName: /a, cFileName: /b, nFileName: /c}]", NULL},
+    {"model: {arch: clouds}\nfinal: false\nflights: [{name: a, iFileName: /a, cFileName: /b, nFileName: c}]",
+     "c.yaml:3:10: flights[1].nFileName is no absolute path, and data_directory does not say where it begins; write "
+     "\"data_directory: …\" in the config file, or give --data_directory …"},
     {"model: {arch: clouds}\nsave_name: a/b", "c.yaml:2:12: save_name \"a/b\" is no name of a folder; take letters, "
                                               "digits, _ and, not in front, - and ."},
 };

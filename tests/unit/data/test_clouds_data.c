@@ -28,7 +28,7 @@ static void random_setup(uint32_t k)
 {
     setup = (pl_clouds_setup){.frames_path = path,
                               .key = 77,
-                              .stage = (pl_clouds_stage)(k % 3),
+                              .stage = (pl_split_stage)(k % 3),
                               .stage_key = "stage",
                               .flight = here.flight[k / 3 % WORLD_FLIGHTS].name,
                               .overweight = "",
@@ -78,7 +78,7 @@ static int role_of(uint32_t flight, uint32_t label)
 {
     const bool chosen = strcmp(here.flight[flight].name, setup.flight) == 0;
     const uint32_t n = here.flight[flight].labels;
-    if (setup.stage == PL_CLOUDS_PRETRAIN) return !chosen ? 2 : label < share(n, 80) ? 0 : 1;
+    if (setup.stage == PL_SPLIT_PRETRAIN) return !chosen ? 2 : label < share(n, 80) ? 0 : 1;
     if (chosen) return setup.evaluates ? 1 : 2;
     return label < share(n, 85) ? 0 : setup.evaluates ? 2 : 1;
 }
@@ -117,7 +117,7 @@ static void check_no_leak(void)
 {
     for (uint64_t i = 0; i < data->source.samples[0].count; i++) {
         const pl_clouds_sample *a = &data->source.samples[0].sample[i];
-        assert_true((strcmp(here.flight[a->flight].name, setup.flight) == 0) == (setup.stage == PL_CLOUDS_PRETRAIN));
+        assert_true((strcmp(here.flight[a->flight].name, setup.flight) == 0) == (setup.stage == PL_SPLIT_PRETRAIN));
         for (uint64_t k = 0; k < data->source.samples[1].count; k++) {
             const pl_clouds_sample *b = &data->source.samples[1].sample[k];
             assert_true(a->flight != b->flight || a->seconds < b->seconds);
@@ -148,7 +148,7 @@ static void check_scalers(void)
         for (uint32_t i = 0, label = 0; i < here.flight[f].frames; i++) {
             const world_frame *x = &here.flight[f].frame[i];
             if (x->labelled && role_of(f, label++) == 0) height.x[height.n++] = (double)x->km;
-            if (chosen != (setup.stage == PL_CLOUDS_PRETRAIN)) continue;
+            if (chosen != (setup.stage == PL_SPLIT_PRETRAIN)) continue;
             zenith.x[zenith.n++] = x->zenith, azimuth.x[azimuth.n++] = x->azimuth;
         }
     }
@@ -329,13 +329,13 @@ static void epochs_are_whole(void **state)
     for (uint32_t k = 0; k < 12; k++) {
         open_random(k);
         const pl_clouds_samples *of = &data->source.samples[PL_PART_TRAIN];
-        for (uint64_t epoch = 0; epoch < 3 && setup.stage != PL_CLOUDS_FINAL; epoch++) {
+        for (uint64_t epoch = 0; epoch < 3 && setup.stage != PL_SPLIT_FINAL; epoch++) {
             uint8_t seen[LABELS_MAX] = {0};
             for (uint64_t i = 0; i < of->count; i++)
                 assert_false(
                     seen[pl_clouds_source_row(&data->source, PL_PART_TRAIN, epoch * of->count + i) - of->sample]++);
         }
-        if (setup.stage == PL_CLOUDS_FINAL) {
+        if (setup.stage == PL_SPLIT_FINAL) {
             uint64_t heavy = 0, drawn = 0;
             for (uint64_t i = 0; i < of->count; i++)
                 heavy += strcmp(here.flight[of->sample[i].flight].name, setup.overweight) == 0;
@@ -436,7 +436,7 @@ static void hidden_labels_change_nothing(void **state)
         assert_int_equal(pl_facts_value(&before, "split", 0), pl_facts_value(&data->data.identity, "split", 1));
         assert_int_not_equal(pl_facts_value(&before, "frames", 0), pl_facts_value(&data->data.identity, "frames", 0));
         close_data();
-        here.flight[setup.stage == PL_CLOUDS_PRETRAIN ? k / 3 : k / 3 + 1].frame[0].km += 0.5f; /* one that counts */
+        here.flight[setup.stage == PL_SPLIT_PRETRAIN ? k / 3 : k / 3 + 1].frame[0].km += 0.5f; /* one that counts */
         world_write(&here, path);
         open_data();
         assert_true(hash != hash_training() && memcmp(&scaler, &data->source.scaler, sizeof scaler) != 0);
@@ -453,7 +453,7 @@ static void refused(pl_status status, const char *says)
     assert_says(&err, says);
 }
 
-static void a_plain_setup(pl_clouds_stage stage)
+static void a_plain_setup(pl_split_stage stage)
 {
     world_make(&here, &dice);
     world_write(&here, path);
@@ -464,7 +464,7 @@ static void a_plain_setup(pl_clouds_stage stage)
 static void names_are_checked(void **state)
 {
     (void)state;
-    a_plain_setup(PL_CLOUDS_FINAL);
+    a_plain_setup(PL_SPLIT_FINAL);
     setup.stage_key = "validation_flight";
     setup.flight = "31Feb25";
     refused(PL_E_CONFIG, "validation_flight is 31Feb25, but there is no such flight; give one of flight0, flight1, ");
@@ -474,7 +474,7 @@ static void names_are_checked(void **state)
     refused(PL_E_CONFIG, "overweight_flight is x, but");
     setup.overweight = "flight1";
     refused(PL_E_CONFIG, "validation_flight and overweight_flight are both flight1");
-    setup.stage = PL_CLOUDS_LEAVE_OUT; /* where it has no meaning it stands in no way */
+    setup.stage = PL_SPLIT_LEAVE_OUT; /* where it has no meaning it stands in no way */
     open_data();
     close_data();
     setup.key = 78;
@@ -488,7 +488,7 @@ static void names_are_checked(void **state)
 static void too_few_are_refused(void **state)
 {
     (void)state;
-    a_plain_setup(PL_CLOUDS_PRETRAIN);
+    a_plain_setup(PL_SPLIT_PRETRAIN);
     setup.flight = "flight0";
     for (uint32_t i = 0; i < here.flight[0].frames; i++) {
         here.flight[0].frame[i].labelled = i == 4;
@@ -499,7 +499,7 @@ static void too_few_are_refused(void **state)
     refused(PL_E_DATA, "flight flight0 has 1 labels, too few");
     here.flight[0].frame[4].labelled = false, here.flight[0].frame[4].km = NAN, here.flight[0].labels = 0;
     world_write(&here, path);
-    setup.stage = PL_CLOUDS_FINAL;
+    setup.stage = PL_SPLIT_FINAL;
     refused(PL_E_DATA, "flight flight0 has no labels to be judged by");
     setup.flight = "flight1";
     for (uint32_t f = 0; f < WORLD_FLIGHTS; f++)
@@ -512,7 +512,7 @@ static void too_few_are_refused(void **state)
 static void windows_need_pictures(void **state)
 {
     (void)state;
-    a_plain_setup(PL_CLOUDS_PRETRAIN);
+    a_plain_setup(PL_SPLIT_PRETRAIN);
     here.flight[0].frame[7].labelled = true, here.flight[0].frame[6].labelled = false;
     here.flight[0].frame[7].km = 1, here.flight[0].frame[6].km = NAN;
     here.flight[0].labels = 0;
@@ -526,7 +526,7 @@ static void damage_is_found_where_it_is(void **state)
 {
     (void)state;
     static filled step;
-    a_plain_setup(PL_CLOUDS_PRETRAIN);
+    a_plain_setup(PL_SPLIT_PRETRAIN);
     open_data();
     pl_frames_info info = data->frames.info;
     for (uint64_t i = 0; i < info.pictures; i++)
@@ -550,7 +550,7 @@ static void damage_is_found_where_it_is(void **state)
 static void other_data_are_refused(void **state)
 {
     (void)state;
-    a_plain_setup(PL_CLOUDS_FINAL);
+    a_plain_setup(PL_SPLIT_FINAL);
     open_data();
     const pl_facts own = data->data.identity;
     const pl_data_kind *kind = data->data.kind;
@@ -577,7 +577,7 @@ static void other_data_are_refused(void **state)
 static void absurd_batches_are_refused(void **state)
 {
     (void)state;
-    a_plain_setup(PL_CLOUDS_FINAL);
+    a_plain_setup(PL_SPLIT_FINAL);
     open_data();
     pl_clouds_source large = data->source;
     pl_source_layout l;
@@ -591,7 +591,7 @@ static void absurd_batches_are_refused(void **state)
 static void without_memory(void **state)
 {
     (void)state;
-    a_plain_setup(PL_CLOUDS_FINAL);
+    a_plain_setup(PL_SPLIT_FINAL);
     const uint64_t held = pl_alloc_live_blocks();
     pl_status status = PL_E_NOMEM;
     for (uint64_t n = 1; status == PL_E_NOMEM; n++) {

@@ -215,11 +215,12 @@ static void test_compressed(void **state)
     assert_true(result.info.records_hash == plain.records_hash && result.info.table_hash == plain.table_hash);
 }
 
-static void change(void *context, const char *flight, uint64_t done, uint64_t all)
+static bool change(void *context, const char *flight, uint64_t done, uint64_t all)
 {
     assert_string_equal(flight, "10Feb25");
     assert_true(done >= 1 && done <= all && all == FRAMES);
     if (done == 3) touch(context);
+    return true;
 }
 
 /* What changes while it is read makes no frame file. */
@@ -231,6 +232,25 @@ static void test_changed(void **state)
     o.progress = change, o.context = (void *)synthetic[0].navigation;
     assert_int_equal(pl_clouds_prepare(&o, &result, &err), PL_E_DATA);
     assert_non_null(strstr(err.text, "changed while it was read"));
+    assert_int_equal(access(o.path, F_OK), -1);
+    assert_int_equal(access("frames.tmp", F_OK), -1);
+}
+
+static bool stop(void *context, const char *flight, uint64_t done, uint64_t all)
+{
+    (void)context, (void)flight, (void)all;
+    return done < 4;
+}
+
+/* Who is told may say that it is enough: nothing is left of it. */
+static void test_stopped(void **state)
+{
+    pl_clouds_options o = options_of(synthetic, 2);
+    (void)state;
+    unlink(o.path);
+    o.progress = stop;
+    assert_int_equal(pl_clouds_prepare(&o, &result, &err), PL_E_STOPPED);
+    assert_non_null(strstr(err.text, "stopped at picture 4 of "));
     assert_int_equal(access(o.path, F_OK), -1);
     assert_int_equal(access("frames.tmp", F_OK), -1);
 }
@@ -539,10 +559,10 @@ static int finish(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pictures),     cmocka_unit_test(test_used_again), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_compressed),   cmocka_unit_test(test_changed),    cmocka_unit_test(test_wrong_fields),
-        cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_good),       cmocka_unit_test(test_wrong_wish),
-        cmocka_unit_test(test_broken_files), cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_pictures),     cmocka_unit_test(test_used_again),   cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_compressed),   cmocka_unit_test(test_changed),      cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_wrong_fields), cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_good),
+        cmocka_unit_test(test_wrong_wish),   cmocka_unit_test(test_broken_files), cmocka_unit_test(test_no_memory)};
     seed = test_seed_said(argc, argv);
     if (pl_hdf5_load("this test", "", &handle, &module, &err) != PL_OK)
         return printf("not without libhdf5: %s\n", err.text), 0;

@@ -1,0 +1,25 @@
+/* Regression of cloud heights, within systems/: from its keys to flights, frame file and data. */
+#ifndef PL_SYSTEMS_CLOUDS_H
+#define PL_SYSTEMS_CLOUDS_H
+
+#include "base/alloc.h"
+#include "systems/clouds_prepare.h"
+#include "systems/system.h"
+
+/* What a config says of its flights, as the preparation wants it. Large: on the heap. */
+typedef struct pl_clouds_reading {
+    pl_clouds_options options; /* but for progress and before_writing */
+    pl_flight_files flight[sizeof((pl_config_flights){0}).item / sizeof(pl_config_flight)];
+    pl_pool *texts;
+    char path[PL_FILE_PATH_MAX]; /* of the frame file */
+} pl_clouds_reading;
+
+/* ---- clouds_read.c ---- */
+/* PL_E_CONFIG where there are no flights. The config lives as long as the reading. */
+pl_status pl_clouds_read(const pl_config *, pl_clouds_reading **, pl_error *);
+void pl_clouds_reading_destroy(pl_clouds_reading *); /* NULL is fine */
+
+/* ---- clouds_run.c ---- */
+pl_status pl_clouds_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);
+
+#endif
