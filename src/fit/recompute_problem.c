@@ -1,7 +1,8 @@
 /* Sizes are those of the values, as the planner counts: a result counts until its last reader has run. What the
  * rewrites behind this one will do is taken into account where it is certain: between neighbours the second of which
- * may take the first one's storage, or is fused into it, nothing is counted twice. Statistics (outputs beyond the
- * first that are kept) count as always there; weights and gradients, there whatever is decided, with zero bytes. */
+ * may take the first one's storage, or is fused into it, nothing is counted twice; nor where a backward node is the
+ * last to read what it may write over. Statistics (outputs beyond the first that are kept) count as always there;
+ * weights and gradients, there whatever is decided, with zero bytes. */
 #include "recompute_problem.h"
 
 #include "ir/op.h"
@@ -66,12 +67,19 @@ static uint64_t bytes_of(const grouper *c, pl_id root)
     return comes_and_goes && c->writers[root] && !c->outside[root] ? pl_value_bytes(c->g, root) : 0;
 }
 
+/* Backward nodes run once, so between them what the first one has read may go before the second reads other things; but
+ * those that are fused stay together. */
+static bool stays_apart(const pl_node *next)
+{
+    return next->phase == PL_PHASE_BACKWARD && next->op != PL_OP_ACTIVATION_BWD;
+}
+
 /* Is what `node` makes read by its neighbour alone? */
 static bool is_joined(const grouper *c, pl_id node)
 {
     const pl_graph *g = c->g;
     const pl_node *n = &g->node[node], *next = &g->node[node + 1];
-    if (!is_in(c, node + 1) || next->phase != n->phase || n->out[0] == PL_NONE) return false;
+    if (!is_in(c, node + 1) || next->phase != n->phase || n->out[0] == PL_NONE || stays_apart(next)) return false;
     pl_id made = n->out[0];
     for (int k = 1; k < PL_NODE_OUT_MAX; k++)
         if (pl_node_remakes(n, k)) return false;
@@ -90,6 +98,18 @@ static bool goes_in_place(const grouper *c, const pl_node *next, pl_id made)
         if (next->in[k] == made && may >> k & 1)
             return pl_shape_equal(&v->shape, &out->shape) && v->dtype == out->dtype;
     return false;
+}
+
+/* The group in whose storage a backward node will put its result: it is the last to read what lies there. */
+static uint32_t group_below(const grouper *c, const pl_node *n)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX && n->phase == PL_PHASE_BACKWARD; k++) {
+        pl_id made = n->in[k];
+        if (made == PL_NONE || pl_value_root(c->g, made) != made || c->readers[made] != 1 || c->writers[made] != 1)
+            continue;
+        if (c->owner[made] != NO_GROUP && bytes_of(c, made) && goes_in_place(c, n, made)) return c->owner[made];
+    }
+    return NO_GROUP;
 }
 
 static pl_status add_dep(grouper *c, uint32_t group, uint32_t dep, pl_error *err)
@@ -117,6 +137,8 @@ static pl_status add_outputs(grouper *c, uint32_t group, pl_id node, bool last, 
         if (bytes == 0) continue;
         if (c->owner[root] != NO_GROUP) {
             PL_TRY(add_dep(c, group, c->owner[root], err));
+        } else if (k == 0 && group_below(c, n) != NO_GROUP) {
+            c->owner[root] = group_below(c, n);
         } else if (c->may[node] && !pl_node_remakes(n, k)) {
             c->p->problem.fixed += bytes;
         } else if (last) {
