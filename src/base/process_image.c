@@ -22,7 +22,7 @@ enum { LOADER_MAPPING_MAX_BYTES = 4 << 20 };
 
 /* The image as it was when main() began. The process is one, so this is one. */
 static pl_image started;
-static bool start_done;
+static bool start_done, start_is_whole;
 
 static const char *file_part(const char *path)
 {
@@ -101,7 +101,7 @@ static pl_status check_main_stack(pl_error *err)
 
 static __attribute__((noinline)) pl_status record_start(pl_error *err)
 {
-    dl_iterate_phdr(add_module, &started);
+    start_is_whole = dl_iterate_phdr(add_module, &started) == 0;
     pl_procfile maps;
     if (pl_procfile_open(&maps, "/proc/self/maps")) {
         return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/maps cannot be read: %s%s", strerror(errno),
@@ -124,16 +124,25 @@ pl_status pl_process_start(pl_error *err)
     return record_start(err);
 }
 
+static pl_status refuse_modules(pl_error *err)
+{
+    return pl_fail(err, PL_E_UNSUPPORTED, "more than %d libraries are loaded: start with fewer (LD_PRELOAD?)",
+                   PL_IMAGE_MODULES_MAX);
+}
+
 pl_status pl_image_read(pl_image *image, pl_error *err)
 {
     PL_TRY(pl_process_start(err));
     *image = started;
     image->module_count = 0;
-    if (dl_iterate_phdr(add_module, image)) {
-        return pl_fail(err, PL_E_UNSUPPORTED, "more than %d libraries are loaded: start with fewer (LD_PRELOAD?)",
-                       PL_IMAGE_MODULES_MAX);
-    }
-    return PL_OK;
+    return dl_iterate_phdr(add_module, image) ? refuse_modules(err) : PL_OK;
+}
+
+pl_status pl_image_read_start(pl_image *image, pl_error *err)
+{
+    PL_TRY(pl_process_start(err));
+    *image = started;
+    return start_is_whole ? PL_OK : refuse_modules(err);
 }
 
 /* Of the mappings of the modules' files. */

@@ -27,6 +27,9 @@ typedef struct pl_image {
 
 /* The modules loaded now, and the loader memory recorded by pl_process_start. */
 pl_status pl_image_read(pl_image *, pl_error *);
+/* Those of pl_process_start: what every process of this executable begins with. A library that came later (dlopen) may
+ * stay for good, whoever unloads it, and is no part of a runner. */
+pl_status pl_image_read_start(pl_image *, pl_error *);
 
 /* From now on a page of a module's file that is not there is read alone. What the kernel would read around it (up to
  * read_ahead_kb of the disk, 8 MB on some machines) is page cache that cannot be taken back while it is being read: in

@@ -140,7 +140,7 @@ pl_status pl_process_plan(const pl_process_options *options, int threads, int he
     PL_TRY(pl_process_check_options(options, err));
     PL_TRY(check_threads(threads, helper_threads, err));
     pl_image image;
-    PL_TRY(pl_image_read(&image, err));
+    PL_TRY(pl_image_read_start(&image, err));
     uint32_t further = (uint32_t)(threads - 1 + helper_threads);
     int failed = 0;
     for (size_t i = 0; i < arena_count; i++) {

@@ -62,7 +62,14 @@ static void begin_predictions(pl_session *s, evaluation *e)
     s->predicted = 0;
 }
 
-/* Rows are numbers of 4 bytes: one a sample. */
+/* Where micro-batches do not divide the batch, the last of each step has rows for no sample. Rows are numbers of 4 bytes:
+ * one a sample. */
+static void drop_padding(const pl_session *s, evaluation *e, uint64_t steps)
+{
+    const uint64_t bytes = steps * s->settings->batch * sizeof(float);
+    if (e->bytes > bytes) e->bytes = bytes;
+}
+
 static void end_predictions(pl_session *s, const evaluation *e)
 {
     s->predictions = (const float *)(const void *)e->predictions;
@@ -111,7 +118,10 @@ static pl_status run_batches(pl_session *s, evaluation *e, uint64_t steps, doubl
     s->validating = true;
     s->part = 0;
     s->parts = steps * pl_program_count_trips(s->program, e->program);
-    for (uint64_t i = 0; i < steps; i++) PL_TRY(evaluate_batch(s, e, i, sum, items, err));
+    for (uint64_t i = 0; i < steps; i++) {
+        PL_TRY(evaluate_batch(s, e, i, sum, items, err));
+        drop_padding(s, e, i + 1);
+    }
     s->validating = false;
     s->part = 0;
     end_predictions(s, e);

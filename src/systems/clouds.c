@@ -32,10 +32,17 @@ static pl_status read_stage(const pl_config *c, const char *stage, pl_clouds_set
     return PL_OK;
 }
 
+/* Where none is named it is the one of the pre-training, if the final training has it. */
+static const char *overweight_of(const pl_config *c)
+{
+    const char *name = pl_config_overweight_flight(c);
+    return c->clouds.overweight_flight[0] || strcmp(name, c->clouds.validation_flight) != 0 ? name : "";
+}
+
 static pl_clouds_setup setup_of(const pl_config *c, pl_command command)
 {
     const int angles = c->clouds.angles_mode;
-    return (pl_clouds_setup){.overweight = c->clouds.overweight_flight,
+    return (pl_clouds_setup){.overweight = overweight_of(c),
                              .overweight_factor = c->clouds.overweight_factor,
                              .window = (uint32_t)c->clouds.temporal_frames,
                              .batch = (uint32_t)c->train.batch_size,
@@ -81,7 +88,7 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                     .in_epochs = true,
                                     .measure = pl_clouds_measure,
                                     .keep_predictions = pl_clouds_keep_predictions,
-                                    .check = pl_clouds_check,
+                                    .check = pl_model_check,
                                     .prepare = pl_clouds_prepare_run,
                                     .files = files,
                                     .open = open_clouds,

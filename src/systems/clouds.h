@@ -19,11 +19,6 @@ typedef struct pl_clouds_reading {
 pl_status pl_clouds_read(const pl_config *, pl_clouds_reading **, pl_error *);
 void pl_clouds_reading_destroy(pl_clouds_reading *); /* NULL is fine */
 
-/* ---- clouds_check.c ---- */
-/* What no single key can tell: names of flights, above all, and that the final training is judged by a flight that
- * nothing before it has seen. */
-pl_status pl_clouds_check(const pl_config *, pl_error *);
-
 /* ---- clouds_run.c ---- */
 pl_status pl_clouds_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);
 

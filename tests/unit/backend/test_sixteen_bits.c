@@ -146,7 +146,7 @@ static void check_apart(pl_real type, pl_team team)
     c.to = PL_REAL_F32, c.y = same;
     pl_cast_exec(&c, team);
     for (int i = 0; i < SAMPLES; i++) {
-        assert_memory_equal(y.narrow + i * SAMPLE, x.narrow + i * DISTANCE, SAMPLE * 2);
+        assert_memory_equal((uint16_t *)y.narrow + i * SAMPLE, (uint16_t *)x.narrow + i * DISTANCE, SAMPLE * 2);
         check_same(same + i * SAMPLE, x.wide + i * DISTANCE, SAMPLE, "copied");
     }
 }

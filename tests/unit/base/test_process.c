@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/process.h"
+#include "base/process_image.h"
 #include "support/program.h"
 
 static pl_memory_owners owners;
@@ -162,6 +164,25 @@ static void test_plan_adds_up(void **state)
     assert_non_null(pl_memory_find_row(many.row, many.row_count, PL_MEMORY_LIBRARY, "libc.so.6"));
 }
 
+/* What a process loads on its way (a module of HDF5 while it prepares data) is not in the runner. */
+static void test_later_libraries_are_not_planned(void **state)
+{
+    (void)state;
+    const pl_process_options o = pl_process_options_default();
+    pl_process_planned before, after;
+    pl_image now, start;
+    assert_int_equal(pl_process_plan(&o, 2, 1, NULL, 0, &before, &err), PL_OK);
+    void *library = dlopen("libBrokenLocale.so.1", RTLD_NOW); /* the C library brings it, and nothing needs it */
+    if (!library) skip();
+    assert_int_equal(pl_image_read(&now, &err), PL_OK);
+    assert_int_equal(pl_image_read_start(&start, &err), PL_OK);
+    assert_true(now.module_count > start.module_count);
+    assert_int_equal(pl_process_plan(&o, 2, 1, NULL, 0, &after, &err), PL_OK);
+    assert_int_equal(after.row_count, before.row_count);
+    assert_memory_equal(after.row, before.row, before.row_count * sizeof *before.row);
+    dlclose(library);
+}
+
 static void test_bad_options(void **state)
 {
     (void)state;
@@ -209,6 +230,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test_setup(test_nothing_is_lost, reset),
         cmocka_unit_test_setup(test_a_thread_is_adopted, reset),
         cmocka_unit_test_setup(test_plan_adds_up, reset),
+        cmocka_unit_test_setup(test_later_libraries_are_not_planned, reset),
         cmocka_unit_test_setup(test_bad_options, reset),
         cmocka_unit_test_setup(test_page_tables_are_a_bound, reset),
     };
