@@ -51,7 +51,7 @@ pl_status pl_folder_remove(const char *path, const char *const *names, size_t co
     if (fd < 0 && errno == ENOENT) return PL_OK;
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
     for (size_t i = 0; i < count; i++) {
-        snprintf(temporary, sizeof temporary, "%s.tmp", names[i]);
+        snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, names[i]);
         if (unlinkat(fd, names[i], 0) != 0 && errno != ENOENT) error = errno;
         if (unlinkat(fd, temporary, 0) != 0 && errno != ENOENT) error = errno;
     }
