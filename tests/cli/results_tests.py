@@ -215,7 +215,13 @@ def test_join():
     refused(2, "no part holds operator 1 .of 3.; give all parts", "results", "join", "j.h5", "parts/0.h5", "parts/2.h5")
     refused(2, "which parts/1.h5 has, too", "results", "join", "j.h5", "parts/0.h5", "parts/1.h5", "parts/1.h5", "parts/2.h5")
     refused(2, "is no part of a job", "results", "join", "j.h5", "whole.h5", "parts/1.h5", "parts/2.h5")
-    check(not os.path.exists("j.h5") and not os.path.exists("j.h5.tmp"), "left behind")
+    check(not os.path.exists("j.h5") and not os.path.exists("j.h5.plimsoll.tmp"), "left behind")
+    refused(5, r"^plimsoll results: nowhere/j.h5: cannot be created: No such file or directory", "results", "join", "nowhere/j.h5",
+            "parts/0.h5", "parts/1.h5", "parts/2.h5")
+    os.symlink("dangling", "j.h5")
+    refused(5, "j.h5: .*is not replaced", "results", "join", "j.h5", "parts/0.h5", "parts/1.h5", "parts/2.h5")
+    check(os.path.islink("j.h5") and not os.path.lexists("j.h5.plimsoll.tmp"), os.listdir("."))
+    os.remove("j.h5")
     run("results", "join", "j.h5", "parts/2.h5", "parts/0.h5", "parts/1.h5")
     program = """
 same = h5py.File(sys.argv[2], 'r')
