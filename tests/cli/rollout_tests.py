@@ -275,7 +275,7 @@ def test_a_witness_is_whole_or_none():
     check(len(whole) == 6, whole.keys())
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
         process = subprocess.Popen([COMMAND, "rollout", slow, "--witness", "w", "--steps", "99000"], stderr=subprocess.PIPE, env=environment())
-        while process.poll() is None and not os.path.exists("w/states.npy.tmp"):
+        while process.poll() is None and not os.path.exists("w/states.npy.plimsoll.tmp"):
             time.sleep(0.001)
         process.send_signal(number)
         said = process.communicate(timeout=60)[1]
@@ -284,6 +284,24 @@ def test_a_witness_is_whole_or_none():
         check(number == signal.SIGKILL or len(os.listdir("w")) == len(whole), os.listdir("w"))
     check(witness(config, "w", "--steps", "3", "--only", "0").states[:len(w.states)] == w.states, "the next one is another")
     check(len(os.listdir("w")) == len(whole), "leftovers:", os.listdir("w"))
+
+
+def test_a_witness_replaces_nothing_else():
+    config = write_rollout()
+    for name in ("states.npy", "weights.safetensors", "parameters.json"):
+        os.mkdir("own")
+        with open(f"own/{name}", "w") as file:
+            file.write("somebody's")
+        with open("own/notes.txt", "w") as file:
+            file.write("notes")
+        refused(5, f"own/{name}: is there already, and is not of an earlier witness", "rollout", config, "--witness", "own")
+        check(sorted(os.listdir("own")) == sorted([name, "notes.txt"]) and read(f"own/{name}") == b"somebody's", os.listdir("own"))
+        os.rename(f"own/{name}", f"own/{name}.tmp")
+        witness(config, "own")
+        os.remove("own/parameters.json")  # a replacement that was killed has none
+        witness(config, "own", "--steps", "2")
+        check(read(f"own/{name}.tmp") == b"somebody's" and read("own/notes.txt") == b"notes", "another's file was taken over")
+        shutil.rmtree("own")
 
 
 def test_parts_are_those_of_the_whole():
@@ -529,7 +547,7 @@ def test_full_disk():
 
 if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
-                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_each_shape_has_a_trace, test_progress, test_as_planned,
+                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_a_witness_replaces_nothing_else, test_each_shape_has_a_trace, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
           "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_places_that_are_none, test_one_run_at_a_time, test_full_disk],
