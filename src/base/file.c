@@ -68,11 +68,13 @@ pl_status pl_path_absolute(char *absolute, size_t room, const char *path, pl_err
     return pl_path_join(absolute, room, folder, path, err);
 }
 
-static bool is_named(int fd, const char *path)
+/* The name is another file's now, or none's. */
+static bool has_lost_name(int fd, const char *path)
 {
     struct stat here, there;
-    return fstat(fd, &here) == 0 && lstat(path, &there) == 0 && here.st_dev == there.st_dev &&
-           here.st_ino == there.st_ino;
+    if (fstat(fd, &here) != 0) return false;
+    if (lstat(path, &there) != 0) return errno == ENOENT;
+    return here.st_dev != there.st_dev || here.st_ino != there.st_ino;
 }
 
 static int open_new(const char *path) /* a pipe must not hang */
@@ -81,13 +83,13 @@ static int open_new(const char *path) /* a pipe must not hang */
 }
 
 /* The file of the temporary name. Between opening and lock its maker may have given it its last name: then it is to be
- * left alone. Where nothing can be locked, all are alone. -1: somebody holds it. */
+ * left alone. Where nothing can be locked or looked at, all are alone. -1: somebody holds it. */
 static int open_shared(pl_file_writer *w, bool *is_held)
 {
     snprintf(w->temporary, sizeof w->temporary, "%s" PL_FILE_TEMPORARY, w->path);
     int fd = open_new(w->temporary);
     if (fd < 0) return -1;
-    *is_held = (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_named(fd, w->temporary);
+    *is_held = (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || has_lost_name(fd, w->temporary);
     if (!*is_held) return fd;
     close(fd);
     return -1;
