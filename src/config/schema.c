@@ -272,11 +272,13 @@ bool pl_config_is_default(const pl_config *cfg, const pl_config_key *key)
 
 pl_config_system pl_config_system_of(const pl_config *cfg) { return arch_systems[cfg->model.arch]; }
 
-uint32_t pl_config_archs_of(const pl_config_key *key)
+uint32_t pl_config_archs_of(const pl_config_key *key) { return pl_config_archs_among(key, UINT32_MAX); }
+
+uint32_t pl_config_archs_among(const pl_config_key *key, uint32_t systems)
 {
     uint32_t archs = 0;
     for (int arch = 0; arch < PL_ARCH_COUNT; arch++)
-        if (key->use.systems >> arch_systems[arch] & 1) archs |= key->use.archs & IS(arch);
+        if ((key->use.systems & systems) >> arch_systems[arch] & 1) archs |= key->use.archs & IS(arch);
     return archs;
 }
 

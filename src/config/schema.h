@@ -96,6 +96,8 @@ pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);
 const pl_config_origin *pl_config_origin_at(const pl_config *, const pl_config_key *);
 /* The archs whose configs have this key, a bit for each. */
 uint32_t pl_config_archs_of(const pl_config_key *);
+/* The same, of these systems' alone: bits 1 << PL_SYSTEM_…. */
+uint32_t pl_config_archs_among(const pl_config_key *, uint32_t systems);
 /* NULL when the program reads this key under the config's other values; else the key whose value says that it does
  * not. */
 const pl_config_key *pl_config_unused_by(const pl_config *, const pl_config_key *);

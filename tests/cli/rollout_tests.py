@@ -444,6 +444,15 @@ def test_points_that_are_not_even():
     check(not os.path.exists("out"), "what was refused left a folder")
 
 
+def test_help_has_the_keys_of_rollouts():
+    out, _ = run("rollout", "--help")
+    for option in ("--arch", "--isa", "--seed", "--threads", "--set parameter_space.architecture.num_layers"):
+        check(re.search(f"^  {option}[ .]", out, re.M), option, "is not told of", out)
+    for option in ("--heads", "--width", "--tokenizer", "--batch_size", "--micro_batch", "--set model.norm"):
+        check(not re.search(f"^  {option}[ =]", out, re.M), option, "is always refused", out)
+    check("--heads" in run("train", "--help")[0] and "parameter_space" not in run("train", "--help")[0], "the help of train")
+
+
 def test_results_of_another_config():
     config = write_rollout()
     run("rollout", config, "--quiet")
@@ -553,6 +562,6 @@ if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
                       test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_a_witness_replaces_nothing_else, test_each_shape_has_a_trace, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
-          "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
+          "rollout_refused": [test_spaces_that_are_none, test_help_has_the_keys_of_rollouts, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_places_that_are_none, test_one_run_at_a_time, test_full_disk],
           "rollout_kills": [test_a_hundred_kills]})
