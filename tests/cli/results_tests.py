@@ -195,6 +195,9 @@ def test_hdf5():
                      "v.decode() if isinstance(v, bytes) else int(v)) for k, v in f['metadata'].attrs.items()), "
                      "[n.decode() for n in f['metadata/noise'][:]], f['metrics/energy'][:].ravel().tolist()]))", "x.h5")
     run("results", "export", "n", "--dataset", "metrics/energy", "--out", "energy.npy")
+    refused(2, "--at is given twice", "results", "export", "n", "--dataset", "metrics/energy", "--at", "0", "--at=1", "--out", "twice.npy")
+    refused(2, "--out takes the name of a file", "results", "export", "n", "--dataset", "metrics/energy", "--out", "-")
+    check(not os.path.exists("twice.npy") and not os.path.exists("-"), os.listdir("."))
     check(told[0] == [[o * 1000 + i * 0.25 for i in range(FEATURES)] for o in range(OPERATORS)], told[0])
     check(told[1:4] == ["float16", {"version": "1.0", "num_realizations": 2}, ["gaussian", "laplace", "periodic"]], told[1:4])
     check(told[4] == load("energy.npy")[2], "h5py and an export of the native form differ")
