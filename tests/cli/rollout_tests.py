@@ -401,7 +401,9 @@ def test_spaces_that_are_none():
         refused(code, pattern, "rollout", write_rollout("bad.yaml", space={name: value}))
     one("base_channels", "{type: integer, bounds: [9, 8]}", r"bad.yaml:\d+:\d+: the bounds of parameter_space.architecture.base_channels begin at 9, above their end 8")
     one("update_policy", "{type: choice, choices: [residual, convex], weights: [0.75, 0.35]}", r"weights of parameter_space.evolution.update_policy sum to 1.1, not to 1")
-    one("update_policy", "{type: choice, choices: [residual, convex], weights: [1]}", r"weights")
+    one("update_policy", "{type: choice, choices: [residual, convex], weights: [1]}", r"has 1 weight and 2 choices; give one for each")
+    sizes = write_rollout("sizes.yaml", space={"grid_size": "{type: integer, bounds: [8, 16]}"}, sampling={"total_samples": 8})
+    refused(2, r"sizes.yaml:\d+:\d+: parameter_space.operator.grid_size: fields of \d+ and of \d+ pixels do not fit one file", "rollout", sizes)
     one("noise_scale", "{type: continuous, bounds: [0, 1], log_scale: true}", r"noise_scale has a log scale, and bounds that begin at 0")
     one("noise_scale", "{type: whole, bounds: [0, 1]}", r"noise_scale.type must be integer, continuous, choice or boolean")
     one("noise_scale", "{type: continuous, choices: [0, 1]}", r"noise_scale")
@@ -446,8 +448,8 @@ def test_points_that_are_not_even():
 
 def test_help_has_the_keys_of_rollouts():
     out, _ = run("rollout", "--help")
-    for option in ("--arch", "--isa", "--seed", "--threads", "--set parameter_space.architecture.num_layers"):
-        check(re.search(f"^  {option}[ .]", out, re.M), option, "is not told of", out)
+    for option in ("--arch", "--isa", "--set simulation.seed", "--threads", "--set parameter_space.architecture.num_layers"):
+        check(re.search(f"^  {option}[ .=]", out, re.M), option, "is not told of", out)
     for option in ("--heads", "--width", "--tokenizer", "--batch_size", "--micro_batch", "--set model.norm"):
         check(not re.search(f"^  {option}[ =]", out, re.M), option, "is always refused", out)
     check("--heads" in run("train", "--help")[0] and "parameter_space" not in run("train", "--help")[0], "the help of train")
