@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "store/block_index.h"
+#include "store/folder.h"
 #include "support/program.h"
 
 static small_blocks b;
@@ -384,6 +385,15 @@ static void test_no_room(void **state)
     }
 }
 
+static void test_no_folder_on_a_read_only_disk(void **state)
+{
+    (void)state;
+    pl_io_fail_at(PL_IO_OPEN, 1, EROFS, 1);
+    pl_status status = pl_folder_create_one(in_folder("read-only"), &err);
+    pl_io_fail_at(PL_IO_OPEN, 0, 0, 0);
+    expect(PL_E_STORAGE, status, "choose a folder on a writable file system");
+}
+
 /* Whichever sync fails, what is marked afterwards is sound, and the run goes on to the undisturbed file. */
 static void test_failed_sync(void **state)
 {
@@ -466,6 +476,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_temporary_names),
                                        cmocka_unit_test(test_nothing_is_replaced),
                                        cmocka_unit_test(test_no_room),
+                                       cmocka_unit_test(test_no_folder_on_a_read_only_disk),
                                        cmocka_unit_test(test_failed_sync),
                                        cmocka_unit_test(test_no_memory_after_open),
                                        cmocka_unit_test(test_misuse)};
