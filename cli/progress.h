@@ -50,6 +50,8 @@ bool pl_color_wanted(int fd); /* NO_COLOR, TERM=dumb */
 void pl_view_event(pl_view *, const pl_event *);
 /* A log, or a program, has heard nothing for long, and the step under way lasts. */
 bool pl_view_is_silent(const pl_view *, const pl_event *);
+/* NAN: not known, as before anything was made; 0: longer already than what was made lets expect. */
+double pl_view_seconds_left(const pl_view *, const pl_event *);
 void pl_view_clear(pl_view *); /* takes the bar away, so that other text can be written */
 
 /* ---- progress_stop.c: each event of a training ---- */

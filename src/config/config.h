@@ -229,10 +229,11 @@ void pl_config_print_yaml(const pl_config *, pl_str *); /* loads back to an equa
 void pl_config_json(const pl_config *, pl_json *);      /* an object; loads back as well */
 
 /* ---- document.c ---- */
-void pl_config_print_help(pl_str *);                      /* the options part of --help, at most 80 columns */
-void pl_config_print_help_of(pl_config_reader, pl_str *); /* the same, of one command */
-void pl_config_print_options(pl_str *);                   /* PL_CONFIG_OPTIONS: for shell completion */
-void pl_config_print_markdown(pl_str *);                  /* docs/config.md */
-void pl_config_print_json_schema(pl_str *);               /* draft 2020-12 */
+void pl_config_print_help(pl_str *); /* the options part of --help, at most 80 columns */
+/* The same, of one command, which these systems have: bits 1 << PL_SYSTEM_…. */
+void pl_config_print_help_of(pl_config_reader, uint32_t systems, pl_str *);
+void pl_config_print_options(pl_str *);     /* PL_CONFIG_OPTIONS: for shell completion */
+void pl_config_print_markdown(pl_str *);    /* docs/config.md */
+void pl_config_print_json_schema(pl_str *); /* draft 2020-12 */
 
 #endif

@@ -79,6 +79,8 @@ typedef struct pl_system {
 const pl_system *pl_system_of(const pl_config *);
 /* PL_E_USAGE, naming those that there are, when it has no such command. */
 pl_status pl_system_require(const pl_config *, pl_command, pl_error *);
+/* Those that have the command: bits 1 << PL_SYSTEM_…. */
+uint32_t pl_systems_with(pl_command);
 /* The first of the table of commands that it has. */
 pl_command pl_system_first_command(const pl_config *);
 /* Its own first, then those between its steps. PL_E_USAGE when the system has no such command. */
