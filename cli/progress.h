@@ -32,9 +32,9 @@ typedef struct pl_view {
     bool stop_heard, stop_said; /* a signal asked for the end: since when that is known here */
     double stop_heard_at;
     uint64_t resident_bytes;
-    uint64_t step;     /* of the last event */
-    const char *again; /* the command that goes on; "": not known */
-    bool goes_on;      /* it is not the first process of the command: what that said need not be said again */
+    uint64_t step;      /* of the last event */
+    const char *again;  /* the command that goes on; "": not known */
+    bool goes_on;       /* it is not the first process of the command: what that said need not be said again */
     bool keeps_results; /* what is whole is on the disk at any time */
     uint64_t planned_bytes;
     bool reader_left; /* nobody reads stdout any more */

@@ -41,7 +41,7 @@ typedef struct pl_system {
     pl_words words;
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
-    bool in_epochs; /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
+    bool in_epochs;     /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
@@ -62,8 +62,8 @@ typedef struct pl_system {
     /* planned: the identity of the data in the plan that is run, for a system that works on a part of them at a time;
      * NULL where there is no plan yet. Which of the command's jobs are done stands in the list. */
     pl_status (*open)(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
-    /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more. NULL:
-     * it is always one. */
+    /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more.
+     * NULL: it is always one. */
     bool (*name_stage)(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
     /* The config becomes that of number k, but for its folder: run.out is still that of all. */
     pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
