@@ -5,8 +5,8 @@
  *   conformal: the ⌈(n + 1)·0.9⌉-th smallest |e|: of so many further samples that are drawn alike, nine in ten lie
  *   within that of their prediction (split conformal prediction); not a number where n < 9, which are too few
  *
- * The quantile p is the ⌈p·n⌉-th smallest. Nothing here asks for memory: the k-th smallest is found by halving the range
- * of the bits, which for numbers that are not negative are in their order. */
+ * The quantile p is the ⌈p·n⌉-th smallest. Nothing here asks for memory: the k-th smallest is found by halving the
+ * range of the bits, which for numbers that are not negative are in their order. */
 #ifndef PL_DATA_SCORES_H
 #define PL_DATA_SCORES_H
 
