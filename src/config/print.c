@@ -241,7 +241,7 @@ static bool is_printed(const pl_config *cfg, const pl_config_key *key)
     const bool by_default = key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT) ||
                             key->type == PL_CONFIG_RECORDS; /* no list: an empty one cannot be written */
     if (by_default && pl_config_is_default(cfg, key)) return false;
-    const bool said = pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT; /* else the program's own choice */
+    const bool said = pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT; /* or the program chose */
     return pl_config_is_used(cfg, key) || (said && !pl_config_is_default(cfg, key));
 }
 
