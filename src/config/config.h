@@ -7,7 +7,7 @@
  * are made. Where each value came from is remembered, so that an error found later still names the line or the option
  * that caused it.
  *
- * pl_config holds no pointers: it is copied with = and its values are compared with pl_config_equal. It is some 90 kB,
+ * pl_config holds no pointers: it is copied with = and its values are compared with pl_config_equal. It is some 107 kB,
  * too much for a stack: keep one on the heap, pass a pointer. Paths are relative to the current folder. */
 #ifndef PL_CONFIG_CONFIG_H
 #define PL_CONFIG_CONFIG_H

@@ -1,6 +1,6 @@
 /* Printing a config so that it loads back as an equal one: as YAML for people, as JSON for run.json. Keys that the
- * program does not read under the other values are left out, unless they differ from their default (then loading must
- * see them, and pl_config_check says the same about both).
+ * program does not read under the other values are left out, unless somebody has said another value than their default
+ * (then loading must see them, and pl_config_check says the same about both).
  *
  * Proven by tests/property/config: random configs, print, load, compare. */
 #include <inttypes.h>
@@ -241,7 +241,8 @@ static bool is_printed(const pl_config *cfg, const pl_config_key *key)
     const bool by_default = key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT) ||
                             key->type == PL_CONFIG_RECORDS; /* no list: an empty one cannot be written */
     if (by_default && pl_config_is_default(cfg, key)) return false;
-    return pl_config_is_used(cfg, key);
+    const bool said = pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT; /* or the program chose */
+    return pl_config_is_used(cfg, key) || (said && !pl_config_is_default(cfg, key));
 }
 
 static void indent(pl_str *out, uint32_t depth) { pl_str_pad(out, ' ', 2 * depth); }

@@ -213,6 +213,7 @@ static void random_config(pl_config *cfg)
         if (draw(3) == 0) continue;
         if (pl_config_keys[i].type == PL_CONFIG_RECORDS) {
             random_records(&pl_config_keys[i], (char *)cfg + pl_config_keys[i].offset);
+            pl_config_origin_of(cfg, &pl_config_keys[i])->level = PL_CONFIG_FROM_FILE;
             continue;
         }
         random_value(&pl_config_keys[i], text);
