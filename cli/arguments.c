@@ -54,6 +54,8 @@ static pl_status take_option(const pl_cli_command *command, int argc, char **arg
     size_t i = find_option(command, word);
     if (i == PL_CLI_OPTIONS_MAX) return unknown(command, word, err);
     const pl_cli_option *option = &command->body->options[i];
+    if (option->value && a->value[i])
+        return pl_cli_error(err, PL_E_USAGE, "%s is given twice; give it once", option->name);
     a->value[i] = "";
     if (!option->value) return equals ? pl_cli_error(err, PL_E_USAGE, "%s takes no value", option->name) : PL_OK;
     if (!equals && *at + 1 >= argc)

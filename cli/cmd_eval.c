@@ -5,15 +5,17 @@ enum { CHECKPOINT, JSON, PREDICTIONS, LEDGER };
 static const pl_cli_option options[] = {
     [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [JSON] = {"--json", NULL, "the result as JSON (schema plimsoll.eval/1)"},
-    [PREDICTIONS] = {"--predictions", "FILE", "write what was predicted beside what is true, a line (CSV) for each sample; of "
-                                              "cloud heights"},
+    [PREDICTIONS] = {"--predictions", "FILE",
+                     "write what was predicted beside what is true, a line (CSV) for each sample; of "
+                     "cloud heights"},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
 };
 
-static const char about[] = "Prints the loss over the whole held-out part of the data (data.validation_fraction), and "
-                            "what its system reads off "
-                            "it: of a text perplexity, bits per token and per byte; of cloud heights errors in km. CONFIG is "
-                            "the run's config file or the folder of the run.\n";
+static const char about[] =
+    "Prints the loss over the whole held-out part of the data (data.validation_fraction), and "
+    "what its system reads off "
+    "it: of a text perplexity, bits per token and per byte; of cloud heights errors in km. CONFIG is "
+    "the run's config file or the folder of the run.\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {

@@ -283,6 +283,8 @@ static int run_export(const arguments *a, const pl_cli_arguments *given)
     if (code) return code;
     if (a->count != 1) return pl_cli_usage("results", "export: one file of results is expected", "");
     if (!a->out) return pl_cli_usage("results", "export: --out FILE is missing", "");
+    if (strcmp(a->out, "-") == 0)
+        return pl_cli_usage("results", "export: --out takes the name of a file, and writes none to stdout", "");
     pl_status status = export_one(a, a->file[0], &err);
     return status == PL_OK ? 0 : complain(status, &err);
 }

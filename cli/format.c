@@ -33,6 +33,8 @@ const char *pl_show_rate(double rate, char *text)
 {
     if (!(rate < 1e15))
         snprintf(text, PL_FORMAT_BYTES, "-");
+    else if (rate < 9.95)
+        snprintf(text, PL_FORMAT_BYTES, "%.2g", rate);
     else if (rate < 999.5)
         snprintf(text, PL_FORMAT_BYTES, "%.0f", rate);
     else if (rate < 99950)

@@ -8,7 +8,7 @@ enum { PL_FORMAT_BYTES = 32 };
 
 const char *pl_show_count(uint64_t count, char *text);   /* "4,967,424" */
 const char *pl_show_bytes(uint64_t bytes, char *text);   /* "104 MB", "3.41 GB" */
-const char *pl_show_rate(double per_second, char *text); /* "640", "6.4k", "1.2M" */
+const char *pl_show_rate(double per_second, char *text); /* "0.12", "640", "6.4k", "1.2M" */
 /* e to the loss: "67.40", "4821.3", "1.2e+08"; "-" when there is none */
 const char *pl_show_metric(double value, int decimals, char *text); /* decimals −1: as many as there is room for */
 const char *pl_show_plural(uint64_t count);                         /* behind a word: "", or "s" where it is not one */

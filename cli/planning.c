@@ -212,6 +212,16 @@ static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
+/* For the processes that come behind the first: it was said. */
+static const char said[] = "PLIMSOLL_INTERNAL_SAID";
+
+static pl_status say_once_without_effect(const pl_cli_input *in, pl_error *err)
+{
+    if (getenv(said)) return PL_OK;
+    if (setenv(said, "1", 1) != 0) return pl_cli_error(err, PL_E_NOMEM, "no memory to tell the next process");
+    return say_without_effect(in, err);
+}
+
 /* Where the process before this one, of the same command, left its results: what it began is gone on with, whatever has
  * become of the config. */
 static const char begun[] = "PLIMSOLL_INTERNAL_RESULTS";
@@ -293,7 +303,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     pl_status status = pl_check_folder(in->config, command, &err);
     if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
     if (status == PL_OK && !left) return 0;
-    if (status == PL_OK && keep && !talk->quiet) status = say_without_effect(in, &err);
+    if (status == PL_OK && keep && !talk->quiet) status = say_once_without_effect(in, &err);
     if (status == PL_OK) status = check_all(in, command, &err);
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);

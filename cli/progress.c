@@ -93,6 +93,13 @@ static void expect_end(pl_view *v, const pl_event *e)
     v->end_at = e->seconds / made * (double)(e->steps - v->first_step);
 }
 
+/* Of results that come item by item, what precedes the first one says nothing of the others. */
+double pl_view_seconds_left(const pl_view *v, const pl_event *e)
+{
+    const bool began = v->made > 0 && (!e->result_bytes || e->items_per_second > 0);
+    return began ? fmax(v->end_at - e->seconds, 0) : NAN;
+}
+
 /* A step that lasts shows how far it is. */
 static bool shows_part(const pl_view *v, const pl_event *e)
 {
@@ -134,21 +141,20 @@ static void add_numbers(const pl_view *v, const pl_event *e, unsigned fields, pl
 {
     char text[PL_FORMAT_BYTES];
     int width = fields & WORD ? snprintf(NULL, 0, "%" PRIu64, e->steps) : 0;
-    if (fields & WORD) pl_line_add(line, "%s ", e->words->step);
+    if (fields & WORD) pl_line_add(line, e->result_bytes ? "%ss done " : "%s ", e->words->step);
     pl_line_add(line, "%*" PRIu64 "/%" PRIu64, width, e->step, e->steps);
     if ((fields & PART) && shows_part(v, e))
         pl_line_add(line, "  %s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : e->words->part, e->part,
                     e->parts);
     if (isfinite(e->loss))
         add_loss(v, e, fields, line);
-    else if (isfinite(e->items_per_second) && fields & RATE)
+    else if (e->items_per_second > 0 && fields & RATE)
         add_rate(e, line);
     if (fields & METRICS && e->text_bytes) pl_line_add(line, "  %.*s", (int)e->text_bytes, e->text);
     if (fields & METRICS && e->result_bytes) add_bytes(e, line);
     if ((fields & MEMORY) && v->resident_bytes) pl_line_add(line, "  %s", pl_show_bytes(v->resident_bytes, text));
-    double left = v->end_at - e->seconds;
-    if ((fields & ETA) && v->made > 0 && e->step < e->steps)
-        pl_line_add(line, "  eta %s", pl_show_seconds(left > 0 ? left : 0, text));
+    const double left = pl_view_seconds_left(v, e);
+    if ((fields & ETA) && left > 0 && e->step < e->steps) pl_line_add(line, "  eta %s", pl_show_seconds(left, text));
 }
 
 static void add_bar(const pl_view *v, double share, int cells, pl_line *line)
@@ -331,9 +337,9 @@ static void show_stopped(pl_view *v, const pl_event *e)
 {
     pl_view_clear(v);
     if (e->text_bytes) {
-        pl_say("stopped with %s %" PRIu64 " of %" PRIu64
-               " done; %.*s has what is whole, and the same command goes on\n",
-               e->words->step, e->step, e->steps, (int)e->text_bytes, e->text);
+        pl_say("stopped with %" PRIu64 " of %" PRIu64
+               " %s%s done; %.*s has what is whole, and the same command goes on\n",
+               e->step, e->steps, e->words->step, pl_show_plural(e->steps), (int)e->text_bytes, e->text);
         return;
     }
     pl_say("stopped at %s %" PRIu64 " of %" PRIu64 "; the state is saved%s\n", e->words->step, e->step, e->steps,
@@ -362,8 +368,8 @@ static void show_finished(pl_view *v, const pl_event *e)
     if (v->bar_drawn) pl_say("\n");
     v->bar_drawn = false;
     if (e->text_bytes) {
-        pl_say("done: %s %" PRIu64 " of %" PRIu64 "; the results are in %.*s\n", e->words->step, e->step, e->steps,
-               (int)e->text_bytes, e->text);
+        pl_say("done: %" PRIu64 " of %" PRIu64 " %s%s; the results are in %.*s\n", e->step, e->steps, e->words->step,
+               pl_show_plural(e->steps), (int)e->text_bytes, e->text);
         return;
     }
     uint64_t made = e->step - v->first_step;

@@ -32,9 +32,9 @@ typedef struct pl_view {
     bool stop_heard, stop_said; /* a signal asked for the end: since when that is known here */
     double stop_heard_at;
     uint64_t resident_bytes;
-    uint64_t step;     /* of the last event */
-    const char *again; /* the command that goes on; "": not known */
-    bool goes_on;      /* it is not the first process of the command: what that said need not be said again */
+    uint64_t step;      /* of the last event */
+    const char *again;  /* the command that goes on; "": not known */
+    bool goes_on;       /* it is not the first process of the command: what that said need not be said again */
     bool keeps_results; /* what is whole is on the disk at any time */
     uint64_t planned_bytes;
     bool reader_left; /* nobody reads stdout any more */
@@ -50,6 +50,8 @@ bool pl_color_wanted(int fd); /* NO_COLOR, TERM=dumb */
 void pl_view_event(pl_view *, const pl_event *);
 /* A log, or a program, has heard nothing for long, and the step under way lasts. */
 bool pl_view_is_silent(const pl_view *, const pl_event *);
+/* NAN: not known, as before anything was made; 0: longer already than what was made lets expect. */
+double pl_view_seconds_left(const pl_view *, const pl_event *);
 void pl_view_clear(pl_view *); /* takes the bar away, so that other text can be written */
 
 /* ---- progress_stop.c: each event of a training ---- */

@@ -62,7 +62,7 @@ static void add_rate(pl_line *line, const pl_view *v, const pl_event *e)
     add_count(line, e->words->items, e->items);
     add_real(line, rate, e->items_per_second);
     add_real(line, "seconds", e->seconds);
-    add_real(line, "seconds_left", v->made > 0 ? fmax(v->end_at - e->seconds, 0) : NAN);
+    add_real(line, "seconds_left", pl_view_seconds_left(v, e));
     add_count(line, "resident_bytes", pl_resident_now());
     add_results(line, e);
 }

@@ -203,6 +203,19 @@ static pl_status print_evaluated(const runner *r, double loss, uint64_t items, p
     return pl_put(text, line.bytes, err);
 }
 
+/* Of a stage: in a line. */
+static void say_evaluated(const runner *r, double loss, uint64_t items)
+{
+    pl_loss_metric metric[PL_LOSS_METRICS_MAX];
+    const size_t metrics = pl_run_metrics(r->run, loss, metric);
+    if (r->view.quiet) return;
+    pl_say("%s: %llu %s", r->call.word[PL_CALL_STAGE], (unsigned long long)items, pl_run_words(r->run)->items);
+    for (size_t i = 0; i < metrics; i++)
+        if (metric[i].uses & PL_METRIC_VALIDATED)
+            pl_say(", %s %.*f", metric[i].brief, metric[i].brief_decimals, metric[i].value);
+    pl_say("\n");
+}
+
 static pl_status evaluate(runner *r)
 {
     double loss = 0;
@@ -211,7 +224,8 @@ static pl_status evaluate(runner *r)
     pl_view_clear(&r->view);
     if (status == PL_OK && said(r, PL_CALL_TO))
         status = pl_run_write_predictions(r->run, r->call.word[PL_CALL_TO], &r->error);
-    if (status != PL_OK || said(r, PL_CALL_STAGE)) return status;
+    if (status != PL_OK) return status;
+    if (said(r, PL_CALL_STAGE)) return say_evaluated(r, loss, items), PL_OK;
     return said(r, PL_CALL_JSON) ? put_evaluated(r, loss, items, &r->error)
                                  : print_evaluated(r, loss, items, &r->error);
 }
@@ -253,8 +267,8 @@ static void set_view(runner *r)
     r->view.show = pl_show_choose(show ? show : "plain", false);
     r->view.quiet = quiet ? atoi(quiet) : 0;
     r->view.color = pl_color_wanted(STDERR_FILENO);
-    r->view.text_to_stdout = !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS) &&
-                             !said(r, PL_CALL_STAGE);
+    r->view.text_to_stdout =
+        !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS) && !said(r, PL_CALL_STAGE);
     r->view.keeps_results = pl_command_does(r->call.command->command, PL_USES_RESULTS);
     r->view.goes_on = said(r, PL_CALL_GOES_ON);
     r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";

@@ -73,8 +73,8 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
  * tokens: with run.resume another text is refused (PL_E_CONFIG); without it, the tokens of another text go to
  * a subfolder of their own, which data.cache then names.
  *
- * For flights (cloud heights): the file of prepared frames, in the run's folder or in `cache`; it is used again by every
- * stage, while the flights' files and the keys that made it are the same. */
+ * For flights (cloud heights): the file of prepared frames, in the run's folder or in `cache`. Every stage uses it
+ * again while the flights' files and the keys that made it are the same. */
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
 
 /* How far the results of a command are that keeps some (PL_USES_RESULTS). */

@@ -138,8 +138,8 @@ PL_API PL_MUST_USE pl_status pl_run_work(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *items, pl_error *);
 /* Writes what the system reads off such a loss and returns how many metrics that is, at most PL_LOSS_METRICS_MAX. */
 PL_API size_t pl_run_metrics(const pl_run *, double loss, pl_loss_metric *);
-/* The predictions of that evaluation, a line for each sample, into a file, which is whole or not there. PL_E_USAGE where
- * the model gives none out. Asks for no memory. */
+/* The predictions of that evaluation, a line for each sample, into a file, which is whole or not there. PL_E_USAGE
+ * where the model gives none out. Asks for no memory. */
 PL_API PL_MUST_USE pl_status pl_run_write_predictions(pl_run *, const char *path, pl_error *);
 PL_API const pl_words *pl_run_words(const pl_run *);
 /* Blocks of its results that are still to be made: by a further plan and run, for operators of another shape. */

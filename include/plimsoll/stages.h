@@ -32,7 +32,7 @@ typedef struct pl_stage {
     uint32_t number; /* of this one, from 1 */
     bool all_done;   /* then the config is as it was */
     char name[PL_STAGE_NAME_BYTES];
-    pl_command command; /* PL_COMMAND_TRAIN, or _EVALUATE where it is trained */
+    pl_command command;                    /* PL_COMMAND_TRAIN, or _EVALUATE where it is trained */
     char predictions[PL_STAGE_PATH_BYTES]; /* the file that the evaluation writes; where it is, the stage is done */
 } pl_stage;
 

@@ -53,8 +53,8 @@ static void tell_search(void *context, size_t done, size_t total)
     if (t->progress) (void)t->progress(t->context, "planning", done, total);
 }
 
-/* Of what is not trained but repeated: how much is done at once, where its data leave that open, and by how many. What is
- * trained may be cut as its config leaves it, unless its data say how much is at once. */
+/* Of what is not trained but repeated: how much is done at once, where its data leave that open, and by how many. What
+ * is trained may be cut as its config leaves it, unless its data say how much is at once. */
 static uint32_t find_open(const pl_compiler *c, const pl_fit_options *o)
 {
     const uint32_t at_once = 1u << PL_CHOICE_MICRO_BATCH, threads = 1u << PL_CHOICE_THREADS;

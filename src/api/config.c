@@ -178,6 +178,6 @@ pl_status pl_verify_check_options(const pl_config *c, pl_error *err)
 pl_status pl_command_help(pl_command command, char **text, size_t *bytes, pl_error *err)
 {
     pl_str s = {0};
-    pl_config_print_help_of(reader_of(command), &s);
+    pl_config_print_help_of(reader_of(command), pl_systems_with(command), &s);
     return pl_give_text(&s, text, bytes, err);
 }

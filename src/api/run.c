@@ -119,8 +119,7 @@ static pl_status goes_on(void *context, const pl_saved *saved, const char **chan
 /* What was chosen stands in it, so that a resumed run adds up its sums in the same order: bit for bit. */
 static pl_status print_kept_config(pl_run *r, pl_error *err)
 {
-    if (pl_choice_is_used(r->config, PL_CHOICE_MICRO_BATCH))
-        r->config->train.micro_batch = r->settings.run.micro_batch;
+    if (pl_choice_is_used(r->config, PL_CHOICE_MICRO_BATCH)) r->config->train.micro_batch = r->settings.run.micro_batch;
     r->config->run.resume = PL_SWITCH_OFF;
     PL_TRY(pl_config_text(r->config, PL_CONFIG_KEPT, &r->kept_config, NULL, err));
     r->settings.run.kept_config = r->kept_config;

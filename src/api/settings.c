@@ -40,7 +40,10 @@ static uint64_t find_steps(const pl_config *c, const pl_data *data)
                                             : data->source->steps_per_epoch[PL_PART_TRAIN] * (uint64_t)c->train.epochs;
 }
 
-static uint64_t epoch_of(const pl_data *data) { return data->source ? data->source->steps_per_epoch[PL_PART_TRAIN] : 0; }
+static uint64_t epoch_of(const pl_data *data)
+{
+    return data->source ? data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
+}
 
 static pl_status print_values(const pl_config *c, char **text, pl_error *err)
 {

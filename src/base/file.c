@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,15 +68,59 @@ pl_status pl_path_absolute(char *absolute, size_t room, const char *path, pl_err
     return pl_path_join(absolute, room, folder, path, err);
 }
 
+/* The name is another file's now, or none's. */
+static bool has_lost_name(int fd, const char *path)
+{
+    struct stat here, there;
+    if (fstat(fd, &here) != 0) return false;
+    if (lstat(path, &there) != 0) return errno == ENOENT;
+    return here.st_dev != there.st_dev || here.st_ino != there.st_ino;
+}
+
+static int open_new(const char *path) /* a pipe must not hang */
+{
+    return pl_io_open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/* The file of the temporary name. Between opening and lock its maker may have given it its last name: then it is to be
+ * left alone. Where nothing can be locked or looked at, all are alone. -1: somebody holds it. */
+static int open_shared(pl_file_writer *w, bool *is_held)
+{
+    snprintf(w->temporary, sizeof w->temporary, "%s" PL_FILE_TEMPORARY, w->path);
+    int fd = open_new(w->temporary);
+    if (fd < 0) return -1;
+    *is_held = (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || has_lost_name(fd, w->temporary);
+    if (!*is_held) return fd;
+    close(fd);
+    return -1;
+}
+
+enum { NUMBER_BYTES = 24 }; /* of the process and of its writer */
+
+/* Where another writer is at it, one with our number. */
+static int open_temporary(pl_file_writer *w)
+{
+    static unsigned counter;
+    bool is_held = false;
+    int fd = open_shared(w, &is_held);
+    if (!is_held) return fd;
+    unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED) % 10000;
+    snprintf(w->temporary, sizeof w->temporary, "%s.%ld-%u" PL_FILE_TEMPORARY, w->path, (long)getpid(), number);
+    return open_new(w->temporary);
+}
+
 pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
 {
     *w = (pl_file_writer){.fd = -1};
     if (strlen(path) >= sizeof w->path) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(find_target(w, path, err));
-    snprintf(w->temporary, sizeof w->temporary, "%s.tmp", w->path);
-    w->fd = pl_io_open(w->temporary, O_CREAT | O_TRUNC | O_RDWR | O_NOFOLLOW | O_NONBLOCK); /* a pipe must not hang */
-    if (w->fd < 0) {
+    if (strlen(w->path) + NUMBER_BYTES + sizeof PL_FILE_TEMPORARY > sizeof w->temporary)
+        return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    w->fd = open_temporary(w);
+    if (w->fd < 0 || pl_io_truncate(w->fd, 0) != 0) {
         int error = errno;
+        if (w->fd >= 0) close(w->fd);
+        w->fd = -1;
         w->temporary[0] = 0;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
     }
@@ -182,16 +227,18 @@ pl_status pl_folder_sync(const char *path, pl_error *err)
     return PL_OK;
 }
 
+/* The lock is held until the file has its name: dup's descriptor shares it. */
 pl_status pl_file_commit(pl_file_writer *w, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
-    int failed = pl_io_sync(w->fd) != 0, error = errno;
+    int failed = pl_io_sync(w->fd) != 0, error = errno, lock = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
     if (!failed) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
     if (pl_io_close(w->fd) != 0 && !failed) failed = 1, error = errno;
     w->fd = -1;
     if (!failed && (pl_io_inject(PL_IO_RENAME) || rename(w->temporary, w->path) != 0)) failed = 1, error = errno;
+    if (failed) unlink(w->temporary);
+    if (lock >= 0) close(lock);
     if (failed) {
-        unlink(w->temporary);
         w->temporary[0] = 0;
         return pl_fail(err, PL_E_STORAGE, "%s: could not be completed: %s%s", w->path, strerror(error),
                        pl_io_hint(error));
@@ -204,9 +251,9 @@ pl_status pl_file_commit(pl_file_writer *w, pl_error *err)
 void pl_file_abandon(pl_file_writer *w)
 {
     if (!w->temporary[0]) return;
+    unlink(w->temporary);
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
-    unlink(w->temporary);
     w->temporary[0] = 0;
 }
 

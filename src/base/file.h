@@ -1,6 +1,6 @@
 /* Files. Reading by position into the caller's memory; writing so that nothing half-written is ever read (invariant 8):
  * a temporary name in the same folder, write, fsync, rename, fsync of the folder. An abandoned temporary file is
- * removed.
+ * removed; that of a process that was killed is taken over by the next one.
  *
  * The writer allocates nothing and keeps the page cache it fills bounded: every PL_FILE_WINDOW_BYTES it starts
  * write-back and drops what has reached the disk, so a save costs a container at most two windows of charged memory. */
@@ -13,7 +13,10 @@
 #include "base/error.h"
 #include "base/io.h"
 
-enum { PL_FILE_PATH_MAX = 4096, PL_FILE_WINDOW_BYTES = 1 << 20 };
+/* Behind the name of a file that is being made. Long enough to be nobody's but ours: what has it is written over. */
+#define PL_FILE_TEMPORARY ".plimsoll.tmp"
+
+enum { PL_FILE_PATH_MAX = 4096, PL_FILE_TEMPORARY_MAX = PL_FILE_PATH_MAX + 16, PL_FILE_WINDOW_BYTES = 1 << 20 };
 
 /* A file being written; fields are private. Lives wherever the caller puts it. */
 typedef struct pl_file_writer {
@@ -21,11 +24,12 @@ typedef struct pl_file_writer {
     uint64_t bytes;   /* written so far */
     uint64_t flushed; /* write-back started up to here */
     char path[PL_FILE_PATH_MAX];
-    char temporary[PL_FILE_PATH_MAX + 16];
+    char temporary[PL_FILE_TEMPORARY_MAX];
 } pl_file_writer;
 
-/* Opens path + ".tmp" for writing (replacing a left-over). A link to a regular file is followed; what is there and is
- * no regular file is refused. */
+/* Opens path + PL_FILE_TEMPORARY for writing (replacing a left-over), or a name of its own where another process or
+ * writer is at work on the same path: the last one to commit has the name then. A link to a regular file is followed;
+ * what is there and is no regular file is refused. */
 pl_status pl_file_create(pl_file_writer *, const char *path, pl_error *);
 pl_status pl_file_write(pl_file_writer *, const void *data, size_t bytes, pl_error *);
 /* Rewrites bytes already written (a header whose numbers are known last). */

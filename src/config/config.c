@@ -148,13 +148,16 @@ pl_status pl_config_require(const pl_config *cfg, const char *path, const char *
                    key->option ? "" : path);
 }
 
-/* Whether the last name of the path is this one. */
-static bool ends_with_name(const char *path, const char *name)
+/* Whether a folder of this name is in the path. */
+static bool has_folder(const char *path, const char *name)
 {
-    size_t bytes = strlen(path), of_name = strlen(name);
-    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
-    if (bytes < of_name || memcmp(path + bytes - of_name, name, of_name) != 0) return false;
-    return bytes == of_name || path[bytes - of_name - 1] == '/';
+    const size_t bytes = strlen(name);
+    for (; *path; path += strspn(path, "/")) {
+        const size_t here = strcspn(path, "/");
+        if (here == bytes && memcmp(path, name, bytes) == 0) return true;
+        path += here;
+    }
+    return false;
 }
 
 pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl_error *err)
@@ -163,7 +166,7 @@ pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl
     const char *save_name =
         pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_save_name]) ? cfg->clouds.save_name : "";
     if (cfg->run.out[0]) {
-        const bool in_it = save_name[0] && !ends_with_name(cfg->run.out, save_name);
+        const bool in_it = save_name[0] && !has_folder(cfg->run.out, save_name);
         needed = snprintf(path, room, "%s%s%s", cfg->run.out, in_it ? "/" : "", in_it ? save_name : "");
     } else if (save_name[0]) {
         needed = snprintf(path, room, "runs/%s", save_name);

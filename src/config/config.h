@@ -151,7 +151,7 @@ pl_status pl_config_require(const pl_config *, const char *path, const char *com
 int64_t pl_config_feed_forward(const pl_config *);       /* model.feed_forward, auto resolved */
 pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). With
- * a save_name it is the folder of that name in run.out, or in runs/; run.out that ends with it is that folder. */
+ * a save_name it is the folder of that name there, or in runs/; run.out is taken as it is where it has one already. */
 pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
 /* A hash of everything that decides which weights fit and what they mean. The same for the same values in any build. */
 uint64_t pl_config_hash_model(const pl_config *);
@@ -229,10 +229,11 @@ void pl_config_print_yaml(const pl_config *, pl_str *); /* loads back to an equa
 void pl_config_json(const pl_config *, pl_json *);      /* an object; loads back as well */
 
 /* ---- document.c ---- */
-void pl_config_print_help(pl_str *);                      /* the options part of --help, at most 80 columns */
-void pl_config_print_help_of(pl_config_reader, pl_str *); /* the same, of one command */
-void pl_config_print_options(pl_str *);                   /* PL_CONFIG_OPTIONS: for shell completion */
-void pl_config_print_markdown(pl_str *);                  /* docs/config.md */
-void pl_config_print_json_schema(pl_str *);               /* draft 2020-12 */
+void pl_config_print_help(pl_str *); /* the options part of --help, at most 80 columns */
+/* The same, of one command, which these systems have: bits 1 << PL_SYSTEM_…. */
+void pl_config_print_help_of(pl_config_reader, uint32_t systems, pl_str *);
+void pl_config_print_options(pl_str *);     /* PL_CONFIG_OPTIONS: for shell completion */
+void pl_config_print_markdown(pl_str *);    /* docs/config.md */
+void pl_config_print_json_schema(pl_str *); /* draft 2020-12 */
 
 #endif

@@ -117,17 +117,22 @@ static void dimension_row(const pl_config_section *section, pl_str *out)
     pl_str_deinit(&text);
 }
 
+static bool is_for(const pl_config_key *key, uint32_t readers, uint32_t systems)
+{
+    return key->readers & readers && (pl_config_archs_of(key) & pl_config_archs_in(systems));
+}
+
 /* The row that describes an option two rows share is the first. */
-static bool is_first_of_option(const pl_config_key *key, uint32_t readers)
+static bool is_first_of_option(const pl_config_key *key, uint32_t readers, uint32_t systems)
 {
     for (const pl_config_key *before = pl_config_keys; before < key; before++)
-        if (before->readers & readers && pl_config_has_option(before, key->option)) return false;
+        if (is_for(before, readers, systems) && pl_config_has_option(before, key->option)) return false;
     return true;
 }
 
-void pl_config_print_help(pl_str *out) { pl_config_print_help_of(PL_CONFIG_BY_ANY, out); }
+void pl_config_print_help(pl_str *out) { pl_config_print_help_of(PL_CONFIG_BY_ANY, UINT32_MAX, out); }
 
-void pl_config_print_help_of(pl_config_reader by, pl_str *out)
+void pl_config_print_help_of(pl_config_reader by, uint32_t systems, pl_str *out)
 {
     uint32_t readers = by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
     const pl_config_section *section = NULL;
@@ -135,7 +140,7 @@ void pl_config_print_help_of(pl_config_reader by, pl_str *out)
                        "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
                        "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (!(key->readers & readers) || !is_first_of_option(key, readers)) continue;
+        if (!is_for(key, readers, systems) || !is_first_of_option(key, readers, systems)) continue;
         const bool begins = key->section != section;
         if (begins && key->section->name[0]) pl_str_printf(out, "\n%s:\n", key->section->name);
         if (begins && !key->section->name[0]) pl_str_append(out, "\n");

@@ -101,11 +101,13 @@ static bool is_stage(const pl_config *cfg, const char *name) { return strcmp(cfg
 static pl_status check_stage(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES], shown[64];
-    const char *stage = cfg->clouds.stage;
-    if (left_out(cfg)) return check_name(cfg, "stage", left_out(cfg), err);
-    if (is_stage(cfg, "pretrain") && !cfg->clouds.pretrain_flight[0])
-        return pl_fail(err, PL_E_CONFIG, "%s: the stage pretrain needs a flight; name it by pretrain_flight",
-                       place(cfg, "stage", where));
+    const char *stage = cfg->clouds.stage, *needs = NULL;
+    if (left_out(cfg) && *left_out(cfg)) return check_name(cfg, "stage", left_out(cfg), err);
+    if (is_stage(cfg, "pretrain") && !cfg->clouds.pretrain_flight[0]) needs = "pretrain_flight";
+    if (is_stage(cfg, "final") && !cfg->clouds.validation_flight[0]) needs = "validation_flight";
+    if (needs)
+        return pl_fail(err, PL_E_CONFIG, "%s: the stage %s needs a flight; name it by %s", place(cfg, "stage", where),
+                       stage, needs);
     if (!stage[0] || is_stage(cfg, "pretrain") || is_stage(cfg, "final")) return PL_OK;
     return pl_fail(
         err, PL_E_CONFIG,
@@ -116,7 +118,7 @@ static pl_status check_stage(const pl_config *cfg, pl_error *err)
 
 static bool makes_final(const pl_config *cfg)
 {
-    return is_stage(cfg, "final") || (is_stage(cfg, "") && cfg->clouds.final);
+    return is_stage(cfg, "final") || (is_stage(cfg, "") && cfg->clouds.final && cfg->clouds.validation_flight[0]);
 }
 
 /* It never sees the validation flight, nor do the weights that it begins from. */
@@ -124,13 +126,7 @@ static pl_status check_final(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const char *judge = cfg->clouds.validation_flight;
-    if (!makes_final(cfg) || cfg->clouds.flights.count == 0) return PL_OK;
-    if (!judge[0])
-        return pl_fail(
-            err, PL_E_CONFIG,
-            "%s: the final training needs a flight that it never sees; name it by validation_flight, or make "
-            "no such training (--no-final)",
-            place(cfg, "flights", where));
+    if (!makes_final(cfg)) return PL_OK;
     if (cfg->clouds.pretrain && strcmp(cfg->clouds.pretrain_flight, judge) == 0)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: pretrain_flight and validation_flight are both %s: the final training would begin from "

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "config/schema.h"
 
 static const pl_config_section *section_of(pl_config_dimension_id id)
@@ -96,12 +97,13 @@ static pl_status check_weights(const pl_config *cfg, const pl_config_dimension *
     if (d->weights->count == 0) return PL_OK;
     place(cfg, d, "weights", where);
     if (d->weights->count != d->choices->count)
-        return pl_fail(err, PL_E_CONFIG, "%s: %s has %d weights and %d choices; give one for each", where, d->path,
-                       (int)d->weights->count, (int)d->choices->count);
+        return pl_fail(err, PL_E_CONFIG, "%s: %s has %d weight%s and %d choice%s; give one for each", where, d->path,
+                       (int)d->weights->count, pl_plural((uint64_t)d->weights->count), (int)d->choices->count,
+                       pl_plural((uint64_t)d->choices->count));
     for (int64_t i = 0; i < d->weights->count; i++) sum += d->weights->item[i];
     if (fabs(sum - 1) <= 1e-6) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG, "%s: the weights of %s sum to %.9g, not to 1; divide each by that", where, d->path,
-                   sum);
+    return pl_fail(err, PL_E_CONFIG, "%s: the weights of %s sum to %.9g, not to 1; %s", where, d->path, sum,
+                   sum > 0 ? "divide each by that" : "give at least one of them more than 0");
 }
 
 static pl_status check_dimension(const pl_config *cfg, const pl_config_dimension *d, pl_error *err)
@@ -138,9 +140,9 @@ static pl_status check_update(const pl_config *cfg, pl_error *err)
     char where[PL_CONFIG_WHERE_BYTES];
     const pl_config_list *clamp = &cfg->update.clamp;
     if (clamp->count == 0 || clamp->item[0] < clamp->item[1]) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG, "%s: simulation.update.clamp holds states between %g and %g; write the less first",
-                   pl_config_where(cfg, "simulation.update.clamp", where, sizeof where), clamp->item[0],
-                   clamp->item[1]);
+    return pl_fail(err, PL_E_CONFIG, "%s: simulation.update.clamp holds states between %g and %g; %s",
+                   pl_config_where(cfg, "simulation.update.clamp", where, sizeof where), clamp->item[0], clamp->item[1],
+                   clamp->item[0] > clamp->item[1] ? "write the less first" : "give two different numbers");
 }
 
 pl_config_store pl_config_store_of(const pl_config *cfg)

@@ -62,8 +62,8 @@ static void begin_predictions(pl_session *s, evaluation *e)
     s->predicted = 0;
 }
 
-/* Where micro-batches do not divide the batch, the last of each step has rows for no sample. Rows are numbers of 4 bytes:
- * one a sample. */
+/* Where micro-batches do not divide the batch, the last of each step has rows for no sample. Rows are numbers of 4
+ * bytes: one a sample. */
 static void drop_padding(const pl_session *s, evaluation *e, uint64_t steps)
 {
     const uint64_t bytes = steps * s->settings->batch * sizeof(float);

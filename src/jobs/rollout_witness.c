@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/activation.h"
@@ -15,6 +16,41 @@ enum { FIELD, STATES, NOISE, METRICS, DROPOUT };
 static const char *const names[PL_WITNESS_FILES] = {"field.npy", "states.npy", "noise.npy", "metrics.npy",
                                                     "dropout.npy"};
 
+/* ---- the folder ---- */
+
+static const char weights_name[] = "weights.safetensors", parameters_name[] = "parameters.json";
+static const pl_st_text mark = {"written_by", "plimsoll rollout --witness"}; /* in the weights, which come first */
+
+static bool is_marked(const char *folder)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_safetensors *weights = NULL;
+    if (pl_path_join(path, sizeof path, folder, weights_name, NULL) != PL_OK) return false;
+    if (access(path, F_OK) != 0 || pl_safetensors_open(path, &weights, NULL) != PL_OK) return false;
+    const char *by = pl_safetensors_metadata(weights, mark.key);
+    const bool is_ours = by && strcmp(by, mark.value) == 0;
+    pl_safetensors_destroy(weights);
+    return is_ours;
+}
+
+/* What would be replaced is an earlier witness's, or nothing is written. */
+static pl_status check_folder(const char *folder, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    if (is_marked(folder)) return PL_OK;
+    for (int k = 0; k < PL_WITNESS_FILES + 2; k++) {
+        const char *name = k < PL_WITNESS_FILES ? names[k] : k == PL_WITNESS_FILES ? weights_name : parameters_name;
+        PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
+        if (lstat(path, &st) == 0)
+            return pl_fail(err, PL_E_STORAGE,
+                           "%s: is there already, and is not of an earlier witness; choose another folder or move it "
+                           "away",
+                           path);
+    }
+    return PL_OK;
+}
+
 /* ---- weights and parameters ---- */
 
 static pl_status write_weights(const pl_witness *w, pl_error *err)
@@ -24,14 +60,14 @@ static pl_status write_weights(const pl_witness *w, pl_error *err)
     const pl_graph *g = s->o.plan->graph;
     pl_status status = PL_OK;
     size_t count = 0;
-    PL_TRY(pl_path_join(path, sizeof path, w->folder, "weights.safetensors", err));
+    PL_TRY(pl_path_join(path, sizeof path, w->folder, weights_name, err));
     pl_st_entry *entry = pl_alloc(g->value_count + 1, sizeof *entry);
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of weights"));
     for (size_t i = 0; i < g->value_count; i++)
         if (pl_session_keeps(g, (pl_id)i) == PL_KEPT_WITH_MODEL)
             PL_TRY_DONE(pl_session_fill_entry(g, s->program, (pl_id)i, &entry[count++], err));
-    pl_st_list list = {.entries = entry, .count = count};
+    pl_st_list list = {.entries = entry, .count = count, .metadata = &mark, .metadata_count = 1};
     PL_TRY_DONE(pl_safetensors_check(&list, err));
     PL_TRY_DONE(pl_safetensors_write(writer, path, &list, NULL, err));
 done:
@@ -193,6 +229,7 @@ pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_
     w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * channels, sizeof *w->scratch);
     if (!w->scratch) return pl_fail(err, PL_E_NOMEM, "no memory for what the witness writes");
     PL_TRY(pl_folder_create(folder, err));
+    PL_TRY(check_folder(folder, err));
     const int files = w->dropout_channels ? PL_WITNESS_FILES : PL_WITNESS_FILES - 1;
     for (int k = 0; k < files; k++) PL_TRY(open_array(w, k, folder, err));
     return PL_OK;
@@ -222,13 +259,20 @@ pl_status pl_witness_put(pl_witness *w, uint64_t t, const pl_store_call *call, p
     return t ? put_image(w, NOISE, &call->port[2], &call->port[3], w->noise_channels, err) : PL_OK;
 }
 
+static pl_status remove_one(const pl_witness *w, const char *name, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, w->folder, name, err));
+    if (unlink(path) == 0 || errno == ENOENT) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced: %s", path, strerror(errno));
+}
+
 /* Wherever this is cut off: with parameters.json all files are of one witness. */
 static pl_status complete_all(pl_witness *w, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
-    PL_TRY(pl_path_join(path, sizeof path, w->folder, "parameters.json", err));
-    if (unlink(path) != 0 && errno != ENOENT)
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced: %s", path, strerror(errno));
+    PL_TRY(remove_one(w, parameters_name, path, err));
+    PL_TRY(remove_one(w, names[DROPOUT], path, err)); /* this one may have none */
+    PL_TRY(pl_path_join(path, sizeof path, w->folder, parameters_name, err));
     PL_TRY(write_weights(w, err));
     for (uint32_t k = 0; k < w->open; k++) PL_TRY(pl_file_commit(&w->file[k], err));
     return write_parameters(w, path, err);

@@ -9,8 +9,9 @@ enum { PL_WITNESS_FILES = 5 };
 
 /* In a folder: weights.safetensors, parameters.json, with the operator's features where they are wanted, and as .npy of
  * f32: field [3,H,W], states [steps,3,H,W], noise [steps,C,H,W], what the noise block added in each step, metrics
- * [steps + 1,5], and where channels are dropped dropout [steps, channels of all blocks that drop some]. What was there
- * is replaced when all is made; parameters.json comes last. */
+ * [steps + 1,5], and where channels are dropped dropout [steps, channels of all blocks that drop some]. An
+ * earlier witness is replaced when all is made; what is there and is none (the weights tell) is refused, PL_E_STORAGE.
+ * The weights come first, parameters.json last. */
 typedef struct pl_witness {
     pl_session *s;
     const pl_rollout_data *d;

@@ -157,7 +157,7 @@ static void draw_numbers(const pl_html_space *s, pl_str *out)
     pl_str_append(out, "</div>\n");
 }
 
-/* Of the points that are drawn. */
+/* With how many operators there are of each, also of those whose points are not drawn. */
 static void draw_legend(const pl_html_space *s, pl_str *out)
 {
     uint64_t count[NOT_DONE + 1] = {0};

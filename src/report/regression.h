@@ -1,5 +1,5 @@
-/* What several trainings of a regression have brought, each judged by what it never saw: a table as text and as JSON, and a
- * page with predicted against true. Plain values: whoever knows what they mean fills them in. */
+/* What several trainings of a regression have brought, each judged by what it never saw: a table as text and as JSON, and
+ * a page with predicted against true. Plain values: whoever knows what they mean fills them in. */
 #ifndef PL_REPORT_REGRESSION_H
 #define PL_REPORT_REGRESSION_H
 

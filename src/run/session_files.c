@@ -14,12 +14,8 @@ enum { CONFIG_BYTES_MAX = 1 << 20 }; /* no config is longer */
 static const struct {
     pl_dtype dtype;
     pl_st_dtype as;
-} saved_dtypes[] = {{PL_DTYPE_F32, PL_ST_F32},
-                    {PL_DTYPE_BF16, PL_ST_BF16},
-                    {PL_DTYPE_F16, PL_ST_F16},
-                    {PL_DTYPE_U8, PL_ST_U8},
-                    {PL_DTYPE_I32, PL_ST_I32},
-                    {PL_DTYPE_I64, PL_ST_I64}};
+} saved_dtypes[] = {{PL_DTYPE_F32, PL_ST_F32}, {PL_DTYPE_BF16, PL_ST_BF16}, {PL_DTYPE_F16, PL_ST_F16},
+                    {PL_DTYPE_U8, PL_ST_U8},   {PL_DTYPE_I32, PL_ST_I32},   {PL_DTYPE_I64, PL_ST_I64}};
 enum { SAVED_DTYPES = sizeof saved_dtypes / sizeof *saved_dtypes };
 
 pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)

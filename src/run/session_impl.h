@@ -86,7 +86,6 @@ static inline uint64_t pl_session_counted(const pl_session *s, pl_part part, uin
 }
 double pl_session_epoch(const pl_session *); /* 0 where no samples are read */
 
-
 /* ---- what jobs are made of ---- */
 /* PL_E_DATA when the plan has no such program. */
 pl_status pl_session_find_program(const pl_session *, const char *name, pl_id *program, pl_error *);

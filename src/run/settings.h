@@ -38,7 +38,7 @@ typedef struct pl_run_settings {
     uint64_t steps;
     pl_lr_schedule lr;
     uint64_t eval_every, eval_batches, checkpoint_every, sample_every, log_every; /* steps; 0 = never */
-    /* evaluations in a row without a loss that is lower by early_min_delta, after which a training ends; 0: it does not */
+    /* evaluations in a row without a loss that is lower by early_min_delta, after which a training ends; 0: never */
     uint64_t early_patience;
     double early_min_delta;
     uint32_t keep_last;

@@ -114,6 +114,11 @@ pl_status pl_block_path_of(const char *path, pl_block_form, const char *dataset,
 /* Where the file of a dataset must end, and whether it does. */
 uint64_t pl_block_file_end(const pl_block_index *, uint32_t dataset);
 
+/* ---- block_make.c ---- */
+
+/* What is complete gets its name, never over a file that came meanwhile: another maker's, or a person's. */
+pl_status pl_block_give_name(const char *temporary, const char *path, pl_error *);
+
 /* ---- block_file.c: what a runner takes ---- */
 
 uint64_t pl_block_memory_bytes(const pl_block_layout *, const pl_block_use *);

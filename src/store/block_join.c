@@ -135,21 +135,30 @@ static void list_arrays(joining *j)
 
 static pl_status sync_and_name(const char *temporary, const char *path, pl_error *err)
 {
-    int fd = pl_io_open(temporary, O_RDONLY), rc = fd < 0 ? -1 : pl_io_sync(fd);
-    if (rc == 0) rc = pl_io_inject(PL_IO_RENAME) ? -1 : rename(temporary, path);
-    int error = errno;
+    int fd = pl_io_open(temporary, O_RDONLY), rc = fd < 0 ? -1 : pl_io_sync(fd), error = errno;
     if (fd >= 0) close(fd);
-    if (rc == 0) return PL_OK;
+    if (rc == 0) return pl_block_give_name(temporary, path, err);
     return pl_fail(err, PL_E_STORAGE, "%s: could not be completed: %s%s", path, strerror(error), pl_io_hint(error));
+}
+
+/* In our own words where there can be none: libhdf5 tells of its own functions. */
+static pl_status check_place(const char *temporary, pl_error *err)
+{
+    int fd = pl_io_open(temporary, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0) return close(fd), PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%.*s: cannot be created: %s%s",
+                   (int)(strlen(temporary) - sizeof PL_FILE_TEMPORARY + 1), temporary, strerror(errno),
+                   pl_io_hint(errno));
 }
 
 static pl_status write_by(const joining *j, const pl_hdf5_module *module, pl_error *err)
 {
-    char temporary[PL_FILE_PATH_MAX + 8], why[256];
+    char temporary[PL_FILE_TEMPORARY_MAX], why[256];
+    snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, j->path);
+    PL_TRY(check_place(temporary, err));
     pl_hdf5_part *list = pl_alloc(j->count, sizeof *list);
     if (!list) return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of its parts", j->path);
     for (size_t i = 0; i < j->count; i++) list[i] = (pl_hdf5_part){j->part[i].name, j->part[i].first, j->part[i].count};
-    snprintf(temporary, sizeof temporary, "%s.tmp", j->path);
     int rc = module->join(temporary, j->array, pl_block_reader_layout(j->like)->datasets, list, j->count,
                           j->part[0].path, why, sizeof why);
     pl_free(list);

@@ -243,14 +243,23 @@ static pl_status folder_of(const char *path, char folder[PL_FILE_PATH_MAX], pl_e
     return n ? PL_OK : (strcpy(folder, "/"), PL_OK);
 }
 
-/* Never over a file that came meanwhile: another maker's, perhaps with results in it. */
-static pl_status give_name(const char *temporary, const char *path, pl_error *err)
+/* Of a file system that knows no RENAME_NOREPLACE: a link replaces nothing, either, but a folder has none. */
+static int rename_by_link(const char *temporary, const char *path)
+{
+    struct stat st;
+    int rc = link(temporary, path);
+    if (rc == 0) return unlink(temporary);
+    if (errno == EEXIST || lstat(path, &st) == 0) return errno = EEXIST, -1;
+    return rename(temporary, path);
+}
+
+pl_status pl_block_give_name(const char *temporary, const char *path, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE);
-    if (rc != 0 && errno == EINVAL && access(path, F_OK) != 0) rc = rename(temporary, path); /* a file system without */
+    if (rc != 0 && errno == EINVAL) rc = rename_by_link(temporary, path);
     if (rc != 0 && errno == EEXIST)
-        return pl_fail(err, PL_E_STORAGE, "%s: another process made it just now; begin again", path);
+        return pl_fail(err, PL_E_STORAGE, "%s: came while it was being made, and is not replaced; begin again", path);
     if (rc != 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be renamed to %s: %s", temporary, path, strerror(errno));
     PL_TRY(folder_of(path, folder, err));
     return pl_folder_sync(folder, err);
@@ -275,10 +284,10 @@ static void remove_temporary(const char *temporary, const pl_block_layout *l)
 static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form form, const pl_block_layout *l,
                           pl_error *err)
 {
-    char temporary[PL_FILE_PATH_MAX + 8], folder[PL_FILE_PATH_MAX];
+    char temporary[PL_FILE_TEMPORARY_MAX], folder[PL_FILE_PATH_MAX];
     pl_status status;
     pl_block_index_init(ix, path);
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
     PL_TRY(folder_of(path, folder, err));
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(check_disk(path, l, form, err));
@@ -289,7 +298,7 @@ static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form fo
     if (forms[form].place) forms[form].place(ix);
     PL_TRY_DONE(forms[form].create(ix, l, temporary, err));
     PL_TRY_DONE(fill_file(ix, l, err));
-    PL_TRY_DONE(give_name(temporary, path, err));
+    PL_TRY_DONE(pl_block_give_name(temporary, path, err));
 done:
     if (status != PL_OK && ix->fd >= 0) remove_temporary(temporary, l);
     if (status != PL_OK) rmdir(temporary); /* an empty folder */
@@ -369,7 +378,7 @@ static pl_status find_or_make(const char *path, pl_block_form form, const pl_blo
     bool is_there = false;
     *found = (pl_block_found){0};
     PL_TRY(pl_block_layout_check(l, err));
-    if (snprintf(own, sizeof own, "%s", path) >= PL_FILE_PATH_MAX - 8)
+    if (snprintf(own, sizeof own, "%s", path) >= (int)(PL_FILE_PATH_MAX - sizeof PL_FILE_TEMPORARY))
         return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     for (size_t n = strlen(own); n > 1 && own[n - 1] == '/'; n--) own[n - 1] = 0;
     pl_block_index *ix = pl_alloc(1, sizeof *ix);

@@ -149,10 +149,10 @@ static pl_status copy_hdf5(const pl_block_index *ix, pl_block_index *again, cons
 
 static pl_status mend_hdf5(const pl_block_index *ix, const pl_block_layout *l, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX + 8];
+    char path[PL_FILE_TEMPORARY_MAX];
     pl_block_index *again = pl_alloc(1, sizeof *again);
     if (!again) return pl_fail(err, PL_E_NOMEM, "%s: no memory to mend it", ix->path);
-    snprintf(path, sizeof path, "%s.tmp", ix->path);
+    snprintf(path, sizeof path, "%s" PL_FILE_TEMPORARY, ix->path);
     pl_block_index_init(again, ix->path);
     pl_status status = copy_hdf5(ix, again, l, path, err);
     if (again->fd >= 0) close(again->fd);

@@ -72,7 +72,7 @@ typedef struct usage {
     uint64_t kept_bytes, leftover_bytes;
 } usage;
 
-/* The folder's three files, each under its name or with .tmp. */
+/* The folder's three files, each under its name or its temporary one. */
 static uint64_t folder_bytes(const char *checkpoints, const char *name)
 {
     static const char *const files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
@@ -80,7 +80,8 @@ static uint64_t folder_bytes(const char *checkpoints, const char *name)
     struct stat st;
     uint64_t bytes = 0;
     for (size_t i = 0; i < 2 * sizeof files / sizeof *files; i++) {
-        int n = snprintf(path, sizeof path, "%s/%s/%s%s", checkpoints, name, files[i / 2], i % 2 ? ".tmp" : "");
+        int n =
+            snprintf(path, sizeof path, "%s/%s/%s%s", checkpoints, name, files[i / 2], i % 2 ? PL_FILE_TEMPORARY : "");
         if (n > 0 && (size_t)n < sizeof path && stat(path, &st) == 0) bytes += (uint64_t)st.st_blocks * 512;
     }
     return bytes;

@@ -42,7 +42,7 @@ static pl_status clean_one(void *context, const char *name, pl_error *err)
     uint64_t step;
     int is_old = pl_step_name_parse_with(name, ".old", &step) == 0;
     if (!is_old && pl_step_name_parse_with(name, ".tmp", &step)) {
-        if (strcmp(name, "latest.tmp") != 0 && strcmp(name, "best.tmp") != 0) return PL_OK;
+        if (strcmp(name, "latest" PL_FILE_TEMPORARY) != 0 && strcmp(name, "best" PL_FILE_TEMPORARY) != 0) return PL_OK;
         PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, name, err));
         unlink(c->path);
         return PL_OK;

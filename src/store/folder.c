@@ -51,7 +51,7 @@ pl_status pl_folder_remove(const char *path, const char *const *names, size_t co
     if (fd < 0 && errno == ENOENT) return PL_OK;
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
     for (size_t i = 0; i < count; i++) {
-        snprintf(temporary, sizeof temporary, "%s.tmp", names[i]);
+        snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, names[i]);
         if (unlinkat(fd, names[i], 0) != 0 && errno != ENOENT) error = errno;
         if (unlinkat(fd, temporary, 0) != 0 && errno != ENOENT) error = errno;
     }
@@ -64,7 +64,7 @@ pl_status pl_folder_remove(const char *path, const char *const *names, size_t co
 pl_status pl_folder_create_one(const char *path, pl_error *err)
 {
     if ((pl_io_inject(PL_IO_OPEN) ? -1 : mkdir(path, 0755)) == 0) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s", path, strerror(errno));
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(errno), pl_io_hint(errno));
 }
 
 /* What `ask` says of the folder or of its nearest existing ancestor: 0, or -1 with errno. */

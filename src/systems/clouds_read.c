@@ -8,6 +8,7 @@ static pl_status find_file(const pl_config *c, pl_pool *texts, const char *name,
     char whole[PL_FILE_PATH_MAX];
     *path = name;
     if (name[0] == '/') return PL_OK;
+    PL_TRY(pl_config_require(c, "data_directory", "this command", err));
     PL_TRY(pl_path_join(whole, sizeof whole, c->clouds.data_directory, name, err));
     *path = pl_pool_strdup(texts, whole);
     return *path ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the paths of the flights");
@@ -48,7 +49,6 @@ static pl_status read_all(const pl_config *c, pl_clouds_reading *r, pl_error *er
     char out[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(pl_path_join(r->path, sizeof r->path, c->clouds.cache[0] ? c->clouds.cache : out, "frames.bin", err));
-    PL_TRY(pl_config_require(c, "data_directory", "this command", err));
     if (c->clouds.flights.count == 0)
         return pl_fail(err, PL_E_CONFIG,
                        "this command needs flights: name them and their files in the config (flights: [{name: …, "

@@ -12,7 +12,7 @@ pl_status pl_clouds_report_stages(const pl_config *, const char *out, pl_stage_f
 #define PL_CLOUDS_FINAL    "final"
 #define PL_CLOUDS_LOO      "loo-"
 
-/* What a command on this config is about: its stage, or where that is not said the first of all; "" when there is none. */
+/* What a command on this config is about: its stage, or where that is not said the first of all; "": there is none. */
 void pl_clouds_stage_of(const pl_config *, char name[PL_STAGE_NAME_BYTES]);
 
 #endif

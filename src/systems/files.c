@@ -1,6 +1,6 @@
-/* May these files be written? A writer puts a new file in the place of the old, by way of PATH.tmp: neither may be one
- * that is read too, or written under another name. Files that are there are compared by what they are (a link and what
- * it leads to are one file), those that are not by folder and name. */
+/* May these files be written? A writer puts a new file in the place of the old, by way of a temporary one beside it:
+ * neither may be one that is read too, or written under another name. Files that are there are compared by what they
+ * are (a link and what it leads to are one file), those that are not by folder and name. */
 #include "systems/files.h"
 
 #include <limits.h>
@@ -48,7 +48,7 @@ static bool is_below(const char *path, const char *folder)
 static pl_status check_pair(const pl_file_use *written, const pl_file_use *other, pl_error *err)
 {
     char temporary[PATH_MAX];
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp", written->path);
+    int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, written->path);
     if (other->role == PL_FILE_CLOSED) {
         if (!is_below(written->path, other->path)) return PL_OK;
         return pl_fail(err, PL_E_USAGE,
@@ -58,7 +58,7 @@ static pl_status check_pair(const pl_file_use *written, const pl_file_use *other
     bool both = pl_files_are_one(written->path, other->path);
     if (!both && (n < 0 || n >= PATH_MAX || !pl_files_are_one(temporary, other->path))) return PL_OK;
     return pl_fail(err, PL_E_USAGE, "%s (%.350s%s) and %s (%.350s) are the same file; give another name", written->name,
-                   written->path, both ? "" : ", written as .tmp first", other->name, other->path);
+                   written->path, both ? "" : ", written as " PL_FILE_TEMPORARY " first", other->name, other->path);
 }
 
 static bool counts(const pl_file_use *use) { return use->path && use->path[0] && strcmp(use->path, "-") != 0; }

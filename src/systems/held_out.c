@@ -6,10 +6,11 @@ static pl_status check_early(const pl_config *cfg, const pl_config_key *nothing,
 {
     char where[PL_CONFIG_WHERE_BYTES];
     if (cfg->train.early_stopping_patience == 0) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG,
-                   "%s: to stop early (train.early_stopping_patience) the validation loss is watched, but %s is 0; raise "
-                   "it, or set the patience to 0",
-                   pl_config_blame(cfg, "train.early_stopping_patience", nothing->path, where), nothing->path);
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: to stop early (train.early_stopping_patience) the validation loss is watched, but %s is 0; raise "
+        "it, or set the patience to 0",
+        pl_config_blame(cfg, "train.early_stopping_patience", nothing->path, where), nothing->path);
 }
 
 static pl_status check_plateau(const pl_config *cfg, const pl_config_key *nothing, pl_error *err)

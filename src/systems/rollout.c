@@ -63,6 +63,13 @@ static pl_status choose_group(const pl_config *c, pl_rollout_data *d, pl_data_us
     return pl_rollout_data_choose(d, group, err);
 }
 
+/* Where its sizes stand. */
+static const char *grid_size_key(const pl_config *c)
+{
+    static const char bounds[] = "parameter_space.operator.grid_size.bounds";
+    return pl_config_is_set(c, bounds) ? bounds : "parameter_space.operator.grid_size.choices";
+}
+
 /* ---- the row ---- */
 
 static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
@@ -76,8 +83,7 @@ static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_us
     if (status == PL_OK) status = pl_rollout_data_open(&r->setup, &d, err);
     pl_rollout_reading_deinit(r);
     pl_free(r);
-    if (status == PL_OK)
-        status = blame(c, "parameter_space.operator.grid_size.choices", pl_rollout_check_grid_sizes(d, err), err);
+    if (status == PL_OK) status = blame(c, grid_size_key(c), pl_rollout_check_grid_sizes(d, err), err);
     if (status == PL_OK) status = choose_group(c, d, use, planned, err);
     if (status != PL_OK && d) pl_data_close(&d->data);
     if (status == PL_OK) *data = &d->data;

@@ -2,16 +2,21 @@
 
 #include "config/schema.h"
 
-const pl_system *pl_system_of(const pl_config *c)
-{
-    static const pl_system *const rows[] = {
+static const pl_system *const rows[] = {
 #define PL_SYSTEM_ROW(id, name) [PL_SYSTEM_##id] = &pl_system_##name,
 #define PL_ARCH_ROW(id, name, system)
 #include "config/systems.def"
 #undef PL_SYSTEM_ROW
 #undef PL_ARCH_ROW
-    };
-    return rows[pl_config_system_of(c)];
+};
+
+const pl_system *pl_system_of(const pl_config *c) { return rows[pl_config_system_of(c)]; }
+
+uint32_t pl_systems_with(pl_command command)
+{
+    uint32_t systems = 0;
+    for (int i = 0; i < PL_SYSTEM_COUNT; i++) systems |= (uint32_t)(rows[i]->job[command] != NULL) << i;
+    return systems;
 }
 
 pl_status pl_config_check(const pl_config *c, pl_error *err)

@@ -41,7 +41,7 @@ typedef struct pl_system {
     pl_words words;
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
-    bool in_epochs; /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
+    bool in_epochs;     /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
@@ -62,8 +62,8 @@ typedef struct pl_system {
     /* planned: the identity of the data in the plan that is run, for a system that works on a part of them at a time;
      * NULL where there is no plan yet. Which of the command's jobs are done stands in the list. */
     pl_status (*open)(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
-    /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more. NULL:
-     * it is always one. */
+    /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more.
+     * NULL: it is always one. */
     bool (*name_stage)(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
     /* The config becomes that of number k, but for its folder: run.out is still that of all. */
     pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
@@ -79,6 +79,8 @@ typedef struct pl_system {
 const pl_system *pl_system_of(const pl_config *);
 /* PL_E_USAGE, naming those that there are, when it has no such command. */
 pl_status pl_system_require(const pl_config *, pl_command, pl_error *);
+/* Those that have the command: bits 1 << PL_SYSTEM_…. */
+uint32_t pl_systems_with(pl_command);
 /* The first of the table of commands that it has. */
 pl_command pl_system_first_command(const pl_config *);
 /* Its own first, then those between its steps. PL_E_USAGE when the system has no such command. */

@@ -66,14 +66,14 @@ def test_output_is_no_input():
     os.symlink("known", "linked")
     with open("script", "w", encoding="ascii") as file:
         file.write("sleep 0.5; exit 3\n")
-    with open("page.tmp", "w", encoding="ascii") as file:
+    with open("page.plimsoll.tmp", "w", encoding="ascii") as file:
         file.write("sleep 0.5; exit 3\n")
-    before = {path: read(path) for path in ("known", "script", "page.tmp")}
+    before = {path: read(path) for path in ("known", "script", "page.plimsoll.tmp")}
     environment_with_path = environment(PATH=os.getcwd() + ":" + os.environ["PATH"])
     same = " are the same file; give another name"
     for words in (["--out", "known", "--", "./known"], ["--html", "linked", "--", "./known"], ["--out", "known", "--", "known"],
                   ["--out", "script", "--", "sh", "script"], ["--html", "./script", "--", "sh", "-e", os.path.abspath("script")],
-                  ["--html", "page", "--", "sh", "page.tmp"], ["--out", "new", "--html", "./new", "--", "sh", "script"]):
+                  ["--html", "page", "--", "sh", "page.plimsoll.tmp"], ["--out", "new", "--html", "./new", "--", "sh", "script"]):
         refused(2, same, "doctor", *words, env=environment_with_path)
         check({path: read(path) for path in before} == before and not os.path.exists("new"), words, "wrote something")
     with subprocess.Popen(["./known"], stdout=subprocess.PIPE, env=environment()) as process:

@@ -3,7 +3,9 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
+import cli_tests
 from cli_tests import check, environment, main, read, refused, run
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples")
@@ -84,7 +86,7 @@ def test_refused_flights():
 
     run("config", of("no such line"))
     refused(2, r"bad.yaml:\d+:18: pretrain_flight names the flight \"30Oct2\".*did you mean \"30Oct24\"", "config", of("pretrain_flight", "pretrain_flight: 30Oct2"))
-    refused(2, r"bad.yaml:\d+:3: the final training needs a flight", "config", of("validation_flight"))
+    refused(2, r"--stage: the stage final needs a flight", "config", of("validation_flight"), "--stage", "final")
     refused(2, r"bad.yaml:\d+:14: swath_slice begins at row 52", "config", of("swath_slice", "swath_slice: [52, 4]"))
     refused(2, r"bad.yaml:\d+:5: flights\[7\] has no nFileName", "config", of("-", add="  - {name: x, iFileName: a, cFileName: b}\n"))
     refused(2, r"bad.yaml:\d+:5: flights\[7\] and flights\[2\] are both called 30Oct24", "config",
@@ -92,6 +94,17 @@ def test_refused_flights():
     refused(2, r"bad.yaml:\d+:\d+: .* only when model.arch is clouds; .*\"arch: clouds\" under model", "config", of("  arch:"))
     refused(2, r"bad.yaml:\d+:2: train.epochs is here a second time.*on line \d+", "config", of("-", add="train:\n epochs: 3\n"))
     refused(2, r"--set flights: flights is a list of mappings, which only a config file can give", "config", of("-"), "--set", "flights=[]")
+
+
+def test_without_effect():
+    """Keys of other programs are said where a training begins, before it looks for its data; the quiet are told nothing."""
+    file = shutil.copy(os.path.join(EXAMPLES, "clouds_tiny.yaml"), ".")
+    words = ["train", file, "--data_directory", "nowhere", "--set", "torch_compile=true", "--set", "num_workers=4"]
+    line = "without effect here: num_workers (how data are read and what memory is taken the plan says), torch_compile (kernels are " \
+           "compiled already, and every plan joins those that can be one)\n"
+    for quiet in ([], ["--quiet"]):
+        done = subprocess.run([cli_tests.COMMAND, *words, *quiet], capture_output=True, env=environment(), timeout=60)
+        check(done.returncode != 0 and done.stderr.decode().count(line) == (0 if quiet else 1), done.returncode, done.stderr)
 
 
 def test_schema():
@@ -113,5 +126,5 @@ def test_schema():
 
 
 if __name__ == "__main__":
-    main({"flights": [test_documented_files, test_defaults_are_the_documented_ones, test_documented_options, test_refused_flights,
+    main({"flights": [test_documented_files, test_defaults_are_the_documented_ones, test_documented_options, test_refused_flights, test_without_effect,
                       test_schema]})

@@ -177,15 +177,15 @@ def test_output_is_no_input():
     os.mkdir("folder")
     model = [f"out/checkpoints/{n}/model.safetensors" for n in sorted(os.listdir("out/checkpoints")) if n.startswith("step")][-1]
     shutil.copytree(os.path.dirname(model), "copied")
-    shutil.copy("problem.csv", "named.tmp")
-    before = {path: read(path) for path in ("problem.csv", "named.tmp", "graph.dag", "text.txt", config, model, "copied/model.safetensors",
+    shutil.copy("problem.csv", "named.plimsoll.tmp")
+    before = {path: read(path) for path in ("problem.csv", "named.plimsoll.tmp", "graph.dag", "text.txt", config, model, "copied/model.safetensors",
                                             "out/config.yaml", "out/metrics.jsonl", "out/tokens.bin", "out/report.json")}
     verify = ["verify", "--gradients"]
     for words in (["place", "problem.csv", "--svg", "problem.csv"], ["place", "problem.csv", "--out", "./folder/../hard.csv"],
                   ["place", "problem.csv", "--svg", "soft.csv"], ["place", "soft.csv", "--out", "problem.csv"],
-                  ["place", "problem.csv", "--svg", "new", "--out", "./new"], ["place", "named.tmp", "--svg", "named"],
+                  ["place", "problem.csv", "--svg", "new", "--out", "./new"], ["place", "named.plimsoll.tmp", "--svg", "named"],
                   ["recompute", "graph.dag", "--min", "--out", "graph.dag"],
-                  [plan, config, "--html", "new", "--out-lock", os.path.abspath("new")], [plan, config, "--html", "new.tmp", "--out-lock", "new"],
+                  [plan, config, "--html", "new", "--out-lock", os.path.abspath("new")], [plan, config, "--html", "new.plimsoll.tmp", "--out-lock", "new"],
                   [plan, config, "--html", config], [plan, config, "--out-lock", "text.txt"], [plan, "out", "--html", "out/config.yaml"],
                   [*verify, "text.txt", "out"], [*verify, "out/tokens.bin", "out"], [*verify, "out/metrics.jsonl", config],
                   ["train", config, "--resume", "--steps", "30", "--trace", "text.txt"], ["train", config, "--out", "new", "--trace", config],

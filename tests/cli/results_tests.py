@@ -195,6 +195,9 @@ def test_hdf5():
                      "v.decode() if isinstance(v, bytes) else int(v)) for k, v in f['metadata'].attrs.items()), "
                      "[n.decode() for n in f['metadata/noise'][:]], f['metrics/energy'][:].ravel().tolist()]))", "x.h5")
     run("results", "export", "n", "--dataset", "metrics/energy", "--out", "energy.npy")
+    refused(2, "--at is given twice", "results", "export", "n", "--dataset", "metrics/energy", "--at", "0", "--at=1", "--out", "twice.npy")
+    refused(2, "--out takes the name of a file", "results", "export", "n", "--dataset", "metrics/energy", "--out", "-")
+    check(not os.path.exists("twice.npy") and not os.path.exists("-"), os.listdir("."))
     check(told[0] == [[o * 1000 + i * 0.25 for i in range(FEATURES)] for o in range(OPERATORS)], told[0])
     check(told[1:4] == ["float16", {"version": "1.0", "num_realizations": 2}, ["gaussian", "laplace", "periodic"]], told[1:4])
     check(told[4] == load("energy.npy")[2], "h5py and an export of the native form differ")
@@ -215,7 +218,13 @@ def test_join():
     refused(2, "no part holds operator 1 .of 3.; give all parts", "results", "join", "j.h5", "parts/0.h5", "parts/2.h5")
     refused(2, "which parts/1.h5 has, too", "results", "join", "j.h5", "parts/0.h5", "parts/1.h5", "parts/1.h5", "parts/2.h5")
     refused(2, "is no part of a job", "results", "join", "j.h5", "whole.h5", "parts/1.h5", "parts/2.h5")
-    check(not os.path.exists("j.h5") and not os.path.exists("j.h5.tmp"), "left behind")
+    check(not os.path.exists("j.h5") and not os.path.exists("j.h5.plimsoll.tmp"), "left behind")
+    refused(5, r"^plimsoll results: nowhere/j.h5: cannot be created: No such file or directory", "results", "join", "nowhere/j.h5",
+            "parts/0.h5", "parts/1.h5", "parts/2.h5")
+    os.symlink("dangling", "j.h5")
+    refused(5, "j.h5: .*is not replaced", "results", "join", "j.h5", "parts/0.h5", "parts/1.h5", "parts/2.h5")
+    check(os.path.islink("j.h5") and not os.path.lexists("j.h5.plimsoll.tmp"), os.listdir("."))
+    os.remove("j.h5")
     run("results", "join", "j.h5", "parts/2.h5", "parts/0.h5", "parts/1.h5")
     program = """
 same = h5py.File(sys.argv[2], 'r')

@@ -250,7 +250,7 @@ def test_stop_and_go_on():
         process.send_signal(number)
         said = process.communicate(timeout=60)[1].decode()
         check(process.returncode == code, number, "gave", process.returncode, said)
-        check("stopped with operator 0 of 1 done; out/results.blocks has what is whole, and the same command goes on" in said, said)
+        check("stopped with 0 of 1 operator done; out/results.blocks has what is whole, and the same command goes on" in said, said)
     config = write_some(states=300)
     run("rollout", config, "--quiet", "--out", "whole")
     for _ in range(3):
@@ -275,7 +275,7 @@ def test_a_witness_is_whole_or_none():
     check(len(whole) == 6, whole.keys())
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -9)):
         process = subprocess.Popen([COMMAND, "rollout", slow, "--witness", "w", "--steps", "99000"], stderr=subprocess.PIPE, env=environment())
-        while process.poll() is None and not os.path.exists("w/states.npy.tmp"):
+        while process.poll() is None and not os.path.exists("w/states.npy.plimsoll.tmp"):
             time.sleep(0.001)
         process.send_signal(number)
         said = process.communicate(timeout=60)[1]
@@ -284,6 +284,24 @@ def test_a_witness_is_whole_or_none():
         check(number == signal.SIGKILL or len(os.listdir("w")) == len(whole), os.listdir("w"))
     check(witness(config, "w", "--steps", "3", "--only", "0").states[:len(w.states)] == w.states, "the next one is another")
     check(len(os.listdir("w")) == len(whole), "leftovers:", os.listdir("w"))
+
+
+def test_a_witness_replaces_nothing_else():
+    config = write_rollout()
+    for name in ("states.npy", "weights.safetensors", "parameters.json"):
+        os.mkdir("own")
+        with open(f"own/{name}", "w") as file:
+            file.write("somebody's")
+        with open("own/notes.txt", "w") as file:
+            file.write("notes")
+        refused(5, f"own/{name}: is there already, and is not of an earlier witness", "rollout", config, "--witness", "own")
+        check(sorted(os.listdir("own")) == sorted([name, "notes.txt"]) and read(f"own/{name}") == b"somebody's", os.listdir("own"))
+        os.rename(f"own/{name}", f"own/{name}.tmp")
+        witness(config, "own")
+        os.remove("own/parameters.json")  # a replacement that was killed has none
+        witness(config, "own", "--steps", "2")
+        check(read(f"own/{name}.tmp") == b"somebody's" and read("own/notes.txt") == b"notes", "another's file was taken over")
+        shutil.rmtree("own")
 
 
 def test_parts_are_those_of_the_whole():
@@ -328,7 +346,8 @@ def test_progress():
     racing = environment(LD_PRELOAD=clock, PL_PRELOAD_CLOCK_STEP_NS="50000000")
     config = write_rollout(simulation={"num_timesteps": 400}, sampling={"total_samples": 2})
     _, said = run("rollout", config, "--out", "plain", env=racing)
-    check(re.search(r"^operator 0/2  step \d+/400  .*states/s  .* of .*  eta ", said, re.M), said)
+    check(re.search(r"^operators done 0/2  step \d+/400  .*states/s  .* of .*  eta ", said, re.M), said)
+    check("eta 0" not in said and " 0 states/s" not in said and "done: 2 of 2 operators; the results are in " in said, said)
     out, _ = run("rollout", config, "--progress", "json", env=racing)
     events = [json.loads(line) for line in out.splitlines()]
     kinds = [e["event"] for e in events]
@@ -337,7 +356,10 @@ def test_progress():
     there = [e["result_bytes"] for e in events[:-1]]
     check(there == sorted(there) and there[0] == 0 and there[-1] == told["bytes"] == told["done_bytes"], there, told)
     check(all(e["planned_result_bytes"] == told["bytes"] for e in events[:-1]), events)
-    check(all(0 < e["part"] <= e["parts"] == 400 and e["seconds_left"] > 0 for e in events if e["event"] == "part"), events)
+    parts = [e for e in events if e["event"] == "part"]
+    check(all(0 < e["part"] <= e["parts"] == 400 for e in parts), parts)
+    check(all((e["seconds_left"] is None) == (e["states_per_second"] is None) for e in parts), "time left without a rate", parts)
+    check(any(e["seconds_left"] is not None and e["seconds_left"] > 0 for e in parts), parts)
     check(events[-1]["ledger"]["as_planned"], events[-1])
     process = begin(write_some(states=2000), "--out", "stopped")
     while not done_bytes("stopped/results.blocks") and process.poll() is None:
@@ -379,7 +401,9 @@ def test_spaces_that_are_none():
         refused(code, pattern, "rollout", write_rollout("bad.yaml", space={name: value}))
     one("base_channels", "{type: integer, bounds: [9, 8]}", r"bad.yaml:\d+:\d+: the bounds of parameter_space.architecture.base_channels begin at 9, above their end 8")
     one("update_policy", "{type: choice, choices: [residual, convex], weights: [0.75, 0.35]}", r"weights of parameter_space.evolution.update_policy sum to 1.1, not to 1")
-    one("update_policy", "{type: choice, choices: [residual, convex], weights: [1]}", r"weights")
+    one("update_policy", "{type: choice, choices: [residual, convex], weights: [1]}", r"has 1 weight and 2 choices; give one for each")
+    sizes = write_rollout("sizes.yaml", space={"grid_size": "{type: integer, bounds: [8, 16]}"}, sampling={"total_samples": 8})
+    refused(2, r"sizes.yaml:\d+:\d+: parameter_space.operator.grid_size: fields of \d+ and of \d+ pixels do not fit one file", "rollout", sizes)
     one("noise_scale", "{type: continuous, bounds: [0, 1], log_scale: true}", r"noise_scale has a log scale, and bounds that begin at 0")
     one("noise_scale", "{type: whole, bounds: [0, 1]}", r"noise_scale.type must be integer, continuous, choice or boolean")
     one("noise_scale", "{type: continuous, choices: [0, 1]}", r"noise_scale")
@@ -420,6 +444,15 @@ def test_points_that_are_not_even():
     refused(2, r"rollout.yaml:\d+:\d+: the first 5 of 5 Sobol points have a centred discrepancy", "rollout", config)
     refused(2, r"--total_samples: the first 4 of 4 Sobol points", "rollout", config, "--total_samples", "4")
     check(not os.path.exists("out"), "what was refused left a folder")
+
+
+def test_help_has_the_keys_of_rollouts():
+    out, _ = run("rollout", "--help")
+    for option in ("--arch", "--isa", "--set simulation.seed", "--threads", "--set parameter_space.architecture.num_layers"):
+        check(re.search(f"^  {option}[ .=]", out, re.M), option, "is not told of", out)
+    for option in ("--heads", "--width", "--tokenizer", "--batch_size", "--micro_batch", "--set model.norm"):
+        check(not re.search(f"^  {option}[ =]", out, re.M), option, "is always refused", out)
+    check("--heads" in run("train", "--help")[0] and "parameter_space" not in run("train", "--help")[0], "the help of train")
 
 
 def test_results_of_another_config():
@@ -529,8 +562,8 @@ def test_full_disk():
 
 if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
-                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_each_shape_has_a_trace, test_progress, test_as_planned,
+                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_a_witness_replaces_nothing_else, test_each_shape_has_a_trace, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
-          "rollout_refused": [test_spaces_that_are_none, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
+          "rollout_refused": [test_spaces_that_are_none, test_help_has_the_keys_of_rollouts, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_places_that_are_none, test_one_run_at_a_time, test_full_disk],
           "rollout_kills": [test_a_hundred_kills]})

@@ -2,11 +2,11 @@
  *
  *   MAE = Σ|e|/n, MSE = Σe²/n, RMSE = √MSE with e = predicted − true;  MAPE = Σ|e/true|/n, over what is not 0
  *   R² = 1 − Σe²/Σ(true − mean of true)²; a population's standard deviation of e; quantiles of |e|
- *   conformal: the ⌈(n + 1)·0.9⌉-th smallest |e|: of so many further samples that are drawn alike, nine in ten lie within
- *   that of their prediction (split conformal prediction); not a number where n < 9, which are too few
+ *   conformal: the ⌈(n + 1)·0.9⌉-th smallest |e|: of so many further samples that are drawn alike, nine in ten lie
+ *   within that of their prediction (split conformal prediction); not a number where n < 9, which are too few
  *
- * The quantile p is the ⌈p·n⌉-th smallest. Nothing here asks for memory: the k-th smallest is found by halving the range of
- * the bits, which for numbers that are not negative are in their order. */
+ * The quantile p is the ⌈p·n⌉-th smallest. Nothing here asks for memory: the k-th smallest is found by halving the range
+ * of the bits, which for numbers that are not negative are in their order. */
 #ifndef PL_DATA_SCORES_H
 #define PL_DATA_SCORES_H
 

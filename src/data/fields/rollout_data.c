@@ -152,9 +152,22 @@ static void add_features(pl_rollout_data *d)
     text->constant = names;
 }
 
+static pl_status check_states(const pl_rollout_setup *o, pl_error *err)
+{
+    uint64_t states;
+    if (!pl_size_mul(o->count, o->realisations, &states) && !pl_size_mul(states, o->states, &states) &&
+        states <= INT64_MAX)
+        return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "sampling.total_samples, simulation.num_realizations and simulation.num_timesteps multiply to more "
+                   "states than 2^63: %u operators, %u realisations and %u states; take fewer",
+                   o->count, o->realisations, o->states);
+}
+
 static pl_status make_layout(pl_rollout_data *d, pl_error *err)
 {
     const pl_rollout_setup *o = &d->setup;
+    PL_TRY(check_states(o, err));
     d->kind[PL_ROLLOUT_STATES] = (pl_block_kind){
         .name = "states",
         .axes = 3,
@@ -167,7 +180,7 @@ static pl_status make_layout(pl_rollout_data *d, pl_error *err)
                                   .attribute = d->attribute,
                                   .first = o->first,
                                   .whole = o->count < o->operators ? o->operators : 0,
-                                  .carry_slots = o->realisations,
+                                  .carry_slots = o->piece < o->states ? o->realisations : 0, /* else none goes on */
                                   .carry_bytes = field_elems(d) * sizeof(float)};
     const pl_block_attribute attributes[] = {{"metadata", "grid_size", NULL, d->grid},
                                              {"metadata", "num_realizations", NULL, o->realisations},

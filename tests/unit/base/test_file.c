@@ -76,7 +76,7 @@ static void a_regular_file_is_replaced(void **state)
     must_write("file", "first");
     must_write("file", "second, longer");
     must_write("file", "");
-    assert_int_not_equal(access("file.tmp", F_OK), 0);
+    assert_int_not_equal(access("file.plimsoll.tmp", F_OK), 0);
 }
 
 static void a_link_is_followed_and_stays(void **state)
@@ -89,7 +89,7 @@ static void a_link_is_followed_and_stays(void **state)
     must_write("link to link", "second");
     check_content("elsewhere/file", "second");
     assert_true(is_link("link") && is_link("link to link") && !is_link("elsewhere/file"));
-    assert_int_not_equal(access("elsewhere/file.tmp", F_OK), 0);
+    assert_int_not_equal(access("elsewhere/file.plimsoll.tmp", F_OK), 0);
 }
 
 static void what_is_no_regular_file_is_refused(void **state)
@@ -116,12 +116,48 @@ static void a_link_at_the_temporary_name_is_not_followed(void **state)
     (void)state;
     pl_error err = {0};
     must_write("precious", "kept");
-    assert_int_equal(symlink("precious", "out.tmp"), 0);
+    assert_int_equal(symlink("precious", "out.plimsoll.tmp"), 0);
     assert_int_equal(pl_file_write_all("out", "new", 3, &err), PL_E_STORAGE);
     assert_non_null(strstr(err.text, "out: cannot be created: "));
     check_content("precious", "kept");
-    assert_int_equal(mkfifo("other.tmp", 0600), 0);
+    assert_int_equal(mkfifo("other.plimsoll.tmp", 0600), 0);
     assert_int_equal(pl_file_write_all("other", "new", 3, &err), PL_E_STORAGE); /* and does not wait for a reader */
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void what_only_looks_temporary_stays(void **state)
+{
+    (void)state;
+    put("out.tmp", "somebody's");
+    put("out.plimsoll.tmp", "of one that was killed, longer than what comes");
+    must_write("out", "new");
+    check_content("out.tmp", "somebody's");
+    assert_int_equal(access("out.plimsoll.tmp", F_OK), -1);
+}
+
+/* Two at work on one path do not see each other; the last one has the name. */
+static void two_writers_have_files_of_their_own(void **state)
+{
+    (void)state;
+    static pl_file_writer one, two, gone;
+    pl_error err = {0};
+    assert_int_equal(pl_file_create(&one, "page", &err) | pl_file_write(&one, "first", 5, &err), PL_OK);
+    assert_int_equal(pl_file_create(&two, "page", &err) | pl_file_write(&two, "sec", 3, &err), PL_OK);
+    assert_int_equal(pl_file_create(&gone, "page", &err) | pl_file_write(&gone, "nothing", 7, &err), PL_OK);
+    pl_file_abandon(&gone);
+    if (pl_file_commit(&one, &err) != PL_OK) fail_msg("%s", err.text);
+    check_content("page", "first");
+    assert_int_equal(pl_file_write(&two, "ond", 3, &err), PL_OK);
+    if (pl_file_commit(&two, &err) != PL_OK) fail_msg("%s", err.text);
+    check_content("page", "second");
+    assert_int_equal(unlink("page") | chdir(before) | rmdir(folder), 0); /* nothing else was left in it */
+    assert_int_equal(mkdir(folder, 0700) | chdir(folder), 0);
 }
 
 static void a_missing_folder_is_named(void **state)
@@ -147,7 +183,7 @@ static void a_failed_write_back_is_heard(void **state)
         assert_int_equal(status, PL_E_STORAGE);
         assert_non_null(strstr(err.text, "did not reach the disk: Input/output error"));
         check_content("old", "before");
-        assert_int_equal(access("old.tmp", F_OK), -1);
+        assert_int_equal(access("old.plimsoll.tmp", F_OK), -1);
     }
     pl_free(data);
 }
@@ -172,6 +208,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test_setup_teardown(a_link_is_followed_and_stays, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_regular_file_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_link_at_the_temporary_name_is_not_followed, begin, end),
+        cmocka_unit_test_setup_teardown(what_only_looks_temporary_stays, begin, end),
+        cmocka_unit_test_setup_teardown(two_writers_have_files_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(a_missing_folder_is_named, begin, end),
         cmocka_unit_test_setup_teardown(a_failed_write_back_is_heard, begin, end),
         cmocka_unit_test_setup_teardown(an_interrupted_call_is_made_again, begin, end),

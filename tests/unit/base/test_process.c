@@ -35,6 +35,16 @@ static const pl_memory_row *row(pl_memory_kind kind, const char *name)
     return pl_memory_find_row(measured.row, measured.row_count, kind, name);
 }
 
+/* Mappings and their sum are read one after the other. On a machine with little memory left the kernel takes pages of
+ * programs and libraries in between, and they come back when they are needed; what is lost is so each time. */
+static void measure_at_rest(void)
+{
+    for (int tries = 0; tries < 50; tries++) {
+        assert_int_equal(pl_memory_measure(&owners, &measured, &err), PL_OK);
+        if (measured.explained_bytes + measured.unexplained_bytes == measured.rollup_bytes) return;
+    }
+}
+
 static void test_owners_stay_sorted_and_apart(void **state)
 {
     (void)state;
@@ -87,17 +97,14 @@ static void test_a_mapping_with_several_owners(void **state)
         if (i >= 4 && i < 16) a += PL_PAGE_BYTES;
         if (i >= 32 && i < 48) b += PL_PAGE_BYTES;
     }
-    assert_int_equal(pl_memory_measure(&owners, &measured, &err), PL_OK);
-    uint64_t before = measured.unexplained_bytes;
     pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "a", p + 4 * PL_PAGE_BYTES, 12 * PL_PAGE_BYTES, &err);
     pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "b", p + 32 * PL_PAGE_BYTES, 16 * PL_PAGE_BYTES, &err);
-    assert_int_equal(pl_memory_measure(&owners, &measured, &err), PL_OK);
+    measure_at_rest();
     assert_int_equal(row(PL_MEMORY_ARENA, "a")->resident_bytes, a);
     assert_int_equal(row(PL_MEMORY_ARENA, "b")->resident_bytes, b);
     assert_int_equal(row(PL_MEMORY_ARENA, "b")->reserved_bytes, 16 * PL_PAGE_BYTES);
     assert_int_equal(row(PL_MEMORY_ARENA, "b")->anonymous_bytes, b);
     assert_int_equal(measured.explained_bytes, a + b);
-    assert_true(measured.unexplained_bytes + a + b >= before); /* other pages may have come meanwhile */
     assert_int_equal(measured.explained_bytes + measured.unexplained_bytes, measured.rollup_bytes);
     munmap(guarded, length + 2 * PL_PAGE_BYTES);
 }
@@ -106,8 +113,7 @@ static void test_a_mapping_with_several_owners(void **state)
 static void test_nothing_is_lost(void **state)
 {
     (void)state;
-    assert_int_equal(pl_memory_measure(&owners, &measured, &err), PL_OK);
-    assert_int_equal(pl_memory_measure(&owners, &measured, &err), PL_OK);
+    measure_at_rest();
     assert_int_equal(measured.explained_bytes, 0);
     assert_int_equal(measured.unexplained_bytes, measured.rollup_bytes);
     assert_true(measured.unexplained_count > 4);

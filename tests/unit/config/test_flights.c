@@ -14,6 +14,7 @@ static const struct {
     {CLOUDS("validation_flight: 10Feb25"), NULL},
     {CLOUDS("validation_flight: 10Feb25\npretrain_flight: 30Oct24\noverweight_flight: 30Oct24\nloo: true"), NULL},
     {CLOUDS("final: false"), NULL},
+    {CLOUDS(""), NULL},
     {CLOUDS("stage: loo-10Feb25"), NULL},
     {CLOUDS("stage: pretrain\npretrain_flight: 10Feb25"), NULL},
     {CLOUDS("stage: final\nvalidation_flight: 10Feb25"), NULL},
@@ -34,8 +35,10 @@ static const struct {
      "c.yaml:2:8: stage must be pretrain, final, or loo- and the name of a flight, not \"test\"; "
      "leave it empty for all"},
     {CLOUDS("stage: pretrain"), "c.yaml:2:8: the stage pretrain needs a flight; name it by pretrain_flight"},
-    {CLOUDS(""), "c.yaml:3:10: the final training needs a flight that it never sees; name it by validation_flight, or "
-                 "make no such training (--no-final)"},
+    {CLOUDS("stage: final"), "c.yaml:2:8: the stage final needs a flight; name it by validation_flight"},
+    {CLOUDS("stage: loo-"),
+     "c.yaml:2:8: stage must be pretrain, final, or loo- and the name of a flight, not \"loo-\"; "
+     "leave it empty for all"},
     {CLOUDS("pretrain_flight: 10Feb25\nvalidation_flight: 10Feb25"),
      "c.yaml:2:18: pretrain_flight and validation_flight are both 10Feb25: the final training would begin from weights "
      "that have seen what it is judged by; name another, or take --no-pretrain"},

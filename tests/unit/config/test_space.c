@@ -254,6 +254,11 @@ static const struct {
      "c.yaml:2:75: blobs have a min_width of 20 and a max_width of 15; take at most that, at least this"},
     {HEAD "simulation: {update: {clamp: [2, 1]}}\n",
      "c.yaml:2:30: simulation.update.clamp holds states between 2 and 1; write the less first"},
+    {HEAD "simulation: {update: {clamp: [1, 1]}}\n",
+     "c.yaml:2:30: simulation.update.clamp holds states between 1 and 1; give two different numbers"},
+    {POLICY("weights: [0, 0]"),
+     "c.yaml:4:30: the weights of " P_POLICY " sum to 0, not to 1; give at least one of them more than 0"},
+    {POLICY("weights: [1]"), "c.yaml:4:30: " P_POLICY " has 1 weight and 2 choices; give one for each"},
     {HEAD "simulation: {input_generation: {ic_type_weights: {structured: 1}}}\n",
      "c.yaml:2:63: simulation.input_generation.ic_type_weights.structured is not used when "
      "simulation.input_generation.method is gaussian_random_field; take it out"},

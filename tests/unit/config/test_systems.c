@@ -299,7 +299,9 @@ static void a_save_name_is_a_folder(void **state)
         {CLOUDS "save_name: mine\nrun: {out: a/mine}", "a/mine"},
         {CLOUDS "save_name: mine\nrun: {out: a/mine/}", "a/mine/"},
         {CLOUDS "save_name: mine\nrun: {out: mine}", "mine"},
+        {CLOUDS "save_name: mine\nrun: {out: a/mine/loo-b}", "a/mine/loo-b"},
         {CLOUDS "save_name: mine\nrun: {out: a/undermine}", "a/undermine/mine"},
+        {CLOUDS "save_name: mine\nrun: {out: /mines//mi}", "/mines//mi/mine"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         pl_config cfg;

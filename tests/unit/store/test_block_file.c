@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 
 #include "base/alloc.h"
+#include "store/block_index.h"
+#include "store/folder.h"
 #include "support/program.h"
 
 static small_blocks b;
@@ -317,6 +319,42 @@ static void test_truncated(void **state)
     run_structure(PL_BLOCK_HDF5, "", 700, "what HDF5 has around its datasets;");
 }
 
+/* ---- what is not ours ---- */
+
+/* Names that a person may have chosen are not taken for temporary ones; left-overs of a maker that was killed are. */
+static void test_temporary_names(void **state)
+{
+    char text[16] = "", path[256];
+    (void)state;
+    for (int form = 0; form < PL_BLOCK_FORMS; form += 2) {
+        snprintf(path, sizeof path, "%s", in_folder("mine-%d", form));
+        write_bytes(in_folder("mine-%d.tmp", form), "mine", 4);
+        if (form == PL_BLOCK_NPY) assert_int_equal(mkdir(in_folder("mine-%d.plimsoll.tmp", form), 0755), 0);
+        write_bytes(in_folder("mine-%d.plimsoll.tmp%s", form, form == PL_BLOCK_NPY ? "/index" : ""), "left over", 9);
+        must(small_run_all(&b, path, (pl_block_form)form, &small_layout, &found, &err));
+        check_complete(path);
+        assert_int_equal(read_bytes(in_folder("mine-%d.tmp", form), text, sizeof text), 4);
+        assert_memory_equal(text, "mine", 4);
+        assert_false(exists(in_folder("mine-%d.plimsoll.tmp", form)));
+    }
+}
+
+/* Neither is what came meanwhile replaced: here a link that leads nowhere, which looks like no file. */
+static void test_nothing_is_replaced(void **state)
+{
+    char path[256];
+    (void)state;
+    snprintf(path, sizeof path, "%s", in_folder("came"));
+    assert_int_equal(symlink("nowhere", path), 0);
+    write_bytes(in_folder("made"), "made", 4);
+    expect(PL_E_STORAGE, pl_block_give_name(in_folder("made"), path, &err), "is not replaced");
+    assert_true(exists(in_folder("made")));
+    assert_int_equal(unlink(path), 0);
+    must(pl_block_give_name(in_folder("made"), path, &err));
+    assert_false(exists(in_folder("made")));
+    assert_true(exists(path));
+}
+
 /* ---- what the disk refuses ---- */
 
 static void test_no_room(void **state)
@@ -342,9 +380,18 @@ static void test_no_room(void **state)
             }
             expect(PL_E_STORAGE, status, "free space on that disk");
             assert_false(exists(path));
-            assert_false(exists(in_folder("no/room.tmp")));
+            assert_false(exists(in_folder("no/room.plimsoll.tmp")));
         }
     }
+}
+
+static void test_no_folder_on_a_read_only_disk(void **state)
+{
+    (void)state;
+    pl_io_fail_at(PL_IO_OPEN, 1, EROFS, 1);
+    pl_status status = pl_folder_create_one(in_folder("read-only"), &err);
+    pl_io_fail_at(PL_IO_OPEN, 0, 0, 0);
+    expect(PL_E_STORAGE, status, "choose a folder on a writable file system");
 }
 
 /* Whichever sync fails, what is marked afterwards is sound, and the run goes on to the undisturbed file. */
@@ -426,7 +473,10 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_flipped_byte),
                                        cmocka_unit_test(test_damaged_header),
                                        cmocka_unit_test(test_truncated),
+                                       cmocka_unit_test(test_temporary_names),
+                                       cmocka_unit_test(test_nothing_is_replaced),
                                        cmocka_unit_test(test_no_room),
+                                       cmocka_unit_test(test_no_folder_on_a_read_only_disk),
                                        cmocka_unit_test(test_failed_sync),
                                        cmocka_unit_test(test_no_memory_after_open),
                                        cmocka_unit_test(test_misuse)};

@@ -421,14 +421,14 @@ static void test_left_overs_are_removed(void **state)
     (void)state;
     save(1), save(2);
     assert_int_equal(mkdir(in_folder("left/checkpoints/step-00000003.tmp"), 0755), 0);
-    write_bytes(in_folder("left/checkpoints/step-00000003.tmp/model.safetensors.tmp"), "x", 1);
-    write_bytes(in_folder("left/checkpoints/latest.tmp"), "x", 1);
+    write_bytes(in_folder("left/checkpoints/step-00000003.tmp/model.safetensors.plimsoll.tmp"), "x", 1);
+    write_bytes(in_folder("left/checkpoints/latest.plimsoll.tmp"), "x", 1);
     assert_int_equal(
         rename(in_folder("left/checkpoints/step-00000001"), in_folder("left/checkpoints/step-00000001.old")), 0);
     assert_int_equal(mkdir(in_folder("left/checkpoints/step-00000002.old"), 0755), 0);
     assert_ok(small_run_create(&run, NULL, &err));
     assert_false(exists(in_folder("left/checkpoints/step-00000003.tmp")));
-    assert_false(exists(in_folder("left/checkpoints/latest.tmp")));
+    assert_false(exists(in_folder("left/checkpoints/latest.plimsoll.tmp")));
     assert_true(exists(in_folder("left/checkpoints/step-00000001/run.json"))); /* stepped aside, and back */
     assert_false(exists(in_folder("left/checkpoints/step-00000002.old")));
     assert_int_equal(find_and_load(folder, warning), 2);
@@ -459,9 +459,9 @@ static void test_reserve_counts_leftovers(void **state)
     run.spec.keep_best = false;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(mkdir(in_folder("leftovers/checkpoints/%s", leftovers[i]), 0755), 0);
-        int fd = open(
-            in_folder("leftovers/checkpoints/%s/%s", leftovers[i], i ? "model.safetensors" : "state.safetensors.tmp"),
-            O_CREAT | O_WRONLY, 0644);
+        int fd = open(in_folder("leftovers/checkpoints/%s/%s", leftovers[i],
+                                i ? "model.safetensors" : "state.safetensors.plimsoll.tmp"),
+                      O_CREAT | O_WRONLY, 0644);
         assert_int_equal(posix_fallocate(fd, 0, (off_t)half), 0);
         close(fd);
     }

@@ -338,7 +338,7 @@ static void test_failing_files(void **state)
             assert_int_equal(pl_safetensors_open(in_folder("f"), &s, &err), PL_OK);
             size_t count = pl_safetensors_count(s);
             pl_safetensors_destroy(s);
-            assert_false(exists(in_folder("f.tmp")));
+            assert_false(exists(in_folder("f.plimsoll.tmp")));
             if (status == PL_OK) break;
             assert_int_equal(status, PL_E_STORAGE);
             /* After the rename the folder is opened and synced: the second call of either kind. */

@@ -233,7 +233,7 @@ static void test_changed(void **state)
     assert_int_equal(pl_clouds_prepare(&o, &result, &err), PL_E_DATA);
     assert_non_null(strstr(err.text, "changed while it was read"));
     assert_int_equal(access(o.path, F_OK), -1);
-    assert_int_equal(access("frames.tmp", F_OK), -1);
+    assert_int_equal(access("frames.plimsoll.tmp", F_OK), -1);
 }
 
 static bool stop(void *context, const char *flight, uint64_t done, uint64_t all)
@@ -397,7 +397,7 @@ static void refuse(const pl_clouds_options *o, pl_status status, const char *say
     assert_int_equal(got, status);
     assert_int_equal(pl_alloc_live_blocks(), held);
     assert_int_equal(access(o->path, F_OK), -1);
-    assert_int_equal(access("crafted-frames.tmp", F_OK), -1);
+    assert_int_equal(access("crafted-frames.plimsoll.tmp", F_OK), -1);
 }
 
 static pl_clouds_options crafted_options(void)

@@ -1,5 +1,5 @@
-/* The frame file of a run and the data of its stages, from a config as a user writes it and synthetic flights: where the
- * file lies, when it is made and when used again, whom it spares; what each stage and command then opens. */
+/* The frame file of a run and the data of its stages, from a config as a user writes it and synthetic flights: where
+ * the file lies, when it is made and when used again, whom it spares; what each stage and command then opens. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -158,6 +158,25 @@ static void flights_are_asked_for(void **state)
     refused(PL_E_USAGE, "the same file");
 }
 
+static void whole_paths_need_no_folder(void **state)
+{
+    char whole[PL_FILE_PATH_MAX], at[PL_FILE_PATH_MAX];
+    (void)state;
+    load("whole");
+    assert_non_null(getcwd(whole, sizeof whole));
+    for (int64_t i = 0; i < FLIGHTS; i++) {
+        pl_config_flight *f = &config.clouds.flights.item[i];
+        char *const name[] = {f->camera, f->lidar, f->navigation};
+        for (int k = 0; k < 3; k++) {
+            snprintf(at, sizeof at, "%.60s/a/%.80s", whole, name[k]);
+            snprintf(name[k], sizeof f->camera, "%s", at);
+        }
+    }
+    config.clouds.data_directory[0] = 0;
+    must_prepare(true);
+    must_prepare(false);
+}
+
 /* ---- opening ---- */
 
 static pl_clouds_data *open_data(pl_command command, pl_data_use use)
@@ -190,7 +209,7 @@ static void stages_open(void **state)
 {
     (void)state;
     load("out");
-    must_prepare(true);
+    if (prepare() != PL_OK) fail_msg("%s", err.text);
     check_stage("pretrain", 7, 2, 2);
     check_stage("final", 14, 4, LABELS);
     check_stage("loo-10Feb25", 14, 4, LABELS);
@@ -293,6 +312,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(nothing_is_left_of_what_fails),
         cmocka_unit_test(others_are_spared),
         cmocka_unit_test(flights_are_asked_for),
+        cmocka_unit_test(whole_paths_need_no_folder),
         cmocka_unit_test(stages_open),
         cmocka_unit_test(keys_reach_the_source),
         cmocka_unit_test(other_files_are_refused),
