@@ -2,6 +2,15 @@
 
 #include <stddef.h>
 
-const pl_words pl_words_plain = {"item",     "items", "sample", "samples",           "items/s",
-                                 "data",     "step",  "part",   "train.micro_batch", "the model",
-                                 "the model"};
+const pl_words pl_words_plain = {.item = "item",
+                                 .items = "items",
+                                 .sample = "sample",
+                                 .samples = "samples",
+                                 .rate = "items/s",
+                                 .data = "data",
+                                 .step = "step",
+                                 .part = "part",
+                                 .loss = "",
+                                 .at_once_key = "train.micro_batch",
+                                 .size_keys = "the model",
+                                 .weight_keys = "the model"};

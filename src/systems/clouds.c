@@ -71,6 +71,7 @@ static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use
     pl_status status = use == PL_DATA_FOR_PLAN ? pl_clouds_key(&r->options, &s.key, err) : PL_OK;
     if (status == PL_OK) status = pl_clouds_data_open(&s, &d, err);
     pl_clouds_reading_destroy(r);
+    if (status == PL_OK && s.stage == PL_SPLIT_LEAVE_OUT) d->data.epochs = (uint64_t)c->clouds.loo_epochs;
     if (status == PL_OK) *data = &d->data;
     return status;
 }

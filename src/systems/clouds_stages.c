@@ -50,13 +50,6 @@ static pl_status take_weights(pl_config *c, const char *out, pl_error *err)
     return pl_config_set(c, "train.init_from", folder, "the pre-training", err);
 }
 
-static pl_status take_epochs(pl_config *c, pl_error *err)
-{
-    char epochs[24];
-    snprintf(epochs, sizeof epochs, "%" PRId64, c->clouds.loo_epochs);
-    return pl_config_set(c, "train.epochs", epochs, "loo_epochs", err);
-}
-
 pl_status pl_clouds_take_stage(pl_config *c, uint32_t k, pl_error *err)
 {
     char name[PL_STAGE_NAME_BYTES], out[PL_FILE_PATH_MAX];
@@ -64,7 +57,6 @@ pl_status pl_clouds_take_stage(pl_config *c, uint32_t k, pl_error *err)
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     if (!c->clouds.cache[0]) PL_TRY(pl_config_set(c, "cache", out, "the folder of all trainings", err));
     if (strcmp(name, PL_CLOUDS_FINAL) == 0) PL_TRY(take_weights(c, out, err));
-    if (strncmp(name, PL_CLOUDS_LOO, strlen(PL_CLOUDS_LOO)) == 0) PL_TRY(take_epochs(c, err));
     return pl_config_set(c, "stage", name, "the training that is next", err);
 }
 

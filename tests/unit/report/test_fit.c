@@ -183,8 +183,8 @@ static void test_words_are_those_of_the_system(void **state)
 static void test_remedy_names_the_keys_of_the_system(void **state)
 {
     (void)state;
-    static const pl_words own = {"voxel", "voxels", "scan",         "scans",          "voxels/s",   "scans",
-                                 "step",  "part",   "data.at_once", "data.scan_edge", "model.depth"};
+    static const pl_words own = {"voxel", "voxels", "scan", "scans",        "voxels/s",       "scans",
+                                 "step",  "part",   "nats", "data.at_once", "data.scan_edge", "model.depth"};
     pl_fit_point points[POINTS];
     pl_fit_result r = search(points);
     pl_str said = {0};
