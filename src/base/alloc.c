@@ -45,6 +45,11 @@ uint64_t pl_alloc_request_count(void) { return atomic_load(&requests); }
 void pl_alloc_seal(int on) { atomic_store(&sealed, on); }
 void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes)) { refusal_listener = listener; }
 
+void pl_alloc_note_refusal(uint64_t bytes)
+{
+    if (refusal_listener) refusal_listener(bytes);
+}
+
 /* glibc's chunks: a word before the block, multiples of 16, 32 at least. */
 static uint64_t chunk_of(uint64_t bytes)
 {
@@ -92,8 +97,7 @@ static void *resize_block(block_header *old, size_t bytes)
     const pl_alloc_place was = old ? old->place : PL_ALLOC_UNCOUNTED;
     if (__builtin_add_overflow(bytes, sizeof *old, &whole)) return NULL;
     block_header *h = old ? realloc(old, whole) : calloc(1, whole);
-    if (!h && refusal_listener) refusal_listener(bytes);
-    if (!h) return NULL;
+    if (!h) return pl_alloc_note_refusal(bytes), NULL;
     h->bytes = bytes;
     h->place = pl_alloc_count_taken(whole);
     pl_alloc_count_given(before + sizeof *h, was);

@@ -49,6 +49,8 @@ void pl_alloc_count_given(uint64_t bytes, pl_alloc_place);
 
 /* Told the bytes of each request that the system refuses (not those that a test or the seal does); NULL: nobody. */
 void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes));
+/* The same of a library's own request, told by who called it. */
+void pl_alloc_note_refusal(uint64_t bytes);
 
 /* After seal, every request fails (and is counted): set at "committed". */
 void pl_alloc_seal(int sealed);

@@ -19,12 +19,18 @@ const char *pl_config_blame(const pl_config *cfg, const char *a, const char *b, 
 
 /* ---- keys that are set and not read ---- */
 
-/* --seed belongs to two rows; it is enough that one of them is used. */
 static bool is_option_used(const pl_config *cfg, const char *option)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (pl_config_has_option(key, option) && pl_config_is_used(cfg, key)) return true;
     return false;
+}
+
+bool pl_config_is_meant_for_another(const pl_config *cfg, const pl_config_key *key)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    pl_config_where(cfg, key->path, where, sizeof where);
+    return !pl_config_is_used(cfg, key) && pl_config_is_shared(key, where) && is_option_used(cfg, key->option);
 }
 
 void pl_config_print_archs(uint32_t archs, pl_str *out)
@@ -79,7 +85,7 @@ pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, p
     const pl_config_key *by = pl_config_unused_by(cfg, key);
     if (!by || !pl_config_is_set(cfg, key->path)) return PL_OK;
     pl_config_where(cfg, key->path, where, sizeof where);
-    if (pl_config_is_shared(key, where) && is_option_used(cfg, key->option)) return PL_OK;
+    if (pl_config_is_meant_for_another(cfg, key)) return PL_OK;
     if (is_arch_missing(cfg, key)) return ask_for_arch(key, where, err);
     pl_str value = {0};
     pl_config_print_value(by, pl_config_value_of(cfg, by), &value);

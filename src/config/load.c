@@ -59,10 +59,17 @@ static char byte_at(const loader *l, yaml_mark_t mark)
     return 0;
 }
 
+/* libyaml asks the system by itself. */
+static pl_status no_memory(const loader *l)
+{
+    pl_alloc_note_refusal(pl_config_parser_bytes(l->bytes));
+    return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
+}
+
 static pl_status syntax_error(loader *l)
 {
     const yaml_parser_t *p = &l->parser;
-    if (p->error == YAML_MEMORY_ERROR) return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
+    if (p->error == YAML_MEMORY_ERROR) return no_memory(l);
     const char *problem = p->problem ? p->problem : "it cannot be read";
     if (strcmp(problem, "could not find expected ':'") == 0)
         return FAIL_HERE(l, "%s: this is not a \"key: value\" line", at(l, p->context_mark));
@@ -460,7 +467,7 @@ static pl_status read_stream(loader *l)
 
 static pl_status parse(loader *l)
 {
-    if (!yaml_parser_initialize(&l->parser)) return pl_fail(l->err, PL_E_NOMEM, "%s: no memory to read it", l->name);
+    if (!yaml_parser_initialize(&l->parser)) return no_memory(l);
     yaml_parser_set_encoding(&l->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&l->parser, (const unsigned char *)l->text, l->bytes);
     pl_status status = read_stream(l);

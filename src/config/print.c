@@ -242,6 +242,7 @@ static bool is_printed(const pl_config *cfg, const pl_config_key *key)
                             key->type == PL_CONFIG_RECORDS; /* no list: an empty one cannot be written */
     if (by_default && pl_config_is_default(cfg, key)) return false;
     const bool said = pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT; /* or the program chose */
+    if (pl_config_is_meant_for_another(cfg, key)) return false;
     return pl_config_is_used(cfg, key) || (said && !pl_config_is_default(cfg, key));
 }
 

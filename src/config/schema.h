@@ -138,6 +138,8 @@ uint32_t pl_config_shared_levels(const char *a, const char *b);
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name);
 /* Whether this is the key's option, without dashes; false for NULL. */
 bool pl_config_has_option(const pl_config_key *, const char *option);
+/* An option that several rows share set this one, too, which the config does not use; another that it set is used. */
+bool pl_config_is_meant_for_another(const pl_config *, const pl_config_key *);
 /* Whether `where`, "--seed" or "PLIMSOLL_SEED", is the key's option and another key's as well. */
 bool pl_config_is_shared(const pl_config_key *, const char *where);
 pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);

@@ -97,6 +97,14 @@ static int tells_refusals_apart(void)
     return 0;
 }
 
+static int hears_of_libraries(void)
+{
+    pl_process_fence(held() + (1 << 20), 1);
+    pl_alloc_note_refusal(8 << 20);
+    CHECK(pl_process_fence_struck());
+    return 0;
+}
+
 static void run(int (*body)(void))
 {
     if (INSTRUMENTED) skip();
@@ -107,10 +115,12 @@ static void test_holds(void **state) { (void)state, run(holds); }
 static void test_user(void **state) { (void)state, run(is_no_limit_of_the_user); }
 static void test_lower(void **state) { (void)state, run(leaves_lower_limits); }
 static void test_apart(void **state) { (void)state, run(tells_refusals_apart); }
+static void test_libraries(void **state) { (void)state, run(hears_of_libraries); }
 
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_holds), cmocka_unit_test(test_user),
-                                       cmocka_unit_test(test_lower), cmocka_unit_test(test_apart)};
+                                       cmocka_unit_test(test_lower), cmocka_unit_test(test_apart),
+                                       cmocka_unit_test(test_libraries)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
