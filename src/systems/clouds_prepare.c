@@ -216,6 +216,7 @@ static pl_status tell(const maker *m, const char *flight, uint64_t done, pl_erro
 static pl_status make_pictures(maker *m, const pl_flight_camera *c, pl_frames_writer *w, pl_error *err)
 {
     const pl_preprocess rules = rules_of(m);
+    bool is_seen = false; /* anything, in any picture: a few that are damaged count as 0, all are no flight */
     PL_TRY(make_gain(m, c, err));
     for (uint64_t i = 0; i < c->flight->frames; i++) {
         pl_frames_record *r = &c->flight->record[i];
@@ -223,10 +224,16 @@ static pl_status make_pictures(maker *m, const pl_flight_camera *c, pl_frames_wr
         PL_TRY(read_frame(m, c, i, err));
         r->damaged_pixels =
             (uint32_t)pl_preprocess_frame(&rules, m->frame, m->o->flat_field ? m->gain : NULL, m->scratch, m->frame);
+        is_seen = is_seen || r->damaged_pixels < (uint64_t)rules.height * rules.width;
         PL_TRY(pl_frames_append(w, m->frame, err));
         PL_TRY(tell(m, c->flight->files->name, r->picture + 1, err));
     }
-    return PL_OK;
+    if (is_seen) return PL_OK;
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: none of the pixels that are used of it is a finite number; correct swath_slice, or leave flight "
+        "%s out",
+        c->flight->files->camera, c->flight->files->name);
 }
 
 static pl_status add_flight(maker *m, uint32_t number, pl_frames_writer *w, pl_error *err)
