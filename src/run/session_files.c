@@ -411,7 +411,11 @@ pl_status pl_session_begin_from(pl_session *s, const char *folder, pl_error *err
     pl_status status = pl_saved_find_best(folder, PL_SAVED_WEIGHTS, &saved, err);
     if (status == PL_OK && !saved.record) status = pl_saved_find(folder, PL_SAVED_WEIGHTS, &saved, err);
     if (status == PL_OK && !saved.record)
-        status = pl_fail(err, PL_E_DATA, "%s: has no checkpoint to begin with (train.init_from)", folder);
+        status = pl_fail(
+            err, PL_E_DATA,
+            "%s: has no checkpoint to begin with; name the folder of a run that was trained, or leave train.init_from "
+            "out to begin with random weights",
+            folder);
     if (status == PL_OK && saved.warning[0]) pl_session_warn(s, saved.warning);
     if (status == PL_OK)
         status = pl_saved_match(&saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err);
