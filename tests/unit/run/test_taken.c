@@ -1,6 +1,6 @@
 /* What a program stores goes to the job whose program it is: to no other, never before commit, and a failure of the job
- * ends the program. A program that stores what nobody takes is refused. And what comes in: a slot of much memory is the only
- * one. */
+ * ends the program. A program that stores what nobody takes is refused. And what comes in: a slot of much memory is the
+ * only one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
