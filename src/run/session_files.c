@@ -188,7 +188,7 @@ pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_se
     pl_ring_options o = {.source = source, .micro_batch = r->micro_batch, .slots = 2, .threads = 1};
     uint64_t bytes;
     pl_error err = {0};
-    if (pl_ring_bytes(&o, &bytes, &err) == PL_OK && bytes > PL_SESSION_TWO_SLOTS_MAX_BYTES) o.slots = 1;
+    if (source && pl_ring_bytes(&o, &bytes, &err) == PL_OK && bytes > PL_SESSION_TWO_SLOTS_MAX_BYTES) o.slots = 1;
     return o;
 }
 
