@@ -1,12 +1,17 @@
 #include <string.h>
 
 #include "backend/convolution_few.h"
+#include "backend/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
-enum { IMAGE_BLOCKS = 32, PIXELS = 64 /* of dy, which stay in the first-level cache while its panels pass by */ };
+enum {
+    IMAGE_BLOCKS = 32,
+    PIXELS = 32, /* of dy, which stay in the first-level cache while its panels pass by and the next are asked for */
+    FLOAT_BYTES = sizeof(float),
+};
 
 static const double parallel_macs = 1 << 19;
 
@@ -122,6 +127,7 @@ static void add_pixels(const job *j, const float *windows, const float *dy, int6
 {
     const pl_gemm_kernels *t = j->tiles;
     const int64_t out_width = j->call->shape.out_width;
+    pl_gemm_ahead_tile(dy + (first + PIXELS) * j->ld, j->ld * FLOAT_BYTES, count, j->ld * FLOAT_BYTES);
     for (int64_t panel = 0; panel < j->panels; panel++) {
         const int64_t begin = split(j->window, j->panels, panel), rows = split(j->window, j->panels, panel + 1) - begin;
         const float *a = windows + begin * out_width + first * rows;

@@ -2,9 +2,12 @@
 
 #include "backend/convolution_epilogue.h"
 #include "backend/convolution_few.h"
+#include "backend/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/kernels.h"
+
+enum { AHEAD_PIXELS = 48, FLOAT_BYTES = sizeof(float) }; /* of dy, asked for before they are multiplied */
 
 static const double parallel_macs = 1 << 19;
 
@@ -70,6 +73,7 @@ static void make_row(const job *j, int64_t image, int64_t row, char *own)
     const float *dy = j->call->type == PL_REAL_F32 ? at : widened;
     for (int64_t q = 0, rows; q < s->out_width; q += rows) {
         rows = min_of(t->mr, s->out_width - q);
+        pl_gemm_ahead_tile(dy + (q + AHEAD_PIXELS) * s->out, s->out * FLOAT_BYTES, rows, s->out * FLOAT_BYTES);
         for (int64_t i = 0; i < j->ld; i += t->nr)
             t->by_rows[rows - 1][j->ld - i > t->vector](s->out, dy + q * s->out, s->out, j->weights + i, j->ld,
                                                         z + q * j->ld + i, j->ld, 0);

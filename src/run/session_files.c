@@ -181,10 +181,15 @@ pl_status pl_session_rehearse_load(const pl_session_options *options, pl_session
     return status;
 }
 
+/* LOAD copies a slot and lets it go, so it is filled again while the step computes; a second one makes up for a late
+ * filling, where it is small. */
 pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_settings *r)
 {
-    return (pl_ring_options){
-        .source = source, .micro_batch = r->micro_batch, .slots = PL_SESSION_RING_SLOTS, .threads = 1};
+    pl_ring_options o = {.source = source, .micro_batch = r->micro_batch, .slots = 2, .threads = 1};
+    uint64_t bytes;
+    pl_error err = {0};
+    if (source && pl_ring_bytes(&o, &bytes, &err) == PL_OK && bytes > PL_SESSION_TWO_SLOTS_MAX_BYTES) o.slots = 1;
+    return o;
 }
 
 /* ---- results ---- */

@@ -16,6 +16,8 @@
 #define ZENITH  "nav/solarZenith"
 #define AZIMUTH "nav/sunAzGrd"
 
+/* A file may tell of more than it holds, and what it tells takes memory or time: 46 hours of 25 frames a second. */
+enum { FRAMES_MAX = 1 << 22, PROFILES_MAX = 1 << 24 };
 enum { PROFILES_AT_ONCE = 1024, WHY_BYTES = 256, SIDE_MAX = 65536 };
 
 /* ---- a file ---- */
@@ -98,6 +100,9 @@ static pl_status read_camera(const source *s, pl_flight *f, columns *c, pl_error
     pl_hdf5_seen seen;
     PL_TRY(find(s, SIGNAL, 3, 3, "[frames, rows, columns]", &seen, err));
     if (seen.shape[0] < 1) return pl_fail(err, PL_E_DATA, "%s: %s has no frames", s->path, SIGNAL);
+    if (seen.shape[0] > FRAMES_MAX)
+        return pl_fail(err, PL_E_DATA, "%s: %s has %" PRIu64 " frames; at most %d are read, so split the flight",
+                       s->path, SIGNAL, seen.shape[0], FRAMES_MAX);
     if (seen.shape[1] > SIDE_MAX || seen.shape[2] > SIDE_MAX)
         return pl_fail(err, PL_E_DATA, "%s: %s has frames of %" PRIu64 " by %" PRIu64 "; at most %d by %d are read",
                        s->path, SIGNAL, seen.shape[1], seen.shape[2], SIDE_MAX, SIDE_MAX);
@@ -148,6 +153,9 @@ static pl_status find_profiles(const source *s, uint64_t *count, pl_error *err)
     pl_hdf5_seen seen, other;
     PL_TRY(find(s, DAYS, 1, 2, "a day for each profile", &seen, err));
     *count = seen.shape[0];
+    if (*count > PROFILES_MAX)
+        return pl_fail(err, PL_E_DATA, "%s: %s has %" PRIu64 " profiles; at most %d are read, so split the flight",
+                       s->path, DAYS, *count, PROFILES_MAX);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         PL_TRY(find(s, others[i], 1, 2, "a number for each profile", &other, err));
         if (other.shape[0] != *count)
@@ -269,11 +277,23 @@ void pl_flight_deinit(pl_flight *f)
 
 /* ---- its frames ---- */
 
+/* It was closed since its shape was looked at. */
+static pl_status check_still(const source *s, const pl_flight *f, pl_error *err)
+{
+    pl_hdf5_seen seen;
+    PL_TRY(find(s, SIGNAL, 3, 3, "[frames, rows, columns]", &seen, err));
+    if (seen.shape[0] == f->frames && seen.shape[1] >= f->rows && seen.shape[2] == f->columns) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: %s changed its shape while it was read; begin again when it is whole", s->path,
+                   SIGNAL);
+}
+
 pl_status pl_flight_camera_open(pl_flight_camera *c, const pl_hdf5_module *module, const pl_flight *f, pl_error *err)
 {
     source s = {module, f->files->camera, NULL};
     *c = (pl_flight_camera){module, f, NULL};
     PL_TRY(open_source(&s, err));
+    const pl_status status = check_still(&s, f, err);
+    if (status != PL_OK) return module->close(s.file), status;
     c->file = s.file;
     return PL_OK;
 }

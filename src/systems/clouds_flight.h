@@ -16,7 +16,7 @@ typedef struct pl_flight_files {
 typedef struct pl_flight {
     const pl_flight_files *files;
     uint64_t frames, labels;
-    uint32_t rows, columns;   /* of a frame in the file */
+    uint32_t rows, columns;   /* of a frame in the file; for its camera: so many rows or more */
     pl_frames_record *record; /* [frames]: times, angles, labels; no pictures yet */
 } pl_flight;
 

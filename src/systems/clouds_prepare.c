@@ -240,6 +240,7 @@ static pl_status add_flight(maker *m, uint32_t number, pl_frames_writer *w, pl_e
 {
     const pl_flight f = {.files = &m->o->flight[number],
                          .frames = m->flight[number].frames,
+                         .rows = m->o->swath_end,
                          .columns = m->info.width,
                          .record = m->record + m->flight[number].first};
     pl_flight_camera camera;
