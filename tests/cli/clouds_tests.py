@@ -144,8 +144,8 @@ def check_split(out):
 def test_protocol():
     config = write_clouds()
     out, err = run("train", config)
-    check([s for s in STAGES if not os.path.isfile(f"out/{s}/report.json")] == [], os.listdir("out"))
-    check(err.count("As planned, to the byte.") == len(STAGES), err)
+    check(all(json.loads(read(f"out/{s}/report.json"))["difference_bytes"] == 0 for s in STAGES), "memory was not as planned", os.listdir("out"))
+    check("\nAs planned, to the byte.\n" in err, err)
     for number, stage in enumerate(STAGES, 1):
         check(f"\n{stage} ({number} of {len(STAGES)}): training\n" in err, stage, "is not announced:", err)
     check_results("out", out)
