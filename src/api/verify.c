@@ -12,6 +12,7 @@
 
 #include "api/choice.h"
 #include "fit/fit.h"
+#include "ir/op.h"
 #include "plimsoll/verify.h"
 
 enum { VALUES_MAX = 4, VALUE_BYTES = 24, FOUND_MAX = PL_CHOICE_KEYS * VALUES_MAX, CHANGES_USUAL = 2 };
@@ -175,12 +176,33 @@ static void judge(const pl_verify_outcome *o, const pl_verify_outcome *with, pl_
     row->within = is_sound(row) && (row->same_bits || close);
 }
 
-/* Where relu rounds to the other side of its kink, a term of a gradient appears or goes, however small the rounding.
- * One in 1/(√n·u) does, so of the norm of all gradients a share of the root of that. */
+/* Does the slope of one of its operators jump? */
+static bool has_kink(const pl_node *n)
+{
+    char name[24];
+    if (n->op == PL_OP_MAX_POOL) return true;
+    for (int k = 0; k < PL_ATTR_MAX; k++) {
+        const char kind = pl_op_attr(n->op, k, name);
+        if (kind == 'a' && (n->attr[k].i == PL_ACT_RELU || n->attr[k].i == PL_ACT_LEAKY_RELU)) return true;
+    }
+    return false;
+}
+
+static bool has_kinks(const pl_graph *g)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (!g->node[i].dead && has_kink(&g->node[i])) return true;
+    return false;
+}
+
+/* Where relu rounds to the other side of its kink, or the largest of a pool to another place, a term of a gradient
+ * appears or goes, however small the rounding. One in 1/(√n·u) does, so of the norm of all gradients a share of the root of
+ * that. */
 static double bound_of(const verification *v, int precision)
 {
-    double rounding = v->outcome[precision].rounding;
-    return PL_VERIFY_ROUNDINGS * fmax(rounding, v->config->model.activation == PL_ACTIVATION_RELU ? sqrt(rounding) : 0);
+    const double rounding = v->outcome[precision].rounding;
+    const pl_plan *plain = v->plain[precision].plan;
+    return PL_VERIFY_ROUNDINGS * fmax(rounding, plain && has_kinks(plain->graph) ? sqrt(rounding) : 0);
 }
 
 /* A precision alone, against f32. Gradients that no state tells are not judged, nor those that overflowed: then nothing

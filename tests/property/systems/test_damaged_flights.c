@@ -1,6 +1,7 @@
-/* A flight's HDF5 files, damaged at random: bytes changed, a part zeroed or moved, the end cut off or rubbish behind it.
- * Each time they are prepared in a child, as libhdf5 is another's code: it may not be killed, nor hang, and either makes
- * a frame file that can be read or ends with one sentence, an exit code from 1 to 5 and no file. Usage: program [seed] */
+/* A flight's HDF5 files, damaged at random: bytes changed, a part zeroed or moved, the end cut off or rubbish behind
+ * it. Each time they are prepared in a child, as libhdf5 is another's code: it may not be killed, nor hang, and either
+ * makes a frame file that can be read or ends with one sentence, an exit code from 1 to 5 and no file. Usage: program
+ * [seed] */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
