@@ -196,8 +196,8 @@ static bool has_kinks(const pl_graph *g)
 }
 
 /* Where relu rounds to the other side of its kink, or the largest of a pool to another place, a term of a gradient
- * appears or goes, however small the rounding. One in 1/(√n·u) does, so of the norm of all gradients a share of the root of
- * that. */
+ * appears or goes, however small the rounding. One in 1/(√n·u) does, so of the norm of all gradients a share of the
+ * root of that. */
 static double bound_of(const verification *v, int precision)
 {
     const double rounding = v->outcome[precision].rounding;
