@@ -1,22 +1,22 @@
-/* A convolution whose window is small, and its gradients: one channel under a kernel of 3 × 3 has nine numbers, of which a
- * tile of the matrix product, with a row of the kernel as its columns (convolution_direct.h, convolution_dw.c), would
- * use three lanes at a time. Here the whole window is one side of the product:
+/* A convolution whose window is small, and its gradients: one channel under a kernel of 3 × 3 has nine numbers, of which
+ * a tile of the matrix product, with a row of the kernel as its columns (convolution_direct.h, convolution_dw.c), would
+ * use three at a time. Here the whole window is one side of the product:
  *
  *   y    windows·Wᵀ, the windows of a row of pixels side by side
  *   dW   windowsᵀ·dy, the windows of a row of pixels packed by columns, dy read where it is
  *   dx   z = dy·W, for each pixel of dy what it gives to every place of its window; then a pixel of x adds up what the
  *        windows that see it hold for it
  *
- * An element of y is one chain. dW is a sum over blocks of rows of an image, which are shared out; an image's blocks are then added in their order to
- * what is there. A pixel of dx adds its terms by rows of the kernel and then its taps, each a chain over the channels
- * of dy. So the bits depend neither on the team nor on how the images are dealt to calls. What a window has outside of
- * the image is zero.
+ * An element of y is one chain. dW is a sum over blocks of rows of an image, which are shared out; an image's blocks
+ * are then added in their order to what is there. A pixel of dx adds its terms by rows of the kernel and then its taps,
+ * each a chain over the channels of dy. So the bits depend neither on the team nor on how the images are dealt to
+ * calls. What a window has outside of the image is zero.
  *
- * Workspace: y: the weights in f32, a row a number of the window | per thread: windows, a tile, rows of x in f32 where
- *            they are not so
+ * Workspace: y:  the weights in f32, a row a number of the window | per thread: windows, a tile, a row of x in f32
+ *                where it is not so
  *            dW: the blocks' sums | per thread: windows, a row of dy and rows of x in f32 where they are not so
  *            dx: the weights in f32, rows filled up to whole vectors | per thread: a ring of rows of z, a row of dx,
- *            a row of dy in f32 where it is not so */
+ *                a row of dy in f32 where it is not so */
 #ifndef PL_BACKEND_CONVOLUTION_FEW_H
 #define PL_BACKEND_CONVOLUTION_FEW_H
 
@@ -28,8 +28,8 @@ static inline int pl_convolution_window_is_small(const pl_convolution_shape *s)
     return s->kernel * s->kernel * s->in <= 32;
 }
 
-/* What the windows of a row of pixels have at tap v, channel c of a row of the kernel: number q at to[q·ld]. x is the row
- * of the image, NULL outside. */
+/* What the windows of a row of pixels have at tap v, channel c of a row of the kernel: number q at to[q·ld]. x is the
+ * row of the image, NULL outside. */
 static inline void pl_convolution_pack_place(const pl_convolution_shape *s, const float *x, int64_t v, int64_t c,
                                              float *to, int64_t ld)
 {
