@@ -1,6 +1,6 @@
 /* Convolution: which of the ways to compute it a call takes. A kernel of one pixel without padding is a product of all
- * pixels with a matrix (gemm.c); the scalar reference has functions of its own; gradients whose window is a few
- * numbers are convolution_few.h; the rest is convolution_direct.c and convolution_dw.c. */
+ * pixels with a matrix (gemm.c); the scalar reference has functions of its own; those whose window is a few numbers
+ * are in convolution_few.h; the rest is convolution_direct.c and convolution_dw.c. */
 #include "backend/channel_norm.h"
 #include "backend/convolution_direct.h"
 #include "backend/convolution_epilogue.h"
@@ -62,11 +62,17 @@ static pl_gemm_call product_of_dx(const pl_convolution_dx_call *c)
 
 /* ---- calls ---- */
 
+static int is_few(const pl_convolution_call *c)
+{
+    return c->algorithm == PL_CONVOLUTION_DIRECT && pl_convolution_window_is_small(&c->shape);
+}
+
 uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *c, pl_team team)
 {
     pl_gemm_call product = product_of(c);
     if (team.isa == PL_ISA_REF) return 0;
     if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    if (is_few(c)) return pl_convolution_few_workspace_bytes(c, team);
     return c->algorithm == PL_CONVOLUTION_DIRECT ? pl_convolution_direct_of(c, team).bytes
                                                  : pl_convolution_winograd_of(c, team).bytes;
 }
@@ -90,6 +96,10 @@ void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team 
     if (team.isa == PL_ISA_REF || is_product(&c->shape) || c->algorithm != PL_CONVOLUTION_DIRECT) {
         exec_without_moments(c, workspace, team);
         make_moments(c, team);
+        return;
+    }
+    if (is_few(c)) {
+        pl_convolution_few_exec(c, workspace, team);
         return;
     }
     pl_convolution_direct d = pl_convolution_direct_of(c, team);

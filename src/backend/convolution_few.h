@@ -1,19 +1,22 @@
-/* Gradients of a convolution whose window is small: one channel under a kernel of 3 × 3 has nine numbers, of which a
- * tile of the matrix product, with a row of the kernel as its columns (convolution_direct.h, convolution_dw.c), would
- * use three lanes at a time. Here the whole window is one side of the product:
+/* A convolution whose window is small, and its gradients: one channel under a kernel of 3 × 3 has nine numbers, of which
+ * a tile of the matrix product, with a row of the kernel as its columns (convolution_direct.h, convolution_dw.c), would
+ * use three at a time. Here the whole window is one side of the product:
  *
+ *   y    windows·Wᵀ, the windows of a row of pixels side by side
  *   dW   windowsᵀ·dy, the windows of a row of pixels packed by columns, dy read where it is
  *   dx   z = dy·W, for each pixel of dy what it gives to every place of its window; then a pixel of x adds up what the
  *        windows that see it hold for it
  *
- * dW is a sum over blocks of rows of an image, which are shared out; an image's blocks are then added in their order to
- * what is there. A pixel of dx adds its terms by rows of the kernel and then its taps, each a chain over the channels
- * of dy. So the bits depend neither on the team nor on how the images are dealt to calls. What a window has outside of
- * the image is zero.
+ * An element of y is one chain. dW is a sum over blocks of rows of an image, which are shared out; an image's blocks
+ * are then added in their order to what is there. A pixel of dx adds its terms by rows of the kernel and then its taps,
+ * each a chain over the channels of dy. So the bits depend neither on the team nor on how the images are dealt to
+ * calls. What a window has outside of the image is zero.
  *
- * Workspace: dW: the blocks' sums | per thread: windows, a row of dy and rows of x in f32 where they are not so
+ * Workspace: y:  the weights in f32, a row a number of the window | per thread: windows, a tile, a row of x in f32
+ *                where it is not so
+ *            dW: the blocks' sums | per thread: windows, a row of dy and rows of x in f32 where they are not so
  *            dx: the weights in f32, rows filled up to whole vectors | per thread: a ring of rows of z, a row of dx,
- *            a row of dy in f32 where it is not so */
+ *                a row of dy in f32 where it is not so */
 #ifndef PL_BACKEND_CONVOLUTION_FEW_H
 #define PL_BACKEND_CONVOLUTION_FEW_H
 
@@ -25,6 +28,22 @@ static inline int pl_convolution_window_is_small(const pl_convolution_shape *s)
     return s->kernel * s->kernel * s->in <= 32;
 }
 
+/* What the windows of a row of pixels have at tap v, channel c of a row of the kernel: number q at to[q·ld]. x is the
+ * row of the image, NULL outside. */
+static inline void pl_convolution_pack_place(const pl_convolution_shape *s, const float *x, int64_t v, int64_t c,
+                                             float *to, int64_t ld)
+{
+    const int64_t before = s->pad - v, room = s->width - 1 + before;
+    const int64_t first = before > 0 ? (before + s->stride - 1) / s->stride : 0;
+    int64_t end = x && room >= 0 ? room / s->stride + 1 : 0, q = 0;
+    if (end > s->out_width) end = s->out_width;
+    for (; q < first && q < end; q++) to[q * ld] = 0;
+    for (; q < end; q++) to[q * ld] = x[(q * s->stride - before) * s->in + c];
+    for (; q < s->out_width; q++) to[q * ld] = 0;
+}
+
+uint64_t pl_convolution_few_workspace_bytes(const pl_convolution_call *, pl_team);
+void pl_convolution_few_exec(const pl_convolution_call *, void *workspace, pl_team);
 uint64_t pl_convolution_few_dw_workspace_bytes(const pl_convolution_dw_call *, pl_team);
 void pl_convolution_few_dw_exec(const pl_convolution_dw_call *, void *workspace, pl_team);
 uint64_t pl_convolution_few_dx_workspace_bytes(const pl_convolution_dx_call *, pl_team);

@@ -74,18 +74,6 @@ static const float *row_of_x(const job *j, int64_t image, int64_t y, float *wide
     return widened;
 }
 
-/* What the windows of a row of pixels have at tap v, channel c of a row of the kernel. */
-static void pack_place(const pl_convolution_shape *s, const float *x, int64_t v, int64_t c, float *to, int64_t ld)
-{
-    const int64_t before = s->pad - v, room = s->width - 1 + before;
-    const int64_t begin = min_of(s->out_width, before > 0 ? divide_up(before, s->stride) : 0);
-    const int64_t end = x && room >= 0 ? min_of(s->out_width, room / s->stride + 1) : 0;
-    int64_t q = 0;
-    for (; q < min_of(begin, end); q++) to[q * ld] = 0;
-    for (; q < end; q++) to[q * ld] = x[(q * s->stride - before) * s->in + c];
-    for (; q < s->out_width; q++) to[q * ld] = 0;
-}
-
 /* Panel after panel, in each the pixels' numbers one behind the other. */
 static void pack_windows(const job *j, int64_t image, int64_t row, float *windows, float *widened)
 {
@@ -97,8 +85,8 @@ static void pack_windows(const job *j, int64_t image, int64_t row, float *window
             const int64_t at = u * row_numbers + i;
             while (split(j->window, j->panels, panel + 1) <= at) panel++;
             const int64_t first = split(j->window, j->panels, panel);
-            pack_place(s, x, i / s->in, i % s->in, windows + first * s->out_width + at - first,
-                       split(j->window, j->panels, panel + 1) - first);
+            pl_convolution_pack_place(s, x, i / s->in, i % s->in, windows + first * s->out_width + at - first,
+                                      split(j->window, j->panels, panel + 1) - first);
         }
     }
 }

@@ -1,0 +1,118 @@
+#include <string.h>
+
+#include "backend/convolution_epilogue.h"
+#include "backend/convolution_few.h"
+#include "backend/parallel.h"
+#include "base/size.h"
+#include "kernels/kernels.h"
+
+static const double parallel_macs = 1 << 19;
+
+typedef struct job {
+    const pl_convolution_call *call;
+    const pl_gemm_kernels *tiles;
+    const pl_kernels *kernels;
+    pl_gemm_epilogue epilogue; /* of the first pixel */
+    int threads;
+    int64_t window, ld; /* numbers of a window; output channels, filled up to whole vectors */
+    uint64_t threads_offset, tile_offset, x_offset, thread_bytes, bytes;
+    float *weights;
+    char *workspace;
+} job;
+
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
+
+static job job_of(const pl_convolution_call *c, pl_team team)
+{
+    const pl_convolution_shape *s = &c->shape;
+    job j = {.call = c, .tiles = pl_gemm_kernels_of(team.isa, PL_REAL_F32, PL_REAL_F32)};
+    j.kernels = pl_kernels_get(team.isa);
+    j.epilogue = pl_convolution_epilogue(c);
+    j.threads = team.threads > 1 && pl_convolution_macs(s) * (double)s->batch >= parallel_macs ? team.threads : 1;
+    j.window = s->kernel * s->kernel * s->in;
+    j.ld = divide_up(s->out, j.tiles->vector) * j.tiles->vector;
+    j.threads_offset = words_bytes(j.window * j.ld);
+    j.tile_offset = words_bytes(s->out_width * j.window);
+    j.x_offset = j.tile_offset + words_bytes((int64_t)j.tiles->mr * j.tiles->nr);
+    j.thread_bytes = j.x_offset + words_bytes(c->type == PL_REAL_F32 ? 0 : s->width * s->in);
+    j.bytes = j.threads_offset + (uint64_t)j.threads * j.thread_bytes;
+    return j;
+}
+
+/* Few, so one thread writes them: behind a row's channels zeros. */
+static void pack_weights(const job *j)
+{
+    memset(j->weights, 0, (size_t)(j->window * j->ld) * sizeof(float));
+    for (int64_t o = 0; o < j->call->shape.out; o++)
+        for (int64_t i = 0; i < j->window; i++)
+            j->weights[i * j->ld + o] = pl_real_get(j->call->type, j->call->weight, o * j->window + i);
+}
+
+/* Row y of an image of x in f32; NULL: outside. */
+static const float *row_of_x(const job *j, int64_t image, int64_t y, float *widened)
+{
+    const pl_convolution_shape *s = &j->call->shape;
+    const int64_t elems = s->width * s->in;
+    if (y < 0 || y >= s->height) return NULL;
+    const void *row = pl_real_at(j->call->type, j->call->x, (image * s->height + y) * elems);
+    if (j->call->type == PL_REAL_F32) return row;
+    j->kernels->cast(elems, j->call->type, row, PL_REAL_F32, widened);
+    return widened;
+}
+
+static void pack_windows(const job *j, int64_t image, int64_t row, float *windows, float *widened)
+{
+    const pl_convolution_shape *s = &j->call->shape;
+    const int64_t row_numbers = s->kernel * s->in;
+    for (int64_t u = 0; u < s->kernel; u++) {
+        const float *x = row_of_x(j, image, row * s->stride - s->pad + u, widened);
+        for (int64_t i = 0; i < row_numbers; i++)
+            pl_convolution_pack_place(s, x, i / s->in, i % s->in, windows + u * row_numbers + i, j->window);
+    }
+}
+
+/* Row r of all images one under the other. */
+static void do_row(const job *j, int64_t r, char *own)
+{
+    const pl_convolution_shape *s = &j->call->shape;
+    const pl_gemm_kernels *t = j->tiles;
+    const pl_gemm_epilogue e = pl_convolution_epilogue_at(&j->epilogue, r * s->out_width * s->out, s->out);
+    float *windows = (float *)(void *)own, *tile = (float *)(void *)(own + j->tile_offset);
+    pack_windows(j, r / s->out_height, r % s->out_height, windows, (float *)(void *)(own + j->x_offset));
+    for (int64_t q = 0, rows; q < s->out_width; q += rows) {
+        rows = min_of(t->mr, s->out_width - q);
+        for (int64_t o = 0; o < s->out; o += t->nr) {
+            t->by_rows[rows - 1][j->ld - o > t->vector](j->window, windows + q * j->window, j->window, j->weights + o,
+                                                        j->ld, tile, t->nr, 0);
+            t->finish(&e, tile, t->nr, q, o, rows, min_of(t->nr, s->out - o));
+        }
+    }
+    if (!j->call->moments) return;
+    float *moments = j->call->moments + r * 2 * s->out;
+    j->kernels->row_moments(s->out_width, s->out, s->out, j->call->type, e.c, moments, moments + s->out);
+}
+
+static void work(const void *work_job, int part, int parts)
+{
+    const job *j = work_job;
+    const pl_range rows = pl_range_of_part(j->call->shape.batch * j->call->shape.out_height, 1, part, parts);
+    char *own = j->workspace + j->threads_offset + (uint64_t)part * j->thread_bytes;
+    if (part == 0) pack_weights(j);
+    pl_barrier();
+    for (int64_t r = rows.begin; r < rows.end; r++) do_row(j, r, own);
+}
+
+uint64_t pl_convolution_few_workspace_bytes(const pl_convolution_call *c, pl_team team)
+{
+    return job_of(c, team).bytes;
+}
+
+void pl_convolution_few_exec(const pl_convolution_call *c, void *workspace, pl_team team)
+{
+    job j = job_of(c, team);
+    j.workspace = workspace;
+    j.weights = workspace;
+    pl_parallel((pl_team){.threads = j.threads, .isa = team.isa}, INT64_MAX, work, &j);
+}
