@@ -1,10 +1,10 @@
 #include "systems/clouds_child.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,24 +16,33 @@ typedef struct message {
     pl_error err;
 } message;
 
-_Static_assert(sizeof(message) <= PIPE_BUF, "a message is written as one");
+/* All of it or nothing, as packets are; false: nobody listens any more. */
+static bool give(int to, const void *data, size_t bytes)
+{
+    ssize_t n;
+    do n = send(to, data, bytes, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)bytes;
+}
+
+static bool take(int from, void *data, size_t bytes)
+{
+    ssize_t n;
+    do n = recv(from, data, bytes, 0);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)bytes;
+}
 
 /* ---- the child ---- */
 
-static bool send_message(int to, const message *m)
-{
-    ssize_t n;
-    do n = write(to, m, sizeof *m);
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof *m;
-}
-
-/* Nobody listens any more: it is enough. */
+/* Goes on when it was heard: who is told decides before the next picture is made. */
 static bool tell(void *context, const char *flight, uint64_t done, uint64_t all)
 {
+    const int to = *(const int *)context;
+    char heard;
     message m = {.done = done, .all = all};
     snprintf(m.flight, sizeof m.flight, "%s", flight);
-    return send_message(*(const int *)context, &m);
+    return give(to, &m, sizeof m) && take(to, &heard, sizeof heard);
 }
 
 /* Others' handlers must not catch what ends it, nor go on from there. */
@@ -41,7 +50,6 @@ static void take_signals(void)
 {
     static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) signal(deadly[i], SIG_DFL);
-    signal(SIGPIPE, SIG_IGN);
 }
 
 static void work_and_exit(pl_clouds_work work, const pl_clouds_options *o, uint64_t key, int to)
@@ -51,32 +59,23 @@ static void work_and_exit(pl_clouds_work work, const pl_clouds_options *o, uint6
     take_signals();
     own.progress = tell, own.context = &to;
     last.status = work(&own, key, &last.err);
-    (void)send_message(to, &last);
+    (void)give(to, &last, sizeof last);
     _exit(0);
 }
 
 /* ---- who waits for it ---- */
 
-/* The next one; false: there will be none. */
-static bool receive(int from, message *m)
-{
-    size_t have = 0;
-    while (have < sizeof *m) {
-        const ssize_t n = read(from, (char *)m + have, sizeof *m - have);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        have += (size_t)n;
-    }
-    return true;
-}
-
 /* Until its end, or until who is told says that it is enough. */
 static pl_status listen_to(const pl_clouds_options *o, int from, message *m, pl_error *err)
 {
     message next;
-    while (!m->ended && receive(from, &next)) {
+    while (!m->ended && take(from, &next, sizeof next)) {
         *m = next;
-        if (m->ended || !m->done || !o->progress || o->progress(o->context, m->flight, m->done, m->all)) continue;
+        const bool shown = !m->ended && m->done && o->progress;
+        if (!shown || o->progress(o->context, m->flight, m->done, m->all)) {
+            if (!m->ended) (void)give(from, "", 1);
+            continue;
+        }
         return pl_fail(err, PL_E_STOPPED, "stopped at picture %llu of %llu, of flight %s", (unsigned long long)m->done,
                        (unsigned long long)m->all, m->flight);
     }
@@ -119,8 +118,8 @@ static pl_status wait_for(pid_t child, const pl_clouds_options *o, int from, pl_
 pl_status pl_clouds_in_child(pl_clouds_work work, const pl_clouds_options *o, uint64_t key, pl_error *err)
 {
     int ends[2];
-    if (pipe(ends) != 0)
-        return pl_fail(err, PL_E_STORAGE, "no pipe to a process that reads flights: %s", strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return pl_fail(err, PL_E_STORAGE, "no socket to a process that reads flights: %s", strerror(errno));
     const pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
