@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "load.h"
 #include "out.h"
 
 extern char **environ;
@@ -94,14 +93,11 @@ static int place_of_resume(void)
     return word_count;
 }
 
-const char *pl_again_print(const pl_config *config, char text[PL_AGAIN_BYTES])
+const char *pl_again_print(const char *resume, char text[PL_AGAIN_BYTES])
 {
-    char resume[16];
-    pl_error ignored = {0};
     pl_line line = {text, PL_AGAIN_BYTES, 0};
     text[0] = 0;
-    pl_status status = pl_cli_setting(config, "run", "resume", resume, sizeof resume, &ignored);
-    if (status != PL_OK || word_count == PL_AGAIN_WORDS) return text;
+    if (word_count == PL_AGAIN_WORDS) return text;
     int at = strcmp(resume, "false") == 0 ? place_of_resume() : -1;
     add_variables(&line);
     for (int i = 0; i <= word_count; i++) {

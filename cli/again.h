@@ -12,8 +12,8 @@ enum { PL_AGAIN_BYTES = 8192, PL_AGAIN_WORDS = 256 };
 void pl_again_note(int argc, char **argv);
 /* The words as they were noted, with their number; 0 when there were more than PL_AGAIN_WORDS. */
 int pl_again_words(const char *const **words);
-/* The command that goes on: the words and PLIMSOLL_ variables as they were, quoted, and --resume where the config has
- * not got it. "" when that is more than room: a command that is cut would be another one. */
-const char *pl_again_print(const pl_config *, char text[PL_AGAIN_BYTES]);
+/* The command that goes on: the words and PLIMSOLL_ variables as they were, quoted, and --resume where run.resume, as
+ * it was asked for, is false. "" when that is more than room: a command that is cut would be another one. */
+const char *pl_again_print(const char *resume, char text[PL_AGAIN_BYTES]);
 
 #endif

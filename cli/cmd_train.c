@@ -36,7 +36,8 @@ static int start(const pl_cli_command *command, const pl_cli_input *in, const pl
     pl_call call = {.command = evaluates ? pl_cli_find("eval") : command, .plan = in->arguments.value[LOCK]};
     if (stage->count) call.word[PL_CALL_STAGE] = stage->name;
     if (evaluates) call.word[PL_CALL_TO] = stage->predictions;
-    if (talk->quiet == 0 && !evaluates) call.word[PL_CALL_LEDGER] = "1";
+    const bool is_last = stage->number == stage->count; /* 0 of 0: it is the only training */
+    if (talk->quiet == 0 && !evaluates && is_last) call.word[PL_CALL_LEDGER] = "1";
     if (stage->count && talk->quiet == 0)
         pl_say("\n%s (%u of %u): %s\n", stage->name, stage->number, stage->count,
                evaluates ? "what was held out" : "training");

@@ -1,5 +1,6 @@
 #include "load.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,16 +52,43 @@ const char *pl_cli_cache(const pl_cli_input *in) { return in->cache[0] ? in->cac
 
 /* ---- loading ---- */
 
+/* The first folder below, by name, in which something was trained; "" where there is none. */
+static void find_trained_below(const char *folder, char name[NAME_MAX + 1])
+{
+    struct dirent *e;
+    DIR *d = opendir(folder);
+    name[0] = 0;
+    while (d && (e = readdir(d))) {
+        char path[PATH_MAX];
+        int n = snprintf(path, sizeof path, "%s/%s/checkpoints", folder, e->d_name);
+        if (e->d_name[0] == '.' || n < 0 || n >= PATH_MAX || access(path, F_OK) != 0) continue;
+        if (!name[0] || strcmp(e->d_name, name) < 0) snprintf(name, NAME_MAX + 1, "%s", e->d_name);
+    }
+    if (d) closedir(d);
+}
+
+static pl_status refuse_folder(const char *folder, int error, pl_error *err)
+{
+    char name[NAME_MAX + 1];
+    find_trained_below(folder, name);
+    if (name[0])
+        return pl_cli_error(err, PL_E_CONFIG,
+                            "%s: holds several trainings, each in a folder of its own, and no config of them all; give "
+                            "the config file, or one of those folders, such as %s/%s",
+                            folder, folder, name);
+    /* A disk that does not answer is no mistake of the user's. */
+    return pl_cli_error(err, error == ENOENT || error == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
+                        "%s: is not a readable folder of a run (%s: %s); give a config file or such a folder", folder,
+                        PL_CLI_CONFIG_FILE, strerror(error));
+}
+
 /* The folder of a run stands for its config with that folder as its place, unless --out names another one. */
 static pl_status load_folder(pl_config *config, const char *folder, pl_error *err)
 {
     char path[PATH_MAX], out[PATH_MAX];
     int n = snprintf(path, sizeof path, "%s/" PL_CLI_CONFIG_FILE, folder);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
-    if (access(path, R_OK)) /* a disk that does not answer is no mistake of the user's */
-        return pl_cli_error(err, errno == ENOENT || errno == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
-                            "%s: is not a readable folder of a run (%s: %s); give a config file or such a folder",
-                            folder, PL_CLI_CONFIG_FILE, strerror(errno));
+    if (access(path, R_OK)) return refuse_folder(folder, errno, err);
     pl_status status = pl_cli_setting(config, "run", "out", out, sizeof out, err); /* only options are in it yet */
     if (status == PL_OK) status = pl_config_load_file(config, path, err);
     if (status != PL_OK || strcmp(out, "auto") != 0) return status;
@@ -117,7 +145,21 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     if (status == PL_OK) status = pl_config_run_folder(in->config, in->out, sizeof in->out, err);
     /* Said outright, so that plan and kept config name the folder whatever they are called themselves. */
     if (status == PL_OK) status = pl_config_set(in->config, "run.out", in->out, "the folder of the run", err);
+    if (status == PL_OK) status = pl_cli_setting(in->config, "run", "resume", in->resume, sizeof in->resume, err);
     return status == PL_OK ? pl_cli_check_files(command, in, err) : status;
+}
+
+static pl_status refuse_untrained(const pl_cli_input *in, pl_error *err)
+{
+    char name[NAME_MAX + 1];
+    find_trained_below(in->out, name);
+    if (name[0])
+        return pl_cli_error(err, PL_E_DATA,
+                            "%s: holds several trainings, each in a folder of its own; give one of those in place of "
+                            "%s, such as %s/%s",
+                            in->out, in->arguments.operand[0], in->out, name);
+    return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s", in->out,
+                        in->arguments.operand[0]);
 }
 
 pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint, pl_error *err)
@@ -132,8 +174,7 @@ pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint,
     if (checkpoint)
         return pl_cli_error(err, PL_E_DATA, "%s: is not a checkpoint (run.json: %s); give a folder of %s/checkpoints",
                             checkpoint, strerror(errno), in->out);
-    return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s", in->out,
-                        in->arguments.operand[0]);
+    return refuse_untrained(in, err);
 }
 
 void pl_cli_release(pl_cli_input *in)

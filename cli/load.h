@@ -11,6 +11,7 @@ typedef struct pl_cli_input {
     pl_cli_arguments arguments;
     char out[PATH_MAX];   /* folder of the run */
     char cache[PATH_MAX]; /* for the calibration, or "": none */
+    char resume[16];      /* run.resume as it was asked for; the config of a stage goes on by itself */
 } pl_cli_input;
 
 /* Parses the words, loads the config named by operand `at` and checks it. The input is the caller's to release, also

@@ -315,7 +315,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     if (status == PL_OK && keep) status = pl_cli_setting(in->config, "run", "resume", resume, sizeof resume, &err);
     if (status == PL_OK && keep) {
         call->word[PL_CALL_RESUME] = resume;
-        call->word[PL_CALL_AGAIN] = pl_again_print(in->config, again);
+        call->word[PL_CALL_AGAIN] = pl_again_print(in->resume, again);
     }
     if (status == PL_OK) status = pl_runner_check(plan, &err);
     if (status == PL_OK) status = reserve(in, call, &err);

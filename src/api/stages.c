@@ -20,11 +20,13 @@ static pl_status look_at(const char *folder, place *p, pl_error *err)
     char predictions[PL_FILE_PATH_MAX];
     pl_saved saved;
     pl_error damaged;
+    *p = (place){0};
+    if (access(folder, F_OK) != 0) return PL_OK; /* whether it can be made, the run finds out */
     PL_TRY(pl_path_join(predictions, sizeof predictions, folder, PREDICTIONS, err));
     p->is_done = access(predictions, F_OK) == 0;
     /* The run itself finds out how damaged a damaged one is. */
     pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
-    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", damaged.text);
+    if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", damaged.text);
     p->is_begun = p->is_done || status != PL_OK || saved.record;
     p->is_trained =
         status == PL_OK && saved.record && pl_record_counter_value(saved.record, PL_COUNTER_COMPLETE, 0) > 0;

@@ -95,7 +95,8 @@ uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *, pl_team);
 void pl_convolution_exec(const pl_convolution_call *, void *workspace, pl_team);
 
 /* dx = gradient (+ bias) (+ residual) (· act'(grad_of)); act_again = act(grad_of). With a bias it is the transposed
- * convolution of dy. Chains ascend over the pixels of dy that a pixel of x has been read for, then their channels. */
+ * convolution of dy. Chains ascend over the pixels of dy that a pixel of x has been read for, then their channels;
+ * where a window has few numbers (convolution_few.h) each of these pixels has a chain of its own. */
 typedef struct pl_convolution_dx_call {
     pl_convolution_shape shape; /* of the convolution: x is what it reads */
     pl_convolution_algorithm algorithm;
@@ -110,8 +111,9 @@ typedef struct pl_convolution_dx_call {
 uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *, pl_team);
 void pl_convolution_dx_exec(const pl_convolution_dx_call *, void *workspace, pl_team);
 
-/* dW += gradient, in f32: a chain over the pixels of dy, image by image, from what is there. So the bits depend neither
- * on the team nor on how the images are dealt to calls. */
+/* dW += gradient, in f32: a chain over the pixels of dy, image by image, from what is there; where a window has few
+ * numbers (convolution_few.h) a chain over blocks of rows, each a chain over its pixels. So the bits depend neither on
+ * the team nor on how the images are dealt to calls. */
 typedef struct pl_convolution_dw_call {
     pl_convolution_shape shape;
     pl_real type;

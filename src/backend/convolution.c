@@ -1,9 +1,10 @@
 /* Convolution: which of the ways to compute it a call takes. A kernel of one pixel without padding is a product of all
- * pixels with a matrix (gemm.c); the scalar reference has functions of its own; the rest is convolution_direct.c and
- * convolution_dw.c. */
+ * pixels with a matrix (gemm.c); the scalar reference has functions of its own; gradients whose window is a few
+ * numbers are convolution_few.h; the rest is convolution_direct.c and convolution_dw.c. */
 #include "backend/channel_norm.h"
 #include "backend/convolution_direct.h"
 #include "backend/convolution_epilogue.h"
+#include "backend/convolution_few.h"
 #include "backend/convolution_winograd.h"
 #include "backend/parallel.h"
 #include "kernels/convolution.h"
@@ -95,11 +96,17 @@ void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team 
     pl_convolution_direct_exec(&d, workspace, team);
 }
 
+static int is_few_dx(const pl_convolution_dx_call *c)
+{
+    return c->algorithm == PL_CONVOLUTION_DIRECT && pl_convolution_window_is_small(&c->shape);
+}
+
 uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *c, pl_team team)
 {
     pl_gemm_call product = product_of_dx(c);
     if (team.isa == PL_ISA_REF) return 0;
     if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    if (is_few_dx(c)) return pl_convolution_few_dx_workspace_bytes(c, team);
     return c->algorithm == PL_CONVOLUTION_DIRECT ? pl_convolution_direct_of_dx(c, team).bytes
                                                  : pl_convolution_winograd_of_dx(c, team).bytes;
 }
@@ -111,6 +118,8 @@ void pl_convolution_dx_exec(const pl_convolution_dx_call *c, void *workspace, pl
     } else if (is_product(&c->shape)) {
         pl_gemm_call product = product_of_dx(c);
         pl_gemm_exec(&product, workspace, team);
+    } else if (is_few_dx(c)) {
+        pl_convolution_few_dx_exec(c, workspace, team);
     } else if (c->algorithm == PL_CONVOLUTION_DIRECT) {
         pl_convolution_direct d = pl_convolution_direct_of_dx(c, team);
         pl_convolution_direct_exec(&d, workspace, team);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "backend/calls.h"
+#include "backend/convolution_few.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/convolution.h"
@@ -267,7 +268,9 @@ uint64_t pl_convolution_dw_workspace_bytes(const pl_convolution_dw_call *c, pl_t
 {
     pl_gemm_call product = product_of(c);
     if (team.isa == PL_ISA_REF) return 0;
-    return is_product(&c->shape) ? pl_gemm_workspace_bytes(&product, team) : job_of(c, team).bytes;
+    if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    if (pl_convolution_window_is_small(&c->shape)) return pl_convolution_few_dw_workspace_bytes(c, team);
+    return job_of(c, team).bytes;
 }
 
 void pl_convolution_dw_exec(const pl_convolution_dw_call *c, void *workspace, pl_team team)
@@ -279,6 +282,10 @@ void pl_convolution_dw_exec(const pl_convolution_dw_call *c, void *workspace, pl
     if (is_product(&c->shape)) {
         pl_gemm_call product = product_of(c);
         pl_gemm_exec(&product, workspace, team);
+        return;
+    }
+    if (pl_convolution_window_is_small(&c->shape)) {
+        pl_convolution_few_dw_exec(c, workspace, team);
         return;
     }
     job j = job_of(c, team);

@@ -2,6 +2,7 @@
 #include "fit/fit.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "fit/recompute.h"
 #include "ir/properties.h"
@@ -91,6 +92,12 @@ pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan,
     return pl_fit_find(graph, o, NULL, plan, err);
 }
 
+/* Of a sample. Where both have one name it is one; else the graph knows. */
+static int64_t items_of(const pl_graph *graph, bool trained, const pl_words *words)
+{
+    return !trained || (words && strcmp(words->item, words->sample) == 0) ? 1 : pl_fit_rows(graph);
+}
+
 pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_result *result, pl_plan **plan,
                       pl_error *err)
 {
@@ -107,7 +114,7 @@ pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_res
                                 .floor_bytes = o->floor_bytes,
                                 .batch = o->batch,
                                 .trained = trained,
-                                .rows = trained ? pl_fit_rows(graph) : 1,
+                                .rows = items_of(graph, trained, o->words),
                                 .words = o->words ? o->words : &pl_words_plain,
                                 .threads = o->plan.team.threads};
     pl_status status = pl_fit_run_search(&s, err);

@@ -56,9 +56,9 @@ typedef struct pl_fit_result {
     size_t permission_count, cheapest;                    /* of those that make it fit the fastest; PL_FIT_NONE */
     bool huge_pages;                                      /* of the chosen plan */
     bool trained;                                         /* else: repeated for each micro-batch */
-    int64_t batch, rows;   /* samples of a step; its items: rows of a sample; of what is not trained each is one */
-    const pl_words *words; /* of the system */
-    int threads;           /* of the whole team */
+    int64_t batch, rows;                                  /* samples of a step; items of a sample: its rows, or one */
+    const pl_words *words;                                /* of the system */
+    int threads;                                          /* of the whole team */
     /* What bf16 would bring, when f32 was chosen: the fastest such plan that was looked at and may fit, or the chosen
      * one with 16 bits, from kernels that were measured before. Bytes at least; 0: not asked. */
     pl_fit_point narrow;

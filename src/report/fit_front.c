@@ -46,7 +46,7 @@ void pl_report_fit_group(const pl_plan *p, pl_str *out)
 void pl_report_fit_batch(const pl_fit_result *r, const char *times, pl_str *out)
 {
     pl_str_printf(out, "batch %lld", (long long)r->batch);
-    if (r->trained)
+    if (r->trained && r->rows > 1)
         pl_str_printf(out, " %s %lld %s", times, (long long)r->rows, r->words->items);
     else
         pl_str_printf(out, " %s", r->batch == 1 ? r->words->sample : r->words->samples);

@@ -87,7 +87,7 @@ pl_block_use pl_session_block_use(const pl_run_settings *);
 #define PL_STAGING_CHECKPOINT "staging.checkpoint"
 #define PL_STAGING_TRACE      "staging.trace"
 #define PL_STAGING_RESULTS    "staging.results"
-enum { PL_SESSION_RING_SLOTS = 2, PL_SESSION_STAGING_MAX = 4 + PL_JOBS_MAX };
+enum { PL_SESSION_TWO_SLOTS_MAX_BYTES = 4 << 20, PL_SESSION_STAGING_MAX = 4 + PL_JOBS_MAX };
 /* graph: its weights and optimizer state say what checkpoints hold; keep_last 0: none are written. *count rows. */
 pl_status pl_session_measure_staging(const pl_graph *, const pl_run_settings *, const pl_data *, const pl_job_list *,
                                      pl_session_staging[PL_SESSION_STAGING_MAX], size_t *count, pl_session_disk *,

@@ -181,10 +181,15 @@ pl_status pl_session_rehearse_load(const pl_session_options *options, pl_session
     return status;
 }
 
+/* LOAD copies a slot and lets it go, so it is filled again while the step computes; a second one makes up for a late
+ * filling, where it is small. */
 pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_settings *r)
 {
-    return (pl_ring_options){
-        .source = source, .micro_batch = r->micro_batch, .slots = PL_SESSION_RING_SLOTS, .threads = 1};
+    pl_ring_options o = {.source = source, .micro_batch = r->micro_batch, .slots = 2, .threads = 1};
+    uint64_t bytes;
+    pl_error err = {0};
+    if (source && pl_ring_bytes(&o, &bytes, &err) == PL_OK && bytes > PL_SESSION_TWO_SLOTS_MAX_BYTES) o.slots = 1;
+    return o;
 }
 
 /* ---- results ---- */
@@ -406,7 +411,11 @@ pl_status pl_session_begin_from(pl_session *s, const char *folder, pl_error *err
     pl_status status = pl_saved_find_best(folder, PL_SAVED_WEIGHTS, &saved, err);
     if (status == PL_OK && !saved.record) status = pl_saved_find(folder, PL_SAVED_WEIGHTS, &saved, err);
     if (status == PL_OK && !saved.record)
-        status = pl_fail(err, PL_E_DATA, "%s: has no checkpoint to begin with (train.init_from)", folder);
+        status = pl_fail(
+            err, PL_E_DATA,
+            "%s: has no checkpoint to begin with; name the folder of a run that was trained, or leave train.init_from "
+            "out to begin with random weights",
+            folder);
     if (status == PL_OK && saved.warning[0]) pl_session_warn(s, saved.warning);
     if (status == PL_OK)
         status = pl_saved_match(&saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err);

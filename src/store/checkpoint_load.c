@@ -170,7 +170,8 @@ pl_status pl_saved_find_best(const char *folder, pl_saved_part part, pl_saved *s
     if (status == PL_OK) status = open_step(checkpoints, step, part, s, &why);
     if (status == PL_OK || !is_damage(status)) return status == PL_OK ? status : pl_fail(err, status, "%s", why.text);
     return pl_fail(err, PL_E_DATA,
-                   "%.600s; it is the run's best checkpoint: put it back, or take another one with --checkpoint",
+                   "%.600s; it is the run's best checkpoint: put it back, or take another one with --checkpoint (of a "
+                   "training that begins with it: another run with train.init_from)",
                    why.text);
 }
 

@@ -222,8 +222,9 @@ static pl_status check_labels(const pl_flight *f, const pl_label_filter *filter,
     float low = INFINITY, high = -INFINITY;
     if (f->labels < 2)
         return pl_fail(err, PL_E_DATA,
-                       "flight %s has %" PRIu64 " label%s: of its lidar's profiles no others are over the ocean, "
-                       "between %g and %g km, within %g s of a frame; two or more are needed",
+                       "flight %s has %" PRIu64 " label%s, and two or more are needed: profiles of its lidar that are "
+                       "over the ocean, between %g and %g km, within %g s of a frame; leave the flight out, or choose "
+                       "another filter_type",
                        f->files->name, f->labels, f->labels == 1 ? "" : "s", (double)filter->low_km,
                        (double)filter->high_km, PL_MATCH_SECONDS);
     for (uint64_t i = 0; i < f->frames; i++)
@@ -231,7 +232,9 @@ static pl_status check_labels(const pl_flight *f, const pl_label_filter *filter,
             low = fminf(low, f->record[i].label_km), high = fmaxf(high, f->record[i].label_km);
     if (high > low) return PL_OK;
     return pl_fail(err, PL_E_DATA,
-                   "flight %s: its %" PRIu64 " labels are all %g km; with no variance there is nothing to tell apart",
+                   "flight %s: its %" PRIu64
+                   " labels are all %g km; with no variance there is nothing to tell apart: leave the flight "
+                   "out",
                    f->files->name, f->labels, (double)low);
 }
 

@@ -41,12 +41,13 @@ static pl_status check(const pl_clouds_options *o, pl_error *err)
 
 static void add_text(pl_checksum *c, const char *text) { pl_checksum_update(c, text, strlen(text) + 1); }
 
-static pl_status add_file(pl_checksum *c, const char *path, pl_error *err)
+static pl_status add_file(pl_checksum *c, const char *path, const char *key, const char *flight, pl_error *err)
 {
     struct stat st;
     if (stat(path, &st) != 0)
-        return pl_fail(err, errno == ENOENT || errno == ENOTDIR ? PL_E_DATA : PL_E_STORAGE, "%s: cannot be read: %s",
-                       path, strerror(errno));
+        return pl_fail(err, errno == ENOENT || errno == ENOTDIR ? PL_E_DATA : PL_E_STORAGE,
+                       "%s: cannot be read: %s; it is the %s of flight %s: correct that, or data_directory", path,
+                       strerror(errno), key, flight);
     const int64_t of[] = {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
     add_text(c, path);
     pl_checksum_update(c, of, sizeof of);
@@ -62,10 +63,11 @@ pl_status pl_clouds_key(const pl_clouds_options *o, uint64_t *key, pl_error *err
     pl_checksum_update(&c, &o->clip_limit, sizeof o->clip_limit);
     add_text(&c, o->filter->name);
     for (uint32_t i = 0; i < o->flights; i++) {
-        add_text(&c, o->flight[i].name);
-        PL_TRY(add_file(&c, o->flight[i].camera, err));
-        PL_TRY(add_file(&c, o->flight[i].lidar, err));
-        PL_TRY(add_file(&c, o->flight[i].navigation, err));
+        const pl_flight_files *f = &o->flight[i];
+        add_text(&c, f->name);
+        PL_TRY(add_file(&c, f->camera, "iFileName", f->name, err));
+        PL_TRY(add_file(&c, f->lidar, "cFileName", f->name, err));
+        PL_TRY(add_file(&c, f->navigation, "nFileName", f->name, err));
     }
     *key = pl_checksum_value(&c);
     return PL_OK;

@@ -107,6 +107,7 @@ static pl_convolution_shape random_shape(void)
     static const int64_t kernels[] = {1, 2, 3, 3, 3, 4, 5, 7, 16}, strides[] = {1, 1, 1, 2, 3, 16};
     pl_convolution_shape s = {.batch = 1 + below(3), .in = random_channels(), .out = random_channels()};
     s.kernel = chance(80) ? kernels[below(9)] : 1 + below(16);
+    if (chance(25)) s.kernel = 1 + below(4), s.in = 1 + below(3); /* a window of few numbers */
     s.stride = strides[below(6)];
     s.pad = chance(40) ? (s.kernel - 1) / 2 : below(s.kernel);
     int64_t least = s.kernel - 2 * s.pad > 1 ? s.kernel - 2 * s.pad : 1, room = s.kernel > 7 ? 20 : 30;

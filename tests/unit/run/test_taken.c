@@ -1,5 +1,6 @@
 /* What a program stores goes to the job whose program it is: to no other, never before commit, and a failure of the job
- * ends the program. A program that stores what nobody takes is refused. */
+ * ends the program. A program that stores what nobody takes is refused. And what comes in: a slot of much memory is the
+ * only one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,9 +80,39 @@ static void the_job_of_the_program_takes_it(void **state)
     pl_plan_destroy(plan);
 }
 
+typedef struct sized {
+    pl_source source;
+    uint64_t sample_bytes;
+} sized;
+
+static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_source_layout *l, pl_error *err)
+{
+    const sized *s = (const sized *)source;
+    (void)err;
+    *l = (pl_source_layout){.ports = 1, .port = {{.name = "x", .bytes = micro_batch * s->sample_bytes}}};
+    return PL_OK;
+}
+
+/* What both of them would take decides, whatever it is made of. */
+static void a_large_slot_is_the_only_one(void **state)
+{
+    (void)state;
+    static const pl_source_kind kind = {.name = "sized", .describe = describe};
+    static const struct {
+        uint64_t sample_bytes;
+        uint32_t micro_batch, slots;
+    } cases[] = {{64, 1, 2}, {1 << 20, 1, 2}, {1 << 20, 3, 1}, {3 << 20, 1, 1}, {64, 1 << 14, 2}, {64, 1 << 16, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const sized s = {{.kind = &kind}, cases[i].sample_bytes};
+        const pl_run_settings settings = {.micro_batch = cases[i].micro_batch};
+        assert_int_equal(pl_session_ring_options(&s.source, &settings).slots, cases[i].slots);
+    }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_job_of_the_program_takes_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_job_of_the_program_takes_it),
+                                       cmocka_unit_test(a_large_slot_is_the_only_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

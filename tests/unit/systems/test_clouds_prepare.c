@@ -448,8 +448,10 @@ static void test_wrong_values(void **state)
     BAD(c.second[1] = NAN, PL_E_DATA, "the time of frame 1 is not a finite number");
     BAD(for (int i = 0; i < 8; i++) c.zenith[i] = NAN, PL_E_DATA, "nav.h5: nav/solarZenith: none of the 4 zenith");
     BAD(for (int i = 0; i < 8; i++) c.base[i] = 5, PL_E_DATA, "flight bad has 0 labels");
-    BAD(for (int i = 1; i < 8; i++) c.dem[i] = 9, PL_E_DATA, "flight bad has 1 label: of its");
-    BAD(for (int i = 1; i < 8; i++) c.day[i] += 1, PL_E_DATA, "flight bad has 1 label: of its");
+    BAD(for (int i = 1; i < 8; i++) c.dem[i] = 9, PL_E_DATA,
+        "flight bad has 1 label, and two or more are needed: profiles of its");
+    BAD(for (int i = 1; i < 8; i++) c.day[i] += 1, PL_E_DATA,
+        "flight bad has 1 label, and two or more are needed: profiles of its");
     BAD(for (int i = 0; i < 8; i++) c.base[i] = 1, PL_E_DATA, "its 4 labels are all 1 km; with no variance");
     BAD(c.value = -3, PL_E_DATA, "camera.h5: the first 4 frames have a median of -3; a flat field needs radiances");
 }
