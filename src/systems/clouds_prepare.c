@@ -11,6 +11,7 @@
 #include "data/clouds/preprocess.h"
 #include "store/checksum.h"
 #include "store/hdf5_load.h"
+#include "systems/clouds_child.h"
 
 enum { RECIPE = 1 }; /* raise it when pictures or labels are made in another way */
 
@@ -149,9 +150,16 @@ static pl_status take_records(maker *m, const pl_flight *f, uint32_t number, pl_
     return PL_OK;
 }
 
+/* Where a child was when it died is known from what it told. */
+static void note_flight(const maker *m, uint32_t number)
+{
+    if (m->o->in_child) (void)m->o->progress(m->o->context, m->o->flight[number].name, 0, 0);
+}
+
 static pl_status read_flight(maker *m, uint32_t number, pl_error *err)
 {
     pl_flight f;
+    note_flight(m, number);
     PL_TRY(pl_flight_read(m->module, &m->o->flight[number], m->o->filter, &f, err));
     pl_status status = check_sides(m, &f, err);
     if (status == PL_OK) choose_pictures(m, &f);
@@ -244,6 +252,7 @@ static pl_status add_flight(maker *m, uint32_t number, pl_frames_writer *w, pl_e
                          .columns = m->info.width,
                          .record = m->record + m->flight[number].first};
     pl_flight_camera camera;
+    note_flight(m, number);
     PL_TRY(pl_flight_camera_open(&camera, m->module, &f, err));
     pl_status status = make_pictures(m, &camera, w, err);
     pl_flight_camera_close(&camera);
@@ -310,7 +319,7 @@ pl_status pl_clouds_prepare(const pl_clouds_options *o, pl_clouds_result *r, pl_
         PL_TRY(try_reuse(o, key, r, err)); /* who was kept waiting may find it done */
     }
     if (r->reused) return PL_OK;
-    PL_TRY(make_with_module(o, key, err));
+    PL_TRY(o->in_child ? pl_clouds_in_child(make_with_module, o, key, err) : make_with_module(o, key, err));
     made = (pl_clouds_result){0};
     PL_TRY(try_reuse(o, key, &made, err)); /* as a run will find it */
     if (!made.reused) return pl_fail(err, PL_E_STORAGE, "%s: is not as it was written: %s", o->path, made.reason);

@@ -16,6 +16,7 @@ typedef struct pl_clouds_options {
     pl_frames_form form; /* of the pictures */
     uint64_t file_max;   /* bytes that the frame file may have */
     const char *path;    /* where it is, or is to be */
+    bool in_child;       /* a child reads the flights (clouds_child.h) */
     /* Told of each picture; false stops the work. May be NULL. */
     bool (*progress)(void *, const char *flight, uint64_t done, uint64_t all);
     void *context;

@@ -41,7 +41,8 @@ static pl_clouds_options options_of(const pl_config *c, const pl_clouds_reading 
                                .window = (uint32_t)c->clouds.temporal_frames,
                                .form = c->clouds.frame_form == PL_CONFIG_FRAMES_F16 ? PL_FRAMES_F16 : PL_FRAMES_U8,
                                .file_max = (uint64_t)c->clouds.frame_bytes,
-                               .path = r->path};
+                               .path = r->path,
+                               .in_child = true};
 }
 
 static pl_status read_all(const pl_config *c, pl_clouds_reading *r, pl_error *err)

@@ -21,6 +21,7 @@ STANDARD_FOLDERS = ("sys/", "linux/", "asm/")
 
 HEAP = "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf aligned_alloc posix_memalign memalign getline getdelim"
 TALK = "printf vprintf puts putchar perror exit _exit _Exit quick_exit abort getenv secure_getenv"
+OWN_CHILD = ("src/systems/clouds_child.c", "_exit")  # ends a child that it made, and nobody else
 STREAMS = re.compile(r"\b(stdout|stderr)\b")
 
 
@@ -189,6 +190,8 @@ def rule_heap(root):
 def rule_quiet(root):
     for path in files_below(root, "src", (".c", ".h")):
         for line, name in calls_in(root, path, TALK):
+            if (path, name) == OWN_CHILD:
+                continue
             yield f"{path}:{line}: calls {name}; the library returns a status and a sentence, its caller decides"
         code = code_of(slurp(os.path.join(root, path)))
         for found in STREAMS.finditer(code):

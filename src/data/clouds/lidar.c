@@ -95,16 +95,20 @@ uint64_t pl_match_frame(const double *times, uint64_t count, double seconds)
 
 /* ---- angles ---- */
 
+/* What is missing may be -9999, too. */
+static bool is_angle(double degrees) { return fabs(degrees) <= 360; }
+
 pl_status pl_zenith_mend(double *degrees, uint64_t count, pl_error *err)
 {
     double sum = 0;
-    uint64_t finite = 0;
+    uint64_t known = 0;
     for (uint64_t i = 0; i < count; i++)
-        if (isfinite(degrees[i])) sum += degrees[i], finite++;
-    if (finite == 0)
-        return pl_fail(err, PL_E_DATA, "none of the %" PRIu64 " zenith angles of the sun is a finite number", count);
+        if (is_angle(degrees[i])) sum += degrees[i], known++;
+    if (known == 0)
+        return pl_fail(err, PL_E_DATA,
+                       "none of the %" PRIu64 " zenith angles of the sun is a finite number from -360 to 360", count);
     for (uint64_t i = 0; i < count; i++)
-        if (!isfinite(degrees[i])) degrees[i] = sum / (double)finite;
+        if (!is_angle(degrees[i])) degrees[i] = sum / (double)known;
     return PL_OK;
 }
 

@@ -54,7 +54,7 @@ uint64_t pl_match_frame(const double *times, uint64_t count, double seconds);
 
 /* ---- angles ---- */
 
-/* Zenith: what is not finite becomes the mean of the others. PL_E_DATA when there is none. */
+/* Zenith: what is not finite, or more than a turn, becomes the mean of the others. PL_E_DATA when there is none. */
 pl_status pl_zenith_mend(double *degrees, uint64_t count, pl_error *);
 /* Azimuth: what is not finite becomes 0; then into [0, 360). */
 void pl_azimuth_mend(double *degrees, uint64_t count);

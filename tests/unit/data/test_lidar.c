@@ -3,6 +3,7 @@
 #include "unit/data/scratch.h"
 
 #include <inttypes.h>
+#include <float.h>
 #include <math.h>
 #include <time.h>
 
@@ -120,12 +121,13 @@ static void test_match(void **state)
 
 static void test_angles(void **state)
 {
-    double zenith[] = {20, NAN, 40, INFINITY, 60}, none[] = {NAN, NAN};
+    double zenith[] = {20, NAN, 40, INFINITY, 60, -9999, DBL_MAX, DBL_MAX}, none[] = {NAN, DBL_MAX};
     double azimuth[] = {-10, NAN, 360, 725, -INFINITY, 359.5, -1e-20};
     const double want[] = {350, 0, 0, 5, 0, 359.5, 0};
     (void)state;
-    assert_int_equal(pl_zenith_mend(zenith, 5, &err), PL_OK);
+    assert_int_equal(pl_zenith_mend(zenith, 8, &err), PL_OK);
     assert_true(zenith[0] == 20 && zenith[1] == 40 && zenith[3] == 40 && zenith[4] == 60);
+    assert_true(zenith[5] == 40 && zenith[6] == 40 && zenith[7] == 40);
     assert_int_equal(pl_zenith_mend(none, 2, &err), PL_E_DATA);
     assert_says(&err, "none of the 2 zenith angles");
     pl_azimuth_mend(azimuth, 7);

@@ -140,6 +140,7 @@ static void test_pictures(void **state)
         pl_frames_flight flight[2];
         uint64_t pictures = 0;
         o.form = i % 2 ? PL_FRAMES_F16 : PL_FRAMES_U8, o.window = i < 2 ? 0 : 3, o.flat_field = i != 1;
+        o.in_child = i == 3;
         prepare(&o);
         assert_false(result.reused);
         assert_int_equal(pl_frames_open(&frames, o.path, &err), PL_OK);
@@ -247,12 +248,15 @@ static void test_stopped(void **state)
 {
     pl_clouds_options o = options_of(synthetic, 2);
     (void)state;
-    unlink(o.path);
     o.progress = stop;
-    assert_int_equal(pl_clouds_prepare(&o, &result, &err), PL_E_STOPPED);
-    assert_non_null(strstr(err.text, "stopped at picture 4 of "));
-    assert_int_equal(access(o.path, F_OK), -1);
-    assert_int_equal(access("frames.tmp", F_OK), -1);
+    for (int child = 0; child < 2; child++) {
+        unlink(o.path);
+        o.in_child = child;
+        assert_int_equal(pl_clouds_prepare(&o, &result, &err), PL_E_STOPPED);
+        assert_non_null(strstr(err.text, "stopped at picture 4 of "));
+        assert_int_equal(access(o.path, F_OK), -1);
+        assert_int_equal(access("frames.plimsoll.tmp", F_OK), -1);
+    }
 }
 
 /* ---- damage to the frame file ---- */
@@ -520,13 +524,14 @@ static void test_broken_files(void **state)
 
 static void test_no_memory(void **state)
 {
-    const pl_clouds_options o = crafted_options();
+    pl_clouds_options o = crafted_options();
     const crafted c = good();
     const uint64_t held = pl_alloc_live_blocks();
     pl_status status = PL_E_NOMEM;
     (void)state;
     craft(&c);
     for (uint64_t n = 1; status != PL_OK; n++) {
+        o.in_child = n % 2;
         assert_true(n < 500);
         pl_alloc_fail_at(n, 0);
         status = pl_clouds_prepare(&o, &result, &err);

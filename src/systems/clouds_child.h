@@ -1,0 +1,16 @@
+/* Flights read by a child. libhdf5 can be crashed by what is in a damaged file; then the child dies in place of the
+ * process that plans, and of a host that it is a part of. All that the work leaves is the frame file, so what comes
+ * through a socket is how far it is, and how it ended. */
+#ifndef PL_SYSTEMS_CLOUDS_CHILD_H
+#define PL_SYSTEMS_CLOUDS_CHILD_H
+
+#include "systems/clouds_prepare.h"
+
+/* What works: asks for nothing but the options, in which the child puts its own progress. */
+typedef pl_status (*pl_clouds_work)(const pl_clouds_options *, uint64_t key, pl_error *);
+
+/* Its status, or PL_E_DATA where it was ended by a signal: with the flight that it was at. Progress is told here, by
+ * this process. */
+pl_status pl_clouds_in_child(pl_clouds_work, const pl_clouds_options *, uint64_t key, pl_error *);
+
+#endif
