@@ -1,5 +1,5 @@
-/* A convolution whose window is small, and its gradients: one channel under a kernel of 3 × 3 has nine numbers, of which
- * a tile of the matrix product, with a row of the kernel as its columns (convolution_direct.h, convolution_dw.c), would
+/* A convolution whose window is small, and its gradients: one channel under a kernel of 3 × 3 has nine numbers, of
+ * which a tile of the matrix product, with a row of the kernel as its columns (convolution_direct.h, convolution_dw.c), would
  * use three at a time. Here the whole window is one side of the product:
  *
  *   y    windows·Wᵀ, the windows of a row of pixels side by side
