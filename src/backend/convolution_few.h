@@ -1,6 +1,6 @@
-/* A convolution whose window is small, and its gradients: one channel under a kernel of 3 × 3 has nine numbers, of
- * which a tile of the matrix product, with a row of the kernel as its columns (convolution_direct.h,
- * convolution_dw.c), would use three at a time. Here the whole window is one side of the product:
+/* A convolution whose window is small, and its gradients: one channel under a kernel of 3 × 3 has nine numbers. A tile
+ * of the matrix product with a row of the kernel as its columns (convolution_direct.h, convolution_dw.c) would use
+ * three at a time; here the whole window is one side of the product:
  *
  *   y    windows·Wᵀ, the windows of a row of pixels side by side
  *   dW   windowsᵀ·dy, the windows of a row of pixels packed by columns, dy read where it is
