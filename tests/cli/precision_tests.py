@@ -103,7 +103,8 @@ def test_loss_scale():
     run("train", config, "--quiet", "--steps", "20")
     check(scales("out") == [(65536, 0)] * 20, scales("out"))
     check(numbers() == {"loss_scale": 65536, "loss_scale.good_steps": 20}, numbers())
-    check(sorted(record()["counters"]) == ["plateau_bad", "plateau_best", "plateau_scale", "skipped_steps", "tokens"], record())
+    check(sorted(record()["counters"]) == ["complete", "early_bad", "early_best", "plateau_bad", "plateau_best", "plateau_scale",
+                                           "skipped_steps", "tokens"], record())
     check(record()["counters"]["skipped_steps"] == 0, record()["counters"])
     change_state({}, {"loss_scale": 2**24, "loss_scale.good_steps": 7})
     run("train", config, "--quiet", "--steps", "60", "--resume")
