@@ -28,6 +28,13 @@ static void describe_peak(const pl_plan *p, char *text, size_t room)
     }
 }
 
+/* Samples are mixed: the batch cannot be cut. */
+static bool is_whole(const pl_graph *g)
+{
+    const pl_id train = pl_graph_find_trained(g);
+    return train != PL_NONE && pl_graph_find_mixer(g, train) != PL_NONE;
+}
+
 /* A micro-batch above 1 was asked for, follows from an early update, or is what an evaluation takes by itself. */
 static void say_smaller_batch(const pl_fit_result *r, const pl_choice *given, char *text, size_t room)
 {
@@ -54,7 +61,7 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
         snprintf(change, sizeof change,
                  "weights, gradients and optimizer state alone are %llu bytes: a smaller %s is needed",
                  (unsigned long long)state, r->words->weight_keys);
-    else if (o->given.micro_batch > 1)
+    else if (o->given.micro_batch > 1 && !is_whole(smallest->graph))
         say_smaller_batch(r, &o->given, change, sizeof change);
     else
         snprintf(change, sizeof change, "raise the budget to %llu bytes, or make %s smaller", (unsigned long long)need,
