@@ -4,7 +4,6 @@
 #include "backend/convolution_few.h"
 #include "backend/parallel.h"
 #include "base/size.h"
-#include "kernels/kernels.h"
 
 static const double parallel_macs = 1 << 19;
 
@@ -50,15 +49,14 @@ static void pack_weights(const job *j)
             j->weights[i * j->ld + o] = pl_real_get(j->call->type, j->call->weight, o * j->window + i);
 }
 
-/* Row y of an image of x in f32; NULL: outside. */
-static const float *row_of_x(const job *j, int64_t image, int64_t y, float *widened)
+const float *pl_convolution_few_row(const pl_kernels *kernels, const pl_convolution_shape *s, pl_real type,
+                                    const void *x, int64_t image, int64_t y, float *widened)
 {
-    const pl_convolution_shape *s = &j->call->shape;
     const int64_t elems = s->width * s->in;
     if (y < 0 || y >= s->height) return NULL;
-    const void *row = pl_real_at(j->call->type, j->call->x, (image * s->height + y) * elems);
-    if (j->call->type == PL_REAL_F32) return row;
-    j->kernels->cast(elems, j->call->type, row, PL_REAL_F32, widened);
+    const void *row = pl_real_at(type, x, (image * s->height + y) * elems);
+    if (type == PL_REAL_F32) return row;
+    kernels->cast(elems, type, row, PL_REAL_F32, widened);
     return widened;
 }
 
@@ -67,7 +65,8 @@ static void pack_windows(const job *j, int64_t image, int64_t row, float *window
     const pl_convolution_shape *s = &j->call->shape;
     const int64_t row_numbers = s->kernel * s->in;
     for (int64_t u = 0; u < s->kernel; u++) {
-        const float *x = row_of_x(j, image, row * s->stride - s->pad + u, widened);
+        const float *x = pl_convolution_few_row(j->kernels, s, j->call->type, j->call->x, image,
+                                                row * s->stride - s->pad + u, widened);
         for (int64_t i = 0; i < row_numbers; i++)
             pl_convolution_pack_place(s, x, i / s->in, i % s->in, windows + u * row_numbers + i, j->window);
     }

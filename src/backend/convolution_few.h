@@ -21,6 +21,7 @@
 #define PL_BACKEND_CONVOLUTION_FEW_H
 
 #include "backend/calls.h"
+#include "kernels/kernels.h"
 
 /* Says the shape alone, since this decides bits. */
 static inline int pl_convolution_window_is_small(const pl_convolution_shape *s)
@@ -41,6 +42,10 @@ static inline void pl_convolution_pack_place(const pl_convolution_shape *s, cons
     for (; q < end; q++) to[q * ld] = x[(q * s->stride - before) * s->in + c];
     for (; q < s->out_width; q++) to[q * ld] = 0;
 }
+
+/* Row y of an image of x in f32: x's own, or `widened`; NULL: outside. */
+const float *pl_convolution_few_row(const pl_kernels *, const pl_convolution_shape *, pl_real, const void *x,
+                                    int64_t image, int64_t y, float *widened);
 
 uint64_t pl_convolution_few_workspace_bytes(const pl_convolution_call *, pl_team);
 void pl_convolution_few_exec(const pl_convolution_call *, void *workspace, pl_team);

@@ -62,25 +62,14 @@ static job job_of(const pl_convolution_dw_call *c, pl_team team)
 
 /* ---- operands ---- */
 
-/* Row y of an image of x in f32; NULL: outside. */
-static const float *row_of_x(const job *j, int64_t image, int64_t y, float *widened)
-{
-    const pl_convolution_shape *s = &j->call->shape;
-    const int64_t elems = s->width * s->in;
-    if (y < 0 || y >= s->height) return NULL;
-    const void *row = pl_real_at(j->call->type, j->call->x, (image * s->height + y) * elems);
-    if (j->call->type == PL_REAL_F32) return row;
-    j->kernels->cast(elems, j->call->type, row, PL_REAL_F32, widened);
-    return widened;
-}
-
 /* Panel after panel, in each the pixels' numbers one behind the other. */
 static void pack_windows(const job *j, int64_t image, int64_t row, float *windows, float *widened)
 {
     const pl_convolution_shape *s = &j->call->shape;
     const int64_t row_numbers = s->kernel * s->in;
     for (int64_t u = 0; u < s->kernel; u++) {
-        const float *x = row_of_x(j, image, row * s->stride - s->pad + u, widened + u * s->width * s->in);
+        const float *x = pl_convolution_few_row(j->kernels, s, j->call->type, j->call->x, image,
+                                                row * s->stride - s->pad + u, widened + u * s->width * s->in);
         for (int64_t i = 0, panel = 0; i < row_numbers; i++) {
             const int64_t at = u * row_numbers + i;
             while (split(j->window, j->panels, panel + 1) <= at) panel++;
