@@ -27,7 +27,10 @@ static const char about[] =
     "are asked for, and with settings that may not change (docs/config.md, \"decides\"); what else decides numbers and "
     "is another value is said. A run that is complete says so and ends with 0. --resume=auto begins where there is no "
     "checkpoint: a container starts, and starts again, with\n"
-    "  train CONFIG --lock PLAN --resume=auto\n";
+    "  train CONFIG --lock PLAN --resume=auto\n"
+    "\n"
+    "A config of cloud heights may mean several trainings: each has a folder in that of the run, and is then judged by "
+    "what was held out; the table of all is printed at the end and kept as results.json and results.html.\n";
 
 /* A stage that is trained is evaluated. */
 static int start(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk, const pl_stage *stage)

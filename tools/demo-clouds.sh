@@ -25,7 +25,7 @@ mkdir -p "$out"
 say "The flights (plimsoll synth clouds)"
 "$plimsoll" synth clouds "$out/flights" --height 48 --width 64 --labels full > /dev/null
 
-# Twice the channels of the tiny model, which learns too slowly for a demo; and each training is as long as it is.
+# Twice the channels of the tiny model, which learns too slowly for a demo; and no training is stopped early.
 set -- examples/clouds_tiny.yaml --data_directory "$out/flights" --out "$out/run" --loo_epochs "$epochs" \
     --set 'channels=[16, 32, 64]' --set 'dense=[64, 32]' --set train.schedule=cosine --early_stopping_patience 0
 

@@ -19,6 +19,8 @@
 extern "C" {
 #endif
 
+#define PL_STAGE_PREDICTIONS "predictions.csv" /* in the folder of a stage */
+
 enum { PL_STAGE_NAME_BYTES = 64, PL_STAGE_PATH_BYTES = 4096 };
 
 /* How a process came to ask. */

@@ -9,8 +9,6 @@
 #include "store/folder.h"
 #include "systems/system.h"
 
-#define PREDICTIONS "predictions.csv"
-
 typedef struct place {
     bool is_done, is_trained, is_begun;
 } place;
@@ -22,7 +20,7 @@ static pl_status look_at(const char *folder, place *p, pl_error *err)
     pl_error damaged;
     *p = (place){0};
     if (access(folder, F_OK) != 0) return PL_OK; /* whether it can be made, the run finds out */
-    PL_TRY(pl_path_join(predictions, sizeof predictions, folder, PREDICTIONS, err));
+    PL_TRY(pl_path_join(predictions, sizeof predictions, folder, PL_STAGE_PREDICTIONS, err));
     p->is_done = access(predictions, F_OK) == 0;
     /* The run itself finds out how damaged a damaged one is. */
     pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
@@ -89,7 +87,7 @@ static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage
     stage->command = s->at.is_trained ? PL_COMMAND_EVALUATE : PL_COMMAND_TRAIN;
     (void)y->name_stage(c, s->first, stage->name);
     PL_TRY(folder_of(c, out, s->first, folder, err));
-    PL_TRY(pl_path_join(stage->predictions, sizeof stage->predictions, folder, PREDICTIONS, err));
+    PL_TRY(pl_path_join(stage->predictions, sizeof stage->predictions, folder, PL_STAGE_PREDICTIONS, err));
     PL_TRY(y->take_stage(c, s->first, err));
     PL_TRY(pl_config_set(c, "run.out", folder, "the folder of the stage", err));
     PL_TRY(pl_config_set(c, "run.resume", "auto", "a stage goes on where it was", err));

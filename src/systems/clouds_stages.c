@@ -114,7 +114,7 @@ static pl_status read_row(const char *out, const char *name, results *r, pl_erro
     uint64_t count;
     const uint32_t at = r->rows;
     PL_TRY(pl_path_join(folder, sizeof folder, out, name, err));
-    PL_TRY(pl_path_join(path, sizeof path, folder, "predictions.csv", err));
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_STAGE_PREDICTIONS, err));
     if (access(path, F_OK) != 0) return PL_OK; /* it is not done */
     PL_TRY(pl_predictions_read(path, &r->prediction[at], &count, err));
     snprintf(r->name[at], sizeof r->name[at], "%s", name);
