@@ -69,7 +69,7 @@ static void finish_group(const norm_work *w, int64_t sample, int64_t group)
 {
     const pl_channel_norm_call *c = w->call;
     int64_t first = group * w->width, at = sample * w->ld;
-    double sum = 0, squares = 0, positions = (double)(c->rows * c->positions);
+    double sum = 0, squares = 0, positions = (double)(c->moment_rows * c->moment_positions);
     for (int64_t i = first; i < first + w->width; i++) sum += w->mean[at + i];
     double mean = sum / (double)w->width;
     for (int64_t i = first; i < first + w->width; i++) {
@@ -106,20 +106,25 @@ static void find_statistics(const norm_work *w, int64_t item)
         use_fixed(w, group, end);
         return;
     }
-    w->kernels->merge_moments(group * w->width, end * w->width, c->rows, c->positions, c->channels,
-                              c->moments + 2 * sample * c->rows * c->channels, w->mean + sample * w->ld,
+    w->kernels->merge_moments(group * w->width, end * w->width, c->moment_rows, c->moment_positions, c->channels,
+                              c->moments + 2 * sample * c->moment_rows * c->channels, w->mean + sample * w->ld,
                               w->scale + sample * w->ld);
     for (; group < end; group++) finish_group(w, sample, group);
 }
 
-/* Positions [own.begin, own.end) of all samples, each with its sample's statistics. */
+/* Positions [own.begin, own.end) of all samples, each with its sample's statistics and its image's film. */
 static void normalise(const norm_work *w, pl_range own)
 {
     const pl_channel_norm_call *c = w->call;
-    int64_t of_sample = c->rows * c->positions;
+    int64_t of_sample = c->rows * c->positions, of_image = c->film ? of_sample / c->images : of_sample;
     for (int64_t p = own.begin, count; p < own.end; p += count) {
-        int64_t sample = p / of_sample, left = (sample + 1) * of_sample - p, at = p * c->channels;
-        pl_channel_affine affine = {c->channels, c->act, w->mean + sample * w->ld, w->scale + sample * w->ld, c->beta};
+        int64_t image = p / of_image, sample = p / of_sample, left = (image + 1) * of_image - p, at = p * c->channels;
+        pl_channel_affine affine = {.channels = c->channels,
+                                    .act = c->act,
+                                    .mean = w->mean + sample * w->ld,
+                                    .scale = w->scale + sample * w->ld,
+                                    .beta = c->beta,
+                                    .film = c->film ? c->film + image * 2 * c->channels : NULL};
         count = left < own.end - p ? left : own.end - p;
         w->kernels->channel_affine(&affine, count, c->type, pl_real_at(c->type, c->x, at),
                                    c->residual ? pl_real_at(c->type, c->residual, at) : NULL,
