@@ -109,12 +109,12 @@ static void print_line(bench *b, which w, pl_convolution_algorithm algorithm)
 {
     const pl_convolution_shape *s = &b->forward.shape;
     double flops = 2 * pl_convolution_macs(s) * (double)s->batch;
-    b->forward.algorithm = b->dx.algorithm = algorithm;
+    b->forward.algorithm = b->dx.algorithm = b->dw.algorithm = algorithm;
     figures f = sample(b, w, flops);
     printf("%-7s %-9s %-4s %4ld channels, %4ld × %-4ld %7.1f GFLOP/s  %.2f of the peak  workspace %5.2f MB",
-           which_names[w], w == DW ? "direct" : pl_convolution_algorithm_name(algorithm),
-           b->forward.type == PL_REAL_F32 ? "f32" : "bf16", (long)s->in, (long)s->height, (long)s->width,
-           flops / f.seconds * 1e-9, f.ratio, (double)workspace_bytes(b, w) * 1e-6);
+           which_names[w], pl_convolution_algorithm_name(algorithm), b->forward.type == PL_REAL_F32 ? "f32" : "bf16",
+           (long)s->in, (long)s->height, (long)s->width, flops / f.seconds * 1e-9, f.ratio,
+           (double)workspace_bytes(b, w) * 1e-6);
     double theirs = bench_onednn_convolution((int)w, s, b->forward.type, algorithm, b->team);
     if (theirs > 0) printf("  oneDNN %7.1f  ratio %.3f", flops / theirs * 1e-9, theirs / f.seconds);
     printf("\n");
@@ -130,11 +130,10 @@ static void measure(int64_t channels, int64_t size, pl_real type, pl_team team)
     b.forward = (pl_convolution_call){.shape = s, .type = type, .x = x, .weight = w, .y = y};
     b.dx = (pl_convolution_dx_call){.shape = s, .type = type, .dy = y, .weight = w, .dx = x};
     b.dw = (pl_convolution_dw_call){.shape = s, .type = type, .dy = y, .x = x, .dw = dw};
-    for (int w_of = FORWARD; w_of <= DX; w_of++)
+    for (int w_of = FORWARD; w_of < WHICH; w_of++)
         for (int a = 0; a < PL_CONVOLUTION_ALGORITHM_COUNT; a++)
             if (pl_convolution_allows(&s, (pl_convolution_algorithm)a))
                 print_line(&b, (which)w_of, (pl_convolution_algorithm)a);
-    print_line(&b, DW, PL_CONVOLUTION_DIRECT);
     void *all[] = {x, w, y, dw};
     for (int i = 0; i < 4; i++) free(all[i]);
 }

@@ -111,9 +111,13 @@ static pl_status gradient_conv2d(pl_gradient *g, const pl_node *n)
     if (dy == PL_NONE) return g->b->status;
     pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
     bias_gradient(g, n->in[2], dy);
-    if (acc != PL_NONE)
-        pl_gradient_accumulated(
-            g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, n->attr + STRIDE, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    if (acc != PL_NONE) {
+        const pl_value *v = g->b->graph->value;
+        pl_convolution_shape s = shape_between(&v[x].shape, &v[w].shape, n->attr + STRIDE);
+        pl_attr attr[] = {n->attr[STRIDE], n->attr[PAD],
+                          pl_attr_i(pl_convolution_choose_dw(&s, (pl_convolution_algorithm)n->attr[ALGORITHM].i))};
+        pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, attr, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    }
     if (pl_gradient_is_wanted(g, x)) {
         const pl_shape *s = &g->b->graph->value[x].shape;
         pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), n->attr[STRIDE],      n->attr[PAD],
@@ -202,7 +206,7 @@ static pl_status shape_conv2d_dw(const pl_graph *g, const pl_node *n, pl_out out
     if (!is_image(x)) return pl_fail_input(g, n, 1, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 2, err));
     pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
-    PL_TRY(check_window(n, &s, PL_CONVOLUTION_DIRECT, err));
+    PL_TRY(check_window(n, &s, n->attr[ALGORITHM - STRIDE].i, err));
     pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
     PL_TRY(pl_expect_shape(g, n, 0, &y, "the output of the convolution", err));
     if (acc->shape.dim[3] != s.in) return pl_fail_input(g, n, 2, "f32 [out, kernel, kernel, in]", err);
