@@ -7,13 +7,13 @@
  *   chunk     a part of a stretch: of k, as much as is transformed at a time
  *   block     some panels of output channels, whose sums are in the workspace at a time
  *
- * For each image, block, stretch and chunk the team transforms windows into panels as tiles read them, meets, and shares
- * out the tiles of all points, which go on where their sums stand, and meets; after the last chunk of a stretch its sums
- * are transformed back and added to dW. So an element of dW is a sum over stretches in their order, image by image, each
- * a chain over its windows for every point; how an image is cut into them says its size alone. The bits depend on
- * neither team, chunk and block nor the number of images in a call, and shorter chains round less: that is why there are
- * stretches. Windows at the border are copied with zeros around what lies in the image first. Everything is f32, for
- * numbers of 16 bits too.
+ * For each image, block, stretch and chunk the team transforms windows into panels as tiles read them, meets, and
+ * shares out the tiles of all points, which go on where their sums stand, and meets; after the last chunk of a stretch
+ * its sums are transformed back and added to dW. So an element of dW is a sum over stretches in their order, image by
+ * image, each a chain over its windows for every point; how an image is cut into them says its size alone. The bits
+ * depend on neither team, chunk and block nor the number of images in a call, and shorter chains round less: that is
+ * why there are stretches. Windows at the border are copied with zeros around what lies in the image first. Everything
+ * is f32, for numbers of 16 bits too.
  *
  * Workspace: transformed x | transformed dy | sums | per thread: windows at the border. */
 #include <string.h>
