@@ -1,8 +1,9 @@
 /* bench_convolution [--threads N] [--isa LEVEL] [--channels C] [--out N] [--size S] [--width W] [--batch B] [--brief]:
  * convolutions of 3 × 3 at the operators' shapes (64, 128, 256 channels, images of 128 × 128), or with these channels,
- * output channels, heights and so on, forward, dX and dW, f32 and bf16, by each algorithm, over the multiply-add peak of f32. Rates count the multiply-adds of the definition, so Winograd's may be above the
- * peak; bf16 that is multiplied as pairs (avx512_bf16) has a peak of its own, printed first. Where oneDNN was found at
- * build time, its rate stands beside ours. */
+ * output channels, heights and so on, forward, dX and dW, f32 and bf16, by each algorithm, over the multiply-add peak
+ * of f32. Rates count the multiply-adds of the definition, so Winograd's may be above the peak; bf16 that is multiplied
+ * as pairs (avx512_bf16) has a peak of its own, printed first. Where oneDNN was found at build time, its rate stands
+ * beside ours. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
