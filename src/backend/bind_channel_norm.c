@@ -44,8 +44,6 @@ static pl_channel_norm_call norm_call(const pl_graph *g, const pl_node *n, const
                                   .positions = e.positions,
                                   .channels = e.channels,
                                   .groups = eps ? n->attr[0].i : e.channels,
-                                  .moment_rows = e.rows,
-                                  .moment_positions = e.positions,
                                   .eps = (float)n->attr[eps].f,
                                   .act = (pl_activation)n->attr[eps + 1].i,
                                   .x = pl_address_of(g, a, n->in[0]),

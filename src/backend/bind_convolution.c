@@ -74,8 +74,11 @@ const pl_binding pl_binding_CONV2D_DX = {bind_conv2d_dx, workspace_conv2d_dx, ex
 static void bind_conv2d_dw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_dw_call *c = &call->u.convolution_dw;
-    *c = (pl_convolution_dw_call){
-        .type = pl_real_of(g, n->in[0]), .dy = at(g, a, n->in[0]), .x = at(g, a, n->in[1]), .dw = at(g, a, n->out[0])};
+    *c = (pl_convolution_dw_call){.algorithm = (pl_convolution_algorithm)n->attr[2].i,
+                                  .type = pl_real_of(g, n->in[0]),
+                                  .dy = at(g, a, n->in[0]),
+                                  .x = at(g, a, n->in[1]),
+                                  .dw = at(g, a, n->out[0])};
     c->shape = shape_between(&pl_in(g, n, 1)->shape, &pl_in(g, n, 2)->shape, &pl_in(g, n, 0)->shape, n->attr[0].i,
                              n->attr[1].i);
 }

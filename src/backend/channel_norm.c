@@ -42,6 +42,7 @@ typedef struct norm_work {
     const pl_channel_norm_call *call;
     const pl_kernels *kernels;
     int64_t width, block_groups, blocks; /* channels of a group; groups of a block, blocks of a sample */
+    int64_t rows, positions;             /* of a sample, that the moments are of */
     int64_t ld;
     float *mean, *scale; /* of each sample ld numbers: what its channels are normalised with */
 } norm_work;
@@ -51,6 +52,8 @@ static norm_work norm_layout(const pl_channel_norm_call *c, void *workspace)
     norm_work w = {.call = c, .width = c->channels / c->groups};
     w.block_groups = w.width < BLOCK_CHANNELS ? BLOCK_CHANNELS / w.width : 1;
     w.blocks = (c->groups + w.block_groups - 1) / w.block_groups;
+    w.rows = c->moment_rows ? c->moment_rows : c->rows;
+    w.positions = c->moment_rows ? c->moment_positions : c->positions;
     w.ld = (c->channels + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     w.mean = workspace;
     if (workspace) w.scale = w.mean + c->samples * w.ld;
@@ -69,7 +72,7 @@ static void finish_group(const norm_work *w, int64_t sample, int64_t group)
 {
     const pl_channel_norm_call *c = w->call;
     int64_t first = group * w->width, at = sample * w->ld;
-    double sum = 0, squares = 0, positions = (double)(c->moment_rows * c->moment_positions);
+    double sum = 0, squares = 0, positions = (double)(w->rows * w->positions);
     for (int64_t i = first; i < first + w->width; i++) sum += w->mean[at + i];
     double mean = sum / (double)w->width;
     for (int64_t i = first; i < first + w->width; i++) {
@@ -106,8 +109,8 @@ static void find_statistics(const norm_work *w, int64_t item)
         use_fixed(w, group, end);
         return;
     }
-    w->kernels->merge_moments(group * w->width, end * w->width, c->moment_rows, c->moment_positions, c->channels,
-                              c->moments + 2 * sample * c->moment_rows * c->channels, w->mean + sample * w->ld,
+    w->kernels->merge_moments(group * w->width, end * w->width, w->rows, w->positions, c->channels,
+                              c->moments + 2 * sample * w->rows * c->channels, w->mean + sample * w->ld,
                               w->scale + sample * w->ld);
     for (; group < end; group++) finish_group(w, sample, group);
 }

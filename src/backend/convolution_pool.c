@@ -186,6 +186,7 @@ static products products_of(const pl_convolution_pool_bwd_call *c, int64_t first
                             .dy = y,
                             .type = v->type};
     p.dw = (pl_convolution_dw_call){.shape = p.y.shape, .type = v->type, .dy = y, .x = p.y.x, .dw = c->dw};
+    p.dw.algorithm = pl_convolution_choose_dw(&p.y.shape, v->algorithm);
     p.dx = (pl_convolution_dx_call){
         .shape = p.y.shape, .algorithm = v->algorithm, .type = v->type, .dy = y, .weight = v->weight};
     p.dx.dx = c->dx ? pl_real_at(v->type, c->dx, first * elems_of_x(&v->shape)) : NULL;

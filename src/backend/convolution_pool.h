@@ -5,7 +5,7 @@
 
 #include "backend/calls.h"
 
-/* pooled = of each 2×2 of y the largest of y·sign, sign = that of gamma·scale of the channel (and sample); 0: the first.
+/* pooled = of each 2×2 of y the largest of y·sign, the sign of gamma·scale of the channel (and sample); 0: the first.
  * The last row and column of an odd size are left out. */
 typedef struct pl_convolution_pool_call {
     pl_convolution_call convolution; /* y NULL: it is never whole; with moments; neither residual nor act_out */

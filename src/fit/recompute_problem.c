@@ -125,7 +125,7 @@ static pl_status add_dep(grouper *c, uint32_t group, uint32_t dep, pl_error *err
     return PL_OK;
 }
 
-/* A large output beside the first has readers of its own: a group of its own, which has nothing to do but to be there. */
+/* A large output beside the first has readers of its own: it is a group of its own, whose part is to be there. */
 static bool is_beside(const pl_node *n, int k) { return k > 0 && pl_node_remakes(n, k); }
 
 /* Those of the group's last node. */

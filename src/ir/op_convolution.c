@@ -100,6 +100,18 @@ static void bias_gradient(pl_gradient *g, pl_id bias, pl_id dy)
     pl_gradient_accumulated(g, bias, pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &out));
 }
 
+/* window: stride, padding, algorithm. */
+static void weight_gradient(pl_gradient *g, pl_id x, pl_id w, pl_id dy, const pl_attr *window)
+{
+    const pl_value *v = g->b->graph->value;
+    pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
+    if (acc == PL_NONE) return;
+    pl_convolution_shape s = shape_between(&v[x].shape, &v[w].shape, window);
+    pl_attr attr[] = {window[0], window[1],
+                      pl_attr_i(pl_convolution_choose_dw(&s, (pl_convolution_algorithm)window[2].i))};
+    pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, attr, 3, (pl_id[]){dy, x, acc}, 1, &out));
+}
+
 /* As linear's: dW comes before dx, so that x is dead when dx is born. */
 static pl_status gradient_conv2d(pl_gradient *g, const pl_node *n)
 {
@@ -109,11 +121,8 @@ static pl_status gradient_conv2d(pl_gradient *g, const pl_node *n)
                         pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->out[0], da}, 1, &du));
     pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1];
     if (dy == PL_NONE) return g->b->status;
-    pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
     bias_gradient(g, n->in[2], dy);
-    if (acc != PL_NONE)
-        pl_gradient_accumulated(
-            g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, n->attr + STRIDE, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    weight_gradient(g, x, w, dy, n->attr + STRIDE);
     if (pl_gradient_is_wanted(g, x)) {
         const pl_shape *s = &g->b->graph->value[x].shape;
         pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), n->attr[STRIDE],      n->attr[PAD],
@@ -202,7 +211,7 @@ static pl_status shape_conv2d_dw(const pl_graph *g, const pl_node *n, pl_out out
     if (!is_image(x)) return pl_fail_input(g, n, 1, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 2, err));
     pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
-    PL_TRY(check_window(n, &s, PL_CONVOLUTION_DIRECT, err));
+    PL_TRY(check_window(n, &s, n->attr[ALGORITHM - STRIDE].i, err));
     pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
     PL_TRY(pl_expect_shape(g, n, 0, &y, "the output of the convolution", err));
     if (acc->shape.dim[3] != s.in) return pl_fail_input(g, n, 2, "f32 [out, kernel, kernel, in]", err);
@@ -350,7 +359,7 @@ static pl_id spread_out(pl_gradient *g, const pl_node *n, pl_id to_pooled, pl_id
 
 static pl_status gradient_conv2d_pool(pl_gradient *g, const pl_node *n)
 {
-    pl_id to_pooled = pl_gradient_of(g, n->out[0]), spread = PL_NONE, x = n->in[0], w = n->in[1], out = PL_NONE;
+    pl_id to_pooled = pl_gradient_of(g, n->out[0]), spread = PL_NONE, x = n->in[0], w = n->in[1];
     pl_id acc = pl_gradient_accumulator(g, w), bias = n->in[3];
     if (n->out[2] != PL_NONE) spread = pl_gradient_of(g, n->out[2]);
     if (to_pooled == PL_NONE) return PL_OK;
@@ -361,9 +370,7 @@ static pl_status gradient_conv2d_pool(pl_gradient *g, const pl_node *n)
     if (acc == PL_NONE && !pl_gradient_is_wanted(g, x) && !has_bias) return PL_OK;
     pl_id dy = spread_out(g, n, to_pooled, spread);
     if (has_bias) bias_gradient(g, bias, dy);
-    if (acc != PL_NONE)
-        pl_gradient_accumulated(
-            g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, n->attr + POOL_STRIDE, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    weight_gradient(g, x, w, dy, n->attr + POOL_STRIDE);
     if (pl_gradient_is_wanted(g, x)) {
         const pl_shape *s = &g->b->graph->value[x].shape;
         pl_attr attr[] = {pl_attr_i(PL_ACT_NONE),  n->attr[POOL_STRIDE], n->attr[POOL_PAD],

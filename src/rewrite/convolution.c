@@ -1,10 +1,10 @@
 /* A convolution with a pool behind it leaves its whole output for the backward pass; where that is too large it is made
  * again there, a few samples at a time, and so are its derivatives:
  *
- *      pooled, argmax, moments, y = conv2d_pool(x, W, …)        dy = batch_norm_spread(dpooled, argmax, spread, y)
- *                                                               dW' = conv2d_dw(dy, x, dW)
- *                                                               dx = conv2d_dx(dy, W)
- *   →  pooled, argmax, moments = conv2d_pool(x, W, …)        →  dx, dW' = conv2d_pool_bwd(dpooled, argmax, spread, x, W)
+ *      pooled, argmax, moments, y = conv2d_pool(x, W, …)      dy = batch_norm_spread(dpooled, argmax, spread, y)
+ *                                                             dW' = conv2d_dw(dy, x, dW)
+ *                                                             dx = conv2d_dx(dy, W)
+ *   →  pooled, argmax, moments = conv2d_pool(x, W, …)      →  dx, dW' = conv2d_pool_bwd(dpooled, argmax, spread, x, W)
  *
  * y and dy are then never whole, at the price of one more convolution. Of a small window that price is less than that
  * of writing y down and reading it again: those always go this way. */

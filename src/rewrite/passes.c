@@ -123,7 +123,7 @@ static const struct {
     pl_status (*run)(const work *, pl_error *);
 } passes[PL_PASS_COUNT] = {
     [PL_PASS_PRECISION] = {"precision", precision},
-    [PL_PASS_CHUNK] = {"in chunks", chunk},
+    [PL_PASS_CHUNK] = {"chunks", chunk},
     [PL_PASS_LAYER_MAJOR] = {"layer-major", layer_major},
     [PL_PASS_RECOMPUTE] = {"recompute", recompute},
     [PL_PASS_OPTIMIZER_STATE] = {"optimizer state", optimizer_state},

@@ -185,8 +185,8 @@ void reference_pooled_batch_norm(operands *o)
     put(o, 2, rstd);
 }
 
-/* dx as if mean and rstd were given; what they add for every number v of the whole image, −r·⟨g⟩ − r·x̂(v)·⟨g·x̂⟩, comes
- * as three rows of numbers. */
+/* dx as if mean and rstd were given; what they add for every number v of the whole image, −r·⟨g⟩ − r·x̂(v)·⟨g·x̂⟩,
+ * comes as three rows of numbers. */
 void reference_pooled_batch_norm_bwd(operands *o)
 {
     const pl_activation act = (pl_activation)o->node->attr[1].i;
