@@ -304,8 +304,8 @@ const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_co
 
 /* ---- conv2d_pool: x, W, gamma, [bias N], [film B,2N] → pooled [B,Ho/2,Wo/2,N], [argmax], [moments], [y] ----
  * y = conv2d(x, W, bias), and of each 2×2 of it the number that the largest is made of by what follows: a norm with
- * the gains gamma [N], an activation that falls nowhere, and film's scales. All of them keep the order of numbers or turn
- * it round, as the sign of gamma·scale says, so the pool may go first, and what comes after has a quarter of the
+ * the gains gamma [N], an activation that falls nowhere, and film's scales. All of them keep the order of numbers or
+ * turn it round, as the sign of gamma·scale says, so the pool may go first, and what comes after has a quarter of the
  * numbers. Where the sign is 0 all are made equal and the first is taken. moments are those of the whole y; y itself
  * need not be there at once.
  *
