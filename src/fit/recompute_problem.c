@@ -126,7 +126,10 @@ static pl_status add_dep(grouper *c, uint32_t group, uint32_t dep, pl_error *err
 }
 
 /* A large output beside the first has readers of its own: it is a group of its own, whose part is to be there. */
-static bool is_beside(const pl_node *n, int k) { return k > 0 && pl_node_remakes(n, k); }
+static bool is_beside(const grouper *c, const pl_node *n, int k)
+{
+    return k > 0 && pl_node_remakes(n, k) && bytes_of(c, n->out[k]) < bytes_of(c, n->out[0]);
+}
 
 /* Those of the group's last node. */
 static pl_status add_beside(grouper *c, uint32_t group, pl_id node, pl_error *err)
@@ -134,7 +137,7 @@ static pl_status add_beside(grouper *c, uint32_t group, pl_id node, pl_error *er
     recompute_problem *p = c->p;
     const pl_node *n = &c->g->node[node];
     for (int k = 1; k < PL_NODE_OUT_MAX; k++) {
-        if (n->out[k] == PL_NONE || !is_beside(n, k)) continue;
+        if (n->out[k] == PL_NONE || !is_beside(c, n, k)) continue;
         const pl_id root = pl_value_root(c->g, n->out[k]);
         if (bytes_of(c, root) == 0 || c->owner[root] != NO_GROUP) continue;
         const uint32_t own = (uint32_t)p->problem.node_count++;
@@ -160,7 +163,7 @@ static pl_status add_outputs(grouper *c, uint32_t group, pl_id node, bool last, 
             PL_TRY(add_dep(c, group, c->owner[root], err));
         } else if (k == 0 && group_below(c, n) != NO_GROUP) {
             c->owner[root] = group_below(c, n);
-        } else if (is_beside(n, k)) {
+        } else if (is_beside(c, n, k)) {
             continue; /* add_beside */
         } else if (c->may[node] && !pl_node_remakes(n, k)) {
             c->p->problem.fixed += bytes;
