@@ -6,6 +6,7 @@
 #include "backend/calls.h"
 #include "backend/channel_norm.h"
 #include "backend/channels.h"
+#include "backend/convolution_pool.h"
 #include "backend/modulation.h"
 #include "backend/pool.h"
 #include "backend/regression.h"
@@ -94,6 +95,9 @@ typedef struct pl_call {
         pl_batch_norm_update_call batch_norm_update;
         pl_max_pool_call max_pool;
         pl_max_pool_bwd_call max_pool_bwd;
+        pl_spread_call spread;
+        pl_convolution_pool_call convolution_pool;
+        pl_convolution_pool_bwd_call convolution_pool_bwd;
         pl_resample_call resample;
         pl_concat_call concat;
         pl_append_coordinates_call append_coordinates;

@@ -68,6 +68,18 @@ static void bind_batch_norm(const pl_graph *g, const pl_node *n, const pl_addres
     call->u.channel_norm.moments = pl_address_of(g, a, n->in[1]);
 }
 
+/* The moments are of more rows than x, of which a pool has left some. */
+static void bind_pooled_batch_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *moments = &pl_in(g, n, 1)->shape;
+    bind_batch_norm(g, n, a, call);
+    call->u.channel_norm.moment_rows = pl_shape_rows(moments) / 2;
+    call->u.channel_norm.moment_positions = n->attr[2].i;
+    call->u.channel_norm.residual = NULL;
+    call->u.channel_norm.film = pl_address_of(g, a, n->in[4]);
+    call->u.channel_norm.images = pl_in(g, n, 0)->shape.dim[0];
+}
+
 static void bind_batch_norm_eval(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&pl_in(g, n, 0)->shape), 3, 0);
@@ -83,6 +95,7 @@ static void exec_norm(const pl_call *c, pl_team team) { pl_channel_norm_exec(&c-
 
 const pl_binding pl_binding_GROUP_NORM = {bind_group_norm, workspace_norm, exec_norm};
 const pl_binding pl_binding_BATCH_NORM = {bind_batch_norm, workspace_norm, exec_norm};
+const pl_binding pl_binding_POOLED_BATCH_NORM = {bind_pooled_batch_norm, workspace_norm, exec_norm};
 const pl_binding pl_binding_BATCH_NORM_EVAL = {bind_batch_norm_eval, workspace_norm, exec_norm};
 
 static void bind_update(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -139,6 +152,36 @@ static void bind_batch_norm_bwd(const pl_graph *g, const pl_node *n, const pl_ad
     call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of_batch(&pl_in(g, n, 1)->shape), 0);
 }
 
+static void bind_pooled_batch_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_batch_norm_bwd(g, n, a, call);
+    call->u.channel_norm_bwd.add = NULL;
+    call->u.channel_norm_bwd.whole = pl_in(g, n, 1)->shape.dim[0] * n->attr[2].i;
+    call->u.channel_norm_bwd.spread = pl_address_of(g, a, n->out[3]);
+    call->u.channel_norm_bwd.film = pl_address_of(g, a, n->in[8]);
+    call->u.channel_norm_bwd.images = pl_in(g, n, 1)->shape.dim[0];
+    call->u.channel_norm_bwd.dfilm = pl_address_of(g, a, n->out[4]);
+}
+
+static void bind_spread(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const int64_t *dim = pl_in(g, n, 3)->shape.dim;
+    call->u.spread = (pl_spread_call){.samples = dim[0],
+                                      .height = dim[1],
+                                      .width = dim[2],
+                                      .channels = dim[3],
+                                      .g = pl_address_of(g, a, n->in[0]),
+                                      .argmax = pl_address_of(g, a, n->in[1]),
+                                      .spread = pl_address_of(g, a, n->in[2]),
+                                      .y = pl_address_of(g, a, n->in[3]),
+                                      .dy = pl_address_of(g, a, n->out[0]),
+                                      .type = pl_real_of(g, n->in[3])};
+}
+
+static void exec_spread(const pl_call *c, pl_team team) { pl_spread_exec(&c->u.spread, team); }
+
+const pl_binding pl_binding_BATCH_NORM_SPREAD = {bind_spread, NULL, exec_spread};
+
 static void bind_batch_norm_eval_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_channel_norm_bwd_call c = bwd_call(g, n, a, extent_of_batch(&pl_in(g, n, 1)->shape), 0);
@@ -159,4 +202,5 @@ static void exec_bwd(const pl_call *c, pl_team team)
 
 const pl_binding pl_binding_GROUP_NORM_BWD = {bind_group_norm_bwd, workspace_bwd, exec_bwd};
 const pl_binding pl_binding_BATCH_NORM_BWD = {bind_batch_norm_bwd, workspace_bwd, exec_bwd};
+const pl_binding pl_binding_POOLED_BATCH_NORM_BWD = {bind_pooled_batch_norm_bwd, workspace_bwd, exec_bwd};
 const pl_binding pl_binding_BATCH_NORM_EVAL_BWD = {bind_batch_norm_eval_bwd, workspace_bwd, exec_bwd};

@@ -74,8 +74,11 @@ const pl_binding pl_binding_CONV2D_DX = {bind_conv2d_dx, workspace_conv2d_dx, ex
 static void bind_conv2d_dw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_dw_call *c = &call->u.convolution_dw;
-    *c = (pl_convolution_dw_call){
-        .type = pl_real_of(g, n->in[0]), .dy = at(g, a, n->in[0]), .x = at(g, a, n->in[1]), .dw = at(g, a, n->out[0])};
+    *c = (pl_convolution_dw_call){.algorithm = (pl_convolution_algorithm)n->attr[2].i,
+                                  .type = pl_real_of(g, n->in[0]),
+                                  .dy = at(g, a, n->in[0]),
+                                  .x = at(g, a, n->in[1]),
+                                  .dw = at(g, a, n->out[0])};
     c->shape = shape_between(&pl_in(g, n, 1)->shape, &pl_in(g, n, 2)->shape, &pl_in(g, n, 0)->shape, n->attr[0].i,
                              n->attr[1].i);
 }
@@ -90,6 +93,69 @@ static void exec_conv2d_dw(const pl_call *c, pl_team team)
 }
 
 const pl_binding pl_binding_CONV2D_DW = {bind_conv2d_dw, workspace_conv2d_dw, exec_conv2d_dw};
+
+/* x is input `first` of both, followed by the weight. */
+static pl_convolution_call pooled_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, int first)
+{
+    const pl_value *x = pl_in(g, n, first), *w = pl_in(g, n, first + 1);
+    pl_convolution_call c = {.algorithm = (pl_convolution_algorithm)n->attr[2].i,
+                             .type = pl_real_of(g, n->in[first]),
+                             .x = at(g, a, n->in[first]),
+                             .weight = at(g, a, n->in[first + 1])};
+    pl_shape y = x->shape;
+    y.dim[1] = pl_convolution_outputs(x->shape.dim[1], w->shape.dim[1], n->attr[0].i, n->attr[1].i);
+    y.dim[2] = pl_convolution_outputs(x->shape.dim[2], w->shape.dim[1], n->attr[0].i, n->attr[1].i);
+    y.dim[3] = w->shape.dim[0];
+    c.shape = shape_between(&x->shape, &w->shape, &y, n->attr[0].i, n->attr[1].i);
+    return c;
+}
+
+static void bind_conv2d_pool(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_convolution_pool_call *c = &call->u.convolution_pool;
+    *c = (pl_convolution_pool_call){.convolution = pooled_call(g, n, a, 0),
+                                    .gamma = at(g, a, n->in[2]),
+                                    .film = at(g, a, n->in[4]),
+                                    .pooled = at(g, a, n->out[0]),
+                                    .argmax = at(g, a, n->out[1])};
+    c->convolution.bias = at(g, a, n->in[3]);
+    c->convolution.moments = at(g, a, n->out[2]);
+    c->convolution.y = at(g, a, n->out[3]);
+}
+
+static uint64_t workspace_conv2d_pool(const pl_call *c, pl_team team)
+{
+    return pl_convolution_pool_workspace_bytes(&c->u.convolution_pool, team);
+}
+static void exec_conv2d_pool(const pl_call *c, pl_team team)
+{
+    pl_convolution_pool_exec(&c->u.convolution_pool, c->workspace, team);
+}
+
+const pl_binding pl_binding_CONV2D_POOL = {bind_conv2d_pool, workspace_conv2d_pool, exec_conv2d_pool};
+
+static void bind_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_convolution_pool_bwd_call *c = &call->u.convolution_pool_bwd;
+    *c = (pl_convolution_pool_bwd_call){.convolution = pooled_call(g, n, a, 3),
+                                        .g = at(g, a, n->in[0]),
+                                        .argmax = at(g, a, n->in[1]),
+                                        .spread = at(g, a, n->in[2]),
+                                        .dx = at(g, a, n->out[0]),
+                                        .dw = at(g, a, n->out[1])};
+    c->convolution.bias = at(g, a, n->in[5]);
+}
+
+static uint64_t workspace_conv2d_pool_bwd(const pl_call *c, pl_team team)
+{
+    return pl_convolution_pool_bwd_workspace_bytes(&c->u.convolution_pool_bwd, team);
+}
+static void exec_conv2d_pool_bwd(const pl_call *c, pl_team team)
+{
+    pl_convolution_pool_bwd_exec(&c->u.convolution_pool_bwd, c->workspace, team);
+}
+
+const pl_binding pl_binding_CONV2D_POOL_BWD = {bind_conv2d_pool_bwd, workspace_conv2d_pool_bwd, exec_conv2d_pool_bwd};
 
 static void bind_conv_transpose2d(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {

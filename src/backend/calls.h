@@ -112,10 +112,12 @@ uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *, pl_te
 void pl_convolution_dx_exec(const pl_convolution_dx_call *, void *workspace, pl_team);
 
 /* dW += gradient, in f32: a chain over the pixels of dy, image by image, from what is there; where a window has few
- * numbers (convolution_few.h) a chain over blocks of rows, each a chain over its pixels. So the bits depend neither on
- * the team nor on how the images are dealt to calls. */
+ * numbers (convolution_few.h) a chain over blocks of rows, each a chain over its pixels; with a Winograd algorithm one
+ * over images, each a chain over its windows for every point. So the bits depend neither on the team nor on how the
+ * images are dealt to calls. */
 typedef struct pl_convolution_dw_call {
     pl_convolution_shape shape;
+    pl_convolution_algorithm algorithm;
     pl_real type;
     const void *dy, *x;
     float *dw;

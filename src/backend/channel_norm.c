@@ -42,6 +42,7 @@ typedef struct norm_work {
     const pl_channel_norm_call *call;
     const pl_kernels *kernels;
     int64_t width, block_groups, blocks; /* channels of a group; groups of a block, blocks of a sample */
+    int64_t rows, positions;             /* of a sample, that the moments are of */
     int64_t ld;
     float *mean, *scale; /* of each sample ld numbers: what its channels are normalised with */
 } norm_work;
@@ -51,6 +52,8 @@ static norm_work norm_layout(const pl_channel_norm_call *c, void *workspace)
     norm_work w = {.call = c, .width = c->channels / c->groups};
     w.block_groups = w.width < BLOCK_CHANNELS ? BLOCK_CHANNELS / w.width : 1;
     w.blocks = (c->groups + w.block_groups - 1) / w.block_groups;
+    w.rows = c->moment_rows ? c->moment_rows : c->rows;
+    w.positions = c->moment_rows ? c->moment_positions : c->positions;
     w.ld = (c->channels + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     w.mean = workspace;
     if (workspace) w.scale = w.mean + c->samples * w.ld;
@@ -69,7 +72,7 @@ static void finish_group(const norm_work *w, int64_t sample, int64_t group)
 {
     const pl_channel_norm_call *c = w->call;
     int64_t first = group * w->width, at = sample * w->ld;
-    double sum = 0, squares = 0, positions = (double)(c->rows * c->positions);
+    double sum = 0, squares = 0, positions = (double)(w->rows * w->positions);
     for (int64_t i = first; i < first + w->width; i++) sum += w->mean[at + i];
     double mean = sum / (double)w->width;
     for (int64_t i = first; i < first + w->width; i++) {
@@ -106,20 +109,25 @@ static void find_statistics(const norm_work *w, int64_t item)
         use_fixed(w, group, end);
         return;
     }
-    w->kernels->merge_moments(group * w->width, end * w->width, c->rows, c->positions, c->channels,
-                              c->moments + 2 * sample * c->rows * c->channels, w->mean + sample * w->ld,
+    w->kernels->merge_moments(group * w->width, end * w->width, w->rows, w->positions, c->channels,
+                              c->moments + 2 * sample * w->rows * c->channels, w->mean + sample * w->ld,
                               w->scale + sample * w->ld);
     for (; group < end; group++) finish_group(w, sample, group);
 }
 
-/* Positions [own.begin, own.end) of all samples, each with its sample's statistics. */
+/* Positions [own.begin, own.end) of all samples, each with its sample's statistics and its image's film. */
 static void normalise(const norm_work *w, pl_range own)
 {
     const pl_channel_norm_call *c = w->call;
-    int64_t of_sample = c->rows * c->positions;
+    int64_t of_sample = c->rows * c->positions, of_image = c->film ? of_sample / c->images : of_sample;
     for (int64_t p = own.begin, count; p < own.end; p += count) {
-        int64_t sample = p / of_sample, left = (sample + 1) * of_sample - p, at = p * c->channels;
-        pl_channel_affine affine = {c->channels, c->act, w->mean + sample * w->ld, w->scale + sample * w->ld, c->beta};
+        int64_t image = p / of_image, sample = p / of_sample, left = (image + 1) * of_image - p, at = p * c->channels;
+        pl_channel_affine affine = {.channels = c->channels,
+                                    .act = c->act,
+                                    .mean = w->mean + sample * w->ld,
+                                    .scale = w->scale + sample * w->ld,
+                                    .beta = c->beta,
+                                    .film = c->film ? c->film + image * 2 * c->channels : NULL};
         count = left < own.end - p ? left : own.end - p;
         w->kernels->channel_affine(&affine, count, c->type, pl_real_at(c->type, c->x, at),
                                    c->residual ? pl_real_at(c->type, c->residual, at) : NULL,

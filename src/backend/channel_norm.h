@@ -34,6 +34,10 @@ typedef struct pl_channel_norm_call {
     void *y;                                  /* may be x or residual */
     float *mean, *rstd;                       /* [samples, groups] or NULL */
     pl_real type;
+    int64_t moment_rows, moment_positions; /* what the moments are of, where x is but a part of it: rows of a sample and
+                                              pixels of a row; 0: x */
+    const float *film;                     /* [images, 2, channels]: y = film[0]·act(…) + film[1]; NULL: none */
+    int64_t images;                        /* with film: so many images make a sample */
 } pl_channel_norm_call;
 uint64_t pl_channel_norm_workspace_bytes(const pl_channel_norm_call *, pl_team);
 void pl_channel_norm_exec(const pl_channel_norm_call *, void *workspace, pl_team);
@@ -53,6 +57,11 @@ typedef struct pl_channel_norm_bwd_call {
     void *dx;                 /* NULL: not wanted */
     float *dgamma, *dbeta;    /* likewise; they accumulate */
     pl_real type;
+    const float *film; /* as forward, with images; then there is nothing to add */
+    int64_t images;    /* … */
+    float *dfilm;      /* with film: its gradient, written; NULL: not wanted */
+    int64_t whole;     /* x is what a pool left of so many positions a sample, which the statistics are of; 0: of x */
+    float *spread;     /* with whole, when wanted: [3, channels], see pool.h; dx then has the rest alone */
 } pl_channel_norm_bwd_call;
 uint64_t pl_channel_norm_bwd_workspace_bytes(const pl_channel_norm_bwd_call *, pl_team);
 void pl_channel_norm_bwd_exec(const pl_channel_norm_bwd_call *, void *workspace, pl_team);

@@ -1,5 +1,5 @@
 /* The gradient of a convolution's weights: dW[out, (u, v, c)] += Σ dy[pixel, out]·x[the pixel's window, (u, v, c)], a
- * product with k = pixels on the tiles of the matrix product.
+ * product with k = pixels on the tiles of the matrix product. (Winograd's: convolution_winograd_dw.c.)
  *
  *   block    a few rows of one image of dy: the stretch of k that is worked on at a time
  *   columns  the taps of a kernel row with their channels: of x, kernel·in neighbours in memory for each pixel
@@ -16,6 +16,7 @@
 
 #include "backend/calls.h"
 #include "backend/convolution_few.h"
+#include "backend/convolution_winograd.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/convolution.h"
@@ -269,6 +270,7 @@ uint64_t pl_convolution_dw_workspace_bytes(const pl_convolution_dw_call *c, pl_t
     pl_gemm_call product = product_of(c);
     if (team.isa == PL_ISA_REF) return 0;
     if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    if (c->algorithm != PL_CONVOLUTION_DIRECT) return pl_convolution_winograd_dw_workspace_bytes(c, team);
     if (pl_convolution_window_is_small(&c->shape)) return pl_convolution_few_dw_workspace_bytes(c, team);
     return job_of(c, team).bytes;
 }
@@ -282,6 +284,10 @@ void pl_convolution_dw_exec(const pl_convolution_dw_call *c, void *workspace, pl
     if (is_product(&c->shape)) {
         pl_gemm_call product = product_of(c);
         pl_gemm_exec(&product, workspace, team);
+        return;
+    }
+    if (c->algorithm != PL_CONVOLUTION_DIRECT) {
+        pl_convolution_winograd_dw_exec(c, workspace, team);
         return;
     }
     if (pl_convolution_window_is_small(&c->shape)) {

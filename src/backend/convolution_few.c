@@ -14,14 +14,21 @@ typedef struct job {
     pl_gemm_epilogue epilogue; /* of the first pixel */
     int threads;
     int64_t window, ld; /* numbers of a window; output channels, filled up to whole vectors */
-    uint64_t threads_offset, tile_offset, x_offset, thread_bytes, bytes;
+    uint64_t threads_offset, tile_offset, x_offset, pair_offset, thread_bytes, bytes;
     float *weights;
     char *workspace;
+    const pl_convolution_pool_call *pool; /* NULL: y is kept */
+    const float *sign;
 } job;
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
+
+static uint64_t pair_bytes(const pl_convolution_call *c)
+{
+    return pl_align_up((uint64_t)(2 * c->shape.out_width * c->shape.out * pl_real_bytes(c->type)), 64);
+}
 
 static job job_of(const pl_convolution_call *c, pl_team team)
 {
@@ -35,7 +42,8 @@ static job job_of(const pl_convolution_call *c, pl_team team)
     j.threads_offset = words_bytes(j.window * j.ld);
     j.tile_offset = words_bytes(s->out_width * j.window);
     j.x_offset = j.tile_offset + words_bytes((int64_t)j.tiles->mr * j.tiles->nr);
-    j.thread_bytes = j.x_offset + words_bytes(c->type == PL_REAL_F32 ? 0 : s->width * s->in);
+    j.pair_offset = j.x_offset + words_bytes(c->type == PL_REAL_F32 ? 0 : s->width * s->in);
+    j.thread_bytes = j.pair_offset + (c->y ? 0 : pair_bytes(c));
     j.bytes = j.threads_offset + (uint64_t)j.threads * j.thread_bytes;
     return j;
 }
@@ -72,12 +80,13 @@ static void pack_windows(const job *j, int64_t image, int64_t row, float *window
     }
 }
 
-/* Row r of all images one under the other. */
-static void do_row(const job *j, int64_t r, char *own)
+/* Row r of all images one under the other, whose pixels are to be at y. */
+static void do_row(const job *j, int64_t r, void *y, char *own)
 {
     const pl_convolution_shape *s = &j->call->shape;
     const pl_gemm_kernels *t = j->tiles;
-    const pl_gemm_epilogue e = pl_convolution_epilogue_at(&j->epilogue, r * s->out_width * s->out, s->out);
+    pl_gemm_epilogue e = pl_convolution_epilogue_at(&j->epilogue, j->pool ? 0 : r * s->out_width * s->out, s->out);
+    e.c = y;
     float *windows = (float *)(void *)own, *tile = (float *)(void *)(own + j->tile_offset);
     pack_windows(j, r / s->out_height, r % s->out_height, windows, (float *)(void *)(own + j->x_offset));
     for (int64_t q = 0, rows; q < s->out_width; q += rows) {
@@ -93,14 +102,35 @@ static void do_row(const job *j, int64_t r, char *own)
     j->kernels->row_moments(s->out_width, s->out, s->out, j->call->type, e.c, moments, moments + s->out);
 }
 
+/* Rows 2·pair and the next of an image, of which that may not be there: then nothing is pooled. */
+static void do_pair(const job *j, int64_t image, int64_t pair, char *own)
+{
+    const pl_convolution_shape *s = &j->call->shape;
+    const int64_t row = image * s->out_height + 2 * pair, columns = s->out_width / 2;
+    const int64_t to = (image * (s->out_height / 2) + pair) * columns * s->out;
+    void *upper = own + j->pair_offset, *lower = pl_real_at(j->call->type, upper, s->out_width * s->out);
+    do_row(j, row, upper, own);
+    if (2 * pair + 1 >= s->out_height) return;
+    do_row(j, row + 1, lower, own);
+    j->kernels->signed_max_pool_row(columns, s->out, j->call->type, j->sign + image * s->out, upper, lower,
+                                    pl_real_at(j->call->type, j->pool->pooled, to),
+                                    j->pool->argmax ? j->pool->argmax + to : NULL);
+}
+
 static void work(const void *work_job, int part, int parts)
 {
     const job *j = work_job;
-    const pl_range rows = pl_range_of_part(j->call->shape.batch * j->call->shape.out_height, 1, part, parts);
+    const pl_convolution_shape *s = &j->call->shape;
+    const int64_t pairs = divide_up(s->out_height, 2), row_elems = s->out_width * s->out;
+    const pl_range own_units = pl_range_of_part(s->batch * (j->pool ? pairs : s->out_height), 1, part, parts);
     char *own = j->workspace + j->threads_offset + (uint64_t)part * j->thread_bytes;
     if (part == 0) pack_weights(j);
     pl_barrier();
-    for (int64_t r = rows.begin; r < rows.end; r++) do_row(j, r, own);
+    for (int64_t i = own_units.begin; i < own_units.end; i++)
+        if (j->pool)
+            do_pair(j, i / pairs, i % pairs, own);
+        else
+            do_row(j, i, pl_real_at(j->call->type, j->call->y, i * row_elems), own);
 }
 
 uint64_t pl_convolution_few_workspace_bytes(const pl_convolution_call *c, pl_team team)
@@ -113,5 +143,19 @@ void pl_convolution_few_exec(const pl_convolution_call *c, void *workspace, pl_t
     job j = job_of(c, team);
     j.workspace = workspace;
     j.weights = workspace;
+    pl_parallel((pl_team){.threads = j.threads, .isa = team.isa}, INT64_MAX, work, &j);
+}
+
+uint64_t pl_convolution_few_pool_workspace_bytes(const pl_convolution_pool_call *c, pl_team team)
+{
+    return job_of(&c->convolution, team).bytes;
+}
+
+void pl_convolution_few_pool_exec(const pl_convolution_pool_call *c, const float *sign, void *workspace, pl_team team)
+{
+    job j = job_of(&c->convolution, team);
+    j.workspace = workspace;
+    j.weights = workspace;
+    j.pool = c, j.sign = sign;
     pl_parallel((pl_team){.threads = j.threads, .isa = team.isa}, INT64_MAX, work, &j);
 }

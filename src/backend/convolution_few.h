@@ -13,14 +13,14 @@
  * calls. What a window has outside of the image is zero.
  *
  * Workspace: y:  the weights in f32, a row a number of the window | per thread: windows, a tile, a row of x in f32
- *                where it is not so
+ *                where it is not so, and for a pool two rows of y
  *            dW: the blocks' sums | per thread: windows, a row of dy and rows of x in f32 where they are not so
  *            dx: the weights in f32, rows filled up to whole vectors | per thread: a ring of rows of z, a row of dx,
  *                a row of dy in f32 where it is not so */
 #ifndef PL_BACKEND_CONVOLUTION_FEW_H
 #define PL_BACKEND_CONVOLUTION_FEW_H
 
-#include "backend/calls.h"
+#include "backend/convolution_pool.h"
 #include "kernels/kernels.h"
 
 /* Says the shape alone, since this decides bits. */
@@ -49,6 +49,9 @@ const float *pl_convolution_few_row(const pl_kernels *, const pl_convolution_sha
 
 uint64_t pl_convolution_few_workspace_bytes(const pl_convolution_call *, pl_team);
 void pl_convolution_few_exec(const pl_convolution_call *, void *workspace, pl_team);
+/* Of a y that is not kept: two rows of it at a time, in the thread's own memory. sign: [batch, out] */
+uint64_t pl_convolution_few_pool_workspace_bytes(const pl_convolution_pool_call *, pl_team);
+void pl_convolution_few_pool_exec(const pl_convolution_pool_call *, const float *sign, void *workspace, pl_team);
 uint64_t pl_convolution_few_dw_workspace_bytes(const pl_convolution_dw_call *, pl_team);
 void pl_convolution_few_dw_exec(const pl_convolution_dw_call *, void *workspace, pl_team);
 uint64_t pl_convolution_few_dx_workspace_bytes(const pl_convolution_dx_call *, pl_team);

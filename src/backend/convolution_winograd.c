@@ -1,7 +1,5 @@
 #include "backend/convolution_winograd.h"
 
-#include <string.h>
-
 #include "backend/convolution_epilogue.h"
 #include "backend/gemm_ahead.h"
 #include "backend/parallel.h"
@@ -155,17 +153,6 @@ static place place_of(const winograd *w, int64_t window)
     return (place){window / w->windows_x / w->windows_y, window / w->windows_x % w->windows_y, window % w->windows_x};
 }
 
-/* What lies in the image, zeros around it. */
-static void copy_border(const winograd *w, const char *image, int64_t top, int64_t left, char *to)
-{
-    const int64_t pixel = w->channels * pl_real_bytes(w->type);
-    int64_t begin = max_of(left, 0), end = min_of(left + w->t, w->width);
-    memset(to, 0, (size_t)(w->points * pixel));
-    for (int64_t y = max_of(top, 0); y < min_of(top + w->t, w->height) && begin < end; y++)
-        memcpy(to + ((y - top) * w->t + begin - left) * pixel, image + (y * w->width + begin) * pixel,
-               (size_t)((end - begin) * pixel));
-}
-
 static pl_winograd_part part_of(const winograd *w, int64_t part)
 {
     return w->parts == 1 ? PL_WINOGRAD_WHOLE : part == 0 ? PL_WINOGRAD_LEFT : PL_WINOGRAD_RIGHT;
@@ -180,7 +167,7 @@ static void transform_windows(const winograd *w, int64_t part, int64_t begin, in
         const char *image = (const char *)w->source + p.image * w->height * w->width * pixel;
         const char *window = own + w->border_offset;
         if (top < 0 || left < 0 || top + w->t > w->height || left + w->t > w->width) {
-            copy_border(w, image, top, left, own + w->border_offset);
+            pl_convolution_copy_square(image, w->height, w->width, pixel, top, left, w->t, own + w->border_offset);
             row = w->t;
         } else {
             window = image + (top * w->width + left) * pixel;

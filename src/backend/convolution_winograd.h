@@ -23,6 +23,8 @@
 #ifndef PL_BACKEND_CONVOLUTION_WINOGRAD_H
 #define PL_BACKEND_CONVOLUTION_WINOGRAD_H
 
+#include <string.h>
+
 #include "backend/calls.h"
 #include "backend/tickets.h"
 #include "kernels/gemm.h"
@@ -53,5 +55,20 @@ typedef struct pl_convolution_winograd {
 pl_convolution_winograd pl_convolution_winograd_of(const pl_convolution_call *, pl_team);
 pl_convolution_winograd pl_convolution_winograd_of_dx(const pl_convolution_dx_call *, pl_team);
 void pl_convolution_winograd_exec(pl_convolution_winograd *, void *workspace, pl_team);
+
+/* size × size pixels of so many bytes, from (top, left) of an image on; zeros where there is no image. */
+static inline void pl_convolution_copy_square(const char *image, int64_t height, int64_t width, int64_t pixel,
+                                              int64_t top, int64_t left, int64_t size, char *to)
+{
+    int64_t begin = left > 0 ? left : 0, end = left + size < width ? left + size : width;
+    memset(to, 0, (size_t)(size * size * pixel));
+    for (int64_t y = top > 0 ? top : 0; y < top + size && y < height && begin < end; y++)
+        memcpy(to + ((y - top) * size + begin - left) * pixel, image + (y * width + begin) * pixel,
+               (size_t)((end - begin) * pixel));
+}
+
+/* The gradient of the weights: convolution_winograd_dw.c. */
+uint64_t pl_convolution_winograd_dw_workspace_bytes(const pl_convolution_dw_call *, pl_team);
+void pl_convolution_winograd_dw_exec(const pl_convolution_dw_call *, void *workspace, pl_team);
 
 #endif

@@ -110,7 +110,7 @@ static void film_part(const void *context, int part, int parts)
     for (int64_t p = own.begin, count; p < own.end; p += count) {
         int64_t sample = p / c->positions, left = (sample + 1) * c->positions - p, at = p * c->channels;
         const float *s = w->s + 2 * sample * c->channels;
-        pl_channel_affine affine = {c->channels, PL_ACT_NONE, w->zero, s, s + c->channels};
+        pl_channel_affine affine = {c->channels, PL_ACT_NONE, w->zero, s, s + c->channels, NULL};
         count = left < own.end - p ? left : own.end - p;
         w->kernels->channel_affine(&affine, count, c->type, pl_real_at(c->type, c->x, at), NULL,
                                    pl_real_at(c->type, c->y, at));
@@ -147,7 +147,7 @@ static void do_block(const film_work *w, int64_t first, int64_t item)
     int64_t rows = c->rows - row < w->block_rows ? c->rows - row : w->block_rows;
     int64_t at = (sample * c->rows + row) * c->positions * c->channels;
     const void *dy = pl_real_at(c->type, c->dy, at), *x = pl_real_at(c->type, c->x, at);
-    pl_channel_affine affine = {c->channels, PL_ACT_NONE, w->zero, w->s + 2 * sample * c->channels, w->zero};
+    pl_channel_affine affine = {c->channels, PL_ACT_NONE, w->zero, w->s + 2 * sample * c->channels, w->zero, NULL};
     float *partial = w->partial + 2 * item * w->ld;
     if (c->ds) w->kernels->channel_bwd_sums(&affine, rows, c->positions, c->type, dy, x, partial + w->ld, partial);
     if (c->dx)

@@ -60,6 +60,28 @@ void pl_max_pool_bwd_exec(const pl_max_pool_bwd_call *c, pl_team team)
     pl_parallel(team, c->samples * c->height * c->width * c->channels, max_bwd_part, &w);
 }
 
+static void spread_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_spread_call *c = w->call;
+    int64_t height = c->height / 2, width = c->width / 2, row_elems = c->width * c->channels;
+    pl_range rows = pl_range_of_part(c->samples * c->height, 1, part, parts);
+    for (int64_t r = rows.begin; r < rows.end; r++) {
+        int64_t row = r % c->height, from = (r / c->height * height + row / 2) * width * c->channels;
+        int64_t columns = row < 2 * height ? width : 0; /* the last row of an odd number has been seen by nobody */
+        if (!columns) from = 0;
+        w->kernels->spread_row(columns, c->width, c->channels, (int)(row % 2), c->type, pl_real_at(c->type, c->g, from),
+                               c->argmax + from, c->spread, pl_real_at(c->type, c->y, r * row_elems),
+                               pl_real_at(c->type, c->dy, r * row_elems));
+    }
+}
+
+void pl_spread_exec(const pl_spread_call *c, pl_team team)
+{
+    work w = {c, pl_kernels_get(team.isa)};
+    pl_parallel(team, c->samples * c->height * c->width * c->channels, spread_part, &w);
+}
+
 /* ---- tables of weights ---- */
 
 enum { FEW_ROWS = 64, PIECE_CHANNELS = 64 };

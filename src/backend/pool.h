@@ -29,6 +29,18 @@ typedef struct pl_max_pool_bwd_call {
 } pl_max_pool_bwd_call;
 void pl_max_pool_bwd_exec(const pl_max_pool_bwd_call *, pl_team);
 
+/* dy = shift + slope·(y − mean) of each channel, and where a number of the pool came from + its g; dy may be y. */
+typedef struct pl_spread_call {
+    int64_t samples, height, width, channels; /* of y */
+    const void *g;
+    const uint8_t *argmax;
+    const float *spread; /* [3, channels]: shift, slope, mean */
+    const void *y;
+    void *dy;
+    pl_real type;
+} pl_spread_call;
+void pl_spread_exec(const pl_spread_call *, pl_team);
+
 /* Each pixel of y is a weighted sum of a rectangle of x, along each axis:
  *   AVERAGE   the mean of `kernel` from stride·o on
  *   ADAPTIVE  the mean of [⌊o·n/m⌋, ⌈(o + 1)·n/m⌉), of n pixels m

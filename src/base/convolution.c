@@ -40,18 +40,25 @@ int pl_convolution_allows(const pl_convolution_shape *s, pl_convolution_algorith
     return a == PL_CONVOLUTION_DIRECT || (a < PL_CONVOLUTION_ALGORITHM_COUNT && s->kernel == 3 && s->stride == 1);
 }
 
-enum { WINOGRAD_CHANNELS = 16, WINOGRAD_PIXELS = 4 };
+enum { WINOGRAD_CHANNELS = 16, WINOGRAD_PIXELS = 4, WINOGRAD_DW_PIXELS = 16 };
+
+static int is_wide(const pl_convolution_shape *s) { return s->in >= WINOGRAD_CHANNELS && s->out >= WINOGRAD_CHANNELS; }
 
 pl_convolution_algorithm pl_convolution_choose(const pl_convolution_shape *s)
 {
-    int wide = s->in >= WINOGRAD_CHANNELS && s->out >= WINOGRAD_CHANNELS;
     int large = s->out_height >= WINOGRAD_PIXELS && s->out_width >= WINOGRAD_PIXELS;
-    return wide && large && pl_convolution_allows(s, PL_CONVOLUTION_WINOGRAD4) ? PL_CONVOLUTION_WINOGRAD4
-                                                                               : PL_CONVOLUTION_DIRECT;
+    return is_wide(s) && large && pl_convolution_allows(s, PL_CONVOLUTION_WINOGRAD4) ? PL_CONVOLUTION_WINOGRAD4
+                                                                                     : PL_CONVOLUTION_DIRECT;
+}
+
+pl_convolution_algorithm pl_convolution_choose_dw(const pl_convolution_shape *s, pl_convolution_algorithm forward)
+{
+    int large = s->out_height >= WINOGRAD_DW_PIXELS && s->out_width >= WINOGRAD_DW_PIXELS;
+    return is_wide(s) && large && pl_convolution_allows(s, forward) ? forward : PL_CONVOLUTION_DIRECT;
 }
 
 const char *pl_convolution_rule(void)
 {
-    return "winograd4 for kernel 3 with stride 1, at least 16 channels on either side and at least 4 x 4 outputs; else "
-           "direct";
+    return "winograd4 for kernel 3 with stride 1, at least 16 channels on either side and at least 4 x 4 outputs, "
+           "and the gradient of its weights from 16 x 16 outputs on; else direct";
 }

@@ -39,6 +39,9 @@ int pl_convolution_allows(const pl_convolution_shape *, pl_convolution_algorithm
 /* What "auto" is for a shape: a fixed rule, which looks neither at the batch nor at the machine, since it decides bits.
  * pl_convolution_rule says it in words. */
 pl_convolution_algorithm pl_convolution_choose(const pl_convolution_shape *);
+/* What the gradient of the weights takes where the convolution takes `forward`: the same, or direct where there
+ * are few channels, or so few windows in an image that transforming their sums back costs more than it saves. */
+pl_convolution_algorithm pl_convolution_choose_dw(const pl_convolution_shape *, pl_convolution_algorithm forward);
 const char *pl_convolution_rule(void);
 
 #endif

@@ -39,6 +39,9 @@ enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 typedef struct axis_form {
     pl_graph *graph; /* NULL: nothing is to be chosen in it */
     bool layer_major, chunks;
+    int64_t
+        convolution[VALUES_MAX]; /* numbers a sample of outputs that may be made again, the largest first, each once */
+    size_t convolutions;
 } axis_form;
 
 typedef struct axis_view {
@@ -127,6 +130,7 @@ static bool can_do(const axis_view *v, const pl_choice *c)
 {
     const axis_form *f = form_of(v, c);
     return f->graph && !(c->layer_major && !f->layer_major) && !(c->feed_forward_rows && !f->chunks) &&
+           !(c->convolution_limit && !f->convolutions) &&
            !(c->update_early && !c->layer_major && !may_update_early(v, c));
 }
 
@@ -278,6 +282,45 @@ static void say_chunks(const pl_fit_result *r, const pl_choice *c, pl_str *out)
 {
     brief_chunks(r, c, out);
     if (c->feed_forward_rows) pl_str_append(out, " at once; its inner values are made again in the backward pass");
+}
+
+/* The largest outputs, then those of the next size too, and so on to all. */
+static size_t spread_convolutions(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    size_t count = 1;
+    to[0] = *from;
+    if (!pl_fit_is_open(v->options, PL_CHOICE_CONVOLUTIONS) || !v->trains || !v->small) return 1;
+    if (v->frontier) {
+        to[0].convolution_limit = frontier_form(v)->convolution_limit;
+        return 1;
+    }
+    const axis_form *f = form_of(v, from);
+    for (size_t i = 0; i < f->convolutions && count < VALUES_MAX; i++) {
+        to[count] = *from;
+        to[count++].convolution_limit = i + 1 < f->convolutions ? f->convolution[i + 1] : 1;
+    }
+    return count;
+}
+
+static void brief_convolutions(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    if (c->convolution_limit)
+        pl_str_printf(out, "over %lld numbers again", (long long)c->convolution_limit);
+    else
+        pl_str_append(out, "whole");
+}
+
+static void say_convolutions(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    if (c->convolution_limit == 0)
+        pl_str_append(out, "outputs whole");
+    else
+        pl_str_printf(out,
+                      "outputs of more than %lld numbers a sample some samples at a time, and again in the backward "
+                      "pass",
+                      (long long)c->convolution_limit);
 }
 
 /* Of a frontier all but its first point, which costs nothing. */
@@ -464,6 +507,33 @@ static pl_status find_chunks(axis_form *f, pl_id train, pl_error *err)
     return status;
 }
 
+/* In the order of their sizes, each size once. */
+static void note_convolution(axis_form *f, int64_t numbers)
+{
+    size_t at = 0;
+    while (at < f->convolutions && f->convolution[at] > numbers) at++;
+    if (f->convolutions == VALUES_MAX || (at < f->convolutions && f->convolution[at] == numbers)) return;
+    memmove(f->convolution + at + 1, f->convolution + at, (f->convolutions - at) * sizeof *f->convolution);
+    f->convolution[at] = numbers;
+    f->convolutions++;
+}
+
+/* Those that are left whole where there is no limit. */
+static pl_status find_convolutions(axis_form *f, pl_id train, pl_error *err)
+{
+    pl_graph *g = pl_graph_copy(f->graph);
+    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
+    pl_status status = pl_rewrite_chunk_convolutions(g, train, 0, err);
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op != PL_OP_CONV2D_POOL || n->out[3] == PL_NONE) continue;
+        const int64_t *dim = g->value[n->out[3]].shape.dim;
+        note_convolution(f, dim[1] * dim[2] * dim[3]);
+    }
+    pl_graph_destroy(g);
+    return status;
+}
+
 static pl_status make_form(axis_view *v, const pl_graph *graph, size_t k, pl_error *err)
 {
     const char *why;
@@ -475,6 +545,7 @@ static pl_status make_form(axis_view *v, const pl_graph *graph, size_t k, pl_err
     if (!f->graph) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
     PL_TRY(pl_rewrite_precision(f->graph, v->train, precisions[k].dtype, err));
     f->layer_major = pl_rewrite_layer_major_possible(f->graph, v->train, &why);
+    PL_TRY(find_convolutions(f, v->train, err));
     return find_chunks(f, v->train, err);
 }
 

@@ -18,7 +18,7 @@
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
-enum { POINTS_MAX = PL_RECOMPUTE_BUDGETS_MAX + 1 };
+enum { HALVINGS = 6, POINTS_MAX = PL_RECOMPUTE_BUDGETS_MAX + 1 + HALVINGS };
 
 /* Elementary steps, about a nanosecond each: of one budget of the row, and of the least one. */
 static const uint64_t quick_work = 8000000, least_work = 40000000;
@@ -184,6 +184,10 @@ static pl_status take_schedule(const recompute_problem *p, const pl_recompute_so
         uint32_t group = s->steps[i].node;
         *useful = group <= next && (group == next || !p->group[group].once);
         if (group != next) continue;
+        if (p->group[group].first == p->group[group].end) { /* it came with the one in front */
+            next++;
+            continue;
+        }
         for (; from < i && *useful; from++)
             if (s->steps[from].action == PL_RECOMPUTE_COMPUTE && s->steps[from].node != next)
                 PL_TRY(add_group(p, s->steps[from].node, p->group[next].first, e, err));
@@ -307,7 +311,7 @@ static pl_status solve_least_part(const part *p, uint64_t work, entry *e, bool *
 }
 
 /* What the largest region needs at least: less is of no use to the others. */
-static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, pl_error *err)
+static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, bool *found, pl_error *err)
 {
     pl_status status = PL_OK;
     bool useful = true;
@@ -318,22 +322,37 @@ static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, pl_error
         status =
             solve_least_part(&f->part[i], least_work / PL_RECOMPUTE_BUDGETS_MAX * (uint64_t)f->budgets / f->part_count,
                              e, &useful, least, err);
-    if (status == PL_OK && useful)
+    *found = status == PL_OK && useful;
+    if (*found)
         finish_entry(f, e);
     else
         destroy_entry(e);
     return status == PL_OK && f->part_count > 1 ? solve(f, *least, err) : status;
 }
 
+/* The schedule of the least budget ran something again that must not: the least that is of use lies between it and the
+ * lowest one of the row. */
+static pl_status halve_down(pl_recompute_frontier *f, uint64_t least, pl_error *err)
+{
+    for (int i = 0; i < HALVINGS; i++) {
+        uint64_t lowest = f->entry[f->count - 1]->point.peak_bytes, middle = least + (lowest - least) / 2;
+        if (lowest <= least) break;
+        PL_TRY(solve(f, middle, err));
+        if (f->entry[f->count - 1]->point.peak_bytes > middle) least = middle;
+    }
+    return PL_OK;
+}
+
 static pl_status sweep(pl_recompute_frontier *f, pl_error *err)
 {
     uint64_t least;
+    bool found;
     PL_TRY(solve(f, PL_RECOMPUTE_NONE, err)); /* storing all; all there is without a backward pass */
     double most = (double)f->entry[0]->point.peak_bytes;
-    PL_TRY(solve_least(f, &least, err));
+    PL_TRY(solve_least(f, &least, &found, err));
     double step = pow((double)(least + 1) / (most + 1), 1.0 / f->budgets);
     for (int i = 1; i < f->budgets && (double)least < most; i++) PL_TRY(solve(f, (uint64_t)(most * pow(step, i)), err));
-    return PL_OK;
+    return found || f->part_count > 1 ? PL_OK : halve_down(f, least, err);
 }
 
 pl_status pl_recompute_frontier_create(const pl_graph *graph, const pl_fit_options *o, int64_t micro_batch, int budgets,

@@ -125,6 +125,27 @@ static pl_status add_dep(grouper *c, uint32_t group, uint32_t dep, pl_error *err
     return PL_OK;
 }
 
+/* A large output beside the first has readers of its own: it is a group of its own, whose part is to be there. */
+static bool is_beside(const pl_node *n, int k) { return k > 0 && pl_node_remakes(n, k); }
+
+/* Those of the group's last node. */
+static pl_status add_beside(grouper *c, uint32_t group, pl_id node, pl_error *err)
+{
+    recompute_problem *p = c->p;
+    const pl_node *n = &c->g->node[node];
+    for (int k = 1; k < PL_NODE_OUT_MAX; k++) {
+        if (n->out[k] == PL_NONE || !is_beside(n, k)) continue;
+        const pl_id root = pl_value_root(c->g, n->out[k]);
+        if (bytes_of(c, root) == 0 || c->owner[root] != NO_GROUP) continue;
+        const uint32_t own = (uint32_t)p->problem.node_count++;
+        p->group[own] = (recompute_group){.first = node + 1, .end = node + 1, .once = p->group[group].once};
+        PL_TRY(add_dep(c, own, group, err));
+        c->owner[root] = own;
+        p->node[own].size = bytes_of(c, root);
+    }
+    return PL_OK;
+}
+
 /* Storage that is written here for the first time belongs to this group; who writes into older storage needs it. */
 static pl_status add_outputs(grouper *c, uint32_t group, pl_id node, bool last, pl_error *err)
 {
@@ -139,6 +160,8 @@ static pl_status add_outputs(grouper *c, uint32_t group, pl_id node, bool last, 
             PL_TRY(add_dep(c, group, c->owner[root], err));
         } else if (k == 0 && group_below(c, n) != NO_GROUP) {
             c->owner[root] = group_below(c, n);
+        } else if (is_beside(n, k)) {
+            continue; /* add_beside */
         } else if (c->may[node] && !pl_node_remakes(n, k)) {
             c->p->problem.fixed += bytes;
         } else if (last) {
@@ -159,6 +182,7 @@ static pl_status add_member(grouper *c, uint32_t group, pl_id node, bool last, p
         if (n->in[k] != PL_NONE) PL_TRY(add_dep(c, group, c->owner[pl_value_root(c->g, n->in[k])], err));
     to->seconds += c->seconds[node];
     to->once |= !c->may[node];
+    c->p->node[group].keep |= !c->may[node] && n->phase == PL_PHASE_FORWARD; /* whatever is made of it may run again */
     return add_outputs(c, group, node, last, err);
 }
 
@@ -176,6 +200,7 @@ static pl_status add_groups(grouper *c, pl_error *err)
         }
         p->group[group].end = i + 1;
         p->seconds += p->group[group].seconds;
+        PL_TRY(add_beside(c, group, i, err));
     }
     return PL_OK;
 }
@@ -206,8 +231,8 @@ pl_status recompute_problem_init(recompute_problem *p, const pl_graph *g, pl_id 
     c.writers = pl_alloc(g->value_count + 1, sizeof *c.writers);
     c.outside = pl_alloc(g->value_count + 1, sizeof *c.outside);
     c.owner = pl_alloc(g->value_count + 1, sizeof *c.owner);
-    p->group = pl_alloc(g->node_count + 1, sizeof *p->group);
-    p->node = pl_alloc(g->node_count + 1, sizeof *p->node);
+    p->group = pl_alloc(g->node_count * PL_NODE_OUT_MAX + 1, sizeof *p->group);
+    p->node = pl_alloc(g->node_count * PL_NODE_OUT_MAX + 1, sizeof *p->node);
     if (!c.may || !c.readers || !c.writers || !c.outside || !c.owner || !p->group || !p->node)
         PL_TRY_DONE(no_memory(err));
     for (size_t i = 0; i < g->value_count; i++) c.owner[i] = NO_GROUP;

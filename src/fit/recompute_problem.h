@@ -1,5 +1,6 @@
 /* The graph of one micro-batch as a recompute problem. A *group* is one of its nodes: a node of the graph, or a few
- * neighbours of which each but the last is read by the next alone, so that nothing can be gained between them. */
+ * neighbours of which each but the last is read by the next alone, so that nothing can be gained between them. A large
+ * output beside a node's first (pl_op_rule.remade) is a group without nodes: it needs the one in front, and no time. */
 #ifndef PL_FIT_RECOMPUTE_PROBLEM_H
 #define PL_FIT_RECOMPUTE_PROBLEM_H
 

@@ -250,6 +250,13 @@ pl_status pl_expect_shape(const pl_graph *g, const pl_node *n, int k, const pl_s
     return !v || pl_shape_equal(&v->shape, shape) ? PL_OK : pl_fail_input(g, n, k, expected, err);
 }
 
+bool pl_is_row_a_sample(const pl_shape *s, int64_t samples, uint32_t symbolic)
+{
+    bool fine = s->rank >= 2 && s->dim[0] == samples && s->symbolic == symbolic && pl_shape_last(s) >= 1;
+    for (uint32_t i = 1; i + 1 < s->rank; i++) fine = fine && s->dim[i] == 1;
+    return fine;
+}
+
 pl_alias pl_alias_none(const pl_node *n, int out)
 {
     (void)n, (void)out;

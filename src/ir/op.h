@@ -136,6 +136,8 @@ pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *ex
 /* One letter an input: f f32, d f64, i i32, l i64, a dot anything; a capital means exactly one element; r f32, bf16 or
  * f16, the same for every r of a node. Absent inputs are fine. */
 pl_status pl_expect_inputs(const pl_graph *, const pl_node *, const char *letters, pl_error *);
+/* [B,...,width] with one row a sample: an image of one pixel will do, what a global mean gives. */
+bool pl_is_row_a_sample(const pl_shape *, int64_t samples, uint32_t symbolic);
 /* Input k, when given, has this shape. */
 pl_status pl_expect_shape(const pl_graph *, const pl_node *, int k, const pl_shape *, const char *expected, pl_error *);
 pl_alias pl_alias_none(const pl_node *, int out);

@@ -244,3 +244,146 @@ static pl_alias alias_bwd(const pl_node *n, int out)
 const pl_op_rule pl_rule_GROUP_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
 const pl_op_rule pl_rule_BATCH_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1, .mixes_samples = true};
 const pl_op_rule pl_rule_BATCH_NORM_EVAL_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
+
+/* ---- pooled_batch_norm: x, moments, gamma, beta, [film B,2·channels] → y, mean, rstd ----
+ * batch_norm of what a pool has left of an image (conv2d_pool), with the statistics of the whole image: moments are its
+ * rows', of `positions` pixels each. With film y = s·act(…) + t, the scales s in front of the shifts t. */
+enum { EPS, ACT, POSITIONS };
+
+/* One sample's rows, and their pixels. */
+static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape, *moments = &pl_in(g, n, 1)->shape;
+    pl_shape whole = *x;
+    whole.dim[1] = moments->dim[1], whole.dim[2] = 2;
+    if (x->rank != 4) return pl_fail_input(g, n, 0, "[samples, rows, positions, channels]", err);
+    if (moments->rank != 4 || !pl_shape_equal(moments, &whole))
+        return pl_fail_input(g, n, 1, "moments, f32 [samples, rows of the whole image, 2, channels]", err);
+    if (n->attr[POSITIONS].i < 1)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: a row has at least 1 position", pl_op_name(n->op), n->scope);
+    return PL_OK;
+}
+
+static pl_status check_film(const pl_graph *g, const pl_node *n, int x, int film, pl_error *err)
+{
+    const pl_shape *s = &pl_in(g, n, x)->shape;
+    const pl_value *v = pl_in(g, n, film);
+    if (!v || (v->dtype == PL_DTYPE_F32 && pl_is_row_a_sample(&v->shape, s->dim[0], s->symbolic & 1) &&
+               pl_shape_last(&v->shape) == 2 * pl_shape_last(s)))
+        return PL_OK;
+    return pl_fail_input(g, n, film, "f32 [samples, a scale, then a shift for each channel]", err);
+}
+
+static pl_status shape_pooled(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    pl_shape channels = channels_of(&x->shape);
+    PL_TRY(pl_expect_inputs(g, n, "rffff", err));
+    PL_TRY(check_image(g, n, 0, err));
+    for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
+    PL_TRY(check_pooled(g, n, err));
+    PL_TRY(check_film(g, n, 0, 4, err));
+    out[0] = (pl_out){x->shape, x->dtype};
+    out[1] = out[2] = (pl_out){channels_of(&x->shape), PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_pooled(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){24 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
+}
+
+/* What the statistics pass on to every pixel of the whole image reaches it as the gradient of its moments. */
+static pl_status gradient_pooled(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], moments = n->in[1];
+    if (dy == PL_NONE) return PL_OK;
+    pl_id film = n->in[4];
+    pl_id out[5] = {pl_gradient_output(g, x), PL_NONE, PL_NONE, pl_gradient_output(g, moments),
+                    film == PL_NONE ? PL_UNWANTED : pl_gradient_output(g, film)};
+    pl_id to_gamma = pl_gradient_accumulator(g, n->in[2]), to_beta = pl_gradient_accumulator(g, n->in[3]);
+    if (out[0] == PL_UNWANTED && out[4] == PL_UNWANTED && to_gamma == PL_NONE && to_beta == PL_NONE)
+        return g->b->status;
+    const int64_t rows = g->b->graph->value[moments].shape.dim[1];
+    pl_attr attr[] = {n->attr[EPS], n->attr[ACT], pl_attr_i(rows * n->attr[POSITIONS].i)};
+    pl_id in[9] = {dy, x, n->in[2], n->in[3], n->out[1], n->out[2], to_gamma, to_beta, film};
+    pl_build_node(g->b, PL_OP_POOLED_BATCH_NORM_BWD, attr, 9, in, 5, out);
+    pl_gradient_add(g, x, out[0]);
+    pl_gradient_accumulated(g, n->in[2], out[1]);
+    pl_gradient_accumulated(g, n->in[3], out[2]);
+    pl_gradient_add(g, moments, out[3]);
+    if (film != PL_NONE) pl_gradient_add(g, film, out[4]);
+    return g->b->status;
+}
+
+static pl_alias alias_pooled(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 0 : 0};
+}
+
+const pl_op_rule pl_rule_POOLED_BATCH_NORM = {shape_pooled, gradient_pooled,   cost_pooled,
+                                              alias_pooled, .recompute = true, .mixes_samples = true};
+
+/* ---- pooled_batch_norm_bwd: dy, x, gamma, beta, mean, rstd, [dgamma], [dbeta], [film]
+ *                           → [dx], [dgamma'], [dbeta'], [spread], [dfilm] ----
+ * dx as if the statistics were given. What they add for a number v of the whole image, which has `positions` pixels a
+ * sample, is shift + slope·(v − mean): spread f32 [3, channels] holds the three, a row each. */
+static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 1);
+    const pl_value *film = pl_in(g, n, 8);
+    pl_node plain = *n;
+    plain.in[8] = PL_NONE; /* where the others have what is added to dx */
+    PL_TRY(shape_bwd(g, &plain, out, err));
+    PL_TRY(check_film(g, n, 1, 8, err));
+    if (n->attr[POSITIONS].i < 1)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: a sample has at least 1 position", pl_op_name(n->op), n->scope);
+    out[3] = (pl_out){pl_shape_of(2, (int64_t)3, pl_shape_last(&x->shape)), PL_DTYPE_F32};
+    if (film) out[4] = (pl_out){film->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_alias alias_pooled_bwd(const pl_node *n, int out)
+{
+    pl_alias alias = alias_bwd(n, out);
+    if (out == 0) alias.may &= ~(1u << 8);
+    return out > 2 ? (pl_alias){.update = -1} : alias;
+}
+
+const pl_op_rule pl_rule_POOLED_BATCH_NORM_BWD = {shape_pooled_bwd, NULL,          cost_bwd,
+                                                  alias_pooled_bwd, .out_min = -1, .mixes_samples = true};
+
+/* ---- batch_norm_spread: g, argmax, spread, y → dy ----
+ * The gradient of the whole image y: g where the pool took a number from, and what the statistics pass on to all. */
+static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *pooled = pl_in(g, n, 0), *y = pl_in(g, n, 3);
+    PL_TRY(pl_expect_inputs(g, n, "r.fr", err));
+    if (y->shape.rank != 4 || pl_shape_elems(&y->shape) == 0)
+        return pl_fail_input(g, n, 3, "[samples, rows, positions, channels]", err);
+    pl_shape half = y->shape, rows = pl_shape_of(2, (int64_t)3, pl_shape_last(&y->shape));
+    half.dim[1] /= 2, half.dim[2] /= 2;
+    PL_TRY(pl_expect_shape(g, n, 0, &half, "the shape of what the pool left of input 3", err));
+    PL_TRY(pl_expect_shape(g, n, 1, &pooled->shape, "the shape of input 0, u8", err));
+    if (pl_in(g, n, 1)->dtype != PL_DTYPE_U8) return pl_fail_input(g, n, 1, "u8", err);
+    PL_TRY(pl_expect_shape(g, n, 2, &rows, "f32 [3, channels]", err));
+    out[0] = (pl_out){y->shape, y->dtype};
+    return PL_OK;
+}
+
+static pl_cost cost_spread(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *pooled = pl_in(g, n, 0), *y = pl_in(g, n, 3);
+    return (pl_cost){4 * pl_value_elems_f(y),
+                     2 * pl_value_bytes_f(y) + pl_value_bytes_f(pooled) + pl_value_elems_f(pooled)};
+}
+
+static pl_alias alias_spread(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 3};
+}
+
+const pl_op_rule pl_rule_BATCH_NORM_SPREAD = {shape_spread, NULL, cost_spread, alias_spread};

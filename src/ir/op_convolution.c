@@ -100,6 +100,18 @@ static void bias_gradient(pl_gradient *g, pl_id bias, pl_id dy)
     pl_gradient_accumulated(g, bias, pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &out));
 }
 
+/* window: stride, padding, algorithm. */
+static void weight_gradient(pl_gradient *g, pl_id x, pl_id w, pl_id dy, const pl_attr *window)
+{
+    const pl_value *v = g->b->graph->value;
+    pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
+    if (acc == PL_NONE) return;
+    pl_convolution_shape s = shape_between(&v[x].shape, &v[w].shape, window);
+    pl_attr attr[] = {window[0], window[1],
+                      pl_attr_i(pl_convolution_choose_dw(&s, (pl_convolution_algorithm)window[2].i))};
+    pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, attr, 3, (pl_id[]){dy, x, acc}, 1, &out));
+}
+
 /* As linear's: dW comes before dx, so that x is dead when dx is born. */
 static pl_status gradient_conv2d(pl_gradient *g, const pl_node *n)
 {
@@ -109,11 +121,8 @@ static pl_status gradient_conv2d(pl_gradient *g, const pl_node *n)
                         pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->out[0], da}, 1, &du));
     pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1];
     if (dy == PL_NONE) return g->b->status;
-    pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
     bias_gradient(g, n->in[2], dy);
-    if (acc != PL_NONE)
-        pl_gradient_accumulated(
-            g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, n->attr + STRIDE, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    weight_gradient(g, x, w, dy, n->attr + STRIDE);
     if (pl_gradient_is_wanted(g, x)) {
         const pl_shape *s = &g->b->graph->value[x].shape;
         pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), n->attr[STRIDE],      n->attr[PAD],
@@ -202,7 +211,7 @@ static pl_status shape_conv2d_dw(const pl_graph *g, const pl_node *n, pl_out out
     if (!is_image(x)) return pl_fail_input(g, n, 1, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 2, err));
     pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
-    PL_TRY(check_window(n, &s, PL_CONVOLUTION_DIRECT, err));
+    PL_TRY(check_window(n, &s, n->attr[ALGORITHM - STRIDE].i, err));
     pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
     PL_TRY(pl_expect_shape(g, n, 0, &y, "the output of the convolution", err));
     if (acc->shape.dim[3] != s.in) return pl_fail_input(g, n, 2, "f32 [out, kernel, kernel, in]", err);
@@ -292,3 +301,148 @@ static pl_alias alias_conv_transpose2d(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_conv_transpose2d, cost_conv_transpose2d,
                                              alias_conv_transpose2d};
+
+/* ---- conv2d_pool: x, W, gamma, [bias N], [film B,2N] → pooled [B,Ho/2,Wo/2,N], [argmax], [moments], [y] ----
+ * y = conv2d(x, W, bias), and of each 2×2 of it the number that the largest is made of by what follows: a norm with
+ * the gains gamma [N], an activation that falls nowhere, and film's scales. All of them keep the order of numbers or
+ * turn it round, as the sign of gamma·scale says, so the pool may go first, and what comes after has a quarter of the
+ * numbers. Where the sign is 0 all are made equal and the first is taken. moments are those of the whole y; y itself
+ * need not be there at once.
+ *
+ * The gradient that moments get is pooled_batch_norm_bwd's spread. Since the statistics take away whatever is the same
+ * for all numbers of a channel, that of the bias is then exactly zero. */
+enum { POOL_STRIDE, POOL_PAD, POOL_ALGORITHM };
+
+static pl_status check_film(const pl_graph *g, const pl_node *n, const pl_shape *x, int64_t out, pl_error *err)
+{
+    const pl_value *film = pl_in(g, n, 4);
+    if (!film ||
+        (pl_is_row_a_sample(&film->shape, x->dim[0], x->symbolic & 1) && pl_shape_last(&film->shape) == 2 * out))
+        return PL_OK;
+    return pl_fail_input(g, n, 4, "f32 [samples, a scale, then a shift for each output channel]", err);
+}
+
+static pl_status shape_conv2d_pool(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    PL_TRY(pl_expect_inputs(g, n, "rrfff", err));
+    if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
+    PL_TRY(check_weight(g, n, 1, err));
+    if (w->shape.dim[3] != x->shape.dim[3])
+        return pl_fail_input(g, n, 1, "[out, kernel, kernel, in] with in = the input's channels", err);
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
+    PL_TRY(check_window(n, &s, n->attr[POOL_ALGORITHM].i, err));
+    if (s.out_height < 2 || s.out_width < 2)
+        return pl_fail_input(g, n, 0, "an image whose convolution is 2 by 2 at least", err);
+    pl_shape channels = pl_shape_of(1, s.out);
+    for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [out]", err));
+    PL_TRY(check_film(g, n, &x->shape, s.out, err));
+    pl_shape pooled = image_of(&x->shape, s.out_height / 2, s.out_width / 2, s.out);
+    out[0] = (pl_out){pooled, x->dtype};
+    out[1] = (pl_out){pooled, PL_DTYPE_U8};
+    out[2] = (pl_out){image_of(&x->shape, s.out_height, 2, s.out), PL_DTYPE_F32};
+    out[3] = (pl_out){image_of(&x->shape, s.out_height, s.out_width, s.out), x->dtype};
+    return PL_OK;
+}
+
+/* dy of a y that is there. */
+static pl_id spread_out(pl_gradient *g, const pl_node *n, pl_id to_pooled, pl_id spread)
+{
+    const pl_shape *y = &g->b->graph->value[n->out[3]].shape;
+    pl_id out = PL_NONE;
+    if (spread != PL_NONE)
+        return pl_build_node(g->b, PL_OP_BATCH_NORM_SPREAD, NULL, 4, (pl_id[]){to_pooled, n->out[1], spread, n->out[3]},
+                             1, &out);
+    pl_attr size[] = {pl_attr_i(y->dim[1]), pl_attr_i(y->dim[2])};
+    return pl_build_node(g->b, PL_OP_MAX_POOL_BWD, size, 2, (pl_id[]){to_pooled, n->out[1]}, 1, &out);
+}
+
+static pl_status gradient_conv2d_pool(pl_gradient *g, const pl_node *n)
+{
+    pl_id to_pooled = pl_gradient_of(g, n->out[0]), spread = PL_NONE, x = n->in[0], w = n->in[1];
+    pl_id acc = pl_gradient_accumulator(g, w), bias = n->in[3];
+    if (n->out[2] != PL_NONE) spread = pl_gradient_of(g, n->out[2]);
+    if (to_pooled == PL_NONE) return PL_OK;
+    if (n->out[1] == PL_NONE || n->out[3] == PL_NONE || pl_gradient_of(g, n->out[3]) != PL_NONE)
+        return pl_fail(g->b->err, PL_E_INTERNAL,
+                       "conv2d_pool in %s: its gradient needs the argmax and y, and nobody else may read y", n->scope);
+    bool has_bias = spread == PL_NONE && bias != PL_NONE && pl_gradient_accumulator(g, bias) != PL_NONE;
+    if (acc == PL_NONE && !pl_gradient_is_wanted(g, x) && !has_bias) return PL_OK;
+    pl_id dy = spread_out(g, n, to_pooled, spread);
+    if (has_bias) bias_gradient(g, bias, dy);
+    weight_gradient(g, x, w, dy, n->attr + POOL_STRIDE);
+    if (pl_gradient_is_wanted(g, x)) {
+        const pl_shape *s = &g->b->graph->value[x].shape;
+        pl_attr attr[] = {pl_attr_i(PL_ACT_NONE),  n->attr[POOL_STRIDE], n->attr[POOL_PAD],
+                          n->attr[POOL_ALGORITHM], pl_attr_i(s->dim[1]), pl_attr_i(s->dim[2])};
+        pl_id in[4] = {dy, w, pl_gradient_take(g, x), PL_NONE}, dx = PL_NONE;
+        pl_build_node(g->b, PL_OP_CONV2D_DX, attr, 4, in, 1, &dx);
+        pl_gradient_add(g, x, dx);
+    }
+    return g->b->status;
+}
+
+static double bytes_of_pixels(const pl_convolution_shape *s, pl_dtype dtype)
+{
+    return (double)s->batch * (double)s->out_height * (double)s->out_width * (double)s->out *
+           (double)pl_dtype_bytes(dtype);
+}
+
+/* y that is not kept goes through memory in pieces. */
+static pl_cost cost_conv2d_pool(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
+    double y = bytes_of_pixels(&s, x->dtype), pooled = pl_value_bytes_f(&g->value[n->out[0]]);
+    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s),
+                     pl_value_bytes_f(x) + pl_value_bytes_f(w) + 2 * y + 1.25 * pooled};
+}
+
+const pl_op_rule pl_rule_CONV2D_POOL = {shape_conv2d_pool, gradient_conv2d_pool, cost_conv2d_pool, pl_alias_none,
+                                        .remade = 1u << 1 | 1u << 2 | 1u << 3};
+
+/* ---- conv2d_pool_bwd: dpooled, argmax, spread, x, W, [bias], [dW] → [dx], [dW'] ----
+ * batch_norm_spread, conv2d_dw and conv2d_dx, some samples at a time, whose y is made again: so neither y nor dy is
+ * ever whole (rewrite/convolution.c). */
+static pl_status shape_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *to_pooled = pl_in(g, n, 0), *x = pl_in(g, n, 3), *w = pl_in(g, n, 4);
+    PL_TRY(pl_expect_inputs(g, n, "r.frrff", err));
+    if (!is_image(x)) return pl_fail_input(g, n, 3, "[batch, height, width, in]", err);
+    PL_TRY(check_weight(g, n, 4, err));
+    if (w->shape.dim[3] != x->shape.dim[3])
+        return pl_fail_input(g, n, 4, "[out, kernel, kernel, in] with in = the input's channels", err);
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
+    PL_TRY(check_window(n, &s, n->attr[POOL_ALGORITHM].i, err));
+    pl_shape pooled = image_of(&x->shape, s.out_height / 2, s.out_width / 2, s.out);
+    pl_shape rows = pl_shape_of(2, (int64_t)3, s.out), channels = pl_shape_of(1, s.out);
+    PL_TRY(pl_expect_shape(g, n, 0, &pooled, "the shape of what the pool left", err));
+    PL_TRY(pl_expect_shape(g, n, 1, &to_pooled->shape, "the shape of input 0, u8", err));
+    if (pl_in(g, n, 1)->dtype != PL_DTYPE_U8) return pl_fail_input(g, n, 1, "u8", err);
+    PL_TRY(pl_expect_shape(g, n, 2, &rows, "f32 [3, out]", err));
+    PL_TRY(pl_expect_shape(g, n, 5, &channels, "f32 [out]", err));
+    PL_TRY(pl_expect_shape(g, n, 6, &w->shape, "f32, the shape of the weight", err));
+    out[0] = (pl_out){x->shape, x->dtype};
+    out[1] = (pl_out){w->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_conv2d_pool_bwd(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 3), *w = pl_in(g, n, 4);
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
+    double products = 1 + (n->out[0] != PL_NONE) + (n->out[1] != PL_NONE);
+    return (pl_cost){products * 2 * (double)s.batch * pl_convolution_macs(&s),
+                     (2 + products) * bytes_of_pixels(&s, x->dtype) + products * pl_value_bytes_f(x) +
+                         products * pl_value_bytes_f(w) + 1.25 * pl_value_bytes_f(pl_in(g, n, 0))};
+}
+
+/* Of some samples x has been read before their dx is written. */
+static pl_alias alias_conv2d_pool_bwd(const pl_node *n, int out)
+{
+    (void)n;
+    return out == 1 ? (pl_alias){.update = 6} : (pl_alias){.update = -1, .may = 1u << 3};
+}
+
+const pl_op_rule pl_rule_CONV2D_POOL_BWD = {shape_conv2d_pool_bwd, NULL, cost_conv2d_pool_bwd, alias_conv2d_pool_bwd,
+                                            .out_min = -1};

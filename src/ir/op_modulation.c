@@ -89,14 +89,6 @@ static pl_status shape_gate_bwd(const pl_graph *g, const pl_node *n, pl_out out[
 
 const pl_op_rule pl_rule_GATE_BWD = {shape_gate_bwd, NULL, cost_backward, alias_backward, .out_min = -1};
 
-/* [B,...,width] with one row a sample: an image of one pixel will do, what a global mean gives. */
-static bool is_row_a_sample(const pl_shape *s, int64_t samples, uint32_t symbolic)
-{
-    bool fine = s->rank >= 2 && s->dim[0] == samples && s->symbolic == symbolic && pl_shape_last(s) >= 1;
-    for (uint32_t i = 1; i + 1 < s->rank; i++) fine = fine && s->dim[i] == 1;
-    return fine;
-}
-
 /* ---- film: x [B,...,C], s [B,2C] → y = s[b,c]·x + s[b,C+c] ----
  * First the scales, then the shifts, and no "1 +" in front of a scale. s is stored as x is, or as f32. */
 static pl_status check_film(const pl_graph *g, const pl_node *n, int x, pl_error *err)
@@ -108,7 +100,7 @@ static pl_status check_film(const pl_graph *g, const pl_node *n, int x, pl_error
     if (s->dtype != PL_DTYPE_F32 && s->dtype != v->dtype)
         return pl_fail_input(g, n, x + 1, "f32, or of the type of what it scales", err);
     int64_t both = pl_shape_last(&s->shape);
-    if (!is_row_a_sample(&s->shape, v->shape.dim[0], v->shape.symbolic) || both % 2 ||
+    if (!pl_is_row_a_sample(&s->shape, v->shape.dim[0], v->shape.symbolic) || both % 2 ||
         both / 2 != pl_shape_last(&v->shape))
         return pl_fail_input(g, n, x + 1, "[samples, a scale, then a shift for each channel]", err);
     return PL_OK;
@@ -148,8 +140,8 @@ static bool are_apart(const pl_shape *x, const pl_shape *e)
 
 static bool are_joined(const pl_shape *x, const pl_shape *e)
 {
-    return e->rank == x->rank && is_row_a_sample(x, e->dim[0], e->symbolic) &&
-           is_row_a_sample(e, x->dim[0], x->symbolic) && pl_shape_last(x) % pl_shape_last(e) == 0;
+    return e->rank == x->rank && pl_is_row_a_sample(x, e->dim[0], e->symbolic) &&
+           pl_is_row_a_sample(e, x->dim[0], x->symbolic) && pl_shape_last(x) % pl_shape_last(e) == 0;
 }
 
 static pl_status check_pool(const pl_graph *g, const pl_node *n, int x, pl_error *err)

@@ -1,7 +1,10 @@
 /* The transforms of Winograd's minimal filtering F(m×m, 3×3), m = 2 or 4 (Lavin & Gray 2016): a window of t × t pixels,
  * t = m + 2, gives m × m outputs as Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A. Each of the t² points of the transformed domain is a
  * product of matrices [windows, in]·[in, out] on the tiles of gemm.h; transforms and products are f32. Everything runs
- * along channels, which lie side by side, so nothing is summed across the lanes of a vector. */
+ * along channels, which lie side by side, so nothing is summed across the lanes of a vector.
+ *
+ * The gradient of the weights is the same sum of products with weights and outputs in each other's place:
+ * Gᵀ[(Bᵀ d B) ⊙ (A dy Aᵀ)]G, whose products [out, windows]·[windows, in] may be summed up over windows before Gᵀ. */
 #ifndef PL_KERNELS_WINOGRAD_H
 #define PL_KERNELS_WINOGRAD_H
 
@@ -33,6 +36,14 @@ typedef struct pl_winograd_kernels {
      * it. */
     void (*output)(pl_winograd_part part, int vectors, const float *sums, int64_t point, float *kept, float *y,
                    int64_t row, int64_t pixel);
+    /* For the gradient of the weights, where a window of x and the m × m pixels of dy that it gave are multiplied:
+     * u[point·p + c], c < count, all points: of pixels of dy, (y, x) at row·y + pixel·x elements. `count` is at most a
+     * vector; `held` channels may be read, not fewer. */
+    void (*gradient)(pl_real type, const void *dy, int64_t row, int64_t pixel, int64_t held, int64_t count, float *u,
+                     int64_t point);
+    /* dw[tap·(3y + x) + c] += the weights that the sums of these products at point·p + c stand for, c < columns. Sums
+     * are read by whole vectors. */
+    void (*add_weights)(int64_t columns, const float *sums, int64_t point, float *dw, int64_t tap);
 } pl_winograd_kernels;
 
 /* m is 2 or 4; of the level, or the best one below it that is built. */

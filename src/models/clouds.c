@@ -9,7 +9,8 @@
  *   dense_layers.0, .4 and .1, .5, output                     the head, and its batch norms
  *
  *   x = the frame, with attention;  three times x = dropout(pool(leaky_relu(norm(conv(x))))), the first time with FiLM
- *   in front of the pool;  v_t = the mean over the pixels;  v = Σ softmax(e)_t·v_t, e_t = fc2(relu(fc1(v_t)));
+ *   in front of the pool (which goes first, as conv2d_pool says: what is between the two keeps or turns round the order
+ *   of numbers);  v_t = the mean over the pixels;  v = Σ softmax(e)_t·v_t, e_t = fc2(relu(fc1(v_t)));
  *   twice v = dropout(leaky_relu(norm(linear(v))));  height = output(v)
  *
  * architecture.name cnn: one frame, the mean of all, and so v = v_0.
@@ -156,39 +157,79 @@ static pl_id activate(const clouds *k, pl_activation act, pl_id x)
 
 static pl_id linear(const clouds *k, pl_id x, affine a) { return pl_model_linear(k->m, x, a.weight, a.bias, PL_NONE); }
 
-static pl_id convolve(const clouds *k, pl_id x, affine a, pl_id *moments)
+/* Stride 1, as large as x. */
+static pl_convolution_shape shape_of(const clouds *k, pl_id x, affine a)
 {
     const int64_t height = size_of(k, x, 1), width = size_of(k, x, 2), kernel = size_of(k, a.weight, 1);
-    const pl_convolution_shape s = {.batch = 1,
-                                    .height = height,
-                                    .width = width,
-                                    .in = size_of(k, x, 3),
-                                    .out_height = height,
-                                    .out_width = width,
-                                    .out = size_of(k, a.weight, 0),
-                                    .kernel = kernel,
-                                    .stride = 1,
-                                    .pad = kernel / 2};
-    const pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), pl_attr_i(1), pl_attr_i(s.pad),
-                            pl_attr_i(pl_convolution_choose(&s))};
-    pl_id out[3] = {PL_NONE, PL_UNWANTED, PL_NONE};
-    pl_build_node(&k->m->b, PL_OP_CONV2D, attr, 3, (pl_id[]){x, a.weight, a.bias}, moments ? 3 : 1, out);
-    if (moments) *moments = out[2];
-    return out[0];
+    return (pl_convolution_shape){.batch = 1,
+                                  .height = height,
+                                  .width = width,
+                                  .in = size_of(k, x, 3),
+                                  .out_height = height,
+                                  .out_width = width,
+                                  .out = size_of(k, a.weight, 0),
+                                  .kernel = kernel,
+                                  .stride = 1,
+                                  .pad = kernel / 2};
 }
 
-/* leaky_relu(norm(x)). While training with the statistics of this batch, which the running ones come nearer to. */
-static pl_id normalise(const clouds *k, pl_id x, pl_id moments, norm *n)
+static pl_id convolve(const clouds *k, pl_id x, affine a)
+{
+    const pl_convolution_shape s = shape_of(k, x, a);
+    const pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), pl_attr_i(s.stride), pl_attr_i(s.pad),
+                            pl_attr_i(pl_convolution_choose(&s))};
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_CONV2D, attr, 3, (pl_id[]){x, a.weight, a.bias}, 1, &out);
+}
+
+/* A norm while training: the statistics of this batch come from the moments of rows of `positions`; the running ones
+ * come nearer to them. */
+static void update_running(const clouds *k, pl_id moments, int64_t positions, norm *n)
+{
+    const pl_attr how[] = {pl_attr_f(NORM_MOMENTUM), pl_attr_i(positions)};
+    pl_id running[2] = {PL_NONE, PL_NONE};
+    pl_build_node(&k->m->b, PL_OP_BATCH_NORM_UPDATE, how, 3, (pl_id[]){moments, n->mean, n->variance}, 2, running);
+    n->mean = running[0], n->variance = running[1];
+}
+
+/* leaky_relu(norm(x)) with the running statistics. */
+static pl_id normalise_by_running(const clouds *k, pl_id x, const norm *n)
+{
+    const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_LEAKY_RELU)};
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_BATCH_NORM_EVAL, attr, 5,
+                         (pl_id[]){x, n->mean, n->variance, n->weight, n->bias}, 1, &out);
+}
+
+/* pool(film(leaky_relu(norm(conv(x))))), the pool first. */
+static pl_id convolve_and_pool(const clouds *k, pl_id x, affine a, norm *n, pl_id film)
+{
+    pl_builder *b = &k->m->b;
+    const pl_convolution_shape s = shape_of(k, x, a);
+    const pl_attr how[] = {pl_attr_i(s.stride), pl_attr_i(s.pad), pl_attr_i(pl_convolution_choose(&s))};
+    const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_LEAKY_RELU), pl_attr_i(s.out_width)};
+    pl_id out[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE}, in[5] = {x, a.weight, n->weight, a.bias, film};
+    pl_build_node(b, PL_OP_CONV2D_POOL, how, 5, in, k->m->training ? 4 : 1, out);
+    if (!k->m->training) {
+        pl_id scaled = PL_NONE, normed_x = normalise_by_running(k, out[0], n);
+        if (film == PL_NONE) return normed_x;
+        return pl_build_node(b, PL_OP_FILM, NULL, 2, (pl_id[]){normed_x, film}, 1, &scaled);
+    }
+    update_running(k, out[2], s.out_width, n);
+    pl_id normed[3] = {PL_NONE, PL_NONE, PL_NONE};
+    return pl_build_node(b, PL_OP_POOLED_BATCH_NORM, attr, 5, (pl_id[]){out[0], out[2], n->weight, n->bias, film}, 3,
+                         normed);
+}
+
+/* leaky_relu(norm(x)) of the head's rows. */
+static pl_id normalise(const clouds *k, pl_id x, norm *n)
 {
     pl_builder *b = &k->m->b;
     const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_LEAKY_RELU)};
-    pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE}, running[2] = {PL_NONE, PL_NONE};
-    if (!k->m->training)
-        return pl_build_node(b, PL_OP_BATCH_NORM_EVAL, attr, 5, (pl_id[]){x, n->mean, n->variance, n->weight, n->bias},
-                             1, out);
-    const pl_attr how[] = {pl_attr_f(NORM_MOMENTUM), pl_attr_i(size_of(k, x, 2))};
-    pl_build_node(b, PL_OP_BATCH_NORM_UPDATE, how, 3, (pl_id[]){moments, n->mean, n->variance}, 2, running);
-    n->mean = running[0], n->variance = running[1];
+    pl_id moments = PL_NONE, out[3] = {PL_NONE, PL_NONE, PL_NONE};
+    if (!k->m->training) return normalise_by_running(k, x, n);
+    pl_build_node(b, PL_OP_CHANNEL_MOMENTS, NULL, 1, &x, 1, &moments);
+    update_running(k, moments, size_of(k, x, 2), n);
     return pl_build_node(b, PL_OP_BATCH_NORM, attr, 4, (pl_id[]){x, moments, n->weight, n->bias}, 3, out);
 }
 
@@ -201,12 +242,6 @@ static pl_id drop(const clouds *k, pl_op op, double probability, pl_id x)
     if (!m->training) return x;
     return pl_build_node(&m->b, op, attr, 3, (pl_id[]){x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE]}, 1,
                          &out);
-}
-
-static pl_id pool(const clouds *k, pl_id x)
-{
-    pl_id out[2] = {PL_NONE, PL_NONE};
-    return pl_build_node(&k->m->b, PL_OP_MAX_POOL, NULL, 1, &x, k->m->training ? 2 : 1, out);
 }
 
 /* The mean over all pixels. */
@@ -249,8 +284,8 @@ static pl_id attend_to_pixels(const clouds *k, pl_id x)
     pl_id out = PL_NONE;
     if (!k->m->config->clouds.use_spatial_attention) return x;
     pl_builder_enter(b, "spatial_attention");
-    pl_id map = activate(k, PL_ACT_RELU, convolve(k, x, k->gate[0], NULL));
-    pl_build_node(b, PL_OP_GATE, NULL, 2, (pl_id[]){x, convolve(k, map, k->gate[1], NULL)}, 1, &out);
+    pl_id map = activate(k, PL_ACT_RELU, convolve(k, x, k->gate[0]));
+    pl_build_node(b, PL_OP_GATE, NULL, 2, (pl_id[]){x, convolve(k, map, k->gate[1])}, 1, &out);
     pl_builder_leave(b);
     return out;
 }
@@ -258,12 +293,9 @@ static pl_id attend_to_pixels(const clouds *k, pl_id x)
 static pl_id layer(clouds *k, pl_id x, int i)
 {
     pl_builder *b = &k->m->b;
-    pl_id moments = PL_NONE, scaled = PL_NONE;
     pl_builder_enter(b, "convolution%d", i + 1);
-    x = convolve(k, x, k->convolution[i], k->m->training ? &moments : NULL);
-    x = normalise(k, x, moments, &k->convolution_norm[i]);
-    if (i == 0) x = pl_build_node(b, PL_OP_FILM, NULL, 2, (pl_id[]){x, k->film}, 1, &scaled);
-    x = drop(k, PL_OP_CHANNEL_DROPOUT, CONVOLUTION_DROPS, pool(k, x));
+    x = convolve_and_pool(k, x, k->convolution[i], &k->convolution_norm[i], i == 0 ? k->film : PL_NONE);
+    x = drop(k, PL_OP_CHANNEL_DROPOUT, CONVOLUTION_DROPS, x);
     pl_builder_leave(b);
     return x;
 }
@@ -347,11 +379,8 @@ static pl_id through_head(clouds *k, pl_id v)
     pl_builder *b = &k->m->b;
     pl_builder_enter(b, "head");
     for (int i = 0; i < DENSE; i++) {
-        pl_id moments = PL_NONE;
         pl_builder_enter(b, "dense%d", i + 1);
-        v = linear(k, v, k->head[i]);
-        if (k->m->training) pl_build_node(b, PL_OP_CHANNEL_MOMENTS, NULL, 1, &v, 1, &moments);
-        v = drop(k, PL_OP_DROPOUT, dense_drops[i], normalise(k, v, moments, &k->head_norm[i]));
+        v = drop(k, PL_OP_DROPOUT, dense_drops[i], normalise(k, linear(k, v, k->head[i]), &k->head_norm[i]));
         pl_builder_leave(b);
     }
     v = linear(k, v, k->output);

@@ -30,9 +30,15 @@ static pl_status chunk_program(const work *w, pl_id program, pl_error *err)
     return pl_rewrite_chunk_feed_forward(w->g, program, w->r->feed_forward_rows, err);
 }
 
+static pl_status chunk_convolutions(const work *w, pl_id program, pl_error *err)
+{
+    return pl_rewrite_chunk_convolutions(w->g, program, w->r->convolution_limit, err);
+}
+
 static pl_status chunk(const work *w, pl_error *err)
 {
-    return w->r->feed_forward_rows ? rewrite_each(w, pl_program_loads, chunk_program, err) : PL_OK;
+    if (w->r->feed_forward_rows) PL_TRY(rewrite_each(w, pl_program_loads, chunk_program, err));
+    return rewrite_each(w, pl_program_is_trained, chunk_convolutions, err);
 }
 
 static pl_status tile(const work *w, pl_id program, pl_error *err)
@@ -69,9 +75,15 @@ static pl_status drop(const work *w, pl_id program, pl_error *err)
     return pl_rewrite_drop_unread(w->g, program, err);
 }
 
+static pl_status drop_outputs(const work *w, pl_id program, pl_error *err)
+{
+    return pl_rewrite_drop_unread_outputs(w->g, program, err);
+}
+
 static pl_status drop_unread(const work *w, pl_error *err)
 {
-    return w->r->layer_major ? rewrite_each(w, pl_program_is_trained, drop, err) : PL_OK;
+    if (w->r->layer_major) PL_TRY(rewrite_each(w, pl_program_is_trained, drop, err));
+    return rewrite_each(w, pl_program_is_trained, drop_outputs, err);
 }
 
 static pl_status fuse(const work *w, pl_error *err) { return pl_rewrite_fuse(w->g, err); }
@@ -111,7 +123,7 @@ static const struct {
     pl_status (*run)(const work *, pl_error *);
 } passes[PL_PASS_COUNT] = {
     [PL_PASS_PRECISION] = {"precision", precision},
-    [PL_PASS_CHUNK] = {"feed-forward in chunks", chunk},
+    [PL_PASS_CHUNK] = {"chunks", chunk},
     [PL_PASS_LAYER_MAJOR] = {"layer-major", layer_major},
     [PL_PASS_RECOMPUTE] = {"recompute", recompute},
     [PL_PASS_OPTIMIZER_STATE] = {"optimizer state", optimizer_state},

@@ -35,6 +35,7 @@ typedef struct pl_rewrites {
     uint64_t trips;      /* micro-batches of a step */
     pl_dtype precision;  /* of activations while training */
     int64_t feed_forward_rows;
+    int64_t convolution_limit;             /* numbers of a sample; 0: none */
     int64_t layer_major, layer_major_keep; /* as in pl_layer_major; layer_major 0: not */
     pl_recompute_rule recompute;
     const pl_recompute_decision *decision;

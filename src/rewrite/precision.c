@@ -31,7 +31,8 @@ typedef struct narrower {
 static int matrix_input(pl_op op)
 {
     return op == PL_OP_LINEAR || op == PL_OP_LINEAR_DX || op == PL_OP_CONV2D || op == PL_OP_CONV2D_DX ||
-                   op == PL_OP_CONV_TRANSPOSE2D || op == PL_OP_LINEAR_CE || op == PL_OP_LINEAR_CE_BWD
+                   op == PL_OP_CONV_TRANSPOSE2D || op == PL_OP_CONV2D_POOL || op == PL_OP_LINEAR_CE ||
+                   op == PL_OP_LINEAR_CE_BWD
                ? 1
                : -1;
 }

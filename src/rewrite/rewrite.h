@@ -61,6 +61,15 @@ pl_status pl_rewrite_recompute_full(pl_graph *, pl_id program, pl_error *);
  * through what lasts or was there before the region. */
 pl_status pl_rewrite_drop_unread(pl_graph *, pl_id program, pl_error *);
 
+/* unread.c: the same of large outputs beside a node's first (pl_op_rule.remade), which recompute has made again for
+ * who read them: the first time nobody does. */
+pl_status pl_rewrite_drop_unread_outputs(pl_graph *, pl_id program, pl_error *);
+
+/* convolution.c: a convolution with a pool behind it no longer leaves its whole output for the backward pass, which
+ * makes it again there a few samples at a time: where it has more than `limit` numbers a sample (0: none has), and
+ * where the window is so small that this is quicker anyhow. The same bits. Needs: as the next. */
+pl_status pl_rewrite_chunk_convolutions(pl_graph *, pl_id program, int64_t limit, pl_error *);
+
 /* chunk.c: two linears with an activation between them, and their derivatives, become one node each, which does them
  * `rows` rows at a time: the wide values between are never whole, and are made again in the backward pass. The same
  * bits. Needs: the program differentiated or never to be; before recompute and fuse. What does not look so stays as it

@@ -48,7 +48,8 @@ def draw_train(rng):
             "loss_type": rng.choice(LOSSES), "hard_mining_k": rng.choice((0, 0.35, 1)), "train.grad_clip": rng.choice((0, 1)),
             "train.mixed_precision": rng.choice(("off", "off", "bf16")),
             "train.optimizer_state": rng.choice(("f32", "f32", "bf16", "8bit")),
-            "train.gradient_checkpointing": rng.choice(("off", "auto", "auto", "full"))}
+            "train.gradient_checkpointing": rng.choice(("off", "auto", "auto", "full")),
+            "train.convolution_limit": rng.choice((0, "auto", 1, 10**rng.randint(2, 6)))}
     keys["train.eval_every"] = rng.choice(("auto", 1, 2))
     keys["train.checkpoint_every"] = rng.choice(("auto", 1, 2))
     return keys

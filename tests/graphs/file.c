@@ -90,6 +90,7 @@ static const struct {
     {"micro_batch", offsetof(pl_rewrites, micro_batch)},
     {"trips", offsetof(pl_rewrites, trips)},
     {"feed_forward_rows", offsetof(pl_rewrites, feed_forward_rows)},
+    {"convolution_limit", offsetof(pl_rewrites, convolution_limit)},
     {"layer_major", offsetof(pl_rewrites, layer_major)},
     {"layer_major_keep", offsetof(pl_rewrites, layer_major_keep)},
 };

@@ -160,3 +160,57 @@ void reference_batch_norm_eval_bwd(operands *o)
     i.rows *= i.samples, i.samples = 1;
     backward(o, &i, i.channels, (pl_activation)o->node->attr[1].i, o->in[5], true);
 }
+
+/* ---- of what a pool left: the statistics are those of the whole image ---- */
+
+void reference_pooled_batch_norm(operands *o)
+{
+    const pl_shape *moments = &operand(o, 1)->shape;
+    image i = image_of(&operand(o, 0)->shape), whole = i;
+    const int64_t numbers = i.rows * i.positions * i.channels;
+    double *mean = scratch(o, (uint64_t)i.channels), *rstd = scratch(o, (uint64_t)i.channels);
+    double *y = scratch(o, (uint64_t)(i.samples * numbers));
+    whole.rows = moments->dim[1], whole.positions = o->node->attr[2].i;
+    for (int64_t c = 0; c < i.channels; c++)
+        statistics(&whole, o->in[1], i.samples * whole.rows, c, 1, o->node->attr[0].f, &mean[c], &rstd[c]);
+    for (int64_t e = 0; e < i.samples * numbers; e++) {
+        const int64_t c = e % i.channels;
+        const double *film = o->in[4] ? o->in[4] + e / numbers * 2 * i.channels + c : NULL;
+        y[e] = reference_act((pl_activation)o->node->attr[1].i,
+                             (o->in[0][e] - mean[c]) * rstd[c] * o->in[2][c] + o->in[3][c]);
+        if (film) y[e] = film[0] * y[e] + film[i.channels];
+    }
+    put(o, 0, y);
+    put(o, 1, mean);
+    put(o, 2, rstd);
+}
+
+/* dx as if mean and rstd were given; what they add for every number v of the whole image, −r·⟨g⟩ − r·x̂(v)·⟨g·x̂⟩,
+ * comes as three rows of numbers. */
+void reference_pooled_batch_norm_bwd(operands *o)
+{
+    const pl_activation act = (pl_activation)o->node->attr[1].i;
+    image i = image_of(&operand(o, 1)->shape);
+    const int64_t numbers = i.rows * i.positions * i.channels, channels = i.channels;
+    const double n = (double)i.samples * (double)o->node->attr[2].i, *mean = o->in[4], *rstd = o->in[5];
+    double *dx = scratch(o, (uint64_t)(i.samples * numbers)), *spread = scratch(o, (uint64_t)(3 * channels));
+    double *dfilm = scratch(o, (uint64_t)(i.samples * 2 * channels));
+    for (int64_t e = 0; e < i.samples * numbers; e++) {
+        const int64_t c = e % channels, film = e / numbers * 2 * channels + c;
+        const double hat = (o->in[1][e] - mean[c]) * rstd[c], z = hat * o->in[2][c] + o->in[3][c];
+        dfilm[film] += o->in[0][e] * reference_act(act, z);
+        dfilm[film + channels] += o->in[0][e];
+        const double dz = o->in[0][e] * (o->in[8] ? o->in[8][film] : 1) * reference_act_slope(act, z);
+        if (o->in[6]) o->in[6][c] += dz * hat;
+        if (o->in[7]) o->in[7][c] += dz;
+        dx[e] = dz * o->in[2][c] * rstd[c];
+        spread[c] -= dx[e] / n;
+        spread[channels + c] -= dx[e] * hat * rstd[c] / n;
+        spread[2 * channels + c] = mean[c];
+    }
+    put(o, 0, dx);
+    if (o->in[6]) put(o, 1, o->in[6]);
+    if (o->in[7]) put(o, 2, o->in[7]);
+    put(o, 3, spread);
+    put(o, 4, dfilm);
+}

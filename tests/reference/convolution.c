@@ -109,6 +109,89 @@ void reference_conv2d_dw(operands *o)
     put(o, 0, o->in[2]);
 }
 
+/* ---- with a pool behind it ---- */
+
+static sizes sizes_of_pool(operands *o, int x)
+{
+    const pl_shape *from = &operand(o, x)->shape, *w = &operand(o, x + 1)->shape;
+    const pl_attr *window = o->node->attr;
+    pl_shape y = *from;
+    for (int k = 1; k < 3; k++) y.dim[k] = (from->dim[k] + 2 * window[1].i - w->dim[1]) / window[0].i + 1;
+    y.dim[3] = w->dim[0];
+    return sizes_of(from, w, &y, window);
+}
+
+static double *make_y(operands *o, const sizes *s, int x, int bias)
+{
+    const int64_t elems = s->batch * s->out_height * s->out_width * s->out;
+    double *y = scratch(o, (uint64_t)elems);
+    each_pair(s, forward, y, o->in[x], o->in[x + 1]);
+    for (int64_t i = 0; i < elems; i++) y[i] += o->in[bias] ? o->in[bias][i % s->out] : 0;
+    return y;
+}
+
+/* Number e of the pool: the first element of its window in y. */
+static int64_t window_of(const sizes *s, int64_t e)
+{
+    const int64_t h = s->out_height / 2, w = s->out_width / 2, c = e % s->out, j = e / s->out % w;
+    const int64_t i = e / s->out / w % h, b = e / s->out / w / h;
+    return ((b * s->out_height + 2 * i) * s->out_width + 2 * j) * s->out + c;
+}
+
+static int64_t place_in(const sizes *s, int k) { return (k / 2 * s->out_width + k % 2) * s->out; }
+
+static int64_t pooled_elems(const sizes *s) { return s->batch * (s->out_height / 2) * (s->out_width / 2) * s->out; }
+
+/* What a norm and film would make largest: by the sign of their slope. */
+void reference_conv2d_pool(operands *o)
+{
+    const sizes s = sizes_of_pool(o, 0);
+    const int64_t count = pooled_elems(&s);
+    double *y = make_y(o, &s, 0, 3), *pooled = scratch(o, (uint64_t)count), *place = scratch(o, (uint64_t)count);
+    for (int64_t e = 0; e < count; e++) {
+        const int64_t first = window_of(&s, e), c = e % s.out, b = e / (count / s.batch);
+        const double slope = o->in[2][c] * (o->in[4] ? o->in[4][2 * b * s.out + c] : 1);
+        int best = 0;
+        for (int k = 1; k < 4; k++)
+            if (slope * y[first + place_in(&s, k)] > slope * y[first + place_in(&s, best)]) best = k;
+        pooled[e] = y[first + place_in(&s, best)];
+        place[e] = best;
+    }
+    put(o, 0, pooled);
+    put(o, 1, place);
+    put_moments(o, &s, y);
+    put(o, 3, y);
+}
+
+/* dy in the place of y: shift + slope·(y − mean), and what reached the pool. */
+static void spread(const sizes *s, double *y, const double *g, const double *argmax, const double *rows)
+{
+    for (int64_t i = 0; i < s->batch * s->out_height * s->out_width * s->out; i++) {
+        const int64_t c = i % s->out;
+        y[i] = rows[c] + rows[s->out + c] * (y[i] - rows[2 * s->out + c]);
+    }
+    for (int64_t e = 0; e < pooled_elems(s); e++) y[window_of(s, e) + place_in(s, (int)argmax[e])] += g[e];
+}
+
+void reference_batch_norm_spread(operands *o)
+{
+    const int64_t *dim = operand(o, 3)->shape.dim;
+    const sizes s = {.batch = dim[0], .out_height = dim[1], .out_width = dim[2], .out = dim[3]};
+    spread(&s, o->in[3], o->in[0], o->in[1], o->in[2]);
+    put(o, 0, o->in[3]);
+}
+
+void reference_conv2d_pool_bwd(operands *o)
+{
+    const sizes s = sizes_of_pool(o, 3);
+    double *y = make_y(o, &s, 3, 5), *dx = scratch(o, (uint64_t)(s.batch * s.height * s.width * s.in));
+    spread(&s, y, o->in[0], o->in[1], o->in[2]);
+    each_pair(&s, to_x, y, dx, o->in[4]);
+    if (o->in[6]) each_pair(&s, to_w, y, o->in[3], o->in[6]);
+    put(o, 0, dx);
+    if (o->in[6]) put(o, 1, o->in[6]);
+}
+
 /* y[b, i·s + u, j·s + v] += x[b, i, j]·W[·, u, v] */
 void reference_conv_transpose2d(operands *o)
 {

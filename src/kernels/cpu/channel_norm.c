@@ -118,8 +118,8 @@ PL_V_INLINE pl_vf affine_of(const pl_channel_affine *a, pl_vf x, int64_t c, int6
     return pl_v_fma(x - get_f32(a->mean, c, count), get_f32(a->scale, c, count), get_f32(a->beta, c, count));
 }
 
-PL_V_INLINE void affine_lanes(pl_real type, pl_activation act, int n, const pl_channel_affine *a, const void *x,
-                              const void *residual, void *y, int64_t c, int64_t count)
+PL_V_INLINE void affine_lanes(pl_real type, pl_activation act, int n, const pl_channel_affine *a, const float *film,
+                              const void *x, const void *residual, void *y, int64_t c, int64_t count)
 {
     pl_vf z[PL_V_ABREAST], out[PL_V_ABREAST];
     EACH z[v] = affine_of(a, pl_v_get(type, x, c + v * PL_VW, count), c + v * PL_VW, count);
@@ -127,31 +127,39 @@ PL_V_INLINE void affine_lanes(pl_real type, pl_activation act, int n, const pl_c
         other_act(a->act, n, z, out);
     else
         pl_v_act_of(act, n, z, out);
+    for (int v = 0; v < n && film; v++) {
+        int64_t at = c + v * PL_VW;
+        out[v] = pl_v_fma(out[v], get_f32(film, at, count), get_f32(film, a->channels + at, count));
+    }
     if (residual) EACH out[v] += pl_v_get(type, residual, c + v * PL_VW, count);
     EACH pl_v_put(type, y, c + v * PL_VW, out[v], count);
 }
 
-PL_V_INLINE void affine(pl_real type, pl_activation act, const pl_channel_affine *a, int64_t positions, const void *x,
-                        const void *residual, void *y)
+PL_V_INLINE void affine(pl_real type, pl_activation act, const pl_channel_affine *a, const float *film,
+                        int64_t positions, const void *x, const void *residual, void *y)
 {
     const int64_t many = PL_V_ABREAST * PL_VW;
     for (int64_t p = 0; p < positions; p++) {
         int64_t c = 0, at = p * a->channels;
         const void *from = pl_real_at(type, x, at), *above = residual ? pl_real_at(type, residual, at) : NULL;
         void *to = pl_real_at(type, y, at);
-        for (; c + many <= a->channels; c += many) affine_lanes(type, act, PL_V_ABREAST, a, from, above, to, c, PL_VW);
-        for (; c < a->channels; c += PL_VW) affine_lanes(type, act, 1, a, from, above, to, c, lanes(a->channels - c));
+        for (; c + many <= a->channels; c += many)
+            affine_lanes(type, act, PL_V_ABREAST, a, film, from, above, to, c, PL_VW);
+        for (; c < a->channels; c += PL_VW)
+            affine_lanes(type, act, 1, a, film, from, above, to, c, lanes(a->channels - c));
     }
 }
 
-/* With the residual settled outside of the loop. */
+/* With film and residual settled outside of the loop. */
 PL_V_INLINE void affine_act(pl_activation act, const pl_channel_affine *a, int64_t positions, pl_real type,
                             const void *x, const void *residual, void *y)
 {
-    if (residual)
-        PL_REAL_EACH(type, affine(REAL, act, a, positions, x, residual, y));
+    if (a->film)
+        PL_REAL_EACH(type, affine(REAL, act, a, a->film, positions, x, NULL, y));
+    else if (residual)
+        PL_REAL_EACH(type, affine(REAL, act, a, NULL, positions, x, residual, y));
     else
-        PL_REAL_EACH(type, affine(REAL, act, a, positions, x, NULL, y));
+        PL_REAL_EACH(type, affine(REAL, act, a, NULL, positions, x, NULL, y));
 }
 
 void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl_real type, const void *x,
@@ -167,9 +175,9 @@ void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl
 
 /* ---- backward ---- */
 
-/* dz = dy·act'(z) of n vectors; *centred = x − mean */
-PL_V_INLINE void slopes(pl_real type, int n, const pl_channel_affine *a, const void *dy, const void *x, int64_t c,
-                        int64_t count, pl_vf *dz, pl_vf *centred)
+/* dz = dy·film·act'(z) of n vectors; *centred = x − mean */
+PL_V_INLINE void slopes(pl_real type, int n, const pl_channel_affine *a, const float *film, const void *dy,
+                        const void *x, int64_t c, int64_t count, pl_vf *dz, pl_vf *centred)
 {
     pl_vf z[PL_V_ABREAST], slope[PL_V_ABREAST];
     EACH
@@ -179,6 +187,7 @@ PL_V_INLINE void slopes(pl_real type, int n, const pl_channel_affine *a, const v
         z[v] = pl_v_fma(centred[v], get_f32(a->scale, at, count), get_f32(a->beta, at, count));
     }
     EACH dz[v] = pl_v_get(type, dy, c + v * PL_VW, count);
+    for (int v = 0; v < n && film; v++) dz[v] *= get_f32(film, c + v * PL_VW, count);
     if (a->act == PL_ACT_NONE) return;
     any_slope(a->act, n, z, slope);
     EACH dz[v] *= slope[v];
@@ -194,8 +203,8 @@ PL_V_INLINE void sums_block(pl_real type, int n, const pl_channel_affine *a, int
         EACH row[v] = row_x[v] = pl_v_zero();
         for (int64_t p = r * positions; p < (r + 1) * positions; p++) {
             pl_vf dz[PL_V_ABREAST], centred[PL_V_ABREAST];
-            slopes(type, n, a, pl_real_at(type, dy, p * a->channels), pl_real_at(type, x, p * a->channels), c, count,
-                   dz, centred);
+            slopes(type, n, a, NULL, pl_real_at(type, dy, p * a->channels), pl_real_at(type, x, p * a->channels), c,
+                   count, dz, centred);
             EACH row[v] += dz[v];
             EACH row_x[v] = pl_v_fma(dz[v], centred[v], row_x[v]);
         }
@@ -223,11 +232,70 @@ void PL_KERNEL(channel_bwd_sums)(const pl_channel_affine *a, int64_t rows, int64
     PL_REAL_EACH(type, bwd_sums(REAL, a, rows, positions, dy, x, sum, sum_x));
 }
 
-PL_V_INLINE void bwd_lanes(pl_real type, int n, const pl_channel_slope *s, const void *dy, const void *x,
-                           const void *add, void *dx, int64_t c, int64_t count)
+/* ---- with film: four sums, of which those of dz have film's scale in them ---- */
+
+typedef struct film_sums {
+    pl_vf dz, dz_x, dy_act, dy;
+} film_sums;
+
+PL_V_INLINE void add_film(pl_real type, const pl_channel_affine *a, const void *dy, const void *x, int64_t c,
+                          int64_t count, film_sums *s)
+{
+    pl_vf z, act, slope, centred = pl_v_get(type, x, c, count) - get_f32(a->mean, c, count);
+    pl_vf d = pl_v_get(type, dy, c, count);
+    z = pl_v_fma(centred, get_f32(a->scale, c, count), get_f32(a->beta, c, count));
+    act = z;
+    if (a->act != PL_ACT_NONE) other_act(a->act, 1, &z, &act);
+    s->dy_act = pl_v_fma(d, act, s->dy_act);
+    s->dy += d;
+    d *= get_f32(a->film, c, count);
+    if (a->act != PL_ACT_NONE) {
+        any_slope(a->act, 1, &z, &slope);
+        d *= slope;
+    }
+    s->dz += d;
+    s->dz_x = pl_v_fma(d, centred, s->dz_x);
+}
+
+PL_V_INLINE void film_sums_block(pl_real type, const pl_channel_affine *a, int64_t c, int64_t count, int64_t rows,
+                                 int64_t positions, const void *dy, const void *x, float *sums, int64_t ld)
+{
+    const film_sums zero = {pl_v_zero(), pl_v_zero(), pl_v_zero(), pl_v_zero()};
+    film_sums all = zero;
+    for (int64_t r = 0; r < rows; r++) {
+        film_sums row = zero;
+        for (int64_t p = r * positions; p < (r + 1) * positions; p++)
+            add_film(type, a, pl_real_at(type, dy, p * a->channels), pl_real_at(type, x, p * a->channels), c, count,
+                     &row);
+        all.dz += row.dz, all.dz_x += row.dz_x, all.dy_act += row.dy_act, all.dy += row.dy;
+    }
+    put_f32(sums, c, all.dz, count);
+    put_f32(sums, ld + c, all.dz_x, count);
+    put_f32(sums, 2 * ld + c, all.dy_act, count);
+    put_f32(sums, 3 * ld + c, all.dy, count);
+}
+
+PL_V_INLINE void sum_film(pl_real type, const pl_channel_affine *a, int64_t rows, int64_t positions, const void *dy,
+                          const void *x, float *sums, int64_t ld)
+{
+    int64_t c = 0;
+    for (; c + PL_VW <= a->channels; c += PL_VW) film_sums_block(type, a, c, PL_VW, rows, positions, dy, x, sums, ld);
+    if (c < a->channels) film_sums_block(type, a, c, a->channels - c, rows, positions, dy, x, sums, ld);
+}
+
+void PL_KERNEL(channel_film_sums)(const pl_channel_affine *a, int64_t rows, int64_t positions, pl_real type,
+                                  const void *dy, const void *x, float *sums, int64_t ld)
+{
+    PL_REAL_EACH(type, sum_film(REAL, a, rows, positions, dy, x, sums, ld));
+}
+
+/* ---- dx ---- */
+
+PL_V_INLINE void bwd_lanes(pl_real type, int n, const pl_channel_slope *s, const float *film, const void *dy,
+                           const void *x, const void *add, void *dx, int64_t c, int64_t count)
 {
     pl_vf dz[PL_V_ABREAST], centred[PL_V_ABREAST];
-    slopes(type, n, &s->z, dy, x, c, count, dz, centred);
+    slopes(type, n, &s->z, film, dy, x, c, count, dz, centred);
     EACH
     {
         int64_t at = c + v * PL_VW;
@@ -237,8 +305,8 @@ PL_V_INLINE void bwd_lanes(pl_real type, int n, const pl_channel_slope *s, const
     }
 }
 
-PL_V_INLINE void bwd(pl_real type, const pl_channel_slope *s, int64_t positions, const void *dy, const void *x,
-                     const void *add, void *dx)
+PL_V_INLINE void bwd(pl_real type, const pl_channel_slope *s, const float *film, int64_t positions, const void *dy,
+                     const void *x, const void *add, void *dx)
 {
     const int64_t many = PL_V_ABREAST * PL_VW, channels = s->z.channels;
     for (int64_t p = 0; p < positions; p++) {
@@ -246,17 +314,20 @@ PL_V_INLINE void bwd(pl_real type, const pl_channel_slope *s, int64_t positions,
         const void *from = pl_real_at(type, x, at), *slope = pl_real_at(type, dy, at);
         const void *above = add ? pl_real_at(type, add, at) : NULL;
         void *to = pl_real_at(type, dx, at);
-        for (; c + many <= channels; c += many) bwd_lanes(type, PL_V_ABREAST, s, slope, from, above, to, c, PL_VW);
-        for (; c < channels; c += PL_VW) bwd_lanes(type, 1, s, slope, from, above, to, c, lanes(channels - c));
+        for (; c + many <= channels; c += many)
+            bwd_lanes(type, PL_V_ABREAST, s, film, slope, from, above, to, c, PL_VW);
+        for (; c < channels; c += PL_VW) bwd_lanes(type, 1, s, film, slope, from, above, to, c, lanes(channels - c));
     }
 }
 
-/* What there is to add is settled outside of the loop. */
+/* What there is to add, and film, are settled outside of the loop. */
 void PL_KERNEL(channel_bwd)(const pl_channel_slope *s, int64_t positions, pl_real type, const void *dy, const void *x,
                             const void *add, void *dx)
 {
-    if (add)
-        PL_REAL_EACH(type, bwd(REAL, s, positions, dy, x, add, dx));
+    if (s->z.film)
+        PL_REAL_EACH(type, bwd(REAL, s, s->z.film, positions, dy, x, NULL, dx));
+    else if (add)
+        PL_REAL_EACH(type, bwd(REAL, s, NULL, positions, dy, x, add, dx));
     else
-        PL_REAL_EACH(type, bwd(REAL, s, positions, dy, x, NULL, dx));
+        PL_REAL_EACH(type, bwd(REAL, s, NULL, positions, dy, x, NULL, dx));
 }

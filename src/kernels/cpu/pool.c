@@ -97,6 +97,72 @@ void PL_KERNEL(max_pool_bwd_row)(int64_t columns, int64_t width, int64_t channel
     PL_REAL_EACH(type, max_bwd_row(REAL, columns, width, channels, parity, dy, argmax, add, dx));
 }
 
+/* ---- the largest or the smallest of 2×2, and back through a batch norm that saw the whole image ---- */
+
+PL_V_INLINE void signed_lanes(pl_real type, int64_t channels, const float *sign, const void *upper, const void *lower,
+                              void *pooled, uint8_t *argmax, int64_t c, int64_t count)
+{
+    const pl_vf s = pl_v_get(PL_REAL_F32, sign, c, count), first = pl_v_get(type, upper, c, count);
+    pl_vf best = first * s;
+    pl_vi place = pl_v_set_i32(0);
+    take_larger(&best, &place, pl_v_get(type, upper, c + channels, count) * s, 1);
+    take_larger(&best, &place, pl_v_get(type, lower, c, count) * s, 2);
+    take_larger(&best, &place, pl_v_get(type, lower, c + channels, count) * s, 3);
+    pl_v_put(type, pooled, c, pl_v_select(s == pl_v_zero(), first, best * s), count);
+    if (argmax) store_places(argmax + c, place, count);
+}
+
+PL_V_INLINE void signed_row(pl_real type, int64_t columns, int64_t channels, const float *sign, const void *upper,
+                            const void *lower, void *pooled, uint8_t *argmax)
+{
+    for (int64_t o = 0; o < columns; o++) {
+        int64_t c = 0, at = 2 * o * channels;
+        const void *u = pl_real_at(type, upper, at), *l = pl_real_at(type, lower, at);
+        void *to = pl_real_at(type, pooled, o * channels);
+        uint8_t *places = argmax ? argmax + o * channels : NULL;
+        for (; c + PL_VW <= channels; c += PL_VW) signed_lanes(type, channels, sign, u, l, to, places, c, PL_VW);
+        if (c < channels) signed_lanes(type, channels, sign, u, l, to, places, c, channels - c);
+    }
+}
+
+void PL_KERNEL(signed_max_pool_row)(int64_t columns, int64_t channels, pl_real type, const float *sign,
+                                    const void *upper, const void *lower, void *pooled, uint8_t *argmax)
+{
+    PL_REAL_EACH(type, signed_row(REAL, columns, channels, sign, upper, lower, pooled, argmax));
+}
+
+/* place −1: no window has seen it. */
+PL_V_INLINE void spread_lanes(pl_real type, int32_t place, int64_t channels, const void *g, const uint8_t *argmax,
+                              const float *spread, const void *y, void *dy, int64_t c, int64_t count)
+{
+    const pl_vf shift = pl_v_get(PL_REAL_F32, spread, c, count);
+    const pl_vf slope = pl_v_get(PL_REAL_F32, spread, channels + c, count);
+    const pl_vf mean = pl_v_get(PL_REAL_F32, spread, 2 * channels + c, count);
+    pl_vf d = pl_v_fma(pl_v_get(type, y, c, count) - mean, slope, shift);
+    if (place >= 0) d += pl_v_select(load_places(argmax + c, count) == place, pl_v_get(type, g, c, count), pl_v_zero());
+    pl_v_put(type, dy, c, d, count);
+}
+
+PL_V_INLINE void spread_row(pl_real type, int64_t columns, int64_t width, int64_t channels, int parity, const void *g,
+                            const uint8_t *argmax, const float *spread, const void *y, void *dy)
+{
+    for (int64_t column = 0; column < width; column++) {
+        int64_t c = 0, seen = column < 2 * columns ? column / 2 * channels : 0, at = column * channels;
+        const int32_t place = column < 2 * columns ? 2 * parity + (int32_t)(column & 1) : -1;
+        const void *slope = pl_real_at(type, g, seen), *from = pl_real_at(type, y, at);
+        void *to = pl_real_at(type, dy, at);
+        for (; c + PL_VW <= channels; c += PL_VW)
+            spread_lanes(type, place, channels, slope, argmax + seen, spread, from, to, c, PL_VW);
+        if (c < channels) spread_lanes(type, place, channels, slope, argmax + seen, spread, from, to, c, channels - c);
+    }
+}
+
+void PL_KERNEL(spread_row)(int64_t columns, int64_t width, int64_t channels, int parity, pl_real type, const void *g,
+                           const uint8_t *argmax, const float *spread, const void *y, void *dy)
+{
+    PL_REAL_EACH(type, spread_row(REAL, columns, width, channels, parity, g, argmax, spread, y, dy));
+}
+
 /* ---- averages and changes of size: weighted sums of neighbouring pixels ---- */
 
 enum { ABREAST = 4 };

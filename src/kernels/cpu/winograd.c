@@ -175,6 +175,88 @@ PL_V_INLINE void output(int m, pl_winograd_part part, int vectors, const float *
         output_vector(m, part, sums + c, point, kept + c, y + c, row, pixel);
 }
 
+/* A z */
+PL_V_INLINE void gradient_to_points(int m, const pl_vf z[4], pl_vf t[T_MAX])
+{
+    if (m == 2) {
+        t[0] = z[0], t[1] = z[0] + z[1], t[2] = z[0] - z[1], t[3] = -z[1];
+        return;
+    }
+    pl_vf even = z[0] + z[2], odd = z[1] + z[3], far_even = fma_of(4, z[2], z[0]), far_odd = fma_of(4, z[3], z[1]);
+    t[0] = z[0], t[5] = z[3];
+    t[1] = even + odd, t[2] = even - odd;
+    t[3] = fma_of(2, far_odd, far_even), t[4] = fma_of(-2, far_odd, far_even);
+}
+
+/* Gᵀ s */
+PL_V_INLINE void gradient_from_points(int m, const pl_vf s[T_MAX], pl_vf g[3])
+{
+    pl_vf sum = s[1] + s[2], difference = s[1] - s[2];
+    if (m == 2) {
+        g[0] = fma_of(0.5f, sum, s[0]), g[1] = difference * 0.5f, g[2] = fma_of(0.5f, sum, s[3]);
+        return;
+    }
+    pl_vf far_sum = s[3] + s[4], far_difference = s[3] - s[4];
+    g[0] = fma_of(0.25f, s[0], fma_of(1 / 24.0f, far_sum, sum * (-1 / 6.0f)));
+    g[1] = fma_of(1 / 12.0f, far_difference, difference * (-1 / 6.0f));
+    g[2] = fma_of(1 / 6.0f, far_sum - sum, s[5]);
+}
+
+PL_V_INLINE void gradient_vector(int m, pl_real type, const void *dy, int64_t row, int64_t pixel, int64_t held,
+                                 int64_t count, float *u, int64_t point)
+{
+    const int t = m + 2;
+    pl_vf half[4][T_MAX], z[4], made[T_MAX];
+    PL_V_UNROLL for (int x = 0; x < m; x++)
+    {
+        PL_V_UNROLL for (int y = 0; y < m; y++) z[y] = pl_v_get(type, dy, y * row + x * pixel, held);
+        gradient_to_points(m, z, half[x]);
+    }
+    PL_V_UNROLL for (int y = 0; y < t; y++)
+    {
+        PL_V_UNROLL for (int x = 0; x < m; x++) z[x] = half[x][y];
+        gradient_to_points(m, z, made);
+        PL_V_UNROLL for (int x = 0; x < t; x++) pl_v_put(PL_REAL_F32, u, (x * t + y) * point, made[x], count);
+    }
+}
+
+PL_V_INLINE void gradient(int m, pl_real type, const void *dy, int64_t row, int64_t pixel, int64_t held, int64_t count,
+                          float *u, int64_t point)
+{
+    if (held >= PL_VW)
+        gradient_vector(m, type, dy, row, pixel, PL_VW, count, u, point);
+    else
+        gradient_vector(m, type, dy, row, pixel, held, count, u, point);
+}
+
+PL_V_INLINE void add_weights_vector(int m, const float *sums, int64_t point, float *dw, int64_t tap, int64_t count)
+{
+    const int t = m + 2;
+    pl_vf half[T_MAX][3], s[T_MAX], g[3];
+    PL_V_UNROLL for (int x = 0; x < t; x++)
+    {
+        PL_V_UNROLL for (int y = 0; y < t; y++) s[y] = pl_v_load(sums + (x * t + y) * point);
+        gradient_from_points(m, s, half[x]);
+    }
+    PL_V_UNROLL for (int y = 0; y < 3; y++)
+    {
+        PL_V_UNROLL for (int x = 0; x < t; x++) s[x] = half[x][y];
+        gradient_from_points(m, s, g);
+        PL_V_UNROLL for (int x = 0; x < 3; x++)
+        {
+            int64_t at = tap * (3 * y + x);
+            pl_v_put(PL_REAL_F32, dw, at, pl_v_get(PL_REAL_F32, dw, at, count) + g[x], count);
+        }
+    }
+}
+
+PL_V_INLINE void add_weights(int m, int64_t columns, const float *sums, int64_t point, float *dw, int64_t tap)
+{
+    int64_t c = 0;
+    for (; c + PL_VW <= columns; c += PL_VW) add_weights_vector(m, sums + c, point, dw + c, tap, PL_VW);
+    if (c < columns) add_weights_vector(m, sums + c, point, dw + c, tap, columns - c);
+}
+
 /* Makes the part a constant; F(2×2) has no halves. */
 #define EACH_PART(m, part, call)                                                                                       \
     do {                                                                                                               \
@@ -205,6 +287,15 @@ PL_V_INLINE void output(int m, pl_winograd_part part, int vectors, const float *
                            float *y, int64_t row, int64_t pixel)                                                       \
     {                                                                                                                  \
         EACH_PART(m, part, output(m, PART, vectors, sums, point, kept, y, row, pixel));                                \
+    }                                                                                                                  \
+    static void gradient_##m(pl_real type, const void *dy, int64_t row, int64_t pixel, int64_t held, int64_t count,    \
+                             float *u, int64_t point)                                                                  \
+    {                                                                                                                  \
+        PL_REAL_EACH(type, gradient(m, REAL, dy, row, pixel, held, count, u, point));                                  \
+    }                                                                                                                  \
+    static void add_weights_##m(int64_t columns, const float *sums, int64_t point, float *dw, int64_t tap)             \
+    {                                                                                                                  \
+        add_weights(m, columns, sums, point, dw, tap);                                                                 \
     }
 /* clang-format off: it takes the macros for types */
 TRANSFORMS(2)
@@ -212,5 +303,6 @@ TRANSFORMS(4)
 /* clang-format on */
 
 extern const pl_winograd_kernels PL_GEMM_NAME(pl_winograd_kernels)[2];
-const pl_winograd_kernels PL_GEMM_NAME(pl_winograd_kernels)[2] = {{input_2, weights_2, output_2},
-                                                                  {input_4, weights_4, output_4}};
+const pl_winograd_kernels PL_GEMM_NAME(pl_winograd_kernels)[2] = {
+    {input_2, weights_2, output_2, gradient_2, add_weights_2},
+    {input_4, weights_4, output_4, gradient_4, add_weights_4}};

@@ -40,7 +40,9 @@ void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl
             int64_t at = p * a->channels + c;
             double z = ((double)pl_real_get(type, x, at) - a->mean[c]) * a->scale[c] + a->beta[c];
             double above = residual ? pl_real_get(type, residual, at) : 0;
-            pl_real_put(type, y, at, (float)(above + ref_activation(a->act, z)));
+            double made = ref_activation(a->act, z);
+            if (a->film) made = made * a->film[c] + a->film[a->channels + c];
+            pl_real_put(type, y, at, (float)(above + made));
         }
 }
 
@@ -49,7 +51,7 @@ void PL_KERNEL(channel_affine)(const pl_channel_affine *a, int64_t positions, pl
 static double slope_at(const pl_channel_affine *a, pl_real type, const void *dy, const void *x, int64_t at, int64_t c)
 {
     double z = ((double)pl_real_get(type, x, at) - a->mean[c]) * a->scale[c] + a->beta[c];
-    return pl_real_get(type, dy, at) * ref_activation_slope(a->act, z);
+    return pl_real_get(type, dy, at) * ref_activation_slope(a->act, z) * (a->film ? a->film[c] : 1);
 }
 
 void PL_KERNEL(channel_bwd_sums)(const pl_channel_affine *a, int64_t rows, int64_t positions, pl_real type,
@@ -65,6 +67,23 @@ void PL_KERNEL(channel_bwd_sums)(const pl_channel_affine *a, int64_t rows, int64
         }
         sum[c] = (float)s;
         sum_x[c] = (float)sx;
+    }
+}
+
+void PL_KERNEL(channel_film_sums)(const pl_channel_affine *a, int64_t rows, int64_t positions, pl_real type,
+                                  const void *dy, const void *x, float *sums, int64_t ld)
+{
+    PL_KERNEL(channel_bwd_sums)(a, rows, positions, type, dy, x, sums, sums + ld);
+    for (int64_t c = 0; c < a->channels; c++) {
+        double s = 0, sy = 0;
+        for (int64_t p = 0; p < rows * positions; p++) {
+            int64_t at = p * a->channels + c;
+            double z = ((double)pl_real_get(type, x, at) - a->mean[c]) * a->scale[c] + a->beta[c];
+            s += pl_real_get(type, dy, at);
+            sy += pl_real_get(type, dy, at) * ref_activation(a->act, z);
+        }
+        sums[2 * ld + c] = (float)sy;
+        sums[3 * ld + c] = (float)s;
     }
 }
 

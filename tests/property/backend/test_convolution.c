@@ -5,8 +5,8 @@
  *
  * Tolerance. As in test_gemm.c: a chain of k fused steps errs by at most k·u·Σ|a·b| (u = 2⁻²⁴), epilogue and numbers of
  * 16 bits by a few roundings more. Winograd's sums are not bounded so: an output depends on rounding of all pixels of
- * its window, 6 × 6 of them. What is usual is a few millionths of the outputs' size (tests/unit/backend has figures);
- * here it may be 2e-4 of that, which no wrong sum comes near. */
+ * its window, 6 × 6 of them, and a weight's gradient on that of its neighbours. What is usual is a few millionths of
+ * the outputs' size (tests/unit/backend has figures); here it may be 2e-4 of that, which no wrong sum comes near. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -207,7 +207,7 @@ static void run_images(const problem *p, result *r, int64_t first, int64_t count
                                  .dx = part(&r->dx, x),
                                  .act_again = part(&r->act_again, x)};
     pl_convolution_dx_exec(&dx, workspace_of(pl_convolution_dx_workspace_bytes(&dx, team)), team);
-    pl_convolution_dw_call dw = {s, p->type, part(&p->dy, y), part(&p->x, x), r->dw.at};
+    pl_convolution_dw_call dw = {s, p->algorithm, p->type, part(&p->dy, y), part(&p->x, x), r->dw.at};
     pl_convolution_dw_exec(&dw, workspace_of(pl_convolution_dw_workspace_bytes(&dw, team)), team);
 }
 
@@ -382,7 +382,7 @@ static void check_dw(const problem *p, const result *r, const sums *o, pl_isa is
 {
     int64_t k = p->s.batch * p->s.out_height * p->s.out_width;
     for (int64_t i = 0; i < p->dw.count; i++) {
-        double start = get(&p->dw, i), bound = 2 * (double)(k + 8) * 0x1p-24 * (o->dw_size[i] + fabs(start));
+        double start = get(&p->dw, i), bound = chain_bound(p, k, o->dw_size[i] + fabs(start));
         check(p, "dw", isa, i, get(&r->dw, i), start + o->dw[i], bound);
     }
 }

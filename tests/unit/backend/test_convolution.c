@@ -66,6 +66,88 @@ static void errors_are_as_documented(void **unused)
     guarded_free_all();
 }
 
+/* ---- Winograd's error in the gradient of the weights ---- */
+
+/* Windows of several stretches, which have several chunks; oracle: sums in double for the first output channel. */
+static const pl_convolution_shape long_images = {2, 50, 210, 64, 50, 210, 4, 3, 1, 1};
+
+static double gradient_at(const pl_convolution_shape *s, const float *dy, const float *x, int64_t tap, int64_t c)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < s->batch * s->height * s->width; i++) {
+        int64_t row = i / s->width % s->height + tap / 3 - 1, at = i % s->width + tap % 3 - 1;
+        if (row < 0 || row >= s->height || at < 0 || at >= s->width) continue;
+        sum += (double)dy[i * s->out] *
+               x[(i / s->width / s->height * s->height + row) * s->width * s->in + at * s->in + c];
+    }
+    return sum;
+}
+
+static float *gradient_of(const pl_convolution_shape *s, pl_convolution_algorithm a, const float *dy, const float *x,
+                          int64_t images_first, pl_team team)
+{
+    float *dw = guarded_f32(s->out * 9 * s->in);
+    memset(dw, 0, (size_t)(s->out * 9 * s->in) * sizeof *dw);
+    for (int64_t from = 0, to = images_first ? images_first : s->batch; from < s->batch; from = to, to = s->batch) {
+        pl_convolution_dw_call call = {.shape = *s, .algorithm = a, .dw = dw};
+        call.shape.batch = to - from;
+        call.dy = dy + from * s->out_height * s->out_width * s->out, call.x = x + from * s->height * s->width * s->in;
+        pl_convolution_dw_exec(&call, guarded_bytes(pl_convolution_dw_workspace_bytes(&call, team), 0), team);
+    }
+    return dw;
+}
+
+/* docs/convolution.md has these figures, too. */
+static void errors_of_gradients_are_as_documented(void **unused)
+{
+    static const double most[PL_CONVOLUTION_ALGORITHM_COUNT] = {1e-5, 3e-6, 1e-5};
+    const pl_convolution_shape *s = &long_images;
+    int64_t pixels = s->batch * s->height * s->width;
+    double want[9 * 64], size = 0;
+    (void)unused;
+    const float *x = guarded_normal(pixels * s->in, 3), *dy = guarded_normal(pixels * s->out, 4);
+    for (int64_t i = 0; i < 9 * s->in; i++)
+        want[i] = gradient_at(s, dy, x, i / s->in, i % s->in), size += want[i] * want[i];
+    for (int isa = PL_ISA_BASELINE; isa <= (int)pl_isa_of_machine(); isa++)
+        for (int a = 0; a < PL_CONVOLUTION_ALGORITHM_COUNT; a++) {
+            const char *name = pl_convolution_algorithm_name((pl_convolution_algorithm)a);
+            const float *dw = gradient_of(s, (pl_convolution_algorithm)a, dy, x, 0, (pl_team){1, (pl_isa)isa});
+            const float *cut = gradient_of(s, (pl_convolution_algorithm)a, dy, x, 1, (pl_team){3, (pl_isa)isa});
+            double error = 0;
+            for (int64_t i = 0; i < 9 * s->in; i++) error += (dw[i] - want[i]) * (dw[i] - want[i]);
+            error = sqrt(error / size);
+            print_message("%s %s: relative error of dW %.2g\n", pl_isa_name((pl_isa)isa), name, error);
+            assert_true(error <= most[a] && error > 1e-9);
+            assert_memory_equal(cut, dw, (size_t)(s->out * 9 * s->in) * sizeof *dw);
+        }
+    guarded_check_all();
+    guarded_free_all();
+}
+
+/* So many channels that their sums are made in several blocks: the direct gradient, and bits for any cut. */
+static void gradients_of_many_channels_agree(void **unused)
+{
+    static const pl_convolution_shape wide = {2, 6, 9, 173, 6, 9, 231, 3, 1, 1};
+    const int64_t weights = wide.out * 9 * wide.in;
+    (void)unused;
+    const float *x = guarded_normal(wide.batch * 6 * 9 * wide.in, 5),
+                *dy = guarded_normal(wide.batch * 6 * 9 * wide.out, 6);
+    for (int isa = PL_ISA_BASELINE; isa <= (int)pl_isa_of_machine(); isa++) {
+        pl_team one = {1, (pl_isa)isa}, some = {5, (pl_isa)isa};
+        const float *direct = gradient_of(&wide, PL_CONVOLUTION_DIRECT, dy, x, 0, one);
+        for (int a = PL_CONVOLUTION_WINOGRAD2; a < PL_CONVOLUTION_ALGORITHM_COUNT; a++) {
+            const float *dw = gradient_of(&wide, (pl_convolution_algorithm)a, dy, x, 0, one);
+            const float *cut = gradient_of(&wide, (pl_convolution_algorithm)a, dy, x, 1, some);
+            double error = 0, size = 0;
+            for (int64_t i = 0; i < weights; i++) error += pow((double)dw[i] - direct[i], 2), size += pow(direct[i], 2);
+            assert_true(sqrt(error / size) < 1e-5 && error > 0);
+            assert_memory_equal(cut, dw, (size_t)weights * sizeof *dw);
+        }
+    }
+    guarded_check_all();
+    guarded_free_all();
+}
+
 /* ---- nodes ---- */
 
 typedef struct bound {
@@ -158,9 +240,27 @@ static void check_backward(bound *t, pl_id x, pl_id w, pl_id dy, pl_team team)
     float *dw = guarded_copy(at(t, acc), N * 9 * IN);
     pl_build_node(&t->b, PL_OP_CONV2D_DW, attr + 1, 3, (pl_id[]){dy, x, acc}, 1, &after);
     run_last(t, team);
-    pl_convolution_dw_call weights = {strided, PL_REAL_F32, at(t, dy), at(t, x), dw};
+    pl_convolution_dw_call weights = {.shape = strided, .dy = at(t, dy), .x = at(t, x), .dw = dw};
     pl_convolution_dw_exec(&weights, guarded_bytes(pl_convolution_dw_workspace_bytes(&weights, team), 0), team);
     same(t, acc, dw);
+}
+
+/* conv2d_dw by the algorithm that its node names. */
+static void check_algorithm(bound *t, pl_id x, pl_team team)
+{
+    pl_id dy = value(t, "dy1", pl_shape_of(4, (int64_t)B, (int64_t)H, (int64_t)W, (int64_t)N), 16);
+    pl_id acc = value(t, "dw1", pl_shape_of(4, (int64_t)N, 3L, 3L, (int64_t)IN), 17), after = PL_NONE;
+    pl_attr attr[] = {pl_attr_i(1), pl_attr_i(1), pl_attr_i(PL_CONVOLUTION_WINOGRAD4)};
+    float *dw[] = {guarded_copy(at(t, acc), N * 9 * IN), guarded_copy(at(t, acc), N * 9 * IN)};
+    pl_build_node(&t->b, PL_OP_CONV2D_DW, attr, 3, (pl_id[]){dy, x, acc}, 1, &after);
+    run_last(t, team);
+    for (int i = 0; i < 2; i++) {
+        pl_convolution_dw_call call = {.shape = {B, H, W, IN, H, W, N, 3, 1, 1}, .dy = at(t, dy), .x = at(t, x)};
+        call.dw = dw[i], call.algorithm = i ? PL_CONVOLUTION_DIRECT : PL_CONVOLUTION_WINOGRAD4;
+        pl_convolution_dw_exec(&call, guarded_bytes(pl_convolution_dw_workspace_bytes(&call, team), 0), team);
+    }
+    same(t, acc, dw[0]);
+    assert_memory_not_equal(dw[0], dw[1], N * 9 * IN * sizeof(float));
 }
 
 static void nodes_run_their_call(void **unused)
@@ -175,6 +275,7 @@ static void nodes_run_their_call(void **unused)
     pl_id w = value(&t, "w", pl_shape_of(4, (int64_t)N, 3L, 3L, (int64_t)IN), 4);
     check_forward(&t, x, w, y_shape, team);
     check_backward(&t, x, w, value(&t, "dy", y_shape, 15), team);
+    check_algorithm(&t, x, team);
     pl_graph_destroy(t.g);
     guarded_check_all();
     guarded_free_all();
@@ -182,7 +283,8 @@ static void nodes_run_their_call(void **unused)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_are_as_documented),
-                                       cmocka_unit_test(nodes_run_their_call)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_are_as_documented), cmocka_unit_test(errors_of_gradients_are_as_documented),
+        cmocka_unit_test(gradients_of_many_channels_agree), cmocka_unit_test(nodes_run_their_call)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

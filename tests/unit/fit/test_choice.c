@@ -22,6 +22,8 @@ static const struct {
                {PL_CHOICE_LAYER_MAJOR_KEEP, 0, 1, false, true},
                {PL_CHOICE_CHUNKS, 0, 16, false, false},
                {PL_CHOICE_CHUNKS, 16, 32, true, false},
+               {PL_CHOICE_CONVOLUTIONS, 0, 1, false, false},
+               {PL_CHOICE_CONVOLUTIONS, 1, 2, false, false},
                {PL_CHOICE_RECOMPUTE, PL_RECOMPUTE_NOTHING, PL_RECOMPUTE_CHEAP, true, false},
                {PL_CHOICE_UPDATE, false, true, true, true},
                {PL_CHOICE_THREADS, 1, 2, true, true},

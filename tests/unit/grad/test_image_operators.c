@@ -13,10 +13,12 @@
 #include <cmocka.h>
 
 #include "backend/backend.h"
+#include "base/convolution.h"
 #include "base/regression.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "reference/tiny.h"
+#include "rewrite/rewrite.h"
 #include "support/program.h"
 
 enum { B = 2, H = 4, W = 6, C = 4, V = 5 };
@@ -59,7 +61,7 @@ static pl_id state(maker *m, pl_id x, const char *name)
 
 static pl_id node(maker *m, pl_op op, const pl_attr *attr, int ins, const pl_id *in, int outs)
 {
-    pl_id out[PL_NODE_OUT_MAX] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    pl_id out[PL_NODE_OUT_MAX] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     return pl_build_node(&m->b, op, attr, ins, in, outs, out);
 }
 
@@ -189,6 +191,33 @@ static pl_id make_gate_of_itself(maker *m, pl_id x) { return with(m, PL_OP_GATE,
 static pl_id row_of(maker *m, pl_id x, int64_t n) { return linear(m, average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 1, 1), n); }
 
 static pl_id make_film(maker *m, pl_id x) { return with(m, PL_OP_FILM, x, row_of(m, x, 2 * C)); }
+
+/* film(leaky_relu(batch norm(convolution))), pooled, the pool first. */
+static pl_id pooled(maker *m, pl_id x, int64_t out_channels, int64_t kernel, pl_convolution_algorithm how, pl_id film)
+{
+    const pl_shape channels = pl_shape_of(1, out_channels);
+    const int64_t pad = kernel / 3;
+    pl_id w = weight(m, pl_shape_of(4, out_channels, kernel, kernel, pl_shape_last(&value_of(m, x)->shape)));
+    pl_id gamma = weight(m, channels), in[5] = {x, w, gamma, weight(m, channels), film};
+    pl_id out[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    pl_build_node(&m->b, PL_OP_CONV2D_POOL, (pl_attr[]){pl_attr_i(1), pl_attr_i(pad), pl_attr_i(how)}, 5, in, 4, out);
+    if (m->b.status != PL_OK) fail_msg("%s", m->err.text);
+    const pl_attr attr[] = {pl_attr_f(1e-3), pl_attr_i(PL_ACT_LEAKY_RELU),
+                            pl_attr_i(value_of(m, out[3])->shape.dim[2])};
+    return node(m, PL_OP_POOLED_BATCH_NORM, attr, 5, (pl_id[]){out[0], out[2], gamma, weight(m, channels), film}, 3);
+}
+
+static pl_id make_pooled(maker *m, pl_id x) { return pooled(m, x, 3, 3, PL_CONVOLUTION_WINOGRAD4, PL_NONE); }
+static pl_id make_pooled_of_odd(maker *m, pl_id x) { return pooled(m, x, 3, 2, PL_CONVOLUTION_DIRECT, PL_NONE); }
+static pl_id make_pooled_film(maker *m, pl_id x)
+{
+    return pooled(m, slice(m, x, 1, 1), 3, 3, PL_CONVOLUTION_DIRECT, row_of(m, x, 2 * 3));
+}
+/* Whole vectors, and a rest. */
+static pl_id make_pooled_wide(maker *m, pl_id x)
+{
+    return pooled(m, x, 71, 3, PL_CONVOLUTION_DIRECT, row_of(m, x, 2 * 71));
+}
 
 static pl_id make_softmax_pool(maker *m, pl_id x)
 {
@@ -462,6 +491,35 @@ static void check_operator(const char *name, make_op make)
     pl_graph_destroy(backward);
 }
 
+/* The same once more, the convolution's output made again in the backward pass. */
+static void check_chunked(const char *name, make_op make)
+{
+    pl_error err = {0};
+    pl_graph *g = differentiated(name, make, 0), *chunked = differentiated(name, make, 0);
+    assert_int_equal(pl_rewrite_chunk_convolutions(chunked, pl_graph_find_program(g, "train"), 1, &err), PL_OK);
+    assert_int_equal(pl_graph_check(chunked, PL_STAGE_BOUND, &err), PL_OK);
+    size_t fused = 0;
+    for (size_t i = 0; i < chunked->node_count; i++) fused += chunked->node[i].op == PL_OP_CONV2D_POOL_BWD;
+    assert_int_equal(fused, 1);
+    reference *whole = reference_create(g), *r = reference_create(chunked);
+    set_inputs(g, whole);
+    set_inputs(chunked, r);
+    run(g, whole);
+    run(chunked, r);
+    for (size_t i = 0; i < g->value_count; i++) {
+        char grad[64];
+        if (!is_weight(g, i)) continue;
+        snprintf(grad, sizeof grad, "grad.%s", g->value[i].name);
+        assert_memory_equal(reference_find(r, grad), reference_find(whole, grad),
+                            reference_elems(whole, (pl_id)i) * sizeof(double));
+    }
+    check_kernels(name, chunked, r);
+    reference_destroy(whole);
+    reference_destroy(r);
+    pl_graph_destroy(g);
+    pl_graph_destroy(chunked);
+}
+
 #define CHECK(what) check_operator(#what, make_##what)
 
 static void norms(void **unused)
@@ -493,6 +551,15 @@ static void steered(void **unused)
     CHECK(softmax_pool_of_one);
 }
 
+static void pools_in_front(void **unused)
+{
+    (void)unused;
+    CHECK(pooled), CHECK(pooled_of_odd), CHECK(pooled_film);
+    check_chunked("pooled", make_pooled), check_chunked("pooled_of_odd", make_pooled_of_odd);
+    check_chunked("pooled_film", make_pooled_film);
+    check_chunked("pooled_wide", make_pooled_wide);
+}
+
 static void losses(void **unused)
 {
     (void)unused;
@@ -503,8 +570,8 @@ static void losses(void **unused)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(pools_and_sizes),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(norms),          cmocka_unit_test(pools_and_sizes),
                                        cmocka_unit_test(whole_channels), cmocka_unit_test(steered),
-                                       cmocka_unit_test(losses)};
+                                       cmocka_unit_test(pools_in_front), cmocka_unit_test(losses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

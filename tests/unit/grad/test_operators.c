@@ -542,6 +542,36 @@ static void what_has_no_gradient_is_refused(void **state)
     check_refused(make_window_into_linear, "window");
 }
 
+static pl_id convolved_twice(maker *m, pl_convolution_algorithm algorithm)
+{
+    pl_id y = convolve(m, image(m, 18, 16, 16), PL_NONE, PL_NONE, 16, (int64_t[]){3, 1, 1}, PL_ACT_NONE, algorithm);
+    return convolve(m, y, PL_NONE, PL_NONE, D, (int64_t[]){16, 1, 0}, PL_ACT_NONE, PL_CONVOLUTION_DIRECT);
+}
+
+static pl_id make_winograd2(maker *m, pl_id x) { return (void)x, convolved_twice(m, PL_CONVOLUTION_WINOGRAD2); }
+static pl_id make_winograd4(maker *m, pl_id x) { return (void)x, convolved_twice(m, PL_CONVOLUTION_WINOGRAD4); }
+
+static void check_algorithm(make_op make, pl_convolution_algorithm algorithm)
+{
+    pl_graph *g = differentiated("winograd", make, 0);
+    int seen = 0;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op != PL_OP_CONV2D_DW) continue;
+        assert_int_equal(n->attr[2].i, pl_in(g, n, 2)->shape.dim[1] == 3 ? algorithm : PL_CONVOLUTION_DIRECT);
+        seen++;
+    }
+    assert_int_equal(seen, 2);
+    pl_graph_destroy(g);
+}
+
+static void gradients_of_weights_take_the_algorithm(void **state)
+{
+    (void)state;
+    check_algorithm(make_winograd2, PL_CONVOLUTION_WINOGRAD2);
+    check_algorithm(make_winograd4, PL_CONVOLUTION_WINOGRAD4);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +580,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(windows_in_any_arrangement),
         cmocka_unit_test(a_linear_with_activation_has_two_gradients),
         cmocka_unit_test(what_has_no_gradient_is_refused),
+        cmocka_unit_test(gradients_of_weights_take_the_algorithm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,7 +141,7 @@ static void derivatives_fit_their_convolution(void **state)
     refuse_dx(&m, dy, x, PL_NONE, (window){.stride = 2, .pad = 1, .height = 9, .width = 8}, "square kernel");
     refuse_dx(&m, dy, w, PL_NONE, (window){.stride = 2, .pad = 4, .height = 9, .width = 8}, "less than the kernel");
 
-    pl_attr attr[] = {pl_attr_i(2), pl_attr_i(1)};
+    pl_attr attr[] = {pl_attr_i(2), pl_attr_i(1), pl_attr_i(0)}, winograd[] = {attr[0], attr[1], pl_attr_i(2)};
     pl_id out = PL_NONE;
     pl_build_node(&m.b, PL_OP_CONV2D_DW, attr, 3, (pl_id[]){dy, x, acc}, 1, &out);
     assert_int_equal(m.b.status, PL_OK);
@@ -151,6 +151,9 @@ static void derivatives_fit_their_convolution(void **state)
     begin(&m);
     pl_build_node(&m.b, PL_OP_CONV2D_DW, attr, 3, (pl_id[]){dy, f32(&m, 2, 9, 8, 5), acc}, 1, (pl_id[]){PL_NONE});
     refused(&m, "f32 [out, kernel, kernel, in]");
+    begin(&m);
+    pl_build_node(&m.b, PL_OP_CONV2D_DW, winograd, 3, (pl_id[]){dy, x, acc}, 1, (pl_id[]){PL_NONE});
+    refused(&m, "winograd4");
     pl_graph_destroy(m.g);
 }
 
@@ -201,6 +204,15 @@ static void the_rule_looks_at_the_shape_alone(void **state)
     other = s, other.out_width = 3;
     assert_int_equal(pl_convolution_choose(&other), PL_CONVOLUTION_DIRECT);
     assert_non_null(strstr(pl_convolution_rule(), "winograd4"));
+
+    for (int a = 0; a < PL_CONVOLUTION_ALGORITHM_COUNT; a++)
+        assert_int_equal(pl_convolution_choose_dw(&s, (pl_convolution_algorithm)a), a);
+    other = s, other.batch = 1000, other.out_height = other.out_width = 16;
+    assert_int_equal(pl_convolution_choose_dw(&other, PL_CONVOLUTION_WINOGRAD2), PL_CONVOLUTION_WINOGRAD2);
+    other.out_width = 15;
+    assert_int_equal(pl_convolution_choose_dw(&other, PL_CONVOLUTION_WINOGRAD4), PL_CONVOLUTION_DIRECT);
+    other = s, other.in = 3;
+    assert_int_equal(pl_convolution_choose_dw(&other, PL_CONVOLUTION_WINOGRAD4), PL_CONVOLUTION_DIRECT);
 }
 
 static void algorithms_have_names(void **state)
