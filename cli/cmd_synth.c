@@ -15,7 +15,7 @@ static const pl_cli_option own_options[] = {
     [LABELS] = {"--labels", "N", "in each flight; fifth (the default) or full: of the documented numbers"},
     [HEIGHT] = {"--height", "ROWS", "of a frame's swath; default: 440"},
     [WIDTH] = {"--width", "COLUMNS", "of a frame; default: 640"},
-    [GSD] = {"--gsd", "METRES", "of a pixel on the ground; default: 217, shadows of 16 pixels at most"},
+    [GSD] = {"--gsd", "METRES", "of a pixel on the ground; default: 125, shadows of 16 pixels at most"},
     [CUE] = {"--cue", "CUE", "what tells the height: %s", .words = "shadow parallax"},
     [SEED] = {"--seed", "N", "another one makes other flights; default: 1"},
 };

@@ -35,7 +35,7 @@ def test_synth():
     refused(2, "--seed expects a number from 0 on, not -1", "synth", "clouds", "a", "--seed", "-1")
     refused(2, "--height expects a number from 1 on, not 4x", "synth", "clouds", "a", "--height", "4x")
     refused(2, "--gsd expects a number of metres, not nan", "synth", "clouds", "a", "--gsd", "nan")
-    refused(2, "shadows are up to 35 pixels long", "synth", "clouds", "a", "--gsd", "100", "--height", "30")
+    refused(2, "shadows are up to 20 pixels long", "synth", "clouds", "a", "--gsd", "100", "--height", "18")
     refused(2, "40 flights were asked for; there can be 1 to 31", "synth", "clouds", "a", "--flights", "40")
     check(not os.path.exists("a"), "a refused synth left a folder")
 

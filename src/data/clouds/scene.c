@@ -9,14 +9,15 @@
 static const double degree = 0.017453292519943295;
 
 /* Filters, in pixels and frames; they end at so many deviations. */
-#define CLOUD_PIXELS  2.0
-#define OCEAN_PIXELS  2.0 /* at most: the room is that of the clouds */
+#define CLOUD_PIXELS  1.5
+#define OCEAN_PIXELS  1.5 /* at most: the room is that of the clouds */
 #define HEIGHT_FRAMES 4.0
 enum { DEVIATIONS = 3, HEIGHT_RADIUS = 12, RADIUS_MAX = 12 };
 
-#define SPEED_METRES   400.0 /* of the aircraft, a frame */
+#define SPEED_METRES   (200 * PL_SCENE_FRAME_SECONDS) /* of the aircraft, a frame */
+#define WIND_METRES    (10 * PL_SCENE_FRAME_SECONDS)  /* at most, along each axis */
 #define SOFT_EDGE      0.3
-#define SHADOW         6.0
+#define SHADOW         10.0
 #define DEAD_DEVIATION 4.26 /* noise above it, one number in 100,000: the pixel is NAN */
 
 /* What is drawn, each from a stream of its own. Places on the strip count from the middle of the counters. */
@@ -60,7 +61,7 @@ static double between(uint32_t bits, double low, double high) { return low + bit
 pl_scene_flight pl_scene_flight_of(const pl_scene *s, uint32_t number, uint64_t frames, uint64_t labels)
 {
     const pl_philox p = STREAM(s, "flight");
-    const double wind = s->cue == PL_CUE_SHADOW ? 20 / s->gsd_metres : 0; /* it would look like parallax */
+    const double wind = s->cue == PL_CUE_SHADOW ? WIND_METRES / s->gsd_metres : 0; /* it would look like parallax */
     uint32_t u[12];
     for (uint32_t i = 0; i < 3; i++) pl_philox_block(&p, 0, number, i, u + 4 * i);
     return (pl_scene_flight){
@@ -74,11 +75,12 @@ pl_scene_flight pl_scene_flight_of(const pl_scene *s, uint32_t number, uint64_t 
         .wind_y = between(u[3], -wind, wind),
         .ocean = between(u[4], 280, 290),
         .cloud = between(u[5], 10, 14),
-        .noise = between(u[6], 0.2, 0.6),
+        .noise = between(u[6], 0.1, 0.3),
         .vignette = between(u[7], 0.01, 0.04),
         .zenith = {between(u[8], PL_SCENE_ZENITH_LOW, PL_SCENE_ZENITH_HIGH),
                    between(u[9], PL_SCENE_ZENITH_LOW, PL_SCENE_ZENITH_HIGH)},
-        .azimuth = {between(u[10], 120, 240), between(u[11], 120, 240)},
+        .azimuth = {between(u[10], PL_SCENE_AZIMUTH_LOW, PL_SCENE_AZIMUTH_HIGH),
+                    between(u[11], PL_SCENE_AZIMUTH_LOW, PL_SCENE_AZIMUTH_HIGH)},
     };
 }
 

@@ -8,13 +8,17 @@
  *
  *   shadow     each cloud casts a dark copy of itself, displaced by L = h·tan(zenith)/gsd pixels away from the sun (x
  *              to the east, y to the south): what a model of single frames and the angles can learn. L is at most
- *              PL_SCENE_SHADOW_PIXELS at the default gsd.
+ *              PL_SCENE_SHADOW_PIXELS at the default gsd, less than the 18 pixels that a point behind the third
+ *              convolution sees; and clouds are small, so that little of a shadow is hidden.
  *   parallax   no shadows; the ground moves by s = v·dt/gsd pixels a frame and the clouds by s·A/(A − h), A the
  *              aircraft's altitude: the height is in the displacement between frames alone, so a model that encodes
  *              each frame by itself cannot know it. The negative control.
  *
- * Flights differ in texture, coverage, wind, brightness, noise, vignette and the tracks of the sun. A pixel in 100,000
- * is NAN, and some angles are where there is no label.
+ * Frames are so far apart that a flight takes hours, as the track of its sun does, sees many clouds, and that the shift
+ * of clouds against the ground is pixels, not parts of one.
+ *
+ * Flights differ in texture, coverage, wind, brightness, noise, vignette and the tracks of the sun, which is high in
+ * the south. A pixel in 100,000 is NAN, and some angles are where there is no label.
  *
  * Three profiles belong to each frame. The second lies within the tolerance: it labels the frame, with noise, or is one
  * that the filter drops, for each of its reasons. The first comes a little earlier: sometimes valid and wrong, to be
@@ -30,10 +34,12 @@
 #define PL_SCENE_LOW_KM         0.1
 #define PL_SCENE_HIGH_KM        2.0
 #define PL_SCENE_LABEL_NOISE_KM 0.03
-#define PL_SCENE_FRAME_SECONDS  2.0
-#define PL_SCENE_GSD_METRES     217.0 /* 2 km · tan 60° / 16 */
-#define PL_SCENE_ZENITH_LOW     20.0
-#define PL_SCENE_ZENITH_HIGH    60.0
+#define PL_SCENE_FRAME_SECONDS  10.0
+#define PL_SCENE_GSD_METRES     125.0 /* 2 km · tan 45° / 16 */
+#define PL_SCENE_ZENITH_LOW     25.0
+#define PL_SCENE_ZENITH_HIGH    45.0
+#define PL_SCENE_AZIMUTH_LOW    150.0
+#define PL_SCENE_AZIMUTH_HIGH   210.0
 #define PL_SCENE_SHADOW_PIXELS  16
 enum { PL_SCENE_PROFILES = 3, PL_SCENE_FLIGHTS_MAX = 31, PL_SCENE_SIDE_MAX = 4096 };
 

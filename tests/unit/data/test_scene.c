@@ -49,7 +49,7 @@ static double field(const pl_scene_flight *f, const char *stream, double deviati
 /* Clouds are cut off at 0 and 1 on the frame's own grid of pixels. */
 static double cloud(const pl_scene_flight *f, const pl_scene_at *at, double y, double x)
 {
-    const double c = (field(f, "clouds/cloud", 2, at->cloud_y + y, at->cloud_x + x) - f->threshold) / 0.3;
+    const double c = (field(f, "clouds/cloud", 1.5, at->cloud_y + y, at->cloud_x + x) - f->threshold) / 0.3;
     return c < 0 ? 0 : c > 1 ? 1 : c;
 }
 
@@ -74,7 +74,7 @@ static double pixel(const pl_scene_flight *f, const pl_scene_at *at, int y, int 
     const double m = cloud(f, at, y, x), v = 2 * (y + 0.5) / f->of->height - 1, u = 2 * (x + 0.5) / f->of->width - 1;
     double ocean = f->ocean + field(f, "clouds/ocean", f->texture_pixels, at->ground_y + y, x);
     float z;
-    if (f->of->cue == PL_CUE_SHADOW) ocean -= 6 * shade(f, at, y, x);
+    if (f->of->cue == PL_CUE_SHADOW) ocean -= 10 * shade(f, at, y, x);
     pl_philox_normal_f32(&p, f->number, at->frame, (uint64_t)i, (uint64_t)i + 1, &z);
     if ((double)z > 4.26) return NAN;
     return ((1 - m) * ocean + m * (f->ocean + f->cloud)) * (1 - f->vignette * (u * u + v * v) / 2) +
@@ -104,7 +104,7 @@ static void test_frames(void **state)
 {
     (void)state;
     for (int turn = 0; turn < 6; turn++) {
-        const pl_scene s = {16 + scratch_next(&numbers, 33), 16 + scratch_next(&numbers, 49), 217 + turn * 300,
+        const pl_scene s = {16 + scratch_next(&numbers, 33), 16 + scratch_next(&numbers, 49), 125 + turn * 300,
                             turn % 3 == 2 ? PL_CUE_PARALLAX : PL_CUE_SHADOW, seed + (uint64_t)turn};
         assert_int_equal(pl_scene_check(&s, &err), PL_OK);
         const pl_scene_flight f = pl_scene_flight_of(&s, scratch_next(&numbers, 31), 9, 3);
@@ -121,7 +121,7 @@ static void test_frames(void **state)
 /* Uniform: 1000 heights, every 40th frame, are independent; each tenth has 100, six deviations are 57. */
 static void test_heights(void **state)
 {
-    const pl_scene s = {16, 16, 217, PL_CUE_SHADOW, seed};
+    const pl_scene s = {16, 16, 125, PL_CUE_SHADOW, seed};
     const pl_scene_flight f = pl_scene_flight_of(&s, 5, 40000, 7);
     int tenth[10] = {0}, close = 0;
     (void)state;
@@ -141,7 +141,7 @@ static void test_heights(void **state)
 
 static void test_places(void **state)
 {
-    const pl_scene shadow = {16, 16, 217, PL_CUE_SHADOW, seed}, parallax = {16, 16, 400, PL_CUE_PARALLAX, seed};
+    const pl_scene shadow = {16, 16, 125, PL_CUE_SHADOW, seed}, parallax = {16, 16, 2000, PL_CUE_PARALLAX, seed};
     const pl_scene_flight one = pl_scene_flight_of(&shadow, 1, 50, 20),
                           other = pl_scene_flight_of(&parallax, 1, 50, 20);
     pl_scene_at a = pl_scene_begin(&one), b = pl_scene_begin(&other);
@@ -149,13 +149,13 @@ static void test_places(void **state)
     (void)state;
     assert_true(a.zenith == one.zenith[0] && a.azimuth == one.azimuth[0]);
     for (int i = 1; i < 50; i++) {
-        cloud_a += 400 / 217.0 * 20 / (20 - a.height_km) + one.wind_y;
+        cloud_a += 2000 / 125.0 * 20 / (20 - a.height_km) + one.wind_y;
         cloud_b += 5 / (5 - b.height_km); /* h = A (1 - s_g / s_c) */
         pl_scene_next(&one, &a), pl_scene_next(&other, &b);
-        assert_true(fabs(a.ground_y - i * 400 / 217.0) < 1e-9 && fabs(b.ground_y - i) < 1e-9);
+        assert_true(fabs(a.ground_y - i * 2000 / 125.0) < 1e-9 && fabs(b.ground_y - i) < 1e-9);
         assert_true(fabs(a.cloud_y - cloud_a) < 1e-9 && fabs(b.cloud_y - cloud_b) < 1e-9);
         assert_true(fabs(a.cloud_x - i * one.wind_x) < 1e-9 && b.cloud_x == 0);
-        assert_true(a.zenith >= 20 && a.zenith <= 60 && a.azimuth >= 120 && a.azimuth <= 240);
+        assert_true(a.zenith >= 25 && a.zenith <= 45 && a.azimuth >= 150 && a.azimuth <= 210);
     }
     assert_true(fabs(a.zenith - one.zenith[1]) < 1e-9 && fabs(a.azimuth - one.azimuth[1]) < 1e-9);
 }
@@ -166,11 +166,11 @@ static void test_labels(void **state)
     (void)state;
     for (int turn = 0; turn < 20; turn++) {
         const uint64_t frames = 1 + scratch_next(&numbers, 400), labels = 1 + scratch_next(&numbers, (uint32_t)frames);
-        const pl_scene s = {16, 16, 217, PL_CUE_SHADOW, seed + (uint64_t)turn};
+        const pl_scene s = {16, 16, 125, PL_CUE_SHADOW, seed + (uint64_t)turn};
         const pl_scene_flight f = pl_scene_flight_of(&s, 3, frames, labels);
         double times[400], want[400], got[400];
         uint64_t count = 0, lacking = 0;
-        for (uint64_t i = 0; i < frames; i++) times[i] = 2 * (double)i, got[i] = NAN;
+        for (uint64_t i = 0; i < frames; i++) times[i] = PL_SCENE_FRAME_SECONDS * (double)i, got[i] = NAN;
         pl_scene_at at = pl_scene_begin(&f);
         for (uint64_t i = 0; i < frames; i++) {
             pl_scene_profile p[PL_SCENE_PROFILES];
@@ -203,7 +203,7 @@ static void test_labels(void **state)
 
 static void test_refused(void **state)
 {
-    pl_scene s = {440, 640, 217, PL_CUE_SHADOW, 1};
+    pl_scene s = {440, 640, 125, PL_CUE_SHADOW, 1};
     (void)state;
     assert_int_equal(pl_scene_check(&s, &err), PL_OK);
     s.height = 7;
@@ -212,8 +212,8 @@ static void test_refused(void **state)
     s.height = 8;
     assert_int_equal(pl_scene_check(&s, &err), PL_E_USAGE);
     assert_says(&err, "shadows are up to 16 pixels long, more than the 8");
-    assert_says(&err, "give pixels of 434 metres");
-    s.gsd_metres = 434;
+    assert_says(&err, "give pixels of 250 metres");
+    s.gsd_metres = 250;
     assert_int_equal(pl_scene_check(&s, &err), PL_OK);
     s.gsd_metres = 1, s.cue = PL_CUE_PARALLAX; /* no shadows */
     assert_int_equal(pl_scene_check(&s, &err), PL_OK);

@@ -118,9 +118,10 @@ static void check_flight(const pl_clouds_options *o, uint32_t number, uint64_t *
         const pl_frames_record *r = &record[i];
         double zenith, azimuth;
         pl_scene_angles(&f, &at[i], &zenith, &azimuth);
-        assert_true(isnan(zenith) ? r->zenith > 20 && r->zenith < 60 : r->zenith == zenith);
+        assert_true(isnan(zenith) ? r->zenith > PL_SCENE_ZENITH_LOW && r->zenith < PL_SCENE_ZENITH_HIGH
+                                  : r->zenith == zenith);
         assert_true(isnan(azimuth) ? r->azimuth == 0 : r->azimuth == azimuth);
-        assert_true(i == 0 || r->seconds - record[i - 1].seconds == 2);
+        assert_true(i == 0 || r->seconds - record[i - 1].seconds == PL_SCENE_FRAME_SECONDS);
         assert_int_equal(r->profile != PL_FRAMES_NONE, at[i].has_label);
         if (at[i].has_label) assert_true(r->profile == 3 * i + 1 && fabs((double)r->label_km - at[i].height_km) < 0.2);
         assert_int_equal(r->picture != PL_FRAMES_NONE, in_a_window(o, &f, i));
