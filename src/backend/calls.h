@@ -113,8 +113,8 @@ void pl_convolution_dx_exec(const pl_convolution_dx_call *, void *workspace, pl_
 
 /* dW += gradient, in f32: a chain over the pixels of dy, image by image, from what is there; where a window has few
  * numbers (convolution_few.h) a chain over blocks of rows, each a chain over its pixels; with a Winograd algorithm one
- * over images, each a chain over its windows for every point. So the bits depend neither on the team nor on how the
- * images are dealt to calls. */
+ * over stretches of an image of at most 512 windows, each a chain over its windows for every point. So the bits depend
+ * neither on the team nor on how the images are dealt to calls. */
 typedef struct pl_convolution_dw_call {
     pl_convolution_shape shape;
     pl_convolution_algorithm algorithm;

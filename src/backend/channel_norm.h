@@ -42,9 +42,9 @@ typedef struct pl_channel_norm_call {
 uint64_t pl_channel_norm_workspace_bytes(const pl_channel_norm_call *, pl_team);
 void pl_channel_norm_exec(const pl_channel_norm_call *, void *workspace, pl_team);
 
-/* dx = (add +) gradient;  dgamma += Σ dz·x̂;  dbeta += Σ dz, with dz = dy·act'(x̂·gamma + beta). dx may be dy, x or
- * add. The sums over a sample depend on it alone and are added in the order of the samples, so the bits do not depend
- * on how many a call has. (The gradient of a residual is dy.) */
+/* dx = (add +) gradient;  dgamma += Σ dz·x̂;  dbeta += Σ dz, with dz = dy·act'(x̂·gamma + beta), with film times its
+ * scale. dx may be dy, x or add. The sums over a sample depend on it alone and are added in the order of the samples,
+ * so the bits do not depend on how many a call has. (The gradient of a residual is dy.) */
 typedef struct pl_channel_norm_bwd_call {
     int64_t samples, rows, positions, channels, groups;
     pl_activation act;
@@ -58,7 +58,7 @@ typedef struct pl_channel_norm_bwd_call {
     float *dgamma, *dbeta;    /* likewise; they accumulate */
     pl_real type;
     const float *film; /* as forward, with images; then there is nothing to add */
-    int64_t images;    /* … */
+    int64_t images;    /* of a sample, with film; blocks of rows end where they do */
     float *dfilm;      /* with film: its gradient, written; NULL: not wanted */
     int64_t whole;     /* x is what a pool left of so many positions a sample, which the statistics are of; 0: of x */
     float *spread;     /* with whole, when wanted: [3, channels], see pool.h; dx then has the rest alone */

@@ -518,19 +518,25 @@ static void note_convolution(axis_form *f, int64_t numbers)
     f->convolutions++;
 }
 
-/* Those that are left whole where there is no limit. */
+/* Asked by doing it: those that are left whole where there is no limit, and are not with the least one. Forward nodes
+ * stay where they are. */
 static pl_status find_convolutions(axis_form *f, pl_id train, pl_error *err)
 {
-    pl_graph *g = pl_graph_copy(f->graph);
-    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph");
-    pl_status status = pl_rewrite_chunk_convolutions(g, train, 0, err);
-    for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
+    pl_status status = PL_OK;
+    pl_graph *without = pl_graph_copy(f->graph), *with = pl_graph_copy(f->graph);
+    if (!without || !with) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for a copy of the graph"));
+    PL_TRY_DONE(pl_rewrite_chunk_convolutions(without, train, 0, err));
+    PL_TRY_DONE(pl_rewrite_chunk_convolutions(with, train, 1, err));
+    for (size_t i = 0; i < without->node_count; i++) {
+        const pl_node *n = &without->node[i];
         if (n->op != PL_OP_CONV2D_POOL || n->out[3] == PL_NONE) continue;
-        const int64_t *dim = g->value[n->out[3]].shape.dim;
-        note_convolution(f, dim[1] * dim[2] * dim[3]);
+        const pl_id maker = with->value[n->out[0]].producer;
+        const int64_t *dim = without->value[n->out[3]].shape.dim;
+        if (maker != PL_NONE && with->node[maker].out[3] == PL_NONE) note_convolution(f, dim[1] * dim[2] * dim[3]);
     }
-    pl_graph_destroy(g);
+done:
+    pl_graph_destroy(without);
+    pl_graph_destroy(with);
     return status;
 }
 

@@ -125,7 +125,8 @@ static pl_status add_dep(grouper *c, uint32_t group, uint32_t dep, pl_error *err
     return PL_OK;
 }
 
-/* A large output beside the first has readers of its own: it is a group of its own, whose part is to be there. */
+/* A large output beside the first, and smaller than that, has readers of its own: it is a group whose part is to be
+ * there. What is larger than the first goes with it. */
 static bool is_beside(const grouper *c, const pl_node *n, int k)
 {
     return k > 0 && pl_node_remakes(n, k) && bytes_of(c, n->out[k]) < bytes_of(c, n->out[0]);

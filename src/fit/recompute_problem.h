@@ -1,7 +1,8 @@
 /* The graph of one micro-batch as a recompute problem. A *group* is one of its nodes: a node of the graph, or a few
  * neighbours of which each but the last is read by the next alone, so that nothing can be gained between them. A large
  * output beside a node's first (pl_op_rule.remade), if smaller than that, is a group without nodes: it needs the one in
- * front, and no time. (So where it is wanted later than that one it is kept in between, which is not counted.) */
+ * front, and no time. (Where it is wanted later than that one it is in truth kept in between: a peak may be higher by
+ * its bytes than the schedule says; what counts is the plan that is made of it.) */
 #ifndef PL_FIT_RECOMPUTE_PROBLEM_H
 #define PL_FIT_RECOMPUTE_PROBLEM_H
 

@@ -261,6 +261,10 @@ static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err
         return pl_fail_input(g, n, 1, "moments, f32 [samples, rows of the whole image, 2, channels]", err);
     if (n->attr[POSITIONS].i < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a row has at least 1 position", pl_op_name(n->op), n->scope);
+    if (n->attr[ACT].i == PL_ACT_GELU || n->attr[ACT].i == PL_ACT_SILU)
+        return pl_fail(err, PL_E_INTERNAL,
+                       "%s in %s: the pool went first, so the activation must not fall anywhere, as %s does",
+                       pl_op_name(n->op), n->scope, pl_activation_name((pl_activation)n->attr[ACT].i));
     return PL_OK;
 }
 
@@ -294,11 +298,38 @@ static pl_cost cost_pooled(const pl_graph *g, const pl_node *n)
     return (pl_cost){24 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
+/* x and the moments are what one conv2d_pool makes, and no other node that has a gradient has read either of them: only
+ * then is what the spread says the whole gradient. Rules run from the last node to the first. */
+static bool is_only_reader(const pl_gradient *g, const pl_node *n)
+{
+    const pl_graph *graph = g->b->graph;
+    const pl_id maker = graph->value[n->in[1]].producer;
+    if (maker == PL_NONE || graph->node[maker].op != PL_OP_CONV2D_POOL || graph->node[maker].out[0] != n->in[0] ||
+        graph->node[maker].out[2] != n->in[1])
+        return false;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const pl_node *other = &graph->node[i];
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+            const bool is_this = other->op == n->op && other->out[0] == n->out[0];
+            const bool is_running = other->op == PL_OP_BATCH_NORM_UPDATE || other->phase == PL_PHASE_BACKWARD;
+            if (!other->dead && !is_this && !is_running && (other->in[k] == n->in[0] || other->in[k] == n->in[1]))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* What the statistics pass on to every pixel of the whole image reaches it as the gradient of its moments. */
 static pl_status gradient_pooled(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], moments = n->in[1];
     if (dy == PL_NONE) return PL_OK;
+    if (!is_only_reader(g, n))
+        return pl_fail(
+            g->b->err, PL_E_UNSUPPORTED,
+            "pooled_batch_norm in %s: its gradient needs x and moments of one conv2d_pool, and to be all that "
+            "reads them",
+            n->scope);
     pl_id film = n->in[4];
     pl_id out[5] = {pl_gradient_output(g, x), PL_NONE, PL_NONE, pl_gradient_output(g, moments),
                     film == PL_NONE ? PL_UNWANTED : pl_gradient_output(g, film)};

@@ -67,7 +67,8 @@ pl_status pl_rewrite_drop_unread_outputs(pl_graph *, pl_id program, pl_error *);
 
 /* convolution.c: a convolution with a pool behind it no longer leaves its whole output for the backward pass, which
  * makes it again there a few samples at a time: where it has more than `limit` numbers a sample (0: none has), and
- * where the window is so small that this is quicker anyhow. The same bits. Needs: as the next. */
+ * where the window is so small that this is quicker anyhow. One whose input already has a gradient from elsewhere stays
+ * as it is. The same bits. Needs: as the next. */
 pl_status pl_rewrite_chunk_convolutions(pl_graph *, pl_id program, int64_t limit, pl_error *);
 
 /* chunk.c: two linears with an activation between them, and their derivatives, become one node each, which does them

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The model of cloud heights against PyTorch: gradients, running statistics, predictions behind them.
-Usage: clouds.py PLIMSOLL_CLOUDS [SEED]"""
+Usage: clouds.py PLIMSOLL_CLOUDS [SEED] [full]
+full: the documented model, five samples of two frames of full size, and nothing else: 13 GB and a minute or two"""
 import os
 import subprocess
 import sys
@@ -102,12 +103,14 @@ def train(model, data, kind, share):
     (weight * loss).mean().backward()
 
 
-def compare(program, seed, height, width, batch, kind="huber", share=0.35, words=(), **switches):
+def compare(program, seed, height, width, batch, kind="huber", share=0.35, words=(), channels=(8, 16, 32), dense=(32, 16),
+            frames_of_sample=3, each=1e-4, **switches):
     words = ["loss_type", kind, "hard_mining_k", str(share), "under_weight", "2", *words]
-    done = subprocess.run([program, str(height), str(width), str(batch), str(seed), "channels", "[8,16,32]", "dense",
-                           "[32,16]", "temporal_frames", "3", *words], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([program, str(height), str(width), str(batch), str(seed), "channels", str(list(channels)), "dense",
+                           str(list(dense)), "temporal_frames", str(frames_of_sample), *words], check=True,
+                          stdout=subprocess.PIPE)
     tensors = read(done.stdout)
-    model = Model((8, 16, 32), (32, 16), **switches).double()
+    model = Model(channels, dense, **switches).double()
     missing, unexpected = model.load_state_dict(of(tensors, "first:"), strict=False)
     assert not unexpected and all(name.endswith("num_batches_tracked") for name in missing), (missing, unexpected)
     train(model, of(tensors, "train."), kind, share)
@@ -115,9 +118,12 @@ def compare(program, seed, height, width, batch, kind="huber", share=0.35, words
     theirs = {name: p.grad for name, p in model.named_parameters()}
     assert set(ours) == set(theirs), set(ours) ^ set(theirs)
     norm = float(torch.cat([g.flatten() for g in theirs.values()]).norm())
+    all_off = sum(float((ours[name] - g).norm()) ** 2 for name, g in theirs.items()) ** 0.5 / norm
+    print(f"{height} x {width}, channels {channels}: all gradients off by {all_off:.2g}", flush=True)
     for name, g in theirs.items():  # in front of a batch norm a bias has none but rounding
         off = float((ours[name] - g).norm()) / max(float(g.norm()), 1e-2 * norm)
-        assert off < 1e-4, f"seed {seed}: the gradient of {name} is off by {off:.2g}"
+        assert off < each, f"seed {seed}: the gradient of {name} is off by {off:.2g}"
+    assert all_off < 1e-4, f"seed {seed}: the gradients are off by {all_off:.2g}"
     states = {n: x for n, x in of(tensors, "then:").items() if "running" in n}
     assert len(states) == 10
     for name, x in states.items():
@@ -131,6 +137,10 @@ def main():
     given = [word for word in sys.argv[2:] if word.isdigit()]
     seed = int(given[0] if given else os.environ.get("PLIMSOLL_TEST_SEED", time.time())) % 2 ** 31
     print(f"repeat with: {sys.argv[0]} {sys.argv[1]} {seed}", flush=True)
+    if "full" in sys.argv[2:]:
+        compare(sys.argv[1], seed, 440, 640, 5, channels=(64, 128, 256), dense=(256, 128), frames_of_sample=2,
+                each=1e-3)  # the first convolution's is a sum over 1.4 million pixels that nearly cancel
+        return
     torch.set_num_threads(1)
     compare(sys.argv[1], seed, 48, 64, 6)
     compare(sys.argv[1], seed, 17, 30, 5, kind="weighted_huber_mae", share=0.5, words=["use_spatial_attention", "false"],

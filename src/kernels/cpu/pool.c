@@ -108,7 +108,9 @@ PL_V_INLINE void signed_lanes(pl_real type, int64_t channels, const float *sign,
     take_larger(&best, &place, pl_v_get(type, upper, c + channels, count) * s, 1);
     take_larger(&best, &place, pl_v_get(type, lower, c, count) * s, 2);
     take_larger(&best, &place, pl_v_get(type, lower, c + channels, count) * s, 3);
-    pl_v_put(type, pooled, c, pl_v_select(s == pl_v_zero(), first, best * s), count);
+    const pl_vi is_zero = s == pl_v_zero();
+    place &= ~is_zero; /* 0 times infinity is NaN, which would count as the largest */
+    pl_v_put(type, pooled, c, pl_v_select(is_zero, first, best * s), count);
     if (argmax) store_places(argmax + c, place, count);
 }
 

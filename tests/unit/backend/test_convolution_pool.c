@@ -211,6 +211,22 @@ static trial make_trial(int64_t batch, int64_t height, int64_t width, int64_t in
     return t;
 }
 
+/* A channel without a slope takes the first of each window, whatever the others are. */
+static void the_first_where_there_is_no_slope(void **state)
+{
+    (void)state;
+    trial t = make_trial(2, 8, 10, 2, 19, 3);
+    for (t.type = PL_REAL_F32; t.type <= PL_REAL_F16; t.type++)
+        for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+            data d = make_data(&t);
+            memset(d.gamma, 0, (size_t)t.s.out * sizeof *d.gamma);
+            pl_real_put(t.type, d.x, 60, INFINITY);
+            pool(&t, &d, 1, (pl_team){1, isa});
+            for (uint64_t e = 0; e < d.pooled_elems; e++) assert_int_equal(d.argmax[e], 0);
+            destroy(&d);
+        }
+}
+
 static void check(const trial *t, pl_isa isa, int threads)
 {
     check_forward(t, (pl_team){threads, isa});
@@ -239,6 +255,7 @@ static void one_sample_after_the_other(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_as_its_calls),
+                                       cmocka_unit_test(the_first_where_there_is_no_slope),
                                        cmocka_unit_test(one_sample_after_the_other)};
     seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);

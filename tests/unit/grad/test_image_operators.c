@@ -551,6 +551,45 @@ static void steered(void **unused)
     CHECK(softmax_pool_of_one);
 }
 
+/* What the pool left is read by something else, too; two norms share the moments; they are of another operator. */
+static pl_id make_pooled_read_twice(maker *m, pl_id x)
+{
+    pl_id normed = make_pooled(m, x);
+    const pl_node *n = &m->b.graph->node[m->b.graph->node_count - 1];
+    return plus(m, normed, n->in[0]);
+}
+
+static pl_id make_two_norms(maker *m, pl_id x)
+{
+    pl_id normed = make_pooled(m, x), in[4];
+    const pl_node n = m->b.graph->node[m->b.graph->node_count - 1];
+    memcpy(in, n.in, sizeof in);
+    return plus(m, normed, node(m, PL_OP_POOLED_BATCH_NORM, n.attr, 4, in, 3));
+}
+
+static pl_id make_other_moments(maker *m, pl_id x)
+{
+    const pl_attr attr[] = {pl_attr_f(1e-3), pl_attr_i(PL_ACT_NONE), pl_attr_i(W)};
+    pl_id in[4] = {max_pool(m, x), moments(m, x), gain(m, x), gain(m, x)};
+    return node(m, PL_OP_POOLED_BATCH_NORM, attr, 4, in, 3);
+}
+
+static void refused(make_op make)
+{
+    pl_error err = {0};
+    int weights;
+    pl_graph *g = graph_around(make, 0, &weights);
+    assert_int_equal(pl_grad_differentiate(g, pl_graph_find_program(g, "train"), &err), PL_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "one conv2d_pool"));
+    pl_graph_destroy(g);
+}
+
+static void half_a_gradient_is_refused(void **unused)
+{
+    (void)unused;
+    refused(make_pooled_read_twice), refused(make_two_norms), refused(make_other_moments);
+}
+
 static void pools_in_front(void **unused)
 {
     (void)unused;
@@ -572,6 +611,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(norms),          cmocka_unit_test(pools_and_sizes),
                                        cmocka_unit_test(whole_channels), cmocka_unit_test(steered),
-                                       cmocka_unit_test(pools_in_front), cmocka_unit_test(losses)};
+                                       cmocka_unit_test(pools_in_front), cmocka_unit_test(half_a_gradient_is_refused),
+                                       cmocka_unit_test(losses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
