@@ -37,7 +37,6 @@ static void ref_dx(const void *work, int part, int parts)
 
 /* ---- kernels of one pixel ---- */
 
-static int is_product(const pl_convolution_shape *s) { return s->kernel == 1 && s->stride == 1 && s->pad == 0; }
 static int64_t pixels_of(const pl_convolution_shape *s) { return s->batch * s->height * s->width; }
 
 static pl_gemm_call product_of(const pl_convolution_call *c)
@@ -62,17 +61,12 @@ static pl_gemm_call product_of_dx(const pl_convolution_dx_call *c)
 
 /* ---- calls ---- */
 
-static int is_few(const pl_convolution_call *c)
-{
-    return c->algorithm == PL_CONVOLUTION_DIRECT && pl_convolution_window_is_small(&c->shape);
-}
-
 uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *c, pl_team team)
 {
     pl_gemm_call product = product_of(c);
     if (team.isa == PL_ISA_REF) return 0;
-    if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
-    if (is_few(c)) return pl_convolution_few_workspace_bytes(c, team);
+    if (pl_convolution_is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    if (pl_convolution_is_few(&c->shape, c->algorithm)) return pl_convolution_few_workspace_bytes(c, team);
     return c->algorithm == PL_CONVOLUTION_DIRECT ? pl_convolution_direct_of(c, team).bytes
                                                  : pl_convolution_winograd_of(c, team).bytes;
 }
@@ -82,7 +76,7 @@ static void exec_without_moments(const pl_convolution_call *c, void *workspace, 
 {
     if (team.isa == PL_ISA_REF) {
         pl_parallel(team, INT64_MAX, ref_forward, c);
-    } else if (is_product(&c->shape)) {
+    } else if (pl_convolution_is_product(&c->shape)) {
         pl_gemm_call product = product_of(c);
         pl_gemm_exec(&product, workspace, team);
     } else {
@@ -93,12 +87,12 @@ static void exec_without_moments(const pl_convolution_call *c, void *workspace, 
 
 void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team team)
 {
-    if (team.isa == PL_ISA_REF || is_product(&c->shape) || c->algorithm != PL_CONVOLUTION_DIRECT) {
+    if (team.isa == PL_ISA_REF || pl_convolution_is_product(&c->shape) || c->algorithm != PL_CONVOLUTION_DIRECT) {
         exec_without_moments(c, workspace, team);
         make_moments(c, team);
         return;
     }
-    if (is_few(c)) {
+    if (pl_convolution_is_few(&c->shape, c->algorithm)) {
         pl_convolution_few_exec(c, workspace, team);
         return;
     }
@@ -106,17 +100,12 @@ void pl_convolution_exec(const pl_convolution_call *c, void *workspace, pl_team 
     pl_convolution_direct_exec(&d, workspace, team);
 }
 
-static int is_few_dx(const pl_convolution_dx_call *c)
-{
-    return c->algorithm == PL_CONVOLUTION_DIRECT && pl_convolution_window_is_small(&c->shape);
-}
-
 uint64_t pl_convolution_dx_workspace_bytes(const pl_convolution_dx_call *c, pl_team team)
 {
     pl_gemm_call product = product_of_dx(c);
     if (team.isa == PL_ISA_REF) return 0;
-    if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
-    if (is_few_dx(c)) return pl_convolution_few_dx_workspace_bytes(c, team);
+    if (pl_convolution_is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    if (pl_convolution_is_few(&c->shape, c->algorithm)) return pl_convolution_few_dx_workspace_bytes(c, team);
     return c->algorithm == PL_CONVOLUTION_DIRECT ? pl_convolution_direct_of_dx(c, team).bytes
                                                  : pl_convolution_winograd_of_dx(c, team).bytes;
 }
@@ -125,10 +114,10 @@ void pl_convolution_dx_exec(const pl_convolution_dx_call *c, void *workspace, pl
 {
     if (team.isa == PL_ISA_REF) {
         pl_parallel(team, INT64_MAX, ref_dx, c);
-    } else if (is_product(&c->shape)) {
+    } else if (pl_convolution_is_product(&c->shape)) {
         pl_gemm_call product = product_of_dx(c);
         pl_gemm_exec(&product, workspace, team);
-    } else if (is_few_dx(c)) {
+    } else if (pl_convolution_is_few(&c->shape, c->algorithm)) {
         pl_convolution_few_dx_exec(c, workspace, team);
     } else if (c->algorithm == PL_CONVOLUTION_DIRECT) {
         pl_convolution_direct d = pl_convolution_direct_of_dx(c, team);

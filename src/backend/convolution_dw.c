@@ -257,8 +257,6 @@ static void ref_work(const void *work_call, int part, int parts)
     pl_convolution_dw_ref(&c->shape, c->type, c->dy, c->x, c->dw, out.begin, out.end);
 }
 
-static int is_product(const pl_convolution_shape *s) { return s->kernel == 1 && s->stride == 1 && s->pad == 0; }
-
 static pl_gemm_call product_of(const pl_convolution_dw_call *c)
 {
     const pl_convolution_shape *s = &c->shape;
@@ -269,7 +267,7 @@ uint64_t pl_convolution_dw_workspace_bytes(const pl_convolution_dw_call *c, pl_t
 {
     pl_gemm_call product = product_of(c);
     if (team.isa == PL_ISA_REF) return 0;
-    if (is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
+    if (pl_convolution_is_product(&c->shape)) return pl_gemm_workspace_bytes(&product, team);
     if (c->algorithm != PL_CONVOLUTION_DIRECT) return pl_convolution_winograd_dw_workspace_bytes(c, team);
     if (pl_convolution_window_is_small(&c->shape)) return pl_convolution_few_dw_workspace_bytes(c, team);
     return job_of(c, team).bytes;
@@ -281,7 +279,7 @@ void pl_convolution_dw_exec(const pl_convolution_dw_call *c, void *workspace, pl
         pl_parallel(team, INT64_MAX, ref_work, c);
         return;
     }
-    if (is_product(&c->shape)) {
+    if (pl_convolution_is_product(&c->shape)) {
         pl_gemm_call product = product_of(c);
         pl_gemm_exec(&product, workspace, team);
         return;

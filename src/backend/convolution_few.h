@@ -29,6 +29,17 @@ static inline int pl_convolution_window_is_small(const pl_convolution_shape *s)
     return s->kernel * s->kernel * s->in <= 32;
 }
 
+/* A product of all pixels with a matrix (gemm.c). */
+static inline int pl_convolution_is_product(const pl_convolution_shape *s)
+{
+    return s->kernel == 1 && s->stride == 1 && s->pad == 0;
+}
+
+static inline int pl_convolution_is_few(const pl_convolution_shape *s, pl_convolution_algorithm algorithm)
+{
+    return algorithm == PL_CONVOLUTION_DIRECT && !pl_convolution_is_product(s) && pl_convolution_window_is_small(s);
+}
+
 /* What the windows of a row of pixels have at tap v, channel c of a row of the kernel: number q at to[q·ld]. x is the
  * row of the image, NULL outside. */
 static inline void pl_convolution_pack_place(const pl_convolution_shape *s, const float *x, int64_t v, int64_t c,

@@ -71,8 +71,7 @@ void pl_convolution_pool_signs(const pl_convolution_pool_call *c, float *sign)
 static int is_few(const pl_convolution_pool_call *c, pl_team team)
 {
     const pl_convolution_call *v = &c->convolution;
-    return team.isa != PL_ISA_REF && !v->y && v->algorithm == PL_CONVOLUTION_DIRECT &&
-           pl_convolution_window_is_small(&v->shape);
+    return team.isa != PL_ISA_REF && !v->y && pl_convolution_is_few(&v->shape, v->algorithm);
 }
 
 static uint64_t sign_bytes(const pl_convolution_pool_call *c)

@@ -38,18 +38,30 @@ void pl_max_pool_exec(const pl_max_pool_call *c, pl_team team)
     pl_parallel(team, c->samples * c->height * c->width * c->channels, max_part, &w);
 }
 
+/* What the pool has seen of row `row` of an image's: columns of it, of which it made those from `from` on. */
+typedef struct seen {
+    int64_t from, columns;
+    int parity;
+} seen;
+
+/* Row r of all images one under the other, of `height` rows of `width` pixels each. */
+static seen seen_of(int64_t r, int64_t height, int64_t width, int64_t channels)
+{
+    int64_t row = r % height, columns = width / 2;
+    if (row >= height / 2 * 2) return (seen){.parity = 0}; /* the last one of an odd number */
+    return (seen){(r / height * (height / 2) + row / 2) * columns * channels, columns, (int)(row % 2)};
+}
+
 static void max_bwd_part(const void *context, int part, int parts)
 {
     const work *w = context;
     const pl_max_pool_bwd_call *c = w->call;
-    int64_t height = c->height / 2, width = c->width / 2, row_elems = c->width * c->channels;
+    const int64_t row_elems = c->width * c->channels;
     pl_range rows = pl_range_of_part(c->samples * c->height, 1, part, parts);
     for (int64_t r = rows.begin; r < rows.end; r++) {
-        int64_t row = r % c->height, from = (r / c->height * height + row / 2) * width * c->channels;
-        int64_t columns = row < 2 * height ? width : 0; /* the last row of an odd number has been seen by nobody */
-        if (!columns) from = 0;
+        const seen s = seen_of(r, c->height, c->width, c->channels);
         w->kernels->max_pool_bwd_row(
-            columns, c->width, c->channels, (int)(row % 2), c->type, pl_real_at(c->type, c->dy, from), c->argmax + from,
+            s.columns, c->width, c->channels, s.parity, c->type, pl_real_at(c->type, c->dy, s.from), c->argmax + s.from,
             c->add ? pl_real_at(c->type, c->add, r * row_elems) : NULL, pl_real_at(c->type, c->dx, r * row_elems));
     }
 }
@@ -64,14 +76,12 @@ static void spread_part(const void *context, int part, int parts)
 {
     const work *w = context;
     const pl_spread_call *c = w->call;
-    int64_t height = c->height / 2, width = c->width / 2, row_elems = c->width * c->channels;
+    const int64_t row_elems = c->width * c->channels;
     pl_range rows = pl_range_of_part(c->samples * c->height, 1, part, parts);
     for (int64_t r = rows.begin; r < rows.end; r++) {
-        int64_t row = r % c->height, from = (r / c->height * height + row / 2) * width * c->channels;
-        int64_t columns = row < 2 * height ? width : 0; /* the last row of an odd number has been seen by nobody */
-        if (!columns) from = 0;
-        w->kernels->spread_row(columns, c->width, c->channels, (int)(row % 2), c->type, pl_real_at(c->type, c->g, from),
-                               c->argmax + from, c->spread, pl_real_at(c->type, c->y, r * row_elems),
+        const seen s = seen_of(r, c->height, c->width, c->channels);
+        w->kernels->spread_row(s.columns, c->width, c->channels, s.parity, c->type, pl_real_at(c->type, c->g, s.from),
+                               c->argmax + s.from, c->spread, pl_real_at(c->type, c->y, r * row_elems),
                                pl_real_at(c->type, c->dy, r * row_elems));
     }
 }

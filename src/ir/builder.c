@@ -257,6 +257,15 @@ bool pl_is_row_a_sample(const pl_shape *s, int64_t samples, uint32_t symbolic)
     return fine;
 }
 
+pl_status pl_expect_film(const pl_graph *g, const pl_node *n, int k, const pl_shape *x, int64_t channels, pl_error *err)
+{
+    const pl_value *v = pl_in(g, n, k);
+    if (!v || (v->dtype == PL_DTYPE_F32 && pl_is_row_a_sample(&v->shape, x->dim[0], x->symbolic & 1) &&
+               pl_shape_last(&v->shape) == 2 * channels))
+        return PL_OK;
+    return pl_fail_input(g, n, k, "f32 [samples, a scale, then a shift for each channel]", err);
+}
+
 pl_alias pl_alias_none(const pl_node *n, int out)
 {
     (void)n, (void)out;

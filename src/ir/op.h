@@ -138,6 +138,8 @@ pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *ex
 pl_status pl_expect_inputs(const pl_graph *, const pl_node *, const char *letters, pl_error *);
 /* [B,...,width] with one row a sample: an image of one pixel will do, what a global mean gives. */
 bool pl_is_row_a_sample(const pl_shape *, int64_t samples, uint32_t symbolic);
+/* Input k, when given, is f32 with a scale and a shift for each of so many channels, in such a row for each of x. */
+pl_status pl_expect_film(const pl_graph *, const pl_node *, int k, const pl_shape *x, int64_t channels, pl_error *);
 /* Input k, when given, has this shape. */
 pl_status pl_expect_shape(const pl_graph *, const pl_node *, int k, const pl_shape *, const char *expected, pl_error *);
 pl_alias pl_alias_none(const pl_node *, int out);

@@ -268,16 +268,6 @@ static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err
     return PL_OK;
 }
 
-static pl_status check_film(const pl_graph *g, const pl_node *n, int x, int film, pl_error *err)
-{
-    const pl_shape *s = &pl_in(g, n, x)->shape;
-    const pl_value *v = pl_in(g, n, film);
-    if (!v || (v->dtype == PL_DTYPE_F32 && pl_is_row_a_sample(&v->shape, s->dim[0], s->symbolic & 1) &&
-               pl_shape_last(&v->shape) == 2 * pl_shape_last(s)))
-        return PL_OK;
-    return pl_fail_input(g, n, film, "f32 [samples, a scale, then a shift for each channel]", err);
-}
-
 static pl_status shape_pooled(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0);
@@ -286,7 +276,7 @@ static pl_status shape_pooled(const pl_graph *g, const pl_node *n, pl_out out[],
     PL_TRY(check_image(g, n, 0, err));
     for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
     PL_TRY(check_pooled(g, n, err));
-    PL_TRY(check_film(g, n, 0, 4, err));
+    PL_TRY(pl_expect_film(g, n, 4, &x->shape, pl_shape_last(&x->shape), err));
     out[0] = (pl_out){x->shape, x->dtype};
     out[1] = out[2] = (pl_out){channels_of(&x->shape), PL_DTYPE_F32};
     return PL_OK;
@@ -368,7 +358,7 @@ static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out ou
     pl_node plain = *n;
     plain.in[8] = PL_NONE; /* where the others have what is added to dx */
     PL_TRY(shape_bwd(g, &plain, out, err));
-    PL_TRY(check_film(g, n, 1, 8, err));
+    PL_TRY(pl_expect_film(g, n, 8, &x->shape, pl_shape_last(&x->shape), err));
     if (n->attr[POSITIONS].i < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a sample has at least 1 position", pl_op_name(n->op), n->scope);
     out[3] = (pl_out){pl_shape_of(2, (int64_t)3, pl_shape_last(&x->shape)), PL_DTYPE_F32};

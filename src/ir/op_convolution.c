@@ -313,15 +313,6 @@ const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_co
  * for all numbers of a channel, that of the bias is then exactly zero. */
 enum { POOL_STRIDE, POOL_PAD, POOL_ALGORITHM };
 
-static pl_status check_film(const pl_graph *g, const pl_node *n, const pl_shape *x, int64_t out, pl_error *err)
-{
-    const pl_value *film = pl_in(g, n, 4);
-    if (!film ||
-        (pl_is_row_a_sample(&film->shape, x->dim[0], x->symbolic & 1) && pl_shape_last(&film->shape) == 2 * out))
-        return PL_OK;
-    return pl_fail_input(g, n, 4, "f32 [samples, a scale, then a shift for each output channel]", err);
-}
-
 static pl_status shape_conv2d_pool(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
@@ -336,7 +327,7 @@ static pl_status shape_conv2d_pool(const pl_graph *g, const pl_node *n, pl_out o
         return pl_fail_input(g, n, 0, "an image whose convolution is 2 by 2 at least", err);
     pl_shape channels = pl_shape_of(1, s.out);
     for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [out]", err));
-    PL_TRY(check_film(g, n, &x->shape, s.out, err));
+    PL_TRY(pl_expect_film(g, n, 4, &x->shape, s.out, err));
     pl_shape pooled = image_of(&x->shape, s.out_height / 2, s.out_width / 2, s.out);
     out[0] = (pl_out){pooled, x->dtype};
     out[1] = (pl_out){pooled, PL_DTYPE_U8};
