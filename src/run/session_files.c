@@ -4,10 +4,11 @@
 #include <unistd.h>
 
 #include "base/philox.h"
+#include "base/size.h"
 #include "ir/op.h"
 #include "run/session_impl.h"
 
-enum { CONFIG_BYTES_MAX = 1 << 20 }; /* no config is longer */
+enum { CONFIG_BYTES_MAX = 1 << 20 /* no config is longer */, CHECKPOINT_STEP = 1024 };
 
 /* ---- which tensors ---- */
 
@@ -230,6 +231,12 @@ pl_status pl_session_open_results(pl_session *s, pl_error *err)
     return pl_block_file_open(sink->path, sink->layout, &use, pl_session_address(s, staging), bytes, &s->results, err);
 }
 
+/* Numbers in a checkpoint's record have more digits with more data; that must not move what lies behind. */
+static uint64_t checkpoint_bytes(const pl_run_settings *r, const pl_session_disk *disk)
+{
+    return r->keep_last ? pl_align_up(disk->scratch_bytes, CHECKPOINT_STEP) : 0;
+}
+
 /* The ring, checkpoints, the trace and results, then what the jobs keep. */
 pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r, const pl_data *data,
                                      const pl_job_list *jobs, pl_session_staging staging[PL_SESSION_STAGING_MAX],
@@ -240,7 +247,7 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
     if (data->source) PL_TRY(pl_ring_bytes(&ro, &loader, err));
     if (r->keep_last) PL_TRY(measure_checkpoints(g, r, data, jobs, disk, err));
     staging[0] = (pl_session_staging){PL_STAGING_LOADER, loader, PL_ROLE_STAGING};
-    staging[1] = (pl_session_staging){PL_STAGING_CHECKPOINT, r->keep_last ? disk->scratch_bytes : 0, PL_ROLE_IO};
+    staging[1] = (pl_session_staging){PL_STAGING_CHECKPOINT, checkpoint_bytes(r, disk), PL_ROLE_IO};
     staging[2] = (pl_session_staging){PL_STAGING_TRACE, r->trace_path ? PL_TRACE_STAGING_BYTES : 0, PL_ROLE_IO};
     uint64_t results;
     PL_TRY(measure_results(r, data, &results, err));

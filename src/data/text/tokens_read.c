@@ -108,9 +108,14 @@ void pl_tokens_drop_cache(const pl_tokens *t) { posix_fadvise(t->fd, 0, 0, POSIX
 
 /* ---- reading ---- */
 
+/* A bit a block of which blocks were checked; in steps so large that texts of up to 100 million tokens all need the
+ * same. */
+enum { CHECKED_BYTES = 1024 };
+
 uint64_t pl_tokens_reader_bytes(const pl_tokens_info *i)
 {
-    return pl_align_up((uint64_t)PL_TOKENS_BLOCK * i->id_bytes + (pl_tokens_block_count(i) + 7) / 8, 16);
+    const uint64_t checked = pl_align_up((pl_tokens_block_count(i) + 7) / 8, CHECKED_BYTES);
+    return pl_align_up((uint64_t)PL_TOKENS_BLOCK * i->id_bytes + checked, 16);
 }
 
 void pl_tokens_reader_init(pl_tokens_reader *r, const pl_tokens *t, void *memory)
