@@ -39,8 +39,7 @@ enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 typedef struct axis_form {
     pl_graph *graph; /* NULL: nothing is to be chosen in it */
     bool layer_major, chunks;
-    int64_t
-        convolution[VALUES_MAX]; /* numbers a sample of outputs that may be made again, the largest first, each once */
+    int64_t convolution[VALUES_MAX]; /* numbers a sample of outputs that may be made again, falling, each once */
     size_t convolutions;
 } axis_form;
 
