@@ -1,13 +1,13 @@
 #!/bin/sh
 # The demo of cloud heights: synthetic flights, and a small model that learns to read the height of clouds off their shadows,
 # judged flight by flight by what it never saw. It is killed once in the middle, and goes on. Ends with the table, and planned
-# against measured. BUILD names the build folder; DEMO_EPOCHS says how long each training is (20).
+# against measured. BUILD names the build folder; DEMO_EPOCHS says how long each training is (32).
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
 plimsoll=$build/plimsoll
 out=$build/demo/clouds
-epochs=${DEMO_EPOCHS:-20}
+epochs=${DEMO_EPOCHS:-32}
 
 say() { printf '\n== %s\n' "$1"; }
 
