@@ -58,7 +58,8 @@ static int64_t rest_of(int64_t batch, int64_t at_once) { return (batch - 1) % at
 
 static int sign_of(float x) { return (x > 0) - (x < 0); }
 
-void pl_convolution_pool_signs(const pl_convolution_pool_call *c, float *sign)
+/* Of every sample's channels, [batch, out]. */
+static void find_signs(const pl_convolution_pool_call *c, float *sign)
 {
     const int64_t out = c->convolution.shape.out;
     for (int64_t b = 0; b < c->convolution.shape.batch; b++)
@@ -147,7 +148,7 @@ void pl_convolution_pool_exec(const pl_convolution_pool_call *c, void *workspace
     float *sign = workspace;
     char *y = (char *)workspace + sign_bytes(c), *behind = y + (v->y ? 0 : y_bytes(v));
     rows_work w = {.call = c, .kernels = pl_kernels_get(team.isa), .sign = sign, .y = v->y ? v->y : y};
-    pl_convolution_pool_signs(c, sign);
+    find_signs(c, sign);
     if (is_few(c, team)) {
         pl_convolution_few_pool_exec(c, sign, y, team);
         return;

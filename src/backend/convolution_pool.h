@@ -8,7 +8,7 @@
 /* pooled = of each 2×2 of y the largest of y·sign, the sign of gamma·scale of the channel (and sample); 0: the first.
  * The last row and column of an odd size are left out. */
 typedef struct pl_convolution_pool_call {
-    pl_convolution_call convolution; /* y NULL: it is never whole; with moments; neither residual nor act_out */
+    pl_convolution_call convolution; /* y NULL: it is not kept; with moments; neither residual nor act_out */
     const float *gamma;              /* [out] */
     const float *film;               /* [batch, 2·out], the scales in front; NULL: 1 */
     void *pooled;
@@ -16,9 +16,6 @@ typedef struct pl_convolution_pool_call {
 } pl_convolution_pool_call;
 uint64_t pl_convolution_pool_workspace_bytes(const pl_convolution_pool_call *, pl_team);
 void pl_convolution_pool_exec(const pl_convolution_pool_call *, void *workspace, pl_team);
-
-/* The sign of every sample's channels, [batch, out]. */
-void pl_convolution_pool_signs(const pl_convolution_pool_call *, float *sign);
 
 /* y once more, then dy = spread(g, argmax, y) (pool.h); dW += gradient;  dx = gradient. dx may be x. The bits are those
  * of the single calls. */

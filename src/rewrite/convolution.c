@@ -6,7 +6,7 @@
  *                                                             dx = conv2d_dx(dy, W)
  *   →  pooled, argmax, moments = conv2d_pool(x, W, …)      →  dx, dW' = conv2d_pool_bwd(dpooled, argmax, spread, x, W)
  *
- * y and dy are then never whole, at the price of one more convolution. Of a small window that price is less than that
+ * y and dy are then not kept, at the price of one more convolution. Of a small window that price is less than that
  * of writing y down and reading it again: those always go this way. */
 #include "base/convolution.h"
 #include "ir/index.h"
