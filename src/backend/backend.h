@@ -160,6 +160,9 @@ typedef struct pl_binding {
 
 void pl_fill_value_exec(const pl_fill_value_call *, pl_team);
 void pl_normal_exec(const pl_normal_call *, pl_team);
+/* y: normal numbers cut at two deviations, widened until what is left has the deviation std (Hinton's and PyTorch's
+ * truncated initialisers leave it at 0.88 of that). */
+void pl_truncated_normal_exec(const pl_normal_call *, pl_team);
 void pl_uniform_exec(const pl_uniform_call *, pl_team);
 void pl_cache_write_exec(const pl_cache_write_call *, pl_team);
 

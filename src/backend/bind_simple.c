@@ -106,6 +106,10 @@ static void exec_normal(const pl_call *c, pl_team team) { pl_normal_exec(&c->u.n
 
 const pl_binding pl_binding_NORMAL = {bind_normal, NULL, exec_normal};
 
+static void exec_truncated_normal(const pl_call *c, pl_team team) { pl_truncated_normal_exec(&c->u.normal, team); }
+
+const pl_binding pl_binding_TRUNCATED_NORMAL = {bind_normal, NULL, exec_truncated_normal};
+
 static void bind_uniform(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.uniform = (pl_uniform_call){.count = elems(g, n->out[0]),

@@ -86,7 +86,8 @@ const pl_op_rule pl_rule_FILL = {shape_fill, NULL, cost_source, pl_alias_none};
 static pl_status shape_normal(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_source(g, n, out, err));
-    return out[0].dtype == PL_DTYPE_F32 ? PL_OK : pl_fail(err, PL_E_INTERNAL, "normal in %s: f32 only", n->scope);
+    if (out[0].dtype == PL_DTYPE_F32) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "%s in %s: f32 only", pl_op_name(n->op), n->scope);
 }
 
 static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
@@ -96,6 +97,10 @@ static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal, pl_alias_none};
+
+/* ---- truncated_normal: → normal numbers cut at two deviations, std² the variance of what is left: from Philox(seed,
+ * stream), a function of the element's index alone ---- */
+const pl_op_rule pl_rule_TRUNCATED_NORMAL = {shape_normal, NULL, cost_normal, pl_alias_none};
 
 /* ---- uniform: [number of an item] → U(low, high) from Philox(seed, stream), a function of the item's number (0
  * where none is given) and of the element's index alone ---- */

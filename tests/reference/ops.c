@@ -91,6 +91,27 @@ static void normal(operands *o)
     put(o, 0, y);
 }
 
+/* By halving: the place below which erf has the uniform number's share of what lies within two deviations. */
+static void truncated_normal(operands *o)
+{
+    uint64_t n = reference_elems(o->r, o->node->out[0]);
+    double *y = scratch(o, n), within = erf(sqrt(2));
+    double left = sqrt(1 - 4 * exp(-2) / sqrt(2 * acos(-1)) / within); /* deviation of what is within */
+    pl_philox philox = pl_philox_init((uint64_t)o->node->attr[1].i, (uint64_t)o->node->attr[2].i);
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t bits[4];
+        double low = -2, high = 2;
+        pl_philox_block(&philox, 0, 0, (uint32_t)(i / 4), bits);
+        const double share = ((bits[i % 4] >> 8) / 8388608.0 - 1) * within;
+        for (int k = 0; k < 60; k++) {
+            const double middle = (low + high) / 2;
+            *(erf(middle / sqrt(2)) < share ? &low : &high) = middle;
+        }
+        y[i] = low * o->node->attr[0].f / left;
+    }
+    put(o, 0, y);
+}
+
 static void uniform(operands *o)
 {
     uint64_t n = reference_elems(o->r, o->node->out[0]);
@@ -223,6 +244,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_ADD_TO] = add,
     [PL_OP_FILL] = fill,
     [PL_OP_NORMAL] = normal,
+    [PL_OP_TRUNCATED_NORMAL] = truncated_normal,
     [PL_OP_UNIFORM] = uniform,
     [PL_OP_SUM_SQUARES] = sum_squares,
     [PL_OP_CLIP_SCALE] = clip_scale,

@@ -76,6 +76,24 @@ static void check_fill(int t, pl_team team)
     assert_true(y[GUARD - 1] == 99 && y[GUARD + COUNT] == 99);
 }
 
+/* Put back through erf, each is the uniform number that it was made of; and the deviation is the one asked for. */
+static void check_truncated_normal(int t, pl_team team)
+{
+    const pl_philox p = pl_philox_init(5, 6);
+    const double std = 0.25, within = erf(sqrt(2)), left = sqrt(1 - 4 * exp(-2) / sqrt(2 * acos(-1)) / within);
+    double squares = 0;
+    pl_truncated_normal_exec(&(pl_normal_call){COUNT, (float)std, 5, 6, y + GUARD}, team);
+    for (int i = 0; i < COUNT; i++) {
+        uint32_t bits[4];
+        pl_philox_block(&p, 0, 0, (uint32_t)i / 4, bits);
+        const double share = (double)(bits[i % 4] >> 8) / 0x1p23 - 1, x = (double)y[GUARD + i] * left / std;
+        assert_true(fabs(x) <= 2 + 1e-6 && fabs(erf(x / sqrt(2)) / within - share) < 1e-6);
+        squares += (double)y[GUARD + i] * y[GUARD + i];
+    }
+    assert_true(fabs(squares / COUNT - std * std) < 8 * std * std / sqrt(COUNT)); /* 8 deviations and more */
+    check_same(t, COUNT);
+}
+
 /* From 0 on: none below, none above. */
 static void check_uniform_from_zero(int t, pl_team team)
 {
@@ -165,6 +183,7 @@ static void check_dropout_residual(int t, pl_team team)
 static void test_activation(void **state) { (void)state, for_each_team(check_activation); }
 static void test_add(void **state) { (void)state, for_each_team(check_add); }
 static void test_fill(void **state) { (void)state, for_each_team(check_fill); }
+static void test_truncated_normal(void **state) { (void)state, for_each_team(check_truncated_normal); }
 static void test_uniform(void **state) { (void)state, for_each_team(check_uniform); }
 static void test_uniform_from_zero(void **state) { (void)state, for_each_team(check_uniform_from_zero); }
 static void test_dropout(void **state) { (void)state, for_each_team(check_dropout); }
@@ -176,6 +195,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_activation),
         cmocka_unit_test(test_add),
         cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_truncated_normal),
         cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_uniform_from_zero),
         cmocka_unit_test(test_dropout),
