@@ -10,6 +10,7 @@
 #include "backend/modulation.h"
 #include "backend/pool.h"
 #include "backend/regression.h"
+#include "backend/tokens.h"
 #include "ir/graph.h"
 
 /* Where values live: base of the arena of each space, and the offset of every storage root (indexed by value id;
@@ -110,6 +111,8 @@ typedef struct pl_call {
         pl_film_bwd_call film_bwd;
         pl_softmax_pool_call softmax_pool;
         pl_softmax_pool_bwd_call softmax_pool_bwd;
+        pl_patches_call patches;
+        pl_add_positions_call add_positions;
         pl_attention_call attention;
         pl_attention_bwd_call attention_bwd;
         pl_embedding_call embedding;

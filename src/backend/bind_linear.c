@@ -54,8 +54,8 @@ const pl_binding pl_binding_LINEAR_DW = {bind_linear_dw, workspace_gemm, exec_ge
 static void bind_column_sum(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_value *x = pl_in(g, n, 0);
-    int64_t columns = pl_shape_last(&x->shape);
-    call->u.column_sum = (pl_column_sum_call){.rows = pl_shape_rows(&x->shape),
+    int64_t columns = (int64_t)pl_shape_elems(&pl_in(g, n, 1)->shape);
+    call->u.column_sum = (pl_column_sum_call){.rows = columns ? (int64_t)pl_shape_elems(&x->shape) / columns : 0,
                                               .columns = columns,
                                               .ld = columns,
                                               .x = at(g, a, n->in[0]),

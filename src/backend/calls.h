@@ -157,7 +157,8 @@ uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, p
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);
 
 /* ---- norm.c: y = (x − μ)·r·gamma + beta over the last dimension (layer norm, r = 1/√(var+eps), biased var);
- *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL ---- */
+ *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL, and gamma may
+ *      be, too: y = x·r ---- */
 typedef struct pl_norm_call {
     int64_t rows, width;
     int rms;

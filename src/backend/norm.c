@@ -29,7 +29,7 @@ static void norm_part(const void *work, int part, int parts)
 
 void pl_norm_exec(const pl_norm_call *call, pl_team team)
 {
-    assert(call->width > 0 && (!call->rms || (!call->mean && !call->beta)));
+    assert(call->width > 0 && (call->rms ? !call->mean && !call->beta : call->gamma != NULL));
     norm_work work = {call, pl_kernels_get(team.isa)};
     pl_parallel(team, call->rows * call->width, norm_part, &work);
 }
@@ -48,7 +48,7 @@ static norm_bwd_work norm_bwd_layout(const pl_norm_bwd_call *c)
 {
     norm_bwd_work w = {.call = c, .per_sequence = c->tokens < MIN_BLOCK_ROWS ? 1 : c->tokens / MIN_BLOCK_ROWS};
     w.blocks = c->rows == 0 ? 0 : c->rows / c->tokens * w.per_sequence;
-    w.wave = w.blocks < WAVE ? w.blocks : WAVE;
+    w.wave = !c->gamma ? 0 : w.blocks < WAVE ? w.blocks : WAVE;
     w.ld = divide_up(c->width, LINE_FLOATS) * LINE_FLOATS;
     return w;
 }
@@ -69,10 +69,18 @@ static int64_t first_row(const norm_bwd_work *w, int64_t block)
 static void norm_bwd_block(const norm_bwd_work *w, int64_t block)
 {
     const pl_norm_bwd_call *c = w->call;
-    int64_t at = block % w->wave * w->ld;
+    int64_t at = c->gamma ? block % w->wave * w->ld : 0;
     w->kernels->norm_bwd_rows(first_row(w, block), first_row(w, block + 1), c->width, c->rms, c->type, c->dy, c->x,
-                              c->gamma, c->mean, c->rstd, c->add, c->dx, w->partial + at,
+                              c->gamma, c->mean, c->rstd, c->add, c->dx, c->gamma ? w->partial + at : NULL,
                               c->dbeta ? w->partial_beta + at : NULL);
+}
+
+/* Without a gain nothing is summed over rows, and threads need not wait for each other. */
+static void norm_bwd_part_alone(const void *work, int part, int parts)
+{
+    const norm_bwd_work *w = work;
+    pl_range own = pl_range_of_part(w->blocks, 1, part, parts);
+    for (int64_t b = own.begin; b < own.end; b++) norm_bwd_block(w, b);
 }
 
 static void norm_bwd_part(const void *work, int part, int parts)
@@ -94,9 +102,10 @@ static void norm_bwd_part(const void *work, int part, int parts)
 void pl_norm_bwd_exec(const pl_norm_bwd_call *call, void *workspace, pl_team team)
 {
     assert(call->width > 0 && (!call->rms || !call->dbeta) && (call->rows == 0 || call->rows % call->tokens == 0));
+    assert(call->gamma || (call->rms && !call->dgamma));
     norm_bwd_work work = norm_bwd_layout(call);
     work.kernels = pl_kernels_get(team.isa);
     work.partial = workspace;
     work.partial_beta = work.partial + work.wave * work.ld;
-    pl_parallel(team, call->rows * call->width, norm_bwd_part, &work);
+    pl_parallel(team, call->rows * call->width, call->gamma ? norm_bwd_part : norm_bwd_part_alone, &work);
 }

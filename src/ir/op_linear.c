@@ -129,13 +129,20 @@ static pl_alias alias_linear_dw(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_LINEAR_DW = {shape_linear_dw, NULL, cost_linear_dw, alias_linear_dw};
 
-/* ---- column_sum: x [...,N], sum [N] → sum' ---- */
+/* ---- column_sum: x [...,N], sum [N] → sum'; the sum may also keep more of x's last dimensions ---- */
+static bool are_last(const pl_shape *last, const pl_shape *of)
+{
+    bool fine = last->rank >= 1 && last->rank <= of->rank;
+    for (uint32_t i = 1; fine && i <= last->rank; i++)
+        fine = last->dim[last->rank - i] == of->dim[of->rank - i] && !(of->symbolic >> (of->rank - i) & 1);
+    return fine && !last->symbolic;
+}
+
 static pl_status shape_column_sum(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *acc = pl_in(g, n, 1);
     PL_TRY(pl_expect_inputs(g, n, "rf", err));
-    if (acc->shape.rank != 1 || acc->shape.dim[0] != pl_shape_last(&x->shape))
-        return pl_fail_input(g, n, 1, "f32 [last dimension of the input]", err);
+    if (!are_last(&acc->shape, &x->shape)) return pl_fail_input(g, n, 1, "f32 [last dimensions of the input]", err);
     out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
     return PL_OK;
 }

@@ -1,4 +1,5 @@
-/* Layer norm and RMS norm over the last dimension (MODELS.md 0.3); the backward formulas are those of appendix A. */
+/* Layer norm and RMS norm over the last dimension (MODELS.md 0.3); the backward formulas are those of appendix A. RMS
+ * norm may be without a gain. */
 #include "ir/op.h"
 
 static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl_error *err)
@@ -7,7 +8,7 @@ static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl
     bool bwd = n->op == PL_OP_LAYER_NORM_BWD || n->op == PL_OP_RMS_NORM_BWD;
     PL_TRY(pl_expect_inputs(g, n, !bwd ? "rff" : n->op == PL_OP_RMS_NORM_BWD ? "rrfffr" : "rrfffffr", err));
     if (vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
-    if (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape))
+    if (vg && (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape)))
         return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
     return PL_OK;
 }
@@ -72,13 +73,15 @@ static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl
     const pl_value *x = pl_in(g, n, 1), *gamma = pl_in(g, n, 2);
     pl_shape rows = rows_of(x->shape);
     bool rms = n->op == PL_OP_RMS_NORM_BWD;
+    if (!pl_in(g, n, 3)) return pl_fail_input(g, n, 3, "one number a row", err);
+    if (!gamma && pl_in(g, n, 4)) return pl_fail_input(g, n, 4, "nothing, since there is no gain", err);
     PL_TRY(pl_expect_shape(g, n, 0, &x->shape, "the shape of the norm's input", err));
     PL_TRY(pl_expect_shape(g, n, rms ? 5 : 7, &x->shape, "the shape of the norm's input", err));
     for (int k = 3; k <= (rms ? 3 : 4); k++) PL_TRY(pl_expect_shape(g, n, k, &rows, "one number a row", err));
     for (int k = rms ? 4 : 5; k <= (rms ? 4 : 6); k++)
-        PL_TRY(pl_expect_shape(g, n, k, &gamma->shape, "the shape of the gain", err));
+        if (gamma) PL_TRY(pl_expect_shape(g, n, k, &gamma->shape, "the shape of the gain", err));
     out[0] = (pl_out){x->shape, x->dtype};
-    out[1] = out[2] = (pl_out){gamma->shape, PL_DTYPE_F32};
+    if (gamma) out[1] = out[2] = (pl_out){gamma->shape, PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -97,7 +100,7 @@ static pl_alias alias_layer_norm_bwd(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_layer_norm_bwd, .out_min = -1};
 
-/* rms_norm: x, gamma → y, rstd */
+/* rms_norm: x, [gamma] → y, rstd */
 static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
 {
     pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {pl_gradient_output(g, n->in[0]), PL_NONE};
@@ -113,7 +116,7 @@ static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
 const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, alias_forward,
                                      .recompute = true};
 
-/* rms_norm_bwd: dy, x, gamma, rstd, [dgamma], [add] → [dx], [dgamma'] */
+/* rms_norm_bwd: dy, x, [gamma], rstd, [dgamma], [add] → [dx], [dgamma'] */
 static pl_alias alias_rms_norm_bwd(const pl_node *n, int out)
 {
     (void)n;

@@ -52,7 +52,8 @@ void reference_linear_dw(operands *o)
 
 void reference_column_sum(operands *o)
 {
-    int64_t rows = rows_of(o, 0), n = last_of(o, 0);
+    int64_t n = (int64_t)pl_shape_elems(&operand(o, 1)->shape);
+    int64_t rows = (int64_t)pl_shape_elems(&operand(o, 0)->shape) / n;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < n; j++) o->in[1][j] += o->in[0][i * n + j];
     put(o, 0, o->in[1]);

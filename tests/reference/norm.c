@@ -17,7 +17,8 @@ static void forward(operands *o, bool rms)
         means[i] = mean;
         rstds[i] = 1 / sqrt(square + o->node->attr[0].f);
         for (int64_t j = 0; j < n; j++)
-            y[i * n + j] = (x[j] - mean) * rstds[i] * o->in[1][j] + (!rms && o->in[2] ? o->in[2][j] : 0);
+            y[i * n + j] =
+                (x[j] - mean) * rstds[i] * (o->in[1] ? o->in[1][j] : 1) + (!rms && o->in[2] ? o->in[2][j] : 0);
     }
     put(o, 0, y);
     if (!rms) put(o, 1, means);
@@ -59,11 +60,11 @@ void reference_rms_norm_bwd(operands *o)
     for (int64_t i = 0; i < rows; i++) {
         double r = rstd[i], xg_mean = 0;
         for (int64_t j = 0; j < n; j++) {
-            xg_mean += x[i * n + j] * dy[i * n + j] * gamma[j] / (double)n;
+            xg_mean += x[i * n + j] * dy[i * n + j] * (gamma ? gamma[j] : 1) / (double)n;
             if (o->in[4]) o->in[4][j] += dy[i * n + j] * x[i * n + j] * r;
         }
         for (int64_t j = 0; j < n; j++)
-            dx[i * n + j] = (o->in[5] ? o->in[5][i * n + j] : 0) + r * dy[i * n + j] * gamma[j] -
+            dx[i * n + j] = (o->in[5] ? o->in[5][i * n + j] : 0) + r * dy[i * n + j] * (gamma ? gamma[j] : 1) -
                             x[i * n + j] * r * r * r * xg_mean;
     }
     put(o, 0, dx);

@@ -53,13 +53,13 @@ PL_V_INLINE float row_squares(pl_real type, int64_t width, const void *x, float 
 PL_V_INLINE pl_vf load_n(const float *x, int64_t j, int64_t count) { return pl_v_get(PL_REAL_F32, x, j, count); }
 PL_V_INLINE void store_n(float *x, int64_t j, pl_vf v, int64_t count) { pl_v_put(PL_REAL_F32, x, j, v, count); }
 
-/* Lanes j … j + count of y = (x − mean)·rstd·gamma + beta; y may be x */
+/* Lanes j … j + count of y = (x − mean)·rstd·gamma + beta; y may be x. Without gamma there is no beta. */
 PL_V_INLINE void normalise_lanes(pl_real type, float mean, float rstd, const void *x, const float *gamma,
                                  const float *beta, void *y, int64_t j, int64_t count)
 {
     pl_vf normal = (pl_v_get(type, x, j, count) - mean) * rstd;
     pl_vf offset = beta ? load_n(beta, j, count) : pl_v_zero();
-    pl_v_put(type, y, j, pl_v_fma(normal, load_n(gamma, j, count), offset), count);
+    pl_v_put(type, y, j, gamma ? pl_v_fma(normal, load_n(gamma, j, count), offset) : normal, count);
 }
 
 PL_V_INLINE void normalise_row(pl_real type, int64_t width, float mean, float rstd, const void *x, const float *gamma,
@@ -94,8 +94,10 @@ PL_V_INLINE void norm_rows(pl_real type, int64_t begin, int64_t end, int64_t wid
             const void *row = pl_real_at(type, from, i * width);
             if (beta)
                 normalise_row(type, width, m[i], s[i], row, gamma, beta, pl_real_at(type, to, i * width));
-            else
+            else if (gamma)
                 normalise_row(type, width, m[i], s[i], row, gamma, NULL, pl_real_at(type, to, i * width));
+            else
+                normalise_row(type, width, m[i], s[i], row, NULL, NULL, pl_real_at(type, to, i * width));
         }
         if (mean) memcpy(mean + r, m, (size_t)rows * sizeof(float));
         if (rstd) memcpy(rstd + r, s, (size_t)rows * sizeof(float));
@@ -129,10 +131,10 @@ PL_V_INLINE void gather_lanes(const bwd_row *w, int has_beta, row_moments *sum, 
 {
     pl_vf d = pl_v_get(w->type, w->dy, j, count);
     pl_vf normal = (pl_v_get(w->type, w->x, j, count) - w->mean) * w->rstd;
-    pl_vf g = d * load_n(w->gamma, j, count); /* 0 in pad lanes */
+    pl_vf g = w->gamma ? d * load_n(w->gamma, j, count) : d; /* 0 in pad lanes */
     sum->g += g;
     sum->gx = pl_v_fma(g, normal, sum->gx);
-    store_n(w->partial_gamma, j, pl_v_fma(d, normal, load_n(w->partial_gamma, j, count)), count);
+    if (w->gamma) store_n(w->partial_gamma, j, pl_v_fma(d, normal, load_n(w->partial_gamma, j, count)), count);
     if (has_beta) store_n(w->partial_beta, j, load_n(w->partial_beta, j, count) + d, count);
 }
 
@@ -154,7 +156,7 @@ PL_V_INLINE void dx_lanes(const bwd_row *w, int has_add, float mean_g, float mea
 {
     pl_vf normal = (pl_v_get(w->type, w->x, j, count) - w->mean) * w->rstd;
     pl_vf dy = pl_v_get(w->type, w->dy, j, count);
-    pl_vf centred = pl_v_fma(dy, load_n(w->gamma, j, count), pl_v_set(-mean_g));
+    pl_vf centred = w->gamma ? pl_v_fma(dy, load_n(w->gamma, j, count), pl_v_set(-mean_g)) : dy - mean_g;
     pl_vf d = pl_v_fma(normal, pl_v_set(-mean_gx), centred);
     pl_vf above = has_add ? pl_v_get(w->type, w->add, j, count) : pl_v_zero();
     pl_v_put(w->type, w->dx, j, pl_v_fma(d, pl_v_set(w->rstd), above), count);
@@ -197,7 +199,7 @@ void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms
                               const void *x, const float *gamma, const float *mean, const float *rstd, const void *add,
                               void *dx, float *partial_gamma, float *partial_beta)
 {
-    memset(partial_gamma, 0, (size_t)width * sizeof(float));
+    if (partial_gamma) memset(partial_gamma, 0, (size_t)width * sizeof(float));
     if (partial_beta) memset(partial_beta, 0, (size_t)width * sizeof(float));
     PL_REAL_EACH(type, norm_bwd_rows(REAL, begin, end, width, rms, dy, x, gamma, mean, rstd, add, dx, partial_gamma,
                                      partial_beta));

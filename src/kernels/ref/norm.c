@@ -26,7 +26,7 @@ void PL_KERNEL(norm_rows)(int64_t begin, int64_t end, int64_t width, int rms, fl
         double m = rms ? 0 : row_mean(width, type, row), s = 1 / sqrt(row_variance(width, type, row, m) + eps);
         for (int64_t j = 0; j < width; j++) {
             double normal = (pl_real_get(type, row, j) - m) * s;
-            pl_real_put(type, y, r * width + j, (float)(normal * gamma[j] + (beta ? beta[j] : 0)));
+            pl_real_put(type, y, r * width + j, (float)(normal * (gamma ? gamma[j] : 1) + (beta ? beta[j] : 0)));
         }
         if (mean) mean[r] = (float)m;
         if (rstd) rstd[r] = (float)s;
@@ -48,12 +48,12 @@ static void bwd(int64_t width, const bwd_row *w, const float *gamma)
 {
     double sum_g = 0, sum_gx = 0;
     for (int64_t j = 0; j < width; j++) {
-        double g = (double)pl_real_get(w->type, w->dy, j) * gamma[j];
+        double g = (double)pl_real_get(w->type, w->dy, j) * (gamma ? gamma[j] : 1);
         sum_g += w->rms ? 0 : g;
         sum_gx += g * normal_at(w, j);
     }
     for (int64_t j = 0; j < width; j++) {
-        double g = (double)pl_real_get(w->type, w->dy, j) * gamma[j], add = 0;
+        double g = (double)pl_real_get(w->type, w->dy, j) * (gamma ? gamma[j] : 1), add = 0;
         if (w->add) add = pl_real_get(w->type, w->add, j);
         double centred = g - sum_g / (double)width - normal_at(w, j) * sum_gx / (double)width;
         pl_real_put(w->type, w->dx, j, (float)(add + w->rstd * centred));
@@ -65,7 +65,7 @@ void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms
                               void *dx, float *partial_gamma, float *partial_beta)
 {
     for (int64_t j = 0; j < width; j++) {
-        partial_gamma[j] = 0;
+        if (partial_gamma) partial_gamma[j] = 0;
         if (partial_beta) partial_beta[j] = 0;
     }
     for (int64_t r = begin; r < end; r++) {
@@ -80,7 +80,7 @@ void PL_KERNEL(norm_bwd_rows)(int64_t begin, int64_t end, int64_t width, int rms
                      .dx = dx ? pl_real_at(type, dx, at) : NULL};
         for (int64_t j = 0; j < width; j++) {
             float d = pl_real_get(type, w.dy, j);
-            partial_gamma[j] += (float)(d * (pl_real_get(type, w.x, j) - w.mean) * rstd[r]);
+            if (partial_gamma) partial_gamma[j] += (float)(d * (pl_real_get(type, w.x, j) - w.mean) * rstd[r]);
             if (partial_beta) partial_beta[j] += d;
         }
         if (dx) bwd(width, &w, gamma);

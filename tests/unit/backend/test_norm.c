@@ -19,7 +19,7 @@ enum { THREAD_COUNTS = 5, MAX_WIDTH = 4096 };
 typedef struct problem {
     int64_t rows, tokens, width;
     int rms, has_beta, has_add;
-    float *x, *gamma, *beta, *dy, *add, *dgamma0, *dbeta0;
+    float *x, *gamma, *beta, *dy, *add, *dgamma0, *dbeta0; /* gamma NULL: there is none */
 } problem;
 
 static problem make_problem(int64_t rows, int64_t tokens, int64_t width, int rms, int has_beta, int has_add)
@@ -54,7 +54,7 @@ static void oracle_forward(int64_t width, int rms, const double *x, const float 
 {
     double mean, rstd;
     oracle_stats(width, rms, x, &mean, &rstd);
-    for (int64_t j = 0; j < width; j++) y[j] = (x[j] - mean) * rstd * gamma[j] + (beta ? beta[j] : 0);
+    for (int64_t j = 0; j < width; j++) y[j] = (x[j] - mean) * rstd * (gamma ? gamma[j] : 1) + (beta ? beta[j] : 0);
 }
 
 /* dx, and the row's share of dgamma */
@@ -64,13 +64,13 @@ static void oracle_backward(int64_t width, int rms, const double *x, const float
     double mean, rstd, mean_g = 0, mean_gx = 0;
     oracle_stats(width, rms, x, &mean, &rstd);
     for (int64_t j = 0; j < width; j++) {
-        double g = (double)dy[j] * gamma[j], normal = (x[j] - mean) * rstd;
+        double g = (double)dy[j] * (gamma ? gamma[j] : 1), normal = (x[j] - mean) * rstd;
         mean_g += rms ? 0 : g / (double)width;
         mean_gx += g * normal / (double)width;
-        dgamma[j] += dy[j] * normal;
+        if (gamma) dgamma[j] += dy[j] * normal;
     }
     for (int64_t j = 0; j < width; j++)
-        dx[j] = rstd * ((double)dy[j] * gamma[j] - mean_g - (x[j] - mean) * rstd * mean_gx);
+        dx[j] = rstd * ((double)dy[j] * (gamma ? gamma[j] : 1) - mean_g - (x[j] - mean) * rstd * mean_gx);
 }
 
 static double oracle_objective(int64_t width, int rms, const double *x, const float *gamma, const float *dy)
@@ -170,7 +170,7 @@ static float *run_backward(const problem *p, const float *mean, const float *rst
                                  rstd + first,
                                  p->has_add ? add + at : NULL,
                                  dx + at,
-                                 dgamma,
+                                 p->gamma ? dgamma : NULL,
                                  p->has_beta ? dbeta : NULL};
         pl_norm_bwd_exec(&call, guarded_bytes(pl_norm_bwd_workspace_bytes(&call, team), 0), team);
     }
@@ -210,6 +210,16 @@ static void check_backward(const problem *p, pl_isa isa)
         }
 }
 
+static void check_without_gain(const int64_t shape[3], int has_add, pl_isa isa)
+{
+    problem p = make_problem(shape[0], shape[1], shape[2], 1, 0, has_add);
+    p.gamma = NULL;
+    check_forward(&p, isa);
+    check_backward(&p, isa);
+    guarded_check_all();
+    guarded_free_all();
+}
+
 static void test_all_options(void **state)
 {
     (void)state;
@@ -224,6 +234,7 @@ static void test_all_options(void **state)
                 check_backward(&p, isa);
                 guarded_check_all();
                 guarded_free_all();
+                if (options & 1) check_without_gain(shapes[s], options >> 2, isa);
             }
 }
 
@@ -264,7 +275,11 @@ static void test_unaligned(void **state)
 static void test_workspace_is_bounded(void **state)
 {
     (void)state;
-    pl_norm_bwd_call call = {.rows = 1 << 20, .width = 256};
+    pl_norm_bwd_call call = {.rows = 1 << 20, .width = 256}; /* RMS norm without a gain: nothing to sum up */
+    for (call.tokens = 1; call.tokens <= call.rows; call.tokens *= 2)
+        assert_true(pl_norm_bwd_workspace_bytes(&call, (pl_team){64, PL_ISA_BASELINE}) == 0);
+    float gain = 1;
+    call.gamma = &gain;
     for (call.tokens = 1; call.tokens <= call.rows; call.tokens *= 2)
         assert_true(pl_norm_bwd_workspace_bytes(&call, (pl_team){64, PL_ISA_BASELINE}) <= 64 * 2 * 256 * 4);
     call.rows = 0;

@@ -236,6 +236,25 @@ static pl_id make_concat_of_nine(maker *m, pl_id x)
     return node(m, PL_OP_CONCAT, NULL, 9, in, 1);
 }
 
+/* ---- tokens ---- */
+
+static pl_id make_positions(maker *m, pl_id x)
+{
+    pl_shape sample = pl_shape_of(3, (int64_t)H, (int64_t)W, (int64_t)C);
+    return with(m, PL_OP_ADD_POSITIONS, x, weight(m, sample));
+}
+
+/* Of bytes, grey and not; nothing is learnt in front of them. */
+static pl_id make_patches(maker *m, pl_id x)
+{
+    pl_id grey = input(m, PL_DTYPE_U8, pl_shape_of(3, (int64_t)B, (int64_t)(2 * H), (int64_t)(2 * W)), "grey");
+    pl_id coloured = input(m, PL_DTYPE_U8, pl_shape_of(4, (int64_t)B, (int64_t)(3 * H), (int64_t)(3 * W), 3L), "rgb");
+    pl_id in[2] = {node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(3)}, 1, &grey, 1),
+                   node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(3), pl_attr_i(3)}, 1, &coloured, 1)};
+    (void)x;
+    return linear(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), C);
+}
+
 /* ---- losses: the kind is told to what builds the loss, one number a pixel ---- */
 
 static pl_id numbers(maker *m, pl_id x, pl_op loss, pl_regression_kind kind)
@@ -304,11 +323,11 @@ static void set_inputs(const pl_graph *g, reference *r)
 {
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
-        bool integer = v->dtype == PL_DTYPE_I32, is_state = v->role == PL_ROLE_STATE;
+        bool integer = v->dtype == PL_DTYPE_I32 || v->dtype == PL_DTYPE_U8, is_state = v->role == PL_ROLE_STATE;
         if (v->program != PL_NONE || pl_value_root(g, (pl_id)i) != i) continue;
         for (uint64_t e = 0; e < reference_elems(r, (pl_id)i); e++) {
             double u = tiny_uniform(5, i, e);
-            reference_address(r, (pl_id)i)[e] = integer    ? floor(V * u)
+            reference_address(r, (pl_id)i)[e] = integer    ? floor((v->dtype == PL_DTYPE_U8 ? 256 : V) * u)
                                                 : is_state ? (float)(0.5 + u)
                                                            : (float)(2 * u - 1);
         }
@@ -410,6 +429,8 @@ static void put_number(pl_dtype dtype, void *p, uint64_t e, double x)
         ((int64_t *)p)[e] = (int64_t)x;
     else if (dtype == PL_DTYPE_I32)
         ((int32_t *)p)[e] = (int32_t)x;
+    else if (dtype == PL_DTYPE_U8)
+        ((uint8_t *)p)[e] = (uint8_t)x;
     else
         ((float *)p)[e] = (float)x;
 }
@@ -551,6 +572,12 @@ static void steered(void **unused)
     CHECK(softmax_pool_of_one);
 }
 
+static void tokens(void **unused)
+{
+    (void)unused;
+    CHECK(positions), CHECK(patches);
+}
+
 /* What the pool left is read by something else, too; two norms share the moments; they are of another operator. */
 static pl_id make_pooled_read_twice(maker *m, pl_id x)
 {
@@ -612,6 +639,6 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(norms),          cmocka_unit_test(pools_and_sizes),
                                        cmocka_unit_test(whole_channels), cmocka_unit_test(steered),
                                        cmocka_unit_test(pools_in_front), cmocka_unit_test(half_a_gradient_is_refused),
-                                       cmocka_unit_test(losses)};
+                                       cmocka_unit_test(losses),         cmocka_unit_test(tokens)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

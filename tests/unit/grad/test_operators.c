@@ -143,6 +143,18 @@ static pl_id make_rms_norm(maker *m, pl_id x)
     return node(m, PL_OP_RMS_NORM, pl_attr_f(1e-3), x, gain(m, D), PL_NONE, PL_NONE, 2, out);
 }
 
+static pl_id make_rms_norm_without_gain(maker *m, pl_id x)
+{
+    pl_id out[2];
+    return node(m, PL_OP_RMS_NORM, pl_attr_f(1e-3), x, PL_NONE, PL_NONE, PL_NONE, 2, out);
+}
+
+static pl_id make_rms_norm_of_residual_without_gain(maker *m, pl_id x)
+{
+    pl_id out[1], y = linear(m, make_rms_norm_without_gain(m, x), D);
+    return make_rms_norm_without_gain(m, node(m, PL_OP_ADD, pl_attr_i(0), y, x, PL_NONE, PL_NONE, 1, out));
+}
+
 static pl_id make_norm_of_residual(maker *m, pl_id x) /* the stream goes around a norm and through it */
 {
     pl_id out[1], y = linear(m, make_rms_norm(m, x), D);
@@ -498,7 +510,8 @@ static void operators_agree_with_finite_differences(void **state)
     CHECK(nothing), CHECK(linear), CHECK(linear_bias_residual), CHECK(shared_weight);
     CHECK(feed_forward), CHECK(feed_forward_all), CHECK(feed_forward_between);
     CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity);
-    CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm);
+    CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm), CHECK(rms_norm_without_gain);
+    CHECK(rms_norm_of_residual_without_gain);
     CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);
     CHECK(conv2d), CHECK(conv2d_all), CHECK(conv2d_twice), CHECK(conv2d_patches);
     CHECK(fourier), CHECK(fourier_alone), CHECK(fourier_residual);

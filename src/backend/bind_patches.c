@@ -1,0 +1,35 @@
+/* Patches of images, positions. */
+#include "backend/backend.h"
+#include "ir/op.h"
+
+static void bind_patches(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    call->u.patches = (pl_patches_call){.samples = x->dim[0],
+                                        .height = x->dim[1],
+                                        .width = x->dim[2],
+                                        .depth = x->rank == 4 ? x->dim[3] : 1,
+                                        .patch = n->attr[0].i,
+                                        .channels = n->attr[1].i,
+                                        .x = pl_address_of(g, a, n->in[0]),
+                                        .y = pl_address_of(g, a, n->out[0])};
+}
+
+static void exec_patches(const pl_call *c, pl_team team) { pl_patches_exec(&c->u.patches, team); }
+
+const pl_binding pl_binding_PATCHES = {bind_patches, NULL, exec_patches};
+
+static void bind_add_positions(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    call->u.add_positions = (pl_add_positions_call){.samples = x->dim[0],
+                                                    .elems_per_sample = (int64_t)pl_shape_elems(&pl_in(g, n, 1)->shape),
+                                                    .x = pl_address_of(g, a, n->in[0]),
+                                                    .p = pl_address_of(g, a, n->in[1]),
+                                                    .y = pl_address_of(g, a, n->out[0]),
+                                                    .type = pl_real_of(g, n->in[0])};
+}
+
+static void exec_add_positions(const pl_call *c, pl_team team) { pl_add_positions_exec(&c->u.add_positions, team); }
+
+const pl_binding pl_binding_ADD_POSITIONS = {bind_add_positions, NULL, exec_add_positions};

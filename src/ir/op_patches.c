@@ -1,0 +1,76 @@
+/* How images become rows of tokens: patches, which a linear layer turns into tokens (a convolution whose windows do not
+ * overlap), and learned positions that are added to every sample's. */
+#include "ir/op.h"
+
+static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
+
+/* ---- patches: u8 [B,H,W] or [B,H,W,C] → f32 [B,(H/p)·(W/p),channels·p·p] ----
+ * Each number is value/255. Those of a patch are in the order channel, row, column, which is that of a flattened weight
+ * [out, channels, p, p]; patches are in the order row, column. A grey image is repeated for every channel. No gradient:
+ * bytes are data. */
+static pl_status shape_patches(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    const pl_shape *s = &x->shape;
+    int64_t patch = n->attr[0].i, channels = n->attr[1].i;
+    bool fine = x->dtype == PL_DTYPE_U8 && (s->rank == 3 || s->rank == 4) && !(s->symbolic & ~1u);
+    for (uint32_t i = 0; fine && i < s->rank; i++) fine = is_size(s->dim[i]);
+    if (!fine) return pl_fail_input(g, n, 0, "u8 [samples, height, width] or [samples, height, width, channels]", err);
+    if (!is_size(patch) || s->dim[1] % patch || s->dim[2] % patch)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: an image of %lld by %lld pixels has no patches of %lld by %lld",
+                       pl_op_name(n->op), n->scope, (long long)s->dim[1], (long long)s->dim[2], (long long)patch,
+                       (long long)patch);
+    if (!is_size(channels) || (s->rank == 4 && s->dim[3] != channels) || channels > INT32_MAX / patch / patch)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: patches of %lld channels cannot be made of this image",
+                       pl_op_name(n->op), n->scope, (long long)channels);
+    pl_shape y = {.rank = 3, .symbolic = s->symbolic};
+    y.dim[0] = s->dim[0], y.dim[1] = s->dim[1] / patch * (s->dim[2] / patch), y.dim[2] = channels * patch * patch;
+    out[0] = (pl_out){y, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_patches(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *y = &g->value[n->out[0]];
+    return (pl_cost){2 * pl_value_elems_f(y), pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(y)};
+}
+
+const pl_op_rule pl_rule_PATCHES = {shape_patches, NULL, cost_patches, pl_alias_none, .recompute = true};
+
+/* ---- add_positions: x [B,...,D], p f32 [...,D] → y = x + p, p for each sample ---- */
+static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "rf", err));
+    const pl_value *x = pl_in(g, n, 0);
+    pl_shape sample = {.rank = x->shape.rank ? x->shape.rank - 1 : 0};
+    if (sample.rank < 1 || x->shape.symbolic & ~1u) return pl_fail_input(g, n, 0, "[samples, ..., width]", err);
+    for (uint32_t i = 0; i < sample.rank; i++) sample.dim[i] = x->shape.dim[i + 1];
+    PL_TRY(pl_expect_shape(g, n, 1, &sample, "the shape of one sample of the input", err));
+    out[0] = (pl_out){x->shape, x->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_add_positions(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), sum = PL_NONE, in[2] = {dy, pl_gradient_accumulator(g, n->in[1])};
+    if (dy == PL_NONE) return PL_OK;
+    if (in[1] != PL_NONE)
+        pl_gradient_accumulated(g, n->in[1], pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &sum));
+    pl_gradient_add(g, n->in[0], dy);
+    return g->b->status;
+}
+
+static pl_cost cost_add_positions(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){pl_value_elems_f(x), 2 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
+}
+
+static pl_alias alias_add_positions(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 0};
+}
+
+const pl_op_rule pl_rule_ADD_POSITIONS = {shape_add_positions, gradient_add_positions, cost_add_positions,
+                                          alias_add_positions, .recompute = true};
