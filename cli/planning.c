@@ -118,16 +118,34 @@ static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_error 
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
 
-pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
-                           pl_plan **plan, pl_error *err)
+static pl_status make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
+                           bool prepared, pl_plan **plan, pl_error *err)
 {
     phases p = begin_phases(name, talk);
-    pl_status status = prepare(in, pl_command_does(command, PL_USES_DATA), &p, err);
+    pl_status status = prepared ? PL_OK : prepare(in, pl_command_does(command, PL_USES_DATA), &p, err);
     if (status == PL_OK)
         status =
             (here ? pl_plan_make_here : pl_plan_make)(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
     end_phases(&p);
     return status == PL_OK ? check_machine(name, talk, here, plan, err) : name_fence(status, in->config, err);
+}
+
+pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
+                           pl_plan **plan, pl_error *err)
+{
+    return make_plan(name, in, command, talk, here, false, plan, err);
+}
+
+/* What results are of, and so what is left of them, may be known only when the data are prepared. */
+static pl_status prepare_for_results(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
+                                     bool *prepared, pl_error *err)
+{
+    phases p = begin_phases(command->name, talk);
+    *prepared = pl_command_does(command->command, PL_USES_DATA) && pl_command_does(command->command, PL_USES_RESULTS);
+    if (!*prepared) return PL_OK;
+    pl_status status = prepare(in, true, &p, err);
+    end_phases(&p);
+    return name_fence(status, in->config, err);
 }
 
 pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_talk *talk, pl_fit_answer **answer,
@@ -299,8 +317,9 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     call->word[PL_CALL_OUT] = in->out;
     call->word[PL_CALL_SHOW] = talk->show;
     call->word[PL_CALL_QUIET] = quiet;
-    bool left;
+    bool left, prepared = false;
     pl_status status = pl_check_folder(in->config, command, &err);
+    if (status == PL_OK) status = prepare_for_results(call->command, in, talk, &prepared, &err);
     if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
     if (status == PL_OK && !left) return 0;
     if (status == PL_OK && keep && !talk->quiet) status = say_once_without_effect(in, &err);
@@ -308,7 +327,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);
     else if (status == PL_OK)
-        status = pl_cli_make_plan(name, in, command, talk, true, &plan, &err);
+        status = make_plan(name, in, command, talk, true, prepared, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))
         say_summary(plan, command, in->out, call->plan ? -1 : now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);

@@ -78,7 +78,7 @@ static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
 /* What the results take on the disk and in its cache. */
 static pl_status measure_results(pl_compiler *c, pl_error *err)
 {
-    const pl_block_use use = pl_session_block_use(&c->settings.run);
+    const pl_block_use use = pl_session_block_use(&c->settings.run, c->data->sink);
     if (!c->data->sink) return PL_OK;
     return pl_block_file_measure(c->data->sink->layout, c->data->sink->form, &use, &c->results, err);
 }
@@ -102,7 +102,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     PL_TRY(pl_compiler_find_heap(c, p, err));
     p->writer_cache_bytes = files_bytes(c, p);
     memcpy(p->budget, c->budget, sizeof p->budget);
-    return pl_plan_account(p, c->data->source ? 1 : 0, err);
+    return pl_plan_account(p, (int)pl_source_threads(c->data->source), err);
 }
 
 /* A team that is not given may be of one thread; the heap of a plan that says nothing; pages of files as for the

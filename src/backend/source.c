@@ -49,7 +49,8 @@ static double inverse_erf(double x)
 static void truncated_chunk(const pl_normal_call *c, const pl_philox *philox, uint64_t chunk)
 {
     static const double erf_of_2 = 0.95449973610364158 /* of two deviations */, left = 0.87962566103423978;
-    const uint64_t begin = chunk * NORMAL_CHUNK, after = begin + NORMAL_CHUNK, end = after < c->count ? after : c->count;
+    const uint64_t begin = chunk * NORMAL_CHUNK, after = begin + NORMAL_CHUNK,
+                   end = after < c->count ? after : c->count;
     const double wide = c->std / left, most = 2 * wide;
     uint32_t bits[4];
     for (uint64_t i = begin; i < end; i++) {

@@ -42,4 +42,9 @@ typedef struct pl_generate_settings {
  * file has is not made again; PL_E_STOPPED after a stop, what is whole is kept. */
 extern const pl_job pl_job_rollout;
 
+/* ---- encode.c ---- */
+/* Texts drawn as pages to capsules, in a block file: a job of the system capsules, whose data are a pl_pages_data. What
+ * the file has is not made again; PL_E_STOPPED after a stop, what is whole is kept. */
+extern const pl_job pl_job_encode;
+
 #endif

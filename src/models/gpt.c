@@ -13,16 +13,6 @@ static pl_id bias_or_none(pl_model *m, bool wanted, int64_t n, const char *name)
     return wanted ? pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, n), "%s.bias", name) : PL_NONE;
 }
 
-/* A window of `width` columns, from column `first`, on the fused projection [B,T,3·width]. */
-static pl_id columns(pl_model *m, pl_id qkv, int64_t first)
-{
-    if (m->b.status != PL_OK) return PL_NONE;
-    pl_shape s = m->b.graph->value[qkv].shape;
-    int64_t width = s.dim[2] / 3, stride[PL_RANK_MAX] = {s.dim[1] * s.dim[2], s.dim[2], 1};
-    s.dim[2] = width;
-    return pl_build_view(&m->b, qkv, s, first * width, stride);
-}
-
 /* Generating: keys and values go into the cache of this block; the query sees all of it up to its own place. */
 static pl_id through_cache(pl_model *m, pl_id x, char which, int block)
 {
@@ -43,7 +33,7 @@ static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_attn", block);
     pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
     pl_id qkv = pl_model_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
-    pl_id in[4] = {columns(m, qkv, 0), columns(m, qkv, 1), columns(m, qkv, 2), PL_NONE}, out[2] = {PL_NONE, PL_NONE};
+    pl_id in[4] = {pl_model_columns(m, qkv, 0, d), pl_model_columns(m, qkv, d, d), pl_model_columns(m, qkv, 2 * d, d), PL_NONE}, out[2] = {PL_NONE, PL_NONE};
     if (l->generating) {
         in[1] = through_cache(m, in[1], 'k', block);
         in[2] = through_cache(m, in[2], 'v', block);

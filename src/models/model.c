@@ -57,6 +57,20 @@ static pl_id normal(pl_model *m, double std, pl_shape shape, const char *name)
     return id;
 }
 
+/* From a generator, in f32, then as it is stored. */
+static pl_id drawn(pl_model *m, pl_op op, const pl_attr *attr, int ins, pl_dtype dtype, pl_shape shape,
+                   const char *name)
+{
+    bool is_new;
+    pl_id id = lasting(m, PL_ROLE_WEIGHT, dtype, shape, name, &is_new), wide = id;
+    if (!is_new) return id;
+    if (dtype != PL_DTYPE_F32)
+        wide = pl_build_temporary(&m->init, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "init.%s", name);
+    init_node(m, op, attr, ins, &m->input[PL_INPUT_ITEM], wide);
+    if (dtype != PL_DTYPE_F32) init_node(m, PL_OP_CAST, NULL, 1, &wide, id);
+    return id;
+}
+
 #define NAMED(name, fmt)                                                                                               \
     char name[256];                                                                                                    \
     va_list args;                                                                                                      \
@@ -97,16 +111,44 @@ pl_id pl_model_state(pl_model *m, double value, pl_shape shape, const char *fmt,
 pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double low, double high, pl_shape shape, const char *fmt, ...)
 {
     NAMED(name, fmt);
-    bool is_new;
-    pl_id id = lasting(m, PL_ROLE_WEIGHT, dtype, shape, name, &is_new), wide = id;
-    if (!is_new) return id;
     pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
                       pl_attr_i((int64_t)pl_stream_id(name))};
-    if (dtype != PL_DTYPE_F32)
-        wide = pl_build_temporary(&m->init, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "init.%s", name);
-    init_node(m, PL_OP_UNIFORM, attr, 1, &m->input[PL_INPUT_ITEM], wide);
-    if (dtype != PL_DTYPE_F32) init_node(m, PL_OP_CAST, NULL, 1, &wide, id);
-    return id;
+    return drawn(m, PL_OP_UNIFORM, attr, 1, dtype, shape, name);
+}
+
+pl_id pl_model_truncated(pl_model *m, pl_dtype dtype, double std, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    pl_attr attr[] = {pl_attr_f(std), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))};
+    return drawn(m, PL_OP_TRUNCATED_NORMAL, attr, 0, dtype, shape, name);
+}
+
+pl_id pl_model_view(pl_model *m, pl_id x, pl_shape shape)
+{
+    int64_t stride[PL_RANK_MAX], elems = 1;
+    for (uint32_t i = shape.rank; i-- > 0;) {
+        stride[i] = elems;
+        elems *= shape.dim[i];
+    }
+    return m->b.status == PL_OK ? pl_build_view(&m->b, x, shape, 0, stride) : PL_NONE;
+}
+
+pl_id pl_model_as_matrix(pl_model *m, pl_id weight)
+{
+    if (m->b.status != PL_OK) return PL_NONE;
+    const pl_shape *s = &m->b.graph->value[weight].shape;
+    int64_t rest = 1;
+    for (uint32_t i = 1; i < s->rank; i++) rest *= s->dim[i];
+    return s->rank == 2 ? weight : pl_model_view(m, weight, pl_shape_of(2, s->dim[0], rest));
+}
+
+pl_id pl_model_columns(pl_model *m, pl_id x, int64_t first, int64_t count)
+{
+    if (m->b.status != PL_OK) return PL_NONE;
+    pl_shape s = m->b.graph->value[x].shape;
+    const int64_t stride[PL_RANK_MAX] = {s.dim[1] * s.dim[2], s.dim[2], 1};
+    s.dim[2] = count;
+    return pl_build_view(&m->b, x, s, first, stride);
 }
 
 pl_id pl_model_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)

@@ -85,9 +85,16 @@ pl_id pl_model_normal(pl_model *, double std, pl_shape, const char *fmt, ...) PL
 pl_id pl_model_constant(pl_model *, double value, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
 /* Likewise no weight but lasting state that evaluating needs, and that is saved with the weights. */
 pl_id pl_model_state(pl_model *, double value, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
+/* Likewise one that may be of 16 bits, normal and cut at two deviations (truncated_normal), std what is left of it. */
+pl_id pl_model_truncated(pl_model *, pl_dtype, double std, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 /* Likewise one that may be of 16 bits, uniform from low to high, for the item whose number is the input ITEM, where
  * that is made. */
 pl_id pl_model_uniform(pl_model *, pl_dtype, double low, double high, pl_shape, const char *fmt, ...) PL_PRINTF(6, 7);
+/* The same numbers, all of them and in their order, in another shape; of a weight [out, ...] as the matrix [out, rest];
+ * and columns first … first + count − 1 of [B,T,width]. */
+pl_id pl_model_view(pl_model *, pl_id x, pl_shape);
+pl_id pl_model_as_matrix(pl_model *, pl_id weight);
+pl_id pl_model_columns(pl_model *, pl_id x, int64_t first, int64_t count);
 pl_id pl_model_linear(pl_model *, pl_id x, pl_id weight, pl_id bias, pl_id residual);
 pl_activation pl_model_activation_of(pl_config_activation);
 pl_id pl_model_activation(pl_model *, pl_id x);

@@ -82,7 +82,7 @@ typedef struct pl_session_disk {
     uint64_t scratch_bytes, disk_bytes, checkpoint_bytes;
 } pl_session_disk;
 /* What a command that works on so many samples at once has in hand of its results. */
-pl_block_use pl_session_block_use(const pl_run_settings *);
+pl_block_use pl_session_block_use(const pl_run_settings *, const struct pl_block_sink *);
 #define PL_STAGING_LOADER     "staging.loader"
 #define PL_STAGING_CHECKPOINT "staging.checkpoint"
 #define PL_STAGING_TRACE      "staging.trace"

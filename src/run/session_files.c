@@ -186,26 +186,27 @@ pl_status pl_session_rehearse_load(const pl_session_options *options, pl_session
  * filling, where it is small. */
 pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_settings *r)
 {
-    pl_ring_options o = {.source = source, .micro_batch = r->micro_batch, .slots = 2, .threads = 1};
+    const uint32_t threads = pl_source_threads(source);
+    pl_ring_options o = {.source = source, .micro_batch = r->micro_batch, .slots = threads + 1, .threads = threads};
     uint64_t bytes;
     pl_error err = {0};
-    if (source && pl_ring_bytes(&o, &bytes, &err) == PL_OK && bytes > PL_SESSION_TWO_SLOTS_MAX_BYTES) o.slots = 1;
+    if (source && pl_ring_bytes(&o, &bytes, &err) == PL_OK && bytes > PL_SESSION_TWO_SLOTS_MAX_BYTES) o.slots = threads;
     return o;
 }
 
 /* ---- results ---- */
 
-/* A block of each sample, and one that all of them share; twice as many are finished before the disk is waited
- * for. */
-pl_block_use pl_session_block_use(const pl_run_settings *r)
+/* Twice as many are finished before the disk is waited for. */
+pl_block_use pl_session_block_use(const pl_run_settings *r, const pl_block_sink *sink)
 {
-    return (pl_block_use){.open_max = r->micro_batch + 1, .finished_max = 2 * r->micro_batch + 2};
+    const uint32_t open = sink && sink->open_max ? sink->open_max : r->micro_batch + 1;
+    return (pl_block_use){.open_max = open, .finished_max = 2 * open};
 }
 
 static pl_status measure_results(const pl_run_settings *r, const pl_data *data, uint64_t *bytes, pl_error *err)
 {
     pl_block_sizes sizes = {0};
-    const pl_block_use use = pl_session_block_use(r);
+    const pl_block_use use = pl_session_block_use(r, data->sink);
     if (data->sink) PL_TRY(pl_block_file_measure(data->sink->layout, data->sink->form, &use, &sizes, err));
     *bytes = sizes.memory_bytes;
     return PL_OK;
@@ -223,7 +224,7 @@ pl_status pl_session_open_results(pl_session *s, pl_error *err)
     const pl_graph *g = s->o.plan->graph;
     uint64_t bytes;
     if (!sink) return PL_OK;
-    const pl_block_use use = pl_session_block_use(s->settings);
+    const pl_block_use use = pl_session_block_use(s->settings, sink);
     PL_TRY(measure_results(s->settings, s->o.data, &bytes, err));
     pl_id staging = pl_graph_find_value(g, PL_STAGING_RESULTS);
     if (staging == PL_NONE || pl_value_bytes(g, staging) < bytes)

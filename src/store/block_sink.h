@@ -8,6 +8,7 @@ typedef struct pl_block_sink {
     const char *path; /* the owner's, like the layout */
     pl_block_form form;
     const pl_block_layout *layout;
+    uint32_t open_max; /* blocks that are begun and not finished at once; 0: one for each sample, and one for all */
 } pl_block_sink;
 
 #endif

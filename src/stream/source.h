@@ -61,7 +61,10 @@ struct pl_source {
     const pl_source_kind *kind;
     uint32_t batch;              /* samples a step */
     uint32_t at_once;            /* samples in memory at once that are asked for; 0: the planner chooses */
+    uint32_t threads;            /* that fill side by side; 0: one */
     uint64_t steps_per_epoch[2]; /* by part; 0: there is no such part */
 };
+
+static inline uint32_t pl_source_threads(const pl_source *s) { return s && s->threads ? s->threads : s ? 1 : 0; }
 
 #endif

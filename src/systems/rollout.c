@@ -92,8 +92,8 @@ static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_us
 
 static pl_status check(const pl_config *c, pl_error *err)
 {
-    uint32_t part, parts;
-    PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
+    pl_share share;
+    PL_TRY(pl_rollout_read_share(c, &share, err));
     return pl_model_check(c, err);
 }
 

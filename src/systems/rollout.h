@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "data/fields/rollout_data.h"
+#include "systems/results.h"
 
 /* ---- rollout_read.c ---- */
 /* A config as plain values, and what they point to. */
@@ -17,7 +18,7 @@ typedef struct pl_rollout_reading {
 pl_status pl_rollout_read(const pl_config *, pl_rollout_reading *, pl_error *);
 void pl_rollout_reading_deinit(pl_rollout_reading *);
 
-/* sampling.part: 1/1 where none is given. PL_E_CONFIG. */
-pl_status pl_rollout_read_part(const pl_config *, uint32_t *part, uint32_t *parts, pl_error *);
+/* sampling.part. PL_E_CONFIG. */
+pl_status pl_rollout_read_share(const pl_config *, pl_share *, pl_error *);
 
 #endif

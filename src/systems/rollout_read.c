@@ -1,11 +1,8 @@
 /* A config of rollouts as plain values for its data. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/convolution.h"
-#include "base/isa.h"
-#include "base/json.h"
 #include "config/schema.h"
 #include "models/rollout.h"
 #include "systems/rollout.h"
@@ -151,101 +148,14 @@ static void read_initial(const pl_config *c, pl_initial *to)
     for (uint32_t i = 0; i < to->choices; i++) to->choice[i].weight /= sum;
 }
 
-/* ---- the part of a job array ---- */
-
-pl_status pl_rollout_read_part(const pl_config *c, uint32_t *part, uint32_t *parts, pl_error *err)
-{
-    char where[PL_CONFIG_WHERE_BYTES], rest;
-    const char *text = c->sampling.part;
-    /* An empty shell variable must not mean all of the job; a kept config has "" where none was given. */
-    const bool is_said = pl_config_origin_at(c, pl_config_find("sampling.part"))->level >= PL_CONFIG_FROM_ENVIRONMENT;
-    const bool is_none = strcmp(text, "none") == 0 || (!text[0] && !is_said);
-    const uint64_t operators = (uint64_t)c->sampling.total_samples;
-    *part = *parts = 1;
-    if (is_none) return PL_OK;
-    const bool is_pair = strspn(text, "0123456789/") == strlen(text) && text[0] != '/' &&
-                         sscanf(text, "%9u/%9u%c", part, parts, &rest) == 2;
-    if (is_pair && *part >= 1 && *part <= *parts && *parts <= operators) return PL_OK;
-    return pl_fail(
-        err, PL_E_CONFIG,
-        "%s: sampling.part \"%s\": expected the number of a part and of all parts, 1/4 to 4/4, and no more parts "
-        "than operators (%llu)",
-        pl_config_where(c, "sampling.part", where, sizeof where), text, (unsigned long long)operators);
-}
-
-static pl_status read_part(const pl_config *c, pl_rollout_setup *o, pl_error *err)
-{
-    uint32_t part, parts;
-    PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
-    o->first = (uint32_t)((uint64_t)o->operators * (part - 1) / parts);
-    o->count = (uint32_t)((uint64_t)o->operators * part / parts) - o->first;
-    return PL_OK;
-}
-
-/* ---- results ---- */
-
-/* A part has a file of its own: results-2-of-4.h5. */
-static pl_status name_part(const pl_config *c, const char *whole, char path[PL_FILE_PATH_MAX], pl_error *err)
-{
-    uint32_t part, parts;
-    char where[PL_CONFIG_WHERE_BYTES], of[40] = "";
-    const size_t length = strlen(whole);
-    PL_TRY(pl_rollout_read_part(c, &part, &parts, err));
-    pl_config_where(c, "dataset.output_path", where, sizeof where);
-    if (length && whole[length - 1] == '/')
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: dataset.output_path %.200s ends with a slash; give the name of the results", where, whole);
-    if (parts > 1) snprintf(of, sizeof of, "%u-of-%u", part, parts);
-    if (pl_path_of_part(path, PL_FILE_PATH_MAX, whole, of, err) == PL_OK) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG, "%s: dataset.output_path %.200s… is too long", where, whole);
-}
-
-static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
-{
-    static const char *const names[] = {[PL_CONFIG_BACKEND_NATIVE] = "results.blocks",
-                                        [PL_CONFIG_BACKEND_HDF5] = "results.h5",
-                                        [PL_CONFIG_BACKEND_NPY] = "results"};
-    char out[PL_FILE_PATH_MAX], whole[PL_FILE_PATH_MAX];
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    if (c->dataset.output_path[0])
-        snprintf(whole, sizeof whole, "%s", c->dataset.output_path);
-    else
-        PL_TRY(pl_path_join(whole, sizeof whole, out, names[c->storage.backend], err));
-    return name_part(c, whole, path, err);
-}
-
-/* What decides the numbers in the file, and no more: another config with the same is the same job. */
-/* As this process would take it: another one may round differently. */
-static const char *isa_name(const pl_config *c)
-{
-    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
-                                  [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
-                                  [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
-                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
-                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16};
-    const pl_isa best = pl_isa_of_machine(), asked = c->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->run.isa];
-    return pl_isa_name(asked < best ? asked : best);
-}
-
-static pl_status say_identity(const pl_config *c, pl_str *text, pl_error *err)
-{
-    pl_json j = pl_json_begin(text, true);
-    pl_json_object(&j);
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        pl_str value = {0};
-        const bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
-        if (!decides || !pl_config_is_used(c, key)) continue;
-        pl_config_print_value(key, pl_config_value_of(c, key), &value);
-        if (!value.failed) pl_json_kv_string(&j, key->path, pl_str_text(&value));
-        text->failed |= value.failed;
-        pl_str_deinit(&value);
-    }
-    pl_json_kv_string(&j, "run.isa", isa_name(c));
-    pl_json_object_end(&j);
-    return text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to say what the results are made from") : PL_OK;
-}
-
 /* ---- all of it ---- */
+
+pl_status pl_rollout_read_share(const pl_config *c, pl_share *share, pl_error *err)
+{
+    return pl_share_read(c, "sampling.part", c->sampling.part, "operators", (uint64_t)c->sampling.total_samples, share,
+                         err);
+}
+
 
 static bool measures_operators(const pl_config *c)
 {
@@ -307,13 +217,17 @@ static void read_numbers(const pl_config *c, pl_rollout_setup *o)
 
 pl_status pl_rollout_read(const pl_config *c, pl_rollout_reading *r, pl_error *err)
 {
+    pl_share share;
     *r = (pl_rollout_reading){0};
     read_numbers(c, &r->setup);
-    PL_TRY(read_part(c, &r->setup, err));
+    PL_TRY(pl_rollout_read_share(c, &share, err));
+    r->setup.first = (uint32_t)share.first;
+    r->setup.count = (uint32_t)share.count;
     read_space(c, r);
     read_initial(c, &r->setup.initial);
-    PL_TRY(find_path(c, r->path, err));
-    PL_TRY(say_identity(c, &r->text, err));
+    PL_TRY(pl_results_find_path(c, "dataset.output_path", c->dataset.output_path, c->storage.backend, &share, r->path,
+                                err));
+    PL_TRY(pl_results_say_identity(c, NULL, &r->text, err));
     r->setup.path = r->path;
     r->setup.text = pl_str_text(&r->text);
     return PL_OK;

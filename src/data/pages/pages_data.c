@@ -1,0 +1,187 @@
+#include "data/pages/pages_data.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+static const pl_pages_data *data_of(const pl_source *source)
+{
+    return (const pl_pages_data *)((const char *)source - offsetof(pl_pages_data, source));
+}
+
+/* ---- the source ---- */
+
+/* More than a page can show of any text but one that is mostly white space. */
+enum { TEXT_BYTES = 16 << 10, LINE_BYTES = 64 };
+
+/* The scratch of a thread that draws: this, then its drawer. */
+typedef struct worker {
+    pl_drawer *drawer; /* NULL: it could not be opened, as `error` says */
+    pl_status status;
+    pl_error error;
+    char text[TEXT_BYTES];
+} worker;
+
+static uint64_t worker_bytes(void) { return pl_align_up(sizeof(worker), LINE_BYTES); }
+static uint64_t page_bytes(const pl_pages_data *d) { return (uint64_t)d->setup.image_size * d->setup.image_size; }
+
+static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_source_layout *l, pl_error *err)
+{
+    const pl_pages_data *d = data_of(source);
+    uint64_t pages;
+    if (pl_size_mul(page_bytes(d), micro_batch, &pages))
+        return pl_fail(err, PL_E_CONFIG,
+                       "%u pages of %u pixels either way at once are absurdly many; make batch_size "
+                       "smaller",
+                       micro_batch, d->setup.image_size);
+    *l = (pl_source_layout){
+        .port = {{"pages", PL_DTYPE_U8, pages, 0, NULL}, {"remarks", PL_DTYPE_U8, micro_batch, 0, NULL}},
+        .ports = 2,
+        .scratch_bytes = worker_bytes() + pl_drawer_bytes(&d->geometry)};
+    return PL_OK;
+}
+
+static void prepare(const pl_source *source, void *scratch)
+{
+    const pl_pages_data *d = data_of(source);
+    worker *w = scratch;
+    w->status = pl_drawer_open(&d->draw, &d->geometry, &d->setup.font, (char *)scratch + worker_bytes(),
+                               pl_drawer_bytes(&d->geometry), &w->drawer, &w->error);
+}
+
+static uint8_t remarks_of(const pl_page_remarks *r, bool whole)
+{
+    return (uint8_t)((r->truncated_bytes > 0 || !whole) << PL_PAGE_PLACE_TRUNCATED |
+                     (r->invalid_bytes > 0) << PL_PAGE_PLACE_INVALID |
+                     (r->missing_glyphs > 0) << PL_PAGE_PLACE_MISSING |
+                     (r->unshaped_lines > 0) << PL_PAGE_PLACE_UNSHAPED);
+}
+
+static pl_status draw(const pl_pages_data *d, worker *w, uint64_t number, uint8_t *page, uint8_t *remarks,
+                      pl_error *err)
+{
+    pl_page_remarks of;
+    size_t bytes;
+    bool whole;
+    PL_TRY(pl_texts_read((pl_texts *)&d->setup.texts, number, w->text, sizeof w->text, &bytes, &whole, err));
+    pl_draw_page(w->drawer, w->text, bytes, page, &of);
+    *remarks = remarks_of(&of, whole);
+    return PL_OK;
+}
+
+/* Rows past the last text, or the block's, are empty paper. */
+static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
+{
+    const pl_pages_data *d = data_of(source);
+    worker *w = scratch;
+    uint8_t *pages = slot->port[0].at, *remarks = slot->port[1].at;
+    slot->counted = 0;
+    if (!w->drawer) return pl_fail(err, w->status, "%s", w->error.text);
+    for (uint32_t i = 0; i < slot->rows; i++) {
+        const uint64_t place = slot->micro * (uint64_t)slot->rows + i, at = slot->step * d->setup.block + place;
+        uint8_t *page = pages + i * page_bytes(d);
+        const bool is_text = place < d->setup.block && at < d->setup.count;
+        remarks[i] = 0;
+        slot->counted += is_text;
+        if (is_text)
+            PL_TRY(draw(d, w, d->setup.first + at, page, &remarks[i], err));
+        else
+            memset(page, 255, page_bytes(d));
+    }
+    return PL_OK;
+}
+
+static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
+{
+    const pl_pages_data *d = data_of(source);
+    const uint64_t left = d->setup.count - step * d->setup.block;
+    (void)part;
+    return left < d->setup.block ? left : d->setup.block;
+}
+
+static const pl_source_kind pages = {"pages", describe, prepare, fill, count};
+
+/* ---- the layout of the results ---- */
+
+static void add_dataset(pl_pages_data *d, const char *name, pl_dtype dtype, uint32_t rank, const uint64_t *rest)
+{
+    pl_block_dataset *to = &d->dataset[d->layout.datasets++];
+    *to = (pl_block_dataset){.name = name, .dtype = dtype, .rank = rank, .shape = {d->setup.count}};
+    memcpy(to->shape + 1, rest, (rank - 1) * sizeof *rest);
+}
+
+static void make_layout(pl_pages_data *d)
+{
+    const pl_pages_setup *o = &d->setup;
+    d->kind = (pl_block_kind){.name = "texts", .axes = 1, .axis = {{"text", o->count, o->block}}};
+    d->layout =
+        (pl_block_layout){.text = o->text, .kind = &d->kind, .kinds = 1, .dataset = d->dataset, .first = o->first};
+    if (o->count < o->texts.count) d->layout.whole = o->texts.count;
+    add_dataset(d, "sketches", PL_DTYPE_F16, 3, (uint64_t[]){o->capsules, o->width});
+    add_dataset(d, "checksums", PL_DTYPE_F16, 3, (uint64_t[]){o->capsules, o->checksum});
+    add_dataset(d, "children", PL_DTYPE_F16, 4, (uint64_t[]){o->capsules, o->children, o->width});
+    add_dataset(d, "remarks", PL_DTYPE_U8, 1, (uint64_t[]){0});
+    d->sink = (pl_block_sink){.path = o->path, .form = o->form, .layout = &d->layout, .open_max = 1};
+    d->data.sink = &d->sink;
+}
+
+/* ---- data ---- */
+
+static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
+{
+    (void)data, (void)saved, (void)saved_path, (void)trains, (void)err;
+    return PL_OK;
+}
+
+static void close_data(pl_data *data)
+{
+    pl_pages_data *d = (pl_pages_data *)data;
+    pl_texts_close(&d->setup.texts);
+    pl_free((void *)(uintptr_t)d->setup.font.data);
+    pl_draw_unload(&d->draw);
+    pl_free(d->path);
+    pl_free(d->text);
+    pl_free(d);
+}
+
+static const pl_data_kind kind = {.match = match, .close = close_data};
+
+static pl_status fill_data(pl_pages_data *d, pl_error *err)
+{
+    pl_pages_setup *o = &d->setup;
+    d->path = pl_strdup(o->path), d->text = pl_strdup(o->text);
+    if (!d->path || !d->text) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
+    o->path = d->path, o->text = d->text;
+    if (o->count < o->block) o->block = (uint32_t)o->count;
+    if (o->at_once > o->block) o->at_once = o->block;
+    d->geometry = pl_page_geometry_of(o->image_size);
+    PL_TRY(pl_page_geometry_check(&d->geometry, err));
+    PL_TRY(pl_draw_load("encode", &d->draw, err));
+    d->source = (pl_source){.kind = &pages, .batch = o->block, .at_once = o->at_once, .threads = o->threads};
+    d->source.steps_per_epoch[PL_PART_TRAIN] = (o->count - 1) / o->block + 1;
+    d->data.source = &d->source;
+    d->data.path = o->texts.path[0] ? o->texts.path : "the texts";
+    pl_facts_add(&d->data.identity, "texts", pl_texts_identity(&o->texts));
+    pl_facts_add(&d->data.identity, "font", o->font.hash);
+    make_layout(d);
+    return PL_OK;
+}
+
+pl_status pl_pages_data_open(pl_pages_setup *setup, pl_pages_data **data, pl_error *err)
+{
+    pl_pages_data *d = pl_alloc(1, sizeof *d);
+    if (!d) {
+        pl_texts_close(&setup->texts);
+        pl_free((void *)(uintptr_t)setup->font.data);
+        return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
+    }
+    d->data.kind = &kind;
+    d->setup = *setup;
+    pl_status status = fill_data(d, err);
+    if (status != PL_OK) return close_data(&d->data), status;
+    *data = d;
+    return PL_OK;
+}

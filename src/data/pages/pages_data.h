@@ -1,0 +1,56 @@
+/* Texts drawn as pages, as the data of a command: text n of a source (texts.h) is sample n, and a step of the source is
+ * a block of the results. What comes out goes into a block file, whose layout is made here: of each text its sketches,
+ * checksums and children, and remarks, a byte of PL_PAGE_… bits that says what of its page is not as it was meant.
+ *
+ * Kind of blocks: "texts" (text by block_texts). */
+#ifndef PL_DATA_PAGES_DATA_H
+#define PL_DATA_PAGES_DATA_H
+
+#include "data/pages/draw.h"
+#include "data/pages/texts.h"
+#include "store/block_sink.h"
+#include "stream/data.h"
+
+/* A bit of remarks, a word for it in plural, and the rest of a sentence "… of 1,000 pages …". */
+#define PL_PAGE_REMARKS(X)                                                                                             \
+    X(TRUNCATED, "truncated", "are longer than a page")                                                                \
+    X(INVALID, "invalid", "have bytes that are no UTF-8, drawn as U+FFFD")                                             \
+    X(MISSING, "missing_glyphs", "have characters that the font lacks, drawn as its box")                              \
+    X(UNSHAPED, "unshaped", "have lines whose letters could not be joined or ordered")
+#define PL_PAGE_REMARK_PLACE(c, word, text) PL_PAGE_PLACE_##c,
+enum { PL_PAGE_REMARKS(PL_PAGE_REMARK_PLACE) PL_PAGE_REMARK_COUNT };
+
+/* What a config says, as plain values; path and text are copied. */
+typedef struct pl_pages_setup {
+    pl_texts texts;        /* opened; or count alone, of texts that a plan is made for and nobody reads */
+    pl_font font;          /* read, into a block of pl_alloc */
+    uint64_t first, count; /* the texts that are worked on: first … first + count − 1 */
+    uint32_t image_size;   /* pixels of a page, either way */
+    uint32_t capsules, width, checksum, children; /* of a text: capsules, and numbers and children of one */
+    uint32_t block, at_once;                      /* texts of a block; and in memory, 0: the planner chooses */
+    uint32_t threads;                             /* that draw */
+    const char *path;                             /* of the results */
+    pl_block_form form;
+    const char *text; /* what made them */
+} pl_pages_setup;
+
+typedef struct pl_pages_data {
+    pl_data data; /* first: this is one */
+    pl_source source;
+    pl_pages_setup setup;
+    pl_draw draw;
+    pl_page_geometry geometry;
+    pl_block_sink sink;
+    pl_block_layout layout;
+    pl_block_kind kind;
+    pl_block_dataset dataset[4];
+    char *path, *text;
+} pl_pages_data;
+
+enum { PL_PAGES_SKETCHES, PL_PAGES_CHECKSUMS, PL_PAGES_CHILDREN, PL_PAGES_REMARKS }; /* datasets, and ports stored */
+
+/* Takes the texts and the font of the setup, also when it fails. PL_E_CONFIG, PL_E_NOMEM. */
+pl_status pl_pages_data_open(pl_pages_setup *, pl_pages_data **, pl_error *);
+static inline const pl_pages_data *pl_pages_data_of(const pl_data *d) { return (const pl_pages_data *)d; }
+
+#endif

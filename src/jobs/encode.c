@@ -1,0 +1,186 @@
+/* Texts to capsules: block by block of the results, each in micro-batches, as pages come from the ring. What is done
+ * already (data, then its mark: store/block_file.h) is not made again: the stream of pages goes over each stretch of
+ * blocks that are not. A text's bits do not depend on what is encoded beside it, so neither on where a run began. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/pages/pages_data.h"
+#include "jobs/jobs.h"
+#include "run/session_impl.h"
+
+#define COMMIT_SECONDS 2.0
+#define RATE_SECONDS   0.5
+
+typedef struct encode {
+    const pl_pages_data *d;
+    pl_id program;
+    uint64_t block;       /* at work */
+    uint64_t first, rows; /* of its texts, those in the micro-batch at work that there are */
+    double committed_at;
+    uint64_t pages, remarked[PL_PAGE_REMARK_COUNT]; /* of this run */
+    char said[512];
+} encode;
+
+/* ---- how much it is ---- */
+
+enum { INIT, ENCODE }; /* places in pl_job_encode.program */
+
+static uint64_t count_blocks(const pl_pages_data *d) { return pl_block_count(&d->layout); }
+
+/* The last may have fewer. */
+static uint64_t texts_of(const pl_pages_data *d, uint64_t block)
+{
+    const uint64_t first = block * d->setup.block, left = d->setup.count - first;
+    return left < d->setup.block ? left : d->setup.block;
+}
+
+static uint64_t batches_of(uint64_t texts, uint32_t micro_batch) { return (texts + micro_batch - 1) / micro_batch; }
+
+static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
+{
+    const pl_pages_data *d = pl_pages_data_of(data);
+    const uint64_t last = count_blocks(d) - 1;
+    if (k == INIT) return 1;
+    return (double)last * (double)batches_of(d->setup.block, micro_batch) +
+           (double)batches_of(texts_of(d, last), micro_batch);
+}
+
+/* ---- what is written ---- */
+
+static void count_remarks(encode *e, const uint8_t *remarks)
+{
+    e->pages += e->rows;
+    for (uint64_t i = 0; i < e->rows; i++)
+        for (int k = 0; k < PL_PAGE_REMARK_COUNT; k++) e->remarked[k] += remarks[i] >> k & 1;
+}
+
+/* Rows past the end of the block's texts are not wanted. */
+static pl_status store(pl_session *s, void *job, const pl_store_call *call, pl_error *err)
+{
+    encode *e = job;
+    if (!e->rows) return PL_OK; /* before commit everything runs once */
+    for (uint32_t k = 0; k < e->d->layout.datasets; k++) {
+        uint64_t offset, bytes;
+        (void)pl_block_piece(&e->d->layout, e->block, k, &offset, &bytes);
+        const uint64_t one = bytes / texts_of(e->d, e->block);
+        PL_TRY(pl_block_file_put(s->results, e->block, k, e->first * one, call->port[k].at, e->rows * one, err));
+    }
+    count_remarks(e, call->port[PL_PAGES_REMARKS].at);
+    return PL_OK;
+}
+
+static pl_status commit_now_and_then(pl_session *s, encode *e, pl_error *err)
+{
+    if (pl_run_now() - e->committed_at < COMMIT_SECONDS) return PL_OK;
+    PL_TRY(pl_block_file_commit(s->results, err));
+    e->committed_at = pl_run_now();
+    return PL_OK;
+}
+
+/* ---- the work ---- */
+
+static pl_status open_encode(pl_session *s, void *state, pl_error *err)
+{
+    encode *e = state;
+    e->d = pl_pages_data_of(s->o.data);
+    if (s->results) s->step = pl_block_file_done(s->results);
+    return pl_session_find_program(s, "encode", &e->program, err);
+}
+
+static void tell_progress(pl_session *s)
+{
+    const double now = pl_run_now(), seconds = now - s->reported_at;
+    const uint64_t items = s->items_seen - s->reported_items;
+    if (seconds >= RATE_SECONDS || !isfinite(s->last_rate)) s->last_rate = seconds > 0 ? (double)items / seconds : NAN;
+    s->reported_at = now;
+    s->reported_items = s->items_seen;
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_STEP, .loss = NAN, .lr = NAN, .items_per_second = s->last_rate});
+}
+
+static pl_status skip_slot(pl_session *s, pl_error *err)
+{
+    pl_slot slot;
+    PL_TRY(pl_ring_next(s->ring, &slot, err));
+    pl_ring_release(s->ring);
+    return PL_OK;
+}
+
+/* The ring gives as many micro-batches to each block as to a whole one; what is behind the last text is left out. */
+static pl_status run_block(pl_session *s, encode *e, pl_error *err)
+{
+    const uint64_t most = s->settings->micro_batch, texts = texts_of(e->d, e->block);
+    s->part = 0;
+    s->parts = batches_of(texts, (uint32_t)most);
+    for (e->first = 0; e->first < e->d->setup.block; e->first += most) {
+        if (pl_session_should_stop(s))
+            return pl_fail(err, PL_E_STOPPED, "stopped at text %llu",
+                           (unsigned long long)(e->d->setup.first + e->block * e->d->setup.block + e->first));
+        e->rows = e->first >= texts ? 0 : texts - e->first < most ? texts - e->first : most;
+        PL_TRY(e->rows ? pl_session_run_program(s, e->program, false, err) : skip_slot(s, err));
+        s->items_seen += e->rows;
+        s->part += e->rows > 0;
+    }
+    PL_TRY(pl_block_file_finish(s->results, e->block, err));
+    s->step++;
+    tell_progress(s);
+    return commit_now_and_then(s, e, err);
+}
+
+static pl_status run_stretches(pl_session *s, encode *e, pl_error *err)
+{
+    const uint64_t blocks = count_blocks(e->d);
+    for (uint64_t begin = 0, end; begin < blocks; begin = end) {
+        for (; begin < blocks && pl_block_file_is_done(s->results, begin); begin++) {
+        }
+        for (end = begin; end < blocks && !pl_block_file_is_done(s->results, end); end++) {
+        }
+        if (begin == end) break;
+        pl_ring_begin(s->ring, PL_PART_TRAIN, begin, end);
+        for (e->block = begin; e->block < end; e->block++) PL_TRY(run_block(s, e, err));
+    }
+    return PL_OK;
+}
+
+/* What cannot be drawn as it is meant is drawn as well as it can, and said. */
+static void tell_remarks(pl_session *s, encode *e)
+{
+    static const char *const words[] = {
+#define PL_PAGE_REMARK_TEXT(c, word, text) text,
+        PL_PAGE_REMARKS(PL_PAGE_REMARK_TEXT)};
+    size_t used = 0;
+    for (int k = 0; k < PL_PAGE_REMARK_COUNT; k++)
+        if (e->remarked[k] && used < sizeof e->said)
+            used += (size_t)snprintf(e->said + used, sizeof e->said - used, "%s%llu %s", used ? "; " : "",
+                                     (unsigned long long)e->remarked[k], words[k]);
+    if (used > 0 && used < sizeof e->said)
+        used += (size_t)snprintf(e->said + used, sizeof e->said - used,
+                                 " (of %llu texts; the dataset remarks has which)", (unsigned long long)e->pages);
+    if (used >= sizeof e->said) used = sizeof e->said - 1;
+    if (used) pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = e->said, .text_bytes = used});
+}
+
+static pl_status run_encode(pl_session *s, void *state, pl_error *err)
+{
+    encode *e = state;
+    pl_error ignored;
+    e->committed_at = pl_run_now();
+    pl_status status = run_stretches(s, e, err);
+    e->rows = 0;
+    if (status != PL_OK && status != PL_E_STOPPED) return (void)pl_block_file_commit(s->results, &ignored), status;
+    PL_TRY(pl_block_file_commit(s->results, err));
+    const char *path = s->o.data->sink->path;
+    pl_event end = {.kind = PL_EVENT_FINISHED, .loss = NAN, .text = path, .text_bytes = strlen(path)};
+    if (status == PL_E_STOPPED) end.kind = PL_EVENT_STOPPED;
+    tell_remarks(s, e);
+    pl_session_tell(s, end);
+    return status;
+}
+
+const pl_job pl_job_encode = {.program = {[INIT] = "init", [ENCODE] = "encode"},
+                              .repeated = ENCODE,
+                              .count_runs = count_runs,
+                              .state_bytes = sizeof(encode),
+                              .open = open_encode,
+                              .run = run_encode,
+                              .store = store};

@@ -1,0 +1,348 @@
+/* Pages to capsules: the recursive vision transformer of MODELS.md 1.3 (arch capsules), under the tensor names of the
+ * project that it comes from (TRMVisionEncoderWithChecksums):
+ *
+ *   encoder.patch_embed.weight, .bias                         a convolution whose windows do not overlap: one linear
+ *   encoder.pos_embed.pos_embedding                           [1,N,D]
+ *   encoder.L_blocks.I.self_attn.qkv_proj.weight, .o_proj.weight
+ *   encoder.L_blocks.I.mlp.gate_up_proj.weight, .down_proj.weight
+ *   encoder.pre_pool_norm.weight, .bias
+ *   encoder.spatial_pool.attn_conv.weight, .bias              pooling_method attention alone
+ *   checksum_head.0.weight, .bias, .2.weight, .bias
+ *   children_projection.weight, .bias
+ *
+ *   f(h): for each block h = norm(h + attention(h)), h = norm(h + swiglu(h)), norm without a gain
+ *   x = patches + positions;   flat: x = f(x), H·L times;   trm: H times: L times z_L = f(z_L + z_H + x), then
+ *   z_H = f(z_H + z_L); x = z_H. They begin as the vectors encoder.H_init and encoder.L_init [D], the same for all tokens
+ *   t = layer_norm(x);  a = softmax over the tokens of a linear layer of t, for each capsule;  sketch = Σ a·t
+ *   checksum = linear(relu(linear(sketch)));  children = linear(the tokens of the largest a)
+ *
+ * One graph holds two programs: init, encode. Port of the data: "pages" u8 [B,H,W]. "encode" stores, in f16, sketches
+ * [B,K,D], checksums [B,K,R] and children [B,K,m,D]. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "models/model.h"
+
+enum { COLOURS = 3, CHECKSUM_WIDTH = 128, F_STEP = 256, GATED_ROWS = 392 };
+#define POSITION_STD 0.02
+
+typedef struct encoder {
+    pl_model *m;
+    const pl_config_capsules *c;
+    pl_dtype type; /* of what flows, and of matrices */
+    int64_t tokens, width, inner;
+} encoder;
+
+static int64_t inner_of(const pl_config_capsules *c)
+{
+    const double wide = round(c->expansion * (double)c->hidden_size * 2 / 3);
+    return F_STEP * (int64_t)ceil(wide / F_STEP);
+}
+
+static int64_t side_of(const pl_config_capsules *c) { return c->image_size / c->patch_size; }
+
+static pl_dtype type_of(const pl_config_capsules *c)
+{
+    static const pl_dtype types[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_DTYPE_F32,
+                                     [PL_CONFIG_ENCODER_BFLOAT16] = PL_DTYPE_BF16,
+                                     [PL_CONFIG_ENCODER_FLOAT16] = PL_DTYPE_F16};
+    return types[c->precision];
+}
+
+/* ---- layers ---- */
+
+static pl_id cast(const encoder *e, pl_id x, pl_dtype to, const char *name)
+{
+    pl_builder *b = &e->m->b;
+    if (b->status != PL_OK) return PL_NONE;
+    const pl_value *v = &b->graph->value[x];
+    if (v->dtype == to) return x;
+    pl_id y = pl_build_temporary(b, PL_ROLE_TEMPORARY, to, v->shape, "%s", name);
+    return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &y);
+}
+
+/* LeCun's, cut at two deviations; no bias. */
+static pl_id matrix(const encoder *e, int64_t out, int64_t in, const char *name)
+{
+    return pl_model_truncated(e->m, e->type, 1 / sqrt((double)in), pl_shape_of(2, out, in), "%s.weight", name);
+}
+
+/* As PyTorch begins them. */
+static pl_id linear(const encoder *e, pl_id x, pl_shape weight, int64_t in, const char *name)
+{
+    const double bound = 1 / sqrt((double)in);
+    pl_id w = pl_model_uniform(e->m, e->type, -bound, bound, weight, "%s.weight", name);
+    pl_id bias = pl_model_uniform(e->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, weight.dim[0]), "%s.bias", name);
+    return pl_model_linear(e->m, x, pl_model_as_matrix(e->m, w), bias, PL_NONE);
+}
+
+static pl_id norm(const encoder *e, pl_id x)
+{
+    pl_id in[2] = {x, PL_NONE}, out = PL_NONE;
+    return pl_build_node(&e->m->b, PL_OP_RMS_NORM, (pl_attr[]){pl_attr_f(e->c->rms_norm_eps)}, 2, in, 1, &out);
+}
+
+static pl_id embed(const encoder *e, pl_id pages)
+{
+    pl_builder *b = &e->m->b;
+    const int64_t p = e->c->patch_size;
+    pl_id x = PL_NONE, y = PL_NONE;
+    pl_builder_enter(b, "embedding");
+    pl_build_node(b, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(p), pl_attr_i(COLOURS)}, 1, &pages, 1, &x);
+    x = cast(e, x, e->type, "encode.patches");
+    x = linear(e, x, pl_shape_of(4, e->width, (int64_t)COLOURS, p, p), COLOURS * p * p, "encoder.patch_embed");
+    pl_id places = pl_model_truncated(e->m, PL_DTYPE_F32, POSITION_STD, pl_shape_of(3, (int64_t)1, e->tokens, e->width),
+                                      "encoder.pos_embed.pos_embedding");
+    places = pl_model_view(e->m, places, pl_shape_of(2, e->tokens, e->width));
+    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){x, places}, 1, &y);
+    pl_builder_leave(b);
+    return y;
+}
+
+static pl_id attention(const encoder *e, pl_id x, int block)
+{
+    pl_model *m = e->m;
+    char name[96];
+    pl_id in[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE}, out = PL_NONE;
+    const double scale = 1 / sqrt((double)e->width / (double)e->c->num_heads);
+    pl_builder_enter(&m->b, "attention");
+    snprintf(name, sizeof name, "encoder.L_blocks.%d.self_attn.qkv_proj", block);
+    pl_id qkv = pl_model_linear(m, x, matrix(e, 3 * e->width, e->width, name), PL_NONE, PL_NONE);
+    for (int k = 0; k < 3; k++) in[k] = pl_model_columns(m, qkv, k * e->width, e->width);
+    pl_attr attr[3] = {pl_attr_i(e->c->num_heads), pl_attr_i(0), pl_attr_f(scale)};
+    pl_build_node(&m->b, PL_OP_ATTENTION, attr, 4, in, 1, &out);
+    snprintf(name, sizeof name, "encoder.L_blocks.%d.self_attn.o_proj", block);
+    x = norm(e, pl_model_linear(m, out, matrix(e, e->width, e->width, name), PL_NONE, x));
+    pl_builder_leave(&m->b);
+    return x;
+}
+
+static pl_id feed_forward(const encoder *e, pl_id x, int block)
+{
+    pl_builder *b = &e->m->b;
+    char name[96];
+    pl_id in[4] = {x, PL_NONE, PL_NONE, x}, out = PL_NONE;
+    pl_builder_enter(b, "feed_forward");
+    snprintf(name, sizeof name, "encoder.L_blocks.%d.mlp.gate_up_proj", block);
+    in[1] = matrix(e, 2 * e->inner, e->width, name);
+    snprintf(name, sizeof name, "encoder.L_blocks.%d.mlp.down_proj", block);
+    in[2] = matrix(e, e->width, e->inner, name);
+    pl_build_node(b, PL_OP_GATED_FEED_FORWARD, (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(GATED_ROWS)}, 4, in, 1,
+                  &out);
+    out = norm(e, out);
+    pl_builder_leave(b);
+    return out;
+}
+
+/* ---- recursion ---- */
+
+static pl_id blocks(const encoder *e, pl_id x)
+{
+    pl_builder *b = &e->m->b;
+    for (int i = 0; i < e->c->num_layers; i++) {
+        pl_builder_enter(b, "block.%d", i);
+        x = feed_forward(e, attention(e, x, i), i);
+        pl_builder_leave(b);
+    }
+    return x;
+}
+
+static pl_id flat(const encoder *e, pl_id x)
+{
+    for (int64_t i = 0; i < e->c->H_cycles * e->c->L_cycles; i++) {
+        pl_builder_enter(&e->m->b, "cycle.%d", (int)i);
+        x = blocks(e, x);
+        pl_builder_leave(&e->m->b);
+    }
+    return x;
+}
+
+/* A state is the same vector for all tokens at first. */
+static pl_id plus(const encoder *e, pl_id state, pl_id x)
+{
+    pl_builder *b = &e->m->b;
+    if (b->status != PL_OK) return PL_NONE;
+    const bool is_vector = b->graph->value[state].shape.rank == 1;
+    pl_id out = PL_NONE;
+    return pl_build_node(b, is_vector ? PL_OP_ADD_POSITIONS : PL_OP_ADD, NULL, 2, (pl_id[]){x, state}, 1, &out);
+}
+
+static pl_id first_state(const encoder *e, const char *name)
+{
+    return pl_model_truncated(e->m, PL_DTYPE_F32, 1, pl_shape_of(1, e->width), "%s", name);
+}
+
+static pl_id two_states(const encoder *e, pl_id x)
+{
+    pl_builder *b = &e->m->b;
+    pl_id high = first_state(e, "encoder.H_init"), low = first_state(e, "encoder.L_init");
+    for (int64_t h = 0; h < e->c->H_cycles; h++) {
+        pl_builder_enter(b, "cycle.%d", (int)h);
+        for (int64_t l = 0; l < e->c->L_cycles; l++) {
+            pl_builder_enter(b, "low.%d", (int)l);
+            low = blocks(e, plus(e, low, plus(e, high, x)));
+            pl_builder_leave(b);
+        }
+        pl_builder_enter(b, "high");
+        high = blocks(e, plus(e, high, low));
+        pl_builder_leave(b);
+        pl_builder_leave(b);
+    }
+    return high;
+}
+
+/* ---- capsules ---- */
+
+typedef struct capsules {
+    pl_id sketches, attention; /* [B,K,D]; f32 [B,K,N] or PL_NONE */
+} capsules;
+
+static capsules attend(const encoder *e, pl_id t)
+{
+    pl_builder *b = &e->m->b;
+    const int64_t count = e->c->target_capsules;
+    pl_id out[2] = {PL_NONE, PL_NONE};
+    pl_id logits = linear(e, t, pl_shape_of(4, count, e->width, (int64_t)1, (int64_t)1), e->width,
+                          "encoder.spatial_pool.attn_conv");
+    pl_build_node(b, PL_OP_CAPSULE_POOL, NULL, 2, (pl_id[]){t, logits}, e->c->real_children ? 2 : 1, out);
+    return (capsules){out[0], out[1]};
+}
+
+/* The means of the fields of a grid. */
+static capsules average(const encoder *e, pl_id t)
+{
+    pl_builder *b = &e->m->b;
+    const int64_t side = side_of(e->c), *grid = (int64_t[]){(int64_t)e->c->capsule_grid_shape.item[0],
+                                                            (int64_t)e->c->capsule_grid_shape.item[1]};
+    pl_id image = pl_model_view(e->m, t, pl_shape_of(4, PL_B(1), side, side, e->width)), out = PL_NONE;
+    pl_build_node(b, PL_OP_ADAPTIVE_AVG_POOL, (pl_attr[]){pl_attr_i(grid[0]), pl_attr_i(grid[1])}, 1, &image, 1, &out);
+    return (capsules){pl_model_view(e->m, out, pl_shape_of(3, PL_B(1), e->c->target_capsules, e->width)), PL_NONE};
+}
+
+static pl_id checksums(const encoder *e, pl_id sketches)
+{
+    const int64_t hidden = CHECKSUM_WIDTH;
+    pl_id h = linear(e, sketches, pl_shape_of(2, hidden, e->width), e->width, "checksum_head.0"), out = PL_NONE;
+    pl_build_node(&e->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_RELU)}, 1, &h, 1, &out);
+    return linear(e, out, pl_shape_of(2, e->c->checksum_dim, hidden), hidden, "checksum_head.2");
+}
+
+static pl_id children(const encoder *e, pl_id t, capsules k)
+{
+    pl_builder *b = &e->m->b;
+    const pl_attr count = pl_attr_i(e->c->children_per_capsule);
+    pl_id index = PL_NONE, of = PL_NONE;
+    if (k.attention == PL_NONE) {
+        pl_build_node(b, PL_OP_REPEAT, &count, 1, &k.sketches, 1, &of);
+    } else {
+        pl_build_node(b, PL_OP_TOP_K, &count, 1, &k.attention, 1, &index);
+        pl_build_node(b, PL_OP_GATHER_ROWS, NULL, 2, (pl_id[]){t, index}, 1, &of);
+    }
+    return linear(e, of, pl_shape_of(2, e->width, e->width), e->width, "children_projection");
+}
+
+static void give_out(const encoder *e, pl_id t)
+{
+    pl_builder *b = &e->m->b;
+    pl_id out[3];
+    pl_builder_enter(b, "capsules");
+    const capsules k = e->c->pooling_method == PL_CONFIG_POOLING_ATTENTION ? attend(e, t) : average(e, t);
+    out[0] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
+    out[1] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
+    out[2] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
+    pl_builder_leave(b);
+    pl_builder_enter(b, "results");
+    pl_build_node(b, PL_OP_STORE, NULL, 3, out, 0, NULL);
+    pl_builder_leave(b);
+}
+
+static pl_id last_norm(const encoder *e, pl_id x)
+{
+    const pl_shape s = pl_shape_of(1, e->width);
+    pl_id in[3] = {x, pl_model_constant(e->m, 1, s, "encoder.pre_pool_norm.weight"),
+                   pl_model_constant(e->m, 0, s, "encoder.pre_pool_norm.bias")};
+    pl_id out = PL_NONE;
+    return pl_build_node(&e->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(e->c->rms_norm_eps)}, 3, in, 1, &out);
+}
+
+static pl_status build(pl_model *m)
+{
+    const pl_config_capsules *c = &m->config->capsules;
+    const encoder e = {.m = m,
+                       .c = c,
+                       .type = type_of(c),
+                       .tokens = side_of(c) * side_of(c),
+                       .width = c->hidden_size,
+                       .inner = inner_of(c)};
+    pl_builder *b = &m->b;
+    m->seed = (uint64_t)c->seed;
+    pl_model_begin_program(m, "encode");
+    pl_builder_enter(b, "data");
+    pl_id pages = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8,
+                                     pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages");
+    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 1, &pages);
+    if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
+    pl_builder_leave(b);
+    pl_id x = embed(&e, pages);
+    x = c->recursion == PL_CONFIG_RECURSION_FLAT ? flat(&e, x) : two_states(&e, x);
+    give_out(&e, last_norm(&e, x));
+    return b->status;
+}
+
+/* ---- its part of a config ---- */
+
+static pl_status divides(const pl_config *cfg, const char *key, int64_t value, const char *by_key, int64_t by,
+                         pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (value % by == 0) return PL_OK;
+    pl_config_blame(cfg, by_key, key, where);
+    return pl_fail(err, PL_E_CONFIG, "%s: %s %" PRId64 " does not divide %s %" PRId64 "; take one that does", where,
+                   by_key, by, key, value);
+}
+
+static pl_status check_grid(const pl_config *cfg, pl_error *err)
+{
+    const pl_config_capsules *c = &cfg->capsules;
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t rows = (int64_t)c->capsule_grid_shape.item[0], columns = (int64_t)c->capsule_grid_shape.item[1];
+    if (rows * columns != c->target_capsules) {
+        pl_config_blame(cfg, "capsule_grid_shape", "target_capsules", where);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: capsule_grid_shape %" PRId64 " by %" PRId64 " is not target_capsules %" PRId64
+                       "; make rows times columns that number",
+                       where, rows, columns, c->target_capsules);
+    }
+    if (c->pooling_method == PL_CONFIG_POOLING_ATTENTION || (rows <= side_of(c) && columns <= side_of(c))) return PL_OK;
+    pl_config_blame(cfg, "capsule_grid_shape", "patch_size", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: a page has %" PRId64 " patches either way, fewer than capsule_grid_shape %" PRId64
+                   " by %" PRId64 "; make patches smaller, or the grid",
+                   where, side_of(c), rows, columns);
+}
+
+static pl_status check_children(const pl_config *cfg, pl_error *err)
+{
+    const pl_config_capsules *c = &cfg->capsules;
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t tokens = side_of(c) * side_of(c);
+    const bool real = c->real_children && c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
+    if (!real || c->children_per_capsule <= tokens) return PL_OK;
+    pl_config_blame(cfg, "children_per_capsule", "patch_size", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: children_per_capsule %" PRId64 " is more than the %" PRId64
+                   " patches of a page; take at most that",
+                   where, c->children_per_capsule, tokens);
+}
+
+static pl_status check(const pl_config *cfg, pl_error *err)
+{
+    const pl_config_capsules *c = &cfg->capsules;
+    PL_TRY(divides(cfg, "image_size", c->image_size, "patch_size", c->patch_size, err));
+    PL_TRY(divides(cfg, "hidden_size", c->hidden_size, "num_heads", c->num_heads, err));
+    PL_TRY(check_grid(cfg, err));
+    return check_children(cfg, err);
+}
+
+const pl_arch pl_arch_capsules = {.build = build, .check = check, .plan_bytes_per_layer = 4 << 10};

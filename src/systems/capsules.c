@@ -1,0 +1,225 @@
+/* The row of texts encoded to capsules: its index of texts, made once beside the run, and how its data are opened. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "data/pages/pages_data.h"
+#include "models/model.h"
+#include "systems/results.h"
+#include "systems/system.h"
+
+#define INDEX_NAME "texts.index"
+
+/* Words are the numbers of the enums. */
+#define SAME(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs + 1, #ours)
+SAME(TEXTS_LINES, TEXTS_LINES);
+SAME(TEXTS_JSONL, TEXTS_JSONL);
+SAME(TEXTS_CSV, TEXTS_CSV);
+SAME(TEXTS_FOLDER, TEXTS_FOLDER);
+SAME(TEXTS_GRAMMAR, TEXTS_GRAMMAR);
+
+/* ---- the texts ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t a = strlen(text), b = strlen(end);
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static pl_texts_form form_of(const pl_config_capsules *c)
+{
+    struct stat st;
+    if (c->text_format != PL_CONFIG_TEXTS_AUTO) return (pl_texts_form)(c->text_format - 1);
+    if (ends_with(c->texts, ".jsonl") || ends_with(c->texts, ".ndjson")) return PL_TEXTS_JSONL;
+    if (ends_with(c->texts, ".csv")) return PL_TEXTS_CSV;
+    return stat(c->texts, &st) == 0 && S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
+}
+
+static pl_texts_setup texts_of(const pl_config_capsules *c)
+{
+    const char *key = c->text_key[0] ? c->text_key : NULL;
+    return (pl_texts_setup){.form = form_of(c),
+                            .path = c->texts[0] ? c->texts : NULL,
+                            .key = key,
+                            .column = key,
+                            .seed = (uint64_t)c->seed,
+                            .count = (uint64_t)c->count};
+}
+
+/* Counted for a plan, and nobody reads them. */
+static bool are_none(const pl_config_capsules *c) { return !c->texts[0] && form_of(c) != PL_TEXTS_GRAMMAR; }
+
+static pl_status check_texts(const pl_config *cfg, pl_error *err)
+{
+    const pl_config_capsules *c = &cfg->capsules;
+    char where[PL_CONFIG_WHERE_BYTES];
+    const bool grammar = form_of(c) == PL_TEXTS_GRAMMAR;
+    if (grammar && c->texts[0])
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: texts %.200s is not read, for text_format grammar makes them; leave one of "
+                       "the two out",
+                       pl_config_where(cfg, "texts", where, sizeof where), c->texts);
+    if ((grammar || !c->texts[0]) && c->count == 0)
+        return pl_fail(err, PL_E_CONFIG, "%s: count is 0, all texts, but %s; name their file (texts), or give a count",
+                       pl_config_where(cfg, "count", where, sizeof where),
+                       grammar ? "a grammar has no end" : "there are no texts");
+    if (c->block_texts >= c->batch_size) return PL_OK;
+    pl_config_blame(cfg, "batch_size", "block_texts", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: batch_size %lld is more than block_texts %lld; take at most that, or larger "
+                   "blocks",
+                   where, (long long)c->batch_size, (long long)c->block_texts);
+}
+
+static pl_status check_capsules(const pl_config *c, pl_error *err)
+{
+    PL_TRY(check_texts(c, err));
+    return pl_model_check(c, err);
+}
+
+/* To plan without texts is one thing, to encode none another. */
+static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    (void)command;
+    if (!are_none(&p->config->capsules)) return PL_OK;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: texts is empty; name the file or folder of the texts, or take text_format grammar (plimsoll plan "
+        "needs no more than count)",
+        pl_config_where(p->config, "texts", where, sizeof where));
+}
+
+/* ---- the index ---- */
+
+static pl_status index_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX];
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    return pl_path_join(path, PL_FILE_PATH_MAX, out, INDEX_NAME, err);
+}
+
+typedef struct telling {
+    pl_progress progress;
+    void *context;
+} telling;
+
+static bool tell(void *context, const char *what, uint64_t done, uint64_t total)
+{
+    const telling *t = context;
+    return !t->progress || t->progress(t->context, what, done, total);
+}
+
+static pl_status lock_folder(void *preparation, pl_error *err) { return pl_preparation_lock(preparation, err); }
+
+static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    telling t = {progress, context};
+    pl_texts_result result;
+    pl_texts_options o = {.setup = texts_of(&p->config->capsules),
+                          .index_path = path,
+                          .progress = tell,
+                          .context = &t,
+                          .before_writing = lock_folder,
+                          .writing = p};
+    if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->capsules)) return PL_OK;
+    PL_TRY(index_path(p->config, path, err));
+    return pl_texts_prepare(&o, &result, err);
+}
+
+/* ---- the data ---- */
+
+static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
+{
+    const pl_texts_setup setup = texts_of(&c->capsules);
+    char path[PL_FILE_PATH_MAX];
+    *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->capsules.count};
+    if (are_none(&c->capsules)) return PL_OK;
+    PL_TRY(index_path(c, path, err));
+    return pl_texts_open(texts, &setup, path, err);
+}
+
+static pl_status read_font(const pl_config *c, pl_font *font, pl_error *err)
+{
+    pl_font_file file;
+    PL_TRY(pl_font_find(c->capsules.font[0] ? c->capsules.font : NULL, &file, err));
+    void *memory = pl_alloc(1, file.bytes);
+    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory for the font %s", file.path);
+    pl_status status = pl_font_read(&file, memory, font, err);
+    if (status != PL_OK) pl_free(memory), *font = (pl_font){0};
+    return status;
+}
+
+static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)
+{
+    PL_TRY(open_texts(c, &s->texts, err));
+    PL_TRY(read_font(c, &s->font, err));
+    return pl_share_read(c, "part", c->capsules.part, "texts", s->texts.count, share, err);
+}
+
+static pl_status say_identity(const pl_config *c, const pl_pages_setup *s, pl_str *text, pl_error *err)
+{
+    pl_facts made = {0};
+    pl_facts_add(&made, "texts", pl_texts_identity(&s->texts));
+    pl_facts_add(&made, "font", s->font.hash);
+    return pl_results_say_identity(c, &made, text, err);
+}
+
+static void read_numbers(const pl_config_capsules *c, pl_pages_setup *s)
+{
+    s->image_size = (uint32_t)c->image_size;
+    s->capsules = (uint32_t)c->target_capsules, s->width = (uint32_t)c->hidden_size;
+    s->checksum = (uint32_t)c->checksum_dim, s->children = (uint32_t)c->children_per_capsule;
+    s->block = (uint32_t)c->block_texts;
+    s->at_once = c->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)c->batch_size;
+    s->threads = (uint32_t)c->num_workers;
+    s->form = (pl_block_form)c->storage;
+}
+
+static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, pl_data **data, pl_error *err)
+{
+    pl_share share;
+    char path[PL_FILE_PATH_MAX];
+    pl_pages_data *d;
+    PL_TRY(open_setup(c, s, &share, err));
+    PL_TRY(say_identity(c, s, text, err));
+    PL_TRY(pl_results_find_path(c, "output", c->capsules.output, c->capsules.storage, &share, path, err));
+    read_numbers(&c->capsules, s);
+    s->first = share.first, s->count = share.count;
+    s->path = path, s->text = pl_str_text(text);
+    pl_pages_setup taken = *s;
+    s->texts.fd = s->texts.index_fd = -1, s->font = (pl_font){0};
+    PL_TRY(pl_pages_data_open(&taken, &d, err));
+    *data = &d->data;
+    return PL_OK;
+}
+
+static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
+                               pl_data **data, pl_error *err)
+{
+    pl_str text = {0};
+    pl_pages_setup *s = pl_alloc(1, sizeof *s);
+    (void)command, (void)use, (void)planned;
+    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
+    s->texts.fd = s->texts.index_fd = -1;
+    pl_status status = open_data(c, s, &text, data, err);
+    pl_texts_close(&s->texts);
+    pl_free((void *)(uintptr_t)s->font.data);
+    pl_free(s);
+    pl_str_deinit(&text);
+    return status;
+}
+
+static const char *const files[] = {INDEX_NAME, NULL};
+
+const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
+                                                "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
+                                                "hidden_size or num_layers"},
+                                      .job = {[PL_COMMAND_ENCODE] = &pl_job_encode},
+                                      .check = check_capsules,
+                                      .prepare = prepare,
+                                      .files = files,
+                                      .check_folder = check_folder,
+                                      .open = open_capsules};

@@ -1,0 +1,30 @@
+/* What systems that keep results in a block file have in common: the part of a job array, the file, and the text that
+ * says what decides the numbers in it. */
+#ifndef PL_SYSTEMS_RESULTS_H
+#define PL_SYSTEMS_RESULTS_H
+
+#include "base/file.h"
+#include "base/str.h"
+#include "config/config.h"
+
+/* Number `part` of `parts` has the items first … first + count − 1. */
+typedef struct pl_share {
+    uint32_t part, parts;
+    uint64_t first, count;
+} pl_share;
+
+/* Of a key "I/N": `key` is its path, `text` its value, `word` what an item is called ("operators"). All of them where
+ * none is given. PL_E_CONFIG. */
+pl_status pl_share_read(const pl_config *, const char *key, const char *text, const char *word, uint64_t items,
+                        pl_share *, pl_error *);
+
+/* Of the file: `given` is the value of `key`, or "": then it lies in the folder of the run, by the form of the backend.
+ * A part has one of its own: results-2-of-4.h5. PL_E_CONFIG. */
+pl_status pl_results_find_path(const pl_config *, const char *key, const char *given, pl_config_store_backend,
+                               const pl_share *, char path[PL_FILE_PATH_MAX], pl_error *);
+
+/* Appends a JSON object of what decides the numbers in the file, and no more: another config with the same is the same
+ * job. `facts` beside the keys: hashes of what the config only names, or NULL. */
+pl_status pl_results_say_identity(const pl_config *, const pl_facts *facts, pl_str *text, pl_error *);
+
+#endif
