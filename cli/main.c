@@ -69,7 +69,7 @@ static pl_status start(char **argv, pl_error *err)
         return pl_cli_error(err, PL_E_UNSUPPORTED, "standard input, output and errors cannot be held open: %s",
                             strerror(errno));
     pl_status status = plans(argv[0] ? argv[1] : NULL) ? pl_process_restart_plain(argv, environ, err) : PL_OK;
-    return status == PL_OK ? pl_process_start(err) : status;
+    return status == PL_OK ? pl_process_begin(err) : status;
 }
 
 int main(int argc, char **argv)

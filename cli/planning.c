@@ -109,10 +109,23 @@ static phases begin_phases(const char *name, const pl_talk *talk)
         .command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
 }
 
+/* As the command was given. */
+static pl_status begin_with_module(const pl_config *config, pl_error *err)
+{
+    const char *const *words;
+    char *argv[PL_AGAIN_WORDS + 1] = {0};
+    const int count = pl_again_words(&words);
+    if (count == 0) return PL_OK; /* too many to be given again; what is held then is measured, and not as planned */
+    for (int i = 0; i < count; i++) argv[i] = (char *)(uintptr_t)words[i];
+    return pl_process_restart_for(config, argv, err);
+}
+
 static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_error *err)
 {
+    pl_status status = begin_with_module(in->config, err);
+    if (status != PL_OK) return status;
     pl_signals_catch(); /* what is half written goes */
-    pl_status status = pl_planner_fence(in->config, err);
+    status = pl_planner_fence(in->config, err);
     if (status == PL_OK && data) status = pl_prepare(in->config, tell_phase, p, err);
     pl_signals_leave();
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;

@@ -86,6 +86,12 @@ typedef void (*pl_listener)(void *context, const pl_event *);
 PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
 /* First thing in main(). */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
+/* Some systems need a library that others shall not hold (one that draws text). Their processes, planner and runner,
+ * begin with it: `restart_for` replaces this one by another that does, unless it does already or needs none; argv are
+ * its words, and PLIMSOLL_INTERNAL_MODULE in the environment tells the new process. `begin` is pl_process_start with a
+ * look at that before. */
+PL_API PL_MUST_USE pl_status pl_process_begin(pl_error *);
+PL_API PL_MUST_USE pl_status pl_process_restart_for(const pl_config *, char *const *argv, pl_error *);
 /* A process that prepares and plans, to be replaced by its runner, limits itself to what its cgroup's limit leaves: a
  * request for more is then refused (PL_E_NOMEM); without this the kernel would kill the process. Call it once, before
  * pl_prepare. After PL_E_NOMEM, pl_planner_fence_struck says whether that limit was the cause. */

@@ -30,7 +30,10 @@ static uint64_t with_lost(uint64_t bytes)
     return bytes + (share < LOST_BYTES_MAX ? share : LOST_BYTES_MAX);
 }
 
-static uint64_t libraries_bytes(int threads) { return LIBRARIES_BYTES + pl_threads_heap_bytes(threads); }
+static uint64_t libraries_bytes(int threads)
+{
+    return LIBRARIES_BYTES + pl_process_libraries_bytes() + pl_threads_heap_bytes(threads);
+}
 
 static pl_status measure_text(pl_compiler *c, const pl_plan *plan, pl_error *err)
 {

@@ -131,9 +131,17 @@ typedef struct pl_process_planned {
  * by one without: the planner's mappings at the start are what is planned for the runner's. Else PL_OK at once. */
 PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
 
+/* Replaces this process by a new one of the same program with these words, without what tells malloc how to behave.
+ * Returns only on failure. */
+pl_status pl_process_restart(char *const *argv, char *const *envp, pl_error *);
+
 /* Records the mappings of the loader: the first call in main(), before any thread. Harmless when repeated. PL_E_USAGE
  * when the main stack may not grow to PL_PROCESS_MAIN_STACK_BYTES. */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
+/* Bytes of the heap that libraries took which were loaded before that (pl_process_begin); a new process of the same
+ * program takes as many. */
+void pl_process_note_libraries(uint64_t heap_bytes);
+uint64_t pl_process_libraries_bytes(void);
 
 /* Everything the runner will hold with `threads` in the OpenMP team (main included) and `helper_threads` (loader,
  * writer). Changes nothing; may run in any process of the same executable, after pl_process_start. */

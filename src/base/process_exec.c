@@ -128,16 +128,20 @@ static pl_status exec_again(char *const *argv, const environment *e, pl_error *e
                    length > 0 ? path : "/proc/self/exe", strerror(errno));
 }
 
-pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *err)
+pl_status pl_process_restart(char *const *argv, char *const *envp, pl_error *err)
 {
     environment e = {0};
-    bool plain = true;
-    for (size_t i = 0; envp[i]; i++) plain = plain && !tells_malloc(envp[i]);
-    if (plain) return PL_OK;
     if (copy_environment(&e, envp)) return pl_fail(err, PL_E_NOMEM, "no memory for the environment of the command");
     pl_status status = exec_again(argv, &e, err);
     deinit(&e);
     return status;
+}
+
+pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *err)
+{
+    bool plain = true;
+    for (size_t i = 0; envp[i]; i++) plain = plain && !tells_malloc(envp[i]);
+    return plain ? PL_OK : pl_process_restart(argv, envp, err);
 }
 
 pl_status pl_process_exec_self(const pl_process_exec *exec, pl_error *err)

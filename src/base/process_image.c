@@ -24,6 +24,11 @@ enum { LOADER_MAPPING_MAX_BYTES = 4 << 20 };
 static pl_image started;
 static bool start_done, start_is_whole;
 
+static uint64_t libraries_bytes;
+
+void pl_process_note_libraries(uint64_t heap_bytes) { libraries_bytes = heap_bytes; }
+uint64_t pl_process_libraries_bytes(void) { return libraries_bytes; }
+
 static const char *file_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -16,8 +16,8 @@
  *   t = layer_norm(x);  a = softmax over the tokens of a linear layer of t, for each capsule;  sketch = Σ a·t
  *   checksum = linear(relu(linear(sketch)));  children = linear(the tokens of the largest a)
  *
- * One graph holds two programs: init, encode. Port of the data: "pages" u8 [B,H,W]. "encode" stores, in f16, sketches
- * [B,K,D], checksums [B,K,R] and children [B,K,m,D]. */
+ * One graph holds two programs: init, encode. Ports of the data, in this order: "pages" u8 [B,H,W], "remarks" u8 [B].
+ * "encode" stores, in f16, sketches [B,K,D], checksums [B,K,R] and children [B,K,m,D], and the remarks as they came. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -242,18 +242,19 @@ static pl_id children(const encoder *e, pl_id t, capsules k)
     return linear(e, of, pl_shape_of(2, e->width, e->width), e->width, "children_projection");
 }
 
-static void give_out(const encoder *e, pl_id t)
+static void give_out(const encoder *e, pl_id t, pl_id remarks)
 {
     pl_builder *b = &e->m->b;
-    pl_id out[3];
+    pl_id out[4];
     pl_builder_enter(b, "capsules");
     const capsules k = e->c->pooling_method == PL_CONFIG_POOLING_ATTENTION ? attend(e, t) : average(e, t);
     out[0] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
     out[1] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
     out[2] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
+    out[3] = remarks;
     pl_builder_leave(b);
     pl_builder_enter(b, "results");
-    pl_build_node(b, PL_OP_STORE, NULL, 3, out, 0, NULL);
+    pl_build_node(b, PL_OP_STORE, NULL, 4, out, 0, NULL);
     pl_builder_leave(b);
 }
 
@@ -279,14 +280,15 @@ static pl_status build(pl_model *m)
     m->seed = (uint64_t)c->seed;
     pl_model_begin_program(m, "encode");
     pl_builder_enter(b, "data");
-    pl_id pages = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8,
-                                     pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages");
-    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 1, &pages);
+    pl_id load[2] = {pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8,
+                                        pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages"),
+                     pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(1, PL_B(1)), "encode.remarks")};
+    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
     if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
     pl_builder_leave(b);
-    pl_id x = embed(&e, pages);
+    pl_id x = embed(&e, load[0]);
     x = c->recursion == PL_CONFIG_RECURSION_FLAT ? flat(&e, x) : two_states(&e, x);
-    give_out(&e, last_norm(&e, x));
+    give_out(&e, last_norm(&e, x), load[1]);
     return b->status;
 }
 

@@ -212,11 +212,19 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
     return status;
 }
 
+/* It stays: the handle is given up, and so its memory is never. */
+static pl_status load_module(pl_error *err)
+{
+    pl_draw kept;
+    return pl_draw_load("encode", &kept, err);
+}
+
 static const char *const files[] = {INDEX_NAME, NULL};
 
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
                                                 "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
                                                 "hidden_size or num_layers"},
+                                      .load_module = load_module,
                                       .job = {[PL_COMMAND_ENCODE] = &pl_job_encode},
                                       .check = check_capsules,
                                       .prepare = prepare,

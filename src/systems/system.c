@@ -1,5 +1,7 @@
 #include "systems/system.h"
 
+#include <string.h>
+
 #include "config/schema.h"
 
 static const pl_system *const rows[] = {
@@ -10,7 +12,24 @@ static const pl_system *const rows[] = {
 #undef PL_ARCH_ROW
 };
 
+#define PL_SYSTEM_ROW(id, name) [PL_SYSTEM_##id] = #name,
+#define PL_ARCH_ROW(id, name, system)
+static const char *const names[] = {
+#include "config/systems.def"
+};
+#undef PL_SYSTEM_ROW
+#undef PL_ARCH_ROW
+
 const pl_system *pl_system_of(const pl_config *c) { return rows[pl_config_system_of(c)]; }
+
+const char *pl_system_name(const pl_config *c) { return names[pl_config_system_of(c)]; }
+
+const pl_system *pl_system_named(const char *name)
+{
+    for (int i = 0; i < PL_SYSTEM_COUNT; i++)
+        if (strcmp(names[i], name) == 0) return rows[i];
+    return NULL;
+}
 
 uint32_t pl_systems_with(pl_command command)
 {

@@ -39,6 +39,9 @@ typedef struct pl_page_wish {
 
 typedef struct pl_system {
     pl_words words;
+    /* Loads the module that its runs need, for good; the process begins with that (pl_process_begin), so that what it
+     * holds is part of the plan. NULL: it needs none. */
+    pl_status (*load_module)(pl_error *);
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
     bool in_epochs;     /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
@@ -77,6 +80,8 @@ typedef struct pl_system {
 } pl_system;
 
 const pl_system *pl_system_of(const pl_config *);
+const char *pl_system_name(const pl_config *);      /* as in systems.def */
+const pl_system *pl_system_named(const char *name); /* NULL: there is none of that name */
 /* PL_E_USAGE, naming those that there are, when it has no such command. */
 pl_status pl_system_require(const pl_config *, pl_command, pl_error *);
 /* Those that have the command: bits 1 << PL_SYSTEM_…. */

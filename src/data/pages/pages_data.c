@@ -147,7 +147,20 @@ static void close_data(pl_data *data)
     pl_free(d);
 }
 
-static const pl_data_kind kind = {.match = match, .close = close_data};
+/* All texts are of one shape, so one plan does them all; as a group, the whole of the work is looked over. */
+static pl_status choose(pl_data *data, uint32_t group, pl_error *err)
+{
+    (void)data;
+    return group == 0 ? PL_OK : pl_fail(err, PL_E_DATA, "the texts have one shape, number %u was planned; plan again", group);
+}
+
+static void say_group(const pl_data *data, pl_str *text)
+{
+    const pl_pages_data *d = (const pl_pages_data *)data;
+    pl_str_printf(text, "pages of %u x %u", d->setup.image_size, d->setup.image_size);
+}
+
+static const pl_data_kind kind = {.match = match, .close = close_data, .choose = choose, .say_group = say_group};
 
 static pl_status fill_data(pl_pages_data *d, pl_error *err)
 {
@@ -163,6 +176,8 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     d->source = (pl_source){.kind = &pages, .batch = o->block, .at_once = o->at_once, .threads = o->threads};
     d->source.steps_per_epoch[PL_PART_TRAIN] = (o->count - 1) / o->block + 1;
     d->data.source = &d->source;
+    d->data.groups = 1;
+    d->data.group_items = d->source.steps_per_epoch[PL_PART_TRAIN];
     d->data.path = o->texts.path[0] ? o->texts.path : "the texts";
     pl_facts_add(&d->data.identity, "texts", pl_texts_identity(&o->texts));
     pl_facts_add(&d->data.identity, "font", o->font.hash);

@@ -1,0 +1,130 @@
+/* The encoder of pages: the figures of MODELS.md 1.3 and 1.9 against its graph, and small ones as programs against the
+ * interpreter, at every level and in every precision. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/narrow.h"
+#include "base/philox.h"
+#include "models/model.h"
+#include "reference/tiny.h"
+#include "rewrite/rewrite.h"
+#include "support/program.h"
+#include "support/seed.h"
+
+static uint64_t seed;
+
+/* As a file with nothing but the arch would be. */
+static pl_config *documented(void)
+{
+    static pl_config c;
+    pl_config_default(&c);
+    c.model.arch = PL_ARCH_CAPSULES;
+    return &c;
+}
+
+/* MODELS.md 1.6. */
+static pl_config *tiny_encoder(void)
+{
+    pl_config *c = documented();
+    c->capsules.image_size = 64;
+    c->capsules.hidden_size = 64;
+    c->capsules.num_heads = 4;
+    c->capsules.num_layers = 1;
+    c->capsules.H_cycles = 1;
+    c->capsules.L_cycles = 2;
+    c->capsules.seed = (int64_t)(seed >> 1);
+    return c;
+}
+
+static pl_graph *build(const pl_config *c)
+{
+    pl_error err = {0};
+    pl_graph *g = NULL;
+    pl_facts e = {0};
+    if (pl_model_check(c, &err) != PL_OK || pl_model_build(c, &e, &g, &err) != PL_OK) fail_msg("%s", err.text);
+    tiny_check(g, PL_STAGE_MODEL);
+    return g;
+}
+
+/* ---- figures ---- */
+
+static uint64_t parameters(const pl_graph *g, const char *of)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->value[i].role == PL_ROLE_WEIGHT && g->value[i].view_of == PL_NONE && strstr(g->value[i].name, of))
+            total += pl_shape_elems(&g->value[i].shape);
+    return total;
+}
+
+/* Two for each multiplication of a matrix; of one text. */
+static double flops(const pl_config *c)
+{
+    double total = 0;
+    pl_graph *g = build(c);
+    pl_error err = {0};
+    const pl_id encode = pl_graph_find_program(g, "encode");
+    assert_int_equal(pl_rewrite_bind_batch(g, encode, 1, NULL, 1, &err), PL_OK);
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        const bool multiplies = n->op == PL_OP_LINEAR || n->op == PL_OP_ATTENTION ||
+                                n->op == PL_OP_GATED_FEED_FORWARD || n->op == PL_OP_CAPSULE_POOL;
+        if (multiplies) total += pl_op_rule_of(n->op)->cost(g, n).flops;
+    }
+    pl_graph_destroy(g);
+    return total;
+}
+
+static void check_parameters(const pl_config *c, uint64_t encoder, uint64_t heads)
+{
+    pl_graph *g = build(c);
+    assert_int_equal(parameters(g, "encoder."), encoder);
+    assert_int_equal(parameters(g, "checksum_head.") + parameters(g, "children_projection."), heads);
+    assert_int_equal(parameters(g, ""), encoder + heads);
+    pl_graph_destroy(g);
+}
+
+static void the_encoder_of_the_book(void **state)
+{
+    (void)state;
+    check_parameters(documented(), 14907660, 693152);
+    if (!(fabs(flops(documented()) / 35.008e9 - 1) < 1e-3)) fail_msg("%.4g FLOP", flops(documented()));
+    check_parameters(tiny_encoder(), 116684, 16608); /* 133,292 */
+}
+
+static void the_narrower_one(void **state)
+{
+    (void)state;
+    pl_config *c = documented();
+    c->capsules.hidden_size = 512;
+    check_parameters(c, 7317004, 332448); /* 7,649,452 */
+}
+
+/* 16 applications of the blocks in place of 12, and two vectors. */
+static void two_states(void **state)
+{
+    (void)state;
+    pl_config *c = documented();
+    c->capsules.recursion = PL_CONFIG_RECURSION_TRM;
+    pl_graph *g = build(c);
+    assert_int_equal(parameters(g, "encoder."), 14907660 + 2 * 768);
+    pl_graph_destroy(g);
+    if (!(fabs(flops(c) / 46.58e9 - 1) < 1e-3)) fail_msg("%.4g FLOP", flops(c));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_encoder_of_the_book),
+        cmocka_unit_test(the_narrower_one),
+        cmocka_unit_test(two_states),
+    };
+    seed = test_seed_said(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
