@@ -158,9 +158,9 @@ typedef struct pl_feed_forward_bwd_call {
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);
 
-/* ---- gated_feed_forward.c: y = (act(g)·u) Wdᵀ (+ residual), g and u the halves of x Wguᵀ, chunk_rows rows at a time.
- * Forward g and u never exist; a chunk's products act(g)·u lie in the workspace. The backward pass makes a chunk's g and
- * u again. ---- */
+/* ---- gated_feed_forward.c: y = (act(g)·u) Wdᵀ (+ residual), g and u the halves of x Wguᵀ, chunk_rows rows at once.
+ * Forward g and u never exist; a chunk's products act(g)·u lie in the workspace. The backward pass makes a chunk's g
+ * and u again. ---- */
 typedef struct pl_gated_layer { /* what both passes know */
     int64_t rows, in, hidden, out, chunk_rows;
     int dots; /* as in pl_gemm_call */

@@ -1,6 +1,6 @@
-/* Capsules: sums over the tokens of a sample with weights from a softmax, tokens that are picked, and copies. Samples or
- * rows are shared out; every sum is one thread's, in one order, so the bits depend neither on the team nor on how many
- * samples a call has. */
+/* Capsules: sums over the tokens of a sample with weights from a softmax, tokens that are picked, and copies. Samples
+ * or rows are shared out; every sum is one thread's, in one order, so the bits depend neither on the team nor on how
+ * many samples a call has. */
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Gated feed-forward layers in chunks of rows, as feed_forward.c does those without a gate: every sum goes on where the
  * chunk before left it, and a row's bits do not depend on its neighbours, so the chunk's size is not to be seen in the
- * results. With 16 bits g, u, their product h and the gradients of all three are rounded as where they are stored whole.
+ * results. With 16 bits g, u, their product h and the gradients of all three are rounded as where they are stored.
  *
  *   forward    h = act(x Wgᵀ)·(x Wuᵀ)                        y = h Wdᵀ (+ residual)
  *   backward   g, u = x Wguᵀ;  dh = dy Wd;  then in place    h = act(g)·u;  dg = dh·u·act'(g);  du = dh·act(g)

@@ -71,7 +71,7 @@ typedef struct pl_gemm_packers {
     void (*b)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
     /* The same where k is contiguous in B (src[j·ld + p]). */
     void (*b_transposed)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
-    /* The same, one panel, of two sources: `columns` ≤ one vector of the first, and of the second behind that vector. */
+    /* The same, one panel, of two sources: `columns` ≤ one vector of the first and, behind it, of the second. */
     void (*b_pair)(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst);
 } pl_gemm_packers;
 
