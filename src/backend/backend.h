@@ -88,6 +88,8 @@ typedef struct pl_call {
         pl_convolution_dw_call convolution_dw;
         pl_feed_forward_call feed_forward;
         pl_feed_forward_bwd_call feed_forward_bwd;
+        pl_gated_call gated;
+        pl_gated_bwd_call gated_bwd;
         pl_norm_call norm;
         pl_norm_bwd_call norm_bwd;
         pl_channel_moments_call channel_moments;
@@ -113,6 +115,13 @@ typedef struct pl_call {
         pl_softmax_pool_bwd_call softmax_pool_bwd;
         pl_patches_call patches;
         pl_add_positions_call add_positions;
+        pl_capsule_pool_call capsule_pool;
+        pl_capsule_pool_bwd_call capsule_pool_bwd;
+        pl_top_k_call top_k;
+        pl_gather_rows_call gather_rows;
+        pl_gather_rows_bwd_call gather_rows_bwd;
+        pl_repeat_call repeat;
+        pl_repeat_bwd_call repeat_bwd;
         pl_attention_call attention;
         pl_attention_bwd_call attention_bwd;
         pl_embedding_call embedding;

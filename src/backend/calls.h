@@ -31,7 +31,8 @@
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])
  *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more beside its derivative)
- * An activation fused with its product so has the bits of the two operators one after the other, in 16 bits too. */
+ * An activation fused with its product so has the bits of the two operators one after the other, in 16 bits too; of a
+ * gated product both sums are rounded as if they had been stored. */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
     pl_real a_type, b_type, type; /* of A, of B, of C and what else is declared void */
@@ -53,6 +54,7 @@ typedef struct pl_gemm_call {
     int64_t ld_grad_of;
     void *act_again; /* [m,n] or NULL */
     int64_t ld_act_again;
+    int gated; /* B has 2n columns: C[i,j] = act(s[i,j])·s[i,n+j] and nothing else; k is contiguous in B */
 } pl_gemm_call;
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team);   /* pointers are not looked at */
 void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace aligned to 64 */
@@ -155,6 +157,35 @@ typedef struct pl_feed_forward_bwd_call {
 } pl_feed_forward_bwd_call;
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);
+
+/* ---- gated_feed_forward.c: y = (act(g)·u) Wdᵀ (+ residual), g and u the halves of x Wguᵀ, chunk_rows rows at once.
+ * Forward g and u never exist; a chunk's products act(g)·u lie in the workspace. The backward pass makes a chunk's g
+ * and u again. ---- */
+typedef struct pl_gated_layer { /* what both passes know */
+    int64_t rows, in, hidden, out, chunk_rows;
+    int dots; /* as in pl_gemm_call */
+    pl_activation act;
+    const void *x, *wgu, *wd; /* [R,in], [2·hidden,in], [out,hidden] */
+    pl_real type;
+} pl_gated_layer;
+
+typedef struct pl_gated_call {
+    pl_gated_layer layer;
+    const void *residual; /* [R,out] or NULL */
+    void *y;              /* may be residual, or x */
+} pl_gated_call;
+uint64_t pl_gated_workspace_bytes(const pl_gated_call *, pl_team);
+void pl_gated_exec(const pl_gated_call *, void *workspace, pl_team);
+
+/* dx = gradient (+ partial); dWgu and dWd accumulate. */
+typedef struct pl_gated_bwd_call {
+    pl_gated_layer layer;
+    const void *dy, *partial; /* [R,out]; [R,in] or NULL */
+    void *dx;                 /* may be partial, dy or x; each of these may be NULL: not wanted */
+    float *dwgu, *dwd;
+} pl_gated_bwd_call;
+uint64_t pl_gated_bwd_workspace_bytes(const pl_gated_bwd_call *, pl_team);
+void pl_gated_bwd_exec(const pl_gated_bwd_call *, void *workspace, pl_team);
 
 /* ---- norm.c: y = (x − μ)·r·gamma + beta over the last dimension (layer norm, r = 1/√(var+eps), biased var);
  *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL, and gamma may

@@ -54,15 +54,16 @@ static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
                               .grad_of = c->grad_of,
                               .ld_grad_of = c->ld_grad_of,
                               .act_again = c->act_again,
-                              .ld_act_again = c->ld_act_again};
+                              .ld_act_again = c->ld_act_again,
+                              .gated = c->gated};
 }
 
 static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
 {
     job j = {.call = c, .epilogue = epilogue_of(c), .workspace = workspace};
     int narrow = c->type != PL_REAL_F32; /* no place for sums */
-    j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again || narrow;
-    int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c || narrow;
+    j.has_epilogue = c->bias || c->residual || c->act_out || c->grad_of || c->act_again || c->gated || narrow;
+    int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c || c->gated || narrow;
     j.plan = pl_gemm_plan_make(c, team, j.has_epilogue && old_c);
     j.fetch_ahead = j.plan.a_form == PL_GEMM_IN_PLACE && c->m * c->k * pl_real_bytes(c->a_type) >= FETCH_AHEAD_BYTES;
     j.sums_apart = j.has_epilogue && old_c && j.plan.k_blocks > 1;
@@ -93,7 +94,7 @@ static unit unit_of(const job *j, int64_t index)
               .column_begin = pl_gemm_split(p->column_panels, p->column_units, column),
               .column_end = pl_gemm_split(p->column_panels, p->column_units, column + 1)};
     u.row = row_of(j, u.row_begin);
-    u.column = u.column_begin * p->kernels->nr;
+    u.column = u.column_begin * p->panel_columns;
     return u;
 }
 
@@ -168,13 +169,16 @@ static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, con
 {
     const pl_gemm_call *c = j->call;
     const pl_gemm_kernels *t = j->plan.kernels;
-    columns_of_b s = {.begin = panel * t->nr, .stride = c->b_row};
-    s.count = min_of(t->nr, c->n - s.begin);
+    columns_of_b s = {.begin = panel * j->plan.panel_columns, .stride = c->b_row};
+    s.count = min_of(j->plan.panel_columns, c->n - s.begin);
     s.b = pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
     int64_t at = (panel - u->column_begin) % j->plan.strip, words = b->words * t->nr;
     int64_t columns = min_of(min_of(panel + j->plan.strip, u->column_end) * t->nr, c->n) - s.begin;
-    if (c->b_col != 1)
+    if (c->gated)
+        packers_of(j, c->b_type)
+            ->b_pair(s.b, pl_real_at(c->b_type, s.b, c->n * c->b_col), c->b_col, b->k, s.count, own->b);
+    else if (c->b_col != 1)
         packers_of(j, c->b_type)->b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
     else if (at == 0)
         packers_of(j, c->b_type)->b(s.b, c->b_row, b->k, columns, own->b, words);
@@ -189,7 +193,7 @@ static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t r
 {
     if (!j->sums_apart) return *ld = j->call->ldc, (float *)j->call->c + row * j->call->ldc + column;
     *ld = j->plan.unit_columns * j->plan.kernels->nr;
-    return own->sums + (row - u->row) * *ld + column - u->column;
+    return own->sums + (row - u->row) * *ld + (column - u->column) * (j->call->gated ? 2 : 1);
 }
 
 /* The tile's lines of all that the epilogue reads or writes: what comes from memory arrives meanwhile. */
@@ -242,7 +246,8 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
                          const scratch *own)
 {
     const pl_gemm_kernels *kernels = j->plan.kernels;
-    int vectors = s->count > kernels->vector ? 2 : 1, finish = b->last && j->has_epilogue, add = goes_on(j, b);
+    int vectors = j->call->gated || s->count > kernels->vector ? 2 : 1, finish = b->last && j->has_epilogue,
+        add = goes_on(j, b);
     pl_gemm_tile_fn *sum = tile_of(j, r->count, vectors);
     int64_t ld, stride = j->plan.a_stride;
     if (b->first && (j->has_epilogue || !add)) fetch_tile(j->call, r, s);
@@ -252,7 +257,7 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
         return;
     }
     float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);
-    if (s->count == vectors * kernels->vector)
+    if (j->call->gated || s->count == vectors * kernels->vector)
         sum(b->words, r->a, stride, s->b, s->stride, sums, ld, add);
     else
         compute_ragged(j, b, r, s, sums, ld, add, sum, own->tile);

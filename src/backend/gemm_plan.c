@@ -85,8 +85,10 @@ static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
     int crowded = p->a_form == PL_GEMM_IN_PLACE && is_crowded(c);
     int64_t mr = crowded ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
-    p->column_panels = pl_gemm_ceil_div(c->n, p->kernels->nr);
-    p->pack_b = c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(c, p->kernels) || packs_strips(p, c);
+    p->panel_columns = c->gated ? p->kernels->vector : p->kernels->nr;
+    p->column_panels = pl_gemm_ceil_div(c->n, p->panel_columns);
+    p->pack_b =
+        c->gated || c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(c, p->kernels) || packs_strips(p, c);
     p->strip = packs_strips(p, c) ? max_of(1, PACKED_STRIP_WORDS / (p->k_block * p->kernels->nr)) : 1;
     p->ragged = c->n % p->kernels->vector != 0; /* the last panel of B is packed in any case: with zeros behind it */
     p->a_stride =
@@ -182,7 +184,7 @@ pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apa
 {
     pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa, c->a_type, c->b_type), .bytes = sizeof(pl_tickets)};
     p.thin = is_thin(c, p.kernels);
-    double macs = (double)c->m * (double)c->n * (double)c->k;
+    double macs = (double)c->m * (double)c->n * (double)c->k * (c->gated ? 2 : 1);
     p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;
     if (p.thin) return p;
     p.a_form = form_of_a(c, p.kernels);

@@ -50,6 +50,7 @@ typedef struct pl_gemm_plan {
     int pack_b, ragged;
     int64_t k_blocks, k_block; /* all but the last are k_block long */
     int64_t row_panels, column_panels;
+    int64_t panel_columns;           /* of C; of a gated product half of those that B has */
     int64_t group;                   /* row panels packed at a time */
     int64_t strip;                   /* column panels packed at a time */
     int64_t a_stride;                /* words from row to row, as tiles read A by rows */

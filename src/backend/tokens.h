@@ -29,4 +29,76 @@ typedef struct pl_add_positions_call {
 } pl_add_positions_call;
 void pl_add_positions_exec(const pl_add_positions_call *, pl_team);
 
+/* ---- capsule.c ---- */
+
+/* y[b,k] = Σ_n a[b,k,n]·t[b,n], a[b,k] the softmax of logits[b,:,k]; sums ascend. */
+typedef struct pl_capsule_pool_call {
+    int64_t samples, positions, channels, capsules;
+    const void *t, *logits; /* [B,N,D], [B,N,K] */
+    void *y;                /* [B,K,D] */
+    float *a;               /* [B,K,N]; NULL: not wanted */
+    pl_real type;
+} pl_capsule_pool_call;
+uint64_t pl_capsule_pool_workspace_bytes(const pl_capsule_pool_call *, pl_team);
+void pl_capsule_pool_exec(const pl_capsule_pool_call *, void *workspace, pl_team);
+
+/* With e[k,n] = dy[k]·t[n] (+ da[k,n]): dt[n] = (partial +) Σ_k a[k,n]·dy[k],
+ * dlogits[n,k] = a[k,n]·(e[k,n] − Σ_m a[k,m]·e[k,m]). */
+typedef struct pl_capsule_pool_bwd_call {
+    int64_t samples, positions, channels, capsules;
+    const void *dy, *t, *logits;
+    const float *da;
+    const void *partial;
+    void *dt, *dlogits; /* either may be NULL: not wanted; dt may be t or partial, dlogits may be logits */
+    pl_real type;
+} pl_capsule_pool_bwd_call;
+uint64_t pl_capsule_pool_bwd_workspace_bytes(const pl_capsule_pool_bwd_call *, pl_team);
+void pl_capsule_pool_bwd_exec(const pl_capsule_pool_bwd_call *, void *workspace, pl_team);
+
+/* Where the `count` largest of each row are, the largest first; of equal ones the first; NaN behind all numbers. */
+typedef struct pl_top_k_call {
+    int64_t rows, width, count;
+    const float *x;
+    int32_t *y; /* [rows, count] */
+} pl_top_k_call;
+void pl_top_k_exec(const pl_top_k_call *, pl_team);
+
+/* y[b,j] = t[b, index[b,j]] */
+typedef struct pl_gather_rows_call {
+    int64_t samples, positions, picks;
+    int64_t row_bytes;
+    const void *t;
+    const int32_t *index; /* each in [0, positions) */
+    void *y;
+} pl_gather_rows_call;
+void pl_gather_rows_exec(const pl_gather_rows_call *, pl_team);
+
+/* dt[b,n] = (partial +) Σ dy[b,j] over the j with index[b,j] = n, ascending; rounded once */
+typedef struct pl_gather_rows_bwd_call {
+    int64_t samples, positions, picks, width;
+    const void *dy;
+    const int32_t *index;
+    const void *partial;
+    void *dt; /* may be partial */
+    pl_real type;
+} pl_gather_rows_bwd_call;
+void pl_gather_rows_bwd_exec(const pl_gather_rows_bwd_call *, pl_team);
+
+/* y[r,i] = x[r] for i < count */
+typedef struct pl_repeat_call {
+    int64_t rows, count, row_bytes;
+    const void *x;
+    void *y;
+} pl_repeat_call;
+void pl_repeat_exec(const pl_repeat_call *, pl_team);
+
+/* dx[r] = Σ_i dy[r,i], ascending; rounded once */
+typedef struct pl_repeat_bwd_call {
+    int64_t rows, count, width;
+    const void *dy;
+    void *dx;
+    pl_real type;
+} pl_repeat_bwd_call;
+void pl_repeat_bwd_exec(const pl_repeat_bwd_call *, pl_team);
+
 #endif

@@ -40,6 +40,7 @@ typedef struct pl_gemm_epilogue {
     int64_t ld_grad_of;
     void *act_again;
     int64_t ld_act_again;
+    int gated; /* sums come in pairs of vectors: C = act(first)·second */
 } pl_gemm_epilogue;
 
 /* A product with few rows (fields as in pl_gemm_call); A and B are of one type except for the scalar reference. */
@@ -70,6 +71,8 @@ typedef struct pl_gemm_packers {
     void (*b)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
     /* The same where k is contiguous in B (src[j·ld + p]). */
     void (*b_transposed)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
+    /* The same, one panel, of two sources: `columns` ≤ one vector of the first and, behind it, of the second. */
+    void (*b_pair)(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst);
 } pl_gemm_packers;
 
 enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };

@@ -27,14 +27,16 @@ typedef struct narrower {
     pl_id *next_window; /* [values] the windows on a value's storage, in a list that begins at the root */
 } narrower;
 
-/* Which input of a matrix product is the weight; −1 for other operators. */
-static int matrix_input(pl_op op)
+/* Which inputs of an operator are matrices that it multiplies with: a bit each. */
+static uint32_t matrix_inputs(pl_op op)
 {
+    if (op == PL_OP_GATED_FEED_FORWARD) return 1u << 1 | 1u << 2;
+    if (op == PL_OP_GATED_FEED_FORWARD_BWD) return 1u << 2 | 1u << 3;
     return op == PL_OP_LINEAR || op == PL_OP_LINEAR_DX || op == PL_OP_CONV2D || op == PL_OP_CONV2D_DX ||
                    op == PL_OP_CONV_TRANSPOSE2D || op == PL_OP_CONV2D_POOL || op == PL_OP_LINEAR_CE ||
                    op == PL_OP_LINEAR_CE_BWD
-               ? 1
-               : -1;
+               ? 1u << 1
+               : 0;
 }
 
 static bool is_inner(const narrower *n, const pl_node *node)
@@ -68,8 +70,9 @@ static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
     pl_node *node = &g->node[id];
     bool narrows = node->op == PL_OP_CAST && g->value[node->in[0]].dtype == PL_DTYPE_F32;
     if (node->op == PL_OP_EMBEDDING || narrows) set_dtype(n, node->out[0], n->dtype);
-    int k = matrix_input(node->op);
-    if (k >= 0 && g->value[node->in[0]].dtype == n->dtype && g->value[node->in[k]].program == PL_NONE) {
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        if (!(matrix_inputs(node->op) >> k & 1)) continue;
+        if (g->value[node->in[0]].dtype != n->dtype || g->value[node->in[k]].program != PL_NONE) continue;
         pl_id copy = copy_of(n, node->in[k]);
         PL_TRY(n->b.status);
         node = &g->node[id]; /* the array may have moved */

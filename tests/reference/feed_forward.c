@@ -1,4 +1,5 @@
-/* y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), a row and a hidden unit after the other, and its derivatives. */
+/* y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), a row and a hidden unit after the other, and its derivatives; likewise
+ * y = (act(x Wgᵀ)·(x Wuᵀ)) Wdᵀ (+ residual). */
 #include "reference/state.h"
 
 static double hidden_of(const double *x, const double *w1, const double *b1, int64_t j, int64_t in)
@@ -53,4 +54,55 @@ void reference_feed_forward_bwd(operands *o)
     if (o->in[4]) put(o, 1, o->in[4]);
     if (o->in[5]) put(o, 2, o->in[5]);
     if (o->in[7]) put(o, 3, o->in[7]);
+}
+
+void reference_gated_feed_forward(operands *o)
+{
+    const pl_shape *wd = &operand(o, 2)->shape;
+    int64_t rows = pl_shape_rows(&operand(o, 0)->shape), in = operand(o, 1)->shape.dim[1];
+    int64_t hidden = wd->dim[1], out = wd->dim[0];
+    double *y = scratch(o, (uint64_t)(rows * out));
+    for (int64_t i = 0; i < rows * out && o->in[3]; i++) y[i] = o->in[3][i];
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < hidden; j++) {
+            double gate = hidden_of(o->in[0] + i * in, o->in[1], NULL, j, in);
+            double up = hidden_of(o->in[0] + i * in, o->in[1], NULL, hidden + j, in);
+            double h = reference_act((pl_activation)o->node->attr[0].i, gate) * up;
+            for (int64_t n = 0; n < out; n++) y[i * out + n] += h * o->in[2][n * hidden + j];
+        }
+    put(o, 0, y);
+}
+
+/* What a gradient of one of the two products' element j does: to dx and to the row of the weights. */
+static void pass_on(operands *o, double gradient, const double *x, double *dx, int64_t j, int64_t in)
+{
+    for (int64_t p = 0; p < in; p++) {
+        dx[p] += gradient * o->in[2][j * in + p];
+        if (o->in[4]) o->in[4][j * in + p] += gradient * x[p];
+    }
+}
+
+void reference_gated_feed_forward_bwd(operands *o)
+{
+    const pl_shape *wd = &operand(o, 3)->shape;
+    int64_t rows = pl_shape_rows(&operand(o, 1)->shape), in = operand(o, 2)->shape.dim[1];
+    int64_t hidden = wd->dim[1], out = wd->dim[0];
+    pl_activation act = (pl_activation)o->node->attr[0].i;
+    double *dx = scratch(o, (uint64_t)(rows * in));
+    for (int64_t i = 0; i < rows * in && o->in[6]; i++) dx[i] = o->in[6][i];
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < hidden; j++) {
+            const double *x = o->in[1] + i * in, *dy = o->in[0] + i * out;
+            double gate = hidden_of(x, o->in[2], NULL, j, in), up = hidden_of(x, o->in[2], NULL, hidden + j, in);
+            double dh = 0;
+            for (int64_t n = 0; n < out; n++) {
+                dh += dy[n] * o->in[3][n * hidden + j];
+                if (o->in[5]) o->in[5][n * hidden + j] += dy[n] * reference_act(act, gate) * up;
+            }
+            pass_on(o, dh * up * reference_act_slope(act, gate), x, dx + i * in, j, in);
+            pass_on(o, dh * reference_act(act, gate), x, dx + i * in, hidden + j, in);
+        }
+    put(o, 0, dx);
+    if (o->in[4]) put(o, 1, o->in[4]);
+    if (o->in[5]) put(o, 2, o->in[5]);
 }

@@ -153,3 +153,31 @@ void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, floa
         pl_v_store_part(y + i, apply(function, pl_v_load_part(x + i, n)), n);
     }
 }
+
+PL_V_INLINE void gated_lanes(pl_real type, pl_activation act, int n, void *gate, void *up, void *d, int64_t i,
+                             int64_t count)
+{
+    pl_vf g[PL_V_ABREAST], u[PL_V_ABREAST], dh[PL_V_ABREAST], open[PL_V_ABREAST], slope[PL_V_ABREAST];
+    PL_V_EACH g[v] = pl_v_get(type, gate, i + v * PL_VW, count);
+    PL_V_EACH u[v] = pl_v_get(type, up, i + v * PL_VW, count);
+    PL_V_EACH dh[v] = pl_v_get(type, d, i + v * PL_VW, count);
+    pl_v_any_act(act, n, g, open);
+    pl_v_any_act_grad(act, n, g, slope);
+    PL_V_EACH pl_v_put(type, gate, i + v * PL_VW, dh[v] * u[v] * slope[v], count);
+    PL_V_EACH pl_v_put(type, up, i + v * PL_VW, dh[v] * open[v], count);
+    PL_V_EACH pl_v_put(type, d, i + v * PL_VW, open[v] * u[v], count);
+}
+
+PL_V_INLINE void gated_bwd(pl_real type, pl_activation act, int64_t count, void *gate, void *up, void *d)
+{
+    const int64_t many = PL_V_ABREAST * PL_VW;
+    int64_t i = 0;
+    for (; i + many <= count; i += many) gated_lanes(type, act, PL_V_ABREAST, gate, up, d, i, PL_VW);
+    for (; i + PL_VW <= count; i += PL_VW) gated_lanes(type, act, 1, gate, up, d, i, PL_VW);
+    if (i < count) gated_lanes(type, act, 1, gate, up, d, i, count - i);
+}
+
+void PL_KERNEL(gated_bwd)(pl_activation act, int64_t count, pl_real type, void *gate, void *up, void *d)
+{
+    PL_REAL_EACH(type, gated_bwd(REAL, act, count, gate, up, d));
+}

@@ -98,11 +98,45 @@ PL_V_INLINE void finish_tile(const pl_gemm_epilogue *e, pl_real type, pl_activat
     for (; r < rows; r++) finish_row(e, type, act, s + r * lds, i + r, j, columns);
 }
 
+/* C = act(first vector)·second vector, n rows of them. */
+PL_V_INLINE void gate_rows(const pl_gemm_epilogue *e, pl_real type, pl_activation act, int n, const float *s,
+                           int64_t lds, int64_t i, int64_t j, int64_t count)
+{
+    pl_vf x[PL_V_ABREAST], y[PL_V_ABREAST];
+    PL_V_EACH x[v] = pl_v_as_stored(type, pl_v_load(s + v * lds));
+    act_of(e, act, n, x, y);
+    PL_V_EACH y[v] *= pl_v_as_stored(type, pl_v_load(s + v * lds + PL_VW));
+    PL_V_EACH pl_v_put(type, e->c, (i + v) * e->ldc + j, y[v], count);
+}
+
+PL_V_INLINE void gate_tile(const pl_gemm_epilogue *e, pl_real type, pl_activation act, const float *s, int64_t lds,
+                           int64_t i, int64_t j, int64_t rows, int64_t columns)
+{
+    int64_t r = 0;
+    if (columns == PL_VW)
+        for (; r + PL_V_ABREAST <= rows; r += PL_V_ABREAST)
+            gate_rows(e, type, act, PL_V_ABREAST, s + r * lds, lds, i + r, j, PL_VW);
+    for (; r < rows; r++) gate_rows(e, type, act, 1, s + r * lds, lds, i + r, j, columns);
+}
+
+static void finish_gated(const pl_gemm_epilogue *e, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
+                         int64_t columns)
+{
+    if (e->act == PL_ACT_SILU)
+        PL_REAL_EACH(e->type, gate_tile(e, REAL, PL_ACT_SILU, s, lds, i, j, rows, columns));
+    else
+        PL_REAL_EACH(e->type, gate_tile(e, REAL, OTHER, s, lds, i, j, rows, columns));
+}
+
 #define FINISH(act) PL_REAL_EACH(e->type, finish_tile(e, REAL, act, s, lds, i, j, rows, columns))
 
 void pl_gemm_finish(const pl_gemm_epilogue *e, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                     int64_t columns)
 {
+    if (e->gated) {
+        finish_gated(e, s, lds, i, j, rows, columns);
+        return;
+    }
     switch (e->act) {
     case PL_ACT_GELU:
         FINISH(PL_ACT_GELU);

@@ -118,6 +118,13 @@ PL_V_INLINE void pack_b_transposed(pl_real type, const void *src, int64_t ld, in
         }
 }
 
+PL_V_INLINE void pack_b_pair(pl_real type, const void *first, const void *second, int64_t ld, int64_t k,
+                             int64_t columns, float *dst)
+{
+    pack_strip(type, first, 0, ld, k, columns, dst);
+    pack_strip(type, second, 0, ld, k, columns, dst + PL_VW);
+}
+
 #define PACKERS(name, type)                                                                                            \
     static void a_rows_##name(const void *src, int64_t ld, int64_t rows, int64_t k, void *dst, int64_t stride)         \
     {                                                                                                                  \
@@ -136,6 +143,11 @@ PL_V_INLINE void pack_b_transposed(pl_real type, const void *src, int64_t ld, in
                                     int64_t panel_words)                                                               \
     {                                                                                                                  \
         pack_b_transposed(type, src, ld, k, columns, dst, panel_words);                                                \
+    }                                                                                                                  \
+    static void b_pair_##name(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns,           \
+                              void *dst)                                                                               \
+    {                                                                                                                  \
+        pack_b_pair(type, first, second, ld, k, columns, dst);                                                         \
     }
 /* clang-format off: it takes the macros for types */
 PACKERS(f32, PL_REAL_F32)
@@ -143,8 +155,8 @@ PACKERS(bf16, PL_REAL_BF16)
 PACKERS(f16, PL_REAL_F16)
 
 const pl_gemm_packers pl_gemm_pack[PL_GEMM_REALS] = {
-    [PL_REAL_F32] = {a_rows_f32, a_columns_f32, b_f32, b_transposed_f32},
-    [PL_REAL_BF16] = {a_rows_bf16, a_columns_bf16, b_bf16, b_transposed_bf16},
-    [PL_REAL_F16] = {a_rows_f16, a_columns_f16, b_f16, b_transposed_f16},
+    [PL_REAL_F32] = {a_rows_f32, a_columns_f32, b_f32, b_transposed_f32, b_pair_f32},
+    [PL_REAL_BF16] = {a_rows_bf16, a_columns_bf16, b_bf16, b_transposed_bf16, b_pair_bf16},
+    [PL_REAL_F16] = {a_rows_f16, a_columns_f16, b_f16, b_transposed_f16, b_pair_f16},
 };
 /* clang-format on */

@@ -152,10 +152,27 @@ static void turned_ascending(const void *src, int64_t ld, int64_t k, int64_t col
     turn(1, src, ld, k, columns, dst, panel_words);
 }
 
+PL_V_INLINE void pair_of_strips(int ascending, const void *first, const void *second, int64_t ld, int64_t k,
+                                int64_t columns, word *dst)
+{
+    turn_strip(ascending, first, ld, k, columns, dst);
+    turn_strip(ascending, second, ld, k, columns, dst + PL_VW);
+}
+
+static void pair_as_stored(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst)
+{
+    pair_of_strips(0, first, second, ld, k, columns, dst);
+}
+static void pair_ascending(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst)
+{
+    pair_of_strips(1, first, second, ld, k, columns, dst);
+}
+
 static const pl_gemm_packers by_rows_of_a[PL_GEMM_REALS] = {
-    [PL_REAL_BF16] = {.a_rows = a_rows, .b = b_as_stored, .b_transposed = turned_as_stored}};
+    [PL_REAL_BF16] = {.a_rows = a_rows, .b = b_as_stored, .b_transposed = turned_as_stored, .b_pair = pair_as_stored}};
 static const pl_gemm_packers by_columns_of_a[PL_GEMM_REALS] = {
-    [PL_REAL_BF16] = {.a_columns = a_columns, .b = b_ascending, .b_transposed = turned_ascending}};
+    [PL_REAL_BF16] = {
+        .a_columns = a_columns, .b = b_ascending, .b_transposed = turned_ascending, .b_pair = pair_ascending}};
 
 extern const pl_gemm_kernels pl_gemm_kernels_avx512_bf16;
 const pl_gemm_kernels pl_gemm_kernels_avx512_bf16 = {

@@ -73,9 +73,28 @@ PL_V_INLINE void block_by_dots(pl_real type, const pl_gemm_thin_product *t, int6
     last_dots(rows, columns - c, t->k, a, t->a_row, from(b, c * t->b_col), t->b_col, s + c);
 }
 
+/* Both factors of PL_VW columns of C, side by side as a tile has them. */
+static void thin_gated(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
+{
+    float s[AT_ONCE * BLOCK] __attribute__((aligned(64))) = {0};
+    for (int64_t j = begin; j < end; j += PL_VW) {
+        int64_t columns = end - j < PL_VW ? end - j : PL_VW;
+        for (int64_t i = 0; i < t->m; i += AT_ONCE) {
+            int64_t rows = t->m - i < AT_ONCE ? t->m - i : AT_ONCE;
+            PL_REAL_EACH(t->a_type, block_by_dots(REAL, t, i, rows, j, columns, s));
+            PL_REAL_EACH(t->a_type, block_by_dots(REAL, t, i, rows, t->n + j, columns, s + PL_VW));
+            pl_gemm_finish(&t->epilogue, s, BLOCK, i, j, rows, columns);
+        }
+    }
+}
+
 void pl_gemm_thin(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
 {
     float s[AT_ONCE * BLOCK] __attribute__((aligned(64)));
+    if (t->epilogue.gated) {
+        thin_gated(t, begin, end);
+        return;
+    }
     for (int64_t j = begin; j < end; j += BLOCK) {
         int64_t columns = end - j < BLOCK ? end - j : BLOCK;
         for (int64_t i = 0; i < t->m; i += AT_ONCE) {

@@ -35,3 +35,14 @@ void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, floa
                                                   [PL_VECMATH_SIGMOID] = sigmoid};
     for (int64_t i = 0; i < count; i++) y[i] = (float)functions[function](x[i]);
 }
+
+void PL_KERNEL(gated_bwd)(pl_activation act, int64_t count, pl_real type, void *gate, void *up, void *d)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double g = pl_real_get(type, gate, i), u = pl_real_get(type, up, i), dh = pl_real_get(type, d, i);
+        double open = ref_activation(act, g);
+        pl_real_put(type, gate, i, (float)(dh * u * ref_activation_slope(act, g)));
+        pl_real_put(type, up, i, (float)(dh * open));
+        pl_real_put(type, d, i, (float)(open * u));
+    }
+}

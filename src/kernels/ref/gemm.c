@@ -45,6 +45,13 @@ static double sum_of(const pl_gemm_thin_product *t, int64_t i, int64_t j)
     return s;
 }
 
+static void gate_element(const pl_gemm_thin_product *t, int64_t i, int64_t j)
+{
+    const pl_gemm_epilogue *e = &t->epilogue;
+    double gate = as_stored(e->type, (float)sum_of(t, i, j)), up = as_stored(e->type, (float)sum_of(t, i, t->n + j));
+    pl_real_put(e->type, e->c, i * e->ldc + j, (float)(ref_activation(e->act, gate) * up));
+}
+
 static float sum_from(float s, const pl_gemm_thin_product *t, int64_t i, int64_t j)
 {
     for (int64_t p = 0; p < t->k; p++) s = (float)(s + product(t, i, j, p));
@@ -58,7 +65,9 @@ static void columns(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
     for (int64_t i = 0; i < t->m; i++)
         for (int64_t j = begin; j < end; j++) {
             float *c = (float *)e->c + i * e->ldc + j;
-            if (goes_on)
+            if (e->gated)
+                gate_element(t, i, j);
+            else if (goes_on)
                 *c = sum_from(*c, t, i, j);
             else
                 finish_element(e, i, j, sum_of(t, i, j));

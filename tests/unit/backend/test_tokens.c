@@ -1,5 +1,5 @@
-/* Patches and positions against loops straight from the definition: every level of this machine, f32, bf16 and f16,
- * several teams, in place, guard zones. */
+/* Patches, positions, capsules, what is picked and copied, against loops straight from the definition: every level of
+ * this machine, f32, bf16 and f16, several teams, sample by sample, in place, outputs left out, guard zones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -123,9 +123,330 @@ static void positions(void **state)
         }
 }
 
+/* ---- capsules ---- */
+
+/* How a result is made: all of these must give the same bits. */
+enum { WAYS = 4 };
+static const struct {
+    int threads;
+    bool by_sample, in_place;
+} ways[WAYS] = {{1, false, false}, {1, true, true}, {3, false, true}, {3, true, false}};
+
+typedef struct pool {
+    int64_t samples, positions, channels, capsules;
+    pl_real type;
+    void *t, *logits, *dy, *partial;
+    float *da;
+} pool;
+
+static int64_t tokens_of(const pool *p) { return p->samples * p->positions * p->channels; }
+static int64_t weights_of(const pool *p) { return p->samples * p->positions * p->capsules; }
+static int64_t sums_of(const pool *p) { return p->samples * p->capsules * p->channels; }
+
+static void make_operands(pool *p)
+{
+    p->t = numbers(p->type, tokens_of(p), 1), p->logits = numbers(p->type, weights_of(p), 2);
+    p->dy = numbers(p->type, sums_of(p), 3), p->partial = numbers(p->type, tokens_of(p), 4);
+    p->da = guarded_normal(weights_of(p), 5);
+}
+
+static double weight_of(const pool *p, int64_t b, int64_t k, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < p->positions; i++)
+        sum += exp(pl_real_get(p->type, p->logits, (b * p->positions + i) * p->capsules + k) -
+                   pl_real_get(p->type, p->logits, (b * p->positions + n) * p->capsules + k));
+    return 1 / sum;
+}
+
+/* What a step of the type, and sums in f32, may lose. */
+static void assert_near(pl_real type, const void *got, int64_t i, double want, const char *what)
+{
+    double step = type == PL_REAL_F32 ? 4e-6 : type == PL_REAL_BF16 ? 0x1p-8 : 0x1p-11;
+    double x = pl_real_get(type, got, i);
+    if (!(fabs(x - want) <= step * fabs(want) + 4e-6))
+        fail_msg("%s[%lld] is %.9g, expected %.9g", what, (long long)i, x, want);
+}
+
+static void check_sums(const pool *p, const void *y, const float *a)
+{
+    for (int64_t i = 0; i < p->samples * p->capsules; i++) {
+        int64_t b = i / p->capsules;
+        double all = 0;
+        for (int64_t n = 0; n < p->positions; n++) {
+            assert_near(PL_REAL_F32, a, i * p->positions + n, weight_of(p, b, i % p->capsules, n), "a");
+            all += a[i * p->positions + n];
+        }
+        assert_true(fabs(all - 1) < 1e-5);
+        for (int64_t c = 0; c < p->channels; c++) {
+            double sum = 0;
+            for (int64_t n = 0; n < p->positions; n++)
+                sum += (double)a[i * p->positions + n] *
+                       pl_real_get(p->type, p->t, (b * p->positions + n) * p->channels + c);
+            assert_near(p->type, y, i * p->channels + c, sum, "y");
+        }
+    }
+}
+
+/* The call of `count` samples from sample `b` on. */
+static pl_capsule_pool_call forward_of(const pool *p, int64_t b, int64_t count, void *y, float *a)
+{
+    int64_t weights = p->positions * p->capsules;
+    return (pl_capsule_pool_call){count,
+                                  p->positions,
+                                  p->channels,
+                                  p->capsules,
+                                  pl_real_at(p->type, p->t, b * p->positions * p->channels),
+                                  pl_real_at(p->type, p->logits, b * weights),
+                                  pl_real_at(p->type, y, b * p->capsules * p->channels),
+                                  a ? a + b * weights : NULL,
+                                  p->type};
+}
+
+static void check_forward(const pool *p, pl_isa isa)
+{
+    void *first = guarded(p->type, sums_of(p));
+    for (int w = 0; w < WAYS; w++) {
+        pl_team team = {ways[w].threads, isa};
+        void *y = w == 0 ? first : guarded(p->type, sums_of(p));
+        float *a = w % 2 == 0 ? guarded_f32(weights_of(p)) : NULL;
+        int64_t count = ways[w].by_sample ? 1 : p->samples;
+        for (int64_t b = 0; b < p->samples; b += count) {
+            pl_capsule_pool_call c = forward_of(p, b, count, y, a);
+            pl_capsule_pool_exec(&c, guarded_bytes(pl_capsule_pool_workspace_bytes(&c, team), 0), team);
+        }
+        if (a) check_sums(p, y, a);
+        assert_memory_equal(y, first, (size_t)(sums_of(p) * pl_real_bytes(p->type)));
+    }
+}
+
+static double worth_of(const pool *p, int64_t b, int64_t k, int64_t n)
+{
+    double sum = p->da[(b * p->capsules + k) * p->positions + n];
+    for (int64_t c = 0; c < p->channels; c++)
+        sum += (double)pl_real_get(p->type, p->dy, (b * p->capsules + k) * p->channels + c) *
+               pl_real_get(p->type, p->t, (b * p->positions + n) * p->channels + c);
+    return sum;
+}
+
+static void check_gradients(const pool *p, const void *dt, const void *dlogits)
+{
+    for (int64_t i = 0; i < tokens_of(p); i++) {
+        int64_t n = i / p->channels % p->positions, b = i / p->channels / p->positions;
+        double sum = pl_real_get(p->type, p->partial, i);
+        for (int64_t k = 0; k < p->capsules; k++)
+            sum += weight_of(p, b, k, n) *
+                   pl_real_get(p->type, p->dy, (b * p->capsules + k) * p->channels + i % p->channels);
+        assert_near(p->type, dt, i, sum, "dt");
+    }
+    for (int64_t i = 0; i < p->samples * p->capsules; i++) {
+        int64_t b = i / p->capsules, k = i % p->capsules;
+        double mean = 0;
+        for (int64_t n = 0; n < p->positions; n++) mean += weight_of(p, b, k, n) * worth_of(p, b, k, n);
+        for (int64_t n = 0; n < p->positions; n++)
+            assert_near(p->type, dlogits, (b * p->positions + n) * p->capsules + k,
+                        weight_of(p, b, k, n) * (worth_of(p, b, k, n) - mean), "dlogits");
+    }
+}
+
+static void run_backward(const pool *p, int w, pl_isa isa, void **dt, void **dlogits)
+{
+    pl_team team = {ways[w].threads, isa};
+    void *partial = copy_of(p->type, p->partial, tokens_of(p)), *logits = copy_of(p->type, p->logits, weights_of(p));
+    *dt = ways[w].in_place ? partial : guarded(p->type, tokens_of(p));
+    *dlogits = ways[w].in_place ? logits : guarded(p->type, weights_of(p));
+    int64_t count = ways[w].by_sample ? 1 : p->samples, weights = p->positions * p->capsules;
+    for (int64_t b = 0; b < p->samples; b += count) {
+        int64_t at = b * p->positions * p->channels;
+        pl_capsule_pool_bwd_call c = {count,
+                                      p->positions,
+                                      p->channels,
+                                      p->capsules,
+                                      pl_real_at(p->type, p->dy, b * p->capsules * p->channels),
+                                      pl_real_at(p->type, p->t, at),
+                                      pl_real_at(p->type, logits, b * weights),
+                                      p->da + b * weights,
+                                      pl_real_at(p->type, partial, at),
+                                      pl_real_at(p->type, *dt, at),
+                                      pl_real_at(p->type, *dlogits, b * weights),
+                                      p->type};
+        pl_capsule_pool_bwd_exec(&c, guarded_bytes(pl_capsule_pool_bwd_workspace_bytes(&c, team), 0), team);
+    }
+}
+
+/* dt over t, and nothing else. */
+static void check_alone(const pool *p, pl_isa isa)
+{
+    pl_team team = {2, isa};
+    void *t = copy_of(p->type, p->t, tokens_of(p)), *dt = guarded(p->type, tokens_of(p));
+    pl_capsule_pool_bwd_call c = {p->samples, p->positions, p->channels, p->capsules, p->dy, p->t,
+                                  p->logits,  NULL,         NULL,        dt,          NULL,  p->type};
+    pl_capsule_pool_bwd_exec(&c, guarded_bytes(pl_capsule_pool_bwd_workspace_bytes(&c, team), 0), team);
+    c.t = c.dt = t;
+    pl_capsule_pool_bwd_exec(&c, guarded_bytes(pl_capsule_pool_bwd_workspace_bytes(&c, team), 0), team);
+    assert_memory_equal(t, dt, (size_t)(tokens_of(p) * pl_real_bytes(p->type)));
+}
+
+static void check_pool(pool p)
+{
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+        void *dt, *dlogits, *more, *and_more;
+        make_operands(&p);
+        check_forward(&p, isa);
+        run_backward(&p, 0, isa, &dt, &dlogits);
+        check_gradients(&p, dt, dlogits);
+        for (int w = 1; w < WAYS; w++) {
+            run_backward(&p, w, isa, &more, &and_more);
+            assert_memory_equal(dt, more, (size_t)(tokens_of(&p) * pl_real_bytes(p.type)));
+            assert_memory_equal(dlogits, and_more, (size_t)(weights_of(&p) * pl_real_bytes(p.type)));
+        }
+        check_alone(&p, isa);
+        guarded_check_all();
+        guarded_free_all();
+    }
+}
+
+static void capsules(void **state)
+{
+    (void)state;
+    for (int t = 0; t < TYPES; t++) {
+        check_pool((pool){.samples = 1, .positions = 1, .channels = 1, .capsules = 1, .type = types[t]});
+        check_pool((pool){.samples = 3, .positions = 5, .channels = 17, .capsules = 2, .type = types[t]});
+        check_pool((pool){.samples = 5, .positions = 19, .channels = 37, .capsules = 13, .type = types[t]});
+        check_pool((pool){.samples = 2, .positions = 66, .channels = 96, .capsules = 12, .type = types[t]});
+    }
+}
+
+/* ---- what is picked ---- */
+
+static void picks(pl_isa isa, int64_t count, const float *x, const int32_t *want)
+{
+    int32_t *y = guarded_bytes((uint64_t)count * sizeof *y, 0);
+    float *from = guarded_copy(x, 6);
+    pl_top_k_exec(&(pl_top_k_call){1, 6, count, from, y}, (pl_team){1, isa});
+    assert_memory_equal(y, want, (size_t)count * sizeof *y);
+    guarded_check_all();
+    guarded_free_all();
+}
+
+static void the_first_of_equal_ones(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++) {
+        picks(isa, 6, (float[]){1, 3, 2, 3, 1, 2}, (int32_t[]){1, 3, 2, 5, 0, 4});
+        picks(isa, 2, (float[]){0, -0.0f, 0, -0.0f, 0, 0}, (int32_t[]){0, 1});
+        picks(isa, 6, (float[]){NAN, 1, NAN, INFINITY, -INFINITY, 1}, (int32_t[]){3, 1, 5, 4, 0, 2});
+        picks(isa, 3, (float[]){NAN, NAN, NAN, NAN, NAN, -1}, (int32_t[]){5, 0, 1});
+        picks(isa, 1, (float[]){-5, -4, -3, -3, -4, -5}, (int32_t[]){2});
+    }
+}
+
+/* Rows of a few different numbers, so that many are equal. */
+static void check_top_k(int64_t rows, int64_t width, int64_t count)
+{
+    int32_t *first = NULL;
+    float *x = guarded_normal(rows * width, 1);
+    for (int64_t i = 0; i < rows * width; i++) x[i] = roundf(4 * x[i]);
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int t = 0; t < TEAMS; t++) {
+            int32_t *y = guarded_bytes((uint64_t)(rows * count) * sizeof *y, 0);
+            pl_top_k_exec(&(pl_top_k_call){rows, width, count, x, y}, (pl_team){teams[t], isa});
+            first = first ? first : y;
+            assert_memory_equal(y, first, (size_t)(rows * count) * sizeof *y);
+        }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < count; j++) {
+            const float *row = x + r * width;
+            int32_t at = first[r * count + j];
+            int64_t before = 0;
+            assert_in_range(at, 0, width - 1);
+            for (int64_t i = 0; i < width; i++) before += row[i] > row[at] || (row[i] == row[at] && i < at);
+            assert_int_equal(before, j);
+        }
+    guarded_check_all();
+    guarded_free_all();
+}
+
+static void the_largest(void **state)
+{
+    (void)state;
+    check_top_k(1, 1, 1), check_top_k(7, 5, 5), check_top_k(24, 196, 4), check_top_k(200, 100, 33);
+}
+
+static void check_gather(pl_real type, pl_isa isa, int64_t samples, int64_t positions, int64_t count, int64_t width)
+{
+    int64_t tokens = samples * positions * width, picked = samples * count * width;
+    void *t = numbers(type, tokens, 1), *dy = numbers(type, picked, 2), *partial = numbers(type, tokens, 3);
+    int32_t *index = guarded_bytes((uint64_t)(samples * count) * sizeof *index, 0);
+    for (int64_t i = 0; i < samples * count; i++) index[i] = pixel(i) % positions;
+    for (int w = 0; w < TEAMS; w++) {
+        void *y = guarded(type, picked), *kept = copy_of(type, partial, tokens), *dt = guarded(type, tokens);
+        pl_team team = {teams[w], isa};
+        pl_gather_rows_exec(&(pl_gather_rows_call){samples, positions, count, width * pl_real_bytes(type), t, index, y},
+                            team);
+        pl_gather_rows_bwd_exec(
+            &(pl_gather_rows_bwd_call){samples, positions, count, width, dy, index, kept, kept, type}, team);
+        pl_gather_rows_bwd_exec(&(pl_gather_rows_bwd_call){samples, positions, count, width, dy, index, NULL, dt, type},
+                                team);
+        for (int64_t i = 0; i < picked; i++) {
+            int64_t j = i / width, row = j / count * positions + index[j];
+            assert_true(pl_real_get(type, y, i) == pl_real_get(type, t, row * width + i % width));
+        }
+        for (int64_t i = 0; i < tokens; i++) {
+            int64_t row = i / width, b = row / positions;
+            double sum = 0;
+            for (int64_t j = b * count; j < (b + 1) * count; j++)
+                if (index[j] == row % positions) sum += pl_real_get(type, dy, j * width + i % width);
+            assert_near(type, dt, i, sum, "dt");
+            assert_near(type, kept, i, sum + pl_real_get(type, partial, i), "dt + partial");
+        }
+    }
+    guarded_check_all();
+    guarded_free_all();
+}
+
+static void check_repeat(pl_real type, pl_isa isa, int64_t rows, int64_t count, int64_t width)
+{
+    int64_t elems = rows * width;
+    void *x = numbers(type, elems, 1), *dy = numbers(type, elems * count, 2);
+    for (int w = 0; w < TEAMS; w++) {
+        void *y = guarded(type, elems * count), *dx = guarded(type, elems);
+        pl_team team = {teams[w], isa};
+        pl_repeat_exec(&(pl_repeat_call){rows, count, width * pl_real_bytes(type), x, y}, team);
+        pl_repeat_bwd_exec(&(pl_repeat_bwd_call){rows, count, width, dy, dx, type}, team);
+        for (int64_t i = 0; i < elems * count; i++)
+            assert_true(pl_real_get(type, y, i) == pl_real_get(type, x, i / width / count * width + i % width));
+        for (int64_t i = 0; i < elems; i++) {
+            double sum = 0;
+            for (int64_t j = 0; j < count; j++)
+                sum += pl_real_get(type, dy, (i / width * count + j) * width + i % width);
+            assert_near(type, dx, i, sum, "dx");
+        }
+    }
+    guarded_check_all();
+    guarded_free_all();
+}
+
+static void copies(void **state)
+{
+    (void)state;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int t = 0; t < TYPES; t++) {
+            check_gather(types[t], isa, 1, 1, 1, 1), check_gather(types[t], isa, 3, 7, 12, 33);
+            check_gather(types[t], isa, 2, 66, 48, 96);
+            check_repeat(types[t], isa, 1, 1, 1), check_repeat(types[t], isa, 5, 3, 17);
+            check_repeat(types[t], isa, 24, 4, 160);
+        }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(patches), cmocka_unit_test(a_page),
-                                       cmocka_unit_test(positions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(patches),
+                                       cmocka_unit_test(a_page),
+                                       cmocka_unit_test(positions),
+                                       cmocka_unit_test(capsules),
+                                       cmocka_unit_test(the_first_of_equal_ones),
+                                       cmocka_unit_test(the_largest),
+                                       cmocka_unit_test(copies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,6 +255,47 @@ static pl_id make_patches(maker *m, pl_id x)
     return linear(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), C);
 }
 
+static pl_id gated(maker *m, pl_id x, int64_t hidden, int64_t out, int64_t rows, pl_id residual)
+{
+    pl_id wgu = weight(m, pl_shape_of(2, 2 * hidden, pl_shape_last(&value_of(m, x)->shape)));
+    pl_id in[4] = {x, wgu, weight(m, pl_shape_of(2, out, hidden)), residual};
+    return node(m, PL_OP_GATED_FEED_FORWARD, (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(rows)}, 4, in, 1);
+}
+
+static pl_id make_gated(maker *m, pl_id x) { return gated(m, x, 7, C, 13, x); }
+static pl_id make_gated_twice(maker *m, pl_id x)
+{
+    return gated(m, plus(m, x, gated(m, x, 3, C, 1000, PL_NONE)), 5, 3, 8, PL_NONE);
+}
+
+static pl_id capsules(maker *m, pl_id x, int64_t count, pl_id *attention)
+{
+    pl_id out[2] = {PL_NONE, PL_NONE}, in[2] = {x, linear(m, x, count)};
+    pl_build_node(&m->b, PL_OP_CAPSULE_POOL, NULL, 2, in, attention ? 2 : 1, out);
+    if (attention) *attention = out[1];
+    return out[0];
+}
+
+static pl_id make_capsules(maker *m, pl_id x) { return capsules(m, x, 7, NULL); }
+
+/* The loss reads the weights, too, and the tokens have another reader. */
+static pl_id make_capsules_and_weights(maker *m, pl_id x)
+{
+    pl_id attention, y = capsules(m, x, 3, &attention);
+    pl_id both[2] = {linear(m, y, 2), linear(m, attention, 2)};
+    return node(m, PL_OP_CONCAT, NULL, 2, both, 1);
+}
+
+/* Tokens [B,2,3] from an image, those that weigh most in two capsules, one of them perhaps twice. */
+static pl_id make_picked(maker *m, pl_id x)
+{
+    pl_id attention, t = capsules(m, x, 5, NULL), index;
+    capsules(m, t, 2, &attention);
+    index = node(m, PL_OP_TOP_K, (pl_attr[]){pl_attr_i(4)}, 1, &attention, 1);
+    return plus(m, with(m, PL_OP_GATHER_ROWS, t, index),
+                node(m, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(4)}, 1, (pl_id[]){capsules(m, t, 2, NULL)}, 1));
+}
+
 /* ---- losses: the kind is told to what builds the loss, one number a pixel ---- */
 
 static pl_id numbers(maker *m, pl_id x, pl_op loss, pl_regression_kind kind)
@@ -575,7 +616,8 @@ static void steered(void **unused)
 static void tokens(void **unused)
 {
     (void)unused;
-    CHECK(positions), CHECK(patches);
+    CHECK(positions), CHECK(patches), CHECK(gated), CHECK(gated_twice);
+    CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
 }
 
 /* What the pool left is read by something else, too; two norms share the moments; they are of another operator. */
