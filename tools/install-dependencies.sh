@@ -17,11 +17,15 @@ build|libyaml-dev|pkg-config:yaml-0.1|reads configurations
 build|libjansson-dev|pkg-config:jansson|reads JSON (tokenizers, state of a run)
 build|libxxhash-dev|header:xxhash.h|checksums of files
 ?build|libhdf5-dev|pkg-config:hdf5-serial|results in HDF5 form; in the forms native and npy only without it
+?build|libraqm-dev|pkg-config:raqm|lays out lines of any script (brings FreeType, HarfBuzz, FriBidi); no text is drawn without it
+?build|libpng-dev|pkg-config:libpng|pages as pictures; no text is drawn without it
+?build|fonts-dejavu-core|file:/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf|the font that texts are drawn in; another can be named
 test|libcmocka-dev|pkg-config:cmocka|the unit tests
 test|python3|command:python3|the tests of structure, of files and of the command line; the closing line of a test run
 test|valgrind|command:valgrind|the valgrind pass
 ?test|strace|command:strace|what the tests of I/O faults count is compared with what strace counts; not compared without it
 ?test|python3-h5py|python:h5py|another program that reads results in HDF5 and .npy form; not compared without it
+?test|python3-pil|python:PIL|another program that draws pages; not compared without it
 ?test|mmdebstrap|command:mmdebstrap|a bare Debian to try the first commands in; skipped without it
 ?test|locales|file:/usr/share/i18n/locales/de_DE|languages with a decimal comma and a dotless i to test under; skipped without it
 ?soak|clang|command:clang|the search with the fuzz targets and a second compiler; skipped without it

@@ -1,0 +1,66 @@
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/module.h"
+
+#ifdef __has_feature
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+enum { OWN_FIRST = 0 };
+#else
+enum { OWN_FIRST = RTLD_DEEPBIND };
+#endif
+
+/* From the folder of the program, or of libplimsoll.so: beside it, above it (a build's tests), or where it is
+ * installed. */
+static const char *const places[] = {"", "../", "../../", "plimsoll/", PL_MODULES_FROM_BIN "/"};
+
+static bool find_beside(const char *program, const char *file, char path[PL_FILE_PATH_MAX])
+{
+    const char *slash = strrchr(program, '/');
+    for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
+        int n = snprintf(path, PL_FILE_PATH_MAX, "%.*s/%s%s", (int)(slash - program), program, places[i], file);
+        if (n < PL_FILE_PATH_MAX && access(path, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+static bool find_module(const char *file, char path[PL_FILE_PATH_MAX])
+{
+    char program[PL_FILE_PATH_MAX];
+    Dl_info here;
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n > 0) {
+        program[n] = 0;
+        if (find_beside(program, file, path)) return true;
+    }
+    return dladdr(places, &here) && here.dli_fname && find_beside(here.dli_fname, file, path);
+}
+
+bool pl_module_can_own_first(void) { return OWN_FIRST != 0; }
+
+pl_status pl_module_load(const pl_module_wanted *w, void **handle, const void **functions, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    if (!find_module(w->file, path))
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which is not beside Plimsoll%s%s", w->what, w->file,
+                       w->install, w->instead);
+    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | (w->own_first ? OWN_FIRST : 0));
+    if (!*handle) {
+        const char *why = dlerror();
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which cannot be loaded: %.300s%s%s", w->what, w->file,
+                       why ? why : "no reason is known", w->install, w->instead);
+    }
+    *functions = dlsym(*handle, w->symbol);
+    if (*functions && *(const uint32_t *)*functions == w->version) return PL_OK;
+    dlclose(*handle);
+    return pl_fail(err, PL_E_UNSUPPORTED, "%s: is of another version of Plimsoll; install both anew", path);
+}
+
+void pl_module_unload(void *handle) { dlclose(handle); }
