@@ -6,7 +6,7 @@
 #ifndef PL_DATA_BPE_TRAIN_H
 #define PL_DATA_BPE_TRAIN_H
 
-#include "data/text/text_file.h"
+#include "base/text_file.h"
 #include "data/text/tokenizer.h"
 
 enum { PL_BPE_VOCAB_MAX = 65535, PL_BPE_WORD_BYTES_MAX = 255 };

@@ -4,7 +4,7 @@
 #ifndef PL_DATA_CHARS_H
 #define PL_DATA_CHARS_H
 
-#include "data/text/text_file.h"
+#include "base/text_file.h"
 #include "data/text/tokenizer.h"
 
 uint64_t pl_chars_train_bytes(void); /* heap that it holds at most, for any text */

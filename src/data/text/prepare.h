@@ -3,7 +3,7 @@
 #ifndef PL_DATA_PREPARE_H
 #define PL_DATA_PREPARE_H
 
-#include "data/text/text_file.h"
+#include "base/text_file.h"
 #include "data/text/tokenizer.h"
 #include "data/text/tokens.h"
 

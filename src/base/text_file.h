@@ -1,7 +1,7 @@
 /* A text read once from its beginning to its end, in the caller's blocks. What has been read leaves the page cache, so
  * that a text of any size costs a container no more than a few blocks. */
-#ifndef PL_DATA_TEXT_FILE_H
-#define PL_DATA_TEXT_FILE_H
+#ifndef PL_BASE_TEXT_FILE_H
+#define PL_BASE_TEXT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

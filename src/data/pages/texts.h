@@ -1,0 +1,115 @@
+/* Any number of texts, read by number. They stay where they are: of a file an index is made once, and a text is read
+ * through it, by position. Or there is no file at all, and text i is made of (seed, i) (grammar.h).
+ *
+ *   lines    one text a line, which ends with "\n" or "\r\n"; the last may lack its end
+ *   jsonl    an object a line, in which the text is the string at a key; lines of blanks alone are passed over
+ *   csv      RFC 4180, commas; the first record names the columns; empty lines are passed over
+ *   folder   each regular file below it, in the order of the bytes of its path; links to folders are not followed
+ *   grammar  made
+ *
+ * A mark of UTF-8 (EF BB BF) at the beginning of a file belongs to no text. Bytes that are no UTF-8, and zeros, are
+ * given as they are. An empty text is a text. (Parquet is left out: Debian 12 has no library for it, Arrow's included.)
+ *
+ * Preparing streams: memory does not grow with the number of texts, nor with the length of one, and what has been read
+ * leaves the page cache. Reading asks for no memory and no library. */
+#ifndef PL_DATA_TEXTS_H
+#define PL_DATA_TEXTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/file.h"
+#include "base/text_file.h"
+
+typedef enum pl_texts_form {
+    PL_TEXTS_LINES,
+    PL_TEXTS_JSONL,
+    PL_TEXTS_CSV,
+    PL_TEXTS_FOLDER,
+    PL_TEXTS_GRAMMAR
+} pl_texts_form;
+
+enum {
+    PL_TEXTS_NAME_BYTES = 256,      /* of a key or a column, with its end */
+    PL_TEXTS_LINE_BYTES = 4 << 20,  /* jsonl: of a line, at most; other texts may have any length */
+    PL_TEXTS_LINE_VALUES = 1 << 15, /* jsonl: commas and brackets of a line, which bound what its tree takes */
+    PL_TEXTS_DEPTH_MAX = 32,        /* folders within folders */
+    PL_TEXTS_WINDOW_BYTES = 1 << 18 /* of the source, and of the index, stay in the page cache, twice each */
+};
+
+/* All strings are the caller's. */
+typedef struct pl_texts_setup {
+    pl_texts_form form;
+    const char *path;   /* of the file or folder; of a grammar NULL */
+    const char *key;    /* jsonl; NULL: "text" */
+    const char *column; /* csv: its name, or where no column has that name its number, from 1 on; NULL: "text" */
+    bool headless;      /* csv: the first record is a text, too, and the column a number */
+    uint64_t seed;      /* grammar */
+    uint64_t count;     /* grammar: how many; others: the first so many, 0: all */
+} pl_texts_setup;
+
+/* What is known of the texts; for a file and a folder it stands in the index. */
+typedef struct pl_texts_info {
+    uint64_t count;        /* of texts in the source, whatever the setup's count */
+    uint64_t recipe;       /* form, key and column, hashed */
+    uint64_t content;      /* xxh64 of the file; of a folder: of paths, sizes and contents, in order; grammar: seed */
+    uint64_t source_bytes; /* of the file, or of all files */
+    int64_t mtime_ns;      /* of the file; of a folder 0 */
+    uint64_t listing;      /* folder: of paths, sizes and times, in any order */
+    uint64_t names_bytes;  /* folder: of the paths in the index */
+    uint64_t longest;      /* bytes that the longest text takes in its file */
+    uint64_t body_hash;    /* of what follows the header */
+} pl_texts_info;
+
+/* ---- texts_prepare.c: in the planner ---- */
+typedef struct pl_texts_options {
+    pl_texts_setup setup;
+    const char *index_path;    /* where the index is, or is to be; not used for a grammar */
+    pl_text_progress progress; /* may be NULL */
+    void *context;
+    /* Called once before the index is written, never when it is used again: makes the folder, keeps others out. May be
+     * NULL. */
+    pl_status (*before_writing)(void *, pl_error *);
+    void *writing;
+} pl_texts_options;
+
+typedef struct pl_texts_result {
+    pl_texts_info info;
+    bool reused;
+    char reason[256]; /* why the index was made again although there was one; empty otherwise */
+} pl_texts_result;
+
+/* Heap that preparing holds at most, jansson's included. */
+uint64_t pl_texts_prepare_bytes(const pl_texts_setup *);
+/* On success the index at index_path is complete and that of the source as it is now. */
+pl_status pl_texts_prepare(const pl_texts_options *, pl_texts_result *, pl_error *);
+
+/* ---- texts.c: in planner and runner ---- */
+typedef struct pl_texts {
+    pl_texts_form form;
+    uint64_t seed, count; /* of texts that can be read */
+    pl_texts_info info;
+    int fd, index_fd;                      /* of a folder no fd */
+    _Atomic uint64_t window, index_window; /* where reading is, in windows */
+    char path[PL_FILE_PATH_MAX];           /* of the source */
+    char index_path[PL_FILE_PATH_MAX];
+} pl_texts;
+
+/* Checks the whole index, and that the source's size and time are those that it was made from. PL_E_DATA: it is damaged
+ * or of another source or setup; the sentence says which. */
+pl_status pl_texts_open(pl_texts *, const pl_texts_setup *, const char *index_path, pl_error *);
+void pl_texts_close(pl_texts *); /* harmless on one that was not opened, if zeroed with fds −1 */
+
+/* The text of a number below `count`: its first bytes, at most `room`, into the caller's memory. *whole: these are all.
+ * (Where not, the last character may be cut.) Several threads may read at once. PL_E_DATA when the source was changed
+ * or cut short meanwhile. */
+pl_status pl_texts_read(pl_texts *, uint64_t number, void *buffer, size_t room, size_t *bytes, bool *whole, pl_error *);
+
+/* What a resumed run must find again: of the same texts it is the same, whatever their file is called and when it was
+ * changed. */
+uint64_t pl_texts_identity(const pl_texts *);
+uint64_t pl_texts_index_bytes(const pl_texts_info *); /* of the file; 0: a grammar has none */
+
+#endif
