@@ -21,9 +21,9 @@ const pl_binding pl_binding_PATCHES = {bind_patches, NULL, exec_patches};
 
 static void bind_add_positions(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    call->u.add_positions = (pl_add_positions_call){.samples = x->dim[0],
-                                                    .elems_per_sample = (int64_t)pl_shape_elems(&pl_in(g, n, 1)->shape),
+    const int64_t once = (int64_t)pl_shape_elems(&pl_in(g, n, 1)->shape);
+    call->u.add_positions = (pl_add_positions_call){.samples = (int64_t)pl_shape_elems(&pl_in(g, n, 0)->shape) / once,
+                                                    .elems_per_sample = once,
                                                     .x = pl_address_of(g, a, n->in[0]),
                                                     .p = pl_address_of(g, a, n->in[1]),
                                                     .y = pl_address_of(g, a, n->out[0]),

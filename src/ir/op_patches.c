@@ -37,7 +37,7 @@ static pl_cost cost_patches(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PATCHES = {shape_patches, NULL, cost_patches, pl_alias_none, .recompute = true};
 
-/* ---- add_positions: x [B,...,D], p f32 [...,D] → y = x + p, p for each sample ---- */
+/* ---- add_positions: x [B,...,D], p f32 [...,D] → y = x + p, p for each sample; or p [D], for each position, too ---- */
 static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(pl_expect_inputs(g, n, "rf", err));
@@ -45,7 +45,8 @@ static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out
     pl_shape sample = {.rank = x->shape.rank ? x->shape.rank - 1 : 0};
     if (sample.rank < 1 || x->shape.symbolic & ~1u) return pl_fail_input(g, n, 0, "[samples, ..., width]", err);
     for (uint32_t i = 0; i < sample.rank; i++) sample.dim[i] = x->shape.dim[i + 1];
-    PL_TRY(pl_expect_shape(g, n, 1, &sample, "the shape of one sample of the input", err));
+    if (pl_in(g, n, 1)->shape.rank == 1) sample = pl_shape_of(1, pl_shape_last(&x->shape));
+    PL_TRY(pl_expect_shape(g, n, 1, &sample, "the shape of one sample of the input, or of one position", err));
     out[0] = (pl_out){x->shape, x->dtype};
     return PL_OK;
 }

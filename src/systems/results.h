@@ -3,6 +3,7 @@
 #ifndef PL_SYSTEMS_RESULTS_H
 #define PL_SYSTEMS_RESULTS_H
 
+#include "base/facts.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "config/config.h"
