@@ -82,11 +82,13 @@ uint64_t pl_texts_identity(const pl_texts *t)
 
 /* ---- reading ---- */
 
-/* Texts are read more or less in order. Who comes into another window lets go what lies before the window before it. */
+/* Texts are read more or less in order. Who comes into another window lets go what lies before the window before it;
+ * being one window behind the others, as threads at an edge are, is no move. */
 static bool moves(_Atomic uint64_t *window, int fd, uint64_t at)
 {
-    const uint64_t here = at / PL_TEXTS_WINDOW_BYTES;
-    if (atomic_exchange_explicit(window, here, memory_order_relaxed) == here) return false;
+    const uint64_t here = at / PL_TEXTS_WINDOW_BYTES, there = atomic_load_explicit(window, memory_order_relaxed);
+    if (here == there || here + 1 == there) return false;
+    atomic_store_explicit(window, here, memory_order_relaxed);
     if (here > 1) posix_fadvise(fd, 0, (off_t)((here - 1) * PL_TEXTS_WINDOW_BYTES), POSIX_FADV_DONTNEED);
     return true;
 }
