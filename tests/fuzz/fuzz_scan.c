@@ -1,6 +1,6 @@
-/* Texts in the bytes of a file: the first byte says which form, the others are the file. Brought at once or in portions,
- * the same texts are found at the same places, one behind the other; what they decode to is what another reader says:
- * jansson of a line of JSON, and a field that is quoted anew of CSV. */
+/* Texts in the bytes of a file: the first byte says which form, the others are the file. Brought at once or in
+ * portions, the same texts are found at the same places, one behind the other; what they decode to is what another
+ * reader says: jansson of a line of JSON, and a field that is quoted anew of CSV. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
