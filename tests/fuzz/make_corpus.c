@@ -9,6 +9,7 @@
 #include "calibrate/table.h"
 #include "data/text/bpe_train.h"
 #include "data/clouds/frames.h"
+#include "data/pages/texts_index.h"
 #include "data/text/tokens.h"
 #include "reference/tiny.h"
 #include "store/block_file.h"
@@ -136,6 +137,21 @@ static void make_frames(const char *name, pl_frames_form form)
         if (has_picture) must(pl_frames_append(w, picture, &err), &err);
     }
     must(pl_frames_commit(w, flight, 2, record, 6, 7, &err), &err);
+}
+
+/* Of two files, or of two texts in one. */
+static void make_texts(const char *name, pl_texts_form form)
+{
+    pl_error err = {0};
+    pl_texts_writer *w;
+    const bool is_folder = form == PL_TEXTS_FOLDER;
+    const pl_text_encoding other = form == PL_TEXTS_CSV ? PL_TEXT_CSV : PL_TEXT_RAW;
+    must(pl_texts_writer_create(path_of("texts", name), &w, &err), &err);
+    if (is_folder) must(pl_texts_put_file(w, "a/b", 5, &err), &err);
+    if (is_folder) must(pl_texts_put_file(w, "c", 6, &err), &err);
+    must(pl_texts_put(w, &(pl_text_place){0, 7, PL_TEXT_RAW}, &err), &err);
+    must(pl_texts_put(w, &(pl_text_place){is_folder ? 15 : 9, 11, other}, &err), &err);
+    must(pl_texts_commit(w, form, &(pl_texts_info){.recipe = 1, .content = 2, .source_bytes = 20}, &err), &err);
 }
 
 static void make_tokens(const char *name, uint32_t vocab, uint32_t count)
@@ -287,6 +303,9 @@ int main(int argc, char **argv)
     make_tokenizers();
     make_frames("bytes", PL_FRAMES_U8);
     make_frames("half", PL_FRAMES_F16);
+    make_texts("lines", PL_TEXTS_LINES);
+    make_texts("csv", PL_TEXTS_CSV);
+    make_texts("folder", PL_TEXTS_FOLDER);
     make_tokens("narrow", 300, 50);
     make_tokens("wide", 70000, 40);
     make_tokens("blocks", 300, PL_TOKENS_BLOCK + 20);

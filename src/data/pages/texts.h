@@ -110,6 +110,6 @@ pl_status pl_texts_read(pl_texts *, uint64_t number, void *buffer, size_t room, 
 /* What a resumed run must find again: of the same texts it is the same, whatever their file is called and when it was
  * changed. */
 uint64_t pl_texts_identity(const pl_texts *);
-uint64_t pl_texts_index_bytes(const pl_texts_info *); /* of the file; 0: a grammar has none */
+uint64_t pl_texts_index_bytes(const pl_texts_info *); /* of the index as a file; a grammar has none */
 
 #endif

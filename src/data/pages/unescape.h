@@ -1,0 +1,30 @@
+/* A text that is not raw in its file, decoded in portions into the caller's memory: what is within the quotes of a JSON
+ * string, or of a field of CSV. It never fails, since who found the text had it judged: what is no escape after all
+ * becomes U+FFFD, as does half of a surrogate pair. Of what was judged good, decoded bytes are never more than encoded
+ * ones. */
+#ifndef PL_DATA_UNESCAPE_H
+#define PL_DATA_UNESCAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum pl_text_encoding { PL_TEXT_RAW, PL_TEXT_JSON, PL_TEXT_CSV } pl_text_encoding;
+
+typedef struct pl_unescape {
+    pl_text_encoding encoding;
+    uint8_t *to;
+    size_t room, bytes; /* decoded so far */
+    bool whole;         /* nothing was left out for want of room */
+    /* private */
+    int state;
+    uint32_t unit, high; /* the digits so far; the first half of a pair, or 0 */
+} pl_unescape;
+
+/* `to` may be where the encoded bytes lie themselves. */
+pl_unescape pl_unescape_begin(pl_text_encoding, void *to, size_t room);
+/* False when there is no more room: the rest need not be brought. */
+bool pl_unescape_feed(pl_unescape *, const uint8_t *from, size_t bytes);
+void pl_unescape_end(pl_unescape *);
+
+#endif
