@@ -28,10 +28,10 @@ static void check_job(const char *name, pl_command command, const char *summary)
 static void a_row_is_enough(void **state)
 {
     (void)state;
-    check_job("encode", PL_COMMAND_ENCODE, "turn samples into vectors");
+    check_job("distil", PL_COMMAND_DISTIL, "turn samples into vectors");
     check_job("distil", PL_COMMAND_DISTILLATION, "a small model from a large one");
     assert_null(pl_cli_find("distillation"));
-    assert_ptr_equal(pl_cli_nearest("encod"), pl_cli_find("encode"));
+    assert_ptr_equal(pl_cli_nearest("disti"), pl_cli_find("distil"));
     assert_ptr_equal(pl_cli_nearest("distillation"), pl_cli_find("distil"));
 }
 
@@ -57,7 +57,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
                 {"config", &pl_cli_config},
                 {"completion", &pl_cli_completion},
                 {"help", &pl_cli_help},
-                {"encode", &pl_cli_job},
+                {"distil", &pl_cli_job},
                 {"distil", &pl_cli_job}};
     const size_t count = sizeof rows / sizeof *rows;
     for (size_t i = 0; i < count; i++) {

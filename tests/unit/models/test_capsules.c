@@ -118,7 +118,7 @@ static void two_states(void **state)
     if (!(fabs(flops(c) / 46.58e9 - 1) < 1e-3)) fail_msg("%.4g FLOP", flops(c));
 }
 
-int main(int argc, char **argv)
+PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_encoder_of_the_book),
