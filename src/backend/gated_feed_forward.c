@@ -12,17 +12,26 @@
 #include "base/size.h"
 #include "kernels/kernels.h"
 
-enum { LINE_BYTES = 64, FORWARD_PRODUCTS = 2, BACKWARD_PRODUCTS = 5 };
+enum { LINE_BYTES = 64, CROWDED_BYTES = 2048, FORWARD_PRODUCTS = 2, BACKWARD_PRODUCTS = 5 };
 
 typedef pl_gated_layer layer;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* From row to row of what has so many columns: rows a multiple of 2 KiB apart would share a few sets of the caches, and
+ * fewer of them could be read at a time (gemm_plan.c). */
+static int64_t stride_of(const layer *l, int64_t columns)
+{
+    int64_t bytes = columns * pl_real_bytes(l->type);
+    return bytes % CROWDED_BYTES == 0 ? columns + LINE_BYTES / pl_real_bytes(l->type) : columns;
+}
+
 /* Of so many columns for each row of a chunk. */
 static uint64_t chunk_bytes(const layer *l, int64_t columns)
 {
-    return pl_align_up((uint64_t)(smaller(l->rows, l->chunk_rows) * columns * pl_real_bytes(l->type)), LINE_BYTES);
+    int64_t elems = smaller(l->rows, l->chunk_rows) * stride_of(l, columns);
+    return pl_align_up((uint64_t)(elems * pl_real_bytes(l->type)), LINE_BYTES);
 }
 
 /* Row `row` of x or of what has its shape, of y or of what has its shape; NULL stays NULL. */
@@ -43,9 +52,11 @@ static void forward_products(const pl_gated_call *c, int64_t first, int64_t rows
 {
     const layer *l = &c->layer;
     product[0] = pl_gemm_linear(l->type, rows, l->hidden, l->in, in_row(l, l->x, first), l->wgu, hidden);
+    product[0].ldc = stride_of(l, l->hidden);
     product[0].gated = 1;
     product[0].act = l->act;
     product[1] = pl_gemm_linear(l->type, rows, l->out, l->hidden, hidden, l->wd, out_row(l, c->y, first));
+    product[1].a_row = stride_of(l, l->hidden);
     product[1].residual = out_row(l, c->residual, first), product[1].ld_residual = l->out;
     product[0].dots = product[1].dots = l->dots;
 }
@@ -90,11 +101,12 @@ static void gate_part(const void *context, int part, int parts)
 {
     const gate_work *w = context;
     const layer *l = w->layer;
+    const int64_t hidden = stride_of(l, l->hidden), both = stride_of(l, 2 * l->hidden);
     pl_range own = pl_range_of_part(w->rows, 1, part, parts);
     for (int64_t r = own.begin; r < own.end; r++)
-        w->kernels->gated_bwd(l->act, l->hidden, l->type, pl_real_at(l->type, w->both, 2 * r * l->hidden),
-                              pl_real_at(l->type, w->both, (2 * r + 1) * l->hidden),
-                              pl_real_at(l->type, w->hidden, r * l->hidden));
+        w->kernels->gated_bwd(l->act, l->hidden, l->type, pl_real_at(l->type, w->both, r * both),
+                              pl_real_at(l->type, w->both, r * both + l->hidden),
+                              pl_real_at(l->type, w->hidden, r * hidden));
 }
 
 /* The first two make what the others read; whose sum is not wanted is left out. */
@@ -116,6 +128,8 @@ static void backward_products(const pl_gated_bwd_call *c, int64_t first, int64_t
     product[2] = pl_gemm_linear_dw(l->type, l->out, l->hidden, rows, dy, hidden, c->dwd);
     product[3] = pl_gemm_linear_dw(l->type, wide, l->in, rows, both, x, c->dwgu);
     product[4] = pl_gemm_linear_dx(l->type, rows, l->in, wide, both, l->wgu, in_row(l, c->dx, first));
+    product[0].ldc = product[3].a_col = product[4].a_row = stride_of(l, wide);
+    product[1].ldc = product[2].b_row = stride_of(l, l->hidden);
     product[4].residual = in_row(l, c->partial, first), product[4].ld_residual = l->in;
 }
 

@@ -236,14 +236,15 @@ static void test_all(void **state)
     }
 }
 
-/* The sum of an element takes several blocks, and there are rows and columns for all threads. */
+/* The sum of an element takes several blocks; there are rows and columns for all threads; rows are 4 or 2 KiB long. */
 static void test_large(void **state)
 {
     (void)state;
-    const sizes deep = {40, 1601, 70, 50}, wide = {100, 24, 300, 40};
+    const sizes deep = {40, 1601, 70, 50}, wide = {100, 24, 300, 40}, crowded = {30, 24, 1024, 24};
     for (pl_real type = PL_REAL_F32; type <= PL_REAL_F16; type++) {
         check(deep, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
         check(wide, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
+        check(crowded, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
     }
 }
 

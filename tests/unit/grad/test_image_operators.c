@@ -255,6 +255,16 @@ static pl_id make_patches(maker *m, pl_id x)
     return linear(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), C);
 }
 
+/* Rows of tokens seen as an image of 14 by 14 again: windows of 5 by 4 and 5 by 5 pixels, which overlap. */
+static pl_id make_pool_of_tokens(maker *m, pl_id x)
+{
+    pl_id page = input(m, PL_DTYPE_U8, pl_shape_of(3, (int64_t)B, 28L, 28L), "page");
+    pl_id tokens = node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(1)}, 1, &page, 1);
+    pl_id window = pl_build_view(&m->b, tokens, pl_shape_of(4, (int64_t)B, 14L, 14L, 4L), 0, NULL);
+    (void)x;
+    return linear(m, average(m, window, PL_OP_ADAPTIVE_AVG_POOL, 3, 4), C);
+}
+
 static pl_id gated(maker *m, pl_id x, int64_t hidden, int64_t out, int64_t rows, pl_id residual)
 {
     pl_id wgu = weight(m, pl_shape_of(2, 2 * hidden, pl_shape_last(&value_of(m, x)->shape)));
@@ -616,7 +626,7 @@ static void steered(void **unused)
 static void tokens(void **unused)
 {
     (void)unused;
-    CHECK(positions), CHECK(patches), CHECK(gated), CHECK(gated_twice);
+    CHECK(positions), CHECK(patches), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
 }
 
