@@ -219,7 +219,7 @@ static bool take_places(pl_pen *p, raqm_t *r)
     size_t count = 0;
     const raqm_glyph_t *g = raqm_get_glyphs(r, &count);
     int64_t x = 0, y = 0;
-    if (!g || count > PLACES || p->shaping.refused > 0) return false;
+    if (!g || count > PLACES) return false;
     for (size_t i = 0; i < count; i++) {
         p->place[i] = (place){g[i].index, pixel(x + g[i].x_offset), pixel(y + g[i].y_offset)};
         x += g[i].x_advance, y += g[i].y_advance;
@@ -228,15 +228,28 @@ static bool take_places(pl_pen *p, raqm_t *r)
     return true;
 }
 
-static bool place_shaped(pl_pen *p, const uint32_t *text, uint32_t count)
+static bool shape(pl_pen *p, const uint32_t *text, uint32_t count)
 {
-    pl_page_heap_reset(&p->shaping);
-    pl_page_heap *before = pl_draw_use_heap(&p->shaping);
     raqm_t *r = lay_out(p, text, count);
     const bool ok = r && take_places(p, r);
     if (r) raqm_destroy(r);
-    pl_draw_use_heap(before);
     p->outlived += p->shaping.used > 0;
+    return ok;
+}
+
+/* False: the heap is too small for this line, or a library fails. */
+static bool place_shaped(pl_pen *p, const uint32_t *text, uint32_t count)
+{
+    jmp_buf escape;
+    volatile bool ok = false;
+    pl_page_heap_reset(&p->shaping);
+    pl_page_heap *before = pl_draw_use_heap(&p->shaping);
+    if (setjmp(escape) == 0) {
+        pl_draw_set_escape(&escape);
+        ok = shape(p, text, count);
+    }
+    pl_draw_set_escape(NULL);
+    pl_draw_use_heap(before);
     return ok;
 }
 
@@ -396,17 +409,18 @@ static int open_font(pl_pen *p, const void *font, uint64_t bytes, char *why, siz
 }
 
 /* What the libraries make when they first need it and then keep (languages, tables of functions, lists of shapers) must
- * not lie in a pen's memory: one line of many scripts is laid out in the module's own. */
+ * not lie in a pen's memory: a letter of many scripts each is laid out in the module's own. */
 static int provoke(pl_pen *p, char *why, size_t room)
 {
     static bool is_done;
     static const uint32_t scripts[] = {'A',    0x301,  0x5d0,  0x5b8,   0x628,  0x64e,  0x644,  0x627,  0x915,
                                        0x94d,  0x937,  0xe01,  0xe33,   0xf40,  0x1000, 0x1780, 0x1820, 0x1100,
                                        0x1161, 0xac00, 0x200d, 0x1f600, 0xa980, 0x1a20, 0x10a00};
-    if (is_done) return 0;
-    raqm_t *r = lay_out(p, scripts, sizeof scripts / sizeof *scripts);
-    if (!r) return snprintf(why, room, "a first line cannot be laid out by Raqm"), -1;
-    raqm_destroy(r);
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts && !is_done; i++) {
+        raqm_t *r = lay_out(p, &scripts[i], 1);
+        if (!r) return snprintf(why, room, "cannot be laid out by Raqm, or there is no memory for it"), -1;
+        raqm_destroy(r);
+    }
     is_done = true;
     return 0;
 }
@@ -432,17 +446,18 @@ static void close_pen(pl_pen *p)
 static int open_pen(void *memory, uint64_t bytes, const void *font, uint64_t font_bytes, const pl_pen_options *o,
                     pl_pen **pen, char *why, size_t room)
 {
-    const size_t pixels = (size_t)o->image_size * o->image_size;
     if (bytes < pl_pen_bytes(o)) return snprintf(why, room, "has too little memory"), -1;
     pl_pen *p = memset(memory, 0, sizeof *p);
     uint8_t *at = (uint8_t *)memory + PL_PEN_OWN_BYTES;
     p->options = *o;
-    p->mask = memset(at, 0, pixels);
-    at += (pixels + PL_PEN_ALIGN - 1) / PL_PEN_ALIGN * PL_PEN_ALIGN;
+    p->mask = memset(at, 0, pl_pen_mask_bytes(o));
+    at += pl_pen_mask_bytes(o);
     pl_page_heap_init(&p->font, at, PL_PEN_FONT_BYTES);
-    pl_page_heap_init(&p->shaping, at + PL_PEN_FONT_BYTES, PL_PEN_SHAPING_BYTES);
+    at += PL_PEN_FONT_BYTES;
+    pl_page_heap_init(&p->shaping, at, pl_pen_shaping_bytes(o));
+    at += pl_pen_shaping_bytes(o);
     p->memory = (struct FT_MemoryRec_){&p->font, font_alloc, font_free, font_realloc};
-    const int result = prepare(p, font, font_bytes, at + PL_PEN_FONT_BYTES + PL_PEN_SHAPING_BYTES, why, room);
+    const int result = prepare(p, font, font_bytes, at, why, room);
     if (result) close_pen(p);
     *pen = p;
     return result;
@@ -464,6 +479,7 @@ static void tell(const pl_pen *p, pl_pen_facts *f)
 }
 
 static void shape_all(pl_pen *p) { p->has_fast_way = false; }
+static void refuse(pl_pen *p, uint64_t n) { p->shaping.refuse_from = n; }
 
 __attribute__((visibility("default"))) const pl_draw_module pl_draw_functions = {
     .version = PL_DRAW_VERSION,
@@ -471,6 +487,7 @@ __attribute__((visibility("default"))) const pl_draw_module pl_draw_functions = 
     .close = close_pen,
     .tell = tell,
     .shape_all = shape_all,
+    .refuse = refuse,
     .begin = begin,
     .line = line,
     .png = draw_png,

@@ -16,8 +16,8 @@
 #include "draw_memory.h"
 
 #define EXPORTED __attribute__((visibility("default")))
-/* HarfBuzz's and GLib's constants, languages and tables of functions, and one line to provoke them: 60 to 200 KB. */
-enum { OWN_BYTES = 512 << 10 };
+/* For HarfBuzz's and GLib's languages and tables of functions, 23 KB, and a letter at a time that provokes them. */
+enum { OWN_BYTES = 128 << 10 };
 
 static _Alignas(64) uint8_t own_block[OWN_BYTES];
 static pl_page_heap own;
@@ -25,6 +25,10 @@ static atomic_flag own_is_taken = ATOMIC_FLAG_INIT;
 
 /* Not one that a thread makes when it first looks (the dynamic model), for that would ask for memory. */
 static _Thread_local pl_page_heap *at_work __attribute__((tls_model("initial-exec")));
+
+static _Thread_local jmp_buf *escape __attribute__((tls_model("initial-exec")));
+
+void pl_draw_set_escape(jmp_buf *to) { escape = to; }
 
 pl_page_heap *pl_draw_use_heap(pl_page_heap *heap)
 {
@@ -54,6 +58,13 @@ static bool is_own(const void *block)
     return (uintptr_t)block >= (uintptr_t)own_block && (uintptr_t)block < (uintptr_t)own_block + sizeof own_block;
 }
 
+static void *refuse(void)
+{
+    if (at_work && escape) longjmp(*escape, 1);
+    errno = ENOMEM;
+    return NULL;
+}
+
 static void *request(size_t bytes, size_t align)
 {
     void *block;
@@ -63,8 +74,7 @@ static void *request(size_t bytes, size_t align)
         block = pl_page_heap_alloc(take_own(), bytes, align);
         leave_own();
     }
-    if (!block) errno = ENOMEM;
-    return block;
+    return block ? block : refuse();
 }
 
 /* What the C library gave (asprintf and the like take from the program's malloc) goes back to the program's. */
@@ -91,7 +101,7 @@ EXPORTED void *malloc(size_t bytes) { return request(bytes, 0); }
 EXPORTED void *calloc(size_t count, size_t bytes)
 {
     size_t all;
-    if (__builtin_mul_overflow(count, bytes, &all)) return errno = ENOMEM, NULL;
+    if (__builtin_mul_overflow(count, bytes, &all)) return refuse();
     void *block = request(all, 0);
     return block ? memset(block, 0, all) : NULL;
 }
@@ -122,8 +132,7 @@ EXPORTED void *realloc(void *block, size_t bytes)
     } else {
         moved = NULL; /* nobody here asks the C library for a block to make it larger */
     }
-    if (!moved) errno = ENOMEM;
-    return moved;
+    return moved ? moved : refuse();
 }
 
 EXPORTED int posix_memalign(void **block, size_t align, size_t bytes)

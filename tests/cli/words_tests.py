@@ -1,7 +1,10 @@
 """Tests of how things are called. Called as cli_tests.py is."""
 import os
 import re
+import struct
+import zlib
 
+import cli_tests
 from cli_tests import check, main, refused, run, write_config, write_text
 
 
@@ -40,7 +43,45 @@ def test_synth():
     check(not os.path.exists("a"), "a refused synth left a folder")
 
 
-GROUPS = {"words": [test_one_of_a_thing, test_synth]}
+def test_draw():
+    refused(2, "a text, or --file, is missing", "draw", "--out", "a.png")
+    refused(2, "--out FILE is missing", "draw", "text")
+    refused(2, "one text only, in quotes; there is also words", "draw", "some", "words", "--out", "a.png")
+    refused(2, "a text or --file, not both; there is also text", "draw", "text", "--file", "f", "--out", "a.png")
+    refused(2, "--image_size expects a number of pixels, not -5", "draw", "text", "--out", "a.png", "--image_size", "-5")
+    refused(2, "a page of 39 pixels was asked for; it can have 40 to 896", "draw", "text", "--out", "a.png", "--image_size", "39")
+    refused(2, "--advances expects whole or raqm, not wide", "draw", "text", "--out", "a.png", "--advances", "wide")
+    with open("f.txt", "wb") as file:
+        file.write(b"a\xff\n" * 20)
+    refused(2, "f.txt", "draw", "--file", "f.txt", "--out", "f.txt")
+    module = os.path.join(os.path.dirname(cli_tests.COMMAND), "plimsoll-draw.so")
+    if not os.path.exists(module) or not os.path.exists("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"):
+        print("draw: not drawn, there is no module or no font")
+        return
+    refused(4, "no.ttf", "draw", "text", "--out", "a.png", "--font", "no.ttf")
+    refused(4, "f.txt: the font cannot be drawn with: it is no font that can be read", "draw", "text", "--out", "a.png", "--font", "f.txt")
+    refused(4, "no.txt", "draw", "--file", "no.txt", "--out", "a.png")
+    check(not os.path.exists("a.png"), "a refused draw left a picture")
+    _, said = run("draw", "--file", "f.txt", "--out", "a.png")
+    check("224 x 224 pixels, 12 of 12 lines, 29 columns\n12 bytes are no UTF-8" in said and "24 bytes of the text have no room" in said, said)
+    _, said = run("draw", "\u4f60", "--out", "b.png", "--image_size", "64", "--advances", "raqm")
+    check(said == "64 x 64 pixels, 1 of 2 lines, 6 columns\n1 character has no glyph in the font, drawn as its box\n", said)
+    with open("b.png", "rb") as file:
+        data = file.read()
+    check(data[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">2I2B", data[16:26]) == (64, 64, 8, 0), data[:40])
+    pixels = zlib.decompress(b"".join(part for name, part in chunks(data) if name == b"IDAT"))
+    check(len(pixels) == 64 * 65 and zlib.crc32(data[12:29]) == struct.unpack(">I", data[29:33])[0], "the PNG is damaged")
+
+
+def chunks(data):
+    at = 8
+    while at < len(data):
+        length, name = struct.unpack(">I4s", data[at:at + 8])
+        yield name, data[at + 8:at + 8 + length]
+        at += 12 + length
+
+
+GROUPS = {"words": [test_one_of_a_thing, test_synth, test_draw]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -4,10 +4,13 @@ advance by 1/64 pixel it is Pillow with Raqm, of every kind of text; where they 
 texts that need no shaping. Equal to the byte, if Pillow uses the system's FreeType (Debian's python3-pil); Pillow's wheels bring
 versions of their own, and are not compared with.
 
+And that the libraries take their memory from the module.
+
     pages.py plimsoll_pages [SEED]                 77: skipped
 """
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -159,8 +162,8 @@ def compare(python, kind, size, columns, rows, texts, *words):
         sys.exit(done.stderr.decode())
     got, want, bytes_each = run([text.encode() for text in texts], "draw", str(size), kind, *words), done.stdout, size * size
     for i, text in enumerate(texts):
-        page = got[i * (bytes_each + 32):][:bytes_each]
-        invalid, _, unshaped, _ = struct.unpack("<4Q", got[i * (bytes_each + 32) + bytes_each:][:32])
+        page = got[i * (bytes_each + 40):][:bytes_each]
+        invalid, _, unshaped, _ = struct.unpack("<4Q", got[i * (bytes_each + 40) + bytes_each:][:32])
         other = want[i * (bytes_each + 4):][:bytes_each]
         seen_columns = struct.unpack("<I", want[i * (bytes_each + 4) + bytes_each:][:4])[0]
         if seen_columns != columns or invalid or unshaped:
@@ -189,6 +192,26 @@ def check_pages(numbers, python):
     print(f"pages: {len(shaped)} as Pillow with Raqm draws them, {len(simple)} as Pillow without, to the byte")
 
 
+# ---- whose memory ----
+
+LIBRARIES = ("libraqm", "libfreetype", "libharfbuzz", "libfribidi", "libgraphite2", "libglib", "libpng", "libbrotli", "libz.")
+MEMORY = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "memalign", "reallocarray", "strdup", "strndup", "valloc",
+          "getenv", "secure_getenv", "setlocale")
+
+
+def check_bindings():
+    """What the dynamic linker says: the libraries that came with the module call its malloc, not the program's."""
+    done = subprocess.run([PROGRAM, "draw", "224", "whole"], input=b"5\nhello", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, "LD_DEBUG": "bindings"})
+    bound = re.findall(r"binding file \S*?([^/ ]+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(\w+)'", done.stderr.decode())
+    of_libraries = [(who, to, symbol) for who, to, symbol in bound if who.startswith(LIBRARIES) and symbol in MEMORY]
+    elsewhere = [b for b in of_libraries if not b[1].endswith("plimsoll-draw.so")]
+    callers = {who.split(".")[0] for who, _, symbol in of_libraries if symbol == "malloc"}
+    if elsewhere or not {"libraqm", "libharfbuzz", "libfribidi"} <= callers:
+        sys.exit(f"not bound to the module: {elsewhere or callers}")
+    print(f"memory: {len(of_libraries)} functions of {len(callers)} libraries are the module's")
+
+
 def main():
     print(f"repeat with: pages.py {PROGRAM} {SEED}", flush=True)
     numbers = random.Random(SEED)
@@ -201,6 +224,7 @@ def main():
         print(f"pages: skipped, {why}")
         sys.exit(77)
     check_pages(numbers, python)
+    check_bindings()
 
 
 main()

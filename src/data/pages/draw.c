@@ -118,6 +118,7 @@ uint32_t pl_drawer_columns(const pl_drawer *d) { return d->columns; }
 uint32_t pl_drawer_rows(const pl_drawer *d) { return d->rows; }
 void pl_drawer_tell(const pl_drawer *d, pl_pen_facts *f) { d->module->tell(d->pen, f); }
 void pl_drawer_shape_all(pl_drawer *d) { d->module->shape_all(d->pen); }
+void pl_drawer_refuse(pl_drawer *d, uint64_t n) { d->module->refuse(d->pen, n); }
 
 void pl_draw_page(pl_drawer *d, const char *text, size_t bytes, uint8_t *page, pl_page_remarks *remarks)
 {
@@ -129,5 +130,6 @@ void pl_draw_page(pl_drawer *d, const char *text, size_t bytes, uint8_t *page, p
     for (uint32_t i = 0; i < l->rows; i++)
         d->module->line(d->pen, l->text[i], l->length[i], (int)g->padding_px, (int)(g->padding_px + i * g->pitch_px),
                         &seen);
-    *remarks = (pl_page_remarks){l->invalid_bytes, seen.missing_glyphs, seen.unshaped_lines, l->truncated_bytes};
+    *remarks =
+        (pl_page_remarks){l->invalid_bytes, seen.missing_glyphs, seen.unshaped_lines, l->truncated_bytes, l->rows};
 }

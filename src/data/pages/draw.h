@@ -50,6 +50,7 @@ typedef struct pl_page_remarks {
     uint64_t missing_glyphs;  /* the font has none: drawn as its box */
     uint64_t unshaped_lines;  /* drawn glyph by glyph, since shaping failed */
     uint64_t truncated_bytes; /* the page is full: left out */
+    uint64_t lines;           /* there are */
 } pl_page_remarks;
 
 uint64_t pl_drawer_bytes(const pl_page_geometry *);
@@ -60,8 +61,10 @@ void pl_drawer_close(pl_drawer *); /* NULL is fine */
 uint32_t pl_drawer_columns(const pl_drawer *);
 uint32_t pl_drawer_rows(const pl_drawer *);
 void pl_drawer_tell(const pl_drawer *, pl_pen_facts *);
-/* All further lines are shaped, also those that look the same without (for tests). */
+/* For tests: all further lines are shaped, also those that look the same without; the n-th request for memory of each
+ * line is refused, and those behind it (0: none). */
 void pl_drawer_shape_all(pl_drawer *);
+void pl_drawer_refuse(pl_drawer *, uint64_t n);
 
 /* page: image_size x image_size bytes. */
 void pl_draw_page(pl_drawer *, const char *text, size_t bytes, uint8_t *page, pl_page_remarks *);

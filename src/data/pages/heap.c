@@ -27,7 +27,7 @@ void pl_page_heap_init(pl_page_heap *h, void *memory, size_t bytes)
 
 void pl_page_heap_reset(pl_page_heap *h)
 {
-    h->low = h->used = 0, h->refused = 0;
+    h->low = h->used = 0, h->refused = h->requests = 0;
     if (h->bytes > 0) *at(h, 0) = (header){h->bytes, 0};
 }
 
@@ -78,7 +78,8 @@ void *pl_page_heap_alloc(pl_page_heap *h, size_t bytes, size_t align)
 {
     if (align < PL_PAGE_HEAP_ALIGN) align = PL_PAGE_HEAP_ALIGN;
     const size_t size = bytes == 0 ? 2 * HEADER : HEADER + ((bytes + HEADER - 1) & ~(size_t)(HEADER - 1));
-    for (size_t o = h->low; bytes <= h->bytes && o < h->bytes; o += size_of(at(h, o))) {
+    const bool may = bytes <= h->bytes && !(++h->requests >= h->refuse_from && h->refuse_from);
+    for (size_t o = h->low; may && o < h->bytes; o += size_of(at(h, o))) {
         header *b = at(h, o);
         if (is_used(b)) {
             if (o == h->low) h->low += size_of(b);

@@ -15,6 +15,8 @@ typedef struct pl_page_heap {
     size_t low;        /* no block below is free */
     size_t used, peak; /* bytes of blocks given out, with their headers; reset leaves the peak */
     uint64_t refused;  /* requests for which there was no room */
+    uint64_t requests;
+    uint64_t refuse_from; /* for tests: this request and all behind it are refused; 0: none */
 } pl_page_heap;
 
 void pl_page_heap_init(pl_page_heap *, void *memory, size_t bytes);
