@@ -319,11 +319,12 @@ static pl_status close_run(runner *r, pl_status status)
     const bool next_stage = status == PL_OK && said(r, PL_CALL_STAGE) && said(r, PL_CALL_NEXT);
     const bool keeps_results = status == PL_OK && said(r, PL_CALL_NEXT) && !next_stage;
     const bool goes_on = keeps_results && pl_run_results_left(r->run) > 0;
+    const bool has_page = keeps_results && pl_run_has_page(r->run);
     if (keeps_results) snprintf(path, sizeof path, "%s", pl_run_results_path(r->run));
     pl_run_close(r->run); /* may warn */
     pl_plan_destroy(r->plan);
     if (next_stage) return pl_cli_go_on(atoi(r->call.word[PL_CALL_NEXT]), &r->error);
-    if (!keeps_results) return status;
+    if (!goes_on && !has_page) return status;
     return goes_on ? pl_cli_go_on(atoi(r->call.word[PL_CALL_NEXT]), &r->error)
                    : pl_page_exec(path, r->view.quiet, &r->error);
 }

@@ -80,14 +80,15 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
 {
     pl_process_options process = pl_process_options_default();
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
-    *o = (pl_fit_options){.plan = {.team = team_of(c), .process = process, .helper_threads = (int)pl_source_threads(c->data->source)},
-                          .words = c->settings.run.words,
-                          .batch = c->settings.run.batch,
-                          .allow = c->config->fit.allow,
-                          .stage = pl_compiler_stage,
-                          .settle = pl_compiler_settle,
-                          .tell = tell_search,
-                          .context = c};
+    *o = (pl_fit_options){
+        .plan = {.team = team_of(c), .process = process, .helper_threads = (int)pl_source_threads(c->data->source)},
+        .words = c->settings.run.words,
+        .batch = c->settings.run.batch,
+        .allow = c->config->fit.allow,
+        .stage = pl_compiler_stage,
+        .settle = pl_compiler_settle,
+        .tell = tell_search,
+        .context = c};
     PL_TRY(find_given(c, o, err));
     PL_TRY(pl_compiler_find_floor(c, o, err));
     return find_budget(c, &o->budget_bytes, err);

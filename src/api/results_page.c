@@ -8,6 +8,7 @@
 #include "api/results.h"
 #include "base/json_read.h"
 #include "store/folder.h"
+#include "systems/results.h"
 
 /* ---- which ---- */
 
@@ -95,6 +96,7 @@ static pl_status set_keys(pl_config *c, const char *path, json_t *keys, pl_error
     json_object_foreach(keys, key, value)
     {
         const char *text = json_string_value(value);
+        if (strncmp(key, PL_RESULTS_HASH, strlen(PL_RESULTS_HASH)) == 0) continue;
         if (!text) return unknown(path, key, err);
         if (pl_config_set(c, key, text, "the results", &why) != PL_OK) return unknown(path, why.text, err);
     }

@@ -267,6 +267,8 @@ uint64_t pl_run_results_left(const pl_run *r) { return pl_session_results_left(r
 
 const char *pl_run_results_path(const pl_run *r) { return r->data->sink ? r->data->sink->path : NULL; }
 
+bool pl_run_has_page(const pl_run *r) { return pl_system_of(r->config)->page != NULL; }
+
 const pl_words *pl_run_words(const pl_run *r) { return r->settings.run.words; }
 
 pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room, pl_run_verdict *verdict, pl_error *err)

@@ -91,13 +91,14 @@ static void say_keys(const pl_config *c, pl_json *j, pl_str *text)
 
 pl_status pl_results_say_identity(const pl_config *c, const pl_facts *facts, pl_str *text, pl_error *err)
 {
-    char hash[20];
+    char hash[20], name[64];
     pl_json j = pl_json_begin(text, true);
     pl_json_object(&j);
     say_keys(c, &j, text);
     for (uint32_t i = 0; facts && i < facts->count; i++) {
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)facts->fact[i].value);
-        pl_json_kv_string(&j, facts->fact[i].name, hash);
+        snprintf(name, sizeof name, PL_RESULTS_HASH "%s", facts->fact[i].name);
+        pl_json_kv_string(&j, name, hash);
     }
     pl_json_kv_string(&j, "run.isa", isa_name(c));
     pl_json_object_end(&j);

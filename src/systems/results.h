@@ -24,8 +24,10 @@ pl_status pl_share_read(const pl_config *, const char *key, const char *text, co
 pl_status pl_results_find_path(const pl_config *, const char *key, const char *given, pl_config_store_backend,
                                const pl_share *, char path[PL_FILE_PATH_MAX], pl_error *);
 
+#define PL_RESULTS_HASH "hash."
 /* Appends a JSON object of what decides the numbers in the file, and no more: another config with the same is the same
- * job. `facts` beside the keys: hashes of what the config only names, or NULL. */
+ * job. `facts` beside the keys: hashes of what the config only names, as
+ * "hash.NAME", or NULL. */
 pl_status pl_results_say_identity(const pl_config *, const pl_facts *facts, pl_str *text, pl_error *);
 
 #endif
