@@ -106,7 +106,8 @@ static void keep_glyph(pl_pen *p, uint32_t index)
     if (!b && (slot->bitmap.rows || slot->format != FT_GLYPH_FORMAT_BITMAP)) return; /* of another kind */
     *g = (glyph){ABSENT, (int16_t)slot->bitmap_left, (int16_t)slot->bitmap_top, 0, 0, (int32_t)slot->advance.x};
     const size_t stride = b ? (b->width + LANES - 1) / LANES * LANES : 0, bytes = b ? stride * b->rows : 0;
-    if (slot->bitmap_left != g->left || slot->bitmap_top != g->top || bytes > p->coverage_room - p->coverage_bytes)
+    if ((b && (b->width > UINT16_MAX || b->rows > UINT16_MAX)) || slot->bitmap_left != g->left ||
+        slot->bitmap_top != g->top || bytes > p->coverage_room - p->coverage_bytes)
         return;
     g->at = (uint32_t)p->coverage_bytes;
     if (!b) return;
@@ -124,6 +125,13 @@ static void keep_glyphs(pl_pen *p, uint8_t *area)
     p->glyphs = (glyph *)(void *)area;
     p->coverage = area + bytes, p->coverage_room = PL_PEN_GLYPHS_BYTES - bytes;
     for (uint32_t i = 0; i < count; i++) keep_glyph(p, i);
+}
+
+/* NULL: it has to be rendered, or the font has none of that number. */
+static const glyph *kept(const pl_pen *p, uint32_t index)
+{
+    const bool is_kept = p->glyphs && index < (FT_ULong)p->face->num_glyphs && p->glyphs[index].at != ABSENT;
+    return is_kept ? &p->glyphs[index] : NULL;
 }
 
 /* ---- which way ---- */
@@ -165,13 +173,20 @@ static uint32_t plain_glyph(const pl_pen *p, uint32_t c)
 
 /* ---- placing ---- */
 
-static int pixel(int64_t x) { return (int)((x + 32) >> 6); }
+/* Far from every page is far enough: a damaged font may say anything. */
+static int pixel(int64_t x)
+{
+    enum { FAR = 1 << 20 };
+    const int64_t whole = (x + 32) >> 6;
+    return (int)(whole < -FAR ? -FAR : whole > FAR ? FAR : whole);
+}
 
 /* 1/64 pixel; hinted it is a whole one. */
 static int64_t advance_of(pl_pen *p, uint32_t index)
 {
     FT_Fixed advance;
-    if (p->options.whole_advances && p->glyphs) return p->glyphs[index].advance;
+    const glyph *g = p->options.whole_advances ? kept(p, index) : NULL;
+    if (g) return g->advance;
     if (FT_Get_Advance(p->face, index, p->options.whole_advances ? FT_LOAD_DEFAULT : FT_LOAD_NO_HINTING, &advance))
         return 0;
     return (advance + 512) >> 10;
@@ -264,8 +279,8 @@ typedef struct bitmap {
 
 static bool find_bitmap(pl_pen *p, const place *q, int x, int y, bitmap *b)
 {
-    if (p->glyphs && p->glyphs[q->glyph].at != ABSENT) {
-        const glyph *g = &p->glyphs[q->glyph];
+    const glyph *g = kept(p, q->glyph);
+    if (g) {
         *b = (bitmap){p->coverage + g->at,
                       (g->width + LANES - 1) / LANES * LANES,
                       x + q->x + g->left,
@@ -339,13 +354,13 @@ static void paste(pl_pen *p, int first, int last)
 /* The rows of the page that a line touches; false: one of its glyphs is not rendered yet. */
 static bool find_rows(pl_pen *p, int y, int *first, int *last)
 {
-    bool all = p->glyphs != NULL;
+    bool all = true;
     *first = (int)p->options.image_size, *last = 0;
     for (size_t i = 0; i < p->place_count && all; i++) {
-        const glyph *g = &p->glyphs[p->place[i].glyph];
-        const int top = y - p->place[i].y - g->top;
-        all = g->at != ABSENT;
-        if (g->rows > 0) *first = smaller(*first, top), *last = larger(*last, top + g->rows);
+        const glyph *g = kept(p, p->place[i].glyph);
+        const int top = g ? y - p->place[i].y - g->top : 0;
+        all = g != NULL;
+        if (g && g->rows > 0) *first = smaller(*first, top), *last = larger(*last, top + g->rows);
     }
     *first = all ? larger(*first, 0) : 0;
     *last = all ? smaller(*last, (int)p->options.image_size) : (int)p->options.image_size;
