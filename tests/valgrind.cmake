@@ -14,7 +14,8 @@ set(valgrind_long api/test_damaged_run api/test_prepare api/test_resumed_plan ba
   grad/test_operators models/test_operators place/test_place plan/test_check plan/test_memory_refused report/test_plan
   rewrite/test_layer_major rewrite/test_optimizer_state rewrite/test_update_order store/test_block_file store/test_metrics
   store/test_rehearse store/test_safetensors jobs/test_sample fit/test_frames models/test_clouds data/test_preprocess
-  data/test_scene data/test_clouds_data systems/test_clouds_prepare systems/test_clouds_synth systems/test_clouds_run)
+  data/test_scene data/test_clouds_data systems/test_clouds_prepare systems/test_clouds_synth systems/test_clouds_run
+  data/test_texts_index data/test_grammar systems/test_capsules_synth)
 set(valgrind_without_folders backend kernels)
 set(valgrind_without base/test_process base/test_fence run/test_process_plan run/test_process_rules api/test_refused
   api/test_numbers fit/test_depth)

@@ -151,6 +151,7 @@ PL_API const pl_words *pl_run_words(const pl_run *);
 /* Blocks of its results that are still to be made: by a further plan and run, for operators of another shape. */
 PL_API uint64_t pl_run_results_left(const pl_run *);
 PL_API const char *pl_run_results_path(const pl_run *); /* NULL: it keeps none */
+PL_API bool pl_config_has_page(const pl_config *);
 PL_API bool pl_run_has_page(const pl_run *);            /* can pl_results_report show its results? */
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);

@@ -1,5 +1,5 @@
-/* Data that is made, so that examples and tests need no downloads. Today: flights for the regression of cloud heights
- * from image sequences (frames of a camera, profiles of a lidar, navigation), in HDF5.
+/* Data that is made, so that examples and tests need no downloads: flights for the regression of cloud heights from
+ * image sequences (frames of a camera, profiles of a lidar, navigation), in HDF5; and texts to draw as pages.
  *
  *     pl_synth_clouds_options options = pl_synth_clouds_default();
  *     options.height = 48, options.width = 64;
@@ -42,6 +42,23 @@ PL_API pl_synth_clouds_options pl_synth_clouds_default(void);
 #define PL_SYNTH_CLOUDS_FILE "synthetic_flights.yaml"
 PL_API PL_MUST_USE pl_status pl_synth_clouds(const char *folder, const pl_synth_clouds_options *, char **text,
                                              size_t *bytes, pl_error *);
+
+/* One a line (ends of lines within a text become spaces); an object a line, with the keys id and text; or CSV (RFC
+ * 4180) with the columns id and text. */
+typedef enum pl_synth_form { PL_SYNTH_LINES, PL_SYNTH_JSONL, PL_SYNTH_CSV } pl_synth_form;
+
+typedef struct pl_synth_texts_options {
+    uint64_t count; /* 1 and more */
+    pl_synth_form form;
+    uint64_t seed; /* text i is a function of (seed, i) alone */
+} pl_synth_texts_options;
+
+/* 10,000 lines, seed 1. */
+PL_API pl_synth_texts_options pl_synth_texts_default(void);
+
+/* Writes texts of 20 to 400 characters (code, prose and formulas, a few of them in other scripts) into a file, whole or
+ * not at all. The same options give the same bytes. */
+PL_API PL_MUST_USE pl_status pl_synth_texts(const char *path, const pl_synth_texts_options *, pl_error *);
 
 #ifdef __cplusplus
 }

@@ -267,7 +267,8 @@ uint64_t pl_run_results_left(const pl_run *r) { return pl_session_results_left(r
 
 const char *pl_run_results_path(const pl_run *r) { return r->data->sink ? r->data->sink->path : NULL; }
 
-bool pl_run_has_page(const pl_run *r) { return pl_system_of(r->config)->page != NULL; }
+bool pl_config_has_page(const pl_config *c) { return pl_system_of(c)->page != NULL; }
+bool pl_run_has_page(const pl_run *r) { return pl_config_has_page(r->config); }
 
 const pl_words *pl_run_words(const pl_run *r) { return r->settings.run.words; }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/pages/pages_data.h"
+#include "jobs/encode_witness.h"
 #include "jobs/jobs.h"
 #include "run/session_impl.h"
 
@@ -60,6 +61,7 @@ static pl_status store(pl_session *s, void *job, const pl_store_call *call, pl_e
 {
     encode *e = job;
     if (!e->rows) return PL_OK; /* before commit everything runs once */
+    if (s->settings->to) return pl_encode_witness_put(s, s->settings->to, call, err);
     for (uint32_t k = 0; k < e->d->layout.datasets; k++) {
         uint64_t offset, bytes;
         (void)pl_block_piece(&e->d->layout, e->block, k, &offset, &bytes);
@@ -160,10 +162,19 @@ static void tell_remarks(pl_session *s, encode *e)
     if (used) pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = e->said, .text_bytes = used});
 }
 
+static pl_status run_witness(pl_session *s, encode *e, pl_error *err)
+{
+    PL_TRY(pl_encode_witness_open(s, s->settings->to, err));
+    pl_ring_begin(s->ring, PL_PART_TRAIN, 0, 1);
+    e->rows = 1;
+    return pl_session_run_program(s, e->program, false, err);
+}
+
 static pl_status run_encode(pl_session *s, void *state, pl_error *err)
 {
     encode *e = state;
     pl_error ignored;
+    if (s->settings->to) return run_witness(s, e, err);
     e->committed_at = pl_run_now();
     pl_status status = run_stretches(s, e, err);
     e->rows = 0;

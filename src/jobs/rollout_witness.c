@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/philox.h"
+#include "jobs/witness.h"
 #include "run/session_impl.h"
 #include "store/npy.h"
 
@@ -18,29 +19,17 @@ static const char *const names[PL_WITNESS_FILES] = {"field.npy", "states.npy", "
 
 /* ---- the folder ---- */
 
-static const char weights_name[] = "weights.safetensors", parameters_name[] = "parameters.json";
-static const pl_st_text mark = {"written_by", "plimsoll rollout --witness"}; /* in the weights, which come first */
-
-static bool is_marked(const char *folder)
-{
-    char path[PL_FILE_PATH_MAX];
-    pl_safetensors *weights = NULL;
-    if (pl_path_join(path, sizeof path, folder, weights_name, NULL) != PL_OK) return false;
-    if (access(path, F_OK) != 0 || pl_safetensors_open(path, &weights, NULL) != PL_OK) return false;
-    const char *by = pl_safetensors_metadata(weights, mark.key);
-    const bool is_ours = by && strcmp(by, mark.value) == 0;
-    pl_safetensors_destroy(weights);
-    return is_ours;
-}
+static const char parameters_name[] = "parameters.json";
+static const char by[] = "plimsoll rollout --witness"; /* in the weights, which come first */
 
 /* What would be replaced is an earlier witness's, or nothing is written. */
 static pl_status check_folder(const char *folder, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     struct stat st;
-    if (is_marked(folder)) return PL_OK;
+    if (pl_witness_is_marked(folder, by)) return PL_OK;
     for (int k = 0; k < PL_WITNESS_FILES + 2; k++) {
-        const char *name = k < PL_WITNESS_FILES ? names[k] : k == PL_WITNESS_FILES ? weights_name : parameters_name;
+        const char *name = k < PL_WITNESS_FILES ? names[k] : k == PL_WITNESS_FILES ? PL_WITNESS_WEIGHTS : parameters_name;
         PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
         if (lstat(path, &st) == 0)
             return pl_fail(err, PL_E_STORAGE,
@@ -51,30 +40,7 @@ static pl_status check_folder(const char *folder, pl_error *err)
     return PL_OK;
 }
 
-/* ---- weights and parameters ---- */
-
-static pl_status write_weights(const pl_witness *w, pl_error *err)
-{
-    char path[PL_FILE_PATH_MAX];
-    const pl_session *s = w->s;
-    const pl_graph *g = s->o.plan->graph;
-    pl_status status = PL_OK;
-    size_t count = 0;
-    PL_TRY(pl_path_join(path, sizeof path, w->folder, weights_name, err));
-    pl_st_entry *entry = pl_alloc(g->value_count + 1, sizeof *entry);
-    pl_st_writer *writer = pl_alloc(1, sizeof *writer);
-    if (!entry || !writer) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the list of weights"));
-    for (size_t i = 0; i < g->value_count; i++)
-        if (pl_session_keeps(g, (pl_id)i) == PL_KEPT_WITH_MODEL)
-            PL_TRY_DONE(pl_session_fill_entry(g, s->program, (pl_id)i, &entry[count++], err));
-    pl_st_list list = {.entries = entry, .count = count, .metadata = &mark, .metadata_count = 1};
-    PL_TRY_DONE(pl_safetensors_check(&list, err));
-    PL_TRY_DONE(pl_safetensors_write(writer, path, &list, NULL, err));
-done:
-    pl_free(entry);
-    pl_free(writer);
-    return status;
-}
+/* ---- parameters ---- */
 
 static void write_shape(const pl_witness *w, pl_json *j)
 {
@@ -273,7 +239,7 @@ static pl_status complete_all(pl_witness *w, pl_error *err)
     PL_TRY(remove_one(w, parameters_name, path, err));
     PL_TRY(remove_one(w, names[DROPOUT], path, err)); /* this one may have none */
     PL_TRY(pl_path_join(path, sizeof path, w->folder, parameters_name, err));
-    PL_TRY(write_weights(w, err));
+    PL_TRY(pl_witness_write_weights(w->s, w->folder, by, err));
     for (uint32_t k = 0; k < w->open; k++) PL_TRY(pl_file_commit(&w->file[k], err));
     return write_parameters(w, path, err);
 }

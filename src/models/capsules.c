@@ -17,7 +17,8 @@
  *   checksum = linear(relu(linear(sketch)));  children = linear(the tokens of the largest a)
  *
  * One graph holds two programs: init, encode. Ports of the data, in this order: "pages" u8 [B,H,W], "remarks" u8 [B].
- * "encode" stores, in f16, sketches [B,K,D], checksums [B,K,R] and children [B,K,m,D], and the remarks as they came. */
+ * "encode" stores, in f16, sketches [B,K,D], checksums [B,K,R] and children [B,K,m,D], and the remarks as they came; for a
+ * witness (the extent "witness") the pages, too. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -242,19 +243,20 @@ static pl_id children(const encoder *e, pl_id t, capsules k)
     return linear(e, of, pl_shape_of(2, e->width, e->width), e->width, "children_projection");
 }
 
-static void give_out(const encoder *e, pl_id t, pl_id remarks)
+static void give_out(const encoder *e, pl_id t, pl_id remarks, pl_id pages)
 {
     pl_builder *b = &e->m->b;
-    pl_id out[4];
+    const bool witness = pl_facts_value(e->m->extents, "witness", 0);
+    pl_id out[5];
     pl_builder_enter(b, "capsules");
     const capsules k = e->c->pooling_method == PL_CONFIG_POOLING_ATTENTION ? attend(e, t) : average(e, t);
     out[0] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
     out[1] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
     out[2] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
-    out[3] = remarks;
+    out[3] = remarks, out[4] = pages;
     pl_builder_leave(b);
     pl_builder_enter(b, "results");
-    pl_build_node(b, PL_OP_STORE, NULL, 4, out, 0, NULL);
+    pl_build_node(b, PL_OP_STORE, NULL, witness ? 5 : 4, out, 0, NULL);
     pl_builder_leave(b);
 }
 
@@ -288,7 +290,7 @@ static pl_status build(pl_model *m)
     pl_builder_leave(b);
     pl_id x = embed(&e, load[0]);
     x = c->recursion == PL_CONFIG_RECURSION_FLAT ? flat(&e, x) : two_states(&e, x);
-    give_out(&e, last_norm(&e, x), load[1]);
+    give_out(&e, last_norm(&e, x), load[1], load[0]);
     return b->status;
 }
 

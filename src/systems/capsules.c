@@ -201,7 +201,8 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
 {
     pl_str text = {0};
     pl_pages_setup *s = pl_alloc(1, sizeof *s);
-    (void)command, (void)use, (void)planned;
+    const uint64_t witness = planned ? pl_facts_value(planned, PL_FACT_WITNESS, UINT64_MAX) : UINT64_MAX;
+    (void)command, (void)use;
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
     s->texts.fd = s->texts.index_fd = -1;
     pl_status status = open_data(c, s, &text, data, err);
@@ -209,6 +210,9 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
     pl_free((void *)(uintptr_t)s->font.data);
     pl_free(s);
     pl_str_deinit(&text);
+    if (status != PL_OK || witness == UINT64_MAX) return status;
+    status = pl_pages_data_witness((pl_pages_data *)*data, witness, PL_FACT_WITNESS, err);
+    if (status != PL_OK) pl_data_close(*data);
     return status;
 }
 

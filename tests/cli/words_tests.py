@@ -1,4 +1,6 @@
 """Tests of how things are called. Called as cli_tests.py is."""
+import csv
+import json
 import os
 import re
 import struct
@@ -30,7 +32,7 @@ def test_one_of_a_thing():
 def test_synth():
     """What it refuses, before it makes a folder."""
     refused(2, "what to make is missing: clouds OUT", "synth")
-    refused(2, "clouds can be made, not rain", "synth", "rain", "out")
+    refused(2, "clouds and texts can be made, not rain", "synth", "rain", "out")
     refused(2, "the folder to write into is missing", "synth", "clouds")
     refused(2, "one folder only, but there is also b", "synth", "clouds", "a", "b")
     refused(2, "--cue expects shadow or parallax, not sun", "synth", "clouds", "a", "--cue", "sun")
@@ -40,6 +42,12 @@ def test_synth():
     refused(2, "--gsd expects a number of metres, not nan", "synth", "clouds", "a", "--gsd", "nan")
     refused(2, "shadows are up to 20 pixels long", "synth", "clouds", "a", "--gsd", "100", "--height", "18")
     refused(2, "40 flights were asked for; there can be 1 to 31", "synth", "clouds", "a", "--flights", "40")
+    refused(2, "the file to write is missing: texts OUT", "synth", "texts")
+    refused(2, "one file only, but there is also b", "synth", "texts", "a", "b")
+    refused(2, "--count expects a number from 1 on, not 0", "synth", "texts", "a", "--count", "0")
+    refused(2, "--format expects lines, jsonl or csv, not xml", "synth", "texts", "a", "--format", "xml")
+    refused(2, "what is made has no option --cue", "synth", "texts", "a", "--cue", "shadow")
+    refused(2, "what is made has no option --count", "synth", "clouds", "a", "--count", "5")
     check(not os.path.exists("a"), "a refused synth left a folder")
 
 
@@ -82,6 +90,33 @@ def chunks(data):
 
 
 GROUPS = {"words": [test_one_of_a_thing, test_synth, test_draw]}
+
+
+def test_synth_texts():
+    """Python's own readers find the same texts in each form; a seed makes others, a count only more."""
+    for form in ("lines", "jsonl", "csv"):
+        out, err = run("synth", "texts", form, "--format", form, "--count", "2000", "--seed", "7")
+        check(out == "" and err == f"{form}: 2000 texts\n", out, err)
+    with open("jsonl", encoding="utf-8") as file:
+        objects = [json.loads(line) for line in file]
+    with open("csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with open("lines", encoding="utf-8", newline="") as file:
+        lines = file.read().split("\n")
+    texts = [o["text"] for o in objects]
+    check([o["id"] for o in objects] == list(range(2000)) and [int(r["id"]) for r in rows] == list(range(2000)), "the numbers are others")
+    check([r["text"] for r in rows] == texts, "the texts in CSV are others")
+    check(lines[:-1] == [t.replace("\n", " ") for t in texts] and lines[-1] == "", "the texts in lines are others")
+    check(all(20 <= len(t) <= 400 for t in texts) and len(set(texts)) > 1990, "lengths, or repetitions")
+    check(any("\n" in t for t in texts) and any('"' in t for t in texts) and any(ord(c) > 127 for t in texts for c in t), "too plain to show anything")
+    run("synth", "texts", "more", "--count", "2001", "--seed", "7")
+    run("synth", "texts", "others", "--count", "2000", "--seed", "8")
+    with open("more", encoding="utf-8", newline="") as more, open("others", encoding="utf-8", newline="") as others:
+        check(more.read().split("\n")[:2000] == lines[:2000], "more texts are other texts")
+        check(not set(others.read().split("\n")[:50]) & set(lines[:50]), "another seed makes the same texts")
+
+
+GROUPS = {"words": [test_one_of_a_thing, test_synth, test_synth_texts]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -200,3 +200,20 @@ pl_status pl_pages_data_open(pl_pages_setup *setup, pl_pages_data **data, pl_err
     *data = d;
     return PL_OK;
 }
+
+pl_status pl_pages_data_witness(pl_pages_data *d, uint64_t number, const char *fact, pl_error *err)
+{
+    pl_pages_setup *o = &d->setup;
+    if (number < o->first || number - o->first >= o->count)
+        return pl_fail(err, PL_E_CONFIG, "there is no text %" PRIu64 ": this job has %" PRIu64 ", from %" PRIu64 " on",
+                       number, o->count, o->first);
+    o->first = number;
+    o->count = o->block = 1;
+    d->source.batch = d->source.at_once = 1;
+    d->source.steps_per_epoch[PL_PART_TRAIN] = 1;
+    d->data.groups = 0;
+    d->data.sink = NULL;
+    pl_facts_add(&d->data.identity, fact, number);
+    pl_facts_add(&d->data.extents, "witness", 1);
+    return PL_OK;
+}

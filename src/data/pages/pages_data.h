@@ -47,10 +47,13 @@ typedef struct pl_pages_data {
     char *path, *text;
 } pl_pages_data;
 
-enum { PL_PAGES_SKETCHES, PL_PAGES_CHECKSUMS, PL_PAGES_CHILDREN, PL_PAGES_REMARKS }; /* datasets, and ports stored */
+/* Datasets, and ports stored; the last for a witness alone. */
+enum { PL_PAGES_SKETCHES, PL_PAGES_CHECKSUMS, PL_PAGES_CHILDREN, PL_PAGES_REMARKS, PL_PAGES_PAGES };
 
 /* Takes the texts and the font of the setup, also when it fails. PL_E_CONFIG, PL_E_NOMEM. */
 pl_status pl_pages_data_open(pl_pages_setup *, pl_pages_data **, pl_error *);
+/* Its work is that text's, for a witness: it has no results. PL_E_CONFIG. */
+pl_status pl_pages_data_witness(pl_pages_data *, uint64_t number, const char *fact, pl_error *);
 static inline const pl_pages_data *pl_pages_data_of(const pl_data *d) { return (const pl_pages_data *)d; }
 
 #endif
