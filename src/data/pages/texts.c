@@ -46,8 +46,10 @@ static pl_status open_source(pl_texts *t, const pl_texts_setup *s, pl_error *err
     if (form != t->form || t->info.recipe != pl_texts_recipe(s))
         return pl_fail(err, PL_E_DATA, "%s: is an index of texts of another form, key or column; make it again",
                        t->index_path);
+    posix_fadvise(t->index_fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead, which would be megabytes on some disks */
     if (t->form == PL_TEXTS_FOLDER) return PL_OK;
     PL_TRY(pl_file_open(t->path, &t->fd, &bytes, err));
+    posix_fadvise(t->fd, 0, 0, POSIX_FADV_RANDOM);
     return check_unchanged(t->fd, t->path, t->info.source_bytes, t->info.mtime_ns, err);
 }
 
