@@ -1,6 +1,7 @@
 /* Attention over all heads with a team. Tasks are handed out one at a time by an atomic counter, which lies in the
  * workspace: a task's result depends on its place alone, so it does not matter who takes it. Forward: a task is a block
- * of queries of one head, the longest (latest under a causal mask) first. Backward: a task is a head; when the team has
+ * of queries of one head, the longest (latest under a causal mask) first; without a mask, where heads are many, a whole
+ * head, whose keys and values so come from far but once. Backward: a task is a head; when the team has
  * at least twice as many threads as there are heads, it is a stretch of a head's queries (for dq) or keys (for dk, dv):
  * 7 products instead of 5, in many more tasks, and the same sums.
  *
@@ -92,10 +93,18 @@ static int64_t blocks_of(const pl_attention_call *c, const pl_kernels *kernels)
     return (c->tq + block - 1) / block;
 }
 
+enum { HEADS_PER_THREAD = 4 }; /* at least, where a task is a head: the last one is waited for */
+
+static int64_t tasks_of(const pl_attention_call *c, const pl_kernels *kernels, pl_team team)
+{
+    int64_t pairs = c->batch * c->heads;
+    return !c->causal && pairs >= HEADS_PER_THREAD * team.threads ? pairs : pairs * blocks_of(c, kernels);
+}
+
 uint64_t pl_attention_workspace_bytes(const pl_attention_call *c, pl_team team)
 {
     const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int64_t tasks = c->batch * c->heads * blocks_of(c, kernels);
+    int64_t tasks = tasks_of(c, kernels, team);
     return workspace_bytes(kernels->attention_workspace_bytes(c->head_width), tasks, team);
 }
 
@@ -103,9 +112,11 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
 {
     const pl_attention_call *c = call;
     const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int64_t pairs = c->batch * c->heads, block = kernels->attention_block_queries();
-    int64_t part = blocks_of(c, kernels) - 1 - task / pairs, b = task % pairs / c->heads, h = task % c->heads;
-    int64_t inside = h * c->head_width, begin = part * block, end = begin + block < c->tq ? begin + block : c->tq;
+    int64_t pairs = c->batch * c->heads, block = kernels->attention_block_queries(), blocks = blocks_of(c, kernels);
+    int64_t count = tasks_of(c, kernels, team) == pairs ? blocks : 1; /* of blocks */
+    int64_t part = blocks - count - task / pairs, b = task % pairs / c->heads, h = task % c->heads;
+    int64_t inside = h * c->head_width, begin = part * block, end = begin + count * block;
+    if (end > c->tq) end = c->tq;
     pl_attention_head head = {.tq = c->tq,
                               .tk = c->position ? *c->position + c->tq : c->tk,
                               .head_width = c->head_width,
@@ -127,14 +138,15 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
         const matrix used[] = {{c->k, c->sk}, {c->v, c->sv}};
         fetch_head(used, 2, c->type, c->heads, c->head_width, end, next);
     }
-    kernels->attention(&head, begin, end, workspace);
+    for (; begin < end; begin += block)
+        kernels->attention(&head, begin, begin + block < end ? begin + block : end, workspace);
 }
 
 void pl_attention_exec(const pl_attention_call *c, void *workspace, pl_team team)
 {
     const pl_kernels *kernels = pl_kernels_get(team.isa);
     uint64_t each = kernels->attention_workspace_bytes(c->head_width);
-    int64_t tasks = c->batch * c->heads * blocks_of(c, kernels);
+    int64_t tasks = tasks_of(c, kernels, team);
     hand_out(run_task, c, tasks, each, workspace, team);
 }
 
