@@ -19,7 +19,5 @@ static const char about[] =
     "refused before anything runs (exit 5), what does not fit memory.budget before the first text (exit 3). Texts that "
     "a page cannot show as they are meant are drawn as well as it can, counted, and marked in the dataset remarks.\n";
 
-const pl_cli_body pl_cli_encode = {.text = about,
-                                   .options = options,
-                                   .option_count = sizeof options / sizeof *options,
-                                   .run = pl_results_command_run};
+const pl_cli_body pl_cli_encode = {
+    .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = pl_results_command_run};

@@ -8,7 +8,7 @@ static const pl_cli_option options[] = {
     [PL_RESULTS_ONLY] = {"--only", "N", "with --witness: operator N, counted from 0; default: 0"},
     [PL_RESULTS_STEPS] = {"--steps", "N", "with --witness: so many steps; default: 1"},
     [PL_RESULTS_WITNESS] = {"--witness", "DIR",
-                 "write what another program needs to repeat one operator into DIR, and no results"},
+                            "write what another program needs to repeat one operator into DIR, and no results"},
 };
 
 static const char about[] =

@@ -10,14 +10,15 @@
 #include "planning.h"
 #include "signals.h"
 
-static pl_status read_count(const pl_cli_command *command, const pl_cli_arguments *a, int option, unsigned long long otherwise, unsigned long long *to,
-                            pl_error *err)
+static pl_status read_count(const pl_cli_command *command, const pl_cli_arguments *a, int option,
+                            unsigned long long otherwise, unsigned long long *to, pl_error *err)
 {
     const char *text = a->value[option];
     char *end;
     *to = otherwise;
     if (!text) return PL_OK;
-    if (!a->value[PL_RESULTS_WITNESS]) return pl_cli_error(err, PL_E_USAGE, "%s goes with --witness DIR", command->body->options[option].name);
+    if (!a->value[PL_RESULTS_WITNESS])
+        return pl_cli_error(err, PL_E_USAGE, "%s goes with --witness DIR", command->body->options[option].name);
     errno = 0;
     *to = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && !*end && !errno) return PL_OK;
@@ -62,7 +63,8 @@ static int start(const pl_cli_command *command, const pl_cli_input *in)
     if (status == PL_OK) status = read_count(command, &in->arguments, PL_RESULTS_STEPS, 1, &steps, &err);
     if (status == PL_OK && in->arguments.value[PL_RESULTS_WITNESS]) return write_witness(command, in, only, steps);
     if (status == PL_OK)
-        status = pl_talk_read(in->config, in->arguments.value[PL_RESULTS_QUIET], in->arguments.value[PL_RESULTS_VERBOSE], &talk, &err);
+        status = pl_talk_read(in->config, in->arguments.value[PL_RESULTS_QUIET],
+                              in->arguments.value[PL_RESULTS_VERBOSE], &talk, &err);
     if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
     if (talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
     int code = pl_cli_start(in, &talk, false, &call);

@@ -29,7 +29,9 @@ static pl_status check_folder(const char *folder, pl_error *err)
     struct stat st;
     if (pl_witness_is_marked(folder, by)) return PL_OK;
     for (int k = 0; k < PL_WITNESS_FILES + 2; k++) {
-        const char *name = k < PL_WITNESS_FILES ? names[k] : k == PL_WITNESS_FILES ? PL_WITNESS_WEIGHTS : parameters_name;
+        const char *name = k < PL_WITNESS_FILES    ? names[k]
+                           : k == PL_WITNESS_FILES ? PL_WITNESS_WEIGHTS
+                                                   : parameters_name;
         PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
         if (lstat(path, &st) == 0)
             return pl_fail(err, PL_E_STORAGE,

@@ -112,11 +112,9 @@ static pl_status check_part(const pl_block_layout *l, pl_error *err)
     uint64_t share = 0, end;
     for (uint32_t i = 0; i < l->kinds && l->whole; i++) {
         uint64_t extent = l->kind[i].axes ? l->kind[i].axis[0].extent : 0;
-        bool whole_blocks = l->kind[i].axes != 1 || l->kind[i].axis[0].step == 1;
         if (i == 0) share = extent;
-        if (extent == 0 || extent != share || !whole_blocks)
-            return pl_fail(err, PL_E_USAGE, "%s: a part has one first axis, the same for each kind, of step 1",
-                           l->kind[i].name);
+        if (extent == 0 || extent != share)
+            return pl_fail(err, PL_E_USAGE, "%s: a part has one first axis, the same for each kind", l->kind[i].name);
     }
     if (l->whole && (pl_size_add(l->first, share, &end) || end > l->whole))
         return pl_fail(err, PL_E_USAGE, "a part of %" PRIu64 " from %" PRIu64 " on is more than the whole, %" PRIu64,

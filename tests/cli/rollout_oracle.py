@@ -9,7 +9,7 @@ import struct
 from array import array
 
 EPS = 1e-5
-CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q"}
+CODES = {"<f4": "f", "<f8": "d", "<i4": "i", "<i8": "q", "|u1": "B"}
 
 
 def dot(a, b):
@@ -59,24 +59,28 @@ def load_npy(path):
         raise ValueError(f"{path} is no .npy")
     begin = 10 + struct.unpack("<H", data[8:10])[0]
     header = eval(data[10:begin].decode(), {"__builtins__": {}})
-    numbers = array(CODES[header["descr"]], data[begin:])
+    half = header["descr"] == "<f2"
+    numbers = struct.unpack(f"<{(len(data) - begin) // 2}e", data[begin:]) if half else array(CODES[header["descr"]], data[begin:])
     if header["fortran_order"] or len(numbers) != math.prod(header["shape"]):
         raise ValueError(f"{path}: {header}, and {len(numbers)} numbers")
     return header["shape"], numbers
 
 
 def load_weights(path):
-    """name → (shape, numbers); all F32"""
+    """name → (shape, numbers); F32, or BF16, which is the upper half of one"""
     data = read_bytes(path)
     begin = 8 + struct.unpack("<Q", data[:8])[0]
     found = {}
     for name, entry in json.loads(data[8:begin]).items():
         if name == "__metadata__":
             continue
-        if entry["dtype"] != "F32":
+        if entry["dtype"] not in ("F32", "BF16"):
             raise ValueError(f"{name} is {entry['dtype']}")
         first, last = entry["data_offsets"]
-        found[name] = entry["shape"], list(array("f", data[begin + first:begin + last]))
+        numbers = data[begin + first:begin + last]
+        if entry["dtype"] == "BF16":
+            numbers = struct.pack(f"<{len(numbers) // 2}I", *(half << 16 for half in array("H", numbers)))
+        found[name] = entry["shape"], list(array("f", numbers))
     return found
 
 

@@ -151,7 +151,8 @@ static void close_data(pl_data *data)
 static pl_status choose(pl_data *data, uint32_t group, pl_error *err)
 {
     (void)data;
-    return group == 0 ? PL_OK : pl_fail(err, PL_E_DATA, "the texts have one shape, number %u was planned; plan again", group);
+    return group == 0 ? PL_OK
+                      : pl_fail(err, PL_E_DATA, "the texts have one shape, number %u was planned; plan again", group);
 }
 
 static void say_group(const pl_data *data, pl_str *text)

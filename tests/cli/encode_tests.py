@@ -1,0 +1,195 @@
+"""Tests of encode: capsules against a second program (encode_oracle.py), that their bits hang on nothing but the texts and the
+model, that what is killed ends as what was not, and what bad input is answered. Called as cli_tests.py is."""
+import csv
+import filecmp
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import cli_tests
+from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
+from encode_oracle import Encoder
+from rollout_oracle import load_npy
+
+DRAW = random.Random(SEED)
+FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"
+SMALL = {"image_size": 40, "patch_size": 8, "hidden_size": 16, "num_heads": 2, "num_layers": 1, "H_cycles": 1, "L_cycles": 2,
+         "target_capsules": 4, "capsule_grid_shape": "[2, 2]", "children_per_capsule": 2, "checksum_dim": 3, "text_format": "grammar",
+         "count": 70, "block_texts": 16, "seed": SEED}
+
+
+def write_encoder(path="encode.yaml", threads=1, out="out", **keys):
+    """A key that is None is left out."""
+    module = os.path.join(os.path.dirname(cli_tests.COMMAND), "plimsoll-draw.so")
+    if not os.path.exists(module) or not os.path.exists(FONT):
+        raise Skipped("there is no module to draw with, or no font")
+    with open(path, "w") as file:
+        file.write(f"model:\n  arch: capsules\nrun:\n  threads: {threads}\n  out: {out}\n")
+        file.write("".join(f"{k}: {v}\n" for k, v in {**SMALL, **keys}.items() if v is not None))
+    return path
+
+
+def put(path, text):
+    with open(path, "w", newline="") as file:
+        file.write(text)
+
+
+def encode(config, *words, **options):
+    _, said = run("encode", config, *words, **options)
+    check("As planned, to the byte." in said, said[-1500:])
+    return said
+
+
+def export(results, dataset="sketches"):
+    run("results", "export", results, "--dataset", dataset, "--out", "export.npy")
+    return read("export.npy")
+
+
+def numbers_of(results, dataset="sketches"):
+    """(shape, numbers)"""
+    export(results, dataset)
+    return load_npy("export.npy")
+
+
+# ---- against another program ----
+
+def repeats(text, grid=(2, 2), **keys):
+    config = write_encoder(**keys)
+    run("encode", config, "--witness", "witness", "--only", str(text))
+    k = {**SMALL, **keys}
+    encoder = Encoder("witness", k["num_heads"], k["num_layers"], k["H_cycles"], k["L_cycles"], k.get("recursion") == "trm")
+    children = k["children_per_capsule"] if k.get("real_children", "true") == "true" else 0
+    found = encoder.distances(grid, children)
+    shutil.rmtree("witness")
+    return found
+
+
+def test_another_program_repeats_it():
+    # Numbers are stored with 11 bits: 2e-4 is what rounding them leaves.
+    cases = [{}, {"recursion": "trm", "H_cycles": 2, "L_cycles": 1}, {"pooling_method": "avg"}, {"real_children": "false"},
+             {"hidden_size": 12, "num_heads": 3, "num_layers": 2, "image_size": 48, "patch_size": 12},
+             {"capsule_grid_shape": "[1, 5]", "target_capsules": 5, "children_per_capsule": 3, "pooling_method": "attention"}]
+    for keys in cases:
+        found = repeats(DRAW.randrange(SMALL["count"]), **keys)
+        check(all(d < 5e-4 for d in found.values()), keys, found)
+        print(", ".join(f"{name} {d:.1e}" for name, d in found.items()))
+    found = repeats(3, precision="bfloat16")
+    check(all(d < 5e-2 for d in found.values()), found)
+
+
+def test_only_the_product_of_cycles_counts():
+    made = []
+    for outer, inner in ((2, 3), (3, 2), (1, 6), (6, 1)):
+        encode(write_encoder(H_cycles=outer, L_cycles=inner, out=f"out{outer}"))
+        made.append(b"".join(export(f"out{outer}/results.blocks", name) for name in ("sketches", "checksums", "children")))
+    check(len(set(made)) == 1, "other cycles of the same product give other bits")
+
+
+# ---- bits ----
+
+def test_bits_hang_on_the_texts_alone():
+    encode(write_encoder(batch_size=1, out="one"))
+    whole = "one/results.blocks"
+    ways = [(1, {"batch_size": 16}), (2, {"batch_size": 7, "num_workers": 3}), (2, {"num_workers": 2}), (2, {"batch_size": DRAW.randint(1, 16), "num_workers": DRAW.randint(1, 4)})]
+    for i, (threads, keys) in enumerate(ways):
+        encode(write_encoder(threads=threads, out=f"way{i}", **keys))
+        check(filecmp.cmp(whole, f"way{i}/results.blocks", shallow=False), "other bits by", threads, keys)
+    parts = DRAW.randint(2, 5)
+    found = []
+    for part in range(1, parts + 1):
+        encode(write_encoder(out="parts"), "--part", f"{part}/{parts}")
+        found += numbers_of(f"parts/results-{part}-of-{parts}.blocks")[1]
+    check(found == list(numbers_of(whole)[1]), f"{parts} parts are not the whole")
+    run("results", "check", whole)
+
+
+def test_forms_of_the_same_texts():
+    texts = ["plain", "two\nparagraphs", "", "tab\there", 'quoted "so", and', "äöü عربي", "x" * 500, "last"]
+    os.mkdir("folder")
+    for i, text in enumerate(texts):
+        put(f"folder/{i}.txt", text)
+    with open("t.jsonl", "w") as file:
+        file.write("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)))
+    with open("t.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "body"])
+        writer.writerows(enumerate(texts))
+    made = []
+    for name, keys in (("folder", {}), ("t.jsonl", {}), ("t.csv", {"text_key": "body"})):
+        said = encode(write_encoder(texts=name, text_format=None, count=None, seed=1, out="out-" + name, **keys))
+        check("1 are longer than a page" not in said and "longer than a page" in said, said)
+        made.append(export(f"out-{name}/results.blocks"))
+    check(made[0] == made[1] == made[2], "the forms give other capsules")
+    lines = [text for text in texts if "\n" not in text]
+    put("lines.txt", "\r\n".join(lines))
+    encode(write_encoder(texts="lines.txt", text_format=None, count=None, seed=1, out="lines"))
+    check(export("lines/results.blocks")[-64:] == made[0][-64:], "the last line is not the last text")
+
+
+def test_equal_texts_are_encoded_alike():
+    put("t.txt", "a\nb\na\nc\n")
+    encode(write_encoder(texts="t.txt", text_format=None, count=None))
+    shape, numbers = numbers_of("out/results.blocks")
+    check(shape == (4, 4, 16), shape)
+    rows = [numbers[i * 64:(i + 1) * 64] for i in range(4)]
+    check(rows[0] == rows[2] and rows[0] != rows[1] and rows[0] != rows[3], "equal texts differ, or others do not")
+
+
+# ---- killed, and gone on with ----
+
+def kill_once(config):
+    process = subprocess.Popen([COMMAND, "encode", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    time.sleep(DRAW.uniform(0.02, 0.5))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def test_killed_and_resumed():
+    encode(write_encoder(out="whole", count=3000, block_texts=7))
+    config = write_encoder("killed.yaml", out="killed", count=3000, block_texts=7)
+    for _ in range(6):
+        kill_once(config)
+    run("encode", config)
+    check(filecmp.cmp("whole/results.blocks", "killed/results.blocks", shallow=False), "what was killed ended otherwise")
+    _, said = run("encode", config)
+    check("all is done" in said, said)
+
+
+# ---- bad input ----
+
+def test_refused():
+    refused(2, "count is 0, all texts, but a grammar has no end", "encode", write_encoder(count=0))
+    refused(2, "texts is empty", "encode", write_encoder(text_format=None))
+    refused(2, "patch_size 7 does not divide image_size 40", "encode", write_encoder(patch_size=7))
+    refused(2, "num_heads 3 does not divide hidden_size 16", "encode", write_encoder(num_heads=3))
+    refused(2, "is not target_capsules 4", "encode", write_encoder(capsule_grid_shape="[2, 3]"))
+    refused(2, "children_per_capsule 26 is more than the 25 patches", "encode", write_encoder(children_per_capsule=26))
+    refused(2, "batch_size 17 is more than block_texts 16", "encode", write_encoder(batch_size=17))
+    refused(2, "part", "encode", write_encoder(), "--part", "3/2")
+    refused(4, "no.txt", "encode", write_encoder(texts="no.txt", text_format=None, count=None))
+    refused(4, "no.ttf", "encode", write_encoder(font="no.ttf"))
+    put("empty.txt", "")
+    refused(4, "empty.txt", "encode", write_encoder(texts="empty.txt", text_format=None, count=None))
+    put("bad.jsonl", '{"text": "a"}\n{"text": 3}\n')
+    refused(4, "bad.jsonl:2", "encode", write_encoder(texts="bad.jsonl", text_format=None, count=None))
+    refused(3, "charged", "encode", write_encoder(), "--budget", "10MB")
+    check(not os.path.exists("out/results.blocks"), "a refused encode left results")
+    out, _ = run("plan", write_encoder(text_format=None, count=1907747, out="planned"))
+    check("Files on disk" in out and not os.path.exists("planned"), "a plan without texts", out[-500:])
+    encode(write_encoder())
+    refused(2, "other|differ|seed", "encode", write_encoder(seed=SEED + 1))
+
+
+def test_plan_of_two_million():
+    """MODELS.md 1.9: 177.3 GB, not 220 or 642."""
+    out, _ = run("plan", write_encoder(**{key: None for key in SMALL}), "--count", "1907747", "--json")
+    check(abs(json.loads(out)["disk"]["bytes"] / 177.285e9 - 1) < 1e-3, out[:500])
+
+
+main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
+                 test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
+      "encode_refused": [test_refused, test_plan_of_two_million]})
