@@ -1,5 +1,5 @@
-/* plimsoll encode: texts drawn as pages and encoded to capsules, in a planned process; or a witness of one text, in this
- * process. */
+/* plimsoll encode: texts drawn as pages and encoded to capsules, in a planned process; or a witness of one text, in
+ * this process. */
 #include "results_command.h"
 
 static const pl_cli_option options[] = {

@@ -1,6 +1,7 @@
 /* The command `plimsoll`. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,7 +70,7 @@ static pl_status start(char **argv, pl_error *err)
         return pl_cli_error(err, PL_E_UNSUPPORTED, "standard input, output and errors cannot be held open: %s",
                             strerror(errno));
     pl_status status = plans(argv[0] ? argv[1] : NULL) ? pl_process_restart_plain(argv, environ, err) : PL_OK;
-    return status == PL_OK ? pl_process_begin(err) : status;
+    return status == PL_OK ? pl_process_begin(getenv(PL_CLI_MODULE), err) : status;
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,9 @@
 #include "load.h"
 #include "runner.h"
 
+/* Tells a process of this command which module to begin with (pl_process_begin). */
+#define PL_CLI_MODULE "PLIMSOLL_INTERNAL_MODULE"
+
 /* How the person wants to be spoken to. */
 typedef struct pl_talk {
     int quiet;    /* 1: results and warnings only; 2: results only */

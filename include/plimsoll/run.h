@@ -86,12 +86,13 @@ typedef void (*pl_listener)(void *context, const pl_event *);
 PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
 /* First thing in main(). */
 PL_API PL_MUST_USE pl_status pl_process_start(pl_error *);
-/* Some systems need a library that others shall not hold (one that draws text). Their processes, planner and runner,
- * begin with it: `restart_for` replaces this one by another that does, unless it does already or needs none; argv are
- * its words, and PLIMSOLL_INTERNAL_MODULE in the environment tells the new process. `begin` is pl_process_start with a
- * look at that before. */
-PL_API PL_MUST_USE pl_status pl_process_begin(pl_error *);
-PL_API PL_MUST_USE pl_status pl_process_restart_for(const pl_config *, char *const *argv, pl_error *);
+/* Some systems need a library that others shall not hold (one that draws text): then planner and runner begin with it,
+ * so that it is part of the plan. Its name, or NULL; and pl_process_start with that one loaded before (NULL: none). */
+PL_API const char *pl_config_module(const pl_config *);
+PL_API PL_MUST_USE pl_status pl_process_begin(const char *module, pl_error *);
+/* Replaces this process by a new one of the same program with these words, without what tells malloc how to behave.
+ * Returns only on failure. */
+PL_API PL_MUST_USE pl_status pl_process_restart(char *const *argv, char *const *envp, pl_error *);
 /* A process that prepares and plans, to be replaced by its runner, limits itself to what its cgroup's limit leaves: a
  * request for more is then refused (PL_E_NOMEM); without this the kernel would kill the process. Call it once, before
  * pl_prepare. After PL_E_NOMEM, pl_planner_fence_struck says whether that limit was the cause. */
@@ -152,7 +153,7 @@ PL_API const pl_words *pl_run_words(const pl_run *);
 PL_API uint64_t pl_run_results_left(const pl_run *);
 PL_API const char *pl_run_results_path(const pl_run *); /* NULL: it keeps none */
 PL_API bool pl_config_has_page(const pl_config *);
-PL_API bool pl_run_has_page(const pl_run *);            /* can pl_results_report show its results? */
+PL_API bool pl_run_has_page(const pl_run *); /* can pl_results_report show its results? */
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
 

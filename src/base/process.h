@@ -133,7 +133,7 @@ PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *c
 
 /* Replaces this process by a new one of the same program with these words, without what tells malloc how to behave.
  * Returns only on failure. */
-pl_status pl_process_restart(char *const *argv, char *const *envp, pl_error *);
+PL_API PL_MUST_USE pl_status pl_process_restart(char *const *argv, char *const *envp, pl_error *);
 
 /* Records the mappings of the loader: the first call in main(), before any thread. Harmless when repeated. PL_E_USAGE
  * when the main stack may not grow to PL_PROCESS_MAIN_STACK_BYTES. */

@@ -9,7 +9,7 @@
 
 static pl_config_level level_of(const pl_config *cfg, const char *path)
 {
-    return pl_config_origin_at(cfg, pl_config_find_of(cfg, path))->level;
+    return pl_config_origin_at(cfg, pl_config_find(path))->level;
 }
 
 const char *pl_config_blame(const pl_config *cfg, const char *a, const char *b, char where[PL_CONFIG_WHERE_BYTES])
@@ -69,7 +69,7 @@ static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_
     pl_str archs = pl_str_fixed(text, sizeof text);
     const pl_config_origin *from = pl_config_origin_at(cfg, key);
     if (from->level != PL_CONFIG_FROM_FILE || !from->by[0]) return PL_OK;
-    const pl_config_alias *alias = pl_config_find_alias(cfg, from->by);
+    const pl_config_alias *alias = pl_config_find_alias(from->by);
     if (alias->systems >> pl_config_system_of(cfg) & 1) return PL_OK;
     pl_config_print_archs(pl_config_archs_in(alias->systems), &archs);
     return pl_fail(err, PL_E_CONFIG, "%s: \"%s\" stands for %s only when model.arch is %s; write \"%s\" under %s%s%s%s",
@@ -83,7 +83,7 @@ pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, p
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const pl_config_key *by = pl_config_unused_by(cfg, key);
-    if (!by || pl_config_origin_at(cfg, key)->level == PL_CONFIG_FROM_DEFAULT) return PL_OK;
+    if (!by || !pl_config_is_set(cfg, key->path)) return PL_OK;
     pl_config_where(cfg, key->path, where, sizeof where);
     if (pl_config_is_meant_for_another(cfg, key)) return PL_OK;
     if (is_arch_missing(cfg, key)) return ask_for_arch(key, where, err);

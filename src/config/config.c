@@ -96,7 +96,7 @@ static pl_status unknown_path(const char *path, const char *origin, pl_error *er
 
 pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, const char *origin, pl_error *err)
 {
-    const pl_config_key *key = pl_config_find_of(cfg, path);
+    const pl_config_key *key = pl_config_find(path);
     if (!key) return unknown_path(path, origin, err);
     pl_config_origin from = {.level = PL_CONFIG_FROM_COMMAND_LINE};
     snprintf(from.by, sizeof from.by, "%s", origin);
@@ -112,7 +112,7 @@ bool pl_config_equal(const pl_config *a, const pl_config *b)
 
 const char *pl_config_where(const pl_config *cfg, const char *path, char *buf, size_t room)
 {
-    const pl_config_key *key = pl_config_find_of(cfg, path);
+    const pl_config_key *key = pl_config_find(path);
     const pl_config_origin *from = key ? pl_config_origin_at(cfg, key) : NULL;
     if (!from || from->level == PL_CONFIG_FROM_DEFAULT)
         snprintf(buf, room, "the default");
@@ -125,13 +125,13 @@ const char *pl_config_where(const pl_config *cfg, const char *path, char *buf, s
 
 bool pl_config_is_set(const pl_config *cfg, const char *path)
 {
-    const pl_config_key *key = pl_config_find_of(cfg, path);
+    const pl_config_key *key = pl_config_find(path);
     return key && pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT;
 }
 
 pl_status pl_config_require(const pl_config *cfg, const char *path, const char *command, pl_error *err)
 {
-    const pl_config_key *key = pl_config_find_of(cfg, path);
+    const pl_config_key *key = pl_config_find(path);
     const char *file = cfg->file, *colon = file[0] ? ": " : "";
     if (!key || (key->type != PL_CONFIG_TEXT && key->type != PL_CONFIG_PATH && key->type != PL_CONFIG_RECORDS))
         return pl_fail(err, PL_E_INTERNAL, "pl_config_require: \"%s\" is not a text or a path of the schema", path);

@@ -238,7 +238,7 @@ static pl_status unknown_key(loader *l, const place *p, const char *word)
     consider_sections(&c, p);
     print_outer(word, outer, sizeof outer);
     at(l, l->event.start_mark);
-    if (outer[0] && !elsewhere)
+    if (outer[0] && (!elsewhere || !pl_config_is_used(l->cfg, elsewhere)))
         return FAIL_HERE(l, "%s: unknown %s \"%s\" in %.*s; it belongs in %s", l->where, kind, shown, (int)p->bytes,
                          p->name, outer);
     if (elsewhere && !elsewhere->section->is_dimension)
@@ -403,13 +403,6 @@ static pl_status read_key(loader *l, const pl_config_key *key, const pl_config_a
     return read_value(l, key, alias);
 }
 
-/* Of a word that is one system's key and another name for a key in another. */
-static bool is_more_fitting(const pl_config *cfg, const pl_config_alias *alias, const pl_config_key *key)
-{
-    const uint32_t system = 1u << pl_config_system_of(cfg);
-    return alias->systems & system && !(key->use.systems & system);
-}
-
 /* A key, or a section in this one, at the current event. */
 static pl_status read_entry(loader *l, const place *p)
 {
@@ -420,9 +413,8 @@ static pl_status read_entry(loader *l, const place *p)
     if (!word)
         return FAIL_HERE(l, "%s: a key of %.*s must be a word", at(l, l->event.start_mark), (int)p->bytes, p->name);
     const pl_config_key *key = p->section ? pl_config_find_in(p->section, word) : NULL;
-    const pl_config_alias *alias = p->depth ? NULL : pl_config_find_alias(l->cfg, word);
-    if (key && !p->depth) key = pl_config_find_of(l->cfg, word); /* what the system of model.arch means by it */
-    if (key && !(alias && is_more_fitting(l->cfg, alias, key))) return read_key(l, key, NULL);
+    if (key) return read_key(l, key, NULL);
+    const pl_config_alias *alias = p->depth ? NULL : pl_config_find_alias(word);
     if (alias) return read_key(l, &pl_config_keys[alias->key], alias);
     if (!find_inner(p, word, &inner)) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
     PL_TRY(not_twice(l, &l->seen_section[inner.first][inner.depth - 1], "section", inner.name, inner.bytes));

@@ -223,7 +223,6 @@ static pl_status apply_variable(pl_config *cfg, const char *name, const char *va
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!is_variable_of(key, name)) continue;
         known = true;
-        if (pl_config_find_of(cfg, key->path) != key) continue; /* another system's key of this name */
         PL_TRY(set_by_variable(cfg, key, name, value, err));
     }
     return known ? PL_OK : unknown_variable(name, err);

@@ -203,14 +203,6 @@ const pl_config_key *pl_config_find(const char *path)
     return NULL;
 }
 
-const pl_config_key *pl_config_find_of(const pl_config *cfg, const char *path)
-{
-    const uint32_t system = IS(pl_config_system_of(cfg));
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (strcmp(key->path, path) == 0 && key->use.systems & system) return key;
-    return pl_config_find(path);
-}
-
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes)
 {
     for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++)
@@ -265,16 +257,11 @@ const pl_config_key *pl_config_find_in(const pl_config_section *section, const c
     return NULL;
 }
 
-const pl_config_alias *pl_config_find_alias(const pl_config *cfg, const char *word)
+const pl_config_alias *pl_config_find_alias(const char *word)
 {
-    const uint32_t system = IS(pl_config_system_of(cfg));
-    const pl_config_alias *other = NULL;
-    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++) {
-        if (strcmp(alias->word, word) != 0) continue;
-        if (alias->systems & system) return alias;
-        other = alias;
-    }
-    return other;
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (strcmp(alias->word, word) == 0) return alias;
+    return NULL;
 }
 
 const pl_config_system_default *pl_config_find_default(const pl_config_key *key, pl_config_system system)

@@ -116,8 +116,8 @@ extern const pl_config_system_default pl_config_defaults[PL_CONFIG_DEFAULT_COUNT
 extern const pl_config_alias pl_config_aliases[PL_CONFIG_ALIAS_COUNT];
 #define PL_CONFIG_DEFAULTS_END (pl_config_defaults + PL_CONFIG_DEFAULT_COUNT)
 #define PL_CONFIG_ALIASES_END  (pl_config_aliases + PL_CONFIG_ALIAS_COUNT)
-/* By its word, or NULL; of two that of the config's system. */
-const pl_config_alias *pl_config_find_alias(const pl_config *, const char *word);
+/* By its word, or NULL. */
+const pl_config_alias *pl_config_find_alias(const char *word);
 /* The row of its own that the key's default has in this system, or NULL. */
 const pl_config_system_default *pl_config_find_default(const pl_config_key *, pl_config_system);
 
@@ -127,8 +127,6 @@ extern const pl_config_key pl_config_keys[PL_CONFIG_KEY_COUNT];
 
 /* The row of "section.name", or NULL. */
 const pl_config_key *pl_config_find(const char *path);
-/* Outside of any section two systems may have a key of one name: that of the config's, as far as it is read. */
-const pl_config_key *pl_config_find_of(const pl_config *, const char *path);
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes); /* or NULL */
 /* Whether a section lies in one of this name, which may be none of the table itself. */
 bool pl_config_holds_sections(const char *name, size_t bytes);

@@ -37,7 +37,7 @@ static pl_cost cost_patches(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PATCHES = {shape_patches, NULL, cost_patches, pl_alias_none, .recompute = true};
 
-/* ---- add_positions: x [B,...,D], p f32 [...,D] → y = x + p, p for each sample; or p [D], for each position, too ---- */
+/* ---- add_positions: x [B,...,D], p f32 [...,D] → y = x + p, p for each sample; or p [D], for each token, too ---- */
 static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(pl_expect_inputs(g, n, "rf", err));

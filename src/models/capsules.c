@@ -11,14 +11,14 @@
  *   children_projection.weight, .bias
  *
  *   f(h): for each block h = norm(h + attention(h)), h = norm(h + swiglu(h)), norm without a gain
- *   x = patches + positions;   flat: x = f(x), H·L times;   trm: H times: L times z_L = f(z_L + z_H + x), then
- *   z_H = f(z_H + z_L); x = z_H. They begin as the vectors encoder.H_init and encoder.L_init [D], the same for all tokens
+ *   x = patches + positions;   flat: x = f(x), H·L times;   trm: H times: L times z_L = f(z_L + z_H + x), then z_H =
+ *   f(z_H + z_L); x = z_H. They begin as the vectors encoder.H_init and encoder.L_init [D], the same for all tokens
  *   t = layer_norm(x);  a = softmax over the tokens of a linear layer of t, for each capsule;  sketch = Σ a·t
  *   checksum = linear(relu(linear(sketch)));  children = linear(the tokens of the largest a)
  *
  * One graph holds two programs: init, encode. Ports of the data, in this order: "pages" u8 [B,H,W], "remarks" u8 [B].
- * "encode" stores, in f16, sketches [B,K,D], checksums [B,K,R] and children [B,K,m,D], and the remarks as they came; for a
- * witness (the extent "witness") the pages, too. */
+ * "encode" stores, in f16, sketches [B,K,D], checksums [B,K,R] and children [B,K,m,D], and the remarks as they came;
+ * for a witness (the extent "witness") the pages, too. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,20 +30,20 @@ enum { COLOURS = 3, CHECKSUM_WIDTH = 128, F_STEP = 256, GATED_ROWS = 392 };
 
 typedef struct encoder {
     pl_model *m;
-    const pl_config_capsules *c;
+    const pl_config_encoder *c;
     pl_dtype type; /* of what flows, and of matrices */
     int64_t tokens, width, inner;
 } encoder;
 
-static int64_t inner_of(const pl_config_capsules *c)
+static int64_t inner_of(const pl_config_encoder *c)
 {
     const double wide = round(c->expansion * (double)c->hidden_size * 2 / 3);
     return F_STEP * (int64_t)ceil(wide / F_STEP);
 }
 
-static int64_t side_of(const pl_config_capsules *c) { return c->image_size / c->patch_size; }
+static int64_t side_of(const pl_config_encoder *c) { return c->image_size / c->patch_size; }
 
-static pl_dtype type_of(const pl_config_capsules *c)
+static pl_dtype type_of(const pl_config_encoder *c)
 {
     static const pl_dtype types[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_DTYPE_F32,
                                      [PL_CONFIG_ENCODER_BFLOAT16] = PL_DTYPE_BF16,
@@ -271,7 +271,7 @@ static pl_id last_norm(const encoder *e, pl_id x)
 
 static pl_status build(pl_model *m)
 {
-    const pl_config_capsules *c = &m->config->capsules;
+    const pl_config_encoder *c = &m->config->encoder;
     const encoder e = {.m = m,
                        .c = c,
                        .type = type_of(c),
@@ -308,43 +308,43 @@ static pl_status divides(const pl_config *cfg, const char *key, int64_t value, c
 
 static pl_status check_grid(const pl_config *cfg, pl_error *err)
 {
-    const pl_config_capsules *c = &cfg->capsules;
+    const pl_config_encoder *c = &cfg->encoder;
     char where[PL_CONFIG_WHERE_BYTES];
     const int64_t rows = (int64_t)c->capsule_grid_shape.item[0], columns = (int64_t)c->capsule_grid_shape.item[1];
     if (rows * columns != c->target_capsules) {
-        pl_config_blame(cfg, "capsule_grid_shape", "target_capsules", where);
+        pl_config_blame(cfg, "encoder.capsule_grid_shape", "encoder.target_capsules", where);
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: capsule_grid_shape %" PRId64 " by %" PRId64 " is not target_capsules %" PRId64
-                       "; make rows times columns that number",
+                       "%s: encoder.capsule_grid_shape %" PRId64 " by %" PRId64
+                       " is not encoder.target_capsules %" PRId64 "; make rows times columns that number",
                        where, rows, columns, c->target_capsules);
     }
     if (c->pooling_method == PL_CONFIG_POOLING_ATTENTION || (rows <= side_of(c) && columns <= side_of(c))) return PL_OK;
-    pl_config_blame(cfg, "capsule_grid_shape", "patch_size", where);
+    pl_config_blame(cfg, "encoder.capsule_grid_shape", "encoder.patch_size", where);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: a page has %" PRId64 " patches either way, fewer than capsule_grid_shape %" PRId64
+                   "%s: a page has %" PRId64 " patches either way, fewer than encoder.capsule_grid_shape %" PRId64
                    " by %" PRId64 "; make patches smaller, or the grid",
                    where, side_of(c), rows, columns);
 }
 
 static pl_status check_children(const pl_config *cfg, pl_error *err)
 {
-    const pl_config_capsules *c = &cfg->capsules;
+    const pl_config_encoder *c = &cfg->encoder;
     char where[PL_CONFIG_WHERE_BYTES];
     const int64_t tokens = side_of(c) * side_of(c);
     const bool real = c->real_children && c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
     if (!real || c->children_per_capsule <= tokens) return PL_OK;
-    pl_config_blame(cfg, "children_per_capsule", "patch_size", where);
+    pl_config_blame(cfg, "encoder.children_per_capsule", "encoder.patch_size", where);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: children_per_capsule %" PRId64 " is more than the %" PRId64
+                   "%s: encoder.children_per_capsule %" PRId64 " is more than the %" PRId64
                    " patches of a page; take at most that",
                    where, c->children_per_capsule, tokens);
 }
 
 static pl_status check(const pl_config *cfg, pl_error *err)
 {
-    const pl_config_capsules *c = &cfg->capsules;
-    PL_TRY(divides(cfg, "image_size", c->image_size, "patch_size", c->patch_size, err));
-    PL_TRY(divides(cfg, "hidden_size", c->hidden_size, "num_heads", c->num_heads, err));
+    const pl_config_encoder *c = &cfg->encoder;
+    PL_TRY(divides(cfg, "encoder.image_size", c->image_size, "encoder.patch_size", c->patch_size, err));
+    PL_TRY(divides(cfg, "encoder.hidden_size", c->hidden_size, "encoder.num_heads", c->num_heads, err));
     PL_TRY(check_grid(cfg, err));
     return check_children(cfg, err);
 }

@@ -27,49 +27,52 @@ static bool ends_with(const char *text, const char *end)
     return a >= b && strcmp(text + a - b, end) == 0;
 }
 
-static pl_texts_form form_of(const pl_config_capsules *c)
+static pl_texts_form form_of(const pl_config_texts *c)
 {
     struct stat st;
-    if (c->text_format != PL_CONFIG_TEXTS_AUTO) return (pl_texts_form)(c->text_format - 1);
-    if (ends_with(c->texts, ".jsonl") || ends_with(c->texts, ".ndjson")) return PL_TEXTS_JSONL;
-    if (ends_with(c->texts, ".csv")) return PL_TEXTS_CSV;
-    return stat(c->texts, &st) == 0 && S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
+    if (c->format != PL_CONFIG_TEXTS_AUTO) return (pl_texts_form)(c->format - 1);
+    if (ends_with(c->path, ".jsonl") || ends_with(c->path, ".ndjson")) return PL_TEXTS_JSONL;
+    if (ends_with(c->path, ".csv")) return PL_TEXTS_CSV;
+    return stat(c->path, &st) == 0 && S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
 }
 
-static pl_texts_setup texts_of(const pl_config_capsules *c)
+static pl_texts_setup texts_of(const pl_config *cfg)
 {
-    const char *key = c->text_key[0] ? c->text_key : NULL;
+    const pl_config_texts *c = &cfg->texts;
+    const char *key = c->key[0] ? c->key : NULL;
     return (pl_texts_setup){.form = form_of(c),
-                            .path = c->texts[0] ? c->texts : NULL,
+                            .path = c->path[0] ? c->path : NULL,
                             .key = key,
                             .column = key,
-                            .seed = (uint64_t)c->seed,
+                            .seed = (uint64_t)cfg->encoder.seed,
                             .count = (uint64_t)c->count};
 }
 
 /* Counted for a plan, and nobody reads them. */
-static bool are_none(const pl_config_capsules *c) { return !c->texts[0] && form_of(c) != PL_TEXTS_GRAMMAR; }
+static bool are_none(const pl_config_texts *c) { return !c->path[0] && form_of(c) != PL_TEXTS_GRAMMAR; }
 
 static pl_status check_texts(const pl_config *cfg, pl_error *err)
 {
-    const pl_config_capsules *c = &cfg->capsules;
+    const pl_config_texts *c = &cfg->texts;
+    const pl_config_pipeline *p = &cfg->pipeline;
     char where[PL_CONFIG_WHERE_BYTES];
     const bool grammar = form_of(c) == PL_TEXTS_GRAMMAR;
-    if (grammar && c->texts[0])
+    if (grammar && c->path[0])
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: texts %.200s is not read, for text_format grammar makes them; leave one of "
+                       "%s: texts.path %.200s is not read, for texts.format grammar makes them; leave one of "
                        "the two out",
-                       pl_config_where(cfg, "texts", where, sizeof where), c->texts);
-    if ((grammar || !c->texts[0]) && c->count == 0)
-        return pl_fail(err, PL_E_CONFIG, "%s: count is 0, all texts, but %s; name their file (texts), or give a count",
-                       pl_config_where(cfg, "count", where, sizeof where),
+                       pl_config_where(cfg, "texts.path", where, sizeof where), c->path);
+    if ((grammar || !c->path[0]) && c->count == 0)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: texts.count is 0, all of them, but %s; name their file (texts.path), or give a count",
+                       pl_config_where(cfg, "texts.count", where, sizeof where),
                        grammar ? "a grammar has no end" : "there are no texts");
-    if (c->block_texts >= c->batch_size) return PL_OK;
-    pl_config_blame(cfg, "batch_size", "block_texts", where);
+    if (p->block_texts >= p->batch_size) return PL_OK;
+    pl_config_blame(cfg, "pipeline.batch_size", "pipeline.block_texts", where);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: batch_size %lld is more than block_texts %lld; take at most that, or larger "
+                   "%s: pipeline.batch_size %lld is more than pipeline.block_texts %lld; take at most that, or larger "
                    "blocks",
-                   where, (long long)c->batch_size, (long long)c->block_texts);
+                   where, (long long)p->batch_size, (long long)p->block_texts);
 }
 
 static pl_status check_capsules(const pl_config *c, pl_error *err)
@@ -83,12 +86,12 @@ static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *e
 {
     char where[PL_CONFIG_WHERE_BYTES];
     (void)command;
-    if (!are_none(&p->config->capsules)) return PL_OK;
+    if (!are_none(&p->config->texts)) return PL_OK;
     return pl_fail(
         err, PL_E_CONFIG,
-        "%s: texts is empty; name the file or folder of the texts, or take text_format grammar (plimsoll plan "
-        "needs no more than count)",
-        pl_config_where(p->config, "texts", where, sizeof where));
+        "%s: texts.path is empty; name the file or folder of the texts, or take texts.format grammar (plimsoll plan "
+        "needs no more than texts.count)",
+        pl_config_where(p->config, "texts.path", where, sizeof where));
 }
 
 /* ---- the index ---- */
@@ -118,13 +121,13 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     char path[PL_FILE_PATH_MAX];
     telling t = {progress, context};
     pl_texts_result result;
-    pl_texts_options o = {.setup = texts_of(&p->config->capsules),
+    pl_texts_options o = {.setup = texts_of(p->config),
                           .index_path = path,
                           .progress = tell,
                           .context = &t,
                           .before_writing = lock_folder,
                           .writing = p};
-    if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->capsules)) return PL_OK;
+    if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     PL_TRY(index_path(p->config, path, err));
     return pl_texts_prepare(&o, &result, err);
 }
@@ -133,10 +136,10 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
 
 static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
 {
-    const pl_texts_setup setup = texts_of(&c->capsules);
+    const pl_texts_setup setup = texts_of(c);
     char path[PL_FILE_PATH_MAX];
-    *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->capsules.count};
-    if (are_none(&c->capsules)) return PL_OK;
+    *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->texts.count};
+    if (are_none(&c->texts)) return PL_OK;
     PL_TRY(index_path(c, path, err));
     return pl_texts_open(texts, &setup, path, err);
 }
@@ -144,7 +147,7 @@ static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
 static pl_status read_font(const pl_config *c, pl_font *font, pl_error *err)
 {
     pl_font_file file;
-    PL_TRY(pl_font_find(c->capsules.font[0] ? c->capsules.font : NULL, &file, err));
+    PL_TRY(pl_font_find(c->texts.font[0] ? c->texts.font : NULL, &file, err));
     void *memory = pl_alloc(1, file.bytes);
     if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory for the font %s", file.path);
     pl_status status = pl_font_read(&file, memory, font, err);
@@ -156,7 +159,7 @@ static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *sha
 {
     PL_TRY(open_texts(c, &s->texts, err));
     PL_TRY(read_font(c, &s->font, err));
-    return pl_share_read(c, "part", c->capsules.part, "texts", s->texts.count, share, err);
+    return pl_share_read(c, "texts.part", c->texts.part, "texts", s->texts.count, share, err);
 }
 
 static pl_status say_identity(const pl_config *c, const pl_pages_setup *s, pl_str *text, pl_error *err)
@@ -167,15 +170,17 @@ static pl_status say_identity(const pl_config *c, const pl_pages_setup *s, pl_st
     return pl_results_say_identity(c, &made, text, err);
 }
 
-static void read_numbers(const pl_config_capsules *c, pl_pages_setup *s)
+static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
 {
+    const pl_config_encoder *c = &cfg->encoder;
+    const pl_config_pipeline *p = &cfg->pipeline;
     s->image_size = (uint32_t)c->image_size;
     s->capsules = (uint32_t)c->target_capsules, s->width = (uint32_t)c->hidden_size;
     s->checksum = (uint32_t)c->checksum_dim, s->children = (uint32_t)c->children_per_capsule;
-    s->block = (uint32_t)c->block_texts;
-    s->at_once = c->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)c->batch_size;
-    s->threads = (uint32_t)c->num_workers;
-    s->form = (pl_block_form)c->storage;
+    s->block = (uint32_t)p->block_texts;
+    s->at_once = p->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)p->batch_size;
+    s->threads = (uint32_t)p->num_workers;
+    s->form = (pl_block_form)p->storage;
 }
 
 static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, pl_data **data, pl_error *err)
@@ -185,8 +190,8 @@ static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, 
     pl_pages_data *d;
     PL_TRY(open_setup(c, s, &share, err));
     PL_TRY(say_identity(c, s, text, err));
-    PL_TRY(pl_results_find_path(c, "output", c->capsules.output, c->capsules.storage, &share, path, err));
-    read_numbers(&c->capsules, s);
+    PL_TRY(pl_results_find_path(c, "pipeline.output", c->pipeline.output, c->pipeline.storage, &share, path, err));
+    read_numbers(c, s);
     s->first = share.first, s->count = share.count;
     s->path = path, s->text = pl_str_text(text);
     pl_pages_setup taken = *s;

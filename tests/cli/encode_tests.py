@@ -22,6 +22,10 @@ SMALL = {"image_size": 40, "patch_size": 8, "hidden_size": 16, "num_heads": 2, "
          "count": 70, "block_texts": 16, "seed": SEED}
 
 
+SECTIONS = {"texts": {"texts": "path", "text_format": "format", "text_key": "key", "count": "count", "font": "font"},
+            "pipeline": {k: k for k in ("batch_size", "block_texts", "num_workers", "storage")}}
+
+
 def write_encoder(path="encode.yaml", threads=1, out="out", **keys):
     """A key that is None is left out."""
     module = os.path.join(os.path.dirname(cli_tests.COMMAND), "plimsoll-draw.so")
@@ -29,7 +33,10 @@ def write_encoder(path="encode.yaml", threads=1, out="out", **keys):
         raise Skipped("there is no module to draw with, or no font")
     with open(path, "w") as file:
         file.write(f"model:\n  arch: capsules\nrun:\n  threads: {threads}\n  out: {out}\n")
-        file.write("".join(f"{k}: {v}\n" for k, v in {**SMALL, **keys}.items() if v is not None))
+        given = {k: v for k, v in {**SMALL, **keys}.items() if v is not None}
+        for section, names in SECTIONS.items():
+            file.write(f"{section}:\n" + "".join(f"  {name}: {given.pop(k)}\n" for k, name in names.items() if k in given))
+        file.write("encoder:\n" + "".join(f"  {k}: {v}\n" for k, v in given.items()))
     return path
 
 
@@ -162,13 +169,13 @@ def test_killed_and_resumed():
 # ---- bad input ----
 
 def test_refused():
-    refused(2, "count is 0, all texts, but a grammar has no end", "encode", write_encoder(count=0))
-    refused(2, "texts is empty", "encode", write_encoder(text_format=None))
-    refused(2, "patch_size 7 does not divide image_size 40", "encode", write_encoder(patch_size=7))
-    refused(2, "num_heads 3 does not divide hidden_size 16", "encode", write_encoder(num_heads=3))
-    refused(2, "is not target_capsules 4", "encode", write_encoder(capsule_grid_shape="[2, 3]"))
+    refused(2, "texts.count is 0, all of them, but a grammar has no end", "encode", write_encoder(count=0))
+    refused(2, "texts.path is empty", "encode", write_encoder(text_format=None))
+    refused(2, "encoder.patch_size 7 does not divide encoder.image_size 40", "encode", write_encoder(patch_size=7))
+    refused(2, "encoder.num_heads 3 does not divide encoder.hidden_size 16", "encode", write_encoder(num_heads=3))
+    refused(2, "is not encoder.target_capsules 4", "encode", write_encoder(capsule_grid_shape="[2, 3]"))
     refused(2, "children_per_capsule 26 is more than the 25 patches", "encode", write_encoder(children_per_capsule=26))
-    refused(2, "batch_size 17 is more than block_texts 16", "encode", write_encoder(batch_size=17))
+    refused(2, "pipeline.batch_size 17 is more than pipeline.block_texts 16", "encode", write_encoder(batch_size=17))
     refused(2, "part", "encode", write_encoder(), "--part", "3/2")
     refused(4, "no.txt", "encode", write_encoder(texts="no.txt", text_format=None, count=None))
     refused(4, "no.ttf", "encode", write_encoder(font="no.ttf"))

@@ -34,7 +34,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
     uint64_t pages;
     if (pl_size_mul(page_bytes(d), micro_batch, &pages))
         return pl_fail(err, PL_E_CONFIG,
-                       "%u pages of %u pixels either way at once are absurdly many; make batch_size "
+                       "%u pages of %u pixels either way at once are absurdly many; make pipeline.batch_size "
                        "smaller",
                        micro_batch, d->setup.image_size);
     *l = (pl_source_layout){

@@ -75,7 +75,7 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
     } rows[] = {
         {{"--batch_size", "x"},
          PL_E_CONFIG,
-         "--batch_size: train.batch_size must be an integer from 1 to 16777216, not \"x\""},
+         "--batch_size must be an integer from 1 to 16777216, not \"x\""},
         {{"--batch-size=0"},
          PL_E_CONFIG,
          "--batch-size: train.batch_size must be an integer from 1 to 16777216, not 0"},

@@ -21,7 +21,7 @@ static bool is_row(const char *line, const char *kind, char a[64], char b[64])
     const size_t bytes = strlen(kind);
     b[0] = 0;
     return strncmp(line, kind, bytes) == 0 && line[bytes] == '(' &&
-           sscanf(line + bytes + 1, "%63[a-z0-9_], %63[a-z0-9_]", a, b) >= 1;
+           sscanf(line + bytes + 1, "%63[A-Za-z0-9_], %63[A-Za-z0-9_]", a, b) >= 1;
 }
 
 /* Walks through the files; the i-th key or section is what is met there. */

@@ -32,13 +32,13 @@ static pl_config *documented(void)
 static pl_config *tiny_encoder(void)
 {
     pl_config *c = documented();
-    c->capsules.image_size = 64;
-    c->capsules.hidden_size = 64;
-    c->capsules.num_heads = 4;
-    c->capsules.num_layers = 1;
-    c->capsules.H_cycles = 1;
-    c->capsules.L_cycles = 2;
-    c->capsules.seed = (int64_t)(seed >> 1);
+    c->encoder.image_size = 64;
+    c->encoder.hidden_size = 64;
+    c->encoder.num_heads = 4;
+    c->encoder.num_layers = 1;
+    c->encoder.H_cycles = 1;
+    c->encoder.L_cycles = 2;
+    c->encoder.seed = (int64_t)(seed >> 1);
     return c;
 }
 
@@ -102,7 +102,7 @@ static void the_narrower_one(void **state)
 {
     (void)state;
     pl_config *c = documented();
-    c->capsules.hidden_size = 512;
+    c->encoder.hidden_size = 512;
     check_parameters(c, 7317004, 332448); /* 7,649,452 */
 }
 
@@ -111,7 +111,7 @@ static void two_states(void **state)
 {
     (void)state;
     pl_config *c = documented();
-    c->capsules.recursion = PL_CONFIG_RECURSION_TRM;
+    c->encoder.recursion = PL_CONFIG_RECURSION_TRM;
     pl_graph *g = build(c);
     assert_int_equal(parameters(g, "encoder."), 14907660 + 2 * 768);
     pl_graph_destroy(g);
