@@ -64,7 +64,8 @@ static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, v
 /* As for the products of gemm.c. */
 static int in_pairs(pl_real type, pl_team team) { return pl_gemm_kernels_of(team.isa, type, type)->step > 1; }
 
-/* ---- the head that this worker will probably have next: its rows come from afar one by one ---- */
+/* ---- the head that this worker will probably have next: its rows come from afar one by one. Forward the kernel asks
+ * for them between its tiles. ---- */
 
 enum { FETCH_AHEAD_BYTES = 1 << 20 }; /* of q, k and v; what is smaller is near */
 
@@ -91,6 +92,26 @@ static int64_t blocks_of(const pl_attention_call *c, const pl_kernels *kernels)
 {
     int64_t block = kernels->attention_block_queries();
     return (c->tq + block - 1) / block;
+}
+
+static pl_attention_ahead rows_ahead(const pl_attention_call *c, const void *at, int64_t ld, int64_t begin, int64_t end)
+{
+    int64_t bytes = pl_real_bytes(c->type);
+    return (pl_attention_ahead){pl_real_at(c->type, at, begin * ld), ld * bytes, end - begin, c->head_width * bytes};
+}
+
+/* While queries [begin, end) are under way: their rows of o, and of the next head the keys and values [first, end), and
+ * the queries at the same places. */
+static void fetch_ahead(const pl_attention_call *c, pl_attention_head *head, int64_t next, int64_t first, int64_t begin,
+                        int64_t end)
+{
+    int64_t pairs = c->batch * c->heads, b = next / c->heads, inside = next % c->heads * c->head_width;
+    if (c->tq != c->tk || !is_large(pairs, c->tk, c->head_width, c->type)) return;
+    head->ahead[0] = rows_ahead(c, head->o, c->so.token, begin, end);
+    if (next >= pairs) return;
+    head->ahead[1] = rows_ahead(c, pl_real_at(c->type, c->k, b * c->sk.batch + inside), c->sk.token, first, end);
+    head->ahead[2] = rows_ahead(c, pl_real_at(c->type, c->v, b * c->sv.batch + inside), c->sv.token, first, end);
+    head->ahead[3] = rows_ahead(c, pl_real_at(c->type, c->q, b * c->sq.batch + inside), c->sq.token, begin, end);
 }
 
 enum { HEADS_PER_THREAD = 4 }; /* at least, where a task is a head: the last one is waited for */
@@ -133,13 +154,11 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
                               .ldo = c->so.token,
                               .o = pl_real_at(c->type, c->o, b * c->so.batch + inside),
                               .lse = c->lse ? c->lse + (b * c->heads + h) * c->tq : NULL};
-    int64_t next = task % pairs + team.threads;
-    if (c->tq == c->tk && next < pairs && is_large(pairs, c->tk, c->head_width, c->type)) {
-        const matrix used[] = {{c->k, c->sk}, {c->v, c->sv}};
-        fetch_head(used, 2, c->type, c->heads, c->head_width, end, next);
+    for (int64_t next = task % pairs + team.threads; begin < end; begin += block) {
+        int64_t last = begin + block < end ? begin + block : end;
+        fetch_ahead(c, &head, next, count > 1 ? begin : 0, begin, last);
+        kernels->attention(&head, begin, last, workspace);
     }
-    for (; begin < end; begin += block)
-        kernels->attention(&head, begin, begin + block < end ? begin + block : end, workspace);
 }
 
 void pl_attention_exec(const pl_attention_call *c, void *workspace, pl_team team)

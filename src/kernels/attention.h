@@ -10,6 +10,15 @@
 
 #include "base/narrow.h"
 
+/* Rows that will be read or written soon and come from far, ld_bytes apart: asked for a few at a time between the
+ * tiles, since who asks for all at once waits for them. */
+typedef struct pl_attention_ahead {
+    const char *at;
+    int64_t ld_bytes, rows, row_bytes;
+} pl_attention_ahead;
+
+enum { PL_ATTENTION_AHEAD = 4 };
+
 typedef struct pl_attention_head {
     int64_t tq, tk, head_width;
     int causal;
@@ -18,8 +27,9 @@ typedef struct pl_attention_head {
     int pairs;
     const void *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
     int64_t ldq, ldk, ldv, ldo;
-    void *o;    /* [tq,dh] */
-    float *lse; /* [tq] or NULL */
+    void *o;                                      /* [tq,dh] */
+    float *lse;                                   /* [tq] or NULL */
+    pl_attention_ahead ahead[PL_ATTENTION_AHEAD]; /* in this order; rows 0: none */
 } pl_attention_head;
 
 typedef struct pl_attention_bwd_head {

@@ -31,11 +31,33 @@ typedef struct panel {
     float *correction;    /* [GROUP] 2^(m − m') of the block in hand; in memory, the registers are all taken */
 } panel;
 
+typedef struct fetch { /* how far `ahead` has been asked for */
+    const pl_attention_ahead *ahead;
+    int which;
+    int64_t row;
+} fetch;
+
+enum { FETCH_ROWS = 3 }; /* between two tiles */
+
+PL_V_INLINE void fetch_some(fetch *f)
+{
+    for (int i = 0; i < FETCH_ROWS && f->which < PL_ATTENTION_AHEAD; i++) {
+        const pl_attention_ahead *a = &f->ahead[f->which];
+        const char *row = a->at + f->row * a->ld_bytes;
+        for (int64_t b = 0; b < a->row_bytes && f->row < a->rows; b += 64) {
+            __builtin_prefetch(row + b, 0, 2);
+            __asm__ volatile(""); /* an effect: see gemm_ahead.h */
+        }
+        if (++f->row >= a->rows) f->which++, f->row = 0;
+    }
+}
+
 typedef struct key_block {
     int64_t first, count, width, ldk, ldv;
     word *k, *v; /* [KEYS][ldk], [words_of(KEYS)][ldv], zeros behind */
     float *p;    /* [KEYS][GROUP], of which P takes the first words_of(KEYS) rows */
     float scale; /* of S */
+    fetch *ahead;
 } key_block;
 
 /* S of ROWS keys from row j on, for the last `vectors` vectors of the panel, from vector v0; raises high. */
@@ -59,6 +81,7 @@ TILE_TARGET static void scores(int vectors, const diagonal *g, const key_block *
 {
     for (int64_t j = 0; j < keys; j += ROWS) {
         int v0 = first_vector(g, j);
+        fetch_some(b->ahead);
         switch (vectors - v0) {
         case 3:
             score_rows(3, v0, g, b, t, j, keys, high);
@@ -108,6 +131,7 @@ TILE_TARGET PL_V_INLINE void accumulate(int vectors, const diagonal *g, const ke
     }
     for (int64_t d = 0; d < b->width; d += ROWS) {
         pl_vf acc[ROWS][VECTORS];
+        fetch_some(b->ahead);
         load_tile(vectors, t->ot + d * GROUP, GROUP, acc);
         PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) acc[r][v] *=
             pl_v_load(t->correction + v * PL_VW);
@@ -189,6 +213,7 @@ static void attend(const pl_attention_head *h, int64_t begin, int64_t end, void 
     b.k = (word *)workspace + KEYS * GROUP;
     b.v = b.k + KEYS * b.ldk;
     b.scale = h->scale * ATTENTION_LOG2_E;
+    b.ahead = &(fetch){.ahead = h->ahead};
     panel panels[PANELS];
     float *memory = (float *)(b.v + words_of(KEYS) * b.ldv);
     int64_t count = make_panels(h, begin, end, memory, panels), last = keys_seen(h, end - 1);

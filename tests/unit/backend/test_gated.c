@@ -240,11 +240,13 @@ static void test_all(void **state)
 static void test_large(void **state)
 {
     (void)state;
-    const sizes deep = {40, 1601, 70, 50}, wide = {100, 24, 300, 40}, crowded = {30, 24, 1024, 24};
+    const sizes deep = {40, 1601, 70, 50}, wide = {100, 24, 300, 40}, crowded = {30, 24, 1024, 24},
+                long_block = {30, 701, 40, 30};
     for (pl_real type = PL_REAL_F32; type <= PL_REAL_F16; type++) {
         check(deep, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
         check(wide, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
         check(crowded, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
+        check(long_block, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
     }
 }
 
