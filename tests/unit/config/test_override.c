@@ -82,7 +82,7 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         {{"--batch_size"}, PL_E_USAGE, "--batch_size needs a value: --batch_size VALUE"},
         {{"--batch_size="},
          PL_E_CONFIG,
-         "--batch_size: train.batch_size has no value; give an integer from 1 to 16777216"},
+         "--batch_size has no value; give an integer from 1 to 16777216"},
         {{"--text="}, PL_E_CONFIG, "--text: data.text has no value; give a path, or none"},
         {{"--set", "model.layer=3"}, PL_E_CONFIG, "--set: unknown key \"model.layer\"; did you mean \"model.layers\"?"},
         {{"--set", "layers=3"}, PL_E_CONFIG, "--set: unknown key \"layers\"; did you mean \"model.layers\"?"},
