@@ -71,7 +71,7 @@ static int64_t copied_row_words(int64_t words) { return pl_gemm_ceil_div(words, 
 
 /* Where both operands are packed, shorter blocks leave room for more rows to meet each panel of B. Sums of a gated
  * product cannot wait in C, where there is half the room, and in the thread's memory only those of few rows can: one
- * block that is at most twice as long spares it that (measured with 2 MB of second-level cache: 3 % of the rate). */
+ * block that is at most twice as long spares it that (2 to 3 % of the rate with a second-level cache of 2 MB). */
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
     int both = p->kernels->step > 1 && p->a_form != PL_GEMM_IN_PLACE;

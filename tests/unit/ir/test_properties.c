@@ -92,6 +92,26 @@ static void ids_are_followed_through_windows(void **state)
     pl_graph_destroy(g);
 }
 
+/* Of tokens [2,5,4] five can be picked in each sample, not two. */
+static void places_are_below_the_positions(void **state)
+{
+    (void)state;
+    static const char picks[] = "graph 1\n"
+                                "region 0 \"p\"\n"
+                                "value 0 \"t\" f32 [2,5,4] temporary program=0\n"
+                                "value 1 \"index\" i32 [2,3] temporary program=0\n"
+                                "value 2 \"y\" f32 [2,3,4] temporary program=0\n"
+                                "node 0 load region=0 out=0,1\n"
+                                "node 1 gather_rows region=0 in=0,1 out=2\n"
+                                "end graph\n";
+    int64_t below = 0;
+    pl_graph *g = parse(picks);
+    assert_int_equal(pl_node_find_ids(g, &g->node[1], &below), 1);
+    assert_int_equal(below, 5);
+    assert_int_equal(pl_node_find_ids(g, &g->node[0], &below), PL_NONE);
+    pl_graph_destroy(g);
+}
+
 static void programs_are_what_their_nodes_do(void **state)
 {
     (void)state;
@@ -118,6 +138,7 @@ PL_TEST_PROGRAM(argc, argv)
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loss_is_what_adds_to_it), cmocka_unit_test(ids_are_below_the_fewest_rows),
-        cmocka_unit_test(ids_are_followed_through_windows), cmocka_unit_test(programs_are_what_their_nodes_do)};
+        cmocka_unit_test(ids_are_followed_through_windows), cmocka_unit_test(places_are_below_the_positions),
+        cmocka_unit_test(programs_are_what_their_nodes_do)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
