@@ -252,11 +252,23 @@ static bool shape(pl_pen *p, const uint32_t *text, uint32_t count)
     return ok;
 }
 
+/* Isolates and a separator of paragraphs within one line: FriBidi 1.0.8 then reads and writes what it gave back. */
+static bool breaks_fribidi(const uint32_t *text, uint32_t count)
+{
+    bool isolates = false, separators = false;
+    for (uint32_t i = 0; i < count; i++) {
+        isolates |= text[i] >= 0x2066 && text[i] <= 0x2069;
+        separators |= (text[i] >= 0x1c && text[i] <= 0x1e) || text[i] == 0x85 || text[i] == 0x2029;
+    }
+    return isolates && separators;
+}
+
 /* False: the heap is too small for this line, or a library fails. */
 static bool place_shaped(pl_pen *p, const uint32_t *text, uint32_t count)
 {
     jmp_buf escape;
     volatile bool ok = false;
+    if (breaks_fribidi(text, count)) return false;
     pl_page_heap_reset(&p->shaping);
     pl_page_heap *before = pl_draw_use_heap(&p->shaping);
     if (setjmp(escape) == 0) {
