@@ -1,5 +1,5 @@
-/* A text as a page: its lines, and, where the module and the font are there, its pixels. Any bytes make a page, the same
- * one each time and by both ways, with no more memory than the drawer has. */
+/* A text as a page: its lines, and, where the module and the font are there, its pixels. Any bytes make a page, the
+ * same one each time and by both ways, with no more memory than the drawer has. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
