@@ -415,22 +415,22 @@ static void line(pl_pen *p, const uint32_t *text, uint32_t count, int x, int y, 
 static int fail(char *why, size_t room, const char *what, FT_Error error)
 {
     if (error == FT_Err_Out_Of_Memory)
-        snprintf(why, room, "%s needs more than %d KB", what, PL_PEN_FONT_BYTES >> 10);
+        snprintf(why, room, "needs more than %d KB of memory", PL_PEN_FONT_BYTES >> 10);
     else
-        snprintf(why, room, "%s: FreeType's error 0x%02x", what, (unsigned)error);
+        snprintf(why, room, "%s (FreeType's error 0x%02x)", what, (unsigned)error);
     return -1;
 }
 
 static int open_font(pl_pen *p, const void *font, uint64_t bytes, char *why, size_t room)
 {
     FT_Error e = FT_New_Library(&p->memory, &p->library);
-    if (e) return fail(why, room, "FreeType", e);
+    if (e) return fail(why, room, "finds no FreeType that starts", e);
     FT_Add_Default_Modules(p->library);
     e = FT_New_Memory_Face(p->library, font, (FT_Long)bytes, 0, &p->face);
     if (e) return fail(why, room, "is no font that can be read", e);
     if (!FT_IS_SCALABLE(p->face)) return snprintf(why, room, "is a font of bitmaps, of one size each"), -1;
     e = FT_Set_Pixel_Sizes(p->face, 0, p->options.font_px);
-    if (e) return fail(why, room, "the size", e);
+    if (e) return fail(why, room, "cannot be had in this size", e);
     p->ascender = pixel(p->face->size->metrics.ascender);
     return 0;
 }
