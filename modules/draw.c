@@ -252,11 +252,23 @@ static bool shape(pl_pen *p, const uint32_t *text, uint32_t count)
     return ok;
 }
 
+/* Isolates and a separator of paragraphs within one line: FriBidi 1.0.8 then reads and writes what it gave back. */
+static bool breaks_fribidi(const uint32_t *text, uint32_t count)
+{
+    bool isolates = false, separators = false;
+    for (uint32_t i = 0; i < count; i++) {
+        isolates |= text[i] >= 0x2066 && text[i] <= 0x2069;
+        separators |= (text[i] >= 0x1c && text[i] <= 0x1e) || text[i] == 0x85 || text[i] == 0x2029;
+    }
+    return isolates && separators;
+}
+
 /* False: the heap is too small for this line, or a library fails. */
 static bool place_shaped(pl_pen *p, const uint32_t *text, uint32_t count)
 {
     jmp_buf escape;
     volatile bool ok = false;
+    if (breaks_fribidi(text, count)) return false;
     pl_page_heap_reset(&p->shaping);
     pl_page_heap *before = pl_draw_use_heap(&p->shaping);
     if (setjmp(escape) == 0) {
@@ -403,22 +415,22 @@ static void line(pl_pen *p, const uint32_t *text, uint32_t count, int x, int y, 
 static int fail(char *why, size_t room, const char *what, FT_Error error)
 {
     if (error == FT_Err_Out_Of_Memory)
-        snprintf(why, room, "%s needs more than %d KB", what, PL_PEN_FONT_BYTES >> 10);
+        snprintf(why, room, "needs more than %d KB of memory", PL_PEN_FONT_BYTES >> 10);
     else
-        snprintf(why, room, "%s: FreeType's error 0x%02x", what, (unsigned)error);
+        snprintf(why, room, "%s (FreeType's error 0x%02x)", what, (unsigned)error);
     return -1;
 }
 
 static int open_font(pl_pen *p, const void *font, uint64_t bytes, char *why, size_t room)
 {
     FT_Error e = FT_New_Library(&p->memory, &p->library);
-    if (e) return fail(why, room, "FreeType", e);
+    if (e) return fail(why, room, "finds no FreeType that starts", e);
     FT_Add_Default_Modules(p->library);
     e = FT_New_Memory_Face(p->library, font, (FT_Long)bytes, 0, &p->face);
     if (e) return fail(why, room, "is no font that can be read", e);
     if (!FT_IS_SCALABLE(p->face)) return snprintf(why, room, "is a font of bitmaps, of one size each"), -1;
     e = FT_Set_Pixel_Sizes(p->face, 0, p->options.font_px);
-    if (e) return fail(why, room, "the size", e);
+    if (e) return fail(why, room, "cannot be had in this size", e);
     p->ascender = pixel(p->face->size->metrics.ascender);
     return 0;
 }

@@ -41,6 +41,11 @@ test_files() {
         "$prefix/bin/plimsoll" results join "$root/all.h5" "$root/0.h5" "$root/1.h5" "$root/2.h5" ||
             fail "the installed command cannot make HDF5 files"
     fi
+    if [ -e "$build/plimsoll-draw.so" ]; then
+        [ -e "$lib/plimsoll/plimsoll-draw.so" ] || fail "the module that draws was not installed"
+        font=/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf
+        [ ! -e "$font" ] || "$prefix/bin/plimsoll" draw text --out "$root/page.png" || fail "the installed command cannot draw"
+    fi
     [ -L "$lib/libplimsoll.so" ] || fail "libplimsoll.so should be a link to its version"
     leaked=$(grep -rlF -e "$build" -e "$source" "$lib/cmake" "$pc" "$prefix/include" || true)
     [ -z "$leaked" ] || fail "these name the folder they were built in: $leaked"

@@ -56,9 +56,9 @@ OTHERS = {
     "indic": [chr(c) for c in range(0x900, 0x980)] + list("\u0915\u094d\u0937\u093f") * 8,
     "asian": [chr(c) for c in range(0xe00, 0xe80)] + [chr(c) for c in range(0x4e00, 0x4e80)] + [chr(c) for c in range(0x3040, 0x3100)]
              + [chr(c) for c in range(0xac00, 0xac80)] + [chr(c) for c in range(0x1100, 0x1200)],
-    "symbols": [chr(c) for c in range(0x2000, 0x2070)] + [chr(c) for c in range(0x2190, 0x2800)] + [chr(c) for c in range(0x1f300, 0x1f650)]
+    "symbols": [chr(c) for c in range(0x2000, 0x2070) if c != 0x2029] + [chr(c) for c in range(0x2190, 0x2800)] + [chr(c) for c in range(0x1f300, 0x1f650)]
                + ["\u200d", "\ufe0f", "\U0001f3fd"],
-    "anything": [chr(c) for c in range(1, 0x3000) if chr(c) not in "\r\n"],
+    "anything": [chr(c) for c in range(1, 0x3000) if chr(c) not in "\r\n" and not 0x2066 <= c <= 0x2069],
 }
 
 

@@ -67,17 +67,20 @@ static int close_module(void **state)
 #define NEEDS_MODULE()                                                                                                 \
     if (!is_there) skip()
 
+/* Sanitizers and valgrind serve the libraries in place of the module. */
+static bool module_serves(void) { return pl_module_can_own_first() && !scratch_instrumented(); }
+
 /* ---- texts ---- */
 
 typedef struct letters {
     uint32_t first, last;
 } letters;
 
-static const letters nasty[] = {{0x00, 0x7f},     {0x80, 0x24f},      {0x300, 0x36f},    {0x590, 0x5ff},
-                                {0x600, 0x6ff},   {0x900, 0x97f},     {0xe00, 0xe7f},    {0xf00, 0xfff},
-                                {0x1000, 0x109f}, {0x1100, 0x11ff},   {0x1780, 0x17ff},  {0x1800, 0x18af},
-                                {0x200b, 0x206f}, {0x4e00, 0x4eff},   {0xac00, 0xacff},  {0xfb50, 0xfdff},
-                                {0xfe00, 0xfe0f}, {0x1f300, 0x1f6ff}, {0xe0100, 0xe01ef}};
+static const letters nasty[] = {
+    {0x00, 0x1b},     {0x20, 0x7f},       {0xa0, 0x24f},     {0x300, 0x36f},   {0x590, 0x5ff},   {0x600, 0x6ff},
+    {0x900, 0x97f},   {0xe00, 0xe7f},     {0xf00, 0xfff},    {0x1000, 0x109f}, {0x1100, 0x11ff}, {0x1780, 0x17ff},
+    {0x1800, 0x18af}, {0x200b, 0x2028},   {0x202a, 0x206f},  {0x4e00, 0x4eff}, {0xac00, 0xacff}, {0xfb50, 0xfdff},
+    {0xfe00, 0xfe0f}, {0x1f300, 0x1f6ff}, {0xe0100, 0xe01ef}};
 /* Those of the fast way and some that it leaves to Raqm. */
 static const letters usual[] = {{0x20, 0x7e},     {0x20, 0x7e},     {0xa0, 0x24f},     {0x370, 0x52f},
                                 {0x2010, 0x205e}, {0x2190, 0x27bf}, {0x3041, 0x30ff},  {0x4e00, 0x9fff},
@@ -174,7 +177,7 @@ static void test_depends_on_its_text(void **state)
     assert_int_equal(after.outlived, 0);
     assert_int_equal(used_after, used);
     assert_int_equal(refused, 0);
-    if (pl_module_can_own_first()) assert_true(after.shaping_peak_bytes > 10000 && used > 0);
+    if (module_serves()) assert_true(after.shaping_peak_bytes > 10000 && used > 0);
     close_drawer(d, memory[0]);
 }
 
@@ -183,7 +186,7 @@ static void test_refused_memory(void **state)
 {
     (void)state;
     NEEDS_MODULE();
-    if (!pl_module_can_own_first()) skip();
+    if (!module_serves()) skip();
     static uint8_t first[PIXELS], page[PIXELS];
     void *memory;
     pl_drawer *d = open_drawer(&memory);
@@ -218,6 +221,8 @@ static void test_any_bytes(void **state)
         assert_int_equal(r.invalid_bytes, c < 0x80 ? 0 : 29 * 12);
         assert_int_equal(r.missing_glyphs > 0, c == 0); /* U+001F is white space to Python */
     }
+    assert_int_equal(draw(d, "a\u2066b\nc\u2029d\n\u2067\u2029\u05d0", page).unshaped_lines,
+                     1); /* see breaks_fribidi */
     pl_draw_page(d, NULL, 0, page, &r);
     for (int i = 0; i < PIXELS; i++) assert_int_equal(page[i], 255);
     assert_true(r.lines == 1 && r.truncated_bytes == 0);
