@@ -1,5 +1,5 @@
-/* Which rows of an array are nearest to one of them, by the cosine of the angle between them: npy_nearest A.npy ROW COUNT
- * prints so many lines, "number cosine", the nearest first. A is of f16, its first dimension the rows. */
+/* Which rows of an array are nearest to one of them, by the cosine of the angle between them: npy_nearest A.npy ROW
+ * COUNT prints so many lines, "number cosine", the nearest first. A is of f16, its first dimension the rows. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
