@@ -118,12 +118,59 @@ static void two_states(void **state)
     if (!(fabs(flops(c) / 46.58e9 - 1) < 1e-3)) fail_msg("%.4g FLOP", flops(c));
 }
 
+/* ---- MODELS.md 1.9: what the document got wrong, and what is right ---- */
+
+enum { BATCH = 192, TEXTS = 1907747 };
+
+/* Bytes of the largest value that the program makes of this many numbers a text, in f32; 0: there is none. */
+static uint64_t bytes_of(const pl_graph *g, uint64_t numbers)
+{
+    for (size_t i = 0; i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        const bool is_made = v->program != PL_NONE && v->view_of == PL_NONE && v->dtype == PL_DTYPE_F32;
+        if (is_made && pl_shape_elems(&v->shape) == numbers * BATCH) return pl_value_bytes(g, (pl_id)i);
+    }
+    return 0;
+}
+
+static uint64_t stored_bytes(const pl_graph *g)
+{
+    static const char *const names[] = {"encode.sketches", "encode.checksums", "encode.children"};
+    uint64_t bytes = 0;
+    for (int k = 0; k < 3; k++) bytes += pl_value_bytes(g, pl_graph_find_value(g, names[k]));
+    return bytes;
+}
+
+static void the_errata_of_the_document(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g = build(documented());
+    assert_int_equal(parameters(g, "self_attn"), 4718592); /* not 9.4M */
+    assert_int_equal(pl_rewrite_bind_batch(g, pl_graph_find_program(g, "encode"), BATCH, NULL, 1, &err), PL_OK);
+    assert_int_equal(bytes_of(g, 3 * 224 * 224), 115605504);                              /* images in f32: not 55 MB */
+    assert_int_equal(pl_value_bytes(g, pl_graph_find_value(g, "encode.pages")), 9633792); /* in fact grey bytes */
+    assert_int_equal(bytes_of(g, 196 * 3 * 768), 346816512);                              /* Q, K, V: not 172 MB */
+    assert_int_equal(bytes_of(g, 8 * 196 * 196), 0);     /* scores, 236.0 MB and not 471, are never there */
+    assert_int_equal(bytes_of(g, 196 * 768), 115605504); /* the context: not 57 MB */
+    assert_int_equal(bytes_of(g, 196 * 3072), 0);        /* the hidden values are no layer of 3072 (450 MB) */
+    assert_int_equal(bytes_of(g, 2 * 196 * 2048), 0);    /* but gate and up, 616.6 MB, which are never there either */
+    assert_int_equal(bytes_of(g, 196 * 2048), 0);
+    assert_int_equal(stored_bytes(g), 17842176);                               /* a batch: 35.68 MB in f32 */
+    assert_int_equal(200 * stored_bytes(g), UINT64_C(3568435200));             /* not 8.9 GB */
+    assert_int_equal(stored_bytes(g) / BATCH, 92928);                          /* a text */
+    assert_int_equal(stored_bytes(g) / BATCH * TEXTS, UINT64_C(177283113216)); /* all of them: not counted there */
+    assert_int_equal((TEXTS + BATCH - 1) / BATCH, 9937);
+    pl_graph_destroy(g);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_encoder_of_the_book),
         cmocka_unit_test(the_narrower_one),
         cmocka_unit_test(two_states),
+        cmocka_unit_test(the_errata_of_the_document),
     };
     seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
