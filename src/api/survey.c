@@ -137,6 +137,7 @@ static void add_up(const pl_compiler *c, pl_work *w)
 {
     w->items = 0;
     w->seconds = 0;
+    w->limit_seconds = c->data->limit_seconds;
     w->measured = w->largest = 0;
     for (size_t i = 0; i < w->count; i++) {
         const pl_work_group *g = &w->group[i];

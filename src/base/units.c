@@ -50,6 +50,26 @@ int pl_parse_bytes(const char *text, uint64_t *bytes)
     return 0;
 }
 
+int pl_parse_seconds(const char *text, double *seconds)
+{
+    static const struct {
+        const char *word;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+    static const double most = 100 * 365.25 * 86400;
+    char *end;
+    if (!isdigit((unsigned char)*text) && *text != '.') return -1;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) return -1;
+    const double number = pl_read_double(text, &end);
+    while (*end == ' ') end++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].word) == 0) {
+            *seconds = number * units[i].seconds;
+            return *seconds > 0 && *seconds <= most ? 0 : -1;
+        }
+    return -1;
+}
+
 const char *pl_format_bytes(uint64_t bytes, char *buf, size_t room)
 {
     static const char *const names[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};

@@ -108,6 +108,12 @@ static pl_status skip_slot(pl_session *s, pl_error *err)
     return PL_OK;
 }
 
+static bool is_over_time(const pl_session *s)
+{
+    const double limit = s->o.data->limit_seconds;
+    return limit > 0 && pl_run_now() - s->committed_at > limit;
+}
+
 /* The ring gives as many micro-batches to each block as to a whole one; what is behind the last text is left out. */
 static pl_status run_block(pl_session *s, encode *e, pl_error *err)
 {
@@ -115,7 +121,7 @@ static pl_status run_block(pl_session *s, encode *e, pl_error *err)
     s->part = 0;
     s->parts = batches_of(texts, (uint32_t)most);
     for (e->first = 0; e->first < e->d->setup.block; e->first += most) {
-        if (pl_session_should_stop(s))
+        if (pl_session_should_stop(s) || is_over_time(s))
             return pl_fail(err, PL_E_STOPPED, "stopped at text %llu",
                            (unsigned long long)(e->d->setup.first + e->block * e->d->setup.block + e->first));
         e->rows = e->first >= texts ? 0 : texts - e->first < most ? texts - e->first : most;

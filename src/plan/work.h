@@ -19,8 +19,9 @@ typedef struct pl_work {
     pl_work_group *group;
     size_t count, largest, measured; /* largest: the one that is charged most */
     uint64_t items;
-    double seconds; /* negative: not known */
-    double error;   /* of what follows from other sizes, as a share; negative: not known */
+    double seconds;       /* negative: not known */
+    double limit_seconds; /* a run ends by itself after so long; 0: none */
+    double error;         /* of what follows from other sizes, as a share; negative: not known */
 } pl_work;
 
 void pl_work_destroy(pl_work *); /* NULL is fine */

@@ -2,6 +2,7 @@
 #include "report/work.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/units.h"
 #include "report/html.h"
@@ -27,6 +28,25 @@ static void print_time(const pl_work *w, pl_str *out)
                   pl_plural(w->measured));
     if (w->error >= 0) pl_str_printf(out, ", and are off by %.1f %% where that was tried", 100 * w->error);
     pl_str_append(out, ".\n");
+}
+
+/* How far one run comes within its limit of time. */
+static void print_limit(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    char limit[32], items[32], all[32];
+    if (w->limit_seconds <= 0) return;
+    pl_str_printf(out, "A run ends by itself after %s", pl_format_seconds(w->limit_seconds, limit, sizeof limit));
+    if (w->seconds < 0) {
+        pl_str_append(out, "; how far it comes is not known.\n");
+    } else if (w->seconds <= w->limit_seconds) {
+        pl_str_append(out, ", which is enough for all.\n");
+    } else {
+        const double runs = ceil(w->seconds / w->limit_seconds);
+        pl_str_printf(
+            out, ": about %s of %s %ss; the same command goes on, %.0f runs in all.\n",
+            pl_format_count((uint64_t)((double)w->items * w->limit_seconds / w->seconds), items, sizeof items),
+            pl_format_count(w->items, all, sizeof all), words->step, runs);
+    }
 }
 
 static void print_sizes(const pl_work *w, const pl_words *words, pl_str *out)
@@ -109,6 +129,7 @@ void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
     from = out->bytes;
     print_time(w, out);
+    print_limit(w, words, out);
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
     if (w->count == 1) return;
     print_groups(w, words, out);
@@ -143,6 +164,7 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
     print_sizes(w, words, out);
     pl_str_append(out, "</p><p>");
     print_time(w, out);
+    print_limit(w, words, out);
     if (w->count == 1) {
         pl_str_append(out, "</p></section>\n");
         return;
@@ -165,6 +187,7 @@ void pl_report_work_json(const pl_work *w, pl_json *j)
     pl_json_kv_uint(j, "items", w->items);
     pl_json_kv_double_if(j, w->seconds >= 0, "seconds", w->seconds);
     pl_json_kv_double_if(j, w->seconds >= 0 && w->error >= 0, "estimates_off_by", w->error);
+    pl_json_kv_double_if(j, w->limit_seconds > 0, "limit_seconds", w->limit_seconds);
     pl_json_kv_uint(j, "largest", w->largest);
     pl_json_key(j, "shapes");
     pl_json_array(j);

@@ -33,7 +33,8 @@ struct pl_data {
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;
     uint64_t group_items;
-    uint64_t epochs; /* that a training makes, where these data say so; 0: as its config says */
+    double limit_seconds; /* a run ends by itself after so long, and is gone on with; 0: none */
+    uint64_t epochs;      /* that a training makes, where these data say so; 0: as its config says */
     /* For the planner: */
     pl_facts validation; /* of the part that is held out what the command evaluates */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */

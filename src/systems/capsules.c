@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/units.h"
 #include "data/pages/pages_data.h"
 #include "models/model.h"
 #include "systems/results.h"
@@ -57,6 +58,7 @@ static pl_status check_texts(const pl_config *cfg, pl_error *err)
     const pl_config_pipeline *p = &cfg->pipeline;
     char where[PL_CONFIG_WHERE_BYTES];
     const bool grammar = form_of(c) == PL_TEXTS_GRAMMAR;
+    double seconds;
     if (grammar && c->path[0])
         return pl_fail(err, PL_E_CONFIG,
                        "%s: texts.path %.200s is not read, for texts.format grammar makes them; leave one of "
@@ -67,6 +69,10 @@ static pl_status check_texts(const pl_config *cfg, pl_error *err)
                        "%s: texts.count is 0, all of them, but %s; name their file (texts.path), or give a count",
                        pl_config_where(cfg, "texts.count", where, sizeof where),
                        grammar ? "a grammar has no end" : "there are no texts");
+    if (p->time_limit[0] && pl_parse_seconds(p->time_limit, &seconds) != 0)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: pipeline.time_limit \"%.40s\" is no time; write it as 90s, 30min, 12h or 1d",
+                       pl_config_where(cfg, "pipeline.time_limit", where, sizeof where), p->time_limit);
     if (p->block_texts >= p->batch_size) return PL_OK;
     pl_config_blame(cfg, "pipeline.batch_size", "pipeline.block_texts", where);
     return pl_fail(err, PL_E_CONFIG,
@@ -181,6 +187,7 @@ static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
     s->at_once = p->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)p->batch_size;
     s->threads = (uint32_t)p->num_workers;
     s->form = (pl_block_form)p->storage;
+    (void)pl_parse_seconds(p->time_limit, &s->limit_seconds); /* checked; none leaves 0 */
 }
 
 static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, pl_data **data, pl_error *err)

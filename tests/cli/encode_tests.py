@@ -23,7 +23,7 @@ SMALL = {"image_size": 40, "patch_size": 8, "hidden_size": 16, "num_heads": 2, "
 
 
 SECTIONS = {"texts": {"texts": "path", "text_format": "format", "text_key": "key", "count": "count", "font": "font"},
-            "pipeline": {k: k for k in ("batch_size", "block_texts", "num_workers", "storage")}}
+            "pipeline": {k: k for k in ("batch_size", "block_texts", "num_workers", "storage", "time_limit")}}
 
 
 def write_encoder(path="encode.yaml", threads=1, out="out", **keys):
@@ -191,6 +191,21 @@ def test_refused():
     refused(2, "other|differ|seed", "encode", write_encoder(seed=SEED + 1))
 
 
+def test_time_limit():
+    encode(write_encoder(out="whole", count=4000, block_texts=10))
+    config = write_encoder(out="out", count=4000, block_texts=10, time_limit="0.1s")
+    out, _ = run("plan", config)
+    check("A run ends by itself after 100 ms" in out, out[-1500:])
+    codes, said = [], ""
+    while not codes or codes[-1] == 75:  # on a quick machine at once
+        done = subprocess.run([COMMAND, "encode", config], capture_output=True, env=environment(), timeout=120)
+        codes.append(done.returncode)
+        said += done.stderr.decode()
+    check(codes[-1] == 0 and (len(codes) == 1 or "stopped with" in said), codes, said[-2000:])
+    check(filecmp.cmp("whole/results.blocks", "out/results.blocks", shallow=False), "a limit of time gave other bits")
+    refused(2, 'pipeline.time_limit "soon" is no time', "encode", config, "--time_limit", "soon")
+
+
 def test_plan_of_two_million():
     """MODELS.md 1.9: 177.3 GB, not 220 or 642."""
     out, _ = run("plan", write_encoder(**{key: None for key in SMALL}), "--count", "1907747", "--json")
@@ -200,4 +215,4 @@ def test_plan_of_two_million():
 
 main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
                  test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
-      "encode_refused": [test_refused, test_plan_of_two_million]})
+      "encode_refused": [test_refused, test_time_limit, test_plan_of_two_million]})

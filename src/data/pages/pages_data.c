@@ -177,6 +177,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     d->source = (pl_source){.kind = &pages, .batch = o->block, .at_once = o->at_once, .threads = o->threads};
     d->source.steps_per_epoch[PL_PART_TRAIN] = (o->count - 1) / o->block + 1;
     d->data.source = &d->source;
+    d->data.limit_seconds = o->limit_seconds;
     d->data.groups = 1;
     d->data.group_items = d->source.steps_per_epoch[PL_PART_TRAIN];
     d->data.path = o->texts.path[0] ? o->texts.path : "the texts";

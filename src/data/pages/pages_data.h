@@ -29,6 +29,7 @@ typedef struct pl_pages_setup {
     uint32_t capsules, width, checksum, children; /* of a text: capsules, and numbers and children of one */
     uint32_t block, at_once;                      /* texts of a block; and in memory, 0: the planner chooses */
     uint32_t threads;                             /* that draw */
+    double limit_seconds;                         /* of a run; 0: none */
     const char *path;                             /* of the results */
     pl_block_form form;
     const char *text; /* what made them */

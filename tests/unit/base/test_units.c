@@ -61,6 +61,24 @@ static void test_sizes(void **state)
         if (pl_parse_bytes(bad[i], &bytes) == 0) fail_msg("\"%s\" is read as %llu", bad[i], (unsigned long long)bytes);
 }
 
+static void test_parse_seconds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double seconds;
+    } good[] = {{"90", 90}, {"90s", 90}, {"15m", 900}, {"15min", 900}, {"1.5h", 5400}, {"2 d", 172800}, {".5s", 0.5}};
+    static const char *const bad[] = {"",     "s",    "-1s",   "0",      "0h",  "1w", "1hh",
+                                      "1 h ", "0x10", "1e400", "40000d", "nan", "inf"};
+    double seconds;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        if (pl_parse_seconds(good[i].text, &seconds)) fail_msg("\"%s\" is refused", good[i].text);
+        assert_true(seconds == good[i].seconds);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (pl_parse_seconds(bad[i], &seconds) == 0) fail_msg("\"%s\" is read as %g s", bad[i], seconds);
+}
+
 static void test_seconds(void **state)
 {
     (void)state;
@@ -78,6 +96,7 @@ static void test_seconds(void **state)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_seconds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_parse_seconds),
+                                       cmocka_unit_test(test_seconds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
