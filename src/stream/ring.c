@@ -29,7 +29,7 @@ struct pl_ring {
     uint64_t slot_bytes;
     pthread_mutex_t lock;
     pthread_cond_t to_threads, to_consumer;
-    uint32_t created, running, filling; /* threads: that there are, that have begun, that fill */
+    uint32_t created, running, filling; /* threads: to be joined, that have begun and not ended, that fill */
     bool stop;
     pl_part part;
     uint64_t first_step, slots; /* of the stream */
@@ -148,16 +148,50 @@ static void publish(pl_ring *r, uint64_t number, uint64_t counted, pl_status sta
     pthread_cond_signal(&r->to_consumer);
 }
 
+/* Has the lock: an error of the ring's own. */
+static pl_status thread_ended(const pl_ring *r, pl_error *error)
+{
+    return pl_fail(error, PL_E_INTERNAL, "a thread that reads the %s has ended; start again",
+                   r->options.source->kind->name);
+}
+
+typedef struct task {
+    pl_ring *ring;
+    uint64_t number;
+} task;
+
+/* Called by a thread that ends in a fill: its slot fails, and it is counted no more. */
+static void give_up(void *argument)
+{
+    const task *t = argument;
+    pl_error error = {0};
+    pthread_mutex_lock(&t->ring->lock);
+    t->ring->filling--;
+    t->ring->running--;
+    publish(t->ring, t->number, 0, thread_ended(t->ring, &error), &error);
+    pthread_mutex_unlock(&t->ring->lock);
+}
+
+/* Without the lock. */
+static pl_status fill(task t, void *scratch, pl_slot *slot, pl_error *error)
+{
+    const pl_source *source = t.ring->options.source;
+    pl_status status;
+    pthread_cleanup_push(give_up, &t);
+    status = source->kind->fill(source, scratch, slot, error);
+    pthread_cleanup_pop(0);
+    return status;
+}
+
 /* Has the lock, lets it go while it fills. */
 static void fill_one(pl_ring *r, void *scratch)
 {
-    const pl_source *source = r->options.source;
     pl_error error = {0};
     uint64_t number = r->handed++;
     pl_slot slot = slot_of(r, number);
     r->filling++;
     pthread_mutex_unlock(&r->lock);
-    pl_status status = source->kind->fill(source, scratch, &slot, &error);
+    pl_status status = fill((task){r, number}, scratch, &slot, &error);
     pthread_mutex_lock(&r->lock);
     r->filling--;
     publish(r, number, slot.counted, status, &error);
@@ -177,6 +211,7 @@ static void *run(void *argument)
 {
     worker *w = argument;
     pl_ring *r = w->ring;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* a wait would end with the lock */
     pthread_mutex_lock(&r->lock);
     begin_thread(r);
     while (!r->stop) {
@@ -234,7 +269,8 @@ void pl_ring_begin(pl_ring *r, pl_part part, uint64_t first_step, uint64_t end_s
     if (pl_size_mul(end_step > first_step ? end_step - first_step : 0, r->micro_count, &r->slots))
         r->slots = UINT64_MAX; /* nobody lives to see it */
     r->handed = r->taken = 0;
-    r->status = PL_OK;
+    r->failed_at = 0;
+    r->status = r->running ? PL_OK : thread_ended(r, &r->error);
     for (uint32_t i = 0; i < r->options.slots; i++) r->place[i].filled = false;
     pthread_cond_broadcast(&r->to_threads);
     pthread_mutex_unlock(&r->lock);

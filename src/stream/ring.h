@@ -5,7 +5,12 @@
  * Slots have numbers; threads take them in order, fill them side by side, and `next` hands them out in order. All
  * memory is the caller's (pl_ring_bytes, pl_ring_init) but the threads' stacks, whose size the caller gives. After
  * pl_ring_start nothing asks for memory. One ring serves several streams one after the other (training, evaluation,
- * training again): pl_ring_begin starts one at any step. */
+ * training again): pl_ring_begin starts one at any step.
+ *
+ * However slow the threads are, each slot comes once and in its place; so does a fill that fails, and one that ends its
+ * thread (pthread_exit in a library that it calls): PL_E_INTERNAL. Later streams are filled by the threads that are
+ * left; when none is, each begins with that failure. Nothing else ends a thread: in fills, too, cancelling it is
+ * disabled, and thread_begins has to return. tests/unit/stream/test_ring_schedules.c goes through all interleavings. */
 #ifndef PL_STREAM_RING_H
 #define PL_STREAM_RING_H
 

@@ -1,5 +1,6 @@
 /* The ring with a source whose every number is known: whatever the threads do (they dawdle at random), `next` gives
  * each slot once, in order, whole; streams follow one another at any moment; failures come up in their place. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@ enum { BATCH = 7, MICRO = 3, MICROS = 3, NEVER = -1 };
 typedef struct toy {
     pl_source source;           /* first */
     int64_t fail_from, fail_to; /* slots, counted over the steps, that fail */
+    int64_t end_at;             /* the slot whose fill ends its thread */
     atomic_uint at_once, most_at_once;
 } toy;
 
@@ -78,6 +80,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         slot->counted++;
     }
     atomic_fetch_sub(&t->at_once, 1);
+    if (number == t->end_at) pthread_exit(NULL);
     if (*(uint64_t *)scratch != 41) return pl_fail(e, PL_E_INTERNAL, "the scratch is another thread's");
     return fails ? pl_fail(e, PL_E_DATA, "slot %lld is no good", (long long)number) : PL_OK;
 }
@@ -91,8 +94,10 @@ static const pl_source_kind kind = {"toy", describe, prepare, fill, count};
 
 static toy make_toy(void)
 {
-    return (toy){
-        .source = {.kind = &kind, .batch = BATCH, .steps_per_epoch = {100, 10}}, .fail_from = NEVER, .fail_to = NEVER};
+    return (toy){.source = {.kind = &kind, .batch = BATCH, .steps_per_epoch = {100, 10}},
+                 .fail_from = NEVER,
+                 .fail_to = NEVER,
+                 .end_at = NEVER};
 }
 
 static pl_ring_options options_of(const toy *t, uint32_t slots, uint32_t threads)
@@ -201,6 +206,36 @@ static void test_failures_in_their_place(void **state)
     }
 }
 
+/* The failure comes up in the place of the slot that a thread did not live to fill; the others go on with the next
+ * stream, until none is left. */
+static void test_threads_that_end(void **state)
+{
+    (void)state;
+    void *memory;
+    pl_slot s;
+    toy t = make_toy();
+    pl_ring_options o = options_of(&t, 4, 3);
+    pl_ring *r = make_ring(&o, &memory);
+    for (uint64_t left = o.threads; left > 0; left--) {
+        pl_ring_begin(r, PL_PART_TRAIN, 0, 0); /* nobody fills */
+        t.end_at = NEVER;
+        check_stream(r, PL_PART_VALIDATION, left, left + 4, UINT64_MAX);
+        t.end_at = (int64_t)(mix(seed + left) % 20);
+        check_stream(r, PL_PART_TRAIN, 0, 20, (uint64_t)t.end_at);
+        for (int twice = 0; twice < 2; twice++) {
+            assert_int_equal(pl_ring_next(r, &s, &err), PL_E_INTERNAL);
+            assert_string_equal(err.text, "a thread that reads the toy has ended; start again");
+        }
+    }
+    pl_ring_begin(r, PL_PART_TRAIN, 0, 100);
+    assert_int_equal(pl_ring_next(r, &s, &err), PL_E_INTERNAL);
+    pl_ring_begin(r, PL_PART_TRAIN, 5, 5); /* nothing is wanted of them */
+    assert_int_equal(pl_ring_next(r, &s, &err), PL_OK);
+    assert_int_equal(s.ports, 0);
+    pl_ring_deinit(r);
+    free(memory);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -257,9 +292,8 @@ static void test_threads_begin(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_failures_in_their_place),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_streams),          cmocka_unit_test(test_failures_in_their_place),
+        cmocka_unit_test(test_threads_that_end), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_threads_begin),
     };
     seed = test_seed_said(argc, argv);
