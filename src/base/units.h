@@ -10,8 +10,8 @@
 /* 0 on success, -1 when the text is no size, is negative or does not fit 63 bits. */
 int pl_parse_bytes(const char *text, uint64_t *bytes);
 
-/* "90", "90s", "15min" (or "15m"), "12h", "1.5d": a time in seconds, more than none. 0 on success, −1 when it is none or
- * beyond a hundred years. */
+/* "90", "90s", "15min" (or "15m"), "12h", "1.5d": a time in seconds, more than none. 0 on success, −1 when it is none
+ * or beyond a hundred years. */
 int pl_parse_seconds(const char *text, double *seconds);
 
 /* "97.4 MB": decimal units, three significant digits, into buf (16 bytes suffice); returns buf. */
