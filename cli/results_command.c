@@ -36,6 +36,7 @@ static int write_witness(const pl_cli_command *command, const pl_cli_input *in, 
         status =
             pl_cli_error(&err, PL_E_USAGE, "run.trace %.200s: a witness has no trace; leave one of them out", trace);
     pl_signals_catch(); /* what is half written goes */
+    if (status == PL_OK) status = pl_prepare(in->config, NULL, NULL, &err);
     if (status == PL_OK)
         status = pl_witness_write(in->config, command->command, only, steps, folder, &pl_signal_stop, &err);
     pl_signals_leave();

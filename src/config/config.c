@@ -106,7 +106,9 @@ pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, con
 bool pl_config_equal(const pl_config *a, const pl_config *b)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (!pl_config_value_equal(a, b, key)) return false;
+        if (!pl_config_value_equal(a, b, key) && !pl_config_is_meant_for_another(a, key) &&
+            !pl_config_is_meant_for_another(b, key))
+            return false;
     return true;
 }
 

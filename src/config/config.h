@@ -141,7 +141,9 @@ struct pl_config {
 void pl_config_default(pl_config *);
 /* Sets "section.key" as the command line would; origin is what errors call it ("--set", "--batch_size"). */
 pl_status pl_config_set(pl_config *, const char *path, const char *value, const char *origin, pl_error *);
-bool pl_config_equal(const pl_config *, const pl_config *); /* the values, not where they came from */
+bool pl_config_equal(const pl_config *, const pl_config *); /* the values, not where they came
+                                                                 from; but for what an option that several systems' keys
+                                                                 share has set of another system */
 /* "gpt.yaml:3:15", "--batch_size", "PLIMSOLL_TRAIN_SEED" or "the default" into buf; returns buf. */
 const char *pl_config_where(const pl_config *, const char *path, char *buf, size_t room);
 bool pl_config_is_set(const pl_config *, const char *path); /* by file, environment or command line */

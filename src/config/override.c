@@ -43,8 +43,7 @@ static const pl_config_key *find_option(const char *name)
 static pl_status set_by_option(pl_config *cfg, const char *name, const char *value, const char *label, pl_error *err)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) /* --seed belongs to two rows */
-        if (pl_config_has_option(key, name) && !pl_config_is_others(cfg, key))
-            PL_TRY(pl_config_set(cfg, key->path, value, label, err));
+        if (pl_config_has_option(key, name)) PL_TRY(pl_config_set(cfg, key->path, value, label, err));
     return PL_OK;
 }
 
@@ -180,12 +179,6 @@ static bool is_variable_of(const pl_config_key *key, const char *name)
     return is_capitals_of(key->path, rest) || (key->option && is_capitals_of(key->option, rest));
 }
 
-static bool is_capitals_of_option(const pl_config_key *key, const char *name)
-{
-    const char *rest = name + strlen("PLIMSOLL_");
-    return key->option && is_capitals_of(key->option, rest) && !is_capitals_of(key->path, rest);
-}
-
 /* Compared without the common beginning: it would make everything look alike. */
 static pl_status unknown_variable(const char *name, pl_error *err)
 {
@@ -230,7 +223,6 @@ static pl_status apply_variable(pl_config *cfg, const char *name, const char *va
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!is_variable_of(key, name)) continue;
         known = true;
-        if (is_capitals_of_option(key, name) && pl_config_is_others(cfg, key)) continue;
         PL_TRY(set_by_variable(cfg, key, name, value, err));
     }
     return known ? PL_OK : unknown_variable(name, err);

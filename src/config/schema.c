@@ -276,15 +276,6 @@ bool pl_config_has_option(const pl_config_key *key, const char *option)
     return option && key->option && strcmp(key->option, option) == 0;
 }
 
-bool pl_config_is_others(const pl_config *cfg, const pl_config_key *key)
-{
-    const uint32_t system = IS(pl_config_system_of(cfg));
-    if (!key->option || key->use.systems & system) return false;
-    for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
-        if (other->use.systems & system && pl_config_has_option(other, key->option)) return true;
-    return false;
-}
-
 bool pl_config_is_shared(const pl_config_key *key, const char *where)
 {
     const char *word = strncmp(where, "--", 2) == 0 ? where + 2 : where;

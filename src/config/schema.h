@@ -142,8 +142,6 @@ bool pl_config_has_option(const pl_config_key *, const char *option);
 bool pl_config_is_meant_for_another(const pl_config *, const pl_config_key *);
 /* Whether `where`, "--seed" or "PLIMSOLL_SEED", is the key's option and another key's as well. */
 bool pl_config_is_shared(const pl_config_key *, const char *where);
-/* Has the config's system a key with the option of this one, which is another system's? Then that one is meant. */
-bool pl_config_is_others(const pl_config *, const pl_config_key *);
 pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);
 const pl_config_origin *pl_config_origin_at(const pl_config *, const pl_config_key *);
 pl_config_system pl_config_first_system(void); /* of a config that says no arch */

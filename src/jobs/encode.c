@@ -108,10 +108,11 @@ static pl_status skip_slot(pl_session *s, pl_error *err)
     return PL_OK;
 }
 
-static bool is_over_time(const pl_session *s)
+/* Between blocks, so that nothing is begun for nothing; and one is made, however short the limit is. */
+static bool is_over_time(const pl_session *s, const encode *e)
 {
     const double limit = s->o.data->limit_seconds;
-    return limit > 0 && pl_run_now() - s->committed_at > limit;
+    return limit > 0 && e->pages > 0 && pl_run_now() - s->committed_at > limit;
 }
 
 /* The ring gives as many micro-batches to each block as to a whole one; what is behind the last text is left out. */
@@ -121,7 +122,7 @@ static pl_status run_block(pl_session *s, encode *e, pl_error *err)
     s->part = 0;
     s->parts = batches_of(texts, (uint32_t)most);
     for (e->first = 0; e->first < e->d->setup.block; e->first += most) {
-        if (pl_session_should_stop(s) || is_over_time(s))
+        if (pl_session_should_stop(s))
             return pl_fail(err, PL_E_STOPPED, "stopped at text %llu",
                            (unsigned long long)(e->d->setup.first + e->block * e->d->setup.block + e->first));
         e->rows = e->first >= texts ? 0 : texts - e->first < most ? texts - e->first : most;
@@ -129,6 +130,7 @@ static pl_status run_block(pl_session *s, encode *e, pl_error *err)
         s->items_seen += e->rows;
         s->part += e->rows > 0;
     }
+    PL_TRY(pl_texts_check(&e->d->setup.texts, err)); /* else some of them may be of another file */
     PL_TRY(pl_block_file_finish(s->results, e->block, err));
     s->step++;
     tell_progress(s);
@@ -145,7 +147,10 @@ static pl_status run_stretches(pl_session *s, encode *e, pl_error *err)
         }
         if (begin == end) break;
         pl_ring_begin(s->ring, PL_PART_TRAIN, begin, end);
-        for (e->block = begin; e->block < end; e->block++) PL_TRY(run_block(s, e, err));
+        for (e->block = begin; e->block < end; e->block++) {
+            if (is_over_time(s, e)) return pl_fail(err, PL_E_STOPPED, "the limit of time is over");
+            PL_TRY(run_block(s, e, err));
+        }
     }
     return PL_OK;
 }

@@ -340,9 +340,31 @@ static pl_status check_children(const pl_config *cfg, pl_error *err)
                    where, c->children_per_capsule, tokens);
 }
 
+/* Each application of a block is some ten nodes of the graph. */
+enum { BLOCKS_MAX = 4096 };
+
+static pl_status check_depth(const pl_config *cfg, pl_error *err)
+{
+    const pl_config_encoder *c = &cfg->encoder;
+    char where[PL_CONFIG_WHERE_BYTES];
+    const bool two = c->recursion == PL_CONFIG_RECURSION_TRM;
+    const int64_t blocks = c->num_layers * c->H_cycles * (c->L_cycles + two);
+    if (inner_of(c) < 1)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: encoder.expansion %g leaves the feed-forward layers without a number; take a larger one",
+                       pl_config_where(cfg, "encoder.expansion", where, sizeof where), c->expansion);
+    if (blocks <= BLOCKS_MAX) return PL_OK;
+    pl_config_blame(cfg, "encoder.L_cycles", "encoder.H_cycles", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: encoder.num_layers, H_cycles and L_cycles apply %" PRId64
+                   " blocks to each text; make them smaller, at most %d can be planned",
+                   where, blocks, BLOCKS_MAX);
+}
+
 static pl_status check(const pl_config *cfg, pl_error *err)
 {
     const pl_config_encoder *c = &cfg->encoder;
+    PL_TRY(check_depth(cfg, err));
     PL_TRY(divides(cfg, "encoder.image_size", c->image_size, "encoder.patch_size", c->patch_size, err));
     PL_TRY(divides(cfg, "encoder.hidden_size", c->hidden_size, "encoder.num_heads", c->num_heads, err));
     PL_TRY(check_grid(cfg, err));

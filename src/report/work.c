@@ -41,11 +41,11 @@ static void print_limit(const pl_work *w, const pl_words *words, pl_str *out)
     } else if (w->seconds <= w->limit_seconds) {
         pl_str_append(out, ", which is enough for all.\n");
     } else {
-        const double runs = ceil(w->seconds / w->limit_seconds);
-        pl_str_printf(
-            out, ": about %s of %s %ss; the same command goes on, %.0f runs in all.\n",
-            pl_format_count((uint64_t)((double)w->items * w->limit_seconds / w->seconds), items, sizeof items),
-            pl_format_count(w->items, all, sizeof all), words->step, runs);
+        /* The one at work is made, and one at least. */
+        const double each = w->seconds / (double)w->items, made = floor(w->limit_seconds / each) + 1;
+        pl_str_printf(out, ": after about %s of %s %ss; the same command goes on, %.0f runs in all.\n",
+                      pl_format_count((uint64_t)made, items, sizeof items), pl_format_count(w->items, all, sizeof all),
+                      words->step, ceil((double)w->items / made));
     }
 }
 

@@ -1,9 +1,16 @@
 /* The row of texts encoded to capsules: its index of texts, made once beside the run, and how its data are opened. */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
+#include "base/size.h"
 #include "base/units.h"
 #include "data/pages/pages_data.h"
 #include "models/model.h"
@@ -11,6 +18,7 @@
 #include "systems/system.h"
 
 #define INDEX_NAME "texts.index"
+enum { DRAWER_ALIGNMENT = 64 };
 
 /* Words are the numbers of the enums. */
 #define SAME(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs + 1, #ours)
@@ -65,10 +73,10 @@ static pl_status check_texts(const pl_config *cfg, pl_error *err)
                        "the two out",
                        pl_config_where(cfg, "texts.path", where, sizeof where), c->path);
     if ((grammar || !c->path[0]) && c->count == 0)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: texts.count is 0, all of them, but %s; name their file (texts.path), or give a count",
+        return pl_fail(err, PL_E_CONFIG, "%s: texts.count is 0, all of them, but %s",
                        pl_config_where(cfg, "texts.count", where, sizeof where),
-                       grammar ? "a grammar has no end" : "there are no texts");
+                       grammar ? "a grammar has no end; give a count"
+                               : "there are no texts; name their file (texts.path), or give a count");
     if (p->time_limit[0] && pl_parse_seconds(p->time_limit, &seconds) != 0)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: pipeline.time_limit \"%.40s\" is no time; write it as 90s, 30min, 12h or 1d",
@@ -120,22 +128,91 @@ static bool tell(void *context, const char *what, uint64_t done, uint64_t total)
     return !t->progress || t->progress(t->context, what, done, total);
 }
 
-static pl_status lock_folder(void *preparation, pl_error *err) { return pl_preparation_lock(preparation, err); }
+static pl_status read_font(const pl_config *c, pl_font *font, pl_error *err)
+{
+    pl_font_file file;
+    PL_TRY(pl_font_find(c->texts.font[0] ? c->texts.font : NULL, &file, err));
+    void *memory = pl_alloc(1, file.bytes);
+    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory for the font %s", file.path);
+    pl_status status = pl_font_read(&file, memory, font, err);
+    if (status != PL_OK) pl_free(memory), *font = (pl_font){0};
+    return status;
+}
+
+/* The parts of a job array begin together: who comes second waits, and finds the index made. */
+typedef struct making {
+    pl_preparation *p;
+    int lock;
+} making;
+
+static pl_status lock_folder(void *context, pl_error *err)
+{
+    making *m = context;
+    PL_TRY(pl_made_folder(&m->p->made, m->p->out, err));
+    if (m->lock < 0) m->lock = pl_io_open(m->p->out, O_RDONLY | O_DIRECTORY);
+    if (m->lock >= 0 && pl_io_lock(m->lock, LOCK_EX) != 0) { /* a file system without locks: checksums tell */
+    }
+    return PL_OK;
+}
+
+/* Its own files would be texts, other ones each time. Of a folder that is not there yet, the first above it that is. */
+static pl_status check_apart(const pl_config *c, const char *out, pl_error *err)
+{
+    char texts[PATH_MAX], run[PATH_MAX], there[PATH_MAX], where[PL_CONFIG_WHERE_BYTES], *slash;
+    if (!realpath(c->texts.path, texts)) return PL_OK; /* said when it is read */
+    snprintf(run, sizeof run, "%s", out);
+    while (!realpath(run, there)) {
+        slash = strrchr(run, '/');
+        if (strcmp(run, ".") == 0 || slash == run) return PL_OK;
+        snprintf(slash ? slash : run, 2, "%s", slash ? "" : ".");
+    }
+    const size_t bytes = strlen(texts);
+    if (strncmp(there, texts, bytes) != 0 || (there[bytes] && there[bytes] != '/')) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: the folder of the run, %.300s, lies within the texts, %.300s; choose another run.out",
+                   pl_config_where(c, "run.out", where, sizeof where), out, texts);
+}
+
+/* Before anything is reserved: can pages be drawn with it? */
+static pl_status check_font(const pl_config *c, pl_error *err)
+{
+    pl_font font = {0};
+    pl_draw draw;
+    pl_drawer *drawer = NULL;
+    const pl_page_geometry geometry = pl_page_geometry_of((uint32_t)c->encoder.image_size);
+    PL_TRY(pl_draw_load("encode", &draw, err));
+    pl_status status = read_font(c, &font, err);
+    void *memory = status == PL_OK ? pl_alloc(1, pl_drawer_bytes(&geometry) + DRAWER_ALIGNMENT) : NULL;
+    void *at = (void *)pl_align_up((uintptr_t)memory, DRAWER_ALIGNMENT);
+    if (status == PL_OK && !memory) status = pl_fail(err, PL_E_NOMEM, "no memory to try the font");
+    if (status == PL_OK) status = pl_drawer_open(&draw, &geometry, &font, at, pl_drawer_bytes(&geometry), &drawer, err);
+    if (status == PL_E_DATA && c->texts.font[0]) pl_fail_prefix(err, status, "%s", c->texts.font);
+    pl_drawer_close(drawer);
+    pl_free(memory);
+    pl_free((void *)(uintptr_t)font.data);
+    pl_draw_unload(&draw);
+    return status;
+}
 
 static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     telling t = {progress, context};
+    making m = {p, -1};
     pl_texts_result result;
     pl_texts_options o = {.setup = texts_of(p->config),
                           .index_path = path,
                           .progress = tell,
                           .context = &t,
                           .before_writing = lock_folder,
-                          .writing = p};
+                          .writing = &m};
+    PL_TRY(check_font(p->config, err));
     if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     PL_TRY(index_path(p->config, path, err));
-    return pl_texts_prepare(&o, &result, err);
+    if (o.setup.form == PL_TEXTS_FOLDER) PL_TRY(check_apart(p->config, p->out, err));
+    pl_status status = pl_texts_prepare(&o, &result, err);
+    if (m.lock >= 0) close(m.lock);
+    return status;
 }
 
 /* ---- the data ---- */
@@ -148,17 +225,6 @@ static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
     if (are_none(&c->texts)) return PL_OK;
     PL_TRY(index_path(c, path, err));
     return pl_texts_open(texts, &setup, path, err);
-}
-
-static pl_status read_font(const pl_config *c, pl_font *font, pl_error *err)
-{
-    pl_font_file file;
-    PL_TRY(pl_font_find(c->texts.font[0] ? c->texts.font : NULL, &file, err));
-    void *memory = pl_alloc(1, file.bytes);
-    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory for the font %s", file.path);
-    pl_status status = pl_font_read(&file, memory, font, err);
-    if (status != PL_OK) pl_free(memory), *font = (pl_font){0};
-    return status;
 }
 
 static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)

@@ -179,6 +179,14 @@ def test_refused():
     refused(2, "part", "encode", write_encoder(), "--part", "3/2")
     refused(4, "no.txt", "encode", write_encoder(texts="no.txt", text_format=None, count=None))
     refused(4, "no.ttf", "encode", write_encoder(font="no.ttf"))
+    refused(2, "encoder.expansion 0.001 leaves the feed-forward layers without a number", "plan", write_encoder(expansion=0.001))
+    refused(2, "apply 5120 blocks to each text", "plan", write_encoder(L_cycles=1024, H_cycles=5))
+    put("font.txt", "no font")
+    refused(4, "font.txt", "encode", write_encoder(font="font.txt"))
+    os.mkdir("folder")
+    put("folder/a.txt", "a")
+    refused(2, "lies within the texts", "encode", write_encoder(texts="folder", text_format=None, count=None, out="folder/runs/out"))
+    run("encode", write_encoder(texts="folder", text_format=None, count=None, out="fresh"), "--witness", "witness")
     put("empty.txt", "")
     refused(4, "empty.txt", "encode", write_encoder(texts="empty.txt", text_format=None, count=None))
     put("bad.jsonl", '{"text": "a"}\n{"text": 3}\n')
@@ -189,6 +197,51 @@ def test_refused():
     check("Files on disk" in out and not os.path.exists("planned"), "a plan without texts", out[-500:])
     encode(write_encoder())
     refused(2, "other|differ|seed", "encode", write_encoder(seed=SEED + 1))
+
+
+def test_options_are_those_of_the_encoder():
+    """--seed and --batch_size are keys of trainings, too."""
+    config = write_encoder(seed=1, count=8)
+    encode(config, "--seed", "9", "--out", "option")
+    encode(write_encoder(seed=9, count=8, out="key"))
+    check(filecmp.cmp("option/results.blocks", "key/results.blocks", shallow=False), "--seed is not encoder.seed")
+    refused(2, "pipeline.batch_size 500 is more than", "plan", config, "--batch_size", "500")
+    refused(2, "is another configuration|another", "encode", write_encoder(seed=1, count=8, out="key"))
+
+
+def test_texts_that_change_meanwhile():
+    put("t.txt", "".join(f"text {i}\n" for i in range(3000)))
+    config = write_encoder(texts="t.txt", text_format=None, count=None, block_texts=5, L_cycles=6, image_size=48, seed=1)
+    encode(config, "--out", "whole")
+    before = os.stat("t.txt")
+    process = subprocess.Popen([COMMAND, "encode", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+    while not os.path.exists("out/results.blocks"):
+        time.sleep(0.001)
+    time.sleep(DRAW.uniform(0, 0.2))
+    good = read("t.txt")
+    with open("t.txt", "r+b") as file:
+        file.write(b"TEXT" * (len(good) // 4))
+    said = process.communicate()[1].decode()
+    check(process.returncode == 0 or "was changed since its index was made" in said, process.returncode, said[-500:])
+    with open("t.txt", "r+b") as file:
+        file.write(good)
+    os.utime("t.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+    run("encode", config)
+    check(filecmp.cmp("whole/results.blocks", "out/results.blocks", shallow=False), "a text of the changed file is among the results")
+
+
+def test_parts_that_begin_together():
+    put("t.txt", "".join(f"text {i}\n" for i in range(200)))
+    config = write_encoder(texts="t.txt", text_format=None, count=None, out="parts")
+    parts = [subprocess.Popen([COMMAND, "encode", config, "--part", f"{i}/4"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment()) for i in range(1, 5)]
+    said = [part.communicate()[1].decode() for part in parts]
+    check(all(part.returncode == 0 for part in parts), said)
+
+
+def test_long_texts_are_cut_between_characters():
+    put("t.txt", "a" + " " * 65533 + "é fine\n" + "b" * 70000 + "\n")
+    encode(write_encoder(texts="t.txt", text_format=None, count=None))
+    check(list(numbers_of("out/results.blocks", "remarks")[1]) == [1, 1], numbers_of("out/results.blocks", "remarks"))
 
 
 def test_time_limit():
@@ -215,4 +268,5 @@ def test_plan_of_two_million():
 
 main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
                  test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
-      "encode_refused": [test_refused, test_time_limit, test_plan_of_two_million]})
+      "encode_refused": [test_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
+                     test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million]})

@@ -14,8 +14,9 @@ static const pl_pages_data *data_of(const pl_source *source)
 
 /* ---- the source ---- */
 
-/* More than a page can show of any text but one that is mostly white space. */
-enum { TEXT_BYTES = 16 << 10, LINE_BYTES = 64 };
+/* More than the largest page can show (54 lines of 125 characters, of 4 bytes) of any text but one that is mostly white
+ * space. */
+enum { TEXT_BYTES = 64 << 10, LINE_BYTES = 64 };
 
 /* The scratch of a thread that draws: this, then its drawer. */
 typedef struct worker {
@@ -60,6 +61,17 @@ static uint8_t remarks_of(const pl_page_remarks *r, bool whole)
                      (r->unshaped_lines > 0) << PL_PAGE_PLACE_UNSHAPED);
 }
 
+/* Without the character that the end of the room has cut. */
+static size_t without_cut(const char *text, size_t bytes)
+{
+    size_t begin = bytes;
+    while (begin > 0 && bytes - begin < 3 && ((unsigned char)text[begin - 1] & 0xc0) == 0x80) begin--;
+    if (begin == 0) return bytes;
+    const unsigned char lead = (unsigned char)text[begin - 1];
+    const size_t wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    return bytes - (begin - 1) < wanted ? begin - 1 : bytes;
+}
+
 static pl_status draw(const pl_pages_data *d, worker *w, uint64_t number, uint8_t *page, uint8_t *remarks,
                       pl_error *err)
 {
@@ -67,6 +79,7 @@ static pl_status draw(const pl_pages_data *d, worker *w, uint64_t number, uint8_
     size_t bytes;
     bool whole;
     PL_TRY(pl_texts_read((pl_texts *)&d->setup.texts, number, w->text, sizeof w->text, &bytes, &whole, err));
+    if (!whole) bytes = without_cut(w->text, bytes);
     pl_draw_page(w->drawer, w->text, bytes, page, &of);
     *remarks = remarks_of(&of, whole);
     return PL_OK;
@@ -211,7 +224,7 @@ pl_status pl_pages_data_witness(pl_pages_data *d, uint64_t number, const char *f
                        number, o->count, o->first);
     o->first = number;
     o->count = o->block = 1;
-    d->source.batch = d->source.at_once = 1;
+    d->source.batch = d->source.at_once = d->source.threads = 1;
     d->source.steps_per_epoch[PL_PART_TRAIN] = 1;
     d->data.groups = 0;
     d->data.sink = NULL;

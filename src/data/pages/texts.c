@@ -31,6 +31,12 @@ static pl_status check_unchanged(int fd, const char *path, uint64_t bytes, int64
                    path, (uint64_t)st.st_size, bytes);
 }
 
+pl_status pl_texts_check(const pl_texts *t, pl_error *err)
+{
+    if (t->fd < 0 || t->form == PL_TEXTS_FOLDER) return PL_OK;
+    return check_unchanged(t->fd, t->path, t->info.source_bytes, t->info.mtime_ns, err);
+}
+
 static pl_status copy_path(char to[PL_FILE_PATH_MAX], const char *path, pl_error *err)
 {
     if (strlen(path) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);

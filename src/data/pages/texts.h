@@ -107,6 +107,10 @@ void pl_texts_close(pl_texts *); /* harmless on one that was not opened, if zero
  * or cut short meanwhile. */
 pl_status pl_texts_read(pl_texts *, uint64_t number, void *buffer, size_t room, size_t *bytes, bool *whole, pl_error *);
 
+/* Of a file: is it still as its index says? What was read of it before is that, then. PL_E_DATA, PL_E_STORAGE. (The
+ * files of a folder are looked at one by one when they are read.) */
+pl_status pl_texts_check(const pl_texts *, pl_error *);
+
 /* What a resumed run must find again: of the same texts it is the same, whatever their file is called and when it was
  * changed. */
 uint64_t pl_texts_identity(const pl_texts *);
