@@ -42,7 +42,7 @@ static const pl_config_key *find_option(const char *name)
 
 static pl_status set_by_option(pl_config *cfg, const char *name, const char *value, const char *label, pl_error *err)
 {
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) /* --seed belongs to two rows */
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) /* --seed is of several */
         if (pl_config_has_option(key, name)) PL_TRY(pl_config_set(cfg, key->path, value, label, err));
     return PL_OK;
 }
