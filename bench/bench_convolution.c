@@ -152,10 +152,10 @@ int main(int argc, char **argv)
 {
     static const int64_t usual[] = {64, 128, 256};
     options o = {.team = {.threads = 1, .isa = pl_isa_of_machine()}};
-    bench_begin(
-        &argc, argv,
-        "bench_convolution [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--channels C] [--out N] [--size S] "
-        "[--width W] [--batch B] [--brief]");
+    bench_begin(&argc, argv,
+                "bench_convolution [--threads N] [--isa baseline|avx2|avx512|avx512_bf16|amx] [--channels C] [--out N] "
+                "[--size S] "
+                "[--width W] [--batch B] [--brief]");
     if (parse(argc, argv, &o)) return bench_refuse();
     setvbuf(stdout, NULL, _IOLBF, 0);
     double peak = bench_fma_peak(o.team), pairs = bench_pairs_peak(o.team);

@@ -109,9 +109,10 @@ int main(int argc, char **argv)
     static const int64_t usual[SIZES] = {128, 256, 512, 4096}, small[SIZES] = {16, 32, 64, 128};
     const bench_model model = {.width = 256, .feed_forward = 1024, .vocab = 788, .layers = 6};
     options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}};
-    bench_begin(&argc, argv,
-                "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16] [--tokens M] [--onednn] [--narrow] "
-                "[--brief]");
+    bench_begin(
+        &argc, argv,
+        "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16|amx] [--tokens M] [--onednn] [--narrow] "
+        "[--brief]");
     if (parse(argc, argv, &o)) return bench_refuse();
     if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes a minute: through a pipe, too, each line when it is known */

@@ -367,7 +367,7 @@ static int bench_size(pl_team team, int64_t rows, const char *title)
 
 int main(int argc, char **argv)
 {
-    bench_begin(&argc, argv, "bench_kernels [threads [ref|baseline|avx2|avx512|avx512_bf16]] [--brief]");
+    bench_begin(&argc, argv, "bench_kernels [threads [ref|baseline|avx2|avx512|avx512_bf16|amx]] [--brief]");
     pl_team team = {argc > 1 ? atoi(argv[1]) : omp_get_num_procs(), pl_isa_of_machine()};
     if (argc > 3 || team.threads < 1 || (argc > 2 && pl_isa_parse(argv[2], &team.isa)) ||
         team.isa > pl_isa_of_machine())

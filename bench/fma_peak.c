@@ -55,6 +55,7 @@ double bench_fma_rate(pl_team team)
 #if defined(__x86_64__)
     case PL_ISA_AVX512:
     case PL_ISA_AVX512_BF16:
+    case PL_ISA_AMX:
         return run(team.threads, peak_avx512, 16);
     case PL_ISA_AVX2:
         return run(team.threads, peak_avx2, 8);

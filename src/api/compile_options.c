@@ -20,7 +20,8 @@ static pl_team team_of(const pl_compiler *c)
                                   [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
                                   [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
                                   [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
-                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16};
+                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16,
+                                  [PL_CONFIG_ISA_AMX] = PL_ISA_AMX};
     pl_isa best = c->machine.isa, wanted = c->config->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->config->run.isa];
     int limit = pl_threads_limit(), most = c->machine.cores < limit ? c->machine.cores : limit;
     int threads = c->config->run.threads == PL_CONFIG_AUTO ? most : (int)c->config->run.threads;

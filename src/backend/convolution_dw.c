@@ -80,7 +80,7 @@ static job job_of(const pl_convolution_dw_call *c, pl_team team)
     double macs = pl_convolution_macs(s) * (double)s->batch;
     j.threads = team.threads > 1 && macs >= parallel_macs ? team.threads : 1;
     j.row_words = divide_up(s->out_width, j.kernels->step);
-    j.block_rows = min_of(s->out_height, max_of(1, j.kernels->k_block / s->out_width));
+    j.block_rows = min_of(s->out_height, max_of(1, j.kernels->k_block_packed * j.kernels->step / s->out_width));
     j.blocks = divide_up(s->out_height, j.block_rows);
     j.out_panels = divide_up(s->out, j.kernels->mr);
     j.columns = s->kernel * s->in;

@@ -103,7 +103,7 @@ static block block_of(const job *j, int64_t index)
     const pl_gemm_plan *p = &j->plan;
     block b = {.begin = index * p->k_block, .first = index == 0, .last = index + 1 == p->k_blocks};
     b.k = min_of(p->k_block, j->call->k - b.begin);
-    b.words = pl_gemm_ceil_div(b.k, p->kernels->step);
+    b.words = pl_gemm_ceil_div(b.k, (int64_t)p->kernels->step * p->kernels->multiple) * p->kernels->multiple;
     return b;
 }
 
@@ -133,7 +133,7 @@ static const void *a_at(const pl_gemm_call *c, int64_t row, int64_t p)
 static void pack_columns(const job *j, rows_of_a *rows, int64_t count, int64_t k, void *to)
 {
     const pl_gemm_kernels *t = j->plan.kernels;
-    int64_t panel_words = t->mr * pl_gemm_ceil_div(k, t->step);
+    int64_t panel_words = t->mr * pl_gemm_ceil_div(k, t->step); /* by columns words are never filled up */
     for (int64_t r = 0, same; r < count; r += same, to = words_from(to, same * panel_words)) {
         for (same = 1; r + same < count && rows[r + same].count == rows[r].count;) same++;
         packers_of(j, j->call->a_type)->a_columns(rows[r].a, j->call->a_col, rows[r].count, same, k, to, panel_words);

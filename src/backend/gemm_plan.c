@@ -16,6 +16,8 @@ enum {
     PACKED_STRIP_WORDS = 8192, /* of B, whose panels are packed side by side: 32 KiB */
     STRIP_K_BLOCK = 128,       /* so that a strip is some lines of memory wide */
     UNITS_PER_THREAD = 4,      /* at least, where the product is large enough */
+    LONG_BLOCKS = 4,  /* of k: more of them and the rows of a unit are not in the second-level cache, so that … */
+    LONG_COLUMNS = 4, /* … as many column panels take each block of k together */
 };
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -28,11 +30,14 @@ static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
     return kernels->nr == 1 || dots;
 }
 
-/* A as tiles read it, where it is not packed by columns. */
-static int is_crowded(const pl_gemm_call *c)
+/* A as tiles read it, where it is not packed by columns. Tiles that take whole lines do not come back to them. */
+static int is_crowded(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
-    return c->a_col == 1 && c->a_row * pl_real_bytes(c->a_type) % 2048 == 0;
+    return kernels->multiple == 1 && c->a_col == 1 && c->a_row * pl_real_bytes(c->a_type) % 2048 == 0;
 }
+
+/* A is read where it is, by tiles of whole lines (AMX). */
+static int in_lines(const pl_gemm_plan *p) { return p->a_form == PL_GEMM_IN_PLACE && p->kernels->multiple > 1; }
 
 /* Rows of B a multiple of 4 KiB apart: every step of k is another page and the same few sets of each cache. Wide tiles
  * hide that behind their arithmetic; with narrow ones it cost a quarter of the rate. */
@@ -41,12 +46,24 @@ static int is_far_apart(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
     return kernels->vector < 16 && c->b_row * (int64_t)sizeof(float) % 4096 == 0;
 }
 
-/* Words are read where the caller has them if they are f32, or pairs that no row cuts. Where both strides are 1 there
- * is one row or one column: the gradient of a weight with one output, whose tokens are added in their order. */
+/* Where both strides are 1 there is one row or one column: the gradient of a weight with one output, whose tokens are
+ * added in their order. */
+static int is_by_columns(const pl_gemm_call *c) { return c->a_col != 1 || c->a_row == 1; }
+
+static const pl_gemm_kernels *kernels_of(const pl_gemm_call *c, pl_isa isa)
+{
+    return is_by_columns(c) ? pl_gemm_kernels_of(isa, c->a_type, c->b_type)
+                            : pl_gemm_kernels_by_rows(isa, c->a_type, c->b_type);
+}
+
+/* Elements of k that tiles take at a time. */
+static int64_t step_of(const pl_gemm_kernels *kernels) { return (int64_t)kernels->step * kernels->multiple; }
+
+/* Words are read where the caller has them if they are f32, or pairs that no row cuts. */
 static pl_gemm_form form_of_a(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
-    if (c->a_col != 1 || c->a_row == 1) return PL_GEMM_BY_COLUMNS;
-    int in_place = kernels->step == 1 ? c->a_type == PL_REAL_F32 : c->a_row % 2 == 0 && c->k % 2 == 0;
+    if (is_by_columns(c)) return PL_GEMM_BY_COLUMNS;
+    int in_place = kernels->step == 1 ? c->a_type == PL_REAL_F32 : c->a_row % 2 == 0 && c->k % step_of(kernels) == 0;
     return in_place ? PL_GEMM_IN_PLACE : PL_GEMM_BY_ROWS;
 }
 
@@ -66,26 +83,33 @@ static int packs_strips(const pl_gemm_plan *p, const pl_gemm_call *c)
 static int packs_both(const pl_gemm_plan *p) { return p->a_form != PL_GEMM_IN_PLACE && p->pack_b; }
 
 /* Words of a row of A, and of its copy by rows: an odd number of lines, lest all rows fall into the same sets. */
-static int64_t words_of(const pl_gemm_plan *p, int64_t k) { return pl_gemm_ceil_div(k, p->kernels->step); }
+static int64_t words_of(const pl_gemm_plan *p, int64_t k)
+{
+    return pl_gemm_ceil_div(k, step_of(p->kernels)) * p->kernels->multiple;
+}
+
 static int64_t copied_row_words(int64_t words) { return pl_gemm_ceil_div(words, 32) * 32 + 16; }
 
-/* Where both operands are packed, shorter blocks leave room for more rows to meet each panel of B. Sums of a gated
- * product cannot wait in C, where there is half the room, and in the thread's memory only those of few rows can: one
- * block that is at most twice as long spares it that (2 to 3 % of the rate with a second-level cache of 2 MB). */
+/* Where A is packed, shorter blocks leave room for more rows to meet each panel of B. Sums of a gated product cannot
+ * wait in C, where there is half the room, and in the thread's memory only those of few rows can: one block that is at
+ * most so long spares it that (2 to 3 % of the rate with a second-level cache of 2 MB). */
+enum { GATED_K_BLOCK = 768 };
+
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int both = p->kernels->step > 1 && p->a_form != PL_GEMM_IN_PLACE;
-    int64_t limit = both ? p->kernels->k_block / 2 : p->kernels->k_block, count;
-    if (c->gated && p->a_form == PL_GEMM_IN_PLACE && p->kernels->step == 1 && c->k <= 2 * limit) limit *= 2;
+    int64_t limit = p->a_form != PL_GEMM_IN_PLACE ? p->kernels->k_block_packed : p->kernels->k_block, count;
+    if (c->gated && p->a_form == PL_GEMM_IN_PLACE && p->kernels->step == 1 && c->k <= GATED_K_BLOCK)
+        limit = GATED_K_BLOCK;
     if (packs_strips(p, c) && c->k > limit) limit = STRIP_K_BLOCK;
     count = pl_gemm_ceil_div(c->k, limit);
-    p->k_block = min_of(c->k, (pl_gemm_ceil_div(c->k, count) + 15) / 16 * 16);
+    int64_t round = max_of(16, step_of(p->kernels));
+    p->k_block = min_of(c->k, pl_gemm_ceil_div(pl_gemm_ceil_div(c->k, count), round) * round);
     p->k_blocks = pl_gemm_ceil_div(c->k, p->k_block);
 }
 
 static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int crowded = p->a_form == PL_GEMM_IN_PLACE && is_crowded(c);
+    int crowded = p->a_form == PL_GEMM_IN_PLACE && is_crowded(c, p->kernels);
     int64_t mr = crowded ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
     p->panel_columns = c->gated ? p->kernels->vector : p->kernels->nr;
@@ -110,11 +134,11 @@ static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
 {
     const pl_gemm_kernels *t = p->kernels;
     int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32;
-    int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block;
+    int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block_packed;
     int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;
     room -= PL_GEMM_SUMS_WORDS + t->mr * t->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * t->nr : 0);
     if (p->strip > 1) return min_of(PL_GEMM_GROUP_MAX, room / panel_words(p));
-    if (!narrow) return min_of(GROUP_ROWS / t->mr, room / (t->k_block * t->mr));
+    if (!narrow) return min_of(GROUP_ROWS / t->mr, room / (t->k_block_packed * t->mr));
     return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / t->mr, room / panel_words(p));
 }
 
@@ -132,8 +156,8 @@ static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
             p->unit_columns = max_of(STRIP_COLUMNS, B_IN_L2_ELEMS / (p->k_block * nr));
         }
     } else if (p->pack_b) {
-        p->unit_rows = (is_crowded(c) ? CROWDED_IN_L2 / CROWDED_ROWS : ROWS_IN_L2 / p->kernels->mr);
-        p->unit_columns = 1;
+        p->unit_rows = (is_crowded(c, p->kernels) ? CROWDED_IN_L2 / CROWDED_ROWS : ROWS_IN_L2 / p->kernels->mr);
+        p->unit_columns = in_lines(p) && p->k_blocks > LONG_BLOCKS ? LONG_COLUMNS : 1;
     } else {
         p->unit_columns = max_of(1, B_IN_L2_ELEMS / (c->k * nr));
         p->unit_rows = max_of(1, STRIP_COLUMNS / p->unit_columns);
@@ -150,6 +174,7 @@ static void count_units(pl_gemm_plan *p)
 static void share_units(pl_gemm_plan *p)
 {
     int64_t wanted = p->threads == 1 ? 1 : UNITS_PER_THREAD * (int64_t)p->threads;
+    p->unit_columns = min_of(p->unit_columns, p->column_panels);
     for (count_units(p); p->row_units * p->column_units < wanted; count_units(p)) {
         if (p->unit_columns > 2)
             p->unit_columns = min_of(p->unit_columns, p->column_panels) / 2;
@@ -161,8 +186,15 @@ static void share_units(pl_gemm_plan *p)
     }
 }
 
+static int64_t sums_words(const pl_gemm_plan *p)
+{
+    int64_t unit = min_of(p->unit_rows, p->row_panels) * p->unit_columns; /* a row of sums is as long as the unit's */
+    return in_lines(p) ? unit * p->kernels->mr * p->kernels->nr : PL_GEMM_SUMS_WORDS;
+}
+
 static void fit_sums(pl_gemm_plan *p)
 {
+    if (in_lines(p)) return;
     int64_t tiles = PL_GEMM_SUMS_WORDS / (p->kernels->mr * p->kernels->nr);
     p->unit_columns = min_of(p->unit_columns, tiles);
     p->unit_rows = min_of(p->unit_rows, tiles / p->unit_columns);
@@ -178,14 +210,14 @@ static void lay_out(pl_gemm_plan *p)
     p->b_offset = p->a_form != PL_GEMM_IN_PLACE ? words_bytes(p->group * panel_words(p)) : 0;
     p->sums_offset = p->b_offset;
     if (p->pack_b || p->ragged) p->sums_offset += words_bytes(p->strip * words_of(p, p->k_block) * t->nr);
-    p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? words_bytes(PL_GEMM_SUMS_WORDS) : 0);
+    p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? words_bytes(sums_words(p)) : 0);
     p->thread_bytes = p->tile_offset + words_bytes(t->mr * t->nr);
     p->bytes = p->threads_offset + (uint64_t)p->threads * p->thread_bytes;
 }
 
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apart)
 {
-    pl_gemm_plan p = {.kernels = pl_gemm_kernels_of(team.isa, c->a_type, c->b_type), .bytes = sizeof(pl_tickets)};
+    pl_gemm_plan p = {.kernels = kernels_of(c, team.isa), .bytes = sizeof(pl_tickets)};
     p.thin = is_thin(c, p.kernels);
     double macs = (double)c->m * (double)c->n * (double)c->k * (c->gated ? 2 : 1);
     p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;

@@ -22,10 +22,10 @@
  * Bits depend on no cut: an element is one chain of multiply-adds along k, which a block takes up where the last one
  * left it. So the shape of units may follow the number of threads. Between blocks the sums are in C. Where C's old
  * content is still needed at the end (see pl_gemm_call), they wait in the thread's own memory instead, and units are
- * kept small enough.
+ * kept small enough. (Tiles of AMX are so fast that a unit may not be small: it has room for its own sums.)
  *
  * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread; 256 KiB where
- * both operands are packed as f32. */
+ * both operands are packed as f32, 300 KiB for AMX. */
 #ifndef PL_BACKEND_GEMM_PLAN_H
 #define PL_BACKEND_GEMM_PLAN_H
 
@@ -34,7 +34,7 @@
 #include "kernels/gemm.h"
 
 enum {
-    PL_GEMM_SUMS_WORDS = 8192,        /* waiting sums of a thread: 32 KiB */
+    PL_GEMM_SUMS_WORDS = 8192,        /* waiting sums of a thread: 32 KiB; what a unit needs where A is read in lines */
     PL_GEMM_THREAD_WORDS = 32768,     /* all of a thread's memory: 128 KiB */
     PL_GEMM_THREAD_WORDS_MAX = 65536, /* where operands of 16 bits become f32 */
     PL_GEMM_GROUP_MAX = 48            /* row panels of A that are packed at a time */

@@ -23,7 +23,7 @@ typedef struct ce_layout {
 /* Gradients of logits are kept as exact as the products can read them. */
 static pl_real dlogits_type_of(const pl_linear_ce_call *c, pl_team team)
 {
-    return pl_gemm_kernels_of(team.isa, c->type, c->type)->step > 1 ? c->type : PL_REAL_F32;
+    return pl_gemm_kernels_by_rows(team.isa, c->type, c->type)->step > 1 ? c->type : PL_REAL_F32;
 }
 
 static ce_layout layout_of(const pl_linear_ce_call *c, pl_team team)

@@ -1,8 +1,15 @@
 #include "base/isa.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
-static const char *const names[PL_ISA_COUNT] = {"ref", "baseline", "avx2", "avx512", "avx512_bf16"};
+static const char *const names[PL_ISA_COUNT] = {"ref", "baseline", "avx2", "avx512", "avx512_bf16", "amx"};
 
 const char *pl_isa_name(pl_isa isa) { return names[isa]; }
 
@@ -13,13 +20,39 @@ int pl_isa_parse(const char *text, pl_isa *isa)
     return -1;
 }
 
+#if defined(__x86_64__)
+enum { CPUID_AMX_BF16 = 1 << 22, CPUID_AMX_TILE = 1 << 24 }; /* of edx, leaf 7 */
+
+/* The tiles' 8 KiB are no part of what the system saves of a thread until the process asks for it (Linux 5.16), once:
+ * its threads and children have it, too. */
+static bool ask_for_tiles(void)
+{
+    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM; Linux, Documentation/arch/x86/xstate.rst */
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & CPUID_AMX_BF16) || !(d & CPUID_AMX_TILE)) return false;
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+}
+
+static bool has_tiles(void)
+{
+    enum { UNKNOWN, NO, YES };
+    static atomic_int known;
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer == UNKNOWN) {
+        answer = ask_for_tiles() ? YES : NO;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == YES;
+}
+#endif
+
 pl_isa pl_isa_of_machine(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-        return __builtin_cpu_supports("avx512bf16") ? PL_ISA_AVX512_BF16 : PL_ISA_AVX512;
+        return !__builtin_cpu_supports("avx512bf16") ? PL_ISA_AVX512 : has_tiles() ? PL_ISA_AMX : PL_ISA_AVX512_BF16;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return PL_ISA_AVX2;
 #endif
     return PL_ISA_BASELINE;

@@ -5,6 +5,7 @@
  *   step 1   one f32; operands of 16 bits are widened while they are packed
  *   step 2   two bf16, multiplied and added by one instruction (the table for AVX512-BF16), which adds the product of
  *            the high halves first; where k is odd the last word is filled up with a zero
+ *            or sixteen such words at a time (AMX), k filled up with zeros to a multiple of 32
  * B is read by rows of nr words, word (p, j) at b[p·stride + j]: as the caller holds it where n is contiguous and a
  * word is an element, else from panels of nr columns that are packed (stride nr; columns past n are zero). A is read in
  * either of two forms, a panel of `rows` ≤ mr rows at a time:
@@ -75,15 +76,16 @@ typedef struct pl_gemm_packers {
     void (*b_pair)(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst);
 } pl_gemm_packers;
 
-enum { PL_GEMM_MR_MAX = 12, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };
+enum { PL_GEMM_MR_MAX = 32, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };
 
 typedef struct pl_gemm_kernels {
-    int mr, nr, vector;                                /* largest tile, words in a vector (nr = 2 vectors) */
-    int step;                                          /* elements of k in a word */
-    int64_t k_block;                                   /* longest stretch of k of one tile call */
-    pl_gemm_tile_fn *by_rows[PL_GEMM_MR_MAX][2];       /* [rows − 1][vectors − 1] */
-    pl_gemm_tile_fn *by_rows_ahead[PL_GEMM_MR_MAX][2]; /* likewise; the words that lie behind B are asked for */
-    pl_gemm_tile_fn *by_columns[PL_GEMM_MR_MAX][2];
+    int mr, nr, vector;                         /* largest tile, words in a vector (nr = 2 vectors) */
+    int step;                                   /* elements of k in a word */
+    int64_t k_block, k_block_packed;            /* longest stretch of k of one tile call; where A is packed */
+    int multiple;                               /* words of k are a multiple of so many: zeros fill them up */
+    pl_gemm_tile_fn *const (*by_rows)[2];       /* [rows − 1][vectors − 1] */
+    pl_gemm_tile_fn *const (*by_rows_ahead)[2]; /* likewise; the words that lie behind B are asked for */
+    pl_gemm_tile_fn *const (*by_columns)[2];
     const pl_gemm_packers *pack[2]; /* [A is read by columns][type of the operand] */
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */
     void (*finish)(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
@@ -97,5 +99,9 @@ typedef struct pl_gemm_kernels {
 
 /* The table for operands of these types at a level; on a processor family without that level, the best one below it. */
 const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa, pl_real a, pl_real b);
+
+/* The same where k is contiguous in A, which may have a table without tiles by columns. Not for a product whose k a
+ * caller may cut anywhere (gradients of weights, k = tokens): AMX's bits depend on where it is. */
+const pl_gemm_kernels *pl_gemm_kernels_by_rows(pl_isa, pl_real a, pl_real b);
 
 #endif

@@ -14,6 +14,7 @@ const pl_winograd_kernels *pl_winograd_kernels_of(pl_isa isa, int m)
     case PL_ISA_AVX2:
         return &pl_winograd_kernels_avx2[m == 4];
     case PL_ISA_AVX512:
+    case PL_ISA_AMX:
     case PL_ISA_AVX512_BF16:
         return &pl_winograd_kernels_avx512[m == 4];
 #endif

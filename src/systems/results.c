@@ -71,7 +71,8 @@ static const char *isa_name(const pl_config *c)
                                   [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
                                   [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
                                   [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
-                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16};
+                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16,
+                                  [PL_CONFIG_ISA_AMX] = PL_ISA_AMX};
     const pl_isa best = pl_isa_of_machine(), asked = c->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->run.isa];
     return pl_isa_name(asked < best ? asked : best);
 }

@@ -53,6 +53,7 @@ TABLE = {
     "isa avx2": isa("avx2"),
     "isa avx512": isa("avx512"),
     "isa avx512_bf16": isa("avx512_bf16"),
+    "isa amx": isa("amx"),
     "oneDNN at AVX2": on(ONEDNN_MAX_CPU_ISA="AVX2"),
     "oneDNN at SSE41, verbose": on(False, ONEDNN_MAX_CPU_ISA="SSE41", ONEDNN_VERBOSE="2"),
     "one thread for other libraries": on(False, OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", BLIS_NUM_THREADS="1"),

@@ -3,10 +3,12 @@
  * Where k is contiguous in A, it is read in place, the earlier neighbour in the low half, and B is packed to match.
  * Where A must be packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of
  * sums is that of single products in ascending k. Subnormal operands and sums count as zero.
+ * AMX (gemm_amx.c) takes the same words, those of A by rows, sixteen at a time.
  * Nothing of this is called on processors without the instruction (pl_isa_of_machine). */
 #include "kernels/cpu/gemm_level.h"
 
 #if defined(PL_LEVEL_avx512)
+#include "kernels/cpu/gemm_amx.h"
 #include "kernels/cpu/gemm_transpose.h"
 
 #include "kernels/cpu/pairs.h"
@@ -180,11 +182,72 @@ const pl_gemm_kernels pl_gemm_kernels_avx512_bf16 = {
     .nr = PL_GEMM_NR,
     .vector = PL_VW,
     .step = 2,
+    .multiple = 1,
     .k_block = 768,
-    .by_rows = ALL(by_rows),
-    .by_rows_ahead = ALL(by_rows_ahead),
-    .by_columns = ALL(by_columns),
+    .k_block_packed = 384,
+    .by_rows = by_rows,
+    .by_rows_ahead = by_rows_ahead,
+    .by_columns = by_columns,
     .pack = {by_rows_of_a, by_columns_of_a},
+    .finish = pl_gemm_finish,
+    .thin = pl_gemm_thin,
+    .column_sum = pl_gemm_column_sum,
+};
+
+/* ---- the same for AMX: zeros fill k up to whole tiles ---- */
+
+static int64_t whole_tiles(int64_t k)
+{
+    return (k + 2 * PL_GEMM_AMX_WORDS - 1) / (2 * PL_GEMM_AMX_WORDS) * PL_GEMM_AMX_WORDS;
+}
+
+static void a_rows_whole(const void *src, int64_t ld, int64_t rows, int64_t k, void *dst, int64_t stride)
+{
+    a_rows(src, ld, rows, k, dst, stride);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t p = (k + 1) / 2; p < whole_tiles(k); p++) ((word *)dst)[r * stride + p] = 0;
+}
+
+/* Behind the words of k in each panel. */
+static void fill_panels(int64_t k, int64_t columns, void *dst, int64_t panel_words)
+{
+    for (int64_t j = 0; j < columns; j += PL_GEMM_NR, dst = (word *)dst + panel_words)
+        for (int64_t p = (k + 1) / 2 * PL_GEMM_NR; p < whole_tiles(k) * PL_GEMM_NR; p += PL_VW)
+            _mm512_storeu_si512((word *)dst + p, _mm512_setzero_si512());
+}
+
+static void b_whole(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words)
+{
+    b_panels(0, src, ld, k, columns, dst, panel_words);
+    fill_panels(k, columns, dst, panel_words);
+}
+
+static void turned_whole(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words)
+{
+    turn(0, src, ld, k, columns, dst, panel_words);
+    fill_panels(k, columns, dst, panel_words);
+}
+
+static void pair_whole(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst)
+{
+    pair_of_strips(0, first, second, ld, k, columns, dst);
+    fill_panels(k, PL_GEMM_NR, dst, 0);
+}
+
+static const pl_gemm_packers in_tiles[PL_GEMM_REALS] = {
+    [PL_REAL_BF16] = {.a_rows = a_rows_whole, .b = b_whole, .b_transposed = turned_whole, .b_pair = pair_whole}};
+
+extern const pl_gemm_kernels pl_gemm_kernels_amx;
+const pl_gemm_kernels pl_gemm_kernels_amx = {
+    .mr = 32,
+    .nr = PL_GEMM_NR,
+    .vector = PL_VW,
+    .step = 2,
+    .multiple = PL_GEMM_AMX_WORDS,
+    .k_block = 256,
+    .k_block_packed = 256,
+    .by_rows = pl_gemm_amx_tiles,
+    .pack = {in_tiles, NULL},
     .finish = pl_gemm_finish,
     .thin = pl_gemm_thin,
     .column_sum = pl_gemm_column_sum,

@@ -7,17 +7,18 @@
 #include "kernels/cpu/singles.h"
 #include "kernels/cpu/gemm_tiles.h"
 
-const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
-    .mr = PL_GEMM_MR,
-    .nr = PL_GEMM_NR,
-    .vector = PL_VW,
-    .step = 1,
-    .k_block = 384,
-    .by_rows = ALL(by_rows),
-    .by_rows_ahead = ALL(by_rows_ahead),
-    .by_columns = ALL(by_columns),
-    .pack = {pl_gemm_pack, pl_gemm_pack},
-    .finish = pl_gemm_finish,
-    .thin = pl_gemm_thin,
-    .column_sum = pl_gemm_column_sum,
-};
+#define TABLE(longest)                                                                                                 \
+    {                                                                                                                  \
+        .mr = PL_GEMM_MR, .nr = PL_GEMM_NR, .vector = PL_VW, .step = 1, .multiple = 1, .k_block = (longest),           \
+        .k_block_packed = 384, .by_rows = by_rows, .by_rows_ahead = by_rows_ahead, .by_columns = by_columns,           \
+        .pack = {pl_gemm_pack, pl_gemm_pack}, .finish = pl_gemm_finish, .thin = pl_gemm_thin,                          \
+        .column_sum = pl_gemm_column_sum,                                                                              \
+    }
+
+const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = TABLE(384);
+
+#if defined(PL_LEVEL_avx512)
+/* For processors whose second-level cache holds 2 MiB: all those with AMX. */
+extern const pl_gemm_kernels pl_gemm_kernels_avx512_long;
+const pl_gemm_kernels pl_gemm_kernels_avx512_long = TABLE(768);
+#endif

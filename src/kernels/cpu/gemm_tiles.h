@@ -3,7 +3,7 @@
  *      load_words, set_word             from memory; one word in every lane
  *      multiply_add(words a, words b, pl_vf sums)
  *      TILE_TARGET                      an attribute for instructions beyond the level's
- * and finds ALL(by_rows), ALL(by_rows_ahead) and ALL(by_columns), the initialisers of the tables. No guard: included
+ * and finds the tables by_rows, by_rows_ahead and by_columns, [rows − 1][vectors − 1]. No guard: included
  * once a kind. */
 
 /* One step of k: row r of the tile takes a(r, p) from base pointer r/3 at offset r%3 strides, so that x86 addressing
@@ -135,19 +135,13 @@ TILES(12)
 #define TWELVE(form)                                                                                                   \
     SIX(form), ENTRY(form, 7), ENTRY(form, 8), ENTRY(form, 9), ENTRY(form, 10), ENTRY(form, 11), ENTRY(form, 12)
 #if PL_GEMM_MR >= 12
-#define ALL(form)                                                                                                      \
-    {                                                                                                                  \
-        TWELVE(form)                                                                                                   \
-    }
+#define ALL(form) TWELVE(form)
 #elif PL_GEMM_MR >= 6
-#define ALL(form)                                                                                                      \
-    {                                                                                                                  \
-        SIX(form)                                                                                                      \
-    }
+#define ALL(form) SIX(form)
 #else
-#define ALL(form)                                                                                                      \
-    {                                                                                                                  \
-        FOUR(form)                                                                                                     \
-    }
+#define ALL(form) FOUR(form)
 #endif
+static pl_gemm_tile_fn *const by_rows[][2] = {ALL(by_rows)};
+static pl_gemm_tile_fn *const by_rows_ahead[][2] = {ALL(by_rows_ahead)};
+static pl_gemm_tile_fn *const by_columns[][2] = {ALL(by_columns)};
 /* clang-format on */

@@ -342,7 +342,7 @@ static pl_attention_bwd_call backward_of(head_shape s, const pair *qkv, const pa
                                    .type = type};
 }
 
-static int in_pairs(pl_real type, pl_team team) { return type == PL_REAL_BF16 && team.isa > PL_ISA_AVX512; }
+static int in_pairs(pl_real type, pl_team team) { return type == PL_REAL_BF16 && team.isa == PL_ISA_AVX512_BF16; }
 
 /* Rounding what is multiplied is an error of 2⁻⁹ in each term at most, and they do not all point one way; rounding the
  * result adds as much once more. */

@@ -1,0 +1,11 @@
+/* The tiles of gemm_amx.c for the table in gemm_pairs.c, whose operands they share. */
+#ifndef PL_KERNELS_CPU_GEMM_AMX_H
+#define PL_KERNELS_CPU_GEMM_AMX_H
+
+#include "kernels/gemm.h"
+
+enum { PL_GEMM_AMX_WORDS = 16 }; /* a tile's share of k */
+
+extern pl_gemm_tile_fn *const pl_gemm_amx_tiles[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
+
+#endif
