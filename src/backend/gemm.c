@@ -7,7 +7,7 @@
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
 
-enum { FETCH_AHEAD_BYTES = 3 << 20 }; /* of A */
+enum { FETCH_AHEAD_BYTES = 3 << 20, FETCH_B_AHEAD_BYTES = 1 << 20 }; /* of A, of B */
 
 typedef struct job {
     const pl_gemm_call *call;
@@ -16,6 +16,7 @@ typedef struct job {
     int has_epilogue; /* more than storing f32 in C or going on from there */
     int sums_apart;   /* partial sums wait in the workspace */
     int fetch_ahead;  /* A is read in place and too large to be in a cache already */
+    int fetch_b;      /* k is contiguous in B, which is packed and as large */
     char *workspace;
 } job;
 
@@ -66,6 +67,7 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c || c->gated || narrow;
     j.plan = pl_gemm_plan_make(c, team, j.has_epilogue && old_c);
     j.fetch_ahead = j.plan.a_form == PL_GEMM_IN_PLACE && c->m * c->k * pl_real_bytes(c->a_type) >= FETCH_AHEAD_BYTES;
+    j.fetch_b = j.plan.pack_b && c->b_col != 1 && c->n * c->k * pl_real_bytes(c->b_type) >= FETCH_B_AHEAD_BYTES;
     j.sums_apart = j.has_epilogue && old_c && j.plan.k_blocks > 1;
     return j;
 }
@@ -276,13 +278,43 @@ static pl_gemm_ahead ahead_of(const job *j, int64_t panel, const block *b, int64
     return pl_gemm_ahead_of(a_at(c, begin, b->begin), c->a_row * bytes, end - begin, b->k * bytes, tiles);
 }
 
+/* Column panel `panel` of B at block `k`, or its gates and behind them what they are multiplied with. */
+static void panel_ahead(const job *j, int64_t panel, int64_t k, int64_t tiles, pl_gemm_ahead ahead[2])
+{
+    const pl_gemm_call *c = j->call;
+    const int64_t bytes = pl_real_bytes(c->b_type), column = panel * j->plan.panel_columns;
+    ahead[0] = ahead[1] = (pl_gemm_ahead){0};
+    if (!j->fetch_b || column >= c->n) return;
+    block b = block_of(j, k);
+    for (int i = 0; i < (c->gated ? 2 : 1); i++)
+        ahead[i] = pl_gemm_ahead_of(pl_real_at(c->b_type, c->b, b.begin + (i * c->n + column) * c->b_col),
+                                    c->b_col * bytes, min_of(j->plan.panel_columns, c->n - column), b.k * bytes, tiles);
+}
+
+/* What is packed after a unit's panel: the next of its panels, or its first of the next block of k; behind both
+ * probably the next unit's first. */
+static void next_panel_ahead(const job *j, const unit *u, const block *b, int64_t panel, pl_gemm_ahead ahead[2])
+{
+    const int64_t tiles = u->row_end - u->row_begin, k = b->begin / j->plan.k_block;
+    if (panel + 1 < u->column_end)
+        panel_ahead(j, panel + 1, k, tiles, ahead);
+    else if (!b->last)
+        panel_ahead(j, u->column_begin, k + 1, tiles, ahead);
+    else
+        panel_ahead(j, panel + 1, 0, tiles, ahead);
+}
+
 /* B is packed: a panel of columns meets all rows of the unit, which stay in the second-level cache. */
 static void compute_columns(const job *j, const unit *u, const block *b, const scratch *own)
 {
     rows_of_a rows;
     for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
         columns_of_b s = take_columns(j, u, panel, b, own);
+        pl_gemm_ahead next[2];
+        next_panel_ahead(j, u, b, panel, next);
         for (int64_t r = u->row_begin; r < u->row_end; r++) {
+            pl_gemm_ahead_step(&next[0]);
+            pl_gemm_ahead_step(&next[1]);
             pl_gemm_ahead ahead = ahead_of(j, u->fresh ? r + 1 : j->plan.row_panels, b, 1);
             pl_gemm_ahead_step(&ahead);
             take_rows(j, r, 1, b, own, &rows);

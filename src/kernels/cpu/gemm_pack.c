@@ -79,6 +79,14 @@ PL_V_INLINE void pack_b(pl_real type, const void *src, int64_t ld, int64_t k, in
 PL_V_INLINE void transpose_full(pl_real type, const void *src, int64_t at, int64_t ld, float *dst)
 {
     pl_vf v[PL_VW];
+#if PL_VW == 16
+    if (type == PL_REAL_F32) {
+        pl_gemm_load_transposed((const char *)((const float *)src + at), ld * (int64_t)sizeof(float), v);
+#pragma GCC unroll 16
+        for (int p = 0; p < PL_VW; p++) pl_v_store(dst + p * PL_GEMM_NR, v[p]);
+        return;
+    }
+#endif
 #pragma GCC unroll 16
     for (int j = 0; j < PL_VW; j++) v[j] = pl_v_get(type, src, at + j * ld, PL_VW);
     pl_gemm_transpose(v);

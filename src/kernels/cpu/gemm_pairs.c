@@ -109,6 +109,12 @@ PL_V_INLINE void turn_strip(int ascending, const uint16_t *src, int64_t ld, int6
     for (int64_t p = 0; p < k; p += 2 * PL_VW) {
         pl_vf v[PL_VW];
         int64_t left = k - p, count = left < 2 * PL_VW ? (left + 1) / 2 : PL_VW;
+        if (!ascending && left >= 2 * PL_VW && columns == PL_VW) {
+            pl_gemm_load_transposed((const char *)(src + p), ld * 2, v);
+#pragma GCC unroll 16
+            for (int i = 0; i < PL_VW; i++) _mm512_storeu_si512(dst + (p / 2 + i) * PL_GEMM_NR, (__m512i)v[i]);
+            continue;
+        }
 #pragma GCC unroll 16
         for (int j = 0; j < PL_VW; j++) {
             words row = j < columns ? load_halves(src + j * ld + p, left) : _mm512_setzero_si512();

@@ -28,6 +28,33 @@ PL_V_INLINE void pl_gemm_transpose(pl_vf v[PL_VW])
         v[i + 12] = (pl_vf)_mm512_shuffle_f32x4(b, d, 0xdd);
     }
 }
+
+/* v[i] = word i of each of 16 rows, ld bytes apart, of which the first stands at src. Quarters of rows find their lanes
+ * while they are loaded, which takes no shuffle: half as many of those as above, and processors that do one a cycle
+ * are bound by them. */
+PL_V_INLINE void pl_gemm_load_transposed(const char *src, int64_t ld, pl_vf v[PL_VW])
+{
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; q++, src += 16) {
+        __m512 t[4], u[4];
+#pragma GCC unroll 4
+        for (int r = 0; r < 4; r++) { /* rows r, r + 4, r + 8, r + 12 */
+            const char *row = src + r * ld;
+            t[r] = _mm512_castps128_ps512(_mm_loadu_ps((const void *)row));
+            t[r] = _mm512_insertf32x4(t[r], _mm_loadu_ps((const void *)(row + 4 * ld)), 1);
+            t[r] = _mm512_insertf32x4(t[r], _mm_loadu_ps((const void *)(row + 8 * ld)), 2);
+            t[r] = _mm512_insertf32x4(t[r], _mm_loadu_ps((const void *)(row + 12 * ld)), 3);
+        }
+        for (int r = 0; r < 4; r += 2) {
+            u[r] = _mm512_unpacklo_ps(t[r], t[r + 1]);
+            u[r + 1] = _mm512_unpackhi_ps(t[r], t[r + 1]);
+        }
+        v[4 * q] = (pl_vf)_mm512_shuffle_ps(u[0], u[2], 0x44);
+        v[4 * q + 1] = (pl_vf)_mm512_shuffle_ps(u[0], u[2], 0xee);
+        v[4 * q + 2] = (pl_vf)_mm512_shuffle_ps(u[1], u[3], 0x44);
+        v[4 * q + 3] = (pl_vf)_mm512_shuffle_ps(u[1], u[3], 0xee);
+    }
+}
 #elif PL_VW == 8
 PL_V_INLINE void pl_gemm_transpose(pl_vf v[PL_VW])
 {
