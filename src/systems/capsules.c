@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "data/pages/pages_data.h"
 #include "models/model.h"
+#include "store/weights.h"
 #include "systems/results.h"
 #include "systems/system.h"
 
@@ -227,10 +228,26 @@ static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
     return pl_texts_open(texts, &setup, path, err);
 }
 
+/* Its numbers are looked at, too: what is no number, or too large for the precision, would be in all results. */
+static pl_status read_weights(const pl_config *c, pl_pages_setup *s, pl_error *err)
+{
+    static const pl_real narrowest[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_REAL_F32,
+                                        [PL_CONFIG_ENCODER_BFLOAT16] = PL_REAL_BF16,
+                                        [PL_CONFIG_ENCODER_FLOAT16] = PL_REAL_F16};
+    pl_safetensors *file;
+    if (!c->encoder.weights[0]) return PL_OK;
+    s->weights = c->encoder.weights;
+    PL_TRY(pl_safetensors_open(s->weights, &file, err));
+    pl_status status = pl_weights_check(file, narrowest[c->encoder.precision], &s->weights_hash, err);
+    pl_safetensors_destroy(file);
+    return status;
+}
+
 static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)
 {
     PL_TRY(open_texts(c, &s->texts, err));
     PL_TRY(read_font(c, &s->font, err));
+    PL_TRY(read_weights(c, s, err));
     return pl_share_read(c, "texts.part", c->texts.part, "texts", s->texts.count, share, err);
 }
 
@@ -239,6 +256,7 @@ static pl_status say_identity(const pl_config *c, const pl_pages_setup *s, pl_st
     pl_facts made = {0};
     pl_facts_add(&made, "texts", pl_texts_identity(&s->texts));
     pl_facts_add(&made, "font", s->font.hash);
+    if (s->weights) pl_facts_add(&made, PL_FACT_WEIGHTS, s->weights_hash);
     return pl_results_say_identity(c, &made, text, err);
 }
 

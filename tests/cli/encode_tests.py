@@ -12,7 +12,7 @@ import time
 
 import cli_tests
 from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
-from encode_oracle import Encoder
+from encode_oracle import Encoder, draw_weights, write_weights
 from rollout_oracle import load_npy
 
 DRAW = random.Random(SEED)
@@ -68,7 +68,7 @@ def repeats(text, grid=(2, 2), **keys):
     config = write_encoder(**keys)
     run("encode", config, "--witness", "witness", "--only", str(text))
     k = {**SMALL, **keys}
-    encoder = Encoder("witness", k["num_heads"], k["num_layers"], k["H_cycles"], k["L_cycles"], k.get("recursion") == "trm")
+    encoder = Encoder("witness", k["num_heads"], k["num_layers"], k["H_cycles"], k["L_cycles"], k.get("recursion") == "trm", weights=k.get("weights"))
     children = k["children_per_capsule"] if k.get("real_children", "true") == "true" else 0
     found = encoder.distances(grid, children)
     shutil.rmtree("witness")
@@ -86,6 +86,75 @@ def test_another_program_repeats_it():
         print(", ".join(f"{name} {d:.1e}" for name, d in found.items()))
     found = repeats(3, precision="bfloat16")
     check(all(d < 5e-2 for d in found.values()), found)
+
+
+def weights_for(path, dtypes=("F32",), change=None, **keys):
+    """A file of random ones; change: of their table, before it is written."""
+    made = draw_weights({**SMALL, **keys}, DRAW, dtypes)
+    if change:
+        change(made)
+    write_weights(path, made)
+    return path
+
+
+def test_weights_of_a_file():
+    cases = [{}, {"recursion": "trm", "H_cycles": 2, "L_cycles": 1}, {"pooling_method": "avg", "num_layers": 2}]
+    for dtypes in (("F32",), ("F16",), ("BF16",), ("F32", "F16", "BF16")):
+        keys = DRAW.choice(cases)
+        found = repeats(DRAW.randrange(SMALL["count"]), weights=weights_for("w.safetensors", dtypes, **keys), **keys)
+        check(all(d < 5e-4 for d in found.values()), dtypes, keys, found)
+    found = repeats(3, weights=weights_for("w.safetensors", ("F32", "F16")), precision="bfloat16")
+    check(all(d < 5e-2 for d in found.values()), found)
+
+
+def test_results_know_their_weights():
+    """By what is in the file, not by where it lies."""
+    weights_for("a.safetensors", ("F32", "BF16"))
+    config = write_encoder(weights="a.safetensors", out="out", count=3000, block_texts=7)
+    encode(config, "--out", "whole")
+    for _ in range(3):
+        kill_once(config)
+    shutil.copy("a.safetensors", "copy.safetensors")
+    run("encode", config, "--weights", "copy.safetensors")
+    check(filecmp.cmp("whole/results.blocks", "out/results.blocks", shallow=False), "what was killed ended otherwise")
+    weights_for("b.safetensors")
+    refused(2, "holds results of another configuration", "encode", config, "--weights", "b.safetensors")
+    refused(2, "holds results of another configuration", "encode", config, "--weights", "none")
+    # Those of a witness are weights like any others.
+    encode(write_encoder(out="seeded"))
+    run("encode", write_encoder(out="seeded"), "--witness", "witness", "--only", "0")
+    encode(write_encoder(out="again", weights="witness/weights.safetensors"))
+    check(numbers_of("seeded/results.blocks")[1] == numbers_of("again/results.blocks")[1], "a witness's weights give others")
+    run("plan", config)
+    run("fit", config, "--budget", "100MB")
+
+
+def test_weights_refused():
+    def refuses(pattern, change=None, dtypes=("F32",), keys=None, **made_for):
+        weights_for("bad.safetensors", dtypes, change, **made_for)
+        for command in ("plan", "encode"):
+            refused(4, "bad.safetensors: .*" + pattern, command, write_encoder(weights="bad.safetensors", **(keys or {})))
+        check(not os.path.exists("out/results.blocks"), "refused weights left results")
+
+    def number(value, name="children_projection.weight", dtype="F32"):
+        def change(made):
+            made[name][2][7] = value
+            made[name] = (dtype, *made[name][1:])
+        return change
+
+    refuses('has no tensor "encoder.pre_pool_norm.bias"; the model takes F32 .16.', lambda made: made.pop("encoder.pre_pool_norm.bias"))
+    refuses('holds a tensor "extra.weight", which the model has not got', lambda made: made.update({"extra.weight": ("F32", (2,), [0, 0])}))
+    refuses('"encoder.patch_embed.weight" is F32 .8, 3, 8, 8. there, but the model takes F32 .16, 3, 8, 8.', hidden_size=8)
+    refuses('"children_projection.bias" is F64 there; F32, BF16 or F16 was expected',
+            lambda made: made.update({"children_projection.bias": ("F64", *made["children_projection.bias"][1:])}))
+    refuses('"children_projection.weight", number 7 is nan', number(float("nan")))
+    refuses('"children_projection.weight", number 7 is -inf', number(float("-inf"), dtype="BF16"))
+    refuses('number 7 is 70000; .* at most 65504 .* in f16', number(70000), keys={"precision": "float16"})
+    refused(4, "no.safetensors", "plan", write_encoder(weights="no.safetensors"))
+    weights_for("cut.safetensors")
+    with open("cut.safetensors", "r+b") as file:
+        file.truncate(os.path.getsize("cut.safetensors") - 1)
+    refused(4, "cut.safetensors", "plan", write_encoder(weights="cut.safetensors"))
 
 
 def test_only_the_product_of_cycles_counts():
@@ -266,7 +335,7 @@ def test_plan_of_two_million():
     check(abs(plan["disk"]["bytes"] / 177.285e9 - 1) < 1e-3 and plan["work"]["items"] == 9937, plan["disk"], plan["work"])
 
 
-main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
+main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_results_know_their_weights, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
                  test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
-      "encode_refused": [test_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
+      "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                      test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million]})

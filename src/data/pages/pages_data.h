@@ -20,7 +20,7 @@
 #define PL_PAGE_REMARK_PLACE(c, word, text) PL_PAGE_PLACE_##c,
 enum { PL_PAGE_REMARKS(PL_PAGE_REMARK_PLACE) PL_PAGE_REMARK_COUNT };
 
-/* What a config says, as plain values; path and text are copied. */
+/* What a config says, as plain values; texts are copied. */
 typedef struct pl_pages_setup {
     pl_texts texts;        /* opened; or count alone, of texts that a plan is made for and nobody reads */
     pl_font font;          /* read, into a block of pl_alloc */
@@ -30,6 +30,8 @@ typedef struct pl_pages_setup {
     uint32_t block, at_once;                      /* texts of a block; and in memory, 0: the planner chooses */
     uint32_t threads;                             /* that draw */
     double limit_seconds;                         /* of a run; 0: none */
+    const char *weights;                          /* file that the model begins with; NULL: none */
+    uint64_t weights_hash;                        /* of that */
     const char *path;                             /* of the results */
     pl_block_form form;
     const char *text; /* what made them */
@@ -45,7 +47,7 @@ typedef struct pl_pages_data {
     pl_block_layout layout;
     pl_block_kind kind;
     pl_block_dataset dataset[4];
-    char *path, *text;
+    char *path, *text, *weights;
 } pl_pages_data;
 
 /* Datasets, and ports stored; the last for a witness alone. */
